@@ -1,0 +1,15 @@
+# SLUICE_CUDA=ON: finds the toolkit, also where nvcc is not on PATH. The runtime is linked statically, so that the same
+# program starts on a machine without a GPU or a driver.
+if(NOT SLUICE_CUDA)
+  return()
+endif()
+find_package(CUDAToolkit 12 REQUIRED)
+if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+  set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+endif()
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 75 80 86 89 90)  # Turing to Hopper; later GPUs run the PTX of the last
+endif()
+enable_language(CUDA)
+# Not CMAKE_CUDA_STANDARD: CMake 3.25 does not know how to ask nvcc 13 for C++20.
+add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)

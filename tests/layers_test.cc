@@ -1,0 +1,134 @@
+// The folders of src/ are layers: a file may include its own folder and those that CMakeLists.txt names as its DEPS. The
+// linker catches most wrong includes; this test also catches those of header-only code.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kRoot = SLUICE_SOURCE_DIR;
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file) << path;
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+struct Layer {
+  std::string name;
+  std::set<std::string> deps;
+};
+
+// The sluice_folder(NAME DEPS a b LIBS …) calls, in order.
+std::vector<Layer> parse_layers(const std::string& cmake) {
+  std::vector<Layer> layers;
+  const std::regex call(R"((?:^|\n)sluice_folder\(([^)]*)\))");
+  for (std::sregex_iterator it(cmake.begin(), cmake.end(), call), end; it != end; ++it) {
+    std::istringstream words((*it)[1].str());
+    Layer layer;
+    words >> layer.name;
+    bool in_deps = false;
+    for (std::string word; words >> word;) {
+      if (word == "DEPS" || word == "LIBS") {
+        in_deps = word == "DEPS";
+      } else if (in_deps) {
+        layer.deps.insert(word);
+      }
+    }
+    layers.push_back(layer);
+  }
+  return layers;
+}
+
+// What is wrong with one include of a file in folder `own`; empty: nothing.
+std::string include_fault(const std::string& include, const std::string& own, const std::map<std::string, Layer>& layers) {
+  const std::string folder = include.substr(0, include.find('/'));
+  if (folder == include || folder == "." || folder == "..") return "is not written from src/";
+  if (!layers.contains(folder)) return "names no folder of src/";
+  if (folder != own && !layers.at(own).deps.contains(folder)) return "is not among the DEPS of " + own;
+  return {};
+}
+
+// "LINE: include" of every quoted include.
+std::vector<std::string> quoted_includes(const std::string& text) {
+  static const std::regex pattern("^[ \t]*#[ \t]*include[ \t]*\"([^\"]*)\"");
+  std::vector<std::string> includes;
+  std::istringstream lines(text);
+  std::smatch match;
+  for (std::string line; std::getline(lines, line);) {
+    if (std::regex_search(line, match, pattern)) includes.push_back(match[1]);
+  }
+  return includes;
+}
+
+class Layers : public testing::Test {
+ protected:
+  Layers() {
+    for (const Layer& layer : in_order_) by_name_[layer.name] = layer;
+  }
+  const std::vector<Layer> in_order_ = parse_layers(read_file(kRoot / "CMakeLists.txt"));
+  std::map<std::string, Layer> by_name_;
+};
+
+TEST_F(Layers, DependOnlyOnLayersBelow) {
+  ASSERT_GE(in_order_.size(), 10u);
+  std::set<std::string> below;
+  for (const Layer& layer : in_order_) {
+    for (const std::string& dep : layer.deps) {
+      EXPECT_TRUE(below.contains(dep)) << layer.name << " depends on " << dep << ", which is not below it";
+    }
+    below.insert(layer.name);
+  }
+}
+
+TEST_F(Layers, EveryFolderIsALayer) {
+  for (const auto& entry : fs::directory_iterator(kRoot / "src")) {
+    if (!entry.is_directory()) continue;
+    EXPECT_TRUE(by_name_.contains(entry.path().filename())) << entry.path() << " has no sluice_folder() line";
+  }
+}
+
+TEST_F(Layers, IncludesPointDown) {
+  const std::set<std::string> kinds = {".h", ".cc", ".cu", ".cuh"};
+  std::size_t files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "src")) {
+    if (!entry.is_regular_file() || !kinds.contains(entry.path().extension())) continue;
+    const fs::path relative = fs::relative(entry.path(), kRoot / "src");
+    const std::string own = relative.begin()->string();
+    if (!by_name_.contains(own)) continue;  // reported above
+    ++files;
+    for (const std::string& include : quoted_includes(read_file(entry.path()))) {
+      EXPECT_EQ(include_fault(include, own, by_name_), "") << "src/" << relative.string() << " includes " << include;
+    }
+  }
+  EXPECT_GT(files, 50u);
+}
+
+// The test's own oracle: it must see what it is there to see.
+TEST(LayersRule, FindsUpwardSidewaysAndRelativeIncludes) {
+  const auto list = parse_layers("project(x)\nsluice_folder(low LIBS z::z)\nsluice_folder(side  DEPS low)\n"
+                                 "sluice_folder(high DEPS low\n              LIBS y)\n");
+  ASSERT_EQ(list.size(), 3u);
+  std::map<std::string, Layer> layers;
+  for (const Layer& layer : list) layers[layer.name] = layer;
+  EXPECT_EQ(include_fault("low/a.h", "high", layers), "");
+  EXPECT_EQ(include_fault("high/a.h", "high", layers), "");
+  EXPECT_NE(include_fault("high/a.h", "low", layers), "");
+  EXPECT_NE(include_fault("side/a.h", "high", layers), "");
+  EXPECT_NE(include_fault("../low/a.h", "high", layers), "");
+  EXPECT_NE(include_fault("a.h", "high", layers), "");
+  EXPECT_EQ(quoted_includes("#include <a.h>\n  # include \"low/b.h\"  // why\n//#include \"no\"\n"),
+            std::vector<std::string>{"low/b.h"});
+}
+
+}  // namespace
