@@ -1,0 +1,81 @@
+// Asynchronous reads, several in flight. One interface, several ways: io_uring and a pread thread pool over
+// O_DIRECT or buffered files, and a fault injector for tests that wraps any of them. (`--io mmap` is made
+// from it in fetch/.)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/file.h"
+
+namespace sluice {
+
+// One read. In direct mode offset, length and dst are multiples of the file's alignment(); a read may reach
+// past the end of the file by less than one block (the tail that direct reads are rounded up to): that is not
+// an error, and what dst holds there afterwards is not specified (the kernel may transfer the whole last
+// block of the file). A read that reaches further, or a file that has become shorter than size(), completes
+// with ENODATA. `file` and `dst` must outlive the completion.
+struct DiskRead {
+  const InputFile* file = nullptr;
+  Bytes offset = 0;
+  Bytes length = 0;
+  std::byte* dst = nullptr;
+  std::uint64_t tag = 0;  // the caller's own; comes back in the completion
+};
+
+struct DiskCompletion {
+  std::uint64_t tag = 0;
+  int error = 0;    // 0, or an errno (EIO, ENODATA …) after retries of short reads and EINTR/EAGAIN
+  Bytes bytes = 0;  // bytes delivered (≥ the part of the range inside the file when error == 0)
+};
+
+struct DiskCounters {
+  Bytes bytes = 0;          // delivered
+  std::uint64_t reads = 0;  // requests given by callers
+  double busy_s = 0;  // wall time during which at least one read was in flight, as the owner thread saw it
+};
+
+// Thread-compatible: one owner thread submits and waits. Reads start when submitted (or, beyond
+// `queue_depth`, as earlier ones finish, in order of submission). The destructor waits for reads that have
+// started, because they write to the callers' buffers, and drops those that have not.
+class DiskReader {
+ public:
+  virtual ~DiskReader() = default;
+  virtual void submit(const DiskRead& read) = 0;
+  // Appends finished reads to `done`. Waits until at least `min_completions` have been appended by this call
+  // (fewer only if fewer are in flight). 0 polls.
+  virtual void wait(std::size_t min_completions, std::vector<DiskCompletion>& done) = 0;
+  virtual std::size_t in_flight() const = 0;  // submitted and not yet handed out by wait()
+  virtual DiskCounters counters() const = 0;
+  virtual std::string name() const = 0;  // "io_uring", "pread"
+};
+
+enum class DiskMethod {
+  kAuto,     // io_uring, or pread where the kernel or a seccomp filter forbids io_uring
+  kIoUring,  // Error(kUnsupported) where forbidden
+  kPread,    // thread pool
+};
+
+struct DiskOptions {
+  DiskMethod method = DiskMethod::kAuto;
+  unsigned queue_depth = 16;   // requests (segments) at the device at once; at least 1, at most 4096
+  Bytes segment_bytes = kMiB;  // longer reads are split into segments of this size, each one request to the
+                               // device; a multiple of kBlockBytes, at most 1 GiB
+  unsigned pread_threads = 4;  // of kPread; no more than queue_depth are started
+};
+
+// Error(kUsage) for options out of range.
+std::unique_ptr<DiskReader> make_disk_reader(const DiskOptions& options);
+
+// Test double: `fault(read)` is asked once per submitted read, and returns the errno to fail it with, 0 to
+// let it pass.
+std::unique_ptr<DiskReader> make_faulty_reader(std::unique_ptr<DiskReader> inner,
+                                               std::function<int(const DiskRead&)> fault);
+
+}  // namespace sluice

@@ -1,0 +1,121 @@
+#include "base/disk_segments.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/error.h"
+
+namespace sluice {
+namespace {
+
+// EAGAIN that never ends is a broken device; this many in a row take a second or so on a real one.
+constexpr unsigned kMaxRetries = 10'000;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+SegmentState advance(DiskSegment& segment, std::int64_t result, int& error) {
+  error = 0;
+  if (result < 0) {
+    error = static_cast<int>(-result);
+    if ((error == EINTR || error == EAGAIN) && ++segment.retries <= kMaxRetries) return SegmentState::kAgain;
+    return SegmentState::kFailed;
+  }
+  const Bytes reached = std::min(segment.got + static_cast<Bytes>(result), segment.length);
+  if (reached >= segment.needed) {
+    segment.got = reached;
+    return SegmentState::kDone;
+  }
+  // Short inside the file. The rest is asked for from the last point on the grid; no progress means that the
+  // file ends.
+  const Bytes next = round_down(reached, segment.alignment);
+  if (next <= segment.got) {
+    segment.got = reached;
+    error = ENODATA;
+    return SegmentState::kFailed;
+  }
+  segment.got = next;
+  segment.retries = 0;
+  return SegmentState::kAgain;
+}
+
+void DiskLedger::begin(const DiskRead& read, std::deque<DiskSegment>& queue) {
+  SLUICE_CHECK(read.file != nullptr && read.file->fd() >= 0);
+  SLUICE_CHECK(read.dst != nullptr || read.length == 0);
+  SLUICE_CHECK(read.offset + read.length >= read.offset);
+  const Bytes alignment = read.file->alignment();
+  SLUICE_CHECK(read.offset % alignment == 0 && read.length % alignment == 0 &&
+                   reinterpret_cast<std::uintptr_t>(read.dst) % alignment == 0,
+               "offset " + std::to_string(read.offset) + ", length " + std::to_string(read.length) +
+                   ", alignment " + std::to_string(alignment));
+
+  ++counters_.reads;
+  ++in_flight_;
+  if (unfinished_++ == 0) busy_since_ = std::chrono::steady_clock::now();
+
+  const Bytes size = read.file->size();
+  const Bytes end = read.offset + read.length;
+  if (end > size && end - size >= kBlockBytes) {
+    finish({.tag = read.tag, .error = ENODATA, .bytes = 0});
+    return;
+  }
+  const Bytes inside = std::min(read.length, size > read.offset ? size - read.offset : 0);
+  if (inside == 0) {
+    finish({.tag = read.tag, .error = 0, .bytes = 0});
+    return;
+  }
+
+  std::size_t slot = reads_.size();
+  if (free_slots_.empty()) {
+    reads_.emplace_back();
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  reads_[slot] = {.completion = {.tag = read.tag, .error = 0, .bytes = 0}, .segments_left = 0};
+  for (Bytes at = 0; at < inside; at += segment_bytes_) {
+    DiskSegment segment;
+    segment.fd = read.file->fd();
+    segment.offset = read.offset + at;
+    segment.length = std::min(segment_bytes_, read.length - at);
+    segment.needed = std::min(segment.length, inside - at);
+    segment.alignment = alignment;
+    segment.dst = read.dst + at;
+    segment.read = slot;
+    queue.push_back(segment);
+    ++reads_[slot].segments_left;
+  }
+}
+
+void DiskLedger::segment_finished(const DiskSegment& segment, int error) {
+  Read& read = reads_[segment.read];
+  read.completion.bytes += segment.got;
+  counters_.bytes += segment.got;
+  if (read.completion.error == 0) read.completion.error = error;
+  SLUICE_CHECK(read.segments_left > 0);
+  if (--read.segments_left > 0) return;
+  free_slots_.push_back(segment.read);
+  finish(read.completion);
+}
+
+void DiskLedger::finish(const DiskCompletion& completion) {
+  completed_.push_back(completion);
+  if (--unfinished_ == 0) counters_.busy_s += seconds_since(busy_since_);
+}
+
+void DiskLedger::take_completed(std::vector<DiskCompletion>& done) {
+  done.insert(done.end(), completed_.begin(), completed_.end());
+  in_flight_ -= completed_.size();
+  completed_.clear();
+}
+
+DiskCounters DiskLedger::counters() const {
+  DiskCounters counters = counters_;
+  if (unfinished_ > 0) counters.busy_s += seconds_since(busy_since_);
+  return counters;
+}
+
+}  // namespace sluice

@@ -1,0 +1,71 @@
+// What every DiskReader shares: reads are cut into segments, segments make progress, and a read completes
+// with its last segment. Internal to base/disk*.cc.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/disk.h"
+
+namespace sluice {
+
+// One request to the device: the bytes [offset + got, offset + length) of a file are still wanted.
+struct DiskSegment {
+  int fd = -1;
+  Bytes offset = 0;
+  Bytes length = 0;
+  Bytes needed = 0;     // of `length`, those inside the file; the rest is rounding
+  Bytes alignment = 1;  // a request continues on this grid
+  std::byte* dst = nullptr;
+  std::size_t read = 0;  // slot of the read it belongs to, in DiskLedger
+  Bytes got = 0;
+  unsigned retries = 0;  // of EINTR and EAGAIN since the last progress
+};
+
+enum class SegmentState { kDone, kAgain, kFailed };
+
+// Takes the result of pread or of an io_uring read at `offset + got` (bytes, 0 at the end of the file, or
+// −errno). kAgain: issue the rest again. kFailed: `error` is the errno.
+SegmentState advance(DiskSegment& segment, std::int64_t result, int& error);
+
+// Reads between submit() and wait(). Owner thread only.
+class DiskLedger {
+ public:
+  explicit DiskLedger(Bytes segment_bytes) : segment_bytes_(segment_bytes) {}
+
+  // Appends the segments of `read` to `queue`. A read of nothing, or of nothing inside the file, is complete
+  // at once.
+  void begin(const DiskRead& read, std::deque<DiskSegment>& queue);
+  void segment_finished(const DiskSegment& segment, int error);
+  std::size_t completed() const { return completed_.size(); }
+  void take_completed(std::vector<DiskCompletion>& done);
+  std::size_t in_flight() const { return in_flight_; }  // begun and not taken
+  DiskCounters counters() const;
+
+ private:
+  struct Read {
+    DiskCompletion completion;
+    std::size_t segments_left = 0;
+  };
+  void finish(const DiskCompletion& completion);
+
+  const Bytes segment_bytes_;
+  std::vector<Read> reads_;
+  std::vector<std::size_t> free_slots_;
+  std::vector<DiskCompletion> completed_;
+  std::size_t in_flight_ = 0;
+  std::size_t unfinished_ = 0;  // begun and not completed: the disk is busy while there are any
+  std::chrono::steady_clock::time_point busy_since_;
+  DiskCounters counters_;
+};
+
+std::unique_ptr<DiskReader> make_uring_reader(
+    const DiskOptions& options);  // null where the kernel forbids io_uring
+std::unique_ptr<DiskReader> make_pread_reader(const DiskOptions& options);
+
+}  // namespace sluice

@@ -1,0 +1,169 @@
+// Reads by io_uring: one ring, one thread.
+#include <liburing.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/disk_segments.h"
+#include "base/error.h"
+
+namespace sluice {
+namespace {
+
+class UringReader final : public DiskReader {
+ public:
+  // Takes over `ring`, which is initialised and does not move.
+  UringReader(const DiskOptions& options, std::unique_ptr<io_uring> ring)
+      : ring_(std::move(ring)), slots_(options.queue_depth), ledger_(options.segment_bytes) {
+    for (std::size_t i = slots_.size(); i-- > 0;) free_.push_back(i);
+  }
+
+  ~UringReader() override {
+    queue_.clear();
+    stopping_ = true;
+    while (free_.size() < slots_.size()) {
+      if (!flush_and_wait(1)) break;  // the ring is broken: closing it cancels
+      reap();
+    }
+    io_uring_queue_exit(ring_.get());
+  }
+
+  void submit(const DiskRead& read) override {
+    ledger_.begin(read, queue_);
+    start();
+    flush_and_wait_or_throw(0);
+  }
+
+  void wait(std::size_t min_completions, std::vector<DiskCompletion>& done) override {
+    const std::size_t wanted = std::min(min_completions, ledger_.in_flight());
+    reap();
+    start();
+    flush_and_wait_or_throw(0);
+    while (ledger_.completed() < wanted) {
+      flush_and_wait_or_throw(1);
+      reap();
+      start();
+    }
+    flush_and_wait_or_throw(0);
+    ledger_.take_completed(done);
+  }
+
+  std::size_t in_flight() const override { return ledger_.in_flight(); }
+  DiskCounters counters() const override { return ledger_.counters(); }
+  std::string name() const override { return "io_uring"; }
+
+ private:
+  // Fills the submission queue from queue_, in order, while slots are free.
+  void start() {
+    while (!queue_.empty() && !free_.empty()) {
+      const std::size_t slot = free_.back();
+      if (!prepare(slot, queue_.front())) return;
+      free_.pop_back();
+      queue_.pop_front();
+    }
+  }
+
+  bool prepare(std::size_t slot, const DiskSegment& segment) {
+    io_uring_sqe* sqe = io_uring_get_sqe(ring_.get());
+    if (sqe == nullptr) return false;  // full; what is in it has not been taken by the kernel yet
+    slots_[slot] = segment;
+    io_uring_prep_read(sqe, segment.fd, segment.dst + segment.got,
+                       static_cast<unsigned>(segment.length - segment.got), segment.offset + segment.got);
+    io_uring_sqe_set_data64(sqe, slot);
+    return true;
+  }
+
+  // Gives prepared requests to the kernel and waits for `completions`. False if the ring does not work any
+  // more.
+  bool flush_and_wait(unsigned completions) {
+    for (;;) {
+      if (completions == 0 && io_uring_sq_ready(ring_.get()) == 0) return true;
+      const int result = io_uring_submit_and_wait(ring_.get(), completions);
+      if (result >= 0) return true;
+      error_ = -result;
+      if (error_ == EINTR) continue;
+      // EAGAIN, EBUSY: no room in the kernel until completions are taken; the caller reaps and comes again.
+      if (error_ != EAGAIN && error_ != EBUSY) return false;
+      if (io_uring_cq_ready(ring_.get()) > 0) return true;
+      if (completions == 0) return true;
+      const std::size_t taken = slots_.size() - free_.size() - io_uring_sq_ready(ring_.get());
+      if (taken == 0) {  // nothing that could complete: only time gives the kernel its memory back
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        continue;
+      }
+      io_uring_cqe* cqe = nullptr;
+      const int waited = io_uring_wait_cqe(ring_.get(), &cqe);
+      if (waited == 0) return true;
+      if (waited != -EINTR && waited != -EAGAIN) return false;
+    }
+  }
+
+  void flush_and_wait_or_throw(unsigned completions) {
+    if (!flush_and_wait(completions)) throw io_error("io_uring_enter", "io_uring", error_);
+  }
+
+  void reap() {
+    io_uring_cqe* cqe = nullptr;
+    while (io_uring_peek_cqe(ring_.get(), &cqe) == 0) {
+      const std::size_t slot = io_uring_cqe_get_data64(cqe);
+      const std::int64_t result = cqe->res;
+      io_uring_cqe_seen(ring_.get(), cqe);
+      DiskSegment& segment = slots_[slot];
+      int error = 0;
+      if (!stopping_ && advance(segment, result, error) == SegmentState::kAgain) {
+        queue_.push_front(segment);  // before those that have not started
+        free_.push_back(slot);
+        continue;
+      }
+      free_.push_back(slot);
+      if (!stopping_) ledger_.segment_finished(segment, error);
+    }
+  }
+
+  std::unique_ptr<io_uring> ring_;
+  std::vector<DiskSegment> slots_;  // by user_data; at most queue_depth are with the kernel
+  std::vector<std::size_t> free_;
+  std::deque<DiskSegment> queue_;
+  DiskLedger ledger_;
+  int error_ = 0;
+  bool stopping_ = false;
+};
+
+// A ring can be set up and still be of no use: old kernels lack IORING_OP_READ, filters may forbid
+// io_uring_enter.
+bool works(io_uring* ring) {
+  io_uring_probe* probe = io_uring_get_probe_ring(ring);
+  const bool can_read = probe != nullptr && io_uring_opcode_supported(probe, IORING_OP_READ) != 0;
+  io_uring_free_probe(probe);
+  if (!can_read) return false;
+  io_uring_sqe* sqe = io_uring_get_sqe(ring);
+  if (sqe == nullptr) return false;
+  io_uring_prep_nop(sqe);
+  io_uring_cqe* cqe = nullptr;
+  if (io_uring_submit(ring) != 1 || io_uring_wait_cqe(ring, &cqe) != 0) return false;
+  const bool ok = cqe->res == 0;
+  io_uring_cqe_seen(ring, cqe);
+  return ok;
+}
+
+}  // namespace
+
+std::unique_ptr<DiskReader> make_uring_reader(const DiskOptions& options) {
+  auto ring = std::make_unique<io_uring>();
+  // ENOSYS: no such call; EPERM: kernel.io_uring_disabled or a seccomp filter; ENOMEM: RLIMIT_MEMLOCK before
+  // Linux 5.12.
+  if (io_uring_queue_init(options.queue_depth, ring.get(), 0) != 0) return nullptr;
+  if (!works(ring.get())) {
+    io_uring_queue_exit(ring.get());
+    return nullptr;
+  }
+  return std::make_unique<UringReader>(options, std::move(ring));
+}
+
+}  // namespace sluice

@@ -1,0 +1,41 @@
+// What the machine and the process's memory cgroup (v1 and v2) say about memory.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/bytes.h"
+
+namespace sluice {
+
+struct MemoryLimits {
+  Bytes machine_total = 0;
+  Bytes machine_available = 0;        // MemAvailable
+  std::optional<Bytes> cgroup_limit;  // smallest limit on the path from our cgroup to the root, if any
+  Bytes cgroup_used = 0;              // of that cgroup, less what it can drop at once (inactive_file)
+  Bytes swap_total = 0;
+  // Smallest (limit − used) on that path: a group above ours can be fuller than the one with the smallest
+  // limit.
+  std::optional<Bytes> cgroup_free;
+};
+
+// `root` replaces "/" in tests (a directory with proc/… and sys/fs/cgroup/… files). Error(kIo or kNotFound)
+// without a readable proc/meminfo; a missing cgroup file means no limit there.
+MemoryLimits read_memory_limits(const std::string& root = "/");
+
+// What is free for a new program: the smallest of machine_available, cgroup_limit − cgroup_used and
+// cgroup_free.
+Bytes free_memory(const MemoryLimits& limits);
+
+struct ProcessMemory {
+  Bytes resident = 0;       // VmRSS: anonymous, file-backed (code, libraries) and shared
+  Bytes peak_resident = 0;  // VmHWM
+  Bytes page_tables = 0;    // VmPTE
+};
+ProcessMemory read_process_memory();
+
+// Bytes of the heap in use (mallinfo2), and returning unused heap to the system.
+Bytes heap_in_use();
+void trim_heap();
+
+}  // namespace sluice

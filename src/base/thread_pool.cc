@@ -1,0 +1,228 @@
+#include "base/thread_pool.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "base/cgroup.h"
+#include "base/error.h"
+
+namespace sluice {
+namespace {
+
+// How long a worker looks for the next call, and the caller for the last worker, before sleeping. A wake-up
+// through the kernel costs about this much, and calls within one layer follow each other more closely.
+constexpr std::chrono::microseconds kSpin{10};
+
+// Pieces per thread: enough that a thread that is held up does not hold up the others, few enough to stay
+// cheap.
+constexpr std::size_t kPiecesPerThread = 4;
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+// Waits at most kSpin for `ready`.
+template <class Ready>
+void spin_until(const Ready& ready) {
+  const auto deadline = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (ready()) return;
+      pause();
+    }
+  } while (std::chrono::steady_clock::now() < deadline);
+}
+
+}  // namespace
+
+struct ThreadPool::Impl {
+  // One call of parallel_for: pieces of `piece` indices are handed out by `next`.
+  struct Job {
+    Job(const std::function<void(std::size_t)>& function, std::size_t indices, std::size_t indices_per_piece)
+        : body(function), count(indices), piece(indices_per_piece) {}
+
+    const std::function<void(std::size_t)>& body;
+    const std::size_t count, piece;
+    std::atomic<std::size_t> next{0};
+    std::mutex mutex;  // protects failure
+    std::exception_ptr failure = nullptr;
+
+    void run() {
+      for (;;) {
+        const std::size_t begin = next.fetch_add(piece, std::memory_order_relaxed);
+        if (begin >= count) return;
+        const std::size_t end = std::min(count, begin + piece);
+        for (std::size_t i = begin; i < end; ++i) {
+          if (i > begin && next.load(std::memory_order_relaxed) >= kStop) return;
+          try {
+            body(i);
+          } catch (...) {
+            const std::lock_guard lock(mutex);
+            if (!failure) failure = std::current_exception();
+            next.store(kStop, std::memory_order_relaxed);  // no index starts after this
+            return;
+          }
+        }
+      }
+    }
+  };
+  // Above every count, and far enough below the largest number that fetch_add by late threads does not wrap
+  // round.
+  static constexpr std::size_t kStop = ~std::size_t{0} / 2;
+
+  std::mutex mutex;  // protects job, running, stopping, and changes of epoch
+  std::condition_variable wake, idle;
+  Job* job = nullptr;                   // null: none may be joined
+  std::atomic<std::size_t> running{0};  // workers inside job
+  std::atomic<std::uint64_t> epoch{0};  // number of calls so far
+  bool stopping = false;
+  std::atomic<bool> busy{false};
+  std::vector<std::thread> workers;
+
+  void work() {
+    std::uint64_t seen = 0;
+    for (;;) {
+      spin_until([&] { return epoch.load(std::memory_order_acquire) != seen; });
+      Job* joined = nullptr;
+      {
+        std::unique_lock lock(mutex);
+        wake.wait(lock, [&] { return stopping || epoch.load(std::memory_order_relaxed) != seen; });
+        if (stopping) return;
+        seen = epoch.load(std::memory_order_relaxed);
+        joined = job;
+        if (joined == nullptr) continue;  // the others were done before this one came
+        running.fetch_add(1, std::memory_order_relaxed);
+      }
+      joined->run();
+      bool last = false;
+      {
+        const std::lock_guard lock(mutex);
+        last = running.fetch_sub(1, std::memory_order_release) == 1;
+      }
+      if (last) idle.notify_one();
+    }
+  }
+
+  void run(Job& call) {
+    SLUICE_CHECK(!busy.exchange(true), "parallel_for does not nest");
+    {
+      const std::lock_guard lock(mutex);
+      job = &call;
+      epoch.fetch_add(1, std::memory_order_release);
+    }
+    const std::size_t pieces = (call.count + call.piece - 1) / call.piece;
+    if (pieces > workers.size()) {
+      wake.notify_all();
+    } else {
+      for (std::size_t i = 1; i < pieces; ++i) wake.notify_one();
+    }
+    call.run();
+    {
+      const std::lock_guard lock(mutex);
+      job = nullptr;
+    }
+    spin_until([&] { return running.load(std::memory_order_acquire) == 0; });
+    {
+      std::unique_lock lock(mutex);
+      idle.wait(lock, [&] { return running.load(std::memory_order_relaxed) == 0; });
+    }
+    busy.store(false);
+    if (call.failure) std::rethrow_exception(call.failure);
+  }
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    wake.notify_all();
+    for (std::thread& worker : workers) worker.join();
+    workers.clear();
+  }
+};
+
+ThreadPool::ThreadPool(unsigned threads) : impl_(std::make_unique<Impl>()) {
+  SLUICE_CHECK(threads >= 1);
+  impl_->workers.reserve(threads - 1);
+  try {
+    for (unsigned i = 1; i < threads; ++i)
+      impl_->workers.emplace_back([impl = impl_.get()] { impl->work(); });
+  } catch (const std::system_error& e) {
+    const std::size_t started = impl_->workers.size();
+    impl_->stop();
+    throw Error(ErrorKind::kIo, "the system refused to start a thread")
+        .in("--threads")
+        .expected(std::to_string(threads) + " threads")
+        .found(std::to_string(started + 1) + " (" + e.what() + ")")
+        .fix("use fewer threads");
+  }
+}
+
+ThreadPool::~ThreadPool() { impl_->stop(); }
+
+unsigned ThreadPool::threads() const { return static_cast<unsigned>(impl_->workers.size()) + 1; }
+
+void ThreadPool::parallel_for(std::size_t count, const std::function<void(std::size_t)>& body) {
+  if (count == 0) return;
+  SLUICE_CHECK(count < Impl::kStop, std::to_string(count));
+  if (impl_->workers.empty() || count == 1) {
+    SLUICE_CHECK(!impl_->busy.exchange(true), "parallel_for does not nest");
+    struct Release {
+      std::atomic<bool>& busy;
+      ~Release() { busy.store(false); }
+    } release{impl_->busy};
+    for (std::size_t i = 0; i < count; ++i) body(i);
+    return;
+  }
+  Impl::Job job(body, count, std::max<std::size_t>(1, count / (threads() * 4 * kPiecesPerThread)));
+  impl_->run(job);
+}
+
+void ThreadPool::parallel_ranges(std::size_t count, std::size_t grain,
+                                 const std::function<void(std::size_t, std::size_t)>& body) {
+  SLUICE_CHECK(grain > 0);
+  const std::size_t grains = count / grain + (count % grain != 0 ? 1 : 0);
+  const std::size_t wanted = threads() == 1 ? 1 : threads() * kPiecesPerThread;
+  const std::size_t ranges = std::min(grains, wanted);
+  parallel_for(ranges, [&](std::size_t range) {
+    // The first (grains mod ranges) ranges take one grain more.
+    const std::size_t each = grains / ranges, more = grains % ranges;
+    const std::size_t first = range * each + std::min(range, more);
+    const std::size_t size = each + (range < more ? 1 : 0);
+    body(first * grain, first + size == grains ? count : (first + size) * grain);
+  });
+}
+
+unsigned usable_cpus() {
+  unsigned cpus = std::max(1u, std::thread::hardware_concurrency());
+  // The mask of a machine with more CPUs than a cpu_set_t holds needs a larger set; the kernel says so by
+  // EINVAL.
+  for (int room = CPU_SETSIZE; room <= 1 << 20; room *= 2) {
+    cpu_set_t* set = CPU_ALLOC(static_cast<std::size_t>(room));
+    if (set == nullptr) break;
+    const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(room));
+    CPU_ZERO_S(bytes, set);
+    const bool known = ::sched_getaffinity(0, bytes, set) == 0;
+    if (known) cpus = static_cast<unsigned>(std::max(1, CPU_COUNT_S(bytes, set)));
+    CPU_FREE(set);
+    if (known) break;
+  }
+  if (const std::optional<unsigned> quota = cgroup_cpu_limit()) cpus = std::min(cpus, *quota);
+  return cpus;
+}
+
+}  // namespace sluice

@@ -1,0 +1,34 @@
+// The compute threads of one engine. Passed by reference, never global, so that two engines can run in one process.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+namespace sluice {
+
+// parallel_for runs on `threads` threads, the caller's included; idle workers sleep (never spin for long).
+// Thread-compatible: one thread calls parallel_for at a time; calls do not nest. An exception thrown by `body` is
+// rethrown by parallel_for after all indices that had started have finished.
+class ThreadPool {
+ public:
+  explicit ThreadPool(unsigned threads);  // ≥ 1; threads − 1 workers are started
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  unsigned threads() const;
+  // body(i) for every i in [0, count), in any order, each once. Which thread runs an index is not determined.
+  void parallel_for(std::size_t count, const std::function<void(std::size_t)>& body);
+  // body(begin, end) over contiguous ranges that cover [0, count); every boundary is a multiple of `grain`.
+  void parallel_ranges(std::size_t count, std::size_t grain, const std::function<void(std::size_t, std::size_t)>& body);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// CPUs this process may run on (affinity mask and cgroup quota, at least 1).
+unsigned usable_cpus();
+
+}  // namespace sluice
