@@ -1,0 +1,132 @@
+#include "device/host_buffer.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice::device {
+namespace {
+
+Bytes page_bytes() {
+  static const Bytes bytes = static_cast<Bytes>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+// Bytes that a buffer of this size is charged for. Sizes near 2^64 fail here and not by wrapping round.
+Bytes whole_pages(Bytes bytes) {
+  constexpr Bytes kMost = Bytes{1} << 62;
+  if (bytes > kMost) {
+    throw Error(ErrorKind::kBudget, "a buffer of this size cannot exist")
+        .found(std::to_string(bytes) + " bytes");
+  }
+  return round_up(bytes, page_bytes());
+}
+
+}  // namespace
+
+HostBuffer::HostBuffer(Accountant& accountant, Account account, Bytes bytes)
+    : accountant_(&accountant), account_(account) {
+  const Bytes pages = whole_pages(bytes);
+  if (pages == 0) return;
+  accountant.charge(account, pages);
+  void* const mapped = ::mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) {
+    const int error = errno;
+    accountant.release(account, pages);
+    throw io_error("mmap", std::string(account_name(account)) + ", " + format_bytes(pages), error);
+  }
+  data_ = static_cast<std::byte*>(mapped);
+  size_ = bytes;
+  charged_ = pages;
+}
+
+HostBuffer::HostBuffer(HostBuffer&& other) noexcept
+    : accountant_(other.accountant_),
+      account_(other.account_),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      charged_(std::exchange(other.charged_, 0)) {}
+
+HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
+  if (this != &other) {
+    release();
+    accountant_ = other.accountant_;
+    account_ = other.account_;
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+    charged_ = std::exchange(other.charged_, 0);
+  }
+  return *this;
+}
+
+HostBuffer::~HostBuffer() { release(); }
+
+void HostBuffer::release() {
+  if (data_ == nullptr) return;
+  SLUICE_CHECK(::munmap(data_, charged_) == 0);
+  accountant_->release(account_, charged_);
+  data_ = nullptr;
+  size_ = charged_ = 0;
+}
+
+BufferPool::BufferPool(Accountant& accountant, Account account, Bytes limit)
+    : accountant_(&accountant), account_(account), limit_(limit) {}
+
+bool BufferPool::can_take(Bytes bytes) const {
+  const Bytes pages = whole_pages(bytes);
+  if (in_use_ > limit_ || pages > limit_ - in_use_) return false;
+  return free_buffers_.contains(pages) || pages <= accountant_->available() + free_;
+}
+
+HostBuffer BufferPool::take(Bytes bytes) {
+  const Bytes pages = whole_pages(bytes);
+  if (pages == 0) return {};
+  if (const auto same = free_buffers_.find(pages); same != free_buffers_.end()) {
+    HostBuffer buffer = std::move(same->second);
+    free_buffers_.erase(same);
+    free_ -= pages;
+    in_use_ += pages;
+    buffer.size_ = bytes;
+    return buffer;
+  }
+  if (in_use_ > limit_ || pages > limit_ - in_use_) {
+    throw Error(ErrorKind::kBudget,
+                "buffers in use leave no room in the pool for " + std::string(account_name(account_)))
+        .expected(format_bytes(pages))
+        .found(format_bytes(limit_ - std::min(in_use_, limit_)) + " of " + format_bytes(limit_));
+  }
+  // The largest first: fewest pages are unmapped and faulted in again for a given need.
+  while (!free_buffers_.empty() && (in_use_ + free_ + pages > limit_ || pages > accountant_->available())) {
+    const auto largest = std::prev(free_buffers_.end());
+    free_ -= largest->first;
+    free_buffers_.erase(largest);
+  }
+  HostBuffer buffer(*accountant_, account_, bytes);
+  in_use_ += pages;
+  ++maps_;
+  return buffer;
+}
+
+void BufferPool::give(HostBuffer buffer) {
+  if (!buffer) return;
+  const Bytes pages = buffer.charged();
+  SLUICE_CHECK(buffer.accountant_ == accountant_ && buffer.account_ == account_ && pages <= in_use_,
+               "not a buffer of this pool");
+  in_use_ -= pages;
+  free_ += pages;
+  free_buffers_.emplace(pages, std::move(buffer));
+}
+
+void BufferPool::trim() {
+  free_buffers_.clear();
+  free_ = 0;
+}
+
+}  // namespace sluice::device
