@@ -1,0 +1,55 @@
+// Interleaved measurement: every round runs each workload once, A B C A B C …, so that a noisy neighbour hits all of
+// them; the median of the rounds is reported, because means follow single outliers.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace sluice::bench {
+
+struct Workload {
+  std::string name;
+  std::function<void(std::size_t round)> run;
+  std::vector<double> seconds = {};  // one per round
+};
+
+// Rounds after one that is not counted.
+inline void measure(std::vector<Workload>& workloads, std::size_t rounds) {
+  for (std::size_t round = 0; round <= rounds; ++round) {
+    for (Workload& w : workloads) {
+      const auto start = std::chrono::steady_clock::now();
+      w.run(round);
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+      if (round > 0) w.seconds.push_back(took.count());
+    }
+  }
+}
+
+// q in 0 … 1; 0.5 is the median.
+inline double quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+// "1.23 ms (1.20 … 1.40)": median, fastest and slowest round.
+inline std::string times(const Workload& w) {
+  return fmt::format("{:8.3f} ms ({:.3f} … {:.3f})", 1e3 * quantile(w.seconds, 0.5), 1e3 * quantile(w.seconds, 0.0),
+                     1e3 * quantile(w.seconds, 1.0));
+}
+
+// Value of `--name VALUE`, or `fallback`.
+inline std::string option(int argc, char** argv, const std::string& name, const std::string& fallback) {
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (argv[i] == "--" + name) return argv[i + 1];
+  }
+  return fallback;
+}
+
+}  // namespace sluice::bench

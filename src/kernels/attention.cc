@@ -1,0 +1,94 @@
+#include "kernels/attention.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/float16.h"
+#include "kernels/kernel_table.h"
+#include "kernels/split.h"
+
+namespace sluice::kernels {
+namespace {
+
+void check(const AttentionShape& shape, const CacheView& keys, const CacheView& values) {
+  SLUICE_CHECK(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0,
+               fmt::format("{} heads, {} kv heads", shape.heads, shape.kv_heads));
+  for (const DType dtype : {keys.dtype, values.dtype}) {
+    SLUICE_CHECK(dtype == DType::kBF16 || dtype == DType::kF32, fmt::format("a cache of {}", dtype_name(dtype)));
+  }
+}
+
+CacheHead head_of(const CacheView& view, std::size_t head) {
+  const std::size_t bytes = dtype_bytes(view.dtype);
+  return {view.data + head * view.head_stride * bytes, view.dtype, view.row_elements * bytes};
+}
+
+}  // namespace
+
+std::size_t attention_scratch_floats(const AttentionShape& shape, std::size_t positions) {
+  return attention_item_floats(shape.key_dim, shape.value_dim, positions);
+}
+
+void attention(const Context& ctx, const AttentionShape& shape, const float* q, std::size_t tokens,
+               std::size_t first_position, const CacheView& keys, const CacheView& values, float* out,
+               float* scratch) {
+  check(shape, keys, values);
+  const std::size_t group = shape.heads / shape.kv_heads;
+  const std::size_t positions = first_position + tokens;
+  const std::size_t items_per_head = (tokens * group + kQueriesPerItem - 1) / kQueriesPerItem;
+  const std::size_t items = shape.kv_heads * items_per_head;
+  const auto kernel = kernel_table(ctx.isa).attention.item;
+
+  const auto run_item = [&](std::size_t index, float* thread_scratch) {
+    const std::size_t kv_head = index / items_per_head;
+    const std::size_t first_query = index % items_per_head * kQueriesPerItem;
+    AttentionItem item{};
+    item.keys = head_of(keys, kv_head);
+    item.values = head_of(values, kv_head);
+    item.key_dim = shape.key_dim;
+    item.value_dim = shape.value_dim;
+    item.scale = shape.scale;
+    item.queries = std::min(kQueriesPerItem, tokens * group - first_query);
+    for (std::size_t i = 0; i < item.queries; ++i) {
+      const std::size_t token = (first_query + i) / group;
+      const std::size_t row = token * shape.heads + kv_head * group + (first_query + i) % group;
+      item.q[i] = q + row * shape.key_dim;
+      item.out[i] = out + row * shape.value_dim;
+      item.end[i] = first_position + token + 1;
+      item.begin[i] = shape.window != 0 && item.end[i] > shape.window ? item.end[i] - shape.window : 0;
+    }
+    kernel(item, positions, thread_scratch);
+  };
+
+  // Later tokens see more: threads take items one by one. Which thread takes one shows in nothing but its scratch.
+  const std::size_t cost = tokens * shape.heads * positions * (shape.key_dim + shape.value_dim);
+  const std::size_t workers = cost < kSplitCost ? 1 : std::min<std::size_t>(threads(ctx), items);
+  std::atomic<std::size_t> next{0};
+  const auto work = [&](std::size_t worker) {
+    float* thread_scratch = scratch + worker * attention_scratch_floats(shape, positions);
+    for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < items;) run_item(i, thread_scratch);
+  };
+  if (workers <= 1) {
+    work(0);
+  } else {
+    ctx.pool->parallel_for(workers, work);
+  }
+}
+
+void store_cache(const float* src, std::size_t n, DType dtype, std::byte* dst) {
+  SLUICE_CHECK(dtype == DType::kBF16 || dtype == DType::kF32, fmt::format("a cache of {}", dtype_name(dtype)));
+  if (dtype == DType::kF32) {
+    std::memcpy(dst, src, n * sizeof(float));
+    return;
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint16_t word = float_to_bf16(src[i]);
+    std::memcpy(dst + 2 * i, &word, sizeof(word));
+  }
+}
+
+}  // namespace sluice::kernels

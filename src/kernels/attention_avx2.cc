@@ -1,0 +1,10 @@
+#include "kernels/kernel_table.h"
+#include "kernels/vec_avx2-inl.h"
+// The algorithm needs the lanes above.
+#include "kernels/attention-inl.h"
+
+namespace sluice::kernels {
+
+const AttentionKernels kAttentionAvx2 = {attention_item};
+
+}  // namespace sluice::kernels

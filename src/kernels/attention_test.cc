@@ -1,0 +1,250 @@
+#include "kernels/attention.h"
+
+#include <algorithm>
+#include <string>
+
+#include "kernels/test_data.h"
+
+namespace sluice::kernels {
+namespace {
+
+struct Case {
+  AttentionShape shape;
+  std::size_t tokens, first_position;
+  bool latent;  // one kv head, values are the first value_dim elements of the key row (absorbed MLA)
+};
+
+struct Cache {
+  std::vector<std::byte> keys, values;
+  CacheView key_view, value_view;
+};
+
+std::string name(const Case& c) {
+  return ::testing::PrintToString(c.shape.heads) + " heads, " + ::testing::PrintToString(c.shape.kv_heads) +
+         " kv, dims " + ::testing::PrintToString(c.shape.key_dim) + " " +
+         ::testing::PrintToString(c.shape.value_dim) + ", window " + ::testing::PrintToString(c.shape.window) +
+         ", tokens " + ::testing::PrintToString(c.tokens) + " from " + ::testing::PrintToString(c.first_position);
+}
+
+Cache make_cache(std::mt19937_64& random, const Case& c, DType dtype) {
+  const std::size_t positions = c.first_position + c.tokens;
+  Cache cache;
+  if (c.latent) {
+    cache.keys = encode(normal_floats(random, positions * c.shape.key_dim), dtype);
+    cache.key_view = {cache.keys.data(), dtype, c.shape.key_dim, 0};
+    cache.value_view = cache.key_view;
+    return cache;
+  }
+  const std::size_t key_stride = c.shape.key_dim + random() % 3, value_stride = c.shape.value_dim + random() % 3;
+  cache.keys = encode(normal_floats(random, positions * c.shape.kv_heads * key_stride), dtype);
+  cache.values = encode(normal_floats(random, positions * c.shape.kv_heads * value_stride), dtype);
+  cache.key_view = {cache.keys.data(), dtype, c.shape.kv_heads * key_stride, key_stride};
+  cache.value_view = {cache.values.data(), dtype, c.shape.kv_heads * value_stride, value_stride};
+  return cache;
+}
+
+std::vector<float> attend(const Context& ctx, const Case& c, std::span<const float> q, const CacheView& keys,
+                          const CacheView& values) {
+  const unsigned threads = ctx.pool == nullptr ? 1 : ctx.pool->threads();
+  std::vector<float> scratch(threads * attention_scratch_floats(c.shape, c.first_position + c.tokens));
+  std::vector<float> out(c.tokens * c.shape.heads * c.shape.value_dim, -1.0f);
+  attention(ctx, c.shape, q.data(), c.tokens, c.first_position, keys, values, out.data(), scratch.data());
+  return out;
+}
+
+std::vector<Case> cases(std::mt19937_64& random) {
+  std::vector<Case> all;
+  for (int i = 0; i < 120; ++i) {
+    Case c{};
+    c.shape.kv_heads = 1 + random() % 4;
+    c.shape.heads = c.shape.kv_heads * (1 + random() % 6);
+    c.shape.key_dim = 1 + random() % 140;
+    c.shape.value_dim = 1 + random() % 140;
+    c.shape.scale = 1.0f / std::sqrt(static_cast<float>(c.shape.key_dim));
+    c.shape.window = random() % 2 * (1 + random() % 30);
+    c.tokens = 1 + random() % 12;
+    c.first_position = random() % 3 == 0 ? 0 : random() % 100;
+    c.latent = random() % 4 == 0;
+    if (c.latent) {
+      c.shape.kv_heads = 1;
+      c.shape.key_dim = c.shape.value_dim + random() % 20;
+    }
+    all.push_back(c);
+  }
+  all.push_back({{16, 16, 128, 128, 0.088f, 0}, 1, 300, false});
+  all.push_back({{32, 4, 128, 128, 0.088f, 0}, 3, 40, false});
+  all.push_back({{16, 1, 576, 512, 0.07f, 0}, 2, 70, true});
+  all.push_back({{5, 5, 80, 80, 0.11f, 1}, 9, 0, false});  // each position sees itself only
+  return all;
+}
+
+TEST(Attention, EveryInstructionSetHasTheBitsOfScalar) {
+  std::mt19937_64 random = test_random(1);
+  for (const Case& c : cases(random)) {
+    for (const DType dtype : {DType::kBF16, DType::kF32}) {
+      const Cache cache = make_cache(random, c, dtype);
+      const std::vector<float> q = normal_floats(random, c.tokens * c.shape.heads * c.shape.key_dim);
+      const std::vector<float> expected = attend({nullptr, Isa::kScalar}, c, q, cache.key_view, cache.value_view);
+      for (const Isa isa : vector_isas()) {
+        EXPECT_TRUE(same_bits(expected, attend({nullptr, isa}, c, q, cache.key_view, cache.value_view)))
+            << isa_name(isa) << ' ' << dtype_name(dtype) << ' ' << name(c);
+      }
+    }
+  }
+}
+
+TEST(Attention, ThreadsAndChunksDoNotShow) {
+  std::mt19937_64 random = test_random(2);
+  for (const Case& c : {Case{{12, 4, 64, 64, 0.125f, 0}, 23, 5, false}, Case{{6, 6, 48, 40, 0.14f, 9}, 23, 0, false},
+                        Case{{16, 1, 96, 64, 0.1f, 0}, 19, 31, true}}) {
+    const Cache cache = make_cache(random, c, DType::kBF16);
+    const std::size_t q_row = c.shape.heads * c.shape.key_dim;
+    const std::vector<float> q = normal_floats(random, c.tokens * q_row);
+    for (const Isa isa : available_isas()) {
+      const std::vector<float> whole = attend({nullptr, isa}, c, q, cache.key_view, cache.value_view);
+      for (unsigned threads = 1; threads <= 3; ++threads) {
+        ThreadPool pool(threads);
+        EXPECT_TRUE(same_bits(whole, attend({&pool, isa}, c, q, cache.key_view, cache.value_view)));
+        for (const std::size_t chunk : {1, 3, 8}) {
+          std::vector<float> parts;
+          for (std::size_t t = 0; t < c.tokens; t += chunk) {
+            Case part = c;
+            part.tokens = std::min(chunk, c.tokens - t);
+            part.first_position += t;
+            const std::vector<float> out = attend({&pool, isa}, part, std::span(q).subspan(t * q_row),
+                                                  cache.key_view, cache.value_view);
+            parts.insert(parts.end(), out.begin(), out.end());
+          }
+          EXPECT_TRUE(same_bits(whole, parts)) << name(c) << ", chunks of " << chunk;
+        }
+      }
+    }
+  }
+}
+
+TEST(Attention, WithinTheErrorBoundOfDoublePrecision) {
+  std::mt19937_64 random = test_random(3);
+  for (const Case& c : cases(random)) {
+    for (const DType dtype : {DType::kBF16, DType::kF32}) {
+      const Cache cache = make_cache(random, c, dtype);
+      const AttentionShape& s = c.shape;
+      const std::vector<float> q = normal_floats(random, c.tokens * s.heads * s.key_dim);
+      const std::vector<float> out = attend({nullptr, best_isa()}, c, q, cache.key_view, cache.value_view);
+      for (std::size_t t = 0; t < c.tokens; ++t) {
+        for (std::size_t h = 0; h < s.heads; ++h) {
+          const std::size_t kv = h / (s.heads / s.kv_heads), position = c.first_position + t;
+          const std::size_t begin = s.window == 0 || position + 1 < s.window ? 0 : position + 1 - s.window;
+          const float* query = &q[(t * s.heads + h) * s.key_dim];
+          std::vector<double> score;
+          double worst_score = 0;  // Σ|product| of the largest score, for the bound
+          for (std::size_t p = begin; p <= position; ++p) {
+            double sum = 0, norm = 0;
+            for (std::size_t d = 0; d < s.key_dim; ++d) {
+              const std::size_t i = p * cache.key_view.row_elements + kv * cache.key_view.head_stride + d;
+              const double product = double{query[d]} * double{decode(cache.key_view.data, dtype, i)};
+              sum += product;
+              norm += std::fabs(product);
+            }
+            score.push_back(sum * double{s.scale});
+            worst_score = std::max(worst_score, norm * double{s.scale});
+          }
+          const double largest = *std::max_element(score.begin(), score.end());
+          double total = 0;
+          for (double& v : score) total += v = std::exp(v - largest);
+          for (std::size_t d = 0; d < s.value_dim; ++d) {
+            double sum = 0, norm = 0;
+            for (std::size_t p = begin; p <= position; ++p) {
+              const std::size_t i = p * cache.value_view.row_elements + kv * cache.value_view.head_stride + d;
+              const double term = score[p - begin] / total * double{decode(cache.value_view.data, dtype, i)};
+              sum += term;
+              norm += std::fabs(term);
+            }
+            // Relative error of each weight: that of its score and of the maximum (dot, scale, subtraction: absolute,
+            // turned relative by exp), of exp (2 ulp = 4 eps) and of the two sums.
+            const double n = static_cast<double>(score.size());
+            const double in_scores = 2 * (static_cast<double>(s.key_dim) / 16 + 10) * worst_score;
+            const double bound = (2 * in_scores + 8 + n + n / 16 + 6) * 0x1p-24 * norm;
+            EXPECT_NEAR(out[(t * s.heads + h) * s.value_dim + d], sum, bound + 1e-30) << name(c);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Attention, OneVisiblePositionReturnsItsValue) {
+  std::mt19937_64 random = test_random(4);
+  const Case c{{2, 2, 16, 24, 0.25f, 1}, 5, 3, false};
+  const Cache cache = make_cache(random, c, DType::kF32);
+  const std::vector<float> q = normal_floats(random, c.tokens * 2 * 16);
+  for (const Isa isa : available_isas()) {
+    const std::vector<float> out = attend({nullptr, isa}, c, q, cache.key_view, cache.value_view);
+    for (std::size_t t = 0; t < c.tokens; ++t) {
+      for (std::size_t h = 0; h < 2; ++h) {
+        for (std::size_t d = 0; d < 24; ++d) {
+          const std::size_t i = (3 + t) * cache.value_view.row_elements + h * cache.value_view.head_stride + d;
+          EXPECT_EQ(out[(t * 2 + h) * 24 + d], decode(cache.values.data(), DType::kF32, i));
+        }
+      }
+    }
+  }
+}
+
+TEST(Attention, HiddenPositionsDoNotShowEvenIfTheyAreNotNumbers) {
+  std::mt19937_64 random = test_random(5);
+  const Case c{{4, 2, 32, 32, 0.2f, 6}, 4, 10, false};
+  Cache cache = make_cache(random, c, DType::kF32);
+  const std::vector<float> q = normal_floats(random, c.tokens * 4 * 32);
+  for (const Isa isa : available_isas()) {
+    const std::vector<float> whole = attend({nullptr, isa}, c, q, cache.key_view, cache.value_view);
+    Cache spoiled = cache;  // position 5 is seen by the first query only, 13 by the last only
+    for (const std::size_t position : {5, 13}) {
+      for (auto* bytes : {&spoiled.keys, &spoiled.values}) {
+        const CacheView& view = bytes == &spoiled.keys ? cache.key_view : cache.value_view;
+        std::memset(bytes->data() + position * view.row_elements * 4, 0xff, view.row_elements * 4);
+      }
+    }
+    spoiled.key_view.data = spoiled.keys.data();
+    spoiled.value_view.data = spoiled.values.data();
+    const std::vector<float> out = attend({nullptr, isa}, c, q, spoiled.key_view, spoiled.value_view);
+    const std::size_t row = 4 * 32;
+    EXPECT_TRUE(same_bits(std::span(whole).subspan(row, 2 * row), std::span(out).subspan(row, 2 * row)));
+    EXPECT_TRUE(std::isnan(out[0]));
+    EXPECT_TRUE(std::isnan(out[3 * row]));
+  }
+}
+
+TEST(Attention, ReadsAndWritesNothingOutside) {
+  std::mt19937_64 random = test_random(6);
+  for (Case c : cases(random)) {
+    for (const DType dtype : {DType::kBF16, DType::kF32}) {
+      const Cache cache = make_cache(random, c, dtype);
+      GuardedBytes keys(cache.keys), values(cache.values);
+      CacheView key_view = cache.key_view, value_view = cache.value_view;
+      key_view.data = keys.data();
+      value_view.data = c.latent ? keys.data() : values.data();
+      GuardedBytes q(bytes_of(normal_floats(random, c.tokens * c.shape.heads * c.shape.key_dim)));
+      GuardedBytes out(bytes_of(std::vector<float>(c.tokens * c.shape.heads * c.shape.value_dim)));
+      const std::size_t scratch_floats = attention_scratch_floats(c.shape, c.first_position + c.tokens);
+      GuardedBytes scratch(bytes_of(std::vector<float>(scratch_floats)));
+      for (const Isa isa : vector_isas()) {
+        attention({nullptr, isa}, c.shape, q.floats(), c.tokens, c.first_position, key_view, value_view,
+                  out.floats(), scratch.floats());
+      }
+    }
+  }
+}
+
+TEST(StoreCache, RoundsToNearestEvenOrCopies) {
+  const std::vector<float> numbers = {1.0f, 1.00390625f, 1.01171875f, -0.0f, 3.3e38f, INFINITY, 1e-45f};
+  std::vector<std::byte> words(2 * numbers.size()), copy(4 * numbers.size());
+  store_cache(numbers.data(), numbers.size(), DType::kBF16, words.data());
+  store_cache(numbers.data(), numbers.size(), DType::kF32, copy.data());
+  EXPECT_EQ(words, encode(numbers, DType::kBF16));
+  EXPECT_EQ(copy, encode(numbers, DType::kF32));
+  EXPECT_EQ(decode(words.data(), DType::kBF16, 1), 1.0f);       // a tie goes to the even word
+  EXPECT_EQ(decode(words.data(), DType::kBF16, 2), 1.015625f);  // and here up
+}
+
+}  // namespace
+}  // namespace sluice::kernels

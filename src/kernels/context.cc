@@ -1,0 +1,132 @@
+#include "kernels/context.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "kernels/attention.h"
+#include "kernels/elementwise.h"
+#include "kernels/matmul.h"
+
+namespace sluice::kernels {
+namespace {
+
+// Numbers in ±2 whose low bits are busy, so that another order of sums shows. A fixed sequence (splitmix64).
+std::vector<float> sample(std::size_t n, std::uint64_t seed) {
+  std::vector<float> numbers(n);
+  for (float& number : numbers) {
+    seed += 0x9e3779b97f4a7c15u;
+    std::uint64_t z = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    number = static_cast<float>(static_cast<std::int32_t>(z >> 32)) * 0x1p-30f;
+  }
+  return numbers;
+}
+
+// The upper halves of fp32 numbers are BF16 words; as binary16 they are other numbers of a similar size.
+std::vector<std::byte> weights_of(DType dtype, std::size_t n) {
+  const std::vector<float> numbers = sample(n, 1);
+  std::vector<std::byte> bytes(n * dtype_bytes(dtype));
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(numbers[i]);
+    if (dtype == DType::kF32) {
+      std::memcpy(&bytes[4 * i], &bits, 4);
+    } else {
+      const auto word = static_cast<std::uint16_t>(bits >> 16);
+      std::memcpy(&bytes[2 * i], &word, 2);
+    }
+  }
+  return bytes;
+}
+
+struct Result {
+  std::string_view kernel;
+  std::vector<float> numbers;
+};
+
+// Every kernel on a small tile with ragged ends in all directions.
+std::vector<Result> results(Isa isa) {
+  const Context ctx{nullptr, isa};
+  std::vector<Result> all;
+  constexpr std::size_t kTokens = 7, kRows = 13, kCols = 150;
+  const std::vector<float> x = sample(kTokens * kCols, 2);
+  const std::vector<float> bias = sample(kCols, 3);
+
+  for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF32}) {
+    const std::vector<std::byte> bytes = weights_of(dtype, kRows * kCols);
+    const Weight w{bytes.data(), dtype, kRows, kCols};
+    std::vector<float> packed(kTokens * packed_floats(kCols));
+    pack_activations(ctx, x.data(), kTokens, kCols, kCols, packed.data());
+    for (const std::size_t tokens : {std::size_t{1}, kTokens}) {
+      std::vector<float> y(tokens * kRows);
+      matmul(ctx, packed.data(), tokens, w, {bias.data(), kRows}, y.data(), kRows);
+      all.push_back({"matmul", std::move(y)});
+      std::vector<float> z(tokens * kCols);
+      matmul_transposed(ctx, x.data(), tokens, kCols, w, z.data(), kCols);
+      all.push_back({"matmul_transposed", std::move(z)});
+    }
+  }
+  for (const DType dtype : {DType::kBF16, DType::kF32}) {
+    constexpr std::size_t kQueries = 3, kPositions = 21;
+    const AttentionShape shape{4, 2, 40, 24, 0.17f, 11};
+    const std::vector<std::byte> cache = weights_of(dtype, kPositions * 2 * 64);
+    const CacheView keys{cache.data(), dtype, 128, 64};
+    const CacheView values{cache.data() + 40 * dtype_bytes(dtype), dtype, 128, 64};
+    std::vector<float> scratch(attention_scratch_floats(shape, kPositions));
+    std::vector<float> out(kQueries * shape.heads * shape.value_dim);
+    attention(ctx, shape, x.data(), kQueries, kPositions - kQueries, keys, values, out.data(), scratch.data());
+    all.push_back({"attention", std::move(out)});
+  }
+  std::vector<float> y(x.size());
+  rms_norm(ctx, x.data(), kTokens, kCols, kCols, bias, 1e-6f, y.data(), kCols);
+  all.push_back({"rms_norm", y});
+  silu_mul(ctx, x.data(), y.data(), x.size(), y.data());
+  all.push_back({"silu_mul", y});
+  add_scaled(ctx, x.data(), 0.3f, x.size(), y.data());
+  all.push_back({"add_scaled", y});
+  softmax_rows(ctx, y.data(), kTokens, kCols);
+  all.push_back({"softmax_rows", y});
+  return all;
+}
+
+// The first kernel whose bits differ from the scalar path; empty: none.
+std::string_view first_difference(Isa isa) {
+  const std::vector<Result> expected = results(Isa::kScalar);
+  const std::vector<Result> found = results(isa);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const std::vector<float>& a = expected[i].numbers;
+    if (std::memcmp(a.data(), found[i].numbers.data(), a.size() * sizeof(float)) != 0) return expected[i].kernel;
+  }
+  return {};
+}
+
+}  // namespace
+
+Isa self_check(Isa wanted, std::string* warning) {
+  const std::vector<Isa> available = available_isas();
+  std::string reasons;
+  for (auto isa = available.rbegin(); isa != available.rend(); ++isa) {
+    if (*isa > wanted || *isa == Isa::kScalar) continue;
+    const std::string_view kernel = first_difference(*isa);
+    if (kernel.empty()) {
+      if (!reasons.empty() && warning != nullptr) *warning = fmt::format("{}; using {}", reasons, isa_name(*isa));
+      return *isa;
+    }
+    reasons += fmt::format("{}{} computes {} otherwise than the scalar path", reasons.empty() ? "" : ", ",
+                           isa_name(*isa), kernel);
+  }
+  if (wanted != Isa::kScalar && warning != nullptr) {
+    *warning = reasons.empty() ? fmt::format("this CPU lacks {}; using scalar", isa_name(wanted))
+                               : fmt::format("{}; using scalar", reasons);
+  }
+  return Isa::kScalar;
+}
+
+}  // namespace sluice::kernels

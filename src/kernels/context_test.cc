@@ -1,0 +1,46 @@
+#include "kernels/context.h"
+
+#include <chrono>
+
+#include "kernels/kernel_table.h"
+#include "kernels/test_data.h"
+
+namespace sluice::kernels {
+namespace {
+
+TEST(SelfCheck, KeepsEveryAvailableInstructionSet) {
+  for (const Isa isa : available_isas()) {
+    std::string warning;
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_EQ(self_check(isa, &warning), isa);
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    std::cout << isa_name(isa) << " checked in " << took.count() << " ms\n";
+    EXPECT_EQ(warning, "");
+  }
+}
+
+TEST(SelfCheck, StepsDownFromWhatTheCpuLacks) {
+  std::string warning;
+  const Isa found = self_check(Isa::kNeon, &warning);
+  EXPECT_LE(found, best_isa());
+  EXPECT_NO_THROW(self_check(Isa::kAvx512, nullptr));
+}
+
+// A test that compares an instruction set with scalar means nothing if both are the same code.
+TEST(KernelTable, EachInstructionSetHasItsOwnKernels) {
+#if defined(__x86_64__)
+  const KernelTable* tables[] = {&kernel_table(Isa::kScalar), &kernel_table(Isa::kAvx2), &kernel_table(Isa::kAvx512)};
+  for (const KernelTable* a : tables) {
+    for (const KernelTable* b : tables) {
+      if (a == b) continue;
+      EXPECT_NE(a->matmul.rows, b->matmul.rows);
+      EXPECT_NE(a->matmul.transposed, b->matmul.transposed);
+      EXPECT_NE(a->attention.item, b->attention.item);
+      EXPECT_NE(a->elementwise.silu_mul, b->elementwise.silu_mul);
+    }
+  }
+#endif
+}
+
+}  // namespace
+}  // namespace sluice::kernels

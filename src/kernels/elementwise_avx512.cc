@@ -1,0 +1,10 @@
+#include "kernels/kernel_table.h"
+#include "kernels/vec_avx512-inl.h"
+// The algorithm needs the lanes above.
+#include "kernels/elementwise-inl.h"
+
+namespace sluice::kernels {
+
+const ElementwiseKernels kElementwiseAvx512 = {rms_norm_row, silu_mul_range, add_scaled_range, softmax_row, exp_range};
+
+}  // namespace sluice::kernels

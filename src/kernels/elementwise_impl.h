@@ -1,0 +1,18 @@
+// What each instruction set implements for elementwise.h: the operations with fused multiply-adds or sums in lanes.
+// The others have the same bits in any compilation and live in elementwise.cc. Plain structs: files compiled with
+// other flags include this.
+#pragma once
+
+#include <cstddef>
+
+namespace sluice::kernels {
+
+struct ElementwiseKernels {
+  void (*rms_norm_row)(const float* x, std::size_t cols, const float* w, float eps, float* y);
+  void (*silu_mul)(const float* gate, const float* up, std::size_t n, float* out);
+  void (*add_scaled)(const float* x, float scale, std::size_t n, float* accumulator);
+  void (*softmax_row)(float* x, std::size_t n);
+  void (*exp)(const float* x, std::size_t n, float* out);
+};
+
+}  // namespace sluice::kernels

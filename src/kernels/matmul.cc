@@ -1,0 +1,73 @@
+#include "kernels/matmul.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "kernels/kernel_table.h"
+#include "kernels/lanes_scalar.h"
+#include "kernels/split.h"
+
+namespace sluice::kernels {
+namespace {
+
+void check_weight(const Weight& w) {
+  SLUICE_CHECK(w.dtype == DType::kBF16 || w.dtype == DType::kF16 || w.dtype == DType::kF32,
+               fmt::format("weights are {}", dtype_name(w.dtype)));
+  SLUICE_CHECK(w.data != nullptr || w.rows * w.cols == 0, fmt::format("{} x {} without data", w.rows, w.cols));
+}
+
+// Rows are divided in groups that leave whole cache lines of y to each thread and whole register tiles.
+constexpr std::size_t kRowGrain = 16;
+
+}  // namespace
+
+void pack_activations(const Context& ctx, const float* x, std::size_t tokens, std::size_t cols,
+                      std::size_t x_stride, float* packed) {
+  const auto pack = kernel_table(ctx.isa).matmul.pack;
+  split(ctx, tokens, 1, tokens * cols, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t t = begin; t < end; ++t) pack(x + t * x_stride, cols, packed + t * packed_floats(cols));
+  });
+}
+
+void matmul(const Context& ctx, const float* packed, std::size_t tokens, const Weight& w,
+            std::span<const float> bias, float* y, std::size_t y_stride) {
+  check_weight(w);
+  SLUICE_CHECK(bias.empty() || bias.size() == w.rows, fmt::format("{} biases, {} rows", bias.size(), w.rows));
+  SLUICE_CHECK(y_stride >= w.rows || tokens <= 1, fmt::format("stride {}, {} rows", y_stride, w.rows));
+  if (tokens == 0) return;
+  const MatmulArgs args = {packed,       packed_floats(w.cols),
+                           tokens,       w.data,
+                           w.cols * dtype_bytes(w.dtype), w.dtype,
+                           w.cols,       bias.empty() ? nullptr : bias.data(),
+                           y,            y_stride};
+  const auto rows = kernel_table(ctx.isa).matmul.rows;
+  split(ctx, w.rows, kRowGrain, tokens * w.rows * w.cols,
+        [&](std::size_t begin, std::size_t end) { rows(args, begin, end); });
+}
+
+void matmul_transposed(const Context& ctx, const float* x, std::size_t tokens, std::size_t x_stride,
+                       const Weight& w, float* y, std::size_t y_stride) {
+  check_weight(w);
+  SLUICE_CHECK(y_stride >= w.cols || tokens <= 1, fmt::format("stride {}, {} columns", y_stride, w.cols));
+  for (std::size_t t = 0; t < tokens; ++t) {
+    for (std::size_t c = 0; c < w.cols; ++c) y[t * y_stride + c] = 0.0f;
+  }
+  const TransposedArgs args = {x, x_stride, w.data, w.dtype, w.rows, w.cols, y, y_stride};
+  const auto transposed = kernel_table(ctx.isa).matmul.transposed;
+  const std::size_t cost = tokens * w.rows * w.cols;
+  if (tokens >= 8 * threads(ctx)) {
+    split(ctx, tokens, 4, cost,
+          [&](std::size_t begin, std::size_t end) { transposed(args, begin, end, 0, w.cols); });
+  } else {
+    split(ctx, w.cols, 64, cost,
+          [&](std::size_t begin, std::size_t end) { transposed(args, 0, tokens, begin, end); });
+  }
+}
+
+void row_to_float(const Weight& w, std::size_t row, float* out) {
+  check_weight(w);
+  SLUICE_CHECK(row < w.rows, fmt::format("row {} of {}", row, w.rows));
+  for (std::size_t c = 0; c < w.cols; ++c) out[c] = element(w.row(row), w.dtype, c);
+}
+
+}  // namespace sluice::kernels

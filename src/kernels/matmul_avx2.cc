@@ -1,0 +1,10 @@
+#include "kernels/kernel_table.h"
+#include "kernels/vec_avx2-inl.h"
+// The algorithm needs the lanes above.
+#include "kernels/matmul-inl.h"
+
+namespace sluice::kernels {
+
+const MatmulKernels kMatmulAvx2 = {pack, rows, transposed};
+
+}  // namespace sluice::kernels
