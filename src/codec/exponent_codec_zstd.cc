@@ -1,0 +1,87 @@
+// A chunk is one Zstandard frame (RFC 8878) with its content size in the header and no checksum: the store
+// has its own.
+#define ZSTD_STATIC_LINKING_ONLY  // ZSTD_estimateCCtxSize, ZSTD_estimateDCtxSize
+#include <zstd.h>
+
+#include <new>
+#include <string>
+
+#include "base/error.h"
+#include "codec/exponent_codec_impl.h"
+
+namespace sluice::codec {
+namespace {
+
+struct MakeCompressor {
+  ZSTD_CCtx* operator()() const {
+    ZSTD_CCtx* context = ZSTD_createCCtx();
+    if (context == nullptr) throw std::bad_alloc();
+    return context;
+  }
+};
+struct MakeDecompressor {
+  ZSTD_DCtx* operator()() const {
+    ZSTD_DCtx* context = ZSTD_createDCtx();
+    if (context == nullptr) throw std::bad_alloc();
+    return context;
+  }
+};
+void free_compressor(ZSTD_CCtx* context) { ZSTD_freeCCtx(context); }
+void free_decompressor(ZSTD_DCtx* context) { ZSTD_freeDCtx(context); }
+
+class ZstdCodec final : public ExponentCodec {
+ public:
+  explicit ZstdCodec(int level) : level_(level) {}
+  std::string_view name() const override { return "zstd"; }
+  int level() const override { return level_; }
+  Bytes encode_context_bytes() const override { return ZSTD_estimateCCtxSize(level_); }
+  Bytes decode_context_bytes() const override { return ZSTD_estimateDCtxSize(); }
+
+ protected:
+  std::optional<std::vector<std::byte>> compress(std::span<const std::byte> raw) const override {
+    std::vector<std::byte> bytes(ZSTD_compressBound(raw.size()));
+    const auto context = compressors_.take();
+    const std::size_t size =
+        ZSTD_compressCCtx(context.get(), bytes.data(), bytes.size(), raw.data(), raw.size(), level_);
+    SLUICE_CHECK(ZSTD_isError(size) == 0, ZSTD_getErrorName(size));
+    if (size >= raw.size()) return std::nullopt;
+    bytes.resize(size);
+    bytes.shrink_to_fit();
+    return bytes;
+  }
+
+  void decompress(std::span<const std::byte> bytes, std::span<std::byte> raw) const override {
+    // ZSTD_decompressDCtx would also take several frames in a row, and frames to skip (whose content is 0
+    // bytes).
+    const unsigned long long content = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
+    if (content == ZSTD_CONTENTSIZE_ERROR) fail_decode(raw.size(), "no Zstandard frame");
+    if (content == ZSTD_CONTENTSIZE_UNKNOWN) fail_decode(raw.size(), "a frame without its size");
+    if (content != raw.size()) fail_decode(raw.size(), "a frame of " + std::to_string(content) + " bytes");
+    const std::size_t frame = ZSTD_findFrameCompressedSize(bytes.data(), bytes.size());
+    if (ZSTD_isError(frame) != 0) fail_decode(raw.size(), ZSTD_getErrorName(frame));
+    if (frame != bytes.size()) {
+      fail_decode(raw.size(), std::to_string(bytes.size() - frame) + " bytes after the frame");
+    }
+    const auto context = decompressors_.take();
+    const std::size_t size =
+        ZSTD_decompressDCtx(context.get(), raw.data(), raw.size(), bytes.data(), bytes.size());
+    if (ZSTD_isError(size) != 0) fail_decode(raw.size(), ZSTD_getErrorName(size));
+    if (size != raw.size()) fail_decode(raw.size(), std::to_string(size) + " bytes");
+  }
+
+ private:
+  const int level_;
+  mutable ContextPool<ZSTD_CCtx, MakeCompressor, free_compressor> compressors_;
+  mutable ContextPool<ZSTD_DCtx, MakeDecompressor, free_decompressor> decompressors_;
+};
+
+}  // namespace
+
+int zstd_min_level() { return 1; }
+int zstd_max_level() {
+  return 19;
+}  // above, one context takes hundreds of MiB, and gains nothing on exponents
+
+std::unique_ptr<const ExponentCodec> make_zstd_codec(int level) { return std::make_unique<ZstdCodec>(level); }
+
+}  // namespace sluice::codec

@@ -1,0 +1,23 @@
+// An exponent plane of q elements is stored as K chunks that are compressed, fetched and decoded each by
+// itself.
+#pragma once
+
+#include <cstdint>
+
+namespace sluice::codec {
+
+inline constexpr unsigned kMaxChunks = 256;
+
+struct ElementRange {
+  std::uint64_t begin = 0, end = 0;  // [begin, end), in elements
+  std::uint64_t size() const { return end - begin; }
+};
+
+// Chunk x of K is [floor(x·q/K), floor((x+1)·q/K)) (SPEC 1.2): contiguous, sizes differ by at most one, empty
+// when q < K. REQUIRES: chunks in 1..kMaxChunks, chunk < chunks.
+ElementRange shard_range(std::uint64_t elements, unsigned chunks, unsigned chunk);
+
+// For a K that came from outside: Error(kUsage) naming `flag` ("--chunks") unless 1..kMaxChunks.
+unsigned check_chunk_count(std::int64_t chunks, const char* flag);
+
+}  // namespace sluice::codec
