@@ -1,0 +1,389 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "base/hash.h"
+#include "codec/exponent_codec.h"
+#include "store/format.h"
+#include "store/manifest.h"
+
+namespace sluice::store {
+namespace {
+
+constexpr std::string_view kRestore = "copy the store again, or pack the model again";
+
+// Which members of an object have been seen: each exactly once, no other.
+template <std::size_t N>
+class Members {
+ public:
+  explicit Members(const std::array<std::string_view, N>& names) : names_(names) {}
+
+  // Index of `key`.
+  std::size_t take(JsonReader& json, const std::string& key) {
+    const auto at = static_cast<std::size_t>(std::find(names_.begin(), names_.end(), key) - names_.begin());
+    if (at == N) {
+      throw Error(ErrorKind::kUnsupported, "the manifest has a member that this version of Sluice does not know")
+          .in(json.error("").where(), json.value_offset())
+          .expected(fmt::format("one of {}", fmt::join(names_, ", ")))
+          .found(fmt::format("\"{}\"", key))
+          .fix("use a newer version of Sluice");
+    }
+    if (seen_[at]) throw json.error(fmt::format("the manifest has \"{}\" twice", key));
+    seen_[at] = true;
+    return at;
+  }
+  bool has(std::size_t at) const { return seen_[at]; }
+  // The first `count` members must be there.
+  void need(JsonReader& json, std::size_t count = N) const {
+    for (std::size_t at = 0; at < count; ++at) {
+      if (!seen_[at]) throw json.error(fmt::format("the manifest lacks \"{}\" here", names_[at]));
+    }
+  }
+
+ private:
+  const std::array<std::string_view, N>& names_;
+  std::array<bool, N> seen_{};
+};
+
+std::uint32_t read_u32(JsonReader& json) {
+  const std::uint64_t value = json.read_number();
+  if (value > std::numeric_limits<std::uint32_t>::max()) {
+    throw json.error("a number is out of range").expected("less than 2^32").found(fmt::format("{}", value));
+  }
+  return static_cast<std::uint32_t>(value);
+}
+
+std::uint64_t read_xxh3(JsonReader& json) {
+  const std::string text = json.read_string();
+  std::uint64_t value = 0;
+  if (!parse_hex64(text, value)) {
+    throw json.error("not a checksum").expected("16 lower-case hexadecimal digits").found(fmt::format("\"{}\"", text));
+  }
+  return value;
+}
+
+// The elements of an array that has a fixed number of them.
+class Tuple {
+ public:
+  explicit Tuple(JsonReader& json) : json_(json) { json_.begin_array(); }
+  JsonReader& next() {
+    if (!json_.next_item()) throw json_.error("an array is too short");
+    return json_;
+  }
+  void end() {
+    if (json_.next_item()) throw json_.error("an array is too long");
+  }
+
+ private:
+  JsonReader& json_;
+};
+
+Region read_region(JsonReader& json) {
+  Tuple tuple(json);
+  Region region;
+  region.offset = tuple.next().read_number();
+  region.length = tuple.next().read_number();
+  tuple.end();
+  return region;
+}
+
+Region read_checked_region(JsonReader& json, std::uint64_t& xxh3) {
+  Tuple tuple(json);
+  Region region;
+  region.offset = tuple.next().read_number();
+  region.length = tuple.next().read_number();
+  xxh3 = read_xxh3(tuple.next());
+  tuple.end();
+  return region;
+}
+
+StoredChunk read_chunk(JsonReader& json) {
+  Tuple tuple(json);
+  StoredChunk chunk;
+  chunk.bytes.offset = tuple.next().read_number();
+  chunk.bytes.length = tuple.next().read_number();
+  chunk.first = tuple.next().read_number();
+  chunk.count = tuple.next().read_number();
+  const std::uint64_t coded = tuple.next().read_number();
+  if (coded > 1) throw json.error("unknown coding of a chunk").expected("0 or 1").found(fmt::format("{}", coded));
+  chunk.coded = coded == 1;
+  chunk.xxh3 = read_xxh3(tuple.next());
+  tuple.end();
+  return chunk;
+}
+
+CodecChoice read_codec(JsonReader& json) {
+  static constexpr std::array<std::string_view, 3> kNames = {"name", "level", "chunks"};
+  Members members(kNames);
+  CodecChoice codec;
+  std::string key;
+  json.begin_object();
+  while (json.next_key(key)) {
+    switch (members.take(json, key)) {
+      case 0: {
+        codec.name = json.read_string();
+        const auto known = codec::exponent_codecs();
+        if (std::none_of(known.begin(), known.end(), [&](const auto& entry) { return entry.name == codec.name; })) {
+          throw Error(ErrorKind::kUnsupported, "the store uses a codec that this version of Sluice does not know")
+              .in(json.error("").where(), json.value_offset())
+              .found(fmt::format("\"{}\"", codec.name))
+              .fix("use a newer version of Sluice");
+        }
+        break;
+      }
+      case 1: codec.level = json.read_number(); break;
+      case 2: codec.chunks = json.read_number(); break;
+    }
+  }
+  members.need(json);
+  return codec;
+}
+
+StoredSource read_source(JsonReader& json) {
+  static constexpr std::array<std::string_view, 4> kNames = {"path", "size", "sha256", "header"};
+  Members members(kNames);
+  StoredSource source;
+  std::string key;
+  json.begin_object();
+  while (json.next_key(key)) {
+    switch (members.take(json, key)) {
+      case 0: json.read_string(source.path); break;
+      case 1: source.size = json.read_number(); break;
+      case 2: {
+        json.read_string(source.sha256);
+        const bool hex = source.sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
+        if (source.sha256.size() != 64 || !hex) {
+          throw json.error("not a SHA-256").expected("64 lower-case hexadecimal digits").found(fmt::format("\"{}\"", source.sha256));
+        }
+        break;
+      }
+      case 3:
+        source.weights = true;
+        source.header = read_checked_region(json, source.header_xxh3);
+        break;
+    }
+  }
+  members.need(json, 3);
+  return source;
+}
+
+void read_tensor(JsonReader& json, Manifest& manifest) {
+  Tuple tuple(json);
+  TensorInfo info;
+  StoredTensor place;
+  tuple.next().read_string(info.name);
+  const std::string type = tuple.next().read_string();
+  const std::optional<DType> dtype = dtype_from_name(type);
+  if (!dtype) {
+    throw Error(ErrorKind::kUnsupported, fmt::format("tensor \"{}\" has an element type that this version of Sluice does not know", info.name))
+        .in(json.error("").where(), json.value_offset())
+        .found(fmt::format("\"{}\"", type))
+        .fix("use a newer version of Sluice");
+  }
+  info.dtype = *dtype;
+  Tuple(tuple.next());  // opens the array of dimensions
+  while (json.next_item()) {
+    if (info.shape.size() >= 16) throw json.error("a tensor has more than 16 dimensions");
+    info.shape.push_back(json.read_number());
+  }
+  place.source = read_u32(tuple.next());
+  place.offset = tuple.next().read_number();
+  tuple.end();
+  manifest.tensors.push_back(std::move(info));
+  manifest.places.push_back(place);
+}
+
+void read_requirements(JsonReader& json) {
+  json.begin_array();
+  while (json.next_item()) {
+    const std::string feature = json.read_string();
+    throw Error(ErrorKind::kUnsupported, "the store needs a feature that this version of Sluice does not have")
+        .in(json.error("").where(), json.value_offset())
+        .found(fmt::format("\"{}\"", feature))
+        .fix("use a newer version of Sluice");
+  }
+}
+
+void read_members(JsonReader& json, Manifest& manifest) {
+  static constexpr std::array<std::string_view, 13> kNames = {
+      "format", "version", "requires", "architecture", "family", "codec", "sources", "empty_directories",
+      "tensors", "data_files", "dense", "experts", "checksum"};
+  Members members(kNames);
+  std::string family, key;
+  json.begin_object();
+  while (json.next_key(key)) {
+    switch (members.take(json, key)) {
+      case 0: json.read_string(key); break;  // checked before, as the next (parse_manifest)
+      case 1: json.read_number(); break;
+      case 2: read_requirements(json); break;
+      case 3: json.read_string(manifest.architecture); break;
+      case 4: json.read_string(family); break;
+      case 5: manifest.codec = read_codec(json); break;
+      case 6:
+        for (json.begin_array(); json.next_item();) manifest.sources.push_back(read_source(json));
+        break;
+      case 7:
+        for (json.begin_array(); json.next_item();) manifest.empty_directories.push_back(json.read_string());
+        break;
+      case 8:
+        for (json.begin_array(); json.next_item();) read_tensor(json, manifest);
+        break;
+      case 9:
+        for (json.begin_array(); json.next_item();) {
+          Tuple tuple(json);
+          DataFile file;
+          tuple.next().read_string(file.name);
+          file.size = tuple.next().read_number();
+          tuple.end();
+          manifest.data_files.push_back(std::move(file));
+        }
+        break;
+      case 10:
+        for (json.begin_array(); json.next_item();) read_piece_json(json, manifest, 0);
+        break;
+      case 11:
+        if (!members.has(10)) throw json.error("\"experts\" stands before \"dense\"");
+        manifest.dense_pieces = static_cast<std::uint32_t>(manifest.pieces.size());
+        for (json.begin_array(); json.next_item();) read_expert_json(json, manifest);
+        break;
+      case 12: json.read_string(key); break;  // checked before
+    }
+  }
+  members.need(json);
+  json.end();
+  if (family != "raw" && family != "split") {
+    throw Error(ErrorKind::kUnsupported, "the store is of a family that this version of Sluice does not know")
+        .in(json.error("").where())
+        .expected("\"raw\" or \"split\"")
+        .found(fmt::format("\"{}\"", family))
+        .fix("use a newer version of Sluice");
+  }
+  if ((family == "raw") != (manifest.codec.name == "none")) {
+    throw json.error("family and codec do not fit").expected("raw with none, split with a codec").found(family + " with " + manifest.codec.name);
+  }
+}
+
+}  // namespace
+
+void read_piece_json(JsonReader& json, Manifest& manifest, std::uint32_t file) {
+  static constexpr std::array<std::string_view, 5> kNames = {"tensor", "elements", "raw", "sm", "chunks"};
+  Members members(kNames);
+  PieceEntry piece;
+  piece.file = file;
+  piece.first_chunk = static_cast<std::uint32_t>(manifest.chunks.size());
+  std::string key;
+  json.begin_object();
+  while (json.next_key(key)) {
+    switch (members.take(json, key)) {
+      case 0: piece.tensor = read_u32(json); break;
+      case 1: {
+        const Region range = read_region(json);
+        piece.first = range.offset;
+        piece.count = range.length;
+        break;
+      }
+      case 2: piece.bytes = read_checked_region(json, piece.xxh3); break;
+      case 3:
+        piece.encoding = Encoding::kSplit;
+        piece.bytes = read_checked_region(json, piece.xxh3);
+        break;
+      case 4:
+        for (json.begin_array(); json.next_item();) manifest.chunks.push_back(read_chunk(json));
+        break;
+    }
+  }
+  members.need(json, 2);
+  if (members.has(2) == members.has(3) || members.has(3) != members.has(4)) {
+    throw json.error("a piece is neither raw nor split").expected("\"raw\", or \"sm\" and \"chunks\"");
+  }
+  piece.chunk_count = static_cast<std::uint32_t>(manifest.chunks.size()) - piece.first_chunk;
+  manifest.pieces.push_back(piece);
+}
+
+void read_expert_json(JsonReader& json, Manifest& manifest) {
+  static constexpr std::array<std::string_view, 5> kNames = {"layer", "index", "file", "parts", "pieces"};
+  static constexpr std::array<std::string_view, 3> kParts = {"full", "sm", "exp"};
+  Members members(kNames);
+  ExpertEntry expert;
+  expert.first_piece = static_cast<std::uint32_t>(manifest.pieces.size());
+  std::string key;
+  json.begin_object();
+  while (json.next_key(key)) {
+    switch (members.take(json, key)) {
+      case 0: expert.layer = read_u32(json); break;
+      case 1: expert.index = read_u32(json); break;
+      case 2: expert.file = read_u32(json); break;
+      case 3: {
+        Members parts(kParts);
+        json.begin_object();
+        while (json.next_key(key)) {
+          Region& part = *std::array{&expert.full, &expert.sm, &expert.exp}[parts.take(json, key)];
+          part = read_region(json);
+          if (part.length == 0) throw json.error("a part is empty");
+        }
+        break;
+      }
+      case 4:
+        for (json.begin_array(); json.next_item();) read_piece_json(json, manifest, 0);
+        break;
+    }
+  }
+  members.need(json);
+  expert.piece_count = static_cast<std::uint32_t>(manifest.pieces.size()) - expert.first_piece;
+  for (std::uint32_t i = 0; i < expert.piece_count; ++i) manifest.pieces[expert.first_piece + i].file = expert.file;
+  manifest.experts.push_back(expert);
+}
+
+std::uint64_t stated_checksum(std::string_view text, const std::string& name) {
+  std::uint64_t sum = 0;
+  const bool has_tail = text.size() >= kChecksumTailBytes &&
+                        text.substr(text.size() - kChecksumTailBytes).starts_with(kChecksumStart) &&
+                        text.ends_with(kChecksumEnd) &&
+                        parse_hex64(text.substr(text.size() - kChecksumEnd.size() - 16, 16), sum);
+  if (!has_tail) {
+    throw Error(ErrorKind::kCorrupt, "the file does not end with its checksum")
+        .in(name, text.size() - std::min(text.size(), kChecksumTailBytes))
+        .expected("\"checksum\":\"…\"}")
+        .found("something else")
+        .fix(kRestore);
+  }
+  return sum;
+}
+
+void check_checksum(std::string_view text, const std::string& name) {
+  const std::uint64_t stated = stated_checksum(text, name);
+  const std::uint64_t real = xxh3(std::as_bytes(std::span(text.data(), text.size() - kChecksumTailBytes)));
+  if (stated != real) {
+    throw Error(ErrorKind::kCorrupt, "the checksum of the file is wrong").in(name, 0).expected(hex64(stated)).found(hex64(real)).fix(kRestore);
+  }
+}
+
+Manifest parse_manifest(std::string_view text, const std::string& name) {
+  if (!text.starts_with(kManifestStart)) {
+    throw Error(ErrorKind::kInvalid, "not the manifest of a packed store")
+        .in(name, 0)
+        .expected(std::string(kManifestStart))
+        .found(text.empty() ? "an empty file" : "something else")
+        .fix(kRestore);
+  }
+  // The version first: another one may have another rule for everything else.
+  std::string_view version = text.substr(kManifestStart.size(), 21);
+  version = version.substr(0, version.find_first_not_of("0123456789"));
+  if (version != fmt::format("{}", kFormatVersion)) {
+    throw Error(ErrorKind::kUnsupported, "the store has another format version")
+        .in(name, kManifestStart.size())
+        .expected(fmt::format("{}", kFormatVersion))
+        .found(std::string(version))
+        .fix("use the version of Sluice that packed it, or pack the model again");
+  }
+  check_checksum(text, name);
+  Manifest manifest;
+  JsonReader json(text, name);
+  read_members(json, manifest);
+  check_manifest(manifest, name);
+  return manifest;
+}
+
+}  // namespace sluice::store

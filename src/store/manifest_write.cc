@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "base/hash.h"
+#include "store/format.h"
+#include "store/manifest.h"
+
+namespace sluice::store {
+namespace {
+
+template <class... Args>
+void put(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
+  fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
+}
+
+void put_region(std::string& out, std::string_view name, const Region& region, bool& first) {
+  if (region.length == 0) return;
+  put(out, "{}\"{}\":[{},{}]", first ? "" : ",", name, region.offset, region.length);
+  first = false;
+}
+
+void put_source(std::string& out, const StoredSource& source) {
+  out += "{\"path\":";
+  append_json_string(out, source.path);
+  put(out, ",\"size\":{},\"sha256\":\"{}\"", source.size, source.sha256);
+  if (source.weights) {
+    put(out, ",\"header\":[{},{},\"{}\"]", source.header.offset, source.header.length, hex64(source.header_xxh3));
+  }
+  out += "}";
+}
+
+void put_tensor(std::string& out, const TensorInfo& info, const StoredTensor& place) {
+  out += "[";
+  append_json_string(out, info.name);
+  put(out, ",\"{}\",[{}],{},{}]", dtype_name(info.dtype), fmt::join(info.shape, ","), place.source, place.offset);
+}
+
+// One entry a line, so that people and diff can read it.
+template <class Items, class Put>
+void put_array(std::string& out, std::string_view name, const Items& items, Put&& put_item) {
+  put(out, ",\n\"{}\":[", name);
+  bool first = true;
+  for (const auto& item : items) {
+    out += first ? "\n" : ",\n";
+    first = false;
+    put_item(item);
+  }
+  out += "]";
+}
+
+}  // namespace
+
+void append_piece_json(std::string& out, const Manifest& manifest, const PieceEntry& piece) {
+  const bool split = piece.encoding == Encoding::kSplit;
+  put(out, "{{\"tensor\":{},\"elements\":[{},{}],\"{}\":[{},{},\"{}\"]", piece.tensor, piece.first, piece.count,
+      split ? "sm" : "raw", piece.bytes.offset, piece.bytes.length, hex64(piece.xxh3));
+  if (split) {
+    out += ",\"chunks\":[";
+    for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
+      const StoredChunk& chunk = manifest.chunks[piece.first_chunk + i];
+      put(out, "{}[{},{},{},{},{},\"{}\"]", i ? "," : "", chunk.bytes.offset, chunk.bytes.length, chunk.first, chunk.count,
+          chunk.coded ? 1 : 0, hex64(chunk.xxh3));
+    }
+    out += "]";
+  }
+  out += "}";
+}
+
+void append_expert_json(std::string& out, const Manifest& manifest, const ExpertEntry& expert) {
+  put(out, "{{\"layer\":{},\"index\":{},\"file\":{},\"parts\":{{", expert.layer, expert.index, expert.file);
+  bool first = true;
+  put_region(out, "full", expert.full, first);
+  put_region(out, "sm", expert.sm, first);
+  put_region(out, "exp", expert.exp, first);
+  out += "},\"pieces\":[";
+  for (std::uint32_t i = 0; i < expert.piece_count; ++i) {
+    if (i) out += ",";
+    append_piece_json(out, manifest, manifest.pieces[expert.first_piece + i]);
+  }
+  out += "]}";
+}
+
+std::string write_manifest(const Manifest& manifest) {
+  std::string out;
+  put(out, "{}{},\n\"requires\":[],\n\"architecture\":", kManifestStart, kFormatVersion);
+  append_json_string(out, manifest.architecture);
+  put(out, ",\n\"family\":\"{}\"", manifest.codec.name == "none" ? "raw" : "split");
+  put(out, ",\n\"codec\":{{\"name\":\"{}\",\"level\":{},\"chunks\":{}}}", manifest.codec.name, manifest.codec.level,
+      manifest.codec.chunks);
+  put_array(out, "sources", manifest.sources, [&](const StoredSource& source) { put_source(out, source); });
+  put_array(out, "empty_directories", manifest.empty_directories, [&](const std::string& path) { append_json_string(out, path); });
+  put_array(out, "tensors", manifest.tensors, [&](const TensorInfo& info) {
+    put_tensor(out, info, manifest.places[static_cast<std::size_t>(&info - manifest.tensors.data())]);
+  });
+  put_array(out, "data_files", manifest.data_files, [&](const DataFile& file) { put(out, "[\"{}\",{}]", file.name, file.size); });
+  const std::span all(manifest.pieces);
+  put_array(out, "dense", all.first(manifest.dense_pieces), [&](const PieceEntry& piece) { append_piece_json(out, manifest, piece); });
+  put_array(out, "experts", manifest.experts, [&](const ExpertEntry& expert) { append_expert_json(out, manifest, expert); });
+  append_checksum(out);
+  return out;
+}
+
+void append_checksum(std::string& text) {
+  const std::uint64_t sum = xxh3(std::as_bytes(std::span(text.data(), text.size())));
+  text += kChecksumStart;
+  text += hex64(sum);
+  text += kChecksumEnd;
+}
+
+}  // namespace sluice::store

@@ -1,0 +1,550 @@
+#include "store/pack.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/thread_pool.h"
+#include "codec/bf16_split.h"
+#include "codec/exponent_codec.h"
+#include "codec/shards.h"
+#include "store/format.h"
+#include "store/journal.h"
+#include "store/ordered_pipeline.h"
+#include "store/pack_identity.h"
+#include "store/pack_units.h"
+#include "store/partial_directory.h"
+#include "store/source_directory.h"
+#include "store/source_hasher.h"
+#include "store/store_checkpoint.h"
+#include "store/unit_writer.h"
+#include "store/weight_files.h"
+
+namespace sluice::store {
+namespace {
+
+constexpr Bytes kRawSliceBytes = 4 * kMiB;
+constexpr Bytes kMaxHashLag = kGiB;  // pages that wait in the page cache for the hasher
+
+using Buffer = std::unique_ptr<std::byte[]>;
+Buffer make_buffer(Bytes bytes) { return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes)); }
+
+// One slice of one piece on its way through the pipeline.
+struct Slice {
+  std::size_t unit = 0;
+  std::size_t piece = 0;               // of the unit
+  std::uint64_t first = 0, count = 0;  // elements of the piece
+  bool split = false;
+  bool last = false;                   // of the unit
+  std::uint32_t file = 0;              // where it is read
+  Bytes offset = 0, length = 0;
+  Buffer words;                        // as read; gone after work if split
+  Buffer sm;
+  codec::EncodedChunk chunk;
+  std::uint64_t chunk_xxh3 = 0;
+};
+
+// A name that a pack may have left at the top of its directory.
+bool is_name_of_store(std::string_view name) {
+  return name == kJournalName || name.starts_with(kManifestName) || name == kHeadersName || name == kDenseName ||
+         name == kFilesDirectory || (name.starts_with("experts-") && name.ends_with(".bin"));
+}
+
+class Packer {
+ public:
+  Packer(const std::string& source, const std::string& target, const PackPlan& plan, const PackOptions& options)
+      : options_(options),
+        target_(without_slashes(target)),
+        codec_(codec::make_exponent_codec(options.codec, options.level)),
+        directory_(scan_directory(source, options.exclude, Depth::kTree)),
+        weights_(read_weights(directory_.path, select_weights(directory_, OtherWeights::kRefuse))),
+        units_(make_units(weights_, plan, directory_.path)),
+        file_starts_(file_positions(weights_)),
+        partial_(target_, is_name_of_store) {
+    manifest_.architecture = plan.architecture;
+    manifest_.codec.name = std::string(codec_->name());
+    if (is_split_family()) {
+      manifest_.codec.level = static_cast<std::uint64_t>(codec_->level());
+      manifest_.codec.chunks = options_.chunks;
+    }
+    manifest_.tensors = weights_.tensors;
+    manifest_.empty_directories = directory_.empty_directories;
+    identity_.source = &directory_;
+    identity_.options = fmt::format("codec {}, level {}, chunks {}, expert files of {} bytes", manifest_.codec.name, codec_->level(),
+                                    manifest_.codec.chunks, options_.expert_file_bytes);
+    identity_.plan = hex64(fingerprint(weights_, units_, plan.architecture));
+    list_sources();
+  }
+
+  PackResult run() {
+    resume();
+    check_space();
+    report();
+    copy_headers();
+    copy_files();
+    pack_weights();
+    finish_hashes();
+    check_source_unchanged();
+    return publish();
+  }
+
+ private:
+  bool is_split_family() const { return codec_->name() != "none"; }
+
+  void list_sources() {
+    for (const SourceFile& file : directory_.files) {
+      StoredSource stored;
+      stored.path = file.relative;
+      stored.size = file.size;
+      manifest_.sources.push_back(stored);
+    }
+    for (const WeightFile& file : weights_.files) {
+      const SourceFile* found = directory_.find(file.relative);
+      if (found == nullptr || found->size != file.size) {
+        throw Error(ErrorKind::kInvalid, "the source changes while it is packed").in(directory_.path + "/" + file.relative);
+      }
+      source_of_file_.push_back(static_cast<std::size_t>(found - directory_.files.data()));
+      manifest_.sources[source_of_file_.back()].weights = true;
+    }
+    for (const TensorPlace& place : weights_.places) {
+      manifest_.places.push_back({static_cast<std::uint32_t>(source_of_file_[place.file]), place.offset});
+    }
+    for (const StoredSource& source : manifest_.sources) total_bytes_ += source.size;
+  }
+
+  // ---- the journal
+
+  void resume() {
+    const std::string path = partial_.file(kJournalName);
+    JournalContent content = read_journal(path);
+    std::vector<std::uint32_t> dense;
+    if (content.records.empty()) {
+      partial_.clear(kJournalName);  // without a journal nothing else counts
+    } else {
+      check_identity(content.records.front(), identity_, partial_.path());
+      for (std::size_t i = 1; i < content.records.size(); ++i) take_record(content.records[i], path, dense);
+    }
+    for (std::size_t i = 0; i < next_unit_; ++i) done_bytes_ += unit_bytes(units_[i]);
+    resumed_bytes_ = done_bytes_;
+    journal_ = std::make_unique<JournalWriter>(path, content.valid_bytes);
+    if (content.records.empty()) {
+      journal_->add(identity_record(identity_));
+      journal_->commit();
+      sync_directory(partial_.path());
+    }
+    writer_ = std::make_unique<UnitWriter>(partial_.path(), manifest_, std::move(dense), options_.expert_file_bytes);
+  }
+
+  void take_record(const std::string& record, const std::string& path, std::vector<std::uint32_t>& dense) {
+    const auto wrong = [&] {
+      return Error(ErrorKind::kCorrupt, "the journal of the unfinished store does not fit its plan").in(path).fix("remove " + partial_.path() + " to start over");
+    };
+    JsonReader json(record, path);
+    std::string key;
+    json.begin_object();
+    json.next_key(key);
+    if (key == "file" || key == "hash") {
+      const std::uint64_t source = json.read_number();
+      json.next_key(key);
+      if (source >= manifest_.sources.size()) throw wrong();
+      manifest_.sources[source].sha256 = json.read_string();
+      if (!manifest_.sources[source].weights) done_bytes_ += manifest_.sources[source].size;
+    } else if (key == "dense" || key == "expert") {
+      if (next_unit_ >= units_.size()) throw wrong();
+      const PackUnit& unit = units_[next_unit_++];
+      const std::size_t first_piece = manifest_.pieces.size();
+      if (key == "dense") {
+        read_piece_json(json, manifest_, 0);
+        dense.push_back(static_cast<std::uint32_t>(first_piece));
+      } else {
+        read_expert_json(json, manifest_);
+      }
+      const bool same = unit.is_expert == (key == "expert") && manifest_.pieces.size() - first_piece == unit.pieces.size() &&
+                        std::equal(unit.pieces.begin(), unit.pieces.end(), manifest_.pieces.begin() + static_cast<std::ptrdiff_t>(first_piece),
+                                   [](const UnitPiece& a, const PieceEntry& b) { return a.tensor == b.tensor && a.first == b.first && a.count == b.count; });
+      if (!same) throw wrong();
+    } else {
+      throw wrong();
+    }
+  }
+
+  void commit() {
+    writer_->sync();
+    journal_->commit();
+  }
+
+  // ---- sizes and progress
+
+  Bytes unit_bytes(const PackUnit& unit) const {
+    Bytes bytes = 0;
+    for (const UnitPiece& piece : unit.pieces) bytes += piece.count * dtype_bytes(weights_.tensors[piece.tensor].dtype);
+    return bytes;
+  }
+
+  Encoding encoding_of(const PackUnit& unit, const UnitPiece& piece) const {
+    const bool bf16 = weights_.tensors[piece.tensor].dtype == DType::kBF16;
+    const bool worth = unit.is_expert ? piece.count > 0 : 2 * piece.count >= kMinSplitDenseBytes;
+    return is_split_family() && bf16 && worth ? Encoding::kSplit : Encoding::kRaw;
+  }
+
+  // A guess from below: a pack that may fit is not refused, and one that fills the disk after all can be resumed.
+  void check_space() const {
+    const double exponent_ratio = codec_->name() == "lz4" ? 0.5 : 0.3;
+    double need = 0;
+    for (std::size_t i = next_unit_; i < units_.size(); ++i) {
+      for (const UnitPiece& piece : units_[i].pieces) {
+        const auto count = static_cast<double>(piece.count);
+        need += encoding_of(units_[i], piece) == Encoding::kSplit
+                    ? count * (1 + exponent_ratio)
+                    : count * static_cast<double>(dtype_bytes(weights_.tensors[piece.tensor].dtype));
+      }
+    }
+    for (const StoredSource& source : manifest_.sources) {
+      if (!source.weights && source.sha256.empty()) need += static_cast<double>(source.size);
+    }
+    const Bytes free = free_space(partial_.path());
+    if (need > static_cast<double>(free)) {
+      throw Error(ErrorKind::kIo, "not enough free space for the store")
+          .in(partial_.path())
+          .expected("about " + format_bytes(static_cast<Bytes>(need)))
+          .found(format_bytes(free))
+          .fix("free some space or choose another place");
+    }
+  }
+
+  void report() const {
+    if (options_.on_progress) options_.on_progress({std::min(done_bytes_, total_bytes_), total_bytes_});
+  }
+
+  void check_interrupted() const {
+    if (options_.interrupted && options_.interrupted()) {
+      throw Error(ErrorKind::kInterrupted, "interrupted; what is packed so far is kept")
+          .in(partial_.path())
+          .fix("run the same command again to go on");
+    }
+  }
+
+  // ---- stages
+
+  void copy_headers() {
+    const std::string path = partial_.file(kHeadersName);
+    std::filesystem::remove(path);
+    OutputFile out = OutputFile::create(path);
+    for (std::size_t i = 0; i < weights_.files.size(); ++i) {
+      const std::string head = read_safetensors_head(InputFile::open(directory_.path + "/" + weights_.files[i].relative));
+      StoredSource& source = manifest_.sources[source_of_file_[i]];
+      source.header = {out.size(), head.size()};
+      source.header_xxh3 = xxh3(std::as_bytes(std::span(head.data(), head.size())));
+      out.write(std::string_view(head));
+      if (next_unit_ == 0) done_bytes_ += head.size();
+    }
+    out.close();
+  }
+
+  void copy_files() {
+    const auto buffer = make_buffer(kMiB);
+    std::filesystem::create_directories(partial_.file(kFilesDirectory));
+    for (std::size_t i = 0; i < manifest_.sources.size(); ++i) {
+      StoredSource& source = manifest_.sources[i];
+      if (source.weights || !source.sha256.empty()) continue;
+      const InputFile in = InputFile::open(directory_.path + "/" + source.path);
+      const std::filesystem::path to = std::filesystem::path(partial_.file(kFilesDirectory)) / source.path;
+      std::error_code error;
+      std::filesystem::create_directories(to.parent_path(), error);
+      if (error) throw io_error("mkdir", to.parent_path().string(), error.value());
+      std::filesystem::remove(to, error);
+      OutputFile out = OutputFile::create(to.string());
+      Sha256Stream sum;
+      for (Bytes at = 0; at < source.size;) {
+        const std::span<std::byte> bytes(buffer.get(), static_cast<std::size_t>(std::min<Bytes>(kMiB, source.size - at)));
+        in.read_at(at, bytes);
+        sum.update(bytes);
+        out.write(bytes);
+        at += bytes.size();
+        done_bytes_ += bytes.size();
+        report();
+        check_interrupted();
+      }
+      in.drop_cache(0, source.size);
+      out.close();
+      for (std::filesystem::path at = to.parent_path(); at.string().size() >= partial_.path().size(); at = at.parent_path()) sync_directory(at.string());
+      source.sha256 = sum.hex_digest();
+      journal_->add(fmt::format("{{\"file\":{},\"sha256\":\"{}\"}}", i, source.sha256));
+      journal_->commit();
+    }
+  }
+
+  void pack_weights() {
+    std::vector<SourceHasher::Input> inputs;
+    for (std::size_t i = 0; i < weights_.files.size(); ++i) {
+      const std::string path = directory_.path + "/" + weights_.files[i].relative;
+      source_files_.push_back(InputFile::open(path));
+      inputs.push_back({path, weights_.files[i].size, !manifest_.sources[source_of_file_[i]].sha256.empty()});
+    }
+    hasher_ = std::make_unique<SourceHasher>(std::move(inputs));
+
+    Pipeline<Slice> pipeline;
+    pipeline.threads = options_.threads == 0 ? usable_cpus() : options_.threads;
+    pipeline.memory_limit = options_.memory;
+    pipeline.next = [this](Slice& slice) { return next_slice(slice); };
+    pipeline.memory = [](const Slice& slice) { return slice.split ? slice.count * 5 : slice.length; };
+    pipeline.load = [this](Slice& slice) { load(slice); };
+    pipeline.work = [this](Slice& slice) { work(slice); };
+    pipeline.finish = [this](Slice& slice) { finish(slice); };
+    pipeline.poll = [this] {
+      report();
+      check_interrupted();
+    };
+    queued_unit_ = next_unit_;
+    try {
+      pipeline.run();
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kInterrupted) commit();
+      throw;
+    }
+    commit();
+  }
+
+  // Reader thread. The slices of a unit are listed together, so that the last is known.
+  bool next_slice(Slice& slice) {
+    if (queue_.empty()) {
+      if (queued_unit_ == units_.size()) return false;
+      list_slices(queued_unit_++);
+    }
+    slice = std::move(queue_.front());
+    queue_.pop_front();
+    return true;
+  }
+
+  void list_slices(std::size_t index) {
+    const PackUnit& unit = units_[index];
+    for (std::size_t p = 0; p < unit.pieces.size(); ++p) {
+      const UnitPiece& piece = unit.pieces[p];
+      const TensorPlace& place = weights_.places[piece.tensor];
+      const Bytes width = dtype_bytes(weights_.tensors[piece.tensor].dtype);
+      const bool split = encoding_of(unit, piece) == Encoding::kSplit;
+      const auto add = [&](std::uint64_t first, std::uint64_t count) {
+        if (count == 0) return;
+        Slice slice;
+        slice.unit = index;
+        slice.piece = p;
+        slice.first = first;
+        slice.count = count;
+        slice.split = split;
+        slice.file = place.file;
+        slice.offset = place.offset + (piece.first + first) * width;
+        slice.length = count * width;
+        queue_.push_back(std::move(slice));
+      };
+      if (split && unit.is_expert) {
+        for (unsigned chunk = 0; chunk < options_.chunks; ++chunk) {
+          const codec::ElementRange range = codec::shard_range(piece.count, options_.chunks, chunk);
+          add(range.begin, range.size());
+        }
+      } else {
+        const std::uint64_t step = split ? kDenseChunkElements : kRawSliceBytes / width;
+        for (std::uint64_t first = 0; first < piece.count; first += step) add(first, std::min(step, piece.count - first));
+      }
+    }
+    if (queue_.empty()) {  // nothing but pieces without elements
+      queue_.emplace_back();
+      queue_.back().unit = index;
+    }
+    queue_.back().last = true;
+  }
+
+  // Reader thread.
+  void load(Slice& slice) {
+    const Bytes begin = file_starts_[slice.file] + slice.offset, end = begin + slice.length;
+    slice.words = make_buffer(slice.length);
+    const InputFile& file = source_files_[slice.file];
+    file.read_at(slice.offset, {slice.words.get(), static_cast<std::size_t>(slice.length)});
+    hasher_->allow(end);
+    // Whoever comes last drops the pages; the reader does so, too, when the hasher is far behind.
+    if (hasher_->is_past(end) || end > hasher_->position() + kMaxHashLag) file.drop_cache(slice.offset, slice.length);
+  }
+
+  // Worker threads.
+  void work(Slice& slice) const {
+    if (!slice.split) return;
+    const auto count = static_cast<std::size_t>(slice.count);
+    slice.sm = make_buffer(count);
+    const Buffer exponents = make_buffer(count);
+    codec::split_bf16({slice.words.get(), 2 * count}, {exponents.get(), count}, {slice.sm.get(), count});
+    slice.words.reset();
+    slice.chunk = codec_->encode({exponents.get(), count});
+    slice.chunk_xxh3 = xxh3(slice.chunk.bytes);
+  }
+
+  // The caller's thread, in order.
+  void finish(Slice& slice) {
+    const PackUnit& unit = units_[slice.unit];
+    if (!unit_open_) {
+      std::vector<UnitWriter::PieceShape> shapes;
+      for (const UnitPiece& piece : unit.pieces) {
+        shapes.push_back({piece.tensor, piece.first, piece.count, encoding_of(unit, piece),
+                          piece.count * dtype_bytes(weights_.tensors[piece.tensor].dtype)});
+      }
+      if (unit.is_expert) {
+        writer_->begin_expert(unit.layer, unit.index, shapes);
+      } else {
+        writer_->begin_dense(shapes.front());
+      }
+      unit_open_ = true;
+    }
+    if (slice.split) {
+      writer_->put_split(slice.piece, slice.first, {slice.sm.get(), static_cast<std::size_t>(slice.count)}, slice.chunk, slice.chunk_xxh3);
+    } else if (slice.length > 0) {
+      const Bytes width = dtype_bytes(weights_.tensors[unit.pieces[slice.piece].tensor].dtype);
+      writer_->put_raw(slice.piece, slice.first * width, {slice.words.get(), static_cast<std::size_t>(slice.length)});
+    }
+    done_bytes_ += slice.length;
+    if (!slice.last) return;
+    journal_->add(writer_->end());
+    unit_open_ = false;
+    take_hashes();
+    if (writer_->bytes_since_sync() >= options_.journal_bytes) commit();
+  }
+
+  void take_hashes() {
+    for (const auto& [file, sha256] : hasher_->take_finished()) {
+      manifest_.sources[source_of_file_[file]].sha256 = sha256;
+      journal_->add(fmt::format("{{\"hash\":{},\"sha256\":\"{}\"}}", source_of_file_[file], sha256));
+    }
+  }
+
+  void finish_hashes() {
+    hasher_->allow_all();
+    while (!hasher_->done()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      check_interrupted();
+    }
+    take_hashes();
+    journal_->commit();
+    hasher_.reset();
+    source_files_.clear();
+  }
+
+  void check_source_unchanged() const {
+    const SourceDirectory now = scan_directory(directory_.path, options_.exclude, Depth::kTree);
+    for (const SourceFile& file : directory_.files) {
+      const SourceFile* same = now.find(file.relative);
+      if (same == nullptr || !same_version(*same, file)) {
+        throw Error(ErrorKind::kInvalid, "the file changed while it was packed")
+            .in(directory_.path + "/" + file.relative)
+            .fix("remove " + partial_.path() + " and pack again");
+      }
+    }
+  }
+
+  PackResult publish() {
+    // Into the order of the manifest: dense pieces first, then the experts ascending.
+    Manifest ordered = manifest_;
+    ordered.pieces.clear();
+    for (const std::uint32_t piece : writer_->dense()) ordered.pieces.push_back(manifest_.pieces[piece]);
+    ordered.dense_pieces = static_cast<std::uint32_t>(ordered.pieces.size());
+    std::sort(ordered.experts.begin(), ordered.experts.end(), [](const ExpertEntry& a, const ExpertEntry& b) {
+      return std::tie(a.layer, a.index) < std::tie(b.layer, b.index);
+    });
+    for (ExpertEntry& expert : ordered.experts) {
+      const auto from = manifest_.pieces.begin() + expert.first_piece;
+      expert.first_piece = static_cast<std::uint32_t>(ordered.pieces.size());
+      ordered.pieces.insert(ordered.pieces.end(), from, from + expert.piece_count);
+    }
+    check_manifest(ordered, partial_.file(kManifestName));
+    const std::string text = write_manifest(ordered);
+
+    std::vector<std::string> names = {std::string(kManifestName), std::string(kJournalName), std::string(kHeadersName), std::string(kFilesDirectory)};
+    PackResult result;
+    result.stored_bytes = text.size() + ordered.headers_bytes();
+    for (const DataFile& file : ordered.data_files) {
+      names.push_back(file.name);
+      result.stored_bytes += file.size;
+    }
+    for (const StoredSource& source : ordered.sources) {
+      if (!source.weights) result.stored_bytes += source.size;
+    }
+    result.source_bytes = total_bytes_;
+    result.resumed_bytes = resumed_bytes_;
+    result.experts = ordered.experts.size();
+    result.tensors = ordered.tensors.size();
+
+    writer_.reset();
+    write_file_atomically(partial_.file(kManifestName), text);
+    partial_.remove_others(names);
+    journal_.reset();
+    // From the removal of the journal to the rename the store is whole but has none; a run that finds it so begins anew.
+    partial_.publish(kJournalName);
+    done_bytes_ = total_bytes_;
+    report();
+    return result;
+  }
+
+  const PackOptions& options_;
+  const std::string target_;
+  const std::unique_ptr<const codec::ExponentCodec> codec_;
+  const SourceDirectory directory_;
+  const Weights weights_;
+  const std::vector<PackUnit> units_;
+  const std::vector<Bytes> file_starts_;
+  PartialDirectory partial_;
+
+  PackIdentity identity_;
+  Manifest manifest_;                        // pieces and experts in the order of units_
+  std::vector<std::size_t> source_of_file_;  // weights_.files[i] → manifest_.sources
+  Bytes total_bytes_ = 0, done_bytes_ = 0, resumed_bytes_ = 0;
+  std::size_t next_unit_ = 0;                // the first that earlier runs have not finished
+  std::unique_ptr<JournalWriter> journal_;
+  std::unique_ptr<UnitWriter> writer_;
+  std::vector<InputFile> source_files_;
+  std::unique_ptr<SourceHasher> hasher_;
+  bool unit_open_ = false;
+
+  // Of the reader thread.
+  std::deque<Slice> queue_;
+  std::size_t queued_unit_ = 0;
+};
+
+// The target must be new, and neither in the source nor made of a store.
+void check_target(const std::string& source, const std::string& target) {
+  std::error_code error;
+  const std::filesystem::path parent = std::filesystem::canonical(parent_directory(target), error);
+  if (error) throw io_error("open", parent_directory(target), error.value());
+  const std::filesystem::path from = std::filesystem::canonical(source, error);
+  if (error) throw Error(ErrorKind::kNotFound, "no such directory").in(source);
+  for (std::filesystem::path at = parent;; at = at.parent_path()) {
+    if (at == from) throw Error(ErrorKind::kInvalid, "the store would lie inside of its source").in(target).fix("choose a place outside of " + source);
+    if (at == at.parent_path()) break;
+  }
+  struct stat info {};
+  if (::lstat(target.c_str(), &info) == 0) {
+    throw Error(ErrorKind::kInvalid, "exists already").in(target).fix("remove it or choose another name");
+  }
+  if (looks_like_store(source)) {
+    throw Error(ErrorKind::kInvalid, "the source is a packed store already").in(source).fix("unpack it first to pack it otherwise");
+  }
+}
+
+}  // namespace
+
+PackResult pack(const std::string& source, const std::string& target, const PackPlan& plan, const PackOptions& options) {
+  if (options.codec == "native") {
+    throw Error(ErrorKind::kUnsupported, "codec native is not in this version").in("--codec").expected("zstd, lz4 or none").found("native");
+  }
+  codec::check_chunk_count(options.chunks, "--chunks");
+  check_target(source, without_slashes(target));
+  return Packer(source, target, plan, options).run();
+}
+
+}  // namespace sluice::store

@@ -1,0 +1,25 @@
+// What makes two runs of `pack` the same work, so that the second may go on where the first was interrupted.
+#pragma once
+
+#include <string>
+
+#include "store/source_directory.h"
+
+namespace sluice::store {
+
+struct PackIdentity {
+  std::string options;                      // all that change a byte of the store, as text
+  std::string plan;                         // fingerprint of the units
+  const SourceDirectory* source = nullptr;  // must outlive this
+};
+
+// The first record of a journal (docs/store-format.md, section 6).
+std::string identity_record(const PackIdentity& identity);
+
+// Error(kInvalid) that says what is different, unless `record` is the one of `identity`. `partial` is the directory.
+void check_identity(const std::string& record, const PackIdentity& identity, const std::string& partial);
+
+// Neither size nor times of the file have changed.
+bool same_version(const SourceFile& a, const SourceFile& b);
+
+}  // namespace sluice::store

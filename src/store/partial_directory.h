@@ -1,0 +1,39 @@
+// A directory that appears whole or not at all: it is filled as TARGET.partial by one process at a time, and renamed.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::store {
+
+// Holds the lock from construction to destruction (or the end of the process). Move-only by being neither.
+class PartialDirectory {
+ public:
+  // Creates `target`.partial or takes the one there is. `is_ours` says which names may stand at its top. Error(kInvalid)
+  // if `target` exists, if another process works on the partial directory, or if something else stands in it.
+  PartialDirectory(const std::string& target, const std::function<bool(std::string_view name)>& is_ours);
+  PartialDirectory(const PartialDirectory&) = delete;
+  PartialDirectory& operator=(const PartialDirectory&) = delete;
+  ~PartialDirectory();
+
+  const std::string& path() const { return path_; }
+  std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
+  void clear(std::string_view first = {});                                            // removes what is in it, `first` before all else
+  void discard();                                          // clear(), and the directory itself
+  // Removes what stands at the top and is not in `names`: left by a run that was killed.
+  void remove_others(const std::vector<std::string>& names);
+  // Renames to `target`, durably; `last` is removed just before.
+  void publish(std::string_view last = {});
+
+ private:
+  std::string target_, path_, parent_;
+  int fd_ = -1;
+};
+
+// Removes trailing slashes.
+std::string without_slashes(std::string path);
+std::string parent_directory(const std::string& path);
+
+}  // namespace sluice::store

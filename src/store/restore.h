@@ -1,0 +1,33 @@
+// The safetensors files of the source, made again from a store: every checksum on the way is checked.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "base/bytes.h"
+#include "store/manifest.h"
+
+namespace sluice::store {
+
+// Called on the thread that called restore_weights: for each weight file in the order of the manifest, begin, any
+// number of writes that make up the file, end.
+class RestoreSink {
+ public:
+  virtual ~RestoreSink() = default;
+  virtual void begin(const StoredSource& source) = 0;
+  virtual void write(std::span<const std::byte> bytes) = 0;
+  virtual void end(const StoredSource& source) = 0;
+  virtual void poll() {}  // at least every 100 ms; may throw to stop
+};
+
+struct RestoreOptions {
+  unsigned threads = 0;         // that decode; 0: one for every CPU
+  Bytes memory = 512 * kMiB;    // buffers on their way; a single chunk may take more
+};
+
+// Error(kCorrupt) naming file, offset, expected and found as soon as something does not match. A part is compared with its
+// checksum after its last byte was handed out, so nothing may be believed before this returns.
+void restore_weights(const std::string& store, const Manifest& manifest, const RestoreOptions& options, RestoreSink& sink);
+
+}  // namespace sluice::store

@@ -1,0 +1,161 @@
+#include "store/source_directory.h"
+
+#include <dirent.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include "base/error.h"
+#include "store/json_reader.h"
+
+namespace sluice::store {
+namespace {
+
+struct DirectoryCloser {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+struct Identity {
+  dev_t device;
+  ino_t inode;
+  bool operator==(const Identity&) const = default;
+};
+
+std::vector<std::string> names_in(const std::string& path) {
+  const std::unique_ptr<DIR, DirectoryCloser> directory(::opendir(path.c_str()));
+  if (directory == nullptr) {
+    if (errno == ENOENT) throw Error(ErrorKind::kNotFound, "no such directory").in(path);
+    if (errno == ENOTDIR) {
+      throw Error(ErrorKind::kInvalid, "not a directory").in(path).expected("a Hugging Face model directory or a NAME.sluice store");
+    }
+    throw io_error("opendir", path, errno);
+  }
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(directory.get());
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  if (errno != 0) throw io_error("readdir", path, errno);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::int64_t nanoseconds(const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
+
+class Scan {
+ public:
+  Scan(SourceDirectory& out, const std::vector<std::string>& exclude, Depth depth)
+      : out_(out), exclude_(exclude), depth_(depth) {}
+
+  // `relative` is empty for the directory itself.
+  void directory(const std::string& relative, const struct stat& info) {
+    const Identity identity{info.st_dev, info.st_ino};
+    if (std::find(open_.begin(), open_.end(), identity) != open_.end()) {
+      throw Error(ErrorKind::kInvalid, "a link leads back to a directory that contains it")
+          .in(full(relative))
+          .fix("remove the link or leave it out with --exclude '" + relative + "'");
+    }
+    open_.push_back(identity);
+    bool empty = true;
+    for (const std::string& name : names_in(full(relative))) {
+      empty = false;
+      entry(relative.empty() ? name : relative + "/" + name, name);
+    }
+    open_.pop_back();
+    if (empty && !relative.empty()) out_.empty_directories.push_back(relative);
+  }
+
+ private:
+  std::string full(const std::string& relative) const { return relative.empty() ? out_.path : out_.path + "/" + relative; }
+
+  bool excluded(const std::string& relative, const std::string& name) const {
+    return std::any_of(exclude_.begin(), exclude_.end(), [&](const std::string& pattern) {
+      return pattern.find('/') == std::string::npos ? ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0
+                                                    : ::fnmatch(pattern.c_str(), relative.c_str(), FNM_PATHNAME) == 0;
+    });
+  }
+
+  void entry(const std::string& relative, const std::string& name) {
+    if (excluded(relative, name)) return;
+    const std::string path = full(relative);
+    const auto fail = [&](std::string_view message, std::string_view found) {
+      Error error(ErrorKind::kInvalid, message);
+      if (!found.empty()) error.expected("a file, a directory or a link to one").found(found);
+      throw error.in(path).fix("remove it or leave it out with --exclude '" + relative + "'");
+    };
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) {
+      if (depth_ == Depth::kTop) return;
+      if (errno == ENOENT) fail("a link that leads nowhere", "");
+      if (errno == ELOOP) fail("a link that leads back to itself", "");
+      throw io_error("stat", path, errno);
+    }
+    if (depth_ == Depth::kTop) {
+      if (S_ISREG(info.st_mode) && is_utf8(name)) add(relative, info);
+      return;
+    }
+    if (!is_utf8(name)) fail("a file name that is not UTF-8", "");
+    if (S_ISREG(info.st_mode)) {
+      add(relative, info);
+    } else if (S_ISDIR(info.st_mode)) {
+      directory(relative, info);
+    } else {
+      fail("not something a model directory can hold", S_ISFIFO(info.st_mode)   ? "a fifo"
+                                                       : S_ISSOCK(info.st_mode) ? "a socket"
+                                                                                : "a device");
+    }
+  }
+
+  void add(const std::string& relative, const struct stat& info) {
+    out_.files.push_back(
+        {relative, static_cast<Bytes>(info.st_size), nanoseconds(info.st_mtim), nanoseconds(info.st_ctim)});
+  }
+
+  SourceDirectory& out_;
+  const std::vector<std::string>& exclude_;
+  const Depth depth_;
+  std::vector<Identity> open_;  // the directories from the top down to the one being listed
+};
+
+}  // namespace
+
+const SourceFile* SourceDirectory::find(std::string_view relative) const {
+  const auto at = std::lower_bound(files.begin(), files.end(), relative,
+                                   [](const SourceFile& file, std::string_view name) { return file.relative < name; });
+  return at != files.end() && at->relative == relative ? &*at : nullptr;
+}
+
+SourceDirectory scan_directory(const std::string& path, const std::vector<std::string>& exclude, Depth depth) {
+  SourceDirectory directory;
+  directory.path = path;
+  while (directory.path.size() > 1 && directory.path.back() == '/') directory.path.pop_back();
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT) throw Error(ErrorKind::kNotFound, "no such directory").in(path);
+    throw io_error("stat", path, errno);
+  }
+  Scan(directory, exclude, depth).directory("", info);
+  const auto by_name = [](const SourceFile& a, const SourceFile& b) { return a.relative < b.relative; };
+  std::sort(directory.files.begin(), directory.files.end(), by_name);
+  std::sort(directory.empty_directories.begin(), directory.empty_directories.end());
+  return directory;
+}
+
+bool is_safe_relative_path(std::string_view relative) {
+  if (relative.find('\0') != std::string_view::npos || !is_utf8(relative)) return false;
+  for (;;) {
+    const std::size_t slash = relative.find('/');
+    const std::string_view component = relative.substr(0, slash);
+    if (component.empty() || component == "." || component == "..") return false;
+    if (slash == std::string_view::npos) return true;
+    relative.remove_prefix(slash + 1);
+  }
+}
+
+}  // namespace sluice::store

@@ -1,0 +1,168 @@
+#include "store/store_checkpoint.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "store/format.h"
+#include "store/tensor_list.h"
+
+namespace sluice::store {
+namespace {
+
+bool is_there(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0;
+}
+
+std::string joined(const std::string& directory, std::string_view name) { return directory + "/" + std::string(name); }
+
+void check_size(const std::string& path, Bytes wanted) {
+  struct stat info {};
+  constexpr std::string_view kRestore = "copy the store again, or pack the model again";
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) throw Error(ErrorKind::kCorrupt, "a file of the store is missing").in(path).fix(kRestore);
+    throw io_error("stat", path, errno);
+  }
+  if (!S_ISREG(info.st_mode)) throw Error(ErrorKind::kCorrupt, "not a regular file").in(path).fix(kRestore);
+  const Bytes size = static_cast<Bytes>(info.st_size);
+  if (size != wanted) {
+    throw Error(ErrorKind::kCorrupt, "a file of the store has a wrong size")
+        .in(path, std::min(size, wanted))
+        .expected(fmt::format("{} bytes", wanted))
+        .found(fmt::format("{}", size))
+        .fix(kRestore);
+  }
+}
+
+class StoreCheckpoint final : public Checkpoint {
+ public:
+  StoreCheckpoint(std::string path, Manifest manifest) : path_(std::move(path)), manifest_(std::move(manifest)) {
+    std::string directory = path_;
+    while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+    files_directory_ = joined(directory, kFilesDirectory);
+    for (const DataFile& file : manifest_.data_files) files_.push_back(joined(directory, file.name));
+    order_.resize(manifest_.pieces.size());
+    std::iota(order_.begin(), order_.end(), 0u);
+    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  }
+
+  const std::string& path() const override { return path_; }
+  bool packed() const override { return true; }
+  const std::vector<std::string>& weight_files() const override { return files_; }
+  const std::vector<TensorInfo>& tensors() const override { return manifest_.tensors; }
+  const TensorInfo* find(std::string_view name) const override { return find_tensor(manifest_.tensors, name); }
+  std::string codec() const override { return manifest_.codec.name; }
+  std::string files_directory() const override { return files_directory_; }
+
+  StoredPiece locate(const Piece& piece) const override {
+    const TensorInfo& tensor = checked_tensor(manifest_.tensors, piece, path_);
+    const auto index = static_cast<std::uint32_t>(&tensor - manifest_.tensors.data());
+    const Key wanted{index, piece.first_element, piece.elements};
+    const auto at = std::lower_bound(order_.begin(), order_.end(), wanted, [&](std::uint32_t a, const Key& k) { return key(a) < k; });
+    if (at == order_.end() || key(*at) != wanted) {
+      throw Error(ErrorKind::kInvalid, fmt::format("the store does not have this range of tensor \"{}\" as one piece", piece.tensor))
+          .in(path_)
+          .expected("a range as it was packed")
+          .found(fmt::format("{} elements from {}", piece.elements, piece.first_element))
+          .fix("pack the model again with this version of Sluice");
+    }
+    return stored(manifest_.pieces[*at]);
+  }
+
+  std::optional<std::string> find_file(std::string_view relative) const override {
+    const auto at = std::lower_bound(manifest_.sources.begin(), manifest_.sources.end(), relative,
+                                     [](const StoredSource& source, std::string_view name) { return source.path < name; });
+    if (at == manifest_.sources.end() || at->path != relative || at->weights) return std::nullopt;
+    return files_directory_ + "/" + at->path;
+  }
+
+ private:
+  struct Key {
+    std::uint32_t tensor;
+    std::uint64_t first, count;
+    auto operator<=>(const Key&) const = default;
+  };
+  Key key(std::uint32_t piece) const {
+    const PieceEntry& entry = manifest_.pieces[piece];
+    return {entry.tensor, entry.first, entry.count};
+  }
+
+  StoredPiece stored(const PieceEntry& entry) const {
+    StoredPiece piece;
+    piece.dtype = manifest_.tensors[entry.tensor].dtype;
+    piece.encoding = entry.encoding;
+    piece.elements = entry.count;
+    (entry.encoding == Encoding::kSplit ? piece.sm : piece.raw) = {entry.file, entry.bytes.offset, entry.bytes.length};
+    piece.xxh3 = entry.xxh3;
+    piece.exponents.reserve(entry.chunk_count);
+    for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
+      const StoredChunk& chunk = manifest_.chunks[entry.first_chunk + i];
+      piece.exponents.push_back({.extent = {entry.file, chunk.bytes.offset, chunk.bytes.length},
+                                 .first_element = chunk.first,
+                                 .elements = chunk.count,
+                                 .coded = chunk.coded,
+                                 .xxh3 = chunk.xxh3});
+    }
+    return piece;
+  }
+
+  const std::string path_;
+  const Manifest manifest_;
+  std::string files_directory_;
+  std::vector<std::string> files_;
+  std::vector<std::uint32_t> order_;  // of pieces, by (tensor, first element)
+};
+
+}  // namespace
+
+bool looks_like_store(const std::string& path) {
+  std::string name = path;
+  while (name.size() > 1 && name.back() == '/') name.pop_back();
+  if (name.ends_with(".sluice") || name.ends_with(fmt::format(".sluice{}", kPartialSuffix))) return true;
+  std::ifstream manifest(joined(path, kManifestName), std::ios::binary);
+  if (!manifest) return false;
+  std::string start(kManifestStart.size(), '\0');
+  manifest.read(start.data(), static_cast<std::streamsize>(start.size()));
+  return start == kManifestStart || (is_there(joined(path, kDenseName)) && is_there(joined(path, kHeadersName)));
+}
+
+std::string read_manifest_text(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT) throw Error(ErrorKind::kNotFound, "no such store").in(path);
+    throw io_error("stat", path, errno);
+  }
+  if (!S_ISDIR(info.st_mode)) throw Error(ErrorKind::kInvalid, "not a packed store").in(path).expected("a directory").found("a file");
+  const std::string name = joined(path, kManifestName);
+  if (!is_there(name)) {
+    if (is_there(joined(path, kJournalName))) {
+      throw Error(ErrorKind::kInvalid, "the store is not finished").in(path).fix("run the pack command again: it goes on where it stopped");
+    }
+    throw Error(ErrorKind::kInvalid, "not a packed store").in(path).expected("a directory with manifest.json").found("none");
+  }
+  return read_text_file(name, kMaxManifestBytes);
+}
+
+Manifest open_store(const std::string& path) {
+  Manifest manifest = parse_manifest(read_manifest_text(path), joined(path, kManifestName));
+  for (const DataFile& file : manifest.data_files) check_size(joined(path, file.name), file.size);
+  check_size(joined(path, kHeadersName), manifest.headers_bytes());
+  for (const StoredSource& source : manifest.sources) {
+    if (!source.weights) check_size(joined(path, kFilesDirectory) + "/" + source.path, source.size);
+  }
+  return manifest;
+}
+
+std::unique_ptr<Checkpoint> open_store_checkpoint(const std::string& path) {
+  return std::make_unique<StoreCheckpoint>(path, open_store(path));
+}
+
+}  // namespace sluice::store

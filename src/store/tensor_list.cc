@@ -1,0 +1,50 @@
+#include "store/tensor_list.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "store/source_directory.h"
+
+namespace sluice::store {
+
+std::uint64_t TensorInfo::elements() const {
+  std::uint64_t product = 1;
+  for (const std::uint64_t dimension : shape) product *= dimension;
+  return product;
+}
+
+std::string TensorInfo::shape_text() const { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+const TensorInfo* find_tensor(const std::vector<TensorInfo>& tensors, std::string_view name) {
+  const auto at = std::lower_bound(tensors.begin(), tensors.end(), name,
+                                   [](const TensorInfo& tensor, std::string_view wanted) { return tensor.name < wanted; });
+  return at != tensors.end() && at->name == name ? &*at : nullptr;
+}
+
+const TensorInfo& checked_tensor(const std::vector<TensorInfo>& tensors, const Piece& piece, const std::string& path) {
+  const TensorInfo* tensor = find_tensor(tensors, piece.tensor);
+  if (tensor == nullptr) {
+    throw Error(ErrorKind::kInvalid, fmt::format("the checkpoint has no tensor \"{}\"", piece.tensor)).in(path);
+  }
+  const std::uint64_t elements = tensor->elements();
+  if (piece.first_element > elements || piece.elements > elements - piece.first_element) {
+    throw Error(ErrorKind::kInvalid, fmt::format("a piece lies outside of tensor \"{}\"", piece.tensor))
+        .in(path)
+        .expected(fmt::format("at most {} elements", elements))
+        .found(fmt::format("{} from element {}", piece.elements, piece.first_element));
+  }
+  return *tensor;
+}
+
+std::optional<std::string> existing_file(const std::string& directory, std::string_view relative) {
+  if (!is_safe_relative_path(relative)) return std::nullopt;
+  std::string path = directory + "/" + std::string(relative);
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  return path;
+}
+
+}  // namespace sluice::store

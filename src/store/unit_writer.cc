@@ -1,0 +1,154 @@
+#include "store/unit_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "store/format.h"
+
+namespace sluice::store {
+
+UnitWriter::UnitWriter(const std::string& directory, Manifest& manifest, std::vector<std::uint32_t> dense, Bytes expert_file_bytes)
+    : directory_(directory), manifest_(manifest), dense_(std::move(dense)), expert_file_bytes_(expert_file_bytes) {
+  manifest_.data_files = {{std::string(kDenseName), 0}};
+  const auto grow = [&](std::uint32_t file, Bytes end) {
+    while (manifest_.data_files.size() <= file) manifest_.data_files.push_back({expert_file_name(manifest_.data_files.size() - 1), 0});
+    Bytes& size = manifest_.data_files[file].size;
+    size = std::max(size, round_up(end, kRegionAlignment));
+  };
+  for (const PieceEntry& piece : manifest_.pieces) grow(piece.file, piece.bytes.end());
+  for (const PieceEntry& piece : manifest_.pieces) {
+    if (piece.chunk_count > 0) grow(piece.file, manifest_.chunks[piece.first_chunk + piece.chunk_count - 1].bytes.end());
+  }
+  dense_writer_ = DataWriter::open(directory_ + "/" + manifest_.data_files[0].name, manifest_.data_files[0].size);
+  if (manifest_.data_files.size() > 1) {
+    const DataFile& last = manifest_.data_files.back();
+    expert_writer_ = DataWriter::open(directory_ + "/" + last.name, last.size);
+  }
+}
+
+DataWriter& UnitWriter::writer() { return unit_.file == 0 ? dense_writer_ : expert_writer_; }
+
+void UnitWriter::begin_dense(const PieceShape& piece) {
+  is_expert_ = false;
+  begin(0, {piece});
+}
+
+void UnitWriter::begin_expert(std::uint32_t layer, std::uint32_t index, const std::vector<PieceShape>& pieces) {
+  is_expert_ = true;
+  if (manifest_.data_files.size() == 1 || manifest_.data_files.back().size >= expert_file_bytes_) {
+    expert_writer_.sync();
+    manifest_.data_files.push_back({expert_file_name(manifest_.data_files.size() - 1), 0});
+    expert_writer_ = DataWriter::open(directory_ + "/" + manifest_.data_files.back().name, 0);
+  }
+  begin(static_cast<std::uint32_t>(manifest_.data_files.size() - 1), pieces);
+  unit_.layer = layer;
+  unit_.index = index;
+}
+
+void UnitWriter::begin(std::uint32_t file, const std::vector<PieceShape>& pieces) {
+  unit_ = {};
+  unit_.file = file;
+  pieces_.clear();
+  chunks_.assign(pieces.size(), {});
+  sums_ = std::vector<Xxh3Stream>(pieces.size());
+  for (const PieceShape& shape : pieces) {
+    PieceEntry entry;
+    entry.tensor = shape.tensor;
+    entry.file = file;
+    entry.first = shape.first;
+    entry.count = shape.count;
+    entry.encoding = shape.encoding;
+    entry.bytes.length = shape.encoding == Encoding::kSplit ? shape.count : shape.raw_bytes;
+    pieces_.push_back(entry);
+  }
+  // Region after region, in each the pieces one after another. What the exponents take is known only at the end.
+  Bytes at = cursor();
+  for (const Encoding encoding : {Encoding::kRaw, Encoding::kSplit}) {
+    Region& region = encoding == Encoding::kRaw ? unit_.full : unit_.sm;
+    region.offset = at;
+    for (PieceEntry& piece : pieces_) {
+      if (piece.encoding != encoding) continue;
+      piece.bytes.offset = piece.bytes.length == 0 ? region.offset : round_up(at, kPieceAlignment);
+      if (piece.bytes.length > 0) at = piece.bytes.end();
+    }
+    region.length = at - region.offset;
+    at = round_up(at, kRegionAlignment);
+  }
+  unit_.exp.offset = at;
+}
+
+void UnitWriter::put_raw(std::size_t piece, Bytes offset_in_piece, std::span<const std::byte> bytes) {
+  writer().write_at(pieces_[piece].bytes.offset + offset_in_piece, bytes);
+  sums_[piece].update(bytes);
+  unsynced_ += bytes.size();
+}
+
+void UnitWriter::put_split(std::size_t piece, std::uint64_t first, std::span<const std::byte> sm,
+                           const codec::EncodedChunk& chunk, std::uint64_t chunk_xxh3) {
+  writer().write_at(pieces_[piece].bytes.offset + first, sm);
+  sums_[piece].update(sm);
+  StoredChunk stored;
+  stored.bytes = {unit_.exp.end(), chunk.bytes.size()};
+  stored.first = first;
+  stored.count = sm.size();
+  stored.xxh3 = chunk_xxh3;
+  stored.coded = chunk.kind == codec::ChunkKind::kCodec;
+  writer().write_at(stored.bytes.offset, chunk.bytes);
+  unit_.exp.length += chunk.bytes.size();
+  chunks_[piece].push_back(stored);
+  unsynced_ += sm.size() + chunk.bytes.size();
+}
+
+std::string UnitWriter::end() {
+  // Zeroes between the parts and up to the next multiple of 4096.
+  std::vector<Region> parts;
+  for (const PieceEntry& piece : pieces_) {
+    if (piece.bytes.length > 0) parts.push_back(piece.bytes);
+  }
+  if (unit_.exp.length > 0) parts.push_back(unit_.exp);
+  std::sort(parts.begin(), parts.end(), [](const Region& a, const Region& b) { return a.offset < b.offset; });
+  Bytes at = cursor();
+  for (const Region& part : parts) {
+    writer().write_zeros(at, part.offset - at);
+    at = part.end();
+  }
+  const Bytes end = round_up(at, kRegionAlignment);
+  writer().write_zeros(at, end - at);
+  cursor() = end;
+
+  for (Region* region : {&unit_.full, &unit_.sm, &unit_.exp}) {
+    if (region->length == 0) *region = {};
+  }
+  unit_.first_piece = static_cast<std::uint32_t>(manifest_.pieces.size());
+  unit_.piece_count = static_cast<std::uint32_t>(pieces_.size());
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    PieceEntry& piece = pieces_[i];
+    piece.xxh3 = sums_[i].digest();
+    piece.first_chunk = static_cast<std::uint32_t>(manifest_.chunks.size());
+    piece.chunk_count = static_cast<std::uint32_t>(chunks_[i].size());
+    manifest_.chunks.insert(manifest_.chunks.end(), chunks_[i].begin(), chunks_[i].end());
+    manifest_.pieces.push_back(piece);
+  }
+  std::string record;
+  if (is_expert_) {
+    manifest_.experts.push_back(unit_);
+    record = "{\"expert\":";
+    append_expert_json(record, manifest_, unit_);
+  } else {
+    dense_.push_back(unit_.first_piece);
+    record = "{\"dense\":";
+    append_piece_json(record, manifest_, manifest_.pieces.back());
+  }
+  record += "}";
+  return record;
+}
+
+void UnitWriter::sync() {
+  dense_writer_.sync();
+  expert_writer_.sync();
+  unsynced_ = 0;
+}
+
+}  // namespace sluice::store

@@ -1,0 +1,44 @@
+// Finds every damage of a packed store: each byte of each of its files is covered by a checksum, by the rule that padding
+// is zero, or by an exact size.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace sluice::store {
+
+struct VerifyError {
+  std::string file;  // relative to the store
+  Bytes offset = 0;  // of the part, chunk or byte that is wrong
+  std::string expected, found;
+};
+
+struct VerifyReport {
+  std::uint64_t files = 0;  // looked at
+  Bytes bytes = 0;
+  std::vector<VerifyError> errors;  // ascending by (file, offset); at most kMaxVerifyErrors for one file
+  bool ok() const { return errors.empty(); }
+};
+inline constexpr std::size_t kMaxVerifyErrors = 100;
+
+enum class VerifyDepth {
+  kStored,  // every byte of the store
+  kFull,    // and the source files, restored in memory, against their SHA-256
+};
+
+struct VerifyOptions {
+  VerifyDepth depth = VerifyDepth::kStored;
+  unsigned threads = 0;  // 0: one for every CPU
+  // Both are called on the thread that called verify().
+  std::function<void(Bytes done, Bytes total)> on_progress;
+  std::function<bool()> interrupted;
+};
+
+// Damage is in the report. Throws Error(kNotFound) or (kInvalid) if `store` is no directory at all, and (kInterrupted).
+VerifyReport verify(const std::string& store, const VerifyOptions& options);
+
+}  // namespace sluice::store

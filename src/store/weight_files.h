@@ -1,0 +1,55 @@
+// Which files of a model directory hold its weights, and every tensor in them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "store/checkpoint.h"
+#include "store/safetensors.h"
+#include "store/source_directory.h"
+
+namespace sluice::store {
+
+enum class OtherWeights {
+  kIgnore,  // to run: one set of safetensors files is chosen, the rest does not matter
+  kRefuse,  // to pack: a second copy of the weights must be left out with --exclude
+};
+
+// One set of safetensors files: those an index names, or model.safetensors, or the only one there is.
+struct WeightSet {
+  std::vector<std::string> files;                            // relative, ascending
+  std::string index;                                         // relative; empty without one
+  std::vector<std::pair<std::string, std::string>> mapping;  // of the index: tensor → file, ascending
+};
+
+// Error(kNotFound) if there are no weights or a shard is missing; (kInvalid) for a bad index or for two sets of weights
+// side by side; (kUnsupported) for weights of another format only.
+WeightSet select_weights(const SourceDirectory& directory, OtherWeights other_weights);
+
+struct WeightFile {
+  std::string relative;
+  Bytes size = 0;
+  Bytes head_bytes = 0;  // length field and header
+};
+
+struct TensorPlace {
+  std::uint32_t file = 0;
+  Bytes offset = 0;      // from the start of that file
+};
+
+struct Weights {
+  std::vector<WeightFile> files;
+  std::vector<TensorInfo> tensors;  // ascending by name
+  std::vector<TensorPlace> places;  // of tensors[i]
+};
+
+// Reads the header of every file of the set and checks it against the index. Error(kInvalid) for a tensor that stands in
+// two files, that the index lacks, that the index has in another file, or that no file has.
+Weights read_weights(const std::string& directory, const WeightSet& set);
+
+// "weight_map" of model.safetensors.index.json, ascending by tensor. Error(kInvalid).
+std::vector<std::pair<std::string, std::string>> parse_weight_index(std::string_view text, const std::string& path);
+
+}  // namespace sluice::store
