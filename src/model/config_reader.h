@@ -1,0 +1,83 @@
+// Reads the fields of config.json that architectures share. Each arch_*.cc calls these from its parse() and
+// adds what is its own. Every function names file, field, what was expected and found in its Error.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "model/config.h"
+
+namespace sluice::model {
+
+// The largest sizes a config may name. Far above every published model, and small enough that the bytes of a
+// whole model (checked in config_reader.cc) fit in 63 bits, so that nobody after the parser needs to think of
+// overflow.
+inline constexpr std::int64_t kMaxLayers = 1024;
+inline constexpr std::int64_t kMaxExperts = 8192;          // in one layer
+inline constexpr std::int64_t kMaxExpertsTotal = 1 << 18;  // in all layers
+inline constexpr std::int64_t kMaxHidden = 1 << 18;
+inline constexpr std::int64_t kMaxWidth = 1 << 20;  // of an MLP
+inline constexpr std::int64_t kMaxHeads = 4096;
+inline constexpr std::int64_t kMaxHeadDim = 4096;
+inline constexpr std::int64_t kMaxRank = 1 << 18;  // of MLA's low-rank projections
+inline constexpr std::int64_t kMaxVocab = 1 << 26;
+inline constexpr std::int64_t kMaxPositions = INT32_MAX;
+
+// A size ≥ 1. Without a fallback the field must be there.
+std::uint32_t read_size(const JsonObject& json, std::string_view key, std::int64_t max);
+std::uint32_t read_size_or(const JsonObject& json, std::string_view key, std::uint32_t fallback,
+                           std::int64_t max);
+
+// Throws Error(kUnsupported): the value is legal, but no code here computes with it.
+[[noreturn]] void unsupported(const JsonObject& json, std::string_view key, std::string_view expected);
+// unsupported() unless the string is absent or `only`.
+void require_string(const JsonObject& json, std::string_view key, std::string_view only);
+// unsupported() if the boolean is true.
+void require_false(const JsonObject& json, std::string_view key);
+
+// What Hugging Face's configuration class takes when the file has no such field.
+struct DecoderDefaults {
+  std::uint32_t max_positions = 2048;
+  double rms_eps = 1e-6;
+  std::vector<TokenId> bos = {}, eos = {};
+};
+// vocab, hidden, layers, max_positions, rms_eps, tied_head, bos and eos; `sparse` is set to all layers.
+// Refuses what no architecture here supports: quantised weights, an activation that is not silu.
+ModelConfig read_decoder(const JsonObject& json, const DecoderDefaults& defaults);
+
+// heads, kv_heads and head_dim (hidden / heads if absent) and RoPE over whole heads in the half-split form.
+struct GqaDefaults {
+  std::uint32_t kv_heads = 0;  // 0: as many as heads
+  double rope_theta = 10000.0;
+};
+AttentionConfig read_gqa(const JsonObject& json, const ModelConfig& config, const GqaDefaults& defaults);
+
+// Both spellings: rope_theta + rope_scaling, and rope_parameters. The caller answers for `dims`, which must
+// be even.
+RopeConfig read_rope(const JsonObject& json, std::uint32_t dims, double default_theta,
+                     std::uint32_t max_positions);
+
+// The three numbers of routed experts; the keys differ between architectures. A fallback of 0: the field must
+// be there.
+struct ExpertFields {
+  std::string_view count_key;  // N
+  std::uint32_t count = 0;
+  std::string_view top_k_key;
+  std::uint32_t top_k = 0;
+  std::string_view width_key;
+  std::uint32_t width = 0;
+};
+MoeConfig read_experts(const JsonObject& json, const ModelConfig& config, const ExpertFields& fields);
+// Shared experts as one MLP: their number (null: none; absent: `absent`) times `width`.
+std::uint32_t read_shared_width(const JsonObject& json, std::string_view key, std::uint32_t width,
+                                std::int64_t absent);
+
+// Qwen's rule: a layer has experts iff it is not in mlp_only_layers and (layer + 1) mod decoder_sparse_step =
+// 0.
+std::vector<bool> read_sparse_step(const JsonObject& json, std::uint32_t layers);
+// DeepSeek's rule: not the first first_k_dense_replace layers, and then those with layer mod moe_layer_freq =
+// 0.
+std::vector<bool> read_first_dense(const JsonObject& json, std::uint32_t layers);
+
+}  // namespace sluice::model

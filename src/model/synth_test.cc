@@ -1,0 +1,213 @@
+#include "model/synth.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/float16.h"
+#include "base/json.h"
+#include "store/checkpoint.h"
+
+namespace sluice::model {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+constexpr std::string_view kConfig = R"({
+  "model_type": "qwen2_moe", "hidden_act": "silu", "vocab_size": 300, "hidden_size": 64, "num_hidden_layers": 3,
+  "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96, "moe_intermediate_size": 48,
+  "shared_expert_intermediate_size": 80, "num_experts": 8, "num_experts_per_tok": 2, "decoder_sparse_step": 1,
+  "norm_topk_prob": false, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "max_position_embeddings": 512,
+  "tie_word_embeddings": false, "torch_dtype": "bfloat16"
+})";
+
+class SynthTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "/sluice_synth_XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    root_ = name;
+    write_config(kConfig);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  std::string path(const std::string& name) const { return root_ + "/" + name; }
+  void write_config(std::string_view text) { std::ofstream(path("config.json"), std::ios::trunc) << text; }
+  SynthPlan plan(const SynthOptions& options = {}) const { return plan_synth(path("config.json"), options); }
+  void write(const SynthPlan& plan, const std::string& name, unsigned threads = 1) const {
+    ThreadPool pool(threads);
+    write_synth(plan, path(name), pool, [](Bytes) { return true; });
+  }
+  // The words of every tensor, read back as any checkpoint.
+  static std::map<std::string, std::vector<std::uint16_t>> read(const std::string& directory) {
+    const auto checkpoint = store::open_checkpoint(directory);
+    std::map<std::string, std::vector<std::uint16_t>> words;
+    for (const store::TensorInfo& info : checkpoint->tensors()) {
+      std::uint64_t elements = 1;
+      for (std::uint64_t dim : info.shape) elements *= dim;
+      const store::StoredPiece piece = checkpoint->locate({info.name, 0, elements});
+      std::vector<std::uint16_t>& out = words[info.name];
+      out.resize(elements);
+      InputFile::open(checkpoint->weight_files()[piece.raw.file])
+          .read_at(piece.raw.offset, std::as_writable_bytes(std::span(out)));
+    }
+    return words;
+  }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(root_), fs::directory_iterator()));
+  }
+
+  std::string root_;
+};
+
+TEST_F(SynthTest, IsACompleteModel) {
+  const SynthPlan synth = plan({.shard_bytes = 100'000});
+  write(synth, "model", 2);
+  const Model model = describe_model(*store::open_checkpoint(path("model")));
+  EXPECT_EQ(model.experts.size(), 24u);
+  EXPECT_TRUE(model.ignored.empty());
+  EXPECT_EQ(read_text_file(path("model/config.json"), kMiB), kConfig);  // untouched
+  EXPECT_GT(synth.shards.size(), 3u);
+  Bytes total = 0;
+  for (const SynthShard& shard : synth.shards) {
+    EXPECT_TRUE(shard.bytes <= 100'000 || shard.count == 1);
+    EXPECT_GT(fs::file_size(path("model/" + shard.file)), shard.bytes);
+    total += shard.bytes;
+  }
+  EXPECT_EQ(total, synth.bytes);
+  const Json index = read_json_file(path("model/model.safetensors.index.json"));
+  EXPECT_EQ(index.at("metadata").at("total_size"), synth.bytes);
+  EXPECT_EQ(index.at("weight_map").size(), synth.tensors.size());
+  EXPECT_EQ(entries(), 2u);  // config.json and the model: nothing temporary
+}
+
+TEST_F(SynthTest, BytesDependOnTheSeedAlone) {
+  write(plan(), "a", 1);
+  write(plan(), "b", 3);
+  write(plan({.shard_bytes = 50'000}), "c", 2);
+  write(plan({.seed = 1}), "d", 2);
+  const auto a = read(path("a"));
+  EXPECT_EQ(a, read(path("b")));
+  EXPECT_EQ(a, read(path("c")));
+  const auto d = read(path("d"));
+  for (const auto& [name, words] : a) EXPECT_NE(words, d.at(name)) << name;
+}
+
+TEST_F(SynthTest, FewerLayersAndExpertsKeepTheRest) {
+  write(plan(), "whole");
+  write(plan({.layers = 2, .experts = 4}), "cut");
+  const auto whole = read(path("whole")), cut = read(path("cut"));
+  EXPECT_LT(cut.size(), whole.size());
+  for (const auto& [name, words] : cut) {
+    if (name.find("mlp.gate.weight") == std::string::npos) {
+      EXPECT_EQ(words, whole.at(name)) << name;
+    }
+  }
+  const Json config = read_json_file(path("cut/config.json"));
+  EXPECT_EQ(config.at("num_hidden_layers"), 2);
+  EXPECT_EQ(config.at("num_experts"), 4);
+  EXPECT_EQ(describe_model(*store::open_checkpoint(path("cut"))).experts.size(), 8u);
+}
+
+TEST_F(SynthTest, ConfigTellsTheElementType) {
+  std::string text(kConfig);
+  text.replace(text.find("bfloat16"), 8, "float32");
+  write_config(text);
+  EXPECT_EQ(Json::parse(plan().config_json).at("torch_dtype"), "bfloat16");
+}
+
+TEST_F(SynthTest, ImpossibleConfigsAreErrors) {
+  EXPECT_THROW(plan({.experts = 1}), Error);  // fewer than are chosen per token
+  EXPECT_THROW(plan({.layers = 0}), Error);
+  write_config("[]");
+  EXPECT_THROW(plan({.layers = 1}), Error);
+  write_config(R"({"model_type": "none"})");
+  EXPECT_THROW(plan(), Error);
+  EXPECT_THROW(plan_synth(path("absent.json"), {}), Error);
+}
+
+// Exponents like those of trained weights, and no two rows alike.
+TEST_F(SynthTest, StatisticsOfTrainedWeights) {
+  std::string text(kConfig);
+  text.replace(text.find("\"moe_intermediate_size\": 48"), 27, "\"moe_intermediate_size\": 4096");
+  write_config(text);
+  write(plan({.layers = 1}), "model");
+  std::map<unsigned, double> exponents;
+  double count = 0, sum = 0, squares = 0, outliers = 0;
+  for (const auto& [name, words] : read(path("model"))) {
+    if (name.find("mlp.experts.") == std::string::npos) {
+      if (name.find("norm") != std::string::npos) {
+        for (std::uint16_t word : words) EXPECT_NEAR(bf16_to_float(word), 1.0f, 0.6f) << name;
+      }
+      continue;
+    }
+    for (std::uint16_t word : words) {
+      ++exponents[word >> 7 & 0xff];
+      const double value = bf16_to_float(word);
+      ++count;
+      sum += value;
+      squares += value * value;
+      outliers += std::fabs(value) > 0.15;
+    }
+  }
+  double entropy = 0;
+  for (const auto& [exponent, n] : exponents) entropy -= n / count * std::log2(n / count);
+  EXPECT_NEAR(entropy, 2.616, 0.03);             // docs/limits.md: the same mixture, another generator
+  EXPECT_NEAR(sum / count, 0.0, 1e-4);
+  EXPECT_NEAR(std::sqrt(squares / count), 0.022, 0.001);
+  EXPECT_GT(outliers / count, 1e-4);
+}
+
+TEST_F(SynthTest, RefusesToOverwrite) {
+  fs::create_directory(path("there"));
+  EXPECT_THROW(write(plan(), "there"), Error);
+  EXPECT_TRUE(fs::is_empty(path("there")));
+  fs::create_symlink("nowhere", path("link"));
+  EXPECT_THROW(write(plan(), "link"), Error);
+  EXPECT_EQ(entries(), 3u);
+}
+
+TEST_F(SynthTest, ChecksFreeSpaceFirst) {
+  SynthPlan huge = plan();
+  huge.bytes = Bytes{1} << 60;
+  try {
+    write(huge, "model");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kIo);
+    EXPECT_THAT(error.what(), HasSubstr("not enough free disk space"));
+  }
+  EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(SynthTest, InterruptionLeavesNothing) {
+  write_config([] {
+    std::string text(kConfig);
+    return text.replace(text.find("\"vocab_size\": 300"), 17, "\"vocab_size\": 300000");
+  }());
+  ThreadPool pool(2);
+  int calls = 0;
+  try {
+    write_synth(plan(), path("model"), pool, [&](Bytes) { return ++calls < 2; });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInterrupted);
+  }
+  EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(SynthTest, MissingParentIsAnError) {
+  EXPECT_THROW(write(plan(), "no/such/model"), Error);
+  EXPECT_EQ(entries(), 1u);
+}
+
+}  // namespace
+}  // namespace sluice::model

@@ -1,0 +1,55 @@
+// Writes an architecture's tensor table in the order of the forward pass. The names are those of Hugging
+// Face's decoders; arch_*.cc say which parts an architecture has and what it calls its experts.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/architecture.h"
+
+namespace sluice::model {
+
+// What a SwiGLU MLP calls its three projections.
+struct MlpNames {
+  std::string_view gate = "gate_proj", up = "up_proj", down = "down_proj";
+};
+
+class TensorList {
+ public:
+  explicit TensorList(const ModelConfig& config);  // config must outlive this
+
+  void embedding();                       // model.embed_tokens.weight (vocab, hidden)
+  void enter_layer(std::uint32_t layer);  // what follows is under model.layers.<layer>.
+  void input_norm();                      // input_layernorm.weight (hidden)
+  void gqa();                             // self_attn.{q,k,v,o}_proj, biases and norms as the config says
+  void mla();                             // self_attn.{q_a_proj, …, kv_b_proj, o_proj}
+  void post_attention_norm();             // post_attention_layernorm.weight (hidden)
+  void dense_mlp();                       // mlp.{gate,up,down}_proj.weight, width dense_width
+  void router(std::string_view name);     // <name>.weight (experts, hidden)
+  void experts(std::string_view prefix, const MlpNames& names = {});  // <prefix>.<expert>.<projection>.weight
+  void shared_experts(
+      std::string_view prefix);  // <prefix>.<projection>.weight, width shared_width; none if that is 0
+  void shared_expert_gate(std::string_view name);  // <name>.weight (1, hidden)
+  void final_norm();                               // model.norm.weight (hidden)
+  void head();                                     // lm_head.weight (vocab, hidden); none if tied
+
+  std::vector<TensorSpec> take() { return std::move(specs_); }
+
+ private:
+  void add(Role role, std::string_view name, std::vector<std::uint64_t> shape);
+  void mlp(std::string_view prefix, const MlpNames& names, std::uint64_t width, Role gate, Role up,
+           Role down);
+
+  const ModelConfig& config_;
+  std::uint64_t bytes_ = 0;  // of everything listed, at four bytes a number
+  std::string prefix_;
+  std::int32_t layer_ = -1, expert_ = -1;
+  std::vector<TensorSpec> specs_;
+};
+
+// Names of tensors that old or complete exports hold and no forward pass reads: saved RoPE frequencies, a
+// head that is tied to the embedding, layers for multi-token prediction.
+bool carries_common(const ModelConfig& config, std::string_view name);
+
+}  // namespace sluice::model

@@ -1,0 +1,61 @@
+// Tokens found in the text before anything else cuts it ("<|im_start|>"): added_tokens of tokenizer.json and
+// added_tokens_decoder of tokenizer_config.json.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/tokenizer/byte_trie.h"
+#include "model/tokenizer/function_ref.h"
+#include "model/tokenizer/normalizer.h"
+#include "model/tokenizer/vocabulary.h"
+
+namespace sluice::model {
+
+struct AddedToken {
+  std::string content;
+  TokenId id = -1;
+  bool single_word = false;  // only where no word character stands beside it
+  bool lstrip = false;       // swallows the white space before it
+  bool rstrip = false;       // and after it
+  bool normalized = false;   // looked for in the normalised text, in normalised form
+  bool special = false;      // left out by decode(ShowSpecial::kNo)
+};
+
+// Immutable after prepare(); thread-safe.
+class AddedTokens {
+ public:
+  static constexpr std::size_t kMaxContentBytes = 1024;  // bounds a search at one place
+
+  // The id is not checked against a model here. Later tokens of the same content are ignored.
+  void add(AddedToken token);
+  // Builds the search tables; `normalizer` may be null.
+  void prepare(const Normalizer* normalizer);
+
+  enum class Stage { kRaw, kNormalized };
+  struct Part {
+    std::size_t begin, end;  // bytes
+    TokenId id;              // -1: text
+  };
+  // Cuts `text` into tokens of this stage and text between them. Leftmost, then longest.
+  void split(std::string_view text, Stage stage, FunctionRef<void(const Part&)> report) const;
+
+  bool knows(std::string_view content) const { return id_of(content).has_value(); }
+  std::optional<TokenId> id_of(std::string_view content) const { return contents_.find(content); }
+  // After prepare():
+  const AddedToken* find(std::string_view content) const;
+  const AddedToken* find(TokenId id) const;
+  bool is_special(TokenId id) const;
+  std::size_t size() const { return tokens_.size(); }
+  TokenId end_id() const;  // largest id + 1
+
+ private:
+  std::vector<AddedToken> tokens_;
+  Vocabulary contents_;                          // content → id
+  std::vector<std::pair<TokenId, std::size_t>> by_id_;  // sorted after prepare(); index into tokens_
+  ByteTrie raw_, normalized_;
+};
+
+}  // namespace sluice::model

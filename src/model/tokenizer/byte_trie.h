@@ -1,0 +1,37 @@
+// A set of byte strings, each with a number, searched for the longest one that a text begins with.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace sluice::model {
+
+class ByteTrie {
+ public:
+  // A string that is already there keeps its first number. Empty strings are ignored.
+  void add(std::string_view text, std::uint32_t number);
+
+  struct Found {
+    std::uint32_t number;
+    std::size_t length;  // bytes
+  };
+  std::optional<Found> longest_prefix(std::string_view text) const;
+  bool empty() const { return nodes_.size() == 1; }
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  struct Node {
+    std::uint32_t child = 0;  // first child, 0 if there is none
+    std::uint32_t sibling = 0;
+    std::uint32_t number = kNone;
+    unsigned char byte = 0;
+  };
+  std::uint32_t child_of(std::uint32_t node, unsigned char byte) const;
+
+  std::vector<Node> nodes_ = std::vector<Node>(1);
+  std::vector<std::uint32_t> roots_ = std::vector<std::uint32_t>(256, 0);  // children of the root, by byte
+};
+
+}  // namespace sluice::model

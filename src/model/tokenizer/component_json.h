@@ -1,0 +1,38 @@
+// The components of a tokenizer.json, made from their JSON. In every function `value` may be null or a JSON null, which
+// gives null; `where` names it in errors ("tokenizer.json: normalizer"). Error(kUnsupported) for a type, or a setting of
+// it, that this program does not know; Error(kInvalid) for a field that is missing or wrong.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/json.h"
+#include "model/tokenizer/added_tokens.h"
+#include "model/tokenizer/decoder.h"
+#include "model/tokenizer/normalizer.h"
+#include "model/tokenizer/pattern.h"
+#include "model/tokenizer/pre_tokenizer.h"
+#include "model/tokenizer/token_template.h"
+
+namespace sluice::model {
+
+std::unique_ptr<Normalizer> read_normalizer(const Json* value, const std::string& where);
+std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Json* value, const std::string& where);
+std::unique_ptr<Decoder> read_decoder(const Json* value, const std::string& where);
+TokenTemplate read_post_processor(const Json* value, const std::string& where);
+
+// {"String": "…"} or {"Regex": "…"}.
+std::unique_ptr<Pattern> read_pattern(const JsonObject& object, std::string_view key);
+// A string of exactly one character.
+char32_t read_character(const JsonObject& object, std::string_view key);
+// Whether Metaspace puts its replacement before a text: prepend_scheme, or add_prefix_space of older files.
+PrependScheme read_prepend_scheme(const JsonObject& object);
+
+// An entry of added_tokens, or the value of an added_tokens_decoder; the id is the caller's.
+AddedToken read_added_token(const JsonObject& object);
+
+[[noreturn]] void throw_unsupported_type(const JsonObject& object, const std::string& type);
+// JsonObject of element `i` of an array named `where`.
+JsonObject element_object(const Json& array, std::size_t i, const std::string& where);
+
+}  // namespace sluice::model

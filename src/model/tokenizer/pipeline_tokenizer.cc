@@ -1,0 +1,136 @@
+#include "model/tokenizer/pipeline_tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "model/tokenizer/text_check.h"
+
+namespace sluice::model {
+namespace {
+
+class StringSink final : public TokenSink {
+ public:
+  void part(std::string_view text, TokenEnds) override { out_ += text; }
+  void finish() override {}
+  std::string take() { return std::exchange(out_, {}); }
+
+ private:
+  std::string out_;
+};
+
+class PipelineTokenizer final : public Tokenizer {
+ public:
+  explicit PipelineTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
+    parts_.added.prepare(parts_.normalizer.get());
+    if (!parts_.decoder) parts_.decoder = space_joining_decoder();
+  }
+
+  std::vector<TokenId> encode(std::string_view text, AddSpecial add_special) const override {
+    check_text(text);
+    std::vector<TokenId> ids;
+    ids.reserve(text.size() / 4 + parts_.around.before.size() + parts_.around.after.size());
+    const bool special = add_special == AddSpecial::kYes;
+    if (special) ids.insert(ids.end(), parts_.around.before.begin(), parts_.around.before.end());
+    Encoding encoding{ids, {}};
+    parts_.added.split(text, AddedTokens::Stage::kRaw, [&](const AddedTokens::Part& part) {
+      if (part.id >= 0) {
+        ids.push_back(part.id);
+      } else {
+        encode_text(text.substr(part.begin, part.end - part.begin), part.begin == 0, encoding);
+      }
+    });
+    if (special) ids.insert(ids.end(), parts_.around.after.begin(), parts_.around.after.end());
+    return ids;
+  }
+
+  std::string decode(std::span<const TokenId> ids, ShowSpecial special) const override {
+    std::string out;
+    const auto stream = start_text(special);
+    for (const TokenId id : ids) out += stream->append(id);
+    out += stream->finish();
+    return out;
+  }
+
+  std::unique_ptr<TextStream> start_text(ShowSpecial special) const override {
+    return std::make_unique<Stream>(*this, special);
+  }
+
+  std::size_t vocab_size() const override {
+    return static_cast<std::size_t>(std::max(parts_.bpe->vocabulary().end_id(), parts_.added.end_id()));
+  }
+  std::optional<TokenId> id_of(std::string_view token) const override {
+    if (const AddedToken* added = parts_.added.find(token)) return added->id;
+    return parts_.bpe->vocabulary().find(token);
+  }
+  bool is_special(TokenId id) const override { return parts_.added.is_special(id); }
+
+ private:
+  struct Encoding {
+    std::vector<TokenId>& ids;
+    Bpe::Scratch scratch;
+  };
+
+  void encode_text(std::string_view text, bool at_start, Encoding& encoding) const {
+    std::string normalized;
+    if (parts_.normalizer) {
+      normalized = text;
+      parts_.normalizer->normalize(normalized);
+      text = normalized;
+    }
+    parts_.added.split(text, AddedTokens::Stage::kNormalized, [&](const AddedTokens::Part& part) {
+      if (part.id >= 0) {
+        encoding.ids.push_back(part.id);
+        return;
+      }
+      const Piece piece{text.substr(part.begin, part.end - part.begin), at_start && part.begin == 0};
+      const auto encode_piece = [&](const Piece& p) { parts_.bpe->encode(p.text, encoding.scratch, encoding.ids); };
+      if (parts_.pre_tokenizer) {
+        parts_.pre_tokenizer->split(piece, encode_piece);
+      } else {
+        encode_piece(piece);
+      }
+    });
+  }
+
+  std::string_view content_of(TokenId id) const {
+    if (const AddedToken* added = parts_.added.find(id)) return added->content;
+    if (const auto content = parts_.bpe->vocabulary().content(id)) return *content;
+    throw_unknown_id(id, vocab_size());
+  }
+
+  class Stream final : public TextStream {
+   public:
+    Stream(const PipelineTokenizer& tokenizer, ShowSpecial special)
+        : tokenizer_(tokenizer), special_(special), first_(tokenizer.parts_.decoder->start(text_)) {}
+    std::string append(TokenId id) override {
+      const std::string_view content = tokenizer_.content_of(id);
+      if (special_ == ShowSpecial::kNo && tokenizer_.is_special(id)) return {};
+      first_->part(content, TokenEnds::kYes);
+      return text_.take();
+    }
+    std::string finish() override {
+      first_->finish();
+      return text_.take();
+    }
+
+   private:
+    const PipelineTokenizer& tokenizer_;  // must outlive this
+    ShowSpecial special_;
+    StringSink text_;
+    std::unique_ptr<TokenSink> first_;
+  };
+
+  TokenizerParts parts_;
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_pipeline_tokenizer(TokenizerParts parts) {
+  SLUICE_CHECK(parts.bpe != nullptr);
+  return std::make_unique<PipelineTokenizer>(std::move(parts));
+}
+
+}  // namespace sluice::model

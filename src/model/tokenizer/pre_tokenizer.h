@@ -1,0 +1,47 @@
+// Cuts normalised text into the pieces that merges never cross: the pre-tokenizers of tokenizer.json.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/tokenizer/function_ref.h"
+#include "model/tokenizer/pattern.h"
+
+namespace sluice::model {
+
+struct Piece {
+  std::string_view text;  // well-formed UTF-8, not empty; valid only while it is being handed on
+  bool at_start;          // begins where the whole input begins
+};
+
+// Immutable; thread-safe. Pieces are handed on one by one, in order, never collected.
+class PreTokenizer {
+ public:
+  using Emit = FunctionRef<void(const Piece&)>;
+  virtual ~PreTokenizer() = default;
+  virtual void split(const Piece& piece, Emit emit) const = 0;
+};
+
+// What becomes of a match (SplitDelimiterBehavior of tokenizers).
+enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
+enum class Invert { kNo, kYes };  // kYes: what lies between the matches is what counts as matched
+enum class PrependScheme { kAlways, kFirst, kNever };
+
+std::unique_ptr<PreTokenizer> split_pre_tokenizer(std::unique_ptr<Pattern> pattern, SplitBehavior behavior, Invert invert);
+struct ByteLevelOptions {
+  bool add_prefix_space = true;
+  bool use_regex = true;
+};
+std::unique_ptr<PreTokenizer> byte_level_pre_tokenizer(const ByteLevelOptions& options);
+struct MetaspaceOptions {
+  char32_t replacement = 0x2581;  // LOWER ONE EIGHTH BLOCK
+  PrependScheme prepend = PrependScheme::kAlways;
+  bool split = true;
+};
+std::unique_ptr<PreTokenizer> metaspace_pre_tokenizer(const MetaspaceOptions& options);
+std::unique_ptr<PreTokenizer> sequence_pre_tokenizer(std::vector<std::unique_ptr<PreTokenizer>> pre_tokenizers);
+
+}  // namespace sluice::model

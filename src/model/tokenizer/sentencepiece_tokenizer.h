@@ -1,0 +1,19 @@
+// BPE of SentencePiece: merges by score over the whole text, no pre-tokenizer.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "model/tokenizer.h"
+#include "model/tokenizer/tokenizer_config.h"
+
+namespace sluice::model {
+
+// `data` is the content of a tokenizer.model. `config` says whether bos and eos are added (as LlamaTokenizer: bos yes,
+// eos no) and which added tokens are cut out of the text first; the text between them is encoded as sentencepiece does,
+// dummy prefix included. Control pieces are special: decode(ShowSpecial::kNo) is sentencepiece's Decode.
+std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view data, const std::string& name,
+                                              const TokenizerConfig& config = {});
+
+}  // namespace sluice::model

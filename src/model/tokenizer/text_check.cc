@@ -1,0 +1,39 @@
+#include "model/tokenizer/text_check.h"
+
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "model/tokenizer/utf8.h"
+
+namespace sluice::model {
+namespace {
+
+constexpr Bytes kMaxTextBytes = kGiB;  // positions inside are 32 bits wide, and every byte may become three
+
+}  // namespace
+
+void check_text(std::string_view text) {
+  if (text.size() >= kMaxTextBytes) {
+    throw Error(ErrorKind::kInvalid, "text is too long for the tokenizer")
+        .in("text")
+        .expected("less than 1 GiB")
+        .found(fmt::format("{} bytes", text.size()));
+  }
+  if (const auto bad = find_invalid_utf8(text)) {
+    throw Error(ErrorKind::kInvalid, "text is not UTF-8")
+        .in("text", *bad)
+        .expected("a UTF-8 character")
+        .found(fmt::format("byte 0x{:02X}", static_cast<unsigned char>(text[*bad])))
+        .fix("convert the text to UTF-8 first");
+  }
+}
+
+void throw_unknown_id(TokenId id, std::size_t vocab_size) {
+  throw Error(ErrorKind::kInvalid, fmt::format("token id {} is not in the vocabulary", id))
+      .in("tokens")
+      .expected(fmt::format("an id of a token, below {}", vocab_size))
+      .found(fmt::format("{}", id));
+}
+
+}  // namespace sluice::model

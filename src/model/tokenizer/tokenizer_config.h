@@ -1,0 +1,26 @@
+// The fields of tokenizer_config.json that decide about ids.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/tokenizer/added_tokens.h"
+
+namespace sluice::model {
+
+struct TokenizerConfig {
+  std::string tokenizer_class;  // without "Fast"; empty if the file does not say
+  std::optional<bool> add_bos, add_eos;
+  std::string bos, eos;            // contents; empty: none
+  bool add_prefix_space = false;
+  std::vector<AddedToken> added;   // added_tokens_decoder, ascending ids
+  std::vector<std::string> named;  // contents of bos, eos, unk, pad and additional special tokens
+
+  bool is_llama() const { return tokenizer_class == "LlamaTokenizer" || tokenizer_class == "CodeLlamaTokenizer"; }
+};
+
+// `path` names a tokenizer_config.json; a missing file gives the defaults. Error(kInvalid) names file and field.
+TokenizerConfig read_tokenizer_config(const std::string& path);
+
+}  // namespace sluice::model

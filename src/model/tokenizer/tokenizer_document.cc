@@ -1,0 +1,315 @@
+#include "model/tokenizer/tokenizer_document.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice::model {
+namespace {
+
+constexpr std::size_t kMaxDepth = 64;
+constexpr std::size_t kMaxSmallValues = 500'000;  // outside model.vocab and model.merges; the largest published has 20,000
+constexpr std::size_t kMaxMerges = 1 << 24;
+constexpr std::size_t kShownBytes = 80;
+
+// Printable ASCII, shortened: content of a file must not reach a terminal as it is.
+std::string shown(std::string_view text) {
+  std::string out(text.substr(0, kShownBytes));
+  for (char& c : out) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return "\"" + out + (text.size() > kShownBytes ? "\"..." : "\"");
+}
+
+// "left right" as in merges.txt and older tokenizer.json.
+void add_rule(MergeList& merges, std::string_view line, const std::string& where) {
+  const std::size_t space = line.find(' ');
+  if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
+    throw Error(ErrorKind::kInvalid, "not a merge rule")
+        .in(where)
+        .expected("two tokens with one space between them")
+        .found(shown(line));
+  }
+  merges.add_part(line.substr(0, space));
+  merges.add_part(line.substr(space + 1));
+}
+
+class Handler : public nlohmann::json_sax<Json> {
+ public:
+  enum class Root { kTokenizer, kVocabulary };
+  Handler(TokenizerDocument& document, const std::string& name, Root root)
+      : document_(document), name_(name), vocabulary_next_(root == Root::kVocabulary) {}
+
+  bool null() override { return scalar(nullptr); }
+  bool boolean(bool value) override { return scalar(value); }
+  bool number_integer(number_integer_t value) override {
+    if (state_ == State::kVocabulary) wrong_id(std::to_string(value));
+    return scalar(value);
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    if (state_ != State::kVocabulary) return scalar(value);
+    if (value > static_cast<number_unsigned_t>(Vocabulary::kMaxId)) wrong_id(std::to_string(value));
+    const auto id = static_cast<TokenId>(value);
+    switch (document_.vocabulary.add(token_, id)) {
+      case Vocabulary::Added::kYes:
+        return true;
+      case Vocabulary::Added::kContentTaken:
+        throw Error(ErrorKind::kInvalid, "token is listed twice").in(name_ + ": " + vocabulary_field_).found(shown(token_));
+      case Vocabulary::Added::kIdTaken:
+        throw Error(ErrorKind::kInvalid, "two tokens have one id")
+            .in(name_ + ": " + vocabulary_field_)
+            .expected("every id once")
+            .found(fmt::format("{} for {} and {}", id, shown(*document_.vocabulary.content(id)), shown(token_)));
+    }
+    return true;
+  }
+  bool number_float(number_float_t value, const string_t& text) override {
+    if (state_ == State::kVocabulary) wrong_id(text);
+    return scalar(value);
+  }
+  bool string(string_t& value) override {
+    switch (state_) {
+      case State::kSmall:
+        return scalar(std::move(value));
+      case State::kVocabulary:
+        wrong_id(shown(value));
+      case State::kMerges:
+        if (value.starts_with("#version")) return true;
+        add_rule(document_.merges, value, merge_place());
+        count_merge();
+        return true;
+      case State::kPair:
+        if (++pair_parts_ > 2) wrong_pair();
+        document_.merges.add_part(value);
+        return true;
+    }
+    return true;
+  }
+  bool binary(binary_t&) override { return false; }
+
+  bool start_object(std::size_t) override {
+    if (vocabulary_next_) {
+      vocabulary_next_ = false;
+      vocabulary_field_ = open_.empty() ? "the vocabulary" : "model.vocab";
+      document_.has_vocabulary = true;
+      state_ = State::kVocabulary;
+      return true;
+    }
+    return open(Json::object());
+  }
+  bool end_object() override {
+    if (state_ == State::kVocabulary) {
+      state_ = State::kSmall;
+      return true;
+    }
+    return close();
+  }
+  bool start_array(std::size_t) override {
+    if (merges_next_) {
+      merges_next_ = false;
+      document_.has_merges = true;
+      state_ = State::kMerges;
+      return true;
+    }
+    if (state_ == State::kMerges) {
+      state_ = State::kPair;
+      pair_parts_ = 0;
+      return true;
+    }
+    return open(Json::array());
+  }
+  bool end_array() override {
+    switch (state_) {
+      case State::kPair:
+        if (pair_parts_ != 2) wrong_pair();
+        count_merge();
+        state_ = State::kMerges;
+        return true;
+      case State::kMerges:
+        state_ = State::kSmall;
+        return true;
+      default:
+        return close();
+    }
+  }
+
+  bool key(string_t& key) override {
+    if (state_ == State::kVocabulary) {
+      token_.swap(key);
+      return true;
+    }
+    auto& object = open_.back()->get_ref<Json::object_t&>();
+    const auto [position, inserted] = object.emplace(key, nullptr);
+    if (!inserted) {
+      throw Error(ErrorKind::kInvalid, "duplicate key in JSON object").in(name_).found(shown(key));
+    }
+    slot_ = &position->second;
+    if (open_.size() == 1) in_model_ = key == "model";
+    const bool of_model = open_.size() == 2 && in_model_;
+    vocabulary_next_ = of_model && key == "vocab";
+    merges_next_ = of_model && key == "merges";
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) override {
+    std::string text = e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
+    const std::size_t bracket = text.find("] ");
+    if (bracket != std::string::npos) text.erase(0, bracket + 2);
+    text = shown(text);
+    throw Error(ErrorKind::kInvalid, "not valid JSON").in(name_, position > 0 ? position - 1 : 0).found(text);
+  }
+
+ private:
+  enum class State { kSmall, kVocabulary, kMerges, kPair };
+
+  [[noreturn]] void wrong_id(const std::string& found) const {
+    throw Error(ErrorKind::kInvalid, "token has a wrong id")
+        .in(name_ + ": " + vocabulary_field_ + "[" + shown(token_) + "]")
+        .expected(fmt::format("an integer in [0, {}]", Vocabulary::kMaxId))
+        .found(found);
+  }
+  std::string merge_place() const { return fmt::format("{}: model.merges[{}]", name_, document_.merges.size()); }
+  [[noreturn]] void wrong_pair() const {
+    throw Error(ErrorKind::kInvalid, "not a merge rule")
+        .in(fmt::format("{}: model.merges[{}]", name_, merges_read_))
+        .expected("two tokens, or a string of two with one space between them");
+  }
+  void count_merge() {
+    if (++merges_read_ > kMaxMerges) {
+      throw Error(ErrorKind::kInvalid, "too many merge rules")
+          .in(name_ + ": model.merges")
+          .expected(fmt::format("at most {}", kMaxMerges));
+    }
+  }
+
+  template <class T>
+  Json* place(T&& value) {
+    if (++small_values_ > kMaxSmallValues) {
+      throw Error(ErrorKind::kInvalid, "too many values outside the vocabulary")
+          .in(name_)
+          .expected(fmt::format("at most {}", kMaxSmallValues));
+    }
+    if (open_.empty()) {
+      document_.rest = Json(std::forward<T>(value));
+      return &document_.rest;
+    }
+    if (open_.back()->is_array()) return &open_.back()->get_ref<Json::array_t&>().emplace_back(std::forward<T>(value));
+    *slot_ = Json(std::forward<T>(value));
+    return slot_;
+  }
+
+  template <class T>
+  bool scalar(T&& value) {
+    switch (state_) {
+      case State::kVocabulary:
+        wrong_id("another type");
+      case State::kMerges:
+      case State::kPair:
+        wrong_pair();
+      case State::kSmall:
+        break;
+    }
+    vocabulary_next_ = merges_next_ = false;
+    place(std::forward<T>(value));
+    return true;
+  }
+  bool open(Json container) {
+    if (state_ == State::kVocabulary) wrong_id("a container");
+    if (state_ != State::kSmall) wrong_pair();
+    vocabulary_next_ = merges_next_ = false;
+    if (open_.size() >= kMaxDepth) {
+      throw Error(ErrorKind::kInvalid, "JSON is nested too deeply")
+          .in(name_)
+          .expected(fmt::format("at most {} levels", kMaxDepth))
+          .found("more");
+    }
+    open_.push_back(place(std::move(container)));
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  TokenizerDocument& document_;
+  const std::string& name_;
+  State state_ = State::kSmall;
+  std::string vocabulary_field_;
+  std::string token_;         // last key of the vocabulary
+  int pair_parts_ = 0;        // of the rule being read
+  std::size_t merges_read_ = 0;
+  std::size_t small_values_ = 0;
+  bool in_model_ = false;
+  bool vocabulary_next_;      // the next value is the vocabulary, if it is an object
+  bool merges_next_ = false;  // the next value is the merges, if it is an array
+  std::vector<Json*> open_;   // containers from the root to the one being read; none moves while a child is open
+  Json* slot_ = nullptr;      // value of the last key
+};
+
+void parse(std::string_view text, const std::string& name, Handler& handler) {
+  if (text.size() > kMaxTokenizerBytes) {
+    throw Error(ErrorKind::kInvalid, "JSON is too large")
+        .in(name)
+        .expected(fmt::format("at most {} bytes", kMaxTokenizerBytes))
+        .found(std::to_string(text.size()));
+  }
+  const std::size_t nul = text.find('\0');  // nlohmann-json takes it for the end of the text
+  if (nul != std::string_view::npos) throw Error(ErrorKind::kInvalid, "not valid JSON").in(name, nul).found("a NUL byte");
+  const bool complete =
+      Json::sax_parse(text.data(), text.data() + text.size(), &handler, Json::input_format_t::json, true, false);
+  SLUICE_CHECK(complete, name);  // every failure has thrown
+}
+
+}  // namespace
+
+void MergeList::add_part(std::string_view part) {
+  SLUICE_CHECK(arena_.size() + part.size() <= UINT32_MAX);
+  arena_ += part;
+  ends_.push_back(static_cast<std::uint32_t>(arena_.size()));
+}
+
+MergeList::Rule MergeList::operator[](std::size_t rule) const {
+  const std::size_t begin = rule == 0 ? 0 : ends_[2 * rule - 1];
+  const std::size_t middle = ends_[2 * rule];
+  const std::string_view arena = arena_;
+  return {arena.substr(begin, middle - begin), arena.substr(middle, ends_[2 * rule + 1] - middle)};
+}
+
+TokenizerDocument read_tokenizer_document(std::string_view text, const std::string& name) {
+  TokenizerDocument document;
+  Handler handler(document, name, Handler::Root::kTokenizer);
+  parse(text, name, handler);
+  document.vocabulary.shrink_to_fit();
+  return document;
+}
+
+Vocabulary read_vocabulary_json(std::string_view text, const std::string& name) {
+  TokenizerDocument document;
+  Handler handler(document, name, Handler::Root::kVocabulary);
+  parse(text, name, handler);
+  if (!document.has_vocabulary) {
+    throw Error(ErrorKind::kInvalid, "not a vocabulary").in(name).expected("a JSON object of token ids");
+  }
+  document.vocabulary.shrink_to_fit();
+  return std::move(document.vocabulary);
+}
+
+MergeList read_merges_text(std::string_view text, const std::string& name) {
+  MergeList merges;
+  std::size_t line_number = 0;
+  while (!text.empty()) {
+    ++line_number;
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.starts_with("#version")) continue;
+    if (line.empty() && text.empty()) break;
+    add_rule(merges, line, fmt::format("{}: line {}", name, line_number));
+  }
+  return merges;
+}
+
+}  // namespace sluice::model

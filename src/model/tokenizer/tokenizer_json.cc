@@ -1,0 +1,98 @@
+#include "model/tokenizer/tokenizer_json.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "model/tokenizer/bpe_builder.h"
+#include "model/tokenizer/component_json.h"
+#include "model/tokenizer/pipeline_tokenizer.h"
+#include "model/tokenizer/tokenizer_document.h"
+
+namespace sluice::model {
+namespace {
+
+void require_absent(const JsonObject& model, std::string_view key) {
+  const Json* value = model.find(key);
+  if (value == nullptr || (value->is_string() && value->get_ref<const std::string&>().empty())) return;
+  throw Error(ErrorKind::kUnsupported, fmt::format("BPE with {} is not supported", key))
+      .in(fmt::format("{}.{}", model.name(), key))
+      .expected("null");
+}
+
+std::unique_ptr<Bpe> read_bpe(TokenizerDocument& document, const JsonObject& root) {
+  const JsonObject model = root.object("model");
+  const std::string type = model.string_or("type", "BPE");  // files older than 2021 have none
+  if (type != "BPE") throw_unsupported_type(model, type);
+  if (!document.has_vocabulary) model.fail("vocab", "an object of token ids");
+  if (!document.has_merges) model.fail("merges", "an array of merge rules");
+  require_absent(model, "continuing_subword_prefix");
+  require_absent(model, "end_of_word_suffix");
+  if (model.has("dropout") && model.real("dropout", 0.0, 1.0) != 0.0) {
+    throw Error(ErrorKind::kUnsupported, "BPE with dropout is not supported").in(model.name() + ".dropout").expected("null");
+  }
+  BpeOptions options;
+  options.fuse_unknown = model.boolean_or("fuse_unk", false);
+  options.byte_fallback = model.boolean_or("byte_fallback", false);
+  options.ignore_merges = model.boolean_or("ignore_merges", false);
+  if (model.has("unk_token")) {
+    const std::string unknown = model.string("unk_token");
+    options.unknown = document.vocabulary.find(unknown);
+    if (!options.unknown) model.fail("unk_token", "a token of the vocabulary");
+  }
+  return build_bpe(std::move(document.vocabulary), document.merges, options, model.name() + ".merges");
+}
+
+void read_added_tokens(const JsonObject& root, const Vocabulary& vocabulary, AddedTokens& added) {
+  const Json* tokens = root.find("added_tokens");
+  if (tokens == nullptr) return;
+  if (!tokens->is_array()) root.fail("added_tokens", "an array");
+  const std::string where = root.name() + ": added_tokens";
+  for (std::size_t i = 0; i < tokens->size(); ++i) {
+    const JsonObject object = element_object(*tokens, i, where);
+    const auto id = static_cast<TokenId>(object.integer("id", 0, Vocabulary::kMaxId));
+    add_token(read_added_token(object), id, vocabulary, added, object.name());
+  }
+}
+
+// transformers' LlamaTokenizerFast writes its own template over the post-processor.
+void add_llama_template(const TokenizerConfig& config, const std::string& name, TokenizerParts& parts) {
+  const auto id_of = [&](const std::string& token) {
+    if (parts.added.knows(token)) return *parts.added.id_of(token);
+    const auto id = parts.bpe->vocabulary().find(token);
+    if (!id) {
+      throw Error(ErrorKind::kInvalid, "tokenizer_config.json names a token that the tokenizer does not have")
+          .in(name)
+          .found(token.substr(0, 60));
+    }
+    return *id;
+  };
+  if (config.add_bos.value_or(true) && !config.bos.empty()) parts.around.before = {id_of(config.bos)};
+  if (config.add_eos.value_or(false) && !config.eos.empty()) parts.around.after = {id_of(config.eos)};
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, std::string name, const TokenizerConfig& config) {
+  TokenizerDocument document = read_tokenizer_document(json, name);
+  const JsonObject root(document.rest, name);
+  TokenizerParts parts;
+  parts.bpe = read_bpe(document, root);
+  document.merges = {};
+  parts.normalizer = read_normalizer(root.find("normalizer"), name + ": normalizer");
+  parts.pre_tokenizer = read_pre_tokenizer(root.find("pre_tokenizer"), name + ": pre_tokenizer");
+  parts.decoder = read_decoder(root.find("decoder"), name + ": decoder");
+  parts.around = read_post_processor(root.find("post_processor"), name + ": post_processor");
+  const Vocabulary& vocabulary = parts.bpe->vocabulary();
+  read_added_tokens(root, vocabulary, parts.added);
+  for (const AddedToken& token : config.added) {
+    add_token(token, token.id, vocabulary, parts.added, "tokenizer_config.json: added_tokens_decoder");
+  }
+  if (config.is_llama() && parts.around.before.empty() && parts.around.after.empty()) {
+    add_llama_template(config, name, parts);
+  }
+  return make_pipeline_tokenizer(std::move(parts));
+}
+
+}  // namespace sluice::model

@@ -1,0 +1,22 @@
+// Tokenizers of slow (Python) models: vocab.json and merges.txt, and the class that tokenizer_config.json names.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "model/tokenizer.h"
+#include "model/tokenizer/tokenizer_config.h"
+
+namespace sluice::model {
+
+struct VocabMergesText {
+  std::string_view vocab, merges;       // contents of the files
+  std::string vocab_name, merges_name;  // for errors
+};
+
+// As transformers converts them: Qwen2Tokenizer is NFC and its own pattern; GPT2Tokenizer and GPTNeoXTokenizer the
+// GPT-2 pattern. Error(kUnsupported) for any other class, or none.
+std::unique_ptr<Tokenizer> load_vocab_merges(const VocabMergesText& text, const TokenizerConfig& config);
+
+}  // namespace sluice::model

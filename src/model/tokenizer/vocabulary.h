@@ -1,0 +1,51 @@
+// Token contents and ids: one arena of bytes, a table by id and an open-addressing index by content. A vocabulary of
+// 150,000 tokens takes about 5 MB; no token is an object of its own.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/tokenizer.h"
+
+namespace sluice::model {
+
+class Vocabulary {
+ public:
+  static constexpr TokenId kMaxId = (1 << 24) - 1;  // 64 times the largest vocabulary published
+
+  enum class Added { kYes, kContentTaken, kIdTaken };
+  Added add(std::string_view content, TokenId id);  // id in [0, kMaxId]
+  void shrink_to_fit();
+
+  std::optional<TokenId> find(std::string_view content) const;
+  std::optional<std::string_view> content(TokenId id) const;  // none for a hole or an id outside
+  std::size_t size() const { return size_; }                  // number of tokens
+  TokenId end_id() const { return static_cast<TokenId>(by_id_.size()); }  // largest id + 1
+  std::size_t longest_bytes() const { return longest_bytes_; }
+  std::size_t bytes() const;  // memory held
+
+ private:
+  struct Entry {
+    std::uint32_t offset = 0;
+    std::uint32_t length = kHole;  // bytes
+  };
+  static constexpr std::uint32_t kHole = UINT32_MAX;
+
+  std::string_view text(TokenId id) const {
+    const Entry& entry = by_id_[static_cast<std::size_t>(id)];
+    return {arena_.data() + entry.offset, entry.length};
+  }
+  std::size_t slot_of(std::string_view content) const;  // the slot that holds it, or the free one where it belongs
+  void grow();
+
+  std::string arena_;
+  std::vector<Entry> by_id_;
+  std::vector<TokenId> slots_;  // power of two; -1 is free; linear probing, at most 2/3 full
+  std::size_t size_ = 0;
+  std::size_t longest_bytes_ = 0;
+};
+
+}  // namespace sluice::model
