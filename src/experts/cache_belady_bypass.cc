@@ -1,0 +1,84 @@
+// Belady with bypass: after each event it keeps, of residents and the event's own experts, those whose next use is
+// nearest (ties: the higher id stays). The true optimum for experts of one size, where a used expert need not be
+// cached. With different sizes the farthest leave until the rest fits, which is good but not always optimal. An oracle.
+// After Belady 1966 (cache_belady.cc); LAB.md `evict`, SPEC §1.7.
+#include <algorithm>
+#include <iterator>
+
+#include "experts/cache_policies.h"
+#include "experts/eviction_order.h"
+#include "experts/next_use.h"
+
+namespace sluice::experts {
+namespace {
+
+class BeladyBypassCache final : public Cache {
+ public:
+  BeladyBypassCache(Parts keep, const RequestList& future) : keep_(keep), next_(future) {}
+  void on_step(const StepReport& report) override {
+    next_.on_step(report);
+    for (ExpertId id : report.used) order_.hold(id, farthest_first(id));
+    order_.release();
+  }
+  Parts wanted(ExpertId) const override { return keep_; }
+
+  bool decide_event(const StepReport& report, std::span<const Bytes> miss_bytes, Bytes capacity,
+                    EventDecision& out) override {
+    // A rehearsal: take in every miss that fits at all, then let the farthest go until the rest fits.
+    Bytes used = used_;
+    rehearsed_.clear();
+    for (std::size_t i = 0; i < report.misses.size(); ++i) {
+      const bool resident = !order_.parts(report.misses[i]).empty();  // of parts that make no view
+      if (resident || miss_bytes[i] > capacity) continue;
+      order_.insert(report.misses[i], farthest_first(report.misses[i]), keep_, miss_bytes[i]);
+      rehearsed_.push_back(report.misses[i]);
+      used += miss_bytes[i];
+    }
+    order_.release();
+    gone_.clear();
+    while (used > capacity) {
+      const ExpertId id = order_.first();
+      const Bytes bytes = order_.bytes(id);
+      used -= bytes;
+      order_.remove(id, keep_);
+      if (std::ranges::binary_search(rehearsed_, id)) {
+        gone_.push_back(id);
+      } else {
+        out.victims.push_back({id, keep_});
+        order_.insert(id, farthest_first(id), keep_, bytes);  // held: it leaves in on_evict
+      }
+    }
+    std::ranges::sort(gone_);
+    std::ranges::set_difference(rehearsed_, gone_, std::back_inserter(out.admitted));
+    for (ExpertId id : out.admitted) order_.remove(id, keep_);  // it comes in on_insert
+    return true;
+  }
+
+  void victims(Bytes, const PinnedView&, std::vector<Eviction>&) override {}  // decide_event decides
+  void on_insert(ExpertId id, Parts parts, Bytes bytes) override {
+    order_.insert(id, farthest_first(id), parts, bytes);
+    used_ += bytes;
+  }
+  void on_evict(ExpertId id, Parts parts) override {
+    used_ -= order_.bytes(id);
+    order_.remove(id, parts);
+  }
+  std::string name() const override { return "belady_bypass"; }
+
+ private:
+  EvictionOrder::Key farthest_first(ExpertId id) const { return {.first = ~next_.after(id)}; }
+
+  Parts keep_;
+  NextUse next_;
+  EvictionOrder order_;
+  Bytes used_ = 0;
+  std::vector<ExpertId> rehearsed_, gone_;      // scratch of decide_event, ascending
+};
+
+}  // namespace
+
+std::unique_ptr<Cache> make_belady_bypass_cache(const CacheConfig& config) {
+  return std::make_unique<BeladyBypassCache>(config.keep, *config.future);
+}
+
+}  // namespace sluice::experts

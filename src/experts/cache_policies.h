@@ -1,0 +1,28 @@
+// The cache policies' factories and their one configuration. registry.h finds them by name.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "experts/cache.h"
+#include "experts/requests.h"
+
+namespace sluice::experts {
+
+struct CacheConfig {
+  Parts keep = Part::kFull;                      // what of a used expert is kept; the family's parts
+  std::uint64_t seed = 0;                        // of policies that draw
+  const RequestList* future = nullptr;           // oracles only: all events to come; must outlive the cache
+
+  void validate() const;                         // Error(kUsage)
+};
+
+std::unique_ptr<Cache> make_none_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_fifo_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_lru_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_lfu_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_marking_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_belady_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_belady_bypass_cache(const CacheConfig& config);
+
+}  // namespace sluice::experts

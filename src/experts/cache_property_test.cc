@@ -1,0 +1,293 @@
+// What every cache policy must satisfy, whatever it is: iterates over the registry, so that none escapes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/error.h"
+#include "experts/registry.h"
+#include "experts/residency.h"
+#include "experts/test_traces.h"
+
+namespace sluice::experts {
+namespace {
+
+class EveryCache : public testing::TestWithParam<CachePolicy> {};
+
+INSTANTIATE_TEST_SUITE_P(Registry, EveryCache, testing::ValuesIn(cache_policies().begin(), cache_policies().end()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+Residency make(const CachePolicy& policy, const TestSizes& sizes, Bytes capacity, const RequestList& trace,
+               Parts keep = Part::kFull, std::uint64_t seed = 7) {
+  return Residency(make_cache(policy.name, {.keep = keep, .seed = seed, .future = policy.oracle ? &trace : nullptr}),
+                   sizes, capacity);
+}
+
+// Runs `check(residency, event)` over random traces: experts of equal and of different sizes, every capacity from
+// nothing to everything, events from empty to larger than the cache.
+template <class Check>
+void over_random_runs(Check&& check) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    for (TestSizes::Kind kind : {TestSizes::Kind::kEqual, TestSizes::Kind::kDifferent}) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + (kind == TestSizes::Kind::kEqual ? ", equal" : ", different") +
+                   " sizes");
+      const std::uint32_t experts = seed == 1 ? 1 : static_cast<std::uint32_t>(3 + seed);
+      const TestSizes sizes(experts, kind, seed);
+      const RequestList trace = random_trace(experts, 120, seed % 3 == 0 ? experts : 4, seed * 31);
+      for (Bytes capacity = 0; capacity <= sizes.total() + 1; ++capacity) {
+        SCOPED_TRACE("capacity " + std::to_string(capacity));
+        check(sizes, trace, capacity);
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+  }
+}
+
+std::vector<ExpertId> ids_of(const std::vector<Admission>& admissions) {
+  std::vector<ExpertId> ids;
+  for (const Admission& a : admissions) ids.push_back(a.id);
+  return ids;
+}
+
+TEST_P(EveryCache, NameIsTheRegistrys) {
+  const RequestList trace;
+  const TestSizes sizes(1, TestSizes::Kind::kEqual, 1);
+  EXPECT_EQ(make(GetParam(), sizes, 1, trace).cache().name(), GetParam().name);
+  EXPECT_FALSE(GetParam().source.empty());
+}
+
+TEST_P(EveryCache, KeepsTheRulesOfTheEvent) {
+  over_random_runs([&](const TestSizes& sizes, const RequestList& trace, Bytes capacity) {
+    Residency residency = make(GetParam(), sizes, capacity, trace);
+    std::set<ExpertId> before;
+    for (std::size_t e = 0; e < trace.events(); ++e) {
+      const std::span<const ExpertId> ids = trace.event(e);
+      std::vector<ExpertId> shuffled(ids.rbegin(), ids.rend());
+      const EventOutcome& outcome = residency.on_event(shuffled);
+
+      // Hits and misses are the requests, fixed against what was resident before.
+      const std::vector<ExpertId> misses = ids_of(outcome.misses);
+      EXPECT_TRUE(std::ranges::is_sorted(outcome.hits) && std::ranges::is_sorted(misses));
+      EXPECT_EQ(outcome.hits.size() + misses.size(), ids.size());
+      for (ExpertId id : ids) {
+        EXPECT_EQ(std::ranges::binary_search(outcome.hits, id), before.contains(id));
+        EXPECT_EQ(std::ranges::binary_search(misses, id), !before.contains(id));
+      }
+      // Victims were resident, are not of the running event (unless the policy judges events), and leave once.
+      std::set<ExpertId> expected = before;
+      for (const Eviction& gone : outcome.evicted) {
+        EXPECT_EQ(gone.parts, Parts(Part::kFull));
+        EXPECT_EQ(expected.erase(gone.id), 1u);
+        if (!GetParam().judges_events) {
+          EXPECT_FALSE(std::ranges::binary_search(ids, gone.id));
+        }
+      }
+      // What stays is exactly what was there, less victims, plus admissions; legal, and within the capacity.
+      for (const Admission& miss : outcome.misses) {
+        if (!miss.parts.empty()) {
+          EXPECT_TRUE(expected.insert(miss.id).second);
+        }
+      }
+      Bytes bytes = 0;
+      std::set<ExpertId> now;
+      for (const Admission& a : residency.resident()) {
+        EXPECT_TRUE(is_legal(a.parts));
+        EXPECT_EQ(residency.parts(a.id), a.parts);
+        bytes += sizes.bytes(a.id).of(a.parts);
+        now.insert(a.id);
+      }
+      EXPECT_EQ(now, expected);
+      EXPECT_EQ(bytes, residency.used());
+      EXPECT_LE(bytes, capacity);
+      EXPECT_EQ(residency.events(), e + 1);
+      before = std::move(now);
+    }
+  });
+}
+
+TEST_P(EveryCache, StreamsOnlyWhatFindsNoRoom) {
+  if (!GetParam().keeps || GetParam().judges_events) return;  // they stream by choice
+  over_random_runs([&](const TestSizes& sizes, const RequestList& trace, Bytes capacity) {
+    Residency residency = make(GetParam(), sizes, capacity, trace);
+    for (std::size_t e = 0; e < trace.events(); ++e) {
+      const std::span<const ExpertId> ids = trace.event(e);
+      const EventOutcome& outcome = residency.on_event(ids);
+      // Ascending, each miss that could not join must not fit beside the event's ids that were resident by then.
+      Bytes pinned = 0;
+      for (ExpertId id : outcome.hits) pinned += sizes.bytes(id).full;
+      for (const Admission& miss : outcome.misses) {
+        const Bytes size = sizes.bytes(miss.id).full;
+        EXPECT_EQ(miss.parts.empty(), pinned + size > capacity);
+        if (!miss.parts.empty()) pinned += size;
+      }
+    }
+  });
+}
+
+TEST_P(EveryCache, SameSeedSameDecisions) {
+  over_random_runs([&](const TestSizes& sizes, const RequestList& trace, Bytes capacity) {
+    Residency a = make(GetParam(), sizes, capacity, trace), b = make(GetParam(), sizes, capacity, trace);
+    for (std::size_t e = 0; e < trace.events(); ++e) {
+      a.on_event(trace.event(e));
+      std::vector<ExpertId> shuffled(trace.event(e).rbegin(), trace.event(e).rend());
+      b.on_event(shuffled);
+      EXPECT_EQ(a.decision_hash(), b.decision_hash());
+    }
+  });
+}
+
+TEST_P(EveryCache, OtherSeedsMatterOnlyWhereDrawn) {
+  const TestSizes sizes(20, TestSizes::Kind::kEqual, 1);
+  const RequestList trace = random_trace(20, 300, 3, 5);
+  Residency a = make(GetParam(), sizes, 6, trace, Part::kFull, 1), b = make(GetParam(), sizes, 6, trace, Part::kFull, 2);
+  for (std::size_t e = 0; e < trace.events(); ++e) {
+    a.on_event(trace.event(e));
+    b.on_event(trace.event(e));
+  }
+  EXPECT_EQ(a.decision_hash() != b.decision_hash(), GetParam().seeded);
+}
+
+TEST_P(EveryCache, NoFuture) {
+  if (GetParam().oracle) return;
+  over_random_runs([&](const TestSizes& sizes, const RequestList& trace, Bytes capacity) {
+    // The outcome of a prefix is the prefix of the outcome: with nothing but the prefix to look at, and with another
+    // continuation lying ready.
+    const std::size_t half = trace.events() / 2;
+    RequestList prefix, other;
+    for (std::size_t e = 0; e < trace.events(); ++e) {
+      if (e < half) prefix.add_event(trace.event(e));
+      other.add_event(trace.event(e < half ? e : trace.events() - 1 - e + half));
+    }
+    auto runs = [&](const RequestList& known) {
+      return Residency(GetParam().make({.seed = 7, .future = &known}), sizes, capacity);
+    };
+    Residency whole = runs(trace), cut = runs(prefix), turned = runs(other);
+    for (std::size_t e = 0; e < half; ++e) {
+      whole.on_event(trace.event(e));
+      cut.on_event(prefix.event(e));
+      turned.on_event(other.event(e));
+      EXPECT_EQ(cut.decision_hash(), whole.decision_hash());
+      EXPECT_EQ(turned.decision_hash(), whole.decision_hash());
+    }
+  });
+}
+
+TEST_P(EveryCache, NoCapacityIsNoCache) {
+  const TestSizes sizes(5, TestSizes::Kind::kEqual, 1);
+  const RequestList trace = random_trace(5, 50, 5, 3);
+  Residency residency = make(GetParam(), sizes, 0, trace);
+  for (std::size_t e = 0; e < trace.events(); ++e) {
+    const EventOutcome& outcome = residency.on_event(trace.event(e));
+    EXPECT_TRUE(outcome.hits.empty());
+    EXPECT_TRUE(outcome.evicted.empty());
+    EXPECT_TRUE(residency.resident().empty());
+  }
+}
+
+TEST_P(EveryCache, NoIdsIsNoOp) {
+  const TestSizes sizes(2, TestSizes::Kind::kEqual, 1);
+  RequestList trace;
+  trace.add_event(std::vector{TestSizes::id(0)});
+  trace.add_event({});
+  trace.add_event(std::vector{TestSizes::id(0)});
+  Residency residency = make(GetParam(), sizes, 1, trace);
+  residency.on_event(trace.event(0));
+  const EventOutcome& nothing = residency.on_event({});
+  EXPECT_TRUE(nothing.hits.empty() && nothing.misses.empty() && nothing.evicted.empty());
+  EXPECT_EQ(residency.events(), 2u);
+  EXPECT_EQ(residency.on_event(trace.event(2)).hits.size(), GetParam().keeps ? 1u : 0u);
+}
+
+TEST_P(EveryCache, RoomForAllMissesEachOnce) {
+  if (!GetParam().keeps) return;
+  for (TestSizes::Kind kind : {TestSizes::Kind::kEqual, TestSizes::Kind::kDifferent}) {
+    const TestSizes sizes(16, kind, 9);
+    const RequestList trace = random_trace(16, 200, 6, 11);
+    Residency residency = make(GetParam(), sizes, sizes.total(), trace);
+    std::set<ExpertId> seen;
+    for (std::size_t e = 0; e < trace.events(); ++e) {
+      for (const Admission& miss : residency.on_event(trace.event(e)).misses) {
+        EXPECT_TRUE(seen.insert(miss.id).second);
+        EXPECT_FALSE(miss.parts.empty());
+      }
+    }
+  }
+}
+
+// Compressed, sliced or partial entries obey the same rules; a part of which no view can be made is never a hit.
+TEST_P(EveryCache, KeepsThePartsItIsTold) {
+  for (Parts keep : {Part::kSm | Part::kExp, Parts(Part::kSm), Parts(Part::kExp), Part::kMsb | Part::kLsb}) {
+    const TestSizes sizes(12, TestSizes::Kind::kDifferent, 4);
+    const RequestList trace = random_trace(12, 200, 4, 17);
+    for (Bytes capacity : {Bytes{0}, Bytes{9}, Bytes{25}, Bytes{200}}) {
+      Residency residency = make(GetParam(), sizes, capacity, trace, keep);
+      for (std::size_t e = 0; e < trace.events(); ++e) {
+        const EventOutcome& outcome = residency.on_event(trace.event(e));
+        for (const Eviction& gone : outcome.evicted) EXPECT_EQ(gone.parts, keep);
+        EXPECT_TRUE(outcome.hits.empty() || is_computable(keep));
+        EXPECT_LE(residency.used(), capacity);
+        for (const Admission& a : residency.resident()) EXPECT_EQ(a.parts, keep);
+      }
+    }
+  }
+}
+
+TEST(CacheRegistry, NamesAreUniqueAndFound) {
+  std::set<std::string_view> names;
+  for (const CachePolicy& policy : cache_policies()) {
+    EXPECT_TRUE(names.insert(policy.name).second);
+    EXPECT_EQ(&find_cache(policy.name), &policy);
+  }
+}
+
+TEST(CacheRegistry, UnknownNameListsTheKnownOnes) {
+  try {
+    find_cache("lruu");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("--cache"), testing::HasSubstr("lruu"),
+                                             testing::HasSubstr("belady_bypass")));
+  }
+}
+
+TEST(CacheRegistry, RefusesWhatCannotBe) {
+  for (const CachePolicy& policy : cache_policies()) {
+    const RequestList none;
+    EXPECT_THROW(make_cache(policy.name, {.keep = {}, .future = &none}), Error);
+    EXPECT_THROW(make_cache(policy.name, {.keep = Parts(Part::kLsb), .future = &none}), Error);
+    if (policy.oracle) {
+      EXPECT_THROW(make_cache(policy.name, {}), Error);
+    }
+  }
+}
+
+TEST(CacheRegistry, OracleRefusesEventsItWasNotTold) {
+  const TestSizes sizes(3, TestSizes::Kind::kEqual, 1);
+  RequestList told;
+  told.add_event(std::vector{TestSizes::id(1)});
+  for (const CachePolicy& policy : cache_policies()) {
+    if (!policy.oracle) continue;
+    Residency other = make(policy, sizes, 2, told);
+    EXPECT_THROW(other.on_event(std::vector{TestSizes::id(2)}), Error);
+    Residency longer = make(policy, sizes, 2, told);
+    longer.on_event(told.event(0));
+    EXPECT_THROW(longer.on_event(told.event(0)), Error);
+  }
+}
+
+TEST(PresetRegistry, NamesPoliciesThatExist) {
+  for (const Preset& preset : presets()) {
+    EXPECT_EQ(&find_preset(preset.name), &preset);
+    EXPECT_FALSE(find_cache(preset.cache).oracle);
+    EXPECT_EQ(find_router(preset.router).name, preset.router);
+    EXPECT_EQ(find_prefetch(preset.prefetch).make()->name(), preset.prefetch);
+    EXPECT_EQ(find_scheduler(preset.scheduler).make()->name(), preset.scheduler);
+    EXPECT_EQ(find_placement(preset.placement).make()->name(), preset.placement);
+  }
+  EXPECT_EQ(find_preset("auto").cache, "lru");
+  EXPECT_THROW(find_preset("fastest"), Error);
+}
+
+}  // namespace
+}  // namespace sluice::experts

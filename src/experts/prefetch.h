@@ -1,0 +1,40 @@
+// Prefetch policies: which parts of the next sparse layer to fetch while this one computes. SPEC §2.3, §3.4.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "experts/ids.h"
+#include "experts/residency_view.h"
+#include "experts/router.h"
+
+namespace sluice::experts {
+
+// What is known once a layer has been routed. Non-owning.
+struct LayerState {
+  std::uint32_t layer = 0;                       // sparse layer that was routed
+  std::uint32_t layers = 0;                      // sparse layers of the model
+  const Routing* routing = nullptr;
+  const ResidencyView* residency = nullptr;      // logical
+};
+
+struct PartRequest {
+  ExpertId id;
+  Parts parts;
+};
+
+// Proposals run at the lowest priority, on idle links only, and change no state that decides about results.
+// Thread-compatible.
+class Prefetch {
+ public:
+  virtual ~Prefetch() = default;
+  // Appends what to fetch, most useful first. Nothing at the last sparse layer.
+  virtual void propose(const LayerState& state, std::vector<PartRequest>& out) = 0;
+  virtual std::string name() const = 0;
+};
+
+std::unique_ptr<Prefetch> make_none_prefetch();
+
+}  // namespace sluice::experts

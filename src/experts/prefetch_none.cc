@@ -1,0 +1,17 @@
+// No prefetch: a link carries what a layer demands and nothing else. ZipMoE's and SliceMoE's choice (SPEC §5.2).
+#include "experts/prefetch.h"
+
+namespace sluice::experts {
+namespace {
+
+class NonePrefetch final : public Prefetch {
+ public:
+  void propose(const LayerState&, std::vector<PartRequest>&) override {}
+  std::string name() const override { return "none"; }
+};
+
+}  // namespace
+
+std::unique_ptr<Prefetch> make_none_prefetch() { return std::make_unique<NonePrefetch>(); }
+
+}  // namespace sluice::experts

@@ -1,0 +1,88 @@
+#include "experts/registry.h"
+
+#include <string>
+
+#include "base/error.h"
+
+namespace sluice::experts {
+namespace {
+
+constexpr std::string_view kZipMoe = "ZipMoE (arXiv 2601.21198) 5.4; SPEC 1.7";
+
+constexpr CachePolicy kCaches[] = {
+    {.name = "none", .make = make_none_cache, .source = "SPEC 1.10", .keeps = false},
+    {.name = "fifo", .make = make_fifo_cache, .source = kZipMoe},
+    {.name = "lru", .make = make_lru_cache, .source = kZipMoe},
+    {.name = "lfu", .make = make_lfu_cache, .source = kZipMoe},
+    {.name = "marking", .make = make_marking_cache, .source = "Fiat et al. 1991; SPEC 1.7", .seeded = true},
+    {.name = "belady", .make = make_belady_cache, .source = "Belady 1966; SPEC 1.7", .oracle = true},
+    {.name = "belady_bypass", .make = make_belady_bypass_cache, .source = "Belady 1966; SPEC 1.7", .oracle = true,
+     .judges_events = true},
+};
+
+constexpr RouterPolicy kRouters[] = {
+    {.name = "exact", .make = make_exact_router, .source = "the model's own; SPEC 0"},
+};
+
+constexpr PrefetchPolicy kPrefetches[] = {
+    {.name = "none", .make = make_none_prefetch, .source = "SPEC 5.2"},
+};
+
+constexpr SchedulerPolicy kSchedulers[] = {
+    {.name = "serial", .make = make_serial_scheduler, .source = "SPEC 5.2"},
+};
+
+constexpr PlacementPolicy kPlacements[] = {
+    {.name = "host", .make = make_host_placement, .source = "SPEC 5.2"},
+};
+
+constexpr Preset kPresets[] = {
+    {.name = "auto", .router = "exact", .cache = "lru", .prefetch = "none", .scheduler = "serial", .placement = "host"},
+};
+
+template <class Policy>
+const Policy& find(std::span<const Policy> table, std::string_view flag, std::string_view name) {
+  std::string known;
+  for (const Policy& policy : table) {
+    if (policy.name == name) return policy;
+    known += (known.empty() ? "" : ", ") + std::string(policy.name);
+  }
+  throw Error(ErrorKind::kUsage, "unknown name").in(flag).expected("one of " + known).found("\"" + std::string(name) + "\"");
+}
+
+}  // namespace
+
+std::span<const CachePolicy> cache_policies() { return kCaches; }
+std::span<const RouterPolicy> router_policies() { return kRouters; }
+std::span<const PrefetchPolicy> prefetch_policies() { return kPrefetches; }
+std::span<const SchedulerPolicy> scheduler_policies() { return kSchedulers; }
+std::span<const PlacementPolicy> placement_policies() { return kPlacements; }
+std::span<const Preset> presets() { return kPresets; }
+
+const CachePolicy& find_cache(std::string_view name) { return find(cache_policies(), "--cache", name); }
+const RouterPolicy& find_router(std::string_view name) { return find(router_policies(), "--router", name); }
+const PrefetchPolicy& find_prefetch(std::string_view name) { return find(prefetch_policies(), "--prefetch", name); }
+const SchedulerPolicy& find_scheduler(std::string_view name) { return find(scheduler_policies(), "--scheduler", name); }
+const PlacementPolicy& find_placement(std::string_view name) { return find(placement_policies(), "--placement", name); }
+const Preset& find_preset(std::string_view name) { return find(presets(), "--preset", name); }
+
+void CacheConfig::validate() const {
+  if (keep.empty() || !is_legal(keep)) {
+    throw Error(ErrorKind::kUsage, "a cache cannot keep this set of parts")
+        .expected("full, sm, exp, sm + exp, msb or msb + lsb")
+        .found("bits " + std::to_string(keep.bits()));
+  }
+}
+
+std::unique_ptr<Cache> make_cache(std::string_view name, const CacheConfig& config) {
+  const CachePolicy& policy = find_cache(name);
+  config.validate();
+  if (policy.oracle && config.future == nullptr) {
+    throw Error(ErrorKind::kUsage, std::string(name) + " must know all requests beforehand")
+        .in("--cache")
+        .fix("use it in a replay (`sluice simulate`, `sluice lab evict`)");
+  }
+  return policy.make(config);
+}
+
+}  // namespace sluice::experts

@@ -1,0 +1,75 @@
+// Every policy of every kind, by its name on the command line: one line each in registry.cc. Tests iterate over these
+// tables, so that no policy escapes the properties shared by its kind. The tables are constant: thread-safe.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "experts/cache_policies.h"
+#include "experts/placement.h"
+#include "experts/prefetch.h"
+#include "experts/router.h"
+#include "experts/scheduler.h"
+
+namespace sluice::experts {
+
+struct CachePolicy {
+  std::string_view name;
+  std::unique_ptr<Cache> (*make)(const CacheConfig&);
+  std::string_view source;                       // paper and section
+  bool oracle = false;                           // reads the future: replays only
+  bool seeded = false;                           // draws from CacheConfig::seed
+  bool keeps = true;                             // keeps what fits (all but `none`)
+  bool judges_events = false;                    // may evict experts of the running event (Cache::decide_event)
+};
+
+struct RouterPolicy {
+  std::string_view name;
+  std::unique_ptr<Router> (*make)(const SelectRule&, const CombineRule&);
+  std::string_view source;
+  bool lossy = false;                            // may select other experts than the model would
+};
+
+struct PrefetchPolicy {
+  std::string_view name;
+  std::unique_ptr<Prefetch> (*make)();
+  std::string_view source;
+};
+
+struct SchedulerPolicy {
+  std::string_view name;
+  std::unique_ptr<Scheduler> (*make)();
+  std::string_view source;
+};
+
+struct PlacementPolicy {
+  std::string_view name;
+  std::unique_ptr<Placement> (*make)();
+  std::string_view source;
+};
+
+// A set of policies under one name.
+struct Preset {
+  std::string_view name, router, cache, prefetch, scheduler, placement;
+};
+
+std::span<const CachePolicy> cache_policies();
+std::span<const RouterPolicy> router_policies();
+std::span<const PrefetchPolicy> prefetch_policies();
+std::span<const SchedulerPolicy> scheduler_policies();
+std::span<const PlacementPolicy> placement_policies();
+std::span<const Preset> presets();
+
+// Error(kUsage) that lists the known names.
+const CachePolicy& find_cache(std::string_view name);
+const RouterPolicy& find_router(std::string_view name);
+const PrefetchPolicy& find_prefetch(std::string_view name);
+const SchedulerPolicy& find_scheduler(std::string_view name);
+const PlacementPolicy& find_placement(std::string_view name);
+const Preset& find_preset(std::string_view name);
+
+// The cache `name`, its configuration validated. Error(kUsage) also for an oracle without the future.
+std::unique_ptr<Cache> make_cache(std::string_view name, const CacheConfig& config);
+
+}  // namespace sluice::experts

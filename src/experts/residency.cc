@@ -1,0 +1,163 @@
+#include "experts/residency.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+
+namespace sluice::experts {
+namespace {
+
+std::string name_of(ExpertId id) { return "expert " + std::to_string(id.layer) + "/" + std::to_string(id.index); }
+
+// One step of a 64-bit hash: the finaliser of SplitMix64 over state and value.
+std::uint64_t mixed(std::uint64_t state, std::uint64_t value) {
+  std::uint64_t z = (state ^ value) + 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+std::uint64_t word(ExpertId id, Parts parts, std::uint64_t what) {
+  return what << 40 | std::uint64_t{parts.bits()} << 32 | std::uint64_t{id.layer} << 16 | id.index;
+}
+
+}  // namespace
+
+Residency::Residency(std::unique_ptr<Cache> cache, const ExpertSizes& sizes, Bytes capacity)
+    : cache_(std::move(cache)), sizes_(sizes), capacity_(capacity) {}
+
+const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span<const float> scores,
+                                        std::span<const std::uint32_t> tokens) {
+  ids_.assign(ids.begin(), ids.end());
+  std::sort(ids_.begin(), ids_.end());
+  SLUICE_CHECK(std::adjacent_find(ids_.begin(), ids_.end()) == ids_.end(), "an id stands twice in one event");
+  SLUICE_CHECK(tokens.empty() || tokens.size() == ids_.size());
+
+  outcome_.hits.clear();
+  outcome_.misses.clear();
+  outcome_.evicted.clear();
+  misses_.clear();
+  pins_.current = events_ + 1;
+  for (ExpertId id : ids_) {
+    pins_.stamps.at(id) = pins_.current;
+    (computable(id) ? outcome_.hits : misses_).push_back(id);
+  }
+  const StepReport report{.event = events_,
+                          .used = ids_,
+                          .hits = outcome_.hits,
+                          .misses = misses_,
+                          .scores = scores,
+                          .tokens = tokens};
+  cache_->on_step(report);
+
+  miss_bytes_.clear();
+  for (ExpertId id : misses_) miss_bytes_.push_back(sizes_.bytes(id).of(cache_->wanted(id)));
+  decision_.victims.clear();
+  decision_.admitted.clear();
+  if (cache_->decide_event(report, miss_bytes_, capacity_, decision_)) {
+    decide_whole_event();
+  } else {
+    decide_misses_one_by_one();
+  }
+  SLUICE_CHECK(used_ <= capacity_, std::to_string(used_) + " bytes in a cache of " + std::to_string(capacity_));
+  ++events_;
+  hash_outcome();
+  return outcome_;
+}
+
+void Residency::decide_misses_one_by_one() {
+  for (std::size_t i = 0; i < misses_.size(); ++i) {
+    const ExpertId id = misses_[i];
+    const Parts old = parts(id), target = cache_->wanted(id);
+    const Bytes old_bytes = sizes_.bytes(id).of(old), target_bytes = miss_bytes_[i];
+    SLUICE_CHECK(is_legal(target), name_of(id));
+    if (target == old) {
+      outcome_.misses.push_back({id, old});
+      continue;
+    }
+    if (target.empty()) {
+      evict({id, old});
+      outcome_.misses.push_back({id, {}});
+      continue;
+    }
+    const Bytes others = used_ - old_bytes;
+    if (target_bytes > capacity_) {
+      outcome_.misses.push_back({id, old});
+      continue;
+    }
+    if (others > capacity_ - target_bytes) {
+      const Bytes need = others - (capacity_ - target_bytes);
+      decision_.victims.clear();
+      cache_->victims(need, pins_, decision_.victims);
+      if (decision_.victims.empty()) {
+        outcome_.misses.push_back({id, old});
+        continue;
+      }
+      for (const Eviction& victim : decision_.victims) {
+        SLUICE_CHECK(!pins_.pinned(victim.id), name_of(victim.id) + " is pinned");
+        evict(victim);
+      }
+      SLUICE_CHECK(used_ - old_bytes + target_bytes <= capacity_, cache_->name() + " freed too little");
+    }
+    if (!(old - target).empty()) outcome_.evicted.push_back({id, old - target});
+    set_parts(id, target, target_bytes);
+    outcome_.misses.push_back({id, target});
+  }
+}
+
+void Residency::decide_whole_event() {
+  for (const Eviction& victim : decision_.victims) evict(victim);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < misses_.size(); ++i) {
+    const ExpertId id = misses_[i];
+    if (next < decision_.admitted.size() && decision_.admitted[next] == id) {
+      ++next;
+      set_parts(id, cache_->wanted(id), miss_bytes_[i]);
+    }
+    outcome_.misses.push_back({id, parts(id)});
+  }
+  SLUICE_CHECK(next == decision_.admitted.size(), cache_->name() + " admitted what is no miss");
+}
+
+void Residency::set_parts(ExpertId id, Parts parts, Bytes bytes) {
+  SLUICE_CHECK(is_legal(parts), name_of(id));
+  Parts& slot = resident_.at(id);
+  used_ = used_ - sizes_.bytes(id).of(slot) + bytes;
+  slot = parts;
+  cache_->on_insert(id, parts, bytes);
+}
+
+void Residency::evict(const Eviction& victim) {
+  Parts& slot = resident_.at(victim.id);
+  SLUICE_CHECK(!victim.parts.empty() && slot.has_all(victim.parts) && is_legal(slot - victim.parts),
+               name_of(victim.id) + " does not hold what is evicted");
+  slot = slot - victim.parts;
+  used_ -= sizes_.bytes(victim.id).of(victim.parts);
+  cache_->on_evict(victim.id, victim.parts);
+  outcome_.evicted.push_back(victim);
+}
+
+Parts Residency::parts(ExpertId id) const {
+  const Parts* slot = resident_.find(id);
+  return slot == nullptr ? Parts() : *slot;
+}
+
+bool Residency::computable(ExpertId id) const { return is_computable(parts(id)); }
+
+std::vector<Admission> Residency::resident() const {
+  std::vector<Admission> all;
+  resident_.for_each([&](ExpertId id, Parts parts) {
+    if (!parts.empty()) all.push_back({id, parts});
+  });
+  return all;
+}
+
+void Residency::hash_outcome() {
+  hash_ = mixed(hash_, events_);
+  for (ExpertId id : outcome_.hits) hash_ = mixed(hash_, word(id, {}, 1));
+  for (const Admission& miss : outcome_.misses) hash_ = mixed(hash_, word(miss.id, miss.parts, 2));
+  for (const Eviction& gone : outcome_.evicted) hash_ = mixed(hash_, word(gone.id, gone.parts, 3));
+}
+
+}  // namespace sluice::experts

@@ -1,0 +1,82 @@
+// Logical residency: what a cache of a given size holds after each event, in decision order, never by arrival time.
+// The engine, the simulator and `sluice lab evict` all drive this one object, so that they decide alike.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "experts/cache.h"
+#include "experts/expert_table.h"
+#include "experts/residency_view.h"
+
+namespace sluice::experts {
+
+struct Admission {
+  ExpertId id;
+  Parts parts;                                   // resident after use; empty: streamed (used and dropped)
+};
+
+// The outcome of one event, in order of decision.
+struct EventOutcome {
+  std::vector<ExpertId> hits;                    // needed no read (ascending)
+  std::vector<Admission> misses;                 // ascending
+  std::vector<Eviction> evicted;                 // resident before the event and not after it
+};
+
+// Event-atomic replay of one cache (LAB.md): hits and misses are fixed against what was resident before the event;
+// then hits are refreshed and misses inserted in ascending id; a victim is never one of the event's ids; if room
+// cannot be made for a miss, nothing is evicted for it and it is streamed. (A cache that decides on whole events may
+// also drop the event's own ids.) An expert of which a part is resident but no view can be made is a miss.
+// Capacity is in bytes. Once every expert has been seen, events allocate nothing. Thread-compatible.
+class Residency final : public ResidencyView {
+ public:
+  // `sizes` must outlive this.
+  Residency(std::unique_ptr<Cache> cache, const ExpertSizes& sizes, Bytes capacity);
+
+  // ids: distinct, any order. `scores` and `tokens` as in StepReport (tokens parallel to ids in ascending order).
+  // The outcome lasts until the next call. No ids: only the event's index moves on.
+  const EventOutcome& on_event(std::span<const ExpertId> ids, std::span<const float> scores = {},
+                               std::span<const std::uint32_t> tokens = {});
+
+  Parts parts(ExpertId id) const override;       // what is resident now
+  bool computable(ExpertId id) const;            // a view can be made without a read: F, C (or MSB)
+  Bytes used() const { return used_; }
+  Bytes capacity() const { return capacity_; }
+  std::vector<Admission> resident() const;       // ascending id
+  const Cache& cache() const { return *cache_; }
+  std::uint64_t events() const { return events_; }
+  std::uint64_t decision_hash() const { return hash_; }  // of all outcomes so far: equal logs, equal hashes (SPEC I6)
+
+ private:
+  // Pins the running event's experts: those stamped with its number.
+  class EventPins final : public PinnedView {
+   public:
+    bool pinned(ExpertId id) const override {
+      const std::uint64_t* stamp = stamps.find(id);
+      return stamp != nullptr && *stamp == current;
+    }
+    ExpertTable<std::uint64_t> stamps;
+    std::uint64_t current = 0;                   // 1-based, so that 0 is "never"
+  };
+
+  void decide_misses_one_by_one();
+  void decide_whole_event();
+  void set_parts(ExpertId id, Parts parts, Bytes bytes);
+  void evict(const Eviction& victim);
+  void hash_outcome();
+
+  std::unique_ptr<Cache> cache_;
+  const ExpertSizes& sizes_;
+  Bytes capacity_, used_ = 0;
+  std::uint64_t events_ = 0, hash_ = 0;
+  ExpertTable<Parts> resident_;
+  EventPins pins_;
+  EventOutcome outcome_;
+  std::vector<ExpertId> ids_, misses_;           // of the running event, ascending
+  std::vector<Bytes> miss_bytes_;
+  EventDecision decision_;
+};
+
+}  // namespace sluice::experts
