@@ -1,0 +1,121 @@
+// `evict`: a trace of requests through one cache of `capacity` experts of one size, event by event. SPEC §1.7.
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "base/error.h"
+#include "experts/registry.h"
+#include "experts/residency.h"
+#include "lab/functions.h"
+
+namespace sluice::lab {
+namespace {
+
+using experts::ExpertId;
+
+constexpr std::string_view kPolicies[] = {"fifo", "lru", "lfu", "marking", "belady", "belady_bypass"};
+
+constexpr Field kIn[] = {
+    {"policy", "fifo, lru, lfu, marking, belady or belady_bypass"},
+    {"capacity", "experts that fit, an integer >= 0"},
+    {"requests", "an array of events, each an id or an array of ids (a set); ids are integers >= 0"},
+    {"seed", "an integer; marking draws its victims from it, the others ignore it"},
+};
+constexpr Field kOut[] = {
+    {"hits", "ids found resident, over all events"},
+    {"misses", "ids not found resident"},
+    {"evicted", "ids resident before an event and not after it, in order"},
+    {"resident", "ids resident at the end, ascending"},
+};
+
+class OneByteEach final : public experts::ExpertSizes {
+ public:
+  experts::ExpertBytes bytes(ExpertId) const override { return {.full = 1}; }
+};
+
+// Requests whose ids, any numbers, have been renamed to 0, 1, 2 … in the same order: order is all that policies see.
+struct Requests {
+  std::vector<std::int64_t> names;               // ascending: names[n] is the id of the n-th expert
+  experts::RequestList list;
+
+  ExpertId expert(std::int64_t name) const {
+    const auto rank = std::ranges::lower_bound(names, name) - names.begin();
+    return {static_cast<std::uint16_t>(rank >> 16), static_cast<std::uint16_t>(rank & 0xffff)};
+  }
+  std::int64_t name(ExpertId id) const { return names[std::size_t{id.layer} << 16 | id.index]; }
+};
+
+constexpr std::size_t kBare = std::numeric_limits<std::size_t>::max();
+
+// The id at requests[event], or at requests[event][position].
+std::int64_t parse_id(const JsonObject& line, const Json& value, std::size_t event, std::size_t position) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const bool fits = value.is_number_integer() && (value.is_number_unsigned() ? value.get<std::uint64_t>() <= kMost
+                                                                             : value.get<std::int64_t>() >= 0);
+  if (fits) return value.get<std::int64_t>();
+  std::string place = line.name();
+  place += ": requests[" + std::to_string(event) + "]";
+  if (position != kBare) place += "[" + std::to_string(position) + "]";
+  throw Error(ErrorKind::kInvalid, "field has a wrong value")
+      .in(place)
+      .expected(position == kBare ? "an id, an integer >= 0, or an array of ids" : "an id, an integer >= 0")
+      .found(value.is_structured() ? value.type_name() : value.dump(-1, ' ', true).substr(0, 80));
+}
+
+Requests parse_requests(const JsonObject& line) {
+  const Json* array = line.find("requests");
+  if (array == nullptr || !array->is_array()) line.fail("requests", kIn[2].text);
+  Requests requests;
+  std::vector<std::size_t> ends;                 // of each event among all ids
+  std::vector<std::int64_t> ids;
+  for (const Json& event : *array) {
+    if (event.is_array()) {
+      for (std::size_t i = 0; i < event.size(); ++i) ids.push_back(parse_id(line, event[i], ends.size(), i));
+    } else {
+      ids.push_back(parse_id(line, event, ends.size(), kBare));
+    }
+    ends.push_back(ids.size());
+  }
+  requests.names = ids;
+  std::ranges::sort(requests.names);
+  requests.names.erase(std::ranges::unique(requests.names).begin(), requests.names.end());
+  std::vector<ExpertId> event;
+  std::size_t begin = 0;
+  for (std::size_t end : ends) {
+    event.clear();
+    for (std::size_t i = begin; i < end; ++i) event.push_back(requests.expert(ids[i]));
+    requests.list.add_event(event);
+    begin = end;
+  }
+  return requests;
+}
+
+Json answer(const JsonObject& line) {
+  const std::string policy = line.string("policy");
+  if (std::ranges::count(kPolicies, policy) == 0) line.fail("policy", kIn[0].text);
+  const std::int64_t capacity = line.integer("capacity", 0, std::numeric_limits<std::int64_t>::max());
+  const Json* seed = line.find("seed");
+  if (seed == nullptr || !seed->is_number_integer()) line.fail("seed", kIn[3].text);
+  const Requests requests = parse_requests(line);
+
+  const OneByteEach sizes;
+  experts::Residency residency(
+      experts::make_cache(policy, {.seed = seed->get<std::uint64_t>(), .future = &requests.list}), sizes,
+      static_cast<Bytes>(capacity));
+  std::uint64_t hits = 0, misses = 0;
+  Json evicted = Json::array(), resident = Json::array();
+  for (std::size_t e = 0; e < requests.list.events(); ++e) {
+    const experts::EventOutcome& outcome = residency.on_event(requests.list.event(e));
+    hits += outcome.hits.size();
+    misses += outcome.misses.size();
+    for (const experts::Eviction& gone : outcome.evicted) evicted.push_back(requests.name(gone.id));
+  }
+  for (const experts::Admission& entry : residency.resident()) resident.push_back(requests.name(entry.id));
+  return {{"hits", hits}, {"misses", misses}, {"evicted", std::move(evicted)}, {"resident", std::move(resident)}};
+}
+
+}  // namespace
+
+const Function kEvict = {.name = "evict", .section = "1.7", .in = kIn, .out = kOut, .answer = answer};
+
+}  // namespace sluice::lab

@@ -1,0 +1,10 @@
+// The lab's functions, one source each. lab.cc lists them.
+#pragma once
+
+#include "lab/lab.h"
+
+namespace sluice::lab {
+
+extern const Function kEvict;                    // evict.cc
+
+}  // namespace sluice::lab
