@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Packs the bundled model, generates a text inside a memory budget that is smaller than the model, generates it again
+# without a limit, and compares the two.
+#   tools/demo.sh [BUDGET]      default 32MiB; the model's weights alone are 34 MiB
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+budget=${1:-32MiB}
+sluice=build/sluice
+model=models/fable-moe-18m
+store=build/demo/fable.sluice
+request=(-p "The old king looked at his daughter and said" -n 120 --seed 7)
+
+bold="" plain=""
+[[ ! -t 1 || -n ${NO_COLOR:-} ]] || bold=$'\033[1m' plain=$'\033[0m'
+say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
+
+mkdir -p build/demo
+
+packed() {
+  [[ -e $store/manifest.json ]] || return 1
+  [[ -z $(find "$model" -type f -newer "$store/manifest.json") ]] || return 1
+  "$sluice" inspect "$store" >/dev/null 2>&1  # a store of another format version is made again
+}
+
+if packed; then
+  say "1. $store is packed already"
+else
+  say "1. Packing $model: lossless, every source file can be restored byte for byte"
+  rm -rf "$store" "$store.partial"
+  "$sluice" pack "$model" -o "$store"
+fi
+
+weights=$(stat -c %s "$model/model.safetensors")
+say "2. Running it with --memory $budget, everything included; its weights alone are $((weights >> 20)) MiB"
+"$sluice" run "$store" "${request[@]}" --memory "$budget" | tee build/demo/limited.txt
+
+say "3. The same without a limit"
+"$sluice" run "$store" "${request[@]}" | tee build/demo/unlimited.txt
+
+if ! cmp build/demo/limited.txt build/demo/unlimited.txt; then
+  say "The two texts differ. That is a defect; please report it with both texts (build/demo/*.txt)."
+  exit 1
+fi
+say "The two texts are equal: the budget changed the memory used, and no bit of the answer."
