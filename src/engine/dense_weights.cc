@@ -1,0 +1,109 @@
+#include "engine/dense_weights.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/float16.h"
+
+namespace sluice::engine {
+namespace {
+
+using model::Role;
+using model::TensorSpec;
+
+std::uint64_t elements_of(const TensorSpec& spec) {
+  return std::accumulate(spec.shape.begin(), spec.shape.end(), std::uint64_t{1}, std::multiplies<>());
+}
+
+store::StoredPiece locate(const store::Checkpoint& checkpoint, const TensorSpec& spec) {
+  return checkpoint.locate({spec.name, 0, elements_of(spec)});
+}
+
+bool is_vector(const TensorSpec& spec) { return spec.shape.size() == 1; }
+
+void to_float(const fetch::ResidentPiece& piece, float* out) {
+  const auto* halves = reinterpret_cast<const std::uint16_t*>(piece.data);
+  for (std::uint64_t i = 0; i < piece.elements; ++i) {
+    switch (piece.dtype) {
+      case DType::kBF16: out[i] = bf16_to_float(halves[i]); break;
+      case DType::kF16: out[i] = fp16_to_float(halves[i]); break;
+      default: out[i] = reinterpret_cast<const float*>(piece.data)[i]; break;
+    }
+  }
+}
+
+// Vectors share buffers: one page each would cost a small model megabytes.
+Bytes vector_bytes(const model::Model& model) {
+  Bytes bytes = 0;
+  for (const TensorSpec& spec : model.dense)
+    if (is_vector(spec)) bytes += round_up(elements_of(spec) * sizeof(float), 64);
+  return round_up(bytes, kBlockBytes);
+}
+
+}  // namespace
+
+DenseWeights::DenseWeights(const store::Checkpoint& checkpoint, const model::Model& model, fetch::WeightFiles& files,
+                           fetch::PieceDecoder& decoder, device::Accountant& accountant) {
+  using device::Account;
+  vector_buffers_.emplace_back(accountant, Account::kDense, vector_bytes(model));
+  float* vector_place = vector_buffers_.back().as<float>();
+
+  std::vector<const TensorSpec*> specs;
+  for (const TensorSpec& spec : model.dense) specs.push_back(&spec);
+  std::stable_sort(specs.begin(), specs.end(), [](const TensorSpec* a, const TensorSpec* b) {
+    return elements_of(*a) > elements_of(*b);
+  });
+  for (const TensorSpec* spec : specs) {
+    const Key key{spec->role, spec->layer};
+    const store::StoredPiece stored = locate(checkpoint, *spec);
+    if (is_vector(*spec)) {
+      const fetch::ResidentPiece piece = fetch::load_piece(stored, files, decoder, accountant, Account::kStaging);
+      to_float(piece, vector_place);
+      vectors_[key] = {vector_place, static_cast<std::size_t>(piece.elements)};
+      vector_place += round_up(piece.elements * sizeof(float), 64) / sizeof(float);
+      continue;
+    }
+    SLUICE_CHECK(spec->shape.size() == 2, spec->name);
+    pieces_.push_back(fetch::load_piece(stored, files, decoder, accountant, Account::kDense));
+    matrices_[key] = {pieces_.back().data, pieces_.back().dtype, static_cast<std::size_t>(spec->shape[0]),
+                      static_cast<std::size_t>(spec->shape[1])};
+  }
+  if (model.config.tied_head) matrices_[{Role::kHead, -1}] = matrices_.at({Role::kEmbedding, -1});
+}
+
+const kernels::Weight& DenseWeights::matrix(Role role, std::int32_t layer) const {
+  const auto found = matrices_.find({role, layer});
+  SLUICE_CHECK(found != matrices_.end(), model::role_name(role));
+  return found->second;
+}
+
+std::span<const float> DenseWeights::vector(Role role, std::int32_t layer) const {
+  const auto found = vectors_.find({role, layer});
+  SLUICE_CHECK(found != vectors_.end(), model::role_name(role));
+  return found->second;
+}
+
+std::span<const float> DenseWeights::vector_or_empty(Role role, std::int32_t layer) const {
+  const auto found = vectors_.find({role, layer});
+  return found == vectors_.end() ? std::span<const float>{} : found->second;
+}
+
+Bytes DenseWeights::resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model) {
+  Bytes bytes = vector_bytes(model);
+  for (const TensorSpec& spec : model.dense)
+    if (!is_vector(spec)) bytes += fetch::resident_bytes(locate(checkpoint, spec));
+  return bytes;
+}
+
+Bytes DenseWeights::load_staging_bytes(const store::Checkpoint& checkpoint, const model::Model& model) {
+  Bytes most = 0;
+  for (const TensorSpec& spec : model.dense) {
+    const store::StoredPiece piece = locate(checkpoint, spec);
+    most = std::max(most, round_up(fetch::load_staging_bytes(piece), kBlockBytes) +
+                              (is_vector(spec) ? fetch::resident_bytes(piece) : 0));
+  }
+  return most;
+}
+
+}  // namespace sluice::engine

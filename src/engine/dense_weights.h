@@ -1,0 +1,40 @@
+// All weights that every token uses: loaded once, kept as the checkpoint's words.
+#pragma once
+
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "fetch/dense_loader.h"
+#include "kernels/matmul.h"
+#include "model/architecture.h"
+
+namespace sluice::engine {
+
+// Immutable after loading; thread-safe. Matrices keep their stored type; vectors (norms, biases) are fp32.
+class DenseWeights {
+ public:
+  // Largest first, so that staging is over before the budget fills. Error as fetch::load_piece.
+  DenseWeights(const store::Checkpoint& checkpoint, const model::Model& model, fetch::WeightFiles& files,
+               fetch::PieceDecoder& decoder, device::Accountant& accountant);
+
+  // Our own bug if the architecture has no such tensor.
+  const kernels::Weight& matrix(model::Role role, std::int32_t layer = -1) const;
+  std::span<const float> vector(model::Role role, std::int32_t layer = -1) const;
+  // Empty if the architecture has none (biases).
+  std::span<const float> vector_or_empty(model::Role role, std::int32_t layer) const;
+
+  // What loading charges to `dense`, and the most it stages.
+  static Bytes resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model);
+  static Bytes load_staging_bytes(const store::Checkpoint& checkpoint, const model::Model& model);
+
+ private:
+  using Key = std::pair<model::Role, std::int32_t>;
+  std::vector<fetch::ResidentPiece> pieces_;        // own the matrices' words
+  std::vector<device::HostBuffer> vector_buffers_;  // own the vectors
+  std::map<Key, kernels::Weight> matrices_;
+  std::map<Key, std::span<const float>> vectors_;
+};
+
+}  // namespace sluice::engine

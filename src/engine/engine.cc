@@ -1,0 +1,202 @@
+#include "engine/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "base/system_memory.h"
+#include "experts/registry.h"
+
+namespace sluice::engine {
+namespace {
+
+DType cache_dtype(Math math) { return math == Math::kF32 ? DType::kF32 : DType::kBF16; }
+
+kernels::Context make_kernels(ThreadPool& pool, const std::string& isa, std::string* warning) {
+  return {&pool, kernels::self_check(parse_isa(isa), warning)};
+}
+
+EngineOptions with_preset(EngineOptions options) {
+  if (options.preset.empty()) return options;
+  const experts::Preset& preset = experts::find_preset(options.preset);
+  options.router = preset.router;
+  options.cache = preset.cache;
+  options.prefetch = preset.prefetch;
+  options.scheduler = preset.scheduler;
+  options.placement = preset.placement;
+  return options;
+}
+
+}  // namespace
+
+Math parse_math(std::string_view text) {
+  if (text == "auto") return Math::kAuto;
+  if (text == "f32") return Math::kF32;
+  throw Error(ErrorKind::kUsage, "unknown arithmetic").in("--math").expected("auto or f32").found(text);
+}
+
+Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, const EngineOptions& options,
+               std::size_t logit_rows)
+    : checkpoint_(checkpoint),
+      model_(model),
+      options_(with_preset(options)),
+      pool_(options.threads != 0 ? options.threads : usable_cpus()),
+      kernels_(make_kernels(pool_, options.isa, &isa_warning_)),
+      rope_(model.config.attention.rope),
+      forward_(models::find_forward(model.config.model_type)) {
+  process_baseline();
+  accountant_ = std::make_unique<device::Accountant>(options_.memory ? *options_.memory : default_budget());
+  files_ = std::make_unique<fetch::WeightFiles>(checkpoint_, options_.fetch);
+  experts_ = std::make_unique<fetch::ExpertStore>(checkpoint_, model_, *files_, pool_, kernels_.isa, *accountant_);
+  policies_ = make_policies();
+  plan_ = make_plan(logit_rows);
+
+  accountant_->charge(device::Account::kProcess, plan_.process);
+  accountant_->charge(device::Account::kTables, plan_.tables);
+  fetch::PieceDecoder decoder(*files_, pool_, kernels_.isa, checkpoint_.codec());
+  weights_ = std::make_unique<DenseWeights>(checkpoint_, model_, *files_, decoder, *accountant_);
+  workspace_ = std::make_unique<WorkspaceBuffer>(
+      model_.config, WorkspaceShape{plan_.chunk, options_.positions, logit_rows, pool_.threads()}, *accountant_);
+  experts_->configure({plan_.experts, plan_.staging});
+  const std::size_t caches = options_.cache_scope == "layer" ? model_.config.sparse_layers() : 1;
+  for (std::size_t i = 0; i < caches; ++i) {
+    experts::CacheConfig config;
+    config.keep = options_.keep == "packed" && checkpoint_.codec() != "none"
+                      ? experts::Part::kSm | experts::Part::kExp
+                      : experts::Parts(experts::Part::kFull);
+    config.seed = options_.seed;
+    policies_.residencies.push_back(std::make_unique<experts::Residency>(
+        experts::make_cache(options_.cache, config), experts_->sizes(), plan_.experts / caches));
+  }
+  moe_ = std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, policies_, statistics_);
+}
+
+Engine::~Engine() = default;
+
+Policies Engine::make_policies() {
+  const model::MoeConfig& moe = model_.config.moe;
+  Policies policies;
+  policies.router = experts::find_router(options_.router)
+                        .make({moe.top_k, moe.groups, moe.top_groups, 0},
+                              {moe.renormalise, moe.renormalise_epsilon, moe.renormalise ? 1.0f : moe.routed_scale});
+  policies.scheduler = experts::find_scheduler(options_.scheduler).make();
+  policies.prefetch = experts::find_prefetch(options_.prefetch).make();
+  policies.placement = experts::find_placement(options_.placement).make();
+  experts::find_cache(options_.cache);
+  const auto require = [](bool legal, const char* flag, const char* expected, const std::string& found) {
+    if (!legal) throw Error(ErrorKind::kUsage, "unknown value").in(flag).expected(expected).found(found);
+  };
+  require(options_.cache_scope == "global" || options_.cache_scope == "layer", "--cache-scope", "global or layer",
+          options_.cache_scope);
+  require(options_.keep == "full" || options_.keep == "packed", "--keep", "full or packed", options_.keep);
+  require(options_.chunk > 0, "--chunk", "at least 1", "0");
+  return policies;
+}
+
+MemoryPlan Engine::make_plan(std::size_t logit_rows) {
+  struct Shape {
+    const model::ModelConfig& config;
+    WorkspaceShape workspace;
+  } shape{model_.config, {0, options_.positions, logit_rows, pool_.threads()}};
+
+  MemoryNeeds needs;
+  needs.process = process_baseline().resident;
+  // Tables are what the heap has grown by: tokenizer, tensor tables, policies.
+  trim_heap();
+  const Bytes heap = heap_in_use();
+  needs.tables = heap > process_baseline().heap ? round_up(heap - process_baseline().heap, kBlockBytes) : 0;
+  needs.dense = DenseWeights::resident_bytes(checkpoint_, model_);
+  needs.load_staging = DenseWeights::load_staging_bytes(checkpoint_, model_);
+  needs.kv = options_.sequences * kv_bytes(model_.config, cache_dtype(options_.math), options_.positions);
+  needs.least_staging = experts_->least_staging();
+  needs.staging_per_expert = experts_->staging_per_expert();
+  needs.expert_bytes = experts_->bytes_per_expert();
+  needs.experts = model_.experts.size();
+  needs.top_k = model_.config.moe.top_k;
+  needs.most_chunk = std::max(options_.sequences, std::min(options_.chunk, options_.positions));
+  needs.self = &shape;
+  needs.activations = [](const void* self, std::size_t chunk) {
+    Shape shape = *static_cast<const Shape*>(self);
+    shape.workspace.tokens = chunk;
+    return workspace_bytes(shape.config, shape.workspace);
+  };
+  return plan_memory(accountant_->budget(), needs);
+}
+
+DiskReport Engine::disk() const {
+  const DiskCounters counters = files_->reader().counters();
+  return {counters.bytes, counters.reads, counters.busy_s, files_->reader().name()};
+}
+
+std::uint64_t Engine::decision_hash() const {
+  std::uint64_t hash = 0;
+  for (const auto& residency : policies_.residencies) hash = hash * 0x9e3779b97f4a7c15ull + residency->decision_hash();
+  return hash;
+}
+
+Bytes Engine::expert_disk_bytes() const {
+  Bytes sum = 0;
+  for (const model::ExpertPieces& pieces : model_.experts)
+    sum += experts_->disk_bytes({static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)});
+  return model_.experts.empty() ? 0 : sum / model_.experts.size();
+}
+
+std::unique_ptr<Sequence> Engine::new_sequence() {
+  return std::make_unique<Sequence>(model_.config, cache_dtype(options_.math), options_.positions, *accountant_);
+}
+
+void Engine::step(const Step& step, const LogitSink& sink) {
+  if (step.tokens.empty()) return;
+  SLUICE_CHECK(step.tokens.size() <= plan_.chunk, fmt::format("{} tokens in a step of {}", step.tokens.size(), plan_.chunk));
+  for (std::size_t t = 0; t < step.tokens.size(); ++t)
+    if (step.tokens[t] < 0 || static_cast<std::uint32_t>(step.tokens[t]) >= model_.config.vocab)
+      throw Error(ErrorKind::kInvalid, "token id is out of range")
+          .in("tokens")
+          .expected(fmt::format("0 to {}", model_.config.vocab - 1))
+          .found(std::to_string(step.tokens[t]));
+  for (const Slice& slice : step.slices)
+    if (slice.sequence->length() + slice.tokens > slice.sequence->positions())
+      throw Error(ErrorKind::kInvalid, "the sequence is longer than the context that was reserved")
+          .in("-c")
+          .expected(fmt::format("at most {} tokens", slice.sequence->positions()))
+          .found(std::to_string(slice.sequence->length() + slice.tokens));
+
+  const auto start = std::chrono::steady_clock::now();
+  statistics_.phase = step.phase;
+  LayerRun run(kernels_, model_.config, *weights_, rope_, *moe_, *workspace_, step);
+  run.embed();
+  for (std::size_t layer = 0; layer < model_.config.layers; ++layer) {
+    run.begin_layer(layer);
+    forward_(run);
+  }
+  run.output(sink);
+  for (const Slice& slice : step.slices) slice.sequence->advance(slice.tokens);
+  ExpertStatistics& count = statistics_.now();
+  count.steps += 1;
+  count.tokens += step.tokens.size();
+  count.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void Engine::prefill(Sequence& sequence, std::span<const model::TokenId> tokens, const LogitSink& sink) {
+  begin_forward();
+  for (std::size_t begin = 0; begin < tokens.size(); begin += plan_.chunk) {
+    const std::span<const model::TokenId> chunk = tokens.subspan(begin, std::min(plan_.chunk, tokens.size() - begin));
+    const Slice slice{&sequence, 0, chunk.size()};
+    step({chunk, {&slice, 1}, Phase::kPrefill},
+         {[&](std::size_t t) { return sink.wants(begin + t); },
+          [&](std::size_t t, std::span<const float> logits) { sink.take(begin + t, logits); }});
+  }
+}
+
+std::span<const float> Engine::decode(Sequence& sequence, model::TokenId token) {
+  begin_forward();
+  const Slice slice{&sequence, 0, 1};
+  std::span<const float> result;
+  step({{&token, 1}, {&slice, 1}, Phase::kDecode},
+       {[](std::size_t) { return true; }, [&](std::size_t, std::span<const float> logits) { result = logits; }});
+  return result;
+}
+
+}  // namespace sluice::engine

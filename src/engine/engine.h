@@ -1,0 +1,96 @@
+// A running model: weights in memory, experts on their way, one step at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/thread_pool.h"
+#include "device/accountant.h"
+#include "engine/dense_weights.h"
+#include "engine/layer_run.h"
+#include "engine/memory_plan.h"
+#include "engine/models/models.h"
+#include "engine/moe_block.h"
+#include "engine/options.h"
+#include "engine/sequence.h"
+#include "engine/statistics.h"
+#include "engine/step.h"
+#include "engine/workspace.h"
+#include "fetch/expert_store.h"
+#include "fetch/weight_files.h"
+#include "model/architecture.h"
+#include "store/checkpoint.h"
+
+namespace sluice::engine {
+
+struct DiskReport {
+  Bytes bytes_read = 0;
+  std::uint64_t reads = 0;
+  double seconds = 0;         // during which at least one read was in flight
+  std::string method;         // "io_uring" "pread" "mmap"
+};
+
+// Thread-compatible. Two engines may run in one process, each with its own threads and budget.
+class Engine {
+ public:
+  // Plans the budget, then loads the dense weights; experts are read when they are first needed. `checkpoint` must
+  // outlive the engine. Error(kBudget) before anything is loaded; Error(kIo), (kCorrupt), (kUsage), (kUnsupported).
+  // `logit_rows`: tokens whose logits are made at a time (1 for generation).
+  Engine(const store::Checkpoint& checkpoint, const model::Model& model, const EngineOptions& options,
+         std::size_t logit_rows = 1);
+  ~Engine();
+
+  const model::Model& model() const { return model_; }
+  const EngineOptions& options() const { return options_; }
+  const MemoryPlan& plan() const { return plan_; }
+  const device::Accountant& accountant() const { return *accountant_; }
+  const Statistics& statistics() const { return statistics_; }
+  DiskReport disk() const;                         // reads since the engine was made, loading included
+  fetch::ExpertCounters expert_counters() const { return experts_->counters(); }
+  experts::State state(experts::ExpertId id) const { return experts_->state(id); }
+  std::uint64_t decision_hash() const;             // of every cache decision so far
+  Bytes page_cache_bytes() const { return files_->cached_bytes(); }
+  Bytes expert_disk_bytes() const;                 // mean bytes that a miss reads
+  const std::string& isa_warning() const { return isa_warning_; }
+  Isa isa() const { return kernels_.isa; }
+  unsigned threads() const { return pool_.threads(); }
+  std::size_t chunk() const { return plan_.chunk; }
+
+  // A new sequence of at most options.positions tokens. The plan has room for options.sequences of them at a time.
+  std::unique_ptr<Sequence> new_sequence();
+
+  // A new forward begins: rules that count tokens over a whole forward start again.
+  void begin_forward() { moe_->begin_forward(); }
+  // One step of at most chunk() tokens. Token ids are checked. After an Error the engine must not be used further.
+  void step(const Step& step, const LogitSink& sink);
+  // The tokens of one sequence, in chunks; logits of the tokens that `sink` wants, by index in `tokens`.
+  void prefill(Sequence& sequence, std::span<const model::TokenId> tokens, const LogitSink& sink);
+  // One token of one sequence; returns its logits, valid until the next step.
+  std::span<const float> decode(Sequence& sequence, model::TokenId token);
+
+ private:
+  MemoryPlan make_plan(std::size_t logit_rows);
+  Policies make_policies();
+
+  const store::Checkpoint& checkpoint_;
+  const model::Model& model_;
+  EngineOptions options_;
+  ThreadPool pool_;
+  kernels::Context kernels_;
+  std::string isa_warning_;
+  std::unique_ptr<device::Accountant> accountant_;
+  std::unique_ptr<fetch::WeightFiles> files_;
+  std::unique_ptr<fetch::ExpertStore> experts_;
+  MemoryPlan plan_;
+  std::unique_ptr<DenseWeights> weights_;
+  std::unique_ptr<WorkspaceBuffer> workspace_;
+  RopeTable rope_;
+  Policies policies_;
+  Statistics statistics_;
+  std::unique_ptr<MoeBlock> moe_;
+  models::LayerForward forward_;
+};
+
+}  // namespace sluice::engine

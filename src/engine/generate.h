@@ -1,0 +1,40 @@
+// Text generation: prefill, then one token at a time, streamed as it comes.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/sampler.h"
+#include "model/tokenizer.h"
+
+namespace sluice::engine {
+
+struct GenerateRequest {
+  std::vector<model::TokenId> prompt;       // at least one
+  std::size_t max_tokens = 0;               // n
+  SamplerConfig sampler;
+  bool ignore_eos = false;
+  std::vector<std::string> stop;            // generation ends before the first of these in the text; not empty strings
+  // Called after every token with the text that has become final (may be empty; never half a character).
+  std::function<void(const std::string& text, std::size_t tokens)> on_text;
+  std::function<bool()> should_stop;        // asked before every step
+};
+
+enum class StopReason { kLength, kEos, kStopString, kInterrupted };
+std::string_view stop_reason_name(StopReason reason);   // "length" "eos" "stop" "interrupted"
+
+struct GenerateResult {
+  std::vector<model::TokenId> tokens;       // a final eos included
+  std::optional<std::string> text;          // without special tokens and the stop string; none without a tokenizer
+  StopReason reason = StopReason::kLength;
+  double prefill_s = 0, decode_s = 0;       // the first token counts as prefill
+};
+
+// Error(kInvalid) for an empty prompt and for a prompt that does not fit the context; otherwise as Engine::step.
+// `tokenizer` may be null: then there is no text, and stop strings are Error(kUsage).
+GenerateResult generate(Engine& engine, const model::Tokenizer* tokenizer, const GenerateRequest& request);
+
+}  // namespace sluice::engine

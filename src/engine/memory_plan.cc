@@ -1,0 +1,85 @@
+#include "engine/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/system_memory.h"
+
+namespace sluice::engine {
+namespace {
+
+constexpr std::size_t kLeastChunk = 16;
+constexpr Bytes kMargin = 512 * kMiB;
+
+Bytes activations_of(const MemoryNeeds& needs, std::size_t chunk) { return needs.activations(needs.self, chunk); }
+
+}  // namespace
+
+MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
+  MemoryPlan plan;
+  plan.budget = budget;
+  plan.process = needs.process;
+  plan.dense = needs.dense;
+  plan.kv = needs.kv;
+  plan.tables = needs.tables;
+  const Bytes fixed = needs.process + needs.dense + needs.kv + needs.tables;
+  const std::size_t least_chunk = std::min(kLeastChunk, needs.most_chunk);
+  const Bytes least_activations = activations_of(needs, least_chunk);
+  // Loading stages dense weights while no expert is staged yet.
+  const Bytes least_staging = std::max(needs.least_staging, needs.load_staging);
+  plan.minimum = fixed + least_activations + least_staging;
+  if (budget < plan.minimum)
+    throw Error(ErrorKind::kBudget, "the memory budget is too small for this model and request")
+        .in("--memory")
+        .expected(fmt::format("at least {} (process {}, dense {}, kv {}, tables {}, activations {}, staging {})",
+                              format_bytes(plan.minimum), format_bytes(needs.process), format_bytes(needs.dense),
+                              format_bytes(needs.kv), format_bytes(needs.tables), format_bytes(least_activations),
+                              format_bytes(least_staging)))
+        .found(format_bytes(budget))
+        .fix(fmt::format("give --memory {}MiB or more, or ask for fewer tokens (-n, -c)",
+                         (plan.minimum + kMiB - 1) / kMiB));
+
+  // The chunk takes at most a quarter of what is left, staging at most another quarter of the rest.
+  Bytes left = budget - fixed - least_staging;
+  plan.chunk = needs.most_chunk;
+  while (plan.chunk > least_chunk && activations_of(needs, plan.chunk) > left / 4) plan.chunk = std::max(least_chunk, plan.chunk / 2);
+  plan.activations = activations_of(needs, plan.chunk);
+  left -= plan.activations;
+  plan.staging = least_staging;
+  const Bytes in_flight = std::min<Bytes>(needs.top_k, 8);
+  for (Bytes expert = 1; expert < in_flight && needs.staging_per_expert > 0; ++expert) {
+    if (plan.staging >= (expert + 1) * needs.staging_per_expert) continue;
+    const Bytes more = (expert + 1) * needs.staging_per_expert - plan.staging;
+    if (more > left / 4) break;
+    plan.staging += more;
+    left -= more;
+  }
+  // Whole experts only; what more than all of them would need stays free.
+  plan.experts = std::min(left, needs.experts * needs.expert_bytes);
+  return plan;
+}
+
+Bytes default_budget() {
+  const MemoryLimits limits = read_memory_limits();
+  const Bytes free = free_memory(limits);
+  const Bytes margin = std::max(kMargin, free / 20);
+  if (free <= margin)
+    throw Error(ErrorKind::kBudget, "hardly any memory is free")
+        .in("--memory")
+        .expected(format_bytes(margin) + " and more")
+        .found(format_bytes(free))
+        .fix("close other programs or give --memory SIZE");
+  return free - margin;
+}
+
+const ProcessBaseline& process_baseline() {
+  static const ProcessBaseline baseline = [] {
+    const ProcessMemory memory = read_process_memory();
+    return ProcessBaseline{memory.resident + memory.page_tables, heap_in_use()};
+  }();
+  return baseline;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,27 @@
+// The forward pass of every architecture: one short file each, one line each here and in models.cc. The tensors and the
+// config of an architecture are src/model/arch_<name>.cc.
+#pragma once
+
+#include <string_view>
+
+#include "engine/layer_run.h"
+
+namespace sluice::engine::models {
+
+using model::Role;
+
+// What one layer does to the residual stream.
+using LayerForward = void (*)(LayerRun& run);
+
+void deepseek(LayerRun& run);
+void deepseek_v2(LayerRun& run);
+void mixtral(LayerRun& run);
+void olmoe(LayerRun& run);
+void qwen2_moe(LayerRun& run);
+void qwen3_moe(LayerRun& run);
+void xverse(LayerRun& run);
+
+// Error(kUnsupported) for a model_type without a forward pass.
+LayerForward find_forward(std::string_view model_type);
+
+}  // namespace sluice::engine::models

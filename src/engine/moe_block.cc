@@ -1,0 +1,157 @@
+#include "engine/moe_block.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "kernels/elementwise.h"
+#include "kernels/matmul.h"
+
+namespace sluice::engine {
+namespace {
+
+using experts::ExpertId;
+using kernels::packed_floats;
+using kernels::Weight;
+using model::Role;
+
+Weight weight_of(const fetch::MatrixView& view) { return {view.data, view.dtype, view.rows, view.cols}; }
+
+}  // namespace
+
+MoeBlock::MoeBlock(const kernels::Context& kernels, const model::ModelConfig& config, const DenseWeights& weights,
+                   fetch::ExpertStore& store, Policies& policies, Statistics& statistics)
+    : kernels_(kernels), config_(config), weights_(weights), store_(store), policies_(policies), statistics_(statistics) {}
+
+void MoeBlock::run(std::size_t layer, const Step& step, const Workspace& w) {
+  const std::size_t tokens = step.tokens.size();
+  const std::size_t sparse_layer = config_.sparse_index(static_cast<std::uint32_t>(layer));
+  route(layer, step, w);
+  group_by_expert(sparse_layer);
+  policies_.placement->assign({active_, active_tokens_}, assignment_);
+
+  experts::Residency& residency = policies_.residency(sparse_layer);
+  const experts::EventOutcome& outcome =
+      residency.on_event(active_, {w.mean_scores, config_.moe.experts}, active_tokens_);
+  ExpertStatistics& count = statistics_.now();
+  count.accesses += active_.size();
+  count.hits += outcome.hits.size();
+  count.misses += outcome.misses.size();
+  for (const experts::Admission& miss : outcome.misses) count.bytes_read += store_.disk_bytes(miss.id);
+  store_.begin(outcome, *policies_.scheduler);
+
+  shared_experts(layer, tokens, w);
+  while (const std::optional<fetch::ExpertStore::Pin> pin = store_.next()) compute(*pin, w);
+  combine(tokens, w);
+
+  proposals_.clear();
+  policies_.prefetch->propose({static_cast<std::uint32_t>(sparse_layer), config_.sparse_layers(), &routing_, &residency},
+                              proposals_);
+  SLUICE_CHECK(proposals_.empty(), "the executor of prefetches is not there");
+}
+
+void MoeBlock::route(std::size_t layer, const Step& step, const Workspace& w) {
+  const std::size_t tokens = step.tokens.size(), experts = config_.moe.experts;
+  kernels::matmul(kernels_, w.packed, tokens, weights_.matrix(Role::kRouter, static_cast<std::int32_t>(layer)), {},
+                  w.router_logits, experts);
+  std::copy_n(w.router_logits, tokens * experts, w.scores);
+  kernels::softmax_rows(kernels_, w.scores, tokens, experts);
+  for (std::size_t e = 0; e < experts; ++e) {
+    double sum = 0;
+    for (std::size_t t = 0; t < tokens; ++t) sum += w.scores[t * experts + e];
+    w.mean_scores[e] = static_cast<float>(sum / static_cast<double>(tokens));
+  }
+
+  sequence_of_token_.resize(tokens);
+  for (std::size_t s = 0; s < step.slices.size(); ++s)
+    std::fill_n(sequence_of_token_.begin() + static_cast<std::ptrdiff_t>(step.slices[s].first_token),
+                step.slices[s].tokens, static_cast<std::uint32_t>(s));
+
+  experts::ScoresView view;
+  view.layer = config_.sparse_index(static_cast<std::uint32_t>(layer));
+  view.experts = static_cast<std::uint32_t>(experts);
+  view.tokens = static_cast<std::uint32_t>(tokens);
+  view.logits = {w.router_logits, tokens * experts};
+  view.scores = {w.scores, tokens * experts};
+  view.sequence = sequence_of_token_;
+  policies_.router->route(view, policies_.residency(view.layer), routing_);
+}
+
+void MoeBlock::group_by_expert(std::size_t sparse_layer) {
+  const std::size_t experts = config_.moe.experts;
+  slot_of_expert_.assign(experts, 0);  // first: how many tokens chose it
+  for (const experts::Choice& choice : routing_.choices) slot_of_expert_[choice.expert] += 1;
+  active_.clear();
+  active_tokens_.clear();
+  begin_.assign(1, 0);
+  for (std::size_t e = 0; e < experts; ++e) {
+    const std::uint32_t count = slot_of_expert_[e];
+    if (count == 0) continue;
+    slot_of_expert_[e] = static_cast<std::uint32_t>(active_.size());
+    active_.push_back({static_cast<std::uint16_t>(sparse_layer), static_cast<std::uint16_t>(e)});
+    active_tokens_.push_back(count);
+    begin_.push_back(begin_.back() + count);
+  }
+  token_of_row_.resize(routing_.choices.size());
+  row_of_choice_.resize(routing_.choices.size());
+  std::vector<std::uint32_t>& filled = row_fill_;
+  filled.assign(begin_.begin(), begin_.end() - 1);
+  const std::size_t tokens = routing_.begin.size() - 1;
+  for (std::uint32_t t = 0; t < tokens; ++t) {
+    for (std::uint32_t c = routing_.begin[t]; c < routing_.begin[t + 1]; ++c) {
+      const std::uint32_t row = filled[slot_of_expert_[routing_.choices[c].expert]]++;
+      token_of_row_[row] = t;
+      row_of_choice_[c] = row;
+    }
+  }
+}
+
+void MoeBlock::swiglu(const kernels::Context& kernels, const Weight& gate, const Weight& up, const Weight& down,
+                      const float* packed, std::size_t tokens, const Workspace& w, float* out) {
+  const std::size_t width = gate.rows;
+  kernels::matmul(kernels, packed, tokens, gate, {}, w.gate, width);
+  kernels::matmul(kernels, packed, tokens, up, {}, w.up, width);
+  kernels::silu_mul(kernels, w.gate, w.up, tokens * width, w.gate);
+  kernels::pack_activations(kernels, w.gate, tokens, width, width, w.packed_inner);
+  kernels::matmul(kernels, w.packed_inner, tokens, down, {}, out, down.rows);
+}
+
+void MoeBlock::shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w) {
+  const std::size_t d = config_.hidden;
+  const auto at = static_cast<std::int32_t>(layer);
+  if (config_.moe.shared_width == 0) {
+    std::fill_n(w.branch, tokens * d, 0.0f);
+    return;
+  }
+  swiglu(kernels_, weights_.matrix(Role::kSharedGate, at), weights_.matrix(Role::kSharedUp, at),
+         weights_.matrix(Role::kSharedDown, at), w.packed, tokens, w, w.branch);
+  if (!config_.moe.shared_gate) return;
+  kernels::matmul(kernels_, w.packed, tokens, weights_.matrix(Role::kSharedExpertGate, at), {}, w.gate, 1);
+  for (std::size_t t = 0; t < tokens; ++t)
+    kernels::scale(kernels_, kernels::sigmoid(w.gate[t]), d, w.branch + t * d);
+}
+
+void MoeBlock::compute(const fetch::ExpertStore::Pin& pin, const Workspace& w) {
+  const std::uint32_t slot = slot_of_expert_[pin.id().index];
+  const std::size_t first = begin_[slot], rows = begin_[slot + 1] - first;
+  const std::size_t d = config_.hidden, packed_row = packed_floats(d);
+  const std::size_t tokens = routing_.begin.size() - 1;
+  const float* packed = w.packed;
+  if (rows != tokens) {  // all tokens, in order, need no copy
+    for (std::size_t r = 0; r < rows; ++r)
+      std::memcpy(w.gathered + r * packed_row, w.packed + token_of_row_[first + r] * packed_row, packed_row * sizeof(float));
+    packed = w.gathered;
+  }
+  const fetch::ExpertView& view = pin.view();
+  swiglu(kernels_, weight_of(view.gate), weight_of(view.up), weight_of(view.down), packed, rows, w,
+         w.expert_rows + first * d);
+}
+
+void MoeBlock::combine(std::size_t tokens, const Workspace& w) {
+  const std::size_t d = config_.hidden;
+  for (std::size_t t = 0; t < tokens; ++t)
+    for (std::uint32_t c = routing_.begin[t]; c < routing_.begin[t + 1]; ++c)
+      kernels::add_scaled(kernels_, w.expert_rows + row_of_choice_[c] * d, routing_.choices[c].weight, d, w.branch + t * d);
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,77 @@
+// One sparse layer of one step: route, decide, fetch, compute as experts arrive, sum in ascending id. SPEC §0, §5.1.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/dense_weights.h"
+#include "engine/options.h"
+#include "engine/statistics.h"
+#include "engine/step.h"
+#include "engine/workspace.h"
+#include "experts/placement.h"
+#include "experts/prefetch.h"
+#include "experts/residency.h"
+#include "experts/router.h"
+#include "experts/scheduler.h"
+#include "fetch/expert_store.h"
+#include "kernels/context.h"
+#include "model/config.h"
+
+namespace sluice::engine {
+
+// The policies of a run and the logical residency that they decide about.
+struct Policies {
+  std::unique_ptr<experts::Router> router;
+  std::unique_ptr<experts::Scheduler> scheduler;
+  std::unique_ptr<experts::Prefetch> prefetch;
+  std::unique_ptr<experts::Placement> placement;
+  std::vector<std::unique_ptr<experts::Residency>> residencies;  // one for all layers, or one a layer
+
+  experts::Residency& residency(std::size_t sparse_layer) {
+    return *residencies[residencies.size() == 1 ? 0 : sparse_layer];
+  }
+};
+
+// Thread-compatible. All references must outlive it.
+class MoeBlock {
+ public:
+  MoeBlock(const kernels::Context& kernels, const model::ModelConfig& config, const DenseWeights& weights,
+           fetch::ExpertStore& store, Policies& policies, Statistics& statistics);
+
+  void begin_forward() { policies_.router->begin_forward(); }
+  // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed and w.packed.
+  void run(std::size_t layer, const Step& step, const Workspace& w);
+  // hidden-sized output of a SwiGLU with these weights for all `tokens` rows of `packed`; used by shared experts and
+  // dense layers alike.
+  static void swiglu(const kernels::Context& kernels, const kernels::Weight& gate, const kernels::Weight& up,
+                     const kernels::Weight& down, const float* packed, std::size_t tokens, const Workspace& w, float* out);
+
+ private:
+  void route(std::size_t layer, const Step& step, const Workspace& w);
+  void group_by_expert(std::size_t sparse_layer);
+  void shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w);
+  void compute(const fetch::ExpertStore::Pin& pin, const Workspace& w);
+  void combine(std::size_t tokens, const Workspace& w);
+
+  const kernels::Context& kernels_;
+  const model::ModelConfig& config_;
+  const DenseWeights& weights_;
+  fetch::ExpertStore& store_;
+  Policies& policies_;
+  Statistics& statistics_;
+
+  experts::Routing routing_;
+  std::vector<experts::ExpertId> active_;          // ascending
+  std::vector<std::uint32_t> active_tokens_;       // parallel to active_: w
+  std::vector<std::uint32_t> slot_of_expert_;      // (N) index into active_
+  std::vector<std::uint32_t> begin_;               // (active + 1) rows of expert_rows of each active expert
+  std::vector<std::uint32_t> token_of_row_;        // (rows)
+  std::vector<std::uint32_t> row_of_choice_;       // (choices)
+  std::vector<std::uint32_t> row_fill_;            // (active) next free row while grouping
+  std::vector<std::uint32_t> sequence_of_token_;   // (T)
+  experts::Assignment assignment_;
+  std::vector<experts::PartRequest> proposals_;
+};
+
+}  // namespace sluice::engine

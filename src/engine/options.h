@@ -1,0 +1,34 @@
+// What a caller may choose about a running model.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/cpu.h"
+#include "fetch/weight_files.h"
+
+namespace sluice::engine {
+
+enum class Math {
+  kAuto,   // the key/value cache is BF16
+  kF32,    // everything is fp32: the conformance path
+};
+Math parse_math(std::string_view text);   // Error(kUsage)
+
+struct EngineOptions {
+  std::optional<Bytes> memory;            // budget; none: what the machine or its cgroup leaves free, less a margin
+  unsigned threads = 0;                   // compute threads; 0: usable CPUs
+  std::string isa = "auto";
+  Math math = Math::kAuto;
+  std::size_t chunk = 256;                // most tokens of one prefill step
+  std::size_t positions = 4096;           // key/value cache reserved per sequence
+  std::size_t sequences = 1;
+  std::string preset;                     // empty: none
+  std::string router = "exact", cache = "lru", scheduler = "serial", prefetch = "none", placement = "host";
+  std::string cache_scope = "global";     // or "layer"
+  std::string keep = "full";              // state that caches keep experts in: full (F) or packed (C)
+  std::uint64_t seed = 0;
+  fetch::FetchOptions fetch;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,104 @@
+#include "engine/sampler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "kernels/elementwise.h"
+
+namespace sluice::engine {
+namespace {
+
+void require(bool legal, const char* flag, const char* expected, double found) {
+  if (!legal) throw Error(ErrorKind::kUsage, "value out of range").in(flag).expected(expected).found(fmt::format("{}", found));
+}
+
+}  // namespace
+
+void SamplerConfig::validate() const {
+  require(std::isfinite(temperature) && temperature >= 0, "--temp", "0 or more", temperature);
+  require(top_k >= 0, "--top-k", "0 or more", static_cast<double>(top_k));
+  require(top_p > 0 && top_p <= 1, "--top-p", "more than 0, at most 1", top_p);
+  require(min_p >= 0 && min_p <= 1, "--min-p", "0 to 1", min_p);
+  require(std::isfinite(repetition_penalty) && repetition_penalty > 0, "--repeat-penalty", "more than 0", repetition_penalty);
+}
+
+SamplerConfig sampler_defaults(const model::GenerationConfig& generation) {
+  SamplerConfig config;
+  config.repetition_penalty = generation.repetition_penalty;
+  if (!generation.do_sample) return config;
+  config.temperature = generation.temperature;
+  config.top_k = generation.top_k;
+  config.top_p = generation.top_p;
+  config.min_p = generation.min_p;
+  return config;
+}
+
+Sampler::Sampler(const SamplerConfig& config) : config_(config), state_(config.seed) { config.validate(); }
+
+double Sampler::uniform() {
+  state_ += 0x9e3779b97f4a7c15ull;
+  std::uint64_t z = state_;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1.0p-53;
+}
+
+model::TokenId Sampler::next(std::span<const float> logits, std::span<const model::TokenId> context) {
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    if (std::isnan(logits[i]))
+      throw Error(ErrorKind::kInvalid, fmt::format("the logit of token {} is not a number", i))
+          .fix("the weights are damaged or the model does not fit its config; run `sluice verify`");
+  if (config_.temperature == 0 && config_.repetition_penalty == 1.0)
+    return static_cast<model::TokenId>(kernels::argmax(logits.data(), logits.size()));
+
+  candidates_.clear();
+  for (std::size_t i = 0; i < logits.size(); ++i) candidates_.push_back({logits[i], static_cast<model::TokenId>(i)});
+  if (config_.repetition_penalty != 1.0) {
+    const float penalty = static_cast<float>(config_.repetition_penalty);
+    seen_.assign(logits.size(), false);
+    for (model::TokenId id : context) {
+      if (id < 0 || static_cast<std::size_t>(id) >= logits.size() || seen_[static_cast<std::size_t>(id)]) continue;
+      seen_[static_cast<std::size_t>(id)] = true;
+      float& logit = candidates_[static_cast<std::size_t>(id)].logit;
+      logit = logit < 0 ? logit * penalty : logit / penalty;
+    }
+  }
+  const auto better = [](const Candidate& a, const Candidate& b) {
+    return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+  };
+  if (config_.temperature == 0) return std::min_element(candidates_.begin(), candidates_.end(), better)->id;
+
+  const std::size_t kept = config_.top_k > 0 ? std::min<std::size_t>(static_cast<std::size_t>(config_.top_k), candidates_.size())
+                                             : candidates_.size();
+  std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(kept), candidates_.end(), better);
+  candidates_.resize(kept);
+
+  // Probabilities relative to the best, which stays whatever the limits.
+  weights_.clear();
+  double sum = 0;
+  for (const Candidate& candidate : candidates_) {
+    weights_.push_back(std::exp((static_cast<double>(candidate.logit) - candidates_[0].logit) / config_.temperature));
+    sum += weights_.back();
+  }
+  std::size_t end = weights_.size();
+  if (config_.top_p < 1) {
+    // The smallest set whose probability reaches top_p.
+    double reached = 0;
+    for (end = 0; end < weights_.size() && reached < config_.top_p * sum;) reached += weights_[end++];
+  }
+  if (config_.min_p > 0)
+    while (end > 1 && weights_[end - 1] < config_.min_p) --end;
+  double total = 0;
+  for (std::size_t i = 0; i < end; ++i) total += weights_[i];
+  double draw = uniform() * total;
+  for (std::size_t i = 0; i + 1 < end; ++i) {
+    draw -= weights_[i];
+    if (draw < 0) return candidates_[i].id;
+  }
+  return candidates_[end - 1].id;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,18 @@
+#include "engine/statistics.h"
+
+namespace sluice::engine {
+
+ExpertStatistics Statistics::total() const {
+  ExpertStatistics sum = prefill;
+  sum.accesses += decode.accesses;
+  sum.hits += decode.hits;
+  sum.misses += decode.misses;
+  sum.partial += decode.partial;
+  sum.bytes_read += decode.bytes_read;
+  sum.steps += decode.steps;
+  sum.tokens += decode.tokens;
+  sum.seconds += decode.seconds;
+  return sum;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,36 @@
+// One forward step: some tokens of some sequences. A prefill, a chunk of one, or one decode step of a batch.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/sequence.h"
+#include "model/tokenizer.h"
+
+namespace sluice::engine {
+
+// The tokens of one sequence in a step: tokens [first_token, first_token + tokens) of the step, which stand at positions
+// sequence->length() … of it.
+struct Slice {
+  Sequence* sequence = nullptr;
+  std::size_t first_token = 0;
+  std::size_t tokens = 0;
+};
+
+enum class Phase { kPrefill, kDecode };   // for statistics only
+
+struct Step {
+  std::span<const model::TokenId> tokens;  // of all slices, one after the other
+  std::span<const Slice> slices;           // cover all tokens, in order
+  Phase phase = Phase::kPrefill;
+};
+
+// Which tokens of a step want logits, and who takes them: called with the token's index in the step, ascending.
+struct LogitSink {
+  std::function<bool(std::size_t token)> wants;
+  std::function<void(std::size_t token, std::span<const float> logits)> take;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,82 @@
+#include "engine/workspace.h"
+
+#include <algorithm>
+
+#include "engine/attention_dims.h"
+#include "kernels/attention.h"
+#include "kernels/matmul.h"
+
+namespace sluice::engine {
+namespace {
+
+using kernels::packed_floats;
+
+// Hands out pieces of a buffer; without a base it only counts.
+class Layout {
+ public:
+  explicit Layout(std::byte* base) : base_(base) {}
+  float* floats(std::size_t count) {
+    float* const place = base_ == nullptr ? nullptr : reinterpret_cast<float*>(base_ + bytes_);
+    bytes_ += round_up(count * sizeof(float), 64);
+    return place;
+  }
+  Bytes bytes() const { return bytes_; }
+
+ private:
+  std::byte* base_;
+  Bytes bytes_ = 0;
+};
+
+Workspace lay_out(const model::ModelConfig& config, const WorkspaceShape& shape, Layout& layout) {
+  const AttentionDims dims(config.attention);
+  const model::MoeConfig& moe = config.moe;
+  const std::size_t t = shape.tokens, d = config.hidden;
+  const std::size_t widest = std::max({std::size_t{config.dense_width}, std::size_t{moe.shared_width},
+                                       std::size_t{moe.width}});
+  const std::size_t inner = std::max({widest, dims.heads * dims.value_dim, std::size_t{config.attention.q_lora_rank}});
+  const bool mla = config.attention.kind == model::AttentionKind::kMla;
+
+  Workspace w;
+  w.hidden = layout.floats(t * d);
+  w.normed = layout.floats(t * d);
+  w.packed = layout.floats(t * packed_floats(d));
+  w.packed_inner = layout.floats(t * packed_floats(inner));
+  w.branch = layout.floats(t * d);
+  w.q = layout.floats(t * dims.heads * dims.query_dim);
+  w.k = layout.floats(t * (mla ? dims.key_dim : dims.kv_heads * dims.key_dim));
+  w.v = layout.floats(t * (mla ? config.attention.q_lora_rank : dims.kv_heads * dims.value_dim));
+  w.latent_q = layout.floats(mla ? t * dims.heads * dims.key_dim : 0);
+  w.latent_out = layout.floats(mla ? t * dims.heads * dims.cache_value_dim : 0);
+  w.latent_packed = layout.floats(mla ? t * packed_floats(dims.cache_value_dim) : 0);
+  w.attended = layout.floats(t * dims.heads * dims.value_dim);
+  w.cos = layout.floats(t * config.attention.rope.dims / 2);
+  w.sin = layout.floats(t * config.attention.rope.dims / 2);
+  w.attention_scratch =
+      layout.floats(shape.threads * kernels::attention_scratch_floats(dims.kernel_shape(0), shape.positions));
+  w.gate = layout.floats(t * widest);
+  w.up = layout.floats(t * widest);
+  w.router_logits = layout.floats(t * moe.experts);
+  w.scores = layout.floats(t * moe.experts);
+  w.mean_scores = layout.floats(moe.experts);
+  w.gathered = layout.floats(t * packed_floats(d));
+  w.expert_rows = layout.floats(t * moe.top_k * d);
+  w.logits = layout.floats(shape.logit_rows * config.vocab);
+  return w;
+}
+
+}  // namespace
+
+Bytes workspace_bytes(const model::ModelConfig& config, const WorkspaceShape& shape) {
+  Layout layout(nullptr);
+  lay_out(config, shape, layout);
+  return round_up(layout.bytes(), kBlockBytes);
+}
+
+WorkspaceBuffer::WorkspaceBuffer(const model::ModelConfig& config, const WorkspaceShape& shape,
+                                 device::Accountant& accountant)
+    : buffer_(accountant, device::Account::kActivations, workspace_bytes(config, shape)), shape_(shape) {
+  Layout layout(buffer_.data());
+  workspace_ = lay_out(config, shape, layout);
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,61 @@
+// Scratch of one forward step: every activation, in one buffer charged to `activations`, laid out once.
+#pragma once
+
+#include <cstddef>
+
+#include "device/accountant.h"
+#include "device/host_buffer.h"
+#include "model/config.h"
+
+namespace sluice::engine {
+
+struct WorkspaceShape {
+  std::size_t tokens = 0;       // T: most tokens of a step
+  std::size_t positions = 0;    // most positions of a sequence
+  std::size_t logit_rows = 1;   // tokens whose logits are made at a time
+  unsigned threads = 1;
+};
+
+// Non-owning pointers into the buffer. d = hidden, pf(n) = kernels::packed_floats(n), H = heads, G = kv_heads.
+struct Workspace {
+  float* hidden = nullptr;         // (T, d) the residual stream
+  float* normed = nullptr;         // (T, d)
+  float* packed = nullptr;         // (T, pf(d)) `normed`, packed for matmul
+  float* packed_inner = nullptr;   // (T, pf(widest inner row)) whatever is multiplied by an output projection
+  float* branch = nullptr;         // (T, d) what attention or an MLP adds to the residual stream
+  float* q = nullptr;              // (T, H, query dim); MLA: (T, H, nope + rope)
+  float* k = nullptr;              // (T, G, head_dim); MLA: (T, kv_lora + rope)
+  float* v = nullptr;              // (T, G, head_dim); MLA: (T, q_lora)
+  float* latent_q = nullptr;       // MLA: (T, H, kv_lora + rope)
+  float* latent_out = nullptr;     // MLA: (T, H, kv_lora)
+  float* latent_packed = nullptr;  // MLA: (T, pf(kv_lora)) one head of latent_out
+  float* attended = nullptr;       // (T, H, value dim)
+  float* cos = nullptr;            // (T, rope half)
+  float* sin = nullptr;            // (T, rope half)
+  float* attention_scratch = nullptr;
+  float* gate = nullptr;           // (T, widest MLP)
+  float* up = nullptr;             // (T, widest MLP)
+  float* router_logits = nullptr;  // (T, N)
+  float* scores = nullptr;         // (T, N)
+  float* mean_scores = nullptr;    // (N)
+  float* gathered = nullptr;       // (T, pf(d)) packed rows of one expert's tokens
+  float* expert_rows = nullptr;    // (T·k, d) outputs of all experts, kept until they are summed
+  float* logits = nullptr;         // (logit_rows, vocab)
+};
+
+// Bytes of the buffer for this shape.
+Bytes workspace_bytes(const model::ModelConfig& config, const WorkspaceShape& shape);
+
+class WorkspaceBuffer {
+ public:
+  WorkspaceBuffer(const model::ModelConfig& config, const WorkspaceShape& shape, device::Accountant& accountant);
+  const Workspace& get() const { return workspace_; }
+  const WorkspaceShape& shape() const { return shape_; }
+
+ private:
+  device::HostBuffer buffer_;
+  Workspace workspace_;
+  WorkspaceShape shape_;
+};
+
+}  // namespace sluice::engine

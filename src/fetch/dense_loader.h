@@ -1,0 +1,32 @@
+// Dense weights: read once at load and kept as the checkpoint's words.
+#pragma once
+
+#include <vector>
+
+#include "base/hash.h"
+#include "device/accountant.h"
+#include "device/host_buffer.h"
+#include "fetch/piece_decoder.h"
+#include "fetch/weight_files.h"
+#include "store/checkpoint.h"
+
+namespace sluice::fetch {
+
+// One dense tensor in memory. Owns its buffer.
+struct ResidentPiece {
+  device::HostBuffer buffer;
+  const std::byte* data = nullptr;   // first word; inside `buffer`
+  DType dtype = DType::kBF16;
+  std::uint64_t elements = 0;
+};
+
+// Bytes that load_piece charges to `dense` for this piece, and the most that it charges to `staging` meanwhile.
+Bytes resident_bytes(const store::StoredPiece& piece);
+Bytes load_staging_bytes(const store::StoredPiece& piece);
+
+// Reads, checks and decodes. Raw pieces are read in place; split ones a few chunks at a time through staging.
+// Nothing may be in flight in files.reader(). Error(kIo), (kCorrupt), (kBudget).
+ResidentPiece load_piece(const store::StoredPiece& piece, WeightFiles& files, PieceDecoder& decoder,
+                         device::Accountant& accountant, device::Account account);
+
+}  // namespace sluice::fetch

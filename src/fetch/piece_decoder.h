@@ -1,0 +1,43 @@
+// From the read buffer to a computable view: checksums, exponent chunks, merge. SPEC §1.2.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/cpu.h"
+#include "base/thread_pool.h"
+#include "codec/bf16_split.h"
+#include "codec/exponent_codec.h"
+#include "fetch/piece_layout.h"
+#include "fetch/weight_files.h"
+
+namespace sluice::fetch {
+
+// Thread-compatible; work is spread over the pool, one job per exponent chunk or checksum.
+class PieceDecoder {
+ public:
+  // `codec` is the checkpoint's ("none" for directories). All references must outlive this.
+  PieceDecoder(const WeightFiles& files, ThreadPool& pool, Isa isa, const std::string& codec);
+  ~PieceDecoder();
+
+  // Checks every checksum of the pieces in `read_buffer` and, where the layout needs it, writes the words of each
+  // piece to view_buffer + view_place (view_bytes in all). Error(kCorrupt) names file and offset.
+  void decode(const PieceLayout& layout, const std::byte* read_buffer, std::byte* view_buffer);
+
+ private:
+  struct Job {
+    const PiecePlace* piece;
+    const ChunkPlace* chunk;  // null: checksum (and, for a raw piece of a decoded view, copy) of the piece itself
+  };
+  void run(const Job& job, const std::byte* read_buffer, std::byte* view_buffer, bool copy_raw) const;
+
+  const WeightFiles& files_;
+  ThreadPool& pool_;
+  void (*merge_)(const std::byte* exponents, const std::byte* sign_mantissas, std::size_t count, std::byte* words);
+  std::unique_ptr<const codec::ExponentCodec> codec_;
+  std::vector<Job> jobs_;           // reused between calls
+};
+
+}  // namespace sluice::fetch

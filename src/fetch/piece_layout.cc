@@ -1,0 +1,94 @@
+#include "fetch/piece_layout.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace sluice::fetch {
+namespace {
+
+// Two extents are read as one when the bytes between them cost less than a second request would.
+constexpr Bytes kMaxGapBytes = 32 * kKiB;
+// Views start on cache lines.
+constexpr Bytes kViewAlignment = 64;
+
+std::vector<store::Extent> extents_of(std::span<const store::StoredPiece> pieces) {
+  std::vector<store::Extent> extents;
+  for (const store::StoredPiece& piece : pieces) {
+    extents.push_back(piece.encoding == store::Encoding::kSplit ? piece.sm : piece.raw);
+    for (const store::ExponentChunk& chunk : piece.exponents) extents.push_back(chunk.extent);
+  }
+  std::erase_if(extents, [](const store::Extent& extent) { return extent.length == 0; });
+  std::sort(extents.begin(), extents.end(), [](const store::Extent& a, const store::Extent& b) {
+    return a.file != b.file ? a.file < b.file : a.offset < b.offset;
+  });
+  return extents;
+}
+
+std::vector<FileRun> runs_of(const std::vector<store::Extent>& extents) {
+  std::vector<FileRun> runs;
+  for (const store::Extent& extent : extents) {
+    const Bytes begin = round_down(extent.offset, kBlockBytes);
+    const Bytes end = round_up(extent.offset + extent.length, kBlockBytes);
+    if (!runs.empty() && runs.back().file == extent.file &&
+        begin <= runs.back().offset + runs.back().length + kMaxGapBytes) {
+      runs.back().length = std::max(runs.back().length, end - runs.back().offset);
+    } else {
+      runs.push_back({extent.file, begin, end - begin, 0});
+    }
+  }
+  Bytes place = 0;
+  for (FileRun& run : runs) {
+    run.place = place;
+    place += run.length;
+  }
+  return runs;
+}
+
+Bytes place_of(const std::vector<FileRun>& runs, const store::Extent& extent) {
+  if (extent.length == 0) return 0;
+  for (const FileRun& run : runs)
+    if (run.file == extent.file && extent.offset >= run.offset &&
+        extent.offset + extent.length <= run.offset + run.length)
+      return run.place + (extent.offset - run.offset);
+  SLUICE_CHECK(false, "an extent is in no run");
+  return 0;
+}
+
+}  // namespace
+
+PieceLayout lay_out(std::span<const store::StoredPiece> pieces) {
+  PieceLayout layout;
+  const std::vector<store::Extent> extents = extents_of(pieces);
+  layout.runs = runs_of(extents);
+  for (const FileRun& run : layout.runs) layout.read_bytes += run.length;
+  for (const store::Extent& extent : extents) layout.stored_bytes += extent.length;
+  for (const store::StoredPiece& piece : pieces)
+    layout.needs_decode |= piece.encoding == store::Encoding::kSplit;
+
+  for (const store::StoredPiece& piece : pieces) {
+    PiecePlace place;
+    const store::Extent& main = piece.encoding == store::Encoding::kSplit ? piece.sm : piece.raw;
+    place.dtype = piece.dtype;
+    place.split = piece.encoding == store::Encoding::kSplit;
+    place.elements = piece.elements;
+    place.file = main.file;
+    place.file_offset = main.offset;
+    place.place = place_of(layout.runs, main);
+    place.xxh3 = piece.xxh3;
+    for (const store::ExponentChunk& chunk : piece.exponents)
+      place.chunks.push_back({place_of(layout.runs, chunk.extent), chunk.extent.length, chunk.first_element,
+                              chunk.elements, chunk.xxh3, chunk.extent.offset, chunk.coded});
+    if (layout.needs_decode) {
+      place.view_place = layout.view_bytes;
+      layout.view_bytes += round_up(place.raw_bytes(), kViewAlignment);
+    } else {
+      place.view_place = place.place;
+    }
+    layout.pieces.push_back(std::move(place));
+  }
+  if (!layout.needs_decode) layout.view_bytes = layout.read_bytes;
+  return layout;
+}
+
+}  // namespace sluice::fetch
