@@ -1,0 +1,87 @@
+# `make demo` and `make test` are the whole set-up on a fresh Debian machine: each target installs the packages it needs
+# (tools/install-packages.sh), builds with CMake and Ninja below build/, and runs.
+
+JOBS ?= $(shell nproc)
+TEST_JOBS ?= 2
+FUZZ_SECONDS ?= 20
+PREFIX ?= /usr/local
+
+INSTALL_PACKAGES = tools/install-packages.sh
+RELEASE = build/release
+
+.PHONY: build demo test bench asan tsan fuzz format lint install clean help
+
+build: packages-build $(RELEASE)/build.ninja
+	@cmake --build $(RELEASE) --target sluice -j $(JOBS)
+	@ln -sfn release/sluice build/sluice
+
+demo: build
+	@tools/demo.sh
+
+test: packages-test
+	@cmake --preset release -DSLUICE_TESTS=ON $(BENCH_AT_FIRST) >build/configure.log || { cat build/configure.log; exit 1; }
+	@cmake --build $(RELEASE) -j $(JOBS)
+	@ln -sfn release/sluice build/sluice
+	@command -v python3 >/dev/null || echo "python3 is not installed: tests that compare with Python references are skipped"
+	@ctest --test-dir $(RELEASE) --output-on-failure -j $(TEST_JOBS)
+
+bench: packages-build
+	@cmake --preset release -DSLUICE_BENCH=ON $(TESTS_AT_FIRST) >build/configure.log || { cat build/configure.log; exit 1; }
+	@cmake --build $(RELEASE) -j $(JOBS)
+	@ln -sfn release/sluice build/sluice
+	@for program in $(RELEASE)/bin/sluice_bench_*; do echo "== $${program##*/}"; $$program || exit 1; done
+
+# Options stay as they were chosen: once tests or benchmarks are on, they stay on in this build directory.
+$(RELEASE)/build.ninja: | packages-build
+	@mkdir -p build
+	@cmake --preset release -DSLUICE_TESTS=OFF -DSLUICE_BENCH=OFF >build/configure.log || { cat build/configure.log; exit 1; }
+BENCH_AT_FIRST = $(if $(wildcard $(RELEASE)/build.ninja),,-DSLUICE_BENCH=OFF)
+TESTS_AT_FIRST = $(if $(wildcard $(RELEASE)/build.ninja),,-DSLUICE_TESTS=OFF)
+
+asan: packages-test
+	@cmake --preset asan -DSLUICE_BENCH=OFF >build/configure.log || { cat build/configure.log; exit 1; }
+	@cmake --build build/asan -j $(JOBS)
+	@ctest --test-dir build/asan --output-on-failure -j $(TEST_JOBS)
+
+# ThreadSanitizer of GCC 12 cannot start where the kernel randomises addresses by more than 28 bits; setarch -R turns that off.
+tsan: packages-test
+	@cmake --preset tsan -DSLUICE_BENCH=OFF >build/configure.log || { cat build/configure.log; exit 1; }
+	@no_random=$$(setarch -R true 2>/dev/null && echo "setarch -R"); \
+	  $$no_random cmake --build build/tsan -j $(JOBS) && \
+	  $$no_random ctest --test-dir build/tsan --output-on-failure -j $(TEST_JOBS)
+
+fuzz: packages-fuzz
+	@cmake --preset fuzz >build/configure.log || { cat build/configure.log; exit 1; }
+	@cmake --build --preset fuzz -j $(JOBS)
+	@tools/fuzz.sh $(FUZZ_SECONDS)
+
+format: packages-format
+	@tools/format.sh
+
+lint: packages-lint
+	@cmake --preset debug >build/configure.log || { cat build/configure.log; exit 1; }
+	@tools/format.sh --check
+	@tools/lint.sh build/debug
+
+install: build
+	@cmake --install $(RELEASE) --prefix $(PREFIX)
+
+clean:
+	rm -rf build
+
+help:
+	@echo "make demo      pack the bundled model and run it in less memory than it needs"
+	@echo "make test      build and run all tests"
+	@echo "make build     build/sluice"
+	@echo "make bench     build and run the benchmarks"
+	@echo "make asan      tests under AddressSanitizer and UndefinedBehaviorSanitizer; make tsan: ThreadSanitizer"
+	@echo "make fuzz      each fuzz target for FUZZ_SECONDS (20)"
+	@echo "make format    clang-format over our sources; make lint: format check and clang-tidy"
+	@echo "make install   into PREFIX (/usr/local)"
+
+.PHONY: packages-build packages-test packages-fuzz packages-format packages-lint
+packages-build: ; @$(INSTALL_PACKAGES) build
+packages-test: ; @$(INSTALL_PACKAGES) build test
+packages-fuzz: ; @$(INSTALL_PACKAGES) build fuzz
+packages-format: ; @$(INSTALL_PACKAGES) format
+packages-lint: ; @$(INSTALL_PACKAGES) build test format lint

@@ -1,0 +1,36 @@
+// The command table. One file per subcommand, each with one add_* function that declares its flags and its callback.
+// Callbacks throw sluice::Error for anything that fails (main.cc prints it and picks the exit code) and Exit to leave
+// with a code after having printed everything themselves.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace sluice::app {
+
+struct Exit {
+  int code = 0;
+};
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInterrupted = 130;
+
+void add_pack(CLI::App& app);
+void add_unpack(CLI::App& app);
+void add_verify(CLI::App& app);
+void add_inspect(CLI::App& app);
+void add_run(CLI::App& app);
+void add_forward(CLI::App& app);
+void add_eval(CLI::App& app);
+void add_tokenize(CLI::App& app);
+void add_detokenize(CLI::App& app);
+void add_lab(CLI::App& app);
+void add_synth(CLI::App& app);
+void add_doctor(CLI::App& app);
+void add_version(CLI::App& app);
+
+// True once after Ctrl-C (SIGINT) since the last call; main.cc installs the handler. A second Ctrl-C within one
+// running command ends the program with exit code 130.
+bool interrupted();
+
+}  // namespace sluice::app

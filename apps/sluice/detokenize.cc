@@ -1,0 +1,46 @@
+// `sluice detokenize`: token ids to text.
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "command.h"
+#include "open_tokenizer.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+  std::string path;
+  std::vector<model::TokenId> tokens;
+  bool special = false, json = false;
+};
+
+void detokenize(const Options& options) {
+  const std::unique_ptr<model::Tokenizer> tokenizer = open_tokenizer(options.path);
+  const std::string text =
+      tokenizer->decode(options.tokens, options.special ? model::ShowSpecial::kYes : model::ShowSpecial::kNo);
+  if (options.json) {
+    std::cout << Json{{"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+  } else {
+    std::cout << text << '\n';
+  }
+}
+
+}  // namespace
+
+void add_detokenize(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("detokenize", "Turn token ids into text");
+  auto options = std::make_shared<Options>();
+  command->add_option("PATH", options->path, "Model directory, packed store, or tokenizer.json")->required();
+  command->add_option("--tokens", options->tokens, "Token ids, separated by commas")->required()->delimiter(',');
+  command->add_flag("--special", options->special, "Show special tokens too");
+  command->add_flag("--json", options->json, "Print {\"text\": \"...\"}");
+  command->footer(
+      "Example:\n"
+      "  sluice detokenize models/fable-moe-18m --tokens 12,407,33");
+  command->callback([options] { detokenize(*options); });
+}
+
+}  // namespace sluice::app

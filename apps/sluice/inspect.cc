@@ -1,0 +1,499 @@
+// `sluice inspect`: what a model is made of, and what packing makes of it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "codec/entropy.h"
+#include "codec/exponent_codec.h"
+#include "command.h"
+#include "engine/attention_dims.h"
+#include "model/architecture.h"
+#include "progress.h"
+#include "store/checkpoint.h"
+#include "store/format.h"
+
+namespace sluice::app {
+namespace {
+
+using model::Model;
+using model::Role;
+
+struct Options {
+  std::string path;
+  bool json = false, tensors = false, full = false, quiet = false;
+};
+
+// --- Pieces by class
+// ----------------------------------------------------------------------------------------------
+
+enum class Class : std::uint8_t {
+  kEmbedding,
+  kAttention,
+  kNorms,
+  kRouter,
+  kDenseMlp,
+  kShared,
+  kHead,
+  kIgnored,
+  kExperts
+};
+constexpr std::size_t kClasses = 9;
+constexpr std::array<std::string_view, kClasses> kClassNames = {
+    "embedding", "attention", "norms", "router", "dense_mlp", "shared", "head", "ignored", "experts"};
+
+Class class_of(Role role) {
+  switch (role) {
+    case Role::kEmbedding:
+      return Class::kEmbedding;
+    case Role::kHead:
+      return Class::kHead;
+    case Role::kFinalNorm:
+    case Role::kInputNorm:
+    case Role::kPostAttentionNorm:
+    case Role::kQNorm:
+    case Role::kKNorm:
+    case Role::kQDownNorm:
+    case Role::kKvDownNorm:
+      return Class::kNorms;
+    case Role::kQ:
+    case Role::kK:
+    case Role::kV:
+    case Role::kO:
+    case Role::kQBias:
+    case Role::kKBias:
+    case Role::kVBias:
+    case Role::kOBias:
+    case Role::kQDown:
+    case Role::kQUp:
+    case Role::kKvDown:
+    case Role::kKvUp:
+      return Class::kAttention;
+    case Role::kRouter:
+      return Class::kRouter;
+    case Role::kMlpGate:
+    case Role::kMlpUp:
+    case Role::kMlpDown:
+      return Class::kDenseMlp;
+    case Role::kSharedGate:
+    case Role::kSharedUp:
+    case Role::kSharedDown:
+    case Role::kSharedExpertGate:
+      return Class::kShared;
+    case Role::kExpertGate:
+    case Role::kExpertUp:
+    case Role::kExpertDown:
+      return Class::kExperts;
+  }
+  SLUICE_CHECK(false, std::to_string(static_cast<int>(role)));
+  return Class::kIgnored;
+}
+
+using PieceVisitor = std::function<void(Class, const store::StoredPiece&)>;
+
+// Every piece of the checkpoint once, as it is stored.
+void visit_pieces(const store::Checkpoint& checkpoint, const Model& model, const PieceVisitor& visit) {
+  const auto whole = [&](Class kind, const std::string& name) {
+    visit(kind, checkpoint.locate({name, 0, checkpoint.find(name)->elements()}));
+  };
+  for (const model::TensorSpec& spec : model.dense) whole(class_of(spec.role), spec.name);
+  for (const std::string& name : model.ignored) whole(Class::kIgnored, name);
+  for (const model::ExpertPieces& expert : model.experts) {
+    for (const store::Piece* piece : {&expert.gate, &expert.up, &expert.down}) {
+      visit(Class::kExperts, checkpoint.locate(*piece));
+    }
+  }
+}
+
+Bytes stored_bytes(const store::StoredPiece& piece) {
+  Bytes bytes = piece.raw.length + piece.sm.length;
+  for (const store::ExponentChunk& chunk : piece.exponents) bytes += chunk.extent.length;
+  return bytes;
+}
+
+// --- Sizes
+// --------------------------------------------------------------------------------------------------------
+
+struct Tally {
+  std::uint64_t parameters = 0;
+  std::uint64_t parts = 0;  // entries of the manifest: pieces and chunks
+  Bytes source = 0;         // of the tensors' own words
+  Bytes stored = 0;
+  void operator+=(const Tally& other) {
+    parameters += other.parameters;
+    parts += other.parts;
+    source += other.source;
+    stored += other.stored;
+  }
+};
+
+struct Sizes {
+  std::array<Tally, kClasses> by_class;
+  Tally dense, experts;  // `stored` with padding and metadata
+  const Tally& of(Class kind) const { return by_class[static_cast<std::size_t>(kind)]; }
+};
+
+// What a store's files hold beside the pieces: padding, counted where it lies, and the manifest and the kept
+// headers, divided by the number of entries. The source's own headers count nowhere, so a directory has
+// ratio 1.
+void add_overhead(const store::Checkpoint& checkpoint, const std::vector<bool>& holds_experts, Sizes& sizes) {
+  Bytes expert_files = 0, dense_files = 0;
+  for (std::size_t file = 0; file < holds_experts.size(); ++file) {
+    const Bytes bytes = InputFile::open(checkpoint.weight_files()[file]).size();
+    (holds_experts[file] ? expert_files : dense_files) += bytes;
+  }
+  Bytes metadata = 0;
+  for (const std::string_view name : {store::kManifestName, store::kHeadersName}) {
+    metadata += InputFile::open(checkpoint.path() + "/" + std::string(name)).size();
+  }
+  const std::uint64_t parts = sizes.dense.parts + sizes.experts.parts;
+  const auto share =
+      static_cast<Bytes>(static_cast<double>(metadata) * static_cast<double>(sizes.experts.parts) /
+                         static_cast<double>(std::max<std::uint64_t>(parts, 1)));
+  sizes.experts.stored = expert_files + share;
+  sizes.dense.stored = dense_files + (metadata - share);
+}
+
+Sizes measure(const store::Checkpoint& checkpoint, const Model& model) {
+  Sizes sizes;
+  std::vector<bool> holds_experts(checkpoint.weight_files().size(), false);
+  visit_pieces(checkpoint, model, [&](Class kind, const store::StoredPiece& piece) {
+    Tally& tally = sizes.by_class[static_cast<std::size_t>(kind)];
+    tally += {piece.elements, 1 + piece.exponents.size(), piece.elements * dtype_bytes(piece.dtype),
+              stored_bytes(piece)};
+    const store::Extent& first = piece.encoding == store::Encoding::kSplit ? piece.sm : piece.raw;
+    if (kind == Class::kExperts) holds_experts.at(first.file) = true;
+  });
+  for (std::size_t kind = 0; kind < kClasses; ++kind) {
+    (kind == static_cast<std::size_t>(Class::kExperts) ? sizes.experts : sizes.dense) += sizes.by_class[kind];
+  }
+  if (checkpoint.packed()) add_overhead(checkpoint, holds_experts, sizes);
+  return sizes;
+}
+
+std::optional<double> ratio(const Tally& tally) {
+  if (tally.source == 0) return std::nullopt;
+  return static_cast<double>(tally.stored) / static_cast<double>(tally.source);
+}
+
+// --- Entropy of exponents
+// -----------------------------------------------------------------------------------------
+
+constexpr std::uint64_t kSampledWords = 64 << 20;  // of a group; a smaller group is read whole
+constexpr std::uint64_t kBlockWords = 128 << 10;   // read together from raw words
+
+// A run of BF16 words, or of exponents, that is read together.
+struct Run {
+  store::Extent extent;
+  std::uint64_t words = 0;
+  bool exponents = false, coded = false;
+};
+
+void visit_runs(const store::StoredPiece& piece, const std::function<void(const Run&)>& visit) {
+  if (piece.dtype != DType::kBF16) return;
+  for (const store::ExponentChunk& chunk : piece.exponents)
+    visit({chunk.extent, chunk.elements, true, chunk.coded});
+  if (piece.encoding == store::Encoding::kSplit) return;
+  for (std::uint64_t first = 0; first < piece.elements; first += kBlockWords) {
+    const std::uint64_t words = std::min(kBlockWords, piece.elements - first);
+    visit({{piece.raw.file, piece.raw.offset + 2 * first, 2 * words}, words, false, false});
+  }
+}
+
+struct Entropy {
+  std::optional<double> bits;  // none: no BF16 words
+  std::uint64_t words = 0, words_read = 0;
+};
+
+class ExponentReader {
+ public:
+  explicit ExponentReader(const store::Checkpoint& checkpoint) {
+    for (const std::string& path : checkpoint.weight_files()) files_.push_back(InputFile::open(path));
+    if (checkpoint.packed()) codec_ = codec::make_exponent_codec(checkpoint.codec());
+  }
+
+  void add(const Run& run, codec::ExponentHistogram& histogram) {
+    const InputFile& file = files_.at(run.extent.file);
+    stored_.resize(run.extent.length);
+    file.read_at(run.extent.offset, stored_);
+    file.drop_cache(run.extent.offset, run.extent.length);
+    if (!run.exponents) return histogram.add_words(stored_);
+    plain_.resize(run.words);
+    try {
+      codec_->decode(run.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, stored_, plain_);
+    } catch (Error& error) {
+      error.in(file.path(), run.extent.offset);
+      throw;
+    }
+    histogram.add_exponents(plain_);
+  }
+
+ private:
+  std::vector<InputFile> files_;
+  std::unique_ptr<const codec::ExponentCodec> codec_;
+  std::vector<std::byte> stored_, plain_;
+};
+
+// Of the experts or of everything else. Sampled: the runs under the points of an even grid over all words of
+// the group, so that a run is as likely to be read as it is long.
+Entropy measure_entropy(const store::Checkpoint& checkpoint, const Model& model, bool experts,
+                        const Options& options) {
+  const auto each_run = [&](const std::function<void(const Run&)>& visit) {
+    visit_pieces(checkpoint, model, [&](Class kind, const store::StoredPiece& piece) {
+      if ((kind == Class::kExperts) == experts) visit_runs(piece, visit);
+    });
+  };
+  Entropy entropy;
+  std::uint64_t longest = 1;
+  each_run([&](const Run& run) {
+    entropy.words += run.words;
+    longest = std::max(longest, run.words);
+  });
+  if (entropy.words == 0) return entropy;
+
+  const bool whole = options.full || entropy.words <= kSampledWords;
+  const std::uint64_t points = std::clamp<std::uint64_t>(kSampledWords / longest, 16, 4096);
+  const std::uint64_t stride = whole ? 1 : std::max<std::uint64_t>(entropy.words / points, 1);
+  Progress progress(experts ? "experts" : "dense", 2 * (whole ? entropy.words : kSampledWords),
+                    options.full && !options.quiet ? Verbosity::kNormal : Verbosity::kQuiet);
+  ExponentReader reader(checkpoint);
+  codec::ExponentHistogram histogram;
+  std::uint64_t at = 0, next = stride / 2;
+  each_run([&](const Run& run) {
+    const std::uint64_t end = at + run.words;
+    if (next < end) {
+      if (interrupted()) throw Error(ErrorKind::kInterrupted, "interrupted");
+      reader.add(run, histogram);
+      entropy.words_read += run.words;
+      next += (end - next + stride - 1) / stride * stride;  // the first point that is not in this run
+      progress.update(2 * entropy.words_read);
+    }
+    at = end;
+  });
+  entropy.bits = histogram.entropy_bits();
+  return entropy;
+}
+
+// --- Report
+// -------------------------------------------------------------------------------------------------------
+
+struct Report {
+  Sizes sizes;
+  Entropy dense_entropy, experts_entropy;
+  std::uint64_t parameters = 0, active = 0;  // computed with; for one token
+  Bytes kv_bytes_per_token = 0;              // BF16
+};
+
+Report make_report(const store::Checkpoint& checkpoint, const Model& model, const Options& options) {
+  const model::ModelConfig& config = model.config;
+  Report report;
+  report.sizes = measure(checkpoint, model);
+  report.experts_entropy = measure_entropy(checkpoint, model, true, options);
+  report.dense_entropy = measure_entropy(checkpoint, model, false, options);
+  const std::uint64_t dense = report.sizes.dense.parameters - report.sizes.of(Class::kIgnored).parameters;
+  const std::uint64_t expert = std::uint64_t{3} * config.moe.width * config.hidden;
+  report.parameters = dense + report.sizes.experts.parameters;
+  report.active = dense + expert * config.moe.top_k * config.sparse_layers();
+  const engine::AttentionDims dims(config.attention);
+  report.kv_bytes_per_token = Bytes{2} * config.layers * (dims.key_row + dims.value_row);
+  return report;
+}
+
+bool sampled(const Entropy& entropy) { return entropy.words_read < entropy.words; }
+
+Json optional_json(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+Json group_json(const Tally& tally, const Entropy& entropy) {
+  return {{"parameters", tally.parameters},
+          {"bytes", tally.stored},
+          {"source_bytes", tally.source},
+          {"ratio", optional_json(ratio(tally))},
+          {"exponent_entropy_bits", optional_json(entropy.bits)},
+          {"exponents", entropy.words},
+          {"exponents_read", entropy.words_read},
+          {"entropy_is", sampled(entropy) ? "sampled" : "full"}};
+}
+
+Json attention_json(const model::AttentionConfig& attention) {
+  if (attention.kind == model::AttentionKind::kMla) {
+    return {{"kind", "mla"},
+            {"heads", attention.heads},
+            {"q_lora_rank", attention.q_lora_rank},
+            {"kv_lora_rank", attention.kv_lora_rank},
+            {"nope_dim", attention.nope_dim},
+            {"rope_dim", attention.rope_dim},
+            {"value_dim", attention.value_dim}};
+  }
+  return {{"kind", "gqa"},
+          {"heads", attention.heads},
+          {"kv_heads", attention.kv_heads},
+          {"head_dim", attention.head_dim}};
+}
+
+Json tensors_json(const store::Checkpoint& checkpoint) {
+  Json list = Json::array();
+  for (const store::TensorInfo& tensor : checkpoint.tensors()) {
+    list.push_back({{"name", tensor.name}, {"dtype", dtype_name(tensor.dtype)}, {"shape", tensor.shape}});
+  }
+  return list;
+}
+
+void print_json(const store::Checkpoint& checkpoint, const Model& model, const Report& report, bool tensors) {
+  const model::ModelConfig& config = model.config;
+  Json json = {
+      {"model", checkpoint.path()},
+      {"packed", checkpoint.packed()},
+      {"codec", checkpoint.codec()},
+      {"model_type", config.model_type},
+      {"layers", config.layers},
+      {"sparse_layers", config.sparse_layers()},
+      {"experts_per_layer", config.moe.experts},
+      {"top_k", config.moe.top_k},
+      {"hidden", config.hidden},
+      {"vocab", config.vocab},
+      {"max_positions", config.max_positions},
+      {"widths",
+       {{"expert", config.moe.width}, {"shared", config.moe.shared_width}, {"dense", config.dense_width}}},
+      {"attention", attention_json(config.attention)},
+      {"parameters", {{"total", report.parameters}, {"active", report.active}}},
+      {"kv_bytes_per_token", report.kv_bytes_per_token},
+      {"experts", group_json(report.sizes.experts, report.experts_entropy)},
+      {"dense", group_json(report.sizes.dense, report.dense_entropy)},
+      {"ignored", model.ignored},
+  };
+  for (std::size_t kind = 0; kind < kClasses; ++kind) {
+    const Tally& tally = report.sizes.by_class[kind];
+    json["classes"][std::string(kClassNames[kind])] = {{"parameters", tally.parameters},
+                                                       {"bytes", tally.stored},
+                                                       {"source_bytes", tally.source},
+                                                       {"ratio", optional_json(ratio(tally))}};
+  }
+  if (tensors) json["tensors"] = tensors_json(checkpoint);
+  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+std::string count_text(std::uint64_t count) {
+  if (count >= 1'000'000'000) return fmt::format("{:.2f} B", static_cast<double>(count) * 1e-9);
+  if (count >= 1'000'000) return fmt::format("{:.2f} M", static_cast<double>(count) * 1e-6);
+  return fmt::format("{}", count);
+}
+
+std::string ratio_text(const Tally& tally) {
+  const std::optional<double> value = ratio(tally);
+  return value ? fmt::format("{:.4f}", *value) : "-";
+}
+
+std::string entropy_text(const Entropy& entropy) {
+  if (!entropy.bits) return "none (no BF16 weights)";
+  if (!sampled(entropy))
+    return fmt::format("{:.3f} bits (all {} words)", *entropy.bits, count_text(entropy.words));
+  return fmt::format("{:.3f} bits (sampled: {} of {} words)", *entropy.bits, count_text(entropy.words_read),
+                     count_text(entropy.words));
+}
+
+std::string attention_text(const model::ModelConfig& config) {
+  const model::AttentionConfig& a = config.attention;
+  if (a.kind == model::AttentionKind::kMla) {
+    return fmt::format("MLA, {} heads, latent {} + {}", a.heads, a.kv_lora_rank, a.rope_dim);
+  }
+  return fmt::format("{} heads of {}, {} for keys and values", a.heads, a.head_dim, a.kv_heads);
+}
+
+std::string widths_text(const model::ModelConfig& config) {
+  std::string text = fmt::format("hidden {}, expert {}", config.hidden, config.moe.width);
+  if (config.moe.shared_width != 0) text += fmt::format(", shared {}", config.moe.shared_width);
+  if (config.sparse_layers() != config.layers) text += fmt::format(", dense layers {}", config.dense_width);
+  return text;
+}
+
+// Names come from a file: nothing of them may reach a terminal but printable ASCII.
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return text;
+}
+
+void print_row(std::string_view name, const Tally& tally) {
+  std::cout << fmt::format("{:<12}  {:>11}  {:>11}  {:>11}  {:>7}\n", name, count_text(tally.parameters),
+                           format_bytes(tally.source), format_bytes(tally.stored), ratio_text(tally));
+}
+
+void print_text(const store::Checkpoint& checkpoint, const Model& model, const Report& report, bool tensors) {
+  const model::ModelConfig& config = model.config;
+  std::cout << fmt::format(
+      "model         {} ({})\n"
+      "architecture  {}: {} layers, {} of them with experts; vocabulary {}, {} positions\n"
+      "experts       {} per layer, {} chosen for a token\n"
+      "widths        {}\n"
+      "attention     {}\n"
+      "parameters    {}, {} of them for one token\n"
+      "KV cache      {} bytes per token (BF16)\n"
+      "exponents     experts {}\n"
+      "              dense {}\n\n",
+      checkpoint.path(), checkpoint.packed() ? "packed, codec " + checkpoint.codec() : "not packed",
+      config.model_type, config.layers, config.sparse_layers(), config.vocab, config.max_positions,
+      config.moe.experts, config.moe.top_k, widths_text(config), attention_text(config),
+      count_text(report.parameters), count_text(report.active), report.kv_bytes_per_token,
+      entropy_text(report.experts_entropy), entropy_text(report.dense_entropy));
+
+  std::cout << fmt::format("{:<12}  {:>11}  {:>11}  {:>11}  {:>7}\n", "", "parameters", "source", "stored",
+                           "ratio");
+  for (std::size_t kind = 0; kind < kClasses; ++kind) {
+    const Tally& tally = report.sizes.by_class[kind];
+    if (tally.parts != 0 && kind != static_cast<std::size_t>(Class::kExperts))
+      print_row(kClassNames[kind], tally);
+  }
+  print_row("all dense", report.sizes.dense);
+  print_row("experts", report.sizes.experts);
+  if (checkpoint.packed()) std::cout << "The last two rows count padding and metadata.\n";
+  for (const std::string& name : model.ignored) std::cout << "not computed with: " << printable(name) << '\n';
+  if (!tensors) return;
+  std::cout << '\n';
+  for (const store::TensorInfo& tensor : checkpoint.tensors()) {
+    std::cout << fmt::format("{:<5} {:<20} {}\n", dtype_name(tensor.dtype), tensor.shape_text(),
+                             printable(tensor.name));
+  }
+}
+
+void inspect(const Options& options) {
+  const std::unique_ptr<store::Checkpoint> checkpoint = store::open_checkpoint(options.path);
+  const Model model = model::describe_model(*checkpoint);
+  const Report report = make_report(*checkpoint, model, options);
+  if (options.json) {
+    print_json(*checkpoint, model, report, options.tensors);
+  } else {
+    print_text(*checkpoint, model, report, options.tensors);
+  }
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("inspect", "Show what a model is made of and how much packing saves");
+  auto options = std::make_shared<Options>();
+  command->add_option("MODEL", options->path, "Hugging Face directory or packed store")->required();
+  command->add_flag("--tensors", options->tensors, "List all tensors with type and shape");
+  command->add_flag("--full", options->full, "Read all weights for the entropy of exponents, not a sample");
+  command->add_flag("--quiet", options->quiet, "No progress bar");
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->footer(
+      "Shared experts count as dense: every token uses them. Ratios are stored bytes to source bytes.\n"
+      "Examples:\n"
+      "  sluice inspect Qwen1.5-MoE-A2.7B\n"
+      "  sluice inspect qwen.sluice --json");
+  command->callback([options] { inspect(*options); });
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,81 @@
+// `sluice lab NAME`: ask any policy what it would decide.
+#include <cerrno>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "base/error.h"
+#include "command.h"
+#include "lab/lab.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+  std::string name;
+  std::string file;
+  bool json = false;
+};
+
+Json fields_json(std::span<const lab::Field> fields) {
+  Json all = Json::array();
+  for (const lab::Field& field : fields) all.push_back({{"name", field.name}, {"text", field.text}});
+  return all;
+}
+
+void print_fields(const char* label, std::span<const lab::Field> fields) {
+  for (const lab::Field& field : fields) {
+    std::cout << "  " << label << "  " << field.name << std::string(field.name.size() < 12 ? 12 - field.name.size() : 1, ' ')
+              << field.text << "\n";
+    label = "   ";
+  }
+}
+
+void list(bool json) {
+  Json all = Json::array();
+  for (const lab::Function* function : lab::functions()) {
+    if (json) {
+      all.push_back({{"name", function->name},
+                     {"section", function->section},
+                     {"in", fields_json(function->in)},
+                     {"out", fields_json(function->out)}});
+      continue;
+    }
+    std::cout << function->name << " (SPEC " << function->section << ")\n";
+    print_fields("in ", function->in);
+    print_fields("out", function->out);
+  }
+  if (json) std::cout << all.dump(2) << "\n";
+  if (!std::cout.flush()) throw Error(ErrorKind::kIo, "write failed").in("standard output");
+}
+
+void run(const Options& options) {
+  if (options.name == "list") return list(options.json);
+  const lab::Function& function = lab::find_function(options.name);
+  bool stopped = false;
+  auto stop = [&] { return stopped = interrupted(); };
+  bool good = false;
+  if (options.file.empty()) {
+    std::ios::sync_with_stdio(false);
+    good = lab::answer_all(function, std::cin, "standard input", std::cout, stop);
+  } else {
+    std::ifstream in(options.file, std::ios::binary);
+    if (!in) throw io_error("open", options.file, errno);
+    good = lab::answer_all(function, in, options.file, std::cout, stop);
+  }
+  if (stopped) throw Exit{kExitInterrupted};
+  if (!good) throw Exit{kExitFailed};
+}
+
+}  // namespace
+
+void add_lab(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("lab", "Ask any policy what it would decide: JSON lines in, JSON lines out");
+  command->add_option("NAME", options->name, "What to ask, or `list` for all names with their fields")->required();
+  command->add_option("-f,--file", options->file, "Read the lines from this file instead of standard input");
+  command->add_flag("--json", options->json, "Print `list` as JSON (answers always are)");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,192 @@
+// The program: a table of commands, and the one place where errors become text and exit codes.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "command.h"
+#include "engine/memory_plan.h"
+#include "nearest.h"
+
+namespace sluice::app {
+namespace {
+
+constexpr void (*kCommands[])(CLI::App&) = {
+    add_run,        add_forward, add_eval,    // a model
+    add_inspect,    add_pack,    add_unpack, add_verify,  // its files
+    add_tokenize,   add_detokenize,
+    add_lab,        add_synth,                // experiments
+    add_doctor,     add_version,              // this machine, this program
+};
+
+constexpr const char* kExamples = R"(Examples:
+  sluice doctor
+  sluice pack Qwen1.5-MoE-A2.7B -o qwen.sluice
+  sluice run qwen.sluice -p "The lighthouse keeper" -n 100 --memory 8GiB
+  sluice run --help
+
+MODEL is a Hugging Face directory or a packed NAME.sluice store. Sizes read 8GiB, 1.5G (binary) or 500MB (decimal).
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.)";
+
+// --- Ctrl-C -------------------------------------------------------------------------------------------------------
+
+std::atomic<bool> interrupt_unseen = false;
+std::atomic<int> interrupts = 0;
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+extern "C" void on_interrupt(int) {
+  interrupt_unseen = true;
+  if (interrupts.fetch_add(1) == 0) return;
+  constexpr std::string_view kText = "\nsluice: interrupted\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
+  ::_exit(kExitInterrupted);
+}
+
+void install_signal_handlers() {
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGINT, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is a failed write, reported where it happens
+}
+
+// With one of the three closed, the next file opened would take its number, and messages would be written into it.
+void open_standard_files() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) == -1) ::open("/dev/null", O_RDWR);
+  }
+}
+
+// --- Errors as text -----------------------------------------------------------------------------------------------
+
+int fail(int code, std::string_view message) {
+  std::cout.flush();
+  fmt::print(stderr, "sluice: {}\n", message);
+  return code;
+}
+
+int exit_code(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUsage: return kExitUsage;
+    case ErrorKind::kInterrupted: return kExitInterrupted;
+    default: return kExitFailed;
+  }
+}
+
+// A full disk behind `> file` must not look like success. A reader that had enough (`| head`) needs no message.
+int flush_output(int code) {
+  std::cout.flush();
+  const bool flushed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
+  if (flushed || code != 0) return code;
+  struct pollfd output = {STDOUT_FILENO, POLLOUT, 0};
+  const bool reader_gone = ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+  return reader_gone ? kExitFailed : fail(kExitFailed, "cannot write to standard output; the result is not complete");
+}
+
+// --- Command line -------------------------------------------------------------------------------------------------
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
+  const std::string meant = nearest(word, candidates);
+  return meant.empty() ? "" : fmt::format("; did you mean {}?", meant);
+}
+
+int unknown_command(std::string_view word, std::span<const std::string> names) {
+  return fail(kExitUsage, fmt::format("unknown command \"{}\"{}\nsluice: `sluice --help` lists the commands", word,
+                                      did_you_mean(word, names)));
+}
+
+int wrong_usage(CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const CLI::App& command = chosen.empty() ? app : *chosen.back();
+  std::string message = error.what();
+  // A misspelt flag is the likelier mistake than what its absence led to.
+  for (const std::string& word : app.remaining(true)) {
+    if (word.size() < 2 || word[0] != '-') continue;
+    std::vector<std::string> flags;
+    for (const CLI::Option* option : command.get_options()) {
+      for (const std::string& name : option->get_lnames()) flags.push_back(fmt::format("--{}", name));
+    }
+    const std::string flag = word.substr(0, word.find('='));
+    message = fmt::format("unknown flag {}{}", flag, did_you_mean(flag, flags));
+    break;
+  }
+  return fail(kExitUsage, fmt::format("{}\nsluice: `sluice {}--help` explains the usage", message,
+                                      chosen.empty() ? "" : command.get_name() + " "));
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Runs mixture-of-experts language models inside a memory budget smaller than the model.", "sluice");
+  app.set_version_flag("--version", "sluice " SLUICE_VERSION);
+  app.require_subcommand(1);
+  for (const auto add : kCommands) add(app);
+  app.footer(kExamples);  // after the commands: they would inherit it
+
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.empty()) {
+    fmt::print(stderr, "{}", app.help());
+    return kExitUsage;
+  }
+  if (words[0] == "help") {  // `sluice help run` is `sluice run --help`
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  const std::vector<std::string> names = command_names(app);
+  const bool known = std::find(names.begin(), names.end(), words[0]) != names.end();
+  if (!known && !words[0].starts_with('-')) return unknown_command(words[0], names);
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them last first
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
+    return asked ? app.exit(error) : wrong_usage(app, error);  // --help and --version arrive here too
+  }
+}
+
+int run_and_report(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Exit& exit) {
+    return exit.code;
+  } catch (const Error& error) {
+    return fail(exit_code(error.kind()), error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(kExitFailed,
+                "out of memory: the system refused an allocation; close other programs or give a smaller --memory");
+  } catch (const std::exception& error) {
+    return fail(kExitFailed, fmt::format("internal error: {}", error.what()));
+  }
+}
+
+}  // namespace
+
+bool interrupted() { return interrupt_unseen.exchange(false); }
+
+}  // namespace sluice::app
+
+int main(int argc, char** argv) {
+  sluice::engine::process_baseline();  // before anything is allocated
+  sluice::app::open_standard_files();
+  sluice::app::install_signal_handlers();
+  return sluice::app::flush_output(sluice::app::run_and_report(argc, argv));
+}

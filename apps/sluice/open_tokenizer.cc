@@ -1,0 +1,42 @@
+#include "open_tokenizer.h"
+
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "store/checkpoint.h"
+
+namespace sluice::app {
+namespace {
+
+constexpr Bytes kMaxTextBytes = 256 * kMiB;
+
+// A directory with a manifest is a packed store: its tokenizer files lie where the store keeps the source's files.
+bool is_store(const std::string& path) { return std::filesystem::exists(path + "/manifest.json"); }
+
+}  // namespace
+
+std::unique_ptr<model::Tokenizer> open_tokenizer(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    throw Error(ErrorKind::kNotFound, "no such file or directory")
+        .in(path)
+        .expected("a model directory, a packed store or a tokenizer.json");
+  }
+  auto tokenizer = model::load_tokenizer(is_store(path) ? store::open_checkpoint(path)->files_directory() : path);
+  if (tokenizer == nullptr) {
+    throw Error(ErrorKind::kNotFound, "this model comes without a tokenizer")
+        .in(path)
+        .expected("tokenizer.json, vocab.json with merges.txt, or tokenizer.model");
+  }
+  return tokenizer;
+}
+
+std::string read_input_text(const std::string& path) {
+  if (path != "-") return read_text_file(path, kMaxTextBytes);
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace sluice::app

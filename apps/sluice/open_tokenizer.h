@@ -1,0 +1,17 @@
+// The tokenizer of whatever the user points at.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "model/tokenizer.h"
+
+namespace sluice::app {
+
+// `path` is a packed store, a model directory, or a tokenizer file. Error(kNotFound) if there is none.
+std::unique_ptr<model::Tokenizer> open_tokenizer(const std::string& path);
+
+// Reads the text of `-f FILE`; "-" is standard input.
+std::string read_input_text(const std::string& path);
+
+}  // namespace sluice::app

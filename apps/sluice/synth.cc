@@ -1,0 +1,80 @@
+// `sluice synth`: a model of any published shape, made of random weights, to measure with.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "command.h"
+#include "model/synth.h"
+#include "progress.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+  std::string config, output, dtype = "bf16", shard_size = "5GB";
+  std::uint64_t seed = 0;
+  std::uint32_t layers = 0, experts = 0;         // 0: the config's
+  unsigned threads = 0;
+  bool quiet = false, json = false;
+};
+
+void synthesise(const Options& options) {
+  model::SynthOptions synth;
+  synth.seed = options.seed;
+  if (options.layers != 0) synth.layers = options.layers;
+  if (options.experts != 0) synth.experts = options.experts;
+  synth.shard_bytes = parse_size(options.shard_size, "--shard-size");
+  const model::SynthPlan plan = model::plan_synth(options.config, synth);
+  ThreadPool threads(options.threads != 0 ? options.threads : usable_cpus());
+  {
+    Progress progress("synth", plan.bytes, options.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
+    model::write_synth(plan, options.output, threads, [&](Bytes done) {
+      progress.update(done);
+      return !interrupted();
+    });
+  }
+  if (options.json) {
+    std::cout << Json{{"path", options.output},
+                      {"tensors", plan.tensors.size()},
+                      {"shards", plan.shards.size()},
+                      {"bytes", plan.bytes},
+                      {"seed", plan.seed}}
+                     .dump()
+              << "\n";
+  } else if (!options.quiet) {
+    std::cout << fmt::format("{}: {} tensors, {} in {} shards, seed {}\n", options.output, plan.tensors.size(),
+                             format_bytes(plan.bytes), plan.shards.size(), plan.seed);
+  }
+}
+
+}  // namespace
+
+void add_synth(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("synth", "Write a model with random weights at the shapes of a config.json");
+  auto options = std::make_shared<Options>();
+  command->add_option("CONFIG", options->config, "config.json of a published model")->required();
+  command->add_option("-o,--output", options->output, "Directory to make; it must not exist")->required();
+  command->add_option("--seed", options->seed, "Same seed, same bytes")->capture_default_str();
+  command->add_option("--layers", options->layers, "Layers instead of the config's")->check(CLI::PositiveNumber);
+  command->add_option("--experts", options->experts, "Routed experts per layer instead of the config's")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--dtype", options->dtype, "Element type")->check(CLI::IsMember({"bf16"}))->capture_default_str();
+  command->add_option("--shard-size", options->shard_size, "Most tensor bytes in one file")->capture_default_str();
+  command->add_option("--threads", options->threads, "Threads that make weights (default: all CPUs)")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--quiet", options->quiet, "Print nothing but errors");
+  command->add_flag("--json", options->json, "Print a summary as JSON");
+  command->footer(
+      "Weights look like trained ones to a compressor and to a router; the text is noise.\n"
+      "Example:\n"
+      "  sluice synth qwen1.5-moe/config.json -o qwen-synth --layers 4\n"
+      "  sluice run qwen-synth --tokens 1,2,3 -n 16 --ignore-eos --memory 2GiB");
+  command->callback([options] { synthesise(*options); });
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,65 @@
+// `sluice tokenize`: text to token ids.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "command.h"
+#include "open_tokenizer.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+  std::string path, prompt, file;
+  bool from_file = false, no_special = false, json = false;
+};
+
+// A piece on one line: as a JSON string, so that newlines and quotes can be seen.
+std::string quoted(const std::string& piece) {
+  return Json(piece).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void tokenize(const Options& options) {
+  const std::unique_ptr<model::Tokenizer> tokenizer = open_tokenizer(options.path);
+  const std::string text = options.from_file ? read_input_text(options.file) : options.prompt;
+  const std::vector<model::TokenId> ids =
+      tokenizer->encode(text, options.no_special ? model::AddSpecial::kNo : model::AddSpecial::kYes);
+  if (options.json) {
+    std::cout << Json{{"ids", ids}}.dump() << '\n';
+    return;
+  }
+  std::string lines;
+  for (const model::TokenId id : ids) {
+    lines += fmt::format("{:>7}  {}\n", id, quoted(tokenizer->decode({&id, 1}, model::ShowSpecial::kYes)));
+  }
+  std::cout << lines;
+}
+
+}  // namespace
+
+void add_tokenize(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("tokenize", "Turn text into token ids");
+  auto options = std::make_shared<Options>();
+  command->add_option("PATH", options->path, "Model directory, packed store, or tokenizer.json")->required();
+  CLI::Option_group* text = command->add_option_group("Text", "One of:");
+  text->add_option("-p,--prompt", options->prompt, "The text");
+  CLI::Option* file = text->add_option("-f,--file", options->file, "File that holds the text; - is standard input");
+  text->require_option(1);
+  command->add_flag("--no-special", options->no_special,
+                    "Leave out what the tokenizer adds around a text (such as a begin token)");
+  command->add_flag("--json", options->json, "Print {\"ids\": [...]}");
+  command->footer(
+      "Examples:\n"
+      "  sluice tokenize models/fable-moe-18m -p \"Once upon a time\"\n"
+      "  sluice tokenize tokenizer.json -f book.txt --no-special --json");
+  command->callback([options, file] {
+    options->from_file = file->count() > 0;
+    tokenize(*options);
+  });
+}
+
+}  // namespace sluice::app

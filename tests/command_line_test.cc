@@ -1,0 +1,139 @@
+// What every command promises to scripts: exit codes, errors on standard error alone, hints, and no half output.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace {
+
+const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+// `arguments` as written in a shell, with the two streams apart. A redirection in them wins.
+Outcome sluice(const std::string& arguments) {
+  std::string directory = testing::TempDir() + "/sluice-command-line-XXXXXX";
+  EXPECT_NE(::mkdtemp(directory.data()), nullptr);
+  const auto content = [&](const char* name) {
+    std::ifstream file(directory + name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const std::string command =
+      ">" + directory + "/out 2>" + directory + "/err '" SLUICE_PROGRAM "' " + arguments + " </dev/null";
+  const int status = std::system(command.c_str());
+  const Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, content("/out"), content("/err")};
+  std::filesystem::remove_all(directory);
+  return outcome;
+}
+
+void expect_usage_error(const std::string& arguments, const std::string& words) {
+  const Outcome outcome = sluice(arguments);
+  EXPECT_EQ(outcome.code, 2) << arguments;
+  EXPECT_EQ(outcome.out, "") << arguments;
+  EXPECT_TRUE(outcome.err.starts_with("sluice: ")) << outcome.err;
+  EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.err;
+}
+
+TEST(CommandLine, UsageErrorsExitWith2AndSayWhatWasMeant) {
+  expect_usage_error("pcak x", "did you mean pack?");
+  expect_usage_error("frobnicate", "unknown command \"frobnicate\"");
+  expect_usage_error("''", "unknown command");
+  expect_usage_error("--frobnicate", "unknown flag --frobnicate");
+  expect_usage_error("tokenize", "PATH is required");
+  expect_usage_error("doctor --jsno", "did you mean --json?");
+  expect_usage_error("tokenize x -p a -f b", "--file");
+  expect_usage_error("detokenize x --tokens 1,x", "--tokens");
+}
+
+TEST(CommandLine, WithoutArgumentsShowsHelpOnStandardError) {
+  const Outcome outcome = sluice("");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err.find("Usage:"), std::string::npos);
+}
+
+TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
+  const std::string help = sluice("--help").out;
+  std::size_t commands = 0;
+  std::size_t line = help.find("Subcommands:\n") + sizeof("Subcommands:");
+  while (line < help.size() && help.compare(line, 2, "  ") == 0) {
+    const std::string name = help.substr(line + 2, help.find(' ', line + 2) - line - 2);
+    const Outcome outcome = sluice(name + " --help");
+    EXPECT_EQ(outcome.code, 0) << name;
+    EXPECT_NE(outcome.out.find("sluice " + name), std::string::npos) << name;
+    EXPECT_NE(outcome.out.find("Example"), std::string::npos) << name;
+    EXPECT_EQ(sluice("help " + name).out, outcome.out);
+    ++commands;
+    line = help.find('\n', line) + 1;
+  }
+  EXPECT_GE(commands, 10u);
+}
+
+TEST(CommandLine, MissingFilesExitWith1AndAreNamed) {
+  for (const char* arguments : {"tokenize /no/such/model -p a", "doctor /no/such/model", "detokenize /no/such/model --tokens 1"}) {
+    const Outcome outcome = sluice(arguments);
+    EXPECT_EQ(outcome.code, 1) << arguments;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_NE(outcome.err.find("/no/such/model"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST(CommandLine, FullDiskIsAFailure) {
+  const Outcome outcome = sluice("version >/dev/full");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("standard output"), std::string::npos);
+}
+
+TEST(CommandLine, ClosedStandardFilesAreSurvived) {
+  EXPECT_EQ(sluice("version >&- 2>&- <&-").code, 0);
+  EXPECT_EQ(sluice("frobnicate 2>&-").code, 2);
+}
+
+TEST(CommandLine, VersionAndDoctorPrintJson) {
+  const auto version = nlohmann::json::parse(sluice("version --json").out);
+  EXPECT_TRUE(version.at("isa").at("available").is_array());
+  EXPECT_EQ(sluice("--version").out, "sluice " + version.at("version").get<std::string>() + "\n");
+  const auto doctor = nlohmann::json::parse(sluice("doctor --json " + testing::TempDir()).out);
+  EXPECT_GT(doctor.at("default_budget").get<std::uint64_t>(), 0u);
+  for (const auto& check : doctor.at("checks")) {
+    EXPECT_EQ(check.at("ok").get<bool>(), check.at("fix").get<std::string>().empty()) << check;  // a warning says what to do
+  }
+}
+
+TEST(CommandLine, DoctorLeavesNothingBehind) {
+  std::string directory = testing::TempDir() + "/sluice-doctor-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  EXPECT_EQ(sluice("doctor " + directory).code, 0);
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
+  std::filesystem::remove_all(directory);
+}
+
+TEST(CommandLine, TokenizeAndDetokenizeRoundTrip) {
+  const std::string text = "The old king, naïve \\ as ever, said: 123.";
+  const auto ids = nlohmann::json::parse(sluice("tokenize " + kModel + " --json -p '" + text + "'").out).at("ids");
+  ASSERT_GT(ids.size(), 5u);
+  std::string list;
+  for (const auto& id : ids) list += (list.empty() ? "" : ",") + id.dump();
+  EXPECT_EQ(sluice("detokenize " + kModel + " --tokens " + list).out, text + "\n");
+  const auto json = nlohmann::json::parse(sluice("detokenize " + kModel + "/tokenizer.json --json --tokens " + list).out);
+  EXPECT_EQ(json.at("text"), text);
+  const std::string lines = sluice("tokenize " + kModel + " -p '" + text + "'").out;
+  EXPECT_EQ(static_cast<std::size_t>(std::count(lines.begin(), lines.end(), '\n')), ids.size());
+}
+
+TEST(CommandLine, TokenOutOfRangeIsAnError) {
+  const Outcome outcome = sluice("detokenize " + kModel + " --tokens 1,999999");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.out, "");
+}
+
+}  // namespace
