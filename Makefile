@@ -8,6 +8,7 @@ PREFIX ?= /usr/local
 
 INSTALL_PACKAGES = tools/install-packages.sh
 RELEASE = build/release
+configure = mkdir -p build && { cmake $(1) >build/configure.log || { cat build/configure.log; exit 1; }; }
 
 .PHONY: build demo test bench asan tsan fuzz format lint install clean help
 
@@ -19,39 +20,38 @@ demo: build
 	@tools/demo.sh
 
 test: packages-test
-	@cmake --preset release -DSLUICE_TESTS=ON $(BENCH_AT_FIRST) >build/configure.log || { cat build/configure.log; exit 1; }
+	@$(call configure,--preset release -DSLUICE_TESTS=ON $(BENCH_AT_FIRST))
 	@cmake --build $(RELEASE) -j $(JOBS)
 	@ln -sfn release/sluice build/sluice
 	@command -v python3 >/dev/null || echo "python3 is not installed: tests that compare with Python references are skipped"
 	@ctest --test-dir $(RELEASE) --output-on-failure -j $(TEST_JOBS)
 
 bench: packages-build
-	@cmake --preset release -DSLUICE_BENCH=ON $(TESTS_AT_FIRST) >build/configure.log || { cat build/configure.log; exit 1; }
+	@$(call configure,--preset release -DSLUICE_BENCH=ON $(TESTS_AT_FIRST))
 	@cmake --build $(RELEASE) -j $(JOBS)
 	@ln -sfn release/sluice build/sluice
 	@for program in $(RELEASE)/bin/sluice_bench_*; do echo "== $${program##*/}"; $$program || exit 1; done
 
 # Options stay as they were chosen: once tests or benchmarks are on, they stay on in this build directory.
 $(RELEASE)/build.ninja: | packages-build
-	@mkdir -p build
-	@cmake --preset release -DSLUICE_TESTS=OFF -DSLUICE_BENCH=OFF >build/configure.log || { cat build/configure.log; exit 1; }
+	@$(call configure,--preset release -DSLUICE_TESTS=OFF -DSLUICE_BENCH=OFF)
 BENCH_AT_FIRST = $(if $(wildcard $(RELEASE)/build.ninja),,-DSLUICE_BENCH=OFF)
 TESTS_AT_FIRST = $(if $(wildcard $(RELEASE)/build.ninja),,-DSLUICE_TESTS=OFF)
 
 asan: packages-test
-	@cmake --preset asan -DSLUICE_BENCH=OFF >build/configure.log || { cat build/configure.log; exit 1; }
+	@$(call configure,--preset asan -DSLUICE_BENCH=OFF)
 	@cmake --build build/asan -j $(JOBS)
 	@ctest --test-dir build/asan --output-on-failure -j $(TEST_JOBS)
 
 # ThreadSanitizer of GCC 12 cannot start where the kernel randomises addresses by more than 28 bits; setarch -R turns that off.
 tsan: packages-test
-	@cmake --preset tsan -DSLUICE_BENCH=OFF >build/configure.log || { cat build/configure.log; exit 1; }
+	@$(call configure,--preset tsan -DSLUICE_BENCH=OFF)
 	@no_random=$$(setarch -R true 2>/dev/null && echo "setarch -R"); \
 	  $$no_random cmake --build build/tsan -j $(JOBS) && \
 	  $$no_random ctest --test-dir build/tsan --output-on-failure -j $(TEST_JOBS)
 
 fuzz: packages-fuzz
-	@cmake --preset fuzz >build/configure.log || { cat build/configure.log; exit 1; }
+	@$(call configure,--preset fuzz)
 	@cmake --build --preset fuzz -j $(JOBS)
 	@tools/fuzz.sh $(FUZZ_SECONDS)
 
@@ -59,7 +59,7 @@ format: packages-format
 	@tools/format.sh
 
 lint: packages-lint
-	@cmake --preset debug >build/configure.log || { cat build/configure.log; exit 1; }
+	@$(call configure,--preset debug)
 	@tools/format.sh --check
 	@tools/lint.sh build/debug
 

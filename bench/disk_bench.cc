@@ -1,6 +1,6 @@
 // sluice_bench_disk [--dir PATH] [--size SIZE] [--rounds N]
-// Random reads of a file as the engine does them: io_uring beside the pread threads, interleaved, content checked.
-// The file is made in --dir (default: the current directory) and removed at the end.
+// Random reads of a file as the engine does them: io_uring beside the pread threads, interleaved, content
+// checked. The file is made in --dir (default: the current directory) and removed at the end.
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,7 +22,8 @@ namespace {
 
 using bench::Workload;
 
-// The number that stands at byte offset 8·index of the file (splitmix64): every block can be checked by itself.
+// The number that stands at byte offset 8·index of the file (splitmix64): every block can be checked by
+// itself.
 std::uint64_t number_at(std::uint64_t index) {
   std::uint64_t z = (index + 1) * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -60,14 +61,19 @@ class TemporaryFile {
 double cpu_seconds() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 class RandomReads {
  public:
   RandomReads(const InputFile& file, Bytes request, unsigned depth, DiskMethod method, Bytes bytes_per_round)
-      : file_(file), request_(request), depth_(depth), count_(std::max<Bytes>(depth, bytes_per_round / request)) {
+      : file_(file),
+        request_(request),
+        depth_(depth),
+        count_(std::max<Bytes>(depth, bytes_per_round / request)) {
     DiskOptions options;
     options.method = method;
     options.queue_depth = depth;
@@ -84,8 +90,9 @@ class RandomReads {
   double bytes() const { return static_cast<double>(count_ * request_); }
   double cpu_s() const { return cpu_s_; }
 
-  // The same offsets for both methods of a round: neither gains from what the device still remembers of the other's,
-  // because the order of the workloads in a round is fixed and the comparison is made at equal places.
+  // The same offsets for both methods of a round: neither gains from what the device still remembers of the
+  // other's, because the order of the workloads in a round is fixed and the comparison is made at equal
+  // places.
   void run(std::size_t round) {
     const double cpu_before = cpu_seconds();
     std::mt19937_64 random(round * 1000 + depth_ * 10 + request_);
@@ -123,7 +130,8 @@ class RandomReads {
         std::uint64_t number;
         std::memcpy(&number, data + at, 8);
         if (number != number_at((offset + at) / 8)) {
-          throw Error(ErrorKind::kCorrupt, "read returned other data than was written").in(file_.path(), offset + at);
+          throw Error(ErrorKind::kCorrupt, "read returned other data than was written")
+              .in(file_.path(), offset + at);
         }
       }
     }
@@ -149,8 +157,8 @@ int run(int argc, char** argv) {
 
   const TemporaryFile temporary(directory, size);
   const InputFile file = InputFile::open(temporary.path(), ReadMode::kDirect);
-  fmt::print("{} in {}, O_DIRECT, alignment {}, random reads of {} per round, {} rounds\n", format_bytes(size),
-             directory, file.alignment(), format_bytes(per_round), rounds);
+  fmt::print("{} in {}, O_DIRECT, alignment {}, random reads of {} per round, {} rounds\n",
+             format_bytes(size), directory, file.alignment(), format_bytes(per_round), rounds);
 
   std::vector<std::unique_ptr<RandomReads>> reads;
   std::vector<Workload> workloads;

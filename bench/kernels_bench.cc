@@ -1,5 +1,6 @@
 // sluice_bench_kernels [--mib N] [--rounds N] [--isa NAME] [--threads N] [--only matmul | attention]
-// Matrix products and attention beside what memory and the FMA units of this machine give in the same minutes.
+// Matrix products and attention beside what memory and the FMA units of this machine give in the same
+// minutes.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -29,11 +30,12 @@ using bench::Workload;
 using kernels::Context;
 using kernels::Weight;
 
-constexpr std::size_t kRows = 1408, kCols = 2048;  // gate and up of an expert of DeepSeek-V2-Lite and Qwen1.5-MoE
+constexpr std::size_t kRows = 1408,
+                      kCols = 2048;  // gate and up of an expert of DeepSeek-V2-Lite and Qwen1.5-MoE
 constexpr std::size_t kMatrixBytes = kRows * kCols * 2;
 
-// Moves all of it once, from 8 places at a time, which lie `apart` bytes from each other. One word of each cache line is
-// looked at, so that nothing but memory limits the speed.
+// Moves all of it once, from 8 places at a time, which lie `apart` bytes from each other. One word of each
+// cache line is looked at, so that nothing but memory limits the speed.
 std::uint64_t read_streams(std::span<const std::byte> bytes, std::size_t apart) {
   constexpr std::size_t kStreams = 8, kLine = 64;
   std::uint64_t sums[kStreams] = {};
@@ -106,7 +108,7 @@ double fma_peak_run(Isa isa, float* sum) {
 
 // A number of workloads with what they move and compute, for the table at the end.
 struct Row {
-  std::size_t index;       // of the workload
+  std::size_t index;  // of the workload
   double bytes = 0, flop = 0;
   std::vector<std::size_t> read_limits = {};  // workloads to compare with: the fastest of each round
   std::vector<std::size_t> fma_limits = {};
@@ -147,7 +149,8 @@ class Bench {
       const std::uint16_t word = float_to_bf16(normal(random_) * 0.02f);
       std::memcpy(&weights_[2 * i], &word, 2);
     }
-    for (std::size_t m = 1; m < matrices; ++m) std::memcpy(&weights_[m * kMatrixBytes], &weights_[0], kMatrixBytes);
+    for (std::size_t m = 1; m < matrices; ++m)
+      std::memcpy(&weights_[m * kMatrixBytes], &weights_[0], kMatrixBytes);
     x_.resize(512 * kCols);
     for (std::size_t i = 0; i < x_.size(); ++i) x_[i] = normal(random_);
   }
@@ -171,13 +174,15 @@ class Bench {
         const double flop = fma_peak_run(isa, &sum) * pool->threads();
         if (flop == 0) continue;
         fma_limit_[p][isa].push_back(workloads_.size());
-        add({fmt::format("FMA peak {}, {}T", isa_name(isa), pool->threads()), [this, pool, isa](std::size_t) {
+        add({fmt::format("FMA peak {}, {}T", isa_name(isa), pool->threads()),
+             [this, pool, isa](std::size_t) {
                pool->parallel_for(pool->threads(), [&](std::size_t) {
                  float sum = 0;
                  fma_peak_run(isa, &sum);
                  sink_ = sink_ + static_cast<std::uint64_t>(sum);
                });
-             }}, 0, flop);
+             }},
+            0, flop);
       }
     }
   }
@@ -192,21 +197,25 @@ class Bench {
              [this, ctx, tokens, n](std::size_t round) {
                for (std::size_t i = 0; i < n; ++i) multiply(ctx, tokens, (round * n + i) % matrices_);
              }},
-            static_cast<double>(n * kMatrixBytes), 2.0 * static_cast<double>(n * kRows * kCols * tokens), p, isa);
+            static_cast<double>(n * kMatrixBytes), 2.0 * static_cast<double>(n * kRows * kCols * tokens), p,
+            isa);
       }
     }
   }
 
-  void add_attention(const std::string& name, const kernels::AttentionShape& shape, std::size_t context, bool latent) {
+  void add_attention(const std::string& name, const kernels::AttentionShape& shape, std::size_t context,
+                     bool latent) {
     // Layers one after the other, as in decode, so that the cache of one is not still in L2.
     const std::size_t key_row = shape.kv_heads * shape.key_dim;
     const std::size_t value_row = latent ? key_row : shape.kv_heads * shape.value_dim;
     const std::size_t layer_bytes = context * (latent ? key_row : key_row + value_row) * 2;
-    const std::size_t layers = std::max<std::size_t>(1, std::min<std::size_t>(64, weights_.size() / layer_bytes));
+    const std::size_t layers =
+        std::max<std::size_t>(1, std::min<std::size_t>(64, weights_.size() / layer_bytes));
     for (std::size_t p = 0; p < pools_.size(); ++p) {
       for (const Isa isa : isas_) {
         const Context ctx{pools_[p].get(), isa};
-        const auto attend = [this, shape, context, latent, key_row, value_row, layer_bytes](const Context& c, std::size_t layer) {
+        const auto attend = [this, shape, context, latent, key_row, value_row, layer_bytes](
+                                const Context& c, std::size_t layer) {
           const std::byte* data = weights_.data() + layer * layer_bytes;
           const kernels::CacheView keys{data, DType::kBF16, key_row, shape.key_dim};
           const std::byte* value_data = latent ? data : data + context * key_row * 2;
@@ -219,7 +228,8 @@ class Bench {
         const std::vector<float> expected(y_.data(), y_.data() + shape.heads * shape.value_dim);
         attend(ctx, 0);
         SLUICE_CHECK(std::memcmp(expected.data(), y_.data(), expected.size() * 4) == 0, name);
-        const double flop = 2.0 * static_cast<double>(shape.heads * context * (shape.key_dim + shape.value_dim));
+        const double flop =
+            2.0 * static_cast<double>(shape.heads * context * (shape.key_dim + shape.value_dim));
         add({fmt::format("attention {} {}, {}T", name, isa_name(isa), ctx.pool->threads()),
              [attend, ctx, layers](std::size_t) {
                for (std::size_t layer = 0; layer < layers; ++layer) attend(ctx, layer);
@@ -240,19 +250,19 @@ class Bench {
         return amount == 0 ? std::string("-") : fmt::format("{:.1f}", amount / seconds * 1e-9);
       };
       // Ratio to the limit measured in the same round, then the median of the rounds.
-      const auto share = [&](double Row::* amount, const std::vector<std::size_t>& limits) {
+      const auto share = [&](double Row::*amount, const std::vector<std::size_t>& limits) {
         if (limits.empty() || row.*amount == 0) return std::string("-");
         std::vector<double> ratios;
         for (std::size_t i = 0; i < w.seconds.size(); ++i) {
           double limit = 0;
-          for (const std::size_t l : limits) limit = std::max(limit, rows_[l].*amount / workloads_[l].seconds[i]);
+          for (const std::size_t l : limits)
+            limit = std::max(limit, rows_[l].*amount / workloads_[l].seconds[i]);
           ratios.push_back(row.*amount / w.seconds[i] / limit);
         }
         return fmt::format("{:.2f}", bench::quantile(ratios, 0.5));
       };
       fmt::print("{:<38} {:>32} {:>8} {:>8} {:>9} {:>8}\n", w.name, bench::times(w), rate(row.bytes),
-                 share(&Row::bytes, row.read_limits), rate(row.flop),
-                 share(&Row::flop, row.fma_limits));
+                 share(&Row::bytes, row.read_limits), rate(row.flop), share(&Row::flop, row.fma_limits));
     }
     fmt::print("(sum {})\n", sink_ & 1);
   }

@@ -1,5 +1,5 @@
-// Interleaved measurement: every round runs each workload once, A B C A B C …, so that a noisy neighbour hits all of
-// them; the median of the rounds is reported, because means follow single outliers.
+// Interleaved measurement: every round runs each workload once, A B C A B C …, so that a noisy neighbour hits
+// all of them; the median of the rounds is reported, because means follow single outliers.
 #pragma once
 
 #include <algorithm>
@@ -40,8 +40,8 @@ inline double quantile(std::vector<double> values, double q) {
 
 // "1.23 ms (1.20 … 1.40)": median, fastest and slowest round.
 inline std::string times(const Workload& w) {
-  return fmt::format("{:8.3f} ms ({:.3f} … {:.3f})", 1e3 * quantile(w.seconds, 0.5), 1e3 * quantile(w.seconds, 0.0),
-                     1e3 * quantile(w.seconds, 1.0));
+  return fmt::format("{:8.3f} ms ({:.3f} … {:.3f})", 1e3 * quantile(w.seconds, 0.5),
+                     1e3 * quantile(w.seconds, 0.0), 1e3 * quantile(w.seconds, 1.0));
 }
 
 // Value of `--name VALUE`, or `fallback`.

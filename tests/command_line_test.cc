@@ -122,7 +122,7 @@ TEST(CommandLine, TokenizeAndDetokenizeRoundTrip) {
   const auto ids = nlohmann::json::parse(sluice("tokenize " + kModel + " --json -p '" + text + "'").out).at("ids");
   ASSERT_GT(ids.size(), 5u);
   std::string list;
-  for (const auto& id : ids) list += (list.empty() ? "" : ",") + id.dump();
+  for (const auto& id : ids) list.append(list.empty() ? "" : ",").append(id.dump());
   EXPECT_EQ(sluice("detokenize " + kModel + " --tokens " + list).out, text + "\n");
   const auto json = nlohmann::json::parse(sluice("detokenize " + kModel + "/tokenizer.json --json --tokens " + list).out);
   EXPECT_EQ(json.at("text"), text);

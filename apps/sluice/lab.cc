@@ -25,8 +25,8 @@ Json fields_json(std::span<const lab::Field> fields) {
 
 void print_fields(const char* label, std::span<const lab::Field> fields) {
   for (const lab::Field& field : fields) {
-    std::cout << "  " << label << "  " << field.name << std::string(field.name.size() < 12 ? 12 - field.name.size() : 1, ' ')
-              << field.text << "\n";
+    std::cout << "  " << label << "  " << field.name
+              << std::string(field.name.size() < 12 ? 12 - field.name.size() : 1, ' ') << field.text << "\n";
     label = "   ";
   }
 }
@@ -71,8 +71,10 @@ void run(const Options& options) {
 
 void add_lab(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("lab", "Ask any policy what it would decide: JSON lines in, JSON lines out");
-  command->add_option("NAME", options->name, "What to ask, or `list` for all names with their fields")->required();
+  CLI::App* command =
+      app.add_subcommand("lab", "Ask any policy what it would decide: JSON lines in, JSON lines out");
+  command->add_option("NAME", options->name, "What to ask, or `list` for all names with their fields")
+      ->required();
   command->add_option("-f,--file", options->file, "Read the lines from this file instead of standard input");
   command->add_flag("--json", options->json, "Print `list` as JSON (answers always are)");
   command->callback([options] { run(*options); });

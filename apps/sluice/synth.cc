@@ -18,7 +18,7 @@ namespace {
 struct Options {
   std::string config, output, dtype = "bf16", shard_size = "5GB";
   std::uint64_t seed = 0;
-  std::uint32_t layers = 0, experts = 0;         // 0: the config's
+  std::uint32_t layers = 0, experts = 0;  // 0: the config's
   unsigned threads = 0;
   bool quiet = false, json = false;
 };
@@ -47,24 +47,29 @@ void synthesise(const Options& options) {
                      .dump()
               << "\n";
   } else if (!options.quiet) {
-    std::cout << fmt::format("{}: {} tensors, {} in {} shards, seed {}\n", options.output, plan.tensors.size(),
-                             format_bytes(plan.bytes), plan.shards.size(), plan.seed);
+    std::cout << fmt::format("{}: {} tensors, {} in {} shards, seed {}\n", options.output,
+                             plan.tensors.size(), format_bytes(plan.bytes), plan.shards.size(), plan.seed);
   }
 }
 
 }  // namespace
 
 void add_synth(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("synth", "Write a model with random weights at the shapes of a config.json");
+  CLI::App* command =
+      app.add_subcommand("synth", "Write a model with random weights at the shapes of a config.json");
   auto options = std::make_shared<Options>();
   command->add_option("CONFIG", options->config, "config.json of a published model")->required();
   command->add_option("-o,--output", options->output, "Directory to make; it must not exist")->required();
   command->add_option("--seed", options->seed, "Same seed, same bytes")->capture_default_str();
-  command->add_option("--layers", options->layers, "Layers instead of the config's")->check(CLI::PositiveNumber);
+  command->add_option("--layers", options->layers, "Layers instead of the config's")
+      ->check(CLI::PositiveNumber);
   command->add_option("--experts", options->experts, "Routed experts per layer instead of the config's")
       ->check(CLI::PositiveNumber);
-  command->add_option("--dtype", options->dtype, "Element type")->check(CLI::IsMember({"bf16"}))->capture_default_str();
-  command->add_option("--shard-size", options->shard_size, "Most tensor bytes in one file")->capture_default_str();
+  command->add_option("--dtype", options->dtype, "Element type")
+      ->check(CLI::IsMember({"bf16"}))
+      ->capture_default_str();
+  command->add_option("--shard-size", options->shard_size, "Most tensor bytes in one file")
+      ->capture_default_str();
   command->add_option("--threads", options->threads, "Threads that make weights (default: all CPUs)")
       ->check(CLI::PositiveNumber);
   command->add_flag("--quiet", options->quiet, "Print nothing but errors");

@@ -8,6 +8,12 @@
 #include "base/error.h"
 #include "base/scratch_directory.h"
 
+#if defined(__has_feature)
+#define SLUICE_HAS_FEATURE(x) __has_feature(x)
+#else
+#define SLUICE_HAS_FEATURE(x) 0
+#endif
+
 namespace sluice {
 namespace {
 
@@ -215,7 +221,8 @@ TEST(ProcessMemory, GrowsWithTouchedPages) {
 }
 
 TEST(Heap, CountsWhatIsAllocated) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    SLUICE_HAS_FEATURE(address_sanitizer) || SLUICE_HAS_FEATURE(thread_sanitizer)
   GTEST_SKIP() << "the sanitizer has an allocator of its own";
 #endif
   const Bytes before = heap_in_use();

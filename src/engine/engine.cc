@@ -63,9 +63,7 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   const std::size_t caches = options_.cache_scope == "layer" ? model_.config.sparse_layers() : 1;
   for (std::size_t i = 0; i < caches; ++i) {
     experts::CacheConfig config;
-    config.keep = options_.keep == "packed" && checkpoint_.codec() != "none"
-                      ? experts::Part::kSm | experts::Part::kExp
-                      : experts::Parts(experts::Part::kFull);
+    config.keep = kept_parts();
     config.seed = options_.seed;
     policies_.residencies.push_back(std::make_unique<experts::Residency>(
         experts::make_cache(options_.cache, config), experts_->sizes(), plan_.experts / caches));
@@ -140,6 +138,24 @@ Bytes Engine::expert_disk_bytes() const {
   Bytes sum = 0;
   for (const model::ExpertPieces& pieces : model_.experts)
     sum += experts_->disk_bytes({static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)});
+  return model_.experts.empty() ? 0 : sum / model_.experts.size();
+}
+
+experts::Parts Engine::kept_parts() const {
+  if (options_.keep == "full") return experts::Part::kFull;
+  if (checkpoint_.codec() == "none")
+    throw Error(ErrorKind::kUsage, "the experts of this model are not packed, so they cannot be kept packed")
+        .in("--keep")
+        .fix("pack the model with --codec zstd or lz4, or keep experts in full");
+  return experts::Part::kSm | experts::Part::kExp;
+}
+
+Bytes Engine::expert_memory_bytes() const {
+  Bytes sum = 0;
+  for (const model::ExpertPieces& pieces : model_.experts)
+    sum += experts_->sizes()
+               .bytes({static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)})
+               .of(kept_parts());
   return model_.experts.empty() ? 0 : sum / model_.experts.size();
 }
 

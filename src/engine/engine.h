@@ -53,6 +53,7 @@ class Engine {
   std::uint64_t decision_hash() const;             // of every cache decision so far
   Bytes page_cache_bytes() const { return files_->cached_bytes(); }
   Bytes expert_disk_bytes() const;                 // mean bytes that a miss reads
+  Bytes expert_memory_bytes() const;               // mean bytes of an expert as the cache keeps it
   const std::string& isa_warning() const { return isa_warning_; }
   Isa isa() const { return kernels_.isa; }
   unsigned threads() const { return pool_.threads(); }
@@ -73,6 +74,7 @@ class Engine {
  private:
   MemoryPlan make_plan(std::size_t logit_rows);
   Policies make_policies();
+  experts::Parts kept_parts() const;               // what caches keep of an expert
 
   const store::Checkpoint& checkpoint_;
   const model::Model& model_;

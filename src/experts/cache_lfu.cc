@@ -1,5 +1,5 @@
-// LFU: whoever was used in the fewest events leaves, then the least recent, then the lower id. Counts outlive eviction
-// and include the running event. Baseline of ZipMoE (arXiv 2601.21198) §5.4; SPEC §1.7.
+// LFU: whoever was used in the fewest events leaves, then the least recent, then the lower id. Counts outlive
+// eviction and include the running event. Baseline of ZipMoE (arXiv 2601.21198) §5.4; SPEC §1.7.
 #include "experts/cache_policies.h"
 #include "experts/eviction_order.h"
 #include "experts/expert_table.h"
@@ -28,12 +28,14 @@ class LfuCache final : public Cache {
  private:
   Parts keep_;
   std::uint64_t event_ = 0;
-  ExpertTable<std::uint64_t> counts_;            // events that used the expert, resident or not
+  ExpertTable<std::uint64_t> counts_;  // events that used the expert, resident or not
   EvictionOrder order_;
 };
 
 }  // namespace
 
-std::unique_ptr<Cache> make_lfu_cache(const CacheConfig& config) { return std::make_unique<LfuCache>(config.keep); }
+std::unique_ptr<Cache> make_lfu_cache(const CacheConfig& config) {
+  return std::make_unique<LfuCache>(config.keep);
+}
 
 }  // namespace sluice::experts

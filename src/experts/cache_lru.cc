@@ -1,5 +1,5 @@
-// LRU: whoever was used longest ago leaves; within one event the lower id. Baseline of ZipMoE (arXiv 2601.21198) §5.4;
-// SPEC §1.7.
+// LRU: whoever was used longest ago leaves; within one event the lower id. Baseline of ZipMoE (arXiv
+// 2601.21198) §5.4; SPEC §1.7.
 #include "experts/cache_policies.h"
 #include "experts/eviction_order.h"
 
@@ -32,6 +32,8 @@ class LruCache final : public Cache {
 
 }  // namespace
 
-std::unique_ptr<Cache> make_lru_cache(const CacheConfig& config) { return std::make_unique<LruCache>(config.keep); }
+std::unique_ptr<Cache> make_lru_cache(const CacheConfig& config) {
+  return std::make_unique<LruCache>(config.keep);
+}
 
 }  // namespace sluice::experts

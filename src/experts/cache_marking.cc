@@ -1,6 +1,7 @@
-// Marking: a used expert is marked; the victim is drawn uniformly from the unmarked ones; when none is unmarked, all but
-// the running event's lose their marks (a new phase). Fiat, Karp, Luby, McGeoch, Sleator and Young, "Competitive paging
-// algorithms", J. Algorithms 12(4), 1991, §3; baseline of ZipMoE (arXiv 2601.21198) §5.4; SPEC §1.7.
+// Marking: a used expert is marked; the victim is drawn uniformly from the unmarked ones; when none is
+// unmarked, all but the running event's lose their marks (a new phase). Fiat, Karp, Luby, McGeoch, Sleator
+// and Young, "Competitive paging algorithms", J. Algorithms 12(4), 1991, §3; baseline of ZipMoE (arXiv
+// 2601.21198) §5.4; SPEC §1.7.
 #include "experts/cache_policies.h"
 #include "experts/expert_table.h"
 
@@ -35,7 +36,7 @@ class MarkingCache final : public Cache {
   explicit MarkingCache(const CacheConfig& config) : keep_(config.keep), random_(config.seed) {}
 
   void on_step(const StepReport& report) override {
-    for (ExpertId id : running_) {              // the last event's experts may be victims again, but stay marked
+    for (ExpertId id : running_) {  // the last event's experts may be victims again, but stay marked
       if (slots_.at(id).group == kRunning) move(id, marked_);
     }
     running_.clear();
@@ -57,7 +58,7 @@ class MarkingCache final : public Cache {
     while (freed < need) {
       if (groups_[1 - marked_].empty()) {
         if (groups_[marked_].empty()) break;
-        marked_ = 1 - marked_;                  // a new phase: all that were marked are unmarked
+        marked_ = 1 - marked_;  // a new phase: all that were marked are unmarked
       }
       const std::vector<ExpertId>& unmarked = groups_[1 - marked_];
       const ExpertId id = unmarked[random_.below(unmarked.size())];
@@ -93,7 +94,7 @@ class MarkingCache final : public Cache {
   static constexpr int kAbsent = -1, kRunning = 2;
   struct Slot {
     Bytes bytes = 0;
-    std::uint32_t position = 0;                 // in its list
+    std::uint32_t position = 0;  // in its list
     std::int8_t group = kAbsent;
   };
   struct Drawn {
@@ -101,7 +102,7 @@ class MarkingCache final : public Cache {
     int group;
   };
 
-  void run(ExpertId id) {                       // marked, and not to be drawn while the event runs
+  void run(ExpertId id) {  // marked, and not to be drawn while the event runs
     if (slots_.at(id).group == kRunning) return;
     leave(id);
     slots_.at(id).group = kRunning;
@@ -118,7 +119,7 @@ class MarkingCache final : public Cache {
     groups_[group].push_back(id);
     group_bytes_[group] += slot.bytes;
   }
-  void leave(ExpertId id) {                     // its list, if it is in one
+  void leave(ExpertId id) {  // its list, if it is in one
     const Slot& slot = slots_.at(id);
     if (slot.group == kAbsent || slot.group == kRunning) return;
     std::vector<ExpertId>& list = groups_[slot.group];
@@ -134,9 +135,9 @@ class MarkingCache final : public Cache {
   int marked_ = 0;
   std::vector<ExpertId> groups_[2];
   Bytes group_bytes_[2] = {0, 0};
-  std::vector<ExpertId> running_;               // may name experts that have left since
+  std::vector<ExpertId> running_;  // may name experts that have left since
   ExpertTable<Slot> slots_;
-  std::vector<Drawn> drawn_;                    // scratch of victims()
+  std::vector<Drawn> drawn_;  // scratch of victims()
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Second oracles: each policy written again, naively and independently of the sources, and the vectors of SPEC §7.3.
+// Second oracles: each policy written again, naively and independently of the sources, and the vectors of
+// SPEC §7.3.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace {
 using Ids = std::vector<ExpertId>;
 
 struct Log {
-  std::vector<Ids> hits, admitted, evicted;      // per event
+  std::vector<Ids> hits, admitted, evicted;  // per event
   bool operator==(const Log&) const = default;
   std::size_t hit_count() const {
     std::size_t n = 0;
@@ -129,7 +130,8 @@ Log naive(std::string_view policy, const RequestList& trace, const TestSizes& si
 }
 
 class AgainstNaive : public testing::TestWithParam<std::string_view> {};
-INSTANTIATE_TEST_SUITE_P(Policies, AgainstNaive, testing::Values("fifo", "lru", "lfu", "belady", "belady_bypass"),
+INSTANTIATE_TEST_SUITE_P(Policies, AgainstNaive,
+                         testing::Values("fifo", "lru", "lfu", "belady", "belady_bypass"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(AgainstNaive, SameDecisions) {
@@ -147,11 +149,11 @@ TEST_P(AgainstNaive, SameDecisions) {
   }
 }
 
-// Follows a log of Marking: every victim must have been unmarked, nothing else may leave. Without a log it draws the
-// lowest id, which is the vector of SPEC §7.3.
+// Follows a log of Marking: every victim must have been unmarked, nothing else may leave. Without a log it
+// draws the lowest id, which is the vector of SPEC §7.3.
 Log follow_marking(const RequestList& trace, const TestSizes& sizes, Bytes capacity, const Log* log) {
   Log out;
-  std::map<ExpertId, bool> marked;               // residents
+  std::map<ExpertId, bool> marked;  // residents
   for (std::size_t e = 0; e < trace.events(); ++e) {
     const std::span<const ExpertId> ids = trace.event(e);
     auto of_event = [&](ExpertId id) { return std::ranges::count(ids, id) != 0; };
@@ -178,7 +180,8 @@ Log follow_marking(const RequestList& trace, const TestSizes& sizes, Bytes capac
           for (auto& [other, mark] : marked) mark = of_event(other);
         }
         std::optional<ExpertId> victim;
-        if (log != nullptr && evicted.size() < log->evicted[e].size()) victim = log->evicted[e][evicted.size()];
+        if (log != nullptr && evicted.size() < log->evicted[e].size())
+          victim = log->evicted[e][evicted.size()];
         for (const auto& [other, mark] : marked) {
           if (log == nullptr && !mark && !victim) victim = other;
         }
@@ -215,8 +218,8 @@ TEST(Marking, DrawsOnlyUnmarkedVictims) {
   }
 }
 
-// Five residents, all marked: each is the victim of the sixth equally often. Chi-square, 4 degrees of freedom, 18.5 at
-// p = 0.001; seeds 0..4999 are fixed, so this does not flicker.
+// Five residents, all marked: each is the victim of the sixth equally often. Chi-square, 4 degrees of
+// freedom, 18.5 at p = 0.001; seeds 0..4999 are fixed, so this does not flicker.
 TEST(Marking, DrawsUniformly) {
   const TestSizes sizes(6, TestSizes::Kind::kEqual, 1);
   RequestList trace;
@@ -234,14 +237,16 @@ TEST(Marking, DrawsUniformly) {
 
 RequestList vector_of_spec() {
   RequestList trace;
-  for (std::uint32_t id : {1, 2, 3, 1, 4, 1, 2, 5, 1, 2, 3, 4, 5}) trace.add_event(std::vector{TestSizes::id(id)});
+  for (std::uint32_t id : {1, 2, 3, 1, 4, 1, 2, 5, 1, 2, 3, 4, 5})
+    trace.add_event(std::vector{TestSizes::id(id)});
   return trace;
 }
 
 TEST(SpecVectors, Eviction) {
   const TestSizes sizes(6, TestSizes::Kind::kEqual, 1);
   const RequestList trace = vector_of_spec();
-  const std::pair<std::string_view, std::size_t> expected[] = {{"lru", 4}, {"fifo", 4}, {"lfu", 4}, {"belady", 6}};
+  const std::pair<std::string_view, std::size_t> expected[] = {
+      {"lru", 4}, {"fifo", 4}, {"lfu", 4}, {"belady", 6}};
   for (const auto& [policy, hits] : expected) {
     EXPECT_EQ(run(policy, trace, sizes, 3).hit_count(), hits) << policy;
     EXPECT_EQ(naive(policy, trace, sizes, 3).hit_count(), hits) << policy;
@@ -252,8 +257,8 @@ TEST(SpecVectors, Eviction) {
   EXPECT_EQ(lowest.all_evicted(), (std::vector{1, 2, 3, 1, 2, 4, 1, 2}));
 }
 
-// The most hits any choice of contents can reach, found by trying all: after each event the cache may hold any subset,
-// of at most `capacity`, of what it held and the event's ids.
+// The most hits any choice of contents can reach, found by trying all: after each event the cache may hold
+// any subset, of at most `capacity`, of what it held and the event's ids.
 std::size_t best_possible(const RequestList& trace, std::uint32_t experts, std::size_t capacity) {
   std::map<std::uint32_t, std::size_t> states = {{0u, 0u}};
   for (std::size_t e = 0; e < trace.events(); ++e) {
@@ -263,7 +268,8 @@ std::size_t best_possible(const RequestList& trace, std::uint32_t experts, std::
     for (const auto& [held, hits] : states) {
       const std::size_t now = hits + static_cast<std::size_t>(std::popcount(held & wanted));
       for (std::uint32_t keep = 0; keep < (1u << experts); ++keep) {
-        if ((keep & ~(held | wanted)) != 0 || static_cast<std::size_t>(std::popcount(keep)) > capacity) continue;
+        if ((keep & ~(held | wanted)) != 0 || static_cast<std::size_t>(std::popcount(keep)) > capacity)
+          continue;
         next[keep] = std::max(next[keep], now);
       }
     }
@@ -282,7 +288,8 @@ TEST(BeladyBypass, IsTheOptimum) {
       const std::size_t best = best_possible(trace, 6, capacity);
       EXPECT_EQ(run("belady_bypass", trace, sizes, capacity).hit_count(), best) << "seed " << seed;
       for (const CachePolicy& policy : cache_policies()) {
-        EXPECT_LE(run(policy.name, trace, sizes, capacity).hit_count(), best) << policy.name << ", seed " << seed;
+        EXPECT_LE(run(policy.name, trace, sizes, capacity).hit_count(), best)
+            << policy.name << ", seed " << seed;
       }
     }
   }

@@ -10,11 +10,11 @@
 namespace sluice::experts {
 
 struct CacheConfig {
-  Parts keep = Part::kFull;                      // what of a used expert is kept; the family's parts
-  std::uint64_t seed = 0;                        // of policies that draw
-  const RequestList* future = nullptr;           // oracles only: all events to come; must outlive the cache
+  Parts keep = Part::kFull;             // what of a used expert is kept; the family's parts
+  std::uint64_t seed = 0;               // of policies that draw
+  const RequestList* future = nullptr;  // oracles only: all events to come; must outlive the cache
 
-  void validate() const;                         // Error(kUsage)
+  void validate() const;  // Error(kUsage)
 };
 
 std::unique_ptr<Cache> make_none_cache(const CacheConfig& config);

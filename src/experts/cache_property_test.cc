@@ -14,23 +14,25 @@ namespace {
 
 class EveryCache : public testing::TestWithParam<CachePolicy> {};
 
-INSTANTIATE_TEST_SUITE_P(Registry, EveryCache, testing::ValuesIn(cache_policies().begin(), cache_policies().end()),
+INSTANTIATE_TEST_SUITE_P(Registry, EveryCache,
+                         testing::ValuesIn(cache_policies().begin(), cache_policies().end()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 Residency make(const CachePolicy& policy, const TestSizes& sizes, Bytes capacity, const RequestList& trace,
                Parts keep = Part::kFull, std::uint64_t seed = 7) {
-  return Residency(make_cache(policy.name, {.keep = keep, .seed = seed, .future = policy.oracle ? &trace : nullptr}),
-                   sizes, capacity);
+  return Residency(
+      make_cache(policy.name, {.keep = keep, .seed = seed, .future = policy.oracle ? &trace : nullptr}),
+      sizes, capacity);
 }
 
-// Runs `check(residency, event)` over random traces: experts of equal and of different sizes, every capacity from
-// nothing to everything, events from empty to larger than the cache.
+// Runs `check(residency, event)` over random traces: experts of equal and of different sizes, every capacity
+// from nothing to everything, events from empty to larger than the cache.
 template <class Check>
 void over_random_runs(Check&& check) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     for (TestSizes::Kind kind : {TestSizes::Kind::kEqual, TestSizes::Kind::kDifferent}) {
-      SCOPED_TRACE("seed " + std::to_string(seed) + (kind == TestSizes::Kind::kEqual ? ", equal" : ", different") +
-                   " sizes");
+      SCOPED_TRACE("seed " + std::to_string(seed) +
+                   (kind == TestSizes::Kind::kEqual ? ", equal" : ", different") + " sizes");
       const std::uint32_t experts = seed == 1 ? 1 : static_cast<std::uint32_t>(3 + seed);
       const TestSizes sizes(experts, kind, seed);
       const RequestList trace = random_trace(experts, 120, seed % 3 == 0 ? experts : 4, seed * 31);
@@ -73,7 +75,8 @@ TEST_P(EveryCache, KeepsTheRulesOfTheEvent) {
         EXPECT_EQ(std::ranges::binary_search(outcome.hits, id), before.contains(id));
         EXPECT_EQ(std::ranges::binary_search(misses, id), !before.contains(id));
       }
-      // Victims were resident, are not of the running event (unless the policy judges events), and leave once.
+      // Victims were resident, are not of the running event (unless the policy judges events), and leave
+      // once.
       std::set<ExpertId> expected = before;
       for (const Eviction& gone : outcome.evicted) {
         EXPECT_EQ(gone.parts, Parts(Part::kFull));
@@ -112,7 +115,8 @@ TEST_P(EveryCache, StreamsOnlyWhatFindsNoRoom) {
     for (std::size_t e = 0; e < trace.events(); ++e) {
       const std::span<const ExpertId> ids = trace.event(e);
       const EventOutcome& outcome = residency.on_event(ids);
-      // Ascending, each miss that could not join must not fit beside the event's ids that were resident by then.
+      // Ascending, each miss that could not join must not fit beside the event's ids that were resident by
+      // then.
       Bytes pinned = 0;
       for (ExpertId id : outcome.hits) pinned += sizes.bytes(id).full;
       for (const Admission& miss : outcome.misses) {
@@ -139,7 +143,8 @@ TEST_P(EveryCache, SameSeedSameDecisions) {
 TEST_P(EveryCache, OtherSeedsMatterOnlyWhereDrawn) {
   const TestSizes sizes(20, TestSizes::Kind::kEqual, 1);
   const RequestList trace = random_trace(20, 300, 3, 5);
-  Residency a = make(GetParam(), sizes, 6, trace, Part::kFull, 1), b = make(GetParam(), sizes, 6, trace, Part::kFull, 2);
+  Residency a = make(GetParam(), sizes, 6, trace, Part::kFull, 1),
+            b = make(GetParam(), sizes, 6, trace, Part::kFull, 2);
   for (std::size_t e = 0; e < trace.events(); ++e) {
     a.on_event(trace.event(e));
     b.on_event(trace.event(e));
@@ -150,8 +155,8 @@ TEST_P(EveryCache, OtherSeedsMatterOnlyWhereDrawn) {
 TEST_P(EveryCache, NoFuture) {
   if (GetParam().oracle) return;
   over_random_runs([&](const TestSizes& sizes, const RequestList& trace, Bytes capacity) {
-    // The outcome of a prefix is the prefix of the outcome: with nothing but the prefix to look at, and with another
-    // continuation lying ready.
+    // The outcome of a prefix is the prefix of the outcome: with nothing but the prefix to look at, and with
+    // another continuation lying ready.
     const std::size_t half = trace.events() / 2;
     RequestList prefix, other;
     for (std::size_t e = 0; e < trace.events(); ++e) {
@@ -214,7 +219,8 @@ TEST_P(EveryCache, RoomForAllMissesEachOnce) {
   }
 }
 
-// Compressed, sliced or partial entries obey the same rules; a part of which no view can be made is never a hit.
+// Compressed, sliced or partial entries obey the same rules; a part of which no view can be made is never a
+// hit.
 TEST_P(EveryCache, KeepsThePartsItIsTold) {
   for (Parts keep : {Part::kSm | Part::kExp, Parts(Part::kSm), Parts(Part::kExp), Part::kMsb | Part::kLsb}) {
     const TestSizes sizes(12, TestSizes::Kind::kDifferent, 4);

@@ -1,5 +1,5 @@
-// Residents of one cache in the order in which they would leave: smallest (key, id) first. What LRU, FIFO, LFU and
-// Belady have in common; they differ in the key.
+// Residents of one cache in the order in which they would leave: smallest (key, id) first. What LRU, FIFO,
+// LFU and Belady have in common; they differ in the key.
 #pragma once
 
 #include <compare>
@@ -12,8 +12,8 @@
 
 namespace sluice::experts {
 
-// The experts of the running event wait outside the heap ("held") until release(), so that finding a victim never
-// walks over them. O(log n) per operation; nothing is allocated once every expert has been seen.
+// The experts of the running event wait outside the heap ("held") until release(), so that finding a victim
+// never walks over them. O(log n) per operation; nothing is allocated once every expert has been seen.
 class EvictionOrder {
  public:
   struct Key {
@@ -21,11 +21,12 @@ class EvictionOrder {
     auto operator<=>(const Key&) const = default;
   };
 
-  void release();                                          // the running event is over: its experts may leave
-  void hold(ExpertId id);                                  // used by the running event; nothing if not resident
-  void hold(ExpertId id, Key key);                         // the same, with a new key
-  void insert(ExpertId id, Key key, Parts parts, Bytes bytes);  // resident from now on (or with new parts), and held
-  void remove(ExpertId id, Parts parts);                   // `parts` left; out of the order when nothing is left
+  void release();                   // the running event is over: its experts may leave
+  void hold(ExpertId id);           // used by the running event; nothing if not resident
+  void hold(ExpertId id, Key key);  // the same, with a new key
+  void insert(ExpertId id, Key key, Parts parts,
+              Bytes bytes);               // resident from now on (or with new parts), and held
+  void remove(ExpertId id, Parts parts);  // `parts` left; out of the order when nothing is left
   // As Cache::victims. Whole experts, smallest first.
   void victims(Bytes need, const PinnedView& pinned, std::vector<Eviction>& out);
 
@@ -33,14 +34,14 @@ class EvictionOrder {
   bool empty() const { return heap_.empty(); }
   ExpertId first() const { return heap_.front().id; }
   Parts parts(ExpertId id) const;
-  Bytes bytes(ExpertId id) const;                          // 0 if not resident
+  Bytes bytes(ExpertId id) const;  // 0 if not resident
 
  private:
   static constexpr std::uint32_t kAbsent = 0, kHeld = std::numeric_limits<std::uint32_t>::max();
   struct Slot {
     Key key;
     Bytes bytes = 0;
-    std::uint32_t place = kAbsent;                         // kHeld, or 1 + position in heap_
+    std::uint32_t place = kAbsent;  // kHeld, or 1 + position in heap_
     Parts parts;
   };
   struct Entry {
@@ -56,9 +57,9 @@ class EvictionOrder {
   void put(std::uint32_t position, const Entry& entry);
 
   ExpertTable<Slot> slots_;
-  std::vector<Entry> heap_;                                // binary, smallest first
-  std::vector<ExpertId> held_;                             // may name experts that have left since
-  std::vector<Entry> aside_;                               // scratch of victims()
+  std::vector<Entry> heap_;     // binary, smallest first
+  std::vector<ExpertId> held_;  // may name experts that have left since
+  std::vector<Entry> aside_;    // scratch of victims()
   Bytes heap_bytes_ = 0;
 };
 

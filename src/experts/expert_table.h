@@ -1,5 +1,5 @@
-// One value per expert, found by id in O(1), grown when an id is first written. Never iterated in an order that
-// depends on addresses or hashes.
+// One value per expert, found by id in O(1), grown when an id is first written. Never iterated in an order
+// that depends on addresses or hashes.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ class ExpertTable {
 
   // Null if `id` was never written (it may also be a value-initialised neighbour of one that was).
   const T* find(ExpertId id) const {
-    return id.layer < layers_.size() && id.index < layers_[id.layer].size() ? &layers_[id.layer][id.index] : nullptr;
+    return id.layer < layers_.size() && id.index < layers_[id.layer].size() ? &layers_[id.layer][id.index]
+                                                                            : nullptr;
   }
   T* find(ExpertId id) { return const_cast<T*>(std::as_const(*this).find(id)); }
 
@@ -32,7 +33,8 @@ class ExpertTable {
   void for_each(Visit&& visit) const {
     for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
       for (std::size_t index = 0; index < layers_[layer].size(); ++index) {
-        visit(ExpertId{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(index)}, layers_[layer][index]);
+        visit(ExpertId{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(index)},
+              layers_[layer][index]);
       }
     }
   }

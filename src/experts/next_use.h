@@ -23,7 +23,7 @@ class NextUse {
 
  private:
   const RequestList& future_;
-  std::vector<std::uint64_t> next_;             // parallel to all accesses
+  std::vector<std::uint64_t> next_;  // parallel to all accesses
   ExpertTable<std::uint64_t> now_;
 };
 

@@ -1,5 +1,5 @@
-// Everything on the host: machines without an accelerator, and ZipMoE's unified memory (SPEC §5.2), where host and
-// device are one.
+// Everything on the host: machines without an accelerator, and ZipMoE's unified memory (SPEC §5.2), where
+// host and device are one.
 #include "experts/placement.h"
 
 namespace sluice::experts {
@@ -7,7 +7,9 @@ namespace {
 
 class HostPlacement final : public Placement {
  public:
-  void assign(const Demand& demand, Assignment& out) override { out.unit.assign(demand.experts.size(), Unit::kHost); }
+  void assign(const Demand& demand, Assignment& out) override {
+    out.unit.assign(demand.experts.size(), Unit::kHost);
+  }
   std::string name() const override { return "host"; }
 };
 

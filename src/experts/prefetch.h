@@ -14,10 +14,10 @@ namespace sluice::experts {
 
 // What is known once a layer has been routed. Non-owning.
 struct LayerState {
-  std::uint32_t layer = 0;                       // sparse layer that was routed
-  std::uint32_t layers = 0;                      // sparse layers of the model
+  std::uint32_t layer = 0;   // sparse layer that was routed
+  std::uint32_t layers = 0;  // sparse layers of the model
   const Routing* routing = nullptr;
-  const ResidencyView* residency = nullptr;      // logical
+  const ResidencyView* residency = nullptr;  // logical
 };
 
 struct PartRequest {

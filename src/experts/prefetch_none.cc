@@ -1,4 +1,5 @@
-// No prefetch: a link carries what a layer demands and nothing else. ZipMoE's and SliceMoE's choice (SPEC §5.2).
+// No prefetch: a link carries what a layer demands and nothing else. ZipMoE's and SliceMoE's choice (SPEC
+// §5.2).
 #include "experts/prefetch.h"
 
 namespace sluice::experts {

@@ -16,7 +16,10 @@ constexpr CachePolicy kCaches[] = {
     {.name = "lfu", .make = make_lfu_cache, .source = kZipMoe},
     {.name = "marking", .make = make_marking_cache, .source = "Fiat et al. 1991; SPEC 1.7", .seeded = true},
     {.name = "belady", .make = make_belady_cache, .source = "Belady 1966; SPEC 1.7", .oracle = true},
-    {.name = "belady_bypass", .make = make_belady_bypass_cache, .source = "Belady 1966; SPEC 1.7", .oracle = true,
+    {.name = "belady_bypass",
+     .make = make_belady_bypass_cache,
+     .source = "Belady 1966; SPEC 1.7",
+     .oracle = true,
      .judges_events = true},
 };
 
@@ -37,7 +40,12 @@ constexpr PlacementPolicy kPlacements[] = {
 };
 
 constexpr Preset kPresets[] = {
-    {.name = "auto", .router = "exact", .cache = "lru", .prefetch = "none", .scheduler = "serial", .placement = "host"},
+    {.name = "auto",
+     .router = "exact",
+     .cache = "lru",
+     .prefetch = "none",
+     .scheduler = "serial",
+     .placement = "host"},
 };
 
 template <class Policy>
@@ -47,7 +55,10 @@ const Policy& find(std::span<const Policy> table, std::string_view flag, std::st
     if (policy.name == name) return policy;
     known += (known.empty() ? "" : ", ") + std::string(policy.name);
   }
-  throw Error(ErrorKind::kUsage, "unknown name").in(flag).expected("one of " + known).found("\"" + std::string(name) + "\"");
+  throw Error(ErrorKind::kUsage, "unknown name")
+      .in(flag)
+      .expected("one of " + known)
+      .found("\"" + std::string(name) + "\"");
 }
 
 }  // namespace
@@ -61,9 +72,15 @@ std::span<const Preset> presets() { return kPresets; }
 
 const CachePolicy& find_cache(std::string_view name) { return find(cache_policies(), "--cache", name); }
 const RouterPolicy& find_router(std::string_view name) { return find(router_policies(), "--router", name); }
-const PrefetchPolicy& find_prefetch(std::string_view name) { return find(prefetch_policies(), "--prefetch", name); }
-const SchedulerPolicy& find_scheduler(std::string_view name) { return find(scheduler_policies(), "--scheduler", name); }
-const PlacementPolicy& find_placement(std::string_view name) { return find(placement_policies(), "--placement", name); }
+const PrefetchPolicy& find_prefetch(std::string_view name) {
+  return find(prefetch_policies(), "--prefetch", name);
+}
+const SchedulerPolicy& find_scheduler(std::string_view name) {
+  return find(scheduler_policies(), "--scheduler", name);
+}
+const PlacementPolicy& find_placement(std::string_view name) {
+  return find(placement_policies(), "--placement", name);
+}
 const Preset& find_preset(std::string_view name) { return find(presets(), "--preset", name); }
 
 void CacheConfig::validate() const {

@@ -1,5 +1,6 @@
-// Every policy of every kind, by its name on the command line: one line each in registry.cc. Tests iterate over these
-// tables, so that no policy escapes the properties shared by its kind. The tables are constant: thread-safe.
+// Every policy of every kind, by its name on the command line: one line each in registry.cc. Tests iterate
+// over these tables, so that no policy escapes the properties shared by its kind. The tables are constant:
+// thread-safe.
 #pragma once
 
 #include <memory>
@@ -17,18 +18,18 @@ namespace sluice::experts {
 struct CachePolicy {
   std::string_view name;
   std::unique_ptr<Cache> (*make)(const CacheConfig&);
-  std::string_view source;                       // paper and section
-  bool oracle = false;                           // reads the future: replays only
-  bool seeded = false;                           // draws from CacheConfig::seed
-  bool keeps = true;                             // keeps what fits (all but `none`)
-  bool judges_events = false;                    // may evict experts of the running event (Cache::decide_event)
+  std::string_view source;     // paper and section
+  bool oracle = false;         // reads the future: replays only
+  bool seeded = false;         // draws from CacheConfig::seed
+  bool keeps = true;           // keeps what fits (all but `none`)
+  bool judges_events = false;  // may evict experts of the running event (Cache::decide_event)
 };
 
 struct RouterPolicy {
   std::string_view name;
   std::unique_ptr<Router> (*make)(const SelectRule&, const CombineRule&);
   std::string_view source;
-  bool lossy = false;                            // may select other experts than the model would
+  bool lossy = false;  // may select other experts than the model would
 };
 
 struct PrefetchPolicy {

@@ -22,7 +22,7 @@ class RequestList {
 
  private:
   std::vector<ExpertId> ids_;
-  std::vector<std::size_t> begin_ = {0};         // (events + 1)
+  std::vector<std::size_t> begin_ = {0};  // (events + 1)
 };
 
 }  // namespace sluice::experts

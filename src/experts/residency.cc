@@ -8,7 +8,9 @@
 namespace sluice::experts {
 namespace {
 
-std::string name_of(ExpertId id) { return "expert " + std::to_string(id.layer) + "/" + std::to_string(id.index); }
+std::string name_of(ExpertId id) {
+  return "expert " + std::to_string(id.layer) + "/" + std::to_string(id.index);
+}
 
 // One step of a 64-bit hash: the finaliser of SplitMix64 over state and value.
 std::uint64_t mixed(std::uint64_t state, std::uint64_t value) {
@@ -60,7 +62,8 @@ const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span
   } else {
     decide_misses_one_by_one();
   }
-  SLUICE_CHECK(used_ <= capacity_, std::to_string(used_) + " bytes in a cache of " + std::to_string(capacity_));
+  SLUICE_CHECK(used_ <= capacity_,
+               std::to_string(used_) + " bytes in a cache of " + std::to_string(capacity_));
   ++events_;
   hash_outcome();
   return outcome_;

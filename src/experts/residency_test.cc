@@ -39,7 +39,8 @@ class ScriptedCache final : public Cache {
     }
   }
   void on_insert(ExpertId id, Parts parts, Bytes bytes) override {
-    log.push_back("insert " + text(id) + " " + static_cast<char>(state_of(parts)) + " " + std::to_string(bytes));
+    log.push_back("insert " + text(id) + " " + static_cast<char>(state_of(parts)) + " " +
+                  std::to_string(bytes));
   }
   void on_evict(ExpertId id, Parts parts) override {
     log.push_back("evict " + text(id) + " " + static_cast<char>(state_of(parts)));
@@ -68,9 +69,10 @@ constexpr Parts kC = Part::kSm | Part::kExp;
 
 TEST_F(ResidencyTest, TellsTheCacheInOrder) {
   Residency residency = make(40);
-  residency.on_event(std::vector<ExpertId>{{1, 0}, {0, 3}}, std::vector<float>(8), std::vector<std::uint32_t>{5, 6});
-  EXPECT_THAT(take_log(), ElementsAre("step 0 miss 0/3 miss 1/0 tokens 5 tokens 6 scores 8", "insert 0/3 F 20",
-                                      "insert 1/0 F 20"));
+  residency.on_event(std::vector<ExpertId>{{1, 0}, {0, 3}}, std::vector<float>(8),
+                     std::vector<std::uint32_t>{5, 6});
+  EXPECT_THAT(take_log(), ElementsAre("step 0 miss 0/3 miss 1/0 tokens 5 tokens 6 scores 8",
+                                      "insert 0/3 F 20", "insert 1/0 F 20"));
   cache->propose = {{{0, 3}, Part::kFull}, {{1, 0}, Part::kFull}};
   const EventOutcome& outcome = residency.on_event(std::vector<ExpertId>{{2, 0}, {0, 3}});
   EXPECT_THAT(take_log(),

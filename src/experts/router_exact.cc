@@ -1,6 +1,6 @@
 // The model's own routing, changed in nothing: top-k of the softmax scores, group-limited as in DeepSeek-V2
-// (arXiv 2405.04434 §2.1.2 and its published code), capacity as in Switch Transformers (arXiv 2101.03961 §2.2).
-// SPEC §0, §9.
+// (arXiv 2405.04434 §2.1.2 and its published code), capacity as in Switch Transformers (arXiv 2101.03961
+// §2.2). SPEC §0, §9.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,8 +16,8 @@ struct Candidate {
   std::uint32_t id;
 };
 
-// Puts (score, id) in its place among the best `limit` so far, score descending; ids come in ascending order, so an
-// equal score goes behind. O(limit).
+// Puts (score, id) in its place among the best `limit` so far, score descending; ids come in ascending order,
+// so an equal score goes behind. O(limit).
 void keep_best(std::vector<Candidate>& best, std::size_t limit, Candidate candidate) {
   if (best.size() == limit) {
     if (!(candidate.score > best.back().score)) return;
@@ -31,11 +31,13 @@ void keep_best(std::vector<Candidate>& best, std::size_t limit, Candidate candid
 class ExactRouter final : public Router {
  public:
   ExactRouter(const SelectRule& select, const CombineRule& combine) : select_(select), combine_(combine) {
-    if (select.top_k == 0) throw Error(ErrorKind::kInvalid, "a token must select an expert").in("top_k").found("0");
+    if (select.top_k == 0)
+      throw Error(ErrorKind::kInvalid, "a token must select an expert").in("top_k").found("0");
     if (select.groups == 0 || select.top_groups == 0 || select.top_groups > select.groups) {
       throw Error(ErrorKind::kInvalid, "expert groups contradict each other")
           .expected("1 <= top_groups <= groups")
-          .found("top_groups " + std::to_string(select.top_groups) + ", groups " + std::to_string(select.groups));
+          .found("top_groups " + std::to_string(select.top_groups) + ", groups " +
+                 std::to_string(select.groups));
     }
   }
 
@@ -81,7 +83,8 @@ class ExactRouter final : public Router {
 
   static void check_finite(std::uint32_t layer, std::uint32_t token, std::span<const float> scores) {
     for (std::size_t e = 0; e < scores.size(); ++e) {
-      if (std::isfinite(scores[e])) [[likely]] continue;
+      if (std::isfinite(scores[e])) [[likely]]
+        continue;
       throw Error(ErrorKind::kInvalid, "router score is not finite")
           .in("sparse layer " + std::to_string(layer) + ", token " + std::to_string(token) + ", expert " +
               std::to_string(e))
@@ -137,9 +140,10 @@ class ExactRouter final : public Router {
 
   SelectRule select_;
   CombineRule combine_;
-  // Tokens that chose an expert in this forward: [layer][sequence * N + expert]. Filled only where capacity counts.
+  // Tokens that chose an expert in this forward: [layer][sequence * N + expert]. Filled only where capacity
+  // counts.
   std::vector<std::vector<std::uint32_t>> taken_;
-  std::vector<Candidate> best_, best_groups_;   // scratch of one token
+  std::vector<Candidate> best_, best_groups_;  // scratch of one token
 };
 
 }  // namespace

@@ -20,10 +20,15 @@ class NothingResident final : public ResidencyView {
 
 struct Scores {
   std::uint32_t experts = 0, tokens = 0, layer = 0;
-  std::vector<float> values = {};                // (T, N)
-  std::vector<std::uint32_t> sequence = {};      // (T)
+  std::vector<float> values = {};            // (T, N)
+  std::vector<std::uint32_t> sequence = {};  // (T)
   ScoresView view() const {
-    return {.layer = layer, .experts = experts, .tokens = tokens, .logits = values, .scores = values, .sequence = sequence};
+    return {.layer = layer,
+            .experts = experts,
+            .tokens = tokens,
+            .logits = values,
+            .scores = values,
+            .sequence = sequence};
   }
 };
 
@@ -40,13 +45,15 @@ Scores random_scores(std::uint32_t experts, std::uint32_t tokens, std::uint32_t 
   for (std::uint32_t i = 0; i < experts * tokens; ++i) {
     scores.values.push_back(static_cast<float>(random() % levels) / static_cast<float>(levels));
   }
-  for (std::uint32_t t = 0; t < tokens; ++t) scores.sequence.push_back(static_cast<std::uint32_t>(random() % 2));
+  for (std::uint32_t t = 0; t < tokens; ++t)
+    scores.sequence.push_back(static_cast<std::uint32_t>(random() % 2));
   return scores;
 }
 
 std::vector<std::uint32_t> by_score(std::span<const float> row, const std::vector<std::uint32_t>& ids) {
   std::vector<std::uint32_t> order = ids;
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return row[a] > row[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return row[a] > row[b]; });
   return order;
 }
 
@@ -56,7 +63,8 @@ std::vector<std::uint32_t> naive_selection(std::span<const float> row, const Sel
   std::vector<float> best(rule.groups);
   std::vector<std::uint32_t> groups(rule.groups), ids;
   std::iota(groups.begin(), groups.end(), 0u);
-  for (std::uint32_t e = 0; e < n; ++e) best[e / size] = e % size == 0 ? row[e] : std::max(best[e / size], row[e]);
+  for (std::uint32_t e = 0; e < n; ++e)
+    best[e / size] = e % size == 0 ? row[e] : std::max(best[e / size], row[e]);
   groups = by_score(best, groups);
   for (std::uint32_t g = 0; g < rule.top_groups; ++g) {
     for (std::uint32_t e = groups[g] * size; e < (groups[g] + 1) * size; ++e) ids.push_back(e);
@@ -78,9 +86,11 @@ TEST(ExactRouter, EqualsNaiveSort) {
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    const std::uint32_t groups = 1u << random() % 3, n = groups * static_cast<std::uint32_t>(1 + random() % 9);
+    const std::uint32_t groups = 1u << random() % 3,
+                        n = groups * static_cast<std::uint32_t>(1 + random() % 9);
     SelectRule rule{.groups = groups, .top_groups = static_cast<std::uint32_t>(1 + random() % groups)};
-    rule.top_k = static_cast<std::uint32_t>(1 + random() % (n / groups * rule.top_groups));  // often all: k = N
+    rule.top_k =
+        static_cast<std::uint32_t>(1 + random() % (n / groups * rule.top_groups));  // often all: k = N
     const Scores scores = random_scores(n, 5, seed % 2 ? 4 : 1000, seed);
     const Routing routing = route(*make_exact_router(rule, {}), scores);
     ASSERT_EQ(routing.begin.size(), 6u);
@@ -98,7 +108,8 @@ TEST(ExactRouter, EqualsNaiveSort) {
 
 TEST(ExactRouter, TiesTakeTheLowestId) {
   const Scores scores{.experts = 5, .tokens = 1, .values = {.1f, .3f, .1f, .3f, .1f}};
-  EXPECT_EQ(experts_of(route(*make_exact_router({.top_k = 3}, {}), scores), 0), (std::vector<std::uint32_t>{0, 1, 3}));
+  EXPECT_EQ(experts_of(route(*make_exact_router({.top_k = 3}, {}), scores), 0),
+            (std::vector<std::uint32_t>{0, 1, 3}));
 }
 
 TEST(ExactRouter, TiedGroupsTakeTheLowest) {
@@ -139,7 +150,8 @@ TEST(ExactRouter, OneExpertAndNoTokens) {
 }
 
 TEST(ExactRouter, ScoresThatAreNotFiniteAreAnError) {
-  for (float bad : {std::nanf(""), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+  for (float bad :
+       {std::nanf(""), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
     const Scores scores{.experts = 3, .tokens = 2, .layer = 4, .values = {.1f, .2f, .3f, .1f, bad, .3f}};
     try {
       route(*make_exact_router({.top_k = 1}, {}), scores);
@@ -162,8 +174,8 @@ TEST(ExactRouter, ImpossibleRulesAreErrors) {
   EXPECT_THROW(find_router("smoee"), Error);
 }
 
-// Tokens beyond an expert's capacity lose it, in order, per sequence and layer, counted over the whole forward: chunks
-// must not show.
+// Tokens beyond an expert's capacity lose it, in order, per sequence and layer, counted over the whole
+// forward: chunks must not show.
 TEST(ExactRouter, CapacityCountsOverTheWholeForward) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -179,7 +191,7 @@ TEST(ExactRouter, CapacityCountsOverTheWholeForward) {
         Scores chunk{.experts = n, .tokens = count};
         chunk.values.assign(all.values.begin() + t * n, all.values.begin() + (t + count) * n);
         chunk.sequence.assign(all.sequence.begin() + t, all.sequence.begin() + t + count);
-        Scores other = chunk;                    // another layer has counts of its own
+        Scores other = chunk;  // another layer has counts of its own
         other.layer = 1;
         const Routing routing = route(*router, chunk), same = route(*router, other);
         EXPECT_EQ(routing.begin, same.begin);

@@ -14,14 +14,14 @@ namespace sluice::experts {
 // One tensor of one needed expert, with what has to be read for it.
 struct Task {
   ExpertId expert;
-  std::uint16_t tensor = 0;                      // within the expert, e.g. gate, up, down
-  Parts reads;                                   // parts to be read; empty: only to be decoded
+  std::uint16_t tensor = 0;  // within the expert, e.g. gate, up, down
+  Parts reads;               // parts to be read; empty: only to be decoded
 };
 
 // Positions in the list of tasks, each exactly once, in blocks that are worked off one after the other.
 struct Schedule {
   std::vector<std::uint32_t> order;
-  std::vector<std::uint32_t> block_end;          // ascending; the last one is order.size(); empty without tasks
+  std::vector<std::uint32_t> block_end;  // ascending; the last one is order.size(); empty without tasks
 };
 
 // Disk and decode workers take the first operation that is available, in this order. Thread-compatible.

@@ -1,5 +1,5 @@
-// Serial: one block, by ascending expert and tensor; tasks that tie stay as given. The fetch order of SMoE and DALI
-// (SPEC §5.2) and the plain one to compare others with.
+// Serial: one block, by ascending expert and tensor; tasks that tie stay as given. The fetch order of SMoE
+// and DALI (SPEC §5.2) and the plain one to compare others with.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -14,7 +14,8 @@ class SerialScheduler final : public Scheduler {
   void order(std::span<const Task> tasks, Schedule& out) override {
     out.order.resize(tasks.size());
     std::iota(out.order.begin(), out.order.end(), 0u);
-    std::ranges::stable_sort(out.order, {}, [&](std::uint32_t i) { return std::pair(tasks[i].expert, tasks[i].tensor); });
+    std::ranges::stable_sort(out.order, {},
+                             [&](std::uint32_t i) { return std::pair(tasks[i].expert, tasks[i].tensor); });
     out.block_end.clear();
     if (!tasks.empty()) out.block_end.push_back(static_cast<std::uint32_t>(tasks.size()));
   }

@@ -10,8 +10,11 @@ namespace {
 using testing::ElementsAre;
 
 TEST(SerialScheduler, OneBlockByExpertAndTensor) {
-  const Task tasks[] = {{.expert = {0, 7}, .tensor = 1}, {.expert = {0, 2}, .tensor = 2}, {.expert = {0, 2}, .tensor = 0},
-                        {.expert = {0, 7}, .tensor = 0}, {.expert = {0, 2}, .tensor = 2}};
+  const Task tasks[] = {{.expert = {0, 7}, .tensor = 1},
+                        {.expert = {0, 2}, .tensor = 2},
+                        {.expert = {0, 2}, .tensor = 0},
+                        {.expert = {0, 7}, .tensor = 0},
+                        {.expert = {0, 2}, .tensor = 2}};
   Schedule schedule;
   find_scheduler("serial").make()->order(tasks, schedule);
   EXPECT_THAT(schedule.order, ElementsAre(2, 1, 4, 3, 0));

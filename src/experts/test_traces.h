@@ -39,7 +39,8 @@ class TestSizes final : public ExpertSizes {
 };
 
 // Skewed draws with locality; events of 0 to `largest` ids.
-inline RequestList random_trace(std::uint32_t experts, std::size_t events, std::uint32_t largest, std::uint64_t seed) {
+inline RequestList random_trace(std::uint32_t experts, std::size_t events, std::uint32_t largest,
+                                std::uint64_t seed) {
   std::mt19937_64 random(seed);
   RequestList trace;
   std::vector<ExpertId> ids;

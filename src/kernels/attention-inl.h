@@ -56,9 +56,8 @@ void attention_item(const AttentionItem& a, std::size_t positions, float* scratc
 
   // Keys that any of the queries sees; a query ignores the scores outside its own range.
   const std::size_t first = a.begin[0];
-  with_element_type(a.keys.dtype, [&](auto row) {
-    score<decltype(row)>(a, first, a.end[last], packed, scores, stride);
-  });
+  with_element_type(a.keys.dtype,
+                    [&](auto row) { score<decltype(row)>(a, first, a.end[last], packed, scores, stride); });
 
   float total[kQueriesPerItem];
   const Vec scale = set1(a.scale);

@@ -18,7 +18,8 @@ void check(const AttentionShape& shape, const CacheView& keys, const CacheView& 
   SLUICE_CHECK(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0,
                fmt::format("{} heads, {} kv heads", shape.heads, shape.kv_heads));
   for (const DType dtype : {keys.dtype, values.dtype}) {
-    SLUICE_CHECK(dtype == DType::kBF16 || dtype == DType::kF32, fmt::format("a cache of {}", dtype_name(dtype)));
+    SLUICE_CHECK(dtype == DType::kBF16 || dtype == DType::kF32,
+                 fmt::format("a cache of {}", dtype_name(dtype)));
   }
 }
 
@@ -64,13 +65,13 @@ void attention(const Context& ctx, const AttentionShape& shape, const float* q, 
     kernel(item, positions, thread_scratch);
   };
 
-  // Later tokens see more: threads take items one by one. Which thread takes one shows in nothing but its scratch.
+  // Later tokens see more, so threads take items one by one. Who takes one shows in its scratch only.
   const std::size_t cost = tokens * shape.heads * positions * (shape.key_dim + shape.value_dim);
   const std::size_t workers = cost < kSplitCost ? 1 : std::min<std::size_t>(threads(ctx), items);
   std::atomic<std::size_t> next{0};
   const auto work = [&](std::size_t worker) {
     float* thread_scratch = scratch + worker * attention_scratch_floats(shape, positions);
-    for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < items;) run_item(i, thread_scratch);
+    for (std::size_t i = next++; i < items; i = next++) run_item(i, thread_scratch);
   };
   if (workers <= 1) {
     work(0);
@@ -80,7 +81,8 @@ void attention(const Context& ctx, const AttentionShape& shape, const float* q, 
 }
 
 void store_cache(const float* src, std::size_t n, DType dtype, std::byte* dst) {
-  SLUICE_CHECK(dtype == DType::kBF16 || dtype == DType::kF32, fmt::format("a cache of {}", dtype_name(dtype)));
+  SLUICE_CHECK(dtype == DType::kBF16 || dtype == DType::kF32,
+               fmt::format("a cache of {}", dtype_name(dtype)));
   if (dtype == DType::kF32) {
     std::memcpy(dst, src, n * sizeof(float));
     return;

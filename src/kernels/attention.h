@@ -1,5 +1,5 @@
-// Causal attention of one sequence over its key/value cache: GQA, MHA, and MLA in absorbed form (one key/value head
-// whose keys are [c_kv, k_pe] and whose values are the c_kv part of the same row).
+// Causal attention of one sequence over its key/value cache: GQA, MHA, and MLA in absorbed form (one
+// key/value head whose keys are [c_kv, k_pe] and whose values are the c_kv part of the same row).
 #pragma once
 
 #include <cstddef>
@@ -9,32 +9,34 @@
 
 namespace sluice::kernels {
 
-// Rows of cached keys or values by position. BF16 or F32. Row p, head h at data + (p*row_elements + h*head_stride)*bytes.
+// Rows of cached keys or values by position, BF16 or F32.
+// Row p, head h at data + (p*row_elements + h*head_stride)*bytes.
 struct CacheView {
   const std::byte* data = nullptr;
   DType dtype = DType::kBF16;
   std::size_t row_elements = 0;
-  std::size_t head_stride = 0;   // elements between kv heads in a row
+  std::size_t head_stride = 0;  // elements between kv heads in a row
 };
 
 struct AttentionShape {
-  std::size_t heads = 0;         // query heads
-  std::size_t kv_heads = 0;      // heads % kv_heads == 0; query head h reads kv head h / (heads/kv_heads)
+  std::size_t heads = 0;     // query heads
+  std::size_t kv_heads = 0;  // heads % kv_heads == 0; query head h reads kv head h / (heads/kv_heads)
   std::size_t key_dim = 0;
   std::size_t value_dim = 0;
   float scale = 1.0f;
-  std::size_t window = 0;        // 0: all earlier positions; w: the query at p sees positions p-w+1 … p
+  std::size_t window = 0;  // 0: all earlier positions; w: the query at p sees positions p-w+1 … p
 };
 
-// For query t at position first_position + t: scores over the visible positions (ascending) in the dot order of
-// matmul.h, times scale; softmax in fp32 (subtract the maximum, exp, divide at the end); values summed in ascending
-// position. q (tokens, heads, key_dim), out (tokens, heads, value_dim), both dense. Keys and values of positions up to
-// first_position + tokens − 1 are already in the cache. A query's result depends on nothing but its row, its position
-// and the cache, so chunks of any size agree bit for bit. Threads split (token, head).
-// scratch: threads × scratch_floats(shape, positions) floats.
+// For query t at position first_position + t: scores over the visible positions (ascending) in the dot order
+// of matmul.h, times scale; softmax in fp32 (subtract the maximum, exp, divide at the end); values summed in
+// ascending position. q (tokens, heads, key_dim), out (tokens, heads, value_dim), both dense. Keys and values
+// of positions up to first_position + tokens − 1 are already in the cache. A query's result depends on
+// nothing but its row, its position and the cache, so chunks of any size agree bit for bit. Threads split
+// (token, head). scratch: threads × scratch_floats(shape, positions) floats.
 std::size_t attention_scratch_floats(const AttentionShape& shape, std::size_t positions);
 void attention(const Context& ctx, const AttentionShape& shape, const float* q, std::size_t tokens,
-               std::size_t first_position, const CacheView& keys, const CacheView& values, float* out, float* scratch);
+               std::size_t first_position, const CacheView& keys, const CacheView& values, float* out,
+               float* scratch);
 
 // src (n floats) into cache words: rounded to nearest even for BF16, copied for F32.
 void store_cache(const float* src, std::size_t n, DType dtype, std::byte* dst);

@@ -1,6 +1,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/vec_avx512-inl.h"
-// The algorithm needs the lanes above.
+
+// After the lanes, which it is written with.
 #include "kernels/attention-inl.h"
 
 namespace sluice::kernels {

@@ -22,8 +22,9 @@ struct Cache {
 std::string name(const Case& c) {
   return ::testing::PrintToString(c.shape.heads) + " heads, " + ::testing::PrintToString(c.shape.kv_heads) +
          " kv, dims " + ::testing::PrintToString(c.shape.key_dim) + " " +
-         ::testing::PrintToString(c.shape.value_dim) + ", window " + ::testing::PrintToString(c.shape.window) +
-         ", tokens " + ::testing::PrintToString(c.tokens) + " from " + ::testing::PrintToString(c.first_position);
+         ::testing::PrintToString(c.shape.value_dim) + ", window " +
+         ::testing::PrintToString(c.shape.window) + ", tokens " + ::testing::PrintToString(c.tokens) +
+         " from " + ::testing::PrintToString(c.first_position);
 }
 
 Cache make_cache(std::mt19937_64& random, const Case& c, DType dtype) {
@@ -35,7 +36,8 @@ Cache make_cache(std::mt19937_64& random, const Case& c, DType dtype) {
     cache.value_view = cache.key_view;
     return cache;
   }
-  const std::size_t key_stride = c.shape.key_dim + random() % 3, value_stride = c.shape.value_dim + random() % 3;
+  const std::size_t key_stride = c.shape.key_dim + random() % 3,
+                    value_stride = c.shape.value_dim + random() % 3;
   cache.keys = encode(normal_floats(random, positions * c.shape.kv_heads * key_stride), dtype);
   cache.values = encode(normal_floats(random, positions * c.shape.kv_heads * value_stride), dtype);
   cache.key_view = {cache.keys.data(), dtype, c.shape.kv_heads * key_stride, key_stride};
@@ -84,7 +86,8 @@ TEST(Attention, EveryInstructionSetHasTheBitsOfScalar) {
     for (const DType dtype : {DType::kBF16, DType::kF32}) {
       const Cache cache = make_cache(random, c, dtype);
       const std::vector<float> q = normal_floats(random, c.tokens * c.shape.heads * c.shape.key_dim);
-      const std::vector<float> expected = attend({nullptr, Isa::kScalar}, c, q, cache.key_view, cache.value_view);
+      const std::vector<float> expected =
+          attend({nullptr, Isa::kScalar}, c, q, cache.key_view, cache.value_view);
       for (const Isa isa : vector_isas()) {
         EXPECT_TRUE(same_bits(expected, attend({nullptr, isa}, c, q, cache.key_view, cache.value_view)))
             << isa_name(isa) << ' ' << dtype_name(dtype) << ' ' << name(c);
@@ -95,8 +98,9 @@ TEST(Attention, EveryInstructionSetHasTheBitsOfScalar) {
 
 TEST(Attention, ThreadsAndChunksDoNotShow) {
   std::mt19937_64 random = test_random(2);
-  for (const Case& c : {Case{{12, 4, 64, 64, 0.125f, 0}, 23, 5, false}, Case{{6, 6, 48, 40, 0.14f, 9}, 23, 0, false},
-                        Case{{16, 1, 96, 64, 0.1f, 0}, 19, 31, true}}) {
+  for (const Case& c :
+       {Case{{12, 4, 64, 64, 0.125f, 0}, 23, 5, false}, Case{{6, 6, 48, 40, 0.14f, 9}, 23, 0, false},
+        Case{{16, 1, 96, 64, 0.1f, 0}, 19, 31, true}}) {
     const Cache cache = make_cache(random, c, DType::kBF16);
     const std::size_t q_row = c.shape.heads * c.shape.key_dim;
     const std::vector<float> q = normal_floats(random, c.tokens * q_row);
@@ -111,8 +115,8 @@ TEST(Attention, ThreadsAndChunksDoNotShow) {
             Case part = c;
             part.tokens = std::min(chunk, c.tokens - t);
             part.first_position += t;
-            const std::vector<float> out = attend({&pool, isa}, part, std::span(q).subspan(t * q_row),
-                                                  cache.key_view, cache.value_view);
+            const std::vector<float> out =
+                attend({&pool, isa}, part, std::span(q).subspan(t * q_row), cache.key_view, cache.value_view);
             parts.insert(parts.end(), out.begin(), out.end());
           }
           EXPECT_TRUE(same_bits(whole, parts)) << name(c) << ", chunks of " << chunk;
@@ -159,8 +163,8 @@ TEST(Attention, WithinTheErrorBoundOfDoublePrecision) {
               sum += term;
               norm += std::fabs(term);
             }
-            // Relative error of each weight: that of its score and of the maximum (dot, scale, subtraction: absolute,
-            // turned relative by exp), of exp (2 ulp = 4 eps) and of the two sums.
+            // Relative error of each weight: that of its score and of the maximum (dot, scale, subtraction:
+            // absolute, turned relative by exp), of exp (2 ulp = 4 eps) and of the two sums.
             const double n = static_cast<double>(score.size());
             const double in_scores = 2 * (static_cast<double>(s.key_dim) / 16 + 10) * worst_score;
             const double bound = (2 * in_scores + 8 + n + n / 16 + 6) * 0x1p-24 * norm;
@@ -182,7 +186,8 @@ TEST(Attention, OneVisiblePositionReturnsItsValue) {
     for (std::size_t t = 0; t < c.tokens; ++t) {
       for (std::size_t h = 0; h < 2; ++h) {
         for (std::size_t d = 0; d < 24; ++d) {
-          const std::size_t i = (3 + t) * cache.value_view.row_elements + h * cache.value_view.head_stride + d;
+          const std::size_t i =
+              (3 + t) * cache.value_view.row_elements + h * cache.value_view.head_stride + d;
           EXPECT_EQ(out[(t * 2 + h) * 24 + d], decode(cache.values.data(), DType::kF32, i));
         }
       }

@@ -81,7 +81,8 @@ std::vector<Result> results(Isa isa) {
     const CacheView values{cache.data() + 40 * dtype_bytes(dtype), dtype, 128, 64};
     std::vector<float> scratch(attention_scratch_floats(shape, kPositions));
     std::vector<float> out(kQueries * shape.heads * shape.value_dim);
-    attention(ctx, shape, x.data(), kQueries, kPositions - kQueries, keys, values, out.data(), scratch.data());
+    attention(ctx, shape, x.data(), kQueries, kPositions - kQueries, keys, values, out.data(),
+              scratch.data());
     all.push_back({"attention", std::move(out)});
   }
   std::vector<float> y(x.size());
@@ -102,7 +103,8 @@ std::string_view first_difference(Isa isa) {
   const std::vector<Result> found = results(isa);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const std::vector<float>& a = expected[i].numbers;
-    if (std::memcmp(a.data(), found[i].numbers.data(), a.size() * sizeof(float)) != 0) return expected[i].kernel;
+    if (std::memcmp(a.data(), found[i].numbers.data(), a.size() * sizeof(float)) != 0)
+      return expected[i].kernel;
   }
   return {};
 }
@@ -116,7 +118,8 @@ Isa self_check(Isa wanted, std::string* warning) {
     if (*isa > wanted || *isa == Isa::kScalar) continue;
     const std::string_view kernel = first_difference(*isa);
     if (kernel.empty()) {
-      if (!reasons.empty() && warning != nullptr) *warning = fmt::format("{}; using {}", reasons, isa_name(*isa));
+      if (!reasons.empty() && warning != nullptr)
+        *warning = fmt::format("{}; using {}", reasons, isa_name(*isa));
       return *isa;
     }
     reasons += fmt::format("{}{} computes {} otherwise than the scalar path", reasons.empty() ? "" : ", ",

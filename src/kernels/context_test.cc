@@ -29,7 +29,8 @@ TEST(SelfCheck, StepsDownFromWhatTheCpuLacks) {
 // A test that compares an instruction set with scalar means nothing if both are the same code.
 TEST(KernelTable, EachInstructionSetHasItsOwnKernels) {
 #if defined(__x86_64__)
-  const KernelTable* tables[] = {&kernel_table(Isa::kScalar), &kernel_table(Isa::kAvx2), &kernel_table(Isa::kAvx512)};
+  const KernelTable* tables[] = {&kernel_table(Isa::kScalar), &kernel_table(Isa::kAvx2),
+                                 &kernel_table(Isa::kAvx512)};
   for (const KernelTable* a : tables) {
     for (const KernelTable* b : tables) {
       if (a == b) continue;

@@ -23,7 +23,7 @@ void pack(const float* x, std::size_t cols, float* packed) {
   }
 }
 
-// One half block: 32 columns of R rows at w + r*row_bytes with 32 packed floats of T tokens at x + t*x_stride.
+// One half block: 32 columns of R rows at w + r*row_bytes, 32 packed floats of T tokens at x + t*x_stride.
 template <class Row, int R, int T>
 [[gnu::always_inline]] inline void dot_half(const std::byte* w, std::size_t row_bytes, const float* x,
                                             std::size_t x_stride, Vec (&acc)[R][T]) {
@@ -36,8 +36,8 @@ template <class Row, int R, int T>
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) acc[r][t] = fma(weight[r], activation, acc[r][t]);
   }
-  // Even and odd columns share the load of a row; without the barrier the compiler keeps it in R more registers, which
-  // the full tile does not have.
+  // Even and odd columns share the load of a row; without the barrier the compiler keeps it in R more
+  // registers, which the full tile does not have.
   if constexpr (R * T > 12) asm volatile("" ::: "memory");
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) weight[r] = Row::odd(w + r * row_bytes);
@@ -49,17 +49,17 @@ template <class Row, int R, int T>
   }
 }
 
-// What a tile works on. It may take all columns at once, or stop at a multiple of 32 and go on in a later call.
+// What a tile works on: all columns at once, or up to a multiple of 32 and the rest in later calls.
 struct DotTile {
-  const std::byte* rows;      // column 0 of the first row
-  std::size_t row_bytes;      // from one row to the next
+  const std::byte* rows;  // column 0 of the first row
+  std::size_t row_bytes;  // from one row to the next
   std::size_t cols;
-  const float* x;             // column 0 of the first token, packed
+  const float* x;  // column 0 of the first token, packed
   std::size_t x_stride;
-  std::size_t ahead_bytes;    // what to prefetch, counted from each row's line at hand; 0: nothing
-  std::size_t begin, end;     // columns of this call
-  float* state;               // R·T·16 floats between calls; not used when begin == 0 and end == cols
-  float* out;                 // out[t*out_stride + r] = dot of row r and token t, when end == cols
+  std::size_t ahead_bytes;  // what to prefetch, counted from each row's line at hand; 0: nothing
+  std::size_t begin, end;   // columns of this call
+  float* state;             // R·T·16 floats between calls; not used when begin == 0 and end == cols
+  float* out;               // out[t*out_stride + r] = dot of row r and token t, when end == cols
   std::size_t out_stride;
 };
 

@@ -12,11 +12,13 @@ template <class F>
 inline void for_lanes(std::size_t n, const F& f) {
   std::size_t i = 0;
   for (; i + 16 <= n; i += 16) {
-    f(i, [](const float* p) { return load(p); }, [](float* p, Vec v) { store(p, v); });
+    f(
+        i, [](const float* p) { return load(p); }, [](float* p, Vec v) { store(p, v); });
   }
   if (i < n) {
-    f(i, [&](const float* p) { return load_first(p, n - i, 0.0f); },
-      [&](float* p, Vec v) { store_first(p, n - i, v); });
+    f(
+        i, [&](const float* p) { return load_first(p, n - i, 0.0f); },
+        [&](float* p, Vec v) { store_first(p, n - i, v); });
   }
 }
 
@@ -28,9 +30,8 @@ void rms_norm_row(const float* x, std::size_t cols, const float* w, float eps, f
   });
   const float mean = sum_tree(squares) / static_cast<float>(cols);
   const Vec factor = set1(1.0f / __builtin_sqrtf(mean + eps));
-  for_lanes(cols, [&](std::size_t i, auto get, auto put) {
-    put(y + i, mul(mul(get(x + i), factor), get(w + i)));
-  });
+  for_lanes(cols,
+            [&](std::size_t i, auto get, auto put) { put(y + i, mul(mul(get(x + i), factor), get(w + i))); });
 }
 
 void silu_mul_range(const float* gate, const float* up, std::size_t n, float* out) {

@@ -37,9 +37,8 @@ void add(const Context& ctx, const float* x, std::size_t n, float* accumulator) 
 
 void add_scaled(const Context& ctx, const float* x, float scale, std::size_t n, float* accumulator) {
   const auto add = kernel_table(ctx.isa).elementwise.add_scaled;
-  split(ctx, n, kGrain, n, [&](std::size_t begin, std::size_t end) {
-    add(x + begin, scale, end - begin, accumulator + begin);
-  });
+  split(ctx, n, kGrain, n,
+        [&](std::size_t begin, std::size_t end) { add(x + begin, scale, end - begin, accumulator + begin); });
 }
 
 void scale(const Context& ctx, float factor, std::size_t n, float* x) {

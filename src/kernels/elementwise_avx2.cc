@@ -1,10 +1,12 @@
 #include "kernels/kernel_table.h"
 #include "kernels/vec_avx2-inl.h"
-// The algorithm needs the lanes above.
+
+// After the lanes, which it is written with.
 #include "kernels/elementwise-inl.h"
 
 namespace sluice::kernels {
 
-const ElementwiseKernels kElementwiseAvx2 = {rms_norm_row, silu_mul_range, add_scaled_range, softmax_row, exp_range};
+const ElementwiseKernels kElementwiseAvx2 = {rms_norm_row, silu_mul_range, add_scaled_range, softmax_row,
+                                             exp_range};
 
 }  // namespace sluice::kernels

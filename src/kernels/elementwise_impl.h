@@ -1,6 +1,6 @@
-// What each instruction set implements for elementwise.h: the operations with fused multiply-adds or sums in lanes.
-// The others have the same bits in any compilation and live in elementwise.cc. Plain structs: files compiled with
-// other flags include this.
+// What each instruction set implements for elementwise.h: the operations with fused multiply-adds or sums in
+// lanes. The others have the same bits in any compilation and live in elementwise.cc. Plain structs,
+// for files compiled with other flags.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,8 @@ namespace {
 float larger(float a, float b) { return a > b ? a : b; }
 float smaller(float a, float b) { return a < b ? a : b; }
 
-float pow2(std::uint32_t n) { return std::bit_cast<float>((n + 127u) << 23); }  // −126 ≤ n ≤ 127, two's complement
+// −126 ≤ n ≤ 127 in two's complement.
+float pow2(std::uint32_t n) { return std::bit_cast<float>((n + 127u) << 23); }
 
 }  // namespace
 

@@ -12,7 +12,8 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 const float kNan = std::nanf("");
 
-// Calls f with every instruction set and 1 to 3 threads and compares what it returns with scalar on one thread.
+// Calls f with every instruction set and 1 to 3 threads and compares what it returns with scalar on one
+// thread.
 void expect_same_everywhere(const std::function<std::vector<float>(const Context&)>& f) {
   const std::vector<float> expected = f({nullptr, Isa::kScalar});
   for (const Isa isa : available_isas()) {
@@ -96,7 +97,8 @@ TEST(RmsNorm, SameEverywhereAndNearDoublePrecision) {
   for (const std::size_t cols : {1, 2, 15, 16, 17, 31, 64, 100, 128, 513, 2048}) {
     for (const bool wild : {false, true}) {
       const std::size_t rows = 1 + random() % 60, stride = cols + random() % 5;
-      const std::vector<float> x = wild ? wild_floats(random, rows * stride) : normal_floats(random, rows * stride);
+      const std::vector<float> x =
+          wild ? wild_floats(random, rows * stride) : normal_floats(random, rows * stride);
       const std::vector<float> w = normal_floats(random, cols);
       const auto norm = [&](const Context& ctx) {
         std::vector<float> y(rows * cols);
@@ -118,7 +120,8 @@ TEST(RmsNorm, SameEverywhereAndNearDoublePrecision) {
       const std::vector<float> y = norm({nullptr, best_isa()});
       for (std::size_t r = 0; r < rows; ++r) {
         double squares = 0;
-        for (std::size_t c = 0; c < cols; ++c) squares += double{x[r * stride + c]} * double{x[r * stride + c]};
+        for (std::size_t c = 0; c < cols; ++c)
+          squares += double{x[r * stride + c]} * double{x[r * stride + c]};
         const double factor = 1 / std::sqrt(squares / static_cast<double>(cols) + double{1e-6f});
         for (std::size_t c = 0; c < cols; ++c) {
           const double exact = double{x[r * stride + c]} * factor * double{w[c]};
@@ -202,8 +205,10 @@ TEST(Softmax, SameEverywhereAndNearDoublePrecision) {
       for (std::size_t c = 0; c < cols; ++c) total += std::exp(double{x[r * cols + c]} - largest);
       for (std::size_t c = 0; c < cols; ++c) {
         const double exact = std::exp(double{x[r * cols + c]} - largest) / total;
-        const double far = std::fabs(double{x[r * cols + c]} - largest) + 5;  // rounding of x − max, made relative
-        EXPECT_NEAR(y[r * cols + c], exact, (far + 10 + static_cast<double>(cols) / 16) * 0x1p-24 * exact + 1e-44);
+        const double far =
+            std::fabs(double{x[r * cols + c]} - largest) + 5;  // rounding of x − max, made relative
+        EXPECT_NEAR(y[r * cols + c], exact,
+                    (far + 10 + static_cast<double>(cols) / 16) * 0x1p-24 * exact + 1e-44);
       }
     }
     std::vector<float> wild = wild_floats(random, rows * cols);

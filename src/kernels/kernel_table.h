@@ -1,4 +1,5 @@
-// The implementations of one instruction set. Adding one: its x_ISA.cc files, three lines here, one in the .cc.
+// The implementations of one instruction set. A new one: its x_ISA.cc files, three names here, two lines in
+// kernel_table.cc.
 #pragma once
 
 #include "base/cpu.h"

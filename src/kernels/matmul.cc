@@ -13,7 +13,8 @@ namespace {
 void check_weight(const Weight& w) {
   SLUICE_CHECK(w.dtype == DType::kBF16 || w.dtype == DType::kF16 || w.dtype == DType::kF32,
                fmt::format("weights are {}", dtype_name(w.dtype)));
-  SLUICE_CHECK(w.data != nullptr || w.rows * w.cols == 0, fmt::format("{} x {} without data", w.rows, w.cols));
+  SLUICE_CHECK(w.data != nullptr || w.rows * w.cols == 0,
+               fmt::format("{} x {} without data", w.rows, w.cols));
 }
 
 // Rows are divided in groups that leave whole cache lines of y to each thread and whole register tiles.
@@ -35,11 +36,17 @@ void matmul(const Context& ctx, const float* packed, std::size_t tokens, const W
   SLUICE_CHECK(bias.empty() || bias.size() == w.rows, fmt::format("{} biases, {} rows", bias.size(), w.rows));
   SLUICE_CHECK(y_stride >= w.rows || tokens <= 1, fmt::format("stride {}, {} rows", y_stride, w.rows));
   if (tokens == 0) return;
-  const MatmulArgs args = {packed,       packed_floats(w.cols),
-                           tokens,       w.data,
-                           w.cols * dtype_bytes(w.dtype), w.dtype,
-                           w.cols,       bias.empty() ? nullptr : bias.data(),
-                           y,            y_stride};
+  MatmulArgs args{};
+  args.packed = packed;
+  args.packed_stride = packed_floats(w.cols);
+  args.tokens = tokens;
+  args.weights = w.data;
+  args.row_bytes = w.cols * dtype_bytes(w.dtype);
+  args.dtype = w.dtype;
+  args.cols = w.cols;
+  args.bias = bias.empty() ? nullptr : bias.data();
+  args.y = y;
+  args.y_stride = y_stride;
   const auto rows = kernel_table(ctx.isa).matmul.rows;
   split(ctx, w.rows, kRowGrain, tokens * w.rows * w.cols,
         [&](std::size_t begin, std::size_t end) { rows(args, begin, end); });

@@ -1,4 +1,4 @@
-// What each instruction set implements for matmul.h. Plain structs: files compiled with other flags include this.
+// What each instruction set implements for matmul.h. Plain structs, for files compiled with other flags.
 #pragma once
 
 #include <cstddef>
@@ -8,25 +8,25 @@
 namespace sluice::kernels {
 
 struct MatmulArgs {
-  const float* packed;      // (tokens, packed_stride), see matmul.h
+  const float* packed;  // (tokens, packed_stride), see matmul.h
   std::size_t packed_stride;
   std::size_t tokens;
   const std::byte* weights;  // (rows, cols)
   std::size_t row_bytes;
-  DType dtype;               // BF16, F16 or F32
+  DType dtype;  // BF16, F16 or F32
   std::size_t cols;
-  const float* bias;         // (rows), or null
-  float* y;                  // row t at y + t*y_stride
+  const float* bias;  // (rows), or null
+  float* y;           // row t at y + t*y_stride
   std::size_t y_stride;
 };
 
 struct TransposedArgs {
-  const float* x;            // row t at x + t*x_stride
+  const float* x;  // row t at x + t*x_stride
   std::size_t x_stride;
   const std::byte* weights;  // (rows, cols)
   DType dtype;
   std::size_t rows, cols;
-  float* y;                  // row t at y + t*y_stride; +0 before the call
+  float* y;  // row t at y + t*y_stride; +0 before the call
   std::size_t y_stride;
 };
 

@@ -54,7 +54,8 @@ namespace {
 void rows_scalar(const MatmulArgs& a, std::size_t row_begin, std::size_t row_end) {
   for (std::size_t r = row_begin; r < row_end; ++r) {
     for (std::size_t t = 0; t < a.tokens; ++t) {
-      const float sum = dot_scalar(a.weights + r * a.row_bytes, a.dtype, a.cols, a.packed + t * a.packed_stride);
+      const float sum =
+          dot_scalar(a.weights + r * a.row_bytes, a.dtype, a.cols, a.packed + t * a.packed_stride);
       a.y[t * a.y_stride + r] = a.bias == nullptr ? sum : sum + a.bias[r];
     }
   }

@@ -50,7 +50,9 @@ TEST(Matmul, EveryInstructionSetHasTheBitsOfScalar) {
   for (const Shape& s : shapes(random)) {
     for (const DType dtype : kDTypes) {
       const bool wild = random() % 4 == 0;
-      const auto numbers = [&](std::size_t n) { return wild ? wild_floats(random, n) : normal_floats(random, n); };
+      const auto numbers = [&](std::size_t n) {
+        return wild ? wild_floats(random, n) : normal_floats(random, n);
+      };
       const std::vector<float> x = numbers(s.tokens * s.cols);
       const std::vector<float> bias = numbers(random() % 2 * s.rows);
       const std::vector<std::byte> words = encode(numbers(s.rows * s.cols), dtype);
@@ -58,7 +60,8 @@ TEST(Matmul, EveryInstructionSetHasTheBitsOfScalar) {
       const std::vector<float> expected = multiply({nullptr, Isa::kScalar}, x, s.tokens, w, bias);
       for (const Isa isa : vector_isas()) {
         EXPECT_TRUE(same_bits(expected, multiply({nullptr, isa}, x, s.tokens, w, bias)))
-            << isa_name(isa) << ' ' << dtype_name(dtype) << ' ' << s.rows << 'x' << s.cols << ", " << s.tokens;
+            << isa_name(isa) << ' ' << dtype_name(dtype) << ' ' << s.rows << 'x' << s.cols << ", "
+            << s.tokens;
       }
     }
   }
@@ -115,7 +118,8 @@ TEST(Matmul, ThreadsAndChunksDoNotShow) {
         }
       }
       // A range of rows by itself.
-      const std::vector<float> some = multiply({nullptr, isa}, x, 1, w.rows_from(5, 17), std::span(bias).subspan(5, 17));
+      const std::vector<float> some =
+          multiply({nullptr, isa}, x, 1, w.rows_from(5, 17), std::span(bias).subspan(5, 17));
       EXPECT_TRUE(same_bits(std::span(whole).subspan(5, 17), some));
     }
   }
@@ -134,7 +138,8 @@ TEST(Matmul, WithinTheErrorBoundOfDoublePrecision) {
         for (std::size_t r = 0; r < s.rows; ++r) {
           double sum = bias[r], norm = std::fabs(bias[r]);
           for (std::size_t c = 0; c < s.cols; ++c) {
-            const double product = double{x[t * s.cols + c]} * double{decode(words.data(), dtype, r * s.cols + c)};
+            const double product =
+                double{x[t * s.cols + c]} * double{decode(words.data(), dtype, r * s.cols + c)};
             sum += product;
             norm += std::fabs(product);
           }
@@ -216,7 +221,8 @@ TEST(Matmul, StridesLeaveGapsAlone) {
     matmul(ctx, packed.data(), tokens, w, {}, y.data(), stride);
     const std::vector<float> expected = multiply(ctx, dense, tokens, w, {});
     for (std::size_t t = 0; t < tokens; ++t) {
-      EXPECT_TRUE(same_bits(std::span(expected).subspan(t * rows, rows), std::span(y).subspan(t * stride, rows)));
+      EXPECT_TRUE(
+          same_bits(std::span(expected).subspan(t * rows, rows), std::span(y).subspan(t * stride, rows)));
       for (std::size_t c = rows; c < stride; ++c) ASSERT_EQ(y[t * stride + c], 7.0f);
     }
   }
@@ -229,7 +235,9 @@ TEST(MatmulTransposed, EveryInstructionSetThreadAndChunkHasTheBitsOfScalar) {
   for (const Shape& s : sizes) {
     for (const DType dtype : kDTypes) {
       const bool wild = random() % 4 == 0;
-      const auto numbers = [&](std::size_t n) { return wild ? wild_floats(random, n) : normal_floats(random, n); };
+      const auto numbers = [&](std::size_t n) {
+        return wild ? wild_floats(random, n) : normal_floats(random, n);
+      };
       const std::vector<float> x = numbers(s.tokens * s.rows);
       const std::vector<std::byte> words = encode(numbers(s.rows * s.cols), dtype);
       const Weight w{words.data(), dtype, s.rows, s.cols};

@@ -1,5 +1,5 @@
-// Rotary positions. Products and sums are rounded one by one, as the published code does, so plain code has the same
-// bits in any compilation.
+// Rotary positions. Products and sums are rounded one by one, as the published code does, so plain code has
+// the same bits in any compilation.
 #include <array>
 
 #include <fmt/format.h>
@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kMostPairs = 1024;  // of a head; published models have 64 at most
 
-void rotate(const float* first, const float* second, std::size_t pair_stride, std::size_t half, const float* cos,
-            const float* sin, float* out) {
+void rotate(const float* first, const float* second, std::size_t pair_stride, std::size_t half,
+            const float* cos, const float* sin, float* out) {
   for (std::size_t i = 0; i < half; ++i) {
     const float a = first[i * pair_stride];
     const float b = second[i * pair_stride];
@@ -24,8 +24,8 @@ void rotate(const float* first, const float* second, std::size_t pair_stride, st
 
 }  // namespace
 
-void rope(RopeForm form, float* x, std::size_t heads, std::size_t head_stride, std::size_t half, const float* cos,
-          const float* sin) {
+void rope(RopeForm form, float* x, std::size_t heads, std::size_t head_stride, std::size_t half,
+          const float* cos, const float* sin) {
   SLUICE_CHECK(half <= kMostPairs, fmt::format("{} pairs in a head", half));
   for (std::size_t h = 0; h < heads; ++h) {
     float* head = x + h * head_stride;

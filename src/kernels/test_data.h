@@ -45,8 +45,9 @@ inline std::vector<float> normal_floats(std::mt19937_64& random, std::size_t n) 
 
 // Some normal numbers, some words of any kind: zeros of both signs, subnormals, infinities, NaN, huge, tiny.
 inline std::vector<float> wild_floats(std::mt19937_64& random, std::size_t n) {
-  static constexpr std::uint32_t kWords[] = {0x00000000, 0x80000000, 0x00000001, 0x807fffff, 0x7f800000, 0xff800000,
-                                             0x7fc00000, 0xffc12345, 0x7f7fffff, 0x00800000, 0x0b000000, 0x33800000};
+  static constexpr std::uint32_t kWords[] = {0x00000000, 0x80000000, 0x00000001, 0x807fffff,
+                                             0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345,
+                                             0x7f7fffff, 0x00800000, 0x0b000000, 0x33800000};
   std::vector<float> numbers = normal_floats(random, n);
   for (float& number : numbers) {
     const std::uint64_t dice = random();
@@ -102,8 +103,9 @@ inline ::testing::AssertionResult same_bits(std::span<const float> expected, std
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (std::isnan(expected[i]) && std::isnan(found[i])) continue;
     if (std::bit_cast<std::uint32_t>(expected[i]) != std::bit_cast<std::uint32_t>(found[i])) {
-      return ::testing::AssertionFailure() << "at " << i << " of " << expected.size() << ": expected "
-                                           << expected[i] << ", found " << found[i] << ", seed " << test_seed();
+      return ::testing::AssertionFailure()
+             << "at " << i << " of " << expected.size() << ": expected " << expected[i] << ", found "
+             << found[i] << ", seed " << test_seed();
     }
   }
   return ::testing::AssertionSuccess();

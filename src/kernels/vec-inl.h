@@ -1,13 +1,16 @@
-// What the algorithms of this folder need beyond one instruction, written once over the Vec of an instruction set.
+// What the algorithms of this folder need beyond one instruction, written once over the Vec of an instruction
+// set.
 //
-// A file x_ISA.cc includes vec_ISA-inl.h, then the -inl.h files of its algorithms. Everything lies in the unnamed
-// namespace of that file, and nothing of the standard library with a body is used there: an inline function compiled
-// with -mavx512f under a name shared with other files could be picked by the linker for a machine without AVX-512.
+// A file x_ISA.cc includes vec_ISA-inl.h, then the -inl.h files of its algorithms. Everything lies in the
+// unnamed namespace of that file, and nothing of the standard library with a body is used there: an inline
+// function compiled with -mavx512f under a name shared with other files could be picked by the linker for a
+// machine without AVX-512.
 //
 // A vec_ISA-inl.h offers Vec (16 lanes) with zero set1 load store add sub mul div fma and
 //   max(a, b)              a > b ? a : b, min(a, b) a < b ? a : b: the second operand when one is NaN
 //   sum_tree, max_tree     the tree of matmul.h; sum_tree4: four at once
-//   mul_pow2(p, t, magic)  p · 2^n, n = bits(t) − bits(magic) in −300 … 254, by two multiplications, so that only
+//   mul_pow2(p, t, magic)  p · 2^n, n = bits(t) − bits(magic) in −300 … 254, by two multiplications, so that
+//   only
 //                          the last one rounds
 //   even_lanes, odd_lanes  of the 32 numbers of two Vec
 //   Bf16, F16, F32         element types in memory: in_order(p) 16 numbers; even(p), odd(p) 16 of 32 each
@@ -21,8 +24,8 @@
 namespace sluice::kernels {
 namespace {
 
-// How far to prefetch where short rows lie apart (the heads of a cache), as memory actually used: hardware prefetchers
-// do not follow, and DRAM latency × bandwidth of one core is about 2 KiB.
+// How far to prefetch where short rows lie apart (the heads of a cache), as memory actually used: hardware
+// prefetchers do not follow, and DRAM latency × bandwidth of one core is about 2 KiB.
 constexpr std::size_t kAheadBytes = 8192;
 
 // n < 16 numbers, then `fill`. Copies, so that nothing past p[n − 1] is read.

@@ -1,5 +1,5 @@
-// Sixteen fp32 lanes on AVX2 + FMA + F16C: two registers of eight. See vec-inl.h for what every instruction set must
-// offer.
+// Sixteen fp32 lanes on AVX2 + FMA + F16C: two registers of eight. See vec-inl.h for what every instruction
+// set must offer.
 #pragma once
 
 #include <immintrin.h>
@@ -14,8 +14,9 @@ struct Vec {
   __m256 lo, hi;  // lanes 0…7, 8…15
 };
 
-// Of 16 registers, 12 for accumulators: 6 rows × 1 token when memory is the limit. Otherwise 1 row × 6 tokens: 0.67 of
-// the FMA peak with GCC 12; 2 × 3 had 0.57, 2 × 2 0.54, 3 × 2 0.47 (activations come as memory operands, weights do not).
+// Of 16 registers, 12 for accumulators: 6 rows × 1 token when memory is the limit. Otherwise 1 row × 6
+// tokens: 0.67 of the FMA peak with GCC 12; 2 × 3 had 0.57, 2 × 2 0.54, 3 × 2 0.47 (activations come as
+// memory operands, weights do not).
 constexpr int kFewTokens = 1, kRowsForFew = 6;
 constexpr int kTokens = 6, kRows = 1;
 constexpr int kSumVecs = 1, kSumVecsAlone = 4;
@@ -70,7 +71,8 @@ inline void sum_tree4(Vec a, Vec b, Vec c, Vec d, float* out) {
   out[3] = sum_tree(d);
 }
 
-// The even (odd) ones of 16 numbers in order: shuffle within 128-bit halves, then put the 64-bit quarters in order.
+// The even (odd) ones of 16 numbers in order: shuffle within 128-bit halves, then put the 64-bit quarters in
+// order.
 inline __m256 even_of(__m256 a, __m256 b) {
   return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88)), 0xd8));
 }

@@ -1,4 +1,5 @@
-// Rows summed with one weight each, ascending, by fused multiply-adds: matmul_transposed, and values in attention.
+// Rows summed with one weight each, ascending, by fused multiply-adds: matmul_transposed, and values in
+// attention.
 #pragma once
 
 #include "kernels/vec-inl.h"
@@ -61,7 +62,8 @@ inline void sum_tokens(std::size_t tokens, const std::byte* rows, std::size_t ro
                        const float* weights, std::size_t weight_stride, float* out, std::size_t out_stride) {
   if constexpr (T > 1) {
     if (tokens < T) {
-      return sum_tokens<Row, C, T - 1>(tokens, rows, row_bytes, count, weights, weight_stride, out, out_stride);
+      return sum_tokens<Row, C, T - 1>(tokens, rows, row_bytes, count, weights, weight_stride, out,
+                                       out_stride);
     }
   }
   sum_tile<Row, C, T>(rows, row_bytes, count, weights, weight_stride, out, out_stride);
@@ -87,8 +89,8 @@ void weighted_sum(const std::byte* rows, std::size_t row_bytes, std::size_t coun
     for (; c + 16 * kSumVecs <= cols; c += 16 * kSumVecs) {
       for (std::size_t t = 0; t < tokens; t += kTokensAtOnce) {
         sum_tokens<Row, kSumVecs, kTokensAtOnce>(tokens - t, block + c * Row::kBytes, row_bytes, n,
-                                                 w + t * weight_stride, weight_stride, out + t * out_stride + c,
-                                                 out_stride);
+                                                 w + t * weight_stride, weight_stride,
+                                                 out + t * out_stride + c, out_stride);
       }
     }
     for (; c < cols; c += 16) {

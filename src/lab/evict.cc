@@ -1,4 +1,5 @@
-// `evict`: a trace of requests through one cache of `capacity` experts of one size, event by event. SPEC §1.7.
+// `evict`: a trace of requests through one cache of `capacity` experts of one size, event by event. SPEC
+// §1.7.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -33,9 +34,10 @@ class OneByteEach final : public experts::ExpertSizes {
   experts::ExpertBytes bytes(ExpertId) const override { return {.full = 1}; }
 };
 
-// Requests whose ids, any numbers, have been renamed to 0, 1, 2 … in the same order: order is all that policies see.
+// Requests whose ids, any numbers, have been renamed to 0, 1, 2 … in the same order: order is all that
+// policies see.
 struct Requests {
-  std::vector<std::int64_t> names;               // ascending: names[n] is the id of the n-th expert
+  std::vector<std::int64_t> names;  // ascending: names[n] is the id of the n-th expert
   experts::RequestList list;
 
   ExpertId expert(std::int64_t name) const {
@@ -50,8 +52,9 @@ constexpr std::size_t kBare = std::numeric_limits<std::size_t>::max();
 // The id at requests[event], or at requests[event][position].
 std::int64_t parse_id(const JsonObject& line, const Json& value, std::size_t event, std::size_t position) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  const bool fits = value.is_number_integer() && (value.is_number_unsigned() ? value.get<std::uint64_t>() <= kMost
-                                                                             : value.get<std::int64_t>() >= 0);
+  const bool fits =
+      value.is_number_integer() &&
+      (value.is_number_unsigned() ? value.get<std::uint64_t>() <= kMost : value.get<std::int64_t>() >= 0);
   if (fits) return value.get<std::int64_t>();
   std::string place = line.name();
   place += ": requests[" + std::to_string(event) + "]";
@@ -66,7 +69,7 @@ Requests parse_requests(const JsonObject& line) {
   const Json* array = line.find("requests");
   if (array == nullptr || !array->is_array()) line.fail("requests", kIn[2].text);
   Requests requests;
-  std::vector<std::size_t> ends;                 // of each event among all ids
+  std::vector<std::size_t> ends;  // of each event among all ids
   std::vector<std::int64_t> ids;
   for (const Json& event : *array) {
     if (event.is_array()) {
@@ -111,7 +114,8 @@ Json answer(const JsonObject& line) {
     for (const experts::Eviction& gone : outcome.evicted) evicted.push_back(requests.name(gone.id));
   }
   for (const experts::Admission& entry : residency.resident()) resident.push_back(requests.name(entry.id));
-  return {{"hits", hits}, {"misses", misses}, {"evicted", std::move(evicted)}, {"resident", std::move(resident)}};
+  return {
+      {"hits", hits}, {"misses", misses}, {"evicted", std::move(evicted)}, {"resident", std::move(resident)}};
 }
 
 }  // namespace

@@ -5,6 +5,6 @@
 
 namespace sluice::lab {
 
-extern const Function kEvict;                    // evict.cc
+extern const Function kEvict;  // evict.cc
 
 }  // namespace sluice::lab

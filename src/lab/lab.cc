@@ -13,8 +13,8 @@ const Function* const kFunctions[] = {
     &kEvict,
 };
 
-// Reads up to the end of line, which is dropped. Keeps at most `limit` + 1 bytes of a longer line, and drops the rest.
-// False at the end of the stream.
+// Reads up to the end of line, which is dropped. Keeps at most `limit` + 1 bytes of a longer line, and drops
+// the rest. False at the end of the stream.
 bool read_line(std::streambuf& in, Bytes limit, std::string& line) {
   using Traits = std::streambuf::traits_type;
   line.clear();

@@ -73,7 +73,8 @@ TEST(Lab, EveryListedFieldIsRequiredAndAnswered) {
   for (const Field& field : function.in) {
     Json line = good;
     line.erase(std::string(field.name));
-    EXPECT_THAT(error_of(line.dump()), AllOf(HasSubstr("line 7"), HasSubstr(std::string(field.name)), HasSubstr("missing")));
+    EXPECT_THAT(error_of(line.dump()),
+                AllOf(HasSubstr("line 7"), HasSubstr(std::string(field.name)), HasSubstr("missing")));
     for (const Json& wrong : {Json(nullptr), Json("x"), Json(1.5), Json(true), Json::object()}) {
       line[std::string(field.name)] = wrong;
       EXPECT_THAT(error_of(line.dump()), HasSubstr(std::string(field.name)));
@@ -167,15 +168,18 @@ TEST(Evict, VectorsOfTheSpecification) {
 }
 
 TEST(Evict, EventsAreAtomic) {
-  // 1 and 2 are resident; the event's own ids are no victims, so the surplus (5, the highest missing) is not cached.
+  // 1 and 2 are resident; the event's own ids are no victims, so the surplus (5, the highest missing) is not
+  // cached.
   const Json answer = evict("lru", 3, {{1, 2}, {2, 3, 4, 5}});
-  EXPECT_EQ(answer, (Json{{"hits", 1}, {"misses", 5}, {"evicted", Json::array({1})}, {"resident", {2, 3, 4}}}));
+  EXPECT_EQ(answer,
+            (Json{{"hits", 1}, {"misses", 5}, {"evicted", Json::array({1})}, {"resident", {2, 3, 4}}}));
   // Ids within an event are a set, in any order.
   EXPECT_EQ(evict("lru", 3, {{2, 1, 1}, {5, 4, 3, 2, 2}}), answer);
 }
 
 TEST(Evict, BypassKeepsTheNearest) {
-  // One of 1 and 2 may stay, and 2 comes sooner, each time. 1 and 3 are never cached, so they are not evicted.
+  // One of 1 and 2 may stay, and 2 comes sooner, each time. 1 and 3 are never cached, so they are not
+  // evicted.
   EXPECT_EQ(evict("belady_bypass", 1, Json::parse("[[1,2],2,3,1,2]")),
             (Json{{"hits", 2}, {"misses", 4}, {"evicted", Json::array()}, {"resident", {2}}}));
   // Nothing comes again after the last event: lower ids leave first, the event's own among them.
@@ -212,11 +216,14 @@ TEST(Evict, SeedDecidesMarkingOnly) {
 TEST(Evict, BadValuesNameTheirPlace) {
   EXPECT_THAT(error_of(R"({"policy":"none","capacity":1,"requests":[],"seed":0})"), HasSubstr("policy"));
   EXPECT_THAT(error_of(R"({"policy":"lru","capacity":-1,"requests":[],"seed":0})"), HasSubstr("capacity"));
-  EXPECT_THAT(error_of(R"({"policy":"lru","capacity":1,"requests":[1,-2],"seed":0})"), HasSubstr("requests[1]"));
-  EXPECT_THAT(error_of(R"({"policy":"lru","capacity":1,"requests":[[1,2.0]],"seed":0})"), HasSubstr("requests[0][1]"));
+  EXPECT_THAT(error_of(R"({"policy":"lru","capacity":1,"requests":[1,-2],"seed":0})"),
+              HasSubstr("requests[1]"));
+  EXPECT_THAT(error_of(R"({"policy":"lru","capacity":1,"requests":[[1,2.0]],"seed":0})"),
+              HasSubstr("requests[0][1]"));
   EXPECT_THAT(error_of(R"({"policy":"lru","capacity":1,"requests":[18446744073709551615],"seed":0})"),
               HasSubstr("requests[0]"));
-  EXPECT_THAT(error_of(R"({"policy":"lru","capacity":1,"requests":[[[1]]],"seed":0})"), HasSubstr("requests[0][0]"));
+  EXPECT_THAT(error_of(R"({"policy":"lru","capacity":1,"requests":[[[1]]],"seed":0})"),
+              HasSubstr("requests[0][0]"));
 }
 
 }  // namespace

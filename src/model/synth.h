@@ -1,5 +1,5 @@
-// Synthetic checkpoints: the shapes of a published config.json with random weights of realistic statistics, for
-// measuring speed and memory without a download. The text such a model writes is noise.
+// Synthetic checkpoints: the shapes of a published config.json with random weights of realistic statistics,
+// for measuring speed and memory without a download. The text such a model writes is noise.
 #pragma once
 
 #include <cstdint>
@@ -17,37 +17,39 @@ namespace sluice::model {
 struct SynthOptions {
   std::uint64_t seed = 0;
   std::optional<std::uint32_t> layers = {}, experts = {};  // instead of the config's
-  Bytes shard_bytes = 5'000'000'000;             // of tensor data; a larger tensor has a shard of its own
+  Bytes shard_bytes = 5'000'000'000;  // of tensor data; a larger tensor has a shard of its own
 };
 
 struct SynthShard {
-  std::string file;                              // "model-00001-of-00003.safetensors"
-  std::size_t first = 0, count = 0;              // tensors [first, first + count) of the plan
-  Bytes bytes = 0;                               // of tensor data
+  std::string file;                  // "model-00001-of-00003.safetensors"
+  std::size_t first = 0, count = 0;  // tensors [first, first + count) of the plan
+  Bytes bytes = 0;                   // of tensor data
 };
 
 // What is going to be written.
 struct SynthPlan {
-  std::string config_json;                       // the file's own text, unless options or the element type change it
-  std::vector<TensorSpec> tensors;               // all BF16
+  std::string config_json;          // the file's own text, unless options or the element type change it
+  std::vector<TensorSpec> tensors;  // all BF16
   std::vector<SynthShard> shards;
   std::uint64_t seed = 0;
-  Bytes bytes = 0;                               // of all tensor data
+  Bytes bytes = 0;  // of all tensor data
 };
 
-// Reads config.json. Error(kInvalid) or (kUnsupported) for a config that is no model, with the options applied too.
+// Reads config.json. Error(kInvalid) or (kUnsupported) for a config that is no model, with the options
+// applied too.
 SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options);
 
-// Writes the plan as a Hugging Face directory: config.json, safetensors shards and their index. It appears whole or not
-// at all (a temporary directory beside it, removed on failure); Error(kInvalid) if `directory` exists, Error(kIo) if the
-// disk has not the room, before anything is written. Memory: 64 MiB beside the plan, whatever the model's size.
-// `go_on(bytes written)` is called every few MiB, by the caller's thread; false ends with Error(kInterrupted).
+// Writes the plan as a Hugging Face directory: config.json, safetensors shards and their index. It appears
+// whole or not at all (a temporary directory beside it, removed on failure); Error(kInvalid) if `directory`
+// exists, Error(kIo) if the disk has not the room, before anything is written. Memory: 64 MiB beside the
+// plan, whatever the model's size. `go_on(tensor bytes so far)` is called every few MiB, by the caller's
+// thread; false ends with Error(kInterrupted).
 //
-// The same plan gives the same bytes with any number of threads, and a tensor depends on its name, its shape and the
-// seed only. Weights are Gaussian with 0.02 * lognormal(0.25) as standard deviation of each row, 0.2 % of them six times
-// as large: exponents carry about 2.6 bits, as in trained models (docs/limits.md). Norms are near 1. Router rows are
-// scaled so that logits of a normalised input have a standard deviation near 2.5: a few experts win clearly, and rows
-// differ, so that some experts are used more than others.
+// The same plan gives the same bytes with any number of threads, and a tensor depends on its name, its shape
+// and the seed only. Weights are Gaussian with 0.02 * lognormal(0.25) as standard deviation of each row, 0.2
+// % of them six times as large: exponents carry about 2.6 bits, as in trained models (docs/limits.md). Norms
+// are near 1. Router rows are scaled so that logits of a normalised input have a standard deviation near 2.5:
+// a few experts win clearly, and rows differ, so that some experts are used more than others.
 void write_synth(const SynthPlan& plan, const std::string& directory, ThreadPool& threads,
                  const std::function<bool(Bytes)>& go_on);
 

@@ -40,8 +40,8 @@ struct PackOptions {
   Bytes expert_file_bytes = 4 * kGiB;  // a new expert file is begun when one has reached this size
   Bytes journal_bytes = 256 * kMiB;  // packed bytes between two records of the journal
   // Both are called on the thread that called pack(), the second at least every 100 ms or so.
-  std::function<void(const PackProgress&)> on_progress;
-  std::function<bool()> interrupted;
+  std::function<void(const PackProgress&)> on_progress{};
+  std::function<bool()> interrupted{};
 };
 
 struct PackResult {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -165,15 +166,15 @@ class Restorer {
     const StoredSource& source = manifest_.sources[run.source];
     if (run.opens) sink_.begin(source);
     const std::span<const std::byte> stored(run.stored.get(), static_cast<std::size_t>(run.length));
-    sum_.update(stored);
+    sum_->update(stored);
     sink_.write(run.chunk == nullptr ? stored : std::span<const std::byte>(run.words.get(), 2 * stored.size()));
     if (run.completes) {
       if (run.piece == nullptr) {
-        check_sum(headers_.path(), source.header.offset, source.header_xxh3, sum_.digest());
+        check_sum(headers_.path(), source.header.offset, source.header_xxh3, sum_->digest());
       } else {
-        check_sum(files_[run.piece->file].path(), run.piece->bytes.offset, run.piece->xxh3, sum_.digest());
+        check_sum(files_[run.piece->file].path(), run.piece->bytes.offset, run.piece->xxh3, sum_->digest());
       }
-      sum_ = Xxh3Stream();
+      sum_.emplace();
     }
     if (run.closes) sink_.end(source);
   }
@@ -186,7 +187,7 @@ class Restorer {
   InputFile headers_;
   std::vector<std::uint32_t> order_;   // of pieces
   std::vector<std::size_t> sources_;   // weight files
-  Xxh3Stream sum_;                     // of the piece being finished
+  std::optional<Xxh3Stream> sum_{std::in_place};  // of the piece being finished
 
   // Of the reader thread.
   std::vector<Run> queue_;             // of one source file

@@ -74,7 +74,8 @@ void write_sidecar(const std::string& store, std::string_view name, std::string_
   for (const auto& [key, value] : body.items()) {
     text += ",\n";
     append_json_string(text, key);
-    text += ":" + value.dump();
+    text += ':';
+    text += value.dump();
   }
   append_checksum(text);
   std::error_code error;

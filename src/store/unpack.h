@@ -12,8 +12,8 @@ struct UnpackOptions {
   unsigned threads = 0;       // that decode; 0: one for every CPU
   Bytes memory = 512 * kMiB;  // of buffers
   // Both are called on the thread that called unpack().
-  std::function<void(Bytes done, Bytes total)> on_progress;
-  std::function<bool()> interrupted;
+  std::function<void(Bytes done, Bytes total)> on_progress{};
+  std::function<bool()> interrupted{};
 };
 
 struct UnpackResult {

@@ -34,8 +34,8 @@ struct VerifyOptions {
   VerifyDepth depth = VerifyDepth::kStored;
   unsigned threads = 0;  // 0: one for every CPU
   // Both are called on the thread that called verify().
-  std::function<void(Bytes done, Bytes total)> on_progress;
-  std::function<bool()> interrupted;
+  std::function<void(Bytes done, Bytes total)> on_progress{};
+  std::function<bool()> interrupted{};
 };
 
 // Damage is in the report. Throws Error(kNotFound) or (kInvalid) if `store` is no directory at all, and (kInterrupted).

@@ -99,6 +99,7 @@ class Regex final : public Pattern {
   }
 
   void find(std::string_view text, FunctionRef<void(const Match&)> report) const override {
+    if (text.empty()) return;
     const Search search{text, std::chrono::steady_clock::now() + kTimeBase + kTimePerByte * text.size()};
     std::size_t done = 0;                   // end of what has been reported
     std::size_t from = 0;                   // where the next search begins

@@ -35,10 +35,9 @@ std::string newer(std::string_view prefix) {
 
 std::string digits() { return R"(\p{Nd})" + newer("Nd"); }
 
-// Oniguruma's \w: Alphabetic, M, Nd, Pc, and the superscript digits and fractions of Latin-1.
-std::string word() {
-  return R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\xb2\xb3\xb9\xbc-\xbe)" + newer("L") + newer("M") + newer("Nd");
-}
+// Oniguruma's \w. Outside a class it also takes the superscript digits and fractions of Latin-1.
+std::string word_in_class() { return R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})" + newer("L") + newer("M") + newer("Nd"); }
+std::string word() { return R"(\xb2\xb3\xb9\xbc-\xbe)" + word_in_class(); }
 
 bool is_general_category(std::string_view name) {
   if (name.empty() || name.size() > 2) return false;
@@ -127,7 +126,7 @@ class Translator {
       case 'd':
         return take(2, [&] { put_set(digits(), in_class, false); });
       case 'w':
-        return take(2, [&] { put_set(word(), in_class, false); });
+        return take(2, [&] { put_set(in_class ? word_in_class() : word(), in_class, false); });
       case 'h':
         return take(2, [&] { put_set("0-9a-fA-F", in_class, false); });
       case 'D':
@@ -160,7 +159,6 @@ class Translator {
       case 'Z':
       case 'K':
       case 'R':
-      case 'X':
         if (in_class) unsupported("an assertion inside a class");
         return copy(2);
       default:
@@ -212,7 +210,8 @@ class Translator {
     const std::string members = property(name, extended);
     if (in_class && negated) {
       // The few characters newer than PCRE2's tables stay in the negation: a class has no difference of sets.
-      out_ += members.substr(0, members.find('}') + 1).replace(1, 1, "P");
+      out_ += "\\P";
+      out_ += std::string_view(members).substr(2, members.find('}') - 1);
     } else if (in_class) {
       out_ += members;
     } else if (extended) {

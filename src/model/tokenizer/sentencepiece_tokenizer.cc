@@ -97,7 +97,7 @@ class SentencePieceTokenizer final : public Tokenizer {
       }
       after_space = collapse && part.ends_with(' ');
     }
-    while (collapse && out.ends_with(space)) out.resize(out.size() - space.size());
+    while (collapse && out.ends_with(space)) out.erase(out.size() - space.size());
     return out;
   }
 

@@ -1,0 +1,129 @@
+#include "engine_flags.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/error.h"
+#include "experts/registry.h"
+#include "open_tokenizer.h"
+
+namespace sluice::app {
+namespace {
+
+template <class Policies>
+std::string names_of(const Policies& policies) {
+  std::string names;
+  for (const auto& policy : policies) names += (names.empty() ? "" : ", ") + std::string(policy.name);
+  return names;
+}
+
+std::string cache_names() {
+  std::string names;
+  for (const experts::CachePolicy& policy : experts::cache_policies())
+    if (!policy.oracle) names += (names.empty() ? "" : ", ") + std::string(policy.name);
+  return names;
+}
+
+DiskMethod parse_disk_method(const std::string& text) {
+  if (text == "auto") return DiskMethod::kAuto;
+  if (text == "io_uring") return DiskMethod::kIoUring;
+  if (text == "pread") return DiskMethod::kPread;
+  throw Error(ErrorKind::kUsage, "unknown disk method").in("--disk").expected("auto, io_uring or pread").found(text);
+}
+
+std::size_t in_range(std::int64_t value, std::int64_t least, std::int64_t most, const char* flag) {
+  if (value < least || value > most)
+    throw Error(ErrorKind::kUsage, "value out of range")
+        .in(flag)
+        .expected(fmt::format("{} to {}", least, most))
+        .found(std::to_string(value));
+  return static_cast<std::size_t>(value);
+}
+
+}  // namespace
+
+void add_engine_flags(CLI::App& command, EngineFlags& flags) {
+  const std::string machine = "This machine", policies = "Policies";
+  command.add_option("MODEL", flags.model, "Hugging Face directory or packed NAME.sluice store")->required();
+  command.add_option("--memory", flags.memory,
+                     "Memory budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)")
+      ->group(machine);
+  command.add_option("-t,--threads", flags.threads, "Compute threads; 0: all usable CPUs")->group(machine)->capture_default_str();
+  command.add_option("--isa", flags.isa, "Instruction set: auto, scalar, avx2, avx512")->group(machine)->capture_default_str();
+  command.add_option("--io", flags.io, "How weights are read: direct, buffered, mmap")->group(machine)->capture_default_str();
+  command.add_option("--disk", flags.disk, "Asynchronous reads by: auto, io_uring, pread")->group(machine)->capture_default_str();
+  command.add_option("--math", flags.math, "Arithmetic: auto (BF16 key/value cache) or f32")->group(machine)->capture_default_str();
+  command.add_option("-c,--context", flags.context, "Most tokens of prompt and answer; default: the model's maximum")->group(machine);
+  command.add_option("--chunk", flags.chunk, "Most prompt tokens of one step")->group(machine)->capture_default_str();
+  command.add_option("--preset", flags.preset, "Policies set together: " + names_of(experts::presets()))->group(policies);
+  command.add_option("--router", flags.router, names_of(experts::router_policies()))->group(policies)->capture_default_str();
+  command.add_option("--cache", flags.cache, cache_names())->group(policies)->capture_default_str();
+  command.add_option("--cache-scope", flags.cache_scope, "One cache for all layers or one a layer: global, layer")
+      ->group(policies)
+      ->capture_default_str();
+  command.add_option("--keep", flags.keep, "Experts stay in memory as: full, or packed (smaller, decoded at each use)")
+      ->group(policies)
+      ->capture_default_str();
+  command.add_option("--scheduler", flags.scheduler, names_of(experts::scheduler_policies()))->group(policies)->capture_default_str();
+  command.add_option("--prefetch", flags.prefetch, names_of(experts::prefetch_policies()))->group(policies)->capture_default_str();
+  command.add_option("--placement", flags.placement, names_of(experts::placement_policies()))->group(policies)->capture_default_str();
+  command.add_flag("--json", flags.json, "Print one JSON object and nothing else");
+  command.add_flag("-q,--quiet", flags.quiet, "No progress and no statistics on standard error");
+}
+
+engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions) {
+  engine::EngineOptions options;
+  if (!flags.memory.empty()) options.memory = parse_size(flags.memory, "--memory");
+  options.threads = static_cast<unsigned>(in_range(flags.threads, 0, 1024, "--threads"));
+  options.chunk = in_range(flags.chunk, 1, 65536, "--chunk");
+  options.isa = flags.isa;
+  options.math = engine::parse_math(flags.math);
+  options.positions = positions;
+  options.preset = flags.preset;
+  options.router = flags.router;
+  options.cache = flags.cache;
+  options.cache_scope = flags.cache_scope;
+  options.keep = flags.keep;
+  options.scheduler = flags.scheduler;
+  options.prefetch = flags.prefetch;
+  options.placement = flags.placement;
+  options.fetch.io = fetch::parse_io_mode(flags.io);
+  options.fetch.disk.method = parse_disk_method(flags.disk);
+  return options;
+}
+
+OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer) {
+  OpenModel open;
+  open.checkpoint = store::open_checkpoint(path);
+  open.model = model::describe_model(*open.checkpoint);
+  if (with_tokenizer == WithTokenizer::kRequired) open.tokenizer = open_tokenizer(path);
+  if (with_tokenizer == WithTokenizer::kIfThere)
+    open.tokenizer = model::load_tokenizer(open.checkpoint->files_directory());
+  return open;
+}
+
+std::size_t context_tokens(const EngineFlags& flags, const model::Model& model) {
+  if (flags.context == 0) return model.config.max_positions;
+  return in_range(flags.context, 1, model.config.max_positions, "-c");
+}
+
+std::vector<model::TokenId> parse_token_list(const std::string& text, const std::string& flag) {
+  std::vector<model::TokenId> tokens;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    model::TokenId token = 0;
+    const auto [next, error] = std::from_chars(at, end, token);
+    if (error != std::errc() || (next != end && *next != ','))
+      throw Error(ErrorKind::kUsage, fmt::format("token {} of the list is no token id", tokens.size() + 1))
+          .in(flag)
+          .expected("numbers with commas between them, such as 1,2,3")
+          .found(std::string(at, std::min<std::size_t>(20, static_cast<std::size_t>(end - at))));
+    tokens.push_back(token);
+    if (next == end) return tokens;
+    at = next + 1;
+  }
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,44 @@
+// Flags shared by every command that computes with a model, and the model that they open.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "model/tokenizer.h"
+
+namespace sluice::app {
+
+// What the user typed; turned into EngineOptions once, in engine_options().
+struct EngineFlags {
+  std::string model;
+  std::string memory;                     // empty: default budget
+  std::string isa = "auto", math = "auto", io = "direct", disk = "auto";
+  std::string preset, router = "exact", cache = "lru", cache_scope = "global", keep = "full";
+  std::string scheduler = "serial", prefetch = "none", placement = "host";
+  std::int64_t threads = 0, chunk = 256, context = 0;   // context 0: the model's maximum
+  bool json = false, quiet = false;
+};
+
+void add_engine_flags(CLI::App& command, EngineFlags& flags);
+// Error(kUsage). `positions`: tokens to reserve the key/value cache for.
+engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions);
+
+// A checkpoint, what it is, and its tokenizer (null if it has none and `with_tokenizer` is kIfThere).
+struct OpenModel {
+  std::unique_ptr<store::Checkpoint> checkpoint;
+  model::Model model;
+  std::unique_ptr<model::Tokenizer> tokenizer;
+};
+enum class WithTokenizer { kNo, kIfThere, kRequired };
+OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer);
+
+// Tokens the key/value cache may hold: -c, else the model's maximum. Error(kUsage) if -c is more than that.
+std::size_t context_tokens(const EngineFlags& flags, const model::Model& model);
+
+// "1,2,3". Error(kUsage) naming `flag` and the place.
+std::vector<model::TokenId> parse_token_list(const std::string& text, const std::string& flag);
+
+}  // namespace sluice::app

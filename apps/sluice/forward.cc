@@ -1,0 +1,106 @@
+// `sluice forward`: logits of every position of a given sequence.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "command.h"
+#include "engine_flags.h"
+#include "run_report.h"
+
+namespace sluice::app {
+namespace {
+
+// Tokens whose logits are made in one pass over the output head.
+constexpr std::size_t kLogitRows = 32;
+
+struct Options {
+  EngineFlags engine;
+  std::string tokens, out;
+};
+
+// Header of .npy v1.0 for a float32 matrix in C order; the whole is a multiple of 64 bytes long.
+std::string npy_header(std::size_t rows, std::size_t cols) {
+  std::string dict = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, cols);
+  const std::size_t total = round_up(10 + dict.size() + 1, 64);
+  dict.append(total - 10 - dict.size() - 1, ' ');
+  dict += '\n';
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(dict.size() & 255);
+  header += static_cast<char>(dict.size() >> 8);
+  return header + dict;
+}
+
+// The output under a temporary name until it is whole.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& target) : target_(target), path_(target + ".partial") {
+    std::filesystem::remove(path_);
+    file_ = OutputFile::create(path_);
+  }
+  ~TemporaryFile() {
+    std::error_code ignored;
+    if (!done_) std::filesystem::remove(path_, ignored);
+  }
+  OutputFile& file() { return file_; }
+  void finish() {
+    file_.close();
+    std::filesystem::rename(path_, target_);
+    done_ = true;
+  }
+
+ private:
+  std::string target_, path_;
+  OutputFile file_;
+  bool done_ = false;
+};
+
+void forward(const Options& options) {
+  const EngineFlags& flags = options.engine;
+  const std::vector<model::TokenId> tokens = parse_token_list(options.tokens, "--tokens");
+  engine_options(flags, 1);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kNo);
+  const std::size_t context = context_tokens(flags, open.model);
+  if (tokens.size() > context)
+    throw Error(ErrorKind::kInvalid, "there are more tokens than the context holds")
+        .in("--tokens")
+        .expected(fmt::format("at most {}", context))
+        .found(std::to_string(tokens.size()));
+  engine::Engine engine(*open.checkpoint, open.model, engine_options(flags, tokens.size()),
+                        std::min(kLogitRows, tokens.size()));
+  TemporaryFile out(options.out);
+  out.file().write(npy_header(tokens.size(), open.model.config.vocab));
+  const std::unique_ptr<engine::Sequence> sequence = engine.new_sequence();
+  engine.prefill(*sequence, tokens, {[](std::size_t) { return true; }, [&](std::size_t, std::span<const float> logits) {
+                                       if (interrupted()) throw Error(ErrorKind::kInterrupted, "stopped before the last position");
+                                       out.file().write(std::as_bytes(logits));
+                                     }});
+  out.finish();
+  if (flags.json)
+    std::cout << Json{{"out", options.out},
+                      {"shape", {tokens.size(), open.model.config.vocab}},
+                      {"memory", memory_json(engine)},
+                      {"io", io_json(engine)},
+                      {"experts", experts_json(engine)},
+                      {"decisions", fmt::format("{:016x}", engine.decision_hash())}}
+                     .dump()
+              << '\n';
+  else if (!flags.quiet)
+    fmt::print(stderr, "wrote {}: float32 [{}, {}]\n", options.out, tokens.size(), open.model.config.vocab);
+}
+
+}  // namespace
+
+void add_forward(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("forward", "Write the logits of every position of a token sequence");
+  auto options = std::make_shared<Options>();
+  add_engine_flags(*command, options->engine);
+  command->add_option("--tokens", options->tokens, "Token ids, taken verbatim: 1,2,3")->required();
+  command->add_option("-o,--out", options->out, "File to write: .npy, float32 [tokens, vocabulary]")->required();
+  command->footer("Example:\n  sluice forward models/fable-moe-18m --tokens 1,2,3 --out logits.npy --math f32");
+  command->callback([options] { forward(*options); });
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,62 @@
+#include "live_text.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace sluice::app {
+namespace {
+
+constexpr auto kRedraw = std::chrono::milliseconds(100);
+
+std::size_t terminal_columns() {
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+void put(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+}  // namespace
+
+bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
+
+bool colour_allowed() {
+  const char* const no_colour = std::getenv("NO_COLOR");
+  const char* const terminal = std::getenv("TERM");
+  return (no_colour == nullptr || *no_colour == '\0') && terminal != nullptr && std::strcmp(terminal, "dumb") != 0;
+}
+
+LiveText::LiveText(bool terminal, bool colour, std::function<std::string()> status)
+    : terminal_(terminal), colour_(colour), status_(std::move(status)) {}
+
+LiveText::~LiveText() { finish(); }
+
+void LiveText::write(const std::string& text) {
+  if (!terminal_) {
+    put(text);
+    std::fflush(stdout);
+    return;
+  }
+  put("\x1b[J" + text);  // what is below the cursor is the old status line
+  const auto now = std::chrono::steady_clock::now();
+  if (now - drawn_at_ >= kRedraw || !text.empty()) {
+    drawn_at_ = now;
+    std::string line = status_();
+    if (line.size() >= terminal_columns()) line.resize(terminal_columns() - 1);
+    // Down and up again makes room for one more line at the bottom of the screen and keeps the column.
+    put("\x1b" "D\x1b" "M\x1b" "7\r\n" + (colour_ ? "\x1b[2m" + line + "\x1b[0m" : line) + "\x1b" "8");
+  }
+  std::fflush(stdout);
+}
+
+void LiveText::finish() {
+  if (std::exchange(finished_, true) || !terminal_) return;
+  put("\x1b[J");
+  std::fflush(stdout);
+}
+
+}  // namespace sluice::app

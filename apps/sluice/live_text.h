@@ -1,0 +1,29 @@
+// Text as it comes, and under it one status line, on a terminal; plain text elsewhere.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+namespace sluice::app {
+
+// Writes to standard output. The status line is drawn at most ten times a second, below the text, and removed by
+// finish(). Thread-compatible.
+class LiveText {
+ public:
+  // `status` gives the line; asked only when it is about to be drawn. Neither is used if `terminal` is false.
+  LiveText(bool terminal, bool colour, std::function<std::string()> status);
+  ~LiveText();
+  void write(const std::string& text);
+  void finish();                        // leaves the cursor after the text
+
+ private:
+  bool terminal_, colour_, finished_ = false;
+  std::function<std::string()> status_;
+  std::chrono::steady_clock::time_point drawn_at_;
+};
+
+bool stdout_is_terminal();
+bool colour_allowed();                  // NO_COLOR unset and TERM not dumb
+
+}  // namespace sluice::app

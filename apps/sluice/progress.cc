@@ -1,0 +1,91 @@
+#include "progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace sluice::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kTerminalPeriod{100};
+constexpr std::chrono::seconds kPlainPeriod{5};
+constexpr std::size_t kBarCells = 24;
+
+bool wants_color() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return no_color == nullptr || *no_color == '\0';
+}
+
+std::size_t terminal_columns() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<long long>(std::clamp(seconds, 0.0, 359999.0) + 0.5);
+  if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+std::string bar(double share) {
+  const auto full = static_cast<std::size_t>(share * kBarCells);
+  return std::string(full, '#') + std::string(kBarCells - full, '.');
+}
+
+}  // namespace
+
+Progress::Progress(std::string label, Bytes total, Verbosity verbosity)
+    : label_(std::move(label)), total_(total), quiet_(verbosity == Verbosity::kQuiet), start_(Clock::now()), drawn_at_(start_) {
+  const char* term = std::getenv("TERM");
+  terminal_ = ::isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
+}
+
+Progress::~Progress() {
+  if (quiet_) return;
+  if (terminal_ ? drawn_ : started_) draw(done_, true);
+}
+
+void Progress::update(Bytes done) {
+  done_ = std::min(done, total_);
+  if (!started_) {
+    started_ = true;
+    first_ = done_;  // what an earlier run has done counts for the bar and not for the rate
+    start_ = drawn_at_ = Clock::now();
+    if (!terminal_) return;
+  }
+  if (quiet_) return;
+  const Clock::time_point now = Clock::now();
+  const auto period = terminal_ ? Clock::duration(kTerminalPeriod) : Clock::duration(kPlainPeriod);
+  if (now - drawn_at_ < period) return;
+  drawn_at_ = now;
+  draw(done_, false);
+}
+
+void Progress::draw(Bytes done, bool last) {
+  drawn_ = true;
+  const double share = total_ == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total_);
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  const double rate = seconds > 0.05 ? static_cast<double>(done - first_) / seconds : 0.0;
+  const double left = rate > 0 ? static_cast<double>(total_ - done) / rate : 0.0;
+  const std::string numbers = fmt::format("{:3.0f}%  {} of {}  {:.2f} GB/s  {} {}", 100 * share, format_bytes(done), format_bytes(total_),
+                                          rate / 1e9, duration_text(last ? seconds : left), last ? "in all" : "left");
+  if (!terminal_) {
+    fmt::print(stderr, "{}: {}\n", label_, numbers);
+    return;
+  }
+  std::string line = fmt::format("{} [{}] {}", label_, bar(share), numbers);
+  const std::size_t columns = terminal_columns();
+  if (line.size() >= columns) line.resize(columns - 1);
+  const bool color = wants_color();
+  fmt::print(stderr, "\r{}{}{}\x1b[K{}", color ? "\x1b[36m" : "", line, color ? "\x1b[0m" : "", last ? "\n" : "");
+  std::fflush(stderr);
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,190 @@
+// `sluice run`: generate text inside a memory budget.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <iostream>
+#include <random>
+
+#include "base/error.h"
+#include "command.h"
+#include "engine/evaluate.h"
+#include "engine/generate.h"
+#include "engine_flags.h"
+#include "live_text.h"
+#include "open_tokenizer.h"
+#include "run_report.h"
+
+namespace sluice::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+const Clock::time_point kProcessStart = Clock::now();
+
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+struct Options {
+  EngineFlags engine;
+  std::string prompt, file, tokens;
+  std::int64_t max_tokens = 128;
+  std::optional<double> temperature, top_p, min_p, repetition_penalty;
+  std::optional<std::int64_t> top_k;
+  std::optional<std::uint64_t> seed;
+  std::vector<std::string> stop;
+  bool ignore_eos = false, show_experts = false;
+  const CLI::Option *prompt_given = nullptr, *file_given = nullptr, *tokens_given = nullptr;
+};
+
+std::vector<model::TokenId> prompt_tokens(const Options& options, const OpenModel& open) {
+  if (options.tokens_given->count() > 0) return parse_token_list(options.tokens, "--tokens");
+  const std::string text = options.file_given->count() > 0 ? read_input_text(options.file) : options.prompt;
+  if (open.tokenizer == nullptr)
+    throw Error(ErrorKind::kInvalid, "the model has no tokenizer").in(options.engine.model).fix("give the prompt as --tokens 1,2,3");
+  return open.tokenizer->encode(text, model::AddSpecial::kYes);
+}
+
+engine::SamplerConfig sampler_config(const Options& options, const model::GenerationConfig& generation) {
+  engine::SamplerConfig config = engine::sampler_defaults(generation);
+  if (options.temperature) config.temperature = *options.temperature;
+  if (options.top_k) config.top_k = *options.top_k;
+  if (options.top_p) config.top_p = *options.top_p;
+  if (options.min_p) config.min_p = *options.min_p;
+  // A temperature of 0 by flag is plain greedy; a penalty must then be asked for too.
+  if (options.temperature == 0.0) config.repetition_penalty = 1.0;
+  if (options.repetition_penalty) config.repetition_penalty = *options.repetition_penalty;
+  config.seed = options.seed ? *options.seed : (std::uint64_t{std::random_device{}()} << 32 | std::random_device{}()) >> 11;
+  config.validate();
+  return config;
+}
+
+std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock::time_point first_token) {
+  const engine::DiskReport disk = engine.disk();
+  const engine::ExpertStatistics total = engine.statistics().total();
+  const double seconds = since(first_token);
+  return fmt::format("{:.1f} tok/s | {} of {}: {} | hits {:.0f} % | disk {:.2f} GB/s",
+                     tokens > 1 && seconds > 0 ? static_cast<double>(tokens - 1) / seconds : 0.0,
+                     format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget), memory_line(engine),
+                     total.accesses > 0 ? 100.0 * static_cast<double>(total.hits) / static_cast<double>(total.accesses) : 0.0,
+                     disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0);
+}
+
+Json result_json(const engine::Engine& engine, const engine::GenerateRequest& request,
+                 const engine::GenerateResult& result, const RunTimes& times) {
+  const auto rate = [](double count, double seconds) { return seconds > 0 ? count / seconds : 0.0; };
+  const double decoded = result.tokens.empty() ? 0 : static_cast<double>(result.tokens.size() - 1);
+  Json json;
+  json["tokens"] = result.tokens;
+  json["text"] = result.text ? Json(*result.text) : Json(nullptr);
+  json["prompt_tokens"] = request.prompt;
+  json["stop_reason"] = engine::stop_reason_name(result.reason);
+  json["seed"] = request.sampler.seed;
+  json["timing"] = {{"load_s", times.load_s},
+                    {"prefill_s", result.prefill_s},
+                    {"decode_s", result.decode_s},
+                    {"prefill_tok_s", rate(static_cast<double>(request.prompt.size()), result.prefill_s)},
+                    {"decode_tok_s", rate(decoded, result.decode_s)},
+                    {"first_token_s", times.first_token_s}};
+  json["memory"] = memory_json(engine);
+  json["io"] = io_json(engine);
+  json["experts"] = experts_json(engine);
+  json["predicted"] = {{"bytes_per_token", predicted_bytes_per_token(engine)}};
+  json["decisions"] = fmt::format("{:016x}", engine.decision_hash());
+  json["isa"] = isa_name(engine.isa());
+  json["threads"] = engine.threads();
+  json["chunk"] = engine.chunk();
+  return json;
+}
+
+void run(const Options& options) {
+  const EngineFlags& flags = options.engine;
+  const Clock::time_point load_start = Clock::now();
+  engine_options(flags, 1);  // wrong flags are told before the model is opened
+  const std::size_t max_tokens = static_cast<std::size_t>(options.max_tokens);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere);
+
+  engine::GenerateRequest request;
+  request.prompt = prompt_tokens(options, open);
+  request.max_tokens = max_tokens;
+  request.sampler = sampler_config(options, open.model.generation);
+  request.ignore_eos = options.ignore_eos;
+  request.stop = options.stop;
+  const std::size_t context = context_tokens(flags, open.model);
+  if (request.prompt.size() > context)
+    throw Error(ErrorKind::kInvalid, "the prompt is longer than the context")
+        .in("-c")
+        .expected(fmt::format("at most {} tokens", context))
+        .found(fmt::format("{} tokens", request.prompt.size()))
+        .fix("shorten the prompt, or raise -c up to the model's maximum");
+  const std::size_t positions = std::max<std::size_t>(1, std::min(context, request.prompt.size() + max_tokens));
+
+  engine::Engine engine(*open.checkpoint, open.model, engine_options(flags, positions));
+  if (!engine.isa_warning().empty() && !flags.quiet) fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
+  RunTimes times;
+  times.load_s = since(load_start);
+
+  const bool terminal = !flags.json && stdout_is_terminal();
+  Clock::time_point first_token;
+  std::size_t tokens = 0;
+  LiveText live(terminal, colour_allowed(), [&] { return status_line(engine, tokens, first_token); });
+  request.on_text = [&](const std::string& text, std::size_t count) {
+    if (tokens == 0) {
+      first_token = Clock::now();
+      times.first_token_s = since(kProcessStart);
+    }
+    tokens = count;
+    if (!flags.json) live.write(text);
+  };
+  request.should_stop = interrupted;
+  const engine::GenerateResult result = engine::generate(engine, open.tokenizer.get(), request);
+  live.finish();
+
+  if (flags.json) {
+    std::cout << result_json(engine, request, result, times).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+  } else {
+    if (!result.text) {
+      std::string ids;
+      for (const model::TokenId token : result.tokens) ids += (ids.empty() ? "" : ",") + std::to_string(token);
+      std::cout << ids;
+    }
+    std::cout << '\n';
+    std::cout.flush();
+    if (!flags.quiet) {
+      fmt::print(stderr, "\n{}", run_table(engine, request, result, times));
+      if (request.sampler.temperature > 0 && !options.seed) fmt::print(stderr, "  {:<18}{}\n", "seed", request.sampler.seed);
+    }
+    if (options.show_experts) fmt::print(stderr, "\n{}", residency_picture(engine, terminal && colour_allowed()));
+  }
+  if (result.reason == engine::StopReason::kInterrupted) throw Exit{kExitInterrupted};
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("run", "Generate text inside a memory budget");
+  auto options = std::make_shared<Options>();
+  add_engine_flags(*command, options->engine);
+  CLI::Option_group* prompt = command->add_option_group("Prompt", "One of:");
+  options->prompt_given = prompt->add_option("-p,--prompt", options->prompt, "The text to go on from");
+  options->file_given = prompt->add_option("-f,--file", options->file, "File that holds the prompt; - is standard input");
+  options->tokens_given = prompt->add_option("--tokens", options->tokens, "Prompt as token ids, taken verbatim: 1,2,3");
+  prompt->require_option(1);
+  command->add_option("-n,--predict", options->max_tokens, "Most tokens to generate")
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31));
+  const std::string sampling = "Sampling (defaults: the model's generation_config.json, else greedy)";
+  command->add_option("--temp", options->temperature, "Temperature; 0 is greedy")->group(sampling);
+  command->add_option("--top-k", options->top_k, "Keep the k most likely tokens; 0: all")->group(sampling);
+  command->add_option("--top-p", options->top_p, "Keep the smallest set of this probability; 1: all")->group(sampling);
+  command->add_option("--min-p", options->min_p, "Drop tokens less likely than this times the likeliest")->group(sampling);
+  command->add_option("--repeat-penalty", options->repetition_penalty, "Penalty on tokens seen before; 1: none")->group(sampling);
+  command->add_option("--seed", options->seed, "Same seed, same text; default: random, printed")->group(sampling);
+  command->add_option("--stop", options->stop, "End before this text; may be given several times")->group(sampling);
+  command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token")->group(sampling);
+  command->add_flag("--show-experts", options->show_experts, "Draw which experts are in memory at the end");
+  command->footer(
+      "Examples:\n"
+      "  sluice run models/fable-moe-18m -p \"Once upon a time\" -n 60 --memory 40MiB\n"
+      "  sluice run qwen.sluice -f question.txt -n 200 --memory 8GiB --temp 0.7 --seed 1 --json");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace sluice::app

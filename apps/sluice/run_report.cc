@@ -1,0 +1,114 @@
+#include "run_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sluice::app {
+namespace {
+
+double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+Json counts_json(const engine::ExpertStatistics& counts) {
+  return {{"accesses", counts.accesses}, {"hits", counts.hits},   {"misses", counts.misses},
+          {"partial", counts.partial},   {"bytes_read", counts.bytes_read}, {"steps", counts.steps},
+          {"tokens", counts.tokens},     {"seconds", counts.seconds}};
+}
+
+constexpr device::Account kAccounts[] = {device::Account::kProcess, device::Account::kDense,   device::Account::kExperts,
+                                         device::Account::kKv,      device::Account::kActivations,
+                                         device::Account::kStaging, device::Account::kTables};
+
+}  // namespace
+
+Json memory_json(const engine::Engine& engine) {
+  Json by_name;
+  for (const device::Account account : kAccounts)
+    by_name[std::string(device::account_name(account))] = engine.accountant().peak(account);
+  return {{"budget", engine.plan().budget}, {"peak", engine.accountant().peak()}, {"by_name", by_name}};
+}
+
+Json io_json(const engine::Engine& engine) {
+  const engine::DiskReport disk = engine.disk();
+  return {{"bytes_read", disk.bytes_read}, {"reads", disk.reads}, {"seconds", disk.seconds}, {"method", disk.method}};
+}
+
+Json experts_json(const engine::Engine& engine) {
+  const engine::Statistics& statistics = engine.statistics();
+  Json json = counts_json(statistics.total());
+  json["prefetch_bytes"] = statistics.prefetch_bytes;
+  json["prefill"] = counts_json(statistics.prefill);
+  json["decode"] = counts_json(statistics.decode);
+  return json;
+}
+
+std::string memory_line(const engine::Engine& engine) {
+  std::string line;
+  for (const device::Account account : kAccounts)
+    line += fmt::format("{}{} {}", line.empty() ? "" : ", ", device::account_name(account),
+                        format_bytes(engine.accountant().used(account)));
+  return line;
+}
+
+double predicted_bytes_per_token(const engine::Engine& engine) {
+  const model::ModelConfig& config = engine.model().config;
+  const double all = static_cast<double>(engine.model().experts.size());
+  const double resident = std::min(all, ratio(static_cast<double>(engine.plan().experts),
+                                              static_cast<double>(engine.expert_memory_bytes())));
+  const double accesses = static_cast<double>(config.sparse_layers()) * config.moe.top_k;
+  return accesses * (1 - ratio(resident, all)) * static_cast<double>(engine.expert_disk_bytes());
+}
+
+std::string residency_picture(const engine::Engine& engine, bool colour) {
+  const model::ModelConfig& config = engine.model().config;
+  std::size_t full = 0, packed = 0;
+  std::string picture;
+  for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
+    if (!config.sparse[layer]) continue;
+    picture += fmt::format("layer {:>3} ", layer);
+    experts::State last = experts::State::kM;
+    for (std::uint32_t e = 0; e < config.moe.experts; ++e) {
+      const experts::State state =
+          engine.state({static_cast<std::uint16_t>(config.sparse_index(layer)), static_cast<std::uint16_t>(e)});
+      if (colour && (e == 0 || state != last))
+        picture += state == experts::State::kF ? "\x1b[32m" : state == experts::State::kC ? "\x1b[36m" : "\x1b[90m";
+      last = state;
+      picture += state == experts::State::kF ? "F" : state == experts::State::kC ? "c" : "·";
+      full += state == experts::State::kF;
+      packed += state == experts::State::kC;
+    }
+    picture += colour ? "\x1b[0m\n" : "\n";
+  }
+  picture += fmt::format("          F in memory: {}   c in memory, packed: {}   · on disk: {}\n", full, packed,
+                         engine.model().experts.size() - full - packed);
+  return picture;
+}
+
+std::string run_table(const engine::Engine& engine, const engine::GenerateRequest& request,
+                      const engine::GenerateResult& result, const RunTimes& times) {
+  const engine::Statistics& statistics = engine.statistics();
+  const engine::ExpertStatistics total = statistics.total();
+  const engine::DiskReport disk = engine.disk();
+  const double decoded = result.tokens.empty() ? 0 : static_cast<double>(result.tokens.size() - 1);
+  const double measured = ratio(static_cast<double>(statistics.decode.bytes_read), static_cast<double>(statistics.decode.tokens));
+  std::string table;
+  const auto row = [&](std::string_view name, const std::string& text) { table += fmt::format("  {:<18}{}\n", name, text); };
+  row("prompt", fmt::format("{} tokens in {:.2f} s, {:.1f} tok/s", request.prompt.size(), result.prefill_s,
+                            ratio(static_cast<double>(request.prompt.size()), result.prefill_s)));
+  row("generated", fmt::format("{} tokens in {:.2f} s, {:.2f} tok/s ({})", result.tokens.size(), result.decode_s,
+                               ratio(decoded, result.decode_s), engine::stop_reason_name(result.reason)));
+  row("first token", fmt::format("{:.2f} s after start, {:.2f} s of it loading", times.first_token_s, times.load_s));
+  row("memory", fmt::format("peak {} of {}", format_bytes(engine.accountant().peak()), format_bytes(engine.plan().budget)));
+  row("", memory_line(engine));
+  row("experts", fmt::format("{} accesses, {:.1f} % hits ({:.1f} % while decoding)", total.accesses,
+                             100 * ratio(static_cast<double>(total.hits), static_cast<double>(total.accesses)),
+                             100 * ratio(static_cast<double>(statistics.decode.hits), static_cast<double>(statistics.decode.accesses))));
+  row("bytes per token", fmt::format("predicted at most {} (uniform routing), measured {}",
+                                     format_bytes(static_cast<Bytes>(predicted_bytes_per_token(engine))),
+                                     format_bytes(static_cast<Bytes>(measured))));
+  row("disk", fmt::format("{} in {} reads by {}, {:.2f} GB/s while reading", format_bytes(disk.bytes_read), disk.reads,
+                          disk.method, ratio(static_cast<double>(disk.bytes_read) / 1e9, disk.seconds)));
+  return table;
+}
+
+}  // namespace sluice::app

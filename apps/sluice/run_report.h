@@ -1,0 +1,33 @@
+// What a run did, for people and as JSON. Names are the same in both (docs/architecture.md, "Counting").
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "engine/engine.h"
+#include "engine/generate.h"
+
+namespace sluice::app {
+
+Json memory_json(const engine::Engine& engine);     // {budget, peak, by_name{}}
+Json io_json(const engine::Engine& engine);         // {bytes_read, reads, seconds}
+Json experts_json(const engine::Engine& engine);    // {accesses, hits, …, prefill{}, decode{}}
+
+// "process 9.1 MiB, dense 7.3 MiB, …", what is in use now.
+std::string memory_line(const engine::Engine& engine);
+
+// Expected bytes of experts a decoded token reads if routing were uniform and the cache full; a bound that real, skewed
+// routing beats.
+double predicted_bytes_per_token(const engine::Engine& engine);
+
+// One line a layer, one character an expert: F in full, c packed, · on disk; coloured if `colour`.
+std::string residency_picture(const engine::Engine& engine, bool colour);
+
+struct RunTimes {
+  double load_s = 0, first_token_s = 0;
+};
+// The table after a generation.
+std::string run_table(const engine::Engine& engine, const engine::GenerateRequest& request,
+                      const engine::GenerateResult& result, const RunTimes& times);
+
+}  // namespace sluice::app

@@ -1,0 +1,64 @@
+// `sluice unpack`: the source directory of a packed store, as it was.
+#include "store/unpack.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+#include "command.h"
+#include "progress.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+  std::string store, output, memory = "1GiB";
+  unsigned threads = 0;
+  bool quiet = false, json = false;
+};
+
+void unpack(const Options& options) {
+  store::UnpackOptions unpack;
+  unpack.threads = options.threads;
+  unpack.memory = parse_size(options.memory, "--memory") / 2;
+  unpack.interrupted = [] { return interrupted(); };
+  store::UnpackResult result;
+  {
+    std::optional<Progress> progress;
+    unpack.on_progress = [&](Bytes done, Bytes total) {
+      if (!progress) progress.emplace("unpack", total, options.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
+      progress->update(done);
+    };
+    result = store::unpack(options.store, options.output, unpack);
+  }
+  if (options.json) {
+    std::cout << Json{{"path", options.output}, {"files", result.files}, {"bytes", result.bytes}}.dump() << "\n";
+  } else if (!options.quiet) {
+    std::cout << fmt::format("{}: {} files, {}, as they were packed\n", options.output, result.files, format_bytes(result.bytes));
+  }
+}
+
+}  // namespace
+
+void add_unpack(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("unpack", "Restore every file that a store was packed from, byte for byte");
+  auto options = std::make_shared<Options>();
+  command->add_option("STORE", options->store, "Packed store, NAME.sluice")->required();
+  command->add_option("-o,--output", options->output, "The directory to make; must not exist")->required();
+  command->add_option("--threads", options->threads, "Threads that decode; 0: one for every CPU")->capture_default_str();
+  command->add_option("--memory", options->memory, "Memory to work with")->capture_default_str();
+  command->add_flag("--quiet", options->quiet, "Print nothing but errors");
+  command->add_flag("--json", options->json, "Print one JSON object at the end");
+  command->footer("Example:\n  sluice unpack qwen.sluice -o Qwen1.5-MoE-A2.7B");
+  command->callback([options] {
+    std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a failed write, reported where it happens
+    unpack(*options);
+  });
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,115 @@
+#include "model/synth_values.h"
+
+#include <cmath>
+
+#include "base/float16.h"
+#include "base/hash.h"
+
+namespace sluice::model {
+namespace {
+
+// SplitMix64 (Steele, Lea, Flood, 2014).
+class Random {
+ public:
+  explicit Random(std::uint64_t state) : state_(state) {}
+  std::uint64_t next() { return mixed(state_ += 0x9e3779b97f4a7c15u); }
+  static std::uint64_t mixed(std::uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+// The standard normal quantile of p in (0, 1). Acklam's rational approximation (2003), relative error
+// below 1.2e-9.
+double normal_quantile(double p) {
+  constexpr double a[] = {-3.969683028665376e+01, 2.209460984245205e+02,  -2.759285104469687e+02,
+                          1.383577518672690e+02,  -3.066479806614716e+01, 2.506628277459239e+00};
+  constexpr double b[] = {-5.447609879822406e+01, 1.615858368580409e+02, -1.556989798598866e+02,
+                          6.680131188771972e+01, -1.328068155288572e+01};
+  constexpr double c[] = {-7.784894002430293e-03, -3.223964580411365e-01, -2.400758277161838e+00,
+                          -2.549732539343734e+00, 4.374664141464968e+00,  2.938163982698783e+00};
+  constexpr double d[] = {7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00,
+                          3.754408661907416e+00};
+  if (p > 0.5) return -normal_quantile(1 - p);
+  if (p < 0.02425) {
+    const double q = std::sqrt(-2 * std::log(p));
+    return (((((c[0] * q + c[1]) * q + c[2]) * q + c[3]) * q + c[4]) * q + c[5]) /
+           ((((d[0] * q + d[1]) * q + d[2]) * q + d[3]) * q + 1);
+  }
+  const double q = p - 0.5, r = q * q;
+  return (((((a[0] * r + a[1]) * r + a[2]) * r + a[3]) * r + a[4]) * r + a[5]) * q /
+         (((((b[0] * r + b[1]) * r + b[2]) * r + b[3]) * r + b[4]) * r + 1);
+}
+
+enum class Kind { kWeight, kRouter, kNorm };
+
+Kind kind_of(Role role) {
+  switch (role) {
+    case Role::kFinalNorm:
+    case Role::kInputNorm:
+    case Role::kPostAttentionNorm:
+    case Role::kQNorm:
+    case Role::kKNorm:
+    case Role::kQDownNorm:
+    case Role::kKvDownNorm:
+      return Kind::kNorm;
+    case Role::kRouter:
+      return Kind::kRouter;
+    default:
+      return Kind::kWeight;
+  }
+}
+
+}  // namespace
+
+std::vector<float> make_weight_quantiles() {
+  std::vector<float> quantiles(1 << 16);
+  for (std::size_t i = 0; i < quantiles.size(); ++i) {
+    const double normal =
+        normal_quantile((static_cast<double>(i) + 0.5) / static_cast<double>(quantiles.size()));
+    quantiles[i] = static_cast<float>(i % 500 == 250 ? 6 * normal : normal);
+  }
+  return quantiles;
+}
+
+SynthValues::SynthValues(const TensorSpec& spec, std::uint64_t seed, std::span<const float> quantiles)
+    : quantiles_(quantiles),
+      columns_(spec.shape.back()),
+      key_(Random::mixed(xxh3(std::as_bytes(std::span(spec.name))) ^ Random::mixed(seed))) {
+  switch (kind_of(spec.role)) {
+    case Kind::kNorm:
+      mean_ = 1.0f;
+      spread_ = 0.0;
+      break;
+    case Kind::kRouter:
+      deviation_ = 2.5 / std::sqrt(static_cast<double>(columns_));
+      break;
+    case Kind::kWeight:
+      break;
+  }
+}
+
+void SynthValues::fill_row(std::uint64_t row, std::uint16_t* out) const {
+  Random random(Random::mixed(key_ + row));
+  const double of_row = normal_quantile((static_cast<double>(random.next() >> 11) + 0.5) * 0x1p-53);
+  const float scale = static_cast<float>(deviation_ * std::exp(spread_ * of_row));
+  const float* quantiles = quantiles_.data();
+  const float mean = mean_;
+  std::uint64_t i = 0;
+  for (; i + 4 <= columns_; i += 4) {
+    const std::uint64_t bits = random.next();
+    out[i] = float_to_bf16(mean + scale * quantiles[bits & 0xffff]);
+    out[i + 1] = float_to_bf16(mean + scale * quantiles[bits >> 16 & 0xffff]);
+    out[i + 2] = float_to_bf16(mean + scale * quantiles[bits >> 32 & 0xffff]);
+    out[i + 3] = float_to_bf16(mean + scale * quantiles[bits >> 48]);
+  }
+  for (std::uint64_t bits = random.next(); i < columns_; ++i, bits >>= 16) {
+    out[i] = float_to_bf16(mean + scale * quantiles[bits & 0xffff]);
+  }
+}
+
+}  // namespace sluice::model

@@ -1,0 +1,36 @@
+// The values of a synthetic checkpoint's tensors (synth.h says which distribution).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/architecture.h"
+
+namespace sluice::model {
+
+// A sample of the weights' distribution at unit deviation: one lookup turns 16 random bits into a weight.
+// Every 500th quantile is an outlier. (65536)
+std::vector<float> make_weight_quantiles();
+
+// One tensor's values, row by row; each row has a stream of its own, so that rows can be made in any order,
+// by any thread. Thread-safe. They depend on the tensor's name, role and columns and on the seed, and on
+// nothing else.
+class SynthValues {
+ public:
+  SynthValues(const TensorSpec& spec, std::uint64_t seed,
+              std::span<const float> quantiles);  // which must outlive this
+
+  std::uint64_t columns() const { return columns_; }
+  void fill_row(std::uint64_t row, std::uint16_t* out) const;  // (columns) BF16
+
+ private:
+  std::span<const float> quantiles_;
+  std::uint64_t columns_;
+  std::uint64_t key_;
+  double deviation_ = 0.02;  // of a row, before the lognormal factor
+  double spread_ = 0.25;     // sigma of the lognormal factor
+  float mean_ = 0.0f;
+};
+
+}  // namespace sluice::model
