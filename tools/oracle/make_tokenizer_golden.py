@@ -292,7 +292,7 @@ PRE_TOKENIZERS = [
     for i in (False, True)
 ] + [
     {"type": "Split", "pattern": {"Regex": p}, "behavior": "Isolated", "invert": False}
-    for p in (QWEN2_PATTERN, LLAMA3_PATTERN, O200K_PATTERN, DEEPSEEK_LETTERS, r"\s+$", r"^\s+", r"\bword\b", r"\Bo", r"x*", r"(a)\1", r"(?m:e.)", r"a{,2}b", r"{", r"(?<=o)w|r(?=l)", r"[\w']+", r"[^\w\s]+", r"\p{Han}+|[\p{Hiragana}\p{Katakana}]+", r"(?>a+)b", r"a++|b*+c", r"[^\n]+\n?", r"\R", r"(?i)STRASSE|ß|ſs")
+    for p in (QWEN2_PATTERN, LLAMA3_PATTERN, O200K_PATTERN, DEEPSEEK_LETTERS, r"\s+$", r"^\s+", r"\bword\b", r"\Bo", r"x*", r"(a)\1", r"(?m:e.)", r"a{,2}b", r"{", r"(?<=o)w|r(?=l)", r"[\w']+", r"[^\w\s]+", r"\p{Han}+|[\p{Hiragana}\p{Katakana}]+", r"(?>a+)b", r"a++|b*+c", r"[^\n]+\n?", r"\R", r"(?i)word|K|'S")
 ] + [
     {"type": "Digits", "individual_digits": True}, {"type": "Digits", "individual_digits": False},
     {"type": "Punctuation", "behavior": "Isolated"}, {"type": "Punctuation", "behavior": "Contiguous"}, {"type": "Punctuation", "behavior": "Removed"},

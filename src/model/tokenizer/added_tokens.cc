@@ -46,13 +46,13 @@ void AddedTokens::prepare(const Normalizer* normalizer) {
   // Of two tokens that are equal once normalised, special ones come first, then the order of the file.
   for (const bool special : {true, false}) {
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
-      const AddedToken& token = tokens_[i];
+      AddedToken& token = tokens_[i];
       if (token.special != special) continue;
+      token.shown = token.content;
       by_id_.emplace_back(token.id, i);
       if (token.normalized) {
-        std::string content = token.content;
-        if (normalizer != nullptr) normalizer->normalize(content);
-        normalized_.add(content, static_cast<std::uint32_t>(i));
+        if (normalizer != nullptr) normalizer->normalize(token.shown);
+        normalized_.add(token.shown, static_cast<std::uint32_t>(i));
       } else {
         raw_.add(token.content, static_cast<std::uint32_t>(i));
       }

@@ -22,6 +22,7 @@ struct AddedToken {
   bool rstrip = false;       // and after it
   bool normalized = false;   // looked for in the normalised text, in normalised form
   bool special = false;      // left out by decode(ShowSpecial::kNo)
+  std::string shown;         // what decode() gives: the content, normalised if `normalized`; set by prepare()
 };
 
 // Immutable after prepare(); thread-safe.

@@ -123,7 +123,7 @@ class Lowercase final : public Normalizer {
       if (c == 0x130) {  // I with dot above: the only lower case of two characters
         out += "i\xCC\x87";
       } else {
-        append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
+        append_utf8(out, to_lower(c));
       }
     });
   }

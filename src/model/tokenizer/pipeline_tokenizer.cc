@@ -95,8 +95,8 @@ class PipelineTokenizer final : public Tokenizer {
     });
   }
 
-  std::string_view content_of(TokenId id) const {
-    if (const AddedToken* added = parts_.added.find(id)) return added->content;
+  std::string_view shown_text_of(TokenId id) const {
+    if (const AddedToken* added = parts_.added.find(id)) return added->shown;
     if (const auto content = parts_.bpe->vocabulary().content(id)) return *content;
     throw_unknown_id(id, vocab_size());
   }
@@ -106,7 +106,7 @@ class PipelineTokenizer final : public Tokenizer {
     Stream(const PipelineTokenizer& tokenizer, ShowSpecial special)
         : tokenizer_(tokenizer), special_(special), first_(tokenizer.parts_.decoder->start(text_)) {}
     std::string append(TokenId id) override {
-      const std::string_view content = tokenizer_.content_of(id);
+      const std::string_view content = tokenizer_.shown_text_of(id);
       if (special_ == ShowSpecial::kNo && tokenizer_.is_special(id)) return {};
       first_->part(content, TokenEnds::kYes);
       return text_.take();

@@ -86,6 +86,17 @@ constexpr CharRange kInert[] = {
     {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF}, {0x1F16C, 0x1F16C},
     {0x1FBF0, 0x1FBF9},
 };
+
+struct LowerRange {
+  char32_t first, last;
+  char32_t lower;  // of `first`; the rest follow
+};
+// Lower case that utf8proc 2.8 does not know (Unicode 16 and 17).
+constexpr LowerRange kNewerLower[] = {
+    {0x1C89, 0x1C89, 0x1C8A}, {0xA7CB, 0xA7CB, 0x264}, {0xA7CC, 0xA7CC, 0xA7CD}, {0xA7CE, 0xA7CE, 0xA7CF},
+    {0xA7D2, 0xA7D2, 0xA7D3}, {0xA7D4, 0xA7D4, 0xA7D5}, {0xA7DA, 0xA7DA, 0xA7DB}, {0xA7DC, 0xA7DC, 0x19B},
+    {0x10D50, 0x10D65, 0x10D70}, {0x16EA0, 0x16EB8, 0x16EBB},
+};
 // clang-format on
 
 template <class Range, std::size_t n>
@@ -151,6 +162,12 @@ bool is_mark(char32_t c) {
     return false;
   }
   return find_range(kMarksSince9, c) == nullptr;
+}
+
+char32_t to_lower(char32_t c) {
+  if (c < 0x80) return c >= 'A' && c <= 'Z' ? c + 32 : c;
+  if (const LowerRange* range = find_range(kNewerLower, c)) return range->lower + (c - range->first);
+  return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
 }
 
 bool is_normalization_inert(char32_t c) { return c >= 0x7FD && find_range(kInert, c) != nullptr; }

@@ -26,6 +26,7 @@ bool is_word(char32_t c);           // \w of Rust's regex: Alphabetic, M, Nd, Pc
 bool is_numeric(char32_t c);        // Nd, Nl, No: Rust's char::is_numeric
 bool is_punctuation(char32_t c);    // ASCII punctuation and P of Unicode 8
 bool is_mark(char32_t c);           // M of Unicode 9: what StripAccents removes
+char32_t to_lower(char32_t c);      // Rust's char::to_lowercase, but for U+0130, which becomes two characters
 // Neither decomposes nor composes nor moves, because Unicode 9 did not have it.
 bool is_normalization_inert(char32_t c);
 

@@ -1,0 +1,143 @@
+// The budget against the kernel's own count: runs of the built program inside a memory cgroup.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/scratch_directory.h"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Bytes kBudget = 32 * kMiB;
+constexpr Bytes kSlack = 64 * kMiB;
+
+const std::string kModel = std::string(SLUICE_SOURCE_DIR) + "/models/fable-moe-18m";
+
+// A memory cgroup (v1 or v2) that lives as long as this object.
+class Cgroup {
+ public:
+  static std::unique_ptr<Cgroup> make(Bytes limit) {
+    static int number = 0;
+    const std::string name = "sluice-test-" + std::to_string(::getpid()) + "-" + std::to_string(number++);
+    for (const bool v2 : {false, true}) {
+      const fs::path path = fs::path(v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory") / name;
+      std::error_code error;
+      if (!fs::exists(path.parent_path() / (v2 ? "cgroup.controllers" : "memory.limit_in_bytes"))) continue;
+      if (v2 && !(std::ofstream(path.parent_path() / "cgroup.subtree_control") << "+memory").flush()) continue;
+      if (!fs::create_directory(path, error) || error) continue;
+      auto group = std::unique_ptr<Cgroup>(new Cgroup(path, v2));
+      if (!fs::exists(path / group->peak_file())) continue;
+      std::ofstream(path / (v2 ? "memory.max" : "memory.limit_in_bytes")) << limit;
+      return group;
+    }
+    return nullptr;
+  }
+  ~Cgroup() {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+  void join() const { std::ofstream(path_ / "cgroup.procs") << ::getpid() << std::flush; }
+  Bytes peak() const { return read(peak_file()); }
+  // How often the limit was reached.
+  Bytes limit_hits() const {
+    if (!v2_) return read("memory.failcnt");
+    std::ifstream events(path_ / "memory.events");
+    std::string name;
+    Bytes value = 0, hits = 0;
+    while (events >> name >> value)
+      if (name == "max" || name == "oom" || name == "oom_kill") hits += value;
+    return hits;
+  }
+
+ private:
+  Cgroup(fs::path path, bool v2) : path_(std::move(path)), v2_(v2) {}
+  const char* peak_file() const { return v2_ ? "memory.peak" : "memory.max_usage_in_bytes"; }
+  Bytes read(const char* file) const {
+    Bytes value = 0;
+    std::ifstream(path_ / file) >> value;
+    return value;
+  }
+  fs::path path_;
+  bool v2_;
+};
+
+// Runs the program in the group; standard output goes to `out`. Returns its exit status.
+int run_in(const Cgroup& group, const std::vector<std::string>& arguments, const fs::path& out) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    group.join();
+    if (std::freopen(out.c_str(), "w", stdout) == nullptr) ::_exit(126);
+    std::vector<char*> words;
+    std::string program = SLUICE_PROGRAM;
+    words.push_back(program.data());
+    std::vector<std::string> copies = arguments;
+    for (std::string& word : copies) words.push_back(word.data());
+    words.push_back(nullptr);
+    ::execv(program.c_str(), words.data());
+    ::_exit(127);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+class CgroupBudgetTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "sanitizers bring memory of their own";
+#endif
+    if (Cgroup::make(kBudget) == nullptr) GTEST_SKIP() << "MEMORY CGROUPS CANNOT BE MADE HERE: the budget is not checked against the kernel";
+  }
+
+  // Runs one generation at 32 MiB and compares the accountant's peak with the kernel's.
+  void expect_budget_kept(std::vector<std::string> arguments) {
+    const testing::ScratchDirectory scratch;
+    const fs::path out = fs::path(scratch.path()) / "out.json";
+    const auto idle = Cgroup::make(kBudget + kSlack);
+    ASSERT_EQ(run_in(*idle, {"version"}, fs::path(scratch.path()) / "version"), 0);
+
+    const auto group = Cgroup::make(kBudget + kSlack);
+    arguments.insert(arguments.end(), {"--memory", "32MiB", "--ignore-eos", "--temp", "0", "--json"});
+    ASSERT_EQ(run_in(*group, arguments, out), 0);
+    EXPECT_EQ(group->limit_hits(), 0u);
+    const Json memory = read_json_file(out).at("memory");
+    const double accounted = memory.at("peak").get<double>() - memory.at("by_name").at("process").get<double>();
+    const double kernel = static_cast<double>(group->peak()) - static_cast<double>(idle->peak());
+    EXPECT_LE(memory.at("peak").get<Bytes>(), kBudget);
+    EXPECT_NEAR(accounted, kernel, std::max(0.1 * kernel, 4.0 * kMiB))
+        << "kernel " << group->peak() << " less " << idle->peak() << ", " << memory.dump();
+  }
+};
+
+TEST_F(CgroupBudgetTest, TwoThousandTokensStayInside32MiB) {
+  expect_budget_kept({"run", kModel, "-p", "Once upon a time", "-n", "2000"});
+}
+
+TEST_F(CgroupBudgetTest, APromptOf1500TokensStaysInside32MiB) {
+  std::string tokens = "1";
+  for (int i = 1; i < 1500; ++i) tokens += "," + std::to_string(i * 37 % 6000);
+  expect_budget_kept({"run", kModel, "--tokens", tokens, "-n", "8"});
+}
+
+TEST_F(CgroupBudgetTest, TheDefaultBudgetIsTheGroupsAndNotTheMachines) {
+  const testing::ScratchDirectory scratch;
+  const fs::path out = fs::path(scratch.path()) / "out.json";
+  const auto group = Cgroup::make(768 * kMiB);
+  ASSERT_EQ(run_in(*group, {"run", kModel, "-p", "Once", "-n", "4", "--json"}, out), 0);
+  EXPECT_LE(read_json_file(out).at("memory").at("budget").get<Bytes>(), (768 - 512) * kMiB);
+}
+
+}  // namespace
+}  // namespace sluice
