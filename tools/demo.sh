@@ -26,20 +26,23 @@ packed() {
 if packed; then
   say "1. $store is packed already"
 else
-  say "1. Packing $model: lossless, every source file can be restored byte for byte"
+  say "1. Packing $model; every source file can be restored from the store byte for byte"
   rm -rf "$store" "$store.partial"
   "$sluice" pack "$model" -o "$store"
 fi
 
 weights=$(stat -c %s "$model/model.safetensors")
 say "2. Running it with --memory $budget, everything included; its weights alone are $((weights >> 20)) MiB"
-"$sluice" run "$store" "${request[@]}" --memory "$budget" | tee build/demo/limited.txt
+"$sluice" run "$store" "${request[@]}" --memory "$budget" --show-experts
 
-say "3. The same without a limit"
-"$sluice" run "$store" "${request[@]}" | tee build/demo/unlimited.txt
+say "3. The same request without a limit"
+"$sluice" run "$store" "${request[@]}"
 
+say "4. Comparing the texts"
+"$sluice" run "$store" "${request[@]}" --quiet --memory "$budget" >build/demo/limited.txt
+"$sluice" run "$store" "${request[@]}" --quiet >build/demo/unlimited.txt
 if ! cmp build/demo/limited.txt build/demo/unlimited.txt; then
-  say "The two texts differ. That is a defect; please report it with both texts (build/demo/*.txt)."
+  echo "They differ. That is a defect; please report it with both texts (build/demo/*.txt)."
   exit 1
 fi
-say "The two texts are equal: the budget changed the memory used, and no bit of the answer."
+echo "They are equal: the budget changed how much memory was used, and no bit of the answer."

@@ -6,21 +6,22 @@
 
 #include "base/json.h"
 #include "command.h"
+#include "engine_flags.h"
 #include "open_tokenizer.h"
 
 namespace sluice::app {
 namespace {
 
 struct Options {
-  std::string path;
-  std::vector<model::TokenId> tokens;
+  std::string path, tokens;
   bool special = false, json = false;
 };
 
 void detokenize(const Options& options) {
+  const std::vector<model::TokenId> ids = parse_token_list(options.tokens, "--tokens");
   const std::unique_ptr<model::Tokenizer> tokenizer = open_tokenizer(options.path);
   const std::string text =
-      tokenizer->decode(options.tokens, options.special ? model::ShowSpecial::kYes : model::ShowSpecial::kNo);
+      tokenizer->decode(ids, options.special ? model::ShowSpecial::kYes : model::ShowSpecial::kNo);
   if (options.json) {
     std::cout << Json{{"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {
@@ -34,7 +35,7 @@ void add_detokenize(CLI::App& app) {
   CLI::App* command = app.add_subcommand("detokenize", "Turn token ids into text");
   auto options = std::make_shared<Options>();
   command->add_option("PATH", options->path, "Model directory, packed store, or tokenizer.json")->required();
-  command->add_option("--tokens", options->tokens, "Token ids, separated by commas")->required()->delimiter(',');
+  command->add_option("--tokens", options->tokens, "Token ids, separated by commas")->required();
   command->add_flag("--special", options->special, "Show special tokens too");
   command->add_flag("--json", options->json, "Print {\"text\": \"...\"}");
   command->footer(

@@ -103,7 +103,7 @@ std::string run_table(const engine::Engine& engine, const engine::GenerateReques
   row("experts", fmt::format("{} accesses, {:.1f} % hits ({:.1f} % while decoding)", total.accesses,
                              100 * ratio(static_cast<double>(total.hits), static_cast<double>(total.accesses)),
                              100 * ratio(static_cast<double>(statistics.decode.hits), static_cast<double>(statistics.decode.accesses))));
-  row("bytes per token", fmt::format("predicted at most {} (uniform routing), measured {}",
+  row("bytes per token", fmt::format("predicted {} (uniform routing), measured {}",
                                      format_bytes(static_cast<Bytes>(predicted_bytes_per_token(engine))),
                                      format_bytes(static_cast<Bytes>(measured))));
   row("disk", fmt::format("{} in {} reads by {}, {:.2f} GB/s while reading", format_bytes(disk.bytes_read), disk.reads,

@@ -16,8 +16,7 @@ Json experts_json(const engine::Engine& engine);    // {accesses, hits, …, pre
 // "process 9.1 MiB, dense 7.3 MiB, …", what is in use now.
 std::string memory_line(const engine::Engine& engine);
 
-// Expected bytes of experts a decoded token reads if routing were uniform and the cache full; a bound that real, skewed
-// routing beats.
+// Expected bytes of experts that a decoded token reads if routing were uniform and the cache full.
 double predicted_bytes_per_token(const engine::Engine& engine);
 
 // One line a layer, one character an expert: F in full, c packed, · on disk; coloured if `colour`.

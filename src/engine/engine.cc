@@ -143,10 +143,10 @@ Bytes Engine::expert_disk_bytes() const {
 
 experts::Parts Engine::kept_parts() const {
   if (options_.keep == "full") return experts::Part::kFull;
-  if (checkpoint_.codec() == "none")
-    throw Error(ErrorKind::kUsage, "the experts of this model are not packed, so they cannot be kept packed")
+  if (!experts_->split())
+    throw Error(ErrorKind::kUsage, "the experts of this model are not stored packed, so they cannot be kept so")
         .in("--keep")
-        .fix("pack the model with --codec zstd or lz4, or keep experts in full");
+        .fix("keep them in full, or pack a BF16 model with --codec zstd or lz4");
   return experts::Part::kSm | experts::Part::kExp;
 }
 

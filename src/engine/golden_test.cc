@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/scratch_directory.h"
 #include "engine/engine.h"
 #include "engine/generate.h"
-#include "kernels/elementwise.h"
+#include "model/pack_plan.h"
 
 namespace sluice::engine {
 namespace {
@@ -84,7 +85,13 @@ std::vector<float> all_logits(const std::string& path, const std::vector<model::
   return logits;
 }
 
-class GoldenTest : public testing::TestWithParam<std::string> {
+MemoryPlan plan_of(const std::string& path, const EngineOptions& options) {
+  const auto checkpoint = store::open_checkpoint(path);
+  const model::Model model = model::describe_model(*checkpoint);
+  return Engine(*checkpoint, model, options, 4).plan();
+}
+
+class GoldenTest : public ::testing::TestWithParam<std::string> {
  protected:
   std::string path() const { return kModels / GetParam(); }
 };
@@ -149,15 +156,9 @@ TEST_P(GoldenTest, EveryWayOfRunningGivesTheSameBits) {
       options.isa = isa_name(isa);
       expect_same("isa", options);
     }
-    for (const char* cache : {"none", "lru", "lfu", "fifo", "marking"}) {
-      options = plain;
-      options.cache = cache;
-      options.chunk = 4;
-      options.memory = std::nullopt;
-      expect_same(cache, options);
-      options.cache_scope = "layer";
-      expect_same(cache, options);
-    }
+    options = plain;
+    options.memory = std::nullopt;
+    expect_same("default budget", options);
     options = plain;
     options.fetch.io = fetch::IoMode::kMmap;
     expect_same("mmap", options);
@@ -167,7 +168,46 @@ TEST_P(GoldenTest, EveryWayOfRunningGivesTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, testing::ValuesIn(model_names()),
+TEST_P(GoldenTest, StoresOfEveryCodecGiveTheBitsOfTheDirectoryAtEveryBudget) {
+  const Golden golden = read_golden(GetParam());
+  EngineOptions options = small_options(Math::kF32);
+  const std::vector<float> expected = all_logits(path(), golden.tokens, options);
+  const auto expect_same = [&](const std::string& what, const std::string& store) {
+    const std::vector<float> found = all_logits(store, golden.tokens, options);
+    ASSERT_EQ(found.size(), expected.size());
+    EXPECT_EQ(std::memcmp(found.data(), expected.data(), expected.size() * sizeof(float)), 0) << what;
+  };
+  const sluice::testing::ScratchDirectory scratch;
+  for (const std::string codec : {"none", "zstd", "lz4"}) {
+    const std::string store = scratch.path() + "/" + codec + ".sluice";
+    store::PackOptions pack;
+    pack.codec = codec;
+    pack.chunks = 3;
+    store::pack(path(), store, model::pack_plan(model::describe_model(*store::open_checkpoint(path()))), pack);
+    options = small_options(Math::kF32);
+    expect_same(codec, store);
+
+    const auto packed = store::open_checkpoint(store);
+    const store::Piece first_expert = model::describe_model(*packed).experts.at(0).gate;
+    const bool split = packed->locate(first_expert).encoding == store::Encoding::kSplit;
+
+    // From the least that would do, over a few experts, to all of them.
+    options.chunk = 5;
+    const MemoryPlan plan = plan_of(store, options);
+    const std::vector<std::string> caches = {"none", "lru", "lfu", "fifo", "marking"};
+    for (std::size_t i = 0; i < caches.size(); ++i) {
+      options.cache = caches[i];
+      options.cache_scope = i % 2 == 0 ? "global" : "layer";
+      options.keep = split && i % 2 == 1 ? "packed" : "full";
+      for (const Bytes experts : {Bytes{0}, plan.experts / 3, plan.experts / 2}) {
+        options.memory = plan.minimum + experts + 512 * kKiB;  // the test's own heap grows a little meanwhile
+        expect_same(codec + " " + caches[i] + " " + std::to_string(*options.memory), store);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, ::testing::ValuesIn(model_names()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -76,6 +76,7 @@ ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model
     largest_read_ = std::max(largest_read_, round_up(expert.layout.read_bytes, kBlockBytes));
     largest_view_ = std::max(largest_view_, round_up(expert.layout.view_bytes, kBlockBytes));
     any_decode_ |= expert.layout.needs_decode;
+    all_split_ &= expert.layout.needs_decode;
     experts_.push_back(std::move(expert));
   }
   sizes_ = std::make_unique<Sizes>(*this);

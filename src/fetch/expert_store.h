@@ -57,6 +57,7 @@ class ExpertStore {
 
   // Sizes as residency counts them: whole pages, so that logical and charged bytes agree.
   const experts::ExpertSizes& sizes() const;
+  bool split() const { return all_split_; }   // every expert is stored as sm and exp, so state C exists
   Bytes least_staging() const;   // one expert of any kind on its way
   Bytes bytes_per_expert() const;          // largest resident size (state F)
   Bytes staging_per_expert() const;        // largest staging one expert on its way takes
@@ -100,7 +101,7 @@ class ExpertStore {
   std::vector<std::uint32_t> layer_begin_;          // experts_ index of the first expert of each sparse layer
   std::unique_ptr<Sizes> sizes_;
   Bytes largest_read_ = 0, largest_view_ = 0;
-  bool any_decode_ = false;
+  bool any_decode_ = false, all_split_ = true;
   std::optional<device::BufferPool> resident_pool_, staging_pool_;
   std::deque<experts::ExpertId> ready_;             // hits of the running event
   std::deque<experts::Admission> waiting_;          // misses not started

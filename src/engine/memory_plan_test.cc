@@ -1,0 +1,72 @@
+#include "engine/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/error.h"
+
+namespace sluice::engine {
+namespace {
+
+MemoryNeeds some_needs() {
+  MemoryNeeds needs;
+  needs.process = 6 * kMiB;
+  needs.dense = 8 * kMiB;
+  needs.kv = 2 * kMiB;
+  needs.tables = kMiB;
+  needs.load_staging = 3 * kMiB;
+  needs.least_staging = 400 * kKiB;
+  needs.staging_per_expert = 400 * kKiB;
+  needs.expert_bytes = 144 * kKiB;
+  needs.experts = 192;
+  needs.top_k = 4;
+  needs.most_chunk = 256;
+  needs.activations = [](const void*, std::size_t chunk) { return Bytes{chunk} * 10 * kKiB; };
+  return needs;
+}
+
+Bytes total(const MemoryPlan& plan) {
+  return plan.process + plan.dense + plan.kv + plan.tables + plan.activations + plan.staging + plan.experts;
+}
+
+TEST(MemoryPlanTest, TooSmallABudgetNamesTheLeastThatWouldDo) {
+  Bytes minimum = 0;
+  try {
+    plan_memory(10 * kMiB, some_needs());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kBudget);
+    EXPECT_NE(std::string(error.what()).find("dense 8.00 MiB"), std::string::npos) << error.what();
+    minimum = 6 * kMiB + 8 * kMiB + 2 * kMiB + kMiB + 160 * kKiB + 3 * kMiB;
+    EXPECT_NE(std::string(error.what()).find(format_bytes(minimum)), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(plan_memory(minimum - 1, some_needs()), Error);
+  EXPECT_EQ(plan_memory(minimum, some_needs()).minimum, minimum);
+}
+
+TEST(MemoryPlanTest, NeverPlansMoreThanTheBudgetAndNeverMoreThanAllExperts) {
+  const unsigned seed = 97;
+  std::mt19937_64 random(seed);
+  const MemoryNeeds needs = some_needs();
+  const Bytes minimum = plan_memory(kGiB, needs).minimum;
+  for (int round = 0; round < 2000; ++round) {
+    const Bytes budget = minimum + random() % (80 * kMiB);
+    const MemoryPlan plan = plan_memory(budget, needs);
+    EXPECT_LE(total(plan), budget) << "seed " << seed;
+    EXPECT_LE(plan.experts, needs.experts * needs.expert_bytes);
+    EXPECT_GE(plan.staging, needs.least_staging);
+    EXPECT_GE(plan.chunk, 1u);
+  }
+}
+
+TEST(MemoryPlanTest, MoreMemoryNeverMeansFewerExperts) {
+  const MemoryNeeds needs = some_needs();
+  const MemoryPlan small = plan_memory(30 * kMiB, needs), large = plan_memory(kGiB, needs);
+  EXPECT_LE(small.experts, large.experts);
+  EXPECT_EQ(large.experts, needs.experts * needs.expert_bytes);
+  EXPECT_EQ(large.chunk, needs.most_chunk);
+}
+
+}  // namespace
+}  // namespace sluice::engine

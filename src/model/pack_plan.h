@@ -1,0 +1,11 @@
+// What the packed store must know about a model: which pieces belong to which expert.
+#pragma once
+
+#include "model/architecture.h"
+#include "store/pack.h"
+
+namespace sluice::model {
+
+store::PackPlan pack_plan(const Model& model);
+
+}  // namespace sluice::model

@@ -1,0 +1,180 @@
+#include "store/verify.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "store/format.h"
+#include "store/sidecar.h"
+#include "store/store_checkpoint.h"
+#include "store/testing.h"
+#include "store/unpack.h"
+
+namespace sluice::store {
+namespace {
+
+using namespace testing;  // NOLINT: the helpers of testing.h
+using ::testing::HasSubstr;
+
+class Verify : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const TinyModel model{.layers = 1, .experts = 2, .hidden = 16, .width = 12};
+    std::vector<TestTensor> tensors = tiny_tensors(model);
+    tensors[0] = {"embed.weight", "BF16", {80, 16}, gaussian_bf16(1280, 5)};  // small, so that flips land everywhere
+    write_file(temp_ / "source/model.safetensors", safetensors_bytes(tensors, 4));
+    write_file(temp_ / "source/config.json", "{}");
+    write_file(temp_ / "source/a/b.txt", "text");
+    fs::create_directories(temp_ / "source/empty");
+    pack(temp_ / "source", store_, tiny_plan(model), tiny_options("zstd"));
+    files_ = read_tree(store_);
+    for (const auto& [name, content] : files_) total_ += content.size();
+  }
+  VerifyReport run(VerifyDepth depth = VerifyDepth::kStored) { return verify(store_, {.depth = depth, .threads = 1}); }
+  void put(const std::string& name, const std::string& content) { write_file(store_ + "/" + name, content); }
+
+  // The file and the byte at a place in the row of all files.
+  std::pair<std::string, std::size_t> place(std::size_t at) {
+    for (const auto& [name, content] : files_) {
+      if (at < content.size()) return {name, at};
+      at -= content.size();
+    }
+    throw std::logic_error("outside");
+  }
+
+  TempDirectory temp_;
+  std::string store_ = temp_ / "x.sluice";
+  std::map<std::string, std::string> files_;
+  std::size_t total_ = 0;
+};
+
+TEST_F(Verify, ASoundStoreIsOk) {
+  const VerifyReport report = run(VerifyDepth::kFull);
+  EXPECT_TRUE(report.ok());
+  EXPECT_EQ(report.files, files_.size());
+  EXPECT_EQ(report.bytes, total_);
+}
+
+// 10,000 single bits, spread over all files: each is found, in the right file, and unpack never hands out wrong bytes.
+TEST_F(Verify, EveryFlippedBitIsFoundAndPlaced) {
+  constexpr unsigned kSeed = 20260802;
+  SCOPED_TRACE(fmt::format("seed {}", kSeed));
+  std::mt19937_64 random(kSeed);
+  const auto source = read_tree(temp_ / "source");
+  for (int i = 0; i < 10000; ++i) {
+    const auto [name, at] = place(random() % total_);
+    std::string bad = files_[name];
+    bad[at] ^= static_cast<char>(1u << random() % 8);
+    put(name, bad);
+    const VerifyReport report = run();
+    ASSERT_FALSE(report.ok()) << name << " " << at;
+    ASSERT_EQ(report.errors.size(), 1u) << name << " " << at;
+    EXPECT_EQ(report.errors[0].file, name);
+    EXPECT_LE(report.errors[0].offset, at);
+    EXPECT_NE(report.errors[0].expected, report.errors[0].found);
+    if (i % 50 == 0) {
+      try {
+        unpack(store_, temp_ / "back", {.threads = 1});
+        // Only padding may be wrong without anyone noticing.
+        EXPECT_EQ(read_tree(temp_ / "back"), source) << name << " " << at;
+        EXPECT_EQ(report.errors[0].expected, "zero padding");
+        fs::remove_all(temp_ / "back");
+      } catch (const Error& error) {
+        EXPECT_FALSE(fs::exists(temp_ / "back"));
+      }
+    }
+    put(name, files_[name]);
+  }
+  EXPECT_TRUE(run().ok());
+}
+
+TEST_F(Verify, EveryTruncationAndEveryGrowthIsFound) {
+  constexpr unsigned kSeed = 20260803;
+  SCOPED_TRACE(fmt::format("seed {}", kSeed));
+  std::mt19937_64 random(kSeed);
+  for (int i = 0; i < 1000; ++i) {
+    const auto [name, at] = place(random() % total_);
+    put(name, i % 10 == 0 ? files_[name] + std::string(1 + at % 5000, '\0') : files_[name].substr(0, at));
+    const VerifyReport report = run();
+    ASSERT_FALSE(report.ok()) << name << " " << at;
+    EXPECT_EQ(report.errors[0].file, name);
+    EXPECT_THROW(open_store(store_), Error) << name;  // sizes are checked on opening
+    put(name, files_[name]);
+  }
+}
+
+TEST_F(Verify, MissingAndForeignFiles) {
+  for (const auto& [name, content] : files_) {
+    fs::remove(store_ + "/" + name);
+    const VerifyReport report = run();
+    ASSERT_FALSE(report.ok());
+    EXPECT_EQ(report.errors[0].file, name);
+    put(name, content);
+  }
+  for (const char* name : {"notes.txt", "files/extra", "experts-00009.bin", "journal", "sidecar/deep/x.json", "sidecar/x.txt"}) {
+    put(name, "?");
+    const VerifyReport report = run();
+    ASSERT_EQ(report.errors.size(), 1u) << name;
+    EXPECT_EQ(report.errors[0].file, name);
+    EXPECT_THAT(report.errors[0].found, HasSubstr("does not belong"));
+    fs::remove(store_ + "/" + name);
+    fs::remove_all(store_ + "/sidecar");
+  }
+  fs::create_directory(store_ + "/strange");
+  EXPECT_EQ(run().errors.at(0).file, "strange");
+  fs::remove(store_ + "/strange");
+  fs::create_symlink("nowhere", store_ + "/link");
+  EXPECT_EQ(run().errors.at(0).file, "link");
+}
+
+TEST_F(Verify, NotAStore) {
+  EXPECT_THROW(verify(temp_ / "nowhere", {}), Error);
+  EXPECT_THROW(verify(temp_ / "source/config.json", {}), Error);
+  const VerifyReport report = verify(temp_ / "source", {});
+  EXPECT_FALSE(report.ok());
+}
+
+TEST_F(Verify, SidecarsAreNeverForeign) {
+  write_sidecar(store_, "profile", "profile", {{"u", 1.5}, {"list", {1, 2}}});
+  EXPECT_TRUE(run().ok());
+  EXPECT_EQ(read_sidecar(store_, "profile", "profile").value()["u"], 1.5);
+  EXPECT_FALSE(read_sidecar(store_, "profile", "calibration"));
+  EXPECT_FALSE(read_sidecar(store_, "other", "profile"));
+
+  const std::string good = read_file(store_ + "/sidecar/profile.json");
+  for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    std::string bad = good;
+    bad[bit / 8] ^= static_cast<char>(1u << bit % 8);
+    put("sidecar/profile.json", bad);
+    const VerifyReport report = run();
+    ASSERT_EQ(report.errors.size(), 1u) << bit;
+    EXPECT_EQ(report.errors[0].file, "sidecar/profile.json");
+  }
+  // Of another store: verify says so, and a reader does not take it.
+  std::string other = good.substr(0, good.size() - kChecksumTailBytes);
+  other[kSidecarStart.size()] = other[kSidecarStart.size()] == '0' ? '1' : '0';
+  append_checksum(other);
+  put("sidecar/profile.json", other);
+  EXPECT_EQ(run().errors.size(), 1u);
+  EXPECT_FALSE(read_sidecar(store_, "profile", "profile"));
+}
+
+TEST_F(Verify, StoresMayBeLinkedTogether) {
+  fs::create_directories(temp_ / "linked");
+  for (const auto& [name, content] : files_) {
+    fs::create_directories(fs::path(temp_ / ("linked/" + name)).parent_path());
+    fs::create_symlink(store_ + "/" + name, temp_ / ("linked/" + name));
+  }
+  EXPECT_TRUE(verify(temp_ / "linked", {.depth = VerifyDepth::kFull}).ok());
+  EXPECT_TRUE(open_checkpoint(temp_ / "linked")->packed());
+}
+
+TEST_F(Verify, CanBeInterrupted) {
+  EXPECT_THROW(verify(store_, {.interrupted = [] { return true; }}), Error);
+}
+
+}  // namespace
+}  // namespace sluice::store
