@@ -23,7 +23,6 @@ test: packages-test
 	@$(call configure,--preset release -DSLUICE_TESTS=ON $(BENCH_AT_FIRST))
 	@cmake --build $(RELEASE) -j $(JOBS)
 	@ln -sfn release/sluice build/sluice
-	@command -v python3 >/dev/null || echo "python3 is not installed: tests that compare with Python references are skipped"
 	@ctest --test-dir $(RELEASE) --output-on-failure -j $(TEST_JOBS)
 
 bench: packages-build

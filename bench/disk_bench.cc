@@ -90,9 +90,7 @@ class RandomReads {
   double bytes() const { return static_cast<double>(count_ * request_); }
   double cpu_s() const { return cpu_s_; }
 
-  // The same offsets for both methods of a round: neither gains from what the device still remembers of the
-  // other's, because the order of the workloads in a round is fixed and the comparison is made at equal
-  // places.
+  // Both methods of a round read the same offsets in the same order, each round others.
   void run(std::size_t round) {
     const double cpu_before = cpu_seconds();
     std::mt19937_64 random(round * 1000 + depth_ * 10 + request_);

@@ -3,9 +3,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <clocale>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <cwchar>
 #include <utility>
 
 namespace sluice::app {
@@ -31,7 +34,9 @@ bool colour_allowed() {
 }
 
 LiveText::LiveText(bool terminal, bool colour, std::function<std::string()> status)
-    : terminal_(terminal), colour_(colour), status_(std::move(status)) {}
+    : terminal_(terminal), colour_(colour), status_(std::move(status)) {
+  if (terminal_) std::setlocale(LC_CTYPE, "C.UTF-8");  // for the widths of characters
+}
 
 LiveText::~LiveText() { finish(); }
 
@@ -42,6 +47,7 @@ void LiveText::write(const std::string& text) {
     return;
   }
   put("\x1b[J" + text);  // what is below the cursor is the old status line
+  end_full_line(text);
   const auto now = std::chrono::steady_clock::now();
   if (now - drawn_at_ >= kRedraw || !text.empty()) {
     drawn_at_ = now;
@@ -51,6 +57,32 @@ void LiveText::write(const std::string& text) {
     put("\x1b" "D\x1b" "M\x1b" "7\r\n" + (colour_ ? "\x1b[2m" + line + "\x1b[0m" : line) + "\x1b" "8");
   }
   std::fflush(stdout);
+}
+
+void LiveText::end_full_line(const std::string& text) {
+  const std::size_t columns = terminal_columns();
+  std::mbstate_t state{};
+  for (std::size_t at = 0; at < text.size();) {
+    wchar_t character = 0;
+    const std::size_t bytes = std::mbrtowc(&character, text.data() + at, text.size() - at, &state);
+    if (bytes == 0 || bytes > text.size() - at) {
+      at += 1;
+      state = {};
+      continue;
+    }
+    at += bytes;
+    if (character == L'\n' || character == L'\r') {
+      column_ = 0;
+    } else if (character == L'\t') {
+      column_ = std::min(columns - 1, (column_ / 8 + 1) * 8);
+    } else {
+      const std::size_t width = static_cast<std::size_t>(std::max(0, ::wcwidth(character)));
+      column_ = column_ + width > columns ? width : column_ + width;
+    }
+  }
+  if (column_ < columns) return;
+  put("\r\n");
+  column_ = 0;
 }
 
 void LiveText::finish() {

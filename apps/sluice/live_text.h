@@ -18,7 +18,12 @@ class LiveText {
   void finish();                        // leaves the cursor after the text
 
  private:
+  // After a character in the last column a terminal waits to wrap, and forgets that it waits when the status line is
+  // drawn; so the column is counted and the line ended here.
+  void end_full_line(const std::string& text);
+
   bool terminal_, colour_, finished_ = false;
+  std::size_t column_ = 0;
   std::function<std::string()> status_;
   std::chrono::steady_clock::time_point drawn_at_;
 };

@@ -6,8 +6,8 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "command.h"
-#include "engine/evaluate.h"
 #include "engine/generate.h"
 #include "engine_flags.h"
 #include "live_text.h"
@@ -24,7 +24,7 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 
 struct Options {
   EngineFlags engine;
-  std::string prompt, file, tokens;
+  std::string prompt, file, tokens, out;
   std::int64_t max_tokens = 128;
   std::optional<double> temperature, top_p, min_p, repetition_penalty;
   std::optional<std::int64_t> top_k;
@@ -60,11 +60,12 @@ std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock:
   const engine::DiskReport disk = engine.disk();
   const engine::ExpertStatistics total = engine.statistics().total();
   const double seconds = since(first_token);
-  return fmt::format("{:.1f} tok/s | {} of {}: {} | hits {:.0f} % | disk {:.2f} GB/s",
+  // What may be cut off at the right edge stands last.
+  return fmt::format("{:.1f} tok/s | hits {:.0f} % | disk {:.2f} GB/s | {} of {}: {}",
                      tokens > 1 && seconds > 0 ? static_cast<double>(tokens - 1) / seconds : 0.0,
-                     format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget), memory_line(engine),
                      total.accesses > 0 ? 100.0 * static_cast<double>(total.hits) / static_cast<double>(total.accesses) : 0.0,
-                     disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0);
+                     disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0,
+                     format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget), memory_line(engine));
 }
 
 Json result_json(const engine::Engine& engine, const engine::GenerateRequest& request,
@@ -136,6 +137,7 @@ void run(const Options& options) {
   request.should_stop = interrupted;
   const engine::GenerateResult result = engine::generate(engine, open.tokenizer.get(), request);
   live.finish();
+  if (!options.out.empty()) write_file_atomically(options.out, result.text.value_or(""));
 
   if (flags.json) {
     std::cout << result_json(engine, request, result, times).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
@@ -179,6 +181,7 @@ void add_run(CLI::App& app) {
   command->add_option("--seed", options->seed, "Same seed, same text; default: random, printed")->group(sampling);
   command->add_option("--stop", options->stop, "End before this text; may be given several times")->group(sampling);
   command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token")->group(sampling);
+  command->add_option("-o,--out", options->out, "Also write the text to this file, once it is complete");
   command->add_flag("--show-experts", options->show_experts, "Draw which experts are in memory at the end");
   command->footer(
       "Examples:\n"

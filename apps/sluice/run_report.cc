@@ -46,7 +46,7 @@ std::string memory_line(const engine::Engine& engine) {
   std::string line;
   for (const device::Account account : kAccounts)
     line += fmt::format("{}{} {}", line.empty() ? "" : ", ", device::account_name(account),
-                        format_bytes(engine.accountant().used(account)));
+                        format_bytes(engine.accountant().peak(account)));
   return line;
 }
 

@@ -13,7 +13,7 @@ Json memory_json(const engine::Engine& engine);     // {budget, peak, by_name{}}
 Json io_json(const engine::Engine& engine);         // {bytes_read, reads, seconds}
 Json experts_json(const engine::Engine& engine);    // {accesses, hits, …, prefill{}, decode{}}
 
-// "process 9.1 MiB, dense 7.3 MiB, …", what is in use now.
+// "process 9.1 MiB, dense 7.3 MiB, …": the most that each name has held.
 std::string memory_line(const engine::Engine& engine);
 
 // Expected bytes of experts that a decoded token reads if routing were uniform and the cache full.

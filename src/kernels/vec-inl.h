@@ -1,5 +1,4 @@
-// What the algorithms of this folder need beyond one instruction, written once over the Vec of an instruction
-// set.
+// What the algorithms of this folder share, written once over the Vec of an instruction set.
 //
 // A file x_ISA.cc includes vec_ISA-inl.h, then the -inl.h files of its algorithms. Everything lies in the
 // unnamed namespace of that file, and nothing of the standard library with a body is used there: an inline
@@ -9,9 +8,7 @@
 // A vec_ISA-inl.h offers Vec (16 lanes) with zero set1 load store add sub mul div fma and
 //   max(a, b)              a > b ? a : b, min(a, b) a < b ? a : b: the second operand when one is NaN
 //   sum_tree, max_tree     the tree of matmul.h; sum_tree4: four at once
-//   mul_pow2(p, t, magic)  p · 2^n, n = bits(t) − bits(magic) in −300 … 254, by two multiplications, so that
-//   only
-//                          the last one rounds
+//   mul_pow2(p, t, magic)  p · 2^n, n = bits(t) − bits(magic), by two multiplications: only the last one rounds
 //   even_lanes, odd_lanes  of the 32 numbers of two Vec
 //   Bf16, F16, F32         element types in memory: in_order(p) 16 numbers; even(p), odd(p) 16 of 32 each
 //   kRows …                register tile sizes

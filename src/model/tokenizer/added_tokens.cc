@@ -66,6 +66,7 @@ void AddedTokens::prepare(const Normalizer* normalizer) {
 void AddedTokens::split(std::string_view text, Stage stage, FunctionRef<void(const Part&)> report) const {
   const ByteTrie& trie = stage == Stage::kRaw ? raw_ : normalized_;
   std::size_t done = 0;
+  std::size_t space_begin = 0, space_end = 0;  // the last run of white space swallowed: looked at once, however often
   for (std::size_t at = 0; !trie.empty() && at < text.size();) {
     const auto found = trie.longest_prefix(text.substr(at));
     if (!found) {
@@ -77,8 +78,13 @@ void AddedTokens::split(std::string_view text, Stage stage, FunctionRef<void(con
     at = end;
     const AddedToken& token = tokens_[found->number];
     if (token.single_word && !stands_alone(text, begin, end)) continue;
-    if (token.lstrip) begin = std::max(white_space_before(text.substr(0, begin)), done);
-    if (token.rstrip) end += white_space_after(text.substr(end));
+    if (token.lstrip) begin = done < begin ? done + white_space_before(text.substr(done, begin - done)) : done;
+    if (token.rstrip && end >= space_begin && end <= space_end) {
+      end = space_end;
+    } else if (token.rstrip) {
+      space_begin = end;
+      end = space_end = end + white_space_after(text.substr(end));
+    }
     if (done < begin) report({done, begin, -1});
     report({begin, end, token.id});
     done = end;

@@ -7,6 +7,18 @@
 #include "model/tokenizer/utf8.h"
 
 namespace sluice::model {
+namespace {
+
+constexpr std::size_t kMaxComponents = 64;  // the longest published pipeline has 9
+
+std::size_t count_components(const Json& value) {
+  std::size_t count = value.is_object() && value.contains("type") ? 1 : 0;
+  if (!value.is_structured()) return count;
+  for (const Json& child : value) count += count_components(child);
+  return count;
+}
+
+}  // namespace
 
 std::unique_ptr<Pattern> read_pattern(const JsonObject& object, std::string_view key) {
   const JsonObject pattern = object.object(key);
@@ -53,6 +65,16 @@ AddedToken read_added_token(const JsonObject& object) {
   token.special = object.boolean_or("special", false);
   token.normalized = object.boolean_or("normalized", !token.special);
   return token;
+}
+
+void require_few_components(const Json* value, const std::string& where) {
+  const std::size_t count = value == nullptr ? 0 : count_components(*value);
+  if (count > kMaxComponents) {
+    throw Error(ErrorKind::kInvalid, "too many components")
+        .in(where)
+        .expected(fmt::format("at most {}", kMaxComponents))
+        .found(fmt::format("{}", count));
+  }
 }
 
 void throw_unsupported_type(const JsonObject& object, const std::string& type) {

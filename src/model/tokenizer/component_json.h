@@ -31,6 +31,8 @@ PrependScheme read_prepend_scheme(const JsonObject& object);
 // An entry of added_tokens, or the value of an added_tokens_decoder; the id is the caller's.
 AddedToken read_added_token(const JsonObject& object);
 
+// Error(kInvalid) if `value` holds more than 64 components: each is a step for every piece of text.
+void require_few_components(const Json* value, const std::string& where);
 [[noreturn]] void throw_unsupported_type(const JsonObject& object, const std::string& type);
 // JsonObject of element `i` of an array named `where`.
 JsonObject element_object(const Json& array, std::size_t i, const std::string& where);

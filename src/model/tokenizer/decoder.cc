@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/tokenizer/byte_level.h"
+#include "model/tokenizer/text_check.h"
 #include "model/tokenizer/utf8.h"
 
 namespace sluice::model {
@@ -225,6 +226,7 @@ class ReplaceSink final : public WholeTokenSink {
     out_.clear();
     pattern_->find(text, [&](const Match& match) {
       out_ += match.matched ? std::string_view(content_) : text.substr(match.begin, match.end - match.begin);
+      check_grown(out_.size());
     });
     next_.part(out_, TokenEnds::kYes);
   }

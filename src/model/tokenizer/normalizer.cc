@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "model/tokenizer/byte_level.h"
+#include "model/tokenizer/text_check.h"
 #include "model/tokenizer/unicode.h"
 #include "model/tokenizer/utf8.h"
 
@@ -185,6 +186,7 @@ class Replace final : public Normalizer {
     pattern_->find(text, [&](const Match& match) {
       out += match.matched ? std::string_view(content_)
                            : std::string_view(text).substr(match.begin, match.end - match.begin);
+      check_grown(out.size());
     });
     text = std::move(out);
   }
@@ -208,7 +210,10 @@ class Sequence final : public Normalizer {
  public:
   explicit Sequence(std::vector<std::unique_ptr<Normalizer>> normalizers) : normalizers_(std::move(normalizers)) {}
   void normalize(std::string& text) const override {
-    for (const auto& normalizer : normalizers_) normalizer->normalize(text);
+    for (const auto& normalizer : normalizers_) {
+      normalizer->normalize(text);
+      check_grown(text.size());
+    }
   }
 
  private:

@@ -78,6 +78,7 @@ class PipelineTokenizer final : public Tokenizer {
     if (parts_.normalizer) {
       normalized = text;
       parts_.normalizer->normalize(normalized);
+      check_grown(normalized.size());
       text = normalized;
     }
     parts_.added.split(text, AddedTokens::Stage::kNormalized, [&](const AddedTokens::Part& part) {

@@ -4,6 +4,7 @@
 
 #include "model/tokenizer/byte_level.h"
 #include "model/tokenizer/regex.h"
+#include "model/tokenizer/text_check.h"
 #include "model/tokenizer/utf8.h"
 
 namespace sluice::model {
@@ -95,6 +96,7 @@ class ByteLevel final : public PreTokenizer {
     const auto give = [&](std::string_view part, bool at_start) {
       mapped.clear();
       append_byte_level(mapped, part);
+      check_grown(mapped.size());
       emit({mapped, at_start});
     };
     if (!pattern_) return give(text, piece.at_start);
@@ -128,6 +130,7 @@ class Metaspace final : public PreTokenizer {
         text += c;
       }
     }
+    check_grown(text.size());
     const bool prepend = prepend_ == PrependScheme::kAlways || (prepend_ == PrependScheme::kFirst && piece.at_start);
     if (prepend && !text.starts_with(replacement_)) text.insert(0, replacement_);
     const Piece whole{text, piece.at_start};

@@ -9,15 +9,16 @@
 namespace sluice::model {
 namespace {
 
-constexpr Bytes kMaxTextBytes = kGiB;  // positions inside are 32 bits wide, and every byte may become three
+constexpr Bytes kMaxTextBytes = 256 * kMiB;
+constexpr Bytes kMaxGrownBytes = 512 * kMiB;  // positions inside are 32 bits wide
 
 }  // namespace
 
 void check_text(std::string_view text) {
-  if (text.size() >= kMaxTextBytes) {
+  if (text.size() > kMaxTextBytes) {
     throw Error(ErrorKind::kInvalid, "text is too long for the tokenizer")
         .in("text")
-        .expected("less than 1 GiB")
+        .expected("at most 256 MiB")
         .found(fmt::format("{} bytes", text.size()));
   }
   if (const auto bad = find_invalid_utf8(text)) {
@@ -26,6 +27,15 @@ void check_text(std::string_view text) {
         .expected("a UTF-8 character")
         .found(fmt::format("byte 0x{:02X}", static_cast<unsigned char>(text[*bad])))
         .fix("convert the text to UTF-8 first");
+  }
+}
+
+void check_grown(std::size_t bytes) {
+  if (bytes > kMaxGrownBytes) {
+    throw Error(ErrorKind::kInvalid, "the tokenizer makes too much of the text")
+        .in("text")
+        .expected("at most 512 MiB after normalisation")
+        .found(fmt::format("{} bytes or more", bytes));
   }
 }
 

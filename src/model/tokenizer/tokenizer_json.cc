@@ -80,6 +80,9 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, std::strin
   TokenizerParts parts;
   parts.bpe = read_bpe(document, root);
   document.merges = {};
+  for (const std::string_view field : {"normalizer", "pre_tokenizer", "decoder"}) {
+    require_few_components(root.find(field), fmt::format("{}: {}", name, field));
+  }
   parts.normalizer = read_normalizer(root.find("normalizer"), name + ": normalizer");
   parts.pre_tokenizer = read_pre_tokenizer(root.find("pre_tokenizer"), name + ": pre_tokenizer");
   parts.decoder = read_decoder(root.find("decoder"), name + ": decoder");
