@@ -10,30 +10,15 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "program.h"
+
 namespace {
 
 const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
 
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
+using sluice::program::Outcome;
 
-// `arguments` as written in a shell, with the two streams apart. A redirection in them wins.
-Outcome sluice(const std::string& arguments) {
-  std::string directory = testing::TempDir() + "/sluice-command-line-XXXXXX";
-  EXPECT_NE(::mkdtemp(directory.data()), nullptr);
-  const auto content = [&](const char* name) {
-    std::ifstream file(directory + name, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
-  const std::string command =
-      ">" + directory + "/out 2>" + directory + "/err '" SLUICE_PROGRAM "' " + arguments + " </dev/null";
-  const int status = std::system(command.c_str());
-  const Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, content("/out"), content("/err")};
-  std::filesystem::remove_all(directory);
-  return outcome;
-}
+Outcome sluice(const std::string& arguments) { return ::sluice::program::run(arguments); }
 
 void expect_usage_error(const std::string& arguments, const std::string& words) {
   const Outcome outcome = sluice(arguments);

@@ -38,13 +38,13 @@ Error& Error::rebuild() {
   text_.clear();
   if (!where_.empty()) {
     text_ += where_;
-    if (offset_) text_ += " at byte " + std::to_string(*offset_);
+    if (offset_) text_.append(" at byte ").append(std::to_string(*offset_));
     text_ += ": ";
   }
   text_ += message_;
-  if (!expected_.empty()) text_ += "; expected " + expected_;
-  if (!found_.empty()) text_ += (expected_.empty() ? "; found " : ", found ") + found_;
-  if (!fix_.empty()) text_ += "; " + fix_;
+  if (!expected_.empty()) text_.append("; expected ").append(expected_);
+  if (!found_.empty()) text_.append(expected_.empty() ? "; found " : ", found ").append(found_);
+  if (!fix_.empty()) text_.append("; ").append(fix_);
   return *this;
 }
 

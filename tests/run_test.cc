@@ -1,0 +1,160 @@
+// The bundled model through the built program: quality, reproducibility, reports, and what happens when things go wrong.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "program.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using sluice::program::Outcome;
+using sluice::program::run;
+
+const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
+
+json run_json(const std::string& arguments) {
+  const Outcome outcome = run(arguments + " --json");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return json::parse(outcome.out);
+}
+
+// A directory of its own, and in it a store of the bundled model.
+class RunTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = ::testing::TempDir() + "/sluice-run-XXXXXX";
+    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
+    ASSERT_EQ(run("pack " + kModel + " -o " + store() + " --quiet").code, 0);
+  }
+  static void TearDownTestSuite() { fs::remove_all(directory_); }
+  static std::string store() { return directory_ + "/fable.sluice"; }
+  static std::string file(const std::string& name) { return directory_ + "/" + name; }
+  static inline std::string directory_;
+};
+
+// models/fable-moe-18m/README.md states what Hugging Face transformers computed in fp32.
+TEST_F(RunTest, PerplexityOfTheBundledModelIsTheOneItsReadmeStates) {
+  for (const std::string math : {"f32", "auto"}) {
+    const json result = run_json("eval " + store() + " -f " + kModel + "/eval.txt --memory 64MiB --math " + math);
+    EXPECT_NEAR(result["perplexity"].get<double>(), 46.788, 0.001 * 46.788) << math;
+    EXPECT_EQ(result["predicted"], 46197);
+    EXPECT_NEAR(result["bits_per_byte"].get<double>(), 1.44838, 0.0015);
+    EXPECT_NEAR(result["nll"].get<double>() / 46197, 3.84563, 0.001);
+  }
+}
+
+TEST_F(RunTest, LogitsOfTheBundledModelEqualTheOracle) {
+  std::ifstream golden_file(SLUICE_SOURCE_DIR "/tests/golden/fable/golden.json");
+  const json golden = json::parse(golden_file);
+  std::string tokens;
+  for (const json& token : golden["tokens"]) tokens += (tokens.empty() ? "" : ",") + std::to_string(token.get<int>());
+  ASSERT_EQ(run("forward " + store() + " --tokens " + tokens + " --math f32 --memory 40MiB --out " + file("logits.npy")).code, 0);
+  std::ifstream npy(file("logits.npy"), std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(npy), {});
+  const std::size_t header = 10 + static_cast<unsigned char>(bytes[8]) + 256 * static_cast<unsigned char>(bytes[9]);
+  EXPECT_EQ(header % 64, 0u);
+  const std::size_t vocab = 6400, rows = golden["tokens"].size();
+  ASSERT_EQ(bytes.size(), header + rows * vocab * sizeof(float));
+  std::vector<float> logits(rows * vocab);
+  std::memcpy(logits.data(), bytes.data() + header, logits.size() * sizeof(float));
+  const double tolerance = 1e-4 * golden["max_abs_logit"].get<double>();
+  for (std::size_t t = 0; t < rows; ++t)
+    for (const json& pair : golden["top"][t])
+      EXPECT_NEAR(logits[t * vocab + pair[0].get<std::size_t>()], pair[1].get<double>(), tolerance) << "position " << t;
+}
+
+TEST_F(RunTest, BudgetCacheThreadsAndFormatNeverShowInTheText) {
+  const std::string request = " -p 'The old king' -n 40 --seed 3 --temp 0.8";
+  const json expected = run_json("run " + kModel + request);
+  EXPECT_EQ(expected["tokens"].size(), 40u);
+  for (const std::string& other :
+       {store() + " --memory 20MiB", store() + " --memory 32MiB --cache lfu --threads 1", kModel + " --memory 24MiB --cache none",
+        store() + " --memory 28MiB --keep packed --cache fifo --cache-scope layer", store() + " --io mmap --memory 32MiB",
+        store() + " --io buffered --disk pread --chunk 3 --isa scalar"}) {
+    const json found = run_json("run " + other + request);
+    EXPECT_EQ(found["tokens"], expected["tokens"]) << other;
+    EXPECT_EQ(found["text"], expected["text"]) << other;
+    EXPECT_LE(found["memory"]["peak"], found["memory"]["budget"]) << other;
+  }
+}
+
+TEST_F(RunTest, CountsOfTheReportFitTogether) {
+  const json result = run_json("run " + store() + " -p 'Once upon a time' -n 20 --temp 0 --memory 24MiB --ignore-eos");
+  const json& experts = result["experts"];
+  EXPECT_EQ(experts["hits"].get<int>() + experts["misses"].get<int>(), experts["accesses"].get<int>());
+  EXPECT_EQ(experts["prefill"]["accesses"].get<int>() + experts["decode"]["accesses"].get<int>(), experts["accesses"].get<int>());
+  EXPECT_EQ(experts["decode"]["accesses"].get<int>(), 19 * 6 * 4);
+  EXPECT_EQ(experts["decode"]["tokens"], 19);
+  EXPECT_GE(result["io"]["bytes_read"].get<long>(), experts["bytes_read"].get<long>());
+  long by_name = 0;
+  for (const auto& [name, bytes] : result["memory"]["by_name"].items()) by_name += bytes.get<long>();
+  EXPECT_GE(by_name, result["memory"]["peak"].get<long>());
+  for (const char* field : {"load_s", "prefill_s", "decode_s", "prefill_tok_s", "decode_tok_s", "first_token_s"})
+    EXPECT_GE(result["timing"][field].get<double>(), 0.0) << field;
+  EXPECT_EQ(result["experts"]["prefill"]["tokens"], result["prompt_tokens"].size());
+}
+
+TEST_F(RunTest, StopStringsAndEosEndTheText) {
+  const json whole = run_json("run " + store() + " -p 'The old king' -n 60 --temp 0");
+  const std::string text = whole["text"];
+  const std::string word = text.substr(text.find(' ', text.size() / 2), 5);
+  const json stopped = run_json("run " + store() + " -p 'The old king' -n 60 --temp 0 --stop '" + word + "'");
+  EXPECT_EQ(stopped["stop_reason"], "stop");
+  EXPECT_EQ(stopped["text"].get<std::string>(), text.substr(0, text.find(word)));
+  EXPECT_EQ(run_json("run " + store() + " --tokens 1,2,3 -n 0")["tokens"].size(), 0u);
+}
+
+TEST_F(RunTest, RequestsThatMakeNoSenseAreRefusedWithNumbers) {
+  const auto expect_error = [](const std::string& arguments, int code, const std::string& words) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, code) << arguments << outcome.err;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.err;
+  };
+  expect_error("run " + kModel + " -p x --memory 5MiB", 1, "at least");
+  expect_error("run " + kModel + " -p x --memory 5XB", 2, "--memory");
+  expect_error("run " + kModel + " --tokens 1,6400 -n 1", 1, "6400");
+  expect_error("run " + kModel + " --tokens 1,,2 -n 1", 2, "--tokens");
+  expect_error("run " + kModel + " --tokens 1,2,3 -n 1 -c 2", 1, "3 tokens");
+  expect_error("run " + kModel + " -p x -c 999999", 2, "4096");
+  expect_error("run " + kModel + " -p '' -n 1", 1, "no tokens");
+  expect_error("run " + kModel + " -p x --cache belady", 2, "belady");
+  expect_error("run " + kModel + " -p x --cache nonsense", 2, "lru");
+  expect_error("run " + kModel + " -p x --keep packed", 2, "--keep");
+  expect_error("run " + kModel + " -p x --isa mips", 2, "--isa");
+  expect_error("run " + kModel + " -p x --temp -1", 2, "--temp");
+  expect_error("run " + kModel + " -p x -n -4", 2, "--predict");
+  expect_error("run " + kModel, 2, "--prompt");
+  expect_error("run /nowhere -p x", 1, "/nowhere");
+  expect_error("eval " + kModel + " -f /dev/null", 1, "too short");
+  expect_error("forward " + kModel + " --tokens 1 --out /nowhere/x.npy", 1, "/nowhere");
+  expect_error("forward " + kModel + " --tokens 1 --out /dev/full/x", 1, "/dev/full");
+}
+
+TEST_F(RunTest, AFlippedBitInTheStoreIsAnErrorAndNeverText) {
+  const std::string broken = file("broken.sluice");
+  fs::copy(store(), broken, fs::copy_options::recursive);
+  const std::string experts = broken + "/experts-00000.bin";
+  std::fstream stream(experts, std::ios::binary | std::ios::in | std::ios::out);
+  for (std::uintmax_t at = 100; at < fs::file_size(experts); at += 50000) {
+    stream.seekg(static_cast<std::streamoff>(at));
+    const char byte = static_cast<char>(stream.get() ^ 1);
+    stream.seekp(static_cast<std::streamoff>(at));
+    stream.put(byte);
+  }
+  stream.close();
+  const Outcome outcome = run("run " + broken + " -p 'The old king' -n 20 --json");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err.find("experts-00000.bin at byte"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("checksum"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
