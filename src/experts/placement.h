@@ -15,8 +15,8 @@ enum class Unit : std::uint8_t { kHost, kDevice };
 
 // The active experts of one layer step, ascending. Non-owning.
 struct Demand {
-  std::span<const ExpertId> experts;
-  std::span<const std::uint32_t> tokens;  // (experts): workload w
+  std::span<const ExpertId> experts = {};
+  std::span<const std::uint32_t> tokens = {};  // (experts): workload w
 };
 
 struct Assignment {

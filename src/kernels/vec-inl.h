@@ -8,7 +8,7 @@
 // A vec_ISA-inl.h offers Vec (16 lanes) with zero set1 load store add sub mul div fma and
 //   max(a, b)              a > b ? a : b, min(a, b) a < b ? a : b: the second operand when one is NaN
 //   sum_tree, max_tree     the tree of matmul.h; sum_tree4: four at once
-//   mul_pow2(p, t, magic)  p · 2^n, n = bits(t) − bits(magic), by two multiplications: only the last one rounds
+//   mul_pow2(p, t, magic)  p · 2^n, n = bits(t) − bits(magic); two multiplications, the last one rounds
 //   even_lanes, odd_lanes  of the 32 numbers of two Vec
 //   Bf16, F16, F32         element types in memory: in_order(p) 16 numbers; even(p), odd(p) 16 of 32 each
 //   kRows …                register tile sizes

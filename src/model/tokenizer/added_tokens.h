@@ -45,6 +45,7 @@ class AddedTokens {
 
   bool knows(std::string_view content) const { return id_of(content).has_value(); }
   std::optional<TokenId> id_of(std::string_view content) const { return contents_.find(content); }
+  bool knows(TokenId id) const { return contents_.content(id).has_value(); }
   // After prepare():
   const AddedToken* find(std::string_view content) const;
   const AddedToken* find(TokenId id) const;

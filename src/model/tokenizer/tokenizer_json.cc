@@ -92,6 +92,14 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, std::strin
   for (const AddedToken& token : config.added) {
     add_token(token, token.id, vocabulary, parts.added, "tokenizer_config.json: added_tokens_decoder");
   }
+  for (const auto* ids : {&parts.around.before, &parts.around.after}) {
+    for (const TokenId id : *ids) {
+      if (vocabulary.content(id) || parts.added.knows(id)) continue;
+      throw Error(ErrorKind::kInvalid, "template adds a token that the tokenizer does not have")
+          .in(name + ": post_processor")
+          .found(fmt::format("{}", id));
+    }
+  }
   if (config.is_llama() && parts.around.before.empty() && parts.around.after.empty()) {
     add_llama_template(config, name, parts);
   }
