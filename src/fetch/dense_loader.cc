@@ -34,35 +34,66 @@ std::size_t group_end(const store::StoredPiece& piece, std::size_t begin) {
   return end;
 }
 
-void read_layout(const PieceLayout& layout, WeightFiles& files, std::byte* buffer) {
-  std::vector<WeightFiles::Range> ranges;
-  for (const FileRun& run : layout.runs) ranges.push_back({run.file, run.offset, run.length, buffer + run.place});
-  files.read_now(ranges);
+struct DrainAtEnd {
+  WeightFiles& files;
+  ~DrainAtEnd() { files.drain(); }
+};
+
+void start_read(const PieceLayout& layout, WeightFiles& files, std::byte* buffer) {
+  for (std::size_t i = 0; i < layout.runs.size(); ++i) files.submit(layout.runs[i], buffer, i);
+}
+
+// Waits for all runs of the layout; nothing else may be in flight.
+void finish_read(const PieceLayout& layout, WeightFiles& files) {
+  std::vector<DiskCompletion> done;
+  files.reader().wait(layout.runs.size(), done);
+  SLUICE_CHECK(done.size() == layout.runs.size());
+  for (const DiskCompletion& completion : done) files.check(layout.runs[completion.tag], completion);
 }
 
 ResidentPiece load_raw(const store::StoredPiece& piece, WeightFiles& files, PieceDecoder& decoder,
                        device::Accountant& accountant, device::Account account) {
   const PieceLayout layout = lay_out({&piece, 1});
   ResidentPiece loaded{device::HostBuffer(accountant, account, layout.read_bytes), nullptr, piece.dtype, piece.elements};
-  read_layout(layout, files, loaded.buffer.data());
+  const DrainAtEnd drain{files};
+  start_read(layout, files, loaded.buffer.data());
+  finish_read(layout, files);
   decoder.decode(layout, loaded.buffer.data(), loaded.buffer.data());
   loaded.data = loaded.buffer.data() + layout.pieces[0].view_place;
   return loaded;
+}
+
+// Chunks of a split piece that are read together, and where they land.
+struct Group {
+  std::size_t begin = 0, end = 0;
+  PieceLayout layout;
+};
+
+Group group_at(const store::StoredPiece& piece, std::size_t begin) {
+  Group group{begin, group_end(piece, begin), {}};
+  if (begin < group.end) group.layout = lay_out(std::vector{sub_piece(piece, begin, group.end)});
+  return group;
 }
 
 ResidentPiece load_split(const store::StoredPiece& piece, WeightFiles& files, PieceDecoder& decoder,
                          device::Accountant& accountant, device::Account account) {
   ResidentPiece loaded{device::HostBuffer(accountant, account, 2 * piece.elements), nullptr, piece.dtype, piece.elements};
   loaded.data = loaded.buffer.data();
+  // Two halves: one group is read while the one before it is decoded.
   device::HostBuffer staging(accountant, device::Account::kStaging, load_staging_bytes(piece));
+  const DrainAtEnd drain{files};  // before the buffers go, also when decoding throws
+  const auto half = [&](std::size_t number) { return staging.data() + number % 2 * (staging.size() / 2); };
   Xxh3Stream plane_hash;
-  for (std::size_t begin = 0, end = 0; begin < piece.exponents.size(); begin = end) {
-    end = group_end(piece, begin);
-    const PieceLayout layout = lay_out(std::vector{sub_piece(piece, begin, end)});
-    SLUICE_CHECK(layout.read_bytes <= staging.size());
-    read_layout(layout, files, staging.data());
-    plane_hash.update({staging.data() + layout.pieces[0].place, layout.pieces[0].elements});
-    decoder.decode(layout, staging.data(), loaded.buffer.data() + 2 * piece.exponents[begin].first_element);
+  Group now = group_at(piece, 0);
+  if (now.begin < now.end) start_read(now.layout, files, half(0));
+  for (std::size_t number = 0; now.begin < now.end; ++number) {
+    finish_read(now.layout, files);
+    Group next = group_at(piece, now.end);
+    if (next.begin < next.end) start_read(next.layout, files, half(number + 1));
+    const PiecePlace& place = now.layout.pieces[0];
+    plane_hash.update({half(number) + place.place, place.elements});
+    decoder.decode(now.layout, half(number), loaded.buffer.data() + 2 * piece.exponents[now.begin].first_element);
+    now = std::move(next);
   }
   if (piece.xxh3 && plane_hash.digest() != *piece.xxh3)
     throw Error(ErrorKind::kCorrupt, fmt::format("checksum of {} bytes of weights does not match", piece.elements))
@@ -86,7 +117,7 @@ Bytes load_staging_bytes(const store::StoredPiece& piece) {
     end = group_end(piece, begin);
     most = std::max(most, lay_out(std::vector{sub_piece(piece, begin, end)}).read_bytes);
   }
-  return most;
+  return 2 * round_up(most, kBlockBytes);
 }
 
 ResidentPiece load_piece(const store::StoredPiece& piece, WeightFiles& files, PieceDecoder& decoder,

@@ -82,13 +82,7 @@ ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model
   sizes_ = std::make_unique<Sizes>(*this);
 }
 
-ExpertStore::~ExpertStore() {
-  // Buffers belong to reads until these are complete.
-  while (files_.reader().in_flight() > 0) {
-    completions_.clear();
-    files_.reader().wait(1, completions_);
-  }
-}
+ExpertStore::~ExpertStore() { files_.drain(); }  // buffers belong to reads until these are complete
 
 const experts::ExpertSizes& ExpertStore::sizes() const { return *sizes_; }
 
@@ -208,10 +202,8 @@ bool ExpertStore::try_start(Admission admission) {
   const std::size_t slot = static_cast<std::size_t>(free_slot - readings_.begin());
   if (free_slot == readings_.end()) readings_.emplace_back();
   for (std::size_t run = 0; run < layout.runs.size(); ++run) {
-    const FileRun& file_run = layout.runs[run];
-    files_.reader().submit({&files_.file(file_run.file), file_run.offset, file_run.length,
-                            reading->buffer.data() + file_run.place, tag_of(slot, run)});
-    counters_.demand_bytes += file_run.length;
+    files_.submit(layout.runs[run], reading->buffer.data(), tag_of(slot, run));
+    counters_.demand_bytes += layout.runs[run].length;
   }
   counters_.demand_reads += 1;
   in_flight_ += 1;
@@ -225,11 +217,7 @@ void ExpertStore::collect(std::size_t min_completions) {
   files_.reader().wait(min_completions, completions_);
   for (const DiskCompletion& completion : completions_) {
     Reading& reading = *readings_[completion.tag >> 8];
-    const FileRun& run = expert(reading.admission.id).layout.runs[completion.tag & 255];
-    const Bytes inside = std::min(run.length, files_.file(run.file).size() - run.offset);
-    if (completion.error != 0 || completion.bytes < inside)
-      files_.fail(run.file, run.offset, run.length, completion.error);
-    files_.drop(run.file, run.offset, run.length);
+    files_.check(expert(reading.admission.id).layout.runs[completion.tag & 255], completion);
     if (--reading.runs_left == 0) arrived_.push_back(completion.tag >> 8);
   }
 }

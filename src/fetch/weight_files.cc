@@ -42,10 +42,6 @@ WeightFiles::WeightFiles(const store::Checkpoint& checkpoint, const FetchOptions
 
 WeightFiles::~WeightFiles() = default;
 
-void WeightFiles::drop(std::uint32_t file, Bytes offset, Bytes length) const {
-  if (uses_page_cache()) files_[file].drop_cache(offset, length);
-}
-
 Bytes WeightFiles::cached_bytes() const {
   Bytes total = 0;
   std::vector<unsigned char> resident;
@@ -65,31 +61,30 @@ Bytes WeightFiles::cached_bytes() const {
   return total;
 }
 
-void WeightFiles::read_now(std::span<const Range> ranges) {
-  SLUICE_CHECK(reader_->in_flight() == 0);
-  for (std::size_t i = 0; i < ranges.size(); ++i)
-    reader_->submit({&files_[ranges[i].file], ranges[i].offset, ranges[i].length, ranges[i].dst, i});
-  std::vector<DiskCompletion> done;
-  reader_->wait(ranges.size(), done);
-  for (const DiskCompletion& completion : done) {
-    const Range& range = ranges[completion.tag];
-    const Bytes inside = std::min(range.length, files_[range.file].size() - range.offset);
-    if (completion.error != 0 || completion.bytes < inside)
-      fail(range.file, range.offset, range.length, completion.error);
-    drop(range.file, range.offset, range.length);
-  }
+void WeightFiles::submit(const FileRun& run, std::byte* buffer, std::uint64_t tag) {
+  reader_->submit({&files_[run.file], run.offset, run.length, buffer + run.place, tag});
 }
 
-void WeightFiles::fail(std::uint32_t file, Bytes offset, Bytes length, int error) const {
-  if (error != 0)
-    throw Error(ErrorKind::kIo, fmt::format("reading {} bytes failed: {}", length, std::strerror(error)))
-        .in(files_[file].path(), offset)
+void WeightFiles::check(const FileRun& run, const DiskCompletion& completion) const {
+  const InputFile& file = files_[run.file];
+  const Bytes inside = std::min(run.length, file.size() - std::min(file.size(), run.offset));
+  // ENODATA is the reader's word for a file that is shorter than it was when it was opened.
+  if (completion.error != 0 && completion.error != ENODATA)
+    throw Error(ErrorKind::kIo, fmt::format("reading {} bytes failed: {}", run.length, std::strerror(completion.error)))
+        .in(file.path(), run.offset)
         .fix("check the disk (kernel log), then run `sluice verify` on the model");
-  throw Error(ErrorKind::kCorrupt, "the file ends inside a weight")
-      .in(files_[file].path(), offset)
-      .expected(fmt::format("{} bytes", length))
-      .found("fewer: the file was cut while it was open")
-      .fix("restore the file and run `sluice verify`");
+  if (completion.error != 0 || completion.bytes < inside)
+    throw Error(ErrorKind::kCorrupt, "the file ends inside a weight")
+        .in(file.path(), run.offset)
+        .expected(fmt::format("{} bytes", inside))
+        .found("fewer: the file was cut while it was open")
+        .fix("restore the file and run `sluice verify`");
+  if (uses_page_cache()) file.drop_cache(run.offset, run.length);
+}
+
+void WeightFiles::drain() noexcept {
+  std::vector<DiskCompletion> ignored;
+  while (reader_->in_flight() > 0) reader_->wait(reader_->in_flight(), ignored);
 }
 
 }  // namespace sluice::fetch

@@ -3,14 +3,13 @@
 
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/disk.h"
 #include "base/file.h"
-#include "device/accountant.h"
+#include "fetch/piece_layout.h"
 #include "store/checkpoint.h"
 
 namespace sluice::fetch {
@@ -30,7 +29,7 @@ struct FetchOptions {
   std::function<std::unique_ptr<DiskReader>(std::unique_ptr<DiskReader>)> wrap_reader;
 };
 
-// Thread-compatible. Reads are given as (file index, offset, length) and completed through reader().
+// Thread-compatible.
 class WeightFiles {
  public:
   WeightFiles(const store::Checkpoint& checkpoint, const FetchOptions& options);
@@ -42,20 +41,16 @@ class WeightFiles {
   IoMode mode() const { return mode_; }
   // True if pages of reads in flight are in the page cache and must be counted as staging.
   bool uses_page_cache() const { return mode_ != IoMode::kDirect; }
-  // After a read: leaves nothing of it in the page cache (no-op under kDirect).
-  void drop(std::uint32_t file, Bytes offset, Bytes length) const;
   // Bytes of all files that are in the page cache now (mincore).
   Bytes cached_bytes() const;
 
-  // Reads whole ranges and waits; must not be mixed with reads in flight. Offsets, lengths and dst block-aligned.
-  struct Range {
-    std::uint32_t file;
-    Bytes offset, length;
-    std::byte* dst;
-  };
-  void read_now(std::span<const Range> ranges);
-  // Error for a failed or short read of this range.
-  [[noreturn]] void fail(std::uint32_t file, Bytes offset, Bytes length, int error) const;
+  // Starts reading one run to buffer + run.place; its completion comes from reader() with this tag.
+  void submit(const FileRun& run, std::byte* buffer, std::uint64_t tag);
+  // What every completion goes through: Error(kIo) or (kCorrupt) naming file and place unless the whole run was read;
+  // and nothing of it stays in the page cache.
+  void check(const FileRun& run, const DiskCompletion& completion) const;
+  // Waits until nothing is in flight, whatever became of it: buffers may go away then. Never throws.
+  void drain() noexcept;
 
  private:
   IoMode mode_;

@@ -61,12 +61,13 @@ void AddedTokens::prepare(const Normalizer* normalizer) {
   std::sort(by_id_.begin(), by_id_.end());
 }
 
-// AddedVocabulary::find_matches of tokenizers, with its corners: a match that is refused still hides what overlaps it,
-// and a token may begin inside the white space that the one before it swallowed.
+// AddedVocabulary::find_matches of tokenizers, with its corners: a match that is refused still hides what
+// overlaps it, and a token may begin inside the white space that the one before it swallowed.
 void AddedTokens::split(std::string_view text, Stage stage, FunctionRef<void(const Part&)> report) const {
   const ByteTrie& trie = stage == Stage::kRaw ? raw_ : normalized_;
   std::size_t done = 0;
-  std::size_t space_begin = 0, space_end = 0;  // the last run of white space swallowed: looked at once, however often
+  std::size_t space_begin = 0,
+              space_end = 0;  // the last run of white space swallowed: looked at once, however often
   for (std::size_t at = 0; !trie.empty() && at < text.size();) {
     const auto found = trie.longest_prefix(text.substr(at));
     if (!found) {
@@ -78,7 +79,8 @@ void AddedTokens::split(std::string_view text, Stage stage, FunctionRef<void(con
     at = end;
     const AddedToken& token = tokens_[found->number];
     if (token.single_word && !stands_alone(text, begin, end)) continue;
-    if (token.lstrip) begin = done < begin ? done + white_space_before(text.substr(done, begin - done)) : done;
+    if (token.lstrip)
+      begin = done < begin ? done + white_space_before(text.substr(done, begin - done)) : done;
     if (token.rstrip && end >= space_begin && end <= space_end) {
       end = space_end;
     } else if (token.rstrip) {

@@ -55,7 +55,7 @@ class AddedTokens {
 
  private:
   std::vector<AddedToken> tokens_;
-  Vocabulary contents_;                          // content → id
+  Vocabulary contents_;                                 // content → id
   std::vector<std::pair<TokenId, std::size_t>> by_id_;  // sorted after prepare(); index into tokens_
   ByteTrie raw_, normalized_;
 };

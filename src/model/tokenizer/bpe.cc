@@ -44,7 +44,8 @@ void Bpe::add_symbols(std::string_view piece, Scratch& scratch) const {
     const auto here = static_cast<std::int32_t>(symbols.size());
     symbols.push_back({id, here - 1, here + 1, true});
   };
-  bool unknown_pending = false;  // tokenizers gives an unknown token out only before the next known one, or at the end
+  bool unknown_pending =
+      false;  // tokenizers gives an unknown token out only before the next known one, or at the end
   while (!piece.empty()) {
     const CodePoint c = decode_valid_utf8(piece);
     const std::string_view character = piece.substr(0, c.length);
@@ -74,18 +75,23 @@ void Bpe::add_symbols(std::string_view piece, Scratch& scratch) const {
 
 void Bpe::propose(Scratch& scratch, std::int32_t left, std::int32_t right) const {
   const auto& symbols = scratch.symbols_;
-  const Merge* merge = merges_.find(symbols[static_cast<std::size_t>(left)].id, symbols[static_cast<std::size_t>(right)].id);
+  const Merge* merge =
+      merges_.find(symbols[static_cast<std::size_t>(left)].id, symbols[static_cast<std::size_t>(right)].id);
   if (merge == nullptr) return;
-  scratch.heap_.push_back({(static_cast<std::uint64_t>(merge->rank) << 32) | static_cast<std::uint32_t>(left), merge->id});
+  scratch.heap_.push_back(
+      {(static_cast<std::uint64_t>(merge->rank) << 32) | static_cast<std::uint32_t>(left), merge->id});
 }
 
-// The candidates of tokenizers' Word::merge_all, in its order. A candidate whose pair has changed meanwhile is dropped
-// by comparing what the pair becomes, not its rank: two rules for one token must behave as they do there.
+// The candidates of tokenizers' Word::merge_all, in its order. A candidate whose pair has changed meanwhile
+// is dropped by comparing what the pair becomes, not its rank: two rules for one token must behave as they do
+// there.
 void Bpe::merge(Scratch& scratch) const {
   auto& symbols = scratch.symbols_;
   auto& heap = scratch.heap_;
   heap.clear();
-  const auto later = [](const Scratch::Candidate& a, const Scratch::Candidate& b) { return a.order > b.order; };
+  const auto later = [](const Scratch::Candidate& a, const Scratch::Candidate& b) {
+    return a.order > b.order;
+  };
   for (std::size_t i = 1; i < symbols.size(); ++i) {
     propose(scratch, static_cast<std::int32_t>(i - 1), static_cast<std::int32_t>(i));
   }

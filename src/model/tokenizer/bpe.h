@@ -15,8 +15,8 @@ namespace sluice::model {
 struct BpeOptions {
   std::optional<TokenId> unknown;  // id of unk_token; without it unknown characters are dropped
   bool fuse_unknown = false;       // a run of unknown characters is one token
-  bool byte_fallback = false;      // an unknown character becomes its bytes' tokens "<0xE4>", if all are there
-  bool ignore_merges = false;      // a piece that is a token as a whole is that token
+  bool byte_fallback = false;  // an unknown character becomes its bytes' tokens "<0xE4>", if all are there
+  bool ignore_merges = false;  // a piece that is a token as a whole is that token
 };
 
 // Immutable; thread-safe. Linear in the piece but for the heap's logarithm, whatever the text.
@@ -53,8 +53,9 @@ class Bpe {
   Vocabulary vocabulary_;
   Merges merges_;
   BpeOptions options_;
-  std::array<TokenId, 0x180> id_of_character_;  // tokens of one character below U+0180: all of a byte-level alphabet
-  std::array<TokenId, 256> id_of_byte_;         // "<0x00>" … "<0xFF>"; -1 if there is none
+  std::array<TokenId, 0x180>
+      id_of_character_;                  // tokens of one character below U+0180: all of a byte-level alphabet
+  std::array<TokenId, 256> id_of_byte_;  // "<0x00>" … "<0xFF>"; -1 if there is none
 };
 
 }  // namespace sluice::model

@@ -37,7 +37,8 @@ Rules random_rules(std::mt19937& random) {
 }
 
 // Byte-pair encoding by its definition: the leftmost pair of the lowest rank, again and again.
-std::vector<std::string> reference(const std::vector<std::pair<std::string, std::string>>& pairs, std::string_view text) {
+std::vector<std::string> reference(const std::vector<std::pair<std::string, std::string>>& pairs,
+                                   std::string_view text) {
   std::vector<std::string> symbols;
   while (!text.empty()) {
     const unsigned length = decode_utf8(text).length;
@@ -91,7 +92,8 @@ TEST(Vocabulary, KeepsHolesAndRefusesDoubles) {
   EXPECT_FALSE(vocabulary.content(1));
   EXPECT_FALSE(vocabulary.content(4));
   EXPECT_FALSE(vocabulary.content(-1));
-  for (TokenId id = 10; id < 5000; ++id) ASSERT_EQ(vocabulary.add("t" + std::to_string(id), id), Vocabulary::Added::kYes);
+  for (TokenId id = 10; id < 5000; ++id)
+    ASSERT_EQ(vocabulary.add("t" + std::to_string(id), id), Vocabulary::Added::kYes);
   for (TokenId id = 10; id < 5000; ++id) ASSERT_EQ(vocabulary.find("t" + std::to_string(id)), id);
   EXPECT_FALSE(vocabulary.find("t5000"));
 }

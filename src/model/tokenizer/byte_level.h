@@ -1,5 +1,5 @@
-// The byte-level alphabet of GPT-2: every byte is written as one printable character below U+0144, so that a vocabulary
-// of text covers all byte strings (bytes_to_unicode in openai/gpt-2, src/encoder.py).
+// The byte-level alphabet of GPT-2: every byte is written as one printable character below U+0144, so that a
+// vocabulary of text covers all byte strings (bytes_to_unicode in openai/gpt-2, src/encoder.py).
 #pragma once
 
 #include <string>

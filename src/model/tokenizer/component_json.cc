@@ -49,7 +49,8 @@ PrependScheme read_prepend_scheme(const JsonObject& object) {
   } else {
     object.fail("prepend_scheme", "always, first or never");
   }
-  if (!add && result != PrependScheme::kNever) object.fail("prepend_scheme", "never, as add_prefix_space is false");
+  if (!add && result != PrependScheme::kNever)
+    object.fail("prepend_scheme", "never, as add_prefix_space is false");
   return result;
 }
 

@@ -1,6 +1,7 @@
-// The components of a tokenizer.json, made from their JSON. In every function `value` may be null or a JSON null, which
-// gives null; `where` names it in errors ("tokenizer.json: normalizer"). Error(kUnsupported) for a type, or a setting of
-// it, that this program does not know; Error(kInvalid) for a field that is missing or wrong.
+// The components of a tokenizer.json, made from their JSON. In every function `value` may be null or a JSON
+// null, which gives null; `where` names it in errors ("tokenizer.json: normalizer"). Error(kUnsupported) for
+// a type, or a setting of it, that this program does not know; Error(kInvalid) for a field that is missing or
+// wrong.
 #pragma once
 
 #include <memory>

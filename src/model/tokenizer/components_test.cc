@@ -28,7 +28,9 @@ void for_each_code_point(Visit visit) {
   }
 }
 
-void update(Sha256Stream& hash, std::string_view text) { hash.update(std::as_bytes(std::span(text.data(), text.size()))); }
+void update(Sha256Stream& hash, std::string_view text) {
+  hash.update(std::as_bytes(std::span(text.data(), text.size())));
+}
 
 TEST(TokenizerComponents, CharacterClassesHoldTheSameCodePoints) {
   ASSERT_FALSE(components()["classes"].empty());
@@ -53,7 +55,8 @@ TEST(TokenizerComponents, NormalizersGiveTheSameText) {
     SCOPED_TRACE(item["config"].dump());
     const auto normalizer = read_normalizer(&item["config"], "normalizer");
     std::vector<std::string> expected = texts.get<std::vector<std::string>>();
-    for (const Json& changed : item["cases"]) expected[changed[0].get<std::size_t>()] = changed[1].get<std::string>();
+    for (const Json& changed : item["cases"])
+      expected[changed[0].get<std::size_t>()] = changed[1].get<std::string>();
     for (std::size_t i = 0; i < expected.size(); ++i) {
       std::string text = texts[i].get<std::string>();
       normalizer->normalize(text);

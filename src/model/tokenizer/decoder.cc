@@ -24,7 +24,8 @@ class MadeBy final : public Decoder {
 
 template <class Sink, class... Args>
 std::unique_ptr<Decoder> decoder_of(Args... args) {
-  return std::make_unique<MadeBy>([args...](TokenSink& next) { return std::make_unique<Sink>(next, args...); });
+  return std::make_unique<MadeBy>(
+      [args...](TokenSink& next) { return std::make_unique<Sink>(next, args...); });
 }
 
 // For decoders that must see a token whole.
@@ -291,8 +292,8 @@ std::unique_ptr<Decoder> strip_decoder(char32_t content, std::size_t start, std:
 std::unique_ptr<Decoder> metaspace_decoder(char32_t replacement, DropFirst drop_first) {
   return decoder_of<MetaspaceSink>(replacement, drop_first);
 }
-// Shared between the decoder and its sinks, which may outlive neither the other way round: a sink is not told how long
-// its decoder lives.
+// Shared between the decoder and its sinks, which may outlive neither the other way round: a sink is not told
+// how long its decoder lives.
 std::unique_ptr<Decoder> replace_decoder(std::shared_ptr<const Pattern> pattern, std::string content) {
   return decoder_of<ReplaceSink>(std::move(pattern), std::move(content));
 }

@@ -1,5 +1,6 @@
-// From the contents of tokens back to text: the decoders of tokenizer.json, one token after another, so that text can
-// be shown while it is being generated. Decoding a whole sequence is the same with all tokens at once.
+// From the contents of tokens back to text: the decoders of tokenizer.json, one token after another, so that
+// text can be shown while it is being generated. Decoding a whole sequence is the same with all tokens at
+// once.
 #pragma once
 
 #include <memory>
@@ -30,8 +31,8 @@ class Decoder {
 };
 
 // What is held back until it is final: bytes of an incomplete character (ByteLevel), a run of byte tokens
-// (ByteFallback: a run that is not UTF-8 as a whole becomes replacement characters, so none of it is final before its
-// end), and at most `stop` characters (Strip).
+// (ByteFallback: a run that is not UTF-8 as a whole becomes replacement characters, so none of it is final
+// before its end), and at most `stop` characters (Strip).
 std::unique_ptr<Decoder> byte_level_decoder();
 std::unique_ptr<Decoder> byte_fallback_decoder();
 std::unique_ptr<Decoder> fuse_decoder();

@@ -18,12 +18,14 @@ std::unique_ptr<Decoder> read_decoder(const Json* value, const std::string& wher
   if (type == "ByteFallback") return byte_fallback_decoder();
   if (type == "Fuse") return fuse_decoder();
   if (type == "Strip") {
-    return strip_decoder(read_character(object, "content"), static_cast<std::size_t>(object.integer("start", 0, kMaxStrip)),
+    return strip_decoder(read_character(object, "content"),
+                         static_cast<std::size_t>(object.integer("start", 0, kMaxStrip)),
                          static_cast<std::size_t>(object.integer("stop", 0, kMaxStrip)));
   }
   if (type == "Metaspace") {
     const char32_t replacement = read_character(object, "replacement");
-    return metaspace_decoder(replacement, read_prepend_scheme(object) == PrependScheme::kNever ? DropFirst::kNo : DropFirst::kYes);
+    return metaspace_decoder(
+        replacement, read_prepend_scheme(object) == PrependScheme::kNever ? DropFirst::kNo : DropFirst::kYes);
   }
   if (type == "Replace") {
     std::string content = object.string("content");

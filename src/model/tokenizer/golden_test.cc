@@ -1,4 +1,5 @@
-// Ids and texts as Hugging Face tokenizers and sentencepiece give them (tools/oracle/make_tokenizer_golden.py).
+// Ids and texts as Hugging Face tokenizers and sentencepiece give them
+// (tools/oracle/make_tokenizer_golden.py).
 #include <gtest/gtest.h>
 
 #include <random>
@@ -37,7 +38,8 @@ TEST_P(TokenizerGolden, EncodesAndDecodesAsTheReference) {
     EXPECT_EQ(tokenizer_->encode(text, AddSpecial::kYes), with_special);
     EXPECT_EQ(tokenizer_->decode(ids, ShowSpecial::kNo), item["decoded"].get<std::string>());
     if (!golden_["decode"][0].contains("shown")) continue;
-    EXPECT_EQ(tokenizer_->decode(ids, ShowSpecial::kYes), item.value("shown", item["decoded"]).get<std::string>());
+    EXPECT_EQ(tokenizer_->decode(ids, ShowSpecial::kYes),
+              item.value("shown", item["decoded"]).get<std::string>());
   }
 }
 
@@ -58,9 +60,9 @@ TEST_P(TokenizerGolden, KnowsTheSizeOfItsVocabulary) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TokenizerGolden,
-                         testing::Values("fable", "qwen3", "qwen2_vocab_merges", "olmoe", "mistral_v1", "mistral_v2",
-                                         "mistral_v3", "deepseek", "llama_spm", "metaspace", "normalized", "llama3",
-                                         "o200k", "sp_collapse", "sp_plain"),
+                         testing::Values("fable", "qwen3", "qwen2_vocab_merges", "olmoe", "mistral_v1",
+                                         "mistral_v2", "mistral_v3", "deepseek", "llama_spm", "metaspace",
+                                         "normalized", "llama3", "o200k", "sp_collapse", "sp_plain"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

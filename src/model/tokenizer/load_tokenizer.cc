@@ -42,14 +42,16 @@ std::unique_ptr<Tokenizer> load_sentencepiece_file(const fs::path& path) {
   return load_sentencepiece(read(path), path.string(), config_beside(path));
 }
 
-// tokenizer.model, else the last of tokenizer.model.v1, .v2, … (mistral-common writes the version at the end).
+// tokenizer.model, else the last of tokenizer.model.v1, .v2, … (mistral-common writes the version at the
+// end).
 fs::path sentencepiece_in(const fs::path& directory) {
   if (is_file(directory / "tokenizer.model")) return directory / "tokenizer.model";
   fs::path newest;
   for (const auto& entry : fs::directory_iterator(directory)) {
     const std::string name = entry.path().filename().string();
     if (name.find("tokenizer") == std::string::npos || name.find(".model.v") == std::string::npos) continue;
-    if (is_file(entry.path()) && (newest.empty() || newest.extension() < entry.path().extension())) newest = entry.path();
+    if (is_file(entry.path()) && (newest.empty() || newest.extension() < entry.path().extension()))
+      newest = entry.path();
   }
   return newest;
 }

@@ -45,7 +45,8 @@ TEST(LoadTokenizer, ConfigBesideAddsTokensAndBos) {
   const test::TemporaryDirectory directory;
   const std::string json = directory.write("tokenizer.json", kJson);
   EXPECT_THAT(load_tokenizer(json)->encode("<s>ab<x>", AddSpecial::kYes), ElementsAre(3, 2));
-  directory.write("tokenizer_config.json", R"({"tokenizer_class":"LlamaTokenizerFast","bos_token":{"content":"<s>"},
+  directory.write("tokenizer_config.json",
+                  R"({"tokenizer_class":"LlamaTokenizerFast","bos_token":{"content":"<s>"},
     "added_tokens_decoder":{"3":{"content":"<s>","special":true},"4":{"content":"<x>","special":false}}})");
   for (const std::string& path : {directory.path(), json}) {
     EXPECT_THAT(load_tokenizer(path)->encode("ab<x>", AddSpecial::kYes), ElementsAre(3, 2, 4));
@@ -122,9 +123,11 @@ TEST_F(VocabMerges, BrokenFilesNameFileAndLine) {
 
 TEST(LoadTokenizer, PrefersJsonThenMergesThenTheNewestModel) {
   const test::TemporaryDirectory directory;
-  directory.write("tokenizer.model.v1", test::unpack_zstd("tests/data/tokenizers/mistral.tokenizer.model.v1.zst"));
+  directory.write("tokenizer.model.v1",
+                  test::unpack_zstd("tests/data/tokenizers/mistral.tokenizer.model.v1.zst"));
   EXPECT_EQ(load_tokenizer(directory.path())->vocab_size(), 32000u);
-  directory.write("mistral_instruct_tokenizer_240323.model.v3", test::unpack_zstd("tests/data/tokenizers/mistral.tokenizer.model.v3.zst"));
+  directory.write("mistral_instruct_tokenizer_240323.model.v3",
+                  test::unpack_zstd("tests/data/tokenizers/mistral.tokenizer.model.v3.zst"));
   EXPECT_EQ(load_tokenizer(directory.path())->vocab_size(), 32768u);
   directory.write("tokenizer.json", kJson);
   EXPECT_EQ(load_tokenizer(directory.path())->vocab_size(), 4u);

@@ -1,4 +1,5 @@
-// The merge rules of a BPE model: a pair of ids, the rank of its rule (lower is applied first) and the id it becomes.
+// The merge rules of a BPE model: a pair of ids, the rank of its rule (lower is applied first) and the id it
+// becomes.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ struct Merge {
 class Merges {
  public:
   void reserve(std::size_t rules);
-  void put(TokenId left, TokenId right, Merge merge);  // a later rule for the same pair replaces the earlier one
+  void put(TokenId left, TokenId right,
+           Merge merge);  // a later rule for the same pair replaces the earlier one
   const Merge* find(TokenId left, TokenId right) const {
     if (slots_.empty()) return nullptr;
     const std::uint64_t key = key_of(left, right);
@@ -35,7 +37,8 @@ class Merges {
   static constexpr std::uint64_t kFree = ~std::uint64_t{0};  // no id is -1
 
   static std::uint64_t key_of(TokenId left, TokenId right) {
-    return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32) | static_cast<std::uint32_t>(right);
+    return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32) |
+           static_cast<std::uint32_t>(right);
   }
   std::size_t home_of(std::uint64_t key) const {  // Fibonacci hashing of both halves
     key ^= key >> 32;

@@ -41,8 +41,9 @@ class UnicodeNormalizer final : public Normalizer {
   }
 
  private:
-  // Bytes at the beginning that no form changes. Characters below the first combining mark have no combining class;
-  // ASCII has no decomposition, Latin-1 and its extensions no NFC change. The last of them may combine with what follows.
+  // Bytes at the beginning that no form changes. Characters below the first combining mark have no combining
+  // class; ASCII has no decomposition, Latin-1 and its extensions no NFC change. The last of them may combine
+  // with what follows.
   std::size_t unchanged_prefix(std::string_view text) const {
     const char32_t end = compose_ && !compatible_ ? 0x300 : 0x80;
     std::size_t at = 0, last = 0;
@@ -69,8 +70,8 @@ class UnicodeNormalizer final : public Normalizer {
     points.insert(points.end(), parts, parts + n);
   }
 
-  // Canonical order, composition, and out. utf8proc_map sorts marks by exchanging neighbours, which is quadratic in a
-  // long run of them; hence the stable sort here.
+  // Canonical order, composition, and out. utf8proc_map sorts marks by exchanging neighbours, which is
+  // quadratic in a long run of them; hence the stable sort here.
   void flush(std::vector<utf8proc_int32_t>& points, std::string& out) const {
     const auto combining_class = [](utf8proc_int32_t c) -> unsigned {
       return c < 0x300 ? 0u : utf8proc_get_property(c)->combining_class;
@@ -96,7 +97,8 @@ class UnicodeNormalizer final : public Normalizer {
                                       static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
       SLUICE_CHECK(size >= 0, utf8proc_errmsg(size));
     }
-    for (utf8proc_ssize_t i = 0; i < size; ++i) append_utf8(out, static_cast<char32_t>(points[static_cast<std::size_t>(i)]));
+    for (utf8proc_ssize_t i = 0; i < size; ++i)
+      append_utf8(out, static_cast<char32_t>(points[static_cast<std::size_t>(i)]));
     points.clear();
   }
 
@@ -208,7 +210,8 @@ class ByteLevelNormalizer final : public Normalizer {
 
 class Sequence final : public Normalizer {
  public:
-  explicit Sequence(std::vector<std::unique_ptr<Normalizer>> normalizers) : normalizers_(std::move(normalizers)) {}
+  explicit Sequence(std::vector<std::unique_ptr<Normalizer>> normalizers)
+      : normalizers_(std::move(normalizers)) {}
   void normalize(std::string& text) const override {
     for (const auto& normalizer : normalizers_) {
       normalizer->normalize(text);
@@ -222,7 +225,9 @@ class Sequence final : public Normalizer {
 
 }  // namespace
 
-std::unique_ptr<Normalizer> unicode_normalizer(NormalForm form) { return std::make_unique<UnicodeNormalizer>(form); }
+std::unique_ptr<Normalizer> unicode_normalizer(NormalForm form) {
+  return std::make_unique<UnicodeNormalizer>(form);
+}
 std::unique_ptr<Normalizer> lowercase_normalizer() { return std::make_unique<Lowercase>(); }
 std::unique_ptr<Normalizer> strip_accents_normalizer() { return std::make_unique<StripAccents>(); }
 std::unique_ptr<Normalizer> strip_normalizer(StripEnds ends) { return std::make_unique<Strip>(ends); }

@@ -50,7 +50,9 @@ class Character final : public Pattern {
 
 }  // namespace
 
-std::unique_ptr<Pattern> literal_pattern(std::string text) { return std::make_unique<Literal>(std::move(text)); }
+std::unique_ptr<Pattern> literal_pattern(std::string text) {
+  return std::make_unique<Literal>(std::move(text));
+}
 
 std::unique_ptr<Pattern> character_pattern(bool (*predicate)(char32_t)) {
   return std::make_unique<Character>(predicate);

@@ -1,4 +1,5 @@
-// What a text is cut at: each pattern walks over a text and names its matches and what lies between them, in order.
+// What a text is cut at: each pattern walks over a text and names its matches and what lies between them, in
+// order.
 #pragma once
 
 #include <cstddef>

@@ -87,7 +87,9 @@ class PipelineTokenizer final : public Tokenizer {
         return;
       }
       const Piece piece{text.substr(part.begin, part.end - part.begin), at_start && part.begin == 0};
-      const auto encode_piece = [&](const Piece& p) { parts_.bpe->encode(p.text, encoding.scratch, encoding.ids); };
+      const auto encode_piece = [&](const Piece& p) {
+        parts_.bpe->encode(p.text, encoding.scratch, encoding.ids);
+      };
       if (parts_.pre_tokenizer) {
         parts_.pre_tokenizer->split(piece, encode_piece);
       } else {

@@ -1,4 +1,5 @@
-// The tokenizer that tokenizer.json describes: added tokens, normalizer, pre-tokenizer, BPE, template, decoder.
+// The tokenizer that tokenizer.json describes: added tokens, normalizer, pre-tokenizer, BPE, template,
+// decoder.
 #pragma once
 
 #include <memory>

@@ -50,7 +50,8 @@ TokenTemplate read_post_processor(const Json* value, const std::string& where) {
     if (parts == nullptr || !parts->is_array()) object.fail("processors", "an array");
     TokenTemplate around;
     for (std::size_t i = 0; i < parts->size(); ++i) {
-      const TokenTemplate outer = read_post_processor(&(*parts)[i], fmt::format("{}.processors[{}]", where, i));
+      const TokenTemplate outer =
+          read_post_processor(&(*parts)[i], fmt::format("{}.processors[{}]", where, i));
       around.before.insert(around.before.begin(), outer.before.begin(), outer.before.end());
       around.after.insert(around.after.end(), outer.after.begin(), outer.after.end());
     }

@@ -10,8 +10,8 @@
 namespace sluice::model {
 namespace {
 
-// Joins matches and the text between them as `behavior` says, from left to right with one range held back, and hands on
-// what is not empty. The rules are those of NormalizedString::split in tokenizers.
+// Joins matches and the text between them as `behavior` says, from left to right with one range held back,
+// and hands on what is not empty. The rules are those of NormalizedString::split in tokenizers.
 class Splitter {
  public:
   Splitter(const Piece& piece, SplitBehavior behavior, PreTokenizer::Emit emit)
@@ -114,8 +114,7 @@ class ByteLevel final : public PreTokenizer {
 
 class Metaspace final : public PreTokenizer {
  public:
-  explicit Metaspace(const MetaspaceOptions& options)
-      : prepend_(options.prepend), split_(options.split) {
+  explicit Metaspace(const MetaspaceOptions& options) : prepend_(options.prepend), split_(options.split) {
     append_utf8(replacement_, options.replacement);
     pattern_ = literal_pattern(replacement_);
   }
@@ -131,7 +130,8 @@ class Metaspace final : public PreTokenizer {
       }
     }
     check_grown(text.size());
-    const bool prepend = prepend_ == PrependScheme::kAlways || (prepend_ == PrependScheme::kFirst && piece.at_start);
+    const bool prepend =
+        prepend_ == PrependScheme::kAlways || (prepend_ == PrependScheme::kFirst && piece.at_start);
     if (prepend && !text.starts_with(replacement_)) text.insert(0, replacement_);
     const Piece whole{text, piece.at_start};
     if (!split_) return emit(whole);
@@ -172,7 +172,8 @@ std::unique_ptr<PreTokenizer> byte_level_pre_tokenizer(const ByteLevelOptions& o
 std::unique_ptr<PreTokenizer> metaspace_pre_tokenizer(const MetaspaceOptions& options) {
   return std::make_unique<Metaspace>(options);
 }
-std::unique_ptr<PreTokenizer> sequence_pre_tokenizer(std::vector<std::unique_ptr<PreTokenizer>> pre_tokenizers) {
+std::unique_ptr<PreTokenizer> sequence_pre_tokenizer(
+    std::vector<std::unique_ptr<PreTokenizer>> pre_tokenizers) {
   return std::make_unique<Sequence>(std::move(pre_tokenizers));
 }
 

@@ -30,7 +30,8 @@ enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWith
 enum class Invert { kNo, kYes };  // kYes: what lies between the matches is what counts as matched
 enum class PrependScheme { kAlways, kFirst, kNever };
 
-std::unique_ptr<PreTokenizer> split_pre_tokenizer(std::unique_ptr<Pattern> pattern, SplitBehavior behavior, Invert invert);
+std::unique_ptr<PreTokenizer> split_pre_tokenizer(std::unique_ptr<Pattern> pattern, SplitBehavior behavior,
+                                                  Invert invert);
 struct ByteLevelOptions {
   bool add_prefix_space = true;
   bool use_regex = true;
@@ -42,6 +43,7 @@ struct MetaspaceOptions {
   bool split = true;
 };
 std::unique_ptr<PreTokenizer> metaspace_pre_tokenizer(const MetaspaceOptions& options);
-std::unique_ptr<PreTokenizer> sequence_pre_tokenizer(std::vector<std::unique_ptr<PreTokenizer>> pre_tokenizers);
+std::unique_ptr<PreTokenizer> sequence_pre_tokenizer(
+    std::vector<std::unique_ptr<PreTokenizer>> pre_tokenizers);
 
 }  // namespace sluice::model

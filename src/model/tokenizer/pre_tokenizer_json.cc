@@ -20,9 +20,11 @@ SplitBehavior read_behavior(const JsonObject& object, std::optional<SplitBehavio
   object.fail("behavior", "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
 }
 
-std::unique_ptr<PreTokenizer> whitespace_pre_tokenizer() {  // `\w+|[^\w\s]+` of Rust's regex, the rest removed
+std::unique_ptr<PreTokenizer>
+whitespace_pre_tokenizer() {  // `\w+|[^\w\s]+` of Rust's regex, the rest removed
   std::vector<std::unique_ptr<PreTokenizer>> parts;
-  parts.push_back(split_pre_tokenizer(character_pattern(is_white_space), SplitBehavior::kRemoved, Invert::kNo));
+  parts.push_back(
+      split_pre_tokenizer(character_pattern(is_white_space), SplitBehavior::kRemoved, Invert::kNo));
   parts.push_back(split_pre_tokenizer(character_pattern(is_word), SplitBehavior::kContiguous, Invert::kNo));
   return sequence_pre_tokenizer(std::move(parts));
 }
@@ -46,11 +48,12 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Json* value, const std::s
   if (type == "Digits") {
     const bool individual = object.boolean_or("individual_digits", false);
     return split_pre_tokenizer(character_pattern(is_numeric),
-                               individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous, Invert::kNo);
+                               individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous,
+                               Invert::kNo);
   }
   if (type == "Punctuation") {
-    return split_pre_tokenizer(character_pattern(is_punctuation), read_behavior(object, SplitBehavior::kIsolated),
-                               Invert::kNo);
+    return split_pre_tokenizer(character_pattern(is_punctuation),
+                               read_behavior(object, SplitBehavior::kIsolated), Invert::kNo);
   }
   if (type == "Whitespace") return whitespace_pre_tokenizer();
   if (type == "WhitespaceSplit") {

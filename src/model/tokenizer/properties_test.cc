@@ -24,7 +24,8 @@ TEST_P(EveryTokenizer, StreamedTextIsTheDecodedTextInWholeCharacters) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    const std::size_t range = seed % 2 == 0 ? tokenizer_->vocab_size() : std::min<std::size_t>(tokenizer_->vocab_size(), 300);
+    const std::size_t range =
+        seed % 2 == 0 ? tokenizer_->vocab_size() : std::min<std::size_t>(tokenizer_->vocab_size(), 300);
     std::vector<TokenId> ids;
     while (ids.size() < 80) {
       const auto id = static_cast<TokenId>(random() % range);
@@ -49,18 +50,24 @@ TEST_P(EveryTokenizer, HostileTextTakesLinearTime) {
     marks += i % 2 == 0 ? "\xCC\xA3" : "\xCC\x81";
     pairs += " \n";
   }
-  const std::string cases[] = {std::string(1'000'000, 'a'), std::string(1'000'000, ' ') + "x", std::string(300'000, '\n'),
-                               std::string(500'000, ' ') + "\xE4\xB8\xAD", marks, pairs};
+  const std::string cases[] = {std::string(1'000'000, 'a'),
+                               std::string(1'000'000, ' ') + "x",
+                               std::string(300'000, '\n'),
+                               std::string(500'000, ' ') + "\xE4\xB8\xAD",
+                               marks,
+                               pairs};
   for (const std::string& text : cases) {
     const auto start = std::chrono::steady_clock::now();
     EXPECT_NO_THROW(tokenizer_->encode(text, AddSpecial::kYes));
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60)) << text.substr(0, 10);  // quadratic: hours
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60))
+        << text.substr(0, 10);  // quadratic: hours
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EveryTokenizer,
-                         testing::Values("fable", "qwen3", "olmoe", "mistral_v1", "mistral_v3", "deepseek", "llama_spm",
-                                         "metaspace", "normalized", "llama3", "o200k", "sp_collapse", "sp_plain"),
+                         testing::Values("fable", "qwen3", "olmoe", "mistral_v1", "mistral_v3", "deepseek",
+                                         "llama_spm", "metaspace", "normalized", "llama3", "o200k",
+                                         "sp_collapse", "sp_plain"),
                          [](const auto& info) { return std::string(info.param); });
 
 std::string random_text(std::mt19937& random) {
@@ -95,7 +102,8 @@ TEST(ByteLevelTokenizers, GiveBackAnyTextWithoutNormalizer) {
     for (unsigned seed = 0; seed < 100; ++seed) {
       std::mt19937 random(seed);
       const std::string text = random_text(random);
-      EXPECT_EQ(tokenizer->decode(tokenizer->encode(text, AddSpecial::kNo), ShowSpecial::kYes), text) << name << " " << seed;
+      EXPECT_EQ(tokenizer->decode(tokenizer->encode(text, AddSpecial::kNo), ShowSpecial::kYes), text)
+          << name << " " << seed;
     }
   }
 }

@@ -30,7 +30,8 @@ float ProtobufReader::fixed32_float() {
   require(Wire::kFixed32);
   const std::string_view bytes = take(4);
   std::uint32_t word = 0;
-  for (unsigned i = 0; i < 4; ++i) word |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+  for (unsigned i = 0; i < 4; ++i)
+    word |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
   return std::bit_cast<float>(word);
 }
 

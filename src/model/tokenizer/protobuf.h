@@ -1,5 +1,5 @@
-// The wire format of protocol buffers (developers.google.com/protocol-buffers/docs/encoding), read field by field from
-// bytes in memory. Nothing is allocated; every length is checked against what is left.
+// The wire format of protocol buffers (developers.google.com/protocol-buffers/docs/encoding), read field by
+// field from bytes in memory. Nothing is allocated; every length is checked against what is left.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ class ProtobufReader {
   ProtobufReader(std::string_view message, const std::string& name, std::uint64_t offset)
       : rest_(message), name_(name), offset_(offset) {}
 
-  // Reads the key of the next field; false at the end. The value must be read by the function for its type, or skipped.
+  // Reads the key of the next field; false at the end. The value must be read by the function for its type,
+  // or skipped.
   bool next();
   std::uint32_t field() const { return field_; }
 

@@ -16,13 +16,13 @@
 namespace sluice::model {
 namespace {
 
-constexpr std::size_t kMaxPatternBytes = 64 * 1024;   // the longest published is below 1 KiB
-constexpr std::uint32_t kMatchLimit = 10'000'000;     // backtracking steps of one match
-constexpr std::uint32_t kHeapLimitKib = 64 * 1024;    // of one match in the interpreter
-constexpr std::size_t kJitStackBytes = 8 << 20;       // used only when 32 KiB were not enough
-constexpr std::size_t kStartsPerCall = 4096;          // bytes of starting points tried before the clock is read
-// A pattern may be quadratic without ever reaching the match limit, since the compiled code does not count the steps of
-// a single repeat. Ordinary patterns take 20 to 50 ns a byte.
+constexpr std::size_t kMaxPatternBytes = 64 * 1024;  // the longest published is below 1 KiB
+constexpr std::uint32_t kMatchLimit = 10'000'000;    // backtracking steps of one match
+constexpr std::uint32_t kHeapLimitKib = 64 * 1024;   // of one match in the interpreter
+constexpr std::size_t kJitStackBytes = 8 << 20;      // used only when 32 KiB were not enough
+constexpr std::size_t kStartsPerCall = 4096;  // bytes of starting points tried before the clock is read
+// A pattern may be quadratic without ever reaching the match limit, since the compiled code does not count
+// the steps of a single repeat. Ordinary patterns take 20 to 50 ns a byte.
 constexpr std::chrono::nanoseconds kTimePerByte{2000};
 constexpr std::chrono::seconds kTimeBase{5};
 
@@ -89,13 +89,15 @@ class Regex final : public Pattern {
     pcre2_set_parens_nest_limit(context.get(), 100);
     int error = 0;
     PCRE2_SIZE offset = 0;
-    code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-                              PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_USE_OFFSET_LIMIT,
-                              &error, &offset, context.get()));
+    code_.reset(pcre2_compile(
+        reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+        PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_USE_OFFSET_LIMIT, &error,
+        &offset, context.get()));
     if (!code_) {
       throw Error(ErrorKind::kInvalid, fmt::format("regular expression: {}", message_of(error))).in(where_);
     }
-    pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);  // without it pcre2_match interprets, which is right too
+    pcre2_jit_compile(code_.get(),
+                      PCRE2_JIT_COMPLETE);  // without it pcre2_match interprets, which is right too
   }
 
   void find(std::string_view text, FunctionRef<void(const Match&)> report) const override {
@@ -127,7 +129,8 @@ class Regex final : public Pattern {
     std::chrono::steady_clock::time_point deadline;
   };
 
-  // The leftmost match that begins at `from` or later. Starting points are tried kStartsPerCall bytes at a time.
+  // The leftmost match that begins at `from` or later. Starting points are tried kStartsPerCall bytes at a
+  // time.
   std::optional<std::pair<std::size_t, std::size_t>> next(const Search& search, std::size_t from) const {
     const std::size_t size = search.text.size();
     while (true) {
@@ -145,8 +148,8 @@ class Regex final : public Pattern {
     Workspace& space = workspace();
     pcre2_set_offset_limit(space.context.get(), limit);
     const auto run = [&] {
-      return pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from, PCRE2_NO_UTF_CHECK,
-                         space.match.get(), space.context.get());
+      return pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
+                         PCRE2_NO_UTF_CHECK, space.match.get(), space.context.get());
     };
     int result = run();
     if (result == PCRE2_ERROR_JIT_STACKLIMIT && space.use_stack()) result = run();
@@ -158,7 +161,8 @@ class Regex final : public Pattern {
   }
 
   [[noreturn]] void fail(std::string_view what) const {
-    throw Error(ErrorKind::kInvalid, fmt::format("regular expression cannot be matched: {}", what)).in(where_);
+    throw Error(ErrorKind::kInvalid, fmt::format("regular expression cannot be matched: {}", what))
+        .in(where_);
   }
 
   std::string where_;

@@ -36,13 +36,15 @@ std::string newer(std::string_view prefix) {
 std::string digits() { return R"(\p{Nd})" + newer("Nd"); }
 
 // Oniguruma's \w. Outside a class it also takes the superscript digits and fractions of Latin-1.
-std::string word_in_class() { return R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})" + newer("L") + newer("M") + newer("Nd"); }
+std::string word_in_class() {
+  return R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})" + newer("L") + newer("M") + newer("Nd");
+}
 std::string word() { return R"(\xb2\xb3\xb9\xbc-\xbe)" + word_in_class(); }
 
 bool is_general_category(std::string_view name) {
   if (name.empty() || name.size() > 2) return false;
-  constexpr std::array<std::string_view, 7> kCategories = {"C cfnos", "L lmotu", "M cen", "N dlo", "P cdefios", "S ckmo",
-                                                           "Z lps"};
+  constexpr std::array<std::string_view, 7> kCategories = {"C cfnos",   "L lmotu", "M cen", "N dlo",
+                                                           "P cdefios", "S ckmo",  "Z lps"};
   for (const std::string_view category : kCategories) {
     if (name[0] != category[0]) continue;
     return name.size() == 1 || (name[1] != ' ' && category.substr(2).find(name[1]) != std::string_view::npos);
@@ -51,8 +53,8 @@ bool is_general_category(std::string_view name) {
 }
 
 bool is_binary_property(std::string_view name) {
-  return name == "Alphabetic" || name == "Uppercase" || name == "Lowercase" || name == "White_Space" || name == "Emoji" ||
-         name == "Ideographic" || name == "Extended_Pictographic";
+  return name == "Alphabetic" || name == "Uppercase" || name == "Lowercase" || name == "White_Space" ||
+         name == "Emoji" || name == "Ideographic" || name == "Extended_Pictographic";
 }
 
 // The set `\p{name}` without brackets, and whether adding to PCRE2's property was needed.
@@ -78,8 +80,9 @@ class Translator {
   explicit Translator(std::string_view pattern) : pattern_(pattern) {}
 
   std::string run() {
-    // A run of white space at the end of a line, as DeepSeek's tokenizers look for: without the assertion every start
-    // inside a run that is not at the end is tried, which is quadratic. The leftmost match begins a run in any case.
+    // A run of white space at the end of a line, as DeepSeek's tokenizers look for: without the assertion
+    // every start inside a run that is not at the end is tried, which is quadratic. The leftmost match begins
+    // a run in any case.
     if (pattern_ == "\\s+$") return fmt::format("(?:(?<![{0}])|\\G)[{0}]+$", kSpace);
     while (at_ < pattern_.size()) {
       const char c = pattern_[at_];
@@ -101,7 +104,8 @@ class Translator {
 
  private:
   [[noreturn]] void unsupported(std::string_view what) const {
-    throw Error(ErrorKind::kUnsupported, fmt::format("regular expression uses {} at byte {} of the pattern", what, at_));
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("regular expression uses {} at byte {} of the pattern", what, at_));
   }
   char peek(std::size_t ahead) const { return at_ + ahead < pattern_.size() ? pattern_[at_ + ahead] : '\0'; }
 
@@ -293,7 +297,8 @@ class Translator {
 
   void braces() {
     std::size_t end = at_ + 1;
-    while (end < pattern_.size() && (std::isdigit(static_cast<unsigned char>(pattern_[end])) != 0 || pattern_[end] == ',')) {
+    while (end < pattern_.size() &&
+           (std::isdigit(static_cast<unsigned char>(pattern_[end])) != 0 || pattern_[end] == ',')) {
       ++end;
     }
     const std::string_view inside = pattern_.substr(at_ + 1, end - at_ - 1);

@@ -6,10 +6,11 @@
 
 namespace sluice::model {
 
-// The same set of matches, written for PCRE2 (to be compiled with PCRE2_MULTILINE: `^` and `$` are line anchors in Ruby
-// syntax). Character classes become the sets that tokenizers has, see unicode.h; `\h`, `\v`, `(?m)` and `{,n}` mean
-// other things there and are rewritten. Throws Error(kUnsupported), without a place, for syntax whose meaning could
-// differ: set operations and POSIX brackets in classes, `{n}+`, `{n}?`, absent operators, verbs, `\G`.
+// The same set of matches, written for PCRE2 (to be compiled with PCRE2_MULTILINE: `^` and `$` are line
+// anchors in Ruby syntax). Character classes become the sets that tokenizers has, see unicode.h; `\h`, `\v`,
+// `(?m)` and `{,n}` mean other things there and are rewritten. Throws Error(kUnsupported), without a place,
+// for syntax whose meaning could differ: set operations and POSIX brackets in classes, `{n}+`, `{n}?`, absent
+// operators, verbs, `\G`.
 std::string pcre2_from_oniguruma(std::string_view pattern);
 
 }  // namespace sluice::model

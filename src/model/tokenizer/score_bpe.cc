@@ -92,7 +92,8 @@ void ScoreBpe::encode_segment(std::string_view segment, Scratch& scratch, bool& 
   }
 }
 
-bool ScoreBpe::propose(std::string_view segment, std::int32_t left, std::int32_t right, Scratch& scratch) const {
+bool ScoreBpe::propose(std::string_view segment, std::int32_t left, std::int32_t right,
+                       Scratch& scratch) const {
   if (left < 0 || right < 0) return false;
   const Symbol& a = scratch.symbols[static_cast<std::size_t>(left)];
   const Symbol& b = scratch.symbols[static_cast<std::size_t>(right)];

@@ -1,5 +1,5 @@
-// Byte-pair encoding by scores, as SentencePiece has it: of all pairs of neighbours that join to a piece, the one whose
-// piece has the highest score is joined first, the leftmost of equals.
+// Byte-pair encoding by scores, as SentencePiece has it: of all pairs of neighbours that join to a piece, the
+// one whose piece has the highest score is joined first, the leftmost of equals.
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,8 @@ class ScoreBpe {
  public:
   explicit ScoreBpe(const SentencePieceModel& model);  // must outlive this
 
-  // Appends the ids of `text`, already normalised. A run of unknown characters is one id without byte fallback.
+  // Appends the ids of `text`, already normalised. A run of unknown characters is one id without byte
+  // fallback.
   void encode(std::string_view text, std::vector<TokenId>& out) const;
   // Bytes at the front of `text` that are a user-defined piece; 0 if they are none.
   std::size_t user_defined_prefix(std::string_view text) const;
@@ -35,7 +36,8 @@ class ScoreBpe {
     std::vector<Symbol> symbols;
     std::vector<Candidate> heap;
   };
-  void encode_segment(std::string_view segment, Scratch& scratch, bool& unknown_before, std::vector<TokenId>& out) const;
+  void encode_segment(std::string_view segment, Scratch& scratch, bool& unknown_before,
+                      std::vector<TokenId>& out) const;
   bool propose(std::string_view segment, std::int32_t left, std::int32_t right, Scratch& scratch) const;
   void give(std::string_view piece, bool& unknown_before, std::vector<TokenId>& out) const;
 

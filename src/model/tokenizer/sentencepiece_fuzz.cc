@@ -13,7 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace sluice::model;
   try {
     const auto tokenizer = load_sentencepiece({reinterpret_cast<const char*>(data), size}, "tokenizer.model");
-    for (const std::string_view text : {"", " ", "Hello  world \xE4\xB8\xAD\xF0\x9F\x98\x80\n", "aaaa bbbb \xE2\x96\x81 x"}) {
+    for (const std::string_view text :
+         {"", " ", "Hello  world \xE4\xB8\xAD\xF0\x9F\x98\x80\n", "aaaa bbbb \xE2\x96\x81 x"}) {
       const auto ids = tokenizer->encode(text, AddSpecial::kYes);
       SLUICE_CHECK(!find_invalid_utf8(tokenizer->decode(ids, ShowSpecial::kYes)), std::string(text));
     }

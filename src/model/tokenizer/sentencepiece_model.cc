@@ -50,7 +50,8 @@ class Reader {
   [[noreturn]] void fail(std::string_view what, std::uint64_t offset) const {
     throw Error(ErrorKind::kInvalid, what).in(name_, offset);
   }
-  [[noreturn]] void unsupported(std::string_view what, std::string_view expected, std::string_view found) const {
+  [[noreturn]] void unsupported(std::string_view what, std::string_view expected,
+                                std::string_view found) const {
     throw Error(ErrorKind::kUnsupported, what).in(name_).expected(expected).found(found);
   }
 
@@ -77,7 +78,8 @@ class Reader {
     }
     const TokenId id = model_.size();
     if (id > Vocabulary::kMaxId) fail("too many pieces", offset);
-    if (piece.content.empty() || piece.content.size() >= kMaxPieceBytes) fail("piece is empty or too long", offset);
+    if (piece.content.empty() || piece.content.size() >= kMaxPieceBytes)
+      fail("piece is empty or too long", offset);
     if (find_invalid_utf8(piece.content) || piece.content.find('\0') != std::string_view::npos) {
       fail("piece is not UTF-8 text", offset);
     }
@@ -113,7 +115,8 @@ class Reader {
           model_type_ = fields.varint();
           break;
         case 24:
-          if (fields.boolean()) unsupported("white space as a suffix of words is not supported", "as a prefix", "a suffix");
+          if (fields.boolean())
+            unsupported("white space as a suffix of words is not supported", "as a prefix", "a suffix");
           break;
         case 35:
           byte_fallback_ = fields.boolean();
@@ -133,13 +136,16 @@ class Reader {
     }
   }
 
-  static std::int64_t as_id(std::uint64_t value) { return static_cast<std::int64_t>(value); }  // negative: none
+  static std::int64_t as_id(std::uint64_t value) {
+    return static_cast<std::int64_t>(value);
+  }  // negative: none
 
   void read_normalizer(ProtobufReader fields) {
     while (fields.next()) {
       switch (fields.field()) {
         case 2:
-          if (!fields.bytes().empty()) unsupported("character map of the normalizer is not supported", "none", "a map");
+          if (!fields.bytes().empty())
+            unsupported("character map of the normalizer is not supported", "none", "a map");
           break;
         case 3:
           model_.add_dummy_prefix = fields.boolean();
@@ -158,10 +164,14 @@ class Reader {
 
   void check() {
     if (model_.size() == 0) {
-      throw Error(ErrorKind::kInvalid, "not a SentencePiece model").in(name_).expected("a list of pieces").found("none");
+      throw Error(ErrorKind::kInvalid, "not a SentencePiece model")
+          .in(name_)
+          .expected("a list of pieces")
+          .found("none");
     }
     if (model_type_ != kBpe) {
-      unsupported("SentencePiece model of a type that is not supported", "BPE (2)", fmt::format("{}", model_type_));
+      unsupported("SentencePiece model of a type that is not supported", "BPE (2)",
+                  fmt::format("{}", model_type_));
     }
     if (model_.unknown < 0) fail("no unknown piece", data_.size());
     if (byte_fallback_) {
@@ -172,11 +182,13 @@ class Reader {
     } else if (!model_.byte_ids.empty()) {
       fail("byte pieces without byte_fallback", data_.size());
     }
-    if (find_invalid_utf8(model_.unknown_surface)) fail("text of the unknown piece is not UTF-8", data_.size());
+    if (find_invalid_utf8(model_.unknown_surface))
+      fail("text of the unknown piece is not UTF-8", data_.size());
     // sentencepiece gives an id only to a piece that is a control piece.
     const auto control = [this](std::int64_t id) -> TokenId {
       if (id < 0 || id >= model_.size()) return -1;
-      return model_.types[static_cast<std::size_t>(id)] == PieceType::kControl ? static_cast<TokenId>(id) : -1;
+      return model_.types[static_cast<std::size_t>(id)] == PieceType::kControl ? static_cast<TokenId>(id)
+                                                                               : -1;
     };
     model_.bos = control(bos_id_);
     model_.eos = control(eos_id_);

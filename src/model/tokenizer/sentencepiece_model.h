@@ -1,4 +1,5 @@
-// A SentencePiece model file (tokenizer.model): ModelProto of google/sentencepiece, src/sentencepiece_model.proto.
+// A SentencePiece model file (tokenizer.model): ModelProto of google/sentencepiece,
+// src/sentencepiece_model.proto.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +11,23 @@
 
 namespace sluice::model {
 
-enum class PieceType : std::uint8_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
+enum class PieceType : std::uint8_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6
+};
 
 struct SentencePieceModel {
-  Vocabulary merged;                // normal, user-defined and unused pieces: what merging may form
-  Vocabulary reserved;              // unknown, control and byte pieces: never formed from text
-  std::vector<float> scores;        // by id
-  std::vector<PieceType> types;     // by id
-  std::vector<TokenId> byte_ids;    // 256, or empty without byte_fallback
+  Vocabulary merged;              // normal, user-defined and unused pieces: what merging may form
+  Vocabulary reserved;            // unknown, control and byte pieces: never formed from text
+  std::vector<float> scores;      // by id
+  std::vector<PieceType> types;   // by id
+  std::vector<TokenId> byte_ids;  // 256, or empty without byte_fallback
   TokenId unknown = -1;
-  TokenId bos = -1, eos = -1;       // -1: none
+  TokenId bos = -1, eos = -1;                      // -1: none
   std::string unknown_surface = " \xE2\x81\x87 ";  // what an unknown id is decoded to: U+2047 between spaces
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
@@ -32,8 +40,8 @@ struct SentencePieceModel {
   TokenId size() const { return static_cast<TokenId>(types.size()); }
 };
 
-// `data` is the content of the file, `name` names it in errors. Error(kInvalid) with the byte for broken files;
-// Error(kUnsupported) for model types other than BPE, character maps, and white space as a suffix.
+// `data` is the content of the file, `name` names it in errors. Error(kInvalid) with the byte for broken
+// files; Error(kUnsupported) for model types other than BPE, character maps, and white space as a suffix.
 SentencePieceModel read_sentencepiece_model(std::string_view data, const std::string& name);
 
 }  // namespace sluice::model

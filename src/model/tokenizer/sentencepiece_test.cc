@@ -40,7 +40,8 @@ ErrorKind kind_of(const std::string& data, const std::string& part) {
 }
 
 TEST(SentencePiece, LoadsTheSmallestModel) {
-  const auto tokenizer = load_sentencepiece(piece("<unk>", 2) + piece("<s>", 3) + piece("a") + piece("\xE2\x96\x81") + kBpeTrainer, "m.model");
+  const auto tokenizer = load_sentencepiece(
+      piece("<unk>", 2) + piece("<s>", 3) + piece("a") + piece("\xE2\x96\x81") + kBpeTrainer, "m.model");
   EXPECT_THAT(tokenizer->encode("aa x a", AddSpecial::kYes), ElementsAre(1, 3, 2, 2, 3, 0, 3, 2));
   EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{1, 3, 2, 0}, ShowSpecial::kNo), "a \xE2\x81\x87 ");
   EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{1, 3, 2}, ShowSpecial::kYes), "<s>a");
@@ -52,7 +53,8 @@ TEST(SentencePiece, LoadsTheSmallestModel) {
 }
 
 TEST(SentencePiece, ConfigDecidesAboutBosEosAndAddedTokens) {
-  const std::string data = piece("<unk>", 2) + piece("<s>", 3) + piece("</s>", 3) + piece("a") + piece("\xE2\x96\x81") + kBpeTrainer;
+  const std::string data = piece("<unk>", 2) + piece("<s>", 3) + piece("</s>", 3) + piece("a") +
+                           piece("\xE2\x96\x81") + kBpeTrainer;
   TokenizerConfig config;
   config.add_bos = false;
   config.add_eos = true;
@@ -61,7 +63,8 @@ TEST(SentencePiece, ConfigDecidesAboutBosEosAndAddedTokens) {
   token.content = "<x>";
   token.id = 5;
   config.added = {token};
-  EXPECT_THAT(load_sentencepiece(data, "m", config)->encode("a<x>a", AddSpecial::kNo), ElementsAre(4, 3, 5, 4, 3));
+  EXPECT_THAT(load_sentencepiece(data, "m", config)->encode("a<x>a", AddSpecial::kNo),
+              ElementsAre(4, 3, 5, 4, 3));
   config.added[0].id = 3;
   EXPECT_THROW(load_sentencepiece(data, "m", config), Error);
 }
@@ -81,19 +84,27 @@ TEST(SentencePiece, BrokenModelsAreErrors) {
   EXPECT_EQ(kind_of(unk + piece("<unk2>", 2) + kBpeTrainer, "two unknown"), ErrorKind::kInvalid);
   EXPECT_EQ(kind_of(unk + piece("a") + piece("a") + kBpeTrainer, "twice"), ErrorKind::kInvalid);
   EXPECT_EQ(kind_of(unk + piece("") + kBpeTrainer, "empty or too long"), ErrorKind::kInvalid);
-  EXPECT_EQ(kind_of(unk + piece(std::string(9000, 'x')) + kBpeTrainer, "empty or too long"), ErrorKind::kInvalid);
+  EXPECT_EQ(kind_of(unk + piece(std::string(9000, 'x')) + kBpeTrainer, "empty or too long"),
+            ErrorKind::kInvalid);
   EXPECT_EQ(kind_of(unk + piece("\xFF") + kBpeTrainer, "not UTF-8"), ErrorKind::kInvalid);
   EXPECT_EQ(kind_of(unk + piece("a", 7) + kBpeTrainer, "unknown type"), ErrorKind::kInvalid);
-  EXPECT_EQ(kind_of(unk + bytes_field(1, bytes_field(1, "a") + std::string("\x15\0\0\xC0\x7F", 5)) + kBpeTrainer, "not a number"), ErrorKind::kInvalid);
+  EXPECT_EQ(
+      kind_of(unk + bytes_field(1, bytes_field(1, "a") + std::string("\x15\0\0\xC0\x7F", 5)) + kBpeTrainer,
+              "not a number"),
+      ErrorKind::kInvalid);
   EXPECT_EQ(kind_of(unk + piece("<0x41>", 6) + kBpeTrainer, "byte"), ErrorKind::kInvalid);
   EXPECT_EQ(kind_of(unk + piece("<0xZZ>", 6) + kBpeTrainer, "names no byte"), ErrorKind::kInvalid);
-  EXPECT_EQ(kind_of(unk + bytes_field(2, number_field(3, 2) + number_field(35, 1)), "byte_fallback"), ErrorKind::kInvalid);
-  EXPECT_EQ(kind_of(unk + bytes_field(2, number_field(3, 2) + varint(24 << 3) + varint(1)), "suffix"), ErrorKind::kUnsupported);
-  EXPECT_EQ(kind_of(unk + kBpeTrainer + bytes_field(3, bytes_field(2, "map")), "character map"), ErrorKind::kUnsupported);
+  EXPECT_EQ(kind_of(unk + bytes_field(2, number_field(3, 2) + number_field(35, 1)), "byte_fallback"),
+            ErrorKind::kInvalid);
+  EXPECT_EQ(kind_of(unk + bytes_field(2, number_field(3, 2) + varint(24 << 3) + varint(1)), "suffix"),
+            ErrorKind::kUnsupported);
+  EXPECT_EQ(kind_of(unk + kBpeTrainer + bytes_field(3, bytes_field(2, "map")), "character map"),
+            ErrorKind::kUnsupported);
 }
 
 TEST(SentencePiece, EveryPrefixOfAModelIsAnErrorOrAModel) {
-  const std::string data = read_text_file(test::source_path("tests/data/tokenizers/synthetic/sp_collapse.model"), kMiB);
+  const std::string data =
+      read_text_file(test::source_path("tests/data/tokenizers/synthetic/sp_collapse.model"), kMiB);
   std::size_t loaded = 0;
   for (std::size_t length = 0; length < data.size(); ++length) {
     try {

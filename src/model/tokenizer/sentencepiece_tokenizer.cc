@@ -18,7 +18,8 @@ constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581
 
 class SentencePieceTokenizer final : public Tokenizer {
  public:
-  SentencePieceTokenizer(SentencePieceModel model, AddedTokens added) : model_(std::move(model)), bpe_(model_), added_(std::move(added)) {
+  SentencePieceTokenizer(SentencePieceModel model, AddedTokens added)
+      : model_(std::move(model)), bpe_(model_), added_(std::move(added)) {
     added_.prepare(nullptr);
   }
 
@@ -66,8 +67,8 @@ class SentencePieceTokenizer final : public Tokenizer {
     return model_.merged.find(token);
   }
   bool is_special(TokenId id) const override {
-    return added_.is_special(id) ||
-           (id >= 0 && id < model_.size() && model_.types[static_cast<std::size_t>(id)] == PieceType::kControl);
+    return added_.is_special(id) || (id >= 0 && id < model_.size() &&
+                                     model_.types[static_cast<std::size_t>(id)] == PieceType::kControl);
   }
 
  private:
@@ -157,7 +158,8 @@ class SentencePieceTokenizer final : public Tokenizer {
     void append_piece(std::string_view piece, std::string& out) {
       if (prefix_dropped_) at_start_ = false;
       prefix_dropped_ = false;
-      if (at_start_ && (model_.add_dummy_prefix || model_.remove_extra_whitespaces) && piece.starts_with(kSpace)) {
+      if (at_start_ && (model_.add_dummy_prefix || model_.remove_extra_whitespaces) &&
+          piece.starts_with(kSpace)) {
         piece.remove_prefix(kSpace.size());
         // Where white space is collapsed every leading one goes, else only the dummy prefix.
         prefix_dropped_ = !model_.remove_extra_whitespaces;
@@ -180,7 +182,8 @@ class SentencePieceTokenizer final : public Tokenizer {
       flush_bytes(out, false);
     }
 
-    // Every byte that is no part of a character becomes one U+FFFD. Up to three bytes wait for the rest of theirs.
+    // Every byte that is no part of a character becomes one U+FFFD. Up to three bytes wait for the rest of
+    // theirs.
     void flush_bytes(std::string& out, bool last) {
       std::string_view rest = bytes_;
       while (!rest.empty()) {

@@ -10,9 +10,10 @@
 
 namespace sluice::model {
 
-// `data` is the content of a tokenizer.model. `config` says whether bos and eos are added (as LlamaTokenizer: bos yes,
-// eos no) and which added tokens are cut out of the text first; the text between them is encoded as sentencepiece does,
-// dummy prefix included. Control pieces are special: decode(ShowSpecial::kNo) is sentencepiece's Decode.
+// `data` is the content of a tokenizer.model. `config` says whether bos and eos are added (as LlamaTokenizer:
+// bos yes, eos no) and which added tokens are cut out of the text first; the text between them is encoded as
+// sentencepiece does, dummy prefix included. Control pieces are special: decode(ShowSpecial::kNo) is
+// sentencepiece's Decode.
 std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view data, const std::string& name,
                                               const TokenizerConfig& config = {});
 

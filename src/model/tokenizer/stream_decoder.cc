@@ -2,7 +2,8 @@
 
 namespace sluice::model {
 
-StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, ShowSpecial special) : text_(tokenizer.start_text(special)) {}
+StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, ShowSpecial special)
+    : text_(tokenizer.start_text(special)) {}
 
 std::string StreamDecoder::append(TokenId id) { return text_->append(id); }
 

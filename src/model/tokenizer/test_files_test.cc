@@ -8,7 +8,9 @@
 
 namespace sluice::model::test {
 
-std::string source_path(const std::string& relative) { return std::string(SLUICE_SOURCE_DIR) + "/" + relative; }
+std::string source_path(const std::string& relative) {
+  return std::string(SLUICE_SOURCE_DIR) + "/" + relative;
+}
 
 std::string unpack_zstd(const std::string& relative) {
   const std::string packed = read_text_file(source_path(relative), 64 * kMiB);
@@ -20,7 +22,9 @@ std::string unpack_zstd(const std::string& relative) {
   return out;
 }
 
-Json golden(const std::string& name) { return read_json_file(source_path("tests/golden/tokenizers/" + name + ".json")); }
+Json golden(const std::string& name) {
+  return read_json_file(source_path("tests/golden/tokenizers/" + name + ".json"));
+}
 
 TemporaryDirectory::TemporaryDirectory() {
   std::string pattern = (std::filesystem::temp_directory_path() / "sluice-tokenizer-XXXXXX").string();
@@ -50,8 +54,9 @@ void write_qwen2_files(const TemporaryDirectory& directory) {
     merges += '\n';
   }
   directory.write("merges.txt", merges);
-  directory.write("tokenizer_config.json",
-                  read_text_file(source_path("tests/data/tokenizers/qwen1.5-moe.tokenizer_config.json"), kMiB));
+  directory.write(
+      "tokenizer_config.json",
+      read_text_file(source_path("tests/data/tokenizers/qwen1.5-moe.tokenizer_config.json"), kMiB));
 }
 
 std::unique_ptr<Tokenizer> load_golden_tokenizer(const std::string& name) {

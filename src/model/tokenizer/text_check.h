@@ -8,10 +8,11 @@
 
 namespace sluice::model {
 
-// Error(kInvalid) naming the offset in bytes of the first byte that is not UTF-8, or text of more than 256 MiB.
+// Error(kInvalid) naming the offset in bytes of the first byte that is not UTF-8, or text of more than 256
+// MiB.
 void check_text(std::string_view text);
-// Error(kInvalid) if a step of the tokenizer has made more than 512 MiB out of a text (an escape of every byte is
-// twice the text; replacing in a loop has no bound).
+// Error(kInvalid) if a step of the tokenizer has made more than 512 MiB out of a text (an escape of every
+// byte is twice the text; replacing in a loop has no bound).
 void check_grown(std::size_t bytes);
 [[noreturn]] void throw_unknown_id(TokenId id, std::size_t vocab_size);
 

@@ -52,7 +52,8 @@ TokenizerConfig read_tokenizer_config(const std::string& path) {
   const Json json = read_json_file(path);
   const JsonObject object(json, path);
   config.tokenizer_class = object.string_or("tokenizer_class", "");
-  if (config.tokenizer_class.ends_with("Fast")) config.tokenizer_class.resize(config.tokenizer_class.size() - 4);
+  if (config.tokenizer_class.ends_with("Fast"))
+    config.tokenizer_class.resize(config.tokenizer_class.size() - 4);
   config.add_bos = read_flag(object, "add_bos_token");
   config.add_eos = read_flag(object, "add_eos_token");
   config.add_prefix_space = object.boolean_or("add_prefix_space", false);
@@ -70,7 +71,8 @@ TokenizerConfig read_tokenizer_config(const std::string& path) {
       if (token.is_string()) {
         config.named.push_back(token.get<std::string>());
       } else {
-        config.named.push_back(element_object(*more, i, path + ": additional_special_tokens").string("content"));
+        config.named.push_back(
+            element_object(*more, i, path + ": additional_special_tokens").string("content"));
       }
     }
   }

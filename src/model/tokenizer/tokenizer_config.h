@@ -12,15 +12,18 @@ namespace sluice::model {
 struct TokenizerConfig {
   std::string tokenizer_class;  // without "Fast"; empty if the file does not say
   std::optional<bool> add_bos, add_eos;
-  std::string bos, eos;            // contents; empty: none
+  std::string bos, eos;  // contents; empty: none
   bool add_prefix_space = false;
   std::vector<AddedToken> added;   // added_tokens_decoder, ascending ids
   std::vector<std::string> named;  // contents of bos, eos, unk, pad and additional special tokens
 
-  bool is_llama() const { return tokenizer_class == "LlamaTokenizer" || tokenizer_class == "CodeLlamaTokenizer"; }
+  bool is_llama() const {
+    return tokenizer_class == "LlamaTokenizer" || tokenizer_class == "CodeLlamaTokenizer";
+  }
 };
 
-// `path` names a tokenizer_config.json; a missing file gives the defaults. Error(kInvalid) names file and field.
+// `path` names a tokenizer_config.json; a missing file gives the defaults. Error(kInvalid) names file and
+// field.
 TokenizerConfig read_tokenizer_config(const std::string& path);
 
 }  // namespace sluice::model

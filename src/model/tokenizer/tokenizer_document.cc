@@ -10,7 +10,8 @@ namespace sluice::model {
 namespace {
 
 constexpr std::size_t kMaxDepth = 64;
-constexpr std::size_t kMaxSmallValues = 500'000;  // outside model.vocab and model.merges; the largest published has 20,000
+constexpr std::size_t kMaxSmallValues =
+    500'000;  // outside model.vocab and model.merges; the largest published has 20,000
 constexpr std::size_t kMaxMerges = 1 << 24;
 constexpr std::size_t kShownBytes = 80;
 
@@ -56,12 +57,15 @@ class Handler : public nlohmann::json_sax<Json> {
       case Vocabulary::Added::kYes:
         return true;
       case Vocabulary::Added::kContentTaken:
-        throw Error(ErrorKind::kInvalid, "token is listed twice").in(name_ + ": " + vocabulary_field_).found(shown(token_));
+        throw Error(ErrorKind::kInvalid, "token is listed twice")
+            .in(name_ + ": " + vocabulary_field_)
+            .found(shown(token_));
       case Vocabulary::Added::kIdTaken:
         throw Error(ErrorKind::kInvalid, "two tokens have one id")
             .in(name_ + ": " + vocabulary_field_)
             .expected("every id once")
-            .found(fmt::format("{} for {} and {}", id, shown(*document_.vocabulary.content(id)), shown(token_)));
+            .found(
+                fmt::format("{} for {} and {}", id, shown(*document_.vocabulary.content(id)), shown(token_)));
     }
     return true;
   }
@@ -170,7 +174,9 @@ class Handler : public nlohmann::json_sax<Json> {
         .expected(fmt::format("an integer in [0, {}]", Vocabulary::kMaxId))
         .found(found);
   }
-  std::string merge_place() const { return fmt::format("{}: model.merges[{}]", name_, document_.merges.size()); }
+  std::string merge_place() const {
+    return fmt::format("{}: model.merges[{}]", name_, document_.merges.size());
+  }
   [[noreturn]] void wrong_pair() const {
     throw Error(ErrorKind::kInvalid, "not a merge rule")
         .in(fmt::format("{}: model.merges[{}]", name_, merges_read_))
@@ -195,7 +201,8 @@ class Handler : public nlohmann::json_sax<Json> {
       document_.rest = Json(std::forward<T>(value));
       return &document_.rest;
     }
-    if (open_.back()->is_array()) return &open_.back()->get_ref<Json::array_t&>().emplace_back(std::forward<T>(value));
+    if (open_.back()->is_array())
+      return &open_.back()->get_ref<Json::array_t&>().emplace_back(std::forward<T>(value));
     *slot_ = Json(std::forward<T>(value));
     return slot_;
   }
@@ -237,15 +244,16 @@ class Handler : public nlohmann::json_sax<Json> {
   const std::string& name_;
   State state_ = State::kSmall;
   std::string vocabulary_field_;
-  std::string token_;         // last key of the vocabulary
-  int pair_parts_ = 0;        // of the rule being read
+  std::string token_;   // last key of the vocabulary
+  int pair_parts_ = 0;  // of the rule being read
   std::size_t merges_read_ = 0;
   std::size_t small_values_ = 0;
   bool in_model_ = false;
   bool vocabulary_next_;      // the next value is the vocabulary, if it is an object
   bool merges_next_ = false;  // the next value is the merges, if it is an array
-  std::vector<Json*> open_;   // containers from the root to the one being read; none moves while a child is open
-  Json* slot_ = nullptr;      // value of the last key
+  std::vector<Json*>
+      open_;              // containers from the root to the one being read; none moves while a child is open
+  Json* slot_ = nullptr;  // value of the last key
 };
 
 void parse(std::string_view text, const std::string& name, Handler& handler) {
@@ -256,9 +264,10 @@ void parse(std::string_view text, const std::string& name, Handler& handler) {
         .found(std::to_string(text.size()));
   }
   const std::size_t nul = text.find('\0');  // nlohmann-json takes it for the end of the text
-  if (nul != std::string_view::npos) throw Error(ErrorKind::kInvalid, "not valid JSON").in(name, nul).found("a NUL byte");
-  const bool complete =
-      Json::sax_parse(text.data(), text.data() + text.size(), &handler, Json::input_format_t::json, true, false);
+  if (nul != std::string_view::npos)
+    throw Error(ErrorKind::kInvalid, "not valid JSON").in(name, nul).found("a NUL byte");
+  const bool complete = Json::sax_parse(text.data(), text.data() + text.size(), &handler,
+                                        Json::input_format_t::json, true, false);
   SLUICE_CHECK(complete, name);  // every failure has thrown
 }
 

@@ -1,5 +1,5 @@
-// A tokenizer.json taken apart while it is read: the two big fields, model.vocab and model.merges, go straight into
-// compact form; the rest is a small JSON value.
+// A tokenizer.json taken apart while it is read: the two big fields, model.vocab and model.merges, go
+// straight into compact form; the rest is a small JSON value.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ struct TokenizerDocument {
 
 inline constexpr std::size_t kMaxTokenizerBytes = 64 << 20;
 
-// Error(kInvalid) naming `name` and byte or entry: not JSON, too deep, duplicate keys, contents or ids, ids out of range,
-// merges that are not two parts.
+// Error(kInvalid) naming `name` and byte or entry: not JSON, too deep, duplicate keys, contents or ids, ids
+// out of range, merges that are not two parts.
 TokenizerDocument read_tokenizer_document(std::string_view text, const std::string& name);
 
 // vocab.json: one object of ids.

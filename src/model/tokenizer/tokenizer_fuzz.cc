@@ -1,5 +1,5 @@
-// Any bytes as tokenizer.json, then a NUL, then text: loading throws Error or gives a tokenizer that encodes and decodes
-// any text, streamed as at once.
+// Any bytes as tokenizer.json, then a NUL, then text: loading throws Error or gives a tokenizer that encodes
+// and decodes any text, streamed as at once.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -30,7 +30,9 @@ std::unique_ptr<Bpe> read_bpe(TokenizerDocument& document, const JsonObject& roo
   require_absent(model, "continuing_subword_prefix");
   require_absent(model, "end_of_word_suffix");
   if (model.has("dropout") && model.real("dropout", 0.0, 1.0) != 0.0) {
-    throw Error(ErrorKind::kUnsupported, "BPE with dropout is not supported").in(model.name() + ".dropout").expected("null");
+    throw Error(ErrorKind::kUnsupported, "BPE with dropout is not supported")
+        .in(model.name() + ".dropout")
+        .expected("null");
   }
   BpeOptions options;
   options.fuse_unknown = model.boolean_or("fuse_unk", false);
@@ -74,7 +76,8 @@ void add_llama_template(const TokenizerConfig& config, const std::string& name, 
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, std::string name, const TokenizerConfig& config) {
+std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, std::string name,
+                                               const TokenizerConfig& config) {
   TokenizerDocument document = read_tokenizer_document(json, name);
   const JsonObject root(document.rest, name);
   TokenizerParts parts;

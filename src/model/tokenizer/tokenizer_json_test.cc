@@ -28,7 +28,7 @@ Json with(const std::string& pointer, Json value) {
 }
 
 Json added(TokenId id, const std::string& content) {
-  return {{"id", id}, {"content", content}, {"single_word", false}, {"lstrip", false},
+  return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
           {"rstrip", false}, {"normalized", false}, {"special", true}};
 }
 
@@ -56,7 +56,8 @@ void expect_error(const Json& json, ErrorKind kind, const std::string& part) {
 TEST(TokenizerJson, LoadsTheSmallestModel) {
   const auto tokenizer = load(kSmall);
   EXPECT_THAT(tokenizer->encode("abcab", AddSpecial::kYes), ElementsAre(4, 2));
-  EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{4, 2}, ShowSpecial::kNo), "abc ab");  // no decoder: spaces between
+  EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{4, 2}, ShowSpecial::kNo),
+            "abc ab");  // no decoder: spaces between
   EXPECT_EQ(tokenizer->vocab_size(), 5u);
   EXPECT_EQ(tokenizer->id_of("ab"), 2);
   EXPECT_FALSE(tokenizer->id_of("zz"));
@@ -66,7 +67,8 @@ TEST(TokenizerJson, LoadsTheSmallestModel) {
 
 TEST(TokenizerJson, ReadsMergesAsStringsAndBeforeTheVocabulary) {
   const auto tokenizer = load_tokenizer_json(
-      R"({"model":{"merges":["#version: 0.2","a b","ab c"],"vocab":{"a":0,"b":1,"ab":2,"c":3,"abc":4}}})", "t.json");
+      R"({"model":{"merges":["#version: 0.2","a b","ab c"],"vocab":{"a":0,"b":1,"ab":2,"c":3,"abc":4}}})",
+      "t.json");
   EXPECT_THAT(tokenizer->encode("abcab", AddSpecial::kNo), ElementsAre(4, 2));
 }
 
@@ -109,7 +111,8 @@ TEST(TokenizerJson, BrokenJsonNamesTheByte) {
   EXPECT_THAT(error_of("{\"a\":" + std::string(100000, '[')).what(), HasSubstr("nested too deeply"));
   EXPECT_THAT(error_of("[1]").what(), HasSubstr("expected a JSON object"));
   EXPECT_THAT(error_of(R"({"model":{"type":"BPE"},"model":{}})").what(), HasSubstr("duplicate key"));
-  EXPECT_THAT(error_of("{\"x\":[" + std::string(1'200'000, '1').replace(1, 0, "") + "]}").kind(), ErrorKind::kInvalid);
+  EXPECT_THAT(error_of("{\"x\":[" + std::string(1'200'000, '1').replace(1, 0, "") + "]}").kind(),
+              ErrorKind::kInvalid);
   std::string many = "{\"x\":[1";
   for (int i = 0; i < 600'000; ++i) many += ",1";
   EXPECT_THAT(error_of(many + "]}").what(), HasSubstr("too many values"));
@@ -117,18 +120,21 @@ TEST(TokenizerJson, BrokenJsonNamesTheByte) {
 
 TEST(TokenizerJson, EveryPrefixOfAFileIsAnError) {
   const std::string text = with("/added_tokens", Json::array({added(5, "<s>")})).dump();
-  for (std::size_t length = 0; length < text.size(); ++length) EXPECT_THROW(load_tokenizer_json(text.substr(0, length), "t.json"), Error);
+  for (std::size_t length = 0; length < text.size(); ++length)
+    EXPECT_THROW(load_tokenizer_json(text.substr(0, length), "t.json"), Error);
 }
 
 TEST(TokenizerJson, BrokenVocabulariesNameTheToken) {
   expect_error(with("/model/vocab", nullptr), ErrorKind::kInvalid, "model.vocab");
   expect_error(with("/model/vocab", Json::array()), ErrorKind::kInvalid, "model.vocab");
   expect_error(with("/model/vocab", 5), ErrorKind::kInvalid, "model.vocab");
-  for (const Json& id : {Json(-1), Json(1.0), Json("1"), Json(nullptr), Json(true), Json(1ull << 40), Json(1 << 24), Json::array(), Json::object()}) {
+  for (const Json& id : {Json(-1), Json(1.0), Json("1"), Json(nullptr), Json(true), Json(1ull << 40),
+                         Json(1 << 24), Json::array(), Json::object()}) {
     expect_error(with("/model/vocab/a", id), ErrorKind::kInvalid, R"(model.vocab["a"])");
   }
   expect_error(with("/model/vocab/c", 0), ErrorKind::kInvalid, "two tokens have one id");
-  EXPECT_THAT(error_of(R"({"model":{"vocab":{"a":0,"a":1},"merges":[]}})").what(), HasSubstr("token is listed twice"));
+  EXPECT_THAT(error_of(R"({"model":{"vocab":{"a":0,"a":1},"merges":[]}})").what(),
+              HasSubstr("token is listed twice"));
 }
 
 TEST(TokenizerJson, BrokenMergesNameTheRule) {
@@ -136,8 +142,8 @@ TEST(TokenizerJson, BrokenMergesNameTheRule) {
   expect_error(with("/model/merges", Json::object()), ErrorKind::kInvalid, "model.merges");
   expect_error(with("/model/merges/1", {"a", "x"}), ErrorKind::kInvalid, "model.merges[1]");
   expect_error(with("/model/merges/1", {"a", "c"}), ErrorKind::kInvalid, "found \"ac\"");
-  for (const Json& rule : {Json{"a"}, Json{"a", "b", "c"}, Json::array(), Json("a"), Json("a b c"), Json(""), Json(5), Json(nullptr),
-                           Json::object(), Json{"a", 1}, Json{Json{"a"}, "b"}}) {
+  for (const Json& rule : {Json{"a"}, Json{"a", "b", "c"}, Json::array(), Json("a"), Json("a b c"), Json(""),
+                           Json(5), Json(nullptr), Json::object(), Json{"a", 1}, Json{Json{"a"}, "b"}}) {
     expect_error(with("/model/merges/1", rule), ErrorKind::kInvalid, "model.merges[1]");
   }
 }
@@ -145,7 +151,8 @@ TEST(TokenizerJson, BrokenMergesNameTheRule) {
 TEST(TokenizerJson, UnsupportedModelsSayWhich) {
   expect_error(with("/model/type", "Unigram"), ErrorKind::kUnsupported, "Unigram");
   expect_error(with("/model/type", "WordPiece"), ErrorKind::kUnsupported, "t.json: model");
-  expect_error(with("/model/continuing_subword_prefix", "##"), ErrorKind::kUnsupported, "continuing_subword_prefix");
+  expect_error(with("/model/continuing_subword_prefix", "##"), ErrorKind::kUnsupported,
+               "continuing_subword_prefix");
   expect_error(with("/model/end_of_word_suffix", "</w>"), ErrorKind::kUnsupported, "end_of_word_suffix");
   expect_error(with("/model/dropout", 0.1), ErrorKind::kUnsupported, "dropout");
   expect_error(with("/model/dropout", "x"), ErrorKind::kInvalid, "dropout");
@@ -162,34 +169,41 @@ TEST(TokenizerJson, UnknownComponentsNameTheField) {
     expect_error(with("/" + field, Json::array()), ErrorKind::kInvalid, field);
     expect_error(with("/" + field, "NFC"), ErrorKind::kInvalid, field);
   }
-  const std::pair<std::string, std::string> lists[] = {
-      {"normalizer", "normalizers"}, {"pre_tokenizer", "pretokenizers"}, {"decoder", "decoders"}, {"post_processor", "processors"}};
+  const std::pair<std::string, std::string> lists[] = {{"normalizer", "normalizers"},
+                                                       {"pre_tokenizer", "pretokenizers"},
+                                                       {"decoder", "decoders"},
+                                                       {"post_processor", "processors"}};
   for (const auto& [field, list] : lists) {
     expect_error(with("/" + field, Json{{"type", "Sequence"}}), ErrorKind::kInvalid, list);
-    expect_error(with("/" + field, Json{{"type", "Sequence"}, {list, {nullptr, Json{{"type", "Novel"}}}}}), ErrorKind::kUnsupported,
-                 list + "[1]");
+    expect_error(with("/" + field, Json{{"type", "Sequence"}, {list, {nullptr, Json{{"type", "Novel"}}}}}),
+                 ErrorKind::kUnsupported, list + "[1]");
   }
 }
 
 TEST(TokenizerJson, WrongSettingsOfComponentsAreErrors) {
   const auto split = [](Json pattern, Json behavior) {
-    return with("/pre_tokenizer", Json{{"type", "Split"}, {"pattern", pattern}, {"behavior", behavior}, {"invert", false}});
+    return with("/pre_tokenizer",
+                Json{{"type", "Split"}, {"pattern", pattern}, {"behavior", behavior}, {"invert", false}});
   };
   expect_error(split("x", "Isolated"), ErrorKind::kInvalid, "pattern");
   expect_error(split(Json::object(), "Isolated"), ErrorKind::kInvalid, "String");
   expect_error(split(Json{{"String", ""}}, "Isolated"), ErrorKind::kInvalid, "String");
-  expect_error(split(Json{{"Regex", "("}}, "Isolated"), ErrorKind::kInvalid, "pre_tokenizer.pattern.Regex");
-  expect_error(split(Json{{"Regex", "[a&&b]"}}, "Isolated"), ErrorKind::kUnsupported, "pre_tokenizer.pattern.Regex");
+  expect_error(split(Json{{"Regex", "("}}, "Isolated"), ErrorKind::kInvalid, "pre_tokenizer: pattern.Regex");
+  expect_error(split(Json{{"Regex", "[a&&b]"}}, "Isolated"), ErrorKind::kUnsupported,
+               "pre_tokenizer: pattern.Regex");
   expect_error(split(Json{{"Regex", "a"}}, "Sideways"), ErrorKind::kInvalid, "behavior");
   const auto metaspace = [](Json replacement, Json scheme, bool add) {
-    return with("/pre_tokenizer",
-                Json{{"type", "Metaspace"}, {"replacement", replacement}, {"prepend_scheme", scheme}, {"add_prefix_space", add}});
+    return with("/pre_tokenizer", Json{{"type", "Metaspace"},
+                                       {"replacement", replacement},
+                                       {"prepend_scheme", scheme},
+                                       {"add_prefix_space", add}});
   };
   expect_error(metaspace("__", "always", true), ErrorKind::kInvalid, "replacement");
   expect_error(metaspace("", "always", true), ErrorKind::kInvalid, "replacement");
   expect_error(metaspace("_", "sometimes", true), ErrorKind::kInvalid, "prepend_scheme");
   expect_error(metaspace("_", "always", false), ErrorKind::kInvalid, "prepend_scheme");
-  expect_error(with("/decoder", Json{{"type", "Strip"}, {"content", " "}, {"start", -1}, {"stop", 0}}), ErrorKind::kInvalid, "start");
+  expect_error(with("/decoder", Json{{"type", "Strip"}, {"content", " "}, {"start", -1}, {"stop", 0}}),
+               ErrorKind::kInvalid, "start");
   expect_error(with("/normalizer", Json{{"type", "Prepend"}}), ErrorKind::kInvalid, "prepend");
   Json many = Json{{"type", "Sequence"}, {"normalizers", Json::array()}};
   for (int i = 0; i < 100; ++i) many["normalizers"].push_back(Json{{"type", "NFC"}});
@@ -199,14 +213,16 @@ TEST(TokenizerJson, WrongSettingsOfComponentsAreErrors) {
 TEST(TokenizerJson, GrowthWithoutEndIsAnError) {
   Json doubling = Json{{"type", "Sequence"}, {"normalizers", Json::array()}};
   for (int i = 0; i < 60; ++i) {
-    doubling["normalizers"].push_back(Json{{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aaaaaaaaaaaaaaaa"}});
+    doubling["normalizers"].push_back(
+        Json{{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aaaaaaaaaaaaaaaa"}});
   }
   const auto tokenizer = load(with("/normalizer", doubling));
   EXPECT_THROW(tokenizer->encode("a", AddSpecial::kNo), Error);
 }
 
 TEST(TokenizerJson, AddedTokensTakeTheIdsThatFollow) {
-  const auto tokenizer = load(with("/added_tokens", Json::array({added(5, "<s>"), added(2, "ab"), added(6, "</s>")})));
+  const auto tokenizer =
+      load(with("/added_tokens", Json::array({added(5, "<s>"), added(2, "ab"), added(6, "</s>")})));
   EXPECT_THAT(tokenizer->encode("<s>ab</s>", AddSpecial::kNo), ElementsAre(5, 2, 6));
   EXPECT_TRUE(tokenizer->is_special(2));
   EXPECT_EQ(tokenizer->vocab_size(), 7u);
@@ -218,10 +234,12 @@ TEST(TokenizerJson, AddedTokensTakeTheIdsThatFollow) {
 TEST(TokenizerJson, BrokenAddedTokensNameTheEntry) {
   expect_error(with("/added_tokens", 3), ErrorKind::kInvalid, "added_tokens");
   expect_error(with("/added_tokens", Json::array({3})), ErrorKind::kInvalid, "added_tokens[0]");
-  expect_error(with("/added_tokens", Json::array({added(5, "<s>"), added(9, "</s>")})), ErrorKind::kInvalid, "added_tokens[1]");
+  expect_error(with("/added_tokens", Json::array({added(5, "<s>"), added(9, "</s>")})), ErrorKind::kInvalid,
+               "added_tokens[1]");
   expect_error(with("/added_tokens", Json::array({added(3, "ab")})), ErrorKind::kInvalid, "added_tokens[0]");
   expect_error(with("/added_tokens", Json::array({added(5, "")})), ErrorKind::kInvalid, "content");
-  expect_error(with("/added_tokens", Json::array({added(5, std::string(5000, 'x'))})), ErrorKind::kInvalid, "content");
+  expect_error(with("/added_tokens", Json::array({added(5, std::string(5000, 'x'))})), ErrorKind::kInvalid,
+               "content");
   Json no_id = added(5, "<s>");
   no_id.erase("id");
   expect_error(with("/added_tokens", Json::array({no_id})), ErrorKind::kInvalid, "id");
@@ -231,14 +249,20 @@ TEST(TokenizerJson, BrokenAddedTokensNameTheEntry) {
 }
 
 Json template_of(Json single) {
-  return {{"type", "TemplateProcessing"}, {"single", std::move(single)}, {"pair", Json::array()},
-          {"special_tokens", {{"x", {{"id", "x"}, {"ids", {0}}, {"tokens", {"a"}}}}, {"far", {{"id", "far"}, {"ids", {99}}, {"tokens", {"z"}}}}}}};
+  return {{"type", "TemplateProcessing"},
+          {"single", std::move(single)},
+          {"pair", Json::array()},
+          {"special_tokens",
+           {{"x", {{"id", "x"}, {"ids", {0}}, {"tokens", {"a"}}}},
+            {"far", {{"id", "far"}, {"ids", {99}}, {"tokens", {"z"}}}}}}};
 }
 
 TEST(TokenizerJson, TemplatesMustHoldOneSequenceAndKnownTokens) {
   const Json a = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
   const Json b = {{"Sequence", {{"id", "B"}, {"type_id", 0}}}};
-  const auto token = [](const std::string& id) { return Json{{"SpecialToken", {{"id", id}, {"type_id", 0}}}}; };
+  const auto token = [](const std::string& id) {
+    return Json{{"SpecialToken", {{"id", id}, {"type_id", 0}}}};
+  };
   const auto tokenizer = load(with("/post_processor", template_of({token("x"), a, token("x"), token("x")})));
   EXPECT_THAT(tokenizer->encode("b", AddSpecial::kYes), ElementsAre(0, 1, 0, 0));
   EXPECT_THAT(tokenizer->encode("b", AddSpecial::kNo), ElementsAre(1));
@@ -268,7 +292,9 @@ TEST(TokenizerJson, LlamaClassesAddBosWhereTheFileDoesNot) {
 }
 
 TEST(TokenizerJson, TruncationAndPaddingAreLeftOut) {
-  Json json = with("/truncation", Json{{"direction", "Right"}, {"max_length", 1}, {"strategy", "LongestFirst"}, {"stride", 0}});
+  Json json =
+      with("/truncation",
+           Json{{"direction", "Right"}, {"max_length", 1}, {"strategy", "LongestFirst"}, {"stride", 0}});
   EXPECT_THAT(load(json)->encode("abcab", AddSpecial::kNo), ElementsAre(4, 2));
 }
 

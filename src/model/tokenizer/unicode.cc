@@ -122,7 +122,8 @@ std::span<const CharRange> newer_han() { return kNewerHan; }
 
 bool is_white_space(char32_t c) {
   return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+         c == 0x3000;
 }
 
 bool is_word(char32_t c) {
@@ -136,7 +137,8 @@ bool is_word(char32_t c) {
   if (major == 'L' || major == 'M') return true;
   if (const CategoryRange* range = find_range(kNewerThanPcre2, c)) return range->category == "Nd";
   const utf8proc_category_t category = category_of(c);
-  return category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_NL || category == UTF8PROC_CATEGORY_PC;
+  return category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_NL ||
+         category == UTF8PROC_CATEGORY_PC;
 }
 
 bool is_numeric(char32_t c) {
@@ -158,7 +160,8 @@ bool is_mark(char32_t c) {
   if (c < 0x300) return false;
   if (c == 0x1CF2 || c == 0x1CF3) return true;  // letters since Unicode 12
   const utf8proc_category_t category = category_of(c);
-  if (category != UTF8PROC_CATEGORY_MN && category != UTF8PROC_CATEGORY_MC && category != UTF8PROC_CATEGORY_ME) {
+  if (category != UTF8PROC_CATEGORY_MN && category != UTF8PROC_CATEGORY_MC &&
+      category != UTF8PROC_CATEGORY_ME) {
     return false;
   }
   return find_range(kMarksSince9, c) == nullptr;

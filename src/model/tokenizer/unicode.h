@@ -1,6 +1,6 @@
-// Character properties as Hugging Face tokenizers (0.23) sees them. Its parts stand on different Unicode versions
-// (regexes 16.0, normalisation 9.0, punctuation 8.0); utf8proc 2.8 has 15.0 and PCRE2 10.42 has 14.0. The tables here
-// are the differences, found by comparing every code point with tokenizers 0.23.3.
+// Character properties as Hugging Face tokenizers (0.23) sees them. Its parts stand on different Unicode
+// versions (regexes 16.0, normalisation 9.0, punctuation 8.0); utf8proc 2.8 has 15.0 and PCRE2 10.42
+// has 14.0. The tables here are the differences, found by comparing every code point with tokenizers 0.23.3.
 #pragma once
 
 #include <span>
@@ -21,12 +21,13 @@ struct CharRange {
 // Han ideographs (script) that PCRE2 10.42 does not know.
 std::span<const CharRange> newer_han();
 
-bool is_white_space(char32_t c);    // White_Space: Rust's char::is_whitespace, and \s of every regex in tokenizers
-bool is_word(char32_t c);           // \w of Rust's regex: Alphabetic, M, Nd, Pc, Join_Control
-bool is_numeric(char32_t c);        // Nd, Nl, No: Rust's char::is_numeric
-bool is_punctuation(char32_t c);    // ASCII punctuation and P of Unicode 8
-bool is_mark(char32_t c);           // M of Unicode 9: what StripAccents removes
-char32_t to_lower(char32_t c);      // Rust's char::to_lowercase, but for U+0130, which becomes two characters
+bool is_white_space(
+    char32_t c);              // White_Space: Rust's char::is_whitespace, and \s of every regex in tokenizers
+bool is_word(char32_t c);     // \w of Rust's regex: Alphabetic, M, Nd, Pc, Join_Control
+bool is_numeric(char32_t c);  // Nd, Nl, No: Rust's char::is_numeric
+bool is_punctuation(char32_t c);  // ASCII punctuation and P of Unicode 8
+bool is_mark(char32_t c);         // M of Unicode 9: what StripAccents removes
+char32_t to_lower(char32_t c);    // Rust's char::to_lowercase, but for U+0130, which becomes two characters
 // Neither decomposes nor composes nor moves, because Unicode 9 did not have it.
 bool is_normalization_inert(char32_t c);
 

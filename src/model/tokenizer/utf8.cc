@@ -28,7 +28,8 @@ Lead lead_of(unsigned char lead) {
   return {0, 0, 0};
 }
 
-// Bytes of `text` that form the beginning of a character, at most its length; 0 if the first byte cannot begin one.
+// Bytes of `text` that form the beginning of a character, at most its length; 0 if the first byte cannot
+// begin one.
 unsigned well_formed_prefix(std::string_view text, const Lead& lead) {
   if (lead.length == 0) return 0;
   unsigned n = 1;

@@ -23,8 +23,9 @@ void append_utf8(std::string& out, char32_t c);
 // Offset in bytes of the first byte that does not begin a well-formed character.
 std::optional<std::size_t> find_invalid_utf8(std::string_view text);
 
-// Bytes in, well-formed text out, a piece at a time: each maximal part of an ill-formed sequence becomes one U+FFFD
-// (Unicode 15, 3.9, "substitution of maximal subparts"; Rust's String::from_utf8_lossy). Holds at most three bytes.
+// Bytes in, well-formed text out, a piece at a time: each maximal part of an ill-formed sequence becomes one
+// U+FFFD (Unicode 15, 3.9, "substitution of maximal subparts"; Rust's String::from_utf8_lossy). Holds at most
+// three bytes.
 class Utf8Lossy {
  public:
   void append(std::string_view bytes, std::string& out);

@@ -27,8 +27,9 @@ TEST(Utf8, EveryCodePointSurvives) {
 }
 
 TEST(Utf8, RefusesWhatIsNotACharacter) {
-  for (const std::string_view bad : {"\x80", "\xBF", "\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF",
-                                     "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\xE4\xB8", "\xF0\x9F\x98"}) {
+  for (const std::string_view bad :
+       {"\x80", "\xBF", "\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF",
+        "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\xE4\xB8", "\xF0\x9F\x98"}) {
     EXPECT_EQ(decode_utf8(bad).length, 0u);
     EXPECT_EQ(find_invalid_utf8("12345678é" + std::string(bad) + "z"), 10u);
   }

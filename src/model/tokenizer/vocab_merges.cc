@@ -20,14 +20,16 @@ constexpr std::string_view kQwen2Pattern =
 void add_qwen2_stages(const TokenizerConfig& config, TokenizerParts& parts) {
   parts.normalizer = unicode_normalizer(NormalForm::kNfc);
   std::vector<std::unique_ptr<PreTokenizer>> stages;
-  stages.push_back(split_pre_tokenizer(regex_pattern(kQwen2Pattern, "the Qwen2 pattern"), SplitBehavior::kIsolated,
-                                       Invert::kNo));
-  stages.push_back(byte_level_pre_tokenizer({.add_prefix_space = config.add_prefix_space, .use_regex = false}));
+  stages.push_back(split_pre_tokenizer(regex_pattern(kQwen2Pattern, "the Qwen2 pattern"),
+                                       SplitBehavior::kIsolated, Invert::kNo));
+  stages.push_back(
+      byte_level_pre_tokenizer({.add_prefix_space = config.add_prefix_space, .use_regex = false}));
   parts.pre_tokenizer = sequence_pre_tokenizer(std::move(stages));
 }
 
 void add_gpt2_stages(const TokenizerConfig& config, TokenizerParts& parts) {
-  parts.pre_tokenizer = byte_level_pre_tokenizer({.add_prefix_space = config.add_prefix_space, .use_regex = true});
+  parts.pre_tokenizer =
+      byte_level_pre_tokenizer({.add_prefix_space = config.add_prefix_space, .use_regex = true});
 }
 
 }  // namespace
@@ -39,15 +41,18 @@ std::unique_ptr<Tokenizer> load_vocab_merges(const VocabMergesText& text, const 
   } else if (config.tokenizer_class == "GPT2Tokenizer" || config.tokenizer_class == "GPTNeoXTokenizer") {
     add_gpt2_stages(config, parts);
   } else {
-    throw Error(ErrorKind::kUnsupported, "vocab.json and merges.txt of a tokenizer class that is not supported")
+    throw Error(ErrorKind::kUnsupported,
+                "vocab.json and merges.txt of a tokenizer class that is not supported")
         .in(text.vocab_name)
-        .expected("tokenizer_class Qwen2Tokenizer, GPT2Tokenizer or GPTNeoXTokenizer in tokenizer_config.json")
+        .expected(
+            "tokenizer_class Qwen2Tokenizer, GPT2Tokenizer or GPTNeoXTokenizer in tokenizer_config.json")
         .found(config.tokenizer_class.empty() ? "none" : config.tokenizer_class.substr(0, 60))
         .fix("add the tokenizer.json of the model");
   }
   parts.decoder = byte_level_decoder();
   const MergeList merges = read_merges_text(text.merges, text.merges_name);
-  parts.bpe = build_bpe(read_vocabulary_json(text.vocab, text.vocab_name), merges, {}, text.merges_name + ": rule ");
+  parts.bpe =
+      build_bpe(read_vocabulary_json(text.vocab, text.vocab_name), merges, {}, text.merges_name + ": rule ");
   const Vocabulary& vocabulary = parts.bpe->vocabulary();
   for (const AddedToken& token : config.added) {
     add_token(token, token.id, vocabulary, parts.added, "tokenizer_config.json: added_tokens_decoder");

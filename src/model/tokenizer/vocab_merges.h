@@ -1,4 +1,5 @@
-// Tokenizers of slow (Python) models: vocab.json and merges.txt, and the class that tokenizer_config.json names.
+// Tokenizers of slow (Python) models: vocab.json and merges.txt, and the class that tokenizer_config.json
+// names.
 #pragma once
 
 #include <memory>
@@ -15,8 +16,8 @@ struct VocabMergesText {
   std::string vocab_name, merges_name;  // for errors
 };
 
-// As transformers converts them: Qwen2Tokenizer is NFC and its own pattern; GPT2Tokenizer and GPTNeoXTokenizer the
-// GPT-2 pattern. Error(kUnsupported) for any other class, or none.
+// As transformers converts them: Qwen2Tokenizer is NFC and its own pattern; GPT2Tokenizer and
+// GPTNeoXTokenizer the GPT-2 pattern. Error(kUnsupported) for any other class, or none.
 std::unique_ptr<Tokenizer> load_vocab_merges(const VocabMergesText& text, const TokenizerConfig& config);
 
 }  // namespace sluice::model

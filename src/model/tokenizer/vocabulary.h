@@ -1,5 +1,5 @@
-// Token contents and ids: one arena of bytes, a table by id and an open-addressing index by content. A vocabulary of
-// 150,000 tokens takes about 5 MB; no token is an object of its own.
+// Token contents and ids: one arena of bytes, a table by id and an open-addressing index by content. A
+// vocabulary of 150,000 tokens takes about 5 MB; no token is an object of its own.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class Vocabulary {
   void shrink_to_fit();
 
   std::optional<TokenId> find(std::string_view content) const;
-  std::optional<std::string_view> content(TokenId id) const;  // none for a hole or an id outside
-  std::size_t size() const { return size_; }                  // number of tokens
+  std::optional<std::string_view> content(TokenId id) const;              // none for a hole or an id outside
+  std::size_t size() const { return size_; }                              // number of tokens
   TokenId end_id() const { return static_cast<TokenId>(by_id_.size()); }  // largest id + 1
   std::size_t longest_bytes() const { return longest_bytes_; }
   std::size_t bytes() const;  // memory held
@@ -38,7 +38,8 @@ class Vocabulary {
     const Entry& entry = by_id_[static_cast<std::size_t>(id)];
     return {arena_.data() + entry.offset, entry.length};
   }
-  std::size_t slot_of(std::string_view content) const;  // the slot that holds it, or the free one where it belongs
+  std::size_t slot_of(
+      std::string_view content) const;  // the slot that holds it, or the free one where it belongs
   void grow();
 
   std::string arena_;

@@ -1,0 +1,121 @@
+#include "fetch/dense_loader.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <numeric>
+#include <random>
+
+#include "base/error.h"
+#include "base/scratch_directory.h"
+#include "model/pack_plan.h"
+#include "store/pack.h"
+
+namespace sluice::fetch {
+namespace {
+
+// One BF16 tensor of several packing chunks in a safetensors file, whose header is a few odd bytes long.
+class DenseLoaderTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kRows = 5000, kCols = 1001;  // 5,005,000 words: five chunks of 2^20, two groups
+
+  DenseLoaderTest() {
+    std::mt19937 random(5);
+    std::normal_distribution<float> normal(0.0f, 0.02f);
+    for (std::uint64_t i = 0; i < kRows * kCols; ++i) {
+      const float value = normal(random);
+      std::uint32_t bits;
+      std::memcpy(&bits, &value, 4);
+      words_.push_back(static_cast<std::uint16_t>(bits >> 16));
+    }
+    const std::string header = R"({"w":{"dtype":"BF16","shape":[5000,1001],"data_offsets":[0,10010000]}})";
+    std::string file(8, '\0');
+    file[0] = static_cast<char>(header.size());
+    file += header;
+    file.append(reinterpret_cast<const char*>(words_.data()), words_.size() * 2);
+    std::filesystem::create_directory(scratch_.path() + "/model");
+    std::ofstream(scratch_.path() + "/model/model.safetensors", std::ios::binary) << file;
+  }
+
+  std::string packed(const std::string& codec) {
+    const std::string path = scratch_.path() + "/" + codec + ".sluice";
+    store::PackOptions options;
+    options.codec = codec;
+    store::pack(scratch_.path() + "/model", path, {"test", {}}, options);
+    return path;
+  }
+
+  ResidentPiece load(const std::string& path, FetchOptions options = {}) {
+    const auto checkpoint = store::open_checkpoint(path);
+    WeightFiles files(*checkpoint, options);
+    PieceDecoder decoder(files, pool_, best_isa(), checkpoint->codec());
+    const store::StoredPiece piece = checkpoint->locate({"w", 0, kRows * kCols});
+    EXPECT_EQ(accountant_.used(), 0u);
+    ResidentPiece loaded = load_piece(piece, files, decoder, accountant_, device::Account::kDense);
+    EXPECT_EQ(accountant_.used(), resident_bytes(piece));
+    EXPECT_LE(accountant_.peak(device::Account::kStaging), load_staging_bytes(piece));
+    return loaded;
+  }
+
+  sluice::testing::ScratchDirectory scratch_;
+  std::vector<std::uint16_t> words_;
+  ThreadPool pool_{2};
+  device::Accountant accountant_{64 * kMiB};
+};
+
+TEST_F(DenseLoaderTest, WordsAreTheFilesFromDirectoryAndStores) {
+  for (const std::string& path : {scratch_.path() + "/model", packed("none"), packed("zstd"), packed("lz4")}) {
+    const ResidentPiece loaded = load(path);
+    ASSERT_EQ(loaded.elements, words_.size());
+    EXPECT_EQ(std::memcmp(loaded.data, words_.data(), words_.size() * 2), 0) << path;
+  }
+}
+
+TEST_F(DenseLoaderTest, AnyFailedReadIsAnErrorAndLeavesNothingCharged) {
+  const std::string path = packed("zstd");
+  for (int failing = 1; failing <= 2; ++failing) {
+    int reads = 0;
+    FetchOptions options;
+    options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
+      return make_faulty_reader(std::move(inner), [&](const DiskRead&) { return ++reads == failing ? EIO : 0; });
+    };
+    try {
+      load(path, options);
+      FAIL() << "read " << failing;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kIo) << error.what();
+    }
+    EXPECT_EQ(accountant_.used(), 0u);
+  }
+}
+
+TEST_F(DenseLoaderTest, AFlippedBitAnywhereIsFound) {
+  const std::string path = packed("zstd"), file = path + "/dense.bin";
+  std::mt19937_64 random(11);
+  const Bytes size = std::filesystem::file_size(file);
+  const auto checkpoint = store::open_checkpoint(path);
+  const store::StoredPiece piece = checkpoint->locate({"w", 0, kRows * kCols});
+  for (int round = 0; round < 12; ++round) {
+    // A byte of the plane or of a chunk; padding is verify's business.
+    const bool plane = round % 2 == 0;
+    const store::Extent& extent = plane ? piece.sm : piece.exponents[random() % piece.exponents.size()].extent;
+    const Bytes at = extent.offset + random() % extent.length;
+    ASSERT_LT(at, size);
+    std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
+    const auto flip = [&] {
+      stream.seekg(static_cast<std::streamoff>(at));
+      const char byte = static_cast<char>(stream.get() ^ 4);
+      stream.seekp(static_cast<std::streamoff>(at));
+      stream.put(byte).flush();
+    };
+    flip();
+    EXPECT_THROW(load(path), Error) << at;
+    EXPECT_EQ(accountant_.used(), 0u);
+    flip();
+  }
+}
+
+}  // namespace
+}  // namespace sluice::fetch
