@@ -1,12 +1,21 @@
 // The bundled model through the built program: quality, reproducibility, reports, and what happens when things go wrong.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
+#include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "program.h"
 
@@ -100,6 +109,42 @@ TEST_F(RunTest, CountsOfTheReportFitTogether) {
     EXPECT_GE(result["timing"][field].get<double>(), 0.0) << field;
   EXPECT_EQ(result["experts"]["prefill"]["tokens"], result["prompt_tokens"].size());
 }
+
+#if defined(__x86_64__)
+// Containers often forbid io_uring with a seccomp filter; this one answers EPERM to io_uring_setup (425).
+int run_without_io_uring(const std::vector<std::string>& arguments, const std::string& out) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 425, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    sock_fprog program{sizeof(code) / sizeof(code[0]), code};
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) ::_exit(125);
+    if (std::freopen(out.c_str(), "w", stdout) == nullptr) ::_exit(126);
+    std::vector<std::string> words = arguments;
+    words.insert(words.begin(), SLUICE_PROGRAM);
+    std::vector<char*> pointers;
+    for (std::string& word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    ::execv(pointers[0], pointers.data());
+    ::_exit(127);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(RunTest, WhereIoUringIsForbiddenThreadsRead) {
+  const json expected = run_json("run " + store() + " -p 'The old king' -n 20 --temp 0 --memory 28MiB");
+  const std::string out = file("without_io_uring.json");
+  ASSERT_EQ(run_without_io_uring({"run", store(), "-p", "The old king", "-n", "20", "--temp", "0", "--memory", "28MiB", "--json"}, out), 0);
+  std::ifstream stream(out);
+  const json found = json::parse(stream);
+  EXPECT_EQ(found["io"]["method"], "pread");
+  EXPECT_EQ(found["tokens"], expected["tokens"]);
+  EXPECT_EQ(run_without_io_uring({"run", store(), "-p", "x", "-n", "1", "--disk", "io_uring", "--quiet"}, out), 1);
+}
+#endif
 
 TEST_F(RunTest, StopStringsAndEosEndTheText) {
   const json whole = run_json("run " + store() + " -p 'The old king' -n 60 --temp 0");

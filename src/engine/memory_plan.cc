@@ -56,8 +56,9 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
     plan.staging += more;
     left -= more;
   }
-  // Whole experts only; what more than all of them would need stays free.
-  plan.experts = std::min(left, needs.experts * needs.expert_bytes);
+  // Whole experts only: a few pages more or less of the process then seldom change a decision. What is more than all of
+  // them need stays free.
+  if (needs.expert_bytes > 0) plan.experts = std::min(left / needs.expert_bytes, needs.experts) * needs.expert_bytes;
   return plan;
 }
 

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""A second reader of packed stores, written from docs/store-format.md alone and sharing no code with the program.
+
+  tools/store_reader.py STORE --check           restore every source file in memory and compare its SHA-256
+  tools/store_reader.py STORE --tensor NAME     write the bytes of one tensor to standard output
+
+Needs nothing but Python's standard library; chunks of codec zstd need the `zstd` command. It is an oracle for tests, slow,
+and checks no XXH3: the SHA-256 of the sources covers every byte it hands out.
+"""
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+WIDTH = {"BF16": 2, "F16": 2, "F32": 4, "F64": 8, "I8": 1, "I16": 2, "I32": 4, "I64": 8, "U8": 1, "U16": 2, "U32": 4,
+         "U64": 8, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1}
+
+
+def unzstd(data, count):
+    out = subprocess.run(["zstd", "-d", "-c", "-q"], input=data, stdout=subprocess.PIPE, check=True).stdout
+    assert len(out) == count, "a zstd chunk has a wrong size"
+    return out
+
+
+def unlz4(data, count):
+    """One LZ4 block: token, literals, offset, match, …; the last sequence has literals only."""
+    out, at = bytearray(), 0
+
+    def length(nibble):
+        nonlocal at
+        if nibble == 15:
+            while True:
+                nibble += data[at]
+                at += 1
+                if data[at - 1] != 255:
+                    break
+        return nibble
+
+    while True:
+        token = data[at]
+        at += 1
+        literals = length(token >> 4)
+        out += data[at:at + literals]
+        at += literals
+        if at == len(data):
+            break
+        offset = data[at] | data[at + 1] << 8
+        at += 2
+        for _ in range(length(token & 15) + 4):
+            out.append(out[-offset])
+    assert len(out) == count, "an LZ4 chunk has a wrong size"
+    return bytes(out)
+
+
+class Store:
+    def __init__(self, path):
+        self.path = path
+        with open(os.path.join(path, "manifest.json"), "rb") as file:
+            self.manifest = json.loads(file.read())
+        m = self.manifest
+        assert (m["format"], m["version"], m["requires"]) == ("sluice", 1, []), "another format"
+        self.decode = {"none": None, "zstd": unzstd, "lz4": unlz4}[m["codec"]["name"]]
+        # Of each tensor: (first element, file, piece), in order.
+        self.pieces = {}
+        for piece in m["dense"]:
+            self.pieces.setdefault(piece["tensor"], []).append((piece["elements"][0], 0, piece))
+        for expert in m["experts"]:
+            for piece in expert["pieces"]:
+                self.pieces.setdefault(piece["tensor"], []).append((piece["elements"][0], expert["file"], piece))
+
+    def read(self, name, offset, length):
+        with open(os.path.join(self.path, name), "rb") as file:
+            file.seek(offset)
+            data = file.read(length)
+        assert len(data) == length, name + " ends"
+        return data
+
+    def piece(self, file, piece):
+        name = self.manifest["data_files"][file][0]
+        if "raw" in piece:
+            return self.read(name, piece["raw"][0], piece["raw"][1])
+        sm = self.read(name, piece["sm"][0], piece["sm"][1])
+        exponents = bytearray()
+        for offset, length, first, count, coded, _ in piece["chunks"]:
+            assert first == len(exponents)
+            data = self.read(name, offset, length)
+            exponents += self.decode(data, count) if coded else data
+        assert len(exponents) == len(sm) == piece["elements"][1]
+        words = bytearray(2 * len(sm))
+        for i, (e, s) in enumerate(zip(exponents, sm)):
+            words[2 * i] = (e & 1) << 7 | s & 0x7F
+            words[2 * i + 1] = s & 0x80 | e >> 1
+        return bytes(words)
+
+    def tensor(self, index):
+        data, covered = b"", 0
+        for first, file, piece in sorted(self.pieces[index], key=lambda p: p[:2] + (p[2]["elements"][1],)):
+            assert first == covered, "pieces leave a hole"
+            data += self.piece(file, piece)
+            covered += piece["elements"][1]
+        name, dtype, shape, _, _ = self.manifest["tensors"][index]
+        elements = 1
+        for dimension in shape:
+            elements *= dimension
+        assert len(data) == elements * WIDTH[dtype], name + " has a wrong size"
+        return data
+
+    def source(self, index):
+        source = self.manifest["sources"][index]
+        if "header" not in source:
+            return self.read(os.path.join("files", source["path"]), 0, source["size"])
+        data = self.read("headers.bin", *source["header"][:2])
+        mine = [(t[4], i) for i, t in enumerate(self.manifest["tensors"]) if t[3] == index]
+        rest = {}
+        for offset, i in mine:
+            tensor = self.tensor(i)
+            if tensor:
+                rest[offset] = tensor
+        for offset in sorted(rest):
+            assert offset == len(data), "tensors leave a hole"
+            data += rest[offset]
+        return data
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("store")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--tensor")
+    arguments = parser.parse_args()
+    store = Store(arguments.store)
+    if store.manifest["codec"]["name"] == "zstd" and shutil.which("zstd") is None:
+        sys.exit("store_reader: the zstd command is not installed")
+    if arguments.tensor is not None:
+        names = [t[0] for t in store.manifest["tensors"]]
+        sys.stdout.buffer.write(store.tensor(names.index(arguments.tensor)))
+    if arguments.check:
+        for index, source in enumerate(store.manifest["sources"]):
+            found = hashlib.sha256(store.source(index)).hexdigest()
+            if found != source["sha256"]:
+                sys.exit(f"store_reader: {source['path']}: expected {source['sha256']}, found {found}")
+        print(f"{len(store.manifest['sources'])} files ok")
+
+
+if __name__ == "__main__":
+    main()
