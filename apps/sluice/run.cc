@@ -135,6 +135,8 @@ void run(const Options& options) {
     if (!flags.json) live.write(text);
   };
   request.should_stop = interrupted;
+  if (terminal && open.tokenizer != nullptr)
+    live.write(open.tokenizer->decode(request.prompt, model::ShowSpecial::kNo));  // as the text goes on from it
   const engine::GenerateResult result = engine::generate(engine, open.tokenizer.get(), request);
   live.finish();
   if (!options.out.empty()) write_file_atomically(options.out, result.text.value_or(""));

@@ -99,7 +99,10 @@ std::string run_table(const engine::Engine& engine, const engine::GenerateReques
                                ratio(decoded, result.decode_s), engine::stop_reason_name(result.reason)));
   row("first token", fmt::format("{:.2f} s after start, {:.2f} s of it loading", times.first_token_s, times.load_s));
   row("memory", fmt::format("peak {} of {}", format_bytes(engine.accountant().peak()), format_bytes(engine.plan().budget)));
-  row("", memory_line(engine));
+  const std::string names = memory_line(engine);
+  const std::size_t middle = names.find(", kv");
+  row("", names.substr(0, middle + 1));
+  row("", names.substr(middle + 2));
   row("experts", fmt::format("{} accesses, {:.1f} % hits ({:.1f} % while decoding)", total.accesses,
                              100 * ratio(static_cast<double>(total.hits), static_cast<double>(total.accesses)),
                              100 * ratio(static_cast<double>(statistics.decode.hits), static_cast<double>(statistics.decode.accesses))));

@@ -27,27 +27,28 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
   const Bytes fixed = needs.process + needs.dense + needs.kv + needs.tables;
   const std::size_t least_chunk = std::min(kLeastChunk, needs.most_chunk);
   const Bytes least_activations = activations_of(needs, least_chunk);
-  // Loading stages dense weights while no expert is staged yet.
-  const Bytes least_staging = std::max(needs.least_staging, needs.load_staging);
-  plan.minimum = fixed + least_activations + least_staging;
+  // Loading stages dense weights while there are no caches and no activations yet, and gives that memory back.
+  const Bytes loading = needs.process + needs.dense + needs.tables + needs.load_staging;
+  plan.minimum = std::max(fixed + least_activations + needs.least_staging, loading);
   if (budget < plan.minimum)
     throw Error(ErrorKind::kBudget, "the memory budget is too small for this model and request")
         .in("--memory")
         .expected(fmt::format("at least {} (process {}, dense {}, kv {}, tables {}, activations {}, staging {})",
                               format_bytes(plan.minimum), format_bytes(needs.process), format_bytes(needs.dense),
                               format_bytes(needs.kv), format_bytes(needs.tables), format_bytes(least_activations),
-                              format_bytes(least_staging)))
+                              format_bytes(plan.minimum - fixed - least_activations)))
         .found(format_bytes(budget))
         .fix(fmt::format("give --memory {}MiB or more, or ask for fewer tokens (-n, -c)",
                          (plan.minimum + kMiB - 1) / kMiB));
 
   // The chunk takes at most a quarter of what is left, staging at most another quarter of the rest.
-  Bytes left = budget - fixed - least_staging;
+  Bytes left = budget - fixed - needs.least_staging;
   plan.chunk = needs.most_chunk;
-  while (plan.chunk > least_chunk && activations_of(needs, plan.chunk) > left / 4) plan.chunk = std::max(least_chunk, plan.chunk / 2);
+  while (plan.chunk > least_chunk && activations_of(needs, plan.chunk) > left / 4)
+    plan.chunk = std::max(least_chunk, plan.chunk / 2);
   plan.activations = activations_of(needs, plan.chunk);
   left -= plan.activations;
-  plan.staging = least_staging;
+  plan.staging = needs.least_staging;
   const Bytes in_flight = std::min<Bytes>(needs.top_k, 8);
   for (Bytes expert = 1; expert < in_flight && needs.staging_per_expert > 0; ++expert) {
     if (plan.staging >= (expert + 1) * needs.staging_per_expert) continue;

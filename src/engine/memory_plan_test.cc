@@ -38,7 +38,8 @@ TEST(MemoryPlanTest, TooSmallABudgetNamesTheLeastThatWouldDo) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kBudget);
     EXPECT_NE(std::string(error.what()).find("dense 8.00 MiB"), std::string::npos) << error.what();
-    minimum = 6 * kMiB + 8 * kMiB + 2 * kMiB + kMiB + 160 * kKiB + 3 * kMiB;
+    // Loading needs more than running here: kv and activations come after it.
+    minimum = 6 * kMiB + 8 * kMiB + kMiB + 3 * kMiB;
     EXPECT_NE(std::string(error.what()).find(format_bytes(minimum)), std::string::npos) << error.what();
   }
   EXPECT_THROW(plan_memory(minimum - 1, some_needs()), Error);

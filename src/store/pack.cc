@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -54,6 +55,18 @@ struct Slice {
   codec::EncodedChunk chunk;
   std::uint64_t chunk_xxh3 = 0;
 };
+
+// An earlier run may have left the file, whole or not.
+OutputFile create_afresh(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw io_error("unlink", path, errno);
+  return OutputFile::create(path);
+}
+
+void make_directories(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw io_error("mkdir", path, error.value());
+}
 
 // A name that a pack may have left at the top of its directory.
 bool is_name_of_store(std::string_view name) {
@@ -130,7 +143,11 @@ class Packer {
     JournalContent content = read_journal(path);
     std::vector<std::uint32_t> dense;
     if (content.records.empty()) {
-      partial_.clear(kJournalName);  // without a journal nothing else counts
+      // A run that was killed leaves a journal, if any file at all; or, just before the rename, the manifest instead.
+      if (!partial_.has(kJournalName) && !partial_.has(kManifestName) && !partial_.empty()) {
+        throw Error(ErrorKind::kInvalid, "something else than an unfinished store is in the way").in(partial_.path()).fix("remove it or choose another name");
+      }
+      partial_.clear(kJournalName);
     } else {
       check_identity(content.records.front(), identity_, partial_.path());
       for (std::size_t i = 1; i < content.records.size(); ++i) take_record(content.records[i], path, dense);
@@ -239,8 +256,7 @@ class Packer {
 
   void copy_headers() {
     const std::string path = partial_.file(kHeadersName);
-    std::filesystem::remove(path);
-    OutputFile out = OutputFile::create(path);
+    OutputFile out = create_afresh(path);
     for (std::size_t i = 0; i < weights_.files.size(); ++i) {
       const std::string head = read_safetensors_head(InputFile::open(directory_.path + "/" + weights_.files[i].relative));
       StoredSource& source = manifest_.sources[source_of_file_[i]];
@@ -254,17 +270,14 @@ class Packer {
 
   void copy_files() {
     const auto buffer = make_buffer(kMiB);
-    std::filesystem::create_directories(partial_.file(kFilesDirectory));
+    make_directories(partial_.file(kFilesDirectory));
     for (std::size_t i = 0; i < manifest_.sources.size(); ++i) {
       StoredSource& source = manifest_.sources[i];
       if (source.weights || !source.sha256.empty()) continue;
       const InputFile in = InputFile::open(directory_.path + "/" + source.path);
-      const std::filesystem::path to = std::filesystem::path(partial_.file(kFilesDirectory)) / source.path;
-      std::error_code error;
-      std::filesystem::create_directories(to.parent_path(), error);
-      if (error) throw io_error("mkdir", to.parent_path().string(), error.value());
-      std::filesystem::remove(to, error);
-      OutputFile out = OutputFile::create(to.string());
+      const std::string to = partial_.file(kFilesDirectory) + "/" + source.path;
+      make_directories(parent_directory(to));
+      OutputFile out = create_afresh(to);
       Sha256Stream sum;
       for (Bytes at = 0; at < source.size;) {
         const std::span<std::byte> bytes(buffer.get(), static_cast<std::size_t>(std::min<Bytes>(kMiB, source.size - at)));
@@ -278,7 +291,7 @@ class Packer {
       }
       in.drop_cache(0, source.size);
       out.close();
-      for (std::filesystem::path at = to.parent_path(); at.string().size() >= partial_.path().size(); at = at.parent_path()) sync_directory(at.string());
+      for (std::string at = parent_directory(to); at.size() >= partial_.path().size(); at = parent_directory(at)) sync_directory(at);
       source.sha256 = sum.hex_digest();
       journal_->add(fmt::format("{{\"file\":{},\"sha256\":\"{}\"}}", i, source.sha256));
       journal_->commit();

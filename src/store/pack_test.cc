@@ -319,8 +319,16 @@ TEST_F(ResumeRefusal, TornJournalLosesOnlyItsTail) {
   EXPECT_EQ(read_tree(temp_ / "x.sluice"), read_tree(temp_ / "y.sluice"));
 }
 
-TEST_F(ResumeRefusal, WithoutJournalItBeginsAnew) {
+TEST_F(ResumeRefusal, WithoutAValidJournalItBeginsAnew) {
+  write_file(temp_ / "x.sluice.partial/journal", "0123456789abcdef {\"jour");
+  EXPECT_EQ(resume(tiny_options("zstd")), "no error");
+  EXPECT_TRUE(verify(temp_ / "x.sluice", {.depth = VerifyDepth::kFull}).ok());
+}
+
+TEST_F(ResumeRefusal, WithoutAnyJournalItIsNotOurs) {
   fs::remove(temp_ / "x.sluice.partial/journal");
+  EXPECT_THAT(resume(tiny_options("zstd")), HasSubstr("in the way"));
+  write_file(temp_ / "x.sluice.partial/manifest.json", "{}");  // all but renamed
   EXPECT_EQ(resume(tiny_options("zstd")), "no error");
   EXPECT_TRUE(verify(temp_ / "x.sluice", {.depth = VerifyDepth::kFull}).ok());
 }
@@ -367,12 +375,16 @@ TEST(Unpack, TakesOverWhatAKilledOneLeft) {
   const TempDirectory temp;
   write_tiny_model(temp / "source", {});
   pack(temp / "source", temp / "x.sluice", tiny_plan({}), tiny_options("zstd"));
+  write_file(temp / "a.partial/.sluice-unpack", "");
   write_file(temp / "a.partial/config.json", "half of i");
   unpack(temp / "x.sluice", temp / "a", {});
   EXPECT_EQ(read_tree(temp / "source"), read_tree(temp / "a"));
   write_file(temp / "b.partial/thesis.doc", "years of work");
   EXPECT_THAT(error_of([&] { unpack(temp / "x.sluice", temp / "b", {}); }), HasSubstr("thesis.doc"));
   EXPECT_EQ(read_file(temp / "b.partial/thesis.doc"), "years of work");
+  write_file(temp / "c.partial/config.json", "mine");
+  EXPECT_THAT(error_of([&] { unpack(temp / "x.sluice", temp / "c", {}); }), HasSubstr("in the way"));
+  EXPECT_EQ(read_file(temp / "c.partial/config.json"), "mine");
 }
 
 }  // namespace

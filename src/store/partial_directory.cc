@@ -94,6 +94,9 @@ PartialDirectory::~PartialDirectory() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+bool PartialDirectory::has(std::string_view name) const { return is_there(file(name)); }
+bool PartialDirectory::empty() const { return names_in(path_).empty(); }
+
 void PartialDirectory::clear(std::string_view first) {
   if (!first.empty() && is_there(file(first))) {
     remove_tree(file(first));

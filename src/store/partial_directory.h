@@ -20,6 +20,8 @@ class PartialDirectory {
 
   const std::string& path() const { return path_; }
   std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
+  bool has(std::string_view name) const;
+  bool empty() const;
   void clear(std::string_view first = {});                                            // removes what is in it, `first` before all else
   void discard();                                          // clear(), and the directory itself
   // Removes what stands at the top and is not in `names`: left by a run that was killed.

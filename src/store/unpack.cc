@@ -18,6 +18,9 @@
 namespace sluice::store {
 namespace {
 
+// Stands in an unfinished directory, so that nothing else is ever taken for one and cleared.
+constexpr std::string_view kMarkerName = ".sluice-unpack";
+
 // Writes one file after another and compares each with the SHA-256 that the source had.
 class UnpackSink final : public RestoreSink {
  public:
@@ -90,10 +93,13 @@ void copy(const std::string& path, const StoredSource& source, RestoreSink& sink
   sink.end(source);
 }
 
+// All directories below `path`; what stands in them is on disk already.
 void sync_tree(const std::string& path) {
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
-    if (entry.is_directory()) sync_directory(entry.path().string());
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    if (at->is_directory(error)) sync_directory(at->path().string());
   }
+  if (error) throw io_error("readdir", path, error.value());
 }
 
 }  // namespace
@@ -105,15 +111,19 @@ UnpackResult unpack(const std::string& store, const std::string& target, const U
     result.bytes += source.size;
     ++result.files;
   }
-  // What an unpack that was killed may have left there is what this one is going to write.
   const auto is_ours = [&](std::string_view name) {
     const auto starts = [&](std::string_view path) { return path.substr(0, path.find('/')) == name; };
-    return std::any_of(manifest.sources.begin(), manifest.sources.end(), [&](const StoredSource& source) { return starts(source.path); }) ||
+    return name == kMarkerName ||
+           std::any_of(manifest.sources.begin(), manifest.sources.end(), [&](const StoredSource& source) { return starts(source.path); }) ||
            std::any_of(manifest.empty_directories.begin(), manifest.empty_directories.end(), starts);
   };
   PartialDirectory partial(target, is_ours);
+  if (!partial.has(kMarkerName) && !partial.empty()) {
+    throw Error(ErrorKind::kInvalid, "something else than an unfinished unpack is in the way").in(partial.path()).fix("remove it or choose another name");
+  }
   try {
     partial.clear();
+    OutputFile::create(partial.file(kMarkerName)).close();
     if (const Bytes free = free_space(partial.path()); free < result.bytes) {
       throw Error(ErrorKind::kIo, "not enough free space").in(partial.path()).expected(format_bytes(result.bytes)).found(format_bytes(free)).fix("free some space or choose another place");
     }
@@ -124,7 +134,7 @@ UnpackResult unpack(const std::string& store, const std::string& target, const U
     }
     restore_weights(store, manifest, {.threads = options.threads, .memory = options.memory}, sink);
     sync_tree(partial.path());
-    partial.publish();
+    partial.publish(kMarkerName);
   } catch (...) {
     try {
       partial.discard();

@@ -6,19 +6,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "model/tokenizer/printable.h"
 
 namespace sluice::model {
-namespace {
-
-std::string shown(std::string_view text) {
-  std::string out(text.substr(0, 60));
-  for (char& c : out) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return "\"" + out + "\"";
-}
-
-}  // namespace
 
 std::unique_ptr<Bpe> build_bpe(Vocabulary vocabulary, const MergeList& merges, BpeOptions options,
                                const std::string& where) {
@@ -33,7 +23,7 @@ std::unique_ptr<Bpe> build_bpe(Vocabulary vocabulary, const MergeList& merges, B
       if (!id) {
         throw Error(ErrorKind::kInvalid, "merge rule names a token that is not in the vocabulary")
             .in(fmt::format("{}[{}]", where, rank))
-            .found(shown(token));
+            .found(printable(token));
       }
       return *id;
     };
@@ -51,14 +41,14 @@ void add_token(AddedToken token, TokenId declared, const Vocabulary& vocabulary,
   if ((declared >= 0 && declared != token.id) || token.id > Vocabulary::kMaxId) {
     throw Error(ErrorKind::kInvalid, "added token has a wrong id")
         .in(where)
-        .expected(fmt::format("{} for {}", token.id, shown(token.content)))
+        .expected(fmt::format("{} for {}", token.id, printable(token.content)))
         .found(fmt::format("{}", declared));
   }
   if (vocabulary.content(token.id).value_or(token.content) != token.content) {
     throw Error(ErrorKind::kInvalid, "added token has the id of another token")
         .in(where)
-        .expected(fmt::format("a free id for {}", shown(token.content)))
-        .found(fmt::format("{}, the id of {}", token.id, shown(*vocabulary.content(token.id))));
+        .expected(fmt::format("a free id for {}", printable(token.content)))
+        .found(fmt::format("{}, the id of {}", token.id, printable(*vocabulary.content(token.id))));
   }
   added.add(std::move(token));
 }

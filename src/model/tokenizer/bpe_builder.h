@@ -6,7 +6,7 @@
 
 #include "model/tokenizer/added_tokens.h"
 #include "model/tokenizer/bpe.h"
-#include "model/tokenizer/tokenizer_document.h"
+#include "model/tokenizer/merge_list.h"
 
 namespace sluice::model {
 

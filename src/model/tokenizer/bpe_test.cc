@@ -1,5 +1,6 @@
 #include "model/tokenizer/bpe.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -93,8 +94,8 @@ TEST(Vocabulary, KeepsHolesAndRefusesDoubles) {
   EXPECT_FALSE(vocabulary.content(4));
   EXPECT_FALSE(vocabulary.content(-1));
   for (TokenId id = 10; id < 5000; ++id)
-    ASSERT_EQ(vocabulary.add("t" + std::to_string(id), id), Vocabulary::Added::kYes);
-  for (TokenId id = 10; id < 5000; ++id) ASSERT_EQ(vocabulary.find("t" + std::to_string(id)), id);
+    ASSERT_EQ(vocabulary.add(fmt::format("t{}", id), id), Vocabulary::Added::kYes);
+  for (TokenId id = 10; id < 5000; ++id) ASSERT_EQ(vocabulary.find(fmt::format("t{}", id)), id);
   EXPECT_FALSE(vocabulary.find("t5000"));
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "model/tokenizer/printable.h"
 #include "model/tokenizer/regex.h"
 #include "model/tokenizer/utf8.h"
 
@@ -79,11 +80,8 @@ void require_few_components(const Json* value, const std::string& where) {
 }
 
 void throw_unsupported_type(const JsonObject& object, const std::string& type) {
-  std::string shown = type.substr(0, 60);
-  for (char& c : shown) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  throw Error(ErrorKind::kUnsupported, fmt::format("component of a type that is not supported: {}", shown))
+  throw Error(ErrorKind::kUnsupported,
+              fmt::format("component of a type that is not supported: {}", printable(type)))
       .in(object.name());
 }
 

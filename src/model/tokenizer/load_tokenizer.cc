@@ -1,7 +1,5 @@
-#include <algorithm>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"

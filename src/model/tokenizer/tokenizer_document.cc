@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "model/tokenizer/printable.h"
 
 namespace sluice::model {
 namespace {
@@ -13,29 +14,6 @@ constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxSmallValues =
     500'000;  // outside model.vocab and model.merges; the largest published has 20,000
 constexpr std::size_t kMaxMerges = 1 << 24;
-constexpr std::size_t kShownBytes = 80;
-
-// Printable ASCII, shortened: content of a file must not reach a terminal as it is.
-std::string shown(std::string_view text) {
-  std::string out(text.substr(0, kShownBytes));
-  for (char& c : out) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return "\"" + out + (text.size() > kShownBytes ? "\"..." : "\"");
-}
-
-// "left right" as in merges.txt and older tokenizer.json.
-void add_rule(MergeList& merges, std::string_view line, const std::string& where) {
-  const std::size_t space = line.find(' ');
-  if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
-    throw Error(ErrorKind::kInvalid, "not a merge rule")
-        .in(where)
-        .expected("two tokens with one space between them")
-        .found(shown(line));
-  }
-  merges.add_part(line.substr(0, space));
-  merges.add_part(line.substr(space + 1));
-}
 
 class Handler : public nlohmann::json_sax<Json> {
  public:
@@ -59,13 +37,13 @@ class Handler : public nlohmann::json_sax<Json> {
       case Vocabulary::Added::kContentTaken:
         throw Error(ErrorKind::kInvalid, "token is listed twice")
             .in(name_ + ": " + vocabulary_field_)
-            .found(shown(token_));
+            .found(printable(token_));
       case Vocabulary::Added::kIdTaken:
         throw Error(ErrorKind::kInvalid, "two tokens have one id")
             .in(name_ + ": " + vocabulary_field_)
             .expected("every id once")
-            .found(
-                fmt::format("{} for {} and {}", id, shown(*document_.vocabulary.content(id)), shown(token_)));
+            .found(fmt::format("{} for {} and {}", id, printable(*document_.vocabulary.content(id)),
+                               printable(token_)));
     }
     return true;
   }
@@ -78,10 +56,10 @@ class Handler : public nlohmann::json_sax<Json> {
       case State::kSmall:
         return scalar(std::move(value));
       case State::kVocabulary:
-        wrong_id(shown(value));
+        wrong_id(printable(value));
       case State::kMerges:
         if (value.starts_with("#version")) return true;
-        add_rule(document_.merges, value, merge_place());
+        add_merge_line(document_.merges, value, merge_place());
         count_merge();
         return true;
       case State::kPair:
@@ -147,7 +125,7 @@ class Handler : public nlohmann::json_sax<Json> {
     auto& object = open_.back()->get_ref<Json::object_t&>();
     const auto [position, inserted] = object.emplace(key, nullptr);
     if (!inserted) {
-      throw Error(ErrorKind::kInvalid, "duplicate key in JSON object").in(name_).found(shown(key));
+      throw Error(ErrorKind::kInvalid, "duplicate key in JSON object").in(name_).found(printable(key));
     }
     slot_ = &position->second;
     if (open_.size() == 1) in_model_ = key == "model";
@@ -161,8 +139,9 @@ class Handler : public nlohmann::json_sax<Json> {
     std::string text = e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
     const std::size_t bracket = text.find("] ");
     if (bracket != std::string::npos) text.erase(0, bracket + 2);
-    text = shown(text);
-    throw Error(ErrorKind::kInvalid, "not valid JSON").in(name_, position > 0 ? position - 1 : 0).found(text);
+    throw Error(ErrorKind::kInvalid, "not valid JSON")
+        .in(name_, position > 0 ? position - 1 : 0)
+        .found(printable(text));
   }
 
  private:
@@ -170,7 +149,7 @@ class Handler : public nlohmann::json_sax<Json> {
 
   [[noreturn]] void wrong_id(const std::string& found) const {
     throw Error(ErrorKind::kInvalid, "token has a wrong id")
-        .in(name_ + ": " + vocabulary_field_ + "[" + shown(token_) + "]")
+        .in(name_ + ": " + vocabulary_field_ + "[" + printable(token_) + "]")
         .expected(fmt::format("an integer in [0, {}]", Vocabulary::kMaxId))
         .found(found);
   }
@@ -273,19 +252,6 @@ void parse(std::string_view text, const std::string& name, Handler& handler) {
 
 }  // namespace
 
-void MergeList::add_part(std::string_view part) {
-  SLUICE_CHECK(arena_.size() + part.size() <= UINT32_MAX);
-  arena_ += part;
-  ends_.push_back(static_cast<std::uint32_t>(arena_.size()));
-}
-
-MergeList::Rule MergeList::operator[](std::size_t rule) const {
-  const std::size_t begin = rule == 0 ? 0 : ends_[2 * rule - 1];
-  const std::size_t middle = ends_[2 * rule];
-  const std::string_view arena = arena_;
-  return {arena.substr(begin, middle - begin), arena.substr(middle, ends_[2 * rule + 1] - middle)};
-}
-
 TokenizerDocument read_tokenizer_document(std::string_view text, const std::string& name) {
   TokenizerDocument document;
   Handler handler(document, name, Handler::Root::kTokenizer);
@@ -303,22 +269,6 @@ Vocabulary read_vocabulary_json(std::string_view text, const std::string& name) 
   }
   document.vocabulary.shrink_to_fit();
   return std::move(document.vocabulary);
-}
-
-MergeList read_merges_text(std::string_view text, const std::string& name) {
-  MergeList merges;
-  std::size_t line_number = 0;
-  while (!text.empty()) {
-    ++line_number;
-    const std::size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.starts_with("#version")) continue;
-    if (line.empty() && text.empty()) break;
-    add_rule(merges, line, fmt::format("{}: line {}", name, line_number));
-  }
-  return merges;
 }
 
 }  // namespace sluice::model

@@ -8,6 +8,7 @@
 #include "model/tokenizer/bpe_builder.h"
 #include "model/tokenizer/component_json.h"
 #include "model/tokenizer/pipeline_tokenizer.h"
+#include "model/tokenizer/printable.h"
 #include "model/tokenizer/tokenizer_document.h"
 
 namespace sluice::model {
@@ -66,7 +67,7 @@ void add_llama_template(const TokenizerConfig& config, const std::string& name, 
     if (!id) {
       throw Error(ErrorKind::kInvalid, "tokenizer_config.json names a token that the tokenizer does not have")
           .in(name)
-          .found(token.substr(0, 60));
+          .found(printable(token));
     }
     return *id;
   };

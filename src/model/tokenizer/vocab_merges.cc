@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "model/tokenizer/bpe_builder.h"
 #include "model/tokenizer/pipeline_tokenizer.h"
+#include "model/tokenizer/printable.h"
 #include "model/tokenizer/regex.h"
 #include "model/tokenizer/tokenizer_document.h"
 
@@ -46,7 +47,7 @@ std::unique_ptr<Tokenizer> load_vocab_merges(const VocabMergesText& text, const 
         .in(text.vocab_name)
         .expected(
             "tokenizer_class Qwen2Tokenizer, GPT2Tokenizer or GPTNeoXTokenizer in tokenizer_config.json")
-        .found(config.tokenizer_class.empty() ? "none" : config.tokenizer_class.substr(0, 60))
+        .found(config.tokenizer_class.empty() ? "none" : printable(config.tokenizer_class))
         .fix("add the tokenizer.json of the model");
   }
   parts.decoder = byte_level_decoder();

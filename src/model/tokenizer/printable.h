@@ -1,0 +1,12 @@
+// Content of a file in a message: quoted, shortened, and nothing but printable ASCII, so that it cannot steer
+// a terminal.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace sluice::model {
+
+std::string printable(std::string_view text);
+
+}  // namespace sluice::model
