@@ -1,7 +1,7 @@
 // Belady with bypass: after each event it keeps, of residents and the event's own experts, those whose next
 // use is nearest (ties: the higher id stays). The true optimum for experts of one size, where a used expert
 // need not be cached. With different sizes the farthest leave until the rest fits, which is good but not
-// always optimal. An oracle. After Belady 1966 (cache_belady.cc); LAB.md `evict`, SPEC §1.7.
+// always optimal. An oracle. After Belady 1966 (cache_belady.cc); `sluice lab evict`, SPEC §1.7.
 #include <algorithm>
 #include <iterator>
 

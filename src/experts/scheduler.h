@@ -15,7 +15,7 @@ namespace sluice::experts {
 struct Task {
   ExpertId expert;
   std::uint16_t tensor = 0;  // within the expert, e.g. gate, up, down
-  Parts reads;               // parts to be read; empty: only to be decoded
+  Parts reads = {};               // parts to be read; empty: only to be decoded
 };
 
 // Positions in the list of tasks, each exactly once, in blocks that are worked off one after the other.

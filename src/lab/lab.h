@@ -1,5 +1,5 @@
 // `sluice lab NAME`: what would a policy decide? One JSON object per line in, one per line out, answered by
-// the same objects that the engine runs (docs/lab.md).
+// the same objects that the engine runs. `sluice lab list` names the functions and their fields.
 #pragma once
 
 #include <cstdint>

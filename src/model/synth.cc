@@ -158,7 +158,8 @@ SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options
   plan.seed = options.seed;
   plan.config_json = read_text_file(config_path, JsonLimits().max_bytes);
   Json json = parse_json(plan.config_json, config_path);
-  parse_config(json, config_path);  // what is wrong with the config itself is said before what options make of it
+  parse_config(json,
+               config_path);  // what is wrong with the config itself is said before what options make of it
   if (apply_options(json, options, config_path)) plan.config_json = json.dump(2) + "\n";
   plan.tensors = tensor_table(parse_config(json, config_path));
 

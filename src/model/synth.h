@@ -47,7 +47,7 @@ SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options
 //
 // The same plan gives the same bytes with any number of threads, and a tensor depends on its name, its shape
 // and the seed only. Weights are Gaussian with 0.02 * lognormal(0.25) as standard deviation of each row, 0.2
-// % of them six times as large: exponents carry about 2.6 bits, as in trained models (docs/limits.md). Norms
+// % of them six times as large: exponents carry about 2.6 bits, as in trained models. Norms
 // are near 1. Router rows are scaled so that logits of a normalised input have a standard deviation near 2.5:
 // a few experts win clearly, and rows differ, so that some experts are used more than others.
 void write_synth(const SynthPlan& plan, const std::string& directory, ThreadPool& threads,

@@ -160,7 +160,7 @@ TEST_F(SynthTest, StatisticsOfTrainedWeights) {
   }
   double entropy = 0;
   for (const auto& [exponent, n] : exponents) entropy -= n / count * std::log2(n / count);
-  EXPECT_NEAR(entropy, 2.616, 0.03);  // docs/limits.md: the same mixture, another generator
+  EXPECT_NEAR(entropy, 2.616, 0.03);  // of the same mixture, from another generator
   EXPECT_NEAR(sum / count, 0.0, 1e-4);
   EXPECT_NEAR(std::sqrt(squares / count), 0.022, 0.001);
   EXPECT_GT(outliers / count, 1e-4);
