@@ -1,5 +1,5 @@
-// Packed stores under hard circumstances: killed, interrupted, out of space, two at once, strange directories; by the
-// program and by another decoder. What one process can show is in src/store/*_test.cc.
+// Packed stores under hard circumstances: killed, interrupted, out of space, two at once, strange
+// directories; by the program and by another decoder. What one process can show is in src/store/*_test.cc.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -68,7 +68,8 @@ struct Outcome {
 
 Outcome run(const std::string& command) {
   const TempDirectory temp;
-  const int status = std::system(fmt::format("{} >{} 2>{} </dev/null", command, temp / "out", temp / "err").c_str());
+  const int status =
+      std::system(fmt::format("{} >{} 2>{} </dev/null", command, temp / "out", temp / "err").c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(temp / "out"), read_file(temp / "err")};
 }
 Outcome sluice(const std::string& arguments) { return run("'" SLUICE_PROGRAM "' " + arguments); }
@@ -89,7 +90,9 @@ class StorePack : public ::testing::Test {
     write_file(source_ + "/tokenizer/vocab.txt", random_bytes(9000, 4));
     fs::create_directories(source_ + "/empty");
   }
-  void pack_to(const std::string& store, const PackOptions& options) { pack(source_, store, tiny_plan(model_), options); }
+  void pack_to(const std::string& store, const PackOptions& options) {
+    pack(source_, store, tiny_plan(model_), options);
+  }
 
   const TempDirectory temp_;
   const TinyModel model_{.layers = 3, .experts = 4};
@@ -187,7 +190,10 @@ TEST_F(StorePack, AFileSizeLimitIsOneErrorAndCanBeResumed) {
     const rlimit limit{20000, 20000};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     const std::string error = error_of([&] { pack_to(store, tiny_options("zstd")); });
-    return error.find("File too large") != std::string::npos && error.find(".bin at byte") != std::string::npos ? 0 : 1;
+    return error.find("File too large") != std::string::npos &&
+                   error.find(".bin at byte") != std::string::npos
+               ? 0
+               : 1;
   });
   const int status = wait_for(child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -200,7 +206,10 @@ TEST_F(StorePack, AFileSizeLimitIsOneErrorAndCanBeResumed) {
     const rlimit limit{20000, 20000};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     const std::string error = error_of([&] { unpack(store, temp_ / "back", {}); });
-    return error.find("File too large") != std::string::npos && !fs::exists(temp_ / "back") && !fs::exists(temp_ / "back.partial") ? 0 : 1;
+    return error.find("File too large") != std::string::npos && !fs::exists(temp_ / "back") &&
+                   !fs::exists(temp_ / "back.partial")
+               ? 0
+               : 1;
   });
   EXPECT_EQ(wait_for(unpacker), 0);
 }
@@ -208,8 +217,10 @@ TEST_F(StorePack, AFileSizeLimitIsOneErrorAndCanBeResumed) {
 TEST_F(StorePack, AFullDiskIsOneErrorAndCanBeResumed) {
   const std::string disk = temp_ / "disk";
   fs::create_directories(disk);
-  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=112k") != 0) GTEST_SKIP() << "may not mount a small file system here";
-  const std::unique_ptr<const char, int (*)(const char*)> unmount(disk.c_str(), [](const char* path) { return ::umount2(path, MNT_DETACH); });
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=112k") != 0)
+    GTEST_SKIP() << "may not mount a small file system here";
+  const std::unique_ptr<const char, int (*)(const char*)> unmount(
+      disk.c_str(), [](const char* path) { return ::umount2(path, MNT_DETACH); });
   const std::string first = error_of([&] { pack_to(disk + "/x.sluice", tiny_options("none")); });
   EXPECT_THAT(first, HasSubstr("not enough free space"));  // told before anything is written
   fs::remove_all(disk + "/x.sluice.partial");
@@ -244,7 +255,8 @@ TEST_F(StorePack, WhatVanishesIsOneError) {
     done = true;
     std::ofstream(source_ + "/config.json", std::ios::app) << " ";
   };
-  EXPECT_THAT(error_of([&] { pack_to(temp_ / "x.sluice", options); }), HasSubstr("changed while it was packed"));
+  EXPECT_THAT(error_of([&] { pack_to(temp_ / "x.sluice", options); }),
+              HasSubstr("changed while it was packed"));
   EXPECT_FALSE(fs::exists(temp_ / "x.sluice"));
 
   // The place where it is written goes away.
@@ -258,12 +270,14 @@ TEST_F(StorePack, WhatVanishesIsOneError) {
 }
 
 TEST_F(StorePack, AnotherDecoderReadsTheSame) {
-  if (run("python3 --version").code != 0) GTEST_SKIP() << "python3 is not installed: the second decoder did not run";
+  if (run("python3 --version").code != 0)
+    GTEST_SKIP() << "python3 is not installed: the second decoder did not run";
   const bool has_zstd = run("zstd --version").code == 0;
   const std::string reader = "python3 '" SLUICE_SOURCE_DIR "/tools/store_reader.py' ";
   for (const char* codec : {"none", "lz4", "zstd"}) {
     if (codec == std::string("zstd") && !has_zstd) {
-      std::fprintf(stderr, "the zstd command is not installed: the second decoder did not read zstd chunks\n");
+      std::fprintf(stderr,
+                   "the zstd command is not installed: the second decoder did not read zstd chunks\n");
       continue;
     }
     const std::string store = temp_ / fmt::format("{}.sluice", codec);
@@ -349,7 +363,9 @@ TEST_F(StoreProgram, VerifyReportsDamageAsJsonAndExitsWith1) {
 }
 
 TEST_F(StoreProgram, RefusesBadArguments) {
-  const auto pack_with = [&](const std::string& flags) { return sluice(fmt::format("pack '{}' -o '{}' {}", model_, temp_ / "m.sluice", flags)); };
+  const auto pack_with = [&](const std::string& flags) {
+    return sluice(fmt::format("pack '{}' -o '{}' {}", model_, temp_ / "m.sluice", flags));
+  };
   EXPECT_EQ(pack_with("--chunks 0").code, 2);
   EXPECT_EQ(pack_with("--chunks 257").code, 2);
   EXPECT_EQ(pack_with("--level 99").code, 2);
@@ -360,7 +376,8 @@ TEST_F(StoreProgram, RefusesBadArguments) {
   EXPECT_TRUE(fs::is_empty(temp_.path()));
   ASSERT_EQ(pack_with("--quiet").code, 0);
   EXPECT_THAT(pack_with("").err, HasSubstr("exists already"));
-  EXPECT_THAT(sluice(fmt::format("pack '{}' -o '{}'", temp_ / "m.sluice", temp_ / "n.sluice")).err, HasSubstr("packed store already"));
+  EXPECT_THAT(sluice(fmt::format("pack '{}' -o '{}'", temp_ / "m.sluice", temp_ / "n.sluice")).err,
+              HasSubstr("packed store already"));
   const Outcome nowhere = sluice(fmt::format("verify '{}'", temp_ / "nowhere"));
   EXPECT_EQ(nowhere.code, 1);
   EXPECT_THAT(nowhere.err, HasSubstr("no such store"));
@@ -371,13 +388,16 @@ TEST_F(StoreProgram, CtrlCKeepsWhatIsPackedAndSaysSo) {
   const std::string source = temp_ / "slow", store = temp_ / "m.sluice";
   fs::copy(SLUICE_SOURCE_DIR "/models/fable-moe-18m", source, fs::copy_options::recursive);
   const std::string flags = "--codec zstd --level 15 --threads 1";
-  const std::string command = fmt::format("exec '{}' pack '{}' -o '{}' {} 2>'{}'", SLUICE_PROGRAM, source, store, flags, temp_ / "err");
+  const std::string command = fmt::format("exec '{}' pack '{}' -o '{}' {} 2>'{}'", SLUICE_PROGRAM, source,
+                                          store, flags, temp_ / "err");
   const pid_t child = ::fork();
   if (child == 0) {
     ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     ::_exit(127);
   }
-  ASSERT_TRUE(wait_until([&] { return fs::exists(store + ".partial/dense.bin") && fs::file_size(store + ".partial/dense.bin") > 0; }));
+  ASSERT_TRUE(wait_until([&] {
+    return fs::exists(store + ".partial/dense.bin") && fs::file_size(store + ".partial/dense.bin") > 0;
+  }));
   ::kill(child, SIGINT);
   const int status = wait_for(child);
   ASSERT_TRUE(WIFEXITED(status));

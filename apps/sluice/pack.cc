@@ -50,13 +50,16 @@ store::PackPlan plan_of(const model::Model& model) {
 void pack(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   if (store::looks_like_store(options.model)) {
-    throw Error(ErrorKind::kInvalid, "the model is a packed store already").in(options.model).fix("unpack it first to pack it otherwise");
+    throw Error(ErrorKind::kInvalid, "the model is a packed store already")
+        .in(options.model)
+        .fix("unpack it first to pack it otherwise");
   }
   store::PackOptions pack;
   pack.codec = options.codec;
   pack.level = options.level;
   pack.chunks = codec::check_chunk_count(options.chunks, "--chunks");
-  if (options.codec != "native") codec::make_exponent_codec(pack.codec, pack.level);  // refuse before reading the model
+  if (options.codec != "native")
+    codec::make_exponent_codec(pack.codec, pack.level);  // refuse before reading the model
   pack.exclude = options.exclude;
   pack.threads = options.threads;
   pack.memory = parse_size(options.memory, "--memory") / 2;  // the rest: tables, the program, codec contexts
@@ -68,13 +71,16 @@ void pack(const Options& options) {
   {
     std::optional<Progress> progress;
     pack.on_progress = [&](const store::PackProgress& now) {
-      if (!progress) progress.emplace("pack", now.total, options.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
+      if (!progress)
+        progress.emplace("pack", now.total, options.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
       progress->update(now.done);
     };
     result = store::pack(options.model, options.output, plan, pack);
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const double ratio = result.source_bytes == 0 ? 1.0 : static_cast<double>(result.stored_bytes) / static_cast<double>(result.source_bytes);
+  const double ratio = result.source_bytes == 0 ? 1.0
+                                                : static_cast<double>(result.stored_bytes) /
+                                                      static_cast<double>(result.source_bytes);
   if (options.json) {
     std::cout << Json{{"path", options.output},
                       {"codec", options.codec},
@@ -88,30 +94,42 @@ void pack(const Options& options) {
                      .dump()
               << "\n";
   } else if (!options.quiet) {
-    std::cout << fmt::format("{}: {} experts and {} tensors, {} stored as {} ({:.1f} %) in {:.1f} s{}\n", options.output, result.experts,
-                             result.tensors, format_bytes(result.source_bytes), format_bytes(result.stored_bytes), 100 * ratio, seconds,
-                             result.resumed_bytes == 0 ? "" : fmt::format(", {} of them earlier", format_bytes(result.resumed_bytes)));
+    std::cout << fmt::format(
+        "{}: {} experts and {} tensors, {} stored as {} ({:.1f} %) in {:.1f} s{}\n", options.output,
+        result.experts, result.tensors, format_bytes(result.source_bytes), format_bytes(result.stored_bytes),
+        100 * ratio, seconds,
+        result.resumed_bytes == 0 ? ""
+                                  : fmt::format(", {} of them earlier", format_bytes(result.resumed_bytes)));
   }
 }
 
 std::string codec_names() {
   std::string names;
-  for (const codec::ExponentCodecEntry& entry : codec::exponent_codecs()) names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
+  for (const codec::ExponentCodecEntry& entry : codec::exponent_codecs())
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
   return names;
 }
 
 }  // namespace
 
 void add_pack(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("pack", "Pack a model directory into a store that is fetched expert by expert");
+  CLI::App* command =
+      app.add_subcommand("pack", "Pack a model directory into a store that is fetched expert by expert");
   auto options = std::make_shared<Options>();
   command->add_option("MODEL", options->model, "Hugging Face directory")->required();
-  command->add_option("-o,--output", options->output, "The store to make, NAME.sluice; must not exist")->required();
-  command->add_option("--codec", options->codec, fmt::format("Of the exponents: {}", codec_names()))->capture_default_str();
-  command->add_option("--chunks", options->chunks, "Exponent chunks of an expert's matrix, 1 to 256")->capture_default_str();
+  command->add_option("-o,--output", options->output, "The store to make, NAME.sluice; must not exist")
+      ->required();
+  command->add_option("--codec", options->codec, fmt::format("Of the exponents: {}", codec_names()))
+      ->capture_default_str();
+  command->add_option("--chunks", options->chunks, "Exponent chunks of an expert's matrix, 1 to 256")
+      ->capture_default_str();
   command->add_option("--level", options->level, "Level of the codec; default: its own");
-  command->add_option("--exclude", options->exclude, "Leave out files or directories that match this glob (repeatable)")->allow_extra_args(false);
-  command->add_option("--threads", options->threads, "Threads that compress; 0: one for every CPU")->capture_default_str();
+  command
+      ->add_option("--exclude", options->exclude,
+                   "Leave out files or directories that match this glob (repeatable)")
+      ->allow_extra_args(false);
+  command->add_option("--threads", options->threads, "Threads that compress; 0: one for every CPU")
+      ->capture_default_str();
   command->add_option("--memory", options->memory, "Memory to work with")->capture_default_str();
   command->add_flag("--quiet", options->quiet, "Print nothing but errors");
   command->add_flag("--json", options->json, "Print one JSON object at the end");

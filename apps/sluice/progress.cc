@@ -42,7 +42,11 @@ std::string bar(double share) {
 }  // namespace
 
 Progress::Progress(std::string label, Bytes total, Verbosity verbosity)
-    : label_(std::move(label)), total_(total), quiet_(verbosity == Verbosity::kQuiet), start_(Clock::now()), drawn_at_(start_) {
+    : label_(std::move(label)),
+      total_(total),
+      quiet_(verbosity == Verbosity::kQuiet),
+      start_(Clock::now()),
+      drawn_at_(start_) {
   const char* term = std::getenv("TERM");
   terminal_ = ::isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
 }
@@ -74,8 +78,9 @@ void Progress::draw(Bytes done, bool last) {
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   const double rate = seconds > 0.05 ? static_cast<double>(done - first_) / seconds : 0.0;
   const double left = rate > 0 ? static_cast<double>(total_ - done) / rate : 0.0;
-  const std::string numbers = fmt::format("{:3.0f}%  {} of {}  {:.2f} GB/s  {} {}", 100 * share, format_bytes(done), format_bytes(total_),
-                                          rate / 1e9, duration_text(last ? seconds : left), last ? "in all" : "left");
+  const std::string numbers = fmt::format("{:3.0f}%  {} of {}  {:.2f} GB/s  {} {}", 100 * share,
+                                          format_bytes(done), format_bytes(total_), rate / 1e9,
+                                          duration_text(last ? seconds : left), last ? "in all" : "left");
   if (!terminal_) {
     fmt::print(stderr, "{}: {}\n", label_, numbers);
     return;
@@ -84,7 +89,8 @@ void Progress::draw(Bytes done, bool last) {
   const std::size_t columns = terminal_columns();
   if (line.size() >= columns) line.resize(columns - 1);
   const bool color = wants_color();
-  fmt::print(stderr, "\r{}{}{}\x1b[K{}", color ? "\x1b[36m" : "", line, color ? "\x1b[0m" : "", last ? "\n" : "");
+  fmt::print(stderr, "\r{}{}{}\x1b[K{}", color ? "\x1b[36m" : "", line, color ? "\x1b[0m" : "",
+             last ? "\n" : "");
   std::fflush(stderr);
 }
 

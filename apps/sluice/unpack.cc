@@ -31,26 +31,31 @@ void unpack(const Options& options) {
   {
     std::optional<Progress> progress;
     unpack.on_progress = [&](Bytes done, Bytes total) {
-      if (!progress) progress.emplace("unpack", total, options.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
+      if (!progress)
+        progress.emplace("unpack", total, options.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
       progress->update(done);
     };
     result = store::unpack(options.store, options.output, unpack);
   }
   if (options.json) {
-    std::cout << Json{{"path", options.output}, {"files", result.files}, {"bytes", result.bytes}}.dump() << "\n";
+    std::cout << Json{{"path", options.output}, {"files", result.files}, {"bytes", result.bytes}}.dump()
+              << "\n";
   } else if (!options.quiet) {
-    std::cout << fmt::format("{}: {} files, {}, as they were packed\n", options.output, result.files, format_bytes(result.bytes));
+    std::cout << fmt::format("{}: {} files, {}, as they were packed\n", options.output, result.files,
+                             format_bytes(result.bytes));
   }
 }
 
 }  // namespace
 
 void add_unpack(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("unpack", "Restore every file that a store was packed from, byte for byte");
+  CLI::App* command =
+      app.add_subcommand("unpack", "Restore every file that a store was packed from, byte for byte");
   auto options = std::make_shared<Options>();
   command->add_option("STORE", options->store, "Packed store, NAME.sluice")->required();
   command->add_option("-o,--output", options->output, "The directory to make; must not exist")->required();
-  command->add_option("--threads", options->threads, "Threads that decode; 0: one for every CPU")->capture_default_str();
+  command->add_option("--threads", options->threads, "Threads that decode; 0: one for every CPU")
+      ->capture_default_str();
   command->add_option("--memory", options->memory, "Memory to work with")->capture_default_str();
   command->add_flag("--quiet", options->quiet, "Print nothing but errors");
   command->add_flag("--json", options->json, "Print one JSON object at the end");

@@ -30,7 +30,8 @@ void verify(const Options& options) {
   {
     std::optional<Progress> progress;
     verify.on_progress = [&](Bytes done, Bytes total) {
-      if (!progress) progress.emplace("verify", total, options.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
+      if (!progress)
+        progress.emplace("verify", total, options.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
       progress->update(done);
     };
     report = store::verify(options.store, verify);
@@ -38,16 +39,25 @@ void verify(const Options& options) {
   if (options.json) {
     Json errors = Json::array();
     for (const store::VerifyError& error : report.errors) {
-      errors.push_back({{"file", error.file}, {"offset", error.offset}, {"expected", error.expected}, {"found", error.found}});
+      errors.push_back({{"file", error.file},
+                        {"offset", error.offset},
+                        {"expected", error.expected},
+                        {"found", error.found}});
     }
-    std::cout << Json{{"ok", report.ok()}, {"files", report.files}, {"bytes", report.bytes}, {"errors", errors}}.dump(
-                     -1, ' ', false, Json::error_handler_t::replace)
+    std::cout << Json{{"ok", report.ok()},
+                      {"files", report.files},
+                      {"bytes", report.bytes},
+                      {"errors", errors}}
+                     .dump(-1, ' ', false, Json::error_handler_t::replace)
               << "\n";
   } else {
     for (const store::VerifyError& error : report.errors) {
-      fmt::print(stderr, "sluice: {}/{} at byte {}: expected {}, found {}\n", options.store, error.file, error.offset, error.expected, error.found);
+      fmt::print(stderr, "sluice: {}/{} at byte {}: expected {}, found {}\n", options.store, error.file,
+                 error.offset, error.expected, error.found);
     }
-    if (report.ok() && !options.quiet) std::cout << fmt::format("{}: {} files, {}: ok\n", options.store, report.files, format_bytes(report.bytes));
+    if (report.ok() && !options.quiet)
+      std::cout << fmt::format("{}: {} files, {}: ok\n", options.store, report.files,
+                               format_bytes(report.bytes));
   }
   if (!report.ok()) throw Exit{kExitFailed};
 }
@@ -58,10 +68,12 @@ void add_verify(CLI::App& app) {
   CLI::App* command = app.add_subcommand("verify", "Check every byte of a packed store");
   auto options = std::make_shared<Options>();
   command->add_option("STORE", options->store, "Packed store, NAME.sluice")->required();
-  command->add_flag("--full", options->full, "Also restore every source file in memory and compare its SHA-256");
+  command->add_flag("--full", options->full,
+                    "Also restore every source file in memory and compare its SHA-256");
   command->add_option("--threads", options->threads, "Threads; 0: one for every CPU")->capture_default_str();
   command->add_flag("--quiet", options->quiet, "Print nothing but errors");
-  command->add_flag("--json", options->json, "Print {\"ok\", \"files\", \"errors\": [{file, offset, expected, found}]}");
+  command->add_flag("--json", options->json,
+                    "Print {\"ok\", \"files\", \"errors\": [{file, offset, expected, found}]}");
   command->footer("Exit code 0 if the store is sound, else 1.\nExample:\n  sluice verify qwen.sluice");
   command->callback([options] { verify(*options); });
 }

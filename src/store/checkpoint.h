@@ -1,5 +1,6 @@
-// A checkpoint as the engine reads it: named tensors, and where each piece of their bytes lies. Two kinds behind one
-// interface: a Hugging Face directory (every piece raw, unaligned, no checksums) and a packed store.
+// A checkpoint as the engine reads it: named tensors, and where each piece of their bytes lies. Two kinds
+// behind one interface: a Hugging Face directory (every piece raw, unaligned, no checksums) and a packed
+// store.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +19,19 @@ struct TensorInfo {
   std::string name;
   DType dtype = DType::kBF16;
   std::vector<std::uint64_t> shape;
-  std::uint64_t elements() const;        // product; checked against overflow when the file was read
-  std::string shape_text() const;        // "[64, 1408, 2048]"
+  std::uint64_t elements() const;  // product; checked against overflow when the file was read
+  std::string shape_text() const;  // "[64, 1408, 2048]"
 };
 
 // A contiguous range of bytes of one of the checkpoint's weight files.
 struct Extent {
-  std::uint32_t file = 0;                // index into Checkpoint::weight_files()
+  std::uint32_t file = 0;  // index into Checkpoint::weight_files()
   Bytes offset = 0;
   Bytes length = 0;
 };
 
-// A contiguous range of elements of one tensor that is stored, read and used by itself: a whole dense tensor, or one
-// expert's matrix (which may be a slice of a stacked 3-D tensor).
+// A contiguous range of elements of one tensor that is stored, read and used by itself: a whole dense tensor,
+// or one expert's matrix (which may be a slice of a stacked 3-D tensor).
 struct Piece {
   std::string tensor;
   std::uint64_t first_element = 0;
@@ -39,16 +40,16 @@ struct Piece {
 
 // One independently coded run of exponents of a split piece (docs/store-format.md, "Exponent chunks").
 struct ExponentChunk {
-  Extent extent;                         // as stored; chunks of a piece are contiguous, not aligned
-  std::uint64_t first_element = 0;       // within the piece
-  std::uint64_t elements = 0;            // = raw bytes
-  bool coded = false;                    // false: stored as raw exponent bytes
-  std::uint64_t xxh3 = 0;                // of the stored bytes
+  Extent extent;                    // as stored; chunks of a piece are contiguous, not aligned
+  std::uint64_t first_element = 0;  // within the piece
+  std::uint64_t elements = 0;       // = raw bytes
+  bool coded = false;               // false: stored as raw exponent bytes
+  std::uint64_t xxh3 = 0;           // of the stored bytes
 };
 
 enum class Encoding : std::uint8_t {
-  kRaw,                                  // the tensor's own bytes
-  kSplit,                                // BF16 only: a sign+mantissa plane and exponent chunks (SPEC §1.2)
+  kRaw,    // the tensor's own bytes
+  kSplit,  // BF16 only: a sign+mantissa plane and exponent chunks (SPEC §1.2)
 };
 
 // Where and how one piece is stored.
@@ -66,21 +67,23 @@ struct StoredPiece {
 class Checkpoint {
  public:
   virtual ~Checkpoint() = default;
-  virtual const std::string& path() const = 0;                      // as the user gave it
+  virtual const std::string& path() const = 0;  // as the user gave it
   virtual bool packed() const = 0;
-  virtual const std::vector<std::string>& weight_files() const = 0; // paths that Extent::file indexes
-  virtual const std::vector<TensorInfo>& tensors() const = 0;       // all of them, ascending by name
-  virtual const TensorInfo* find(std::string_view name) const = 0;  // null if absent
+  virtual const std::vector<std::string>& weight_files() const = 0;  // paths that Extent::file indexes
+  virtual const std::vector<TensorInfo>& tensors() const = 0;        // all of them, ascending by name
+  virtual const TensorInfo* find(std::string_view name) const = 0;   // null if absent
   // Error(kInvalid) if the tensor or range does not exist; in a store the range must be one that was packed
-  // (pieces are packed as the plan named them; a whole tensor may also be asked for when it was packed as one piece).
+  // (pieces are packed as the plan named them; a whole tensor may also be asked for when it was packed as one
+  // piece).
   virtual StoredPiece locate(const Piece& piece) const = 0;
-  virtual std::string codec() const = 0;                            // "none" "zstd" "lz4" …; a directory: "none"
+  virtual std::string codec() const = 0;  // "none" "zstd" "lz4" …; a directory: "none"
   // Path of one of the other files of the source ("config.json"), or nothing if the source had none.
   virtual std::optional<std::string> find_file(std::string_view relative) const = 0;
-  virtual std::string files_directory() const = 0;                  // where those files lie
+  virtual std::string files_directory() const = 0;  // where those files lie
 };
 
-// `path` is a Hugging Face directory or a NAME.sluice store. Error(kNotFound), (kInvalid), (kUnsupported), (kCorrupt).
+// `path` is a Hugging Face directory or a NAME.sluice store. Error(kNotFound), (kInvalid), (kUnsupported),
+// (kCorrupt).
 std::unique_ptr<Checkpoint> open_checkpoint(const std::string& path);
 
 }  // namespace sluice::store

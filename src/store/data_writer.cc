@@ -54,13 +54,15 @@ DataWriter::~DataWriter() {
 void DataWriter::write_at(Bytes offset, std::span<const std::byte> data) {
   dirty_ = true;
   while (!data.empty()) {
-    const ssize_t n = ::pwrite(fd_, data.data(), std::min<std::size_t>(data.size(), kGiB), static_cast<off_t>(offset));
+    const ssize_t n =
+        ::pwrite(fd_, data.data(), std::min<std::size_t>(data.size(), kGiB), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       const int error = n < 0 ? errno : ENOSPC;
       Error failure = io_error("write", path_, error);
       failure.in(path_, offset);
-      if (error == ENOSPC || error == EDQUOT) failure.fix("free some space, then run the same command again: it goes on where it stopped");
+      if (error == ENOSPC || error == EDQUOT)
+        failure.fix("free some space, then run the same command again: it goes on where it stopped");
       throw failure;
     }
     offset += static_cast<Bytes>(n);

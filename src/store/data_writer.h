@@ -20,7 +20,7 @@ class DataWriter {
 
   void write_at(Bytes offset, std::span<const std::byte> data);
   void write_zeros(Bytes offset, Bytes length);
-  void sync();    // fdatasync, then drops the pages from the cache
+  void sync();  // fdatasync, then drops the pages from the cache
   bool is_open() const { return fd_ >= 0; }
   const std::string& path() const { return path_; }
 

@@ -9,8 +9,9 @@
 
 namespace sluice::store {
 
-// Reads headers only. Other weight formats beside the chosen safetensors set are ignored; files that match `exclude`
-// (scan_directory) are as good as not there.
-std::unique_ptr<Checkpoint> open_directory(const std::string& path, const std::vector<std::string>& exclude = {});
+// Reads headers only. Other weight formats beside the chosen safetensors set are ignored; files that match
+// `exclude` (scan_directory) are as good as not there.
+std::unique_ptr<Checkpoint> open_directory(const std::string& path,
+                                           const std::vector<std::string>& exclude = {});
 
 }  // namespace sluice::store

@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::size_t kSumDigits = 16;
 
-std::uint64_t sum_of(std::string_view text) { return xxh3(std::as_bytes(std::span(text.data(), text.size()))); }
+std::uint64_t sum_of(std::string_view text) {
+  return xxh3(std::as_bytes(std::span(text.data(), text.size())));
+}
 
 bool is_there(const std::string& path) {
   struct stat info {};

@@ -1,5 +1,5 @@
-// The journal of an unfinished store (docs/store-format.md, section 6): lines of checksummed JSON. What it says is done is
-// on disk; what it does not say did not happen.
+// The journal of an unfinished store (docs/store-format.md, section 6): lines of checksummed JSON. What it
+// says is done is on disk; what it does not say did not happen.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ class JournalWriter {
   // Goes on after the first `keep` bytes; creates the file if it is not there.
   explicit JournalWriter(const std::string& path, Bytes keep);
   void add(std::string_view payload);  // kept in memory until commit(); no line breaks
-  void commit();                       // writes and fdatasyncs. The data that the records speak of must be synced before
+  void commit();  // writes and fdatasyncs. The data that the records speak of must be synced before
 
  private:
   OutputFile file_;

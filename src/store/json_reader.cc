@@ -69,7 +69,9 @@ void JsonReader::fail(std::string_view message, std::string_view expected) const
 }
 
 void JsonReader::skip_blanks() {
-  while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t')) ++at_;
+  while (at_ < text_.size() &&
+         (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t'))
+    ++at_;
 }
 
 char JsonReader::peek() {
@@ -85,7 +87,8 @@ void JsonReader::expect(char c, std::string_view what) {
 
 void JsonReader::begin_object() {
   expect('{', "an object");
-  if (started_.size() >= kMaxDepth) fail("JSON is nested too deep", fmt::format("at most {} levels", kMaxDepth));
+  if (started_.size() >= kMaxDepth)
+    fail("JSON is nested too deep", fmt::format("at most {} levels", kMaxDepth));
   started_.push_back(false);
 }
 
@@ -107,7 +110,8 @@ bool JsonReader::next_key(std::string& key) {
 
 void JsonReader::begin_array() {
   expect('[', "an array");
-  if (started_.size() >= kMaxDepth) fail("JSON is nested too deep", fmt::format("at most {} levels", kMaxDepth));
+  if (started_.size() >= kMaxDepth)
+    fail("JSON is nested too deep", fmt::format("at most {} levels", kMaxDepth));
   started_.push_back(false);
 }
 
@@ -180,7 +184,8 @@ void JsonReader::read_string(std::string& out) {
           if (text_.substr(at_, 2) != "\\u") fail("half a surrogate pair in a string", "\\u");
           at_ += 2;
           const unsigned low = read_hex4();
-          if (low < 0xDC00 || low > 0xDFFF) fail("half a surrogate pair in a string", "a low surrogate before this");
+          if (low < 0xDC00 || low > 0xDFFF)
+            fail("half a surrogate pair in a string", "a low surrogate before this");
           code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
         } else if (code >= 0xDC00 && code <= 0xDFFF) {
           fail("half a surrogate pair in a string", "a high surrogate first");
@@ -275,7 +280,17 @@ void JsonReader::skip_value() {
       case '"':
         read_string(text);
         break;
-      case '-': case '0': case '1': case '2': case '3': case '4': case '5': case '6': case '7': case '8': case '9':
+      case '-':
+      case '0':
+      case '1':
+      case '2':
+      case '3':
+      case '4':
+      case '5':
+      case '6':
+      case '7':
+      case '8':
+      case '9':
         skip_number();
         break;
       default:

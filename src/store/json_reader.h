@@ -1,6 +1,6 @@
-// A pull reader for the JSON we do not trust and that may be large (safetensors headers, shard indexes, manifests):
-// the caller asks for what the format says comes next, nothing is built in between, and every error has its byte.
-// For small configuration files use base/json.h.
+// A pull reader for the JSON we do not trust and that may be large (safetensors headers, shard indexes,
+// manifests): the caller asks for what the format says comes next, nothing is built in between, and every
+// error has its byte. For small configuration files use base/json.h.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,10 @@
 
 namespace sluice::store {
 
-// Use: r.begin_object(); while (r.next_key(key)) { … one value … } and r.begin_array(); while (r.next_item()) { … }.
-// Strict RFC 8259: valid UTF-8 only, no trailing commas, at most 64 levels deep. Every method throws Error(kInvalid)
-// with file and byte when the text is something else than asked for. `text` must outlive the reader. Not thread-safe.
+// Use: r.begin_object(); while (r.next_key(key)) { … one value … } and r.begin_array(); while (r.next_item())
+// { … }. Strict RFC 8259: valid UTF-8 only, no trailing commas, at most 64 levels deep. Every method throws
+// Error(kInvalid) with file and byte when the text is something else than asked for. `text` must outlive the
+// reader. Not thread-safe.
 class JsonReader {
  public:
   // `file` and `offset_bytes` (of the text within that file) are for errors.
@@ -24,13 +25,13 @@ class JsonReader {
   void begin_object();
   bool next_key(std::string& key);  // false: the object has ended
   void begin_array();
-  bool next_item();                 // false: the array has ended
+  bool next_item();  // false: the array has ended
   void read_string(std::string& out);
   std::string read_string();
-  std::uint64_t read_number();      // a whole number from 0 to 2^64 − 1, without fraction or exponent
-  bool at_string();                 // the next value is a string
-  void skip_value();                // any value, checked as strictly as the others
-  void end();                       // nothing but blanks may follow
+  std::uint64_t read_number();  // a whole number from 0 to 2^64 − 1, without fraction or exponent
+  bool at_string();             // the next value is a string
+  void skip_value();            // any value, checked as strictly as the others
+  void end();                   // nothing but blanks may follow
 
   Bytes offset() const { return offset_bytes_ + at_; }
   Bytes value_offset() const { return offset_bytes_ + value_at_; }  // where the last value (or key) starts
@@ -50,8 +51,8 @@ class JsonReader {
   std::string file_;
   Bytes offset_bytes_;
   std::size_t at_ = 0;
-  std::size_t value_at_ = 0;        // start of the last token
-  std::vector<bool> started_;       // per open object or array: an element was read
+  std::size_t value_at_ = 0;   // start of the last token
+  std::vector<bool> started_;  // per open object or array: an element was read
 };
 
 bool is_utf8(std::string_view text);

@@ -37,7 +37,8 @@ std::string error_of(std::string_view text) {
 }
 
 TEST(JsonReader, ReadsWhatIsAskedFor) {
-  JsonReader json(R"( {"a" : [ 1,18446744073709551615 ] , "b":"x\u00e9\uD83D\uDE00\n\"" ,"c":{} } )", "x.json");
+  JsonReader json(R"( {"a" : [ 1,18446744073709551615 ] , "b":"x\u00e9\uD83D\uDE00\n\"" ,"c":{} } )",
+                  "x.json");
   std::string key;
   json.begin_object();
   ASSERT_TRUE(json.next_key(key));
@@ -87,9 +88,15 @@ TEST(JsonReader, AgreesWithAnotherParser) {
     for (unsigned edits = 1 + random() % 3; edits-- > 0;) {
       const std::size_t at = random() % text.size();
       switch (random() % 3) {
-        case 0: text[at] = kBytes[random() % kBytes.size()]; break;
-        case 1: text.erase(at, 1 + random() % 3); break;
-        case 2: text.insert(at, 1, kBytes[random() % kBytes.size()]); break;
+        case 0:
+          text[at] = kBytes[random() % kBytes.size()];
+          break;
+        case 1:
+          text.erase(at, 1 + random() % 3);
+          break;
+        case 2:
+          text.insert(at, 1, kBytes[random() % kBytes.size()]);
+          break;
       }
       if (text.empty()) text = "0";
     }

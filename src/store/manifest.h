@@ -1,5 +1,5 @@
-// The manifest of a packed store in memory (docs/store-format.md, section 2), compact: indices instead of names, one
-// array for all pieces and one for all chunks. A model of 18,432 experts takes about 10 MB.
+// The manifest of a packed store in memory (docs/store-format.md, section 2), compact: indices instead of
+// names, one array for all pieces and one for all chunks. A model of 18,432 experts takes about 10 MB.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,17 @@ struct Region {
 };
 
 struct StoredSource {
-  std::string path;       // relative
+  std::string path;  // relative
   Bytes size = 0;
-  std::string sha256;     // 64 hexadecimal digits
-  bool weights = false;   // safetensors; then the next two are set
-  Region header;          // in headers.bin
+  std::string sha256;    // 64 hexadecimal digits
+  bool weights = false;  // safetensors; then the next two are set
+  Region header;         // in headers.bin
   std::uint64_t header_xxh3 = 0;
 };
 
-struct StoredTensor {     // beside TensorInfo
+struct StoredTensor {  // beside TensorInfo
   std::uint32_t source = 0;
-  Bytes offset = 0;       // in that file
+  Bytes offset = 0;  // in that file
 };
 
 struct StoredChunk {
@@ -46,7 +46,7 @@ struct PieceEntry {
   std::uint32_t file = 0;              // index into data_files
   std::uint64_t first = 0, count = 0;  // elements of the tensor
   Encoding encoding = Encoding::kRaw;
-  Region bytes;                        // `raw` or `sm`
+  Region bytes;  // `raw` or `sm`
   std::uint64_t xxh3 = 0;
   std::uint32_t first_chunk = 0, chunk_count = 0;
 };
@@ -54,7 +54,7 @@ struct PieceEntry {
 struct ExpertEntry {
   std::uint32_t layer = 0, index = 0;
   std::uint32_t file = 0;
-  Region full, sm, exp;                // length 0: no such region
+  Region full, sm, exp;  // length 0: no such region
   std::uint32_t first_piece = 0, piece_count = 0;
 };
 
@@ -71,18 +71,18 @@ struct CodecChoice {
 
 struct Manifest {
   std::string architecture;
-  CodecChoice codec;                   // family raw if name is "none"
+  CodecChoice codec;  // family raw if name is "none"
   std::vector<StoredSource> sources;
   std::vector<std::string> empty_directories;
-  std::vector<TensorInfo> tensors;     // ascending by name
-  std::vector<StoredTensor> places;    // of tensors[i]
+  std::vector<TensorInfo> tensors;   // ascending by name
+  std::vector<StoredTensor> places;  // of tensors[i]
   std::vector<DataFile> data_files;
-  std::vector<PieceEntry> pieces;      // first the dense ones, then those of experts[0], experts[1] …
+  std::vector<PieceEntry> pieces;  // first the dense ones, then those of experts[0], experts[1] …
   std::vector<StoredChunk> chunks;
-  std::vector<ExpertEntry> experts;    // ascending by (layer, index)
+  std::vector<ExpertEntry> experts;  // ascending by (layer, index)
   std::uint32_t dense_pieces = 0;
 
-  Bytes headers_bytes() const;         // size of headers.bin
+  Bytes headers_bytes() const;  // size of headers.bin
 };
 
 std::string expert_file_name(std::size_t number);  // "experts-00000.bin"
@@ -90,9 +90,9 @@ std::string expert_file_name(std::size_t number);  // "experts-00000.bin"
 // The text of manifest.json, checksum included.
 std::string write_manifest(const Manifest& manifest);
 
-// Parses and checks everything that can be checked without the other files (every range, the cover of every tensor, the
-// layout of section 3). `name` is for errors: (kUnsupported) another version or an unknown feature; (kCorrupt) a wrong
-// checksum; (kInvalid) anything else.
+// Parses and checks everything that can be checked without the other files (every range, the cover of every
+// tensor, the layout of section 3). `name` is for errors: (kUnsupported) another version or an unknown
+// feature; (kCorrupt) a wrong checksum; (kInvalid) anything else.
 Manifest parse_manifest(std::string_view text, const std::string& name);
 
 // The checksum that the text ends with (it is not recomputed), or Error(kCorrupt) if there is none.
@@ -102,8 +102,8 @@ void check_checksum(std::string_view text, const std::string& name);
 // Appends the tail.
 void append_checksum(std::string& text);
 
-// Fragments, shared with the journal. Reading appends to pieces and chunks (and experts) of `manifest`; `file` is the
-// data file of dense pieces.
+// Fragments, shared with the journal. Reading appends to pieces and chunks (and experts) of `manifest`;
+// `file` is the data file of dense pieces.
 void append_piece_json(std::string& out, const Manifest& manifest, const PieceEntry& piece);
 void append_expert_json(std::string& out, const Manifest& manifest, const ExpertEntry& expert);
 void read_piece_json(JsonReader& json, Manifest& manifest, std::uint32_t file);

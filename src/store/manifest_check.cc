@@ -27,24 +27,32 @@ class ManifestCheck {
   }
 
  private:
-  Error error(std::string_view message) const { return Error(ErrorKind::kInvalid, message).in(name_).fix("pack the model again"); }
+  Error error(std::string_view message) const {
+    return Error(ErrorKind::kInvalid, message).in(name_).fix("pack the model again");
+  }
 
   void check_sources() const {
     Bytes headers = 0;
     for (std::size_t i = 0; i < m_.sources.size(); ++i) {
       const StoredSource& source = m_.sources[i];
-      if (!is_safe_relative_path(source.path)) throw error("illegal path of a source file").found(fmt::format("\"{}\"", source.path));
-      if (i > 0 && m_.sources[i - 1].path >= source.path) throw error("source files are not in order").found(source.path);
+      if (!is_safe_relative_path(source.path))
+        throw error("illegal path of a source file").found(fmt::format("\"{}\"", source.path));
+      if (i > 0 && m_.sources[i - 1].path >= source.path)
+        throw error("source files are not in order").found(source.path);
       if (!source.weights) continue;
-      if (source.header.offset != headers || source.header.length > source.size || source.header.length > 2 * kGiB) {
-        throw error(fmt::format("illegal header extent of \"{}\"", source.path)).found(fmt::format("[{}, {}]", source.header.offset, source.header.length));
+      if (source.header.offset != headers || source.header.length > source.size ||
+          source.header.length > 2 * kGiB) {
+        throw error(fmt::format("illegal header extent of \"{}\"", source.path))
+            .found(fmt::format("[{}, {}]", source.header.offset, source.header.length));
       }
       headers += source.header.length;
     }
     for (std::size_t i = 0; i < m_.empty_directories.size(); ++i) {
       const std::string& path = m_.empty_directories[i];
-      if (!is_safe_relative_path(path)) throw error("illegal path of a directory").found(fmt::format("\"{}\"", path));
-      if (i > 0 && m_.empty_directories[i - 1] >= path) throw error("directories are not in order").found(path);
+      if (!is_safe_relative_path(path))
+        throw error("illegal path of a directory").found(fmt::format("\"{}\"", path));
+      if (i > 0 && m_.empty_directories[i - 1] >= path)
+        throw error("directories are not in order").found(path);
     }
     check_tree();
   }
@@ -58,7 +66,8 @@ class ManifestCheck {
       if (leaves[i] == leaves[i - 1]) throw error("a path is listed twice").found(leaves[i]);
     }
     for (const std::string& leaf : leaves) {
-      for (std::size_t slash = leaf.find('/'); slash != std::string::npos; slash = leaf.find('/', slash + 1)) {
+      for (std::size_t slash = leaf.find('/'); slash != std::string::npos;
+           slash = leaf.find('/', slash + 1)) {
         if (std::binary_search(leaves.begin(), leaves.end(), leaf.substr(0, slash))) {
           throw error("a file stands where a directory must be").found(leaf.substr(0, slash));
         }
@@ -73,22 +82,27 @@ class ManifestCheck {
     std::iota(order.begin(), order.end(), 0u);
     for (std::size_t i = 0; i < m_.tensors.size(); ++i) {
       const TensorInfo& info = m_.tensors[i];
-      if (i > 0 && m_.tensors[i - 1].name >= info.name) throw error("tensors are not in order").found(info.name);
+      if (i > 0 && m_.tensors[i - 1].name >= info.name)
+        throw error("tensors are not in order").found(info.name);
       Bytes bytes = dtype_bytes(info.dtype);
       bool zero = false;
       for (const std::uint64_t dimension : info.shape) {
-        if (dimension == 0) zero = true;
-        else if (__builtin_mul_overflow(bytes, dimension, &bytes)) throw error("the shape of a tensor overflows").found(info.name);
+        if (dimension == 0)
+          zero = true;
+        else if (__builtin_mul_overflow(bytes, dimension, &bytes))
+          throw error("the shape of a tensor overflows").found(info.name);
       }
       if (zero) bytes = 0;
       bytes_.push_back(bytes);
       elements_.push_back(bytes / dtype_bytes(info.dtype));
       const StoredTensor& place = m_.places[i];
-      if (place.source >= m_.sources.size() || !m_.sources[place.source].weights) throw error("a tensor lies in no weight file").found(info.name);
+      if (place.source >= m_.sources.size() || !m_.sources[place.source].weights)
+        throw error("a tensor lies in no weight file").found(info.name);
     }
     // Back to back from the end of the header to the end of the file (section 2.1).
     std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::tie(m_.places[a].source, m_.places[a].offset, bytes_[a]) < std::tie(m_.places[b].source, m_.places[b].offset, bytes_[b]);
+      return std::tie(m_.places[a].source, m_.places[a].offset, bytes_[a]) <
+             std::tie(m_.places[b].source, m_.places[b].offset, bytes_[b]);
     });
     std::size_t next = 0;
     for (std::size_t s = 0; s < m_.sources.size(); ++s) {
@@ -97,13 +111,17 @@ class ManifestCheck {
       Bytes at = source.header.length;
       for (; next < order.size() && m_.places[order[next]].source == s; ++next) {
         if (m_.places[order[next]].offset != at || bytes_[order[next]] > source.size - at) {
-          throw error(fmt::format("tensor \"{}\" is not where it belongs in {}", m_.tensors[order[next]].name, source.path))
+          throw error(fmt::format("tensor \"{}\" is not where it belongs in {}", m_.tensors[order[next]].name,
+                                  source.path))
               .expected(fmt::format("offset {}", at))
               .found(fmt::format("{}", m_.places[order[next]].offset));
         }
         at += bytes_[order[next]];
       }
-      if (at != source.size) throw error(fmt::format("the tensors do not fill {}", source.path)).expected(fmt::format("{} bytes", source.size)).found(fmt::format("{}", at));
+      if (at != source.size)
+        throw error(fmt::format("the tensors do not fill {}", source.path))
+            .expected(fmt::format("{} bytes", source.size))
+            .found(fmt::format("{}", at));
     }
   }
 
@@ -112,9 +130,12 @@ class ManifestCheck {
     for (std::size_t i = 0; i < m_.data_files.size(); ++i) {
       const DataFile& file = m_.data_files[i];
       const std::string wanted = i == 0 ? std::string(kDenseName) : expert_file_name(i - 1);
-      if (file.name != wanted) throw error("a data file has a wrong name").expected(wanted).found(fmt::format("\"{}\"", file.name));
+      if (file.name != wanted)
+        throw error("a data file has a wrong name").expected(wanted).found(fmt::format("\"{}\"", file.name));
       if (file.size % kRegionAlignment != 0 || file.size > std::numeric_limits<Bytes>::max() / 2) {
-        throw error(fmt::format("illegal size of {}", file.name)).expected("a multiple of 4096").found(fmt::format("{}", file.size));
+        throw error(fmt::format("illegal size of {}", file.name))
+            .expected("a multiple of 4096")
+            .found(fmt::format("{}", file.size));
       }
     }
   }
@@ -125,21 +146,28 @@ class ManifestCheck {
   }
 
   std::string text(const PieceEntry& piece) const {
-    return fmt::format("elements [{}, {}] of tensor \"{}\"", piece.first, piece.count, m_.tensors[piece.tensor].name);
+    return fmt::format("elements [{}, {}] of tensor \"{}\"", piece.first, piece.count,
+                       m_.tensors[piece.tensor].name);
   }
 
   void check_piece(const PieceEntry& piece) const {
-    if (piece.tensor >= m_.tensors.size()) throw error("a piece is of no tensor").found(fmt::format("{}", piece.tensor));
-    if (piece.file >= m_.data_files.size()) throw error("a piece lies in no file").found(fmt::format("{}", piece.file));
+    if (piece.tensor >= m_.tensors.size())
+      throw error("a piece is of no tensor").found(fmt::format("{}", piece.tensor));
+    if (piece.file >= m_.data_files.size())
+      throw error("a piece lies in no file").found(fmt::format("{}", piece.file));
     const std::uint64_t elements = elements_[piece.tensor];
-    if (piece.first > elements || piece.count > elements - piece.first) throw error("a piece is larger than its tensor").found(text(piece));
+    if (piece.first > elements || piece.count > elements - piece.first)
+      throw error("a piece is larger than its tensor").found(text(piece));
     if (!inside(piece.bytes, piece.file)) throw error("a piece lies outside of its file").found(text(piece));
     const DType dtype = m_.tensors[piece.tensor].dtype;
     const bool split = piece.encoding == Encoding::kSplit;
-    if (split && (dtype != DType::kBF16 || m_.codec.name == "none")) throw error("a piece cannot be split").found(text(piece));
+    if (split && (dtype != DType::kBF16 || m_.codec.name == "none"))
+      throw error("a piece cannot be split").found(text(piece));
     const Bytes wanted = split ? piece.count : piece.count * dtype_bytes(dtype);
     if (piece.bytes.length != wanted) {
-      throw error("a piece has a wrong size").expected(fmt::format("{} bytes for {}", wanted, text(piece))).found(fmt::format("{}", piece.bytes.length));
+      throw error("a piece has a wrong size")
+          .expected(fmt::format("{} bytes for {}", wanted, text(piece)))
+          .found(fmt::format("{}", piece.bytes.length));
     }
     if (split) check_chunks(piece);
   }
@@ -149,11 +177,16 @@ class ManifestCheck {
     Bytes end = 0;
     for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
       const StoredChunk& chunk = m_.chunks[piece.first_chunk + i];
-      const auto fail = [&](std::string_view message) { throw error(fmt::format("chunk {} {}", i, message)).in(name_).found(text(piece)); };
+      const auto fail = [&](std::string_view message) {
+        throw error(fmt::format("chunk {} {}", i, message)).in(name_).found(text(piece));
+      };
       if (!inside(chunk.bytes, piece.file)) fail("lies outside of its file");
       if (i > 0 && chunk.bytes.offset != end) fail("does not follow the one before");
-      if (chunk.first != covered || chunk.count == 0 || chunk.count > piece.count - covered) fail("has the wrong elements");
-      if (chunk.coded ? chunk.bytes.length == 0 || chunk.bytes.length >= chunk.count : chunk.bytes.length != chunk.count) fail("has a wrong size");
+      if (chunk.first != covered || chunk.count == 0 || chunk.count > piece.count - covered)
+        fail("has the wrong elements");
+      if (chunk.coded ? chunk.bytes.length == 0 || chunk.bytes.length >= chunk.count
+                      : chunk.bytes.length != chunk.count)
+        fail("has a wrong size");
       covered += chunk.count;
       end = chunk.bytes.end();
     }
@@ -173,18 +206,21 @@ class ManifestCheck {
       std::uint64_t covered = 0;
       for (; next < order.size() && m_.pieces[order[next]].tensor == t; ++next) {
         const PieceEntry& piece = m_.pieces[order[next]];
-        if (piece.first != covered) throw error("pieces of a tensor overlap or leave a hole").found(text(piece));
+        if (piece.first != covered)
+          throw error("pieces of a tensor overlap or leave a hole").found(text(piece));
         covered += piece.count;
       }
-      if (covered != elements_[t]) throw error(fmt::format("the pieces do not cover tensor \"{}\"", m_.tensors[t].name));
+      if (covered != elements_[t])
+        throw error(fmt::format("the pieces do not cover tensor \"{}\"", m_.tensors[t].name));
     }
   }
 
   void check_dense() const {
     for (std::uint32_t i = 0; i < m_.dense_pieces; ++i) {
       const PieceEntry& piece = m_.pieces[i];
-      const bool aligned = piece.bytes.offset % kRegionAlignment == 0 &&
-                           (piece.chunk_count == 0 || m_.chunks[piece.first_chunk].bytes.offset % kRegionAlignment == 0);
+      const bool aligned =
+          piece.bytes.offset % kRegionAlignment == 0 &&
+          (piece.chunk_count == 0 || m_.chunks[piece.first_chunk].bytes.offset % kRegionAlignment == 0);
       if (!aligned) throw error("a dense piece is not aligned").found(text(piece));
     }
   }
@@ -195,10 +231,13 @@ class ManifestCheck {
       const std::string who = fmt::format("expert {} of layer {}", expert.index, expert.layer);
       if (i > 0) {
         const ExpertEntry& before = m_.experts[i - 1];
-        if (std::tie(before.layer, before.index) >= std::tie(expert.layer, expert.index)) throw error("experts are not in order").found(who);
+        if (std::tie(before.layer, before.index) >= std::tie(expert.layer, expert.index))
+          throw error("experts are not in order").found(who);
       }
-      if (expert.file == 0 || expert.file >= m_.data_files.size()) throw error("an expert lies in no expert file").found(who);
-      if (layout_of(expert) == false) throw error("the regions of an expert are not laid out as they must be").found(who);
+      if (expert.file == 0 || expert.file >= m_.data_files.size())
+        throw error("an expert lies in no expert file").found(who);
+      if (layout_of(expert) == false)
+        throw error("the regions of an expert are not laid out as they must be").found(who);
     }
   }
 
@@ -233,14 +272,17 @@ class ManifestCheck {
       if (piece.bytes.length > 0) regions.emplace_back(piece.file, piece.bytes);
       if (piece.chunk_count > 0) {
         const Bytes begin = m_.chunks[piece.first_chunk].bytes.offset;
-        regions.emplace_back(piece.file, Region{begin, m_.chunks[piece.first_chunk + piece.chunk_count - 1].bytes.end() - begin});
+        regions.emplace_back(
+            piece.file,
+            Region{begin, m_.chunks[piece.first_chunk + piece.chunk_count - 1].bytes.end() - begin});
       }
     }
     std::sort(regions.begin(), regions.end(), [](const auto& a, const auto& b) {
       return std::tie(a.first, a.second.offset) < std::tie(b.first, b.second.offset);
     });
     for (std::size_t i = 1; i < regions.size(); ++i) {
-      if (regions[i].first == regions[i - 1].first && regions[i].second.offset < regions[i - 1].second.end()) {
+      if (regions[i].first == regions[i - 1].first &&
+          regions[i].second.offset < regions[i - 1].second.end()) {
         throw error("two parts overlap").in(m_.data_files[regions[i].first].name, regions[i].second.offset);
       }
     }
@@ -248,7 +290,7 @@ class ManifestCheck {
 
   const Manifest& m_;
   const std::string& name_;
-  std::vector<Bytes> bytes_;              // of tensors[i]
+  std::vector<Bytes> bytes_;  // of tensors[i]
   std::vector<std::uint64_t> elements_;
 };
 
@@ -264,6 +306,8 @@ Bytes Manifest::headers_bytes() const {
   return bytes;
 }
 
-void check_manifest(const Manifest& manifest, const std::string& name) { ManifestCheck(manifest, name).run(); }
+void check_manifest(const Manifest& manifest, const std::string& name) {
+  ManifestCheck(manifest, name).run();
+}
 
 }  // namespace sluice::store

@@ -24,7 +24,8 @@ class Members {
   std::size_t take(JsonReader& json, const std::string& key) {
     const auto at = static_cast<std::size_t>(std::find(names_.begin(), names_.end(), key) - names_.begin());
     if (at == N) {
-      throw Error(ErrorKind::kUnsupported, "the manifest has a member that this version of Sluice does not know")
+      throw Error(ErrorKind::kUnsupported,
+                  "the manifest has a member that this version of Sluice does not know")
           .in(json.error("").where(), json.value_offset())
           .expected(fmt::format("one of {}", fmt::join(names_, ", ")))
           .found(fmt::format("\"{}\"", key))
@@ -59,7 +60,9 @@ std::uint64_t read_xxh3(JsonReader& json) {
   const std::string text = json.read_string();
   std::uint64_t value = 0;
   if (!parse_hex64(text, value)) {
-    throw json.error("not a checksum").expected("16 lower-case hexadecimal digits").found(fmt::format("\"{}\"", text));
+    throw json.error("not a checksum")
+        .expected("16 lower-case hexadecimal digits")
+        .found(fmt::format("\"{}\"", text));
   }
   return value;
 }
@@ -107,7 +110,8 @@ StoredChunk read_chunk(JsonReader& json) {
   chunk.first = tuple.next().read_number();
   chunk.count = tuple.next().read_number();
   const std::uint64_t coded = tuple.next().read_number();
-  if (coded > 1) throw json.error("unknown coding of a chunk").expected("0 or 1").found(fmt::format("{}", coded));
+  if (coded > 1)
+    throw json.error("unknown coding of a chunk").expected("0 or 1").found(fmt::format("{}", coded));
   chunk.coded = coded == 1;
   chunk.xxh3 = read_xxh3(tuple.next());
   tuple.end();
@@ -125,16 +129,22 @@ CodecChoice read_codec(JsonReader& json) {
       case 0: {
         codec.name = json.read_string();
         const auto known = codec::exponent_codecs();
-        if (std::none_of(known.begin(), known.end(), [&](const auto& entry) { return entry.name == codec.name; })) {
-          throw Error(ErrorKind::kUnsupported, "the store uses a codec that this version of Sluice does not know")
+        if (std::none_of(known.begin(), known.end(),
+                         [&](const auto& entry) { return entry.name == codec.name; })) {
+          throw Error(ErrorKind::kUnsupported,
+                      "the store uses a codec that this version of Sluice does not know")
               .in(json.error("").where(), json.value_offset())
               .found(fmt::format("\"{}\"", codec.name))
               .fix("use a newer version of Sluice");
         }
         break;
       }
-      case 1: codec.level = json.read_number(); break;
-      case 2: codec.chunks = json.read_number(); break;
+      case 1:
+        codec.level = json.read_number();
+        break;
+      case 2:
+        codec.chunks = json.read_number();
+        break;
     }
   }
   members.need(json);
@@ -149,13 +159,19 @@ StoredSource read_source(JsonReader& json) {
   json.begin_object();
   while (json.next_key(key)) {
     switch (members.take(json, key)) {
-      case 0: json.read_string(source.path); break;
-      case 1: source.size = json.read_number(); break;
+      case 0:
+        json.read_string(source.path);
+        break;
+      case 1:
+        source.size = json.read_number();
+        break;
       case 2: {
         json.read_string(source.sha256);
         const bool hex = source.sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
         if (source.sha256.size() != 64 || !hex) {
-          throw json.error("not a SHA-256").expected("64 lower-case hexadecimal digits").found(fmt::format("\"{}\"", source.sha256));
+          throw json.error("not a SHA-256")
+              .expected("64 lower-case hexadecimal digits")
+              .found(fmt::format("\"{}\"", source.sha256));
         }
         break;
       }
@@ -177,7 +193,9 @@ void read_tensor(JsonReader& json, Manifest& manifest) {
   const std::string type = tuple.next().read_string();
   const std::optional<DType> dtype = dtype_from_name(type);
   if (!dtype) {
-    throw Error(ErrorKind::kUnsupported, fmt::format("tensor \"{}\" has an element type that this version of Sluice does not know", info.name))
+    throw Error(
+        ErrorKind::kUnsupported,
+        fmt::format("tensor \"{}\" has an element type that this version of Sluice does not know", info.name))
         .in(json.error("").where(), json.value_offset())
         .found(fmt::format("\"{}\"", type))
         .fix("use a newer version of Sluice");
@@ -199,7 +217,8 @@ void read_requirements(JsonReader& json) {
   json.begin_array();
   while (json.next_item()) {
     const std::string feature = json.read_string();
-    throw Error(ErrorKind::kUnsupported, "the store needs a feature that this version of Sluice does not have")
+    throw Error(ErrorKind::kUnsupported,
+                "the store needs a feature that this version of Sluice does not have")
         .in(json.error("").where(), json.value_offset())
         .found(fmt::format("\"{}\"", feature))
         .fix("use a newer version of Sluice");
@@ -208,19 +227,31 @@ void read_requirements(JsonReader& json) {
 
 void read_members(JsonReader& json, Manifest& manifest) {
   static constexpr std::array<std::string_view, 13> kNames = {
-      "format", "version", "requires", "architecture", "family", "codec", "sources", "empty_directories",
-      "tensors", "data_files", "dense", "experts", "checksum"};
+      "format",  "version",    "requires", "architecture", "family",  "codec", "sources", "empty_directories",
+      "tensors", "data_files", "dense",    "experts",      "checksum"};
   Members members(kNames);
   std::string family, key;
   json.begin_object();
   while (json.next_key(key)) {
     switch (members.take(json, key)) {
-      case 0: json.read_string(key); break;  // checked before, as the next (parse_manifest)
-      case 1: json.read_number(); break;
-      case 2: read_requirements(json); break;
-      case 3: json.read_string(manifest.architecture); break;
-      case 4: json.read_string(family); break;
-      case 5: manifest.codec = read_codec(json); break;
+      case 0:
+        json.read_string(key);
+        break;  // checked before, as the next (parse_manifest)
+      case 1:
+        json.read_number();
+        break;
+      case 2:
+        read_requirements(json);
+        break;
+      case 3:
+        json.read_string(manifest.architecture);
+        break;
+      case 4:
+        json.read_string(family);
+        break;
+      case 5:
+        manifest.codec = read_codec(json);
+        break;
       case 6:
         for (json.begin_array(); json.next_item();) manifest.sources.push_back(read_source(json));
         break;
@@ -248,7 +279,9 @@ void read_members(JsonReader& json, Manifest& manifest) {
         manifest.dense_pieces = static_cast<std::uint32_t>(manifest.pieces.size());
         for (json.begin_array(); json.next_item();) read_expert_json(json, manifest);
         break;
-      case 12: json.read_string(key); break;  // checked before
+      case 12:
+        json.read_string(key);
+        break;  // checked before
     }
   }
   members.need(json);
@@ -261,7 +294,9 @@ void read_members(JsonReader& json, Manifest& manifest) {
         .fix("use a newer version of Sluice");
   }
   if ((family == "raw") != (manifest.codec.name == "none")) {
-    throw json.error("family and codec do not fit").expected("raw with none, split with a codec").found(family + " with " + manifest.codec.name);
+    throw json.error("family and codec do not fit")
+        .expected("raw with none, split with a codec")
+        .found(family + " with " + manifest.codec.name);
   }
 }
 
@@ -277,14 +312,18 @@ void read_piece_json(JsonReader& json, Manifest& manifest, std::uint32_t file) {
   json.begin_object();
   while (json.next_key(key)) {
     switch (members.take(json, key)) {
-      case 0: piece.tensor = read_u32(json); break;
+      case 0:
+        piece.tensor = read_u32(json);
+        break;
       case 1: {
         const Region range = read_region(json);
         piece.first = range.offset;
         piece.count = range.length;
         break;
       }
-      case 2: piece.bytes = read_checked_region(json, piece.xxh3); break;
+      case 2:
+        piece.bytes = read_checked_region(json, piece.xxh3);
+        break;
       case 3:
         piece.encoding = Encoding::kSplit;
         piece.bytes = read_checked_region(json, piece.xxh3);
@@ -312,9 +351,15 @@ void read_expert_json(JsonReader& json, Manifest& manifest) {
   json.begin_object();
   while (json.next_key(key)) {
     switch (members.take(json, key)) {
-      case 0: expert.layer = read_u32(json); break;
-      case 1: expert.index = read_u32(json); break;
-      case 2: expert.file = read_u32(json); break;
+      case 0:
+        expert.layer = read_u32(json);
+        break;
+      case 1:
+        expert.index = read_u32(json);
+        break;
+      case 2:
+        expert.file = read_u32(json);
+        break;
       case 3: {
         Members parts(kParts);
         json.begin_object();
@@ -332,7 +377,8 @@ void read_expert_json(JsonReader& json, Manifest& manifest) {
   }
   members.need(json);
   expert.piece_count = static_cast<std::uint32_t>(manifest.pieces.size()) - expert.first_piece;
-  for (std::uint32_t i = 0; i < expert.piece_count; ++i) manifest.pieces[expert.first_piece + i].file = expert.file;
+  for (std::uint32_t i = 0; i < expert.piece_count; ++i)
+    manifest.pieces[expert.first_piece + i].file = expert.file;
   manifest.experts.push_back(expert);
 }
 
@@ -356,7 +402,11 @@ void check_checksum(std::string_view text, const std::string& name) {
   const std::uint64_t stated = stated_checksum(text, name);
   const std::uint64_t real = xxh3(std::as_bytes(std::span(text.data(), text.size() - kChecksumTailBytes)));
   if (stated != real) {
-    throw Error(ErrorKind::kCorrupt, "the checksum of the file is wrong").in(name, 0).expected(hex64(stated)).found(hex64(real)).fix(kRestore);
+    throw Error(ErrorKind::kCorrupt, "the checksum of the file is wrong")
+        .in(name, 0)
+        .expected(hex64(stated))
+        .found(hex64(real))
+        .fix(kRestore);
   }
 }
 

@@ -23,22 +23,42 @@ Manifest small_manifest(std::uint32_t experts = 2) {
   Manifest m;
   m.architecture = "tiny \"x\"";
   m.codec = {"zstd", 1, 2};
-  m.sources = {{"config.json", 3, std::string(64, 'a'), false, {}, 0}, {"model.safetensors", 100 + 40 + 400ull * experts, std::string(64, 'b'), true, {0, 100}, 5}};
+  m.sources = {{"config.json", 3, std::string(64, 'a'), false, {}, 0},
+               {"model.safetensors", 100 + 40 + 400ull * experts, std::string(64, 'b'), true, {0, 100}, 5}};
   m.empty_directories = {"e/f"};
   m.tensors = {{"dense", DType::kF32, {10}}, {"experts", DType::kBF16, {experts, 200}}};
   m.places = {{1, 100}, {1, 140}};
   m.data_files = {{"dense.bin", 4096}, {"experts-00000.bin", 8192ull * experts}};
-  m.pieces.push_back({.tensor = 0, .file = 0, .first = 0, .count = 10, .encoding = Encoding::kRaw, .bytes = {0, 40}, .xxh3 = 1});
+  m.pieces.push_back({.tensor = 0,
+                      .file = 0,
+                      .first = 0,
+                      .count = 10,
+                      .encoding = Encoding::kRaw,
+                      .bytes = {0, 40},
+                      .xxh3 = 1});
   m.dense_pieces = 1;
   for (std::uint32_t e = 0; e < experts; ++e) {
     const Bytes at = 8192ull * e;
     const auto chunk = static_cast<std::uint32_t>(m.chunks.size());
     m.chunks.push_back({.bytes = {at + 4096, 60}, .first = 0, .count = 100, .xxh3 = 2, .coded = true});
     m.chunks.push_back({.bytes = {at + 4156, 100}, .first = 100, .count = 100, .xxh3 = 3, .coded = false});
-    m.experts.push_back({.layer = 0, .index = e, .file = 1, .full = {}, .sm = {at, 200}, .exp = {at + 4096, 160},
-                         .first_piece = static_cast<std::uint32_t>(m.pieces.size()), .piece_count = 1});
-    m.pieces.push_back({.tensor = 1, .file = 1, .first = 200ull * e, .count = 200, .encoding = Encoding::kSplit, .bytes = {at, 200}, .xxh3 = 4,
-                        .first_chunk = chunk, .chunk_count = 2});
+    m.experts.push_back({.layer = 0,
+                         .index = e,
+                         .file = 1,
+                         .full = {},
+                         .sm = {at, 200},
+                         .exp = {at + 4096, 160},
+                         .first_piece = static_cast<std::uint32_t>(m.pieces.size()),
+                         .piece_count = 1});
+    m.pieces.push_back({.tensor = 1,
+                        .file = 1,
+                        .first = 200ull * e,
+                        .count = 200,
+                        .encoding = Encoding::kSplit,
+                        .bytes = {at, 200},
+                        .xxh3 = 4,
+                        .first_chunk = chunk,
+                        .chunk_count = 2});
   }
   return m;
 }
@@ -75,11 +95,15 @@ TEST(Manifest, ComesBackAsItWasWritten) {
 }
 
 TEST(Manifest, UnknownThingsAreRefusedByName) {
-  EXPECT_THAT(error_of(edited("\"version\":1", "\"version\":2")), AllOf(HasSubstr("another format version"), HasSubstr("expected 1, found 2")));
+  EXPECT_THAT(error_of(edited("\"version\":1", "\"version\":2")),
+              AllOf(HasSubstr("another format version"), HasSubstr("expected 1, found 2")));
   EXPECT_THAT(error_of(edited("\"version\":1", "\"version\":11")), HasSubstr("found 11"));
-  EXPECT_THAT(error_of(edited("\"requires\":[]", "\"requires\":[\"sliced\"]")), AllOf(HasSubstr("needs a feature"), HasSubstr("sliced")));
-  EXPECT_THAT(error_of(edited("\"architecture\":", "\"tokenizer\":[],\"architecture\":")), AllOf(HasSubstr("member"), HasSubstr("\"tokenizer\"")));
-  EXPECT_THAT(error_of(edited("\"name\":\"zstd\"", "\"name\":\"native\"")), AllOf(HasSubstr("codec"), HasSubstr("native")));
+  EXPECT_THAT(error_of(edited("\"requires\":[]", "\"requires\":[\"sliced\"]")),
+              AllOf(HasSubstr("needs a feature"), HasSubstr("sliced")));
+  EXPECT_THAT(error_of(edited("\"architecture\":", "\"tokenizer\":[],\"architecture\":")),
+              AllOf(HasSubstr("member"), HasSubstr("\"tokenizer\"")));
+  EXPECT_THAT(error_of(edited("\"name\":\"zstd\"", "\"name\":\"native\"")),
+              AllOf(HasSubstr("codec"), HasSubstr("native")));
   EXPECT_THAT(error_of(edited("\"family\":\"split\"", "\"family\":\"sliced\"")), HasSubstr("sliced"));
   EXPECT_THAT(error_of(edited("\"F32\"", "\"F7\"")), HasSubstr("F7"));
   EXPECT_THAT(error_of(edited("\"raw\":[", "\"msb\":[")), HasSubstr("\"msb\""));
@@ -89,36 +113,36 @@ TEST(Manifest, UnknownThingsAreRefusedByName) {
 
 TEST(Manifest, ContradictionsAreErrors) {
   const std::vector<std::pair<std::string, std::string>> edits = {
-      {"\"elements\":[0,10]", "\"elements\":[0,9]"},            // does not cover
-      {"\"elements\":[0,10]", "\"elements\":[0,11]"},           // larger than the tensor
-      {"\"raw\":[0,40", "\"raw\":[0,41"},                       // wrong size
-      {"\"raw\":[0,40", "\"raw\":[64,40"},                      // not aligned
-      {"\"raw\":[0,40", "\"raw\":[4096,40"},                    // outside
+      {"\"elements\":[0,10]", "\"elements\":[0,9]"},   // does not cover
+      {"\"elements\":[0,10]", "\"elements\":[0,11]"},  // larger than the tensor
+      {"\"raw\":[0,40", "\"raw\":[0,41"},              // wrong size
+      {"\"raw\":[0,40", "\"raw\":[64,40"},             // not aligned
+      {"\"raw\":[0,40", "\"raw\":[4096,40"},           // outside
       {"\"raw\":[0,40", "\"raw\":[18446744073709551615,40"},
-      {"[4096,60,0,100", "[4096,60,0,101"},                     // elements
-      {"[4096,60,0,100", "[4095,60,0,100"},                     // not where the region starts
-      {"[4096,60,0,100,1", "[4096,60,0,100,0"},                 // raw of another size
-      {"\"sm\":[0,200]", "\"sm\":[0,201]"},                     // region
+      {"[4096,60,0,100", "[4096,60,0,101"},      // elements
+      {"[4096,60,0,100", "[4095,60,0,100"},      // not where the region starts
+      {"[4096,60,0,100,1", "[4096,60,0,100,0"},  // raw of another size
+      {"\"sm\":[0,200]", "\"sm\":[0,201]"},      // region
       {"\"exp\":[4096,160]", "\"exp\":[4096,161]"},
       {"\"exp\":[4096,160]", "\"full\":[4096,160]"},
       {"\"file\":1", "\"file\":0"},
       {"\"file\":1", "\"file\":2"},
-      {"\"index\":1", "\"index\":0"},                           // twice the same expert
+      {"\"index\":1", "\"index\":0"},  // twice the same expert
       {"[\"dense.bin\",4096]", "[\"dense.bin\",4097]"},
       {"\"dense.bin\"", "\"../dense.bin\""},
       {"\"config.json\"", "\"../config.json\""},
       {"\"config.json\"", "\"/config.json\""},
-      {"\"config.json\"", "\"zzz\""},                           // not in order
+      {"\"config.json\"", "\"zzz\""},  // not in order
       {"\"e/f\"", "\"e/..\""},
-      {"\"e/f\"", "\"config.json/f\""},                         // below a file
+      {"\"e/f\"", "\"config.json/f\""},  // below a file
       {"\"header\":[0,100", "\"header\":[1,100"},
-      {"[10],1,100]", "[10],0,100]"},                           // in no weight file
+      {"[10],1,100]", "[10],0,100]"},  // in no weight file
       {"[10],1,100]", "[10],1,101]"},
       {"[10],1,100]", "[9223372036854775808,4],1,100]"},
-      {"\"dense\",", "\"f\","},                                 // names not in order
+      {"\"dense\",", "\"f\","},  // names not in order
       {"\"sha256\":\"aa", "\"sha256\":\"zz"},
-      {"\"level\":1", "\"level\":1,\"level\":1"},               // twice
-      {"\"level\":1,", ""},                                     // missing
+      {"\"level\":1", "\"level\":1,\"level\":1"},  // twice
+      {"\"level\":1,", ""},                        // missing
       {"\"family\":\"split\"", "\"family\":\"raw\""},
       {"\"layer\":0", "\"layer\":4294967296"},
       {"\"version\":1", "\"version\":1,\"version\":1"},
@@ -136,7 +160,8 @@ TEST(Manifest, EveryFlippedBitAndEveryCutIsFound) {
     bad[bit / 8] ^= static_cast<char>(1u << bit % 8);
     EXPECT_NE(error_of(bad), "no error") << bit;
   }
-  for (std::size_t length = 0; length < text.size(); ++length) EXPECT_NE(error_of(text.substr(0, length)), "no error") << length;
+  for (std::size_t length = 0; length < text.size(); ++length)
+    EXPECT_NE(error_of(text.substr(0, length)), "no error") << length;
   EXPECT_NE(error_of(text + "\n"), "no error");
 }
 
@@ -148,7 +173,8 @@ TEST(Manifest, SurvivesRandomDamage) {
   const std::string text = write_manifest(small_manifest());
   for (int i = 0; i < 5000; ++i) {
     std::string bad = text.substr(0, text.size() - kChecksumTailBytes);
-    bad[kManifestStart.size() + 1 + random() % (bad.size() - kManifestStart.size() - 1)] = "0123456789,[]{}\"x"[random() % 17];
+    bad[kManifestStart.size() + 1 + random() % (bad.size() - kManifestStart.size() - 1)] =
+        "0123456789,[]{}\"x"[random() % 17];
     append_checksum(bad);
     error_of(bad);
   }

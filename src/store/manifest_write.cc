@@ -25,7 +25,8 @@ void put_source(std::string& out, const StoredSource& source) {
   append_json_string(out, source.path);
   put(out, ",\"size\":{},\"sha256\":\"{}\"", source.size, source.sha256);
   if (source.weights) {
-    put(out, ",\"header\":[{},{},\"{}\"]", source.header.offset, source.header.length, hex64(source.header_xxh3));
+    put(out, ",\"header\":[{},{},\"{}\"]", source.header.offset, source.header.length,
+        hex64(source.header_xxh3));
   }
   out += "}";
 }
@@ -33,7 +34,8 @@ void put_source(std::string& out, const StoredSource& source) {
 void put_tensor(std::string& out, const TensorInfo& info, const StoredTensor& place) {
   out += "[";
   append_json_string(out, info.name);
-  put(out, ",\"{}\",[{}],{},{}]", dtype_name(info.dtype), fmt::join(info.shape, ","), place.source, place.offset);
+  put(out, ",\"{}\",[{}],{},{}]", dtype_name(info.dtype), fmt::join(info.shape, ","), place.source,
+      place.offset);
 }
 
 // One entry a line, so that people and diff can read it.
@@ -53,14 +55,14 @@ void put_array(std::string& out, std::string_view name, const Items& items, Put&
 
 void append_piece_json(std::string& out, const Manifest& manifest, const PieceEntry& piece) {
   const bool split = piece.encoding == Encoding::kSplit;
-  put(out, "{{\"tensor\":{},\"elements\":[{},{}],\"{}\":[{},{},\"{}\"]", piece.tensor, piece.first, piece.count,
-      split ? "sm" : "raw", piece.bytes.offset, piece.bytes.length, hex64(piece.xxh3));
+  put(out, "{{\"tensor\":{},\"elements\":[{},{}],\"{}\":[{},{},\"{}\"]", piece.tensor, piece.first,
+      piece.count, split ? "sm" : "raw", piece.bytes.offset, piece.bytes.length, hex64(piece.xxh3));
   if (split) {
     out += ",\"chunks\":[";
     for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
       const StoredChunk& chunk = manifest.chunks[piece.first_chunk + i];
-      put(out, "{}[{},{},{},{},{},\"{}\"]", i ? "," : "", chunk.bytes.offset, chunk.bytes.length, chunk.first, chunk.count,
-          chunk.coded ? 1 : 0, hex64(chunk.xxh3));
+      put(out, "{}[{},{},{},{},{},\"{}\"]", i ? "," : "", chunk.bytes.offset, chunk.bytes.length, chunk.first,
+          chunk.count, chunk.coded ? 1 : 0, hex64(chunk.xxh3));
     }
     out += "]";
   }
@@ -86,17 +88,21 @@ std::string write_manifest(const Manifest& manifest) {
   put(out, "{}{},\n\"requires\":[],\n\"architecture\":", kManifestStart, kFormatVersion);
   append_json_string(out, manifest.architecture);
   put(out, ",\n\"family\":\"{}\"", manifest.codec.name == "none" ? "raw" : "split");
-  put(out, ",\n\"codec\":{{\"name\":\"{}\",\"level\":{},\"chunks\":{}}}", manifest.codec.name, manifest.codec.level,
-      manifest.codec.chunks);
+  put(out, ",\n\"codec\":{{\"name\":\"{}\",\"level\":{},\"chunks\":{}}}", manifest.codec.name,
+      manifest.codec.level, manifest.codec.chunks);
   put_array(out, "sources", manifest.sources, [&](const StoredSource& source) { put_source(out, source); });
-  put_array(out, "empty_directories", manifest.empty_directories, [&](const std::string& path) { append_json_string(out, path); });
+  put_array(out, "empty_directories", manifest.empty_directories,
+            [&](const std::string& path) { append_json_string(out, path); });
   put_array(out, "tensors", manifest.tensors, [&](const TensorInfo& info) {
     put_tensor(out, info, manifest.places[static_cast<std::size_t>(&info - manifest.tensors.data())]);
   });
-  put_array(out, "data_files", manifest.data_files, [&](const DataFile& file) { put(out, "[\"{}\",{}]", file.name, file.size); });
+  put_array(out, "data_files", manifest.data_files,
+            [&](const DataFile& file) { put(out, "[\"{}\",{}]", file.name, file.size); });
   const std::span all(manifest.pieces);
-  put_array(out, "dense", all.first(manifest.dense_pieces), [&](const PieceEntry& piece) { append_piece_json(out, manifest, piece); });
-  put_array(out, "experts", manifest.experts, [&](const ExpertEntry& expert) { append_expert_json(out, manifest, expert); });
+  put_array(out, "dense", all.first(manifest.dense_pieces),
+            [&](const PieceEntry& piece) { append_piece_json(out, manifest, piece); });
+  put_array(out, "experts", manifest.experts,
+            [&](const ExpertEntry& expert) { append_expert_json(out, manifest, expert); });
   append_checksum(out);
   return out;
 }

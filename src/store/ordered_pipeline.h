@@ -1,5 +1,5 @@
-// Jobs that are loaded one after another, worked on by several threads in any order, and finished in their first order:
-// load (one reader thread) → work (any of `threads` threads) → finish (the caller's thread).
+// Jobs that are loaded one after another, worked on by several threads in any order, and finished in their
+// first order: load (one reader thread) → work (any of `threads` threads) → finish (the caller's thread).
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace sluice::store {
 
 template <class Job>
 struct Pipeline {
-  std::function<bool(Job&)> next;           // reader thread: the next job, described but not loaded; false: no more
+  std::function<bool(Job&)> next;  // reader thread: the next job, described but not loaded; false: no more
   std::function<Bytes(const Job&)> memory;  // what the job takes at most, from load to finish
   std::function<void(Job&)> load;           // reader thread
   std::function<void(Job&)> work;           // worker threads, several jobs at a time
@@ -27,8 +27,8 @@ struct Pipeline {
   unsigned threads = 1;                     // workers
   Bytes memory_limit = 0;                   // of the jobs between load and finish; one job always passes
 
-  // Returns when every job is finished. The first exception of any stage stops all stages and is rethrown here after
-  // all threads have ended.
+  // Returns when every job is finished. The first exception of any stage stops all stages and is rethrown
+  // here after all threads have ended.
   void run();
 };
 

@@ -71,7 +71,10 @@ TEST(OrderedPipeline, RethrowsFromEveryStage) {
     if (stage == 0) pipeline.load = at(50);
     if (stage == 1) pipeline.work = at(50);
     if (stage == 2) pipeline.finish = at(50);
-    if (stage == 3) pipeline.poll = [n = 0]() mutable { if (++n == 20) throw std::runtime_error("stop"); };
+    if (stage == 3)
+      pipeline.poll = [n = 0]() mutable {
+        if (++n == 20) throw std::runtime_error("stop");
+      };
     if (stage == 4) pipeline.next = [](Job&) -> bool { throw std::runtime_error("stop"); };
     EXPECT_THROW(pipeline.run(), std::runtime_error) << stage;
   }

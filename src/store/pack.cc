@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <deque>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -24,6 +23,7 @@
 #include "store/journal.h"
 #include "store/ordered_pipeline.h"
 #include "store/pack_identity.h"
+#include "store/pack_slices.h"
 #include "store/pack_units.h"
 #include "store/partial_directory.h"
 #include "store/source_directory.h"
@@ -35,25 +35,21 @@
 namespace sluice::store {
 namespace {
 
-constexpr Bytes kRawSliceBytes = 4 * kMiB;
 constexpr Bytes kMaxHashLag = kGiB;  // pages that wait in the page cache for the hasher
 
 using Buffer = std::unique_ptr<std::byte[]>;
-Buffer make_buffer(Bytes bytes) { return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes)); }
+Buffer make_buffer(Bytes bytes) {
+  return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes));
+}
 
-// One slice of one piece on its way through the pipeline.
-struct Slice {
-  std::size_t unit = 0;
-  std::size_t piece = 0;               // of the unit
-  std::uint64_t first = 0, count = 0;  // elements of the piece
-  bool split = false;
-  bool last = false;                   // of the unit
-  std::uint32_t file = 0;              // where it is read
-  Bytes offset = 0, length = 0;
-  Buffer words;                        // as read; gone after work if split
+// One slice on its way through the pipeline.
+struct Slice : SliceRange {
+  Buffer words;  // as read; gone after work if it is split
   Buffer sm;
   codec::EncodedChunk chunk;
   std::uint64_t chunk_xxh3 = 0;
+
+  bool is_split() const { return encoding == Encoding::kSplit; }
 };
 
 // An earlier run may have left the file, whole or not.
@@ -70,13 +66,15 @@ void make_directories(const std::string& path) {
 
 // A name that a pack may have left at the top of its directory.
 bool is_name_of_store(std::string_view name) {
-  return name == kJournalName || name.starts_with(kManifestName) || name == kHeadersName || name == kDenseName ||
-         name == kFilesDirectory || (name.starts_with("experts-") && name.ends_with(".bin"));
+  return name == kJournalName || name.starts_with(kManifestName) || name == kHeadersName ||
+         name == kDenseName || name == kFilesDirectory ||
+         (name.starts_with("experts-") && name.ends_with(".bin"));
 }
 
 class Packer {
  public:
-  Packer(const std::string& source, const std::string& target, const PackPlan& plan, const PackOptions& options)
+  Packer(const std::string& source, const std::string& target, const PackPlan& plan,
+         const PackOptions& options)
       : options_(options),
         target_(without_slashes(target)),
         codec_(codec::make_exponent_codec(options.codec, options.level)),
@@ -87,15 +85,16 @@ class Packer {
         partial_(target_, is_name_of_store) {
     manifest_.architecture = plan.architecture;
     manifest_.codec.name = std::string(codec_->name());
-    if (is_split_family()) {
+    if (family() == Family::kSplit) {
       manifest_.codec.level = static_cast<std::uint64_t>(codec_->level());
       manifest_.codec.chunks = options_.chunks;
     }
     manifest_.tensors = weights_.tensors;
     manifest_.empty_directories = directory_.empty_directories;
     identity_.source = &directory_;
-    identity_.options = fmt::format("codec {}, level {}, chunks {}, expert files of {} bytes", manifest_.codec.name, codec_->level(),
-                                    manifest_.codec.chunks, options_.expert_file_bytes);
+    identity_.options =
+        fmt::format("codec {}, level {}, chunks {}, expert files of {} bytes", manifest_.codec.name,
+                    codec_->level(), manifest_.codec.chunks, options_.expert_file_bytes);
     identity_.plan = hex64(fingerprint(weights_, units_, plan.architecture));
     list_sources();
   }
@@ -113,7 +112,10 @@ class Packer {
   }
 
  private:
-  bool is_split_family() const { return codec_->name() != "none"; }
+  Family family() const { return codec_->name() == "none" ? Family::kRaw : Family::kSplit; }
+  Encoding encoding(const PackUnit& unit, const UnitPiece& piece) const {
+    return encoding_of(weights_, unit, piece, family());
+  }
 
   void list_sources() {
     for (const SourceFile& file : directory_.files) {
@@ -125,7 +127,8 @@ class Packer {
     for (const WeightFile& file : weights_.files) {
       const SourceFile* found = directory_.find(file.relative);
       if (found == nullptr || found->size != file.size) {
-        throw Error(ErrorKind::kInvalid, "the source changes while it is packed").in(directory_.path + "/" + file.relative);
+        throw Error(ErrorKind::kInvalid, "the source changes while it is packed")
+            .in(directory_.path + "/" + file.relative);
       }
       source_of_file_.push_back(static_cast<std::size_t>(found - directory_.files.data()));
       manifest_.sources[source_of_file_.back()].weights = true;
@@ -143,9 +146,12 @@ class Packer {
     JournalContent content = read_journal(path);
     std::vector<std::uint32_t> dense;
     if (content.records.empty()) {
-      // A run that was killed leaves a journal, if any file at all; or, just before the rename, the manifest instead.
+      // A run that was killed leaves a journal, if any file at all; or, just before the rename, the manifest
+      // instead.
       if (!partial_.has(kJournalName) && !partial_.has(kManifestName) && !partial_.empty()) {
-        throw Error(ErrorKind::kInvalid, "something else than an unfinished store is in the way").in(partial_.path()).fix("remove it or choose another name");
+        throw Error(ErrorKind::kInvalid, "something else than an unfinished store is in the way")
+            .in(partial_.path())
+            .fix("remove it or choose another name");
       }
       partial_.clear(kJournalName);
     } else {
@@ -160,12 +166,15 @@ class Packer {
       journal_->commit();
       sync_directory(partial_.path());
     }
-    writer_ = std::make_unique<UnitWriter>(partial_.path(), manifest_, std::move(dense), options_.expert_file_bytes);
+    writer_ = std::make_unique<UnitWriter>(partial_.path(), manifest_, std::move(dense),
+                                           options_.expert_file_bytes);
   }
 
   void take_record(const std::string& record, const std::string& path, std::vector<std::uint32_t>& dense) {
     const auto wrong = [&] {
-      return Error(ErrorKind::kCorrupt, "the journal of the unfinished store does not fit its plan").in(path).fix("remove " + partial_.path() + " to start over");
+      return Error(ErrorKind::kCorrupt, "the journal of the unfinished store does not fit its plan")
+          .in(path)
+          .fix("remove " + partial_.path() + " to start over");
     };
     JsonReader json(record, path);
     std::string key;
@@ -187,9 +196,13 @@ class Packer {
       } else {
         read_expert_json(json, manifest_);
       }
-      const bool same = unit.is_expert == (key == "expert") && manifest_.pieces.size() - first_piece == unit.pieces.size() &&
-                        std::equal(unit.pieces.begin(), unit.pieces.end(), manifest_.pieces.begin() + static_cast<std::ptrdiff_t>(first_piece),
-                                   [](const UnitPiece& a, const PieceEntry& b) { return a.tensor == b.tensor && a.first == b.first && a.count == b.count; });
+      const bool same = unit.is_expert == (key == "expert") &&
+                        manifest_.pieces.size() - first_piece == unit.pieces.size() &&
+                        std::equal(unit.pieces.begin(), unit.pieces.end(),
+                                   manifest_.pieces.begin() + static_cast<std::ptrdiff_t>(first_piece),
+                                   [](const UnitPiece& a, const PieceEntry& b) {
+                                     return a.tensor == b.tensor && a.first == b.first && a.count == b.count;
+                                   });
       if (!same) throw wrong();
     } else {
       throw wrong();
@@ -205,24 +218,20 @@ class Packer {
 
   Bytes unit_bytes(const PackUnit& unit) const {
     Bytes bytes = 0;
-    for (const UnitPiece& piece : unit.pieces) bytes += piece.count * dtype_bytes(weights_.tensors[piece.tensor].dtype);
+    for (const UnitPiece& piece : unit.pieces)
+      bytes += piece.count * dtype_bytes(weights_.tensors[piece.tensor].dtype);
     return bytes;
   }
 
-  Encoding encoding_of(const PackUnit& unit, const UnitPiece& piece) const {
-    const bool bf16 = weights_.tensors[piece.tensor].dtype == DType::kBF16;
-    const bool worth = unit.is_expert ? piece.count > 0 : 2 * piece.count >= kMinSplitDenseBytes;
-    return is_split_family() && bf16 && worth ? Encoding::kSplit : Encoding::kRaw;
-  }
-
-  // A guess from below: a pack that may fit is not refused, and one that fills the disk after all can be resumed.
+  // A guess from below: a pack that may fit is not refused, and one that fills the disk after all can be
+  // resumed.
   void check_space() const {
     const double exponent_ratio = codec_->name() == "lz4" ? 0.5 : 0.3;
     double need = 0;
     for (std::size_t i = next_unit_; i < units_.size(); ++i) {
       for (const UnitPiece& piece : units_[i].pieces) {
         const auto count = static_cast<double>(piece.count);
-        need += encoding_of(units_[i], piece) == Encoding::kSplit
+        need += encoding(units_[i], piece) == Encoding::kSplit
                     ? count * (1 + exponent_ratio)
                     : count * static_cast<double>(dtype_bytes(weights_.tensors[piece.tensor].dtype));
       }
@@ -258,7 +267,8 @@ class Packer {
     const std::string path = partial_.file(kHeadersName);
     OutputFile out = create_afresh(path);
     for (std::size_t i = 0; i < weights_.files.size(); ++i) {
-      const std::string head = read_safetensors_head(InputFile::open(directory_.path + "/" + weights_.files[i].relative));
+      const std::string head =
+          read_safetensors_head(InputFile::open(directory_.path + "/" + weights_.files[i].relative));
       StoredSource& source = manifest_.sources[source_of_file_[i]];
       source.header = {out.size(), head.size()};
       source.header_xxh3 = xxh3(std::as_bytes(std::span(head.data(), head.size())));
@@ -280,7 +290,8 @@ class Packer {
       OutputFile out = create_afresh(to);
       Sha256Stream sum;
       for (Bytes at = 0; at < source.size;) {
-        const std::span<std::byte> bytes(buffer.get(), static_cast<std::size_t>(std::min<Bytes>(kMiB, source.size - at)));
+        const std::span<std::byte> bytes(buffer.get(),
+                                         static_cast<std::size_t>(std::min<Bytes>(kMiB, source.size - at)));
         in.read_at(at, bytes);
         sum.update(bytes);
         out.write(bytes);
@@ -291,7 +302,9 @@ class Packer {
       }
       in.drop_cache(0, source.size);
       out.close();
-      for (std::string at = parent_directory(to); at.size() >= partial_.path().size(); at = parent_directory(at)) sync_directory(at);
+      for (std::string at = parent_directory(to); at.size() >= partial_.path().size();
+           at = parent_directory(at))
+        sync_directory(at);
       source.sha256 = sum.hex_digest();
       journal_->add(fmt::format("{{\"file\":{},\"sha256\":\"{}\"}}", i, source.sha256));
       journal_->commit();
@@ -307,11 +320,12 @@ class Packer {
     }
     hasher_ = std::make_unique<SourceHasher>(std::move(inputs));
 
+    PackSlices slices(weights_, units_, family(), options_.chunks, next_unit_);
     Pipeline<Slice> pipeline;
     pipeline.threads = options_.threads == 0 ? usable_cpus() : options_.threads;
     pipeline.memory_limit = options_.memory;
-    pipeline.next = [this](Slice& slice) { return next_slice(slice); };
-    pipeline.memory = [](const Slice& slice) { return slice.split ? slice.count * 5 : slice.length; };
+    pipeline.next = [&slices](Slice& slice) { return slices.next(slice); };
+    pipeline.memory = [](const Slice& slice) { return slice.is_split() ? slice.count * 5 : slice.length; };
     pipeline.load = [this](Slice& slice) { load(slice); };
     pipeline.work = [this](Slice& slice) { work(slice); };
     pipeline.finish = [this](Slice& slice) { finish(slice); };
@@ -319,7 +333,6 @@ class Packer {
       report();
       check_interrupted();
     };
-    queued_unit_ = next_unit_;
     try {
       pipeline.run();
     } catch (const Error& error) {
@@ -327,54 +340,6 @@ class Packer {
       throw;
     }
     commit();
-  }
-
-  // Reader thread. The slices of a unit are listed together, so that the last is known.
-  bool next_slice(Slice& slice) {
-    if (queue_.empty()) {
-      if (queued_unit_ == units_.size()) return false;
-      list_slices(queued_unit_++);
-    }
-    slice = std::move(queue_.front());
-    queue_.pop_front();
-    return true;
-  }
-
-  void list_slices(std::size_t index) {
-    const PackUnit& unit = units_[index];
-    for (std::size_t p = 0; p < unit.pieces.size(); ++p) {
-      const UnitPiece& piece = unit.pieces[p];
-      const TensorPlace& place = weights_.places[piece.tensor];
-      const Bytes width = dtype_bytes(weights_.tensors[piece.tensor].dtype);
-      const bool split = encoding_of(unit, piece) == Encoding::kSplit;
-      const auto add = [&](std::uint64_t first, std::uint64_t count) {
-        if (count == 0) return;
-        Slice slice;
-        slice.unit = index;
-        slice.piece = p;
-        slice.first = first;
-        slice.count = count;
-        slice.split = split;
-        slice.file = place.file;
-        slice.offset = place.offset + (piece.first + first) * width;
-        slice.length = count * width;
-        queue_.push_back(std::move(slice));
-      };
-      if (split && unit.is_expert) {
-        for (unsigned chunk = 0; chunk < options_.chunks; ++chunk) {
-          const codec::ElementRange range = codec::shard_range(piece.count, options_.chunks, chunk);
-          add(range.begin, range.size());
-        }
-      } else {
-        const std::uint64_t step = split ? kDenseChunkElements : kRawSliceBytes / width;
-        for (std::uint64_t first = 0; first < piece.count; first += step) add(first, std::min(step, piece.count - first));
-      }
-    }
-    if (queue_.empty()) {  // nothing but pieces without elements
-      queue_.emplace_back();
-      queue_.back().unit = index;
-    }
-    queue_.back().last = true;
   }
 
   // Reader thread.
@@ -385,12 +350,13 @@ class Packer {
     file.read_at(slice.offset, {slice.words.get(), static_cast<std::size_t>(slice.length)});
     hasher_->allow(end);
     // Whoever comes last drops the pages; the reader does so, too, when the hasher is far behind.
-    if (hasher_->is_past(end) || end > hasher_->position() + kMaxHashLag) file.drop_cache(slice.offset, slice.length);
+    if (hasher_->is_past(end) || end > hasher_->position() + kMaxHashLag)
+      file.drop_cache(slice.offset, slice.length);
   }
 
   // Worker threads.
   void work(Slice& slice) const {
-    if (!slice.split) return;
+    if (!slice.is_split()) return;
     const auto count = static_cast<std::size_t>(slice.count);
     slice.sm = make_buffer(count);
     const Buffer exponents = make_buffer(count);
@@ -406,7 +372,7 @@ class Packer {
     if (!unit_open_) {
       std::vector<UnitWriter::PieceShape> shapes;
       for (const UnitPiece& piece : unit.pieces) {
-        shapes.push_back({piece.tensor, piece.first, piece.count, encoding_of(unit, piece),
+        shapes.push_back({piece.tensor, piece.first, piece.count, encoding(unit, piece),
                           piece.count * dtype_bytes(weights_.tensors[piece.tensor].dtype)});
       }
       if (unit.is_expert) {
@@ -416,11 +382,13 @@ class Packer {
       }
       unit_open_ = true;
     }
-    if (slice.split) {
-      writer_->put_split(slice.piece, slice.first, {slice.sm.get(), static_cast<std::size_t>(slice.count)}, slice.chunk, slice.chunk_xxh3);
+    if (slice.is_split()) {
+      writer_->put_split(slice.piece, slice.first, {slice.sm.get(), static_cast<std::size_t>(slice.count)},
+                         slice.chunk, slice.chunk_xxh3);
     } else if (slice.length > 0) {
       const Bytes width = dtype_bytes(weights_.tensors[unit.pieces[slice.piece].tensor].dtype);
-      writer_->put_raw(slice.piece, slice.first * width, {slice.words.get(), static_cast<std::size_t>(slice.length)});
+      writer_->put_raw(slice.piece, slice.first * width,
+                       {slice.words.get(), static_cast<std::size_t>(slice.length)});
     }
     done_bytes_ += slice.length;
     if (!slice.last) return;
@@ -478,7 +446,8 @@ class Packer {
     check_manifest(ordered, partial_.file(kManifestName));
     const std::string text = write_manifest(ordered);
 
-    std::vector<std::string> names = {std::string(kManifestName), std::string(kJournalName), std::string(kHeadersName), std::string(kFilesDirectory)};
+    std::vector<std::string> names = {std::string(kManifestName), std::string(kJournalName),
+                                      std::string(kHeadersName), std::string(kFilesDirectory)};
     PackResult result;
     result.stored_bytes = text.size() + ordered.headers_bytes();
     for (const DataFile& file : ordered.data_files) {
@@ -497,7 +466,8 @@ class Packer {
     write_file_atomically(partial_.file(kManifestName), text);
     partial_.remove_others(names);
     journal_.reset();
-    // From the removal of the journal to the rename the store is whole but has none; a run that finds it so begins anew.
+    // From the removal of the journal to the rename the store is whole but has none; a run that finds it so
+    // begins anew.
     partial_.publish(kJournalName);
     done_bytes_ = total_bytes_;
     report();
@@ -517,16 +487,12 @@ class Packer {
   Manifest manifest_;                        // pieces and experts in the order of units_
   std::vector<std::size_t> source_of_file_;  // weights_.files[i] → manifest_.sources
   Bytes total_bytes_ = 0, done_bytes_ = 0, resumed_bytes_ = 0;
-  std::size_t next_unit_ = 0;                // the first that earlier runs have not finished
+  std::size_t next_unit_ = 0;  // the first that earlier runs have not finished
   std::unique_ptr<JournalWriter> journal_;
   std::unique_ptr<UnitWriter> writer_;
   std::vector<InputFile> source_files_;
   std::unique_ptr<SourceHasher> hasher_;
   bool unit_open_ = false;
-
-  // Of the reader thread.
-  std::deque<Slice> queue_;
-  std::size_t queued_unit_ = 0;
 };
 
 // The target must be new, and neither in the source nor made of a store.
@@ -537,7 +503,10 @@ void check_target(const std::string& source, const std::string& target) {
   const std::filesystem::path from = std::filesystem::canonical(source, error);
   if (error) throw Error(ErrorKind::kNotFound, "no such directory").in(source);
   for (std::filesystem::path at = parent;; at = at.parent_path()) {
-    if (at == from) throw Error(ErrorKind::kInvalid, "the store would lie inside of its source").in(target).fix("choose a place outside of " + source);
+    if (at == from)
+      throw Error(ErrorKind::kInvalid, "the store would lie inside of its source")
+          .in(target)
+          .fix("choose a place outside of " + source);
     if (at == at.parent_path()) break;
   }
   struct stat info {};
@@ -545,15 +514,21 @@ void check_target(const std::string& source, const std::string& target) {
     throw Error(ErrorKind::kInvalid, "exists already").in(target).fix("remove it or choose another name");
   }
   if (looks_like_store(source)) {
-    throw Error(ErrorKind::kInvalid, "the source is a packed store already").in(source).fix("unpack it first to pack it otherwise");
+    throw Error(ErrorKind::kInvalid, "the source is a packed store already")
+        .in(source)
+        .fix("unpack it first to pack it otherwise");
   }
 }
 
 }  // namespace
 
-PackResult pack(const std::string& source, const std::string& target, const PackPlan& plan, const PackOptions& options) {
+PackResult pack(const std::string& source, const std::string& target, const PackPlan& plan,
+                const PackOptions& options) {
   if (options.codec == "native") {
-    throw Error(ErrorKind::kUnsupported, "codec native is not in this version").in("--codec").expected("zstd, lz4 or none").found("native");
+    throw Error(ErrorKind::kUnsupported, "codec native is not in this version")
+        .in("--codec")
+        .expected("zstd, lz4 or none")
+        .found("native");
   }
   codec::check_chunk_count(options.chunks, "--chunks");
   check_target(source, without_slashes(target));

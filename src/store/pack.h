@@ -26,19 +26,19 @@ struct PackPlan {
 };
 
 struct PackProgress {
-  Bytes done = 0;            // of the source, earlier runs included
+  Bytes done = 0;  // of the source, earlier runs included
   Bytes total = 0;
 };
 
 struct PackOptions {
   std::string codec = "zstd";
-  std::optional<int> level;          // default: the codec's
-  unsigned chunks = 4;               // exponent chunks of an expert's matrix, 1 to 256
-  std::vector<std::string> exclude;  // globs, see scan_directory
-  unsigned threads = 0;              // that compress; 0: one for every CPU
-  Bytes memory = 512 * kMiB;         // buffers of the pieces on their way; a single chunk may take more
+  std::optional<int> level;            // default: the codec's
+  unsigned chunks = 4;                 // exponent chunks of an expert's matrix, 1 to 256
+  std::vector<std::string> exclude;    // globs, see scan_directory
+  unsigned threads = 0;                // that compress; 0: one for every CPU
+  Bytes memory = 512 * kMiB;           // buffers of the pieces on their way; a single chunk may take more
   Bytes expert_file_bytes = 4 * kGiB;  // a new expert file is begun when one has reached this size
-  Bytes journal_bytes = 256 * kMiB;  // packed bytes between two records of the journal
+  Bytes journal_bytes = 256 * kMiB;    // packed bytes between two records of the journal
   // Both are called on the thread that called pack(), the second at least every 100 ms or so.
   std::function<void(const PackProgress&)> on_progress{};
   std::function<bool()> interrupted{};
@@ -52,13 +52,15 @@ struct PackResult {
   std::uint64_t tensors = 0;
 };
 
-// Packs the directory `source` into `target`, which must not exist; its parent must. While it works the store is
-// called `target`.partial; when that exists and belongs to the same source and options, the work goes on where it was
-// interrupted. The bytes do not depend on threads, memory or interruptions.
+// Packs the directory `source` into `target`, which must not exist; its parent must. While it works the store
+// is called `target`.partial; when that exists and belongs to the same source and options, the work goes on
+// where it was interrupted. The bytes do not depend on threads, memory or interruptions.
 //
-// Errors leave the partial store, to be resumed: (kIo) disk full and the like, (kInterrupted) when interrupted() says so.
-// (kInvalid): the target exists, another pack works on it, the source has changed since, the options are not those
-// of the partial store, or the plan does not fit the source; (kUsage), (kUnsupported): codec, level or chunks.
-PackResult pack(const std::string& source, const std::string& target, const PackPlan& plan, const PackOptions& options);
+// Errors leave the partial store, to be resumed: (kIo) disk full and the like, (kInterrupted) when
+// interrupted() says so. (kInvalid): the target exists, another pack works on it, the source has changed
+// since, the options are not those of the partial store, or the plan does not fit the source; (kUsage),
+// (kUnsupported): codec, level or chunks.
+PackResult pack(const std::string& source, const std::string& target, const PackPlan& plan,
+                const PackOptions& options);
 
 }  // namespace sluice::store

@@ -44,7 +44,8 @@ SourceFile read_source(JsonReader& json) {
 // Names the first file that is not as it was.
 std::string difference(const std::vector<SourceFile>& then, const std::vector<SourceFile>& now) {
   const auto find = [](const std::vector<SourceFile>& files, const std::string& name) {
-    return std::find_if(files.begin(), files.end(), [&](const SourceFile& file) { return file.relative == name; });
+    return std::find_if(files.begin(), files.end(),
+                        [&](const SourceFile& file) { return file.relative == name; });
   };
   for (const SourceFile& file : now) {
     const auto old = find(then, file.relative);

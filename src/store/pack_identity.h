@@ -16,7 +16,8 @@ struct PackIdentity {
 // The first record of a journal (docs/store-format.md, section 6).
 std::string identity_record(const PackIdentity& identity);
 
-// Error(kInvalid) that says what is different, unless `record` is the one of `identity`. `partial` is the directory.
+// Error(kInvalid) that says what is different, unless `record` is the one of `identity`. `partial` is the
+// directory.
 void check_identity(const std::string& record, const PackIdentity& identity, const std::string& partial);
 
 // Neither size nor times of the file have changed.

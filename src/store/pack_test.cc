@@ -1,5 +1,5 @@
-// pack, unpack, verify and the store's checkpoint together, on tiny models. What needs processes, signals and limits is in
-// tests/store_pack_test.cc.
+// pack, unpack, verify and the store's checkpoint together, on tiny models. What needs processes, signals and
+// limits is in tests/store_pack_test.cc.
 #include "store/pack.h"
 
 #include <gmock/gmock.h>
@@ -39,10 +39,13 @@ std::string read_piece(const Checkpoint& checkpoint, const Piece& piece) {
   const StoredPiece stored = checkpoint.locate(piece);
   const auto read = [&](const Extent& extent) {
     std::string bytes(extent.length, '\0');
-    InputFile::open(checkpoint.weight_files()[extent.file]).read_at(extent.offset, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
+    InputFile::open(checkpoint.weight_files()[extent.file])
+        .read_at(extent.offset, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
     return bytes;
   };
-  const auto bytes_of = [](std::string& text) { return std::as_writable_bytes(std::span(text.data(), text.size())); };
+  const auto bytes_of = [](std::string& text) {
+    return std::as_writable_bytes(std::span(text.data(), text.size()));
+  };
   if (stored.encoding == Encoding::kRaw) {
     std::string raw = read(stored.raw);
     if (stored.xxh3) {
@@ -77,7 +80,8 @@ TEST_P(PackCodec, UnpacksToTheSameBytesAndVerifies) {
   EXPECT_FALSE(fs::exists(temp / "x.sluice.partial"));
 
   const VerifyReport report = verify(temp / "x.sluice", {.depth = VerifyDepth::kFull});
-  for (const VerifyError& error : report.errors) ADD_FAILURE() << error.file << " " << error.offset << " " << error.expected << " " << error.found;
+  for (const VerifyError& error : report.errors)
+    ADD_FAILURE() << error.file << " " << error.offset << " " << error.expected << " " << error.found;
   Bytes bytes = 0;
   for (const auto& [name, content] : read_tree(temp / "x.sluice")) bytes += content.size();
   EXPECT_EQ(report.bytes, bytes);
@@ -113,11 +117,16 @@ TEST_P(PackCodec, CheckpointsOfDirectoryAndStoreReadTheSame) {
 TEST_P(PackCodec, StackedTensorsAreSlicedIntoExpertsAndTheRestIsDense) {
   const TempDirectory temp;
   // 5 experts of 2×(7·300) elements; the plan takes 1..3, so both ends of the tensor are dense.
-  write_file(temp / "source/model.safetensors", safetensors_bytes({{"gate_up", "BF16", {5, 14, 300}, gaussian_bf16(21000, 3)},
-                                                                   {"down", "BF16", {5, 300, 7}, gaussian_bf16(10500, 4)}}));
+  write_file(temp / "source/model.safetensors",
+             safetensors_bytes({{"gate_up", "BF16", {5, 14, 300}, gaussian_bf16(21000, 3)},
+                                {"down", "BF16", {5, 300, 7}, gaussian_bf16(10500, 4)}}));
   PackPlan plan{"stacked", {}};
   for (std::uint32_t e = 1; e < 4; ++e) {
-    plan.experts.push_back({0, e, {{"gate_up", e * 4200ull, 2100}, {"gate_up", e * 4200ull + 2100, 2100}, {"down", e * 2100ull, 2100}}});
+    plan.experts.push_back({0,
+                            e,
+                            {{"gate_up", e * 4200ull, 2100},
+                             {"gate_up", e * 4200ull + 2100, 2100},
+                             {"down", e * 2100ull, 2100}}});
   }
   pack(temp / "source", temp / "x.sluice", plan, tiny_options(GetParam()));
   EXPECT_TRUE(verify(temp / "x.sluice", {.depth = VerifyDepth::kFull}).ok());
@@ -127,8 +136,34 @@ TEST_P(PackCodec, StackedTensorsAreSlicedIntoExpertsAndTheRestIsDense) {
   const auto checkpoint = open_checkpoint(temp / "x.sluice");
   const auto source = open_checkpoint(temp / "source");
   for (const ExpertPlan& expert : plan.experts) {
-    for (const Piece& piece : expert.pieces) EXPECT_EQ(read_piece(*checkpoint, piece), read_piece(*source, piece));
+    for (const Piece& piece : expert.pieces)
+      EXPECT_EQ(read_piece(*checkpoint, piece), read_piece(*source, piece));
   }
+}
+
+// The example of docs/store-format.md, section 8, is what it says there.
+TEST(Pack, TheDocumentedExampleIsTrue) {
+  const TempDirectory temp;
+  std::string words;
+  for (int i = 0; i < 100; ++i) {
+    words.push_back(static_cast<char>(i));
+    words.push_back(0x3F);
+  }
+  write_file(
+      temp / "source/model.safetensors",
+      safetensors_bytes({{"e", "BF16", {100}, words}, {"n", "F32", {1}, std::string("\0\0\x80\x3f", 4)}}, 1));
+  write_file(temp / "source/config.json", "{}");
+  PackOptions options;
+  options.codec = "lz4";
+  options.chunks = 2;
+  pack(temp / "source", temp / "x.sluice", {"tiny", {{0, 0, {{"e", 0, 100}}}}}, options);
+  std::string indented;
+  for (const char c : "\n" + read_file(temp / "x.sluice/manifest.json")) {
+    indented += c;
+    if (c == '\n') indented += "    ";
+  }
+  EXPECT_THAT(read_file(SLUICE_SOURCE_DIR "/docs/store-format.md"),
+              HasSubstr(indented.substr(0, indented.size() - 4)));
 }
 
 TEST(Pack, AnExpertIsOneAlignedExtent) {
@@ -177,11 +212,14 @@ TEST(Pack, NonBf16ExpertsAreRaw) {
 
 TEST(Pack, ChunksThatDoNotShrinkAreStoredRaw) {
   const TempDirectory temp;
-  write_file(temp / "source/model.safetensors", safetensors_bytes({{"e", "BF16", {5000}, random_bytes(10000, 9)}, {"one", "BF16", {1}, "ab"}}));
-  pack(temp / "source", temp / "x.sluice", {"odd", {{0, 0, {{"e", 0, 5000}}}, {0, 1, {{"one", 0, 1}}}}}, tiny_options("zstd"));
+  write_file(temp / "source/model.safetensors",
+             safetensors_bytes({{"e", "BF16", {5000}, random_bytes(10000, 9)}, {"one", "BF16", {1}, "ab"}}));
+  pack(temp / "source", temp / "x.sluice", {"odd", {{0, 0, {{"e", 0, 5000}}}, {0, 1, {{"one", 0, 1}}}}},
+       tiny_options("zstd"));
   const auto checkpoint = open_checkpoint(temp / "x.sluice");
   EXPECT_FALSE(checkpoint->locate({"e", 0, 5000}).exponents.at(0).coded);
-  EXPECT_EQ(checkpoint->locate({"one", 0, 1}).exponents.size(), 1u);  // 1 element, 3 chunks wanted: empty ones are left out
+  EXPECT_EQ(checkpoint->locate({"one", 0, 1}).exponents.size(),
+            1u);  // 1 element, 3 chunks wanted: empty ones are left out
   unpack(temp / "x.sluice", temp / "back", {});
   EXPECT_EQ(read_tree(temp / "source"), read_tree(temp / "back"));
 }
@@ -208,7 +246,8 @@ TEST(Pack, RefusesWhatItCannotDo) {
   const PackPlan plan = tiny_plan({});
   fs::create_directories(temp / "there.sluice");
   EXPECT_THAT(attempt(temp / "there.sluice", plan, tiny_options("zstd")), HasSubstr("exists already"));
-  EXPECT_THAT(attempt(temp / "source/in.sluice", plan, tiny_options("zstd")), HasSubstr("inside of its source"));
+  EXPECT_THAT(attempt(temp / "source/in.sluice", plan, tiny_options("zstd")),
+              HasSubstr("inside of its source"));
   EXPECT_THAT(attempt(temp / "no/such/x.sluice", plan, tiny_options("zstd")), HasSubstr("No such file"));
   EXPECT_THAT(attempt(temp / "x.sluice", plan, tiny_options("native")), HasSubstr("not in this version"));
   EXPECT_THAT(attempt(temp / "x.sluice", plan, tiny_options("brotli")), HasSubstr("brotli"));
@@ -235,7 +274,8 @@ TEST(Pack, RefusesAStoreAsSource) {
   const TempDirectory temp;
   write_tiny_model(temp / "source", {});
   pack(temp / "source", temp / "x.sluice", tiny_plan({}), tiny_options("none"));
-  EXPECT_THAT(error_of([&] { pack(temp / "x.sluice", temp / "y.sluice", {}, {}); }), HasSubstr("packed store already"));
+  EXPECT_THAT(error_of([&] { pack(temp / "x.sluice", temp / "y.sluice", {}, {}); }),
+              HasSubstr("packed store already"));
 }
 
 // Interrupts at every poll in turn, then goes on to the end.
@@ -269,7 +309,8 @@ class ResumeRefusal : public ::testing::Test {
     PackOptions options = tiny_options("zstd");
     int polls = 0;
     options.interrupted = [&] { return ++polls == 12; };
-    EXPECT_THAT(error_of([&] { pack(temp_ / "source", temp_ / "x.sluice", tiny_plan({}), options); }), HasSubstr("run the same command again"));
+    EXPECT_THAT(error_of([&] { pack(temp_ / "source", temp_ / "x.sluice", tiny_plan({}), options); }),
+                HasSubstr("run the same command again"));
   }
   std::string resume(const PackOptions& options, const PackPlan& plan = tiny_plan({})) {
     return error_of([&] { pack(temp_ / "source", temp_ / "x.sluice", plan, options); });
@@ -356,7 +397,8 @@ TEST(Unpack, RefusesAndCleansUp) {
   EXPECT_THAT(error_of([&] { unpack(temp / "x.sluice", temp / "there", {}); }), HasSubstr("exists already"));
   EXPECT_THAT(error_of([&] { unpack(temp / "nowhere", temp / "a", {}); }), HasSubstr("no such store"));
   EXPECT_THAT(error_of([&] { unpack(temp / "source", temp / "a", {}); }), HasSubstr("not a packed store"));
-  EXPECT_THAT(error_of([&] { unpack(temp / "x.sluice", temp / "a", {.interrupted = [] { return true; }}); }), HasSubstr("interrupted"));
+  EXPECT_THAT(error_of([&] { unpack(temp / "x.sluice", temp / "a", {.interrupted = [] { return true; }}); }),
+              HasSubstr("interrupted"));
   EXPECT_FALSE(fs::exists(temp / "a"));
   EXPECT_FALSE(fs::exists(temp / "a.partial"));
 

@@ -33,14 +33,18 @@ std::vector<PackUnit> make_units(const Weights& weights, const PackPlan& plan, c
   std::vector<PackUnit> units;
   std::vector<UnitPiece> taken;  // by experts
   for (const ExpertPlan& expert : plan.experts) {
-    PackUnit unit{.is_expert = true, .layer = expert.layer, .index = expert.index, .pieces = {}, .position = 0};
+    PackUnit unit{
+        .is_expert = true, .layer = expert.layer, .index = expert.index, .pieces = {}, .position = 0};
     for (const Piece& piece : expert.pieces) {
       const TensorInfo& tensor = checked_tensor(weights.tensors, piece, path);
       const auto index = static_cast<std::uint32_t>(&tensor - weights.tensors.data());
       unit.pieces.push_back({index, piece.first_element, piece.elements});
       if (piece.elements > 0) taken.push_back(unit.pieces.back());
     }
-    if (unit.pieces.empty()) throw Error(ErrorKind::kInvalid, fmt::format("expert {} of layer {} has no pieces", expert.index, expert.layer)).in(path);
+    if (unit.pieces.empty())
+      throw Error(ErrorKind::kInvalid,
+                  fmt::format("expert {} of layer {} has no pieces", expert.index, expert.layer))
+          .in(path);
     units.push_back(std::move(unit));
   }
 
@@ -48,28 +52,36 @@ std::vector<PackUnit> make_units(const Weights& weights, const PackPlan& plan, c
   for (const PackUnit& unit : units) ids.emplace_back(unit.layer, unit.index);
   std::sort(ids.begin(), ids.end());
   if (const auto twice = std::adjacent_find(ids.begin(), ids.end()); twice != ids.end()) {
-    throw Error(ErrorKind::kInvalid, fmt::format("expert {} of layer {} is listed twice", twice->second, twice->first)).in(path);
+    throw Error(ErrorKind::kInvalid,
+                fmt::format("expert {} of layer {} is listed twice", twice->second, twice->first))
+        .in(path);
   }
 
   std::sort(taken.begin(), taken.end(), [](const UnitPiece& a, const UnitPiece& b) {
     return std::tie(a.tensor, a.first) < std::tie(b.tensor, b.first);
   });
   const auto add_dense = [&](std::uint32_t tensor, std::uint64_t first, std::uint64_t count) {
-    units.push_back({.is_expert = false, .layer = 0, .index = 0, .pieces = {{tensor, first, count}}, .position = 0});
+    units.push_back(
+        {.is_expert = false, .layer = 0, .index = 0, .pieces = {{tensor, first, count}}, .position = 0});
   };
   std::size_t next = 0;
   for (std::uint32_t t = 0; t < weights.tensors.size(); ++t) {
     const std::uint64_t elements = weights.tensors[t].elements();
     std::uint64_t covered = 0;
     if (elements == 0) {
-      const bool planned = std::any_of(plan.experts.begin(), plan.experts.end(), [&](const ExpertPlan& expert) {
-        return std::any_of(expert.pieces.begin(), expert.pieces.end(), [&](const Piece& p) { return p.tensor == weights.tensors[t].name; });
-      });
+      const bool planned =
+          std::any_of(plan.experts.begin(), plan.experts.end(), [&](const ExpertPlan& expert) {
+            return std::any_of(expert.pieces.begin(), expert.pieces.end(),
+                               [&](const Piece& p) { return p.tensor == weights.tensors[t].name; });
+          });
       if (!planned) add_dense(t, 0, 0);
     }
     for (; next < taken.size() && taken[next].tensor == t; ++next) {
       const UnitPiece& piece = taken[next];
-      if (piece.first < covered) throw Error(ErrorKind::kInvalid, fmt::format("two experts share elements of tensor \"{}\"", weights.tensors[t].name)).in(path);
+      if (piece.first < covered)
+        throw Error(ErrorKind::kInvalid,
+                    fmt::format("two experts share elements of tensor \"{}\"", weights.tensors[t].name))
+            .in(path);
       if (piece.first > covered) add_dense(t, covered, piece.first - covered);
       covered = piece.first + piece.count;
     }
@@ -79,16 +91,20 @@ std::vector<PackUnit> make_units(const Weights& weights, const PackPlan& plan, c
   const std::vector<Bytes> files = file_positions(weights);
   for (PackUnit& unit : units) {
     unit.position = ~Bytes{0};
-    for (const UnitPiece& piece : unit.pieces) unit.position = std::min(unit.position, position_of(weights, files, piece));
+    for (const UnitPiece& piece : unit.pieces)
+      unit.position = std::min(unit.position, position_of(weights, files, piece));
   }
   std::sort(units.begin(), units.end(), [](const PackUnit& a, const PackUnit& b) {
-    const auto key = [](const PackUnit& u) { return std::tuple(u.position, u.is_expert, u.layer, u.index, u.pieces.front().tensor); };
+    const auto key = [](const PackUnit& u) {
+      return std::tuple(u.position, u.is_expert, u.layer, u.index, u.pieces.front().tensor);
+    };
     return key(a) < key(b);
   });
   return units;
 }
 
-std::uint64_t fingerprint(const Weights& weights, const std::vector<PackUnit>& units, const std::string& architecture) {
+std::uint64_t fingerprint(const Weights& weights, const std::vector<PackUnit>& units,
+                          const std::string& architecture) {
   std::string text = architecture;
   for (const PackUnit& unit : units) {
     text += unit.is_expert ? fmt::format("\ne {} {}", unit.layer, unit.index) : "\nd";

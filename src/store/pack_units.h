@@ -22,15 +22,16 @@ struct PackUnit {
   Bytes position = 0;                  // of its first byte when all weight files stand in one row
 };
 
-// The experts of the plan, and every range of a tensor that none of them has, in the order of the source (so that it is
-// read nearly from front to back). Error(kInvalid), naming `path`, if a piece does not exist, two overlap, or an expert
-// is listed twice.
+// The experts of the plan, and every range of a tensor that none of them has, in the order of the source (so
+// that it is read nearly from front to back). Error(kInvalid), naming `path`, if a piece does not exist, two
+// overlap, or an expert is listed twice.
 std::vector<PackUnit> make_units(const Weights& weights, const PackPlan& plan, const std::string& path);
 
 // Where each weight file starts in that row.
 std::vector<Bytes> file_positions(const Weights& weights);
 
 // XXH3 of all that the units say: equal for equal plans of equal sources.
-std::uint64_t fingerprint(const Weights& weights, const std::vector<PackUnit>& units, const std::string& architecture);
+std::uint64_t fingerprint(const Weights& weights, const std::vector<PackUnit>& units,
+                          const std::string& architecture);
 
 }  // namespace sluice::store

@@ -37,7 +37,8 @@ void remove_tree(const std::string& path) {
 std::vector<std::string> names_in(const std::string& path) {
   std::vector<std::string> names;
   std::error_code error;
-  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) names.push_back(at->path().filename().string());
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error))
+    names.push_back(at->path().filename().string());
   if (error) throw io_error("readdir", path, error.value());
   return names;
 }
@@ -55,10 +56,13 @@ std::string parent_directory(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-PartialDirectory::PartialDirectory(const std::string& target, const std::function<bool(std::string_view name)>& is_ours)
-    : target_(without_slashes(target)), path_(target_ + std::string(kPartialSuffix)), parent_(parent_directory(target_)) {
-  // Another process may finish, and rename the directory, between our open and our lock: then the lock is on something
-  // that is not called .partial any more, and we look again.
+PartialDirectory::PartialDirectory(const std::string& target,
+                                   const std::function<bool(std::string_view name)>& is_ours)
+    : target_(without_slashes(target)),
+      path_(target_ + std::string(kPartialSuffix)),
+      parent_(parent_directory(target_)) {
+  // Another process may finish, and rename the directory, between our open and our lock: then the lock is on
+  // something that is not called .partial any more, and we look again.
   for (int attempt = 0; attempt < 10; ++attempt) {
     if (is_there(target_)) throw exists_error(target_);
     if (::mkdir(path_.c_str(), 0777) != 0 && errno != EEXIST) throw io_error("mkdir", path_, errno);
@@ -75,10 +79,15 @@ PartialDirectory::PartialDirectory(const std::string& target, const std::functio
       const int error = errno;
       ::close(fd_);
       if (error != EWOULDBLOCK) throw io_error("flock", path_, error);
-      throw Error(ErrorKind::kInvalid, "another process is writing this").in(path_).fix("wait for it to finish or stop it");
+      throw Error(ErrorKind::kInvalid, "another process is writing this")
+          .in(path_)
+          .fix("wait for it to finish or stop it");
     }
-    struct stat locked {}, named {};
-    if (::fstat(fd_, &locked) == 0 && ::lstat(path_.c_str(), &named) == 0 && locked.st_ino == named.st_ino && locked.st_dev == named.st_dev) break;
+    struct stat locked {
+    }, named{};
+    if (::fstat(fd_, &locked) == 0 && ::lstat(path_.c_str(), &named) == 0 && locked.st_ino == named.st_ino &&
+        locked.st_dev == named.st_dev)
+      break;
     ::close(fd_);
     fd_ = -1;
   }
@@ -86,7 +95,10 @@ PartialDirectory::PartialDirectory(const std::string& target, const std::functio
   for (const std::string& name : names_in(path_)) {
     if (is_ours(name)) continue;
     ::close(fd_);
-    throw Error(ErrorKind::kInvalid, "something else is in the way").in(path_).found(fmt::format("\"{}\", which is not ours", name)).fix("remove the directory or choose another name");
+    throw Error(ErrorKind::kInvalid, "something else is in the way")
+        .in(path_)
+        .found(fmt::format("\"{}\", which is not ours", name))
+        .fix("remove the directory or choose another name");
   }
 }
 

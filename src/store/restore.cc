@@ -24,30 +24,36 @@ namespace {
 constexpr Bytes kRawSliceBytes = 4 * kMiB;
 
 using Buffer = std::unique_ptr<std::byte[]>;
-Buffer make_buffer(Bytes bytes) { return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes)); }
+Buffer make_buffer(Bytes bytes) {
+  return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes));
+}
 
-// A run of a source file: of its header, of a raw piece, or one chunk of a split piece with its share of the plane.
+// A run of a source file: of its header, of a raw piece, or one chunk of a split piece with its share of the
+// plane.
 struct Run {
   std::size_t source = 0;
-  bool opens = false, closes = false;   // the first and the last of the file
-  const PieceEntry* piece = nullptr;    // null: the header
-  const StoredChunk* chunk = nullptr;   // null: raw
-  Bytes first = 0, length = 0;          // bytes of the piece as stored in `raw` or `sm`, or of the header
-  bool completes = false;               // the last run of its piece (or header)
+  bool opens = false, closes = false;  // the first and the last of the file
+  const PieceEntry* piece = nullptr;   // null: the header
+  const StoredChunk* chunk = nullptr;  // null: raw
+  Bytes first = 0, length = 0;         // bytes of the piece as stored in `raw` or `sm`, or of the header
+  bool completes = false;              // the last run of its piece (or header)
   Buffer stored, chunk_bytes, words;
 };
 
 class Restorer {
  public:
-  Restorer(const std::string& store, const Manifest& manifest, const RestoreOptions& options, RestoreSink& sink)
+  Restorer(const std::string& store, const Manifest& manifest, const RestoreOptions& options,
+           RestoreSink& sink)
       : manifest_(manifest), options_(options), sink_(sink) {
     if (manifest.codec.name != "none") codec_ = codec::make_exponent_codec(manifest.codec.name);
-    for (const DataFile& file : manifest.data_files) files_.push_back(InputFile::open(store + "/" + file.name));
+    for (const DataFile& file : manifest.data_files)
+      files_.push_back(InputFile::open(store + "/" + file.name));
     headers_ = InputFile::open(store + "/" + std::string(kHeadersName));
     // By place in the source: file, then offset, then element.
     order_.resize(manifest.pieces.size());
     std::iota(order_.begin(), order_.end(), 0u);
-    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+    std::sort(order_.begin(), order_.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
     for (std::size_t i = 0; i < manifest.sources.size(); ++i) {
       if (manifest.sources[i].weights) sources_.push_back(i);
     }
@@ -86,7 +92,8 @@ class Restorer {
   void list_runs(std::size_t source) {
     queue_.clear();
     queue_at_ = 0;
-    const auto add = [&](const PieceEntry* piece, const StoredChunk* chunk, Bytes first, Bytes length, bool completes) {
+    const auto add = [&](const PieceEntry* piece, const StoredChunk* chunk, Bytes first, Bytes length,
+                         bool completes) {
       Run run;
       run.source = source;
       run.piece = piece;
@@ -138,12 +145,14 @@ class Restorer {
     if (run.chunk == nullptr) return;
     const StoredChunk& chunk = *run.chunk;
     const std::string& path = files_[run.piece->file].path();
-    const std::span<const std::byte> bytes(run.chunk_bytes.get(), static_cast<std::size_t>(chunk.bytes.length));
+    const std::span<const std::byte> bytes(run.chunk_bytes.get(),
+                                           static_cast<std::size_t>(chunk.bytes.length));
     check_sum(path, chunk.bytes.offset, chunk.xxh3, xxh3(bytes));
     const auto count = static_cast<std::size_t>(chunk.count);
     const Buffer exponents = make_buffer(count);
     try {
-      codec_->decode(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, bytes, {exponents.get(), count});
+      codec_->decode(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, bytes,
+                     {exponents.get(), count});
     } catch (Error& error) {
       throw error.in(path, chunk.bytes.offset);
     }
@@ -167,7 +176,8 @@ class Restorer {
     if (run.opens) sink_.begin(source);
     const std::span<const std::byte> stored(run.stored.get(), static_cast<std::size_t>(run.length));
     sum_->update(stored);
-    sink_.write(run.chunk == nullptr ? stored : std::span<const std::byte>(run.words.get(), 2 * stored.size()));
+    sink_.write(run.chunk == nullptr ? stored
+                                     : std::span<const std::byte>(run.words.get(), 2 * stored.size()));
     if (run.completes) {
       if (run.piece == nullptr) {
         check_sum(headers_.path(), source.header.offset, source.header_xxh3, sum_->digest());
@@ -185,18 +195,19 @@ class Restorer {
   std::unique_ptr<const codec::ExponentCodec> codec_;
   std::vector<InputFile> files_;
   InputFile headers_;
-  std::vector<std::uint32_t> order_;   // of pieces
-  std::vector<std::size_t> sources_;   // weight files
+  std::vector<std::uint32_t> order_;              // of pieces
+  std::vector<std::size_t> sources_;              // weight files
   std::optional<Xxh3Stream> sum_{std::in_place};  // of the piece being finished
 
   // Of the reader thread.
-  std::vector<Run> queue_;             // of one source file
+  std::vector<Run> queue_;  // of one source file
   std::size_t queue_at_ = 0, next_source_ = 0, next_piece_ = 0;
 };
 
 }  // namespace
 
-void restore_weights(const std::string& store, const Manifest& manifest, const RestoreOptions& options, RestoreSink& sink) {
+void restore_weights(const std::string& store, const Manifest& manifest, const RestoreOptions& options,
+                     RestoreSink& sink) {
   Restorer(store, manifest, options, sink).run();
 }
 

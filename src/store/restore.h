@@ -10,8 +10,8 @@
 
 namespace sluice::store {
 
-// Called on the thread that called restore_weights: for each weight file in the order of the manifest, begin, any
-// number of writes that make up the file, end.
+// Called on the thread that called restore_weights: for each weight file in the order of the manifest, begin,
+// any number of writes that make up the file, end.
 class RestoreSink {
  public:
   virtual ~RestoreSink() = default;
@@ -22,12 +22,14 @@ class RestoreSink {
 };
 
 struct RestoreOptions {
-  unsigned threads = 0;         // that decode; 0: one for every CPU
-  Bytes memory = 512 * kMiB;    // buffers on their way; a single chunk may take more
+  unsigned threads = 0;       // that decode; 0: one for every CPU
+  Bytes memory = 512 * kMiB;  // buffers on their way; a single chunk may take more
 };
 
-// Error(kCorrupt) naming file, offset, expected and found as soon as something does not match. A part is compared with its
-// checksum after its last byte was handed out, so nothing may be believed before this returns.
-void restore_weights(const std::string& store, const Manifest& manifest, const RestoreOptions& options, RestoreSink& sink);
+// Error(kCorrupt) naming file, offset, expected and found as soon as something does not match. A part is
+// compared with its checksum after its last byte was handed out, so nothing may be believed before this
+// returns.
+void restore_weights(const std::string& store, const Manifest& manifest, const RestoreOptions& options,
+                     RestoreSink& sink);
 
 }  // namespace sluice::store

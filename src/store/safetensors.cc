@@ -33,7 +33,7 @@ Bytes checked_length(std::string_view head, Bytes file_bytes, const std::string&
   const Bytes room = file_bytes - kLengthBytes;
   if (length > room || length > kSafetensorsMaxHeaderBytes || length < 2) {
     const bool long_file = room > kSafetensorsMaxHeaderBytes;
-    throw Error(ErrorKind::kInvalid, length < 2   ? "the safetensors header is empty"
+    throw Error(ErrorKind::kInvalid, length < 2  ? "the safetensors header is empty"
                                      : long_file ? "the safetensors header is larger than any legal one"
                                                  : "the safetensors header is longer than the file")
         .in(path, 0)
@@ -51,7 +51,8 @@ struct Entry {
 };
 
 Error tensor_error(const std::string& path, const Entry& entry, std::string_view message) {
-  return Error(ErrorKind::kInvalid, fmt::format("tensor \"{}\" {}", entry.tensor.info.name, message)).in(path, entry.at);
+  return Error(ErrorKind::kInvalid, fmt::format("tensor \"{}\" {}", entry.tensor.info.name, message))
+      .in(path, entry.at);
 }
 
 Entry read_entry(JsonReader& json, const std::string& name, const std::string& path) {
@@ -83,7 +84,8 @@ Entry read_entry(JsonReader& json, const std::string& name, const std::string& p
       once(has_shape);
       json.begin_array();
       while (json.next_item()) {
-        if (entry.tensor.info.shape.size() >= 16) throw tensor_error(path, entry, "has more than 16 dimensions");
+        if (entry.tensor.info.shape.size() >= 16)
+          throw tensor_error(path, entry, "has more than 16 dimensions");
         entry.tensor.info.shape.push_back(json.read_number());
       }
     } else if (key == "data_offsets") {
@@ -96,7 +98,9 @@ Entry read_entry(JsonReader& json, const std::string& name, const std::string& p
         ++count;
       }
       if (count != 2) {
-        throw tensor_error(path, entry, "has illegal data_offsets").expected("[begin, end]").found(fmt::format("{} numbers", count));
+        throw tensor_error(path, entry, "has illegal data_offsets")
+            .expected("[begin, end]")
+            .found(fmt::format("{} numbers", count));
       }
     } else {
       throw tensor_error(path, entry, "has an unknown field")
@@ -105,18 +109,23 @@ Entry read_entry(JsonReader& json, const std::string& name, const std::string& p
           .fix(kDownloadAgain);
     }
   }
-  for (const auto& [seen, field] : {std::pair{has_dtype, "dtype"}, {has_shape, "shape"}, {has_offsets, "data_offsets"}}) {
+  for (const auto& [seen, field] :
+       {std::pair{has_dtype, "dtype"}, {has_shape, "shape"}, {has_offsets, "data_offsets"}}) {
     if (!seen) throw tensor_error(path, entry, fmt::format("has no \"{}\"", field)).fix(kDownloadAgain);
   }
   if (begin > end) {
-    throw tensor_error(path, entry, "ends before it begins").expected("begin <= end").found(fmt::format("[{}, {}]", begin, end)).fix(kDownloadAgain);
+    throw tensor_error(path, entry, "ends before it begins")
+        .expected("begin <= end")
+        .found(fmt::format("[{}, {}]", begin, end))
+        .fix(kDownloadAgain);
   }
   entry.tensor.offset = begin;
   entry.tensor.length = end - begin;
   return entry;
 }
 
-// Bytes that the shape and type take; the product of all dimensions but zeros must fit, too, so that no partial product overflows later.
+// Bytes that the shape and type take; the product of all dimensions but zeros must fit, too, so that no
+// partial product overflows later.
 Bytes shape_bytes(const std::string& path, const Entry& entry) {
   const TensorInfo& info = entry.tensor.info;
   Bytes bytes = dtype_bytes(info.dtype);
@@ -125,7 +134,10 @@ Bytes shape_bytes(const std::string& path, const Entry& entry) {
     if (dimension == 0) {
       zero = true;
     } else if (__builtin_mul_overflow(bytes, dimension, &bytes)) {
-      throw tensor_error(path, entry, "has a shape that overflows").expected("fewer than 2^64 bytes").found(info.shape_text()).fix(kDownloadAgain);
+      throw tensor_error(path, entry, "has a shape that overflows")
+          .expected("fewer than 2^64 bytes")
+          .found(info.shape_text())
+          .fix(kDownloadAgain);
     }
   }
   return zero ? 0 : bytes;
@@ -143,7 +155,8 @@ void check_sizes(const std::string& path, const std::vector<Entry>& entries, Byt
     const Bytes wanted = shape_bytes(path, entry);
     if (wanted != tensor.length) {
       throw tensor_error(path, entry, "has a wrong size for its shape")
-          .expected(fmt::format("{} bytes for {} {}", wanted, dtype_name(tensor.info.dtype), tensor.info.shape_text()))
+          .expected(fmt::format("{} bytes for {} {}", wanted, dtype_name(tensor.info.dtype),
+                                tensor.info.shape_text()))
           .found(fmt::format("{}", tensor.length))
           .fix(kDownloadAgain);
     }
@@ -151,7 +164,8 @@ void check_sizes(const std::string& path, const std::vector<Entry>& entries, Byt
 }
 
 // Tensors lie back to back and fill the data exactly. `entries` are ascending by offset, then length.
-void check_cover(const std::string& path, const std::vector<Entry>& entries, Bytes head_bytes, Bytes data_bytes) {
+void check_cover(const std::string& path, const std::vector<Entry>& entries, Bytes head_bytes,
+                 Bytes data_bytes) {
   Bytes covered = 0;
   for (const Entry& entry : entries) {
     if (entry.tensor.offset < covered) {
@@ -203,7 +217,8 @@ std::string read_safetensors_head(const InputFile& file) {
   file.read_at(0, std::as_writable_bytes(std::span(head.data(), head.size())));
   const Bytes length = checked_length(head, file.size(), file.path());
   head.resize(static_cast<std::size_t>(kLengthBytes + length));
-  file.read_at(kLengthBytes, std::as_writable_bytes(std::span(head.data() + kLengthBytes, head.size() - kLengthBytes)));
+  file.read_at(kLengthBytes,
+               std::as_writable_bytes(std::span(head.data() + kLengthBytes, head.size() - kLengthBytes)));
   return head;
 }
 

@@ -18,7 +18,8 @@ namespace {
 constexpr Bytes kMaxSidecarBytes = 256 * kMiB;
 
 bool is_word(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string_view::npos;
+  return !text.empty() &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string_view::npos;
 }
 
 std::string path_of(const std::string& store, std::string_view name) {
@@ -37,7 +38,11 @@ struct Head {
 };
 Head read_head(std::string_view text, const std::string& name) {
   const auto malformed = [&](std::string_view expected) {
-    return Error(ErrorKind::kInvalid, "not a sidecar of a packed store").in(name, 0).expected(expected).found("something else").fix("remove it");
+    return Error(ErrorKind::kInvalid, "not a sidecar of a packed store")
+        .in(name, 0)
+        .expected(expected)
+        .found("something else")
+        .fix("remove it");
   };
   check_checksum(text, name);
   if (!text.starts_with(kSidecarStart)) throw malformed(kSidecarStart);
@@ -70,7 +75,8 @@ std::optional<Json> read_sidecar(const std::string& store, std::string_view name
 
 void write_sidecar(const std::string& store, std::string_view name, std::string_view kind, const Json& body) {
   SLUICE_CHECK(is_word(kind) && body.is_object(), std::string(kind));
-  std::string text = fmt::format("{}{}\",\"kind\":\"{}\"", kSidecarStart, hex64(manifest_checksum(store)), kind);
+  std::string text =
+      fmt::format("{}{}\",\"kind\":\"{}\"", kSidecarStart, hex64(manifest_checksum(store)), kind);
   for (const auto& [key, value] : body.items()) {
     text += ",\n";
     append_json_string(text, key);

@@ -29,7 +29,9 @@ std::vector<std::string> names_in(const std::string& path) {
   if (directory == nullptr) {
     if (errno == ENOENT) throw Error(ErrorKind::kNotFound, "no such directory").in(path);
     if (errno == ENOTDIR) {
-      throw Error(ErrorKind::kInvalid, "not a directory").in(path).expected("a Hugging Face model directory or a NAME.sluice store");
+      throw Error(ErrorKind::kInvalid, "not a directory")
+          .in(path)
+          .expected("a Hugging Face model directory or a NAME.sluice store");
     }
     throw io_error("opendir", path, errno);
   }
@@ -46,7 +48,9 @@ std::vector<std::string> names_in(const std::string& path) {
   return names;
 }
 
-std::int64_t nanoseconds(const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
 
 class Scan {
  public:
@@ -72,12 +76,15 @@ class Scan {
   }
 
  private:
-  std::string full(const std::string& relative) const { return relative.empty() ? out_.path : out_.path + "/" + relative; }
+  std::string full(const std::string& relative) const {
+    return relative.empty() ? out_.path : out_.path + "/" + relative;
+  }
 
   bool excluded(const std::string& relative, const std::string& name) const {
     return std::any_of(exclude_.begin(), exclude_.end(), [&](const std::string& pattern) {
-      return pattern.find('/') == std::string::npos ? ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0
-                                                    : ::fnmatch(pattern.c_str(), relative.c_str(), FNM_PATHNAME) == 0;
+      return pattern.find('/') == std::string::npos
+                 ? ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0
+                 : ::fnmatch(pattern.c_str(), relative.c_str(), FNM_PATHNAME) == 0;
     });
   }
 
@@ -126,12 +133,14 @@ class Scan {
 }  // namespace
 
 const SourceFile* SourceDirectory::find(std::string_view relative) const {
-  const auto at = std::lower_bound(files.begin(), files.end(), relative,
-                                   [](const SourceFile& file, std::string_view name) { return file.relative < name; });
+  const auto at =
+      std::lower_bound(files.begin(), files.end(), relative,
+                       [](const SourceFile& file, std::string_view name) { return file.relative < name; });
   return at != files.end() && at->relative == relative ? &*at : nullptr;
 }
 
-SourceDirectory scan_directory(const std::string& path, const std::vector<std::string>& exclude, Depth depth) {
+SourceDirectory scan_directory(const std::string& path, const std::vector<std::string>& exclude,
+                               Depth depth) {
   SourceDirectory directory;
   directory.path = path;
   while (directory.path.size() > 1 && directory.path.back() == '/') directory.path.pop_back();

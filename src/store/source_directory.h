@@ -11,9 +11,9 @@
 namespace sluice::store {
 
 struct SourceFile {
-  std::string relative;           // "original/params.json"; UTF-8, components neither "", "." nor ".."
+  std::string relative;  // "original/params.json"; UTF-8, components neither "", "." nor ".."
   Bytes size = 0;
-  std::int64_t modified_ns = 0;   // of the file a link leads to
+  std::int64_t modified_ns = 0;  // of the file a link leads to
   std::int64_t changed_ns = 0;
 };
 
@@ -30,14 +30,14 @@ enum class Depth {
   kTree,  // everything below it; what cannot be kept is an error
 };
 
-// Lists `path` without what `exclude` matches. A pattern without '/' is matched with the last component of a path, one
-// with '/' with the whole relative path ('*' does not match '/'); a directory that matches is left out with all it holds.
-// Error(kNotFound), (kIo), and for kTree (kInvalid) for sockets, devices, fifos, links that lead nowhere, directories
-// that contain themselves through a link, and names that are not UTF-8.
+// Lists `path` without what `exclude` matches. A pattern without '/' is matched with the last component of a
+// path, one with '/' with the whole relative path ('*' does not match '/'); a directory that matches is left
+// out with all it holds. Error(kNotFound), (kIo), and for kTree (kInvalid) for sockets, devices, fifos, links
+// that lead nowhere, directories that contain themselves through a link, and names that are not UTF-8.
 SourceDirectory scan_directory(const std::string& path, const std::vector<std::string>& exclude, Depth depth);
 
-// Whether `relative` may be joined to a directory without leaving it: not empty, not absolute, no empty, "." or ".."
-// component, no NUL, UTF-8.
+// Whether `relative` may be joined to a directory without leaving it: not empty, not absolute, no empty, "."
+// or ".." component, no NUL, UTF-8.
 bool is_safe_relative_path(std::string_view relative);
 
 }  // namespace sluice::store

@@ -44,13 +44,17 @@ TEST(SourceDirectory, FollowsLinksAndKeepsEverything) {
   EXPECT_THAT(directory.empty_directories, ElementsAre("empty/inner"));
   EXPECT_EQ(directory.find("config.json")->size, 6u);
   EXPECT_EQ(directory.find("config"), nullptr);
-  EXPECT_THAT(names(scan_directory(temp / "hub/snapshots/1", {}, Depth::kTop)), ElementsAre(".hidden", "config.json"));
+  EXPECT_THAT(names(scan_directory(temp / "hub/snapshots/1", {}, Depth::kTop)),
+              ElementsAre(".hidden", "config.json"));
 }
 
 TEST(SourceDirectory, ExcludesByNamePathAndDirectory) {
   const TempDirectory temp;
-  for (const char* name : {"a.bin", "sub/b.bin", "sub/c.txt", "original/deep/d.pth", "keep.txt"}) write_file(temp / (std::string("m/") + name), "");
-  const auto kept = [&](std::vector<std::string> exclude) { return names(scan_directory(temp / "m", exclude, Depth::kTree)); };
+  for (const char* name : {"a.bin", "sub/b.bin", "sub/c.txt", "original/deep/d.pth", "keep.txt"})
+    write_file(temp / (std::string("m/") + name), "");
+  const auto kept = [&](std::vector<std::string> exclude) {
+    return names(scan_directory(temp / "m", exclude, Depth::kTree));
+  };
   EXPECT_THAT(kept({"*.bin"}), ElementsAre("keep.txt", "original/deep/d.pth", "sub/c.txt"));
   EXPECT_THAT(kept({"original"}), ElementsAre("a.bin", "keep.txt", "sub/b.bin", "sub/c.txt"));
   EXPECT_THAT(kept({"sub/*.bin", "original/deep"}), ElementsAre("a.bin", "keep.txt", "sub/c.txt"));
@@ -103,8 +107,10 @@ TEST(SourceDirectory, WhatCannotBeKeptIsAnError) {
 }
 
 TEST(SourceDirectory, SafePathsStayInside) {
-  for (const char* good : {"a", "a/b", "a b/.c", "..a/b..", "é"}) EXPECT_TRUE(is_safe_relative_path(good)) << good;
-  for (const char* bad : {"", "/a", "a/", "a//b", ".", "..", "a/../b", "a/.", "\xff"}) EXPECT_FALSE(is_safe_relative_path(bad)) << bad;
+  for (const char* good : {"a", "a/b", "a b/.c", "..a/b..", "é"})
+    EXPECT_TRUE(is_safe_relative_path(good)) << good;
+  for (const char* bad : {"", "/a", "a/", "a//b", ".", "..", "a/../b", "a/.", "\xff"})
+    EXPECT_FALSE(is_safe_relative_path(bad)) << bad;
   EXPECT_FALSE(is_safe_relative_path(std::string_view("a\0b", 3)));
 }
 

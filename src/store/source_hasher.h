@@ -1,5 +1,5 @@
-// SHA-256 of the weight files, computed beside the packing: it follows the reader, so that the pages it needs are still in
-// the page cache, and drops them behind itself.
+// SHA-256 of the weight files, computed beside the packing: it follows the reader, so that the pages it needs
+// are still in the page cache, and drops them behind itself.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class SourceHasher {
     bool known = false;  // nothing to do
   };
   explicit SourceHasher(std::vector<Input> files);
-  ~SourceHasher();       // stops
+  ~SourceHasher();  // stops
 
   // The reader has been up to `position` (it may go back later; the hasher does not).
   void allow(Bytes position);
@@ -37,20 +37,20 @@ class SourceHasher {
 
   // (index, SHA-256) of files that were finished since the last call. Rethrows what stopped the hashing.
   std::vector<std::pair<std::size_t, std::string>> take_finished();
-  bool done();           // every file is finished; they may still have to be taken
+  bool done();  // every file is finished; they may still have to be taken
 
  private:
   void run(std::stop_token stop);
 
   const std::vector<Input> files_;
   std::atomic<Bytes> position_{0};
-  std::mutex mutex_;                       // protects the following
+  std::mutex mutex_;  // protects the following
   std::condition_variable_any allowed_changed_;
   Bytes allowed_ = 0;
   std::vector<std::pair<std::size_t, std::string>> finished_;
   std::exception_ptr failure_;
   bool done_ = false;
-  std::jthread thread_;                    // last: started when all else is there
+  std::jthread thread_;  // last: started when all else is there
 };
 
 }  // namespace sluice::store

@@ -22,13 +22,16 @@ bool is_there(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0;
 }
 
-std::string joined(const std::string& directory, std::string_view name) { return directory + "/" + std::string(name); }
+std::string joined(const std::string& directory, std::string_view name) {
+  return directory + "/" + std::string(name);
+}
 
 void check_size(const std::string& path, Bytes wanted) {
   struct stat info {};
   constexpr std::string_view kRestore = "copy the store again, or pack the model again";
   if (::stat(path.c_str(), &info) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR) throw Error(ErrorKind::kCorrupt, "a file of the store is missing").in(path).fix(kRestore);
+    if (errno == ENOENT || errno == ENOTDIR)
+      throw Error(ErrorKind::kCorrupt, "a file of the store is missing").in(path).fix(kRestore);
     throw io_error("stat", path, errno);
   }
   if (!S_ISREG(info.st_mode)) throw Error(ErrorKind::kCorrupt, "not a regular file").in(path).fix(kRestore);
@@ -44,21 +47,25 @@ void check_size(const std::string& path, Bytes wanted) {
 
 class StoreCheckpoint final : public Checkpoint {
  public:
-  StoreCheckpoint(std::string path, Manifest manifest) : path_(std::move(path)), manifest_(std::move(manifest)) {
+  StoreCheckpoint(std::string path, Manifest manifest)
+      : path_(std::move(path)), manifest_(std::move(manifest)) {
     std::string directory = path_;
     while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
     files_directory_ = joined(directory, kFilesDirectory);
     for (const DataFile& file : manifest_.data_files) files_.push_back(joined(directory, file.name));
     order_.resize(manifest_.pieces.size());
     std::iota(order_.begin(), order_.end(), 0u);
-    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+    std::sort(order_.begin(), order_.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
   }
 
   const std::string& path() const override { return path_; }
   bool packed() const override { return true; }
   const std::vector<std::string>& weight_files() const override { return files_; }
   const std::vector<TensorInfo>& tensors() const override { return manifest_.tensors; }
-  const TensorInfo* find(std::string_view name) const override { return find_tensor(manifest_.tensors, name); }
+  const TensorInfo* find(std::string_view name) const override {
+    return find_tensor(manifest_.tensors, name);
+  }
   std::string codec() const override { return manifest_.codec.name; }
   std::string files_directory() const override { return files_directory_; }
 
@@ -66,9 +73,12 @@ class StoreCheckpoint final : public Checkpoint {
     const TensorInfo& tensor = checked_tensor(manifest_.tensors, piece, path_);
     const auto index = static_cast<std::uint32_t>(&tensor - manifest_.tensors.data());
     const Key wanted{index, piece.first_element, piece.elements};
-    const auto at = std::lower_bound(order_.begin(), order_.end(), wanted, [&](std::uint32_t a, const Key& k) { return key(a) < k; });
+    const auto at = std::lower_bound(order_.begin(), order_.end(), wanted,
+                                     [&](std::uint32_t a, const Key& k) { return key(a) < k; });
     if (at == order_.end() || key(*at) != wanted) {
-      throw Error(ErrorKind::kInvalid, fmt::format("the store does not have this range of tensor \"{}\" as one piece", piece.tensor))
+      throw Error(
+          ErrorKind::kInvalid,
+          fmt::format("the store does not have this range of tensor \"{}\" as one piece", piece.tensor))
           .in(path_)
           .expected("a range as it was packed")
           .found(fmt::format("{} elements from {}", piece.elements, piece.first_element))
@@ -78,8 +88,9 @@ class StoreCheckpoint final : public Checkpoint {
   }
 
   std::optional<std::string> find_file(std::string_view relative) const override {
-    const auto at = std::lower_bound(manifest_.sources.begin(), manifest_.sources.end(), relative,
-                                     [](const StoredSource& source, std::string_view name) { return source.path < name; });
+    const auto at = std::lower_bound(
+        manifest_.sources.begin(), manifest_.sources.end(), relative,
+        [](const StoredSource& source, std::string_view name) { return source.path < name; });
     if (at == manifest_.sources.end() || at->path != relative || at->weights) return std::nullopt;
     return files_directory_ + "/" + at->path;
   }
@@ -100,7 +111,8 @@ class StoreCheckpoint final : public Checkpoint {
     piece.dtype = manifest_.tensors[entry.tensor].dtype;
     piece.encoding = entry.encoding;
     piece.elements = entry.count;
-    (entry.encoding == Encoding::kSplit ? piece.sm : piece.raw) = {entry.file, entry.bytes.offset, entry.bytes.length};
+    (entry.encoding == Encoding::kSplit ? piece.sm : piece.raw) = {entry.file, entry.bytes.offset,
+                                                                   entry.bytes.length};
     piece.xxh3 = entry.xxh3;
     piece.exponents.reserve(entry.chunk_count);
     for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
@@ -131,7 +143,8 @@ bool looks_like_store(const std::string& path) {
   if (!manifest) return false;
   std::string start(kManifestStart.size(), '\0');
   manifest.read(start.data(), static_cast<std::streamsize>(start.size()));
-  return start == kManifestStart || (is_there(joined(path, kDenseName)) && is_there(joined(path, kHeadersName)));
+  return start == kManifestStart ||
+         (is_there(joined(path, kDenseName)) && is_there(joined(path, kHeadersName)));
 }
 
 std::string read_manifest_text(const std::string& path) {
@@ -140,13 +153,19 @@ std::string read_manifest_text(const std::string& path) {
     if (errno == ENOENT) throw Error(ErrorKind::kNotFound, "no such store").in(path);
     throw io_error("stat", path, errno);
   }
-  if (!S_ISDIR(info.st_mode)) throw Error(ErrorKind::kInvalid, "not a packed store").in(path).expected("a directory").found("a file");
+  if (!S_ISDIR(info.st_mode))
+    throw Error(ErrorKind::kInvalid, "not a packed store").in(path).expected("a directory").found("a file");
   const std::string name = joined(path, kManifestName);
   if (!is_there(name)) {
     if (is_there(joined(path, kJournalName))) {
-      throw Error(ErrorKind::kInvalid, "the store is not finished").in(path).fix("run the pack command again: it goes on where it stopped");
+      throw Error(ErrorKind::kInvalid, "the store is not finished")
+          .in(path)
+          .fix("run the pack command again: it goes on where it stopped");
     }
-    throw Error(ErrorKind::kInvalid, "not a packed store").in(path).expected("a directory with manifest.json").found("none");
+    throw Error(ErrorKind::kInvalid, "not a packed store")
+        .in(path)
+        .expected("a directory with manifest.json")
+        .found("none");
   }
   return read_text_file(name, kMaxManifestBytes);
 }

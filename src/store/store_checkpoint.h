@@ -10,12 +10,12 @@
 
 namespace sluice::store {
 
-// Whether `path` is meant as a packed store: it holds a manifest that begins as ours do, or our data files, or is named
-// like a store.
+// Whether `path` is meant as a packed store: it holds a manifest that begins as ours do, or our data files,
+// or is named like a store.
 bool looks_like_store(const std::string& path);
 
-// manifest.json of the store at `path`, parsed and checked, and the sizes of all its other files compared with it
-// (nothing of them is read). Error(kNotFound), (kInvalid), (kUnsupported), (kCorrupt).
+// manifest.json of the store at `path`, parsed and checked, and the sizes of all its other files compared
+// with it (nothing of them is read). Error(kNotFound), (kInvalid), (kUnsupported), (kCorrupt).
 Manifest open_store(const std::string& path);
 std::string read_manifest_text(const std::string& path);
 

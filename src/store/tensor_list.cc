@@ -19,15 +19,18 @@ std::uint64_t TensorInfo::elements() const {
 std::string TensorInfo::shape_text() const { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 const TensorInfo* find_tensor(const std::vector<TensorInfo>& tensors, std::string_view name) {
-  const auto at = std::lower_bound(tensors.begin(), tensors.end(), name,
-                                   [](const TensorInfo& tensor, std::string_view wanted) { return tensor.name < wanted; });
+  const auto at = std::lower_bound(
+      tensors.begin(), tensors.end(), name,
+      [](const TensorInfo& tensor, std::string_view wanted) { return tensor.name < wanted; });
   return at != tensors.end() && at->name == name ? &*at : nullptr;
 }
 
-const TensorInfo& checked_tensor(const std::vector<TensorInfo>& tensors, const Piece& piece, const std::string& path) {
+const TensorInfo& checked_tensor(const std::vector<TensorInfo>& tensors, const Piece& piece,
+                                 const std::string& path) {
   const TensorInfo* tensor = find_tensor(tensors, piece.tensor);
   if (tensor == nullptr) {
-    throw Error(ErrorKind::kInvalid, fmt::format("the checkpoint has no tensor \"{}\"", piece.tensor)).in(path);
+    throw Error(ErrorKind::kInvalid, fmt::format("the checkpoint has no tensor \"{}\"", piece.tensor))
+        .in(path);
   }
   const std::uint64_t elements = tensor->elements();
   if (piece.first_element > elements || piece.elements > elements - piece.first_element) {

@@ -13,8 +13,10 @@ namespace sluice::store {
 // `tensors` is ascending by name. Null if absent.
 const TensorInfo* find_tensor(const std::vector<TensorInfo>& tensors, std::string_view name);
 
-// The tensor of `piece`; Error(kInvalid) if there is none or the range lies outside of it. `path` is the checkpoint's.
-const TensorInfo& checked_tensor(const std::vector<TensorInfo>& tensors, const Piece& piece, const std::string& path);
+// The tensor of `piece`; Error(kInvalid) if there is none or the range lies outside of it. `path` is the
+// checkpoint's.
+const TensorInfo& checked_tensor(const std::vector<TensorInfo>& tensors, const Piece& piece,
+                                 const std::string& path);
 
 // "directory/relative" if that is a regular file (or a link to one) and does not leave the directory.
 std::optional<std::string> existing_file(const std::string& directory, std::string_view relative);

@@ -95,12 +95,14 @@ inline std::string little_endian_u64(std::uint64_t value) {
 inline std::string safetensors_head(std::string json) { return little_endian_u64(json.size()) + json; }
 
 // Tensors in the order given; `padding` blanks after the header's JSON.
-inline std::string safetensors_bytes(const std::vector<TestTensor>& tensors, std::size_t padding = 0, std::string_view metadata = "") {
+inline std::string safetensors_bytes(const std::vector<TestTensor>& tensors, std::size_t padding = 0,
+                                     std::string_view metadata = "") {
   std::string json = "{", data;
   if (!metadata.empty()) json += fmt::format("\"__metadata__\":{}{}", metadata, tensors.empty() ? "" : ",");
   for (const TestTensor& tensor : tensors) {
-    json += fmt::format("{}\"{}\":{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", &tensor == tensors.data() ? "" : ",",
-                        tensor.name, tensor.dtype, fmt::join(tensor.shape, ","), data.size(), data.size() + tensor.bytes.size());
+    json += fmt::format("{}\"{}\":{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
+                        &tensor == tensors.data() ? "" : ",", tensor.name, tensor.dtype,
+                        fmt::join(tensor.shape, ","), data.size(), data.size() + tensor.bytes.size());
     data += tensor.bytes;
   }
   return safetensors_head(json + "}" + std::string(padding, ' ')) + data;
@@ -125,7 +127,8 @@ inline std::string random_bytes(std::size_t count, std::uint64_t seed) {
   return bytes;
 }
 
-// Shape of a made-up model: `layers` × `experts` experts of (width, hidden), (width, hidden), (hidden, width).
+// Shape of a made-up model: `layers` × `experts` experts of (width, hidden), (width, hidden), (hidden,
+// width).
 struct TinyModel {
   unsigned layers = 2, experts = 3, hidden = 24, width = 20;
   std::string expert_dtype = "BF16";
@@ -138,14 +141,19 @@ inline std::vector<TestTensor> tiny_tensors(const TinyModel& model) {
   const std::uint64_t matrix = std::uint64_t{model.width} * model.hidden;
   const auto width = [](const std::string& dtype) { return dtype == "F32" ? 4 : 2; };
   const auto expert_bytes = [&] {
-    return model.expert_dtype == "BF16" ? gaussian_bf16(matrix, ++seed)
-                                        : random_bytes(static_cast<std::size_t>(matrix) * width(model.expert_dtype), ++seed);
+    return model.expert_dtype == "BF16"
+               ? gaussian_bf16(matrix, ++seed)
+               : random_bytes(static_cast<std::size_t>(matrix) * width(model.expert_dtype), ++seed);
   };
-  tensors.push_back({"embed.weight", "BF16", {1200, model.hidden + 8}, gaussian_bf16(1200ull * (model.hidden + 8), ++seed)});
+  tensors.push_back({"embed.weight",
+                     "BF16",
+                     {1200, model.hidden + 8},
+                     gaussian_bf16(1200ull * (model.hidden + 8), ++seed)});
   for (unsigned layer = 0; layer < model.layers; ++layer) {
     const std::string prefix = fmt::format("layers.{}.", layer);
     tensors.push_back({prefix + "norm", "F32", {model.hidden}, random_bytes(4 * model.hidden, ++seed)});
-    tensors.push_back({prefix + "router", "F16", {model.experts, 3}, random_bytes(6 * model.experts, ++seed)});
+    tensors.push_back(
+        {prefix + "router", "F16", {model.experts, 3}, random_bytes(6 * model.experts, ++seed)});
     for (unsigned expert = 0; expert < model.experts; ++expert) {
       const std::string name = fmt::format("{}experts.{}.", prefix, expert);
       tensors.push_back({name + "down", model.expert_dtype, {model.hidden, model.width}, expert_bytes()});
@@ -165,7 +173,10 @@ inline PackPlan tiny_plan(const TinyModel& model) {
   for (unsigned layer = 0; layer < model.layers; ++layer) {
     for (unsigned expert = 0; expert < model.experts; ++expert) {
       const std::string name = fmt::format("layers.{}.experts.{}.", layer, expert);
-      plan.experts.push_back({layer, expert, {{name + "gate", 0, matrix}, {name + "up", 0, matrix}, {name + "down", 0, matrix}}});
+      plan.experts.push_back(
+          {layer,
+           expert,
+           {{name + "gate", 0, matrix}, {name + "up", 0, matrix}, {name + "down", 0, matrix}}});
     }
   }
   return plan;
@@ -173,7 +184,8 @@ inline PackPlan tiny_plan(const TinyModel& model) {
 
 // "model.safetensors" and a config in `directory`.
 inline void write_tiny_model(const std::string& directory, const TinyModel& model) {
-  write_file(directory + "/model.safetensors", safetensors_bytes(tiny_tensors(model), 5, "{\"format\":\"pt\"}"));
+  write_file(directory + "/model.safetensors",
+             safetensors_bytes(tiny_tensors(model), 5, "{\"format\":\"pt\"}"));
   write_file(directory + "/config.json", "{\"model_type\": \"tiny\"}\n");
 }
 
@@ -190,7 +202,8 @@ inline void write_sharded_tiny_model(const std::string& directory, const TinyMod
     }
     write_file(directory + "/" + file, safetensors_bytes(mine, shard * 3));
   }
-  write_file(directory + "/model.safetensors.index.json", fmt::format("{{\"metadata\":{{\"total_size\":1}},\"weight_map\":{{{}}}}}", map));
+  write_file(directory + "/model.safetensors.index.json",
+             fmt::format("{{\"metadata\":{{\"total_size\":1}},\"weight_map\":{{{}}}}}", map));
   write_file(directory + "/config.json", "{\"model_type\": \"tiny\"}\n");
 }
 

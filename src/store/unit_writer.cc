@@ -9,19 +9,26 @@
 
 namespace sluice::store {
 
-UnitWriter::UnitWriter(const std::string& directory, Manifest& manifest, std::vector<std::uint32_t> dense, Bytes expert_file_bytes)
-    : directory_(directory), manifest_(manifest), dense_(std::move(dense)), expert_file_bytes_(expert_file_bytes) {
+UnitWriter::UnitWriter(const std::string& directory, Manifest& manifest, std::vector<std::uint32_t> dense,
+                       Bytes expert_file_bytes)
+    : directory_(directory),
+      manifest_(manifest),
+      dense_(std::move(dense)),
+      expert_file_bytes_(expert_file_bytes) {
   manifest_.data_files = {{std::string(kDenseName), 0}};
   const auto grow = [&](std::uint32_t file, Bytes end) {
-    while (manifest_.data_files.size() <= file) manifest_.data_files.push_back({expert_file_name(manifest_.data_files.size() - 1), 0});
+    while (manifest_.data_files.size() <= file)
+      manifest_.data_files.push_back({expert_file_name(manifest_.data_files.size() - 1), 0});
     Bytes& size = manifest_.data_files[file].size;
     size = std::max(size, round_up(end, kRegionAlignment));
   };
   for (const PieceEntry& piece : manifest_.pieces) grow(piece.file, piece.bytes.end());
   for (const PieceEntry& piece : manifest_.pieces) {
-    if (piece.chunk_count > 0) grow(piece.file, manifest_.chunks[piece.first_chunk + piece.chunk_count - 1].bytes.end());
+    if (piece.chunk_count > 0)
+      grow(piece.file, manifest_.chunks[piece.first_chunk + piece.chunk_count - 1].bytes.end());
   }
-  dense_writer_ = DataWriter::open(directory_ + "/" + manifest_.data_files[0].name, manifest_.data_files[0].size);
+  dense_writer_ =
+      DataWriter::open(directory_ + "/" + manifest_.data_files[0].name, manifest_.data_files[0].size);
   if (manifest_.data_files.size() > 1) {
     const DataFile& last = manifest_.data_files.back();
     expert_writer_ = DataWriter::open(directory_ + "/" + last.name, last.size);
@@ -35,7 +42,8 @@ void UnitWriter::begin_dense(const PieceShape& piece) {
   begin(0, {piece});
 }
 
-void UnitWriter::begin_expert(std::uint32_t layer, std::uint32_t index, const std::vector<PieceShape>& pieces) {
+void UnitWriter::begin_expert(std::uint32_t layer, std::uint32_t index,
+                              const std::vector<PieceShape>& pieces) {
   is_expert_ = true;
   if (manifest_.data_files.size() == 1 || manifest_.data_files.back().size >= expert_file_bytes_) {
     expert_writer_.sync();
@@ -63,7 +71,8 @@ void UnitWriter::begin(std::uint32_t file, const std::vector<PieceShape>& pieces
     entry.bytes.length = shape.encoding == Encoding::kSplit ? shape.count : shape.raw_bytes;
     pieces_.push_back(entry);
   }
-  // Region after region, in each the pieces one after another. What the exponents take is known only at the end.
+  // Region after region, in each the pieces one after another. What the exponents take is known only at the
+  // end.
   Bytes at = cursor();
   for (const Encoding encoding : {Encoding::kRaw, Encoding::kSplit}) {
     Region& region = encoding == Encoding::kRaw ? unit_.full : unit_.sm;

@@ -1,5 +1,5 @@
-// Lays finished units out in the data files of a store that is being packed (docs/store-format.md, section 3) and keeps
-// the manifest entries of what it has written.
+// Lays finished units out in the data files of a store that is being packed (docs/store-format.md, section 3)
+// and keeps the manifest entries of what it has written.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,11 @@ namespace sluice::store {
 // Not thread-safe. For each unit: begin; put every slice of every piece, in order; end.
 class UnitWriter {
  public:
-  // `manifest` receives pieces, chunks, experts and data_files; it has those of an earlier run already (in the order in
-  // which they were written), and the files are cut to what it says. It must outlive the writer. Pieces of dense units
-  // are listed in `dense()`, as their order in the manifest's array is that of writing.
-  UnitWriter(const std::string& directory, Manifest& manifest, std::vector<std::uint32_t> dense, Bytes expert_file_bytes);
+  // `manifest` receives pieces, chunks, experts and data_files; it has those of an earlier run already (in
+  // the order in which they were written), and the files are cut to what it says. It must outlive the writer.
+  // Pieces of dense units are listed in `dense()`, as their order in the manifest's array is that of writing.
+  UnitWriter(const std::string& directory, Manifest& manifest, std::vector<std::uint32_t> dense,
+             Bytes expert_file_bytes);
 
   struct PieceShape {
     std::uint32_t tensor = 0;
@@ -32,12 +33,12 @@ class UnitWriter {
   void begin_expert(std::uint32_t layer, std::uint32_t index, const std::vector<PieceShape>& pieces);
 
   void put_raw(std::size_t piece, Bytes offset_in_piece, std::span<const std::byte> bytes);
-  void put_split(std::size_t piece, std::uint64_t first, std::span<const std::byte> sm, const codec::EncodedChunk& chunk,
-                 std::uint64_t chunk_xxh3);
+  void put_split(std::size_t piece, std::uint64_t first, std::span<const std::byte> sm,
+                 const codec::EncodedChunk& chunk, std::uint64_t chunk_xxh3);
   // Zeroes the padding and enters the unit into the manifest. Returns its journal record.
   std::string end();
 
-  void sync();                                           // everything that end() has returned for is on disk
+  void sync();  // everything that end() has returned for is on disk
   Bytes bytes_since_sync() const { return unsynced_; }
   const std::vector<std::uint32_t>& dense() const { return dense_; }
 
@@ -48,13 +49,13 @@ class UnitWriter {
 
   const std::string directory_;
   Manifest& manifest_;
-  std::vector<std::uint32_t> dense_;       // indices into manifest_.pieces
+  std::vector<std::uint32_t> dense_;  // indices into manifest_.pieces
   const Bytes expert_file_bytes_;
   DataWriter dense_writer_, expert_writer_;
   Bytes unsynced_ = 0;
 
   // The unit being written.
-  ExpertEntry unit_;                       // of a dense unit, too: its file and regions
+  ExpertEntry unit_;  // of a dense unit, too: its file and regions
   bool is_expert_ = false;
   std::vector<PieceEntry> pieces_;
   std::vector<std::vector<StoredChunk>> chunks_;

@@ -84,7 +84,8 @@ void copy(const std::string& path, const StoredSource& source, RestoreSink& sink
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kMiB);
   sink.begin(source);
   for (Bytes at = 0; at < source.size;) {
-    const std::span<std::byte> bytes(buffer.get(), static_cast<std::size_t>(std::min<Bytes>(kMiB, source.size - at)));
+    const std::span<std::byte> bytes(buffer.get(),
+                                     static_cast<std::size_t>(std::min<Bytes>(kMiB, source.size - at)));
     in.read_at(at, bytes);
     sink.write(bytes);
     at += bytes.size();
@@ -96,7 +97,8 @@ void copy(const std::string& path, const StoredSource& source, RestoreSink& sink
 // All directories below `path`; what stands in them is on disk already.
 void sync_tree(const std::string& path) {
   std::error_code error;
-  for (std::filesystem::recursive_directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+  for (std::filesystem::recursive_directory_iterator at(path, error), end; !error && at != end;
+       at.increment(error)) {
     if (at->is_directory(error)) sync_directory(at->path().string());
   }
   if (error) throw io_error("readdir", path, error.value());
@@ -114,21 +116,29 @@ UnpackResult unpack(const std::string& store, const std::string& target, const U
   const auto is_ours = [&](std::string_view name) {
     const auto starts = [&](std::string_view path) { return path.substr(0, path.find('/')) == name; };
     return name == kMarkerName ||
-           std::any_of(manifest.sources.begin(), manifest.sources.end(), [&](const StoredSource& source) { return starts(source.path); }) ||
+           std::any_of(manifest.sources.begin(), manifest.sources.end(),
+                       [&](const StoredSource& source) { return starts(source.path); }) ||
            std::any_of(manifest.empty_directories.begin(), manifest.empty_directories.end(), starts);
   };
   PartialDirectory partial(target, is_ours);
   if (!partial.has(kMarkerName) && !partial.empty()) {
-    throw Error(ErrorKind::kInvalid, "something else than an unfinished unpack is in the way").in(partial.path()).fix("remove it or choose another name");
+    throw Error(ErrorKind::kInvalid, "something else than an unfinished unpack is in the way")
+        .in(partial.path())
+        .fix("remove it or choose another name");
   }
   try {
     partial.clear();
     OutputFile::create(partial.file(kMarkerName)).close();
     if (const Bytes free = free_space(partial.path()); free < result.bytes) {
-      throw Error(ErrorKind::kIo, "not enough free space").in(partial.path()).expected(format_bytes(result.bytes)).found(format_bytes(free)).fix("free some space or choose another place");
+      throw Error(ErrorKind::kIo, "not enough free space")
+          .in(partial.path())
+          .expected(format_bytes(result.bytes))
+          .found(format_bytes(free))
+          .fix("free some space or choose another place");
     }
     UnpackSink sink(partial.path(), result.bytes, options);
-    for (const std::string& directory : manifest.empty_directories) UnpackSink::make_directory(partial.file(directory));
+    for (const std::string& directory : manifest.empty_directories)
+      UnpackSink::make_directory(partial.file(directory));
     for (const StoredSource& source : manifest.sources) {
       if (!source.weights) copy(store + "/" + std::string(kFilesDirectory) + "/" + source.path, source, sink);
     }

@@ -21,9 +21,10 @@ struct UnpackResult {
   Bytes bytes = 0;
 };
 
-// Every file of the source, byte for byte (each is compared with the SHA-256 that it had), and its empty directories, in
-// `target`, which must not exist. It appears whole or not at all: until then it is called `target`.partial, and a failed or
-// interrupted run removes that. Error(kCorrupt) naming file, offset, expected and found; (kInvalid), (kIo), (kInterrupted).
+// Every file of the source, byte for byte (each is compared with the SHA-256 that it had), and its empty
+// directories, in `target`, which must not exist. It appears whole or not at all: until then it is called
+// `target`.partial, and a failed or interrupted run removes that. Error(kCorrupt) naming file, offset,
+// expected and found; (kInvalid), (kIo), (kInterrupted).
 UnpackResult unpack(const std::string& store, const std::string& target, const UnpackOptions& options);
 
 }  // namespace sluice::store

@@ -48,7 +48,11 @@ class Verifier {
       if (errno == ENOENT) throw Error(ErrorKind::kNotFound, "no such store").in(store_);
       throw io_error("stat", store_, errno);
     }
-    if (!S_ISDIR(info.st_mode)) throw Error(ErrorKind::kInvalid, "not a packed store").in(store_).expected("a directory").found("a file");
+    if (!S_ISDIR(info.st_mode))
+      throw Error(ErrorKind::kInvalid, "not a packed store")
+          .in(store_)
+          .expected("a directory")
+          .found("a file");
     if (read_manifest()) {
       list_files();
       plan_scans();
@@ -112,7 +116,8 @@ class Verifier {
         if (file.size == wanted->second) {
           sound_.insert(sound_.end(), file.relative);
         } else {
-          add(file.relative, std::min(file.size, wanted->second), fmt::format("{} bytes", wanted->second), fmt::format("{} bytes", file.size));
+          add(file.relative, std::min(file.size, wanted->second), fmt::format("{} bytes", wanted->second),
+              fmt::format("{} bytes", file.size));
         }
         expected.erase(wanted);
       } else if (is_sidecar(file.relative)) {
@@ -133,7 +138,8 @@ class Verifier {
 
   static bool is_sidecar(std::string_view name) {
     const std::string start = std::string(kSidecarDirectory) + "/";
-    return name.starts_with(start) && name.ends_with(".json") && name.find('/', start.size()) == std::string_view::npos;
+    return name.starts_with(start) && name.ends_with(".json") &&
+           name.find('/', start.size()) == std::string_view::npos;
   }
 
   void check_sidecar_file(const std::string& name) {
@@ -166,30 +172,35 @@ class Verifier {
         data[piece.file].covered.push_back({chunk.bytes, chunk.xxh3});
       }
     }
-    Scan headers{.file = std::string(kHeadersName), .size = manifest_.headers_bytes(), .covered = {}, .sha256 = {}};
+    Scan headers{
+        .file = std::string(kHeadersName), .size = manifest_.headers_bytes(), .covered = {}, .sha256 = {}};
     for (const StoredSource& source : manifest_.sources) {
       if (source.weights) {
         headers.covered.push_back({source.header, source.header_xxh3});
       } else {
-        data.push_back({.file = fmt::format("{}/{}", kFilesDirectory, source.path), .size = source.size, .covered = {}, .sha256 = source.sha256});
+        data.push_back({.file = fmt::format("{}/{}", kFilesDirectory, source.path),
+                        .size = source.size,
+                        .covered = {},
+                        .sha256 = source.sha256});
       }
     }
     data.push_back(std::move(headers));
     for (Scan& scan : data) {
       if (std::find(sound_.begin(), sound_.end(), scan.file) == sound_.end()) continue;
-      std::sort(scan.covered.begin(), scan.covered.end(), [](const Covered& a, const Covered& b) {
-        return a.bytes.offset < b.bytes.offset;
-      });
+      std::sort(scan.covered.begin(), scan.covered.end(),
+                [](const Covered& a, const Covered& b) { return a.bytes.offset < b.bytes.offset; });
       total_ += scan.size;
       scans_.push_back(std::move(scan));
     }
     // Long files first, so that the threads end together.
-    std::stable_sort(scans_.begin(), scans_.end(), [](const Scan& a, const Scan& b) { return a.size > b.size; });
+    std::stable_sort(scans_.begin(), scans_.end(),
+                     [](const Scan& a, const Scan& b) { return a.size > b.size; });
   }
 
   void work() {
-    const unsigned threads = std::min<unsigned>(options_.threads == 0 ? usable_cpus() : options_.threads,
-                                                static_cast<unsigned>(std::max<std::size_t>(scans_.size(), 1)));
+    const unsigned threads =
+        std::min<unsigned>(options_.threads == 0 ? usable_cpus() : options_.threads,
+                           static_cast<unsigned>(std::max<std::size_t>(scans_.size(), 1)));
     std::atomic<std::size_t> next{0};
     std::mutex mutex;
     std::condition_variable ended;
@@ -244,7 +255,8 @@ class Verifier {
       Xxh3Stream sum;
       read(file, covered.bytes, [&](Bytes, std::span<const std::byte> bytes) { sum.update(bytes); });
       if (stop_) return;
-      if (sum.digest() != covered.xxh3) add(scan.file, covered.bytes.offset, "XXH3 " + hex64(covered.xxh3), "XXH3 " + hex64(sum.digest()));
+      if (sum.digest() != covered.xxh3)
+        add(scan.file, covered.bytes.offset, "XXH3 " + hex64(covered.xxh3), "XXH3 " + hex64(sum.digest()));
       at = covered.bytes.end();
     }
     check_padding(file, scan.file, {at, scan.size - at});
@@ -253,18 +265,22 @@ class Verifier {
   void check_padding(const InputFile& file, const std::string& name, const Region& region) {
     bool found = false;
     read(file, region, [&](Bytes offset, std::span<const std::byte> bytes) {
-      const auto odd = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; });
+      const auto odd =
+          std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; });
       if (odd == bytes.end() || found) return;
       found = true;
-      add(name, offset + static_cast<Bytes>(odd - bytes.begin()), "zero padding", fmt::format("0x{:02x}", std::to_integer<unsigned>(*odd)));
+      add(name, offset + static_cast<Bytes>(odd - bytes.begin()), "zero padding",
+          fmt::format("0x{:02x}", std::to_integer<unsigned>(*odd)));
     });
   }
 
   template <class Take>
   void read(const InputFile& file, const Region& region, Take&& take) {
-    thread_local const std::unique_ptr<std::byte[]> buffer = std::make_unique_for_overwrite<std::byte[]>(kStep);
+    thread_local const std::unique_ptr<std::byte[]> buffer =
+        std::make_unique_for_overwrite<std::byte[]>(kStep);
     for (Bytes at = region.offset; at < region.end() && !stop_;) {
-      const std::span<std::byte> bytes(buffer.get(), static_cast<std::size_t>(std::min(kStep, region.end() - at)));
+      const std::span<std::byte> bytes(buffer.get(),
+                                       static_cast<std::size_t>(std::min(kStep, region.end() - at)));
       file.read_at(at, bytes);
       file.drop_cache(at, bytes.size());
       take(at, bytes);
@@ -286,18 +302,23 @@ class Verifier {
         const SafetensorsHeader header = parse_safetensors(head, source.size, source.path);
         described += header.tensors.size();
         for (const SafetensorsTensor& tensor : header.tensors) {
-          const auto at = std::lower_bound(manifest_.tensors.begin(), manifest_.tensors.end(), tensor.info.name,
-                                           [](const TensorInfo& info, const std::string& name) { return info.name < name; });
-          const bool same = at != manifest_.tensors.end() && at->name == tensor.info.name && at->dtype == tensor.info.dtype &&
-                            at->shape == tensor.info.shape;
+          const auto at = std::lower_bound(
+              manifest_.tensors.begin(), manifest_.tensors.end(), tensor.info.name,
+              [](const TensorInfo& info, const std::string& name) { return info.name < name; });
+          const bool same = at != manifest_.tensors.end() && at->name == tensor.info.name &&
+                            at->dtype == tensor.info.dtype && at->shape == tensor.info.shape;
           const auto index = static_cast<std::size_t>(at - manifest_.tensors.begin());
-          if (!same || manifest_.places[index].source != s || manifest_.places[index].offset != tensor.offset) {
-            add(kManifestName, 0, fmt::format("tensor \"{}\" as in the header of {}", tensor.info.name, source.path), "something else");
+          if (!same || manifest_.places[index].source != s ||
+              manifest_.places[index].offset != tensor.offset) {
+            add(kManifestName, 0,
+                fmt::format("tensor \"{}\" as in the header of {}", tensor.info.name, source.path),
+                "something else");
           }
         }
       }
       if (described != manifest_.tensors.size()) {
-        add(kManifestName, 0, fmt::format("{} tensors", described), fmt::format("{}", manifest_.tensors.size()));
+        add(kManifestName, 0, fmt::format("{} tensors", described),
+            fmt::format("{}", manifest_.tensors.size()));
       }
     } catch (const Error& error) {
       add(kHeadersName, error);
@@ -313,7 +334,8 @@ class Verifier {
     void write(std::span<const std::byte> bytes) override { sum_->update(bytes); }
     void end(const StoredSource& source) override {
       const std::string found = sum_->hex_digest();
-      if (found != source.sha256) verifier_.add(source.path, 0, "SHA-256 " + source.sha256, "SHA-256 " + found);
+      if (found != source.sha256)
+        verifier_.add(source.path, 0, "SHA-256 " + source.sha256, "SHA-256 " + found);
     }
     void poll() override { verifier_.report_progress(); }
 
@@ -342,7 +364,7 @@ class Verifier {
   std::atomic<Bytes> done_{0};
   std::atomic<bool> stop_{false};
 
-  std::mutex mutex_;                // protects the following
+  std::mutex mutex_;  // protects the following
   VerifyReport report_;
   std::map<std::string, std::size_t> errors_of_;
 };

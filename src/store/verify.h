@@ -1,5 +1,5 @@
-// Finds every damage of a packed store: each byte of each of its files is covered by a checksum, by the rule that padding
-// is zero, or by an exact size.
+// Finds every damage of a packed store: each byte of each of its files is covered by a checksum, by the rule
+// that padding is zero, or by an exact size.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,8 @@ struct VerifyOptions {
   std::function<bool()> interrupted{};
 };
 
-// Damage is in the report. Throws Error(kNotFound) or (kInvalid) if `store` is no directory at all, and (kInterrupted).
+// Damage is in the report. Throws Error(kNotFound) or (kInvalid) if `store` is no directory at all, and
+// (kInterrupted).
 VerifyReport verify(const std::string& store, const VerifyOptions& options);
 
 }  // namespace sluice::store

@@ -24,7 +24,8 @@ class Verify : public ::testing::Test {
   void SetUp() override {
     const TinyModel model{.layers = 1, .experts = 2, .hidden = 16, .width = 12};
     std::vector<TestTensor> tensors = tiny_tensors(model);
-    tensors[0] = {"embed.weight", "BF16", {80, 16}, gaussian_bf16(1280, 5)};  // small, so that flips land everywhere
+    tensors[0] = {
+        "embed.weight", "BF16", {80, 16}, gaussian_bf16(1280, 5)};  // small, so that flips land everywhere
     write_file(temp_ / "source/model.safetensors", safetensors_bytes(tensors, 4));
     write_file(temp_ / "source/config.json", "{}");
     write_file(temp_ / "source/a/b.txt", "text");
@@ -33,7 +34,9 @@ class Verify : public ::testing::Test {
     files_ = read_tree(store_);
     for (const auto& [name, content] : files_) total_ += content.size();
   }
-  VerifyReport run(VerifyDepth depth = VerifyDepth::kStored) { return verify(store_, {.depth = depth, .threads = 1}); }
+  VerifyReport run(VerifyDepth depth = VerifyDepth::kStored) {
+    return verify(store_, {.depth = depth, .threads = 1});
+  }
   void put(const std::string& name, const std::string& content) { write_file(store_ + "/" + name, content); }
 
   // The file and the byte at a place in the row of all files.
@@ -58,7 +61,8 @@ TEST_F(Verify, ASoundStoreIsOk) {
   EXPECT_EQ(report.bytes, total_);
 }
 
-// 10,000 single bits, spread over all files: each is found, in the right file, and unpack never hands out wrong bytes.
+// 10,000 single bits, spread over all files: each is found, in the right file, and unpack never hands out
+// wrong bytes.
 TEST_F(Verify, EveryFlippedBitIsFoundAndPlaced) {
   constexpr unsigned kSeed = 20260802;
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
@@ -114,7 +118,8 @@ TEST_F(Verify, MissingAndForeignFiles) {
     EXPECT_EQ(report.errors[0].file, name);
     put(name, content);
   }
-  for (const char* name : {"notes.txt", "files/extra", "experts-00009.bin", "journal", "sidecar/deep/x.json", "sidecar/x.txt"}) {
+  for (const char* name :
+       {"notes.txt", "files/extra", "experts-00009.bin", "journal", "sidecar/deep/x.json", "sidecar/x.txt"}) {
     put(name, "?");
     const VerifyReport report = run();
     ASSERT_EQ(report.errors.size(), 1u) << name;

@@ -18,11 +18,12 @@ constexpr std::string_view kSingleFile = "model.safetensors";
 constexpr std::string_view kIndexSuffix = ".safetensors.index.json";
 
 // Formats that model hubs carry beside safetensors, by the last component of the path.
-constexpr std::array kForeignPatterns = {"*.bin",  "*.gguf", "*.ggml", "*.pt",      "*.pth",     "*.ckpt",
-                                         "*.h5",   "*.onnx", "*.onnx_data", "*.msgpack", "*.pickle", "*.npz"};
+constexpr std::array kForeignPatterns = {"*.bin", "*.gguf", "*.ggml",      "*.pt",      "*.pth",    "*.ckpt",
+                                         "*.h5",  "*.onnx", "*.onnx_data", "*.msgpack", "*.pickle", "*.npz"};
 // Known files with such names that hold no weights.
-constexpr std::array kNotWeights = {"training_args.bin", "optimizer.bin", "optimizer.pt",  "scheduler.pt",
-                                    "scheduler.bin",     "rng_state*.pth", "random_states*.pkl"};
+constexpr std::array kNotWeights = {"training_args.bin", "optimizer.bin", "optimizer.pt",
+                                    "scheduler.pt",      "scheduler.bin", "rng_state*.pth",
+                                    "random_states*.pkl"};
 
 std::string_view last_component(std::string_view relative) {
   const std::size_t slash = relative.rfind('/');
@@ -32,8 +33,9 @@ std::string_view last_component(std::string_view relative) {
 template <std::size_t N>
 bool matches_any(std::string_view relative, const std::array<const char*, N>& patterns) {
   const std::string name(last_component(relative));
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const char* pattern) { return ::fnmatch(pattern, name.c_str(), FNM_CASEFOLD) == 0; });
+  return std::any_of(patterns.begin(), patterns.end(), [&](const char* pattern) {
+    return ::fnmatch(pattern, name.c_str(), FNM_CASEFOLD) == 0;
+  });
 }
 
 bool is_foreign_weights(std::string_view relative) {
@@ -69,8 +71,8 @@ WeightSet set_of_index(const SourceDirectory& directory, const std::string& inde
 }
 
 WeightSet choose_set(const SourceDirectory& directory, const std::vector<std::string>& safetensors) {
-  const std::vector<std::string> indexes =
-      names_where(directory, [](std::string_view name) { return is_top(name) && name.ends_with(kIndexSuffix); });
+  const std::vector<std::string> indexes = names_where(
+      directory, [](std::string_view name) { return is_top(name) && name.ends_with(kIndexSuffix); });
   const bool has_single = std::find(safetensors.begin(), safetensors.end(), kSingleFile) != safetensors.end();
   if (!indexes.empty()) {
     const std::string preferred = std::string("model") + std::string(kIndexSuffix);
@@ -110,7 +112,8 @@ WeightSet choose_set(const SourceDirectory& directory, const std::vector<std::st
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> parse_weight_index(std::string_view text, const std::string& path) {
+std::vector<std::pair<std::string, std::string>> parse_weight_index(std::string_view text,
+                                                                    const std::string& path) {
   JsonReader json(text, path);
   std::vector<std::pair<std::string, std::string>> mapping;
   bool has_map = false;
@@ -136,7 +139,9 @@ std::vector<std::pair<std::string, std::string>> parse_weight_index(std::string_
   }
   json.end();
   if (!has_map) {
-    throw Error(ErrorKind::kInvalid, "the shard index has no weight_map").in(path).fix("download the file again");
+    throw Error(ErrorKind::kInvalid, "the shard index has no weight_map")
+        .in(path)
+        .fix("download the file again");
   }
   std::sort(mapping.begin(), mapping.end());
   const auto twice = std::adjacent_find(mapping.begin(), mapping.end(),
@@ -154,12 +159,14 @@ WeightSet select_weights(const SourceDirectory& directory, OtherWeights other_we
   if (other_weights == OtherWeights::kIgnore) return set;
 
   std::vector<std::string> others;
-  std::set_difference(safetensors.begin(), safetensors.end(), set.files.begin(), set.files.end(), std::back_inserter(others));
+  std::set_difference(safetensors.begin(), safetensors.end(), set.files.begin(), set.files.end(),
+                      std::back_inserter(others));
   for (std::string& name : names_where(directory, is_foreign_weights)) others.push_back(std::move(name));
   if (!others.empty()) {
     throw Error(ErrorKind::kInvalid, "a second set of weights lies beside the first")
         .in(directory.path)
-        .expected(fmt::format("{} alone", set.index.empty() ? set.files.front() : set.index + " and its files"))
+        .expected(
+            fmt::format("{} alone", set.index.empty() ? set.files.front() : set.index + " and its files"))
         .found(some_of(others))
         .fix(fmt::format("leave one set out, for example with --exclude '{}'", others.front()));
   }
@@ -218,7 +225,8 @@ Weights read_weights(const std::string& directory, const WeightSet& set) {
             .fix("download the index and its files again");
       }
       if (at->second != weights.files[place.file].relative) {
-        throw Error(ErrorKind::kInvalid, fmt::format("the shard index has tensor \"{}\" in another file", info.name))
+        throw Error(ErrorKind::kInvalid,
+                    fmt::format("the shard index has tensor \"{}\" in another file", info.name))
             .in(index_path)
             .expected(weights.files[place.file].relative)
             .found(at->second)
@@ -226,10 +234,12 @@ Weights read_weights(const std::string& directory, const WeightSet& set) {
       }
     }
     for (const auto& [tensor, file] : set.mapping) {
-      const auto at = std::lower_bound(found.begin(), found.end(), tensor,
-                                       [](const auto& entry, const std::string& name) { return entry.first.name < name; });
+      const auto at = std::lower_bound(
+          found.begin(), found.end(), tensor,
+          [](const auto& entry, const std::string& name) { return entry.first.name < name; });
       if (at == found.end() || at->first.name != tensor) {
-        throw Error(ErrorKind::kInvalid, fmt::format("the shard index names tensor \"{}\", which its file lacks", tensor))
+        throw Error(ErrorKind::kInvalid,
+                    fmt::format("the shard index names tensor \"{}\", which its file lacks", tensor))
             .in(index_path)
             .expected("the tensor in " + file)
             .found("none")

@@ -24,8 +24,8 @@ struct WeightSet {
   std::vector<std::pair<std::string, std::string>> mapping;  // of the index: tensor → file, ascending
 };
 
-// Error(kNotFound) if there are no weights or a shard is missing; (kInvalid) for a bad index or for two sets of weights
-// side by side; (kUnsupported) for weights of another format only.
+// Error(kNotFound) if there are no weights or a shard is missing; (kInvalid) for a bad index or for two sets
+// of weights side by side; (kUnsupported) for weights of another format only.
 WeightSet select_weights(const SourceDirectory& directory, OtherWeights other_weights);
 
 struct WeightFile {
@@ -36,7 +36,7 @@ struct WeightFile {
 
 struct TensorPlace {
   std::uint32_t file = 0;
-  Bytes offset = 0;      // from the start of that file
+  Bytes offset = 0;  // from the start of that file
 };
 
 struct Weights {
@@ -45,11 +45,12 @@ struct Weights {
   std::vector<TensorPlace> places;  // of tensors[i]
 };
 
-// Reads the header of every file of the set and checks it against the index. Error(kInvalid) for a tensor that stands in
-// two files, that the index lacks, that the index has in another file, or that no file has.
+// Reads the header of every file of the set and checks it against the index. Error(kInvalid) for a tensor
+// that stands in two files, that the index lacks, that the index has in another file, or that no file has.
 Weights read_weights(const std::string& directory, const WeightSet& set);
 
 // "weight_map" of model.safetensors.index.json, ascending by tensor. Error(kInvalid).
-std::vector<std::pair<std::string, std::string>> parse_weight_index(std::string_view text, const std::string& path);
+std::vector<std::pair<std::string, std::string>> parse_weight_index(std::string_view text,
+                                                                    const std::string& path);
 
 }  // namespace sluice::store

@@ -18,7 +18,9 @@ using ::testing::HasSubstr;
 const std::string kTensorA = safetensors_bytes({{"a", "BF16", {2}, "1234"}});
 const std::string kTensorB = safetensors_bytes({{"b", "BF16", {2}, "1234"}});
 
-std::string index_of(const std::string& map) { return "{\"metadata\":{\"total_size\":8,\"x\":[1.5,null]},\"weight_map\":{" + map + "}}"; }
+std::string index_of(const std::string& map) {
+  return "{\"metadata\":{\"total_size\":8,\"x\":[1.5,null]},\"weight_map\":{" + map + "}}";
+}
 
 class WeightFiles : public ::testing::Test {
  protected:
@@ -34,7 +36,9 @@ class WeightFiles : public ::testing::Test {
     }
     return "no error";
   }
-  std::string error_to_pack(const std::vector<std::string>& exclude = {}) { return error(OtherWeights::kRefuse, exclude); }
+  std::string error_to_pack(const std::vector<std::string>& exclude = {}) {
+    return error(OtherWeights::kRefuse, exclude);
+  }
   std::string error_to_run() { return error(OtherWeights::kIgnore); }
   TempDirectory temp_;
   std::vector<std::string> files_;
@@ -57,15 +61,19 @@ TEST_F(WeightFiles, ShardsOfAnIndex) {
 TEST_F(WeightFiles, AnIndexThatDoesNotFitItsFiles) {
   put("one.safetensors", kTensorA);
   put("model.safetensors.index.json", index_of("\"a\":\"one.safetensors\",\"b\":\"two.safetensors\""));
-  EXPECT_THAT(error_to_pack(), AllOf(HasSubstr("names a file that is not there"), HasSubstr("two.safetensors")));
+  EXPECT_THAT(error_to_pack(),
+              AllOf(HasSubstr("names a file that is not there"), HasSubstr("two.safetensors")));
   put("two.safetensors", safetensors_bytes({{"b", "BF16", {2}, "1234"}, {"c", "BF16", {2}, "1234"}}));
-  EXPECT_THAT(error_to_pack(), AllOf(HasSubstr("tensor \"c\" is not in the shard index"), HasSubstr("two.safetensors")));
+  EXPECT_THAT(error_to_pack(),
+              AllOf(HasSubstr("tensor \"c\" is not in the shard index"), HasSubstr("two.safetensors")));
   put("two.safetensors", safetensors_bytes({{"a", "BF16", {2}, "1234"}, {"b", "BF16", {2}, "1234"}}));
   EXPECT_THAT(error_to_pack(), HasSubstr("tensor \"a\" stands in two files"));
   put("two.safetensors", safetensors_bytes({{"z", "BF16", {2}, "1234"}}));
-  put("model.safetensors.index.json", index_of("\"a\":\"one.safetensors\",\"b\":\"one.safetensors\",\"z\":\"two.safetensors\""));
+  put("model.safetensors.index.json",
+      index_of("\"a\":\"one.safetensors\",\"b\":\"one.safetensors\",\"z\":\"two.safetensors\""));
   EXPECT_THAT(error_to_pack(), HasSubstr("names tensor \"b\", which its file lacks"));
-  put("model.safetensors.index.json", index_of("\"a\":\"two.safetensors\",\"z\":\"two.safetensors\",\"q\":\"one.safetensors\""));
+  put("model.safetensors.index.json",
+      index_of("\"a\":\"two.safetensors\",\"z\":\"two.safetensors\",\"q\":\"one.safetensors\""));
   EXPECT_THAT(error_to_pack(), HasSubstr("has tensor \"a\" in another file"));
 }
 
@@ -79,17 +87,21 @@ TEST_F(WeightFiles, ABadIndex) {
   EXPECT_THAT(with(""), HasSubstr("model.safetensors.index.json at byte 0"));
   EXPECT_THAT(with(index_of("\"a\":\"../one.safetensors\"")), HasSubstr("illegal file name"));
   EXPECT_THAT(with(index_of("\"a\":\"/etc/passwd\"")), HasSubstr("illegal file name"));
-  EXPECT_THAT(with(index_of("\"a\":\"one.safetensors\",\"a\":\"one.safetensors\"")), HasSubstr("listed twice"));
+  EXPECT_THAT(with(index_of("\"a\":\"one.safetensors\",\"a\":\"one.safetensors\"")),
+              HasSubstr("listed twice"));
   EXPECT_THAT(with(index_of("\"a\":1")), HasSubstr("a string"));
 }
 
 TEST_F(WeightFiles, ASecondSetMustBeLeftOutToPackAndDoesNotMatterToRun) {
   put("model.safetensors", kTensorA);
-  for (const char* other : {"pytorch_model.bin", "weights.bin", "model-q4.gguf", "consolidated.00.pth", "consolidated.safetensors",
-                            "original/consolidated.00.pth", "original/model.safetensors", "tf_model.h5"}) {
+  for (const char* other : {"pytorch_model.bin", "weights.bin", "model-q4.gguf", "consolidated.00.pth",
+                            "consolidated.safetensors", "original/consolidated.00.pth",
+                            "original/model.safetensors", "tf_model.h5"}) {
     put(other, kTensorB);
-    EXPECT_THAT(error_to_pack(), AllOf(HasSubstr("second set of weights"), HasSubstr("--exclude"), HasSubstr(other)));
-    EXPECT_EQ(error_to_pack({fs::path(other).parent_path().empty() ? other : "original"}), "no error") << other;
+    EXPECT_THAT(error_to_pack(),
+                AllOf(HasSubstr("second set of weights"), HasSubstr("--exclude"), HasSubstr(other)));
+    EXPECT_EQ(error_to_pack({fs::path(other).parent_path().empty() ? other : "original"}), "no error")
+        << other;
     EXPECT_EQ(error_to_run(), "no error");
     EXPECT_THAT(files_, ElementsAre("model.safetensors"));
     fs::remove(temp_ / other);
@@ -112,7 +124,8 @@ TEST_F(WeightFiles, SeveralFilesNeedAnIndex) {
 }
 
 TEST_F(WeightFiles, DirectoryCheckpointLocatesPieces) {
-  put("model.safetensors", safetensors_bytes({{"s", "F32", {3, 2}, random_bytes(24, 1)}, {"t", "BF16", {4}, "12345678"}}));
+  put("model.safetensors",
+      safetensors_bytes({{"s", "F32", {3, 2}, random_bytes(24, 1)}, {"t", "BF16", {4}, "12345678"}}));
   put("config.json", "{}");
   const auto checkpoint = open_checkpoint(temp_.path() + "/");
   EXPECT_EQ(checkpoint->path(), temp_.path() + "/");

@@ -269,6 +269,36 @@ def train_sp(name, **options):
         (SYNTHETIC / f"{name}.model").write_bytes(model.getvalue())
 
 
+def mark_unused(data):
+    """Every fifth piece longer than a character becomes UNUSED (5): field 1 of the model, field 3 of the piece."""
+
+    def varint(at):
+        value = shift = 0
+        while True:
+            byte = data[at]
+            value |= (byte & 0x7F) << shift
+            shift, at = shift + 7, at + 1
+            if byte < 0x80:
+                return value, at
+
+    out, at, count = b"", 0, 0
+    while at < len(data):
+        begin = at
+        key, at = varint(at)
+        length, at = varint(at)  # every field of the model is a message
+        body = data[at:at + length]
+        at += length
+        content = body[2:2 + body[1]] if key == 10 else b""
+        if key == 10 and b"\x18" not in body[2 + body[1] + 5:] and len(content.decode()) > 1:
+            count += 1
+            if count % 5 == 0:
+                body += b"\x18\x05"
+                out += b"\x0a" + bytes([len(body)]) + body
+                continue
+        out += data[begin:at]
+    return out
+
+
 def make_synthetic():
     SYNTHETIC.mkdir(parents=True, exist_ok=True)
     for name, make in SYNTHETIC_TOKENIZERS.items():
@@ -277,6 +307,7 @@ def make_synthetic():
     train_sp("sp_collapse", vocab_size=600, remove_extra_whitespaces=True, user_defined_symbols=["<mask>", "[INST]", "word"], split_by_whitespace=False)
     # Byte fallback, no dummy prefix, a control piece more.
     train_sp("sp_plain", vocab_size=900, byte_fallback=True, add_dummy_prefix=False, remove_extra_whitespaces=False, control_symbols=["<ctl>"], allow_whitespace_only_pieces=True)
+    (SYNTHETIC / "sp_unused.model").write_bytes(mark_unused((SYNTHETIC / "sp_plain.model").read_bytes()))
 
 
 # ---- components ---------------------------------------------------------------------------------------------------------
@@ -414,7 +445,7 @@ def main():
     golden_hf("qwen2_vocab_merges", qwen2_from_qwen3(), "vocab.json and merges.txt made from tests/data/tokenizers/qwen3.tokenizer.json.zst")
     for version in ("v1", "v2", "v3"):
         golden_sp(f"mistral_{version}", zstd_text(DATA / f"mistral.tokenizer.model.{version}.zst"), f"tests/data/tokenizers/mistral.tokenizer.model.{version}.zst")
-    for name in ("sp_collapse", "sp_plain"):
+    for name in ("sp_collapse", "sp_plain", "sp_unused"):
         golden_sp(name, (SYNTHETIC / f"{name}.model").read_bytes(), f"tests/data/tokenizers/synthetic/{name}.model")
 
 

@@ -50,8 +50,8 @@ TEST_P(EveryTokenizer, HostileTextTakesLinearTime) {
     marks += i % 2 == 0 ? "\xCC\xA3" : "\xCC\x81";
     pairs += " \n";
   }
-  const std::string cases[] = {std::string(1'000'000, 'a'),
-                               std::string(1'000'000, ' ') + "x",
+  const std::string cases[] = {std::string(400'000, 'a'),
+                               std::string(400'000, ' ') + "x",
                                std::string(300'000, '\n'),
                                std::string(500'000, ' ') + "\xE4\xB8\xAD",
                                marks,
@@ -67,7 +67,7 @@ TEST_P(EveryTokenizer, HostileTextTakesLinearTime) {
 INSTANTIATE_TEST_SUITE_P(All, EveryTokenizer,
                          testing::Values("fable", "qwen3", "olmoe", "mistral_v1", "mistral_v3", "deepseek",
                                          "llama_spm", "metaspace", "normalized", "llama3", "o200k",
-                                         "sp_collapse", "sp_plain"),
+                                         "sp_collapse", "sp_plain", "sp_unused"),
                          [](const auto& info) { return std::string(info.param); });
 
 std::string random_text(std::mt19937& random) {

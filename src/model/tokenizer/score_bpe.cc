@@ -25,7 +25,7 @@ ScoreBpe::ScoreBpe(const SentencePieceModel& model) : model_(model), cut_before_
     if (model.types[static_cast<std::size_t>(id)] == PieceType::kUserDefined) {
       user_defined_.add(*piece, static_cast<std::uint32_t>(id));
     }
-    if (has_inner_space(*piece)) cut_before_space_ = false;
+    if (has_inner_space(*piece) || is_unused(id)) cut_before_space_ = false;
   }
 }
 
@@ -88,7 +88,7 @@ void ScoreBpe::encode_segment(std::string_view segment, Scratch& scratch, bool& 
     if (propose(segment, top.left, left.next, scratch)) std::push_heap(heap.begin(), heap.end(), worse);
   }
   for (const Symbol& symbol : symbols) {
-    if (symbol.length > 0) give(segment.substr(symbol.begin, symbol.length), unknown_before, out);
+    if (symbol.length > 0) give(segment.substr(symbol.begin, symbol.length), scratch, unknown_before, out);
   }
 }
 
@@ -98,16 +98,27 @@ bool ScoreBpe::propose(std::string_view segment, std::int32_t left, std::int32_t
   const Symbol& a = scratch.symbols[static_cast<std::size_t>(left)];
   const Symbol& b = scratch.symbols[static_cast<std::size_t>(right)];
   if (a.frozen || b.frozen) return false;
-  const auto id = model_.merged.find(segment.substr(a.begin, a.length + b.length));
+  const std::string_view piece = segment.substr(a.begin, a.length + b.length);
+  const auto id = model_.merged.find(piece);
   if (!id) return false;
+  if (is_unused(*id)) scratch.left_of_unused[piece] = a.length;
   scratch.heap.push_back({model_.scores[static_cast<std::size_t>(*id)], left, right, a.length + b.length});
   return true;
 }
 
-void ScoreBpe::give(std::string_view piece, bool& unknown_before, std::vector<TokenId>& out) const {
+void ScoreBpe::give(std::string_view piece, const Scratch& scratch, bool& unknown_before,
+                    std::vector<TokenId>& out) const {
   // Reserved pieces come first, as in sentencepiece's PieceToId: a single character may be a control piece.
   auto id = model_.reserved.find(piece);
   if (!id) id = model_.merged.find(piece);
+  if (id && is_unused(*id)) {  // it may be formed on the way to others, but is taken apart again in the end
+    const auto split = scratch.left_of_unused.find(piece);
+    if (split != scratch.left_of_unused.end()) {
+      give(piece.substr(0, split->second), scratch, unknown_before, out);
+      give(piece.substr(split->second), scratch, unknown_before, out);
+      return;
+    }
+  }
   const bool unknown = !id || *id == model_.unknown;
   if (!unknown) {
     out.push_back(*id);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "model/tokenizer/byte_trie.h"
@@ -35,15 +36,22 @@ class ScoreBpe {
   struct Scratch {
     std::vector<Symbol> symbols;
     std::vector<Candidate> heap;
+    // Of unused pieces that were proposed: the bytes of the left of the two they were last proposed from.
+    std::unordered_map<std::string_view, std::size_t> left_of_unused;
   };
   void encode_segment(std::string_view segment, Scratch& scratch, bool& unknown_before,
                       std::vector<TokenId>& out) const;
   bool propose(std::string_view segment, std::int32_t left, std::int32_t right, Scratch& scratch) const;
-  void give(std::string_view piece, bool& unknown_before, std::vector<TokenId>& out) const;
+  void give(std::string_view piece, const Scratch& scratch, bool& unknown_before,
+            std::vector<TokenId>& out) const;
+  bool is_unused(TokenId id) const {
+    return model_.types[static_cast<std::size_t>(id)] == PieceType::kUnused;
+  }
 
   const SentencePieceModel& model_;
   ByteTrie user_defined_;
-  bool cut_before_space_;  // no piece has U+2581 after another character, so joins never cross that boundary
+  bool cut_before_space_;  // no piece has U+2581 after another character, and none is unused: joins never
+                           // cross that boundary
 };
 
 }  // namespace sluice::model
