@@ -68,6 +68,8 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--scheduler", flags.scheduler, names_of(experts::scheduler_policies()))->group(policies)->capture_default_str();
   command.add_option("--prefetch", flags.prefetch, names_of(experts::prefetch_policies()))->group(policies)->capture_default_str();
   command.add_option("--placement", flags.placement, names_of(experts::placement_policies()))->group(policies)->capture_default_str();
+  command.add_option("--seed", flags.seed, "Same seed, same random choices; default: random for sampling, printed")
+      ->check(CLI::Validator([](std::string& text) { return text.starts_with('-') ? "must not be negative" : ""; }, "UINT"));
   command.add_flag("--json", flags.json, "Print one JSON object and nothing else");
   command.add_flag("-q,--quiet", flags.quiet, "No progress and no statistics on standard error");
 }
@@ -81,6 +83,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
   options.math = engine::parse_math(flags.math);
   options.positions = positions;
   options.preset = flags.preset;
+  options.seed = flags.seed.value_or(0);
   options.router = flags.router;
   options.cache = flags.cache;
   options.cache_scope = flags.cache_scope;
@@ -106,6 +109,24 @@ OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer) {
 std::size_t context_tokens(const EngineFlags& flags, const model::Model& model) {
   if (flags.context == 0) return model.config.max_positions;
   return in_range(flags.context, 1, model.config.max_positions, "-c");
+}
+
+std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const std::string& text, const std::string& file,
+                                        model::AddSpecial add_special, const EngineFlags& flags) {
+  // Words, ranks and ids on their way take up to this many times the text.
+  constexpr Bytes kTimes = 32;
+  const Bytes budget = flags.memory.empty() ? engine::default_budget() : parse_size(flags.memory, "--memory");
+  if (text.size() > budget / kTimes)
+    throw Error(ErrorKind::kBudget, "the text is too large to be tokenized inside the memory budget")
+        .in(file)
+        .expected(fmt::format("at most {} in a budget of {}", format_bytes(budget / kTimes), format_bytes(budget)))
+        .found(format_bytes(text.size()))
+        .fix("cut the text, or raise --memory");
+  try {
+    return tokenizer.encode(text, add_special);
+  } catch (Error& error) {
+    throw error.offset() ? error.in(file, *error.offset()) : error.in(file);
+  }
 }
 
 std::vector<model::TokenId> parse_token_list(const std::string& text, const std::string& flag) {

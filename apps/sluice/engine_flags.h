@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct EngineFlags {
   std::string preset, router = "exact", cache = "lru", cache_scope = "global", keep = "full";
   std::string scheduler = "serial", prefetch = "none", placement = "host";
   std::int64_t threads = 0, chunk = 256, context = 0;   // context 0: the model's maximum
+  std::optional<std::uint64_t> seed;
   bool json = false, quiet = false;
 };
 
@@ -37,6 +39,11 @@ OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer);
 
 // Tokens the key/value cache may hold: -c, else the model's maximum. Error(kUsage) if -c is more than that.
 std::size_t context_tokens(const EngineFlags& flags, const model::Model& model);
+
+// Token ids of a text from `file`. Error(kInvalid) naming file and byte for a text that is not UTF-8; Error(kBudget) for a
+// text whose tokens cannot be made inside the budget.
+std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const std::string& text, const std::string& file,
+                                        model::AddSpecial add_special, const EngineFlags& flags);
 
 // "1,2,3". Error(kUsage) naming `flag` and the place.
 std::vector<model::TokenId> parse_token_list(const std::string& text, const std::string& flag);

@@ -25,9 +25,10 @@ struct Options {
 void evaluate(const Options& options) {
   const EngineFlags& flags = options.engine;
   engine_options(flags, 1);
+  if (flags.context != 0) throw Error(ErrorKind::kUsage, "the context of eval is its window").in("-c").fix("use --ctx N");
   const OpenModel open = open_model(flags.model, WithTokenizer::kRequired);
   const std::string text = read_input_text(options.file);
-  const std::vector<model::TokenId> tokens = open.tokenizer->encode(text, model::AddSpecial::kNo);
+  const std::vector<model::TokenId> tokens = encode_file(*open.tokenizer, text, options.file, model::AddSpecial::kNo, flags);
   if (tokens.size() < 2)
     throw Error(ErrorKind::kInvalid, "the text is too short to score").in(options.file).expected("at least 2 tokens").found(std::to_string(tokens.size()));
   const std::size_t window = static_cast<std::size_t>(options.window);
@@ -38,7 +39,8 @@ void evaluate(const Options& options) {
         .found(std::to_string(window));
   const std::size_t positions = std::min(window, tokens.size());
   engine::Engine engine(*open.checkpoint, open.model, engine_options(flags, positions), std::min(kLogitRows, positions));
-  Progress progress("eval, tokens", tokens.size(), flags.quiet || flags.json ? Verbosity::kQuiet : Verbosity::kNormal);
+  Progress progress("eval: tokens", tokens.size(), flags.quiet || flags.json ? Verbosity::kQuiet : Verbosity::kNormal,
+                    Progress::Unit::kCount);
   const engine::Evaluation result = engine::evaluate(engine, tokens, window, [&](std::size_t done) {
     progress.update(done);
     return !interrupted();

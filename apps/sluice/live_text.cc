@@ -51,10 +51,17 @@ void LiveText::write(const std::string& text) {
   const auto now = std::chrono::steady_clock::now();
   if (now - drawn_at_ >= kRedraw || !text.empty()) {
     drawn_at_ = now;
-    std::string line = status_();
-    if (line.size() >= terminal_columns()) line.resize(terminal_columns() - 1);
-    // Down and up again makes room for one more line at the bottom of the screen and keeps the column.
-    put("\x1b" "D\x1b" "M\x1b" "7\r\n" + (colour_ ? "\x1b[2m" + line + "\x1b[0m" : line) + "\x1b" "8");
+    const std::string status = status_();
+    std::string lines, down, up;
+    for (std::size_t begin = 0; begin <= status.size();) {
+      const std::size_t end = std::min(status.find('\n', begin), status.size());
+      lines += "\r\n" + status.substr(begin, std::min(end - begin, terminal_columns() - 1));
+      down += "\x1b" "D";
+      up += "\x1b" "M";
+      begin = end + 1;
+    }
+    // Down and up again makes room for the lines at the bottom of the screen and keeps the column.
+    put(down + up + "\x1b" "7" + (colour_ ? "\x1b[2m" + lines + "\x1b[0m" : lines) + "\x1b" "8");
   }
   std::fflush(stdout);
 }

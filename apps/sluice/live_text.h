@@ -1,4 +1,4 @@
-// Text as it comes, and under it one status line, on a terminal; plain text elsewhere.
+// Text as it comes, and under it a status of one or two lines, on a terminal; plain text elsewhere.
 #pragma once
 
 #include <chrono>
@@ -7,11 +7,11 @@
 
 namespace sluice::app {
 
-// Writes to standard output. The status line is drawn at most ten times a second, below the text, and removed by
+// Writes to standard output. The status is drawn at most ten times a second, below the text, and removed by
 // finish(). Thread-compatible.
 class LiveText {
  public:
-  // `status` gives the line; asked only when it is about to be drawn. Neither is used if `terminal` is false.
+  // `status` gives its lines; asked only when it is about to be drawn. Neither is used if `terminal` is false.
   LiveText(bool terminal, bool colour, std::function<std::string()> status);
   ~LiveText();
   void write(const std::string& text);

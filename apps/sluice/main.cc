@@ -151,6 +151,12 @@ int run(int argc, char** argv) {
     words.erase(words.begin());
     words.emplace_back("--help");
   }
+  for (std::size_t i = 1; i < words.size(); ++i) {  // an unset variable must not read as "not given"
+    const std::string& flag = words[i - 1];
+    const bool text = flag == "-p" || flag == "--prompt" || flag == "--stop";
+    if (words[i].empty() && flag.starts_with('-') && !text)
+      return fail(kExitUsage, fmt::format("{} has an empty value", flag));
+  }
   const std::vector<std::string> names = command_names(app);
   const bool known = std::find(names.begin(), names.end(), words[0]) != names.end();
   if (!known && !words[0].starts_with('-')) return unknown_command(words[0], names);

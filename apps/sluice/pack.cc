@@ -62,7 +62,12 @@ void pack(const Options& options) {
     codec::make_exponent_codec(pack.codec, pack.level);  // refuse before reading the model
   pack.exclude = options.exclude;
   pack.threads = options.threads;
-  pack.memory = parse_size(options.memory, "--memory") / 2;  // the rest: tables, the program, codec contexts
+  constexpr Bytes kLeastMemory = 64 * kMiB;
+  const Bytes memory = parse_size(options.memory, "--memory");
+  if (memory < kLeastMemory) {
+    throw Error(ErrorKind::kUsage, "too little memory to pack with").in("--memory").expected(format_bytes(kLeastMemory) + " or more").found(format_bytes(memory));
+  }
+  pack.memory = memory / 2;  // the rest: tables, the program, codec contexts
   pack.interrupted = [] { return interrupted(); };
 
   const auto checkpoint = store::open_directory(options.model, options.exclude);
@@ -129,6 +134,7 @@ void add_pack(CLI::App& app) {
                    "Leave out files or directories that match this glob (repeatable)")
       ->allow_extra_args(false);
   command->add_option("--threads", options->threads, "Threads that compress; 0: one for every CPU")
+      ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   command->add_option("--memory", options->memory, "Memory to work with")->capture_default_str();
   command->add_flag("--quiet", options->quiet, "Print nothing but errors");

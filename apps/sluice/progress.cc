@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kTerminalPeriod{100};
 constexpr std::chrono::seconds kPlainPeriod{5};
-constexpr std::size_t kBarCells = 24;
+constexpr std::size_t kMaxBarCells = 24;
 
 bool wants_color() {
   const char* no_color = std::getenv("NO_COLOR");
@@ -34,15 +34,16 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-std::string bar(double share) {
-  const auto full = static_cast<std::size_t>(share * kBarCells);
-  return std::string(full, '#') + std::string(kBarCells - full, '.');
+std::string bar(double share, std::size_t cells) {
+  const auto full = static_cast<std::size_t>(share * static_cast<double>(cells));
+  return std::string(full, '#') + std::string(cells - full, '.');
 }
 
 }  // namespace
 
-Progress::Progress(std::string label, Bytes total, Verbosity verbosity)
+Progress::Progress(std::string label, Bytes total, Verbosity verbosity, Unit unit)
     : label_(std::move(label)),
+      unit_(unit),
       total_(total),
       quiet_(verbosity == Verbosity::kQuiet),
       start_(Clock::now()),
@@ -78,15 +79,18 @@ void Progress::draw(Bytes done, bool last) {
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   const double rate = seconds > 0.05 ? static_cast<double>(done - first_) / seconds : 0.0;
   const double left = rate > 0 ? static_cast<double>(total_ - done) / rate : 0.0;
-  const std::string numbers = fmt::format("{:3.0f}%  {} of {}  {:.2f} GB/s  {} {}", 100 * share,
-                                          format_bytes(done), format_bytes(total_), rate / 1e9,
+  const bool bytes = unit_ == Unit::kBytes;
+  const auto amount = [&](Bytes value) { return bytes ? format_bytes(value) : std::to_string(value); };
+  const std::string speed = bytes ? fmt::format("{:.2f} GB/s", rate / 1e9) : fmt::format("{:.0f}/s", rate);
+  const std::string numbers = fmt::format("{:3.0f}%  {} of {}  {}  {} {}", 100 * share, amount(done), amount(total_), speed,
                                           duration_text(last ? seconds : left), last ? "in all" : "left");
   if (!terminal_) {
     fmt::print(stderr, "{}: {}\n", label_, numbers);
     return;
   }
-  std::string line = fmt::format("{} [{}] {}", label_, bar(share), numbers);
-  const std::size_t columns = terminal_columns();
+  const std::size_t columns = terminal_columns(), without_bar = label_.size() + numbers.size() + 5;
+  const std::size_t cells = columns > without_bar ? std::min(columns - without_bar, kMaxBarCells) : 0;
+  std::string line = fmt::format("{} [{}] {}", label_, bar(share, cells), numbers);
   if (line.size() >= columns) line.resize(columns - 1);
   const bool color = wants_color();
   fmt::print(stderr, "\r{}{}{}\x1b[K{}", color ? "\x1b[36m" : "", line, color ? "\x1b[0m" : "",

@@ -13,13 +13,15 @@ enum class Verbosity { kQuiet, kNormal };
 
 class Progress {
  public:
-  Progress(std::string label, Bytes total, Verbosity verbosity);
+  enum class Unit { kBytes, kCount };
+  Progress(std::string label, Bytes total, Verbosity verbosity, Unit unit = Unit::kBytes);
   ~Progress();                       // ends the line
   void update(Bytes done);           // cheap; draws at most ten times a second
 
  private:
   void draw(Bytes done, bool last);
   std::string label_;
+  Unit unit_;
   Bytes total_, done_ = 0, first_ = 0;
   bool terminal_ = false, quiet_ = false, drawn_ = false, started_ = false;
   std::chrono::steady_clock::time_point start_, drawn_at_;

@@ -28,7 +28,6 @@ struct Options {
   std::int64_t max_tokens = 128;
   std::optional<double> temperature, top_p, min_p, repetition_penalty;
   std::optional<std::int64_t> top_k;
-  std::optional<std::uint64_t> seed;
   std::vector<std::string> stop;
   bool ignore_eos = false, show_experts = false;
   const CLI::Option *prompt_given = nullptr, *file_given = nullptr, *tokens_given = nullptr;
@@ -36,10 +35,11 @@ struct Options {
 
 std::vector<model::TokenId> prompt_tokens(const Options& options, const OpenModel& open) {
   if (options.tokens_given->count() > 0) return parse_token_list(options.tokens, "--tokens");
-  const std::string text = options.file_given->count() > 0 ? read_input_text(options.file) : options.prompt;
   if (open.tokenizer == nullptr)
     throw Error(ErrorKind::kInvalid, "the model has no tokenizer").in(options.engine.model).fix("give the prompt as --tokens 1,2,3");
-  return open.tokenizer->encode(text, model::AddSpecial::kYes);
+  const bool from_file = options.file_given->count() > 0;
+  return encode_file(*open.tokenizer, from_file ? read_input_text(options.file) : options.prompt,
+                     from_file ? options.file : "-p", model::AddSpecial::kYes, options.engine);
 }
 
 engine::SamplerConfig sampler_config(const Options& options, const model::GenerationConfig& generation) {
@@ -51,7 +51,7 @@ engine::SamplerConfig sampler_config(const Options& options, const model::Genera
   // A temperature of 0 by flag is plain greedy; a penalty must then be asked for too.
   if (options.temperature == 0.0) config.repetition_penalty = 1.0;
   if (options.repetition_penalty) config.repetition_penalty = *options.repetition_penalty;
-  config.seed = options.seed ? *options.seed : (std::uint64_t{std::random_device{}()} << 32 | std::random_device{}()) >> 11;
+  config.seed = options.engine.seed ? *options.engine.seed : (std::uint64_t{std::random_device{}()} << 32 | std::random_device{}()) >> 11;
   config.validate();
   return config;
 }
@@ -60,12 +60,11 @@ std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock:
   const engine::DiskReport disk = engine.disk();
   const engine::ExpertStatistics total = engine.statistics().total();
   const double seconds = since(first_token);
-  // What may be cut off at the right edge stands last.
-  return fmt::format("{:.1f} tok/s | hits {:.0f} % | disk {:.2f} GB/s | {} of {}: {}",
+  return fmt::format("{:.1f} tok/s | hits {:.0f} % | disk {:.2f} GB/s | {} of {}\n{}",
                      tokens > 1 && seconds > 0 ? static_cast<double>(tokens - 1) / seconds : 0.0,
                      total.accesses > 0 ? 100.0 * static_cast<double>(total.hits) / static_cast<double>(total.accesses) : 0.0,
                      disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0,
-                     format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget), memory_line(engine));
+                     format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget), memory_line_short(engine));
 }
 
 Json result_json(const engine::Engine& engine, const engine::GenerateRequest& request,
@@ -153,7 +152,7 @@ void run(const Options& options) {
     std::cout.flush();
     if (!flags.quiet) {
       fmt::print(stderr, "\n{}", run_table(engine, request, result, times));
-      if (request.sampler.temperature > 0 && !options.seed) fmt::print(stderr, "  {:<18}{}\n", "seed", request.sampler.seed);
+      if (request.sampler.temperature > 0 && !flags.seed) fmt::print(stderr, "  {:<18}{}\n", "seed", request.sampler.seed);
     }
     if (options.show_experts) fmt::print(stderr, "\n{}", residency_picture(engine, terminal && colour_allowed()));
   }
@@ -180,7 +179,6 @@ void add_run(CLI::App& app) {
   command->add_option("--top-p", options->top_p, "Keep the smallest set of this probability; 1: all")->group(sampling);
   command->add_option("--min-p", options->min_p, "Drop tokens less likely than this times the likeliest")->group(sampling);
   command->add_option("--repeat-penalty", options->repetition_penalty, "Penalty on tokens seen before; 1: none")->group(sampling);
-  command->add_option("--seed", options->seed, "Same seed, same text; default: random, printed")->group(sampling);
   command->add_option("--stop", options->stop, "End before this text; may be given several times")->group(sampling);
   command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token")->group(sampling);
   command->add_option("-o,--out", options->out, "Also write the text to this file, once it is complete");

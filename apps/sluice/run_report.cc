@@ -30,7 +30,8 @@ Json memory_json(const engine::Engine& engine) {
 
 Json io_json(const engine::Engine& engine) {
   const engine::DiskReport disk = engine.disk();
-  return {{"bytes_read", disk.bytes_read}, {"reads", disk.reads}, {"seconds", disk.seconds}, {"method", disk.method}};
+  return {{"bytes_read", disk.bytes_read}, {"reads", disk.reads}, {"seconds", disk.seconds}, {"method", disk.method},
+          {"page_cache_bytes", engine.page_cache_bytes()}};
 }
 
 Json experts_json(const engine::Engine& engine) {
@@ -47,6 +48,14 @@ std::string memory_line(const engine::Engine& engine) {
   for (const device::Account account : kAccounts)
     line += fmt::format("{}{} {}", line.empty() ? "" : ", ", device::account_name(account),
                         format_bytes(engine.accountant().peak(account)));
+  return line;
+}
+
+std::string memory_line_short(const engine::Engine& engine) {
+  std::string line = "MiB:";
+  for (const device::Account account : kAccounts)
+    line += fmt::format(" {} {:.1f}", device::account_name(account),
+                        static_cast<double>(engine.accountant().used(account)) / static_cast<double>(kMiB));
   return line;
 }
 
@@ -94,7 +103,7 @@ std::string run_table(const engine::Engine& engine, const engine::GenerateReques
   std::string table;
   const auto row = [&](std::string_view name, const std::string& text) { table += fmt::format("  {:<18}{}\n", name, text); };
   row("prompt", fmt::format("{} tokens in {:.2f} s, {:.1f} tok/s", request.prompt.size(), result.prefill_s,
-                            ratio(static_cast<double>(request.prompt.size()), result.prefill_s)));
+                            request.max_tokens == 0 ? 0.0 : ratio(static_cast<double>(request.prompt.size()), result.prefill_s)));
   row("generated", fmt::format("{} tokens in {:.2f} s, {:.2f} tok/s ({})", result.tokens.size(), result.decode_s,
                                ratio(decoded, result.decode_s), engine::stop_reason_name(result.reason)));
   row("first token", fmt::format("{:.2f} s after start, {:.2f} s of it loading", times.first_token_s, times.load_s));

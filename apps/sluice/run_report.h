@@ -16,6 +16,9 @@ Json experts_json(const engine::Engine& engine);    // {accesses, hits, …, pre
 // "process 9.1 MiB, dense 7.3 MiB, …": the most that each name has held.
 std::string memory_line(const engine::Engine& engine);
 
+// The same in MiB, without units, for a narrow line: "process 9.1, dense 7.3, …".
+std::string memory_line_short(const engine::Engine& engine);
+
 // Expected bytes of experts that a decoded token reads if routing were uniform and the cache full.
 double predicted_bytes_per_token(const engine::Engine& engine);
 

@@ -47,7 +47,7 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
       rope_(model.config.attention.rope),
       forward_(models::find_forward(model.config.model_type)) {
   process_baseline();
-  accountant_ = std::make_unique<device::Accountant>(options_.memory ? *options_.memory : default_budget());
+  accountant_ = std::make_unique<device::Accountant>(options_.memory ? checked_budget(*options_.memory) : default_budget());
   files_ = std::make_unique<fetch::WeightFiles>(checkpoint_, options_.fetch);
   experts_ = std::make_unique<fetch::ExpertStore>(checkpoint_, model_, *files_, pool_, kernels_.isa, *accountant_);
   policies_ = make_policies();

@@ -39,7 +39,7 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
                               format_bytes(plan.minimum - fixed - least_activations)))
         .found(format_bytes(budget))
         .fix(fmt::format("give --memory {}MiB or more, or ask for fewer tokens (-n, -c)",
-                         (plan.minimum + kMiB - 1) / kMiB));
+                         (plan.minimum + kMiB / 2 + kMiB - 1) / kMiB));  // the process differs by some pages each time
 
   // The chunk takes at most a quarter of what is left, staging at most another quarter of the rest.
   Bytes left = budget - fixed - needs.least_staging;
@@ -74,6 +74,20 @@ Bytes default_budget() {
         .found(format_bytes(free))
         .fix("close other programs or give --memory SIZE");
   return free - margin;
+}
+
+Bytes checked_budget(Bytes budget) {
+  const MemoryLimits limits = read_memory_limits();
+  const Bytes most = limits.cgroup_limit ? std::min(limits.machine_total, *limits.cgroup_limit) : limits.machine_total;
+  if (budget > most)
+    throw Error(ErrorKind::kBudget, limits.cgroup_limit && *limits.cgroup_limit == most
+                                        ? "the budget is larger than the memory limit of this control group"
+                                        : "the budget is larger than this machine's memory")
+        .in("--memory")
+        .expected("at most " + format_bytes(most))
+        .found(format_bytes(budget))
+        .fix("leave --memory out for what is free now");
+  return budget;
 }
 
 const ProcessBaseline& process_baseline() {

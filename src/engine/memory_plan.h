@@ -36,6 +36,8 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs);
 
 // The default budget: what the machine or its cgroup leaves free, less max(512 MiB, 5 %).
 Bytes default_budget();
+// The budget that was asked for. Error(kBudget) if the machine or the control group does not have as much at all.
+Bytes checked_budget(Bytes budget);
 
 // Resident bytes of the process as it was right after start (the first call decides; the program calls it first thing
 // in main): code, libraries, heap and page tables; and the heap in use then.

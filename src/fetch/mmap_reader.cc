@@ -6,11 +6,39 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csetjmp>
+#include <csignal>
 #include <cstring>
 #include <vector>
 
 namespace sluice::fetch {
 namespace {
+
+thread_local sigjmp_buf* fault_target = nullptr;
+
+extern "C" void on_bus_error(int) {
+  if (fault_target != nullptr) siglongjmp(*fault_target, 1);
+  std::signal(SIGBUS, SIG_DFL);  // not ours: the access faults again and ends the program
+}
+
+// A page that the disk cannot deliver, or that was cut off the file meanwhile, arrives as SIGBUS; here it is EIO.
+int copy_or_errno(std::byte* dst, const std::byte* src, Bytes length) {
+  struct sigaction action {}, before {};
+  action.sa_handler = on_bus_error;
+  action.sa_flags = SA_NODEFER;
+  if (::sigaction(SIGBUS, &action, &before) != 0) return errno;
+  sigjmp_buf target;
+  volatile int error = 0;
+  if (sigsetjmp(target, 1) == 0) {
+    fault_target = &target;
+    std::memcpy(dst, src, length);
+  } else {
+    error = EIO;
+  }
+  fault_target = nullptr;
+  ::sigaction(SIGBUS, &before, nullptr);
+  return error;
+}
 
 class MmapReader final : public DiskReader {
  public:
@@ -28,9 +56,10 @@ class MmapReader final : public DiskReader {
       if (map == MAP_FAILED) {
         completion.error = errno;
       } else {
-        std::memcpy(read.dst, static_cast<const std::byte*>(map) + (read.offset - first), length);
+        ::madvise(map, span, MADV_RANDOM);  // read-ahead would fill the page cache with what nobody asked for
+        completion.error = copy_or_errno(read.dst, static_cast<const std::byte*>(map) + (read.offset - first), length);
         ::munmap(map, span);
-        completion.bytes = length;
+        completion.bytes = completion.error == 0 ? length : 0;
       }
     }
     counters_.bytes += completion.bytes;

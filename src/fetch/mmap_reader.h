@@ -7,8 +7,8 @@
 
 namespace sluice::fetch {
 
-// Reads are done in submit(), by page faults of the calling thread; wait() hands the completions out. A file that
-// shrinks under the mapping would raise SIGBUS, so the size is checked before every copy.
+// Reads are done in submit(), by page faults of the calling thread; wait() hands the completions out. A page that
+// cannot be read completes with EIO: submit() catches the SIGBUS of its own copy (one thread of a process at a time).
 std::unique_ptr<DiskReader> make_mmap_reader();
 
 }  // namespace sluice::fetch

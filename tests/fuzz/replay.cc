@@ -39,6 +39,10 @@ int main(int argc, char** argv) {
   }
   run("");
   const std::vector<std::filesystem::path> files = corpus_files(argv[1]);
+  if (files.empty()) {
+    std::fprintf(stderr, "%s: no inputs; a corpus that is not there proves nothing\n", argv[1]);
+    return 1;
+  }
   for (const std::filesystem::path& file : files) {
     std::printf("%s\n", file.c_str());
     std::fflush(stdout);  // the last name printed is the input that failed
