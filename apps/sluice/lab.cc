@@ -77,6 +77,10 @@ void add_lab(CLI::App& app) {
       ->required();
   command->add_option("-f,--file", options->file, "Read the lines from this file instead of standard input");
   command->add_flag("--json", options->json, "Print `list` as JSON (answers always are)");
+  command->footer(
+      "Examples:\n"
+      "  sluice lab list\n"
+      "  echo '{\"policy\":\"lru\",\"capacity\":2,\"requests\":[1,2,3,1],\"seed\":0}' | sluice lab evict");
   command->callback([options] { run(*options); });
 }
 
