@@ -42,7 +42,7 @@ elif command -v sudo >/dev/null 2>&1; then
 else
   as_root=""
 fi
-command_line="apt-get install --no-install-recommends$missing"
+command_line="apt-get update && apt-get install --no-install-recommends$missing"
 if [ -z "$as_root" ]; then
   echo "$0: some packages are missing, and installing them takes root or sudo. Run this as root:" >&2
   echo "  $command_line" >&2

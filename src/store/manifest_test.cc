@@ -181,17 +181,13 @@ TEST(Manifest, SurvivesRandomDamage) {
 }
 
 // 18,432 matrices of 4 chunks, as a model of 6,144 experts has them.
-TEST(Manifest, LargeOnesAreReadFastAndCompactly) {
+TEST(Manifest, LargeOnesAreReadCompactly) {
   const std::string text = write_manifest(small_manifest(18432));
   const Bytes before = heap_in_use();
-  const auto start = std::chrono::steady_clock::now();
   const Manifest m = parse_manifest(text, "manifest.json");
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   EXPECT_EQ(m.experts.size(), 18432u);
   EXPECT_LT(heap_in_use() - before, 2 * text.size());
-  EXPECT_LT(seconds, 5.0);  // 0.03 s when nothing else runs
   RecordProperty("bytes", static_cast<int>(text.size()));
-  RecordProperty("milliseconds", static_cast<int>(1e3 * seconds));
 }
 
 }  // namespace

@@ -225,7 +225,8 @@ class Packer {
 
   // A guess from below: a pack that may fit is not refused, and one that fills the disk after all can be
   // resumed.
-  void check_space() const {
+  // A pack that has not begun leaves nothing behind when there is no room for it.
+  void check_space() {
     const double exponent_ratio = codec_->name() == "lz4" ? 0.5 : 0.3;
     double need = 0;
     for (std::size_t i = next_unit_; i < units_.size(); ++i) {
@@ -241,8 +242,14 @@ class Packer {
     }
     const Bytes free = free_space(partial_.path());
     if (need > static_cast<double>(free)) {
+      const std::string path = next_unit_ == 0 ? target_ : partial_.path();
+      if (next_unit_ == 0) {
+        writer_.reset();
+        journal_.reset();
+        partial_.discard();
+      }
       throw Error(ErrorKind::kIo, "not enough free space for the store")
-          .in(partial_.path())
+          .in(path)
           .expected("about " + format_bytes(static_cast<Bytes>(need)))
           .found(format_bytes(free))
           .fix("free some space or choose another place");

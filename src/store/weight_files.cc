@@ -161,7 +161,9 @@ WeightSet select_weights(const SourceDirectory& directory, OtherWeights other_we
   std::vector<std::string> others;
   std::set_difference(safetensors.begin(), safetensors.end(), set.files.begin(), set.files.end(),
                       std::back_inserter(others));
-  for (std::string& name : names_where(directory, is_foreign_weights)) others.push_back(std::move(name));
+  for (std::string& name : names_where(directory, is_foreign_weights)) {
+    if (directory.find(name)->size > 0) others.push_back(std::move(name));  // an empty file holds no weights
+  }
   if (!others.empty()) {
     throw Error(ErrorKind::kInvalid, "a second set of weights lies beside the first")
         .in(directory.path)

@@ -50,6 +50,14 @@ TEST_F(WeightFiles, OneFileUnderAnyName) {
   EXPECT_THAT(files_, ElementsAre("weights.safetensors"));
 }
 
+TEST_F(WeightFiles, AnEmptyFileIsNoSecondSetWhateverItsName) {
+  put("weights.safetensors", kTensorA);
+  put("pytorch_model.bin", "");
+  EXPECT_EQ(error_to_pack(), "no error");
+  put("pytorch_model.bin", "x");
+  EXPECT_NE(error_to_pack(), "no error");
+}
+
 TEST_F(WeightFiles, ShardsOfAnIndex) {
   put("model.safetensors.index.json", index_of("\"a\":\"one.safetensors\",\"b\":\"two.safetensors\""));
   put("one.safetensors", kTensorA);
