@@ -16,7 +16,7 @@
 #include "codec/exponent_codec.h"
 #include "codec/shards.h"
 #include "command.h"
-#include "model/architecture.h"
+#include "model/pack_plan.h"
 #include "progress.h"
 #include "store/directory_checkpoint.h"
 #include "store/store_checkpoint.h"
@@ -32,20 +32,6 @@ struct Options {
   unsigned threads = 0;
   bool quiet = false, json = false;
 };
-
-store::PackPlan plan_of(const model::Model& model) {
-  store::PackPlan plan{.architecture = model.config.model_type, .experts = {}};
-  plan.experts.reserve(model.experts.size());
-  for (const model::ExpertPieces& expert : model.experts) {
-    store::ExpertPlan& planned = plan.experts.emplace_back();
-    planned.layer = expert.layer;
-    planned.index = expert.index;
-    for (const store::Piece* piece : {&expert.gate, &expert.up, &expert.down}) {
-      if (!piece->tensor.empty()) planned.pieces.push_back(*piece);  // wi and wo alone have no gate
-    }
-  }
-  return plan;
-}
 
 void pack(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
@@ -71,7 +57,7 @@ void pack(const Options& options) {
   pack.interrupted = [] { return interrupted(); };
 
   const auto checkpoint = store::open_directory(options.model, options.exclude);
-  const store::PackPlan plan = plan_of(model::describe_model(*checkpoint));
+  const store::PackPlan plan = model::pack_plan(model::describe_model(*checkpoint));
   store::PackResult result;
   {
     std::optional<Progress> progress;
