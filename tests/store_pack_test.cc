@@ -329,7 +329,7 @@ TEST_F(StoreProgram, AHubCacheIsRestoredAsFiles) {
   int blob = 0;
   for (const auto& [name, content] : read_tree(model_)) {
     write_file(temp_ / fmt::format("hub/blobs/{}", blob), content);
-    fs::create_symlink(fmt::format("../../blobs/{}", blob++), snapshot + "/" + name);
+    fs::create_symlink(fmt::format("../../blobs/{}", blob++), fmt::format("{}/{}", snapshot, name));
   }
   write_file(snapshot + "/pytorch_model.bin", "the same weights once more");
   const std::string store = temp_ / "m.sluice";

@@ -51,7 +51,10 @@ void pack(const Options& options) {
   constexpr Bytes kLeastMemory = 64 * kMiB;
   const Bytes memory = parse_size(options.memory, "--memory");
   if (memory < kLeastMemory) {
-    throw Error(ErrorKind::kUsage, "too little memory to pack with").in("--memory").expected(format_bytes(kLeastMemory) + " or more").found(format_bytes(memory));
+    throw Error(ErrorKind::kUsage, "too little memory to pack with")
+        .in("--memory")
+        .expected(format_bytes(kLeastMemory) + " or more")
+        .found(format_bytes(memory));
   }
   pack.memory = memory / 2;  // the rest: tables, the program, codec contexts
   pack.interrupted = [] { return interrupted(); };

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -29,7 +30,7 @@ std::size_t terminal_columns() {
 }
 
 std::string duration_text(double seconds) {
-  const auto whole = static_cast<long long>(std::clamp(seconds, 0.0, 359999.0) + 0.5);
+  const auto whole = std::llround(std::clamp(seconds, 0.0, 359999.0));
   if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
@@ -82,8 +83,9 @@ void Progress::draw(Bytes done, bool last) {
   const bool bytes = unit_ == Unit::kBytes;
   const auto amount = [&](Bytes value) { return bytes ? format_bytes(value) : std::to_string(value); };
   const std::string speed = bytes ? fmt::format("{:.2f} GB/s", rate / 1e9) : fmt::format("{:.0f}/s", rate);
-  const std::string numbers = fmt::format("{:3.0f}%  {} of {}  {}  {} {}", 100 * share, amount(done), amount(total_), speed,
-                                          duration_text(last ? seconds : left), last ? "in all" : "left");
+  const std::string numbers =
+      fmt::format("{:3.0f}%  {} of {}  {}  {} {}", 100 * share, amount(done), amount(total_), speed,
+                  duration_text(last ? seconds : left), last ? "in all" : "left");
   if (!terminal_) {
     fmt::print(stderr, "{}: {}\n", label_, numbers);
     return;

@@ -55,6 +55,7 @@ void add_unpack(CLI::App& app) {
   command->add_option("STORE", options->store, "Packed store, NAME.sluice")->required();
   command->add_option("-o,--output", options->output, "The directory to make; must not exist")->required();
   command->add_option("--threads", options->threads, "Threads that decode; 0: one for every CPU")
+      ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   command->add_option("--memory", options->memory, "Memory to work with")->capture_default_str();
   command->add_flag("--quiet", options->quiet, "Print nothing but errors");

@@ -70,7 +70,9 @@ void add_verify(CLI::App& app) {
   command->add_option("STORE", options->store, "Packed store, NAME.sluice")->required();
   command->add_flag("--full", options->full,
                     "Also restore every source file in memory and compare its SHA-256");
-  command->add_option("--threads", options->threads, "Threads; 0: one for every CPU")->capture_default_str();
+  command->add_option("--threads", options->threads, "Threads; 0: one for every CPU")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
   command->add_flag("--quiet", options->quiet, "Print nothing but errors");
   command->add_flag("--json", options->json,
                     "Print {\"ok\", \"files\", \"errors\": [{file, offset, expected, found}]}");

@@ -378,6 +378,7 @@ class Packer {
     const PackUnit& unit = units_[slice.unit];
     if (!unit_open_) {
       std::vector<UnitWriter::PieceShape> shapes;
+      shapes.reserve(unit.pieces.size());
       for (const UnitPiece& piece : unit.pieces) {
         shapes.push_back({piece.tensor, piece.first, piece.count, encoding(unit, piece),
                           piece.count * dtype_bytes(weights_.tensors[piece.tensor].dtype)});
@@ -502,31 +503,6 @@ class Packer {
   bool unit_open_ = false;
 };
 
-// The target must be new, and neither in the source nor made of a store.
-void check_target(const std::string& source, const std::string& target) {
-  std::error_code error;
-  const std::filesystem::path parent = std::filesystem::canonical(parent_directory(target), error);
-  if (error) throw io_error("open", parent_directory(target), error.value());
-  const std::filesystem::path from = std::filesystem::canonical(source, error);
-  if (error) throw Error(ErrorKind::kNotFound, "no such directory").in(source);
-  for (std::filesystem::path at = parent;; at = at.parent_path()) {
-    if (at == from)
-      throw Error(ErrorKind::kInvalid, "the store would lie inside of its source")
-          .in(target)
-          .fix("choose a place outside of " + source);
-    if (at == at.parent_path()) break;
-  }
-  struct stat info {};
-  if (::lstat(target.c_str(), &info) == 0) {
-    throw Error(ErrorKind::kInvalid, "exists already").in(target).fix("remove it or choose another name");
-  }
-  if (looks_like_store(source)) {
-    throw Error(ErrorKind::kInvalid, "the source is a packed store already")
-        .in(source)
-        .fix("unpack it first to pack it otherwise");
-  }
-}
-
 }  // namespace
 
 PackResult pack(const std::string& source, const std::string& target, const PackPlan& plan,
@@ -538,7 +514,12 @@ PackResult pack(const std::string& source, const std::string& target, const Pack
         .found("native");
   }
   codec::check_chunk_count(options.chunks, "--chunks");
-  check_target(source, without_slashes(target));
+  check_outside(target, source);
+  if (looks_like_store(source)) {
+    throw Error(ErrorKind::kInvalid, "the source is a packed store already")
+        .in(source)
+        .fix("unpack it first to pack it otherwise");
+  }
   return Packer(source, target, plan, options).run();
 }
 

@@ -397,6 +397,8 @@ TEST(Unpack, RefusesAndCleansUp) {
   EXPECT_THAT(error_of([&] { unpack(temp / "x.sluice", temp / "there", {}); }), HasSubstr("exists already"));
   EXPECT_THAT(error_of([&] { unpack(temp / "nowhere", temp / "a", {}); }), HasSubstr("no such store"));
   EXPECT_THAT(error_of([&] { unpack(temp / "source", temp / "a", {}); }), HasSubstr("not a packed store"));
+  EXPECT_THAT(error_of([&] { unpack(temp / "x.sluice", temp / "x.sluice/back", {}); }),
+              HasSubstr("inside of its source"));
   EXPECT_THAT(error_of([&] { unpack(temp / "x.sluice", temp / "a", {.interrupted = [] { return true; }}); }),
               HasSubstr("interrupted"));
   EXPECT_FALSE(fs::exists(temp / "a"));

@@ -49,6 +49,7 @@ std::vector<PackUnit> make_units(const Weights& weights, const PackPlan& plan, c
   }
 
   std::vector<std::pair<std::uint32_t, std::uint32_t>> ids;
+  ids.reserve(units.size());
   for (const PackUnit& unit : units) ids.emplace_back(unit.layer, unit.index);
   std::sort(ids.begin(), ids.end());
   if (const auto twice = std::adjacent_find(ids.begin(), ids.end()); twice != ids.end()) {

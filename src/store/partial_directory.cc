@@ -56,6 +56,24 @@ std::string parent_directory(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+void check_outside(const std::string& target, const std::string& source) {
+  const std::string name = without_slashes(target);
+  if (is_there(name)) throw exists_error(name);
+  std::error_code error;
+  const fs::path from = fs::canonical(source, error);
+  if (error) throw io_error("open", source, error.value());
+  const fs::path parent = fs::canonical(parent_directory(name), error);
+  if (error) throw io_error("open", parent_directory(name), error.value());
+  for (fs::path at = parent;; at = at.parent_path()) {
+    if (at == from) {
+      throw Error(ErrorKind::kInvalid, "the target would lie inside of its source")
+          .in(name)
+          .fix("choose a place outside of " + source);
+    }
+    if (at == at.parent_path()) return;
+  }
+}
+
 PartialDirectory::PartialDirectory(const std::string& target,
                                    const std::function<bool(std::string_view name)>& is_ours)
     : target_(without_slashes(target)),

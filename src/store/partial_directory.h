@@ -36,6 +36,10 @@ class PartialDirectory {
   int fd_ = -1;
 };
 
+// Error(kInvalid) if `target` exists or would lie inside the directory `source`; (kNotFound) if `source` or
+// the parent of `target` does not exist.
+void check_outside(const std::string& target, const std::string& source);
+
 // Removes trailing slashes.
 std::string without_slashes(std::string path);
 std::string parent_directory(const std::string& path);

@@ -1,6 +1,7 @@
 #include "store/source_directory.h"
 
 #include <dirent.h>
+#include <fmt/format.h>
 #include <fnmatch.h>
 #include <sys/stat.h>
 
@@ -69,7 +70,7 @@ class Scan {
     bool empty = true;
     for (const std::string& name : names_in(full(relative))) {
       empty = false;
-      entry(relative.empty() ? name : relative + "/" + name, name);
+      entry(relative.empty() ? name : fmt::format("{}/{}", relative, name), name);
     }
     open_.pop_back();
     if (empty && !relative.empty()) out_.empty_directories.push_back(relative);

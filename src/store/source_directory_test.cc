@@ -18,6 +18,7 @@ using ::testing::HasSubstr;
 
 std::vector<std::string> names(const SourceDirectory& directory) {
   std::vector<std::string> list;
+  list.reserve(directory.files.size());
   for (const SourceFile& file : directory.files) list.push_back(file.relative);
   return list;
 }
@@ -52,7 +53,7 @@ TEST(SourceDirectory, ExcludesByNamePathAndDirectory) {
   const TempDirectory temp;
   for (const char* name : {"a.bin", "sub/b.bin", "sub/c.txt", "original/deep/d.pth", "keep.txt"})
     write_file(temp / (std::string("m/") + name), "");
-  const auto kept = [&](std::vector<std::string> exclude) {
+  const auto kept = [&](const std::vector<std::string>& exclude) {
     return names(scan_directory(temp / "m", exclude, Depth::kTree));
   };
   EXPECT_THAT(kept({"*.bin"}), ElementsAre("keep.txt", "original/deep/d.pth", "sub/c.txt"));

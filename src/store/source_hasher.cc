@@ -18,7 +18,7 @@ constexpr Bytes kStep = 4 * kMiB;
 }  // namespace
 
 SourceHasher::SourceHasher(std::vector<Input> files)
-    : files_(std::move(files)), thread_([this](std::stop_token stop) { run(std::move(stop)); }) {}
+    : files_(std::move(files)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 SourceHasher::~SourceHasher() = default;
 
@@ -31,7 +31,7 @@ void SourceHasher::allow(Bytes position) {
 
 void SourceHasher::allow_all() { allow(std::numeric_limits<Bytes>::max()); }
 
-void SourceHasher::run(std::stop_token stop) {
+void SourceHasher::run(const std::stop_token& stop) {
   try {
     const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kStep);
     Bytes start = 0;  // of the file, in the row

@@ -40,7 +40,7 @@ class SourceHasher {
   bool done();  // every file is finished; they may still have to be taken
 
  private:
-  void run(std::stop_token stop);
+  void run(const std::stop_token& stop);
 
   const std::vector<Input> files_;
   std::atomic<Bytes> position_{0};

@@ -92,7 +92,7 @@ inline std::string little_endian_u64(std::uint64_t value) {
 }
 
 // Header length, header, nothing else.
-inline std::string safetensors_head(std::string json) { return little_endian_u64(json.size()) + json; }
+inline std::string safetensors_head(const std::string& json) { return little_endian_u64(json.size()) + json; }
 
 // Tensors in the order given; `padding` blanks after the header's JSON.
 inline std::string safetensors_bytes(const std::vector<TestTensor>& tensors, std::size_t padding = 0,
@@ -200,7 +200,7 @@ inline void write_sharded_tiny_model(const std::string& directory, const TinyMod
       mine.push_back(tensors[i]);
       map += fmt::format("{}\"{}\":\"{}\"", map.empty() ? "" : ",", tensors[i].name, file);
     }
-    write_file(directory + "/" + file, safetensors_bytes(mine, shard * 3));
+    write_file(fmt::format("{}/{}", directory, file), safetensors_bytes(mine, shard * 3));
   }
   write_file(directory + "/model.safetensors.index.json",
              fmt::format("{{\"metadata\":{{\"total_size\":1}},\"weight_map\":{{{}}}}}", map));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "store/format.h"
 
 namespace sluice::store {
@@ -33,6 +34,7 @@ UnitWriter::UnitWriter(const std::string& directory, Manifest& manifest, std::ve
     const DataFile& last = manifest_.data_files.back();
     expert_writer_ = DataWriter::open(directory_ + "/" + last.name, last.size);
   }
+  sync_directory(directory_);
 }
 
 DataWriter& UnitWriter::writer() { return unit_.file == 0 ? dense_writer_ : expert_writer_; }
@@ -49,6 +51,7 @@ void UnitWriter::begin_expert(std::uint32_t layer, std::uint32_t index,
     expert_writer_.sync();
     manifest_.data_files.push_back({expert_file_name(manifest_.data_files.size() - 1), 0});
     expert_writer_ = DataWriter::open(directory_ + "/" + manifest_.data_files.back().name, 0);
+    sync_directory(directory_);  // a record that tells of the file must not outlive it
   }
   begin(static_cast<std::uint32_t>(manifest_.data_files.size() - 1), pieces);
   unit_.layer = layer;

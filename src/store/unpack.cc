@@ -108,6 +108,7 @@ void sync_tree(const std::string& path) {
 
 UnpackResult unpack(const std::string& store, const std::string& target, const UnpackOptions& options) {
   const Manifest manifest = open_store(store);
+  check_outside(target, store);
   UnpackResult result;
   for (const StoredSource& source : manifest.sources) {
     result.bytes += source.size;

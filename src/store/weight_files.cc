@@ -179,7 +179,7 @@ Weights read_weights(const std::string& directory, const WeightSet& set) {
   Weights weights;
   std::vector<std::pair<TensorInfo, TensorPlace>> found;
   for (const std::string& relative : set.files) {
-    const std::string path = directory + "/" + relative;
+    const std::string path = fmt::format("{}/{}", directory, relative);
     InputFile file;
     try {
       file = InputFile::open(path);
