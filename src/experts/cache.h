@@ -33,10 +33,16 @@ class PinnedView {
   virtual bool pinned(ExpertId id) const = 0;
 };
 
-// A verdict on a whole event (Cache::decide_event).
+// An expert and the parts of it that are resident.
+struct Placed {
+  ExpertId id;
+  Parts parts;
+};
+
+// A verdict on a whole event (Cache::decide_event). Victims leave first, then the placed change.
 struct EventDecision {
   std::vector<Eviction> victims;                 // in order; may be experts of the event itself, which is over by then
-  std::vector<ExpertId> admitted;                // misses that stay, ascending
+  std::vector<Placed> placed;                    // experts of the event that gain parts, ascending: all they hold then
 };
 
 // One policy. Pure and deterministic: no clock, no randomness but the seed of its config. Driven by Residency

@@ -3,7 +3,6 @@
 // need not be cached. With different sizes the farthest leave until the rest fits, which is good but not
 // always optimal. An oracle. After Belady 1966 (cache_belady.cc); `sluice lab evict`, SPEC §1.7.
 #include <algorithm>
-#include <iterator>
 
 #include "experts/cache_policies.h"
 #include "experts/eviction_order.h"
@@ -49,8 +48,11 @@ class BeladyBypassCache final : public Cache {
       }
     }
     std::ranges::sort(gone_);
-    std::ranges::set_difference(rehearsed_, gone_, std::back_inserter(out.admitted));
-    for (ExpertId id : out.admitted) order_.remove(id, keep_);  // it comes in on_insert
+    for (ExpertId id : rehearsed_) {
+      if (std::ranges::binary_search(gone_, id)) continue;
+      out.placed.push_back({id, keep_});
+      order_.remove(id, keep_);  // it comes in on_insert
+    }
     return true;
   }
 

@@ -39,7 +39,8 @@ Log run(std::string_view name, const RequestList& trace, const TestSizes& sizes,
   Log log;
   for (std::size_t e = 0; e < trace.events(); ++e) {
     const EventOutcome& outcome = residency.on_event(trace.event(e));
-    log.hits.push_back(outcome.hits);
+    log.hits.emplace_back();
+    for (const Admission& hit : outcome.hits) log.hits.back().push_back(hit.id);
     log.admitted.emplace_back();
     log.evicted.emplace_back();
     for (const Admission& miss : outcome.misses) {

@@ -68,11 +68,11 @@ TEST_P(EveryCache, KeepsTheRulesOfTheEvent) {
       const EventOutcome& outcome = residency.on_event(shuffled);
 
       // Hits and misses are the requests, fixed against what was resident before.
-      const std::vector<ExpertId> misses = ids_of(outcome.misses);
-      EXPECT_TRUE(std::ranges::is_sorted(outcome.hits) && std::ranges::is_sorted(misses));
-      EXPECT_EQ(outcome.hits.size() + misses.size(), ids.size());
+      const std::vector<ExpertId> hits = ids_of(outcome.hits), misses = ids_of(outcome.misses);
+      EXPECT_TRUE(std::ranges::is_sorted(hits) && std::ranges::is_sorted(misses));
+      EXPECT_EQ(hits.size() + misses.size(), ids.size());
       for (ExpertId id : ids) {
-        EXPECT_EQ(std::ranges::binary_search(outcome.hits, id), before.contains(id));
+        EXPECT_EQ(std::ranges::binary_search(hits, id), before.contains(id));
         EXPECT_EQ(std::ranges::binary_search(misses, id), !before.contains(id));
       }
       // Victims were resident, are not of the running event (unless the policy judges events), and leave
@@ -93,7 +93,7 @@ TEST_P(EveryCache, KeepsTheRulesOfTheEvent) {
       }
       Bytes bytes = 0;
       std::set<ExpertId> now;
-      for (const Admission& a : residency.resident()) {
+      for (const Placed& a : residency.resident()) {
         EXPECT_TRUE(is_legal(a.parts));
         EXPECT_EQ(residency.parts(a.id), a.parts);
         bytes += sizes.bytes(a.id).of(a.parts);
@@ -118,7 +118,7 @@ TEST_P(EveryCache, StreamsOnlyWhatFindsNoRoom) {
       // Ascending, each miss that could not join must not fit beside the event's ids that were resident by
       // then.
       Bytes pinned = 0;
-      for (ExpertId id : outcome.hits) pinned += sizes.bytes(id).full;
+      for (const Admission& hit : outcome.hits) pinned += sizes.bytes(hit.id).full;
       for (const Admission& miss : outcome.misses) {
         const Bytes size = sizes.bytes(miss.id).full;
         EXPECT_EQ(miss.parts.empty(), pinned + size > capacity);
@@ -232,7 +232,7 @@ TEST_P(EveryCache, KeepsThePartsItIsTold) {
         for (const Eviction& gone : outcome.evicted) EXPECT_EQ(gone.parts, keep);
         EXPECT_TRUE(outcome.hits.empty() || is_computable(keep));
         EXPECT_LE(residency.used(), capacity);
-        for (const Admission& a : residency.resident()) EXPECT_EQ(a.parts, keep);
+        for (const Placed& a : residency.resident()) EXPECT_EQ(a.parts, keep);
       }
     }
   }

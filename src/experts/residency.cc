@@ -41,13 +41,16 @@ const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span
   outcome_.evicted.clear();
   misses_.clear();
   pins_.current = events_ + 1;
+  hits_.clear();
   for (ExpertId id : ids_) {
     pins_.stamps.at(id) = pins_.current;
-    (computable(id) ? outcome_.hits : misses_).push_back(id);
+    (computable(id) ? hits_ : misses_).push_back(id);
   }
+  for (ExpertId id : hits_) outcome_.hits.push_back({id, {}, parts(id)});
+  for (ExpertId id : misses_) outcome_.misses.push_back({id, {}, parts(id)});
   const StepReport report{.event = events_,
                           .used = ids_,
-                          .hits = outcome_.hits,
+                          .hits = hits_,
                           .misses = misses_,
                           .scores = scores,
                           .tokens = tokens};
@@ -56,12 +59,14 @@ const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span
   miss_bytes_.clear();
   for (ExpertId id : misses_) miss_bytes_.push_back(sizes_.bytes(id).of(cache_->wanted(id)));
   decision_.victims.clear();
-  decision_.admitted.clear();
+  decision_.placed.clear();
   if (cache_->decide_event(report, miss_bytes_, capacity_, decision_)) {
     decide_whole_event();
   } else {
     decide_misses_one_by_one();
   }
+  for (Admission& hit : outcome_.hits) hit.parts = parts(hit.id);
+  for (Admission& miss : outcome_.misses) miss.parts = parts(miss.id);
   SLUICE_CHECK(used_ <= capacity_,
                std::to_string(used_) + " bytes in a cache of " + std::to_string(capacity_));
   ++events_;
@@ -75,60 +80,44 @@ void Residency::decide_misses_one_by_one() {
     const Parts old = parts(id), target = cache_->wanted(id);
     const Bytes old_bytes = sizes_.bytes(id).of(old), target_bytes = miss_bytes_[i];
     SLUICE_CHECK(is_legal(target), name_of(id));
-    if (target == old) {
-      outcome_.misses.push_back({id, old});
-      continue;
-    }
+    if (target == old) continue;
     if (target.empty()) {
       evict({id, old});
-      outcome_.misses.push_back({id, {}});
       continue;
     }
     const Bytes others = used_ - old_bytes;
-    if (target_bytes > capacity_) {
-      outcome_.misses.push_back({id, old});
-      continue;
-    }
+    if (target_bytes > capacity_) continue;
     if (others > capacity_ - target_bytes) {
       const Bytes need = others - (capacity_ - target_bytes);
       decision_.victims.clear();
       cache_->victims(need, pins_, decision_.victims);
-      if (decision_.victims.empty()) {
-        outcome_.misses.push_back({id, old});
-        continue;
-      }
+      if (decision_.victims.empty()) continue;
       for (const Eviction& victim : decision_.victims) {
         SLUICE_CHECK(!pins_.pinned(victim.id), name_of(victim.id) + " is pinned");
         evict(victim);
       }
       SLUICE_CHECK(used_ - old_bytes + target_bytes <= capacity_, cache_->name() + " freed too little");
     }
-    if (!(old - target).empty()) outcome_.evicted.push_back({id, old - target});
-    set_parts(id, target, target_bytes);
-    outcome_.misses.push_back({id, target});
+    place({id, target});
   }
 }
 
 void Residency::decide_whole_event() {
   for (const Eviction& victim : decision_.victims) evict(victim);
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < misses_.size(); ++i) {
-    const ExpertId id = misses_[i];
-    if (next < decision_.admitted.size() && decision_.admitted[next] == id) {
-      ++next;
-      set_parts(id, cache_->wanted(id), miss_bytes_[i]);
-    }
-    outcome_.misses.push_back({id, parts(id)});
+  for (const Placed& placed : decision_.placed) {
+    SLUICE_CHECK(pins_.pinned(placed.id), cache_->name() + " placed " + name_of(placed.id) + ", which was not used");
+    place(placed);
   }
-  SLUICE_CHECK(next == decision_.admitted.size(), cache_->name() + " admitted what is no miss");
 }
 
-void Residency::set_parts(ExpertId id, Parts parts, Bytes bytes) {
-  SLUICE_CHECK(is_legal(parts), name_of(id));
-  Parts& slot = resident_.at(id);
-  used_ = used_ - sizes_.bytes(id).of(slot) + bytes;
-  slot = parts;
-  cache_->on_insert(id, parts, bytes);
+void Residency::place(const Placed& placed) {
+  SLUICE_CHECK(is_legal(placed.parts) && !placed.parts.empty(), name_of(placed.id));
+  Parts& slot = resident_.at(placed.id);
+  const Bytes bytes = sizes_.bytes(placed.id).of(placed.parts);
+  used_ = used_ - sizes_.bytes(placed.id).of(slot) + bytes;
+  if (const Parts left = slot - placed.parts; !left.empty()) outcome_.evicted.push_back({placed.id, left});
+  slot = placed.parts;
+  cache_->on_insert(placed.id, placed.parts, bytes);
 }
 
 void Residency::evict(const Eviction& victim) {
@@ -148,8 +137,8 @@ Parts Residency::parts(ExpertId id) const {
 
 bool Residency::computable(ExpertId id) const { return is_computable(parts(id)); }
 
-std::vector<Admission> Residency::resident() const {
-  std::vector<Admission> all;
+std::vector<Placed> Residency::resident() const {
+  std::vector<Placed> all;
   resident_.for_each([&](ExpertId id, Parts parts) {
     if (!parts.empty()) all.push_back({id, parts});
   });
@@ -158,7 +147,7 @@ std::vector<Admission> Residency::resident() const {
 
 void Residency::hash_outcome() {
   hash_ = mixed(hash_, events_);
-  for (ExpertId id : outcome_.hits) hash_ = mixed(hash_, word(id, {}, 1));
+  for (const Admission& hit : outcome_.hits) hash_ = mixed(hash_, word(hit.id, hit.parts, 1));
   for (const Admission& miss : outcome_.misses) hash_ = mixed(hash_, word(miss.id, miss.parts, 2));
   for (const Eviction& gone : outcome_.evicted) hash_ = mixed(hash_, word(gone.id, gone.parts, 3));
 }

@@ -13,22 +13,24 @@
 
 namespace sluice::experts {
 
+// A used expert: what of it is resident before and after the event.
 struct Admission {
   ExpertId id;
-  Parts parts;                                   // resident after use; empty: streamed (used and dropped)
+  Parts parts;                                   // after use; empty: streamed (used and dropped)
+  Parts before = {};
 };
 
 // The outcome of one event, in order of decision.
 struct EventOutcome {
-  std::vector<ExpertId> hits;                    // needed no read (ascending)
+  std::vector<Admission> hits;                   // needed no read (ascending)
   std::vector<Admission> misses;                 // ascending
-  std::vector<Eviction> evicted;                 // resident before the event and not after it
+  std::vector<Eviction> evicted;                 // parts resident before the event and not after it, of any expert
 };
 
 // Event-atomic replay of one cache (LAB.md): hits and misses are fixed against what was resident before the event;
 // then hits are refreshed and misses inserted in ascending id; a victim is never one of the event's ids; if room
 // cannot be made for a miss, nothing is evicted for it and it is streamed. (A cache that decides on whole events may
-// also drop the event's own ids.) An expert of which a part is resident but no view can be made is a miss.
+// also drop the event's own ids, and change the parts of its hits.) An expert of which a part is resident but no view can be made is a miss.
 // Capacity is in bytes. Once every expert has been seen, events allocate nothing. Thread-compatible.
 class Residency final : public ResidencyView {
  public:
@@ -44,7 +46,7 @@ class Residency final : public ResidencyView {
   bool computable(ExpertId id) const;            // a view can be made without a read: F, C (or MSB)
   Bytes used() const { return used_; }
   Bytes capacity() const { return capacity_; }
-  std::vector<Admission> resident() const;       // ascending id
+  std::vector<Placed> resident() const;          // ascending id
   const Cache& cache() const { return *cache_; }
   std::uint64_t events() const { return events_; }
   std::uint64_t decision_hash() const { return hash_; }  // of all outcomes so far: equal logs, equal hashes (SPEC I6)
@@ -63,7 +65,7 @@ class Residency final : public ResidencyView {
 
   void decide_misses_one_by_one();
   void decide_whole_event();
-  void set_parts(ExpertId id, Parts parts, Bytes bytes);
+  void place(const Placed& placed);
   void evict(const Eviction& victim);
   void hash_outcome();
 
@@ -74,7 +76,7 @@ class Residency final : public ResidencyView {
   ExpertTable<Parts> resident_;
   EventPins pins_;
   EventOutcome outcome_;
-  std::vector<ExpertId> ids_, misses_;           // of the running event, ascending
+  std::vector<ExpertId> ids_, hits_, misses_;    // of the running event, ascending
   std::vector<Bytes> miss_bytes_;
   EventDecision decision_;
 };

@@ -77,7 +77,10 @@ TEST_F(ResidencyTest, TellsTheCacheInOrder) {
   const EventOutcome& outcome = residency.on_event(std::vector<ExpertId>{{2, 0}, {0, 3}});
   EXPECT_THAT(take_log(),
               ElementsAre("step 1 hit 0/3 miss 2/0 scores 0", "need 20", "evict 1/0 F", "insert 2/0 F 20"));
-  EXPECT_THAT(outcome.hits, ElementsAre(ExpertId{0, 3}));
+  ASSERT_EQ(outcome.hits.size(), 1u);
+  EXPECT_EQ(outcome.hits[0].id, (ExpertId{0, 3}));
+  EXPECT_EQ(outcome.hits[0].parts, Parts(Part::kFull));
+  EXPECT_EQ(outcome.hits[0].before, Parts(Part::kFull));
   ASSERT_EQ(outcome.evicted.size(), 1u);
   EXPECT_EQ(outcome.evicted[0].id, (ExpertId{1, 0}));
   EXPECT_EQ(residency.used(), 40u);
@@ -105,6 +108,7 @@ TEST_F(ResidencyTest, PartsMayGrowShrinkAndGo) {
   const EventOutcome& outcome = residency.on_event(std::vector<ExpertId>{{0, 0}, {0, 1}});
   EXPECT_THAT(take_log(), ElementsAre("step 1 miss 0/0 miss 0/1 scores 0", "insert 0/0 C 14", "need 4"));
   EXPECT_EQ(outcome.misses[0].parts, kC);
+  EXPECT_EQ(outcome.misses[0].before, Parts(Part::kSm));
   EXPECT_EQ(outcome.misses[1].parts, Parts(Part::kSm));
   EXPECT_TRUE(residency.computable({0, 0}));
   // A victim may lose a part only.

@@ -11,11 +11,20 @@
 
 namespace sluice::experts {
 
-// One tensor of one needed expert, with what has to be read for it.
+// One tensor of one needed expert that is not in state F.
 struct Task {
   ExpertId expert;
   std::uint16_t tensor = 0;  // within the expert, e.g. gate, up, down
-  Parts reads = {};               // parts to be read; empty: only to be decoded
+  State state = State::kM;   // of the expert: what has to be read and decoded
+  double run = 0;            // time to compute the expert once its view is ready (p of SPEC §1.3)
+};
+
+// What one operation takes, all in the unit of Task::run (SPEC §1.3). An expert that is stored whole has no exponent
+// chunks: then `chunks` is 0 and `u` the time of the tensor's read.
+struct ScheduleCosts {
+  unsigned chunks = 1;                  // K, exponent chunks of a tensor
+  unsigned workers = 1;                 // L, decode workers
+  double u = 0, v = 0, c = 0;           // read of one tensor's sm; read of one exponent chunk; decode of one
 };
 
 // Positions in the list of tasks, each exactly once, in blocks that are worked off one after the other.
@@ -28,7 +37,7 @@ struct Schedule {
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
-  virtual void order(std::span<const Task> tasks, Schedule& out) = 0;  // replaces `out`
+  virtual void order(std::span<const Task> tasks, const ScheduleCosts& costs, Schedule& out) = 0;  // replaces `out`
   virtual std::string name() const = 0;
 };
 

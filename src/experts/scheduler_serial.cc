@@ -11,7 +11,7 @@ namespace {
 
 class SerialScheduler final : public Scheduler {
  public:
-  void order(std::span<const Task> tasks, Schedule& out) override {
+  void order(std::span<const Task> tasks, const ScheduleCosts&, Schedule& out) override {
     out.order.resize(tasks.size());
     std::iota(out.order.begin(), out.order.end(), 0u);
     std::ranges::stable_sort(out.order, {},

@@ -16,14 +16,14 @@ TEST(SerialScheduler, OneBlockByExpertAndTensor) {
                         {.expert = {0, 7}, .tensor = 0},
                         {.expert = {0, 2}, .tensor = 2}};
   Schedule schedule;
-  find_scheduler("serial").make()->order(tasks, schedule);
+  find_scheduler("serial").make()->order(tasks, {}, schedule);
   EXPECT_THAT(schedule.order, ElementsAre(2, 1, 4, 3, 0));
   EXPECT_THAT(schedule.block_end, ElementsAre(5));
 }
 
 TEST(SerialScheduler, NoTasksNoBlocks) {
   Schedule schedule{.order = {1}, .block_end = {1}};
-  find_scheduler("serial").make()->order({}, schedule);
+  find_scheduler("serial").make()->order({}, {}, schedule);
   EXPECT_TRUE(schedule.order.empty() && schedule.block_end.empty());
 }
 

@@ -140,20 +140,20 @@ ExpertView ExpertStore::view_of(const Expert& expert, const std::byte* base) con
 void ExpertStore::begin(const experts::EventOutcome& outcome, experts::Scheduler& scheduler) {
   SLUICE_CHECK(resident_pool_ && ready_.empty() && waiting_.empty() && in_flight_ == 0, "an event is running");
   for (const experts::Eviction& eviction : outcome.evicted) drop(eviction);
-  ready_.assign(outcome.hits.begin(), outcome.hits.end());
+  ready_.clear();
+  for (const experts::Admission& hit : outcome.hits) ready_.push_back(hit.id);
 
   std::vector<experts::Task> tasks;
   std::vector<std::uint32_t> miss_of_task;
   for (std::uint32_t miss = 0; miss < outcome.misses.size(); ++miss) {
     const ExpertId id = outcome.misses[miss].id;
-    const Parts reads = layout(id).needs_decode ? Part::kSm | Part::kExp : Parts(Part::kFull);
     for (std::uint16_t tensor = 0; tensor < layout(id).pieces.size(); ++tensor) {
-      tasks.push_back({id, tensor, reads});
+      tasks.push_back({.expert = id, .tensor = tensor});
       miss_of_task.push_back(miss);
     }
   }
   experts::Schedule schedule;
-  scheduler.order(tasks, schedule);
+  scheduler.order(tasks, {}, schedule);
   SLUICE_CHECK(schedule.order.size() == tasks.size());
   // A miss is one read of the whole expert, so an expert starts where its first tensor stands.
   std::vector<bool> queued(outcome.misses.size(), false);

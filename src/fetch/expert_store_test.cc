@@ -116,7 +116,10 @@ TEST_F(ExpertStoreTest, ViewsAreTheCheckpointsWordsInEveryStateAndWayOfReading) 
       EXPECT_EQ(store_->state({0, 4}), State::kM);
       const auto reads = store_->counters().demand_reads;
       EventOutcome hits;
-      hits.hits = {{0, 0}, {0, 1}, {0, 2}, {0, 3}};
+      for (const std::uint16_t id : {0, 1, 2, 3}) {
+        const Parts held = id < 2 ? Parts(Part::kFull) : packed_parts;
+        hits.hits.push_back({.id = {0, id}, .parts = held, .before = held});
+      }
       const auto views = run(hits);
       EXPECT_EQ(views.size(), 4u);
       for (const auto& [id, view] : views) EXPECT_EQ(view, truth(id));

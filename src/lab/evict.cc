@@ -113,7 +113,7 @@ Json answer(const JsonObject& line) {
     misses += outcome.misses.size();
     for (const experts::Eviction& gone : outcome.evicted) evicted.push_back(requests.name(gone.id));
   }
-  for (const experts::Admission& entry : residency.resident()) resident.push_back(requests.name(entry.id));
+  for (const experts::Placed& entry : residency.resident()) resident.push_back(requests.name(entry.id));
   return {
       {"hits", hits}, {"misses", misses}, {"evicted", std::move(evicted)}, {"resident", std::move(resident)}};
 }
