@@ -84,12 +84,15 @@ struct ThreadPool::Impl {
   // round.
   static constexpr std::size_t kStop = ~std::size_t{0} / 2;
 
-  std::mutex mutex;  // protects job, running, stopping, and changes of epoch
-  std::condition_variable wake, idle;
+  std::mutex mutex;  // protects job, running, stopping, changes of epoch, and background work
+  std::condition_variable wake, idle, idle_background;
   Job* job = nullptr;                   // null: none may be joined
   std::atomic<std::size_t> running{0};  // workers inside job
   std::atomic<std::uint64_t> epoch{0};  // number of calls so far
   bool stopping = false;
+  std::function<bool()> background;     // changes only while in_background is 0
+  std::size_t hints = 0;                // workers still to be sent to look for background work
+  std::size_t in_background = 0;
   std::atomic<bool> busy{false};
   std::vector<std::thread> workers;
 
@@ -100,8 +103,13 @@ struct ThreadPool::Impl {
       Job* joined = nullptr;
       {
         std::unique_lock lock(mutex);
-        wake.wait(lock, [&] { return stopping || epoch.load(std::memory_order_relaxed) != seen; });
+        wake.wait(lock, [&] { return stopping || epoch.load(std::memory_order_relaxed) != seen || hints > 0; });
         if (stopping) return;
+        if (epoch.load(std::memory_order_relaxed) == seen) {
+          --hints;
+          work_in_background(lock, seen);
+          continue;
+        }
         seen = epoch.load(std::memory_order_relaxed);
         joined = job;
         if (joined == nullptr) continue;  // the others were done before this one came
@@ -114,7 +122,21 @@ struct ThreadPool::Impl {
         last = running.fetch_sub(1, std::memory_order_release) == 1;
       }
       if (last) idle.notify_one();
+      // Background work may have come up meanwhile.
+      std::unique_lock lock(mutex);
+      work_in_background(lock, seen);
     }
+  }
+
+  // Does background work until there is none or a call begins. `lock` is held before and after.
+  void work_in_background(std::unique_lock<std::mutex>& lock, std::uint64_t seen) {
+    if (!background || stopping) return;
+    ++in_background;
+    lock.unlock();
+    while (epoch.load(std::memory_order_acquire) == seen && background()) {
+    }
+    lock.lock();
+    if (--in_background == 0) idle_background.notify_all();
   }
 
   void run(Job& call) {
@@ -190,6 +212,29 @@ void ThreadPool::parallel_for(std::size_t count, const std::function<void(std::s
   }
   Impl::Job job(body, count, std::max<std::size_t>(1, count / (threads() * 4 * kPiecesPerThread)));
   impl_->run(job);
+}
+
+void ThreadPool::set_background(std::function<bool()> try_one) {
+  std::unique_lock lock(impl_->mutex);
+  std::function<bool()> old;
+  impl_->hints = 0;
+  if (impl_->background) {
+    // Workers inside see a stop through the function itself finding no work; they leave soon.
+    impl_->idle_background.wait(lock, [&] { return impl_->in_background == 0; });
+  }
+  old = std::move(impl_->background);
+  impl_->background = std::move(try_one);
+}
+
+void ThreadPool::wake_background(std::size_t pieces) {
+  if (impl_->workers.empty() || pieces == 0) return;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    if (!impl_->background) return;
+    impl_->hints = std::min(impl_->workers.size(), impl_->hints + pieces);
+  }
+  if (pieces == 1) impl_->wake.notify_one();
+  else impl_->wake.notify_all();
 }
 
 void ThreadPool::parallel_ranges(std::size_t count, std::size_t grain,

@@ -140,6 +140,42 @@ TEST(ThreadPool, WritesOfWorkersAreSeenByTheCaller) {
   }
 }
 
+// Idle workers take background work, calls go on meanwhile, and none is left behind.
+TEST(ThreadPool, IdleWorkersDoBackgroundWorkBetweenCalls) {
+  for (const unsigned threads : {1u, 2u, 4u}) {
+    ThreadPool pool(threads);
+    std::atomic<int> open{0}, done{0};
+    const auto try_one = [&] {
+      int left = open.load();
+      do {
+        if (left == 0) return false;
+      } while (!open.compare_exchange_weak(left, left - 1));
+      ++done;
+      return true;
+    };
+    pool.set_background(try_one);
+    std::size_t sum = 0;
+    for (int round = 0; round < 200; ++round) {
+      open += 3;
+      pool.wake_background(3);
+      std::atomic<std::size_t> calls{0};
+      pool.parallel_for(7, [&](std::size_t) { ++calls; });
+      sum += calls;
+    }
+    EXPECT_EQ(sum, 1400u);
+    if (threads > 1) {
+      while (done < 600) std::this_thread::yield();  // without another call
+    }
+    pool.set_background({});
+    const int before = done;
+    EXPECT_EQ(before, threads > 1 ? 600 : 0);
+    open = 10;
+    pool.wake_background(10);
+    pool.parallel_for(7, [](std::size_t) {});
+    EXPECT_EQ(done, before);  // the function is gone
+  }
+}
+
 TEST(UsableCpus, IsAtLeastOneAndAtMostTheMachine) {
   EXPECT_GE(usable_cpus(), 1u);
   EXPECT_LE(usable_cpus(), std::max(1u, std::thread::hardware_concurrency()));

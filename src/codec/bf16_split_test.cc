@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -97,6 +98,18 @@ TEST_P(Bf16SplitTest, AnyCountAtAnyAddressTouchesNothingElse) {
     merge_bf16(std::span(e).subspan(shift_e, count), std::span(sm).subspan(shift_sm, count),
                std::span(back).subspan(shift_w, 2 * count), GetParam());
     EXPECT_EQ(back, original) << count;
+  }
+}
+
+TEST_P(Bf16SplitTest, MergesExponentsInTheUpperHalfOfTheWords) {
+  const Plane all = all_words();
+  for (const std::size_t count : {1, 15, 16, 31, 63, 64, 65, 127, 1000, 65'536}) {
+    const Plane words(all.end() - static_cast<std::ptrdiff_t>(2 * count), all.end());
+    Plane e(count), sm(count), place(2 * count);
+    split_bf16(words, e, sm, GetParam());
+    std::copy(e.begin(), e.end(), place.begin() + static_cast<std::ptrdiff_t>(count));
+    bf16_split_kernels(GetParam()).merge(place.data() + count, sm.data(), count, place.data());
+    EXPECT_EQ(place, words) << count;
   }
 }
 

@@ -62,6 +62,15 @@ void Accountant::charge(Account account, Bytes bytes) {
       .fix("give a larger budget or a shorter context");
 }
 
+void Accountant::move(Account from, Account to, Bytes bytes) {
+  const std::lock_guard lock(mutex_);
+  const std::size_t source = index_of(from), target = index_of(to);
+  SLUICE_CHECK(used_[source] >= bytes, std::string(account_name(from)) + " holds less than is moved");
+  used_[source] -= bytes;
+  used_[target] += bytes;
+  peak_[target] = std::max(peak_[target], used_[target]);
+}
+
 void Accountant::release(Account account, Bytes bytes) {
   const std::size_t i = index_of(account);
   const std::lock_guard lock(mutex_);

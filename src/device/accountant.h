@@ -34,6 +34,7 @@ class Accountant {
   void charge(Account account, Bytes bytes);
   bool try_charge(Account account, Bytes bytes);
   void release(Account account, Bytes bytes);
+  void move(Account from, Account to, Bytes bytes);  // the total stays
   Bytes budget() const { return budget_; }
   Bytes used() const;
   Bytes used(Account account) const;

@@ -80,6 +80,11 @@ void HostBuffer::release() {
   size_ = charged_ = 0;
 }
 
+void HostBuffer::charge_to(Account account) {
+  if (data_ != nullptr && account != account_) accountant_->move(account_, account, charged_);
+  account_ = account;
+}
+
 BufferPool::BufferPool(Accountant& accountant, Account account, Bytes limit)
     : accountant_(&accountant), account_(account), limit_(limit) {}
 
@@ -121,11 +126,24 @@ HostBuffer BufferPool::take(Bytes bytes) {
 void BufferPool::give(HostBuffer buffer) {
   if (!buffer) return;
   const Bytes pages = buffer.charged();
-  SLUICE_CHECK(buffer.accountant_ == accountant_ && buffer.account_ == account_ && pages <= in_use_,
-               "not a buffer of this pool");
+  SLUICE_CHECK(buffer.accountant_ == accountant_ && pages <= in_use_, "not a buffer of this pool");
+  buffer.charge_to(account_);
   in_use_ -= pages;
   free_ += pages;
   free_buffers_.emplace(pages, std::move(buffer));
+}
+
+void BufferPool::shrink(HostBuffer& buffer, Bytes bytes) {
+  const Bytes pages = whole_pages(bytes);
+  SLUICE_CHECK(buffer && pages > 0 && pages <= buffer.charged_);
+  const Bytes cut = buffer.charged_ - pages;
+  if (cut > 0) {
+    SLUICE_CHECK(::munmap(buffer.data_ + pages, cut) == 0);
+    accountant_->release(buffer.account_, cut);
+    buffer.charged_ = pages;
+    in_use_ -= cut;
+  }
+  buffer.size_ = bytes;
 }
 
 void BufferPool::trim() {

@@ -33,6 +33,7 @@ class HostBuffer {
     return reinterpret_cast<T*>(data_);
   }
   void release();  // unmaps and gives the charge back; empty afterwards
+  void charge_to(Account account);  // moves the charge
 
  private:
   friend class BufferPool;  // hands a buffer out again under another size()
@@ -51,7 +52,9 @@ class BufferPool {
   BufferPool(Accountant& accountant, Account account, Bytes limit);
   HostBuffer take(Bytes bytes);  // Error(kBudget) if in-use buffers leave no room under limit
   bool can_take(Bytes bytes) const;
-  void give(HostBuffer buffer);
+  void give(HostBuffer buffer);  // whatever account it was moved to meanwhile
+  // Cuts a buffer in use down to its first `bytes`; the pages behind are given back to the system.
+  void shrink(HostBuffer& buffer, Bytes bytes);
   void trim();  // gives every free buffer back to the system
   Bytes in_use() const { return in_use_; }
   Bytes free_bytes() const { return free_; }

@@ -192,5 +192,37 @@ TEST(BufferPool, RandomTrafficKeepsTheBooks) {
   EXPECT_EQ(accountant.used(), 0u);
 }
 
+TEST(BufferPool, ChargesMoveWithTheBufferAndComeBackWithIt) {
+  Accountant accountant(10 * kPage);
+  BufferPool pool(accountant, Account::kStaging, 10 * kPage);
+  HostBuffer buffer = pool.take(3 * kPage);
+  buffer.charge_to(Account::kExperts);
+  EXPECT_EQ(accountant.used(Account::kStaging), 0u);
+  EXPECT_EQ(accountant.used(Account::kExperts), 3 * kPage);
+  EXPECT_EQ(accountant.peak(Account::kExperts), 3 * kPage);
+  EXPECT_EQ(accountant.used(), 3 * kPage);
+  pool.give(std::move(buffer));
+  EXPECT_EQ(accountant.used(Account::kExperts), 0u);
+  EXPECT_EQ(accountant.used(Account::kStaging), 3 * kPage);
+}
+
+TEST(BufferPool, ShrinksABufferInUse) {
+  Accountant accountant(10 * kPage);
+  BufferPool pool(accountant, Account::kStaging, 10 * kPage);
+  HostBuffer buffer = pool.take(6 * kPage);
+  std::fill_n(buffer.data(), buffer.size(), std::byte{5});
+  pool.shrink(buffer, 2 * kPage - 7);
+  EXPECT_EQ(buffer.size(), 2 * kPage - 7);
+  EXPECT_EQ(buffer.charged(), 2 * kPage);
+  EXPECT_EQ(pool.in_use(), 2 * kPage);
+  EXPECT_EQ(accountant.used(), 2 * kPage);
+  EXPECT_EQ(buffer.data()[buffer.size() - 1], std::byte{5});
+  pool.give(std::move(buffer));
+  buffer = pool.take(2 * kPage);
+  EXPECT_EQ(buffer.data()[0], std::byte{5});  // reused under its new size
+  EXPECT_EQ(pool.maps(), 1u);
+  pool.give(std::move(buffer));
+}
+
 }  // namespace
 }  // namespace sluice::device

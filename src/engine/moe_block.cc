@@ -37,8 +37,9 @@ void MoeBlock::run(std::size_t layer, const Step& step, const Workspace& w) {
   count.accesses += active_.size();
   count.hits += outcome.hits.size();
   count.misses += outcome.misses.size();
-  for (const experts::Admission& miss : outcome.misses) count.bytes_read += store_.disk_bytes(miss.id);
-  store_.begin(outcome, *policies_.scheduler);
+  const fetch::EventReads reads = store_.begin(outcome, {active_, active_tokens_}, *policies_.scheduler);
+  count.partial += reads.partial;
+  count.bytes_read += reads.bytes;
 
   shared_experts(layer, tokens, w);
   while (const std::optional<fetch::ExpertStore::Pin> pin = store_.next()) compute(*pin, w);

@@ -1,10 +1,10 @@
 #include "fetch/dense_loader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/hash.h"
+#include "fetch/checked_hash.h"
 
 namespace sluice::fetch {
 namespace {
@@ -96,11 +96,7 @@ ResidentPiece load_split(const store::StoredPiece& piece, WeightFiles& files, Pi
     now = std::move(next);
   }
   if (piece.xxh3 && plane_hash.digest() != *piece.xxh3)
-    throw Error(ErrorKind::kCorrupt, fmt::format("checksum of {} bytes of weights does not match", piece.elements))
-        .in(files.path(piece.sm.file), piece.sm.offset)
-        .expected(hex64(*piece.xxh3))
-        .found(hex64(plane_hash.digest()))
-        .fix("run `sluice verify`, then pack the model again");
+    throw_hash_mismatch(piece.elements, *piece.xxh3, plane_hash.digest(), files.path(piece.sm.file), piece.sm.offset);
   return loaded;
 }
 

@@ -4,53 +4,45 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/error.h"
 
 namespace sluice::fetch {
 namespace {
 
+using device::Account;
 using experts::Admission;
 using experts::ExpertId;
 using experts::Part;
 using experts::Parts;
-using experts::State;
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-// A completion's tag: which reading, which run of it.
-std::uint64_t tag_of(std::size_t reading, std::size_t run) { return reading << 8 | run; }
+constexpr Parts kPacked = Part::kSm | Part::kExp;
 
 }  // namespace
 
-// In state F `full` holds the view; in state C `packed` holds the read buffer (sm and exp together).
 struct ExpertStore::Expert {
-  PieceLayout layout;
+  ExpertId id;
+  ExpertLayout layout;
   std::uint32_t hidden = 0, width = 0;
-  device::HostBuffer full, packed;
-  std::uint32_t pins = 0;
-};
-
-struct ExpertStore::Reading {
-  Admission admission;
-  device::HostBuffer buffer;     // reads land here
-  device::HostBuffer view;       // decode target when it is not the read buffer; taken when the read starts
-  std::size_t runs_left = 0;
+  // Buffers exist for parts that are held, and while the expert is on its way for those that are being made.
+  device::HostBuffer full, words, exponents;
+  Parts held;                      // complete and resident
+  Parts target;                    // of the running event: what stays
+  std::uint32_t tokens = 0;        // of the running event
+  std::unique_ptr<FetchJob> job;   // of the running event
 };
 
 class ExpertStore::Sizes final : public experts::ExpertSizes {
  public:
   explicit Sizes(const ExpertStore& store) : store_(store) {}
   experts::ExpertBytes bytes(ExpertId id) const override {
-    const PieceLayout& layout = store_.layout(id);
+    const ExpertLayout& layout = store_.layout(id);
     experts::ExpertBytes bytes;
-    bytes.full = round_up(layout.view_bytes, kBlockBytes);
-    if (layout.needs_decode) {
-      // Both parts live in one buffer; what the exponents need on top of sm is theirs.
-      for (const PiecePlace& piece : layout.pieces) bytes.sm += piece.split ? piece.elements : piece.raw_bytes();
-      bytes.exp = round_up(layout.read_bytes, kBlockBytes) - bytes.sm;
+    bytes.full = layout.view_bytes;
+    if (layout.split) {
+      bytes.sm = layout.words.bytes;
+      bytes.exp = layout.exponents.bytes;
     }
     return bytes;
   }
@@ -61,34 +53,51 @@ class ExpertStore::Sizes final : public experts::ExpertSizes {
 
 ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model& model, WeightFiles& files,
                          ThreadPool& pool, Isa isa, device::Accountant& accountant)
-    : files_(files), decoder_(files, pool, isa, checkpoint.codec()), accountant_(accountant) {
+    : files_(files),
+      accountant_(accountant),
+      executor_(files, pool, isa, checkpoint.codec()) {
   experts_.reserve(model.experts.size());
   for (const model::ExpertPieces& pieces : model.experts) {
     if (pieces.index == 0) layer_begin_.push_back(static_cast<std::uint32_t>(experts_.size()));
     SLUICE_CHECK(pieces.layer + 1 == layer_begin_.size() && experts_.size() == layer_begin_.back() + pieces.index);
     const store::StoredPiece stored[] = {checkpoint.locate(pieces.gate), checkpoint.locate(pieces.up),
                                          checkpoint.locate(pieces.down)};
-    Expert expert;
-    expert.layout = lay_out(stored);
-    SLUICE_CHECK(expert.layout.runs.size() <= 256, "tag_of has eight bits for the run");
+    Expert& expert = experts_.emplace_back();
+    expert.id = {static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)};
+    expert.layout = lay_out_expert(stored);
     expert.hidden = model.config.hidden;
     expert.width = model.config.moe.width;
-    largest_read_ = std::max(largest_read_, round_up(expert.layout.read_bytes, kBlockBytes));
-    largest_view_ = std::max(largest_view_, round_up(expert.layout.view_bytes, kBlockBytes));
-    any_decode_ |= expert.layout.needs_decode;
-    all_split_ &= expert.layout.needs_decode;
-    experts_.push_back(std::move(expert));
+    const ExpertLayout& layout = expert.layout;
+    const Bytes read = layout.words.bytes + layout.exponents.bytes;
+    largest_read_ = std::max(largest_read_, read);
+    largest_view_ = std::max(largest_view_, layout.view_bytes);
+    largest_staging_ = std::max(largest_staging_, layout.split ? read + layout.view_bytes : read);
+    all_split_ &= std::all_of(layout.pieces.begin(), layout.pieces.end(), [](const PiecePlace& p) { return p.split; });
   }
+  active_.assign(experts_.size(), false);
   sizes_ = std::make_unique<Sizes>(*this);
+  // Until measured: a disk of 1.5 GB/s, exponents decoded at 1 GB/s a thread, weights computed with at 10 GB/s.
+  if (!experts_.empty() && !experts_[0].layout.pieces.empty()) {
+    const ExpertLayout& layout = experts_[0].layout;
+    const PiecePlace& piece = layout.pieces[0];
+    costs_.fetch.chunks = static_cast<unsigned>(piece.chunks.size());
+    costs_.fetch.workers = pool.threads();
+    costs_.fetch.u = static_cast<double>(piece.split ? piece.elements : piece.raw_bytes()) / 1.5e9;
+    if (!piece.chunks.empty()) {
+      costs_.fetch.v = static_cast<double>(piece.chunks[0].stored_bytes) / 1.5e9;
+      costs_.fetch.c = static_cast<double>(piece.chunks[0].elements) / 1e9;
+    }
+    costs_.run = static_cast<double>(layout.view_bytes) / 10e9;
+    costs_.run_per_token = costs_.run / 8;
+  }
 }
 
-ExpertStore::~ExpertStore() { files_.drain(); }  // buffers belong to reads until these are complete
+ExpertStore::~ExpertStore() { abandon_event(); }
 
 const experts::ExpertSizes& ExpertStore::sizes() const { return *sizes_; }
 
 Bytes ExpertStore::staging_per_expert() const {
-  const Bytes page_cache = files_.uses_page_cache() ? largest_read_ : 0;
-  return page_cache + (any_decode_ ? largest_read_ + largest_view_ : largest_read_);
+  return largest_staging_ + (files_.uses_page_cache() ? largest_read_ : 0);
 }
 
 Bytes ExpertStore::least_staging() const { return experts_.empty() ? 0 : staging_per_expert(); }
@@ -97,13 +106,12 @@ Bytes ExpertStore::bytes_per_expert() const { return largest_view_; }
 
 void ExpertStore::configure(const ExpertStoreOptions& options) {
   SLUICE_CHECK(options.staging >= least_staging(), fmt::format("{} < {}", options.staging, least_staging()));
-  // Pages that reads in flight hold in the page cache are ours as well: half of the staging is set aside for them.
-  const Bytes buffers = files_.uses_page_cache() && !experts_.empty()
-                            ? options.staging - options.staging / staging_per_expert() * largest_read_
-                            : options.staging;
-  if (buffers < options.staging) accountant_.charge(device::Account::kStaging, options.staging - buffers);
-  resident_pool_.emplace(accountant_, device::Account::kExperts, options.capacity);
-  staging_pool_.emplace(accountant_, device::Account::kStaging, buffers);
+  // Pages that reads in flight hold in the page cache are ours as well: a part of the staging is set aside for them.
+  if (files_.uses_page_cache() && !experts_.empty())
+    page_cache_ = options.staging / staging_per_expert() * largest_read_;
+  if (page_cache_ > 0) accountant_.charge(Account::kStaging, page_cache_);
+  capacity_ = options.capacity;
+  pool_.emplace(accountant_, Account::kStaging, options.capacity + options.staging - page_cache_);
 }
 
 ExpertStore::Expert& ExpertStore::expert(ExpertId id) { return experts_[layer_begin_[id.layer] + id.index]; }
@@ -112,216 +120,270 @@ const ExpertStore::Expert& ExpertStore::expert(ExpertId id) const {
   return experts_[layer_begin_[id.layer] + id.index];
 }
 
-const PieceLayout& ExpertStore::layout(ExpertId id) const { return expert(id).layout; }
+const ExpertLayout& ExpertStore::layout(ExpertId id) const { return expert(id).layout; }
 
 Bytes ExpertStore::disk_bytes(ExpertId id) const {
-  Bytes bytes = 0;
-  for (const FileRun& run : layout(id).runs) bytes += run.length;
-  return bytes;
+  return layout(id).words.disk_bytes() + layout(id).exponents.disk_bytes();
 }
 
-State ExpertStore::state(ExpertId id) const {
-  const Expert& it = expert(id);
-  return it.full ? State::kF : it.packed ? State::kC : State::kM;
+Parts ExpertStore::parts(ExpertId id) const { return expert(id).held; }
+
+Bytes ExpertStore::resident_bytes() const {
+  Bytes sum = 0;
+  for (const Expert& it : experts_) sum += sizes_->bytes(it.id).of(it.held);
+  return sum;
 }
 
-Bytes ExpertStore::resident_bytes() const { return resident_pool_ ? resident_pool_->in_use() : 0; }
-
-ExpertView ExpertStore::view_of(const Expert& expert, const std::byte* base) const {
-  const auto matrix = [&](std::size_t piece, std::size_t rows, std::size_t cols) {
-    const PiecePlace& place = expert.layout.pieces[piece];
-    SLUICE_CHECK(place.elements == rows * cols);
-    return MatrixView{base + place.view_place, place.dtype, rows, cols};
-  };
-  return {matrix(0, expert.width, expert.hidden), matrix(1, expert.width, expert.hidden),
-          matrix(2, expert.hidden, expert.width)};
+ExpertCounters ExpertStore::counters() const {
+  ExpertCounters counters = counters_;
+  const FetchCounters fetch = executor_.counters();
+  counters.wait_s = fetch.wait_s;
+  counters.decode_s = fetch.decode_s;
+  return counters;
 }
 
-void ExpertStore::begin(const experts::EventOutcome& outcome, experts::Scheduler& scheduler) {
-  SLUICE_CHECK(resident_pool_ && ready_.empty() && waiting_.empty() && in_flight_ == 0, "an event is running");
-  for (const experts::Eviction& eviction : outcome.evicted) drop(eviction);
-  ready_.clear();
-  for (const experts::Admission& hit : outcome.hits) ready_.push_back(hit.id);
-
-  std::vector<experts::Task> tasks;
-  std::vector<std::uint32_t> miss_of_task;
-  for (std::uint32_t miss = 0; miss < outcome.misses.size(); ++miss) {
-    const ExpertId id = outcome.misses[miss].id;
-    for (std::uint16_t tensor = 0; tensor < layout(id).pieces.size(); ++tensor) {
-      tasks.push_back({.expert = id, .tensor = tensor});
-      miss_of_task.push_back(miss);
+EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const experts::Demand& demand,
+                              experts::Scheduler& scheduler) {
+  SLUICE_CHECK(pool_ && ready_.empty() && waiting_.empty() && running_.empty() && pins_ == 0, "an event is running");
+  const auto index = [&](ExpertId id) { return layer_begin_[id.layer] + id.index; };
+  for (ExpertId id : demand.experts) active_[index(id)] = true;
+  for (const experts::Eviction& eviction : outcome.evicted)
+    if (!active_[index(eviction.id)]) {
+      Expert& it = expert(eviction.id);
+      it.target = it.held - eviction.parts;
+      change_settled(it);
+      drop(it, eviction.parts);
     }
+
+  EventReads reads;
+  tasks_.clear();
+  const auto use = [&](const Admission& admission) {
+    Expert& it = expert(admission.id);
+    it.target = admission.parts;
+    if (it.held.has(Part::kFull)) {
+      ready_.push_back(&it);
+      return;
+    }
+    it.job = std::make_unique<FetchJob>();
+    it.job->id = it.id;
+    it.job->layout = &it.layout;
+    it.job->read_words = !it.held.has(Part::kSm);
+    it.job->read_exponents = it.layout.split && !it.held.has(Part::kExp);
+    if (const Bytes bytes = reads_of(it); bytes > 0) {
+      reads.experts += 1;
+      reads.partial += it.held.empty() ? 0 : 1;
+      reads.bytes += bytes;
+    }
+    const double run = costs_.run + costs_.run_per_token * it.tokens;
+    for (std::uint16_t tensor = 0; tensor < it.layout.pieces.size(); ++tensor)
+      tasks_.push_back({it.id, tensor, experts::state_of(it.held), run});
+  };
+  for (std::size_t i = 0; i < demand.experts.size(); ++i) {
+    active_[index(demand.experts[i])] = false;
+    expert(demand.experts[i]).tokens = demand.tokens.empty() ? 1 : demand.tokens[i];
   }
-  experts::Schedule schedule;
-  scheduler.order(tasks, {}, schedule);
-  SLUICE_CHECK(schedule.order.size() == tasks.size());
-  // A miss is one read of the whole expert, so an expert starts where its first tensor stands.
-  std::vector<bool> queued(outcome.misses.size(), false);
-  for (std::uint32_t position : schedule.order) {
-    const std::uint32_t miss = miss_of_task[position];
-    if (queued[miss]) continue;
-    queued[miss] = true;
-    waiting_.push_back(outcome.misses[miss]);
+  for (const Admission& hit : outcome.hits) use(hit);
+  for (const Admission& miss : outcome.misses) use(miss);
+  counters_.demand_reads += reads.experts;
+  counters_.demand_bytes += reads.bytes;
+  if (tasks_.empty()) return reads;
+
+  const auto start = std::chrono::steady_clock::now();
+  scheduler.order(tasks_, costs_.fetch, schedule_);
+  counters_.plan_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  counters_.plans += 1;
+  SLUICE_CHECK(schedule_.order.size() == tasks_.size() && schedule_.block_end.back() == tasks_.size());
+  // Experts start in the order in which they first appear.
+  for (const std::uint32_t position : schedule_.order) {
+    Expert& it = expert(tasks_[position].expert);
+    if (std::find(waiting_.begin(), waiting_.end(), &it) == waiting_.end()) waiting_.push_back(&it);
   }
   pump();
+  return reads;
 }
 
-void ExpertStore::drop(const experts::Eviction& eviction) {
-  Expert& it = expert(eviction.id);
-  SLUICE_CHECK(it.pins == 0, "a pinned expert was evicted");
-  if (eviction.parts.has(Part::kFull)) resident_pool_->give(std::move(it.full));
-  if (eviction.parts.has_all(Part::kSm | Part::kExp)) resident_pool_->give(std::move(it.packed));
+Bytes ExpertStore::reads_of(const Expert& it) const {
+  return (it.job->read_words ? it.layout.words.disk_bytes() : 0) +
+         (it.job->read_exponents ? it.layout.exponents.disk_bytes() : 0);
+}
+
+Bytes ExpertStore::buffers_of(const Expert& it) const {
+  if (!it.layout.split) return it.layout.view_bytes;
+  return it.layout.view_bytes + (it.job->read_words ? it.layout.words.bytes : 0) +
+         (it.job->read_exponents ? it.layout.exponents.bytes : 0);
+}
+
+bool ExpertStore::fits(const Expert& it) const {
+  const Bytes reads = reads_of(it);
+  const experts::ExpertBytes bytes = sizes_->bytes(it.id);
+  return settled_ - bytes.of(it.held) + bytes.of(it.target) <= capacity_ &&
+         pool_->in_use() + buffers_of(it) <= pool_->limit() &&
+         (page_cache_ == 0 || reads == 0 || reading_ + reads <= page_cache_);
+}
+
+void ExpertStore::change_settled(const Expert& it) {
+  const experts::ExpertBytes bytes = sizes_->bytes(it.id);
+  settled_ = settled_ - bytes.of(it.held) + bytes.of(it.target);
+}
+
+void ExpertStore::take_buffers(Expert& it) {
+  change_settled(it);
+  FetchJob& job = *it.job;
+  it.full = pool_->take(it.layout.view_bytes);
+  job.view = it.full.data();
+  if (it.layout.split) {
+    if (job.read_words) it.words = pool_->take(it.layout.words.bytes);
+    if (job.read_exponents) it.exponents = pool_->take(it.layout.exponents.bytes);
+    job.words = it.words.data();
+    job.exponents = it.exponents.data();
+  } else {
+    job.words = job.view;
+  }
+  reading_ += reads_of(it);
 }
 
 void ExpertStore::pump() {
-  while (!waiting_.empty() && try_start(waiting_.front())) waiting_.pop_front();
-}
-
-bool ExpertStore::try_start(Admission admission) {
-  const PieceLayout& layout = expert(admission.id).layout;
-  const bool keep_full = admission.parts.has(Part::kFull);
-  const bool keep_packed = !admission.parts.empty() && !keep_full;
-  SLUICE_CHECK(!keep_packed || admission.parts == (Part::kSm | Part::kExp), "states S and E need parts read alone");
-
-  // Sizes in staging are uniform, so that its buffers are always reused.
-  const Bytes staged = (keep_packed || (keep_full && !layout.needs_decode) ? 0 : largest_read_) +
-                       (layout.needs_decode && !keep_full ? largest_view_ : 0);
-  if (staged > 0 && staging_pool_->in_use() + staged > staging_pool_->limit()) return false;
-
-  auto reading = std::make_unique<Reading>();
-  reading->admission = admission;
-  if (layout.needs_decode) {
-    reading->buffer = keep_packed ? resident_pool_->take(layout.read_bytes) : staging_pool_->take(largest_read_);
-    reading->view = keep_full ? resident_pool_->take(layout.view_bytes) : staging_pool_->take(largest_view_);
-  } else {
-    reading->buffer = keep_full ? resident_pool_->take(layout.read_bytes) : staging_pool_->take(largest_read_);
+  if (waiting_.empty()) return;
+  std::size_t started = 0;
+  while (started < waiting_.size() && fits(*waiting_[started])) take_buffers(*waiting_[started++]);
+  if (started == 0) {
+    if (!running_.empty() || !ready_.empty() || pins_ > 0) return;  // these will give back buffers
+    const auto other = std::find_if(waiting_.begin(), waiting_.end(), [&](const Expert* it) { return fits(*it); });
+    SLUICE_CHECK(other != waiting_.end(), "no expert fits, though none is under way");
+    std::rotate(waiting_.begin(), other, other + 1);
+    take_buffers(*waiting_[started++]);
   }
-  reading->runs_left = layout.runs.size();
-
-  const auto free_slot = std::find(readings_.begin(), readings_.end(), nullptr);
-  const std::size_t slot = static_cast<std::size_t>(free_slot - readings_.begin());
-  if (free_slot == readings_.end()) readings_.emplace_back();
-  for (std::size_t run = 0; run < layout.runs.size(); ++run) {
-    files_.submit(layout.runs[run], reading->buffer.data(), tag_of(slot, run));
-    counters_.demand_bytes += layout.runs[run].length;
+  const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(started);
+  std::vector<FetchTask> tasks;
+  std::vector<std::uint32_t> block_end;
+  std::uint32_t position = 0;
+  for (const std::uint32_t block : schedule_.block_end) {
+    for (; position < block; ++position) {
+      const experts::Task& task = tasks_[schedule_.order[position]];
+      Expert& it = expert(task.expert);
+      if (std::find(waiting_.begin(), end, &it) != end) tasks.push_back({it.job.get(), task.tensor});
+    }
+    if (!tasks.empty() && (block_end.empty() || tasks.size() > block_end.back()))
+      block_end.push_back(static_cast<std::uint32_t>(tasks.size()));
   }
-  counters_.demand_reads += 1;
-  in_flight_ += 1;
-  if (layout.runs.empty()) arrived_.push_back(slot);
-  readings_[slot] = std::move(reading);
-  return true;
-}
-
-void ExpertStore::collect(std::size_t min_completions) {
-  completions_.clear();
-  files_.reader().wait(min_completions, completions_);
-  for (const DiskCompletion& completion : completions_) {
-    Reading& reading = *readings_[completion.tag >> 8];
-    files_.check(expert(reading.admission.id).layout.runs[completion.tag & 255], completion);
-    if (--reading.runs_left == 0) arrived_.push_back(completion.tag >> 8);
-  }
+  running_.insert(running_.end(), waiting_.begin(), end);
+  waiting_.erase(waiting_.begin(), end);
+  executor_.start(tasks, block_end);
 }
 
 std::optional<ExpertStore::Pin> ExpertStore::next() {
-  collect(0);
   pump();
   if (!ready_.empty()) {
-    const ExpertId id = ready_.front();
-    // A hit in state C needs a staged view; if reads hold all of the staging, they are finished first.
-    if (expert(id).full || staging_pool_->in_use() + largest_view_ <= staging_pool_->limit()) {
-      ready_.pop_front();
-      return expert(id).full ? pin_resident(id) : pin_packed(id);
+    Expert& it = *ready_.front();
+    ready_.pop_front();
+    return pin(it);
+  }
+  try {
+    if (const FetchJob* const job = executor_.next()) return pin(expert(job->id));
+  } catch (...) {
+    abandon_event();
+    throw;
+  }
+  SLUICE_CHECK(waiting_.empty() && (running_.empty() || pins_ > 0), "nothing is under way, yet something waits");
+  return std::nullopt;
+}
+
+ExpertStore::Pin ExpertStore::pin(Expert& it) {
+  ++pins_;
+  return Pin(this, &it, it.id, view_of(it));
+}
+
+void ExpertStore::unpin(Expert& it) {
+  SLUICE_CHECK(pins_ > 0);
+  --pins_;
+  if (it.job) {
+    reading_ -= reads_of(it);
+    std::erase(running_, &it);
+    it.held = it.layout.split ? kPacked | Part::kFull : Parts(Part::kFull);  // for a moment, all of it
+    it.job.reset();
+  } else {
+    change_settled(it);
+  }
+  settle(it);
+}
+
+void ExpertStore::settle(Expert& it) {
+  // State S from F alone: the plane is taken out of the words, in place; the rest of the buffer goes.
+  if (it.target == Parts(Part::kSm) && it.held == Parts(Part::kFull)) {
+    SLUICE_CHECK(it.layout.split);
+    for (const PiecePlace& piece : it.layout.pieces) {
+      SLUICE_CHECK(piece.split && piece.place <= piece.view_place);
+      const std::byte* const words = it.full.data() + piece.view_place;
+      std::byte* const plane = it.full.data() + piece.place;
+      for (std::uint64_t i = 0; i < piece.elements; ++i) {  // plane + i never passes words + 2 i
+        const unsigned low = std::to_integer<unsigned>(words[2 * i]), high = std::to_integer<unsigned>(words[2 * i + 1]);
+        plane[i] = static_cast<std::byte>((high & 0x80u) | (low & 0x7fu));
+      }
     }
+    it.words = std::move(it.full);
+    pool_->shrink(it.words, it.layout.words.bytes);
+    it.held = Part::kSm;
   }
-  if (in_flight_ == 0) {
-    SLUICE_CHECK(waiting_.empty() && ready_.empty(), "nothing is in flight, yet something waits");
-    return std::nullopt;
-  }
-  while (arrived_.empty()) {
-    const auto start = std::chrono::steady_clock::now();
-    collect(1);
-    counters_.wait_s += seconds_since(start);
-  }
-  const std::size_t slot = arrived_.front();
-  arrived_.pop_front();
-  return finish(slot);
+  const Parts keep = it.target;
+  SLUICE_CHECK(it.held.has_all(keep), fmt::format("expert {}/{} is to keep what it never had", it.id.layer, it.id.index));
+  drop(it, it.held - keep);
+  for (device::HostBuffer* buffer : {&it.full, &it.words, &it.exponents}) buffer->charge_to(Account::kExperts);
 }
 
-ExpertStore::Pin ExpertStore::finish(std::size_t slot) {
-  const std::unique_ptr<Reading> reading = std::move(readings_[slot]);
-  in_flight_ -= 1;
-  const ExpertId id = reading->admission.id;
-  Expert& it = expert(id);
-  const auto start = std::chrono::steady_clock::now();
-  decoder_.decode(it.layout, reading->buffer.data(), reading->view.data());
-  counters_.decode_s += seconds_since(start);
+void ExpertStore::drop(Expert& it, Parts parts) {
+  if (parts.has(Part::kFull)) pool_->give(std::move(it.full));
+  if (parts.has(Part::kSm)) pool_->give(std::move(it.words));
+  if (parts.has(Part::kExp)) pool_->give(std::move(it.exponents));
+  it.held = it.held - parts;
+}
 
-  if (it.layout.needs_decode) {
-    if (reading->admission.parts.has(Part::kFull)) {
-      staging_pool_->give(std::move(reading->buffer));
-      it.full = std::move(reading->view);
-      return pin_resident(id);
+void ExpertStore::abandon_event() noexcept {
+  executor_.cancel();
+  const auto reset = [&](Expert& it) {
+    // Buffers that were being filled go; of what was there before stays what was to stay.
+    for (const auto& [part, buffer] : {std::pair{Parts(Part::kFull), &it.full}, std::pair{Parts(Part::kSm), &it.words},
+                                       std::pair{Parts(Part::kExp), &it.exponents}}) {
+      if (it.held.has_all(part) && it.target.has_all(part)) continue;
+      pool_->give(std::move(*buffer));
+      it.held = it.held - part;
     }
-    if (!reading->admission.parts.empty())
-      it.packed = std::move(reading->buffer);
-    else
-      staging_pool_->give(std::move(reading->buffer));
-    const ExpertView view = view_of(it, reading->view.data());
-    it.pins += 1;
-    return Pin(this, id, view, std::move(reading->view));
-  }
-  if (reading->admission.parts.has(Part::kFull)) {
-    it.full = std::move(reading->buffer);
-    return pin_resident(id);
-  }
-  const ExpertView view = view_of(it, reading->buffer.data());
-  it.pins += 1;
-  return Pin(this, id, view, std::move(reading->buffer));
+    it.job.reset();
+  };
+  for (Expert* it : running_) reset(*it);
+  for (Expert* it : waiting_) reset(*it);
+  for (Expert* it : ready_) reset(*it);
+  running_.clear();
+  waiting_.clear();
+  ready_.clear();
+  reading_ = 0;
+  settled_ = resident_bytes();
 }
 
-ExpertStore::Pin ExpertStore::pin_resident(ExpertId id) {
-  Expert& it = expert(id);
-  it.pins += 1;
-  return Pin(this, id, view_of(it, it.full.data()), {});
+ExpertView ExpertStore::view_of(const Expert& it) const {
+  const auto matrix = [&](std::size_t piece, std::size_t rows, std::size_t cols) {
+    const PiecePlace& place = it.layout.pieces[piece];
+    SLUICE_CHECK(place.elements == rows * cols);
+    return MatrixView{it.full.data() + place.view_place, place.dtype, rows, cols};
+  };
+  return {matrix(0, it.width, it.hidden), matrix(1, it.width, it.hidden), matrix(2, it.hidden, it.width)};
 }
-
-ExpertStore::Pin ExpertStore::pin_packed(ExpertId id) {
-  Expert& it = expert(id);
-  device::HostBuffer view = staging_pool_->take(largest_view_);
-  const auto start = std::chrono::steady_clock::now();
-  decoder_.decode(it.layout, it.packed.data(), view.data());
-  counters_.decode_s += seconds_since(start);
-  it.pins += 1;
-  const ExpertView matrices = view_of(it, view.data());
-  return Pin(this, id, matrices, std::move(view));
-}
-
-void ExpertStore::unpin(ExpertId id, device::HostBuffer staged) {
-  Expert& it = expert(id);
-  SLUICE_CHECK(it.pins > 0);
-  it.pins -= 1;
-  if (staged) staging_pool_->give(std::move(staged));
-}
-
-ExpertStore::Pin::Pin(ExpertStore* store, ExpertId id, ExpertView view, device::HostBuffer staged)
-    : store_(store), id_(id), view_(view), staged_(std::move(staged)) {}
 
 ExpertStore::Pin::Pin(Pin&& other) noexcept
-    : store_(std::exchange(other.store_, nullptr)), id_(other.id_), view_(other.view_), staged_(std::move(other.staged_)) {}
+    : store_(std::exchange(other.store_, nullptr)), expert_(other.expert_), id_(other.id_), view_(other.view_) {}
 
 ExpertStore::Pin& ExpertStore::Pin::operator=(Pin&& other) noexcept {
   if (this != &other) {
-    if (store_ != nullptr) store_->unpin(id_, std::move(staged_));
+    if (store_ != nullptr) store_->unpin(*expert_);
     store_ = std::exchange(other.store_, nullptr);
+    expert_ = other.expert_;
     id_ = other.id_;
     view_ = other.view_;
-    staged_ = std::move(other.staged_);
   }
   return *this;
 }
 
 ExpertStore::Pin::~Pin() {
-  if (store_ != nullptr) store_->unpin(id_, std::move(staged_));
+  if (store_ != nullptr) store_->unpin(*expert_);
 }
 
 }  // namespace sluice::fetch

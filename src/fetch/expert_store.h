@@ -1,5 +1,5 @@
-// Experts in memory: what is resident, what is on its way, and pins that keep views alive while they are computed
-// with. Carries out the decisions of experts::Residency; makes none itself.
+// Experts in memory: which parts of each are resident, what is on its way, and pins that keep views alive while they are
+// computed with. Carries out the decisions of experts::Residency; makes none itself. SPEC §1.3, §1.7.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "device/accountant.h"
 #include "device/host_buffer.h"
 #include "experts/ids.h"
+#include "experts/placement.h"
 #include "experts/residency.h"
 #include "experts/scheduler.h"
-#include "fetch/piece_decoder.h"
-#include "fetch/piece_layout.h"
+#include "fetch/expert_layout.h"
+#include "fetch/fetch_executor.h"
 #include "fetch/weight_files.h"
 #include "model/architecture.h"
 
@@ -36,17 +36,38 @@ struct ExpertView {
 
 struct ExpertStoreOptions {
   Bytes capacity = 0;            // bytes of resident experts, in whatever state
-  Bytes staging = 0;             // bytes of read buffers and of views of experts that are not kept in full
+  Bytes staging = 0;             // bytes of experts on their way: buffers that are not kept afterwards
+};
+
+// Times that schedulers plan with; any unit, the same for all (SPEC §1.3).
+struct ExpertCosts {
+  experts::ScheduleCosts fetch;
+  double run = 0, run_per_token = 0;  // computing one expert: run + tokens · run_per_token
+};
+
+// What one event asks of the disk.
+struct EventReads {
+  std::uint64_t experts = 0;     // that need a read
+  std::uint64_t partial = 0;     // of these: some part was resident
+  Bytes bytes = 0;
 };
 
 struct ExpertCounters {
-  std::uint64_t demand_reads = 0;  // experts read
+  std::uint64_t demand_reads = 0;  // experts read, wholly or in part
   Bytes demand_bytes = 0;          // bytes asked of the disk for them (whole blocks)
-  double wait_s = 0;               // time next() had nothing ready and waited for the disk
-  double decode_s = 0;             // time spent in checksums and decoding
+  double wait_s = 0;               // time next() had nothing to hand out and nothing to decode
+  double decode_s = 0;             // sum over threads of checksums, decoding, merging
+  double plan_s = 0;               // time in the scheduler
+  std::uint64_t plans = 0;
 };
 
 // Thread-compatible: one thread begins events and takes pins. All references must outlive this.
+//
+// Memory. Resident parts and experts on their way share one pool of capacity + staging bytes. Buffers of an expert on its
+// way are charged as staging; what of them is to stay is moved to `experts` when its pin goes. An expert starts when its
+// buffers fit and, once all that has started is done, resident parts would be within the capacity. If the first in line
+// must wait for others to shrink and none is under way, one of those goes first: since what stays after the event fits in
+// the capacity, there is one, and least_staging() is enough for it.
 class ExpertStore {
  public:
   class Pin;
@@ -55,61 +76,75 @@ class ExpertStore {
               Isa isa, device::Accountant& accountant);
   ~ExpertStore();                // waits for reads in flight
 
-  // Sizes as residency counts them: whole pages, so that logical and charged bytes agree.
+  // Sizes as residency counts them: as charged, so that logical and physical bytes agree.
   const experts::ExpertSizes& sizes() const;
-  bool split() const { return all_split_; }   // every expert is stored as sm and exp, so state C exists
+  bool split() const { return all_split_; }   // every expert is stored as sm and exp, so states C, S, E exist
   Bytes least_staging() const;   // one expert of any kind on its way
   Bytes bytes_per_expert() const;          // largest resident size (state F)
   Bytes staging_per_expert() const;        // largest staging one expert on its way takes
-  // Once, before the first event. Error(kUsage) if `staging` is below least_staging().
+  // Once, before the first event.
   void configure(const ExpertStoreOptions& options);
+  void set_costs(const ExpertCosts& costs) { costs_ = costs; }
+  const ExpertCosts& costs() const { return costs_; }
 
-  // Starts one event: drops the evicted, starts reading the misses in the order `scheduler` gives. No event may be
-  // running. Buffers come from capacity (kept experts) and staging.
-  void begin(const experts::EventOutcome& outcome, experts::Scheduler& scheduler);
-  // The next expert of the event whose view is ready: hits first, then misses in order of arrival. Waits for the disk
-  // if need be. Nothing when every expert of the event has been handed out. Error(kIo), (kCorrupt): the event is over
-  // and the experts that failed are not resident; the store must not be used further.
+  // Starts one event: drops what was evicted, starts reading and decoding in the order that `scheduler` gives. No event
+  // may be running. `demand` names the experts of `outcome`, with their tokens. What is physically there decides what is
+  // read, so an expert that an earlier error left out is simply read again.
+  EventReads begin(const experts::EventOutcome& outcome, const experts::Demand& demand, experts::Scheduler& scheduler);
+  // The next expert of the event whose view is ready: those in state F first, then in order of completion. Decodes or
+  // waits if need be. Nothing when every expert of the event has been handed out. After an Error(kIo) or (kCorrupt) the
+  // event is over; its experts keep those parts that were there before, and the next event may begin. No pin may be held.
   std::optional<Pin> next();
 
-  experts::State state(experts::ExpertId id) const;   // physical: what is in memory now
-  ExpertCounters counters() const { return counters_; }
-  Bytes resident_bytes() const;
-  Bytes disk_bytes(experts::ExpertId id) const;       // what a miss reads
-  const PieceLayout& layout(experts::ExpertId id) const;
+  experts::Parts parts(experts::ExpertId id) const;   // physical: what is in memory now
+  experts::State state(experts::ExpertId id) const { return experts::state_of(parts(id)); }
+  ExpertCounters counters() const;
+  Bytes resident_bytes() const;                       // of all parts
+  Bytes disk_bytes(experts::ExpertId id) const;       // what reading all of it asks of the disk
+  const ExpertLayout& layout(experts::ExpertId id) const;
+  // Records every operation (null: none). Not during an event.
+  void record(Timeline* timeline) { executor_.record(timeline); }
 
  private:
-  struct Expert;                 // one expert: layout, buffers, pins
-  struct Reading;                // one expert on its way
+  struct Expert;
   class Sizes;
   Expert& expert(experts::ExpertId id);
   const Expert& expert(experts::ExpertId id) const;
-  void drop(const experts::Eviction& eviction);
-  void pump();                   // starts waiting reads while buffers last
-  bool try_start(experts::Admission admission);
-  void collect(std::size_t min_completions);
-  Pin finish(std::size_t reading);
-  Pin pin_resident(experts::ExpertId id);
-  Pin pin_packed(experts::ExpertId id);
-  void unpin(experts::ExpertId id, device::HostBuffer staged);
-  ExpertView view_of(const Expert& expert, const std::byte* base) const;
+  void drop(Expert& expert, experts::Parts parts);
+  void pump();                   // starts what fits
+  void change_settled(const Expert& expert);        // from what is held to what is to stay
+  Bytes buffers_of(const Expert& expert) const;
+  Bytes reads_of(const Expert& expert) const;
+  bool fits(const Expert& expert) const;
+  void take_buffers(Expert& expert);
+  void settle(Expert& expert);   // after use: keeps what its target says
+  void abandon_event() noexcept;
+  Pin pin(Expert& expert);
+  void unpin(Expert& expert);
+  ExpertView view_of(const Expert& expert) const;
 
   WeightFiles& files_;
-  PieceDecoder decoder_;
   device::Accountant& accountant_;
   std::vector<Expert> experts_;
   std::vector<std::uint32_t> layer_begin_;          // experts_ index of the first expert of each sparse layer
   std::unique_ptr<Sizes> sizes_;
-  Bytes largest_read_ = 0, largest_view_ = 0;
-  bool any_decode_ = false, all_split_ = true;
-  std::optional<device::BufferPool> resident_pool_, staging_pool_;
-  std::deque<experts::ExpertId> ready_;             // hits of the running event
-  std::deque<experts::Admission> waiting_;          // misses not started
-  std::vector<std::unique_ptr<Reading>> readings_;  // slots; null: free
-  std::deque<std::size_t> arrived_;                 // slots whose reads are complete
-  std::size_t in_flight_ = 0;                       // readings started and not finished
-  std::vector<DiskCompletion> completions_;
+  Bytes largest_read_ = 0, largest_view_ = 0, largest_staging_ = 0;
+  bool all_split_ = true;
+  ExpertCosts costs_;
+  std::optional<device::BufferPool> pool_;
+  Bytes capacity_ = 0;
+  Bytes settled_ = 0;                               // resident bytes once all that has started is done
+  Bytes page_cache_ = 0, reading_ = 0;              // staging set aside for pages of reads; bytes of running jobs' reads
+  // The running event.
+  std::deque<Expert*> ready_;                       // in state F, not handed out
+  std::vector<Expert*> waiting_;                    // not started, in the schedule's order
+  std::vector<Expert*> running_;                    // started and not settled
+  std::vector<experts::Task> tasks_;
+  experts::Schedule schedule_;
+  std::vector<bool> active_;                        // by index of experts_
+  std::size_t pins_ = 0;
   ExpertCounters counters_;
+  FetchExecutor executor_;
 };
 
 // Keeps one view alive. Move-only; the destructor unpins. Must not outlive the store.
@@ -123,11 +158,12 @@ class ExpertStore::Pin {
 
  private:
   friend class ExpertStore;
-  Pin(ExpertStore* store, experts::ExpertId id, ExpertView view, device::HostBuffer staged);
+  Pin(ExpertStore* store, Expert* expert, experts::ExpertId id, ExpertView view)
+      : store_(store), expert_(expert), id_(id), view_(view) {}
   ExpertStore* store_ = nullptr;
+  Expert* expert_ = nullptr;
   experts::ExpertId id_;
   ExpertView view_;
-  device::HostBuffer staged_;    // a view that nobody else holds
 };
 
 }  // namespace sluice::fetch

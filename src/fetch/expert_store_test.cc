@@ -5,99 +5,21 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <map>
 
 #include "base/error.h"
-#include "base/scratch_directory.h"
-#include "experts/registry.h"
-#include "model/pack_plan.h"
-#include "store/pack.h"
+#include "fetch/expert_store_fixture.h"
 
 namespace sluice::fetch {
 namespace {
 
-using experts::Admission;
 using experts::EventOutcome;
 using experts::ExpertId;
 using experts::Part;
 using experts::Parts;
 using experts::State;
+using testing::kModel;
 
-const std::string kModel = std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/qwen2_moe_b";
-
-std::vector<std::byte> bytes_of(const MatrixView& view) {
-  return {view.data, view.data + view.rows * view.cols * dtype_bytes(view.dtype)};
-}
-
-// A store of the small model, and everything that an ExpertStore needs.
-class ExpertStoreTest : public ::testing::Test {
- protected:
-  std::string packed(const std::string& codec) {
-    const std::string path = scratch_.path() + "/" + codec + ".sluice";
-    store::PackOptions options;
-    options.codec = codec;
-    store::pack(kModel, path, model::pack_plan(model::describe_model(*store::open_checkpoint(kModel))), options);
-    return path;
-  }
-
-  void open(const std::string& path, Bytes capacity_experts, Bytes staging_experts, FetchOptions options = {}) {
-    options.io = io_;
-    checkpoint_ = store::open_checkpoint(path);
-    model_ = model::describe_model(*checkpoint_);
-    files_ = std::make_unique<WeightFiles>(*checkpoint_, options);
-    store_ = std::make_unique<ExpertStore>(*checkpoint_, model_, *files_, pool_, best_isa(), accountant_);
-    store_->configure({capacity_experts * store_->bytes_per_expert(), staging_experts * store_->staging_per_expert()});
-  }
-
-  // Runs one event and returns the views' bytes by id.
-  std::map<ExpertId, std::vector<std::byte>> run(const EventOutcome& outcome) {
-    std::map<ExpertId, std::vector<std::byte>> views;
-    store_->begin(outcome, *scheduler_);
-    while (const auto pin = store_->next()) {
-      std::vector<std::byte> all;
-      for (const MatrixView* view : {&pin->view().gate, &pin->view().up, &pin->view().down}) {
-        const auto bytes = bytes_of(*view);
-        all.insert(all.end(), bytes.begin(), bytes.end());
-      }
-      EXPECT_TRUE(views.emplace(pin->id(), all).second) << "handed out twice";
-    }
-    return views;
-  }
-
-  // What the checkpoint's own files say.
-  std::vector<std::byte> truth(ExpertId id) {
-    const auto directory = store::open_checkpoint(kModel);
-    std::vector<std::byte> all;
-    for (const model::ExpertPieces& pieces : model_.experts) {
-      if (pieces.layer != id.layer || pieces.index != id.index) continue;
-      for (const store::Piece* piece : {&pieces.gate, &pieces.up, &pieces.down}) {
-        const store::StoredPiece stored = directory->locate(*piece);
-        std::vector<std::byte> bytes(stored.raw.length);
-        std::ifstream file(directory->weight_files()[stored.raw.file], std::ios::binary);
-        file.seekg(static_cast<std::streamoff>(stored.raw.offset));
-        file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-        all.insert(all.end(), bytes.begin(), bytes.end());
-      }
-    }
-    return all;
-  }
-
-  static EventOutcome misses(std::initializer_list<std::uint16_t> ids, Parts keep) {
-    EventOutcome outcome;
-    for (std::uint16_t id : ids) outcome.misses.push_back({{0, id}, keep});
-    return outcome;
-  }
-
-  IoMode io_ = IoMode::kDirect;
-  sluice::testing::ScratchDirectory scratch_;
-  ThreadPool pool_{2};
-  device::Accountant accountant_{64 * kMiB};
-  std::unique_ptr<experts::Scheduler> scheduler_ = experts::make_serial_scheduler();
-  std::unique_ptr<store::Checkpoint> checkpoint_;
-  model::Model model_;
-  std::unique_ptr<WeightFiles> files_;
-  std::unique_ptr<ExpertStore> store_;
-};
+class ExpertStoreTest : public testing::ExpertStoreTest {};
 
 TEST_F(ExpertStoreTest, ViewsAreTheCheckpointsWordsInEveryStateAndWayOfReading) {
   for (const std::string& path : {kModel, packed("none"), packed("zstd"), packed("lz4")}) {
@@ -128,10 +50,18 @@ TEST_F(ExpertStoreTest, ViewsAreTheCheckpointsWordsInEveryStateAndWayOfReading) 
   }
 }
 
-TEST_F(ExpertStoreTest, AColdExpertOfAStoreIsOneRead) {
+TEST_F(ExpertStoreTest, AColdExpertOfAStoreIsOneStretchOfTheFile) {
   open(packed("zstd"), 6, 2);
-  for (const model::ExpertPieces& pieces : model_.experts)
-    EXPECT_EQ(store_->layout({static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)}).runs.size(), 1u);
+  for (const model::ExpertPieces& pieces : model_.experts) {
+    const ExpertLayout& layout =
+        store_->layout({static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)});
+    std::vector<FileRun> runs = layout.words.runs;
+    runs.insert(runs.end(), layout.exponents.runs.begin(), layout.exponents.runs.end());
+    for (std::size_t i = 1; i < runs.size(); ++i) {
+      EXPECT_EQ(runs[i].file, runs[0].file);
+      EXPECT_EQ(runs[i].offset, runs[i - 1].offset + runs[i - 1].length);
+    }
+  }
 }
 
 TEST_F(ExpertStoreTest, EvictedExpertsMakeRoomAndSteadyStateMapsNothing) {
@@ -171,8 +101,8 @@ TEST_F(ExpertStoreTest, AReadThatFailsIsAnErrorThatNamesFileAndPlace) {
 TEST_F(ExpertStoreTest, AFlippedBitInAnExpertIsFoundBeforeItIsComputedWith) {
   const std::string path = packed("zstd");
   open(path, 6, 2);
-  const PieceLayout layout = store_->layout({0, 1});
-  const std::string file = files_->path(layout.runs[0].file);
+  const ExpertLayout layout = store_->layout({0, 1});
+  const std::string file = files_->path(layout.words.runs[0].file);
   store_.reset();
   for (const PiecePlace& piece : layout.pieces) {
     for (const Bytes offset : {piece.file_offset, piece.chunks.back().file_offset}) {

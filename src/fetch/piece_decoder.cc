@@ -1,28 +1,12 @@
 #include "fetch/piece_decoder.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 
-
 #include "base/error.h"
-#include "base/hash.h"
 #include "codec/bf16_split.h"
+#include "fetch/checked_hash.h"
 
 namespace sluice::fetch {
-namespace {
-
-void check_hash(std::span<const std::byte> data, std::uint64_t expected, const std::string& path, Bytes offset) {
-  const std::uint64_t found = xxh3(data);
-  if (found != expected)
-    throw Error(ErrorKind::kCorrupt, fmt::format("checksum of {} bytes of weights does not match", data.size()))
-        .in(path, offset)
-        .expected(hex64(expected))
-        .found(hex64(found))
-        .fix("run `sluice verify`, then pack the model again");
-}
-
-}  // namespace
 
 PieceDecoder::PieceDecoder(const WeightFiles& files, ThreadPool& pool, Isa isa, const std::string& codec)
     : files_(files), pool_(pool), merge_(codec::bf16_split_kernels(isa).merge), codec_(codec::make_exponent_codec(codec)) {}

@@ -18,14 +18,16 @@ std::vector<store::Extent> extents_of(std::span<const store::StoredPiece> pieces
     extents.push_back(piece.encoding == store::Encoding::kSplit ? piece.sm : piece.raw);
     for (const store::ExponentChunk& chunk : piece.exponents) extents.push_back(chunk.extent);
   }
+  return extents;
+}
+
+}  // namespace
+
+std::vector<FileRun> join_extents(std::vector<store::Extent> extents) {
   std::erase_if(extents, [](const store::Extent& extent) { return extent.length == 0; });
   std::sort(extents.begin(), extents.end(), [](const store::Extent& a, const store::Extent& b) {
     return a.file != b.file ? a.file < b.file : a.offset < b.offset;
   });
-  return extents;
-}
-
-std::vector<FileRun> runs_of(const std::vector<store::Extent>& extents) {
   std::vector<FileRun> runs;
   for (const store::Extent& extent : extents) {
     const Bytes begin = round_down(extent.offset, kBlockBytes);
@@ -45,22 +47,19 @@ std::vector<FileRun> runs_of(const std::vector<store::Extent>& extents) {
   return runs;
 }
 
-Bytes place_of(const std::vector<FileRun>& runs, const store::Extent& extent) {
+Bytes place_of(std::span<const FileRun> runs, const store::Extent& extent) {
   if (extent.length == 0) return 0;
   for (const FileRun& run : runs)
-    if (run.file == extent.file && extent.offset >= run.offset &&
-        extent.offset + extent.length <= run.offset + run.length)
+    if (run.file == extent.file && extent.offset >= run.offset && extent.offset < run.offset + run.length)
       return run.place + (extent.offset - run.offset);
   SLUICE_CHECK(false, "an extent is in no run");
   return 0;
 }
 
-}  // namespace
-
 PieceLayout lay_out(std::span<const store::StoredPiece> pieces) {
   PieceLayout layout;
   const std::vector<store::Extent> extents = extents_of(pieces);
-  layout.runs = runs_of(extents);
+  layout.runs = join_extents(extents);
   for (const FileRun& run : layout.runs) layout.read_bytes += run.length;
   for (const store::Extent& extent : extents) layout.stored_bytes += extent.length;
   for (const store::StoredPiece& piece : pieces)

@@ -54,4 +54,9 @@ struct PieceLayout {
 
 PieceLayout lay_out(std::span<const store::StoredPiece> pieces);
 
+// Extents, in any order, as runs in ascending order of the files; those near each other share one.
+std::vector<FileRun> join_extents(std::vector<store::Extent> extents);
+// Where the bytes of `extent` lie among the runs' places.
+Bytes place_of(std::span<const FileRun> runs, const store::Extent& extent);
+
 }  // namespace sluice::fetch

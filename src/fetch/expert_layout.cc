@@ -1,0 +1,82 @@
+#include "fetch/expert_layout.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+
+namespace sluice::fetch {
+namespace {
+
+// Views start on cache lines.
+constexpr Bytes kViewAlignment = 64;
+
+Region region_of(const std::vector<store::Extent>& extents) {
+  Region region;
+  for (const FileRun& run : join_extents(extents)) {
+    for (Bytes done = 0; done < run.length; done += kSegmentBytes)
+      region.runs.push_back({run.file, run.offset + done, std::min(kSegmentBytes, run.length - done), run.place + done});
+    region.bytes += run.length;
+  }
+  region.bytes = shared_size(region.bytes);
+  return region;
+}
+
+}  // namespace
+
+Bytes shared_size(Bytes bytes) {
+  const Bytes step = std::max(kBlockBytes, std::bit_floor(bytes) / 64);
+  return round_up(bytes, step);
+}
+
+Bytes Region::disk_bytes() const {
+  Bytes sum = 0;
+  for (const FileRun& run : runs) sum += run.length;
+  return sum;
+}
+
+Region::Range Region::covering(Bytes place, Bytes length) const {
+  const auto after = [](Bytes at, const FileRun& run) { return at < run.place + run.length; };
+  const auto first = std::upper_bound(runs.begin(), runs.end(), place, after);
+  const auto last = length == 0 ? first : std::upper_bound(first, runs.end(), place + length - 1, after) + 1;
+  return {static_cast<std::uint32_t>(first - runs.begin()), static_cast<std::uint32_t>(last - runs.begin())};
+}
+
+ExpertLayout lay_out_expert(std::span<const store::StoredPiece> pieces) {
+  ExpertLayout layout;
+  std::vector<store::Extent> words, exponents;
+  for (const store::StoredPiece& piece : pieces) {
+    const bool split = piece.encoding == store::Encoding::kSplit;
+    layout.split |= split;
+    words.push_back(split ? piece.sm : piece.raw);
+    for (const store::ExponentChunk& chunk : piece.exponents) exponents.push_back(chunk.extent);
+  }
+  layout.words = region_of(words);
+  layout.exponents = region_of(exponents);
+
+  for (const store::StoredPiece& piece : pieces) {
+    PiecePlace place;
+    const store::Extent& main = piece.encoding == store::Encoding::kSplit ? piece.sm : piece.raw;
+    place.dtype = piece.dtype;
+    place.split = piece.encoding == store::Encoding::kSplit;
+    place.elements = piece.elements;
+    place.file = main.file;
+    place.file_offset = main.offset;
+    place.place = place_of(layout.words.runs, main);
+    place.xxh3 = piece.xxh3;
+    for (const store::ExponentChunk& chunk : piece.exponents)
+      place.chunks.push_back({place_of(layout.exponents.runs, chunk.extent), chunk.extent.length, chunk.first_element,
+                              chunk.elements, chunk.xxh3, chunk.extent.offset, chunk.coded});
+    if (layout.split) {
+      place.view_place = layout.view_bytes;
+      layout.view_bytes += round_up(place.raw_bytes(), kViewAlignment);
+    } else {
+      place.view_place = place.place;
+    }
+    layout.pieces.push_back(std::move(place));
+  }
+  layout.view_bytes = layout.split ? shared_size(layout.view_bytes) : layout.words.bytes;
+  return layout;
+}
+
+}  // namespace sluice::fetch

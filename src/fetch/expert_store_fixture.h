@@ -1,0 +1,111 @@
+// A store of a small model, and everything that an ExpertStore needs. For tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/scratch_directory.h"
+#include "experts/registry.h"
+#include "fetch/expert_store.h"
+#include "model/pack_plan.h"
+#include "store/pack.h"
+
+namespace sluice::fetch::testing {
+
+using experts::Admission;
+using experts::EventOutcome;
+using experts::ExpertId;
+using experts::Part;
+using experts::Parts;
+using experts::State;
+
+inline const std::string kModel = std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/qwen2_moe_b";
+
+inline std::vector<std::byte> bytes_of(const MatrixView& view) {
+  return {view.data, view.data + view.rows * view.cols * dtype_bytes(view.dtype)};
+}
+
+class ExpertStoreTest : public ::testing::Test {
+ protected:
+  std::string packed(const std::string& codec, unsigned chunks = 4) {
+    const std::string path = scratch_.path() + "/" + codec + std::to_string(chunks) + ".sluice";
+    if (std::filesystem::exists(path)) return path;
+    store::PackOptions options;
+    options.codec = codec;
+    options.chunks = chunks;
+    store::pack(kModel, path, model::pack_plan(model::describe_model(*store::open_checkpoint(kModel))), options);
+    return path;
+  }
+
+  void open(const std::string& path, Bytes capacity_experts, Bytes staging_experts, FetchOptions options = {}) {
+    options.io = io_;
+    checkpoint_ = store::open_checkpoint(path);
+    model_ = model::describe_model(*checkpoint_);
+    files_ = std::make_unique<WeightFiles>(*checkpoint_, options);
+    store_ = std::make_unique<ExpertStore>(*checkpoint_, model_, *files_, pool_, best_isa(), accountant_);
+    store_->configure({capacity_experts * store_->bytes_per_expert(), staging_experts * store_->staging_per_expert()});
+  }
+
+  // Runs one event and returns the views' bytes by id.
+  std::map<ExpertId, std::vector<std::byte>> run(const EventOutcome& outcome) {
+    std::map<ExpertId, std::vector<std::byte>> views;
+    std::vector<ExpertId> ids;
+    for (const Admission& used : outcome.hits) ids.push_back(used.id);
+    for (const Admission& used : outcome.misses) ids.push_back(used.id);
+    std::sort(ids.begin(), ids.end());
+    reads_ = store_->begin(outcome, {.experts = ids}, *scheduler_);
+    while (const auto pin = store_->next()) {
+      std::vector<std::byte> all;
+      for (const MatrixView* view : {&pin->view().gate, &pin->view().up, &pin->view().down}) {
+        const auto bytes = bytes_of(*view);
+        all.insert(all.end(), bytes.begin(), bytes.end());
+      }
+      EXPECT_TRUE(views.emplace(pin->id(), all).second) << "handed out twice";
+    }
+    return views;
+  }
+
+  // What the checkpoint's own files say.
+  std::vector<std::byte> truth(ExpertId id) {
+    const auto directory = store::open_checkpoint(kModel);
+    std::vector<std::byte> all;
+    for (const model::ExpertPieces& pieces : model_.experts) {
+      if (pieces.layer != id.layer || pieces.index != id.index) continue;
+      for (const store::Piece* piece : {&pieces.gate, &pieces.up, &pieces.down}) {
+        const store::StoredPiece stored = directory->locate(*piece);
+        std::vector<std::byte> bytes(stored.raw.length);
+        std::ifstream file(directory->weight_files()[stored.raw.file], std::ios::binary);
+        file.seekg(static_cast<std::streamoff>(stored.raw.offset));
+        file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+        all.insert(all.end(), bytes.begin(), bytes.end());
+      }
+    }
+    return all;
+  }
+
+  static EventOutcome misses(std::initializer_list<std::uint16_t> ids, Parts keep) {
+    EventOutcome outcome;
+    for (std::uint16_t id : ids) outcome.misses.push_back({{0, id}, keep});
+    return outcome;
+  }
+
+  IoMode io_ = IoMode::kDirect;
+  sluice::testing::ScratchDirectory scratch_;
+  ThreadPool pool_{4};
+  device::Accountant accountant_{64 * kMiB};
+  std::unique_ptr<experts::Scheduler> scheduler_ = experts::make_serial_scheduler();
+  std::unique_ptr<store::Checkpoint> checkpoint_;
+  model::Model model_;
+  std::unique_ptr<WeightFiles> files_;
+  std::unique_ptr<ExpertStore> store_;
+  EventReads reads_;  // of the last run()
+};
+
+}  // namespace sluice::fetch::testing

@@ -1,0 +1,380 @@
+#include "fetch/fetch_executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "codec/bf16_split.h"
+#include "fetch/checked_hash.h"
+
+namespace sluice::fetch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+// Debug builds check resident bytes again whenever a view is made of them.
+#ifdef NDEBUG
+constexpr bool kCheckResident = false;
+#else
+constexpr bool kCheckResident = true;
+#endif
+
+bool all_in(const std::vector<bool>& runs, Region::Range range) {
+  for (std::uint32_t run = range.first; run < range.end; ++run)
+    if (!runs[run]) return false;
+  return true;
+}
+
+// Bytes of the piece in `words`.
+Bytes stored_bytes(const PiecePlace& piece) { return piece.split ? piece.elements : piece.raw_bytes(); }
+
+bool needs_check(const FetchJob& job, const PiecePlace& piece) {
+  return piece.xxh3.has_value() && (job.read_words || kCheckResident);
+}
+
+// Operations of one piece stand one after the other: the check, decodes of all chunks, merges of all chunks. A whole
+// piece of a split expert is merged (copied) as if it were one chunk.
+std::size_t merges(const ExpertLayout& layout, const PiecePlace& piece) {
+  if (!layout.split) return 0;
+  return piece.split ? piece.chunks.size() : 1;
+}
+
+}  // namespace
+
+FetchExecutor::FetchExecutor(WeightFiles& files, ThreadPool& pool, Isa isa, const std::string& codec)
+    : files_(files),
+      pool_(pool),
+      merge_(codec::bf16_split_kernels(isa).merge),
+      codec_(codec::make_exponent_codec(codec)),
+      io_thread_([this] { io_loop(); }) {
+  pool_.set_background([this] { return run_one(); });
+}
+
+FetchExecutor::~FetchExecutor() {
+  cancel();
+  pool_.set_background({});
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  io_wakes_.notify_one();
+  io_thread_.join();
+}
+
+void FetchExecutor::start(std::span<const FetchTask> tasks, std::span<const std::uint32_t> block_end) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::size_t begin = 0;
+    for (const std::uint32_t end : block_end) {
+      const auto block = tasks.subspan(begin, end - begin);
+      begin = end;
+      for (const FetchTask& task : block) add_ops(task);
+      for (const FetchTask& task : block) queue_reads(task, true);
+      for (const FetchTask& task : block) queue_reads(task, false);
+    }
+    SLUICE_CHECK(begin == tasks.size(), "tasks outside of blocks");
+    // Jobs of which nothing must be awaited are available, or even complete, at once.
+    for (const FetchTask& task : tasks)
+      if (task.tensor == 0) settle(*task.job);
+    announce();
+  }
+  io_wakes_.notify_one();
+}
+
+void FetchExecutor::add_ops(const FetchTask& task) {
+  FetchJob& job = *task.job;
+  const ExpertLayout& layout = *job.layout;
+  if (job.first_op.empty()) {
+    ++jobs_;
+    job.first_op.assign(layout.pieces.size(), 0);
+    job.words_ready.assign(layout.pieces.size(), false);
+    job.words_in.assign(layout.words.runs.size(), !job.read_words);
+    job.exponents_in.assign(layout.exponents.runs.size(), !job.read_exponents);
+    job.queued.assign(layout.words.runs.size() + layout.exponents.runs.size(), false);
+    job.ops_left = 0;
+    job.reads_left = 0;
+  }
+  const PiecePlace& piece = layout.pieces[task.tensor];
+  job.first_op[task.tensor] = static_cast<std::uint32_t>(ops_.size());
+  const auto add = [&](Kind kind, std::size_t chunk, OpState state) {
+    ops_.push_back({&job, task.tensor, static_cast<std::uint16_t>(chunk), kind, state});
+    job.ops_left += state == OpState::kDone ? 0 : 1;
+  };
+  add(Kind::kCheck, 0, needs_check(job, piece) ? OpState::kBlocked : OpState::kDone);
+  for (std::size_t chunk = 0; chunk < piece.chunks.size(); ++chunk) add(Kind::kDecode, chunk, OpState::kBlocked);
+  for (std::size_t chunk = 0; chunk < merges(layout, piece); ++chunk) add(Kind::kMerge, chunk, OpState::kBlocked);
+}
+
+void FetchExecutor::queue_reads(const FetchTask& task, bool exponents) {
+  FetchJob& job = *task.job;
+  if (!(exponents ? job.read_exponents : job.read_words)) return;
+  const ExpertLayout& layout = *job.layout;
+  const PiecePlace& piece = layout.pieces[task.tensor];
+  const auto queue = [&](Region::Range range, std::size_t offset) {
+    for (std::uint32_t run = range.first; run < range.end; ++run) {
+      if (job.queued[offset + run]) continue;
+      job.queued[offset + run] = true;
+      ++job.reads_left;
+      read_queue_.push_back(reads_.size());
+      reads_.push_back({&job, static_cast<std::uint32_t>(offset + run), {}});
+    }
+  };
+  if (exponents) {
+    for (const ChunkPlace& chunk : piece.chunks)
+      queue(layout.exponents.covering(chunk.place, chunk.stored_bytes), layout.words.runs.size());
+  } else {
+    queue(layout.words.covering(piece.place, stored_bytes(piece)), 0);
+  }
+}
+
+void FetchExecutor::settle(FetchJob& job) {
+  const ExpertLayout& layout = *job.layout;
+  for (std::size_t p = 0; p < layout.pieces.size(); ++p) {
+    const PiecePlace& piece = layout.pieces[p];
+    if (all_in(job.words_in, layout.words.covering(piece.place, stored_bytes(piece)))) {
+      if (ops_[job.first_op[p]].state == OpState::kDone)
+        words_are_ready(job, p);
+      else
+        make_ready(job.first_op[p]);
+    }
+    for (std::uint32_t x = 0; x < piece.chunks.size(); ++x) {
+      const ChunkPlace& chunk = piece.chunks[x];
+      if (all_in(job.exponents_in, layout.exponents.covering(chunk.place, chunk.stored_bytes)))
+        make_ready(job.first_op[p] + 1 + x);
+    }
+  }
+  if (job.ops_left == 0 && job.reads_left == 0) complete_.push_back(&job);
+}
+
+void FetchExecutor::arrived(FetchJob& job, std::uint32_t run) {
+  const ExpertLayout& layout = *job.layout;
+  const bool of_words = run < job.words_in.size();
+  if (!of_words) run -= static_cast<std::uint32_t>(job.words_in.size());
+  const auto in = [run](Region::Range range) { return range.first <= run && run < range.end; };
+  if (of_words) {
+    job.words_in[run] = true;
+    for (std::size_t p = 0; p < layout.pieces.size(); ++p) {
+      const PiecePlace& piece = layout.pieces[p];
+      const Region::Range range = layout.words.covering(piece.place, stored_bytes(piece));
+      if (!in(range) || !all_in(job.words_in, range)) continue;
+      if (ops_[job.first_op[p]].state == OpState::kBlocked)
+        make_ready(job.first_op[p]);
+      else
+        words_are_ready(job, p);
+    }
+  } else {
+    job.exponents_in[run] = true;
+    for (std::size_t p = 0; p < layout.pieces.size(); ++p) {
+      for (std::uint32_t x = 0; x < layout.pieces[p].chunks.size(); ++x) {
+        const ChunkPlace& chunk = layout.pieces[p].chunks[x];
+        const Region::Range range = layout.exponents.covering(chunk.place, chunk.stored_bytes);
+        if (in(range) && all_in(job.exponents_in, range)) make_ready(job.first_op[p] + 1 + x);
+      }
+    }
+  }
+  if (--job.reads_left == 0 && job.ops_left == 0) complete_.push_back(&job);
+}
+
+void FetchExecutor::words_are_ready(FetchJob& job, std::size_t p) {
+  if (job.words_ready[p]) return;
+  job.words_ready[p] = true;
+  const PiecePlace& piece = job.layout->pieces[p];
+  const std::uint32_t chunks = static_cast<std::uint32_t>(piece.chunks.size()), first = job.first_op[p] + 1;
+  for (std::uint32_t x = 0; x < merges(*job.layout, piece); ++x)
+    if (x >= chunks || ops_[first + x].state == OpState::kDone) make_ready(first + chunks + x);
+}
+
+void FetchExecutor::make_ready(std::uint32_t op) {
+  if (ops_[op].state != OpState::kBlocked) return;
+  ops_[op].state = OpState::kReady;
+  first_open_ = std::min<std::size_t>(first_open_, op);
+  ++ready_ops_;
+  ++new_ready_;
+}
+
+void FetchExecutor::announce() {
+  pool_.wake_background(new_ready_);
+  new_ready_ = 0;
+  owner_wakes_.notify_one();
+}
+
+void FetchExecutor::finish_op(Op& op) {
+  op.state = OpState::kDone;
+  FetchJob& job = *op.job;
+  if (--job.ops_left == 0 && job.reads_left == 0) complete_.push_back(&job);
+}
+
+bool FetchExecutor::run_one() {
+  std::unique_lock lock(mutex_);
+  if (ready_ops_ == 0 || cancelled_ || failure_) return false;
+  while (ops_[first_open_].state != OpState::kReady) ++first_open_;
+  Op& op = ops_[first_open_];  // of a deque that only grows while operations run
+  FetchJob& job = *op.job;
+  const PiecePlace& piece = job.layout->pieces[op.piece];
+  op.state = OpState::kTaken;
+  --ready_ops_;
+  ++running_ops_;
+  // Words that are there are merged at once, while the exponents are in the cache.
+  const bool merge_too = op.kind == Kind::kDecode && job.words_ready[op.piece];
+  lock.unlock();
+
+  const Clock::time_point begin = Clock::now();
+  Clock::time_point decoded = begin;
+  std::exception_ptr failure;
+  try {
+    if (op.kind == Kind::kCheck) check(job, piece);
+    if (op.kind == Kind::kDecode) decode(job, piece, piece.chunks[op.chunk]);
+    if (merge_too) decoded = Clock::now();
+    if (op.kind == Kind::kMerge || merge_too) merge(job, piece, op.chunk);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const Clock::time_point end = Clock::now();
+
+  lock.lock();
+  --running_ops_;
+  counters_.decode_s += seconds_between(begin, end);
+  if (timeline_ != nullptr) {
+    const auto kind = op.kind == Kind::kCheck    ? TimelineEntry::Kind::kCheck
+                      : op.kind == Kind::kDecode ? TimelineEntry::Kind::kDecode
+                                                 : TimelineEntry::Kind::kMerge;
+    timeline_->add({kind, job.id, op.piece, op.chunk, 0, 0, begin, merge_too ? decoded : end});
+    if (merge_too) timeline_->add({TimelineEntry::Kind::kMerge, job.id, op.piece, op.chunk, 0, 0, decoded, end});
+  }
+  if (failure) {
+    if (!failure_) failure_ = failure;
+  } else {
+    const std::uint32_t first = job.first_op[op.piece];
+    const std::uint32_t merge_op = first + 1 + static_cast<std::uint32_t>(piece.chunks.size()) + op.chunk;
+    if (op.kind == Kind::kCheck) words_are_ready(job, op.piece);
+    if (op.kind == Kind::kDecode && merge_too) finish_op(ops_[merge_op]);
+    if (op.kind == Kind::kDecode && !merge_too && job.words_ready[op.piece]) make_ready(merge_op);
+    finish_op(op);
+  }
+  announce();
+  return true;
+}
+
+FetchJob* FetchExecutor::poll() {
+  const std::lock_guard lock(mutex_);
+  if (failure_ || complete_.empty()) return nullptr;
+  FetchJob* const job = complete_.front();
+  complete_.pop_front();
+  if (--jobs_ == 0) {
+    ops_.clear();
+    reads_.clear();
+    first_open_ = 0;
+  }
+  return job;
+}
+
+FetchJob* FetchExecutor::next() {
+  while (jobs_ > 0) {
+    if (FetchJob* const job = poll()) return job;
+    if (run_one()) continue;
+    std::unique_lock lock(mutex_);
+    const Clock::time_point begin = Clock::now();
+    owner_wakes_.wait(lock, [&] { return failure_ || !complete_.empty() || ready_ops_ > 0; });
+    counters_.wait_s += seconds_between(begin, Clock::now());
+    if (failure_) std::rethrow_exception(failure_);
+  }
+  return nullptr;
+}
+
+void FetchExecutor::cancel() noexcept {
+  std::unique_lock lock(mutex_);
+  cancelled_ = true;
+  read_queue_.clear();
+  io_wakes_.notify_one();
+  owner_wakes_.wait(lock, [&] { return running_ops_ == 0 && reads_in_flight_ == 0; });
+  ops_.clear();
+  reads_.clear();
+  complete_.clear();
+  first_open_ = ready_ops_ = new_ready_ = 0;
+  failure_ = nullptr;
+  cancelled_ = false;
+  jobs_ = 0;
+}
+
+FetchCounters FetchExecutor::counters() const {
+  const std::lock_guard lock(mutex_);
+  return counters_;
+}
+
+const FileRun& FetchExecutor::run_of(const FetchJob& job, std::uint32_t run) const {
+  const std::vector<FileRun>& words = job.layout->words.runs;
+  return run < words.size() ? words[run] : job.layout->exponents.runs[run - words.size()];
+}
+
+void FetchExecutor::io_loop() {
+  std::vector<DiskCompletion> completions;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    io_wakes_.wait(lock, [&] { return stopping_ || !read_queue_.empty() || reads_in_flight_ > 0; });
+    if (stopping_) return;
+    while (!read_queue_.empty()) {
+      const std::size_t index = read_queue_.front();
+      read_queue_.pop_front();
+      Read& read = reads_[index];
+      read.submitted = Clock::now();
+      ++reads_in_flight_;
+      const FetchJob& job = *read.job;
+      files_.submit(run_of(job, read.run), read.run < job.words_in.size() ? job.words : job.exponents, index);
+    }
+    lock.unlock();
+    completions.clear();
+    files_.reader().wait(1, completions);
+    lock.lock();
+    for (const DiskCompletion& completion : completions) {
+      --reads_in_flight_;
+      Read& read = reads_[completion.tag];
+      const FileRun& run = run_of(*read.job, read.run);
+      try {
+        files_.check(run, completion);
+        if (cancelled_ || failure_) continue;
+        if (timeline_ != nullptr)
+          timeline_->add({TimelineEntry::Kind::kRead, read.job->id, 0, 0, run.length, 0, read.submitted, Clock::now()});
+        arrived(*read.job, read.run);
+      } catch (...) {
+        if (!failure_ && !cancelled_) failure_ = std::current_exception();
+      }
+    }
+    announce();
+  }
+}
+
+void FetchExecutor::check(const FetchJob& job, const PiecePlace& piece) const {
+  check_hash({job.words + piece.place, stored_bytes(piece)}, *piece.xxh3, files_.path(piece.file), piece.file_offset);
+}
+
+void FetchExecutor::decode(const FetchJob& job, const PiecePlace& piece, const ChunkPlace& chunk) const {
+  const std::span<const std::byte> stored(job.exponents + chunk.place, chunk.stored_bytes);
+  const std::string& path = files_.path(piece.file);
+  check_hash(stored, chunk.xxh3, path, chunk.file_offset);
+  // Into the upper half of the chunk's own words; merging works from there (codec/bf16_split.h).
+  std::byte* const words = job.view + piece.view_place + 2 * chunk.first_element;
+  try {
+    codec_->decode(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, stored,
+                   {words + chunk.elements, chunk.elements});
+  } catch (Error& error) {
+    throw error.in(path, chunk.file_offset);
+  }
+}
+
+void FetchExecutor::merge(const FetchJob& job, const PiecePlace& piece, std::size_t x) const {
+  if (!piece.split) {
+    std::memcpy(job.view + piece.view_place, job.words + piece.place, piece.raw_bytes());
+    return;
+  }
+  const ChunkPlace& chunk = piece.chunks[x];
+  std::byte* const words = job.view + piece.view_place + 2 * chunk.first_element;
+  merge_(words + chunk.elements, job.words + piece.place + chunk.first_element, chunk.elements, words);
+}
+
+}  // namespace sluice::fetch

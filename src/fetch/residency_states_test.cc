@@ -1,0 +1,208 @@
+// Every legal change of state, at random, under a tiny budget with four decoding threads: the views are the checkpoint's
+// words, exactly the missing parts are read, and every byte is accounted for.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <numeric>
+#include <random>
+
+#include "base/error.h"
+#include "fetch/expert_store_fixture.h"
+
+namespace sluice::fetch {
+namespace {
+
+using experts::Admission;
+using experts::EventOutcome;
+using experts::ExpertId;
+using experts::Part;
+using experts::Parts;
+
+constexpr Parts kC = Part::kSm | Part::kExp;
+
+// Any order of tasks in any blocks.
+class RandomScheduler final : public experts::Scheduler {
+ public:
+  explicit RandomScheduler(std::uint64_t seed) : random_(seed) {}
+  void order(std::span<const experts::Task> tasks, const experts::ScheduleCosts&, experts::Schedule& out) override {
+    out.order.resize(tasks.size());
+    std::iota(out.order.begin(), out.order.end(), 0u);
+    std::shuffle(out.order.begin(), out.order.end(), random_);
+    out.block_end.clear();
+    for (std::uint32_t end = 1; end <= tasks.size(); ++end)
+      if (end == tasks.size() || random_() % 3 == 0) out.block_end.push_back(end);
+  }
+  std::string name() const override { return "random"; }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+class ResidencyStates : public testing::ExpertStoreTest {
+ protected:
+  Bytes size(ExpertId id, Parts parts) const { return store_->sizes().bytes(id).of(parts); }
+  Bytes disk(ExpertId id, Parts parts) const {
+    const ExpertLayout& layout = store_->layout(id);
+    return (parts.has(Part::kSm) ? layout.words.disk_bytes() : 0) +
+           (parts.has(Part::kExp) ? layout.exponents.disk_bytes() : 0);
+  }
+
+  // One random event. `held` is the logical residency, kept up to date.
+  EventOutcome event(std::map<ExpertId, Parts>& held, Bytes capacity, std::mt19937_64& random) {
+    EventOutcome outcome;
+    std::vector<ExpertId> ids;
+    for (const auto& [id, parts] : held) ids.push_back(id);
+    std::shuffle(ids.begin(), ids.end(), random);
+    const std::size_t used = random() % (ids.size() + 1);
+    // Others lose some or all of their parts now and then.
+    for (std::size_t i = used; i < ids.size(); ++i) {
+      Parts& parts = held[ids[i]];
+      if (parts.empty() || random() % 2 == 0) continue;
+      const Parts lost = parts == kC && random() % 2 == 0 ? Parts(random() % 2 == 0 ? Part::kSm : Part::kExp) : parts;
+      outcome.evicted.push_back({ids[i], lost});
+      parts = parts - lost;
+    }
+    Bytes resident = 0;
+    for (std::size_t i = used; i < ids.size(); ++i) resident += size(ids[i], held[ids[i]]);
+    ids.resize(used);
+    std::sort(ids.begin(), ids.end());
+    for (ExpertId id : ids) {
+      const Parts before = held[id];
+      const std::vector<Parts> choices = before.has(Part::kFull)
+                                             ? std::vector<Parts>{Part::kFull, Part::kSm, Parts()}
+                                             : std::vector<Parts>{Part::kFull, kC, Part::kSm, Part::kExp, Parts()};
+      Parts after = choices[random() % choices.size()];
+      if (resident + size(id, after) > capacity) after = {};
+      resident += size(id, after);
+      if (const Parts left = before - after; !left.empty()) outcome.evicted.push_back({id, left});
+      (experts::is_computable(before) ? outcome.hits : outcome.misses).push_back({id, after, before});
+      held[id] = after;
+    }
+    return outcome;
+  }
+
+  std::map<ExpertId, Parts> all_missing() const {
+    std::map<ExpertId, Parts> held;
+    for (const model::ExpertPieces& pieces : model_.experts)
+      held[{static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)}] = {};
+    return held;
+  }
+
+  // An event has experts of any layers here: the store does not mind.
+  std::map<ExpertId, std::vector<std::byte>> truths() {
+    std::map<ExpertId, std::vector<std::byte>> all;
+    for (const auto& [id, parts] : all_missing()) all[id] = truth(id);
+    return all;
+  }
+};
+
+TEST_F(ResidencyStates, RandomEventsReadExactlyWhatIsMissingAndKeepExactlyWhatIsWanted) {
+  int round = 0;
+  for (const char* codec : {"zstd", "lz4"}) {
+    for (const unsigned chunks : {1u, 3u}) {
+      const std::uint64_t seed = 77 + static_cast<std::uint64_t>(round++);
+      SCOPED_TRACE("seed " + std::to_string(seed));
+      std::mt19937_64 random(seed);
+      std::atomic<Bytes> asked{0};
+      FetchOptions options;
+      options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
+        return make_faulty_reader(std::move(inner), [&](const DiskRead& read) { return asked += read.length, 0; });
+      };
+      store_.reset();
+      open(packed(codec, chunks), 3, 1 + random() % 3, options);
+      const Bytes capacity = 3 * store_->bytes_per_expert();
+      const Bytes budget = accountant_.used() + capacity + 3 * store_->staging_per_expert();
+      scheduler_ = std::make_unique<RandomScheduler>(seed);
+      const auto truth = truths();
+      auto held = all_missing();
+      for (int step = 0; step < 150; ++step) {
+        const auto before = held;
+        const EventOutcome outcome = event(held, capacity, random);
+        Bytes expected = 0;
+        std::size_t partial = 0, reads = 0;
+        for (const auto* list : {&outcome.hits, &outcome.misses}) {
+          for (const Admission& used : *list) {
+            if (used.before.has(Part::kFull)) continue;
+            expected += disk(used.id, kC - used.before);
+            reads += used.before != kC;
+            partial += used.before != kC && !used.before.empty();
+          }
+        }
+        asked = 0;
+        const auto views = run(outcome);
+        EXPECT_EQ(asked, expected) << "at the file";
+        EXPECT_EQ(reads_.bytes, expected);
+        EXPECT_EQ(reads_.experts, reads);
+        EXPECT_EQ(reads_.partial, partial);
+        EXPECT_EQ(views.size(), outcome.hits.size() + outcome.misses.size());
+        for (const auto& [id, view] : views) ASSERT_EQ(view, truth.at(id)) << id.layer << "/" << id.index;
+        Bytes resident = 0;
+        for (const auto& [id, parts] : held) {
+          ASSERT_EQ(store_->parts(id), parts) << id.layer << "/" << id.index;
+          resident += size(id, parts);
+        }
+        EXPECT_EQ(store_->resident_bytes(), resident);
+        EXPECT_EQ(accountant_.used(device::Account::kExperts), resident);
+        EXPECT_LE(accountant_.peak(), budget);
+      }
+      store_.reset();
+      EXPECT_EQ(accountant_.used(), 0u);
+    }
+  }
+}
+
+TEST_F(ResidencyStates, AFailedReadFailsItsEventOnlyAndTheNextOneRepairsIt) {
+  const std::uint64_t seed = 4711;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  std::atomic<int> until_fault{-1};
+  FetchOptions options;
+  options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
+    return make_faulty_reader(std::move(inner), [&](const DiskRead&) { return until_fault-- == 0 ? EIO : 0; });
+  };
+  open(packed("zstd"), 3, 2, options);
+  const Bytes capacity = 3 * store_->bytes_per_expert();
+  scheduler_ = std::make_unique<RandomScheduler>(seed);
+  const auto truth = truths();
+  auto held = all_missing();
+  int failures = 0;
+  for (int step = 0; step < 300; ++step) {
+    const EventOutcome outcome = event(held, capacity, random);
+    until_fault = random() % 2 == 0 ? static_cast<int>(random() % 12) : -1;
+    try {
+      for (const auto& [id, view] : run(outcome)) ASSERT_EQ(view, truth.at(id));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kIo);
+      EXPECT_TRUE(error.offset().has_value());
+      ++failures;
+    }
+    // Physically there is never more than what was decided, and the bytes agree.
+    Bytes resident = 0;
+    for (const auto& [id, parts] : held) {
+      EXPECT_TRUE((store_->parts(id) - parts).empty());
+      resident += size(id, store_->parts(id));
+    }
+    EXPECT_EQ(accountant_.used(device::Account::kExperts), resident);
+    EXPECT_EQ(store_->resident_bytes(), resident);
+  }
+  EXPECT_GT(failures, 20);
+}
+
+TEST_F(ResidencyStates, AChunkCanBeReadAlone) {
+  open(packed("zstd", 3), 3, 1);
+  const ExpertLayout& layout = store_->layout({0, 0});
+  for (const PiecePlace& piece : layout.pieces) {
+    ASSERT_EQ(piece.chunks.size(), 3u);
+    for (const ChunkPlace& chunk : piece.chunks) {
+      const Region::Range range = layout.exponents.covering(chunk.place, chunk.stored_bytes);
+      ASSERT_LT(range.first, range.end);
+      EXPECT_LE(layout.exponents.runs[range.first].place, chunk.place);
+      const FileRun& last = layout.exponents.runs[range.end - 1];
+      EXPECT_GE(last.place + last.length, chunk.place + chunk.stored_bytes);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::fetch

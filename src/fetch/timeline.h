@@ -1,0 +1,36 @@
+// What the executor did, operation by operation, for pictures and for comparing plan and run.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "base/bytes.h"
+#include "experts/ids.h"
+
+namespace sluice::fetch {
+
+struct TimelineEntry {
+  enum class Kind : std::uint8_t { kRead, kCheck, kDecode, kMerge, kCompute };
+  Kind kind;
+  experts::ExpertId expert;
+  std::uint16_t tensor = 0, chunk = 0;           // of kDecode and kMerge; tensor also of kCheck
+  Bytes bytes = 0;                               // of kRead
+  std::uint32_t thread = 0;                      // small numbers in order of first appearance; 0 for reads
+  std::chrono::steady_clock::time_point begin, end;
+};
+
+// Not thread-safe: the executor adds under its own lock.
+class Timeline {
+ public:
+  void add(TimelineEntry entry);                 // fills in `thread`
+  const std::vector<TimelineEntry>& entries() const { return entries_; }  // in order of their ends
+  void clear() { entries_.clear(); }
+
+ private:
+  std::vector<TimelineEntry> entries_;
+  std::vector<std::thread::id> threads_;
+};
+
+}  // namespace sluice::fetch
