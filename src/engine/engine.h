@@ -64,7 +64,8 @@ class Engine {
 
   // A new forward begins: rules that count tokens over a whole forward start again.
   void begin_forward() { moe_->begin_forward(); }
-  // One step of at most chunk() tokens. Token ids are checked. After an Error the engine must not be used further.
+  // One step of at most chunk() tokens. Token ids are checked. After an Error(kIo) or (kCorrupt) the sequences are as
+  // before the step, and the engine can go on.
   void step(const Step& step, const LogitSink& sink);
   // The tokens of one sequence, in chunks; logits of the tokens that `sink` wants, by index in `tokens`.
   void prefill(Sequence& sequence, std::span<const model::TokenId> tokens, const LogitSink& sink);

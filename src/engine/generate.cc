@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
+#include <utility>
 
 #include "base/error.h"
 #include "engine/stop_strings.h"
@@ -31,6 +33,101 @@ void check(const Engine& engine, const model::Tokenizer* tokenizer, const Genera
     throw Error(ErrorKind::kUsage, "stop strings need a tokenizer, and this model has none").in("--stop");
 }
 
+// One sequence of a batch on its way.
+class Stream {
+ public:
+  Stream(Engine& engine, const model::Tokenizer* tokenizer, const GenerateRequest& request)
+      : request_(request),
+        eos_(engine.model().config.eos),
+        sequence_(engine.new_sequence()),
+        sampler_(request.sampler),
+        context_(request.prompt),
+        stops_(request.stop) {
+    if (tokenizer != nullptr) decoder_.emplace(*tokenizer, model::ShowSpecial::kNo);
+    open_ = request.max_tokens > 0;
+  }
+
+  // Chunks of the prompt are steps of their own, so that an interrupt does not wait for all of them.
+  void prefill(Engine& engine, Clock::time_point start) {
+    std::size_t done = 0;
+    while (done < request_.prompt.size() && open_ && !stop_if_asked()) {
+      const std::size_t count = std::min(engine.chunk(), request_.prompt.size() - done);
+      const bool last = done + count == request_.prompt.size();
+      if (done == 0) engine.begin_forward();
+      const Slice slice{sequence_.get(), 0, count};
+      engine.step({std::span(request_.prompt).subspan(done, count), {&slice, 1}, Phase::kPrefill},
+                  {[&](std::size_t t) { return last && t + 1 == count; },
+                   [&](std::size_t, std::span<const float> logits) { first_logits_.assign(logits.begin(), logits.end()); }});
+      done += count;
+    }
+    result_.prefill_s = seconds(Clock::now() - start);
+  }
+
+  bool open() const { return open_; }
+  Sequence* sequence() { return sequence_.get(); }
+  model::TokenId last_token() const { return context_.back(); }
+
+  bool stop_if_asked() {
+    if (!open_ || !request_.should_stop || !request_.should_stop()) return false;
+    close(StopReason::kInterrupted);
+    return true;
+  }
+
+  void take_first() {
+    decode_start_ = Clock::now();
+    if (open_) take(first_logits_);
+  }
+
+  // The logits of the next token.
+  void take(std::span<const float> logits) {
+    const model::TokenId token = sampler_.next(logits, context_);
+    context_.push_back(token);
+    result_.tokens.push_back(token);
+    if (!request_.ignore_eos && std::find(eos_.begin(), eos_.end(), token) != eos_.end()) return close(StopReason::kEos);
+    give_out(decoder_ ? stops_.append(decoder_->append(token)) : std::string());
+    if (stops_.found()) return close(StopReason::kStopString);
+    // The one that ends the request, or fills the context, needs no step of its own.
+    const std::size_t used = request_.prompt.size() + result_.tokens.size() - 1;
+    if (result_.tokens.size() == request_.max_tokens || used == sequence_->positions()) close(StopReason::kLength);
+  }
+
+  GenerateResult finish() {
+    if (decoder_) {
+      if (!stops_.found()) {
+        std::string rest = stops_.append(decoder_->finish());
+        if (!stops_.found()) rest += stops_.finish();
+        if (!rest.empty()) give_out(rest);
+      }
+      result_.text = text_;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void give_out(const std::string& piece) {
+    text_ += piece;
+    if (request_.on_text) request_.on_text(piece, result_.tokens.size());
+  }
+  void close(StopReason reason) {
+    result_.reason = reason;
+    if (!result_.tokens.empty()) result_.decode_s = seconds(Clock::now() - decode_start_);
+    open_ = false;
+  }
+
+  const GenerateRequest& request_;
+  const std::vector<model::TokenId>& eos_;
+  std::unique_ptr<Sequence> sequence_;
+  Sampler sampler_;
+  std::vector<model::TokenId> context_;  // prompt and answer
+  std::optional<model::StreamDecoder> decoder_;
+  StopStrings stops_;
+  GenerateResult result_;
+  std::string text_;
+  std::vector<float> first_logits_;
+  Clock::time_point decode_start_;
+  bool open_ = true;
+};
+
 }  // namespace
 
 std::string_view stop_reason_name(StopReason reason) {
@@ -38,73 +135,42 @@ std::string_view stop_reason_name(StopReason reason) {
   return kNames[static_cast<int>(reason)];
 }
 
-GenerateResult generate(Engine& engine, const model::Tokenizer* tokenizer, const GenerateRequest& request) {
-  check(engine, tokenizer, request);
-  const std::unique_ptr<Sequence> sequence = engine.new_sequence();
-  Sampler sampler(request.sampler);
-  std::vector<model::TokenId> context = request.prompt;
-  std::optional<model::StreamDecoder> decoder;
-  if (tokenizer != nullptr) decoder.emplace(*tokenizer, model::ShowSpecial::kNo);
-  StopStrings stops(request.stop);
-  GenerateResult result;
-  std::string text;
-  const auto interrupted = [&] { return request.should_stop && request.should_stop(); };
-  const auto give_out = [&](const std::string& piece) {
-    text += piece;
-    if (request.on_text) request.on_text(piece, result.tokens.size());
-  };
-
+std::vector<GenerateResult> generate(Engine& engine, const model::Tokenizer* tokenizer,
+                                     std::span<const GenerateRequest> requests) {
+  for (const GenerateRequest& request : requests) check(engine, tokenizer, request);
+  SLUICE_CHECK(requests.size() <= engine.options().sequences, "the plan has room for fewer sequences");
+  std::deque<Stream> streams;
+  for (const GenerateRequest& request : requests) streams.emplace_back(engine, tokenizer, request);
   const auto start = Clock::now();
-  // Chunks of the prompt are steps of their own, so that an interrupt does not wait for all of them.
-  std::vector<float> first_logits;
-  std::size_t done = 0;
-  while (done < context.size() && request.max_tokens > 0 && !interrupted()) {
-    const std::size_t count = std::min(engine.chunk(), context.size() - done);
-    const bool last = done + count == context.size();
-    if (done == 0) engine.begin_forward();
-    const Slice slice{sequence.get(), 0, count};
-    engine.step({std::span(context).subspan(done, count), {&slice, 1}, Phase::kPrefill},
-                {[&](std::size_t t) { return last && t + 1 == count; },
-                 [&](std::size_t, std::span<const float> logits) { first_logits.assign(logits.begin(), logits.end()); }});
-    done += count;
-  }
-  result.prefill_s = seconds(Clock::now() - start);
+  for (Stream& stream : streams) stream.prefill(engine, start);
+  for (Stream& stream : streams) stream.take_first();
 
-  std::span<const float> logits = first_logits;
-  const auto decode_start = Clock::now();
-  result.reason = logits.empty() && request.max_tokens > 0 ? StopReason::kInterrupted : StopReason::kLength;
-  const std::vector<model::TokenId>& eos = engine.model().config.eos;
-  while (!logits.empty() && result.tokens.size() < request.max_tokens) {
-    const model::TokenId token = sampler.next(logits, context);
-    context.push_back(token);
-    result.tokens.push_back(token);
-    if (!request.ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end()) {
-      result.reason = StopReason::kEos;
-      break;
+  std::vector<model::TokenId> tokens;
+  std::vector<Slice> slices;
+  std::vector<Stream*> open;
+  for (;;) {
+    tokens.clear();
+    slices.clear();
+    open.clear();
+    for (Stream& stream : streams) {
+      if (stream.stop_if_asked() || !stream.open()) continue;
+      slices.push_back({stream.sequence(), tokens.size(), 1});
+      tokens.push_back(stream.last_token());
+      open.push_back(&stream);
     }
-    give_out(decoder ? stops.append(decoder->append(token)) : std::string());
-    if (stops.found()) {
-      result.reason = StopReason::kStopString;
-      break;
-    }
-    if (result.tokens.size() == request.max_tokens) break;
-    if (sequence->length() == sequence->positions()) break;  // the context is full
-    if (interrupted()) {
-      result.reason = StopReason::kInterrupted;
-      break;
-    }
-    logits = engine.decode(*sequence, token);
+    if (open.empty()) break;
+    engine.begin_forward();
+    engine.step({tokens, slices, Phase::kDecode},
+                {[](std::size_t) { return true; },
+                 [&](std::size_t t, std::span<const float> logits) { open[t]->take(logits); }});
   }
-  result.decode_s = seconds(Clock::now() - decode_start);
-  if (decoder) {
-    if (!stops.found()) {
-      std::string rest = stops.append(decoder->finish());
-      if (!stops.found()) rest += stops.finish();
-      if (!rest.empty()) give_out(rest);
-    }
-    result.text = text;
-  }
-  return result;
+  std::vector<GenerateResult> results;
+  for (Stream& stream : streams) results.push_back(stream.finish());
+  return results;
+}
+
+GenerateResult generate(Engine& engine, const model::Tokenizer* tokenizer, const GenerateRequest& request) {
+  return std::move(generate(engine, tokenizer, {&request, 1}).front());
 }
 
 }  // namespace sluice::engine

@@ -1,8 +1,10 @@
-// Text generation: prefill, then one token at a time, streamed as it comes.
+// Text generation: prefill, then one token at a time, streamed as it comes; for one prompt, or for several that are
+// decoded together (a static batch).
 #pragma once
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,11 +32,18 @@ struct GenerateResult {
   std::vector<model::TokenId> tokens;       // a final eos included
   std::optional<std::string> text;          // without special tokens and the stop string; none without a tokenizer
   StopReason reason = StopReason::kLength;
-  double prefill_s = 0, decode_s = 0;       // the first token counts as prefill
+  double prefill_s = 0, decode_s = 0;       // from the start to the first token, and from there to the last
 };
 
 // Error(kInvalid) for an empty prompt and for a prompt that does not fit the context; otherwise as Engine::step.
 // `tokenizer` may be null: then there is no text, and stop strings are Error(kUsage).
 GenerateResult generate(Engine& engine, const model::Tokenizer* tokenizer, const GenerateRequest& request);
+
+// A static batch: prompts of any lengths are prefilled one after the other; then each step decodes one token of every
+// sequence that is not finished, so an expert that several of them need is fetched once and multiplied as one small
+// matrix product. One result per request, in order. The engine's plan must have room for as many sequences
+// (EngineOptions::sequences). Every sequence gets the tokens that it would get alone: one order of sums for every m.
+std::vector<GenerateResult> generate(Engine& engine, const model::Tokenizer* tokenizer,
+                                     std::span<const GenerateRequest> requests);
 
 }  // namespace sluice::engine

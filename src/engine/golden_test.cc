@@ -133,6 +133,35 @@ TEST_P(GoldenTest, F32GreedyTokensEqualTheOracle) {
   EXPECT_EQ(generate(engine, nullptr, request).tokens, golden.greedy);
 }
 
+// Ragged prompts, early finishers: a batch gives each what it gets alone.
+TEST_P(GoldenTest, EverySequenceOfABatchGetsTheTokensThatItGetsAlone) {
+  const Golden golden = read_golden(GetParam());
+  const auto checkpoint = store::open_checkpoint(path());
+  const model::Model model = model::describe_model(*checkpoint);
+  std::vector<GenerateRequest> requests(5);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    requests[i].prompt.assign(golden.tokens.begin() + static_cast<std::ptrdiff_t>(i),
+                              golden.tokens.end() - static_cast<std::ptrdiff_t>(2 * i));
+    requests[i].max_tokens = std::vector<std::size_t>{9, 1, 6, 0, 12}[i];
+    requests[i].ignore_eos = true;
+  }
+  EngineOptions options = small_options(Math::kAuto);
+  std::vector<std::vector<model::TokenId>> alone;
+  {
+    Engine engine(*checkpoint, model, options);
+    for (const GenerateRequest& request : requests) alone.push_back(generate(engine, nullptr, request).tokens);
+  }
+  options.sequences = requests.size();
+  Engine engine(*checkpoint, model, options);
+  const std::vector<GenerateResult> together = generate(engine, nullptr, requests);
+  ASSERT_EQ(together.size(), requests.size());
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(together[i].tokens, alone[i]) << i;
+    EXPECT_EQ(together[i].tokens.size(), requests[i].max_tokens);
+  }
+  EXPECT_EQ(engine.statistics().decode.steps, 11u);  // as many as the longest one needs
+}
+
 TEST_P(GoldenTest, EveryWayOfRunningGivesTheSameBits) {
   const Golden golden = read_golden(GetParam());
   for (const Math math : {Math::kF32, Math::kAuto}) {
