@@ -1,13 +1,8 @@
 #include "fetch/fetch_executor.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
-#include "codec/bf16_split.h"
-#include "fetch/checked_hash.h"
 
 namespace sluice::fetch {
 namespace {
@@ -31,9 +26,6 @@ bool all_in(const std::vector<bool>& runs, Region::Range range) {
   return true;
 }
 
-// Bytes of the piece in `words`.
-Bytes stored_bytes(const PiecePlace& piece) { return piece.split ? piece.elements : piece.raw_bytes(); }
-
 bool needs_check(const FetchJob& job, const PiecePlace& piece) {
   return piece.xxh3.has_value() && (job.read_words || kCheckResident);
 }
@@ -50,8 +42,7 @@ std::size_t merges(const ExpertLayout& layout, const PiecePlace& piece) {
 FetchExecutor::FetchExecutor(WeightFiles& files, ThreadPool& pool, Isa isa, const std::string& codec)
     : files_(files),
       pool_(pool),
-      merge_(codec::bf16_split_kernels(isa).merge),
-      codec_(codec::make_exponent_codec(codec)),
+      decoder_(files, isa, codec),
       io_thread_([this] { io_loop(); }) {
   pool_.set_background([this] { return run_one(); });
 }
@@ -228,10 +219,12 @@ bool FetchExecutor::run_one() {
   Clock::time_point decoded = begin;
   std::exception_ptr failure;
   try {
-    if (op.kind == Kind::kCheck) check(job, piece);
-    if (op.kind == Kind::kDecode) decode(job, piece, piece.chunks[op.chunk]);
+    if (op.kind == Kind::kCheck) decoder_.check(piece, job.words);
+    if (op.kind == Kind::kDecode) decoder_.decode(piece, piece.chunks[op.chunk], job.exponents, job.view);
     if (merge_too) decoded = Clock::now();
-    if (op.kind == Kind::kMerge || merge_too) merge(job, piece, op.chunk);
+    if (op.kind == Kind::kMerge && !piece.split) ChunkDecoder::copy(piece, job.words, job.view);
+    if ((op.kind == Kind::kMerge && piece.split) || merge_too)
+      decoder_.merge(piece, piece.chunks[op.chunk], job.words, job.view);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -347,34 +340,6 @@ void FetchExecutor::io_loop() {
     }
     announce();
   }
-}
-
-void FetchExecutor::check(const FetchJob& job, const PiecePlace& piece) const {
-  check_hash({job.words + piece.place, stored_bytes(piece)}, *piece.xxh3, files_.path(piece.file), piece.file_offset);
-}
-
-void FetchExecutor::decode(const FetchJob& job, const PiecePlace& piece, const ChunkPlace& chunk) const {
-  const std::span<const std::byte> stored(job.exponents + chunk.place, chunk.stored_bytes);
-  const std::string& path = files_.path(piece.file);
-  check_hash(stored, chunk.xxh3, path, chunk.file_offset);
-  // Into the upper half of the chunk's own words; merging works from there (codec/bf16_split.h).
-  std::byte* const words = job.view + piece.view_place + 2 * chunk.first_element;
-  try {
-    codec_->decode(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, stored,
-                   {words + chunk.elements, chunk.elements});
-  } catch (Error& error) {
-    throw error.in(path, chunk.file_offset);
-  }
-}
-
-void FetchExecutor::merge(const FetchJob& job, const PiecePlace& piece, std::size_t x) const {
-  if (!piece.split) {
-    std::memcpy(job.view + piece.view_place, job.words + piece.place, piece.raw_bytes());
-    return;
-  }
-  const ChunkPlace& chunk = piece.chunks[x];
-  std::byte* const words = job.view + piece.view_place + 2 * chunk.first_element;
-  merge_(words + chunk.elements, job.words + piece.place + chunk.first_element, chunk.elements, words);
 }
 
 }  // namespace sluice::fetch

@@ -2,13 +2,11 @@
 // the idle threads of the pool. Work-conserving: each takes the first operation in block order that is available.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <thread>
@@ -16,8 +14,8 @@
 
 #include "base/cpu.h"
 #include "base/thread_pool.h"
-#include "codec/exponent_codec.h"
 #include "experts/ids.h"
+#include "fetch/chunk_decoder.h"
 #include "fetch/expert_layout.h"
 #include "fetch/timeline.h"
 #include "fetch/weight_files.h"
@@ -108,15 +106,11 @@ class FetchExecutor {
   void finish_op(Op& op);
   void fail(FetchJob& job, std::exception_ptr failure);
   void announce();                               // tells sleepers what has come up; mutex_ is held
-  void check(const FetchJob& job, const PiecePlace& piece) const;
-  void decode(const FetchJob& job, const PiecePlace& piece, const ChunkPlace& chunk) const;
-  void merge(const FetchJob& job, const PiecePlace& piece, std::size_t chunk) const;
   const FileRun& run_of(const FetchJob& job, std::uint32_t run) const;
 
   WeightFiles& files_;
   ThreadPool& pool_;
-  void (*merge_)(const std::byte* exponents, const std::byte* sign_mantissas, std::size_t count, std::byte* words);
-  std::unique_ptr<const codec::ExponentCodec> codec_;
+  const ChunkDecoder decoder_;
   Timeline* timeline_ = nullptr;
   std::size_t jobs_ = 0;                         // owner only
 

@@ -2,14 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/cpu.h"
 #include "base/thread_pool.h"
-#include "codec/bf16_split.h"
-#include "codec/exponent_codec.h"
+#include "fetch/chunk_decoder.h"
 #include "fetch/piece_layout.h"
 #include "fetch/weight_files.h"
 
@@ -20,7 +18,6 @@ class PieceDecoder {
  public:
   // `codec` is the checkpoint's ("none" for directories). All references must outlive this.
   PieceDecoder(const WeightFiles& files, ThreadPool& pool, Isa isa, const std::string& codec);
-  ~PieceDecoder();
 
   // Checks every checksum of the pieces in `read_buffer` and, where the layout needs it, writes the words of each
   // piece to view_buffer + view_place (view_bytes in all). Error(kCorrupt) names file and offset.
@@ -31,12 +28,9 @@ class PieceDecoder {
     const PiecePlace* piece;
     const ChunkPlace* chunk;  // null: checksum (and, for a raw piece of a decoded view, copy) of the piece itself
   };
-  void run(const Job& job, const std::byte* read_buffer, std::byte* view_buffer, bool copy_raw) const;
 
-  const WeightFiles& files_;
   ThreadPool& pool_;
-  void (*merge_)(const std::byte* exponents, const std::byte* sign_mantissas, std::size_t count, std::byte* words);
-  std::unique_ptr<const codec::ExponentCodec> codec_;
+  const ChunkDecoder decoder_;
   std::vector<Job> jobs_;           // reused between calls
 };
 
