@@ -22,6 +22,7 @@ void add_inspect(CLI::App& app);
 void add_run(CLI::App& app);
 void add_forward(CLI::App& app);
 void add_eval(CLI::App& app);
+void add_profile(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_detokenize(CLI::App& app);
 void add_lab(CLI::App& app);

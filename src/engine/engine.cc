@@ -159,6 +159,25 @@ Bytes Engine::expert_memory_bytes() const {
   return model_.experts.empty() ? 0 : sum / model_.experts.size();
 }
 
+ProfiledMachine Engine::machine() const {
+  return {cpu_info().model, std::string(isa_name(kernels_.isa)), std::string(fetch::io_mode_name(options_.fetch.io)),
+          pool_.threads()};
+}
+
+Profile Engine::measure(const MeasureOptions& options) {
+  const Statistics before = statistics_;
+  moe_->leave_out_experts(true);
+  const auto step = [&] {
+    const std::unique_ptr<Sequence> sequence = new_sequence();
+    decode(*sequence, 0);
+  };
+  const Profile profile = measure_profile(
+      {checkpoint_, model_, *files_, *experts_, pool_, kernels_, *accountant_, *workspace_, step}, machine(), options);
+  moe_->leave_out_experts(false);
+  statistics_ = before;
+  return profile;
+}
+
 std::unique_ptr<Sequence> Engine::new_sequence() {
   return std::make_unique<Sequence>(model_.config, cache_dtype(options_.math), options_.positions, *accountant_);
 }

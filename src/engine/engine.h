@@ -10,6 +10,7 @@
 #include "device/accountant.h"
 #include "engine/dense_weights.h"
 #include "engine/layer_run.h"
+#include "engine/measure_profile.h"
 #include "engine/memory_plan.h"
 #include "engine/models/models.h"
 #include "engine/moe_block.h"
@@ -58,6 +59,10 @@ class Engine {
   Isa isa() const { return kernels_.isa; }
   unsigned threads() const { return pool_.threads(); }
   std::size_t chunk() const { return plan_.chunk; }
+
+  // Costs of this machine for this model. Nothing may be running; caches do not change.
+  Profile measure(const MeasureOptions& options);
+  ProfiledMachine machine() const;
 
   // A new sequence of at most options.positions tokens. The plan has room for options.sequences of them at a time.
   std::unique_ptr<Sequence> new_sequence();

@@ -27,6 +27,7 @@ void MoeBlock::run(std::size_t layer, const Step& step, const Workspace& w) {
   const std::size_t tokens = step.tokens.size();
   const std::size_t sparse_layer = config_.sparse_index(static_cast<std::uint32_t>(layer));
   route(layer, step, w);
+  if (leave_out_experts_) return shared_experts(layer, tokens, w);
   group_by_expert(sparse_layer);
   policies_.placement->assign({active_, active_tokens_}, assignment_);
 

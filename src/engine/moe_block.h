@@ -39,6 +39,8 @@ class MoeBlock {
   MoeBlock(const kernels::Context& kernels, const model::ModelConfig& config, const DenseWeights& weights,
            fetch::ExpertStore& store, Policies& policies, Statistics& statistics);
 
+  // Leaves out the routed experts: what a step costs without them (measure_profile.h).
+  void leave_out_experts(bool leave_out) { leave_out_experts_ = leave_out; }
   void begin_forward() { policies_.router->begin_forward(); }
   // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed and w.packed.
   void run(std::size_t layer, const Step& step, const Workspace& w);
@@ -72,6 +74,7 @@ class MoeBlock {
   std::vector<std::uint32_t> sequence_of_token_;   // (T)
   experts::Assignment assignment_;
   std::vector<experts::PartRequest> proposals_;
+  bool leave_out_experts_ = false;
 };
 
 }  // namespace sluice::engine

@@ -1,0 +1,81 @@
+// `sluice profile`: measure what reading, decoding and computing experts costs on this machine.
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "command.h"
+#include "engine/engine.h"
+#include "engine_flags.h"
+#include "store/sidecar.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+  EngineFlags engine;
+  std::string output;
+  std::int64_t repeats = 9;
+};
+
+std::string table(const engine::Profile& profile) {
+  std::string text = fmt::format("{} on {} ({}), {} threads, {}\n", profile.model.architecture, profile.machine.cpu,
+                                 profile.machine.isa, profile.machine.threads, profile.machine.io);
+  const auto row = [&](const char* name, const engine::Measured& time, const std::string& what, double bytes) {
+    text += fmt::format("  {:<6}{:>10.3f} ms  ± {:<8.3f}{}{}\n", name, time.median * 1e3, time.spread * 1e3, what,
+                        bytes > 0 && time.median > 0 ? fmt::format(", {:.2f} GB/s", bytes / time.median / 1e9) : "");
+  };
+  const double tensors = std::max(1u, profile.model.tensors), chunks = tensors * std::max(1u, profile.model.chunks);
+  const bool split = profile.model.chunks > 0;
+  row("u", profile.u, split ? "read one tensor's sign+mantissa plane" : "read one tensor",
+      static_cast<double>(split ? profile.model.sm : profile.model.full) / tensors);
+  if (split) {
+    row("v", profile.v, "read one exponent chunk", static_cast<double>(profile.model.exp) / chunks);
+    row("c", profile.c, "decode one exponent chunk, one thread of all", static_cast<double>(profile.model.sm) / chunks);
+    row("merge", profile.merge, "merge one tensor, one thread of all", static_cast<double>(profile.model.full) / tensors);
+  }
+  for (const auto& [tokens, time] : profile.p_of_tokens)
+    row("p", time, fmt::format("compute one expert, {} token{}", tokens, tokens == 1 ? "" : "s"),
+        static_cast<double>(profile.model.full));
+  row("rest", profile.rest, "one decode step without its routed experts", 0);
+  return text;
+}
+
+void profile(const Options& options) {
+  const EngineFlags& flags = options.engine;
+  engine_options(flags, 1);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kNo);
+  if (options.output.empty() && !open.checkpoint->packed())
+    throw Error(ErrorKind::kUsage, "a directory has no place for its profile")
+        .in("-o")
+        .expected("-o FILE.json, or a packed store, which keeps it as a sidecar");
+  engine::Engine engine(*open.checkpoint, open.model, engine_options(flags, 16));
+  const engine::Profile measured =
+      engine.measure({.repeats = static_cast<std::size_t>(options.repeats), .seed = flags.seed.value_or(0)});
+  const Json json = engine::to_json(measured);
+  if (options.output.empty())
+    store::write_sidecar(flags.model, "profile", "profile", json);
+  else
+    write_file_atomically(options.output, json.dump(1) + "\n");
+  if (flags.json)
+    std::cout << json.dump() << '\n';
+  else if (!flags.quiet)
+    std::cout << table(measured);
+}
+
+}  // namespace
+
+void add_profile(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("profile", "Measure what reading, decoding and computing experts costs here");
+  auto options = std::make_shared<Options>();
+  add_engine_flags(*command, options->engine);
+  command->add_option("-o,--out", options->output, "File to write; a store without it keeps the profile as a sidecar");
+  command->add_option("--repeats", options->repeats, "Runs of which the median is taken")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  command->footer("Example:\n  sluice profile qwen.sluice -o here.json");
+  command->callback([options] { profile(*options); });
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,59 @@
+// Measured costs of this machine for one model: what plans and schedules are made from. SPEC §1.3, §5.1.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "experts/scheduler.h"
+#include "fetch/expert_store.h"
+#include "model/architecture.h"
+#include "store/checkpoint.h"
+
+namespace sluice::engine {
+
+// Seconds: the median of repeated runs, and half the distance from the first to the ninth decile.
+struct Measured {
+  double median = 0, spread = 0;
+};
+Measured measured(std::vector<double> samples);   // of at least one
+
+// What a profile was measured for. Costs of another model, store or machine are of no use.
+struct ProfiledModel {
+  std::string architecture, codec;
+  std::uint32_t layers = 0, experts = 0, top_k = 0;   // sparse layers, routed experts a layer
+  std::uint32_t tensors = 0, chunks = 0;              // of one expert; exponent chunks of a tensor (0: stored whole)
+  Bytes full = 0, sm = 0, exp = 0;                    // of the first expert, in memory
+  bool operator==(const ProfiledModel&) const = default;
+};
+struct ProfiledMachine {
+  std::string cpu, isa, io;
+  std::uint32_t threads = 0;
+  bool operator==(const ProfiledMachine&) const = default;
+};
+
+struct Profile {
+  ProfiledModel model;
+  ProfiledMachine machine;
+  Measured u;                    // reading the sign+mantissa plane of one tensor (or a whole one), several in flight
+  Measured v;                    // reading one exponent chunk, several in flight
+  Measured c;                    // decoding one exponent chunk on one thread, all threads busy
+  Measured merge;                // merging one tensor on one thread, all threads busy
+  Measured p;                    // computing one expert for one token
+  std::vector<std::pair<std::uint32_t, Measured>> p_of_tokens;  // the same for more tokens, ascending
+  Measured rest;                 // one decode step without its routed experts: attention, dense layers, head
+
+  fetch::ExpertCosts costs() const;  // as schedulers want them
+};
+
+ProfiledModel profiled_model(const store::Checkpoint& checkpoint, const model::Model& model, const fetch::ExpertStore& experts);
+
+Json to_json(const Profile& profile);
+// Error(kInvalid) naming `name` and field: missing, of another version, negative or not finite.
+Profile profile_from_json(const Json& json, const std::string& name);
+// Error(kInvalid) that says what is different: a profile of another model, store or machine.
+void check_profile(const Profile& profile, const ProfiledModel& model, const ProfiledMachine& machine,
+                   const std::string& name);
+
+}  // namespace sluice::engine
