@@ -36,9 +36,9 @@ void MoeBlock::run(std::size_t layer, const Step& step, const Workspace& w) {
       residency.on_event(active_, {w.mean_scores, config_.moe.experts}, active_tokens_);
   ExpertStatistics& count = statistics_.now();
   count.accesses += active_.size();
-  count.hits += outcome.hits.size();
-  count.misses += outcome.misses.size();
   const fetch::EventReads reads = store_.begin(outcome, {active_, active_tokens_}, *policies_.scheduler);
+  count.hits += outcome.hits.size() + reads.prefetched;
+  count.misses += outcome.misses.size() - reads.prefetched;
   count.partial += reads.partial;
   count.bytes_read += reads.bytes;
 
@@ -47,9 +47,10 @@ void MoeBlock::run(std::size_t layer, const Step& step, const Workspace& w) {
   combine(tokens, w);
 
   proposals_.clear();
-  policies_.prefetch->propose({static_cast<std::uint32_t>(sparse_layer), config_.sparse_layers(), &routing_, &residency},
+  policies_.prefetch->propose({static_cast<std::uint32_t>(sparse_layer), config_.sparse_layers(),
+                               static_cast<std::uint32_t>(config_.moe.experts), &routing_, &residency},
                               proposals_);
-  SLUICE_CHECK(proposals_.empty(), "the executor of prefetches is not there");
+  statistics_.prefetch_bytes += store_.prefetch(proposals_);
 }
 
 void MoeBlock::route(std::size_t layer, const Step& step, const Workspace& w) {

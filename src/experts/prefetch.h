@@ -16,6 +16,7 @@ namespace sluice::experts {
 struct LayerState {
   std::uint32_t layer = 0;   // sparse layer that was routed
   std::uint32_t layers = 0;  // sparse layers of the model
+  std::uint32_t experts = 0;  // routed experts of a layer
   const Routing* routing = nullptr;
   const ResidencyView* residency = nullptr;  // logical
 };
@@ -36,5 +37,6 @@ class Prefetch {
 };
 
 std::unique_ptr<Prefetch> make_none_prefetch();
+std::unique_ptr<Prefetch> make_all_next_prefetch();
 
 }  // namespace sluice::experts

@@ -28,9 +28,11 @@ struct ExpertStore::Expert {
   // Buffers exist for parts that are held, and while the expert is on its way for those that are being made.
   device::HostBuffer full, words, exponents;
   Parts held;                      // complete and resident
-  Parts target;                    // of the running event: what stays
+  Parts target;                    // what stays once what is under way is done
+  Parts settled;                   // what settled_ counts for it
   std::uint32_t tokens = 0;        // of the running event
-  std::unique_ptr<FetchJob> job;   // of the running event
+  std::unique_ptr<FetchJob> job;   // of the running event, or a prefetch
+  bool in_event = false;           // used by the running event; a job without it is a prefetch
 };
 
 class ExpertStore::Sizes final : public experts::ExpertSizes {
@@ -144,31 +146,39 @@ ExpertCounters ExpertStore::counters() const {
 
 EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const experts::Demand& demand,
                               experts::Scheduler& scheduler) {
-  SLUICE_CHECK(pool_ && ready_.empty() && waiting_.empty() && running_.empty() && pins_ == 0, "an event is running");
+  SLUICE_CHECK(pool_ && ready_.empty() && waiting_.empty() && to_hand_out_ == 0 && pins_ == 0, "an event is running");
   const auto index = [&](ExpertId id) { return layer_begin_[id.layer] + id.index; };
   for (ExpertId id : demand.experts) active_[index(id)] = true;
   for (const experts::Eviction& eviction : outcome.evicted)
     if (!active_[index(eviction.id)]) {
       Expert& it = expert(eviction.id);
-      it.target = it.held - eviction.parts;
+      it.target = (it.job ? it.target : it.held) - eviction.parts;
       change_settled(it);
-      drop(it, eviction.parts);
+      if (!it.job) {
+        drop(it, eviction.parts);
+      } else {  // a prefetch builds on it: it goes when that is done
+        if (eviction.parts.has(Part::kSm)) it.words.charge_to(Account::kStaging);
+        if (eviction.parts.has(Part::kExp)) it.exponents.charge_to(Account::kStaging);
+      }
     }
 
   EventReads reads;
   tasks_.clear();
   const auto use = [&](const Admission& admission) {
     Expert& it = expert(admission.id);
+    it.in_event = true;
+    ++to_hand_out_;
     it.target = admission.parts;
+    if (it.job) {
+      attach(it);
+      reads.prefetched += 1;
+      return;
+    }
     if (it.held.has(Part::kFull)) {
       ready_.push_back(&it);
       return;
     }
-    it.job = std::make_unique<FetchJob>();
-    it.job->id = it.id;
-    it.job->layout = &it.layout;
-    it.job->read_words = !it.held.has(Part::kSm);
-    it.job->read_exponents = it.layout.split && !it.held.has(Part::kExp);
+    it.job = make_job(it);
     if (const Bytes bytes = reads_of(it); bytes > 0) {
       reads.experts += 1;
       reads.partial += it.held.empty() ? 0 : 1;
@@ -216,14 +226,15 @@ Bytes ExpertStore::buffers_of(const Expert& it) const {
 bool ExpertStore::fits(const Expert& it) const {
   const Bytes reads = reads_of(it);
   const experts::ExpertBytes bytes = sizes_->bytes(it.id);
-  return settled_ - bytes.of(it.held) + bytes.of(it.target) <= capacity_ &&
+  return settled_ - bytes.of(it.settled) + bytes.of(it.target) <= capacity_ &&
          pool_->in_use() + buffers_of(it) <= pool_->limit() &&
          (page_cache_ == 0 || reads == 0 || reading_ + reads <= page_cache_);
 }
 
-void ExpertStore::change_settled(const Expert& it) {
+void ExpertStore::change_settled(Expert& it) {
   const experts::ExpertBytes bytes = sizes_->bytes(it.id);
-  settled_ = settled_ - bytes.of(it.held) + bytes.of(it.target);
+  settled_ = settled_ - bytes.of(it.settled) + bytes.of(it.target);
+  it.settled = it.target;
 }
 
 void ExpertStore::take_buffers(Expert& it) {
@@ -272,38 +283,97 @@ void ExpertStore::pump() {
 }
 
 std::optional<ExpertStore::Pin> ExpertStore::next() {
-  pump();
-  if (!ready_.empty()) {
-    Expert& it = *ready_.front();
-    ready_.pop_front();
-    return pin(it);
+  while (to_hand_out_ > 0) {
+    pump();
+    if (!ready_.empty()) {
+      Expert& it = *ready_.front();
+      ready_.pop_front();
+      return pin(it);
+    }
+    try {
+      const FetchJob* const job = executor_.next();
+      SLUICE_CHECK(job != nullptr, "nothing is under way, yet something waits");
+      Expert& it = expert(job->id);
+      if (it.in_event) return pin(it);
+      discard(it);
+    } catch (...) {
+      abandon_event();
+      throw;
+    }
   }
-  try {
-    if (const FetchJob* const job = executor_.next()) return pin(expert(job->id));
-  } catch (...) {
-    abandon_event();
-    throw;
-  }
-  SLUICE_CHECK(waiting_.empty() && (running_.empty() || pins_ > 0), "nothing is under way, yet something waits");
   return std::nullopt;
+}
+
+Bytes ExpertStore::prefetch(std::span<const experts::PartRequest> requests) {
+  SLUICE_CHECK(to_hand_out_ == 0 && pins_ == 0, "an event is running");
+  Bytes bytes = 0;
+  std::vector<FetchTask> tasks;
+  std::vector<std::uint32_t> block_end;
+  for (const experts::PartRequest& request : requests) {
+    Expert& it = expert(request.id);
+    if (it.job || it.held.has(Part::kFull) || it.held == kPacked) continue;
+    it.job = make_job(it);
+    it.target = it.held;
+    const Bytes reads = reads_of(it);
+    const bool room = fits(it) && pool_->in_use() + buffers_of(it) + largest_staging_ <= pool_->limit() &&
+                      (page_cache_ == 0 || reading_ + reads + largest_read_ <= page_cache_);
+    if (!room) {
+      it.job.reset();
+      break;
+    }
+    take_buffers(it);
+    running_.push_back(&it);
+    for (std::uint16_t tensor = 0; tensor < it.layout.pieces.size(); ++tensor) tasks.push_back({it.job.get(), tensor});
+    block_end.push_back(static_cast<std::uint32_t>(tasks.size()));
+    bytes += reads;
+  }
+  if (!tasks.empty()) executor_.start(tasks, block_end);
+  counters_.prefetch_bytes += bytes;
+  return bytes;
+}
+
+void ExpertStore::attach(Expert& it) {
+  const experts::ExpertBytes bytes = sizes_->bytes(it.id);
+  // Parts that would stay before others have made room for them are given up; the next use reads them again.
+  if (settled_ - bytes.of(it.settled) + bytes.of(it.target) > capacity_) it.target = it.held - (it.held - it.target);
+  change_settled(it);
+}
+
+void ExpertStore::discard(Expert& it) {
+  finish_job(it);
+  settle(it);
+}
+
+std::unique_ptr<FetchJob> ExpertStore::make_job(const Expert& it) const {
+  auto job = std::make_unique<FetchJob>();
+  job->id = it.id;
+  job->layout = &it.layout;
+  job->read_words = !it.held.has(Part::kSm);
+  job->read_exponents = it.layout.split && !it.held.has(Part::kExp);
+  return job;
+}
+
+void ExpertStore::finish_job(Expert& it) {
+  reading_ -= reads_of(it);
+  std::erase(running_, &it);
+  it.held = it.layout.split ? kPacked | Part::kFull : Parts(Part::kFull);  // for a moment, all of it
+  it.job.reset();
 }
 
 ExpertStore::Pin ExpertStore::pin(Expert& it) {
   ++pins_;
+  --to_hand_out_;
   return Pin(this, &it, it.id, view_of(it));
 }
 
 void ExpertStore::unpin(Expert& it) {
   SLUICE_CHECK(pins_ > 0);
   --pins_;
-  if (it.job) {
-    reading_ -= reads_of(it);
-    std::erase(running_, &it);
-    it.held = it.layout.split ? kPacked | Part::kFull : Parts(Part::kFull);  // for a moment, all of it
-    it.job.reset();
-  } else {
+  it.in_event = false;
+  if (it.job)
+    finish_job(it);
+  else
     change_settled(it);
-  }
   settle(it);
 }
 
@@ -348,6 +418,9 @@ void ExpertStore::abandon_event() noexcept {
       it.held = it.held - part;
     }
     it.job.reset();
+    it.in_event = false;
+    it.target = it.held;
+    change_settled(it);
   };
   for (Expert* it : running_) reset(*it);
   for (Expert* it : waiting_) reset(*it);
@@ -355,8 +428,8 @@ void ExpertStore::abandon_event() noexcept {
   running_.clear();
   waiting_.clear();
   ready_.clear();
+  to_hand_out_ = 0;
   reading_ = 0;
-  settled_ = resident_bytes();
 }
 
 ExpertView ExpertStore::view_of(const Expert& it) const {

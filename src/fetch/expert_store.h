@@ -13,6 +13,7 @@
 #include "device/host_buffer.h"
 #include "experts/ids.h"
 #include "experts/placement.h"
+#include "experts/prefetch.h"
 #include "experts/residency.h"
 #include "experts/scheduler.h"
 #include "fetch/expert_layout.h"
@@ -50,11 +51,13 @@ struct EventReads {
   std::uint64_t experts = 0;     // that need a read
   std::uint64_t partial = 0;     // of these: some part was resident
   Bytes bytes = 0;
+  std::uint64_t prefetched = 0;  // that would need a read, but for a prefetch
 };
 
 struct ExpertCounters {
   std::uint64_t demand_reads = 0;  // experts read, wholly or in part
   Bytes demand_bytes = 0;          // bytes asked of the disk for them (whole blocks)
+  Bytes prefetch_bytes = 0;        // bytes asked of the disk by prefetch()
   double wait_s = 0;               // time next() had nothing to hand out and nothing to decode
   double decode_s = 0;             // sum over threads of checksums, decoding, merging
   double plan_s = 0;               // time in the scheduler
@@ -96,6 +99,11 @@ class ExpertStore {
   // event is over; its experts keep those parts that were there before, and the next event may begin. No pin may be held.
   std::optional<Pin> next();
 
+  // After an event: starts reading what the next one may need, as far as staging allows beside one demanded expert.
+  // Read-ahead only: what the next event does not use is thrown away; what is resident does not change. Returns the bytes
+  // asked of the disk.
+  Bytes prefetch(std::span<const experts::PartRequest> requests);
+
   experts::Parts parts(experts::ExpertId id) const;   // physical: what is in memory now
   experts::State state(experts::ExpertId id) const { return experts::state_of(parts(id)); }
   ExpertCounters counters() const;
@@ -112,13 +120,17 @@ class ExpertStore {
   const Expert& expert(experts::ExpertId id) const;
   void drop(Expert& expert, experts::Parts parts);
   void pump();                   // starts what fits
-  void change_settled(const Expert& expert);        // from what is held to what is to stay
+  std::unique_ptr<FetchJob> make_job(const Expert& expert) const;
+  void finish_job(Expert& expert);
+  void change_settled(Expert& expert);              // to what is to stay of it
   Bytes buffers_of(const Expert& expert) const;
   Bytes reads_of(const Expert& expert) const;
   bool fits(const Expert& expert) const;
   void take_buffers(Expert& expert);
   void settle(Expert& expert);   // after use: keeps what its target says
   void abandon_event() noexcept;
+  void attach(Expert& expert);   // a prefetch to the event that uses it
+  void discard(Expert& expert);  // a prefetch that nobody used
   Pin pin(Expert& expert);
   void unpin(Expert& expert);
   ExpertView view_of(const Expert& expert) const;
@@ -142,6 +154,7 @@ class ExpertStore {
   std::vector<experts::Task> tasks_;
   experts::Schedule schedule_;
   std::vector<bool> active_;                        // by index of experts_
+  std::size_t to_hand_out_ = 0;                     // of the running event
   std::size_t pins_ = 0;
   ExpertCounters counters_;
   FetchExecutor executor_;

@@ -121,6 +121,7 @@ TEST_F(ResidencyStates, RandomEventsReadExactlyWhatIsMissingAndKeepExactlyWhatIs
         const EventOutcome outcome = event(held, capacity, random);
         Bytes expected = 0;
         std::size_t partial = 0, reads = 0;
+        asked = 0;
         for (const auto* list : {&outcome.hits, &outcome.misses}) {
           for (const Admission& used : *list) {
             if (used.before.has(Part::kFull)) continue;
@@ -129,7 +130,6 @@ TEST_F(ResidencyStates, RandomEventsReadExactlyWhatIsMissingAndKeepExactlyWhatIs
             partial += used.before != kC && !used.before.empty();
           }
         }
-        asked = 0;
         const auto views = run(outcome);
         EXPECT_EQ(asked, expected) << "at the file";
         EXPECT_EQ(reads_.bytes, expected);
@@ -187,6 +187,45 @@ TEST_F(ResidencyStates, AFailedReadFailsItsEventOnlyAndTheNextOneRepairsIt) {
     EXPECT_EQ(store_->resident_bytes(), resident);
   }
   EXPECT_GT(failures, 20);
+}
+
+TEST_F(ResidencyStates, PrefetchesSaveReadsAndChangeNothingElse) {
+  const std::uint64_t seed = 99;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  std::atomic<Bytes> asked{0};
+  FetchOptions options;
+  options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
+    return make_faulty_reader(std::move(inner), [&](const DiskRead& read) { return asked += read.length, 0; });
+  };
+  open(packed("zstd"), 3, 4, options);
+  const Bytes capacity = 3 * store_->bytes_per_expert();
+  scheduler_ = std::make_unique<RandomScheduler>(seed);
+  const auto truth = truths();
+  auto held = all_missing();
+  std::uint64_t used = 0;
+  Bytes planned = 0;
+  for (int step = 0; step < 300; ++step) {
+    std::vector<experts::PartRequest> requests;
+    for (const auto& [id, parts] : held)
+      if (random() % 3 == 0) requests.push_back({id, Part::kFull});
+    std::shuffle(requests.begin(), requests.end(), random);
+    planned += store_->prefetch(requests);
+    const EventOutcome outcome = event(held, capacity, random);
+    const auto views = run(outcome);
+    for (const auto& [id, view] : views) ASSERT_EQ(view, truth.at(id)) << id.layer << "/" << id.index;
+    EXPECT_EQ(views.size(), outcome.hits.size() + outcome.misses.size());
+    planned += reads_.bytes;
+    EXPECT_LE(asked, planned);  // a prefetch may still wait in the queue
+    used += reads_.prefetched;
+    Bytes resident = 0;
+    for (const auto& [id, parts] : held) resident += size(id, parts);
+    EXPECT_LE(accountant_.used(device::Account::kExperts), resident);
+  }
+  EXPECT_GT(used, 50u);
+  EXPECT_GT(store_->counters().prefetch_bytes, 0u);
+  store_.reset();
+  EXPECT_EQ(accountant_.used(), 0u);
 }
 
 TEST_F(ResidencyStates, AChunkCanBeReadAlone) {
