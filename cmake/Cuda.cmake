@@ -11,5 +11,8 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES 75 80 86 89 90)  # Turing to Hopper; later GPUs run the PTX of the last
 endif()
 enable_language(CUDA)
-# Not CMAKE_CUDA_STANDARD: CMake 3.25 does not know how to ask nvcc 13 for C++20.
-add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)
+# CMake 3.25 does not know how to ask nvcc 13 for C++20.
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+endif()

@@ -1,0 +1,40 @@
+// The recovery kernel on a CUDA device against the device's own copy, in alternation; the answer is checked.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "codec/bf16_recover.h"
+#include "codec/bf16_split.h"
+#include "device/unified_buffer.h"
+#include "measure.h"
+
+int main() {
+  using namespace sluice;
+  if (!device::unified_memory_available()) {
+    fmt::print("no CUDA device: nothing was measured\n");
+    return 0;
+  }
+  constexpr std::size_t kCount = std::size_t{256} << 20;
+  const device::UnifiedBuffer exponents(kCount), rest(kCount), words(2 * kCount), copy(2 * kCount);
+  std::mt19937_64 random(1);
+  for (std::size_t i = 0; i < kCount; i += 8) {
+    const std::uint64_t e = random() & 0x0f0f0f0f0f0f0f0full, s = random();
+    std::memcpy(exponents.data() + i, &e, 8);
+    std::memcpy(rest.data() + i, &s, 8);
+  }
+  for (const device::UnifiedBuffer* buffer : {&exponents, &rest, &words, &copy}) buffer->to_device();
+  std::vector<bench::Workload> workloads = {
+      {"recovery kernel", [&](std::size_t) { codec::recover_bf16_on_device(exponents.data(), rest.data(), kCount, words.data()); }},
+      {"device copy", [&](std::size_t) { codec::copy_on_device(words.data(), 2 * kCount, copy.data()); }}};
+  bench::measure(workloads, 15);
+  std::vector<std::byte> expected(2 * kCount);
+  codec::bf16_split_kernels(best_isa()).merge(exponents.data(), rest.data(), kCount, expected.data());
+  const bool right = std::memcmp(expected.data(), words.data(), 2 * kCount) == 0;
+  for (const bench::Workload& w : workloads)
+    fmt::print("{:<16} {:7.1f} GB/s  {}\n", w.name, 4.0 * kCount / bench::quantile(w.seconds, 0.5) / 1e9, bench::times(w));
+  fmt::print("{} bytes moved a run; share of the copy's rate {:.2f}; answer {}\n", 4 * kCount,
+             bench::quantile(workloads[1].seconds, 0.5) / bench::quantile(workloads[0].seconds, 0.5), right ? "right" : "WRONG");
+  return right ? 0 : 1;
+}
