@@ -9,6 +9,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "program.h"
 
@@ -113,6 +114,68 @@ TEST(CommandLine, TokenizeAndDetokenizeRoundTrip) {
   EXPECT_EQ(json.at("text"), text);
   const std::string lines = sluice("tokenize " + kModel + " -p '" + text + "'").out;
   EXPECT_EQ(static_cast<std::size_t>(std::count(lines.begin(), lines.end(), '\n')), ids.size());
+}
+
+TEST(CommandLine, CtrlCEndsACommandThatWaitsForStandardInput) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"tokenize", kModel, "-f", "-"}, {"lab", "evict"}, {"run", kModel, "-f", "-"}, {"eval", kModel, "-f", "-"}}) {
+    sluice::program::Running program(words);
+    program.interrupt();
+    const Outcome outcome = program.wait();
+    EXPECT_EQ(outcome.code, 130) << words[0];
+    EXPECT_EQ(outcome.out, "sluice: interrupted\n") << words[0];
+  }
+}
+
+TEST(CommandLine, CtrlCAfterAnswersLosesNoneOfThem) {
+  sluice::program::Running lab({"lab", "evict"});
+  lab.write("{\"policy\":\"lru\",\"capacity\":2,\"requests\":[1,2,3,1],\"seed\":0}\n");
+  EXPECT_TRUE(lab.read().starts_with("{"));
+  lab.write("{\"policy\":");  // half a line
+  lab.interrupt();
+  EXPECT_EQ(lab.wait().code, 130);
+}
+
+// Every command takes the flags of the table, and refuses values that make no sense even where they have no effect.
+TEST(CommandLine, CommonFlagsAreTheSameEverywhere) {
+  for (const char* command : {"run", "forward", "eval", "inspect", "pack", "unpack", "verify", "tokenize", "detokenize", "lab",
+                              "synth", "doctor", "version"}) {
+    const std::string name = command;
+    const std::string help = sluice(name + " --help").out;
+    for (const char* flag : {"--memory", "-t,--threads", "--isa", "--io", "--json", "-q,--quiet", "--seed"}) {
+      const std::size_t at = help.find(std::string("  ") + flag + " ");
+      ASSERT_NE(at, std::string::npos) << name << " " << flag;
+      EXPECT_EQ(help.find(std::string("  ") + flag + " ", at + 1), std::string::npos) << name << " " << flag;
+    }
+    for (const char* flag : {"--memory 5XB", "--memory ''", "--threads -1", "-t 1025", "--threads x", "--isa neno", "--io slow",
+                             "--seed -1", "--seed 18446744073709551616"}) {
+      const std::string wrong = flag;
+      const std::string word = wrong.starts_with("-t ") ? "--threads" : wrong.substr(0, wrong.find(' '));
+      expect_usage_error(name + " " + wrong, word);
+    }
+#if defined(__x86_64__)
+    expect_usage_error(name + " --isa neon", "--isa");
+#endif
+  }
+  const std::string common = " --memory 1GiB --threads 1 --isa scalar --io buffered --seed 18446744073709551615 --json -q";
+  for (const std::string& command : {std::string("version"), "doctor " + testing::TempDir(), std::string("lab list"),
+                                     "inspect " + kModel, "tokenize " + kModel + " -p a", "detokenize " + kModel + " --tokens 1"}) {
+    const Outcome outcome = sluice(command + common);
+    EXPECT_EQ(outcome.code, 0) << command << outcome.err;
+    EXPECT_TRUE(nlohmann::json::accept(outcome.out)) << command;
+  }
+  EXPECT_NE(sluice("version --help").out.find("no effect here"), std::string::npos);
+}
+
+TEST(CommandLine, UnknownCodecsAreWrongUsage) {
+  expect_usage_error("pack " + kModel + " -o /nowhere/x --codec foo", "zstd, lz4, none");
+  expect_usage_error("pack " + kModel + " -o /nowhere/x --codec native", "zstd, lz4, none");
+}
+
+TEST(CommandLine, TextBeyondTheBudgetIsNotTokenized) {
+  const Outcome outcome = sluice("tokenize " + kModel + " -f " + kModel + "/eval.txt --memory 64KiB");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("too large to be tokenized"), std::string::npos) << outcome.err;
 }
 
 TEST(CommandLine, TokenOutOfRangeIsAnError) {

@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 namespace sluice::program {
 
@@ -32,5 +35,83 @@ inline Outcome run(const std::string& arguments) {
   std::filesystem::remove_all(directory);
   return outcome;
 }
+
+// The program while it runs, started with these words as they are: its standard input stays open, its output can be
+// read as it comes. It dies with SIGALRM if it does not end by itself.
+class Running {
+ public:
+  explicit Running(std::vector<std::string> words) {
+    int in[2], out[2];
+    EXPECT_EQ(::pipe(in), 0);
+    EXPECT_EQ(::pipe(out), 0);
+    child_ = ::fork();
+    if (child_ == 0) {
+      ::dup2(in[0], STDIN_FILENO);
+      ::dup2(out[1], STDOUT_FILENO);
+      ::dup2(out[1], STDERR_FILENO);
+      for (const int fd : {in[0], in[1], out[0], out[1]}) ::close(fd);
+      ::alarm(60);
+      words.insert(words.begin(), SLUICE_PROGRAM);
+      std::vector<char*> pointers;
+      for (std::string& word : words) pointers.push_back(word.data());
+      pointers.push_back(nullptr);
+      ::execv(pointers[0], pointers.data());
+      ::_exit(127);
+    }
+    ::close(in[0]);
+    ::close(out[1]);
+    in_ = in[1];
+    out_ = out[0];
+  }
+  ~Running() {
+    ::close(in_);
+    ::close(out_);
+    if (child_ > 0) {
+      ::kill(child_, SIGKILL);
+      ::waitpid(child_, nullptr, 0);
+    }
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  void write(const std::string& text) {
+    EXPECT_EQ(::write(in_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  // What both streams give, at least one byte; empty at the end.
+  std::string read() {
+    char bytes[4096];
+    const ssize_t count = ::read(out_, bytes, sizeof bytes);
+    return std::string(bytes, count > 0 ? static_cast<std::size_t>(count) : 0);
+  }
+  // Ctrl-C, as soon as the program minds it.
+  void interrupt() {
+    while (!minds_interrupt()) ::usleep(1000);
+    EXPECT_EQ(::kill(child_, SIGINT), 0);
+  }
+  // The rest of the output, and the exit code: -1 if a signal ended it.
+  Outcome wait() {
+    Outcome outcome;
+    for (std::string text = read(); !text.empty(); text = read()) outcome.out += text;
+    int status = 0;
+    ::waitpid(child_, &status, 0);
+    child_ = -1;
+    outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return outcome;
+  }
+
+ private:
+  // Whether a handler for SIGINT is installed, or the program has ended.
+  bool minds_interrupt() const {
+    std::ifstream file("/proc/" + std::to_string(child_) + "/status");
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("SigCgt:")) return (std::stoull(line.substr(7), nullptr, 16) >> (SIGINT - 1) & 1) != 0;
+      if (line.starts_with("State:") && line.find('Z') != std::string::npos) return true;
+    }
+    return true;
+  }
+
+  pid_t child_ = -1;
+  int in_ = -1, out_ = -1;
+};
 
 }  // namespace sluice::program

@@ -154,6 +154,15 @@ TEST_F(RunTest, WhereIoUringIsForbiddenThreadsRead) {
 }
 #endif
 
+TEST_F(RunTest, CtrlCEndsAGenerationWithItsStatistics) {
+  sluice::program::Running program({"run", store(), "-p", "The old king", "-n", "100000", "--temp", "0", "--ignore-eos"});
+  ASSERT_NE(program.read(), "");  // the text has begun
+  program.interrupt();
+  const Outcome outcome = program.wait();
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_NE(outcome.out.find("bytes per token"), std::string::npos) << outcome.out;
+}
+
 TEST_F(RunTest, StopStringsAndEosEndTheText) {
   const json whole = run_json("run " + store() + " -p 'The old king' -n 60 --temp 0");
   const std::string text = whole["text"];

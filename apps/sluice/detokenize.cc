@@ -13,8 +13,9 @@ namespace sluice::app {
 namespace {
 
 struct Options {
+  CommonFlags common;
   std::string path, tokens;
-  bool special = false, json = false;
+  bool special = false;
 };
 
 void detokenize(const Options& options) {
@@ -22,7 +23,7 @@ void detokenize(const Options& options) {
   const std::unique_ptr<model::Tokenizer> tokenizer = open_tokenizer(options.path);
   const std::string text =
       tokenizer->decode(ids, options.special ? model::ShowSpecial::kYes : model::ShowSpecial::kNo);
-  if (options.json) {
+  if (options.common.json) {
     std::cout << Json{{"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {
     std::cout << text << '\n';
@@ -37,7 +38,7 @@ void add_detokenize(CLI::App& app) {
   command->add_option("PATH", options->path, "Model directory, packed store, or tokenizer.json")->required();
   command->add_option("--tokens", options->tokens, "Token ids, separated by commas")->required();
   command->add_flag("--special", options->special, "Show special tokens too");
-  command->add_flag("--json", options->json, "Print {\"text\": \"...\"}");
+  add_common_flags(*command, options->common, {.json = "Print {\"text\": \"...\"}"});
   command->footer(
       "Example:\n"
       "  sluice detokenize models/fable-moe-18m --tokens 12,407,33");

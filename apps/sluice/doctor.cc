@@ -19,6 +19,7 @@
 #include "base/system_memory.h"
 #include "base/thread_pool.h"
 #include "command.h"
+#include "common_flags.h"
 #include "device/gpu_info.h"
 #include "engine/memory_plan.h"
 
@@ -179,18 +180,19 @@ void print_json(const std::vector<Finding>& findings, const MemoryLimits& limits
   std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
 }
 
-void print_lines(const std::vector<Finding>& findings) {
+void print_lines(const std::vector<Finding>& findings, bool quiet) {
   std::string lines;
   for (const Finding& finding : findings) {
+    if (quiet && finding.ok) continue;
     lines += fmt::format("{:<4}  {:<12}  {}\n", finding.ok ? "ok" : "warn", finding.name, finding.text);
     if (!finding.fix.empty()) lines += fmt::format("{:20}{}\n", "", finding.fix);
   }
   std::cout << lines;
 }
 
-void doctor(const std::string& directory, bool as_json) {
+void doctor(const std::string& directory, const CommonFlags& common) {
   if (!std::filesystem::is_directory(directory)) {
-    throw Error(ErrorKind::kNotFound, "no such directory").in(directory);
+    throw Error(ErrorKind::kNotFound, "no such directory").in(directory).fix("name the directory where models lie");
   }
   const MemoryLimits limits = read_memory_limits();
   const ProbeFile probe(directory);
@@ -203,10 +205,10 @@ void doctor(const std::string& directory, bool as_json) {
   findings.push_back(check_io_uring(probe));
   findings.push_back(check_direct_reads(directory, probe, alignment));
   findings.push_back(check_gpus());
-  if (as_json) {
+  if (common.json) {
     print_json(findings, limits, alignment);
   } else {
-    print_lines(findings);
+    print_lines(findings, common.quiet);
   }
 }
 
@@ -214,15 +216,15 @@ void doctor(const std::string& directory, bool as_json) {
 
 void add_doctor(CLI::App& app) {
   struct Options {
+    CommonFlags common;
     std::string directory = ".";
-    bool json = false;
   };
   CLI::App* command = app.add_subcommand("doctor", "Check what this machine offers, and say what to change");
   auto options = std::make_shared<Options>();
   command->add_option("DIRECTORY", options->directory, "Where models lie: its disk is checked")->capture_default_str();
-  command->add_flag("--json", options->json, "Print one JSON object");
+  add_common_flags(*command, options->common, {.json = "Print one JSON object", .quiet = "Print only what needs attention"});
   command->footer("Examples:\n  sluice doctor\n  sluice doctor /data/models --json");
-  command->callback([options] { doctor(options->directory, options->json); });
+  command->callback([options] { doctor(options->directory, options->common); });
 }
 
 }  // namespace sluice::app

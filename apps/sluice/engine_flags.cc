@@ -46,12 +46,6 @@ std::size_t in_range(std::int64_t value, std::int64_t least, std::int64_t most, 
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   const std::string machine = "This machine", policies = "Policies";
   command.add_option("MODEL", flags.model, "Hugging Face directory or packed NAME.sluice store")->required();
-  command.add_option("--memory", flags.memory,
-                     "Memory budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)")
-      ->group(machine);
-  command.add_option("-t,--threads", flags.threads, "Compute threads; 0: all usable CPUs")->group(machine)->capture_default_str();
-  command.add_option("--isa", flags.isa, "Instruction set: auto, scalar, avx2, avx512")->group(machine)->capture_default_str();
-  command.add_option("--io", flags.io, "How weights are read: direct, buffered, mmap")->group(machine)->capture_default_str();
   command.add_option("--disk", flags.disk, "Asynchronous reads by: auto, io_uring, pread")->group(machine)->capture_default_str();
   command.add_option("--math", flags.math, "Arithmetic: auto (BF16 key/value cache) or f32")->group(machine)->capture_default_str();
   command.add_option("-c,--context", flags.context, "Most tokens of prompt and answer; default: the model's maximum")->group(machine);
@@ -68,16 +62,20 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--scheduler", flags.scheduler, names_of(experts::scheduler_policies()))->group(policies)->capture_default_str();
   command.add_option("--prefetch", flags.prefetch, names_of(experts::prefetch_policies()))->group(policies)->capture_default_str();
   command.add_option("--placement", flags.placement, names_of(experts::placement_policies()))->group(policies)->capture_default_str();
-  command.add_option("--seed", flags.seed, "Same seed, same random choices; default: random for sampling, printed")
-      ->check(CLI::Validator([](std::string& text) { return text.starts_with('-') ? "must not be negative" : ""; }, "UINT"));
-  command.add_flag("--json", flags.json, "Print one JSON object and nothing else");
-  command.add_flag("-q,--quiet", flags.quiet, "No progress and no statistics on standard error");
+  add_common_flags(command, flags,
+                   {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",
+                    .threads = "Compute threads; 0: all usable CPUs",
+                    .isa = "Instruction set: auto, scalar, avx2, avx512",
+                    .io = "How weights are read: direct, buffered, mmap",
+                    .seed = "Same seed, same random choices; default: random for sampling, printed",
+                    .json = "Print one JSON object and nothing else",
+                    .quiet = "No progress and no statistics on standard error"});
 }
 
 engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions) {
   engine::EngineOptions options;
   if (!flags.memory.empty()) options.memory = parse_size(flags.memory, "--memory");
-  options.threads = static_cast<unsigned>(in_range(flags.threads, 0, 1024, "--threads"));
+  options.threads = static_cast<unsigned>(flags.threads);
   options.chunk = in_range(flags.chunk, 1, 65536, "--chunk");
   options.isa = flags.isa;
   options.math = engine::parse_math(flags.math);
@@ -112,7 +110,7 @@ std::size_t context_tokens(const EngineFlags& flags, const model::Model& model) 
 }
 
 std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const std::string& text, const std::string& file,
-                                        model::AddSpecial add_special, const EngineFlags& flags) {
+                                        model::AddSpecial add_special, const CommonFlags& flags) {
   // Words, ranks and ids on their way take up to this many times the text.
   constexpr Bytes kTimes = 32;
   const Bytes budget = flags.memory.empty() ? engine::default_budget() : parse_size(flags.memory, "--memory");

@@ -3,25 +3,22 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "common_flags.h"
 #include "engine/engine.h"
 #include "model/tokenizer.h"
 
 namespace sluice::app {
 
 // What the user typed; turned into EngineOptions once, in engine_options().
-struct EngineFlags {
+struct EngineFlags : CommonFlags {
   std::string model;
-  std::string memory;                     // empty: default budget
-  std::string isa = "auto", math = "auto", io = "direct", disk = "auto";
+  std::string math = "auto", disk = "auto";
   std::string preset, router = "exact", cache = "lru", cache_scope = "global", keep = "full";
   std::string scheduler = "serial", prefetch = "none", placement = "host";
-  std::int64_t threads = 0, chunk = 256, context = 0;   // context 0: the model's maximum
-  std::optional<std::uint64_t> seed;
-  bool json = false, quiet = false;
+  std::int64_t chunk = 256, context = 0;   // context 0: the model's maximum
 };
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags);
@@ -43,7 +40,7 @@ std::size_t context_tokens(const EngineFlags& flags, const model::Model& model);
 // Token ids of a text from `file`. Error(kInvalid) naming file and byte for a text that is not UTF-8; Error(kBudget) for a
 // text whose tokens cannot be made inside the budget.
 std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const std::string& text, const std::string& file,
-                                        model::AddSpecial add_special, const EngineFlags& flags);
+                                        model::AddSpecial add_special, const CommonFlags& flags);
 
 // "1,2,3". Error(kUsage) naming `flag` and the place.
 std::vector<model::TokenId> parse_token_list(const std::string& text, const std::string& flag);

@@ -17,6 +17,7 @@
 #include "codec/entropy.h"
 #include "codec/exponent_codec.h"
 #include "command.h"
+#include "common_flags.h"
 #include "engine/attention_dims.h"
 #include "model/architecture.h"
 #include "progress.h"
@@ -30,8 +31,9 @@ using model::Model;
 using model::Role;
 
 struct Options {
+  CommonFlags common;
   std::string path;
-  bool json = false, tensors = false, full = false, quiet = false;
+  bool tensors = false, full = false;
 };
 
 // --- Pieces by class
@@ -265,7 +267,7 @@ Entropy measure_entropy(const store::Checkpoint& checkpoint, const Model& model,
   const std::uint64_t points = std::clamp<std::uint64_t>(kSampledWords / longest, 16, 4096);
   const std::uint64_t stride = whole ? 1 : std::max<std::uint64_t>(entropy.words / points, 1);
   Progress progress(experts ? "experts" : "dense", 2 * (whole ? entropy.words : kSampledWords),
-                    options.full && !options.quiet ? Verbosity::kNormal : Verbosity::kQuiet);
+                    options.full && !options.common.quiet ? Verbosity::kNormal : Verbosity::kQuiet);
   ExponentReader reader(checkpoint);
   codec::ExponentHistogram histogram;
   std::uint64_t at = 0, next = stride / 2;
@@ -470,7 +472,7 @@ void inspect(const Options& options) {
   const std::unique_ptr<store::Checkpoint> checkpoint = store::open_checkpoint(options.path);
   const Model model = model::describe_model(*checkpoint);
   const Report report = make_report(*checkpoint, model, options);
-  if (options.json) {
+  if (options.common.json) {
     print_json(*checkpoint, model, report, options.tensors);
   } else {
     print_text(*checkpoint, model, report, options.tensors);
@@ -486,8 +488,7 @@ void add_inspect(CLI::App& app) {
   command->add_option("MODEL", options->path, "Hugging Face directory or packed store")->required();
   command->add_flag("--tensors", options->tensors, "List all tensors with type and shape");
   command->add_flag("--full", options->full, "Read all weights for the entropy of exponents, not a sample");
-  command->add_flag("--quiet", options->quiet, "No progress bar");
-  command->add_flag("--json", options->json, "Print one JSON object");
+  add_common_flags(*command, options->common, {.json = "Print one JSON object", .quiet = "No progress bar"});
   command->footer(
       "Shared experts count as dense: every token uses them. Ratios are stored bytes to source bytes.\n"
       "Examples:\n"

@@ -6,15 +6,17 @@
 
 #include "base/error.h"
 #include "command.h"
+#include "common_flags.h"
 #include "lab/lab.h"
+#include "standard_input.h"
 
 namespace sluice::app {
 namespace {
 
 struct Options {
+  CommonFlags common;
   std::string name;
   std::string file;
-  bool json = false;
 };
 
 Json fields_json(std::span<const lab::Field> fields) {
@@ -50,20 +52,19 @@ void list(bool json) {
 }
 
 void run(const Options& options) {
-  if (options.name == "list") return list(options.json);
+  if (options.name == "list") return list(options.common.json);
   const lab::Function& function = lab::find_function(options.name);
   bool stopped = false;
   auto stop = [&] { return stopped = interrupted(); };
   bool good = false;
   if (options.file.empty()) {
-    std::ios::sync_with_stdio(false);
-    good = lab::answer_all(function, std::cin, "standard input", std::cout, stop);
+    good = lab::answer_all(function, standard_input(), "standard input", std::cout, stop);
   } else {
     std::ifstream in(options.file, std::ios::binary);
     if (!in) throw io_error("open", options.file, errno);
     good = lab::answer_all(function, in, options.file, std::cout, stop);
   }
-  if (stopped) throw Exit{kExitInterrupted};
+  if (stopped) throw Error(ErrorKind::kInterrupted, "interrupted");
   if (!good) throw Exit{kExitFailed};
 }
 
@@ -76,7 +77,7 @@ void add_lab(CLI::App& app) {
   command->add_option("NAME", options->name, "What to ask, or `list` for all names with their fields")
       ->required();
   command->add_option("-f,--file", options->file, "Read the lines from this file instead of standard input");
-  command->add_flag("--json", options->json, "Print `list` as JSON (answers always are)");
+  add_common_flags(*command, options->common, {.json = "Print `list` as JSON (answers always are)"});
   command->footer(
       "Examples:\n"
       "  sluice lab list\n"

@@ -1,11 +1,11 @@
 #include "open_tokenizer.h"
 
 #include <filesystem>
-#include <iostream>
 #include <iterator>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "standard_input.h"
 #include "store/checkpoint.h"
 
 namespace sluice::app {
@@ -36,7 +36,7 @@ std::unique_ptr<model::Tokenizer> open_tokenizer(const std::string& path) {
 
 std::string read_input_text(const std::string& path) {
   if (path != "-") return read_text_file(path, kMaxTextBytes);
-  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  return {std::istreambuf_iterator<char>(standard_input()), std::istreambuf_iterator<char>()};
 }
 
 }  // namespace sluice::app

@@ -11,11 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "codec/exponent_codec.h"
 #include "codec/shards.h"
 #include "command.h"
+#include "common_flags.h"
 #include "model/pack_plan.h"
 #include "progress.h"
 #include "store/directory_checkpoint.h"
@@ -25,13 +27,29 @@ namespace sluice::app {
 namespace {
 
 struct Options {
-  std::string model, output, codec = "zstd", memory = "1GiB";
+  CommonFlags common;
+  std::string model, output, codec = "zstd";
   std::int64_t chunks = 4;
   std::optional<int> level;
   std::vector<std::string> exclude;
-  unsigned threads = 0;
-  bool quiet = false, json = false;
 };
+
+std::string codec_names() {
+  std::string names;
+  for (const codec::ExponentCodecEntry& entry : codec::exponent_codecs())
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
+  return names;
+}
+
+// A store of an unknown codec is unsupported; a flag that names one is wrong usage.
+void check_codec(const std::string& codec, std::optional<int> level) {
+  try {
+    codec::make_exponent_codec(codec, level);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUnsupported) throw;
+    throw Error(ErrorKind::kUsage, "unknown codec").in("--codec").expected("one of: " + codec_names()).found("\"" + codec + "\"");
+  }
+}
 
 void pack(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
@@ -44,12 +62,12 @@ void pack(const Options& options) {
   pack.codec = options.codec;
   pack.level = options.level;
   pack.chunks = codec::check_chunk_count(options.chunks, "--chunks");
-  if (options.codec != "native")
-    codec::make_exponent_codec(pack.codec, pack.level);  // refuse before reading the model
+  check_codec(pack.codec, pack.level);  // refuse before reading the model
   pack.exclude = options.exclude;
-  pack.threads = options.threads;
+  pack.threads = static_cast<unsigned>(options.common.threads);
+  pack.isa = parse_isa(options.common.isa);
   constexpr Bytes kLeastMemory = 64 * kMiB;
-  const Bytes memory = parse_size(options.memory, "--memory");
+  const Bytes memory = parse_size(options.common.memory, "--memory");
   if (memory < kLeastMemory) {
     throw Error(ErrorKind::kUsage, "too little memory to pack with")
         .in("--memory")
@@ -66,7 +84,7 @@ void pack(const Options& options) {
     std::optional<Progress> progress;
     pack.on_progress = [&](const store::PackProgress& now) {
       if (!progress)
-        progress.emplace("pack", now.total, options.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
+        progress.emplace("pack", now.total, options.common.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
       progress->update(now.done);
     };
     result = store::pack(options.model, options.output, plan, pack);
@@ -75,7 +93,7 @@ void pack(const Options& options) {
   const double ratio = result.source_bytes == 0 ? 1.0
                                                 : static_cast<double>(result.stored_bytes) /
                                                       static_cast<double>(result.source_bytes);
-  if (options.json) {
+  if (options.common.json) {
     std::cout << Json{{"path", options.output},
                       {"codec", options.codec},
                       {"experts", result.experts},
@@ -87,7 +105,7 @@ void pack(const Options& options) {
                       {"seconds", seconds}}
                      .dump()
               << "\n";
-  } else if (!options.quiet) {
+  } else if (!options.common.quiet) {
     std::cout << fmt::format(
         "{}: {} experts and {} tensors, {} stored as {} ({:.1f} %) in {:.1f} s{}\n", options.output,
         result.experts, result.tensors, format_bytes(result.source_bytes), format_bytes(result.stored_bytes),
@@ -95,13 +113,6 @@ void pack(const Options& options) {
         result.resumed_bytes == 0 ? ""
                                   : fmt::format(", {} of them earlier", format_bytes(result.resumed_bytes)));
   }
-}
-
-std::string codec_names() {
-  std::string names;
-  for (const codec::ExponentCodecEntry& entry : codec::exponent_codecs())
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
-  return names;
 }
 
 }  // namespace
@@ -122,12 +133,13 @@ void add_pack(CLI::App& app) {
       ->add_option("--exclude", options->exclude,
                    "Leave out files or directories that match this glob (repeatable)")
       ->allow_extra_args(false);
-  command->add_option("--threads", options->threads, "Threads that compress; 0: one for every CPU")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  command->add_option("--memory", options->memory, "Memory to work with")->capture_default_str();
-  command->add_flag("--quiet", options->quiet, "Print nothing but errors");
-  command->add_flag("--json", options->json, "Print one JSON object at the end");
+  options->common.memory = "1GiB";
+  add_common_flags(*command, options->common,
+                   {.memory = "Memory to work with",
+                    .threads = "Threads that compress; 0: one for every CPU",
+                    .isa = "Instruction set that splits words: auto, scalar, avx2, avx512",
+                    .json = "Print one JSON object at the end",
+                    .quiet = "Print nothing but errors"});
   command->footer(
       "An interrupted pack leaves NAME.sluice.partial; the same command goes on where it stopped.\n"
       "Examples:\n"

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "command.h"
+#include "common_flags.h"
 #include "model/synth.h"
 #include "progress.h"
 
@@ -16,29 +17,27 @@ namespace sluice::app {
 namespace {
 
 struct Options {
+  CommonFlags common;
   std::string config, output, dtype = "bf16", shard_size = "5GB";
-  std::uint64_t seed = 0;
   std::uint32_t layers = 0, experts = 0;  // 0: the config's
-  unsigned threads = 0;
-  bool quiet = false, json = false;
 };
 
 void synthesise(const Options& options) {
   model::SynthOptions synth;
-  synth.seed = options.seed;
+  synth.seed = options.common.seed.value_or(0);
   if (options.layers != 0) synth.layers = options.layers;
   if (options.experts != 0) synth.experts = options.experts;
   synth.shard_bytes = parse_size(options.shard_size, "--shard-size");
   const model::SynthPlan plan = model::plan_synth(options.config, synth);
-  ThreadPool threads(options.threads != 0 ? options.threads : usable_cpus());
+  ThreadPool threads(options.common.threads != 0 ? static_cast<unsigned>(options.common.threads) : usable_cpus());
   {
-    Progress progress("synth", plan.bytes, options.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
+    Progress progress("synth", plan.bytes, options.common.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
     model::write_synth(plan, options.output, threads, [&](Bytes done) {
       progress.update(done);
       return !interrupted();
     });
   }
-  if (options.json) {
+  if (options.common.json) {
     std::cout << Json{{"path", options.output},
                       {"tensors", plan.tensors.size()},
                       {"shards", plan.shards.size()},
@@ -46,7 +45,7 @@ void synthesise(const Options& options) {
                       {"seed", plan.seed}}
                      .dump()
               << "\n";
-  } else if (!options.quiet) {
+  } else if (!options.common.quiet) {
     std::cout << fmt::format("{}: {} tensors, {} in {} shards, seed {}\n", options.output,
                              plan.tensors.size(), format_bytes(plan.bytes), plan.shards.size(), plan.seed);
   }
@@ -60,7 +59,6 @@ void add_synth(CLI::App& app) {
   auto options = std::make_shared<Options>();
   command->add_option("CONFIG", options->config, "config.json of a published model")->required();
   command->add_option("-o,--output", options->output, "Directory to make; it must not exist")->required();
-  command->add_option("--seed", options->seed, "Same seed, same bytes")->capture_default_str();
   command->add_option("--layers", options->layers, "Layers instead of the config's")
       ->check(CLI::PositiveNumber);
   command->add_option("--experts", options->experts, "Routed experts per layer instead of the config's")
@@ -70,10 +68,12 @@ void add_synth(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--shard-size", options->shard_size, "Most tensor bytes in one file")
       ->capture_default_str();
-  command->add_option("--threads", options->threads, "Threads that make weights (default: all CPUs)")
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--quiet", options->quiet, "Print nothing but errors");
-  command->add_flag("--json", options->json, "Print a summary as JSON");
+  options->common.seed = 0;
+  add_common_flags(*command, options->common,
+                   {.threads = "Threads that make weights; 0: all usable CPUs",
+                    .seed = "Same seed, same bytes; default: 0",
+                    .json = "Print a summary as JSON",
+                    .quiet = "Print nothing but errors"});
   command->footer(
       "Weights look like trained ones to a compressor and to a router; the text is noise.\n"
       "Example:\n"

@@ -8,14 +8,16 @@
 
 #include "base/json.h"
 #include "command.h"
+#include "engine_flags.h"
 #include "open_tokenizer.h"
 
 namespace sluice::app {
 namespace {
 
 struct Options {
+  CommonFlags common;
   std::string path, prompt, file;
-  bool from_file = false, no_special = false, json = false;
+  bool from_file = false, no_special = false;
 };
 
 // A piece on one line: as a JSON string, so that newlines and quotes can be seen.
@@ -27,8 +29,9 @@ void tokenize(const Options& options) {
   const std::unique_ptr<model::Tokenizer> tokenizer = open_tokenizer(options.path);
   const std::string text = options.from_file ? read_input_text(options.file) : options.prompt;
   const std::vector<model::TokenId> ids =
-      tokenizer->encode(text, options.no_special ? model::AddSpecial::kNo : model::AddSpecial::kYes);
-  if (options.json) {
+      encode_file(*tokenizer, text, options.from_file ? options.file : "-p",
+                  options.no_special ? model::AddSpecial::kNo : model::AddSpecial::kYes, options.common);
+  if (options.common.json) {
     std::cout << Json{{"ids", ids}}.dump() << '\n';
     return;
   }
@@ -51,7 +54,8 @@ void add_tokenize(CLI::App& app) {
   text->require_option(1);
   command->add_flag("--no-special", options->no_special,
                     "Leave out what the tokenizer adds around a text (such as a begin token)");
-  command->add_flag("--json", options->json, "Print {\"ids\": [...]}");
+  add_common_flags(*command, options->common,
+                   {.memory = "A text too large for this is refused; default: what is free", .json = "Print {\"ids\": [...]}"});
   command->footer(
       "Examples:\n"
       "  sluice tokenize models/fable-moe-18m -p \"Once upon a time\"\n"

@@ -9,38 +9,40 @@
 #include <optional>
 #include <string>
 
+#include "base/cpu.h"
 #include "base/json.h"
 #include "command.h"
+#include "common_flags.h"
 #include "progress.h"
 
 namespace sluice::app {
 namespace {
 
 struct Options {
-  std::string store, output, memory = "1GiB";
-  unsigned threads = 0;
-  bool quiet = false, json = false;
+  CommonFlags common;
+  std::string store, output;
 };
 
 void unpack(const Options& options) {
   store::UnpackOptions unpack;
-  unpack.threads = options.threads;
-  unpack.memory = parse_size(options.memory, "--memory") / 2;
+  unpack.threads = static_cast<unsigned>(options.common.threads);
+  unpack.isa = parse_isa(options.common.isa);
+  unpack.memory = parse_size(options.common.memory, "--memory") / 2;
   unpack.interrupted = [] { return interrupted(); };
   store::UnpackResult result;
   {
     std::optional<Progress> progress;
     unpack.on_progress = [&](Bytes done, Bytes total) {
       if (!progress)
-        progress.emplace("unpack", total, options.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
+        progress.emplace("unpack", total, options.common.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
       progress->update(done);
     };
     result = store::unpack(options.store, options.output, unpack);
   }
-  if (options.json) {
+  if (options.common.json) {
     std::cout << Json{{"path", options.output}, {"files", result.files}, {"bytes", result.bytes}}.dump()
               << "\n";
-  } else if (!options.quiet) {
+  } else if (!options.common.quiet) {
     std::cout << fmt::format("{}: {} files, {}, as they were packed\n", options.output, result.files,
                              format_bytes(result.bytes));
   }
@@ -54,12 +56,13 @@ void add_unpack(CLI::App& app) {
   auto options = std::make_shared<Options>();
   command->add_option("STORE", options->store, "Packed store, NAME.sluice")->required();
   command->add_option("-o,--output", options->output, "The directory to make; must not exist")->required();
-  command->add_option("--threads", options->threads, "Threads that decode; 0: one for every CPU")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  command->add_option("--memory", options->memory, "Memory to work with")->capture_default_str();
-  command->add_flag("--quiet", options->quiet, "Print nothing but errors");
-  command->add_flag("--json", options->json, "Print one JSON object at the end");
+  options->common.memory = "1GiB";
+  add_common_flags(*command, options->common,
+                   {.memory = "Memory to work with",
+                    .threads = "Threads that decode; 0: one for every CPU",
+                    .isa = "Instruction set that merges words: auto, scalar, avx2, avx512",
+                    .json = "Print one JSON object at the end",
+                    .quiet = "Print nothing but errors"});
   command->footer("Example:\n  sluice unpack qwen.sluice -o Qwen1.5-MoE-A2.7B");
   command->callback([options] {
     std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a failed write, reported where it happens

@@ -8,35 +8,38 @@
 #include <optional>
 #include <string>
 
+#include "base/cpu.h"
 #include "base/json.h"
 #include "command.h"
+#include "common_flags.h"
 #include "progress.h"
 
 namespace sluice::app {
 namespace {
 
 struct Options {
+  CommonFlags common;
   std::string store;
-  unsigned threads = 0;
-  bool full = false, quiet = false, json = false;
+  bool full = false;
 };
 
 void verify(const Options& options) {
   store::VerifyOptions verify;
   verify.depth = options.full ? store::VerifyDepth::kFull : store::VerifyDepth::kStored;
-  verify.threads = options.threads;
+  verify.threads = static_cast<unsigned>(options.common.threads);
+  verify.isa = parse_isa(options.common.isa);
   verify.interrupted = [] { return interrupted(); };
   store::VerifyReport report;
   {
     std::optional<Progress> progress;
     verify.on_progress = [&](Bytes done, Bytes total) {
       if (!progress)
-        progress.emplace("verify", total, options.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
+        progress.emplace("verify", total, options.common.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
       progress->update(done);
     };
     report = store::verify(options.store, verify);
   }
-  if (options.json) {
+  if (options.common.json) {
     Json errors = Json::array();
     for (const store::VerifyError& error : report.errors) {
       errors.push_back({{"file", error.file},
@@ -55,7 +58,7 @@ void verify(const Options& options) {
       fmt::print(stderr, "sluice: {}/{} at byte {}: expected {}, found {}\n", options.store, error.file,
                  error.offset, error.expected, error.found);
     }
-    if (report.ok() && !options.quiet)
+    if (report.ok() && !options.common.quiet)
       std::cout << fmt::format("{}: {} files, {}: ok\n", options.store, report.files,
                                format_bytes(report.bytes));
   }
@@ -70,12 +73,11 @@ void add_verify(CLI::App& app) {
   command->add_option("STORE", options->store, "Packed store, NAME.sluice")->required();
   command->add_flag("--full", options->full,
                     "Also restore every source file in memory and compare its SHA-256");
-  command->add_option("--threads", options->threads, "Threads; 0: one for every CPU")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  command->add_flag("--quiet", options->quiet, "Print nothing but errors");
-  command->add_flag("--json", options->json,
-                    "Print {\"ok\", \"files\", \"errors\": [{file, offset, expected, found}]}");
+  add_common_flags(*command, options->common,
+                   {.threads = "Threads; 0: one for every CPU",
+                    .isa = "Instruction set that --full merges words with: auto, scalar, avx2, avx512",
+                    .json = "Print {\"ok\", \"files\", \"errors\": [{file, offset, expected, found}]}",
+                    .quiet = "Print nothing but errors"});
   command->footer("Exit code 0 if the store is sound, else 1.\nExample:\n  sluice verify qwen.sluice");
   command->callback([options] { verify(*options); });
 }

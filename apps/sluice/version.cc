@@ -20,6 +20,7 @@
 #include "base/cpu.h"
 #include "base/json.h"
 #include "command.h"
+#include "common_flags.h"
 #include "device/gpu_info.h"
 
 namespace sluice::app {
@@ -102,12 +103,12 @@ void print_version(const Json& json) {
 
 void add_version(CLI::App& app) {
   CLI::App* command = app.add_subcommand("version", "Show versions of the program and its libraries, and what it can use here");
-  auto as_json = std::make_shared<bool>(false);
-  command->add_flag("--json", *as_json, "Print one JSON object");
+  auto common = std::make_shared<CommonFlags>();
+  add_common_flags(*command, *common, {.json = "Print one JSON object"});
   command->footer("Example:\n  sluice version --json");
-  command->callback([as_json] {
+  command->callback([common] {
     const Json json = version_json();
-    if (*as_json) {
+    if (common->json) {
       std::cout << json.dump(2) << '\n';
     } else {
       print_version(json);

@@ -182,11 +182,12 @@ Isa parse_isa(std::string_view text) {
       if (has_all(row.needs)) return row.isa;
       std::string available = "auto";
       for (const Isa isa : available_isas()) available.append(" ").append(isa_name(isa));
-      throw Error(ErrorKind::kUnsupported,
+      throw Error(ErrorKind::kUsage,
                   "this CPU or operating system lacks the instruction set " + std::string(text))
           .in("--isa")
           .expected("one of: " + available)
-          .found(detected().model);
+          .found(detected().model)
+          .fix("leave --isa out to use the best there is");
     }
     names.append(" ").append(row.name);
   }

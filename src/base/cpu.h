@@ -12,7 +12,7 @@ enum class Isa { kScalar, kAvx2, kAvx512, kNeon };   // kAvx2: AVX2+FMA+F16C; kA
 std::string_view isa_name(Isa isa);                  // "scalar" "avx2" "avx512" "neon"
 std::vector<Isa> available_isas();                   // ascending, always starts with kScalar; OS support (XCR0) included
 Isa best_isa();
-// Value of --isa: "auto" or a name. Error(kUsage) for an unknown name, Error(kUnsupported) if this CPU lacks it.
+// Value of --isa: "auto" or a name. Error(kUsage) for an unknown name and for one that this CPU lacks.
 Isa parse_isa(std::string_view text);
 
 struct CpuInfo {

@@ -367,7 +367,8 @@ class Packer {
     const auto count = static_cast<std::size_t>(slice.count);
     slice.sm = make_buffer(count);
     const Buffer exponents = make_buffer(count);
-    codec::split_bf16({slice.words.get(), 2 * count}, {exponents.get(), count}, {slice.sm.get(), count});
+    codec::split_bf16({slice.words.get(), 2 * count}, {exponents.get(), count}, {slice.sm.get(), count},
+                      options_.isa);
     slice.words.reset();
     slice.chunk = codec_->encode({exponents.get(), count});
     slice.chunk_xxh3 = xxh3(slice.chunk.bytes);

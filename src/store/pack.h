@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/cpu.h"
 #include "store/checkpoint.h"
 
 namespace sluice::store {
@@ -36,6 +37,7 @@ struct PackOptions {
   unsigned chunks = 4;                 // exponent chunks of an expert's matrix, 1 to 256
   std::vector<std::string> exclude;    // globs, see scan_directory
   unsigned threads = 0;                // that compress; 0: one for every CPU
+  Isa isa = best_isa();                // that splits words
   Bytes memory = 512 * kMiB;           // buffers of the pieces on their way; a single chunk may take more
   Bytes expert_file_bytes = 4 * kGiB;  // a new expert file is begun when one has reached this size
   Bytes journal_bytes = 256 * kMiB;    // packed bytes between two records of the journal

@@ -157,7 +157,8 @@ class Restorer {
       throw error.in(path, chunk.bytes.offset);
     }
     run.words = make_buffer(2 * count);
-    codec::merge_bf16({exponents.get(), count}, {run.stored.get(), count}, {run.words.get(), 2 * count});
+    codec::merge_bf16({exponents.get(), count}, {run.stored.get(), count}, {run.words.get(), 2 * count},
+                      options_.isa);
     run.chunk_bytes.reset();
   }
 

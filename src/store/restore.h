@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "base/cpu.h"
 #include "store/manifest.h"
 
 namespace sluice::store {
@@ -23,6 +24,7 @@ class RestoreSink {
 
 struct RestoreOptions {
   unsigned threads = 0;       // that decode; 0: one for every CPU
+  Isa isa = best_isa();       // that merges words
   Bytes memory = 512 * kMiB;  // buffers on their way; a single chunk may take more
 };
 

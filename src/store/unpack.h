@@ -5,11 +5,13 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "base/cpu.h"
 
 namespace sluice::store {
 
 struct UnpackOptions {
   unsigned threads = 0;       // that decode; 0: one for every CPU
+  Isa isa = best_isa();       // that merges words
   Bytes memory = 512 * kMiB;  // of buffers
   // Both are called on the thread that called unpack().
   std::function<void(Bytes done, Bytes total)> on_progress{};

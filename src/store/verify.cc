@@ -347,7 +347,7 @@ class Verifier {
   void restore() {
     Sha256Sink sink(*this);
     try {
-      restore_weights(store_, manifest_, {.threads = options_.threads}, sink);
+      restore_weights(store_, manifest_, {.threads = options_.threads, .isa = options_.isa}, sink);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kInterrupted) throw;
       add(std::filesystem::path(error.where()).lexically_relative(store_).string(), error);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/cpu.h"
 
 namespace sluice::store {
 
@@ -33,6 +34,7 @@ enum class VerifyDepth {
 struct VerifyOptions {
   VerifyDepth depth = VerifyDepth::kStored;
   unsigned threads = 0;  // 0: one for every CPU
+  Isa isa = best_isa();  // that merges words for kFull
   // Both are called on the thread that called verify().
   std::function<void(Bytes done, Bytes total)> on_progress{};
   std::function<bool()> interrupted{};
