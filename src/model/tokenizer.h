@@ -29,7 +29,8 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
   virtual std::vector<TokenId> encode(std::string_view text, AddSpecial add_special) const = 0;
-  // The text of a whole sequence, as tokenizers' decode gives it. Ids outside the vocabulary are Error(kInvalid).
+  // The text of a whole sequence, as tokenizers' decode gives it. Rows of the vocabulary that are no token (gaps, and what
+  // a model has beyond its tokenizer, see load_tokenizer) give nothing; ids outside are Error(kInvalid).
   virtual std::string decode(std::span<const TokenId> ids, ShowSpecial special) const = 0;
   // decode() in steps: all append() results and finish() joined are decode() of the same ids. What a decoder does may
   // depend on the first token, so this cannot be built from decode() of parts.
@@ -53,7 +54,8 @@ class StreamDecoder {
 
 // `path` is a tokenizer.json, a tokenizer.model (SentencePiece), or a directory holding, in this order of preference,
 // tokenizer.json, vocab.json + merges.txt (with tokenizer_config.json), tokenizer.model[.v*]. A directory without any
-// gives null. tokenizer_config.json beside it supplies added tokens and bos/eos adding where the format itself does not.
+// gives null. tokenizer_config.json beside it supplies added tokens and bos/eos adding where the format itself does not; the
+// vocab_size of a config.json beside it says which ids the model can give, tokens or not.
 // Error(kInvalid) names file and field for anything broken; Error(kUnsupported) for a component type not known.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);
 

@@ -23,7 +23,8 @@ std::unique_ptr<Bpe> build_bpe(Vocabulary vocabulary, const MergeList& merges, B
       if (!id) {
         throw Error(ErrorKind::kInvalid, "merge rule names a token that is not in the vocabulary")
             .in(fmt::format("{}[{}]", where, rank))
-            .found(printable(token));
+            .found(printable(token))
+            .fix("download the tokenizer files again");
       }
       return *id;
     };
@@ -42,13 +43,15 @@ void add_token(AddedToken token, TokenId declared, const Vocabulary& vocabulary,
     throw Error(ErrorKind::kInvalid, "added token has a wrong id")
         .in(where)
         .expected(fmt::format("{} for {}", token.id, printable(token.content)))
-        .found(fmt::format("{}", declared));
+        .found(fmt::format("{}", declared))
+        .fix("download the tokenizer files again");
   }
   if (vocabulary.content(token.id).value_or(token.content) != token.content) {
     throw Error(ErrorKind::kInvalid, "added token has the id of another token")
         .in(where)
         .expected(fmt::format("a free id for {}", printable(token.content)))
-        .found(fmt::format("{}, the id of {}", token.id, printable(*vocabulary.content(token.id))));
+        .found(fmt::format("{}, the id of {}", token.id, printable(*vocabulary.content(token.id))))
+        .fix("download the tokenizer files again");
   }
   added.add(std::move(token));
 }

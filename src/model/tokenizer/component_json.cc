@@ -75,14 +75,16 @@ void require_few_components(const Json* value, const std::string& where) {
     throw Error(ErrorKind::kInvalid, "too many components")
         .in(where)
         .expected(fmt::format("at most {}", kMaxComponents))
-        .found(fmt::format("{}", count));
+        .found(fmt::format("{}", count))
+        .fix("download the tokenizer files again");
   }
 }
 
 void throw_unsupported_type(const JsonObject& object, const std::string& type) {
   throw Error(ErrorKind::kUnsupported,
               fmt::format("component of a type that is not supported: {}", printable(type)))
-      .in(object.name());
+      .in(object.name())
+      .fix("give the prompt as --tokens 1,2,3");
 }
 
 JsonObject element_object(const Json& array, std::size_t i, const std::string& where) {

@@ -1,8 +1,10 @@
 #include <filesystem>
+#include <limits>
 #include <string>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "model/tokenizer.h"
 #include "model/tokenizer/sentencepiece_tokenizer.h"
 #include "model/tokenizer/tokenizer_config.h"
@@ -22,8 +24,18 @@ bool is_file(const fs::path& path) {
 
 std::string read(const fs::path& path) { return read_text_file(path.string(), kMaxTokenizerBytes); }
 
+// Rows of the embedding that the config.json of a model tells; 0 where there is none or it does not say.
+TokenId model_vocab_in(const std::string& path) {
+  if (!is_file(path)) return 0;
+  const Json json = read_json_file(path);
+  return static_cast<TokenId>(
+      JsonObject(json, path).integer_or("vocab_size", 0, 0, std::numeric_limits<TokenId>::max()));
+}
+
 TokenizerConfig config_beside(const fs::path& path) {
-  return read_tokenizer_config((path.parent_path() / "tokenizer_config.json").string());
+  TokenizerConfig config = read_tokenizer_config((path.parent_path() / "tokenizer_config.json").string());
+  config.model_vocab = model_vocab_in((path.parent_path() / "config.json").string());
+  return config;
 }
 
 std::unique_ptr<Tokenizer> load_json(const fs::path& path) {
@@ -68,7 +80,12 @@ std::unique_ptr<Tokenizer> load_directory(const fs::path& directory) {
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) throw Error(ErrorKind::kNotFound, "no such file or directory").in(path);
+  if (!fs::exists(status)) {
+    throw Error(ErrorKind::kNotFound, "no such file or directory")
+        .in(path)
+        .expected("a tokenizer.json, a tokenizer.model or a directory")
+        .fix("check the path");
+  }
   if (fs::is_directory(status)) return load_directory(path);
   const fs::path file(path);
   const std::string name = file.filename().string();
@@ -76,7 +93,8 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
   if (name.find(".model") != std::string::npos) return load_sentencepiece_file(file);
   throw Error(ErrorKind::kUnsupported, "not a tokenizer file")
       .in(path)
-      .expected("a tokenizer.json, a tokenizer.model or a directory");
+      .expected("a tokenizer.json, a tokenizer.model or a directory")
+      .fix("name one of these");
 }
 
 }  // namespace sluice::model

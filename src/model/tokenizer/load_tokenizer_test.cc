@@ -53,6 +53,44 @@ TEST(LoadTokenizer, ConfigBesideAddsTokensAndBos) {
   }
 }
 
+// Models pad their vocabulary to a round number; tokenizers drops such ids before it decodes.
+TEST(LoadTokenizer, RowsThatAreNoTokenDecodeToNothing) {
+  const test::TemporaryDirectory directory;
+  const auto decode = [&](std::vector<TokenId> ids) {
+    const auto tokenizer = load_tokenizer(directory.path());
+    const std::string text = tokenizer->decode(ids, ShowSpecial::kNo);
+    StreamDecoder stream(*tokenizer, ShowSpecial::kNo);
+    std::string streamed;
+    for (const TokenId id : ids) streamed += stream.append(id);
+    EXPECT_EQ(streamed + stream.finish(), text);
+    return text;
+  };
+  directory.write("tokenizer.json", R"({"model":{"type":"BPE","vocab":{"a":0,"b":3},"merges":[]}})");
+  EXPECT_EQ(decode({0, 1, 2, 3}), "a b");  // gaps
+  EXPECT_THROW(decode({0, 4}), Error);
+  directory.write("config.json", R"({"vocab_size":8})");
+  EXPECT_EQ(decode({4, 0, 7, 3, 5}), "a b");
+  EXPECT_THROW(decode({8}), Error);
+  EXPECT_THROW(decode({-1}), Error);
+  directory.write("config.json", R"({"vocab_size":2})");  // fewer than tokens: the tokenizer's count
+  EXPECT_EQ(decode({0, 3}), "a b");
+  directory.write("config.json", R"({"vocab_size":"8"})");
+  EXPECT_EQ(kind_of(directory.path(), "vocab_size"), ErrorKind::kInvalid);
+}
+
+TEST(LoadTokenizer, RowsThatAreNoPieceDecodeToNothing) {
+  const test::TemporaryDirectory directory;
+  directory.write("tokenizer.model.v1",
+                  test::unpack_zstd("tests/data/tokenizers/mistral.tokenizer.model.v1.zst"));
+  const std::vector<TokenId> ids = load_tokenizer(directory.path())->encode("caf\u00e9 \u2603!", AddSpecial::kNo);
+  std::vector<TokenId> padded;
+  for (const TokenId id : ids) padded.insert(padded.end(), {id, 32000, 32001});
+  EXPECT_THROW(load_tokenizer(directory.path())->decode(padded, ShowSpecial::kNo), Error);
+  directory.write("config.json", R"({"vocab_size":32002})");
+  EXPECT_EQ(load_tokenizer(directory.path())->decode(padded, ShowSpecial::kNo), "caf\u00e9 \u2603!");
+  EXPECT_THROW(load_tokenizer(directory.path())->decode(std::vector<TokenId>{32002}, ShowSpecial::kNo), Error);
+}
+
 TEST(LoadTokenizer, BrokenConfigsNameTheField) {
   const test::TemporaryDirectory directory;
   directory.write("tokenizer.json", kJson);

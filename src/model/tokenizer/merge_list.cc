@@ -26,7 +26,8 @@ void add_merge_line(MergeList& merges, std::string_view line, const std::string&
     throw Error(ErrorKind::kInvalid, "not a merge rule")
         .in(where)
         .expected("two tokens with one space between them")
-        .found(printable(line));
+        .found(printable(line))
+        .fix("download the tokenizer files again");
   }
   merges.add_part(line.substr(0, space));
   merges.add_part(line.substr(space + 1));

@@ -98,10 +98,12 @@ class PipelineTokenizer final : public Tokenizer {
     });
   }
 
-  std::string_view shown_text_of(TokenId id) const {
+  // None for a row of the vocabulary that is no token.
+  std::optional<std::string_view> shown_text_of(TokenId id) const {
     if (const AddedToken* added = parts_.added.find(id)) return added->shown;
     if (const auto content = parts_.bpe->vocabulary().content(id)) return *content;
-    throw_unknown_id(id, vocab_size());
+    check_id(id, std::max(vocab_size(), static_cast<std::size_t>(parts_.model_vocab)));
+    return std::nullopt;
   }
 
   class Stream final : public TextStream {
@@ -109,9 +111,9 @@ class PipelineTokenizer final : public Tokenizer {
     Stream(const PipelineTokenizer& tokenizer, ShowSpecial special)
         : tokenizer_(tokenizer), special_(special), first_(tokenizer.parts_.decoder->start(text_)) {}
     std::string append(TokenId id) override {
-      const std::string_view content = tokenizer_.shown_text_of(id);
-      if (special_ == ShowSpecial::kNo && tokenizer_.is_special(id)) return {};
-      first_->part(content, TokenEnds::kYes);
+      const std::optional<std::string_view> content = tokenizer_.shown_text_of(id);
+      if (!content || (special_ == ShowSpecial::kNo && tokenizer_.is_special(id))) return {};
+      first_->part(*content, TokenEnds::kYes);
       return text_.take();
     }
     std::string finish() override {

@@ -75,7 +75,8 @@ class Regex final : public Pattern {
       throw Error(ErrorKind::kUnsupported, "regular expression is too long")
           .in(where_)
           .expected(fmt::format("at most {} bytes", kMaxPatternBytes))
-          .found(fmt::format("{}", pattern.size()));
+          .found(fmt::format("{}", pattern.size()))
+          .fix("give the prompt as --tokens 1,2,3");
     }
     std::string translated;
     try {
@@ -94,7 +95,8 @@ class Regex final : public Pattern {
         PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_USE_OFFSET_LIMIT, &error,
         &offset, context.get()));
     if (!code_) {
-      throw Error(ErrorKind::kInvalid, fmt::format("regular expression: {}", message_of(error))).in(where_);
+      throw Error(ErrorKind::kInvalid, fmt::format("regular expression: {}", message_of(error))).in(where_)
+          .fix("give the prompt as --tokens 1,2,3");
     }
     pcre2_jit_compile(code_.get(),
                       PCRE2_JIT_COMPLETE);  // without it pcre2_match interprets, which is right too
@@ -162,7 +164,8 @@ class Regex final : public Pattern {
 
   [[noreturn]] void fail(std::string_view what) const {
     throw Error(ErrorKind::kInvalid, fmt::format("regular expression cannot be matched: {}", what))
-        .in(where_);
+        .in(where_)
+        .fix("give the prompt as --tokens 1,2,3");
   }
 
   std::string where_;

@@ -48,11 +48,13 @@ class Reader {
 
  private:
   [[noreturn]] void fail(std::string_view what, std::uint64_t offset) const {
-    throw Error(ErrorKind::kInvalid, what).in(name_, offset);
+    throw Error(ErrorKind::kInvalid, what).in(name_, offset)
+        .fix("download the tokenizer files again");
   }
   [[noreturn]] void unsupported(std::string_view what, std::string_view expected,
                                 std::string_view found) const {
-    throw Error(ErrorKind::kUnsupported, what).in(name_).expected(expected).found(found);
+    throw Error(ErrorKind::kUnsupported, what).in(name_).expected(expected).found(found)
+        .fix("give the prompt as --tokens 1,2,3");
   }
 
   void add_piece(ProtobufReader fields) {
@@ -167,7 +169,8 @@ class Reader {
       throw Error(ErrorKind::kInvalid, "not a SentencePiece model")
           .in(name_)
           .expected("a list of pieces")
-          .found("none");
+          .found("none")
+          .fix("download the tokenizer files again");
     }
     if (model_type_ != kBpe) {
       unsupported("SentencePiece model of a type that is not supported", "BPE (2)",

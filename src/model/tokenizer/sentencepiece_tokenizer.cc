@@ -23,7 +23,8 @@ class SentencePieceTokenizer final : public Tokenizer {
     added_.prepare(nullptr);
   }
 
-  void add_around(const TokenizerConfig& config) {
+  void configure(const TokenizerConfig& config) {
+    model_vocab_ = config.model_vocab;
     const auto id_of_special = [this](const std::string& content, TokenId fallback) {
       return content.empty() ? fallback : id_of(content).value_or(fallback);
     };
@@ -112,7 +113,10 @@ class SentencePieceTokenizer final : public Tokenizer {
       std::string out;
       if (id < 0 || id >= model_.size()) {
         const AddedToken* added = tokenizer_.added_.find(id);
-        if (added == nullptr) throw_unknown_id(id, tokenizer_.vocab_size());
+        if (added == nullptr) {
+          check_id(id, std::max(tokenizer_.vocab_size(), static_cast<std::size_t>(tokenizer_.model_vocab_)));
+          return out;  // a row of the vocabulary that is no token
+        }
         end_bytes(out);
         if (special_ == ShowSpecial::kYes || !added->special) give(added->content, out);
         return out;
@@ -223,6 +227,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   ScoreBpe bpe_;
   AddedTokens added_;
   TokenId bos_ = -1, eos_ = -1;  // added round a text; -1: not
+  TokenId model_vocab_ = 0;      // ids below this that are no token decode to nothing
 };
 
 }  // namespace
@@ -237,12 +242,13 @@ std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view data, const std::
                  : model.merged.find(token.content) || model.reserved.find(token.content)) {
       throw Error(ErrorKind::kInvalid, "added token has the id of another piece")
           .in("tokenizer_config.json: added_tokens_decoder")
-          .found(fmt::format("{}", token.id));
+          .found(fmt::format("{}", token.id))
+          .fix("download the tokenizer files again");
     }
     added.add(token);
   }
   auto tokenizer = std::make_unique<SentencePieceTokenizer>(std::move(model), std::move(added));
-  tokenizer->add_around(config);
+  tokenizer->configure(config);
   return tokenizer;
 }
 

@@ -19,7 +19,8 @@ void check_text(std::string_view text) {
     throw Error(ErrorKind::kInvalid, "text is too long for the tokenizer")
         .in("text")
         .expected("at most 256 MiB")
-        .found(fmt::format("{} bytes", text.size()));
+        .found(fmt::format("{} bytes", text.size()))
+        .fix("cut the text");
   }
   if (const auto bad = find_invalid_utf8(text)) {
     throw Error(ErrorKind::kInvalid, "text is not UTF-8")
@@ -35,15 +36,18 @@ void check_grown(std::size_t bytes) {
     throw Error(ErrorKind::kInvalid, "the tokenizer makes too much of the text")
         .in("text")
         .expected("at most 512 MiB after normalisation")
-        .found(fmt::format("{} bytes or more", bytes));
+        .found(fmt::format("{} bytes or more", bytes))
+        .fix("cut the text");
   }
 }
 
-void throw_unknown_id(TokenId id, std::size_t vocab_size) {
+void check_id(TokenId id, std::size_t rows) {
+  if (id >= 0 && static_cast<std::size_t>(id) < rows) return;
   throw Error(ErrorKind::kInvalid, fmt::format("token id {} is not in the vocabulary", id))
       .in("tokens")
-      .expected(fmt::format("an id of a token, below {}", vocab_size))
-      .found(fmt::format("{}", id));
+      .expected(fmt::format("0 to {}", rows - 1))
+      .found(fmt::format("{}", id))
+      .fix("give ids of this model's tokenizer");
 }
 
 }  // namespace sluice::model

@@ -14,6 +14,7 @@ void check_text(std::string_view text);
 // Error(kInvalid) if a step of the tokenizer has made more than 512 MiB out of a text (an escape of every
 // byte is twice the text; replacing in a loop has no bound).
 void check_grown(std::size_t bytes);
-[[noreturn]] void throw_unknown_id(TokenId id, std::size_t vocab_size);
+// Error(kInvalid) for an id outside of a vocabulary of this many rows.
+void check_id(TokenId id, std::size_t rows);
 
 }  // namespace sluice::model

@@ -15,6 +15,7 @@ struct TokenizerConfig {
   std::string bos, eos;  // contents; empty: none
   bool add_prefix_space = false;
   std::vector<AddedToken> added;   // added_tokens_decoder, ascending ids
+  TokenId model_vocab = 0;         // rows of the model's vocabulary, which may be more than there are tokens
   std::vector<std::string> named;  // contents of bos, eos, unk, pad and additional special tokens
 
   bool is_llama() const {

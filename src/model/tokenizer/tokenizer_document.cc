@@ -37,13 +37,15 @@ class Handler : public nlohmann::json_sax<Json> {
       case Vocabulary::Added::kContentTaken:
         throw Error(ErrorKind::kInvalid, "token is listed twice")
             .in(name_ + ": " + vocabulary_field_)
-            .found(printable(token_));
+            .found(printable(token_))
+            .fix("download the tokenizer files again");
       case Vocabulary::Added::kIdTaken:
         throw Error(ErrorKind::kInvalid, "two tokens have one id")
             .in(name_ + ": " + vocabulary_field_)
             .expected("every id once")
             .found(fmt::format("{} for {} and {}", id, printable(*document_.vocabulary.content(id)),
-                               printable(token_)));
+                               printable(token_)))
+                               .fix("download the tokenizer files again");
     }
     return true;
   }
@@ -125,7 +127,8 @@ class Handler : public nlohmann::json_sax<Json> {
     auto& object = open_.back()->get_ref<Json::object_t&>();
     const auto [position, inserted] = object.emplace(key, nullptr);
     if (!inserted) {
-      throw Error(ErrorKind::kInvalid, "duplicate key in JSON object").in(name_).found(printable(key));
+      throw Error(ErrorKind::kInvalid, "duplicate key in JSON object").in(name_).found(printable(key))
+          .fix("download the tokenizer files again");
     }
     slot_ = &position->second;
     if (open_.size() == 1) in_model_ = key == "model";
@@ -141,7 +144,8 @@ class Handler : public nlohmann::json_sax<Json> {
     if (bracket != std::string::npos) text.erase(0, bracket + 2);
     throw Error(ErrorKind::kInvalid, "not valid JSON")
         .in(name_, position > 0 ? position - 1 : 0)
-        .found(printable(text));
+        .found(printable(text))
+        .fix("download the tokenizer files again");
   }
 
  private:
@@ -151,7 +155,8 @@ class Handler : public nlohmann::json_sax<Json> {
     throw Error(ErrorKind::kInvalid, "token has a wrong id")
         .in(name_ + ": " + vocabulary_field_ + "[" + printable(token_) + "]")
         .expected(fmt::format("an integer in [0, {}]", Vocabulary::kMaxId))
-        .found(found);
+        .found(found)
+        .fix("download the tokenizer files again");
   }
   std::string merge_place() const {
     return fmt::format("{}: model.merges[{}]", name_, document_.merges.size());
@@ -159,13 +164,15 @@ class Handler : public nlohmann::json_sax<Json> {
   [[noreturn]] void wrong_pair() const {
     throw Error(ErrorKind::kInvalid, "not a merge rule")
         .in(fmt::format("{}: model.merges[{}]", name_, merges_read_))
-        .expected("two tokens, or a string of two with one space between them");
+        .expected("two tokens, or a string of two with one space between them")
+        .fix("download the tokenizer files again");
   }
   void count_merge() {
     if (++merges_read_ > kMaxMerges) {
       throw Error(ErrorKind::kInvalid, "too many merge rules")
           .in(name_ + ": model.merges")
-          .expected(fmt::format("at most {}", kMaxMerges));
+          .expected(fmt::format("at most {}", kMaxMerges))
+          .fix("download the tokenizer files again");
     }
   }
 
@@ -174,7 +181,8 @@ class Handler : public nlohmann::json_sax<Json> {
     if (++small_values_ > kMaxSmallValues) {
       throw Error(ErrorKind::kInvalid, "too many values outside the vocabulary")
           .in(name_)
-          .expected(fmt::format("at most {}", kMaxSmallValues));
+          .expected(fmt::format("at most {}", kMaxSmallValues))
+          .fix("download the tokenizer files again");
     }
     if (open_.empty()) {
       document_.rest = Json(std::forward<T>(value));
@@ -209,7 +217,8 @@ class Handler : public nlohmann::json_sax<Json> {
       throw Error(ErrorKind::kInvalid, "JSON is nested too deeply")
           .in(name_)
           .expected(fmt::format("at most {} levels", kMaxDepth))
-          .found("more");
+          .found("more")
+          .fix("download the tokenizer files again");
     }
     open_.push_back(place(std::move(container)));
     return true;
@@ -240,11 +249,13 @@ void parse(std::string_view text, const std::string& name, Handler& handler) {
     throw Error(ErrorKind::kInvalid, "JSON is too large")
         .in(name)
         .expected(fmt::format("at most {} bytes", kMaxTokenizerBytes))
-        .found(std::to_string(text.size()));
+        .found(std::to_string(text.size()))
+        .fix("download the tokenizer files again");
   }
   const std::size_t nul = text.find('\0');  // nlohmann-json takes it for the end of the text
   if (nul != std::string_view::npos)
-    throw Error(ErrorKind::kInvalid, "not valid JSON").in(name, nul).found("a NUL byte");
+    throw Error(ErrorKind::kInvalid, "not valid JSON").in(name, nul).found("a NUL byte")
+        .fix("download the tokenizer files again");
   const bool complete = Json::sax_parse(text.data(), text.data() + text.size(), &handler,
                                         Json::input_format_t::json, true, false);
   SLUICE_CHECK(complete, name);  // every failure has thrown
@@ -265,7 +276,8 @@ Vocabulary read_vocabulary_json(std::string_view text, const std::string& name) 
   Handler handler(document, name, Handler::Root::kVocabulary);
   parse(text, name, handler);
   if (!document.has_vocabulary) {
-    throw Error(ErrorKind::kInvalid, "not a vocabulary").in(name).expected("a JSON object of token ids");
+    throw Error(ErrorKind::kInvalid, "not a vocabulary").in(name).expected("a JSON object of token ids")
+        .fix("download the tokenizer files again");
   }
   document.vocabulary.shrink_to_fit();
   return std::move(document.vocabulary);

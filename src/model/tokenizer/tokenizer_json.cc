@@ -19,7 +19,8 @@ void require_absent(const JsonObject& model, std::string_view key) {
   if (value == nullptr || (value->is_string() && value->get_ref<const std::string&>().empty())) return;
   throw Error(ErrorKind::kUnsupported, fmt::format("BPE with {} is not supported", key))
       .in(fmt::format("{}.{}", model.name(), key))
-      .expected("null");
+      .expected("null")
+      .fix("give the prompt as --tokens 1,2,3");
 }
 
 std::unique_ptr<Bpe> read_bpe(TokenizerDocument& document, const JsonObject& root) {
@@ -33,7 +34,8 @@ std::unique_ptr<Bpe> read_bpe(TokenizerDocument& document, const JsonObject& roo
   if (model.has("dropout") && model.real("dropout", 0.0, 1.0) != 0.0) {
     throw Error(ErrorKind::kUnsupported, "BPE with dropout is not supported")
         .in(model.name() + ".dropout")
-        .expected("null");
+        .expected("null")
+        .fix("give the prompt as --tokens 1,2,3");
   }
   BpeOptions options;
   options.fuse_unknown = model.boolean_or("fuse_unk", false);
@@ -67,7 +69,8 @@ void add_llama_template(const TokenizerConfig& config, const std::string& name, 
     if (!id) {
       throw Error(ErrorKind::kInvalid, "tokenizer_config.json names a token that the tokenizer does not have")
           .in(name)
-          .found(printable(token));
+          .found(printable(token))
+          .fix("download the tokenizer files again");
     }
     return *id;
   };
@@ -82,6 +85,7 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, std::strin
   TokenizerDocument document = read_tokenizer_document(json, name);
   const JsonObject root(document.rest, name);
   TokenizerParts parts;
+  parts.model_vocab = config.model_vocab;
   parts.bpe = read_bpe(document, root);
   document.merges = {};
   for (const std::string_view field : {"normalizer", "pre_tokenizer", "decoder"}) {
@@ -101,7 +105,8 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, std::strin
       if (vocabulary.content(id) || parts.added.knows(id)) continue;
       throw Error(ErrorKind::kInvalid, "template adds a token that the tokenizer does not have")
           .in(name + ": post_processor")
-          .found(fmt::format("{}", id));
+          .found(fmt::format("{}", id))
+          .fix("download the tokenizer files again");
     }
   }
   if (config.is_llama() && parts.around.before.empty() && parts.around.after.empty()) {

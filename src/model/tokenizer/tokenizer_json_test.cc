@@ -95,7 +95,7 @@ TEST(TokenizerJson, IdsOutsideTheVocabularyAreErrors) {
   json["model"]["merges"] = Json::array();
   const auto tokenizer = load(json);
   EXPECT_EQ(tokenizer->vocab_size(), 6u);
-  for (const TokenId id : {-1, 3, 6, 1 << 30}) {
+  for (const TokenId id : {-1, 6, 1 << 30}) {
     EXPECT_THROW(tokenizer->decode(std::vector<TokenId>{0, id}, ShowSpecial::kNo), Error) << id;
     StreamDecoder decoder(*tokenizer, ShowSpecial::kNo);
     EXPECT_THROW(decoder.append(id), Error);

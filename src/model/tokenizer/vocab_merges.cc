@@ -37,6 +37,7 @@ void add_gpt2_stages(const TokenizerConfig& config, TokenizerParts& parts) {
 
 std::unique_ptr<Tokenizer> load_vocab_merges(const VocabMergesText& text, const TokenizerConfig& config) {
   TokenizerParts parts;
+  parts.model_vocab = config.model_vocab;
   if (config.tokenizer_class == "Qwen2Tokenizer") {
     add_qwen2_stages(config, parts);
   } else if (config.tokenizer_class == "GPT2Tokenizer" || config.tokenizer_class == "GPTNeoXTokenizer") {
