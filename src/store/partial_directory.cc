@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "store/directory_names.h"
 #include "store/format.h"
 
 namespace sluice::store {
@@ -32,15 +33,6 @@ void remove_tree(const std::string& path) {
   std::error_code error;
   fs::remove_all(path, error);
   if (error) throw io_error("remove", path, error.value());
-}
-
-std::vector<std::string> names_in(const std::string& path) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error))
-    names.push_back(at->path().filename().string());
-  if (error) throw io_error("readdir", path, error.value());
-  return names;
 }
 
 }  // namespace

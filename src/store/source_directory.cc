@@ -1,53 +1,24 @@
 #include "store/source_directory.h"
 
-#include <dirent.h>
 #include <fmt/format.h>
 #include <fnmatch.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 
 #include "base/error.h"
+#include "store/directory_names.h"
 #include "store/json_reader.h"
 
 namespace sluice::store {
 namespace {
-
-struct DirectoryCloser {
-  void operator()(DIR* directory) const { ::closedir(directory); }
-};
 
 struct Identity {
   dev_t device;
   ino_t inode;
   bool operator==(const Identity&) const = default;
 };
-
-std::vector<std::string> names_in(const std::string& path) {
-  const std::unique_ptr<DIR, DirectoryCloser> directory(::opendir(path.c_str()));
-  if (directory == nullptr) {
-    if (errno == ENOENT) throw Error(ErrorKind::kNotFound, "no such directory").in(path);
-    if (errno == ENOTDIR) {
-      throw Error(ErrorKind::kInvalid, "not a directory")
-          .in(path)
-          .expected("a Hugging Face model directory or a NAME.sluice store");
-    }
-    throw io_error("opendir", path, errno);
-  }
-  std::vector<std::string> names;
-  for (;;) {
-    errno = 0;
-    const dirent* entry = ::readdir(directory.get());
-    if (entry == nullptr) break;
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
-  }
-  if (errno != 0) throw io_error("readdir", path, errno);
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
