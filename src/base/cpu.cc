@@ -194,7 +194,8 @@ Isa parse_isa(std::string_view text) {
   throw Error(ErrorKind::kUsage, "unknown instruction set")
       .in("--isa")
       .expected("one of: " + names)
-      .found("\"" + std::string(text) + "\"");
+      .found("\"" + std::string(text) + "\"")
+      .fix("leave --isa out to use the best there is");
 }
 
 CpuInfo cpu_info() { return detected(); }

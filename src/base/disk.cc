@@ -13,7 +13,8 @@ void check(bool legal, std::string_view option, std::string_view expected, std::
   throw Error(ErrorKind::kUsage, "option of the disk reader is out of range")
       .in(option)
       .expected(expected)
-      .found(std::to_string(found));
+      .found(std::to_string(found))
+      .fix("use a value in this range");
 }
 
 class FaultyReader final : public DiskReader {

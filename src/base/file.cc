@@ -71,7 +71,8 @@ Error file_ends(const std::string& path, Bytes offset, Bytes wanted, Bytes got) 
   return Error(ErrorKind::kCorrupt, "file ends")
       .in(path, offset)
       .expected(std::to_string(wanted) + " bytes")
-      .found(std::to_string(got));
+      .found(std::to_string(got))
+      .fix("get the file again: download the model, or copy the store once more");
 }
 
 struct FreeDeleter {
@@ -113,7 +114,8 @@ InputFile InputFile::open(const std::string& path, ReadMode mode) {
   if (!S_ISREG(before.st_mode)) {
     throw Error(ErrorKind::kInvalid, "not a regular file")
         .in(path)
-        .found(S_ISDIR(before.st_mode) ? "a directory" : "a device, pipe or socket");
+        .found(S_ISDIR(before.st_mode) ? "a directory" : "a device, pipe or socket")
+        .fix("name a file");
   }
 
   InputFile file;
@@ -334,12 +336,14 @@ std::string read_text_file(const std::string& path, Bytes max_bytes) {
 
   struct stat info {};
   if (::fstat(fd, &info) != 0) throw io_error("fstat", path, errno);
-  if (S_ISDIR(info.st_mode)) throw Error(ErrorKind::kInvalid, "not a file").in(path).found("a directory");
+  if (S_ISDIR(info.st_mode)) throw Error(ErrorKind::kInvalid, "not a file").in(path).found("a directory")
+      .fix("name a file in it");
   const auto too_large = [&](const std::string& found) {
     return Error(ErrorKind::kInvalid, "file is too large")
         .in(path)
         .expected("at most " + std::to_string(max_bytes) + " bytes")
-        .found(found);
+        .found(found)
+        .fix("check that it is the right file");
   };
   const Bytes size = static_cast<Bytes>(info.st_size);
   if (S_ISREG(info.st_mode) && size > max_bytes) throw too_large(std::to_string(size));
@@ -371,7 +375,8 @@ void write_file_atomically(const std::string& path, std::string_view content) {
   struct stat target {};
   const bool exists = ::lstat(path.c_str(), &target) == 0;
   if (exists && !S_ISREG(target.st_mode)) {
-    throw Error(ErrorKind::kInvalid, "is there already and not a regular file").in(path);
+    throw Error(ErrorKind::kInvalid, "is there already and not a regular file").in(path)
+        .fix("choose another name");
   }
 
   static std::atomic<unsigned> counter{0};

@@ -72,7 +72,8 @@ class Builder : public nlohmann::json_sax<Json> {
     if (!inserted) {
       throw Error(ErrorKind::kInvalid, "duplicate key in JSON object")
           .in(name_, consumed())
-          .found("\"" + shown(key, kShownBytes) + "\"");
+          .found("\"" + shown(key, kShownBytes) + "\"")
+          .fix("keep one of the two");
     }
     slot_ = &position->second;
     return true;
@@ -84,7 +85,8 @@ class Builder : public nlohmann::json_sax<Json> {
     if (bracket != std::string::npos) text.erase(0, bracket + 2);
     throw Error(ErrorKind::kInvalid, "not valid JSON")
         .in(name_, position > 0 ? position - 1 : 0)
-        .found(shown(text, 200));
+        .found(shown(text, 200))
+        .fix("correct the text, or get the file again");
   }
 
  private:
@@ -115,7 +117,8 @@ class Builder : public nlohmann::json_sax<Json> {
       throw Error(ErrorKind::kInvalid, "JSON is nested too deeply")
           .in(name_, consumed())
           .expected("at most " + std::to_string(limits_.max_depth) + " levels")
-          .found("more");
+          .found("more")
+          .fix("correct the text, or get the file again");
     }
     open_.push_back(place(std::move(container)));
     return true;
@@ -165,12 +168,14 @@ Json parse_json(std::string_view text, const std::string& name, const JsonLimits
     throw Error(ErrorKind::kInvalid, "JSON is too large")
         .in(name)
         .expected("at most " + std::to_string(limits.max_bytes) + " bytes")
-        .found(std::to_string(text.size()));
+        .found(std::to_string(text.size()))
+        .fix("check that it is the right file");
   }
   // NUL is legal nowhere in JSON; nlohmann-json takes it for the end of the text.
   const std::size_t nul = text.find('\0');
   if (nul != std::string_view::npos) {
-    throw Error(ErrorKind::kInvalid, "not valid JSON").in(name, nul).found("a NUL byte");
+    throw Error(ErrorKind::kInvalid, "not valid JSON").in(name, nul).found("a NUL byte")
+        .fix("correct the text, or get the file again");
   }
   Builder builder(text, name, limits);
   const CountingIterator first(text.data(), builder.furthest());
@@ -186,7 +191,8 @@ Json read_json_file(const std::string& path, const JsonLimits& limits) {
 
 JsonObject::JsonObject(const Json& value, std::string name) : value_(&value), name_(std::move(name)) {
   if (!value.is_object()) {
-    throw Error(ErrorKind::kInvalid, "wrong type").in(name_).expected("a JSON object").found(describe(value));
+    throw Error(ErrorKind::kInvalid, "wrong type").in(name_).expected("a JSON object").found(describe(value))
+        .fix("correct the text, or get the file again");
   }
 }
 
@@ -204,12 +210,14 @@ std::string JsonObject::field_name(std::string_view key) const {
 void JsonObject::fail(std::string_view key, std::string_view expected) const {
   const auto found = value_->find(key);
   if (found == value_->end()) {
-    throw Error(ErrorKind::kInvalid, "field is missing").in(field_name(key)).expected(expected);
+    throw Error(ErrorKind::kInvalid, "field is missing").in(field_name(key)).expected(expected).found("nothing")
+        .fix("add the field");
   }
   throw Error(ErrorKind::kInvalid, "field has a wrong value")
       .in(field_name(key))
       .expected(expected)
-      .found(describe(*found));
+      .found(describe(*found))
+      .fix("correct the value");
 }
 
 std::int64_t JsonObject::integer(std::string_view key, std::int64_t min, std::int64_t max) const {
@@ -271,7 +279,8 @@ std::vector<std::int64_t> JsonObject::integers_or(std::string_view key, std::vec
                   "element " + std::to_string(numbers.size()) + " of the field has a wrong value")
           .in(field_name(key))
           .expected(expected)
-          .found(describe(element));
+          .found(describe(element))
+          .fix("correct the value");
     }
     numbers.push_back(*number);
   }

@@ -22,7 +22,8 @@ void ExponentCodec::decode(ChunkKind kind, std::span<const std::byte> bytes, std
       if (bytes.size() != raw.size()) {
         throw Error(ErrorKind::kCorrupt, "raw exponent chunk has a wrong size")
             .expected(std::to_string(raw.size()) + " bytes")
-            .found(std::to_string(bytes.size()));
+            .found(std::to_string(bytes.size()))
+            .fix("the store is damaged: copy it again, or pack the model again");
       }
       if (!raw.empty()) std::memcpy(raw.data(), bytes.data(), raw.size());
       return;
@@ -36,13 +37,15 @@ void ExponentCodec::decode(ChunkKind kind, std::span<const std::byte> bytes, std
   }
   throw Error(ErrorKind::kCorrupt, "unknown kind of exponent chunk")
       .expected("0 (raw) or 1 (codec)")
-      .found(std::to_string(static_cast<int>(kind)));
+      .found(std::to_string(static_cast<int>(kind)))
+      .fix("the store is damaged: copy it again, or pack the model again");
 }
 
 void ExponentCodec::fail_decode(std::size_t expected_bytes, std::string_view found) const {
   throw Error(ErrorKind::kCorrupt, "exponent chunk is not a valid encoding by " + std::string(name()))
       .expected("a chunk of " + std::to_string(expected_bytes) + " bytes")
-      .found(found);
+      .found(found)
+      .fix("the store is damaged: copy it again, or pack the model again");
 }
 
 std::span<const ExponentCodecEntry> exponent_codecs() {
@@ -60,13 +63,15 @@ std::unique_ptr<const ExponentCodec> make_exponent_codec(std::string_view name, 
     if (entry.name == name) {
       const int chosen = level.value_or(entry.default_level);
       if (level && entry.min_level == entry.max_level) {
-        throw Error(ErrorKind::kUsage, "codec " + std::string(name) + " has no levels").in("--level");
+        throw Error(ErrorKind::kUsage, "codec " + std::string(name) + " has no levels").in("--level")
+            .fix("leave --level out");
       }
       if (chosen < entry.min_level || chosen > entry.max_level) {
         throw Error(ErrorKind::kUsage, "level is out of range for codec " + std::string(name))
             .in("--level")
             .expected(std::to_string(entry.min_level) + " to " + std::to_string(entry.max_level))
-            .found(std::to_string(chosen));
+            .found(std::to_string(chosen))
+            .fix("leave --level out for the usual one");
       }
       return entry.make(chosen);
     }
@@ -74,7 +79,8 @@ std::unique_ptr<const ExponentCodec> make_exponent_codec(std::string_view name, 
   }
   throw Error(ErrorKind::kUnsupported, "unknown exponent codec")
       .expected("one of: " + known)
-      .found("\"" + std::string(name) + "\"");
+      .found("\"" + std::string(name) + "\"")
+      .fix("pack the model again with one of these");
 }
 
 }  // namespace sluice::codec

@@ -34,7 +34,8 @@ EngineOptions with_preset(EngineOptions options) {
 Math parse_math(std::string_view text) {
   if (text == "auto") return Math::kAuto;
   if (text == "f32") return Math::kF32;
-  throw Error(ErrorKind::kUsage, "unknown arithmetic").in("--math").expected("auto or f32").found(text);
+  throw Error(ErrorKind::kUsage, "unknown arithmetic").in("--math").expected("auto or f32").found(text)
+      .fix("leave --math out for auto");
 }
 
 Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, const EngineOptions& options,
@@ -190,13 +191,15 @@ void Engine::step(const Step& step, const LogitSink& sink) {
       throw Error(ErrorKind::kInvalid, "token id is out of range")
           .in("tokens")
           .expected(fmt::format("0 to {}", model_.config.vocab - 1))
-          .found(std::to_string(step.tokens[t]));
+          .found(std::to_string(step.tokens[t]))
+          .fix("give ids of this model's tokenizer");
   for (const Slice& slice : step.slices)
     if (slice.sequence->length() + slice.tokens > slice.sequence->positions())
       throw Error(ErrorKind::kInvalid, "the sequence is longer than the context that was reserved")
           .in("-c")
           .expected(fmt::format("at most {} tokens", slice.sequence->positions()))
-          .found(std::to_string(slice.sequence->length() + slice.tokens));
+          .found(std::to_string(slice.sequence->length() + slice.tokens))
+          .fix("raise -c, or generate less");
 
   const auto start = std::chrono::steady_clock::now();
   statistics_.phase = step.phase;

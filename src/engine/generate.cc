@@ -28,9 +28,11 @@ void check(const Engine& engine, const model::Tokenizer* tokenizer, const Genera
         .found(fmt::format("{} tokens", request.prompt.size()))
         .fix("shorten the prompt or raise -c");
   for (const std::string& stop : request.stop)
-    if (stop.empty()) throw Error(ErrorKind::kUsage, "a stop string is empty").in("--stop");
+    if (stop.empty()) throw Error(ErrorKind::kUsage, "a stop string is empty").in("--stop")
+        .fix("give --stop some text");
   if (tokenizer == nullptr && !request.stop.empty())
-    throw Error(ErrorKind::kUsage, "stop strings need a tokenizer, and this model has none").in("--stop");
+    throw Error(ErrorKind::kUsage, "stop strings need a tokenizer, and this model has none").in("--stop")
+        .fix("leave --stop out");
 }
 
 // One sequence of a batch on its way.

@@ -97,7 +97,7 @@ std::unique_ptr<Cache> make_cache(std::string_view name, const CacheConfig& conf
   if (policy.oracle && config.future == nullptr) {
     throw Error(ErrorKind::kUsage, std::string(name) + " must know all requests beforehand")
         .in("--cache")
-        .fix("use it in a replay (`sluice simulate`, `sluice lab evict`)");
+        .fix("use it in a replay: sluice lab evict");
   }
   return policy.make(config);
 }

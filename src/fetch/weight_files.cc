@@ -23,7 +23,8 @@ constexpr struct {
 IoMode parse_io_mode(std::string_view text) {
   for (const auto& entry : kModes)
     if (entry.name == text) return entry.mode;
-  throw Error(ErrorKind::kUsage, "unknown way of reading").in("--io").expected("direct, buffered or mmap").found(text);
+  throw Error(ErrorKind::kUsage, "unknown way of reading").in("--io").expected("direct, buffered or mmap").found(text)
+      .fix("leave --io out for direct");
 }
 
 std::string_view io_mode_name(IoMode mode) { return kModes[static_cast<int>(mode)].name; }

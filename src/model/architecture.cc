@@ -33,7 +33,8 @@ const Architecture& find_architecture(std::string_view model_type, const std::st
   throw Error(ErrorKind::kUnsupported, "no such architecture here")
       .in(config_name + ": model_type")
       .expected("one of " + known)
-      .found("\"" + shown + "\"");
+      .found("\"" + shown + "\"")
+      .fix("use a model of one of these kinds");
 }
 
 std::vector<TensorSpec> tensor_table(const ModelConfig& config) {

@@ -95,7 +95,8 @@ void unsupported(const JsonObject& json, std::string_view key, std::string_view 
     throw Error(ErrorKind::kUnsupported, "value is not supported")
         .in(error.where())
         .expected(error.expected_text())
-        .found(error.found_text());
+        .found(error.found_text())
+        .fix("use a model whose config says so");
   }
 }
 

@@ -47,18 +47,21 @@ class Inventory {
     if (found == index_.end()) {
       throw error(ErrorKind::kInvalid, "tensor is missing", name)
           .expected(shape_text(shape))
-          .found("no such tensor");
+          .found("no such tensor")
+          .fix("download all weight files, and the config.json that belongs to them");
     }
     const store::TensorInfo& tensor = tensors_[found->second];
     if (tensor.shape != shape) {
       throw error(ErrorKind::kInvalid, "tensor has a shape that config.json does not give it", name)
           .expected(shape_text(shape))
-          .found(shape_text(tensor.shape));
+          .found(shape_text(tensor.shape))
+          .fix("download the config.json that belongs to these weights");
     }
     if (tensor.dtype != DType::kBF16 && tensor.dtype != DType::kF16 && tensor.dtype != DType::kF32) {
       throw error(ErrorKind::kUnsupported, "tensor has a type that is not computed with", name)
           .expected("BF16, F16 or F32")
-          .found(dtype_name(tensor.dtype));
+          .found(dtype_name(tensor.dtype))
+          .fix("use an unquantised version of this model");
     }
     used_[found->second] = true;
   }
@@ -156,7 +159,8 @@ ModelConfig read_config(const store::Checkpoint& checkpoint) {
   if (!path) {
     throw Error(ErrorKind::kNotFound, "config.json is missing")
         .in(checkpoint.path())
-        .expected("a model as Hugging Face publishes it, or a packed store of one");
+        .expected("a model as Hugging Face publishes it, or a packed store of one")
+        .fix("download it beside the weights");
   }
   return parse_config(read_json_file(*path), *path);
 }

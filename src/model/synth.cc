@@ -41,7 +41,8 @@ void replace_count(Json& json, std::initializer_list<const char*> keys, std::uin
   }
   throw Error(ErrorKind::kInvalid,
               "the config does not say how many there are, so the number cannot be changed")
-      .in(path + ": " + *keys.begin());
+      .in(path + ": " + *keys.begin())
+      .fix("leave the flag out");
 }
 
 // True if anything was changed.

@@ -128,7 +128,8 @@ class Packer {
       const SourceFile* found = directory_.find(file.relative);
       if (found == nullptr || found->size != file.size) {
         throw Error(ErrorKind::kInvalid, "the source changes while it is packed")
-            .in(directory_.path + "/" + file.relative);
+            .in(directory_.path + "/" + file.relative)
+            .fix("pack it again once nothing writes to it");
       }
       source_of_file_.push_back(static_cast<std::size_t>(found - directory_.files.data()));
       manifest_.sources[source_of_file_.back()].weights = true;
@@ -512,7 +513,8 @@ PackResult pack(const std::string& source, const std::string& target, const Pack
     throw Error(ErrorKind::kUnsupported, "codec native is not in this version")
         .in("--codec")
         .expected("zstd, lz4 or none")
-        .found("native");
+        .found("native")
+        .fix("choose one of these");
   }
   codec::check_chunk_count(options.chunks, "--chunks");
   check_outside(target, source);

@@ -52,7 +52,8 @@ struct Entry {
 
 Error tensor_error(const std::string& path, const Entry& entry, std::string_view message) {
   return Error(ErrorKind::kInvalid, fmt::format("tensor \"{}\" {}", entry.tensor.info.name, message))
-      .in(path, entry.at);
+      .in(path, entry.at)
+      .fix("download the file again");
 }
 
 Entry read_entry(JsonReader& json, const std::string& name, const std::string& path) {
@@ -228,7 +229,8 @@ SafetensorsHeader parse_safetensors(std::string_view head, Bytes file_bytes, con
     throw Error(ErrorKind::kInvalid, "the safetensors header is cut short")
         .in(path, head.size())
         .expected(fmt::format("{} bytes", kLengthBytes + length))
-        .found(fmt::format("{}", head.size()));
+        .found(fmt::format("{}", head.size()))
+        .fix("download the file again");
   }
   const std::string_view text = head.substr(kLengthBytes, static_cast<std::size_t>(length));
   if (text.front() != '{') {

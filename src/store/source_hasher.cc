@@ -45,7 +45,8 @@ void SourceHasher::run(const std::stop_token& stop) {
         throw Error(ErrorKind::kInvalid, "the file changed while it was packed")
             .in(file.path())
             .expected(fmt::format("{} bytes", files_[i].size))
-            .found(fmt::format("{}", file.size()));
+            .found(fmt::format("{}", file.size()))
+            .fix("pack it again once nothing writes to it");
       }
       Sha256Stream sum;
       for (Bytes at = 0; at < file.size();) {

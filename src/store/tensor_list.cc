@@ -30,14 +30,16 @@ const TensorInfo& checked_tensor(const std::vector<TensorInfo>& tensors, const P
   const TensorInfo* tensor = find_tensor(tensors, piece.tensor);
   if (tensor == nullptr) {
     throw Error(ErrorKind::kInvalid, fmt::format("the checkpoint has no tensor \"{}\"", piece.tensor))
-        .in(path);
+        .in(path)
+        .fix("download all weight files, and the config.json that belongs to them");
   }
   const std::uint64_t elements = tensor->elements();
   if (piece.first_element > elements || piece.elements > elements - piece.first_element) {
     throw Error(ErrorKind::kInvalid, fmt::format("a piece lies outside of tensor \"{}\"", piece.tensor))
         .in(path)
         .expected(fmt::format("at most {} elements", elements))
-        .found(fmt::format("{} from element {}", piece.elements, piece.first_element));
+        .found(fmt::format("{} from element {}", piece.elements, piece.first_element))
+        .fix("download the config.json that belongs to these weights");
   }
   return *tensor;
 }

@@ -45,14 +45,16 @@ class Verifier {
   VerifyReport run() {
     struct stat info {};
     if (::stat(store_.c_str(), &info) != 0) {
-      if (errno == ENOENT) throw Error(ErrorKind::kNotFound, "no such store").in(store_);
+      if (errno == ENOENT) throw Error(ErrorKind::kNotFound, "no such store").in(store_)
+          .fix("check the path");
       throw io_error("stat", store_, errno);
     }
     if (!S_ISDIR(info.st_mode))
       throw Error(ErrorKind::kInvalid, "not a packed store")
           .in(store_)
           .expected("a directory")
-          .found("a file");
+          .found("a file")
+          .fix("name the directory of the store");
     if (read_manifest()) {
       list_files();
       plan_scans();

@@ -101,7 +101,8 @@ WeightSet choose_set(const SourceDirectory& directory, const std::vector<std::st
     throw Error(ErrorKind::kNotFound, "no weights here")
         .in(directory.path)
         .expected("model.safetensors, or model.safetensors.index.json and its shards")
-        .found("no *.safetensors file");
+        .found("no *.safetensors file")
+        .fix("download the weights, or name the directory that holds them");
   }
   throw Error(ErrorKind::kInvalid, "several safetensors files and no index")
       .in(directory.path)
@@ -147,7 +148,8 @@ std::vector<std::pair<std::string, std::string>> parse_weight_index(std::string_
   const auto twice = std::adjacent_find(mapping.begin(), mapping.end(),
                                         [](const auto& a, const auto& b) { return a.first == b.first; });
   if (twice != mapping.end()) {
-    throw Error(ErrorKind::kInvalid, fmt::format("tensor \"{}\" is listed twice", twice->first)).in(path);
+    throw Error(ErrorKind::kInvalid, fmt::format("tensor \"{}\" is listed twice", twice->first)).in(path)
+        .fix("download the file again");
   }
   return mapping;
 }
