@@ -1,0 +1,178 @@
+// What `inspect` says of the bundled model and of its store, against the safetensors header and the words read here.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "program.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using sluice::program::Outcome;
+using sluice::program::run;
+
+const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
+
+struct Group {
+  std::uint64_t parameters = 0, bytes = 0, tensors = 0;
+  std::array<std::uint64_t, 256> exponents{};
+
+  double entropy() const {
+    double bits = 0;
+    for (const std::uint64_t count : exponents)
+      if (count > 0) bits -= static_cast<double>(count) * std::log2(static_cast<double>(count) / static_cast<double>(parameters));
+    return bits / static_cast<double>(parameters);
+  }
+};
+
+// The routed experts of model.safetensors, and the rest.
+struct Oracle {
+  Group experts, dense;
+  Oracle() {
+    std::ifstream file(kModel + "/model.safetensors", std::ios::binary);
+    const std::string all(std::istreambuf_iterator<char>(file), {});
+    std::uint64_t length = 0;
+    std::memcpy(&length, all.data(), sizeof length);
+    const json header = json::parse(all.substr(8, length));
+    for (const auto& [name, tensor] : header.items()) {
+      if (name == "__metadata__") continue;
+      EXPECT_EQ(tensor["dtype"], "BF16") << name;
+      Group& group = name.find(".experts.") != std::string::npos ? experts : dense;
+      const std::uint64_t begin = 8 + length + tensor["data_offsets"][0].get<std::uint64_t>();
+      const std::uint64_t end = 8 + length + tensor["data_offsets"][1].get<std::uint64_t>();
+      std::uint64_t elements = 1;
+      for (const json& dim : tensor["shape"]) elements *= dim.get<std::uint64_t>();
+      EXPECT_EQ(end - begin, 2 * elements) << name;
+      group.parameters += elements;
+      group.bytes += end - begin;
+      ++group.tensors;
+      for (std::uint64_t at = begin; at < end; at += 2) {
+        const auto low = static_cast<unsigned char>(all[at]), high = static_cast<unsigned char>(all[at + 1]);
+        ++group.exponents[(high & 0x7F) << 1 | low >> 7];
+      }
+    }
+  }
+};
+
+class InspectTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = ::testing::TempDir() + "/sluice-inspect-XXXXXX";
+    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
+    ASSERT_EQ(run("pack " + kModel + " -o " + store() + " -q").code, 0);
+    oracle_ = new Oracle;
+  }
+  static void TearDownTestSuite() {
+    delete oracle_;
+    fs::remove_all(directory_);
+  }
+  static std::string store() { return directory_ + "/fable.sluice"; }
+
+  static json inspect(const std::string& arguments) {
+    const Outcome outcome = run("inspect " + arguments + " --json");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    return json::parse(outcome.out);
+  }
+  static void expect_source(const json& found, const Group& group) {
+    EXPECT_EQ(found["parameters"], group.parameters);
+    EXPECT_EQ(found["source_bytes"], group.bytes);
+    EXPECT_EQ(found["exponents"], group.parameters);
+    EXPECT_EQ(found["exponents_read"], group.parameters);
+    EXPECT_EQ(found["entropy_is"], "full");
+    EXPECT_NEAR(found["exponent_entropy_bits"].get<double>(), group.entropy(), 1e-9);
+  }
+
+  static inline std::string directory_;
+  static inline const Oracle* oracle_ = nullptr;
+};
+
+TEST_F(InspectTest, DirectoryAgreesWithItsHeader) {
+  const json found = inspect(kModel + " --tensors");
+  EXPECT_FALSE(found["packed"]);
+  expect_source(found["experts"], oracle_->experts);
+  expect_source(found["dense"], oracle_->dense);
+  for (const char* group : {"experts", "dense"}) {
+    EXPECT_EQ(found[group]["bytes"], found[group]["source_bytes"]);
+    EXPECT_EQ(found[group]["ratio"], 1.0);
+  }
+  EXPECT_EQ(found["tensors"].size(), oracle_->experts.tensors + oracle_->dense.tensors);
+  EXPECT_EQ(found["parameters"]["total"], oracle_->experts.parameters + oracle_->dense.parameters);
+  std::ifstream file(kModel + "/config.json");
+  const json config = json::parse(file);
+  EXPECT_EQ(found["layers"], config["num_hidden_layers"]);
+  EXPECT_EQ(found["top_k"], config["num_experts_per_tok"]);
+  EXPECT_EQ(found["hidden"], config["hidden_size"]);
+  EXPECT_EQ(found["vocab"], config["vocab_size"]);
+  const std::uint64_t experts = found["experts_per_layer"].get<std::uint64_t>() * found["sparse_layers"].get<std::uint64_t>();
+  EXPECT_EQ(oracle_->experts.tensors, 3 * experts);
+  EXPECT_EQ(found["parameters"]["active"],
+            oracle_->dense.parameters + oracle_->experts.parameters / found["experts_per_layer"].get<std::uint64_t>() *
+                                            found["top_k"].get<std::uint64_t>());
+  std::uint64_t parameters = 0;
+  for (const auto& [name, tally] : found["classes"].items()) parameters += tally["parameters"].get<std::uint64_t>();
+  EXPECT_EQ(parameters, oracle_->experts.parameters + oracle_->dense.parameters);
+}
+
+TEST_F(InspectTest, StoreHoldsTheSameInWhatItsFilesTake) {
+  const json found = inspect(store());
+  EXPECT_TRUE(found["packed"]);
+  EXPECT_EQ(found["codec"], "zstd");
+  expect_source(found["experts"], oracle_->experts);
+  expect_source(found["dense"], oracle_->dense);
+  // Every byte of the data files, the manifest and the kept headers counts once.
+  std::uint64_t on_disk = 0;
+  for (const auto& entry : fs::directory_iterator(store())) {
+    const std::string name = entry.path().filename();
+    if (name.ends_with(".bin") || name == "manifest.json") on_disk += entry.file_size();
+  }
+  const std::uint64_t experts = found["experts"]["bytes"], dense = found["dense"]["bytes"];
+  EXPECT_EQ(experts + dense, on_disk);
+  EXPECT_EQ(found["experts"]["ratio"], static_cast<double>(experts) / static_cast<double>(oracle_->experts.bytes));
+  EXPECT_GE(experts, fs::file_size(store() + "/experts-00000.bin"));
+  EXPECT_LT(found["experts"]["ratio"].get<double>(), 0.8);
+  // No code of one exponent after the other is smaller than their entropy; the rest of a word is stored as it is.
+  EXPECT_GE(found["classes"]["experts"]["ratio"].get<double>(), (8 + 0.9 * oracle_->experts.entropy()) / 16);
+}
+
+TEST_F(InspectTest, TextSaysWhatTheJsonSays) {
+  for (const std::string& path : {kModel, store()}) {
+    const json found = inspect(path);
+    const Outcome outcome = run("inspect " + path + " --tensors");
+    ASSERT_EQ(outcome.code, 0);
+    const auto expect_in = [&](const std::string& words) {
+      EXPECT_NE(outcome.out.find(words), std::string::npos) << words << "\n" << outcome.out;
+    };
+    char text[64];
+    for (const char* group : {"experts", "dense"}) {
+      std::snprintf(text, sizeof text, "%s %.3f bits", group, found[group]["exponent_entropy_bits"].get<double>());
+      expect_in(text);
+      std::snprintf(text, sizeof text, "%.4f\n", found[group]["ratio"].get<double>());
+      expect_in(text);
+    }
+    expect_in(path == kModel ? "not packed" : "packed, codec zstd");
+    expect_in(found["model_type"].get<std::string>() + ": " + found["layers"].dump() + " layers");
+    expect_in(found["experts_per_layer"].dump() + " per layer, " + found["top_k"].dump() + " chosen");
+    expect_in("BF16  [6400, ");
+    expect_in("model.embed_tokens.weight");
+  }
+}
+
+TEST_F(InspectTest, WhatIsNoModelIsAnError) {
+  const Outcome outcome = run("inspect /nowhere --json");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err.find("/nowhere"), std::string::npos);
+}
+
+}  // namespace
