@@ -172,6 +172,45 @@ TEST(CommandLine, UnknownCodecsAreWrongUsage) {
   expect_usage_error("pack " + kModel + " -o /nowhere/x --codec native", "zstd, lz4, none");
 }
 
+TEST(CommandLine, ErrorsSayWhatToDo) {
+  namespace fs = std::filesystem;
+  std::string directory = testing::TempDir() + "/sluice-broken-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  const auto write = [&](const std::string& name, const std::string& content) {
+    fs::create_directories(fs::path(directory + "/" + name).parent_path());
+    std::ofstream(directory + "/" + name, std::ios::binary) << content;
+  };
+  const auto expect_fix = [&](const std::string& arguments, const std::string& place, const std::string& fix) {
+    const Outcome outcome = sluice(arguments);
+    EXPECT_EQ(outcome.code, 1) << arguments;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_NE(outcome.err.find(place), std::string::npos) << outcome.err;
+    EXPECT_TRUE(outcome.err.ends_with("; " + fix + "\n")) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  };
+  write("empty/x", "");
+  expect_fix("inspect " + directory + "/empty", "empty", "download the weights, or name the directory that holds them");
+  expect_fix("verify " + directory + "/empty/x", "empty/x", "name the directory of the store");
+  expect_fix("verify " + directory + "/nothing", "nothing", "check the path");
+  expect_fix("unpack " + directory + "/empty -o " + directory + "/out", "empty", "pack the model first: sluice pack MODEL -o NAME.sluice");
+  expect_fix("detokenize " + kModel + " --tokens 1,999999", "tokens", "give ids of this model's tokenizer");
+  write("json/tokenizer.json", "{\"model\": ");
+  expect_fix("tokenize -p a " + directory + "/json", "tokenizer.json at byte", "download the tokenizer files again");
+  const auto with_config = [&](const std::string& name, const std::string& key, const nlohmann::json& value) {
+    std::ifstream file(kModel + "/config.json");
+    nlohmann::json config = nlohmann::json::parse(file);
+    config[key] = value;
+    write(name + "/config.json", config.dump());
+    fs::create_symlink(kModel + "/model.safetensors", directory + "/" + name + "/model.safetensors");
+    return directory + "/" + name;
+  };
+  expect_fix("inspect " + with_config("a", "hidden_size", "x"), "config.json: hidden_size", "correct the value");
+  expect_fix("inspect " + with_config("b", "hidden_act", "relu"), "config.json: hidden_act", "use a model whose config says so");
+  expect_fix("inspect " + with_config("c", "vocab_size", 6401), "embed_tokens",
+             "download the config.json that belongs to these weights");
+  fs::remove_all(directory);
+}
+
 TEST(CommandLine, TextBeyondTheBudgetIsNotTokenized) {
   const Outcome outcome = sluice("tokenize " + kModel + " -f " + kModel + "/eval.txt --memory 64KiB");
   EXPECT_EQ(outcome.code, 1);

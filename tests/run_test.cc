@@ -163,6 +163,74 @@ TEST_F(RunTest, CtrlCEndsAGenerationWithItsStatistics) {
   EXPECT_NE(outcome.out.find("bytes per token"), std::string::npos) << outcome.out;
 }
 
+// A copy of the bundled model that others may change.
+std::string copy_of_model(const std::string& to) {
+  fs::copy(kModel, to, fs::copy_options::recursive);
+  return to;
+}
+
+json read_json(const std::string& path) {
+  std::ifstream stream(path);
+  return json::parse(stream);
+}
+
+void write_json(const std::string& path, const json& value) {
+  std::ofstream stream(path);
+  stream << value.dump();
+}
+
+TEST_F(RunTest, IdsThatAreNoTokenAreGeneratedAndPrintNothing) {
+  const std::string model = copy_of_model(file("padded"));
+  json tokenizer = read_json(model + "/tokenizer.json");
+  json& bpe = tokenizer["model"];
+  json vocab = json::object(), merges = json::array();
+  for (const auto& [token, id] : bpe["vocab"].items())
+    if (id < 3000) vocab[token] = id;
+  for (const json& merge : bpe["merges"]) {
+    const std::string left = merge[0], right = merge[1];
+    if (vocab.contains(left) && vocab.contains(right) && vocab.contains(left + right)) merges.push_back(merge);
+  }
+  bpe["vocab"] = vocab;
+  bpe["merges"] = merges;
+  for (std::size_t i = 0; i < tokenizer["added_tokens"].size(); ++i) tokenizer["added_tokens"][i]["id"] = 3000 + i;
+  json config = read_json(model + "/tokenizer_config.json");
+  config.erase("added_tokens_decoder");
+  write_json(model + "/tokenizer_config.json", config);
+  write_json(model + "/tokenizer.json", tokenizer);
+
+  const std::string request = " --tokens 100,200,300 -n 40 --temp 3 --top-p 1 --top-k 0 --seed 1 --ignore-eos";
+  const json result = run_json("run " + model + request);
+  EXPECT_EQ(result["tokens"], run_json("run " + kModel + request)["tokens"]);
+  std::string kept;
+  std::size_t dropped = 0;
+  for (const json& token : result["tokens"]) {
+    if (token >= 3000) {
+      ++dropped;
+    } else {
+      kept += (kept.empty() ? "" : ",") + token.dump();
+    }
+  }
+  EXPECT_GT(dropped, 0u);
+  ASSERT_NE(kept, "");
+  EXPECT_EQ(result["text"], run_json("detokenize " + kModel + " --tokens " + kept)["text"]);
+  EXPECT_EQ(run("detokenize " + model + " --tokens 6400").code, 1);
+}
+
+// Hugging Face never meets such an id either; a checkpoint that was cut down often keeps its old one.
+TEST_F(RunTest, EndOfTextBeyondTheVocabularyIsWarnedOf) {
+  const std::string model = copy_of_model(file("far_eos"));
+  json generation = read_json(model + "/generation_config.json");
+  generation["eos_token_id"] = {6397, 151645};
+  write_json(model + "/generation_config.json", generation);
+  const Outcome outcome = run("run " + model + " --tokens 1,2 -n 2 --temp 0");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_NE(outcome.err.find("warning"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("151645"), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("6397"), std::string::npos) << outcome.err;
+  EXPECT_EQ(run("run " + model + " --tokens 1,2 -n 2 --temp 0 -q").err, "");
+  EXPECT_EQ(run("run " + kModel + " --tokens 1,2 -n 2 --temp 0").err.find("warning"), std::string::npos);
+}
+
 TEST_F(RunTest, StopStringsAndEosEndTheText) {
   const json whole = run_json("run " + store() + " -p 'The old king' -n 60 --temp 0");
   const std::string text = whole["text"];
@@ -193,7 +261,10 @@ TEST_F(RunTest, RequestsThatMakeNoSenseAreRefusedWithNumbers) {
   expect_error("run " + kModel + " -p x -c 999999", 2, "4096");
   expect_error("run " + kModel + " -p '' -n 1", 1, "no tokens");
   expect_error("run " + kModel + " -p x --cache belady", 2, "belady");
-  expect_error("run " + kModel + " -p x --cache nonsense", 2, "lru");
+  expect_error("run " + kModel + " -p x --cache nonsense", 2, "one of none, fifo, lru, lfu, marking");
+  EXPECT_EQ(run("run " + kModel + " -p x --cache nonsense").err.find("belady"), std::string::npos);
+  expect_error("run /no/model -p x --cache nonsense", 2, "--cache");
+  EXPECT_EQ(run("run " + kModel + " -p x --cache belady").err.find("simulate"), std::string::npos);
   expect_error("run " + kModel + " -p x --keep packed", 2, "--keep");
   expect_error("run " + kModel + " -p x --isa mips", 2, "--isa");
   expect_error("run " + kModel + " -p x --temp -1", 2, "--temp");
@@ -201,6 +272,10 @@ TEST_F(RunTest, RequestsThatMakeNoSenseAreRefusedWithNumbers) {
   expect_error("run " + kModel, 2, "--prompt");
   expect_error("run /nowhere -p x", 1, "/nowhere");
   expect_error("eval " + kModel + " -f /dev/null", 1, "too short");
+  expect_error("run " + kModel + " -p x -n 1 --out /nowhere/x.txt", 1, "/nowhere");
+  expect_error("run " + kModel + " -p x -n 1 --out " + directory_, 1, directory_);
+  expect_error("run /no/model -p x -n 1 --out /nowhere/x.txt", 1, "/nowhere");  // told before the model is opened
+  expect_error("forward /no/model --tokens 1 --out /nowhere/x.npy", 1, "/nowhere");
   expect_error("forward " + kModel + " --tokens 1 --out /nowhere/x.npy", 1, "/nowhere");
   expect_error("forward " + kModel + " --tokens 1 --out /dev/full/x", 1, "/dev/full");
 }

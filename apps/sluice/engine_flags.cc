@@ -25,6 +25,30 @@ std::string cache_names() {
   return names;
 }
 
+// Those that know the future are for the lab.
+void check_cache(const std::string& name) {
+  for (const experts::CachePolicy& policy : experts::cache_policies()) {
+    if (policy.name != name) continue;
+    if (!policy.oracle) return;
+    throw Error(ErrorKind::kUsage, "this cache must know all requests beforehand")
+        .in("--cache")
+        .expected("one of " + cache_names())
+        .found(name)
+        .fix("ask `sluice lab evict` what it would do");
+  }
+  throw Error(ErrorKind::kUsage, "unknown name").in("--cache").expected("one of " + cache_names()).found("\"" + name + "\"");
+}
+
+// Names are looked up again where they are used; here they are refused before anything is opened.
+void check_policies(const EngineFlags& flags) {
+  if (!flags.preset.empty()) experts::find_preset(flags.preset);
+  experts::find_router(flags.router);
+  check_cache(flags.cache);
+  experts::find_scheduler(flags.scheduler);
+  experts::find_prefetch(flags.prefetch);
+  experts::find_placement(flags.placement);
+}
+
 DiskMethod parse_disk_method(const std::string& text) {
   if (text == "auto") return DiskMethod::kAuto;
   if (text == "io_uring") return DiskMethod::kIoUring;
@@ -73,6 +97,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
 }
 
 engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions) {
+  check_policies(flags);
   engine::EngineOptions options;
   if (!flags.memory.empty()) options.memory = parse_size(flags.memory, "--memory");
   options.threads = static_cast<unsigned>(flags.threads);

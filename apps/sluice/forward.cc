@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "command.h"
 #include "engine_flags.h"
+#include "output_path.h"
 #include "run_report.h"
 
 namespace sluice::app {
@@ -61,6 +62,7 @@ void forward(const Options& options) {
   const EngineFlags& flags = options.engine;
   const std::vector<model::TokenId> tokens = parse_token_list(options.tokens, "--tokens");
   engine_options(flags, 1);
+  check_output_path(options.out);
   const OpenModel open = open_model(flags.model, WithTokenizer::kNo);
   const std::size_t context = context_tokens(flags, open.model);
   if (tokens.size() > context)

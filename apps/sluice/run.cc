@@ -12,6 +12,7 @@
 #include "engine_flags.h"
 #include "live_text.h"
 #include "open_tokenizer.h"
+#include "output_path.h"
 #include "run_report.h"
 
 namespace sluice::app {
@@ -94,10 +95,18 @@ Json result_json(const engine::Engine& engine, const engine::GenerateRequest& re
   return json;
 }
 
+// Hugging Face takes such ids, too, and never meets them.
+void warn_of_eos(const model::ModelConfig& config) {
+  for (const model::TokenId token : config.eos)
+    if (static_cast<std::size_t>(token) >= config.vocab)
+      fmt::print(stderr, "sluice: warning: end-of-text token {} is beyond the vocabulary of {}: it never comes, and ends nothing\n", token, config.vocab);
+}
+
 void run(const Options& options) {
   const EngineFlags& flags = options.engine;
   const Clock::time_point load_start = Clock::now();
   engine_options(flags, 1);  // wrong flags are told before the model is opened
+  if (!options.out.empty()) check_output_path(options.out);
   const std::size_t max_tokens = static_cast<std::size_t>(options.max_tokens);
   const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere);
 
@@ -118,6 +127,7 @@ void run(const Options& options) {
 
   engine::Engine engine(*open.checkpoint, open.model, engine_options(flags, positions));
   if (!engine.isa_warning().empty() && !flags.quiet) fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
+  if (!flags.quiet && !options.ignore_eos) warn_of_eos(open.model.config);
   RunTimes times;
   times.load_s = since(load_start);
 

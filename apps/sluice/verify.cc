@@ -58,6 +58,8 @@ void verify(const Options& options) {
       fmt::print(stderr, "sluice: {}/{} at byte {}: expected {}, found {}\n", options.store, error.file,
                  error.offset, error.expected, error.found);
     }
+    if (!report.ok())
+      fmt::print(stderr, "sluice: {} is damaged; copy it again, or pack the model again\n", options.store);
     if (report.ok() && !options.common.quiet)
       std::cout << fmt::format("{}: {} files, {}: ok\n", options.store, report.files,
                                format_bytes(report.bytes));
@@ -68,7 +70,7 @@ void verify(const Options& options) {
 }  // namespace
 
 void add_verify(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("verify", "Check every byte of a packed store");
+  CLI::App* command = app.add_subcommand("verify", "Check that no byte of a packed store has changed");
   auto options = std::make_shared<Options>();
   command->add_option("STORE", options->store, "Packed store, NAME.sluice")->required();
   command->add_flag("--full", options->full,
