@@ -369,9 +369,9 @@ TEST_F(StoreProgram, RefusesBadArguments) {
   EXPECT_EQ(pack_with("--chunks 0").code, 2);
   EXPECT_EQ(pack_with("--chunks 257").code, 2);
   EXPECT_EQ(pack_with("--level 99").code, 2);
-  EXPECT_EQ(pack_with("--codec brotli").code, 1);
+  EXPECT_EQ(pack_with("--codec brotli").code, 2);
   const Outcome native = pack_with("--codec native");
-  EXPECT_EQ(native.code, 1);
+  EXPECT_EQ(native.code, 2);
   EXPECT_THAT(native.err, HasSubstr("not in this version"));
   EXPECT_TRUE(fs::is_empty(temp_.path()));
   ASSERT_EQ(pack_with("--quiet").code, 0);
