@@ -8,6 +8,7 @@ namespace sluice::experts {
 namespace {
 
 constexpr std::string_view kZipMoe = "ZipMoE (arXiv 2601.21198) 5.4; SPEC 1.7";
+constexpr std::string_view kZipMoeScheduling = "ZipMoE (arXiv 2601.21198) Alg. 1; SPEC 1.5";
 
 constexpr CachePolicy kCaches[] = {
     {.name = "none", .make = make_none_cache, .source = "SPEC 1.10", .keeps = false},
@@ -33,6 +34,11 @@ constexpr PrefetchPolicy kPrefetches[] = {
 
 constexpr SchedulerPolicy kSchedulers[] = {
     {.name = "serial", .make = make_serial_scheduler, .source = "SPEC 5.2"},
+    {.name = "fifo", .make = make_fifo_scheduler, .source = "SPEC 1.5"},
+    {.name = "p_sorted", .make = make_p_sorted_scheduler, .source = "SPEC 1.5"},
+    {.name = "zip-affinity", .make = make_zip_affinity_scheduler, .source = kZipMoeScheduling},
+    {.name = "zip-affinity-literal", .make = make_zip_affinity_literal_scheduler, .source = kZipMoeScheduling},
+    {.name = "zip-affinity-best-of", .make = make_zip_affinity_best_of_scheduler, .source = kZipMoeScheduling},
 };
 
 constexpr PlacementPolicy kPlacements[] = {

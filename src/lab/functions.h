@@ -5,6 +5,7 @@
 
 namespace sluice::lab {
 
-extern const Function kEvict;  // evict.cc
+extern const Function kEvict;     // evict.cc
+extern const Function kSchedule;  // schedule.cc
 
 }  // namespace sluice::lab

@@ -11,6 +11,7 @@ namespace {
 
 const Function* const kFunctions[] = {
     &kEvict,
+    &kSchedule,
 };
 
 // Reads up to the end of line, which is dropped. Keeps at most `limit` + 1 bytes of a longer line, and drops

@@ -1,0 +1,40 @@
+// What an order of tasks takes: the simulated makespan of a layer, and what no order can beat. ZipMoE (arXiv
+// 2601.21198) Theorem 3.1; SPEC §1.6.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "experts/scheduler.h"
+
+namespace sluice::experts {
+
+// One expert on the compute unit, which runs one at a time: at each moment the first ready one.
+struct ExpertRun {
+  ExpertId expert;
+  double ready = 0;  // all its tensors are
+  double start = 0, end = 0;
+};
+
+struct Timeline {
+  std::vector<ExpertRun> runs;  // by first appearance in the blocks
+  std::vector<double> ready;    // (tasks)
+  double io = 0;                // the disk's end
+  std::vector<double> workers;  // (L) the decode workers' ends, ascending
+  double idle = 0;              // of the workers before a decode, over all blocks
+  double makespan = 0;          // the end of everything
+};
+Timeline simulate(std::span<const Task> tasks, const ScheduleCosts& costs, const Schedule& schedule);
+
+// No order can take less than any of these. The paper's eq. 3 for the last one is none: decoding overlaps
+// reading.
+struct LowerBounds {
+  double io = 0;      // I: all reads
+  double decode = 0;  // C / L: all decodes, evenly over the workers
+  double run = 0;     // P: all experts
+  double path = 0;    // Z: the longest single task, alone, with its expert
+  double most() const;
+};
+LowerBounds lower_bounds(std::span<const Task> tasks, const ScheduleCosts& costs);
+
+}  // namespace sluice::experts

@@ -1,0 +1,20 @@
+// P-sorted: one block, longest expert first. What zip-affinity is measured against, and falls back to. SPEC
+// §1.5.
+#include "experts/cache_affinity.h"
+
+namespace sluice::experts {
+namespace {
+
+class PSortedScheduler final : public Scheduler {
+ public:
+  void order(std::span<const Task> tasks, const ScheduleCosts&, Schedule& out) override {
+    order_p_sorted(tasks, out);
+  }
+  std::string name() const override { return "p_sorted"; }
+};
+
+}  // namespace
+
+std::unique_ptr<Scheduler> make_p_sorted_scheduler() { return std::make_unique<PSortedScheduler>(); }
+
+}  // namespace sluice::experts

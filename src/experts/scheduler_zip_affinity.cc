@@ -1,0 +1,74 @@
+// Zip-affinity: cache-affinity scheduling, ZipMoE (arXiv 2601.21198) Alg. 1; SPEC §1.5. Three of them: with
+// the resolved rule of insertion, with the printed one (literal), and the best of these and of two plain
+// single blocks (best-of, ours). The cost guard: a search that would take 5 % of the layer's time, at
+// costs.step a decode tried, is given up for the p-sorted block. The count of decodes stands for the clock,
+// so that equal inputs are ordered equally on any machine.
+#include "experts/cache_affinity.h"
+#include "experts/makespan.h"
+
+namespace sluice::experts {
+namespace {
+
+class ZipAffinityScheduler final : public Scheduler {
+ public:
+  ZipAffinityScheduler(InsertRule rule, std::string name) : rule_(rule), name_(std::move(name)) {}
+  void order(std::span<const Task> tasks, const ScheduleCosts& costs, Schedule& out) override {
+    if (order_cache_affinity(tasks, costs, rule_, affordable_decodes(tasks, costs), out)) return;
+    order_p_sorted(tasks, out);
+    ++fallbacks_;
+  }
+  std::uint64_t fallbacks() const override { return fallbacks_; }
+  std::string name() const override { return name_; }
+
+ private:
+  InsertRule rule_;
+  std::string name_;
+  std::uint64_t fallbacks_ = 0;
+};
+
+class BestOfScheduler final : public Scheduler {
+ public:
+  void order(std::span<const Task> tasks, const ScheduleCosts& costs, Schedule& out) override {
+    // Of what is affordable, half each for the two searches.
+    const std::uint64_t most = affordable_decodes(tasks, costs) / 2;
+    if (!order_cache_affinity(tasks, costs, InsertRule::kAfterPeers, most, out) ||
+        !order_cache_affinity(tasks, costs, InsertRule::kAnywhere, most, other_)) {
+      order_p_sorted(tasks, out);
+      ++fallbacks_;
+      return;
+    }
+    double best = simulate(tasks, costs, out).makespan;
+    const auto compare = [&] {
+      const double makespan = simulate(tasks, costs, other_).makespan;
+      if (makespan < best) {
+        best = makespan;
+        std::swap(out, other_);
+      }
+    };
+    compare();
+    order_p_sorted(tasks, other_);
+    compare();
+    order_type_two_first(tasks, other_);
+    compare();
+  }
+  std::uint64_t fallbacks() const override { return fallbacks_; }
+  std::string name() const override { return "zip-affinity-best-of"; }
+
+ private:
+  Schedule other_;
+  std::uint64_t fallbacks_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Scheduler> make_zip_affinity_scheduler() {
+  return std::make_unique<ZipAffinityScheduler>(InsertRule::kAfterPeers, "zip-affinity");
+}
+std::unique_ptr<Scheduler> make_zip_affinity_literal_scheduler() {
+  return std::make_unique<ZipAffinityScheduler>(InsertRule::kAnywhere, "zip-affinity-literal");
+}
+std::unique_ptr<Scheduler> make_zip_affinity_best_of_scheduler() {
+  return std::make_unique<BestOfScheduler>();
+}
+
+}  // namespace sluice::experts

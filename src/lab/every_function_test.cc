@@ -1,0 +1,97 @@
+// What every function of the lab must do with its lines, whatever it answers: one good line each, and all
+// damage to it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "lab/lab.h"
+
+namespace sluice::lab {
+namespace {
+
+using testing::AllOf, testing::HasSubstr;
+
+struct Example {
+  std::string_view name, line;
+};
+constexpr Example kExamples[] = {
+    {"evict", R"({"policy":"lru","capacity":3,"requests":[1,2,3,1,4],"seed":0})"},
+    {"schedule",
+     R"({"mode":"default","K":2,"L":2,"u":10,"v":2,"c":3,"p":[5,4],"tasks":[)"
+     R"({"id":7,"expert":0,"tensor":0,"state":"M"},{"id":8,"expert":1,"tensor":0,"state":"C"}]})"},
+};
+
+const Json kWrong[] = {nullptr, "x", -1, -0.5, 1e300, true, Json::object(), {nullptr}, {"x"}, {{{-1}}}, {-1}};
+
+std::string error_of(const Function& function, const Json& line) {
+  const Answer answer = answer_line(function, line.dump(), 7);
+  EXPECT_FALSE(answer.good) << line.dump() << " -> " << answer.text;
+  const Json json = Json::parse(answer.text);
+  EXPECT_EQ(json.size(), 1u);
+  return answer.good ? "" : std::string(json.at("error"));
+}
+
+TEST(EveryFunction, HasAnExample) {
+  ASSERT_EQ(std::size(kExamples), functions().size());
+  for (std::size_t i = 0; i < functions().size(); ++i) EXPECT_EQ(kExamples[i].name, functions()[i]->name);
+}
+
+TEST(EveryFunction, AnswersEveryListedFieldAndIgnoresFurtherOnes) {
+  for (const auto& [name, line] : kExamples) {
+    SCOPED_TRACE(name);
+    const Function& function = find_function(name);
+    const Answer answer = answer_line(function, line, 1);
+    ASSERT_TRUE(answer.good) << answer.text;
+    const Json json = Json::parse(answer.text);
+    EXPECT_EQ(json.size(), function.out.size());
+    for (const Field& field : function.out) EXPECT_TRUE(json.contains(field.name)) << field.name;
+    Json more = Json::parse(line);
+    more["further"] = "ignored";
+    EXPECT_EQ(answer_line(function, more.dump(), 1).text, answer.text);
+  }
+}
+
+TEST(EveryFunction, NamesTheMissingOrWrongField) {
+  for (const auto& [name, line] : kExamples) {
+    const Function& function = find_function(name);
+    for (const Field& field : function.in) {
+      SCOPED_TRACE(std::string(name) + ", " + std::string(field.name));
+      Json bad = Json::parse(line);
+      bad.erase(std::string(field.name));
+      EXPECT_THAT(error_of(function, bad),
+                  AllOf(HasSubstr("line 7: " + std::string(field.name)), HasSubstr("missing")));
+      for (const Json& wrong : kWrong) {
+        bad[std::string(field.name)] = wrong;
+        if (answer_line(function, bad.dump(), 7).good) continue;  // not wrong for this one
+        EXPECT_THAT(error_of(function, bad), HasSubstr("line 7: " + std::string(field.name)));
+      }
+      bad[std::string(field.name)] = nullptr;
+      error_of(function, bad);
+      bad[std::string(field.name)] = Json::object({{"x", 1}});
+      error_of(function, bad);
+    }
+  }
+}
+
+// Any damage to a good line is an answer or an error that is JSON, never more.
+TEST(EveryFunction, DamagedLinesNeverCrash) {
+  for (const auto& [name, good] : kExamples) {
+    std::mt19937_64 random(20260101);
+    for (int i = 0; i < 3000; ++i) {
+      std::string line(good);
+      for (std::uint64_t edits = 1 + random() % 3; edits > 0 && !line.empty(); --edits) {
+        const std::size_t at = random() % line.size();
+        const std::uint64_t kind = random() % 4;
+        if (kind == 0) line[at] = static_cast<char>(random());
+        if (kind == 1) line.erase(at, 1 + random() % 4);
+        if (kind > 1 && line[at] >= '0' && line[at] <= '9') line[at] = static_cast<char>('0' + random() % 10);
+      }
+      const Answer answer = answer_line(find_function(name), line, 1);
+      EXPECT_EQ(Json::parse(answer.text).contains("error"), !answer.good);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::lab
