@@ -60,8 +60,8 @@ class Cache {
   virtual void on_insert(ExpertId id, Parts parts, Bytes bytes) = 0;
   virtual void on_evict(ExpertId id, Parts parts) = 0;
   // For policies that judge a whole event at once instead of miss by miss: fills `out` (empty on entry) and returns
-  // true. miss_bytes: of wanted(), parallel to report.misses. on_evict and on_insert follow as usual.
-  virtual bool decide_event(const StepReport& /*report*/, std::span<const Bytes> /*miss_bytes*/, Bytes /*capacity*/,
+  // true. on_evict and on_insert follow as usual.
+  virtual bool decide_event(const StepReport& /*report*/, const ExpertSizes& /*sizes*/, Bytes /*capacity*/,
                             EventDecision& /*out*/) {
     return false;
   }

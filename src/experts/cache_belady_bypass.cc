@@ -21,17 +21,18 @@ class BeladyBypassCache final : public Cache {
   }
   Parts wanted(ExpertId) const override { return keep_; }
 
-  bool decide_event(const StepReport& report, std::span<const Bytes> miss_bytes, Bytes capacity,
+  bool decide_event(const StepReport& report, const ExpertSizes& sizes, Bytes capacity,
                     EventDecision& out) override {
     // A rehearsal: take in every miss that fits at all, then let the farthest go until the rest fits.
     Bytes used = used_;
     rehearsed_.clear();
-    for (std::size_t i = 0; i < report.misses.size(); ++i) {
-      const bool resident = !order_.parts(report.misses[i]).empty();  // of parts that make no view
-      if (resident || miss_bytes[i] > capacity) continue;
-      order_.insert(report.misses[i], farthest_first(report.misses[i]), keep_, miss_bytes[i]);
-      rehearsed_.push_back(report.misses[i]);
-      used += miss_bytes[i];
+    for (ExpertId id : report.misses) {
+      const bool resident = !order_.parts(id).empty();  // of parts that make no view
+      const Bytes bytes = sizes.bytes(id).of(keep_);
+      if (resident || bytes > capacity) continue;
+      order_.insert(id, farthest_first(id), keep_, bytes);
+      rehearsed_.push_back(id);
+      used += bytes;
     }
     order_.release();
     gone_.clear();

@@ -3,16 +3,29 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "experts/cache.h"
 #include "experts/requests.h"
+#include "experts/zip_pools.h"
 
 namespace sluice::experts {
+
+// Of zip-pools.
+struct PoolsConfig {
+  std::vector<PoolSlots> slots = {};  // by layer; further layers have the last one's
+  PoolRules rules = {};
+  std::vector<std::vector<double>> counts = {};  // by layer and expert: offline counts to begin with, or none
+  bool whole_only = false;  // the family has nothing but `full`
+
+  void validate() const;  // Error(kUsage)
+};
 
 struct CacheConfig {
   Parts keep = Part::kFull;             // what of a used expert is kept; the family's parts
   std::uint64_t seed = 0;               // of policies that draw
   const RequestList* future = nullptr;  // oracles only: all events to come; must outlive the cache
+  PoolsConfig pools = {};               // zip-pools only, which ignores `keep`
 
   void validate() const;  // Error(kUsage)
 };
@@ -24,5 +37,6 @@ std::unique_ptr<Cache> make_lfu_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_marking_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_belady_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_belady_bypass_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_zip_pools_cache(const CacheConfig& config);
 
 }  // namespace sluice::experts

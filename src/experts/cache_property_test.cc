@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -16,13 +18,40 @@ class EveryCache : public testing::TestWithParam<CachePolicy> {};
 
 INSTANTIATE_TEST_SUITE_P(Registry, EveryCache,
                          testing::ValuesIn(cache_policies().begin(), cache_policies().end()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& info) {
+                           std::string name(info.param.name);
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+// Slots that fit, whatever is in them: all experts full where there is room for all, else pools of all kinds.
+PoolSlots slots_for(const TestSizes& sizes, Bytes capacity) {
+  if (capacity >= sizes.total()) return {.f = sizes.experts()};
+  Bytes largest = 1;
+  std::uint32_t layers = 1;
+  for (std::uint32_t i = 0; i < sizes.experts(); ++i) {
+    const ExpertBytes bytes = sizes.bytes(TestSizes::id(i));
+    largest = std::max({largest, bytes.full, bytes.sm + bytes.exp});
+    layers = TestSizes::id(i).layer + 1u;
+  }
+  const auto slots = static_cast<std::uint32_t>(capacity / (largest * layers));
+  return {.f = (slots + 3) / 4, .c = (slots + 2) / 4, .s = (slots + 1) / 4, .e = slots / 4};
+}
+
+Residency make(const CachePolicy& policy, const TestSizes& sizes, Bytes capacity, const RequestList* future,
+               Parts keep = Part::kFull, std::uint64_t seed = 7) {
+  CacheConfig config{.keep = keep, .seed = seed, .future = future};
+  if (policy.pooled) {
+    config.pools = {
+        .slots = {slots_for(sizes, capacity)},
+        .rules = {.delta = static_cast<std::uint32_t>(capacity % 3), .demote = capacity % 2 == 1}};
+  }
+  return Residency(make_cache(policy.name, config), sizes, capacity);
+}
 
 Residency make(const CachePolicy& policy, const TestSizes& sizes, Bytes capacity, const RequestList& trace,
                Parts keep = Part::kFull, std::uint64_t seed = 7) {
-  return Residency(
-      make_cache(policy.name, {.keep = keep, .seed = seed, .future = policy.oracle ? &trace : nullptr}),
-      sizes, capacity);
+  return make(policy, sizes, capacity, policy.oracle ? &trace : nullptr, keep, seed);
 }
 
 // Runs `check(residency, event)` over random traces: experts of equal and of different sizes, every capacity
@@ -61,7 +90,10 @@ TEST_P(EveryCache, NameIsTheRegistrys) {
 TEST_P(EveryCache, KeepsTheRulesOfTheEvent) {
   over_random_runs([&](const TestSizes& sizes, const RequestList& trace, Bytes capacity) {
     Residency residency = make(GetParam(), sizes, capacity, trace);
-    std::set<ExpertId> before;
+    std::map<ExpertId, Parts> before;
+    const auto parts_in = [](const std::map<ExpertId, Parts>& resident, ExpertId id) {
+      return resident.contains(id) ? resident.at(id) : Parts();
+    };
     for (std::size_t e = 0; e < trace.events(); ++e) {
       const std::span<const ExpertId> ids = trace.event(e);
       std::vector<ExpertId> shuffled(ids.rbegin(), ids.rend());
@@ -72,32 +104,38 @@ TEST_P(EveryCache, KeepsTheRulesOfTheEvent) {
       EXPECT_TRUE(std::ranges::is_sorted(hits) && std::ranges::is_sorted(misses));
       EXPECT_EQ(hits.size() + misses.size(), ids.size());
       for (ExpertId id : ids) {
-        EXPECT_EQ(std::ranges::binary_search(hits, id), before.contains(id));
-        EXPECT_EQ(std::ranges::binary_search(misses, id), !before.contains(id));
+        EXPECT_EQ(std::ranges::binary_search(hits, id), is_computable(parts_in(before, id)));
+        EXPECT_EQ(std::ranges::binary_search(misses, id), !is_computable(parts_in(before, id)));
       }
       // Victims were resident, are not of the running event (unless the policy judges events), and leave
       // once.
-      std::set<ExpertId> expected = before;
+      std::map<ExpertId, Parts> expected = before;
       for (const Eviction& gone : outcome.evicted) {
-        EXPECT_EQ(gone.parts, Parts(Part::kFull));
-        EXPECT_EQ(expected.erase(gone.id), 1u);
+        EXPECT_TRUE(GetParam().pooled || gone.parts == Part::kFull);
+        EXPECT_TRUE(!gone.parts.empty() && parts_in(expected, gone.id).has_all(gone.parts));
+        expected[gone.id] = expected[gone.id] - gone.parts;
         if (!GetParam().judges_events) {
           EXPECT_FALSE(std::ranges::binary_search(ids, gone.id));
         }
       }
       // What stays is exactly what was there, less victims, plus admissions; legal, and within the capacity.
-      for (const Admission& miss : outcome.misses) {
-        if (!miss.parts.empty()) {
-          EXPECT_TRUE(expected.insert(miss.id).second);
+      for (const std::vector<Admission>* used : {&outcome.hits, &outcome.misses}) {
+        for (const Admission& a : *used) {
+          EXPECT_EQ(a.before, parts_in(before, a.id));
+          EXPECT_TRUE(a.parts.has_all(expected[a.id]));
+          // Nothing compresses exponents.
+          EXPECT_FALSE(a.before == Part::kFull && a.parts.has(Part::kExp));
+          expected[a.id] = a.parts;
         }
       }
+      std::erase_if(expected, [](const auto& entry) { return entry.second.empty(); });
       Bytes bytes = 0;
-      std::set<ExpertId> now;
+      std::map<ExpertId, Parts> now;
       for (const Placed& a : residency.resident()) {
         EXPECT_TRUE(is_legal(a.parts));
         EXPECT_EQ(residency.parts(a.id), a.parts);
         bytes += sizes.bytes(a.id).of(a.parts);
-        now.insert(a.id);
+        now.emplace(a.id, a.parts);
       }
       EXPECT_EQ(now, expected);
       EXPECT_EQ(bytes, residency.used());
@@ -163,9 +201,7 @@ TEST_P(EveryCache, NoFuture) {
       if (e < half) prefix.add_event(trace.event(e));
       other.add_event(trace.event(e < half ? e : trace.events() - 1 - e + half));
     }
-    auto runs = [&](const RequestList& known) {
-      return Residency(GetParam().make({.seed = 7, .future = &known}), sizes, capacity);
-    };
+    auto runs = [&](const RequestList& known) { return make(GetParam(), sizes, capacity, &known); };
     Residency whole = runs(trace), cut = runs(prefix), turned = runs(other);
     for (std::size_t e = 0; e < half; ++e) {
       whole.on_event(trace.event(e));
@@ -222,6 +258,7 @@ TEST_P(EveryCache, RoomForAllMissesEachOnce) {
 // Compressed, sliced or partial entries obey the same rules; a part of which no view can be made is never a
 // hit.
 TEST_P(EveryCache, KeepsThePartsItIsTold) {
+  if (GetParam().pooled) return;  // slots tell it
   for (Parts keep : {Part::kSm | Part::kExp, Parts(Part::kSm), Parts(Part::kExp), Part::kMsb | Part::kLsb}) {
     const TestSizes sizes(12, TestSizes::Kind::kDifferent, 4);
     const RequestList trace = random_trace(12, 200, 4, 17);
@@ -266,6 +303,34 @@ TEST(CacheRegistry, RefusesWhatCannotBe) {
       EXPECT_THROW(make_cache(policy.name, {}), Error);
     }
   }
+}
+
+TEST(CacheRegistry, PoolsRefuseWhatCannotBe) {
+  const auto refused = [](const CacheConfig& config) {
+    EXPECT_THROW(make_cache("zip-pools", config), Error);
+  };
+  const auto pools = [](const PoolsConfig& config) {
+    CacheConfig all;
+    all.pools = config;
+    return all;
+  };
+  refused({});
+  refused({.keep = Part::kMsb, .future = nullptr, .pools = {.slots = {{.f = 1}}}});
+  refused(pools({.slots = {{.f = 1}, {.s = 1}}, .whole_only = true}));
+  refused(pools({.slots = {{.f = 1}}, .rules = {.half_life = -1}}));
+  refused(pools({.slots = {{.f = 1}}, .rules = {.half_life = std::nan("")}}));
+  refused(pools({.slots = {{.f = 1}}, .counts = {{1, std::nan("")}}}));
+  make_cache("zip-pools", pools({.slots = {{.f = 1}}, .whole_only = true}));
+}
+
+// Slots beyond the bytes of the cache are told, never overstepped.
+TEST(CacheRegistry, PoolsThatDoNotFitAreAnError) {
+  const TestSizes sizes(5, TestSizes::Kind::kEqual, 1);
+  CacheConfig config;
+  config.pools.slots = {{.f = 2}};
+  Residency residency(make_cache("zip-pools", config), sizes, 1);
+  EXPECT_EQ(residency.on_event(std::vector{TestSizes::id(0)}).misses.size(), 1u);
+  EXPECT_THROW(residency.on_event(std::vector{TestSizes::id(1)}), Error);
 }
 
 TEST(CacheRegistry, OracleRefusesEventsItWasNotTold) {

@@ -22,6 +22,7 @@ constexpr CachePolicy kCaches[] = {
      .source = "Belady 1966; SPEC 1.7",
      .oracle = true,
      .judges_events = true},
+    {.name = "zip-pools", .make = make_zip_pools_cache, .source = kZipMoe, .judges_events = true, .pooled = true},
 };
 
 constexpr RouterPolicy kRouters[] = {
@@ -95,6 +96,7 @@ void CacheConfig::validate() const {
         .expected("full, sm, exp, sm + exp, msb or msb + lsb")
         .found("bits " + std::to_string(keep.bits()));
   }
+  pools.validate();
 }
 
 std::unique_ptr<Cache> make_cache(std::string_view name, const CacheConfig& config) {

@@ -23,6 +23,7 @@ struct CachePolicy {
   bool seeded = false;         // draws from CacheConfig::seed
   bool keeps = true;           // keeps what fits (all but `none`)
   bool judges_events = false;  // may evict experts of the running event (Cache::decide_event)
+  bool pooled = false;         // holds experts in the states that CacheConfig::pools has slots for, not in `keep`
 };
 
 struct RouterPolicy {

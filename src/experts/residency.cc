@@ -56,11 +56,9 @@ const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span
                           .tokens = tokens};
   cache_->on_step(report);
 
-  miss_bytes_.clear();
-  for (ExpertId id : misses_) miss_bytes_.push_back(sizes_.bytes(id).of(cache_->wanted(id)));
   decision_.victims.clear();
   decision_.placed.clear();
-  if (cache_->decide_event(report, miss_bytes_, capacity_, decision_)) {
+  if (cache_->decide_event(report, sizes_, capacity_, decision_)) {
     decide_whole_event();
   } else {
     decide_misses_one_by_one();
@@ -75,10 +73,9 @@ const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span
 }
 
 void Residency::decide_misses_one_by_one() {
-  for (std::size_t i = 0; i < misses_.size(); ++i) {
-    const ExpertId id = misses_[i];
+  for (ExpertId id : misses_) {
     const Parts old = parts(id), target = cache_->wanted(id);
-    const Bytes old_bytes = sizes_.bytes(id).of(old), target_bytes = miss_bytes_[i];
+    const Bytes old_bytes = sizes_.bytes(id).of(old), target_bytes = sizes_.bytes(id).of(target);
     SLUICE_CHECK(is_legal(target), name_of(id));
     if (target == old) continue;
     if (target.empty()) {
@@ -113,6 +110,7 @@ void Residency::decide_whole_event() {
 void Residency::place(const Placed& placed) {
   SLUICE_CHECK(is_legal(placed.parts) && !placed.parts.empty(), name_of(placed.id));
   Parts& slot = resident_.at(placed.id);
+  SLUICE_CHECK(slot != Part::kFull || !placed.parts.has(Part::kExp), name_of(placed.id) + " would be compressed again");
   const Bytes bytes = sizes_.bytes(placed.id).of(placed.parts);
   used_ = used_ - sizes_.bytes(placed.id).of(slot) + bytes;
   if (const Parts left = slot - placed.parts; !left.empty()) outcome_.evicted.push_back({placed.id, left});

@@ -77,7 +77,6 @@ class Residency final : public ResidencyView {
   EventPins pins_;
   EventOutcome outcome_;
   std::vector<ExpertId> ids_, hits_, misses_;    // of the running event, ascending
-  std::vector<Bytes> miss_bytes_;
   EventDecision decision_;
 };
 

@@ -16,10 +16,13 @@ struct Example {
   std::string_view name, line;
 };
 constexpr Example kExamples[] = {
-    {"evict", R"({"policy":"lru","capacity":3,"requests":[1,2,3,1,4],"seed":0})"},
     {"schedule",
      R"({"mode":"default","K":2,"L":2,"u":10,"v":2,"c":3,"p":[5,4],"tasks":[)"
      R"({"id":7,"expert":0,"tensor":0,"state":"M"},{"id":8,"expert":1,"tensor":0,"state":"C"}]})"},
+    {"dispatch", R"({"slots":{"F":2,"C":1,"S":0,"E":2},"delta":1,"ranks":[0,1,7]})"},
+    {"pools",
+     R"({"slots":{"F":1,"C":1,"S":2,"E":1},"delta":1,"demote":true,"N":6,"steps":[[1],[5],[5,1,2,3],[]]})"},
+    {"evict", R"({"policy":"lru","capacity":3,"requests":[1,2,3,1,4],"seed":0})"},
 };
 
 const Json kWrong[] = {nullptr, "x", -1, -0.5, 1e300, true, Json::object(), {nullptr}, {"x"}, {{{-1}}}, {-1}};

@@ -5,7 +5,9 @@
 
 namespace sluice::lab {
 
+extern const Function kDispatch;  // dispatch.cc
 extern const Function kEvict;     // evict.cc
+extern const Function kPools;     // pools.cc
 extern const Function kSchedule;  // schedule.cc
 
 }  // namespace sluice::lab

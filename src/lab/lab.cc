@@ -10,8 +10,10 @@ namespace sluice::lab {
 namespace {
 
 const Function* const kFunctions[] = {
-    &kEvict,
     &kSchedule,
+    &kDispatch,
+    &kPools,
+    &kEvict,
 };
 
 // Reads up to the end of line, which is dropped. Keeps at most `limit` + 1 bytes of a longer line, and drops

@@ -63,7 +63,7 @@ TEST(Lab, FunctionsAreNamedOnceAndDescribed) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("evictt"), HasSubstr("list, evict")));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("evictt"), HasSubstr("list, schedule")));
   }
 }
 
