@@ -74,6 +74,11 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
 
 Engine::~Engine() = default;
 
+void Engine::observe(RoutingObserver* observer) {
+  observer_ = observer;
+  moe_->observe(observer);
+}
+
 Policies Engine::make_policies() {
   const model::MoeConfig& moe = model_.config.moe;
   Policies policies;
@@ -203,6 +208,7 @@ void Engine::step(const Step& step, const LogitSink& sink) {
 
   const auto start = std::chrono::steady_clock::now();
   statistics_.phase = step.phase;
+  if (observer_ != nullptr) observer_->on_step(step);
   LayerRun run(kernels_, model_.config, *weights_, rope_, *moe_, *workspace_, step);
   run.embed();
   for (std::size_t layer = 0; layer < model_.config.layers; ++layer) {

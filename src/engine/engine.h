@@ -52,9 +52,15 @@ class Engine {
   fetch::ExpertCounters expert_counters() const { return experts_->counters(); }
   experts::State state(experts::ExpertId id) const { return experts_->state(id); }
   std::uint64_t decision_hash() const;             // of every cache decision so far
+  experts::Parts kept_parts() const;               // what caches keep of an expert
+  std::size_t caches() const { return policies_.residencies.size(); }                // 1, or one a sparse layer
+  Bytes cache_capacity() const { return policies_.residencies.front()->capacity(); }  // bytes of each of them
   Bytes page_cache_bytes() const { return files_->cached_bytes(); }
+  const experts::ExpertSizes& expert_sizes() const { return experts_->sizes(); }
+  Bytes expert_disk_bytes(experts::ExpertId id) const { return experts_->disk_bytes(id); }  // what a miss reads
   Bytes expert_disk_bytes() const;                 // mean bytes that a miss reads
   Bytes expert_memory_bytes() const;               // mean bytes of an expert as the cache keeps it
+  const DenseWeights& weights() const { return *weights_; }
   const std::string& isa_warning() const { return isa_warning_; }
   Isa isa() const { return kernels_.isa; }
   unsigned threads() const { return pool_.threads(); }
@@ -63,6 +69,8 @@ class Engine {
   // Costs of this machine for this model. Nothing may be running; caches do not change.
   Profile measure(const MeasureOptions& options);
   ProfiledMachine machine() const;
+  // `observer` watches all steps from now on; null: nobody does. It must outlive the engine or its successor.
+  void observe(RoutingObserver* observer);
 
   // A new sequence of at most options.positions tokens. The plan has room for options.sequences of them at a time.
   std::unique_ptr<Sequence> new_sequence();
@@ -80,7 +88,6 @@ class Engine {
  private:
   MemoryPlan make_plan(std::size_t logit_rows);
   Policies make_policies();
-  experts::Parts kept_parts() const;               // what caches keep of an expert
 
   const store::Checkpoint& checkpoint_;
   const model::Model& model_;
@@ -98,6 +105,7 @@ class Engine {
   Policies policies_;
   Statistics statistics_;
   std::unique_ptr<MoeBlock> moe_;
+  RoutingObserver* observer_ = nullptr;
   models::LayerForward forward_;
 };
 

@@ -34,6 +34,7 @@ void MoeBlock::run(std::size_t layer, const Step& step, const Workspace& w) {
   experts::Residency& residency = policies_.residency(sparse_layer);
   const experts::EventOutcome& outcome =
       residency.on_event(active_, {w.mean_scores, config_.moe.experts}, active_tokens_);
+  if (observer_ != nullptr) observer_->on_decisions(static_cast<std::uint32_t>(sparse_layer), outcome);
   ExpertStatistics& count = statistics_.now();
   count.accesses += active_.size();
   const fetch::EventReads reads = store_.begin(outcome, {active_, active_tokens_}, *policies_.scheduler);
@@ -78,6 +79,7 @@ void MoeBlock::route(std::size_t layer, const Step& step, const Workspace& w) {
   view.scores = {w.scores, tokens * experts};
   view.sequence = sequence_of_token_;
   policies_.router->route(view, policies_.residency(view.layer), routing_);
+  if (observer_ != nullptr) observer_->on_routing(view, routing_);
 }
 
 void MoeBlock::group_by_expert(std::size_t sparse_layer) {

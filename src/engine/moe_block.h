@@ -6,6 +6,7 @@
 
 #include "engine/dense_weights.h"
 #include "engine/options.h"
+#include "engine/routing_observer.h"
 #include "engine/statistics.h"
 #include "engine/step.h"
 #include "engine/workspace.h"
@@ -41,6 +42,8 @@ class MoeBlock {
 
   // Leaves out the routed experts: what a step costs without them (measure_profile.h).
   void leave_out_experts(bool leave_out) { leave_out_experts_ = leave_out; }
+  // `observer` is told of every routing and every decision; null: nobody. It must outlive this or its successor.
+  void observe(RoutingObserver* observer) { observer_ = observer; }
   void begin_forward() { policies_.router->begin_forward(); }
   // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed and w.packed.
   void run(std::size_t layer, const Step& step, const Workspace& w);
@@ -62,6 +65,7 @@ class MoeBlock {
   fetch::ExpertStore& store_;
   Policies& policies_;
   Statistics& statistics_;
+  RoutingObserver* observer_ = nullptr;
 
   experts::Routing routing_;
   std::vector<experts::ExpertId> active_;          // ascending

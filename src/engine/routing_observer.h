@@ -1,0 +1,26 @@
+// What a run lets others watch: the routing of every sparse layer of every step, and what the cache decided about it.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/step.h"
+#include "experts/residency.h"
+#include "experts/router.h"
+
+namespace sluice::engine {
+
+// Called by the thread that drives the engine, in this order: on_step; then for each sparse layer, ascending,
+// on_routing and on_decisions. What is passed lasts for the call only. It must not call the engine; an Error that it
+// throws ends the step like any other error.
+class RoutingObserver {
+ public:
+  virtual ~RoutingObserver() = default;
+  // A step begins. Its sequences do not hold the step's tokens yet.
+  virtual void on_step(const Step& /*step*/) {}
+  // The router has chosen for all tokens of the step.
+  virtual void on_routing(const experts::ScoresView& /*scores*/, const experts::Routing& /*routing*/) {}
+  // The layer's event has been decided.
+  virtual void on_decisions(std::uint32_t /*sparse_layer*/, const experts::EventOutcome& /*outcome*/) {}
+};
+
+}  // namespace sluice::engine
