@@ -1,0 +1,126 @@
+#include "base/background_writer.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+
+namespace sluice {
+
+struct BackgroundWriter::Impl {
+  Impl(OutputFile output, Bytes ring_bytes)
+      : file(std::move(output)), ring(ring_bytes), batch(std::max<std::size_t>(1, ring_bytes / 4)) {}
+
+  void run() {
+    Bytes unsynchronised = 0;
+    std::unique_lock lock(mutex);
+    while (true) {
+      changed.wait(lock, [&] { return filled >= batch || (flushing && filled > 0) || ending; });
+      if (abandoned || filled == 0) return;
+      const std::size_t begin = tail, count = std::min(filled, ring.size() - tail);
+      lock.unlock();
+      std::exception_ptr thrown;
+      try {
+        file.write(std::span<const std::byte>(ring).subspan(begin, count));
+        unsynchronised += count;
+        if (unsynchronised >= ring.size()) {
+          file.sync();
+          unsynchronised = 0;
+        }
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      lock.lock();
+      tail = (tail + count) % ring.size();
+      filled -= count;
+      if (filled == 0) flushing = false;
+      if (thrown) {
+        failure = thrown;
+        filled = 0;
+      }
+      changed.notify_all();
+      if (thrown) return;
+    }
+  }
+
+  void end(bool abandon) {
+    {
+      const std::lock_guard lock(mutex);
+      ending = true;
+      abandoned = abandon;
+    }
+    changed.notify_all();
+    if (thread.joinable()) thread.join();
+  }
+
+  OutputFile file;              // the thread's until it has ended
+  std::vector<std::byte> ring;  // [tail, tail + filled) modulo its size is on its way; the rest is the producer's
+  const std::size_t batch;      // bytes worth a write
+  std::mutex mutex;             // protects the following
+  std::condition_variable changed;
+  std::size_t tail = 0, filled = 0;
+  bool flushing = false, ending = false, abandoned = false, closed = false;
+  std::exception_ptr failure;
+  std::thread thread;
+};
+
+BackgroundWriter::BackgroundWriter(OutputFile file, Bytes ring)
+    : impl_(std::make_unique<Impl>(std::move(file), ring)) {
+  SLUICE_CHECK(ring > 0);
+  impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
+}
+
+BackgroundWriter::~BackgroundWriter() { impl_->end(true); }
+
+void BackgroundWriter::write(std::span<const std::byte> data) {
+  Impl& impl = *impl_;
+  std::unique_lock lock(impl.mutex);
+  SLUICE_CHECK(!impl.closed, impl.file.path());
+  while (!data.empty()) {
+    impl.changed.wait(lock, [&] { return impl.filled < impl.ring.size() || impl.failure; });
+    if (impl.failure) std::rethrow_exception(impl.failure);
+    const std::size_t head = (impl.tail + impl.filled) % impl.ring.size();
+    const std::size_t room = impl.ring.size() - impl.filled;
+    const std::size_t count = std::min({data.size(), room, impl.ring.size() - head});
+    // The thread does not read what is not filled, so copying needs no lock; under it a copy is still cheaper than
+    // two more switches.
+    std::memcpy(impl.ring.data() + head, data.data(), count);
+    data = data.subspan(count);
+    impl.filled += count;
+    if (impl.filled >= impl.batch) impl.changed.notify_all();
+  }
+  if (impl.failure) std::rethrow_exception(impl.failure);
+}
+
+void BackgroundWriter::write(std::string_view text) {
+  write(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+void BackgroundWriter::flush() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->flushing = true;
+  }
+  impl_->changed.notify_all();
+}
+
+void BackgroundWriter::close() {
+  Impl& impl = *impl_;
+  if (!impl.closed) {
+    impl.end(false);
+    impl.closed = true;
+    try {
+      if (!impl.failure) impl.file.close();
+    } catch (...) {
+      impl.failure = std::current_exception();
+    }
+  }
+  if (impl.failure) std::rethrow_exception(impl.failure);
+}
+
+}  // namespace sluice
