@@ -1,0 +1,60 @@
+#include "experts/decision_log.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "base/error.h"
+
+namespace sluice::experts {
+
+std::string_view parts_name(Parts parts) {
+  if (parts.empty()) return "-";
+  if (parts == Part::kFull) return "full";
+  if (parts == Part::kSm) return "sm";
+  if (parts == Part::kExp) return "exp";
+  if (parts == (Part::kSm | Part::kExp)) return "sm+exp";
+  if (parts == Part::kMsb) return "msb";
+  if (parts == Part::kLsb) return "lsb";
+  if (parts == (Part::kMsb | Part::kLsb)) return "msb+lsb";
+  return "mixed";
+}
+
+std::string decision_heading(const DecisionSetting& setting) {
+  return fmt::format("# sluice decisions v1 cache={} scope={} capacity={} keep={} seed={}\n", setting.cache, setting.scope,
+                     setting.capacity, parts_name(setting.keep), setting.seed);
+}
+
+void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer, const EventOutcome& outcome) {
+  auto out = std::back_inserter(log);
+  fmt::format_to(out, "{} {}", event, layer);
+  const char* mark = " hit ";
+  for (const Admission& hit : outcome.hits) {
+    fmt::format_to(out, "{}{}", mark, hit.id.index);
+    if (hit.before != hit.parts) fmt::format_to(out, "={}>{}", parts_name(hit.before), parts_name(hit.parts));
+    mark = ",";
+  }
+  mark = " miss ";
+  for (const Admission& miss : outcome.misses) {
+    fmt::format_to(out, "{}{}=", mark, miss.id.index);
+    if (!miss.before.empty()) fmt::format_to(out, "{}>", parts_name(miss.before));
+    fmt::format_to(out, "{}", parts_name(miss.parts));
+    mark = ",";
+  }
+  mark = " out ";
+  for (const Eviction& gone : outcome.evicted) {
+    fmt::format_to(out, "{}{}/{}={}", mark, gone.id.layer, gone.id.index, parts_name(gone.parts));
+    mark = ",";
+  }
+  log += '\n';
+}
+
+std::string decision_ending(std::uint64_t hash) { return fmt::format("# hash {:016x}\n", hash); }
+
+std::uint64_t decision_hash(std::span<const std::unique_ptr<Residency>> caches) {
+  std::uint64_t hash = 0;
+  for (const auto& cache : caches) hash = hash * 0x9e3779b97f4a7c15ull + cache->decision_hash();
+  return hash;
+}
+
+}  // namespace sluice::experts

@@ -1,0 +1,44 @@
+#include "experts/decision_log.h"
+
+#include <gtest/gtest.h>
+
+#include "experts/registry.h"
+#include "experts/test_traces.h"
+
+namespace sluice::experts {
+namespace {
+
+TEST(DecisionLog, SpellsOutHitsMissesAndWhatLeft) {
+  EventOutcome outcome;
+  outcome.hits = {{{2, 3}, Part::kFull, Part::kFull}, {{2, 9}, Part::kFull, Part::kSm | Part::kExp}};
+  outcome.misses = {{{2, 4}, Part::kFull}, {{2, 5}, {}}, {{2, 6}, Part::kSm | Part::kExp, Part::kSm}};
+  outcome.evicted = {{{0, 17}, Part::kFull}, {{1, 2}, Part::kExp}};
+  std::string log;
+  append_decision(log, 41, 2, outcome);
+  append_decision(log, 42, 0, {});
+  EXPECT_EQ(log, "41 2 hit 3,9=sm+exp>full miss 4=full,5=-,6=sm>sm+exp out 0/17=full,1/2=exp\n42 0\n");
+  EXPECT_EQ(decision_heading({.cache = "lru", .scope = "layer", .capacity = 7, .seed = 3}),
+            "# sluice decisions v1 cache=lru scope=layer capacity=7 keep=full seed=3\n");
+  EXPECT_EQ(decision_ending(0x12ab), "# hash 00000000000012ab\n");
+}
+
+TEST(DecisionLog, HashesOfSeveralCachesDependOnTheirOrder) {
+  const TestSizes sizes(20, TestSizes::Kind::kEqual, 1);
+  const auto cache = [&](std::uint64_t seed) {
+    auto residency = std::make_unique<Residency>(make_cache("lru", {}), sizes, 5);
+    const RequestList trace = random_trace(20, 30, 4, seed);
+    for (std::size_t e = 0; e < trace.events(); ++e) residency->on_event(trace.event(e));
+    return residency;
+  };
+  std::vector<std::unique_ptr<Residency>> ab, ba, a;
+  ab.push_back(cache(1));
+  ab.push_back(cache(2));
+  ba.push_back(cache(2));
+  ba.push_back(cache(1));
+  a.push_back(cache(1));
+  EXPECT_NE(decision_hash(ab), decision_hash(ba));
+  EXPECT_EQ(decision_hash(a), a[0]->decision_hash());
+}
+
+}  // namespace
+}  // namespace sluice::experts
