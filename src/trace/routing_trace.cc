@@ -1,0 +1,49 @@
+#include "trace/routing_trace.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "trace/sluice_trace.h"
+#include "trace/trace_format.h"
+#include "trace/trace_kinds.h"
+
+namespace sluice::trace {
+
+TraceSizes::TraceSizes(std::uint32_t layers, std::uint32_t experts)
+    : layers_(layers),
+      experts_(experts),
+      memory_(std::size_t{layers} * experts),
+      disk_(std::size_t{layers} * experts) {}
+
+void TraceSizes::set(experts::ExpertId id, const experts::ExpertBytes& memory, Bytes disk) {
+  SLUICE_CHECK(id.layer < layers_ && id.index < experts_);
+  memory_[place(id)] = memory;
+  disk_[place(id)] = disk;
+}
+
+bool TraceSizes::operator==(const TraceSizes& other) const {
+  if (layers_ != other.layers_ || experts_ != other.experts_ || disk_ != other.disk_) return false;
+  for (std::size_t i = 0; i < memory_.size(); ++i) {
+    const experts::ExpertBytes &a = memory_[i], &b = other.memory_[i];
+    if (a.full != b.full || a.sm != b.sm || a.exp != b.exp) return false;
+  }
+  return true;
+}
+
+std::unique_ptr<RoutingTrace> open_trace(const std::string& path) { return open_trace(open_bytes(path)); }
+
+std::unique_ptr<RoutingTrace> open_trace(std::unique_ptr<ByteSource> source) {
+  auto input = std::make_unique<TraceInput>(std::move(source));
+  const std::string_view start = input->peek(16);
+  if (start.starts_with(kTraceMagic)) return std::make_unique<SluiceTrace>(std::move(input));
+  if (start.starts_with("MRT1")) return read_mrt_trace(std::move(input));
+  if (start.starts_with("# route_trace")) return read_csv_trace(std::move(input));
+  std::string found;
+  for (const char c : start.substr(0, 8)) found += fmt::format("{:02x} ", static_cast<unsigned char>(c));
+  throw Error(ErrorKind::kInvalid, "not a routing trace")
+      .in(input->path(), 0)
+      .expected("a file of `sluice trace`, a .mrt, or a .csv that begins with \"# route_trace\"")
+      .found(start.empty() ? "an empty file" : found.substr(0, found.size() - 1));
+}
+
+}  // namespace sluice::trace

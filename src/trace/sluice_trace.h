@@ -1,0 +1,55 @@
+// Our own traces, docs/trace-format.md.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "trace/routing_trace.h"
+#include "trace/trace_format.h"
+#include "trace/trace_input.h"
+
+namespace sluice::trace {
+
+// Events of the layers of all runs, one after the other. Thread-compatible.
+class SluiceTrace final : public RoutingTrace {
+ public:
+  explicit SluiceTrace(std::unique_ptr<TraceInput> input);
+  bool next(TraceEvent& event) override;
+  bool cut_off() const override { return cut_off_; }
+
+  // Where a writer goes on. After the last event only.
+  Bytes whole_bytes() const { return whole_bytes_; }  // header and whole steps
+  std::uint64_t whole_steps() const { return whole_steps_; }
+  std::uint32_t whole_sequences() const { return whole_sequences_; }
+
+ private:
+  bool read_record(RecordKind& kind);  // false at the end
+  void read_step();
+  void read_layer();
+  [[noreturn]] void fail(std::size_t payload_offset, std::string_view message, const std::string& expected,
+                         const std::string& found) const;
+  template <class Number>
+  std::size_t copy(std::size_t at, std::size_t count, std::vector<Number>& out) const;
+  void need(std::size_t bytes) const;
+
+  std::unique_ptr<TraceInput> input_;
+  std::vector<std::byte> head_, payload_, tail_;
+  Bytes payload_begin_ = 0;  // of the current record
+  bool cut_off_ = false, any_run_ = false;
+  std::uint64_t steps_ = 0;        // begun
+  std::uint32_t next_layer_ = 0;   // of the running step; L: the step is whole
+  std::uint32_t sequences_ = 0;
+  Bytes whole_bytes_ = 0;
+  std::uint64_t whole_steps_ = 0;
+  std::uint32_t whole_sequences_ = 0;
+
+  TracePhase phase_ = TracePhase::kPrefill;
+  std::vector<SequenceMark> marks_;
+  std::vector<std::int32_t> token_ids_;
+  std::vector<std::uint32_t> begin_;
+  std::vector<std::uint16_t> experts_;
+  std::vector<float> weights_, logits_;
+  std::vector<experts::Choice> choices_;
+};
+
+}  // namespace sluice::trace

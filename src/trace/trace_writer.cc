@@ -1,0 +1,184 @@
+#include "trace/trace_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "trace/sluice_trace.h"
+#include "trace/trace_format.h"
+
+namespace sluice::trace {
+namespace {
+
+template <class Number>
+std::span<const std::byte> bytes_of(const Number& number) {
+  return std::as_bytes(std::span(&number, 1));
+}
+
+std::string text_of(std::uint32_t number) { return {reinterpret_cast<const char*>(&number), sizeof number}; }
+
+// Docs, section 2: per layer one number, or N where they differ.
+template <class Size>
+Json sizes_json(const TraceHeader& header, Size&& size) {
+  Json rows = Json::array();
+  for (std::uint32_t layer = 0; layer < header.layers; ++layer) {
+    Json row = Json::array();
+    for (std::uint32_t e = 0; e < header.experts; ++e)
+      row.push_back(size(experts::ExpertId{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)}));
+    const bool equal = std::all_of(row.begin(), row.end(), [&](const Json& value) { return value == row[0]; });
+    rows.push_back(equal ? row[0] : std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string trace_header_bytes(const TraceHeader& header) {
+  SLUICE_CHECK(header.identity.has_value() && header.sizes.has_value());
+  const TraceSizes& sizes = *header.sizes;
+  const std::string json =
+      Json{{"architecture", header.architecture},
+           {"layers", header.layers},
+           {"experts", header.experts},
+           {"top_k", header.top_k},
+           {"identity", hex64(*header.identity)},
+           {"sizes",
+            {{"full", sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).full; })},
+             {"sm", sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).sm; })},
+             {"exp", sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).exp; })},
+             {"disk", sizes_json(header, [&](experts::ExpertId id) { return sizes.disk_bytes(id); })}}}}
+          .dump();
+  std::string bytes(kTraceMagic);
+  bytes += text_of(kTraceVersion) + text_of(static_cast<std::uint32_t>(json.size())) + json;
+  const std::uint64_t hash = xxh3(std::as_bytes(std::span(bytes.data(), bytes.size())));
+  return bytes.append(reinterpret_cast<const char*>(&hash), sizeof hash);
+}
+
+TraceWriter::TraceWriter(FileLock lock, OutputFile file, const TraceHeader& header)
+    : lock_(std::move(lock)),
+      out_(std::make_unique<BackgroundWriter>(std::move(file), kMemory / 2)),
+      layers_(header.layers),
+      experts_(header.experts),
+      next_layer_(header.layers),
+      hash_(std::make_unique<Xxh3Stream>()) {}
+
+TraceWriter TraceWriter::create(const std::string& path, const TraceHeader& header) {
+  OutputFile file = OutputFile::create(path);
+  TraceWriter writer(FileLock::acquire(path), std::move(file), header);
+  writer.out_->write(trace_header_bytes(header));
+  writer.out_->flush();
+  return writer;
+}
+
+TraceWriter TraceWriter::resume(const std::string& path, const TraceHeader& header) {
+  InputFile::open(path);  // a lock would make a file that is not there
+  FileLock lock = FileLock::acquire(path);
+  SluiceTrace trace(std::make_unique<TraceInput>(open_bytes(path)));
+  const TraceHeader& old = trace.header();
+  if (old.identity != header.identity || old.layers != header.layers || old.experts != header.experts || old.top_k != header.top_k)
+    throw Error(ErrorKind::kInvalid, "the trace was recorded from another model")
+        .in(path)
+        .expected(fmt::format("model {} ({})", hex64(*header.identity), header.architecture))
+        .found(fmt::format("model {} ({})", hex64(*old.identity), old.architecture))
+        .fix("record into another file");
+  if (!(*old.sizes == *header.sizes))
+    throw Error(ErrorKind::kInvalid, "the trace was recorded from the same model, stored with other sizes")
+        .in(path)
+        .fix("record into another file, or from the store that it was recorded from");
+  TraceEvent event;
+  while (trace.next(event)) {
+  }
+  TraceWriter writer(std::move(lock), OutputFile::open_for_append(path, trace.whole_bytes()), header);
+  writer.steps_ = trace.whole_steps();
+  writer.first_sequence_ = writer.sequences_ = trace.whole_sequences();
+  return writer;
+}
+
+void TraceWriter::begin_record(std::uint32_t kind, Bytes bytes) {
+  SLUICE_CHECK(left_ == 0 && bytes <= 0xffffffffu);
+  const std::uint32_t words[2] = {kind, static_cast<std::uint32_t>(bytes)};
+  const auto head = std::as_bytes(std::span(words));
+  out_->write(head);
+  out_->write(bytes_of(static_cast<std::uint32_t>(xxh3(head))));
+  hash_ = std::make_unique<Xxh3Stream>();
+  left_ = bytes;
+}
+
+template <class Number>
+void TraceWriter::put(std::span<const Number> numbers) {
+  const auto bytes = std::as_bytes(numbers);
+  SLUICE_CHECK(bytes.size() <= left_);
+  left_ -= bytes.size();
+  hash_->update(bytes);
+  out_->write(bytes);
+}
+
+template <class Number>
+void TraceWriter::put_one(Number number) {
+  put(std::span<const Number>(&number, 1));
+}
+
+void TraceWriter::end_record() {
+  SLUICE_CHECK(left_ == 0);
+  out_->write(bytes_of(hash_->digest()));
+}
+
+void TraceWriter::begin_run(const Json& run) {
+  SLUICE_CHECK(next_layer_ == layers_);
+  const std::string text = run.dump();
+  begin_record(static_cast<std::uint32_t>(RecordKind::kRun), text.size());
+  put(std::span<const char>(text));
+  end_record();
+  first_sequence_ = sequences_;
+}
+
+void TraceWriter::begin_step(TracePhase phase, std::span<const SequenceMark> sequences, std::span<const std::int32_t> token_ids) {
+  SLUICE_CHECK(next_layer_ == layers_ && !token_ids.empty());
+  tokens_ = static_cast<std::uint32_t>(token_ids.size());
+  begin_record(static_cast<std::uint32_t>(RecordKind::kStep), 20 + 12 * sequences.size() + 4 * token_ids.size());
+  put_one(steps_);
+  put_one(static_cast<std::uint32_t>(phase == TracePhase::kDecode));
+  put_one(tokens_);
+  put_one(static_cast<std::uint32_t>(sequences.size()));
+  for (const SequenceMark& mark : sequences) {
+    const std::uint32_t number = first_sequence_ + mark.sequence;
+    SLUICE_CHECK(number <= sequences_, "sequences are numbered as they appear");
+    sequences_ = std::max(sequences_, number + 1);
+    put_one(number);
+    put_one(mark.tokens);
+    put_one(mark.position);
+  }
+  put(token_ids);
+  end_record();
+  next_layer_ = 0;
+}
+
+void TraceWriter::layer(std::span<const float> logits, const experts::Routing& routing) {
+  SLUICE_CHECK(next_layer_ < layers_ && logits.size() == std::size_t{tokens_} * experts_ && routing.begin.size() == tokens_ + std::size_t{1});
+  const std::size_t choices = routing.choices.size();
+  ids_.resize(choices);
+  weights_.resize(choices);
+  for (std::size_t c = 0; c < choices; ++c) {
+    ids_[c] = routing.choices[c].expert;
+    weights_[c] = routing.choices[c].weight;
+  }
+  begin_record(static_cast<std::uint32_t>(RecordKind::kLayer), 20 + 4 * routing.begin.size() + 6 * choices + 4 * logits.size());
+  put_one(steps_);
+  put_one(next_layer_);
+  put_one(tokens_);
+  put_one(static_cast<std::uint32_t>(choices));
+  put(std::span<const std::uint32_t>(routing.begin));
+  put(std::span<const std::uint16_t>(ids_));
+  put(std::span<const float>(weights_));
+  put(logits);
+  end_record();
+  if (++next_layer_ < layers_) return;
+  ++steps_;
+  out_->flush();
+}
+
+void TraceWriter::close() { out_->close(); }
+
+}  // namespace sluice::trace

@@ -1,0 +1,64 @@
+// Writes docs/trace-format.md while a run goes on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/background_writer.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "experts/router.h"
+#include "trace/routing_trace.h"
+
+namespace sluice::trace {
+
+// Thread-compatible. The file is written by a thread of its own; what it could not write is an Error(kIo) of a later
+// call. Without close() the file is as if the program had been interrupted: readable, and may be continued.
+class TraceWriter {
+ public:
+  // A new file: Error(kInvalid) if it exists. `header` must have identity and sizes.
+  static TraceWriter create(const std::string& path, const TraceHeader& header);
+  // A file that is continued: cuts its unfinished end away. Error(kInvalid) if it is of another model; as open_trace if it
+  // cannot be read.
+  static TraceWriter resume(const std::string& path, const TraceHeader& header);
+
+  void begin_run(const Json& run);
+  // Sequences are numbered within this run from 0 in order of appearance.
+  void begin_step(TracePhase phase, std::span<const SequenceMark> sequences, std::span<const std::int32_t> token_ids);
+  // The next layer of the step. Our own bug if its shapes are not those of header and step.
+  void layer(std::span<const float> logits, const experts::Routing& routing);
+  void close();
+  std::uint64_t steps() const { return steps_; }  // whole ones in the file, earlier runs included
+
+  // Memory that a writer takes; the file's pages included.
+  static constexpr Bytes kMemory = 2 * kMiB;
+
+ private:
+  TraceWriter(FileLock lock, OutputFile file, const TraceHeader& header);
+  void begin_record(std::uint32_t kind, Bytes bytes);
+  template <class Number>
+  void put(std::span<const Number> numbers);
+  template <class Number>
+  void put_one(Number number);
+  void end_record();
+
+  FileLock lock_;                             // one writer a file
+  std::unique_ptr<BackgroundWriter> out_;
+  std::uint32_t layers_, experts_;
+  std::uint64_t steps_ = 0;
+  std::uint32_t next_layer_ = 0, tokens_ = 0;
+  std::uint32_t first_sequence_ = 0, sequences_ = 0;  // of this run; seen in the file
+  std::unique_ptr<Xxh3Stream> hash_;          // of the running record's payload …
+  Bytes left_ = 0;                            // … of which so many bytes are to come
+  std::vector<std::uint16_t> ids_;
+  std::vector<float> weights_;
+};
+
+// The bytes before the first record.
+std::string trace_header_bytes(const TraceHeader& header);
+
+}  // namespace sluice::trace
