@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/system_memory.h"
+#include "experts/decision_log.h"
 #include "experts/registry.h"
 
 namespace sluice::engine {
@@ -111,6 +112,7 @@ MemoryPlan Engine::make_plan(std::size_t logit_rows) {
   trim_heap();
   const Bytes heap = heap_in_use();
   needs.tables = heap > process_baseline().heap ? round_up(heap - process_baseline().heap, kBlockBytes) : 0;
+  needs.tables += options_.recording;
   needs.dense = DenseWeights::resident_bytes(checkpoint_, model_);
   needs.load_staging = DenseWeights::load_staging_bytes(checkpoint_, model_);
   needs.kv = options_.sequences * kv_bytes(model_.config, cache_dtype(options_.math), options_.positions);
@@ -134,11 +136,7 @@ DiskReport Engine::disk() const {
   return {counters.bytes, counters.reads, counters.busy_s, files_->reader().name()};
 }
 
-std::uint64_t Engine::decision_hash() const {
-  std::uint64_t hash = 0;
-  for (const auto& residency : policies_.residencies) hash = hash * 0x9e3779b97f4a7c15ull + residency->decision_hash();
-  return hash;
-}
+std::uint64_t Engine::decision_hash() const { return experts::decision_hash(policies_.residencies); }
 
 Bytes Engine::expert_disk_bytes() const {
   Bytes sum = 0;

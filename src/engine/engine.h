@@ -43,6 +43,7 @@ class Engine {
          std::size_t logit_rows = 1);
   ~Engine();
 
+  const store::Checkpoint& checkpoint() const { return checkpoint_; }
   const model::Model& model() const { return model_; }
   const EngineOptions& options() const { return options_; }
   const MemoryPlan& plan() const { return plan_; }

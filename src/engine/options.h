@@ -28,6 +28,7 @@ struct EngineOptions {
   std::string cache_scope = "global";     // or "layer"
   std::string keep = "full";              // state that caches keep experts in: full (F) or packed (C)
   std::uint64_t seed = 0;
+  Bytes recording = 0;                    // that observers of the run take (traces, decision logs), charged to `tables`
   fetch::FetchOptions fetch;
 };
 

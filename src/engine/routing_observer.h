@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "engine/step.h"
 #include "experts/residency.h"
@@ -21,6 +22,25 @@ class RoutingObserver {
   virtual void on_routing(const experts::ScoresView& /*scores*/, const experts::Routing& /*routing*/) {}
   // The layer's event has been decided.
   virtual void on_decisions(std::uint32_t /*sparse_layer*/, const experts::EventOutcome& /*outcome*/) {}
+};
+
+// Several watchers as one, told in the order in which they were added.
+class ObserverList final : public RoutingObserver {
+ public:
+  void add(RoutingObserver* observer) { observers_.push_back(observer); }  // must outlive this
+  bool empty() const { return observers_.empty(); }
+  void on_step(const Step& step) override {
+    for (RoutingObserver* observer : observers_) observer->on_step(step);
+  }
+  void on_routing(const experts::ScoresView& scores, const experts::Routing& routing) override {
+    for (RoutingObserver* observer : observers_) observer->on_routing(scores, routing);
+  }
+  void on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) override {
+    for (RoutingObserver* observer : observers_) observer->on_decisions(sparse_layer, outcome);
+  }
+
+ private:
+  std::vector<RoutingObserver*> observers_;
 };
 
 }  // namespace sluice::engine

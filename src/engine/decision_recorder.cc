@@ -1,0 +1,27 @@
+#include "engine/decision_recorder.h"
+
+#include "experts/decision_log.h"
+
+namespace sluice::engine {
+
+DecisionRecorder::DecisionRecorder(const std::string& path, const Engine& engine)
+    : out_(OutputFile::create(path), kMemory / 2) {
+  out_.write(experts::decision_heading({.cache = engine.options().cache,
+                                        .scope = engine.options().cache_scope,
+                                        .capacity = engine.cache_capacity(),
+                                        .keep = engine.kept_parts(),
+                                        .seed = engine.options().seed}));
+}
+
+void DecisionRecorder::on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) {
+  line_.clear();
+  experts::append_decision(line_, events_++, sparse_layer, outcome);
+  out_.write(line_);
+}
+
+void DecisionRecorder::finish(const Engine& engine) {
+  out_.write(experts::decision_ending(engine.decision_hash()));
+  out_.close();
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,46 @@
+#include "engine/trace_recorder.h"
+
+namespace sluice::engine {
+
+trace::TraceHeader trace_header(const Engine& engine) {
+  const model::ModelConfig& config = engine.model().config;
+  trace::TraceHeader header;
+  header.format = "trace";
+  header.architecture = config.model_type;
+  header.layers = config.sparse_layers();
+  header.experts = config.moe.experts;
+  header.top_k = config.moe.top_k;
+  header.identity = model_identity(engine);
+  header.logits = true;
+  header.sizes.emplace(header.layers, header.experts);
+  for (const model::ExpertPieces& pieces : engine.model().experts) {
+    const experts::ExpertId id{static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)};
+    header.sizes->set(id, engine.expert_sizes().bytes(id), engine.expert_disk_bytes(id));
+  }
+  return header;
+}
+
+Json run_record(const Engine& engine) {
+  return {{"cache", engine.options().cache},
+          {"scope", engine.options().cache_scope},
+          {"capacity", engine.cache_capacity()},
+          {"keep", engine.options().keep},
+          {"seed", engine.options().seed}};
+}
+
+void TraceRecorder::on_step(const Step& step) {
+  marks_.clear();
+  for (const Slice& slice : step.slices) {
+    if (slice.sequence->length() == 0) sequences_.erase(slice.sequence);
+    const auto [at, is_new] = sequences_.try_emplace(slice.sequence, next_sequence_);
+    if (is_new) ++next_sequence_;
+    marks_.push_back({at->second, static_cast<std::uint32_t>(slice.tokens), static_cast<std::uint32_t>(slice.sequence->length())});
+  }
+  writer_.begin_step(step.phase == Phase::kPrefill ? trace::TracePhase::kPrefill : trace::TracePhase::kDecode, marks_, step.tokens);
+}
+
+void TraceRecorder::on_routing(const experts::ScoresView& scores, const experts::Routing& routing) {
+  writer_.layer(scores.logits, routing);
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,33 @@
+// Records the routing of a run as a trace (docs/trace-format.md).
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/model_identity.h"
+#include "engine/routing_observer.h"
+#include "trace/trace_writer.h"
+
+namespace sluice::engine {
+
+// What a trace of this engine's model says about it.
+trace::TraceHeader trace_header(const Engine& engine);
+// What the run record says: cache, scope, capacity (bytes of each cache), keep, seed.
+Json run_record(const Engine& engine);
+
+// Thread-compatible. `writer` must outlive it; the run record must have been written.
+class TraceRecorder final : public RoutingObserver {
+ public:
+  explicit TraceRecorder(trace::TraceWriter& writer) : writer_(writer) {}
+  void on_step(const Step& step) override;
+  void on_routing(const experts::ScoresView& scores, const experts::Routing& routing) override;
+
+ private:
+  trace::TraceWriter& writer_;
+  std::map<const Sequence*, std::uint32_t> sequences_;  // numbers; a sequence without tokens is a new one
+  std::uint32_t next_sequence_ = 0;
+  std::vector<trace::SequenceMark> marks_;
+};
+
+}  // namespace sluice::engine
