@@ -25,6 +25,8 @@ void add_eval(CLI::App& app);
 void add_profile(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_detokenize(CLI::App& app);
+void add_trace(CLI::App& app);
+void add_simulate(CLI::App& app);
 void add_lab(CLI::App& app);
 void add_synth(CLI::App& app);
 void add_doctor(CLI::App& app);

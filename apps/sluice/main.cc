@@ -28,7 +28,7 @@ constexpr void (*kCommands[])(CLI::App&) = {
     add_run,        add_forward, add_eval, add_profile,  // a model
     add_inspect,    add_pack,    add_unpack, add_verify,  // its files
     add_tokenize,   add_detokenize,
-    add_lab,        add_synth,                // experiments
+    add_trace,      add_simulate, add_lab,    add_synth,   // experiments
     add_doctor,     add_version,              // this machine, this program
 };
 

@@ -8,11 +8,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "command.h"
+#include "engine/decision_recorder.h"
 #include "engine/generate.h"
 #include "engine_flags.h"
 #include "live_text.h"
 #include "open_tokenizer.h"
 #include "output_path.h"
+#include "prompt_flags.h"
 #include "run_report.h"
 
 namespace sluice::app {
@@ -25,23 +27,14 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 
 struct Options {
   EngineFlags engine;
-  std::string prompt, file, tokens, out;
+  PromptFlags prompt;
+  std::string out, decisions;
   std::int64_t max_tokens = 128;
   std::optional<double> temperature, top_p, min_p, repetition_penalty;
   std::optional<std::int64_t> top_k;
   std::vector<std::string> stop;
   bool ignore_eos = false, show_experts = false;
-  const CLI::Option *prompt_given = nullptr, *file_given = nullptr, *tokens_given = nullptr;
 };
-
-std::vector<model::TokenId> prompt_tokens(const Options& options, const OpenModel& open) {
-  if (options.tokens_given->count() > 0) return parse_token_list(options.tokens, "--tokens");
-  if (open.tokenizer == nullptr)
-    throw Error(ErrorKind::kInvalid, "the model has no tokenizer").in(options.engine.model).fix("give the prompt as --tokens 1,2,3");
-  const bool from_file = options.file_given->count() > 0;
-  return encode_file(*open.tokenizer, from_file ? read_input_text(options.file) : options.prompt,
-                     from_file ? options.file : "-p", model::AddSpecial::kYes, options.engine);
-}
 
 engine::SamplerConfig sampler_config(const Options& options, const model::GenerationConfig& generation) {
   engine::SamplerConfig config = engine::sampler_defaults(generation);
@@ -111,23 +104,20 @@ void run(const Options& options) {
   const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere);
 
   engine::GenerateRequest request;
-  request.prompt = prompt_tokens(options, open);
+  request.prompt = prompt_tokens(options.prompt, flags, open);
   request.max_tokens = max_tokens;
   request.sampler = sampler_config(options, open.model.generation);
   request.ignore_eos = options.ignore_eos;
   request.stop = options.stop;
-  const std::size_t context = context_tokens(flags, open.model);
-  if (request.prompt.size() > context)
-    throw Error(ErrorKind::kInvalid, "the prompt is longer than the context")
-        .in("-c")
-        .expected(fmt::format("at most {} tokens", context))
-        .found(fmt::format("{} tokens", request.prompt.size()))
-        .fix("shorten the prompt, or raise -c up to the model's maximum");
-  const std::size_t positions = std::max<std::size_t>(1, std::min(context, request.prompt.size() + max_tokens));
+  const std::size_t positions = positions_for(request.prompt.size(), max_tokens, flags, open);
 
-  engine::Engine engine(*open.checkpoint, open.model, engine_options(flags, positions));
+  engine::EngineOptions settings = engine_options(flags, positions);
+  if (!options.decisions.empty()) settings.recording = engine::DecisionRecorder::kMemory;
+  engine::Engine engine(*open.checkpoint, open.model, settings);
   if (!engine.isa_warning().empty() && !flags.quiet) fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
   if (!flags.quiet && !options.ignore_eos) warn_of_eos(open.model.config);
+  std::optional<engine::DecisionRecorder> decisions;
+  if (!options.decisions.empty()) engine.observe(&decisions.emplace(options.decisions, engine));
   RunTimes times;
   times.load_s = since(load_start);
 
@@ -148,6 +138,7 @@ void run(const Options& options) {
     live.write(open.tokenizer->decode(request.prompt, model::ShowSpecial::kNo));  // as the text goes on from it
   const engine::GenerateResult result = engine::generate(engine, open.tokenizer.get(), request);
   live.finish();
+  if (decisions) decisions->finish(engine);
   if (!options.out.empty()) write_file_atomically(options.out, result.text.value_or(""));
 
   if (flags.json) {
@@ -175,11 +166,7 @@ void add_run(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "Generate text inside a memory budget");
   auto options = std::make_shared<Options>();
   add_engine_flags(*command, options->engine);
-  CLI::Option_group* prompt = command->add_option_group("Prompt", "One of:");
-  options->prompt_given = prompt->add_option("-p,--prompt", options->prompt, "The text to go on from");
-  options->file_given = prompt->add_option("-f,--file", options->file, "File that holds the prompt; - is standard input");
-  options->tokens_given = prompt->add_option("--tokens", options->tokens, "Prompt as token ids, taken verbatim: 1,2,3");
-  prompt->require_option(1);
+  add_prompt_flags(*command, options->prompt);
   command->add_option("-n,--predict", options->max_tokens, "Most tokens to generate")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31));
@@ -192,6 +179,7 @@ void add_run(CLI::App& app) {
   command->add_option("--stop", options->stop, "End before this text; may be given several times")->group(sampling);
   command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token")->group(sampling);
   command->add_option("-o,--out", options->out, "Also write the text to this file, once it is complete");
+  command->add_option("--decisions", options->decisions, "Write every decision of the caches to this new file");
   command->add_flag("--show-experts", options->show_experts, "Draw which experts are in memory at the end");
   command->footer(
       "Examples:\n"

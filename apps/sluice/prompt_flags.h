@@ -1,0 +1,23 @@
+// The prompt of commands that generate: -p, -f or --tokens.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "engine_flags.h"
+
+namespace sluice::app {
+
+struct PromptFlags {
+  std::string prompt, file, tokens;
+  const CLI::Option *prompt_given = nullptr, *file_given = nullptr, *tokens_given = nullptr;
+};
+
+void add_prompt_flags(CLI::App& command, PromptFlags& flags);
+// Error(kInvalid) without a tokenizer unless the prompt is given as ids.
+std::vector<model::TokenId> prompt_tokens(const PromptFlags& flags, const EngineFlags& engine, const OpenModel& open);
+// Positions to reserve for a prompt and at most `max_tokens` more. Error(kInvalid) if the prompt is longer than the context.
+std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, const EngineFlags& engine, const OpenModel& open);
+
+}  // namespace sluice::app

@@ -1,0 +1,128 @@
+// `sluice trace`: record the routing of a run.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "command.h"
+#include "engine/decision_recorder.h"
+#include "engine/generate.h"
+#include "engine/trace_recorder.h"
+#include "engine_flags.h"
+#include "progress.h"
+#include "prompt_flags.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+  EngineFlags engine;
+  PromptFlags prompt;
+  std::string out, decisions;
+  std::int64_t max_tokens = 128;
+  std::optional<double> temperature;
+  bool append = false, ignore_eos = false;
+};
+
+engine::SamplerConfig sampler_config(const Options& options, const model::GenerationConfig& generation) {
+  engine::SamplerConfig config = engine::sampler_defaults(generation);
+  if (options.temperature) config.temperature = *options.temperature;
+  if (options.temperature == 0.0) config.repetition_penalty = 1.0;
+  config.seed = options.engine.seed.value_or(0);  // a trace is an experiment: the same command records the same
+  config.validate();
+  return config;
+}
+
+void run(const Options& options) {
+  const EngineFlags& flags = options.engine;
+  engine_options(flags, 1);  // wrong flags are told before the model is opened
+  std::error_code ignored;
+  const bool exists = std::filesystem::exists(options.out, ignored);
+  if (exists && !options.append)
+    throw Error(ErrorKind::kInvalid, "file exists already").in(options.out).fix("choose another name, or add to it with --append");
+  const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere);
+  engine::GenerateRequest request;
+  request.prompt = prompt_tokens(options.prompt, flags, open);
+  request.max_tokens = static_cast<std::size_t>(options.max_tokens);
+  request.sampler = sampler_config(options, open.model.generation);
+  request.ignore_eos = options.ignore_eos;
+  request.should_stop = interrupted;
+  const std::size_t positions = positions_for(request.prompt.size(), request.max_tokens, flags, open);
+
+  engine::EngineOptions engine_settings = engine_options(flags, positions);
+  engine_settings.recording =
+      trace::TraceWriter::kMemory + (options.decisions.empty() ? 0 : engine::DecisionRecorder::kMemory);
+  engine::Engine engine(*open.checkpoint, open.model, engine_settings);
+  if (!engine.isa_warning().empty() && !flags.quiet) fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
+  const trace::TraceHeader header = engine::trace_header(engine);
+  trace::TraceWriter writer =
+      exists ? trace::TraceWriter::resume(options.out, header) : trace::TraceWriter::create(options.out, header);
+  const std::uint64_t first_step = writer.steps();
+  writer.begin_run(engine::run_record(engine));
+  engine::TraceRecorder recorder(writer);
+  engine::ObserverList observers;
+  observers.add(&recorder);
+  std::optional<engine::DecisionRecorder> decisions;
+  if (!options.decisions.empty()) observers.add(&decisions.emplace(options.decisions, engine));
+  engine.observe(&observers);
+
+  engine::GenerateResult result;
+  {
+    Progress progress("trace", request.max_tokens, flags.quiet || flags.json ? Verbosity::kQuiet : Verbosity::kNormal, Progress::Unit::kCount);
+    request.on_text = [&](const std::string&, std::size_t count) { progress.update(count); };
+    result = engine::generate(engine, open.tokenizer.get(), request);
+  }
+  writer.close();
+  if (decisions) decisions->finish(engine);
+
+  const Bytes size = InputFile::open(options.out).size();
+  const engine::ExpertStatistics total = engine.statistics().total();
+  if (flags.json) {
+    std::cout << Json{{"trace", options.out},
+                      {"bytes", size},
+                      {"steps", writer.steps() - first_step},
+                      {"first_step", first_step},
+                      {"prompt_tokens", request.prompt.size()},
+                      {"tokens", result.tokens},
+                      {"stop_reason", engine::stop_reason_name(result.reason)},
+                      {"timing", {{"prefill_s", result.prefill_s}, {"decode_s", result.decode_s}}},
+                      {"run", engine::run_record(engine)},
+                      {"experts", {{"accesses", total.accesses}, {"hits", total.hits}, {"misses", total.misses}, {"bytes_read", total.bytes_read}}},
+                      {"decisions", fmt::format("{:016x}", engine.decision_hash())}}
+                     .dump()
+              << '\n';
+  } else if (!flags.quiet) {
+    fmt::print("{}: {} steps of {} prompt and {} generated tokens, {} ({})\n", options.out, writer.steps() - first_step, request.prompt.size(),
+               result.tokens.size(), format_bytes(size), engine::stop_reason_name(result.reason));
+  }
+  if (result.reason == engine::StopReason::kInterrupted) throw Exit{kExitInterrupted};
+}
+
+}  // namespace
+
+void add_trace(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("trace", "Record the routing of a run");
+  auto options = std::make_shared<Options>();
+  add_engine_flags(*command, options->engine);
+  add_prompt_flags(*command, options->prompt);
+  command->add_option("-n,--predict", options->max_tokens, "Most tokens to generate")
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
+  command->add_option("-o,--out", options->out, "The trace to write; it must not exist, but see --append")->required();
+  command->add_flag("--append", options->append, "Add this run to the trace if it exists; what an interruption cut off is dropped first");
+  command->add_option("--temp", options->temperature, "Temperature; 0 is greedy; default: the model's generation_config.json");
+  command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token");
+  command->add_option("--decisions", options->decisions, "Also write every decision of the caches to this new file");
+  command->footer(
+      "Examples:\n"
+      "  sluice trace models/fable-moe-18m -p \"Once upon a time\" -n 200 -o fable.trace\n"
+      "  sluice trace models/fable-moe-18m -p \"The lighthouse\" -n 200 -o fable.trace --append\n"
+      "  sluice simulate --trace fable.trace --cache all --capacity 8");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace sluice::app
