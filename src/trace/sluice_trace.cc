@@ -46,6 +46,8 @@ SluiceTrace::SluiceTrace(std::unique_ptr<TraceInput> input) : RoutingTrace(input
   };
   std::vector<std::byte> bytes;
   Xxh3Stream hash;
+  if (input_->peek(kTraceMagic.size()) != kTraceMagic)
+    throw Error(ErrorKind::kInvalid, "not a routing trace").in(path(), 0).expected("a file of `sluice trace`").fix("record into another file");
   if (!input_->read(16, bytes)) throw ends("first 16 bytes");
   hash.update(bytes);
   const auto version = number_at<std::uint32_t>(bytes, 8), length = number_at<std::uint32_t>(bytes, 12);

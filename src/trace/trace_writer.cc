@@ -33,6 +33,11 @@ Json sizes_json(const TraceHeader& header, Size&& size) {
   return rows;
 }
 
+void refuse_compressed(const std::string& path) {
+  if (path.ends_with(".zst"))
+    throw Error(ErrorKind::kUsage, "traces are recorded uncompressed").in(path).fix("leave .zst away, and compress the finished trace with zstd");
+}
+
 }  // namespace
 
 std::string trace_header_bytes(const TraceHeader& header) {
@@ -65,6 +70,7 @@ TraceWriter::TraceWriter(FileLock lock, OutputFile file, const TraceHeader& head
       hash_(std::make_unique<Xxh3Stream>()) {}
 
 TraceWriter TraceWriter::create(const std::string& path, const TraceHeader& header) {
+  refuse_compressed(path);
   OutputFile file = OutputFile::create(path);
   TraceWriter writer(FileLock::acquire(path), std::move(file), header);
   writer.out_->write(trace_header_bytes(header));
@@ -73,6 +79,7 @@ TraceWriter TraceWriter::create(const std::string& path, const TraceHeader& head
 }
 
 TraceWriter TraceWriter::resume(const std::string& path, const TraceHeader& header) {
+  refuse_compressed(path);
   InputFile::open(path);  // a lock would make a file that is not there
   FileLock lock = FileLock::acquire(path);
   SluiceTrace trace(std::make_unique<TraceInput>(open_bytes(path)));

@@ -20,7 +20,7 @@ namespace sluice::trace {
 // call. Without close() the file is as if the program had been interrupted: readable, and may be continued.
 class TraceWriter {
  public:
-  // A new file: Error(kInvalid) if it exists. `header` must have identity and sizes.
+  // A new file: Error(kInvalid) if it exists, (kUsage) if it is called .zst. `header` must have identity and sizes.
   static TraceWriter create(const std::string& path, const TraceHeader& header);
   // A file that is continued: cuts its unfinished end away. Error(kInvalid) if it is of another model; as open_trace if it
   // cannot be read.

@@ -1,0 +1,15 @@
+// Any bytes as a route trace in CSV: an Error, or events that hold what readers promise.
+#include <cstddef>
+#include <cstdint>
+
+#include "trace/testing.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace sluice::trace;  // NOLINT
+  const std::string bytes = "# route_trace" + std::string(reinterpret_cast<const char*>(data), size);
+  try {
+    all_events(*open_text(bytes));
+  } catch (const sluice::Error&) {
+  }
+  return 0;
+}

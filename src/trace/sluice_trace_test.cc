@@ -1,0 +1,318 @@
+// docs/trace-format.md, written byte by byte from that page alone, against the writer and the reader.
+#include "trace/sluice_trace.h"
+
+#include <gtest/gtest.h>
+#include <xxhash.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "base/scratch_directory.h"
+#include "trace/testing.h"
+#include "trace/trace_writer.h"
+
+namespace sluice::trace {
+namespace {
+
+using sluice::testing::ScratchDirectory;
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+template <class Number>
+std::string le(Number number) {
+  return {reinterpret_cast<const char*>(&number), sizeof number};
+}
+std::string u32(std::uint64_t number) { return le(static_cast<std::uint32_t>(number)); }
+std::string u64(std::uint64_t number) { return le(number); }
+std::string sum(const std::string& bytes) { return u64(XXH3_64bits(bytes.data(), bytes.size())); }
+
+std::string record(std::uint32_t kind, const std::string& payload) {
+  const std::string head = u32(kind) + u32(payload.size());
+  return head + sum(head).substr(0, 4) + payload + sum(payload);
+}
+std::string file_start(const std::string& json) {
+  const std::string start = "SLTRACE\n" + u32(1) + u32(json.size()) + json;
+  return start + sum(start);
+}
+
+// Two layers of three experts, top 2; layer 1's experts differ in size.
+TraceHeader small_header() {
+  TraceHeader header;
+  header.format = "trace";
+  header.architecture = "qwen2_moe";
+  header.layers = 2;
+  header.experts = 3;
+  header.top_k = 2;
+  header.identity = 0x0123456789abcdefu;
+  header.sizes.emplace(2, 3);
+  for (std::uint16_t e = 0; e < 3; ++e) {
+    header.sizes->set({0, e}, {.full = 4096}, 8192);
+    header.sizes->set({1, e}, {.full = 4096, .sm = 2048, .exp = 100u + e}, 8192);
+  }
+  return header;
+}
+const std::string kSmallJson =
+    R"({"architecture":"qwen2_moe","experts":3,"identity":"0123456789abcdef","layers":2,"sizes":{)"
+    R"("disk":[8192,8192],"exp":[0,[100,101,102]],"full":[4096,4096],"sm":[0,2048]},"top_k":2})";
+const std::string kRunJson = R"({"cache":"lru","seed":0})";
+
+// One prefill step of two tokens and one decode step of one; the second token of layer 1 has one expert only.
+std::string small_file() {
+  std::string bytes = file_start(kSmallJson) + record(1, kRunJson);
+  bytes += record(2, u64(0) + u32(0) + u32(2) + u32(1) + u32(0) + u32(2) + u32(0) + le(std::int32_t{7}) + le(std::int32_t{9}));
+  bytes += record(3, u64(0) + u32(0) + u32(2) + u32(4) + u32(0) + u32(2) + u32(4) + le(std::uint16_t{0}) + le(std::uint16_t{2}) +
+                         le(std::uint16_t{1}) + le(std::uint16_t{2}) + le(0.5f) + le(0.25f) + le(0.125f) + le(0.75f) + le(1.f) +
+                         le(-1.f) + le(2.f) + le(0.f) + le(3.f) + le(4.f));
+  bytes += record(3, u64(0) + u32(1) + u32(2) + u32(3) + u32(0) + u32(2) + u32(3) + le(std::uint16_t{0}) + le(std::uint16_t{1}) +
+                         le(std::uint16_t{2}) + le(0.5f) + le(0.25f) + le(1.f) + le(9.f) + le(8.f) + le(7.f) + le(6.f) + le(5.f) +
+                         le(4.f));
+  bytes += record(2, u64(1) + u32(1) + u32(1) + u32(1) + u32(0) + u32(1) + u32(2) + le(std::int32_t{-3}));
+  for (std::uint32_t layer = 0; layer < 2; ++layer)
+    bytes += record(3, u64(1) + u32(layer) + u32(1) + u32(1) + u32(0) + u32(1) + le(std::uint16_t{1}) + le(1.f) + le(1.f) + le(2.f) + le(3.f));
+  return bytes;
+}
+
+experts::Routing routing(const std::vector<std::vector<std::pair<std::uint16_t, float>>>& tokens) {
+  experts::Routing all;
+  all.begin = {0};
+  for (const auto& token : tokens) {
+    for (const auto& [expert, weight] : token) all.choices.push_back({.expert = expert, .weight = weight});
+    all.begin.push_back(static_cast<std::uint32_t>(all.choices.size()));
+  }
+  return all;
+}
+
+void write_small(TraceWriter& writer) {
+  writer.begin_run(Json::parse(kRunJson));
+  const SequenceMark prefill{0, 2, 0}, decode{0, 1, 2};
+  const std::int32_t ids[] = {7, 9}, next[] = {-3};
+  writer.begin_step(TracePhase::kPrefill, {&prefill, 1}, ids);
+  writer.layer(std::vector<float>{1, -1, 2, 0, 3, 4}, routing({{{0, 0.5f}, {2, 0.25f}}, {{1, 0.125f}, {2, 0.75f}}}));
+  writer.layer(std::vector<float>{9, 8, 7, 6, 5, 4}, routing({{{0, 0.5f}, {1, 0.25f}}, {{2, 1.f}}}));
+  writer.begin_step(TracePhase::kDecode, {&decode, 1}, next);
+  for (int layer = 0; layer < 2; ++layer) writer.layer(std::vector<float>{1, 2, 3}, routing({{{1, 1.f}}}));
+}
+
+TEST(TraceFormat, WriterMakesTheBytesOfThePage) {
+  const ScratchDirectory scratch;
+  TraceWriter writer = TraceWriter::create(scratch.file("a.trace"), small_header());
+  write_small(writer);
+  writer.close();
+  EXPECT_EQ(writer.steps(), 2u);
+  EXPECT_EQ(content_of(scratch.file("a.trace")), small_file());
+  EXPECT_THROW(TraceWriter::create(scratch.file("a.trace"), small_header()), Error);
+}
+
+TEST(TraceFormat, ReaderTellsWhatThePageSays) {
+  const auto trace = open_text(small_file());
+  EXPECT_EQ(trace->header().architecture, "qwen2_moe");
+  EXPECT_EQ(trace->header().identity, 0x0123456789abcdefu);
+  EXPECT_TRUE(*trace->header().sizes == *small_header().sizes);
+  EXPECT_EQ(trace->header().sizes->bytes({1, 2}).exp, 102u);
+  EXPECT_EQ(trace->header().sizes->disk_bytes({0, 0}), 8192u);
+  const std::vector<OwnedEvent> events = all_events(*trace);
+  EXPECT_FALSE(trace->cut_off());
+  ASSERT_EQ(events.size(), 4u);
+  const OwnedEvent expected{.step = 0,
+                            .layer = 1,
+                            .tokens = 2,
+                            .phase = TracePhase::kPrefill,
+                            .choices = {{{0, 0.5f}, {1, 0.25f}}, {{2, 1.f}}},
+                            .logits = {9, 8, 7, 6, 5, 4},
+                            .sequences = {{0, 2, 0}},
+                            .token_ids = {7, 9}};
+  EXPECT_EQ(events[1], expected);
+  EXPECT_EQ(events[3].phase, TracePhase::kDecode);
+  EXPECT_EQ(events[3].token_ids, std::vector<std::int32_t>{-3});
+  EXPECT_EQ(events[3].sequences, (std::vector<SequenceMark>{{0, 1, 2}}));
+}
+
+TEST(TraceFormat, EveryPrefixIsReadUpToItsLastWholeRecord) {
+  const std::string whole = small_file();
+  const std::vector<OwnedEvent> all = all_events(*open_text(whole));
+  const std::size_t start = file_start(kSmallJson).size();
+  std::size_t cuts_between_records = 0;
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    SCOPED_TRACE(length);
+    const std::string_view prefix = std::string_view(whole).substr(0, length);
+    if (length < start) {
+      EXPECT_THROW(open_text(prefix), Error);
+      continue;
+    }
+    const auto trace = open_text(prefix);
+    const std::vector<OwnedEvent> events = all_events(*trace);
+    ASSERT_LE(events.size(), all.size());
+    EXPECT_TRUE(std::equal(events.begin(), events.end(), all.begin()));
+    cuts_between_records += !trace->cut_off();
+  }
+  EXPECT_EQ(cuts_between_records, 7u);  // before each of the seven records
+}
+
+TEST(TraceFormat, EveryFlippedByteIsAnErrorAndNeverAnotherNumber) {
+  const std::string whole = small_file();
+  const std::vector<OwnedEvent> all = all_events(*open_text(whole));
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    SCOPED_TRACE(at);
+    std::string bytes = whole;
+    bytes[at] = static_cast<char>(bytes[at] ^ (1 << at % 8));
+    std::size_t events = 0;
+    try {
+      const auto trace = open_text(bytes);
+      TraceEvent event;
+      while (trace->next(event)) ASSERT_EQ(checked_event(trace->header(), event), all[events++]);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.offset().has_value()) << error.what();
+    }
+  }
+}
+
+// Well-formed records whose content is wrong.
+TEST(TraceFormat, WrongContentIsAnErrorThatNamesIt) {
+  const std::string start = file_start(kSmallJson), run = record(1, kRunJson);
+  const std::string step = record(2, u64(0) + u32(0) + u32(1) + u32(1) + u32(0) + u32(1) + u32(0) + u32(7));
+  const auto layer = [](std::uint32_t number, std::uint16_t expert, float weight, float logit) {
+    return record(3, u64(0) + u32(number) + u32(1) + u32(1) + u32(0) + u32(1) + le(expert) + le(weight) + le(logit) + le(2.f) + le(3.f));
+  };
+  const auto fails = [&](const std::string& records, const std::string& words) {
+    try {
+      const auto trace = open_text(start + records);
+      all_events(*trace);
+      ADD_FAILURE() << "no error for: " << words;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+  };
+  const float nan = std::nanf("");
+  EXPECT_EQ(all_events(*open_text(start + run + step + layer(0, 1, 1.f, 1.f) + layer(1, 1, 1.f, 1.f))).size(), 2u);
+  fails(step, "a run record");
+  fails(run + layer(0, 1, 1.f, 1.f), "a run or a step record");
+  fails(run + step + step, "the record of layer 0");
+  fails(run + step + run, "the record of layer 0");
+  fails(run + step + layer(1, 1, 1.f, 1.f), "a layer is missing");
+  fails(run + step + layer(0, 3, 1.f, 1.f), "no such expert");
+  fails(run + step + layer(0, 1, nan, 1.f), "a weight is not a number");
+  fails(run + step + layer(0, 1, 1.f, nan), "a logit is not a number");
+  fails(record(4, ""), "unknown kind of record");
+  fails(record(1, "{"), "run");
+  fails(run + record(2, u64(1) + u32(0) + u32(1) + u32(1) + u32(0) + u32(1) + u32(0) + u32(7)), "a step is missing");
+  fails(run + record(2, u64(0) + u32(2) + u32(1) + u32(1) + u32(0) + u32(1) + u32(0) + u32(7)), "unknown phase");
+  fails(run + record(2, u64(0) + u32(0) + u32(0) + u32(1) + u32(0) + u32(0) + u32(0)), "counts are out of range");
+  fails(run + record(2, u64(0) + u32(0) + u32(0xffffffffu) + u32(1) + u32(0)), "length does not follow");
+  fails(run + record(2, u64(0) + u32(0) + u32(1) + u32(1) + u32(5) + u32(1) + u32(0) + u32(7)), "numbered as they appear");
+  fails(run + record(2, u64(0) + u32(0) + u32(1) + u32(1) + u32(0) + u32(2) + u32(0) + u32(7)), "do not cover");
+  fails(run + step + record(3, u64(0) + u32(0) + u32(1) + u32(3)), "more choices than the model makes");
+  fails(run + step + record(3, u64(0) + u32(0) + u32(1) + u32(2) + u32(0) + u32(2) + le(std::uint16_t{1}) + le(std::uint16_t{1}) + le(1.f) + le(1.f) + le(1.f) + le(1.f) + le(1.f)),
+        "not ascending");
+  fails(run + step + record(3, u64(0) + u32(0) + u32(1) + u32(1) + u32(0xffffffffu) + u32(1) + le(std::uint16_t{1}) + le(1.f) + le(1.f) + le(1.f) + le(1.f)),
+        "do not cover the choices");
+}
+
+TEST(TraceFormat, WrongHeadersAreErrors) {
+  const auto fails = [](std::string json, const std::string& from, const std::string& to, const std::string& words) {
+    const std::size_t at = json.find(from);
+    ASSERT_NE(at, std::string::npos);
+    json.replace(at, from.size(), to);
+    try {
+      open_text(file_start(json));
+      ADD_FAILURE() << "no error for " << json;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+  };
+  fails(kSmallJson, "\"layers\":2", "\"layers\":0", "layers");
+  fails(kSmallJson, "\"top_k\":2", "\"top_k\":4", "top_k");
+  fails(kSmallJson, "\"experts\":3", "\"experts\":4", "exp");
+  fails(kSmallJson, "0123456789abcdef", "x", "identity");
+  fails(kSmallJson, "[4096,4096]", "[4096,-1]", "full");
+  fails(kSmallJson, "[4096,4096]", "[4096]", "full");
+  fails(kSmallJson, "\"disk\"", "\"dusk\"", "disk");
+  std::string other = file_start(kSmallJson);
+  other[8] = 2;
+  EXPECT_THROW(open_text(other), Error);
+  EXPECT_THROW(open_text("GGUF and so on"), Error);
+  EXPECT_THROW(open_trace("/nonexistent.trace"), Error);
+}
+
+TEST(TraceFormat, ACutFileIsContinuedBehindItsLastWholeStep) {
+  const ScratchDirectory scratch;
+  const std::string whole = small_file(), start = file_start(kSmallJson);
+  const std::vector<OwnedEvent> all = all_events(*open_text(whole));
+  for (std::size_t length = start.size(); length <= whole.size(); length += 5) {
+    SCOPED_TRACE(length);
+    const std::string path = scratch.write("cut.trace", whole.substr(0, length));
+    const std::size_t kept = all_events(*open_trace(path)).size() / 2 * 2;  // events of whole steps
+    TraceWriter writer = TraceWriter::resume(path, small_header());
+    EXPECT_EQ(writer.steps(), kept / 2);
+    write_small(writer);
+    writer.close();
+    const auto trace = open_trace(path);
+    const std::vector<OwnedEvent> events = all_events(*trace);
+    EXPECT_FALSE(trace->cut_off());
+    ASSERT_EQ(events.size(), kept + 4);
+    EXPECT_TRUE(std::equal(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(kept), events.begin()));
+    EXPECT_EQ(events[kept].step, kept / 2);
+    EXPECT_EQ(events[kept].sequences[0].sequence, kept > 0 ? 1u : 0u);  // a run's sequences are its own
+    EXPECT_EQ(events[kept].choices, all[0].choices);
+  }
+}
+
+TEST(TraceFormat, AnotherModelsTraceIsNotContinued) {
+  const ScratchDirectory scratch;
+  const std::string path = scratch.write("a.trace", small_file());
+  TraceHeader other = small_header();
+  other.identity = 1;
+  EXPECT_THROW(TraceWriter::resume(path, other), Error);
+  other = small_header();
+  other.sizes->set({0, 0}, {.full = 1}, 1);
+  EXPECT_THROW(TraceWriter::resume(path, other), Error);
+  EXPECT_THROW(TraceWriter::resume(scratch.file("none.trace"), small_header()), Error);
+  EXPECT_EQ(content_of(path), small_file());
+}
+
+TEST(TraceFormat, RandomTracesComeBackAsTheyWere) {
+  const ScratchDirectory scratch;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    TraceHeader header = small_header();
+    header.layers = 1 + random() % 5;
+    header.experts = 1 + random() % 70;
+    header.top_k = 1 + random() % header.experts;
+    header.sizes.emplace(header.layers, header.experts);
+    const std::string path = scratch.file(std::to_string(seed));
+    TraceWriter writer = TraceWriter::create(path, header);
+    writer.begin_run(Json::object());
+    std::vector<OwnedEvent> expected;
+    for (std::uint64_t step = 0; step < 6; ++step) {
+      OwnedEvent event;
+      event.step = step;
+      event.phase = random() % 2 ? TracePhase::kDecode : TracePhase::kPrefill;
+      event.tokens = 1 + random() % 300;
+      for (std::uint32_t t = 0; t < event.tokens; ++t) event.token_ids.push_back(static_cast<std::int32_t>(random()));
+      const std::uint32_t first = 1 + random() % event.tokens;
+      event.sequences.push_back({0, first, 0});
+      if (first < event.tokens) event.sequences.push_back({1, event.tokens - first, 0});
+      writer.begin_step(event.phase, event.sequences, event.token_ids);
+      for (event.layer = 0; event.layer < header.layers; ++event.layer) {
+        event.choices.assign(event.tokens, {});
+        event.logits.clear();
+        for (auto& token : event.choices)
+          for (std::uint16_t e = 0; e < header.experts; ++e)
+            if (token.size() < header.top_k && random() % 3 == 0) token.emplace_back(e, static_cast<float>(random() % 1000));
+        for (std::size_t i = 0; i < std::size_t{event.tokens} * header.experts; ++i) event.logits.push_back(static_cast<float>(random() % 999));
+        writer.layer(event.logits, routing(event.choices));
+        expected.push_back(event);
+      }
+    }
+    writer.close();
+    const auto trace = open_trace(path);
+    EXPECT_EQ(all_events(*trace), expected);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::trace

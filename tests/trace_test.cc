@@ -1,0 +1,180 @@
+// Traces through the built program: what the engine decided in a run is what a replay of its trace decides (SPEC I6), and
+// what happens to traces that were interrupted, cut off or are of something else.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "program.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using sluice::program::Outcome;
+using sluice::program::run;
+
+const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
+const std::string kData = SLUICE_SOURCE_DIR "/tests/data/routing/";
+
+// Sanitizers bring memory of their own, which counts as the process.
+std::string memory(int mib) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  mib += 256;
+#endif
+  return std::to_string(mib) + "MiB";
+}
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+json run_json(const std::string& arguments) {
+  const Outcome outcome = run(arguments + " --json");
+  EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
+  return outcome.code == 0 ? json::parse(outcome.out) : json::object();
+}
+
+class TraceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = ::testing::TempDir() + "/sluice-trace-XXXXXX";
+    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+  std::string file(const std::string& name) const { return directory_ + "/" + name; }
+
+  // The run's log and the replay's, and their counts, are the same.
+  void expect_same_decisions(const std::string& model, const std::string& cache, const std::string& scope, const std::string& keep,
+                             const std::string& flags) {
+    SCOPED_TRACE(cache + " " + scope + " " + keep + " " + flags);
+    for (const char* name : {"a.trace", "engine", "replay"}) fs::remove(file(name));
+    const json ran = run_json("trace " + model + " -p 'The sea was calm, and the old man' -n 24 --temp 0.8 --seed 7 --ignore-eos -o " + file("a.trace") +
+                              " --decisions " + file("engine") + " --cache " + cache + " --cache-scope " + scope + " --keep " + keep + " " + flags);
+    ASSERT_TRUE(ran.contains("run"));
+    const json replayed = run_json("simulate --trace " + file("a.trace") + " --cache " + cache + " --scope " + scope + " --keep " + keep + " --seed 7 --capacity " +
+                                   std::to_string(ran["run"]["capacity"].get<std::uint64_t>()) + "B --decisions " + file("replay"));
+    EXPECT_EQ(content_of(file("engine")), content_of(file("replay")));
+    EXPECT_GT(content_of(file("engine")).size(), 2000u);
+    EXPECT_EQ(ran["decisions"], replayed["decisions"]);
+    for (const char* count : {"accesses", "hits", "misses", "bytes_read"}) EXPECT_EQ(ran["experts"][count], replayed[count]) << count;
+    any_hits_ += ran["experts"]["hits"].get<std::uint64_t>();
+    any_misses_ += replayed["evictions"].get<std::uint64_t>();
+  }
+
+  std::string directory_;
+  std::uint64_t any_hits_ = 0, any_misses_ = 0;
+};
+
+TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecided) {
+  for (const std::string cache : {"fifo", "lru", "lfu", "marking"})
+    for (const std::string scope : {"global", "layer"})
+      for (const int mib : {30, 40}) expect_same_decisions(kModel, cache, scope, "full", "--chunk 5 --memory " + memory(mib));
+  expect_same_decisions(kModel, "none", "global", "full", "--memory " + memory(40));
+  EXPECT_GT(any_hits_, 1000u);
+  EXPECT_GT(any_misses_, 1000u);
+}
+
+TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedOfAPackedStore) {
+  const std::string store = file("fable.sluice");
+  ASSERT_EQ(run("pack " + kModel + " -o " + store + " --quiet").code, 0);
+  for (const std::string keep : {"full", "packed"}) expect_same_decisions(store, "lru", "global", keep, "--memory " + memory(36));
+}
+
+TEST_F(TraceTest, RunWritesTheSameLog) {
+  const json ran = run_json("run " + kModel + " --tokens 5,6,7 -n 12 --ignore-eos --temp 0 --cache lfu --memory " + memory(40) + " --decisions " + file("run"));
+  const std::string log = content_of(file("run"));
+  EXPECT_TRUE(log.starts_with("# sluice decisions v1 cache=lfu scope=global capacity=")) << log.substr(0, 100);
+  EXPECT_TRUE(log.ends_with("# hash " + ran["decisions"].get<std::string>() + "\n"));
+}
+
+TEST_F(TraceTest, RecordsWhatTheRunSaidAndChangesNoBit) {
+  const std::string prompt = " -p 'Once upon a time' -n 16 --temp 0 --memory " + memory(48);
+  const json plain = run_json("run " + kModel + prompt), traced = run_json("trace " + kModel + prompt + " -o " + file("a.trace"));
+  EXPECT_EQ(plain["tokens"], traced["tokens"]);
+  EXPECT_EQ(traced["steps"], 16);  // one prefill, fifteen decode steps
+  const json replayed = run_json("simulate --trace " + file("a.trace") + " --cache lru --capacity 8");
+  EXPECT_EQ(replayed["steps"], 16);
+  EXPECT_EQ(replayed["prefill_steps"], 1);
+  EXPECT_EQ(replayed["layers"], 6);
+  EXPECT_EQ(replayed["experts"], 32);
+  EXPECT_EQ(replayed["cut_off"], false);
+}
+
+TEST_F(TraceTest, AnInterruptedTraceIsReadAndContinued) {
+  const std::string record = "trace " + kModel + " --tokens 5,6,7 -n 8 --temp 0 --ignore-eos --memory " + memory(48) + " -o ";
+  ASSERT_EQ(run(record + file("a.trace") + " --quiet").code, 0);
+  const std::string whole = content_of(file("a.trace"));
+  EXPECT_EQ(run(record + file("a.trace")).code, 1);  // never overwritten
+  EXPECT_EQ(content_of(file("a.trace")), whole);
+
+  std::ofstream(file("cut.trace"), std::ios::binary) << whole.substr(0, whole.size() - 3000);
+  const Outcome cut = run("simulate --trace " + file("cut.trace") + " --cache lru --capacity 8 --json");
+  EXPECT_EQ(cut.code, 0);
+  EXPECT_NE(cut.err.find("was cut off"), std::string::npos) << cut.err;
+  const json before = json::parse(cut.out);
+  EXPECT_EQ(before["cut_off"], true);
+  EXPECT_LT(before["steps"], 8);
+
+  const json added = run_json(record + file("cut.trace") + " --append");
+  EXPECT_EQ(added["steps"], 8);
+  const json after = run_json("simulate --trace " + file("cut.trace") + " --cache lru --capacity 8");
+  EXPECT_EQ(after["cut_off"], false);
+  EXPECT_EQ(after["steps"].get<int>(), added["first_step"].get<int>() + 8);
+
+  // The same model packed is the same model, but its experts have other sizes; another file is no trace at all.
+  const std::string store = file("fable.sluice");
+  ASSERT_EQ(run("pack " + kModel + " -o " + store + " --quiet").code, 0);
+  const Outcome packed = run("trace " + store + " --tokens 5 -n 2 --append -o " + file("a.trace"));
+  EXPECT_EQ(packed.code, 1);
+  EXPECT_NE(packed.err.find("stored with other sizes"), std::string::npos) << packed.err;
+  EXPECT_EQ(content_of(file("a.trace")), whole);
+  EXPECT_EQ(run(record + file("b.trace.zst")).code, 2);  // it would be read as compressed
+  const Outcome foreign = run("trace " + kModel + " --tokens 5 -n 2 --append -o " + store + "/manifest.json");
+  EXPECT_EQ(foreign.code, 1);
+  EXPECT_NE(foreign.err.find("not a routing trace"), std::string::npos) << foreign.err;
+}
+
+TEST_F(TraceTest, SimulateReadsPublishedTracesAndComparesCaches) {
+  const json one = run_json("simulate --trace " + kData + "qwen.route.csv.zst --cache lru --capacity 4000MiB --scope global");
+  EXPECT_NEAR(one["hit_rate"].get<double>(), 0.7488, 0.0005);
+  EXPECT_EQ(one["accesses"], 39526);
+  EXPECT_EQ(one["hits"].get<int>() + one["misses"].get<int>(), one["accesses"].get<int>());
+  const json all = run_json("simulate --trace " + kData + "dsv2lite.first48.mrt.zst --cache all --capacity 8,16");
+  ASSERT_EQ(all["results"].size() % 2, 0u);
+  EXPECT_GE(all["results"].size(), 14u);
+  for (const json& row : all["results"]) {
+    EXPECT_EQ(row["accesses"], 26 * 48 * 6);
+    EXPECT_EQ(row["decode_hit_rate"], 0.0);
+    EXPECT_FALSE(row.contains("bytes_read"));  // the file has no sizes
+  }
+  const Outcome table = run("simulate --trace " + kData + "dsv2lite.first48.mrt.zst --cache lru,belady --capacity 16 --window 12");
+  EXPECT_EQ(table.code, 0);
+  EXPECT_NE(table.out.find("belady"), std::string::npos);
+}
+
+TEST_F(TraceTest, WrongUseIsOneClearError) {
+  const auto fails = [&](const std::string& arguments, int code, const std::string& words) {
+    const Outcome outcome = run("simulate " + arguments);
+    EXPECT_EQ(outcome.code, code) << arguments;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), code == 2 && outcome.err.find("--help") != std::string::npos ? 2 : 1) << outcome.err;
+  };
+  const std::string mrt = "--trace " + kData + "dsv2lite.first48.mrt.zst ";
+  fails(mrt + "--cache best --capacity 4", 2, "one of none, fifo");
+  fails(mrt + "--cache lru, --capacity 4", 2, "--cache");
+  fails(mrt + "--cache lru --capacity 4XB", 2, "--capacity");
+  fails(mrt + "--cache lru --capacity 4MiB", 2, "does not say how large");
+  fails(mrt + "--cache lru,lfu --capacity 4 --decisions x", 2, "--decisions");
+  fails("--trace " + kModel + "/config.json --cache lru --capacity 4", 1, "not a routing trace");
+  fails("--trace /nonexistent --cache lru --capacity 4", 1, "/nonexistent");
+  fails("--cache lru --capacity 4", 2, "--trace");
+}
+
+}  // namespace
