@@ -1,6 +1,7 @@
 #include "base/background_writer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <exception>
@@ -12,6 +13,11 @@
 
 namespace sluice {
 
+namespace {
+constexpr Bytes kLeastSync = 64 * kKiB;
+constexpr std::chrono::milliseconds kLongestWait{250};
+}
+
 struct BackgroundWriter::Impl {
   Impl(OutputFile output, Bytes ring_bytes)
       : file(std::move(output)), ring(ring_bytes), batch(std::max<std::size_t>(1, ring_bytes / 4)) {}
@@ -20,15 +26,17 @@ struct BackgroundWriter::Impl {
     Bytes unsynchronised = 0;
     std::unique_lock lock(mutex);
     while (true) {
-      changed.wait(lock, [&] { return filled >= batch || (flushing && filled > 0) || ending; });
-      if (abandoned || filled == 0) return;
+      // No wake-up for every small write: a producer that makes little pays next to nothing.
+      changed.wait_for(lock, kLongestWait, [&] { return filled >= batch || ending; });
+      if (abandoned || (ending && filled == 0)) return;
+      if (filled == 0) continue;
       const std::size_t begin = tail, count = std::min(filled, ring.size() - tail);
       lock.unlock();
       std::exception_ptr thrown;
       try {
         file.write(std::span<const std::byte>(ring).subspan(begin, count));
         unsynchronised += count;
-        if (unsynchronised >= ring.size()) {
+        if (unsynchronised >= std::max<Bytes>(ring.size(), kLeastSync)) {
           file.sync();
           unsynchronised = 0;
         }
@@ -38,7 +46,6 @@ struct BackgroundWriter::Impl {
       lock.lock();
       tail = (tail + count) % ring.size();
       filled -= count;
-      if (filled == 0) flushing = false;
       if (thrown) {
         failure = thrown;
         filled = 0;
@@ -64,7 +71,7 @@ struct BackgroundWriter::Impl {
   std::mutex mutex;             // protects the following
   std::condition_variable changed;
   std::size_t tail = 0, filled = 0;
-  bool flushing = false, ending = false, abandoned = false, closed = false;
+  bool ending = false, abandoned = false, closed = false;
   std::exception_ptr failure;
   std::thread thread;
 };
@@ -99,14 +106,6 @@ void BackgroundWriter::write(std::span<const std::byte> data) {
 
 void BackgroundWriter::write(std::string_view text) {
   write(std::as_bytes(std::span(text.data(), text.size())));
-}
-
-void BackgroundWriter::flush() {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->flushing = true;
-  }
-  impl_->changed.notify_all();
 }
 
 void BackgroundWriter::close() {

@@ -11,9 +11,10 @@
 
 namespace sluice {
 
-// A ring of fixed size between one producer and one thread that writes. A producer that is faster than the disk
-// waits; nothing is dropped. What is written is synchronised, and dropped from the page cache, every `ring` bytes, so
-// that at most twice `ring` bytes of memory are in use. Thread-compatible: one producer.
+// A ring of fixed size between one producer and one thread that writes. A producer that is faster than the disk waits;
+// nothing is dropped. The thread writes when a quarter of the ring is full, and four times a second. What is written is
+// synchronised, and dropped from the page cache, every `ring` bytes (every 64 KiB of a smaller one), so that at most
+// twice that much memory is in use. Thread-compatible: one producer.
 class BackgroundWriter {
  public:
   // Allocates `ring` bytes, ≥ 1, and starts the thread.
@@ -22,11 +23,9 @@ class BackgroundWriter {
   BackgroundWriter(const BackgroundWriter&) = delete;
   BackgroundWriter& operator=(const BackgroundWriter&) = delete;
 
-  // Appends a copy, which may stay in the ring until more comes. Error(kIo) that an earlier write met; after one, nothing more is written.
+  // Appends a copy. Error(kIo) that an earlier write met; after one, nothing more is written.
   void write(std::span<const std::byte> data);
   void write(std::string_view text);
-  // What has been appended so far goes to the file soon. Waits for nothing.
-  void flush();
   // Waits for everything, synchronises and closes. The same errors. Later writes are our own bug.
   void close();
 

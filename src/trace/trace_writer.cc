@@ -74,7 +74,6 @@ TraceWriter TraceWriter::create(const std::string& path, const TraceHeader& head
   OutputFile file = OutputFile::create(path);
   TraceWriter writer(FileLock::acquire(path), std::move(file), header);
   writer.out_->write(trace_header_bytes(header));
-  writer.out_->flush();
   return writer;
 }
 
@@ -181,9 +180,7 @@ void TraceWriter::layer(std::span<const float> logits, const experts::Routing& r
   put(std::span<const float>(weights_));
   put(logits);
   end_record();
-  if (++next_layer_ < layers_) return;
-  ++steps_;
-  out_->flush();
+  if (++next_layer_ == layers_) ++steps_;
 }
 
 void TraceWriter::close() { out_->close(); }
