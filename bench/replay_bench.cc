@@ -1,5 +1,5 @@
-// Accesses per second of a replay, for every cache, and of reading a trace. The traces: one that is made up here (Zipf-like,
-// 48 layers of 128 experts, top 8: 3.8 million accesses), or `--trace FILE`.
+// Accesses per second of a replay, for every cache, and of reading a trace. The traces: one that is made up
+// here (Zipf-like, 48 layers of 128 experts, top 8: 3.8 million accesses), or `--trace FILE`.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -23,7 +23,8 @@ class MadeUpTrace final : public trace::RoutingTrace {
     header_.layers = layers;
     header_.experts = experts;
     header_.top_k = top_k;
-    for (std::size_t i = 0; i < bias_.size(); ++i) bias_[i] = -0.5f * std::log(static_cast<float>(1 + i % experts));
+    for (std::size_t i = 0; i < bias_.size(); ++i)
+      bias_[i] = -0.5f * std::log(static_cast<float>(1 + i % experts));
     begin_ = {0, top_k};
     order_.resize(experts);
   }
@@ -33,13 +34,22 @@ class MadeUpTrace final : public trace::RoutingTrace {
     float* state = state_.data() + std::size_t{layer_} * n;
     for (std::uint32_t e = 0; e < n; ++e) {
       state[e] = 0.8f * state[e] + (static_cast<float>(random_() % 2001) - 1000) * 1e-3f;
-      order_[e] = {-(state[e] + bias_[std::size_t{layer_} * n + (e * 37 + layer_ * 11) % n]), static_cast<std::uint16_t>(e)};
+      order_[e] = {-(state[e] + bias_[std::size_t{layer_} * n + (e * 37 + layer_ * 11) % n]),
+                   static_cast<std::uint16_t>(e)};
     }
     std::partial_sort(order_.begin(), order_.begin() + k, order_.end());
     choices_.clear();
     for (std::uint32_t i = 0; i < k; ++i) choices_.push_back({.expert = order_[i].second});
     std::ranges::sort(choices_, {}, &experts::Choice::expert);
-    event = {.step = step_, .layer = layer_, .phase = trace::TracePhase::kDecode, .tokens = 1, .choices = choices_, .begin = begin_, .logits = {}, .sequences = {}, .token_ids = {}};
+    event = {.step = step_,
+             .layer = layer_,
+             .phase = trace::TracePhase::kDecode,
+             .tokens = 1,
+             .choices = choices_,
+             .begin = begin_,
+             .logits = {},
+             .sequences = {},
+             .token_ids = {}};
     if (++layer_ == header_.layers) {
       layer_ = 0;
       ++step_;
@@ -67,28 +77,35 @@ int main(int argc, char** argv) try {
   const lab::Requests requests = lab::read_requests(*trace);
   const trace::TraceHeader& header = trace->header();
   const double accesses = static_cast<double>(requests.list.accesses());
-  fmt::print("{}: {} layers of {} experts, top {}; {} steps, {} accesses\n", trace->path(), header.layers, header.experts, header.top_k, requests.steps, requests.list.accesses());
+  fmt::print("{}: {} layers of {} experts, top {}; {} steps, {} accesses\n", trace->path(), header.layers,
+             header.experts, header.top_k, requests.steps, requests.list.accesses());
 
   std::vector<bench::Workload> workloads;
   std::vector<double> rates;
   for (const lab::Scope scope : {lab::Scope::kLayer, lab::Scope::kGlobal})
     for (const experts::CachePolicy& policy : experts::cache_policies()) {
       lab::ReplaySettings settings{.cache = std::string(policy.name), .scope = scope};
-      settings.capacity = std::uint64_t{header.experts} / 4 * (scope == lab::Scope::kGlobal ? header.layers : 1);
-      workloads.push_back({fmt::format("{:<14}{}", policy.name, scope == lab::Scope::kLayer ? "layer " : "global"), [&, settings, at = rates.size()](std::size_t) {
-                             const double rate = lab::replay(requests, header.layers, nullptr, settings).total.hit_rate();
-                             if (rates[at] >= 0 && rates[at] != rate) throw Error(ErrorKind::kInvalid, "two replays differ");  // the answer is checked
-                             rates[at] = rate;
-                           }});
+      settings.capacity =
+          std::uint64_t{header.experts} / 4 * (scope == lab::Scope::kGlobal ? header.layers : 1);
+      workloads.push_back(
+          {fmt::format("{:<14}{}", policy.name, scope == lab::Scope::kLayer ? "layer " : "global"),
+           [&, settings, at = rates.size()](std::size_t) {
+             const double rate = lab::replay(requests, header.layers, nullptr, settings).total.hit_rate();
+             if (rates[at] >= 0 && rates[at] != rate)
+               throw Error(ErrorKind::kInvalid, "two replays differ");  // the answer is checked
+             rates[at] = rate;
+           }});
       rates.push_back(-1);
     }
   bench::measure(workloads, rounds);
-  fmt::print("\n{:<22} {:>8}  {:>14}  {}\n", "cache, a quarter fits", "hit %", "M accesses/s", "median (fastest … slowest)");
+  fmt::print("\n{:<22} {:>8}  {:>14}  {}\n", "cache, a quarter fits", "hit %", "M accesses/s",
+             "median (fastest … slowest)");
   double slowest = 1e300;
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     const double rate = accesses / bench::quantile(workloads[i].seconds, 0.5) / 1e6;
     slowest = std::min(slowest, rate);
-    fmt::print("{:<22} {:>8.2f}  {:>14.2f}  {}\n", workloads[i].name, 100 * rates[i], rate, bench::times(workloads[i]));
+    fmt::print("{:<22} {:>8.2f}  {:>14.2f}  {}\n", workloads[i].name, 100 * rates[i], rate,
+               bench::times(workloads[i]));
   }
   fmt::print("\nslowest: {:.2f} M accesses/s\n", slowest);
   return 0;

@@ -1,5 +1,5 @@
-// Traces through the built program: what the engine decided in a run is what a replay of its trace decides (SPEC I6), and
-// what happens to traces that were interrupted, cut off or are of something else.
+// Traces through the built program: what the engine decided in a run is what a replay of its trace decides
+// (SPEC I6), and what happens to traces that were interrupted, cut off or are of something else.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,19 +50,25 @@ class TraceTest : public ::testing::Test {
   std::string file(const std::string& name) const { return directory_ + "/" + name; }
 
   // The run's log and the replay's, and their counts, are the same.
-  void expect_same_decisions(const std::string& model, const std::string& cache, const std::string& scope, const std::string& keep,
-                             const std::string& flags) {
+  void expect_same_decisions(const std::string& model, const std::string& cache, const std::string& scope,
+                             const std::string& keep, const std::string& flags) {
     SCOPED_TRACE(cache + " " + scope + " " + keep + " " + flags);
     for (const char* name : {"a.trace", "engine", "replay"}) fs::remove(file(name));
-    const json ran = run_json("trace " + model + " -p 'The sea was calm, and the old man' -n 24 --temp 0.8 --seed 7 --ignore-eos -o " + file("a.trace") +
-                              " --decisions " + file("engine") + " --cache " + cache + " --cache-scope " + scope + " --keep " + keep + " " + flags);
+    const json ran =
+        run_json("trace " + model +
+                 " -p 'The sea was calm, and the old man' -n 24 --temp 0.8 --seed 7 --ignore-eos -o " +
+                 file("a.trace") + " --decisions " + file("engine") + " --cache " + cache +
+                 " --cache-scope " + scope + " --keep " + keep + " " + flags);
     ASSERT_TRUE(ran.contains("run"));
-    const json replayed = run_json("simulate --trace " + file("a.trace") + " --cache " + cache + " --scope " + scope + " --keep " + keep + " --seed 7 --capacity " +
-                                   std::to_string(ran["run"]["capacity"].get<std::uint64_t>()) + "B --decisions " + file("replay"));
+    const json replayed = run_json("simulate --trace " + file("a.trace") + " --cache " + cache + " --scope " +
+                                   scope + " --keep " + keep + " --seed 7 --capacity " +
+                                   std::to_string(ran["run"]["capacity"].get<std::uint64_t>()) +
+                                   "B --decisions " + file("replay"));
     EXPECT_EQ(content_of(file("engine")), content_of(file("replay")));
     EXPECT_GT(content_of(file("engine")).size(), 2000u);
     EXPECT_EQ(ran["decisions"], replayed["decisions"]);
-    for (const char* count : {"accesses", "hits", "misses", "bytes_read"}) EXPECT_EQ(ran["experts"][count], replayed[count]) << count;
+    for (const char* count : {"accesses", "hits", "misses", "bytes_read"})
+      EXPECT_EQ(ran["experts"][count], replayed[count]) << count;
     any_hits_ += ran["experts"]["hits"].get<std::uint64_t>();
     any_misses_ += replayed["evictions"].get<std::uint64_t>();
   }
@@ -74,7 +80,8 @@ class TraceTest : public ::testing::Test {
 TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecided) {
   for (const std::string cache : {"fifo", "lru", "lfu", "marking"})
     for (const std::string scope : {"global", "layer"})
-      for (const int mib : {30, 40}) expect_same_decisions(kModel, cache, scope, "full", "--chunk 5 --memory " + memory(mib));
+      for (const int mib : {30, 40})
+        expect_same_decisions(kModel, cache, scope, "full", "--chunk 5 --memory " + memory(mib));
   expect_same_decisions(kModel, "none", "global", "full", "--memory " + memory(40));
   EXPECT_GT(any_hits_, 1000u);
   EXPECT_GT(any_misses_, 1000u);
@@ -83,19 +90,24 @@ TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecided) {
 TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedOfAPackedStore) {
   const std::string store = file("fable.sluice");
   ASSERT_EQ(run("pack " + kModel + " -o " + store + " --quiet").code, 0);
-  for (const std::string keep : {"full", "packed"}) expect_same_decisions(store, "lru", "global", keep, "--memory " + memory(36));
+  for (const std::string keep : {"full", "packed"})
+    expect_same_decisions(store, "lru", "global", keep, "--memory " + memory(36));
 }
 
 TEST_F(TraceTest, RunWritesTheSameLog) {
-  const json ran = run_json("run " + kModel + " --tokens 5,6,7 -n 12 --ignore-eos --temp 0 --cache lfu --memory " + memory(40) + " --decisions " + file("run"));
+  const json ran =
+      run_json("run " + kModel + " --tokens 5,6,7 -n 12 --ignore-eos --temp 0 --cache lfu --memory " +
+               memory(40) + " --decisions " + file("run"));
   const std::string log = content_of(file("run"));
-  EXPECT_TRUE(log.starts_with("# sluice decisions v1 cache=lfu scope=global capacity=")) << log.substr(0, 100);
+  EXPECT_TRUE(log.starts_with("# sluice decisions v1 cache=lfu scope=global capacity="))
+      << log.substr(0, 100);
   EXPECT_TRUE(log.ends_with("# hash " + ran["decisions"].get<std::string>() + "\n"));
 }
 
 TEST_F(TraceTest, RecordsWhatTheRunSaidAndChangesNoBit) {
   const std::string prompt = " -p 'Once upon a time' -n 16 --temp 0 --memory " + memory(48);
-  const json plain = run_json("run " + kModel + prompt), traced = run_json("trace " + kModel + prompt + " -o " + file("a.trace"));
+  const json plain = run_json("run " + kModel + prompt),
+             traced = run_json("trace " + kModel + prompt + " -o " + file("a.trace"));
   EXPECT_EQ(plain["tokens"], traced["tokens"]);
   EXPECT_EQ(traced["steps"], 16);  // one prefill, fifteen decode steps
   const json replayed = run_json("simulate --trace " + file("a.trace") + " --cache lru --capacity 8");
@@ -107,7 +119,8 @@ TEST_F(TraceTest, RecordsWhatTheRunSaidAndChangesNoBit) {
 }
 
 TEST_F(TraceTest, AnInterruptedTraceIsReadAndContinued) {
-  const std::string record = "trace " + kModel + " --tokens 5,6,7 -n 8 --temp 0 --ignore-eos --memory " + memory(48) + " -o ";
+  const std::string record =
+      "trace " + kModel + " --tokens 5,6,7 -n 8 --temp 0 --ignore-eos --memory " + memory(48) + " -o ";
   ASSERT_EQ(run(record + file("a.trace") + " --quiet").code, 0);
   const std::string whole = content_of(file("a.trace"));
   EXPECT_EQ(run(record + file("a.trace")).code, 1);  // never overwritten
@@ -127,7 +140,8 @@ TEST_F(TraceTest, AnInterruptedTraceIsReadAndContinued) {
   EXPECT_EQ(after["cut_off"], false);
   EXPECT_EQ(after["steps"].get<int>(), added["first_step"].get<int>() + 8);
 
-  // The same model packed is the same model, but its experts have other sizes; another file is no trace at all.
+  // The same model packed is the same model, but its experts have other sizes; another file is no trace at
+  // all.
   const std::string store = file("fable.sluice");
   ASSERT_EQ(run("pack " + kModel + " -o " + store + " --quiet").code, 0);
   const Outcome packed = run("trace " + store + " --tokens 5 -n 2 --append -o " + file("a.trace"));
@@ -141,11 +155,13 @@ TEST_F(TraceTest, AnInterruptedTraceIsReadAndContinued) {
 }
 
 TEST_F(TraceTest, SimulateReadsPublishedTracesAndComparesCaches) {
-  const json one = run_json("simulate --trace " + kData + "qwen.route.csv.zst --cache lru --capacity 4000MiB --scope global");
+  const json one = run_json("simulate --trace " + kData +
+                            "qwen.route.csv.zst --cache lru --capacity 4000MiB --scope global");
   EXPECT_NEAR(one["hit_rate"].get<double>(), 0.7488, 0.0005);
   EXPECT_EQ(one["accesses"], 39526);
   EXPECT_EQ(one["hits"].get<int>() + one["misses"].get<int>(), one["accesses"].get<int>());
-  const json all = run_json("simulate --trace " + kData + "dsv2lite.first48.mrt.zst --cache all --capacity 8,16");
+  const json all =
+      run_json("simulate --trace " + kData + "dsv2lite.first48.mrt.zst --cache all --capacity 8,16");
   ASSERT_EQ(all["results"].size() % 2, 0u);
   EXPECT_GE(all["results"].size(), 14u);
   for (const json& row : all["results"]) {
@@ -153,7 +169,8 @@ TEST_F(TraceTest, SimulateReadsPublishedTracesAndComparesCaches) {
     EXPECT_EQ(row["decode_hit_rate"], 0.0);
     EXPECT_FALSE(row.contains("bytes_read"));  // the file has no sizes
   }
-  const Outcome table = run("simulate --trace " + kData + "dsv2lite.first48.mrt.zst --cache lru,belady --capacity 16 --window 12");
+  const Outcome table = run("simulate --trace " + kData +
+                            "dsv2lite.first48.mrt.zst --cache lru,belady --capacity 16 --window 12");
   EXPECT_EQ(table.code, 0);
   EXPECT_NE(table.out.find("belady"), std::string::npos);
 }
@@ -164,7 +181,9 @@ TEST_F(TraceTest, WrongUseIsOneClearError) {
     EXPECT_EQ(outcome.code, code) << arguments;
     EXPECT_EQ(outcome.out, "") << arguments;
     EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.err;
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), code == 2 && outcome.err.find("--help") != std::string::npos ? 2 : 1) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'),
+              code == 2 && outcome.err.find("--help") != std::string::npos ? 2 : 1)
+        << outcome.err;
   };
   const std::string mrt = "--trace " + kData + "dsv2lite.first48.mrt.zst ";
   fails(mrt + "--cache best --capacity 4", 2, "one of none, fifo");

@@ -12,21 +12,27 @@ namespace sluice::app {
 void add_prompt_flags(CLI::App& command, PromptFlags& flags) {
   CLI::Option_group* group = command.add_option_group("Prompt", "One of:");
   flags.prompt_given = group->add_option("-p,--prompt", flags.prompt, "The text to go on from");
-  flags.file_given = group->add_option("-f,--file", flags.file, "File that holds the prompt; - is standard input");
-  flags.tokens_given = group->add_option("--tokens", flags.tokens, "Prompt as token ids, taken verbatim: 1,2,3");
+  flags.file_given =
+      group->add_option("-f,--file", flags.file, "File that holds the prompt; - is standard input");
+  flags.tokens_given =
+      group->add_option("--tokens", flags.tokens, "Prompt as token ids, taken verbatim: 1,2,3");
   group->require_option(1);
 }
 
-std::vector<model::TokenId> prompt_tokens(const PromptFlags& flags, const EngineFlags& engine, const OpenModel& open) {
+std::vector<model::TokenId> prompt_tokens(const PromptFlags& flags, const EngineFlags& engine,
+                                          const OpenModel& open) {
   if (flags.tokens_given->count() > 0) return parse_token_list(flags.tokens, "--tokens");
   if (open.tokenizer == nullptr)
-    throw Error(ErrorKind::kInvalid, "the model has no tokenizer").in(engine.model).fix("give the prompt as --tokens 1,2,3");
+    throw Error(ErrorKind::kInvalid, "the model has no tokenizer")
+        .in(engine.model)
+        .fix("give the prompt as --tokens 1,2,3");
   const bool from_file = flags.file_given->count() > 0;
-  return encode_file(*open.tokenizer, from_file ? read_input_text(flags.file) : flags.prompt, from_file ? flags.file : "-p",
-                     model::AddSpecial::kYes, engine);
+  return encode_file(*open.tokenizer, from_file ? read_input_text(flags.file) : flags.prompt,
+                     from_file ? flags.file : "-p", model::AddSpecial::kYes, engine);
 }
 
-std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, const EngineFlags& engine, const OpenModel& open) {
+std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, const EngineFlags& engine,
+                          const OpenModel& open) {
   const std::size_t context = context_tokens(engine, open.model);
   if (prompt_tokens > context)
     throw Error(ErrorKind::kInvalid, "the prompt is longer than the context")

@@ -32,7 +32,8 @@ engine::SamplerConfig sampler_config(const Options& options, const model::Genera
   engine::SamplerConfig config = engine::sampler_defaults(generation);
   if (options.temperature) config.temperature = *options.temperature;
   if (options.temperature == 0.0) config.repetition_penalty = 1.0;
-  config.seed = options.engine.seed.value_or(0);  // a trace is an experiment: the same command records the same
+  config.seed =
+      options.engine.seed.value_or(0);  // a trace is an experiment: the same command records the same
   config.validate();
   return config;
 }
@@ -43,7 +44,9 @@ void run(const Options& options) {
   std::error_code ignored;
   const bool exists = std::filesystem::exists(options.out, ignored);
   if (exists && !options.append)
-    throw Error(ErrorKind::kInvalid, "file exists already").in(options.out).fix("choose another name, or add to it with --append");
+    throw Error(ErrorKind::kInvalid, "file exists already")
+        .in(options.out)
+        .fix("choose another name, or add to it with --append");
   const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere);
   engine::GenerateRequest request;
   request.prompt = prompt_tokens(options.prompt, flags, open);
@@ -57,10 +60,11 @@ void run(const Options& options) {
   engine_settings.recording =
       trace::TraceWriter::kMemory + (options.decisions.empty() ? 0 : engine::DecisionRecorder::kMemory);
   engine::Engine engine(*open.checkpoint, open.model, engine_settings);
-  if (!engine.isa_warning().empty() && !flags.quiet) fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
+  if (!engine.isa_warning().empty() && !flags.quiet)
+    fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
   const trace::TraceHeader header = engine::trace_header(engine);
-  trace::TraceWriter writer =
-      exists ? trace::TraceWriter::resume(options.out, header) : trace::TraceWriter::create(options.out, header);
+  trace::TraceWriter writer = exists ? trace::TraceWriter::resume(options.out, header)
+                                     : trace::TraceWriter::create(options.out, header);
   const std::uint64_t first_step = writer.steps();
   writer.begin_run(engine::run_record(engine));
   engine::TraceRecorder recorder(writer);
@@ -72,7 +76,9 @@ void run(const Options& options) {
 
   engine::GenerateResult result;
   {
-    Progress progress("trace", request.max_tokens, flags.quiet || flags.json ? Verbosity::kQuiet : Verbosity::kNormal, Progress::Unit::kCount);
+    Progress progress("trace", request.max_tokens,
+                      flags.quiet || flags.json ? Verbosity::kQuiet : Verbosity::kNormal,
+                      Progress::Unit::kCount);
     request.on_text = [&](const std::string&, std::size_t count) { progress.update(count); };
     result = engine::generate(engine, open.tokenizer.get(), request);
   }
@@ -91,13 +97,18 @@ void run(const Options& options) {
                       {"stop_reason", engine::stop_reason_name(result.reason)},
                       {"timing", {{"prefill_s", result.prefill_s}, {"decode_s", result.decode_s}}},
                       {"run", engine::run_record(engine)},
-                      {"experts", {{"accesses", total.accesses}, {"hits", total.hits}, {"misses", total.misses}, {"bytes_read", total.bytes_read}}},
+                      {"experts",
+                       {{"accesses", total.accesses},
+                        {"hits", total.hits},
+                        {"misses", total.misses},
+                        {"bytes_read", total.bytes_read}}},
                       {"decisions", fmt::format("{:016x}", engine.decision_hash())}}
                      .dump()
               << '\n';
   } else if (!flags.quiet) {
-    fmt::print("{}: {} steps of {} prompt and {} generated tokens, {} ({})\n", options.out, writer.steps() - first_step, request.prompt.size(),
-               result.tokens.size(), format_bytes(size), engine::stop_reason_name(result.reason));
+    fmt::print("{}: {} steps of {} prompt and {} generated tokens, {} ({})\n", options.out,
+               writer.steps() - first_step, request.prompt.size(), result.tokens.size(), format_bytes(size),
+               engine::stop_reason_name(result.reason));
   }
   if (result.reason == engine::StopReason::kInterrupted) throw Exit{kExitInterrupted};
 }
@@ -112,11 +123,15 @@ void add_trace(CLI::App& app) {
   command->add_option("-n,--predict", options->max_tokens, "Most tokens to generate")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
-  command->add_option("-o,--out", options->out, "The trace to write; it must not exist, but see --append")->required();
-  command->add_flag("--append", options->append, "Add this run to the trace if it exists; what an interruption cut off is dropped first");
-  command->add_option("--temp", options->temperature, "Temperature; 0 is greedy; default: the model's generation_config.json");
+  command->add_option("-o,--out", options->out, "The trace to write; it must not exist, but see --append")
+      ->required();
+  command->add_flag("--append", options->append,
+                    "Add this run to the trace if it exists; what an interruption cut off is dropped first");
+  command->add_option("--temp", options->temperature,
+                      "Temperature; 0 is greedy; default: the model's generation_config.json");
   command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token");
-  command->add_option("--decisions", options->decisions, "Also write every decision of the caches to this new file");
+  command->add_option("--decisions", options->decisions,
+                      "Also write every decision of the caches to this new file");
   command->footer(
       "Examples:\n"
       "  sluice trace models/fable-moe-18m -p \"Once upon a time\" -n 200 -o fable.trace\n"

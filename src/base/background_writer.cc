@@ -16,7 +16,7 @@ namespace sluice {
 namespace {
 constexpr Bytes kLeastSync = 64 * kKiB;
 constexpr std::chrono::milliseconds kLongestWait{250};
-}
+}  // namespace
 
 struct BackgroundWriter::Impl {
   Impl(OutputFile output, Bytes ring_bytes)
@@ -65,10 +65,11 @@ struct BackgroundWriter::Impl {
     if (thread.joinable()) thread.join();
   }
 
-  OutputFile file;              // the thread's until it has ended
-  std::vector<std::byte> ring;  // [tail, tail + filled) modulo its size is on its way; the rest is the producer's
-  const std::size_t batch;      // bytes worth a write
-  std::mutex mutex;             // protects the following
+  OutputFile file;  // the thread's until it has ended
+  std::vector<std::byte>
+      ring;                 // [tail, tail + filled) modulo its size is on its way; the rest is the producer's
+  const std::size_t batch;  // bytes worth a write
+  std::mutex mutex;         // protects the following
   std::condition_variable changed;
   std::size_t tail = 0, filled = 0;
   bool ending = false, abandoned = false, closed = false;
@@ -94,8 +95,8 @@ void BackgroundWriter::write(std::span<const std::byte> data) {
     const std::size_t head = (impl.tail + impl.filled) % impl.ring.size();
     const std::size_t room = impl.ring.size() - impl.filled;
     const std::size_t count = std::min({data.size(), room, impl.ring.size() - head});
-    // The thread does not read what is not filled, so copying needs no lock; under it a copy is still cheaper than
-    // two more switches.
+    // The thread does not read what is not filled, so copying needs no lock; under it a copy is still cheaper
+    // than two more switches.
     std::memcpy(impl.ring.data() + head, data.data(), count);
     data = data.subspan(count);
     impl.filled += count;

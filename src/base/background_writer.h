@@ -1,4 +1,5 @@
-// Bytes on their way to a file, written by a thread of their own, so that who makes them does not wait for the disk.
+// Bytes on their way to a file, written by a thread of their own, so that who makes them does not wait for
+// the disk.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +12,10 @@
 
 namespace sluice {
 
-// A ring of fixed size between one producer and one thread that writes. A producer that is faster than the disk waits;
-// nothing is dropped. The thread writes when a quarter of the ring is full, and four times a second. What is written is
-// synchronised, and dropped from the page cache, every `ring` bytes (every 64 KiB of a smaller one), so that at most
-// twice that much memory is in use. Thread-compatible: one producer.
+// A ring of fixed size between one producer and one thread that writes. A producer that is faster than the
+// disk waits; nothing is dropped. The thread writes when a quarter of the ring is full, and four times a
+// second. What is written is synchronised, and dropped from the page cache, every `ring` bytes (every 64 KiB
+// of a smaller one), so that at most twice that much memory is in use. Thread-compatible: one producer.
 class BackgroundWriter {
  public:
   // Allocates `ring` bytes, ≥ 1, and starts the thread.

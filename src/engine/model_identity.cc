@@ -21,7 +21,8 @@ std::uint64_t model_identity(const Engine& engine) {
   const model::ModelConfig& config = engine.model().config;
   for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
     if (!config.sparse[layer]) continue;
-    const kernels::Weight& router = engine.weights().matrix(model::Role::kRouter, static_cast<std::int32_t>(layer));
+    const kernels::Weight& router =
+        engine.weights().matrix(model::Role::kRouter, static_cast<std::int32_t>(layer));
     hash.update({router.data, router.rows * router.cols * dtype_bytes(router.dtype)});
   }
   return hash.digest();

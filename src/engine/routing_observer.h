@@ -1,4 +1,5 @@
-// What a run lets others watch: the routing of every sparse layer of every step, and what the cache decided about it.
+// What a run lets others watch: the routing of every sparse layer of every step, and what the cache decided
+// about it.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@
 namespace sluice::engine {
 
 // Called by the thread that drives the engine, in this order: on_step; then for each sparse layer, ascending,
-// on_routing and on_decisions. What is passed lasts for the call only. It must not call the engine; an Error that it
-// throws ends the step like any other error.
+// on_routing and on_decisions. What is passed lasts for the call only. It must not call the engine; an Error
+// that it throws ends the step like any other error.
 class RoutingObserver {
  public:
   virtual ~RoutingObserver() = default;

@@ -14,7 +14,8 @@ trace::TraceHeader trace_header(const Engine& engine) {
   header.logits = true;
   header.sizes.emplace(header.layers, header.experts);
   for (const model::ExpertPieces& pieces : engine.model().experts) {
-    const experts::ExpertId id{static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)};
+    const experts::ExpertId id{static_cast<std::uint16_t>(pieces.layer),
+                               static_cast<std::uint16_t>(pieces.index)};
     header.sizes->set(id, engine.expert_sizes().bytes(id), engine.expert_disk_bytes(id));
   }
   return header;
@@ -34,9 +35,11 @@ void TraceRecorder::on_step(const Step& step) {
     if (slice.sequence->length() == 0) sequences_.erase(slice.sequence);
     const auto [at, is_new] = sequences_.try_emplace(slice.sequence, next_sequence_);
     if (is_new) ++next_sequence_;
-    marks_.push_back({at->second, static_cast<std::uint32_t>(slice.tokens), static_cast<std::uint32_t>(slice.sequence->length())});
+    marks_.push_back({at->second, static_cast<std::uint32_t>(slice.tokens),
+                      static_cast<std::uint32_t>(slice.sequence->length())});
   }
-  writer_.begin_step(step.phase == Phase::kPrefill ? trace::TracePhase::kPrefill : trace::TracePhase::kDecode, marks_, step.tokens);
+  writer_.begin_step(step.phase == Phase::kPrefill ? trace::TracePhase::kPrefill : trace::TracePhase::kDecode,
+                     marks_, step.tokens);
 }
 
 void TraceRecorder::on_routing(const experts::ScoresView& scores, const experts::Routing& routing) {

@@ -21,11 +21,12 @@ std::string_view parts_name(Parts parts) {
 }
 
 std::string decision_heading(const DecisionSetting& setting) {
-  return fmt::format("# sluice decisions v1 cache={} scope={} capacity={} keep={} seed={}\n", setting.cache, setting.scope,
-                     setting.capacity, parts_name(setting.keep), setting.seed);
+  return fmt::format("# sluice decisions v1 cache={} scope={} capacity={} keep={} seed={}\n", setting.cache,
+                     setting.scope, setting.capacity, parts_name(setting.keep), setting.seed);
 }
 
-void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer, const EventOutcome& outcome) {
+void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,
+                     const EventOutcome& outcome) {
   auto out = std::back_inserter(log);
   fmt::format_to(out, "{} {}", event, layer);
   const char* mark = " hit ";

@@ -1,5 +1,5 @@
-// Cache decisions as text, one line an event: what the engine decided in a run and what a replay of its trace decides
-// must be the same file (SPEC I6).
+// Cache decisions as text, one line an event: what the engine decided in a run and what a replay of its trace
+// decides must be the same file (SPEC I6).
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,17 @@ namespace sluice::experts {
 // What was asked of the caches; the first line of a log.
 struct DecisionSetting {
   std::string cache;
-  std::string scope;         // "global" "layer"
-  Bytes capacity = 0;        // of each cache
+  std::string scope;   // "global" "layer"
+  Bytes capacity = 0;  // of each cache
   Parts keep = Part::kFull;
   std::uint64_t seed = 0;
 };
 std::string decision_heading(const DecisionSetting& setting);
 
-// Appends "EVENT LAYER hit ID,ID miss ID=PARTS,ID=- out LAYER/ID=PARTS\n": ids of the layer; what a miss leaves resident
-// (- nothing: used and dropped); what left, in order of decision. Where an event changes what was resident of a used
-// expert, "ID=BEFORE>AFTER". Empty lists are left out.
+// Appends "EVENT LAYER hit ID,ID miss ID=PARTS,ID=- out LAYER/ID=PARTS\n": ids of the layer; what a miss
+// leaves resident
+// (- nothing: used and dropped); what left, in order of decision. Where an event changes what was resident of
+// a used expert, "ID=BEFORE>AFTER". Empty lists are left out.
 void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer, const EventOutcome& outcome);
 
 // The last line: a hash of all decisions of all caches.

@@ -1,5 +1,6 @@
-// Hit rates that the authors of a trace computed from it with a program of their own (tests/data/routing/README.md;
-// docs/replay.md says how their settings map to ours and why LRU and LFU are not equal to the last digit).
+// Hit rates that the authors of a trace computed from it with a program of their own
+// (tests/data/routing/README.md; docs/replay.md says how their settings map to ours and why LRU and LFU are
+// not equal to the last digit).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -33,12 +34,16 @@ TEST(PublishedCurves, LruLfuAndBeladyOverTheQwen3TraceAreTheirs) {
     if (policy != "lru" && policy != "lfu" && policy != "belady") continue;
     SCOPED_TRACE(line);
     const ReplayResult ours = replay(requests, trace->header().layers, &*trace->header().sizes,
-                                     {.cache = policy, .scope = Scope::kGlobal, .unit = CapacityUnit::kBytes, .capacity = std::stoull(budget) * kMiB});
+                                     {.cache = policy,
+                                      .scope = Scope::kGlobal,
+                                      .unit = CapacityUnit::kBytes,
+                                      .capacity = std::stoull(budget) * kMiB});
     // Belady leaves no ties that matter: theirs to the last digit printed.
     const double points_apart = policy == "belady" ? 0.000501 : kPoints;
     EXPECT_NEAR(100 * ours.total.hit_rate(), std::stod(all), points_apart);
     EXPECT_NEAR(100 * ours.decode.hit_rate(), std::stod(decode), points_apart);
-    EXPECT_NEAR(static_cast<double>(*ours.bytes_read) / kMiB, std::stod(read), policy == "belady" ? 0.0501 : 0.0005 * 107715);
+    EXPECT_NEAR(static_cast<double>(*ours.bytes_read) / kMiB, std::stod(read),
+                policy == "belady" ? 0.0501 : 0.0005 * 107715);
     ++points;
   }
   EXPECT_EQ(points, 33);

@@ -35,8 +35,10 @@ void check_sizes(const trace::TraceSizes* sizes, const ReplaySettings& settings)
         .fix("give a number without a unit, or --expert-bytes");
   for (std::uint32_t layer = 0; layer < sizes->layers(); ++layer)
     for (std::uint32_t e = 0; e < sizes->experts(); ++e)
-      if (sizes->bytes({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)}).of(settings.keep) == 0)
-        throw Error(ErrorKind::kUsage, "the model of this trace is not stored so that its experts could be kept like this")
+      if (sizes->bytes({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)})
+              .of(settings.keep) == 0)
+        throw Error(ErrorKind::kUsage,
+                    "the model of this trace is not stored so that its experts could be kept like this")
             .in("--keep")
             .found(std::string(experts::parts_name(settings.keep)))
             .fix("keep them in full");
@@ -54,7 +56,8 @@ Requests read_requests(trace::RoutingTrace& trace, const std::function<bool()>& 
     stop_if(stop, number++);
     ids.clear();
     for (const experts::Choice& choice : event.choices)
-      if (count[choice.expert]++ == 0) ids.push_back({static_cast<std::uint16_t>(event.layer), choice.expert});
+      if (count[choice.expert]++ == 0)
+        ids.push_back({static_cast<std::uint16_t>(event.layer), choice.expert});
     requests.list.add_event(ids);
     for (const ExpertId id : requests.list.event(requests.list.events() - 1)) {
       requests.tokens.push_back(count[id.index]);
@@ -76,20 +79,23 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
                     const std::function<bool()>& stop) {
   check_sizes(sizes, settings);
   const OneEach one_each;
-  const experts::ExpertSizes& held = settings.unit == CapacityUnit::kBytes ? static_cast<const experts::ExpertSizes&>(*sizes) : one_each;
+  const experts::ExpertSizes& held =
+      settings.unit == CapacityUnit::kBytes ? static_cast<const experts::ExpertSizes&>(*sizes) : one_each;
   const experts::CachePolicy& policy = experts::find_cache(settings.cache);
 
   const bool by_layer = settings.scope == Scope::kLayer;
   std::vector<experts::RequestList> futures(by_layer && policy.oracle ? layers : 0);
   if (!futures.empty())
-    for (std::size_t e = 0; e < requests.events.size(); ++e) futures[requests.events[e].layer].add_event(requests.list.event(e));
+    for (std::size_t e = 0; e < requests.events.size(); ++e)
+      futures[requests.events[e].layer].add_event(requests.list.event(e));
   std::vector<std::unique_ptr<experts::Residency>> caches;
   for (std::uint32_t i = 0; i < (by_layer ? layers : 1); ++i) {
     experts::CacheConfig config;
     config.keep = settings.keep;
     config.seed = settings.seed;
     if (policy.oracle) config.future = futures.empty() ? &requests.list : &futures[i];
-    caches.push_back(std::make_unique<experts::Residency>(experts::make_cache(settings.cache, config), held, settings.capacity));
+    caches.push_back(std::make_unique<experts::Residency>(experts::make_cache(settings.cache, config), held,
+                                                          settings.capacity));
   }
 
   ReplayResult result;
@@ -114,15 +120,18 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
     };
     count(result.total);
     if (event.phase == trace::TracePhase::kDecode) count(result.decode);
-    for (auto gone = outcome.evicted.begin(); gone != outcome.evicted.end(); ++gone) {  // an expert may leave part by part
-      const bool counted = std::any_of(outcome.evicted.begin(), gone, [&](const auto& other) { return other.id == gone->id; });
+    for (auto gone = outcome.evicted.begin(); gone != outcome.evicted.end();
+         ++gone) {  // an expert may leave part by part
+      const bool counted =
+          std::any_of(outcome.evicted.begin(), gone, [&](const auto& other) { return other.id == gone->id; });
       result.evictions += !counted && cache.parts(gone->id).empty();
     }
     if (sizes != nullptr)
       for (const experts::Admission& miss : outcome.misses) bytes_read += sizes->disk_bytes(miss.id);
     if (settings.window > 0) {
       const std::uint64_t first = event.step / settings.window * settings.window;
-      if (result.windows.empty() || result.windows.back().first_step != first) result.windows.push_back({first, 0, {}});
+      if (result.windows.empty() || result.windows.back().first_step != first)
+        result.windows.push_back({first, 0, {}});
       result.windows.back().steps = event.step - first + 1;
       count(result.windows.back().counts);
     }

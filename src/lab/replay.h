@@ -1,5 +1,5 @@
-// Event-atomic replay of any cache over recorded routing: the decisions that the engine would have made (SPEC I6;
-// docs/replay.md).
+// Event-atomic replay of any cache over recorded routing: the decisions that the engine would have made (SPEC
+// I6; docs/replay.md).
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,15 @@ struct Requests {
     std::uint32_t layer = 0;
     trace::TracePhase phase = trace::TracePhase::kPrefill;
   };
-  experts::RequestList list;           // all layers, in order of the trace
-  std::vector<Event> events;           // parallel to the list's events
-  std::vector<std::uint32_t> tokens;   // parallel to its accesses: tokens that chose the expert
+  experts::RequestList list;          // all layers, in order of the trace
+  std::vector<Event> events;          // parallel to the list's events
+  std::vector<std::uint32_t> tokens;  // parallel to its accesses: tokens that chose the expert
   std::uint64_t steps = 0, prefill_steps = 0, trace_tokens = 0;
-  bool cut_off = false;                // the trace's last record was not whole, and is left out
+  bool cut_off = false;  // the trace's last record was not whole, and is left out
 };
 
-// Reads `trace` to its end. Errors as RoutingTrace::next; Error(kInterrupted) when `stop`, asked now and then, says so.
+// Reads `trace` to its end. Errors as RoutingTrace::next; Error(kInterrupted) when `stop`, asked now and
+// then, says so.
 Requests read_requests(trace::RoutingTrace& trace, const std::function<bool()>& stop = {});
 
 enum class Scope { kLayer, kGlobal };
@@ -36,18 +37,20 @@ enum class CapacityUnit { kExperts, kBytes };
 
 struct ReplaySettings {
   std::string cache;
-  Scope scope = Scope::kLayer;         // one cache a layer, each with its own events; or one for all
+  Scope scope = Scope::kLayer;  // one cache a layer, each with its own events; or one for all
   CapacityUnit unit = CapacityUnit::kExperts;
-  std::uint64_t capacity = 0;          // of each cache
+  std::uint64_t capacity = 0;  // of each cache
   experts::Parts keep = experts::Part::kFull;
   std::uint64_t seed = 0;
-  std::uint64_t window = 0;            // steps of each window reported; 0: none
+  std::uint64_t window = 0;  // steps of each window reported; 0: none
 };
 
 struct ReplayCounts {
   std::uint64_t accesses = 0, hits = 0;
   std::uint64_t misses() const { return accesses - hits; }
-  double hit_rate() const { return accesses == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(accesses); }
+  double hit_rate() const {
+    return accesses == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(accesses);
+  }
 };
 
 struct ReplayWindow {
@@ -56,16 +59,16 @@ struct ReplayWindow {
 };
 
 struct ReplayResult {
-  ReplayCounts total, decode;          // an access is one id of an event
-  std::uint64_t evictions = 0;         // experts resident before an event and not after it
-  std::optional<Bytes> bytes_read;     // none: sizes are not known
-  std::uint64_t decision_hash = 0;     // as Engine::decision_hash
+  ReplayCounts total, decode;       // an access is one id of an event
+  std::uint64_t evictions = 0;      // experts resident before an event and not after it
+  std::optional<Bytes> bytes_read;  // none: sizes are not known
+  std::uint64_t decision_hash = 0;  // as Engine::decision_hash
   std::vector<ReplayWindow> windows;
 };
 
-// `sizes` may be null when capacity counts experts. Caches begin empty and are kept over sequence ends. `log`: gets every
-// event's line (experts/decision_log.h) with heading and ending; may be empty. Error(kUsage) for an unknown cache, and for
-// sizes or parts that are not known.
+// `sizes` may be null when capacity counts experts. Caches begin empty and are kept over sequence ends.
+// `log`: gets every event's line (experts/decision_log.h) with heading and ending; may be empty.
+// Error(kUsage) for an unknown cache, and for sizes or parts that are not known.
 ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace::TraceSizes* sizes,
                     const ReplaySettings& settings, const std::function<void(std::string_view)>& log = {},
                     const std::function<bool()>& stop = {});

@@ -19,14 +19,16 @@ using experts::ExpertId;
 // A trace that is made up as it is read.
 class MadeUpTrace final : public trace::RoutingTrace {
  public:
-  MadeUpTrace(std::uint64_t seed, std::uint64_t steps) : RoutingTrace("made up"), random_(seed), steps_(steps) {
+  MadeUpTrace(std::uint64_t seed, std::uint64_t steps)
+      : RoutingTrace("made up"), random_(seed), steps_(steps) {
     header_.layers = 3;
     header_.experts = 12;
     header_.top_k = 3;
     header_.sizes.emplace(3, 12);
     for (std::uint16_t layer = 0; layer < 3; ++layer)
       for (std::uint16_t e = 0; e < 12; ++e)
-        header_.sizes->set({layer, e}, {.full = 10 + random_() % 7, .sm = 6, .exp = 2}, 4096 * (1 + random_() % 3));
+        header_.sizes->set({layer, e}, {.full = 10 + random_() % 7, .sm = 6, .exp = 2},
+                           4096 * (1 + random_() % 3));
   }
   bool next(trace::TraceEvent& event) override {
     if (step_ == steps_) return false;
@@ -36,11 +38,20 @@ class MadeUpTrace final : public trace::RoutingTrace {
     begin_ = {0};
     for (std::uint32_t t = 0; t < tokens; ++t) {
       std::set<std::uint16_t> chosen;
-      while (chosen.size() < 3) chosen.insert(static_cast<std::uint16_t>(std::min(random_() % 12, random_() % 12)));
+      while (chosen.size() < 3)
+        chosen.insert(static_cast<std::uint16_t>(std::min(random_() % 12, random_() % 12)));
       for (const std::uint16_t e : chosen) choices_.push_back({.expert = e});
       begin_.push_back(static_cast<std::uint32_t>(choices_.size()));
     }
-    event = {.step = step_, .layer = layer_, .phase = prefill ? trace::TracePhase::kPrefill : trace::TracePhase::kDecode, .tokens = tokens, .choices = choices_, .begin = begin_, .logits = {}, .sequences = {}, .token_ids = {}};
+    event = {.step = step_,
+             .layer = layer_,
+             .phase = prefill ? trace::TracePhase::kPrefill : trace::TracePhase::kDecode,
+             .tokens = tokens,
+             .choices = choices_,
+             .begin = begin_,
+             .logits = {},
+             .sequences = {},
+             .token_ids = {}};
     if (++layer_ == 3) {
       layer_ = 0;
       ++step_;
@@ -108,10 +119,16 @@ TEST(Replay, LruAgreesWithASlowOneInEveryScopeAndUnit) {
           for (NaiveLru& cache : naive) cache.capacity = capacity;
           for (std::size_t e = 0; e < requests.events.size(); ++e)
             naive[scope == Scope::kLayer ? requests.events[e].layer : 0].step(
-                requests.list.event(e), [&](ExpertId id) { return unit == CapacityUnit::kExperts ? 1 : sizes.bytes(id).full; }, sizes);
-          const ReplayResult result = replay(requests, 3, &sizes, {.cache = "lru", .scope = scope, .unit = unit, .capacity = capacity, .window = 7});
+                requests.list.event(e),
+                [&](ExpertId id) { return unit == CapacityUnit::kExperts ? 1 : sizes.bytes(id).full; },
+                sizes);
+          const ReplayResult result =
+              replay(requests, 3, &sizes,
+                     {.cache = "lru", .scope = scope, .unit = unit, .capacity = capacity, .window = 7});
           std::uint64_t hits = 0, accesses = 0, evictions = 0, read = 0;
-          for (const NaiveLru& cache : naive) hits += cache.hits, accesses += cache.accesses, evictions += cache.evictions, read += cache.bytes_read;
+          for (const NaiveLru& cache : naive)
+            hits += cache.hits, accesses += cache.accesses, evictions += cache.evictions,
+                read += cache.bytes_read;
           EXPECT_EQ(result.total.hits, hits);
           EXPECT_EQ(result.total.accesses, accesses);
           EXPECT_EQ(result.evictions, evictions);
@@ -131,22 +148,26 @@ TEST(Replay, EveryCacheGivesTheSameLogTwiceAndNoneBeatsTheOracle) {
   const Requests requests = read_requests(trace);
   for (const Scope scope : {Scope::kLayer, Scope::kGlobal}) {
     const std::uint64_t capacity = scope == Scope::kLayer ? 5 : 15;
-    const ReplayResult best = replay(requests, 3, nullptr, {.cache = "belady_bypass", .scope = scope, .capacity = capacity});
+    const ReplayResult best =
+        replay(requests, 3, nullptr, {.cache = "belady_bypass", .scope = scope, .capacity = capacity});
     EXPECT_FALSE(best.bytes_read.has_value());
     for (const experts::CachePolicy& policy : experts::cache_policies()) {
       SCOPED_TRACE(policy.name);
       std::string logs[2];
       std::uint64_t hashes[2];
       for (int run = 0; run < 2; ++run) {
-        const ReplayResult result = replay(requests, 3, nullptr, {.cache = std::string(policy.name), .scope = scope, .capacity = capacity, .seed = 4},
-                                           [&](std::string_view line) { logs[run] += line; });
+        const ReplayResult result =
+            replay(requests, 3, nullptr,
+                   {.cache = std::string(policy.name), .scope = scope, .capacity = capacity, .seed = 4},
+                   [&](std::string_view line) { logs[run] += line; });
         EXPECT_LE(result.total.hits, best.total.hits);
         EXPECT_EQ(result.total.hits > 0, policy.keeps);
         hashes[run] = result.decision_hash;
       }
       EXPECT_EQ(logs[0], logs[1]);
       EXPECT_EQ(hashes[0], hashes[1]);
-      EXPECT_EQ(static_cast<std::size_t>(std::count(logs[0].begin(), logs[0].end(), '\n')), requests.events.size() + 2);
+      EXPECT_EQ(static_cast<std::size_t>(std::count(logs[0].begin(), logs[0].end(), '\n')),
+                requests.events.size() + 2);
     }
   }
 }
@@ -158,7 +179,8 @@ TEST(Replay, WithRoomForAllOnlyFirstUsesMiss) {
   for (std::size_t e = 0; e < requests.list.events(); ++e)
     for (ExpertId id : requests.list.event(e)) distinct.insert(id);
   for (const Scope scope : {Scope::kLayer, Scope::kGlobal}) {
-    const ReplayResult result = replay(requests, 3, nullptr, {.cache = "lfu", .scope = scope, .capacity = 36});
+    const ReplayResult result =
+        replay(requests, 3, nullptr, {.cache = "lfu", .scope = scope, .capacity = 36});
     EXPECT_EQ(result.total.misses(), distinct.size());
     EXPECT_EQ(result.evictions, 0u);
   }
@@ -177,8 +199,10 @@ TEST(Replay, WhatIsNotKnownIsAUsageError) {
   MadeUpTrace trace(5, 1);
   const trace::TraceSizes none(3, 12);
   const Requests requests = read_requests(trace);
-  EXPECT_THROW(replay(requests, 3, nullptr, {.cache = "lru", .unit = CapacityUnit::kBytes, .capacity = 9}), Error);
-  EXPECT_THROW(replay(requests, 3, &none, {.cache = "lru", .unit = CapacityUnit::kBytes, .capacity = 9}), Error);
+  EXPECT_THROW(replay(requests, 3, nullptr, {.cache = "lru", .unit = CapacityUnit::kBytes, .capacity = 9}),
+               Error);
+  EXPECT_THROW(replay(requests, 3, &none, {.cache = "lru", .unit = CapacityUnit::kBytes, .capacity = 9}),
+               Error);
   EXPECT_THROW(replay(requests, 3, nullptr, {.cache = "best", .capacity = 9}), Error);
   EXPECT_EQ(replay({}, 3, nullptr, {.cache = "lru", .capacity = 9}).total.hit_rate(), 0.0);
 }

@@ -46,7 +46,8 @@ TEST(CsvTrace, PrefillRowsOfALayerAreOneEventAndDecodeStepsTheirOwn) {
   const std::vector<OwnedEvent> events = all_events(*trace);
   ASSERT_EQ(events.size(), 6u);
   using Tokens = std::vector<std::vector<std::pair<std::uint16_t, float>>>;
-  EXPECT_EQ(events[0].choices, (Tokens{{{1, 0.25f}, {3, 0.5f}}, {{1, 0.5f}, {3, 0.25f}}, {{1, 0.25f}, {2, 0.5f}}}));
+  EXPECT_EQ(events[0].choices,
+            (Tokens{{{1, 0.25f}, {3, 0.5f}}, {{1, 0.5f}, {3, 0.25f}}, {{1, 0.25f}, {2, 0.5f}}}));
   EXPECT_EQ(events[1].choices, (Tokens{{{0, 0.25f}, {2, 0.5f}}}));
   EXPECT_EQ(events[1].step, 0u);
   EXPECT_EQ(events[1].phase, TracePhase::kPrefill);
@@ -56,7 +57,8 @@ TEST(CsvTrace, PrefillRowsOfALayerAreOneEventAndDecodeStepsTheirOwn) {
 }
 
 TEST(CsvTrace, ASecondTurnIsAPrefillOfItsOwn) {
-  const auto trace = open_text(kHead + kRows + "1,0,0,0,0,3,0.5,0,0\n1,0,0,0,1,1,0.5,0,0\n1,0,0,1,0,3,0.5,0,0\n1,0,0,1,1,1,0.5,0,0\n");
+  const auto trace = open_text(
+      kHead + kRows + "1,0,0,0,0,3,0.5,0,0\n1,0,0,0,1,1,0.5,0,0\n1,0,0,1,0,3,0.5,0,0\n1,0,0,1,1,1,0.5,0,0\n");
   EXPECT_EQ(all_events(*trace).size(), 8u);
 }
 
@@ -94,13 +96,15 @@ TEST(CsvTrace, AFileThatWasCutOffIsAnErrorUnlessWholeStepsAreLeft) {
   std::size_t good = 0;
   for (std::size_t length = 0; length <= rows.size(); ++length) {
     SCOPED_TRACE(length);
-    // A cut within the last number of a row cannot be told from a shorter number, and that column is not used.
+    // A cut within the last number of a row cannot be told from a shorter number, and that column is not
+    // used.
     try {
       all_events(*open_text(kHead + rows.substr(0, length)));
       ++good;
     } catch (const Error& error) {
       const std::string text = error.what();
-      EXPECT_TRUE(text.find("cut off") != std::string::npos || text.find("found \"\"") != std::string::npos) << text;
+      EXPECT_TRUE(text.find("cut off") != std::string::npos || text.find("found \"\"") != std::string::npos)
+          << text;
     }
   }
   EXPECT_EQ(good, 1 + (3 + 1) + (3 + 1) + 2u);  // nothing; after the prefill and each decode step

@@ -1,5 +1,5 @@
-// `.mrt`: routing of DeepSeek-V2-Lite, repacked from ESFT (docs/replay.md has the layout). The file goes layer by layer;
-// a replay goes token by token, so the whole of it is kept in memory, three bytes a choice.
+// `.mrt`: routing of DeepSeek-V2-Lite, repacked from ESFT (docs/replay.md has the layout). The file goes
+// layer by layer; a replay goes token by token, so the whole of it is kept in memory, three bytes a choice.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,10 @@ class MrtTrace final : public RoutingTrace {
     if (!input.read(kHead, head)) throw ends(input, kHead);
     const auto word = [&](std::size_t i) { return number_at<std::uint32_t>(head, 4 * i); };
     if (word(1) != 1)
-      throw Error(ErrorKind::kUnsupported, "unknown version of .mrt").in(path(), 4).expected("1").found(std::to_string(word(1)));
+      throw Error(ErrorKind::kUnsupported, "unknown version of .mrt")
+          .in(path(), 4)
+          .expected("1")
+          .found(std::to_string(word(1)));
     header_.format = "mrt";
     header_.layers = in_range(head, 2, "layers", 1, 65536);
     header_.experts = in_range(head, 3, "experts", 1, 256);  // ids are bytes
@@ -65,15 +68,19 @@ class MrtTrace final : public RoutingTrace {
     for (std::uint32_t i = 0; i < k; ++i) {
       const auto expert = static_cast<std::uint16_t>(body_[first + i]);
       const float weight = fp16_to_float(number_at<std::uint16_t>(body_, weights_begin_ + 2 * (first + i)));
-      if (expert >= header_.experts) throw wrong(first + i, "there is no such expert", fmt::format("0 to {}", header_.experts - 1), std::to_string(expert));
+      if (expert >= header_.experts)
+        throw wrong(first + i, "there is no such expert", fmt::format("0 to {}", header_.experts - 1),
+                    std::to_string(expert));
       if (!std::isfinite(weight) || weight < 0)
-        throw wrong(weights_begin_ + 2 * (first + i), "a weight is no probability", "0 to 1", std::to_string(weight));
+        throw wrong(weights_begin_ + 2 * (first + i), "a weight is no probability", "0 to 1",
+                    std::to_string(weight));
       choices_[i] = {.expert = expert, .weight = weight};
     }
     std::ranges::sort(choices_, {}, &experts::Choice::expert);
     const auto twice = std::ranges::adjacent_find(choices_, {}, &experts::Choice::expert);
     if (twice != choices_.end())
-      throw wrong(first, "an expert stands twice in one token", fmt::format("{} distinct ones", k), fmt::format("expert {} twice", twice->expert));
+      throw wrong(first, "an expert stands twice in one token", fmt::format("{} distinct ones", k),
+                  fmt::format("expert {} twice", twice->expert));
     mark_ = {sequence_, 1, position_};
     event = {.step = token_,
              .layer = layer_,
@@ -95,7 +102,8 @@ class MrtTrace final : public RoutingTrace {
   }
 
  private:
-  std::uint32_t in_range(std::span<const std::byte> head, std::size_t word, const char* what, std::uint32_t least, std::uint32_t most) const {
+  std::uint32_t in_range(std::span<const std::byte> head, std::size_t word, const char* what,
+                         std::uint32_t least, std::uint32_t most) const {
     const auto value = number_at<std::uint32_t>(head, 4 * word);
     if (value < least || value > most)
       throw Error(ErrorKind::kInvalid, fmt::format("number of {} is out of range", what))
@@ -112,8 +120,13 @@ class MrtTrace final : public RoutingTrace {
         .found(std::to_string(input.offset()))
         .fix(kCopyAgain);
   }
-  Error wrong(std::size_t body_offset, const char* message, const std::string& expected, const std::string& found) const {
-    return Error(ErrorKind::kCorrupt, message).in(path(), body_begin_ + body_offset).expected(expected).found(found).fix(kCopyAgain);
+  Error wrong(std::size_t body_offset, const char* message, const std::string& expected,
+              const std::string& found) const {
+    return Error(ErrorKind::kCorrupt, message)
+        .in(path(), body_begin_ + body_offset)
+        .expected(expected)
+        .found(found)
+        .fix(kCopyAgain);
   }
 
   std::uint32_t tokens_ = 0;
@@ -129,6 +142,8 @@ class MrtTrace final : public RoutingTrace {
 
 }  // namespace
 
-std::unique_ptr<RoutingTrace> read_mrt_trace(std::unique_ptr<TraceInput> input) { return std::make_unique<MrtTrace>(*input); }
+std::unique_ptr<RoutingTrace> read_mrt_trace(std::unique_ptr<TraceInput> input) {
+  return std::make_unique<MrtTrace>(*input);
+}
 
 }  // namespace sluice::trace

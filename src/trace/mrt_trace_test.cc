@@ -13,11 +13,19 @@ std::string u32(std::uint32_t number) { return {reinterpret_cast<const char*>(&n
 struct Mrt {
   std::uint32_t version = 1, layers = 2, experts = 5, k = 2, tokens = 3;
   std::vector<std::uint32_t> sequences = {1, 0, 2};
-  std::string ids = std::string("\x03\x01" "\x00\x04" "\x02\x01" "\x01\x02" "\x03\x02" "\x04\x00", 12);  // (L, T, k)
+  std::string ids = std::string(
+      "\x03\x01"
+      "\x00\x04"
+      "\x02\x01"
+      "\x01\x02"
+      "\x03\x02"
+      "\x04\x00",
+      12);  // (L, T, k)
   std::vector<std::uint16_t> weights = {0x3800, 0x3400, 0x3000, 0, 0x3c00, 1, 1, 2, 3, 4, 5, 6};
 
   std::string bytes() const {
-    std::string all = "MRT1" + u32(version) + u32(layers) + u32(experts) + u32(k) + u32(tokens) + u32(static_cast<std::uint32_t>(sequences.size()));
+    std::string all = "MRT1" + u32(version) + u32(layers) + u32(experts) + u32(k) + u32(tokens) +
+                      u32(static_cast<std::uint32_t>(sequences.size()));
     for (const std::uint32_t length : sequences) all += u32(length);
     all += ids;
     for (const std::uint16_t word : weights) all.append(reinterpret_cast<const char*>(&word), 2);
@@ -78,7 +86,11 @@ TEST(MrtTrace, WrongContentIsAnErrorThatNamesIt) {
   fails(with([](Mrt& m) { m.experts = 4; }), "no such expert");
   fails(with([](Mrt& m) { m.k = 6; }), "experts of a token");
   fails(with([](Mrt& m) { m.tokens = 4; }), "do not cover");
-  fails(with([](Mrt& m) { m.tokens = 0xffffffffu; m.sequences = {0xffffffffu}; }), "ends too early");
+  fails(with([](Mrt& m) {
+          m.tokens = 0xffffffffu;
+          m.sequences = {0xffffffffu};
+        }),
+        "ends too early");
   fails(with([](Mrt& m) { m.ids[1] = 3; }), "twice");
   fails(with([](Mrt& m) { m.weights[5] = 0x7e00; }), "no probability");  // NaN
   fails(with([](Mrt& m) { m.weights[5] = 0x8400; }), "no probability");  // negative

@@ -1,5 +1,5 @@
-// Recorded routing, whoever recorded it: one interface over our own traces (docs/trace-format.md), the `.mrt` files of
-// DeepSeek-V2-Lite, and the `.csv` files of BigMoeOnEdge (docs/replay.md).
+// Recorded routing, whoever recorded it: one interface over our own traces (docs/trace-format.md), the `.mrt`
+// files of DeepSeek-V2-Lite, and the `.csv` files of BigMoeOnEdge (docs/replay.md).
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,9 @@ class TraceSizes final : public experts::ExpertSizes {
  public:
   TraceSizes(std::uint32_t layers, std::uint32_t experts);
   experts::ExpertBytes bytes(experts::ExpertId id) const override { return memory_[place(id)]; }
-  Bytes disk_bytes(experts::ExpertId id) const { return disk_[place(id)]; }  // what reading it asks of the disk
+  Bytes disk_bytes(experts::ExpertId id) const {
+    return disk_[place(id)];
+  }  // what reading it asks of the disk
   void set(experts::ExpertId id, const experts::ExpertBytes& memory, Bytes disk);
   std::uint32_t layers() const { return layers_; }
   std::uint32_t experts() const { return experts_; }
@@ -35,29 +37,29 @@ class TraceSizes final : public experts::ExpertSizes {
 
 // What a trace says about the model that it was recorded from.
 struct TraceHeader {
-  std::string format;                        // "trace" "mrt" "csv"
-  std::string architecture;                  // empty: not said
-  std::uint32_t layers = 0;                  // L, sparse ones
-  std::uint32_t experts = 0;                 // N
+  std::string format;         // "trace" "mrt" "csv"
+  std::string architecture;   // empty: not said
+  std::uint32_t layers = 0;   // L, sparse ones
+  std::uint32_t experts = 0;  // N
   std::uint32_t top_k = 0;
-  std::optional<std::uint64_t> identity;     // of the model (docs/trace-format.md, section 2)
-  std::optional<TraceSizes> sizes;           // none: the trace does not say
-  bool logits = false;                       // events have all router logits
+  std::optional<std::uint64_t> identity;  // of the model (docs/trace-format.md, section 2)
+  std::optional<TraceSizes> sizes;        // none: the trace does not say
+  bool logits = false;                    // events have all router logits
 };
 
 enum class TracePhase : std::uint8_t { kPrefill, kDecode };
 
 // Tokens of one sequence that stand together in a step.
 struct SequenceMark {
-  std::uint32_t sequence = 0;   // numbered from 0 in order of appearance
+  std::uint32_t sequence = 0;  // numbered from 0 in order of appearance
   std::uint32_t tokens = 0;
-  std::uint32_t position = 0;   // of the first of them in its sequence
+  std::uint32_t position = 0;  // of the first of them in its sequence
   bool operator==(const SequenceMark&) const = default;
 };
 
 // One sparse layer of one step: a set of experts that are needed together.
 struct TraceEvent {
-  std::uint64_t step = 0;                    // index in the trace
+  std::uint64_t step = 0;  // index in the trace
   std::uint32_t layer = 0;
   TracePhase phase = TracePhase::kPrefill;
   std::uint32_t tokens = 0;                  // T
@@ -74,8 +76,8 @@ class RoutingTrace {
   virtual ~RoutingTrace() = default;
   const TraceHeader& header() const { return header_; }
   const std::string& path() const { return path_; }
-  // False at the end. What `event` points to lasts until the next call. Error(kCorrupt), (kInvalid), (kIo) with the
-  // place (byte, of the unpacked file), what was expected and found.
+  // False at the end. What `event` points to lasts until the next call. Error(kCorrupt), (kInvalid), (kIo)
+  // with the place (byte, of the unpacked file), what was expected and found.
   virtual bool next(TraceEvent& event) = 0;
   // At the end: the last record was cut off, and left out.
   virtual bool cut_off() const { return false; }
@@ -88,8 +90,8 @@ class RoutingTrace {
   std::string path_;
 };
 
-// Opens a trace of any kind; the kind is told by its first bytes. Error(kNotFound), (kInvalid) for a file that is none,
-// (kUnsupported) for another version, and as next().
+// Opens a trace of any kind; the kind is told by its first bytes. Error(kNotFound), (kInvalid) for a file
+// that is none, (kUnsupported) for another version, and as next().
 std::unique_ptr<RoutingTrace> open_trace(const std::string& path);
 std::unique_ptr<RoutingTrace> open_trace(std::unique_ptr<ByteSource> source);
 

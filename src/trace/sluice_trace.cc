@@ -17,14 +17,17 @@ static_assert(std::endian::native == std::endian::little, "traces are little-end
 constexpr const char* kCopyAgain = "copy the file again, or record it again";
 
 // One member of "sizes": per layer a number, or an array of N.
-std::vector<Bytes> read_sizes(const JsonObject& sizes, std::string_view key, std::uint32_t layers, std::uint32_t experts) {
+std::vector<Bytes> read_sizes(const JsonObject& sizes, std::string_view key, std::uint32_t layers,
+                              std::uint32_t experts) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
   const Json* rows = sizes.find(key);
-  if (rows == nullptr || !rows->is_array() || rows->size() != layers) sizes.fail(key, fmt::format("an array of {} layers", layers));
+  if (rows == nullptr || !rows->is_array() || rows->size() != layers)
+    sizes.fail(key, fmt::format("an array of {} layers", layers));
   std::vector<Bytes> all;
   all.reserve(std::size_t{layers} * experts);
   const auto number = [&](const Json& value) {
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMost) sizes.fail(key, "numbers from 0 to 2^48");
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMost)
+      sizes.fail(key, "numbers from 0 to 2^48");
     return value.get<Bytes>();
   };
   for (const Json& row : *rows) {
@@ -32,7 +35,8 @@ std::vector<Bytes> read_sizes(const JsonObject& sizes, std::string_view key, std
       all.insert(all.end(), experts, number(row));
       continue;
     }
-    if (row.size() != experts) sizes.fail(key, fmt::format("a number, or {} numbers, for each layer", experts));
+    if (row.size() != experts)
+      sizes.fail(key, fmt::format("a number, or {} numbers, for each layer", experts));
     for (const Json& value : row) all.push_back(number(value));
   }
   return all;
@@ -40,14 +44,20 @@ std::vector<Bytes> read_sizes(const JsonObject& sizes, std::string_view key, std
 
 }  // namespace
 
-SluiceTrace::SluiceTrace(std::unique_ptr<TraceInput> input) : RoutingTrace(input->path()), input_(std::move(input)) {
+SluiceTrace::SluiceTrace(std::unique_ptr<TraceInput> input)
+    : RoutingTrace(input->path()), input_(std::move(input)) {
   const auto ends = [&](const char* what) -> Error {
-    return Error(ErrorKind::kCorrupt, std::string("the file ends within its ") + what).in(path(), input_->offset()).fix(kCopyAgain);
+    return Error(ErrorKind::kCorrupt, std::string("the file ends within its ") + what)
+        .in(path(), input_->offset())
+        .fix(kCopyAgain);
   };
   std::vector<std::byte> bytes;
   Xxh3Stream hash;
   if (input_->peek(kTraceMagic.size()) != kTraceMagic)
-    throw Error(ErrorKind::kInvalid, "not a routing trace").in(path(), 0).expected("a file of `sluice trace`").fix("record into another file");
+    throw Error(ErrorKind::kInvalid, "not a routing trace")
+        .in(path(), 0)
+        .expected("a file of `sluice trace`")
+        .fix("record into another file");
   if (!input_->read(16, bytes)) throw ends("first 16 bytes");
   hash.update(bytes);
   const auto version = number_at<std::uint32_t>(bytes, 8), length = number_at<std::uint32_t>(bytes, 12);
@@ -90,8 +100,10 @@ SluiceTrace::SluiceTrace(std::unique_ptr<TraceInput> input) : RoutingTrace(input
   // A header of few bytes may claim many experts of one size: 4 numbers each is what a claim may cost.
   if (std::uint64_t{header_.layers} * header_.experts > (std::uint64_t{1} << 20))
     object.fail("experts", "at most 1048576 experts in all layers");
-  const auto full = read_sizes(sizes, "full", header_.layers, header_.experts), sm = read_sizes(sizes, "sm", header_.layers, header_.experts),
-             exp = read_sizes(sizes, "exp", header_.layers, header_.experts), disk = read_sizes(sizes, "disk", header_.layers, header_.experts);
+  const auto full = read_sizes(sizes, "full", header_.layers, header_.experts),
+             sm = read_sizes(sizes, "sm", header_.layers, header_.experts),
+             exp = read_sizes(sizes, "exp", header_.layers, header_.experts),
+             disk = read_sizes(sizes, "disk", header_.layers, header_.experts);
   header_.sizes.emplace(header_.layers, header_.experts);
   for (std::uint32_t layer = 0; layer < header_.layers; ++layer)
     for (std::uint32_t e = 0; e < header_.experts; ++e) {
@@ -118,7 +130,9 @@ bool SluiceTrace::next(TraceEvent& event) {
     if (!fits)
       throw Error(ErrorKind::kCorrupt, "a record stands where it cannot")
           .in(path(), begin)
-          .expected(!any_run_ ? "a run record" : whole ? "a run or a step record" : fmt::format("the record of layer {}", next_layer_))
+          .expected(!any_run_ ? "a run record"
+                    : whole   ? "a run or a step record"
+                              : fmt::format("the record of layer {}", next_layer_))
           .found(fmt::format("a record of kind {}", static_cast<std::uint32_t>(kind)))
           .fix(kCopyAgain);
     if (kind == RecordKind::kRun) {
@@ -187,7 +201,11 @@ bool SluiceTrace::read_record(RecordKind& kind) {
 
 void SluiceTrace::fail(std::size_t payload_offset, std::string_view message, const std::string& expected,
                        const std::string& found) const {
-  throw Error(ErrorKind::kCorrupt, message).in(path(), payload_begin_ + payload_offset).expected(expected).found(found).fix(kCopyAgain);
+  throw Error(ErrorKind::kCorrupt, message)
+      .in(path(), payload_begin_ + payload_offset)
+      .expected(expected)
+      .found(found)
+      .fix(kCopyAgain);
 }
 
 void SluiceTrace::need(std::size_t bytes) const {
@@ -221,7 +239,8 @@ void SluiceTrace::read_step() {
   for (std::size_t s = 0; s < sequences; ++s) {
     const SequenceMark mark{numbers[3 * s], numbers[3 * s + 1], numbers[3 * s + 2]};
     if (mark.sequence > sequences_ || mark.sequence == 0xffffffffu)
-      fail(20 + s * 12, "sequences are not numbered as they appear", fmt::format("at most {}", sequences_), std::to_string(mark.sequence));
+      fail(20 + s * 12, "sequences are not numbered as they appear", fmt::format("at most {}", sequences_),
+           std::to_string(mark.sequence));
     if (mark.sequence == sequences_) ++sequences_;
     covered += mark.tokens;
     marks_.push_back(mark);
@@ -239,33 +258,44 @@ void SluiceTrace::read_layer() {
   const auto step = number_at<std::uint64_t>(payload_, 0);
   const auto layer = number_at<std::uint32_t>(payload_, 8), tokens = number_at<std::uint32_t>(payload_, 12),
              choices = number_at<std::uint32_t>(payload_, 16);
-  if (step != steps_ - 1) fail(0, "a layer of another step", std::to_string(steps_ - 1), std::to_string(step));
+  if (step != steps_ - 1)
+    fail(0, "a layer of another step", std::to_string(steps_ - 1), std::to_string(step));
   if (layer != next_layer_) fail(8, "a layer is missing", std::to_string(next_layer_), std::to_string(layer));
-  if (tokens != token_ids_.size()) fail(12, "tokens of the layer are not those of its step", std::to_string(token_ids_.size()), std::to_string(tokens));
+  if (tokens != token_ids_.size())
+    fail(12, "tokens of the layer are not those of its step", std::to_string(token_ids_.size()),
+         std::to_string(tokens));
   if (choices > std::uint64_t{tokens} * header_.top_k)
-    fail(16, "more choices than the model makes", fmt::format("at most {}", std::uint64_t{tokens} * header_.top_k), std::to_string(choices));
+    fail(16, "more choices than the model makes",
+         fmt::format("at most {}", std::uint64_t{tokens} * header_.top_k), std::to_string(choices));
   const std::size_t experts = header_.experts;
   need(20 + (std::size_t{tokens} + 1) * 4 + std::size_t{choices} * 6 + std::size_t{tokens} * experts * 4);
   const std::size_t ids = copy(20, std::size_t{tokens} + 1, begin_), weights = copy(ids, choices, experts_),
                     logits = copy(weights, choices, weights_);
   copy(logits, std::size_t{tokens} * experts, logits_);
   if (begin_.front() != 0 || begin_.back() != choices)
-    fail(20, "the tokens do not cover the choices", fmt::format("0 to {}", choices), fmt::format("{} to {}", begin_.front(), begin_.back()));
+    fail(20, "the tokens do not cover the choices", fmt::format("0 to {}", choices),
+         fmt::format("{} to {}", begin_.front(), begin_.back()));
   choices_.resize(choices);
   for (std::size_t t = 0; t < tokens; ++t) {
     if (begin_[t] > begin_[t + 1] || begin_[t + 1] > choices || begin_[t + 1] - begin_[t] > header_.top_k)
-      fail(20 + 4 * t, "the choices of a token are out of range", fmt::format("0 to {} of them", header_.top_k),
+      fail(20 + 4 * t, "the choices of a token are out of range",
+           fmt::format("0 to {} of them", header_.top_k),
            fmt::format("from {} to {}", begin_[t], begin_[t + 1]));
     for (std::size_t c = begin_[t]; c < begin_[t + 1]; ++c) {
-      if (experts_[c] >= experts) fail(ids + 2 * c, "there is no such expert", fmt::format("0 to {}", experts - 1), std::to_string(experts_[c]));
+      if (experts_[c] >= experts)
+        fail(ids + 2 * c, "there is no such expert", fmt::format("0 to {}", experts - 1),
+             std::to_string(experts_[c]));
       if (c > begin_[t] && experts_[c] <= experts_[c - 1])
-        fail(ids + 2 * c, "a token's experts are not ascending", fmt::format("more than {}", experts_[c - 1]), std::to_string(experts_[c]));
-      if (!std::isfinite(weights_[c])) fail(weights + 4 * c, "a weight is not a number", "a finite one", std::to_string(weights_[c]));
+        fail(ids + 2 * c, "a token's experts are not ascending", fmt::format("more than {}", experts_[c - 1]),
+             std::to_string(experts_[c]));
+      if (!std::isfinite(weights_[c]))
+        fail(weights + 4 * c, "a weight is not a number", "a finite one", std::to_string(weights_[c]));
       choices_[c] = {.expert = experts_[c], .weight = weights_[c]};
     }
   }
   for (std::size_t i = 0; i < logits_.size(); ++i)
-    if (!std::isfinite(logits_[i])) fail(logits + 4 * i, "a logit is not a number", "a finite one", std::to_string(logits_[i]));
+    if (!std::isfinite(logits_[i]))
+      fail(logits + 4 * i, "a logit is not a number", "a finite one", std::to_string(logits_[i]));
   ++next_layer_;
 }
 

@@ -36,8 +36,8 @@ class SluiceTrace final : public RoutingTrace {
   std::vector<std::byte> head_, payload_, tail_;
   Bytes payload_begin_ = 0;  // of the current record
   bool cut_off_ = false, any_run_ = false;
-  std::uint64_t steps_ = 0;        // begun
-  std::uint32_t next_layer_ = 0;   // of the running step; L: the step is whole
+  std::uint64_t steps_ = 0;       // begun
+  std::uint32_t next_layer_ = 0;  // of the running step; L: the step is whole
   std::uint32_t sequences_ = 0;
   Bytes whole_bytes_ = 0;
   std::uint64_t whole_steps_ = 0;

@@ -1,5 +1,5 @@
-// Any bytes as a trace, once as they are and once with all checksums made right, so that what lies behind them is
-// reached: an Error, or events that hold what readers promise.
+// Any bytes as a trace, once as they are and once with all checksums made right, so that what lies behind
+// them is reached: an Error, or events that hold what readers promise.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -62,16 +62,19 @@ const std::string kRunJson = R"({"cache":"lru","seed":0})";
 // One prefill step of two tokens and one decode step of one; the second token of layer 1 has one expert only.
 std::string small_file() {
   std::string bytes = file_start(kSmallJson) + record(1, kRunJson);
-  bytes += record(2, u64(0) + u32(0) + u32(2) + u32(1) + u32(0) + u32(2) + u32(0) + le(std::int32_t{7}) + le(std::int32_t{9}));
-  bytes += record(3, u64(0) + u32(0) + u32(2) + u32(4) + u32(0) + u32(2) + u32(4) + le(std::uint16_t{0}) + le(std::uint16_t{2}) +
-                         le(std::uint16_t{1}) + le(std::uint16_t{2}) + le(0.5f) + le(0.25f) + le(0.125f) + le(0.75f) + le(1.f) +
-                         le(-1.f) + le(2.f) + le(0.f) + le(3.f) + le(4.f));
-  bytes += record(3, u64(0) + u32(1) + u32(2) + u32(3) + u32(0) + u32(2) + u32(3) + le(std::uint16_t{0}) + le(std::uint16_t{1}) +
-                         le(std::uint16_t{2}) + le(0.5f) + le(0.25f) + le(1.f) + le(9.f) + le(8.f) + le(7.f) + le(6.f) + le(5.f) +
-                         le(4.f));
+  bytes += record(2, u64(0) + u32(0) + u32(2) + u32(1) + u32(0) + u32(2) + u32(0) + le(std::int32_t{7}) +
+                         le(std::int32_t{9}));
+  bytes += record(3, u64(0) + u32(0) + u32(2) + u32(4) + u32(0) + u32(2) + u32(4) + le(std::uint16_t{0}) +
+                         le(std::uint16_t{2}) + le(std::uint16_t{1}) + le(std::uint16_t{2}) + le(0.5f) +
+                         le(0.25f) + le(0.125f) + le(0.75f) + le(1.f) + le(-1.f) + le(2.f) + le(0.f) +
+                         le(3.f) + le(4.f));
+  bytes += record(3, u64(0) + u32(1) + u32(2) + u32(3) + u32(0) + u32(2) + u32(3) + le(std::uint16_t{0}) +
+                         le(std::uint16_t{1}) + le(std::uint16_t{2}) + le(0.5f) + le(0.25f) + le(1.f) +
+                         le(9.f) + le(8.f) + le(7.f) + le(6.f) + le(5.f) + le(4.f));
   bytes += record(2, u64(1) + u32(1) + u32(1) + u32(1) + u32(0) + u32(1) + u32(2) + le(std::int32_t{-3}));
   for (std::uint32_t layer = 0; layer < 2; ++layer)
-    bytes += record(3, u64(1) + u32(layer) + u32(1) + u32(1) + u32(0) + u32(1) + le(std::uint16_t{1}) + le(1.f) + le(1.f) + le(2.f) + le(3.f));
+    bytes += record(3, u64(1) + u32(layer) + u32(1) + u32(1) + u32(0) + u32(1) + le(std::uint16_t{1}) +
+                           le(1.f) + le(1.f) + le(2.f) + le(3.f));
   return bytes;
 }
 
@@ -90,7 +93,8 @@ void write_small(TraceWriter& writer) {
   const SequenceMark prefill{0, 2, 0}, decode{0, 1, 2};
   const std::int32_t ids[] = {7, 9}, next[] = {-3};
   writer.begin_step(TracePhase::kPrefill, {&prefill, 1}, ids);
-  writer.layer(std::vector<float>{1, -1, 2, 0, 3, 4}, routing({{{0, 0.5f}, {2, 0.25f}}, {{1, 0.125f}, {2, 0.75f}}}));
+  writer.layer(std::vector<float>{1, -1, 2, 0, 3, 4},
+               routing({{{0, 0.5f}, {2, 0.25f}}, {{1, 0.125f}, {2, 0.75f}}}));
   writer.layer(std::vector<float>{9, 8, 7, 6, 5, 4}, routing({{{0, 0.5f}, {1, 0.25f}}, {{2, 1.f}}}));
   writer.begin_step(TracePhase::kDecode, {&decode, 1}, next);
   for (int layer = 0; layer < 2; ++layer) writer.layer(std::vector<float>{1, 2, 3}, routing({{{1, 1.f}}}));
@@ -175,7 +179,8 @@ TEST(TraceFormat, WrongContentIsAnErrorThatNamesIt) {
   const std::string start = file_start(kSmallJson), run = record(1, kRunJson);
   const std::string step = record(2, u64(0) + u32(0) + u32(1) + u32(1) + u32(0) + u32(1) + u32(0) + u32(7));
   const auto layer = [](std::uint32_t number, std::uint16_t expert, float weight, float logit) {
-    return record(3, u64(0) + u32(number) + u32(1) + u32(1) + u32(0) + u32(1) + le(expert) + le(weight) + le(logit) + le(2.f) + le(3.f));
+    return record(3, u64(0) + u32(number) + u32(1) + u32(1) + u32(0) + u32(1) + le(expert) + le(weight) +
+                         le(logit) + le(2.f) + le(3.f));
   };
   const auto fails = [&](const std::string& records, const std::string& words) {
     try {
@@ -187,7 +192,8 @@ TEST(TraceFormat, WrongContentIsAnErrorThatNamesIt) {
     }
   };
   const float nan = std::nanf("");
-  EXPECT_EQ(all_events(*open_text(start + run + step + layer(0, 1, 1.f, 1.f) + layer(1, 1, 1.f, 1.f))).size(), 2u);
+  EXPECT_EQ(all_events(*open_text(start + run + step + layer(0, 1, 1.f, 1.f) + layer(1, 1, 1.f, 1.f))).size(),
+            2u);
   fails(step, "a run record");
   fails(run + layer(0, 1, 1.f, 1.f), "a run or a step record");
   fails(run + step + step, "the record of layer 0");
@@ -198,21 +204,31 @@ TEST(TraceFormat, WrongContentIsAnErrorThatNamesIt) {
   fails(run + step + layer(0, 1, 1.f, nan), "a logit is not a number");
   fails(record(4, ""), "unknown kind of record");
   fails(record(1, "{"), "run");
-  fails(run + record(2, u64(1) + u32(0) + u32(1) + u32(1) + u32(0) + u32(1) + u32(0) + u32(7)), "a step is missing");
-  fails(run + record(2, u64(0) + u32(2) + u32(1) + u32(1) + u32(0) + u32(1) + u32(0) + u32(7)), "unknown phase");
-  fails(run + record(2, u64(0) + u32(0) + u32(0) + u32(1) + u32(0) + u32(0) + u32(0)), "counts are out of range");
+  fails(run + record(2, u64(1) + u32(0) + u32(1) + u32(1) + u32(0) + u32(1) + u32(0) + u32(7)),
+        "a step is missing");
+  fails(run + record(2, u64(0) + u32(2) + u32(1) + u32(1) + u32(0) + u32(1) + u32(0) + u32(7)),
+        "unknown phase");
+  fails(run + record(2, u64(0) + u32(0) + u32(0) + u32(1) + u32(0) + u32(0) + u32(0)),
+        "counts are out of range");
   fails(run + record(2, u64(0) + u32(0) + u32(0xffffffffu) + u32(1) + u32(0)), "length does not follow");
-  fails(run + record(2, u64(0) + u32(0) + u32(1) + u32(1) + u32(5) + u32(1) + u32(0) + u32(7)), "numbered as they appear");
-  fails(run + record(2, u64(0) + u32(0) + u32(1) + u32(1) + u32(0) + u32(2) + u32(0) + u32(7)), "do not cover");
+  fails(run + record(2, u64(0) + u32(0) + u32(1) + u32(1) + u32(5) + u32(1) + u32(0) + u32(7)),
+        "numbered as they appear");
+  fails(run + record(2, u64(0) + u32(0) + u32(1) + u32(1) + u32(0) + u32(2) + u32(0) + u32(7)),
+        "do not cover");
   fails(run + step + record(3, u64(0) + u32(0) + u32(1) + u32(3)), "more choices than the model makes");
-  fails(run + step + record(3, u64(0) + u32(0) + u32(1) + u32(2) + u32(0) + u32(2) + le(std::uint16_t{1}) + le(std::uint16_t{1}) + le(1.f) + le(1.f) + le(1.f) + le(1.f) + le(1.f)),
+  fails(run + step +
+            record(3, u64(0) + u32(0) + u32(1) + u32(2) + u32(0) + u32(2) + le(std::uint16_t{1}) +
+                          le(std::uint16_t{1}) + le(1.f) + le(1.f) + le(1.f) + le(1.f) + le(1.f)),
         "not ascending");
-  fails(run + step + record(3, u64(0) + u32(0) + u32(1) + u32(1) + u32(0xffffffffu) + u32(1) + le(std::uint16_t{1}) + le(1.f) + le(1.f) + le(1.f) + le(1.f)),
+  fails(run + step +
+            record(3, u64(0) + u32(0) + u32(1) + u32(1) + u32(0xffffffffu) + u32(1) + le(std::uint16_t{1}) +
+                          le(1.f) + le(1.f) + le(1.f) + le(1.f)),
         "do not cover the choices");
 }
 
 TEST(TraceFormat, WrongHeadersAreErrors) {
-  const auto fails = [](std::string json, const std::string& from, const std::string& to, const std::string& words) {
+  const auto fails = [](std::string json, const std::string& from, const std::string& to,
+                        const std::string& words) {
     const std::size_t at = json.find(from);
     ASSERT_NE(at, std::string::npos);
     json.replace(at, from.size(), to);
@@ -292,7 +308,8 @@ TEST(TraceFormat, RandomTracesComeBackAsTheyWere) {
       event.step = step;
       event.phase = random() % 2 ? TracePhase::kDecode : TracePhase::kPrefill;
       event.tokens = 1 + random() % 300;
-      for (std::uint32_t t = 0; t < event.tokens; ++t) event.token_ids.push_back(static_cast<std::int32_t>(random()));
+      for (std::uint32_t t = 0; t < event.tokens; ++t)
+        event.token_ids.push_back(static_cast<std::int32_t>(random()));
       const std::uint32_t first = 1 + random() % event.tokens;
       event.sequences.push_back({0, first, 0});
       if (first < event.tokens) event.sequences.push_back({1, event.tokens - first, 0});
@@ -302,8 +319,10 @@ TEST(TraceFormat, RandomTracesComeBackAsTheyWere) {
         event.logits.clear();
         for (auto& token : event.choices)
           for (std::uint16_t e = 0; e < header.experts; ++e)
-            if (token.size() < header.top_k && random() % 3 == 0) token.emplace_back(e, static_cast<float>(random() % 1000));
-        for (std::size_t i = 0; i < std::size_t{event.tokens} * header.experts; ++i) event.logits.push_back(static_cast<float>(random() % 999));
+            if (token.size() < header.top_k && random() % 3 == 0)
+              token.emplace_back(e, static_cast<float>(random() % 1000));
+        for (std::size_t i = 0; i < std::size_t{event.tokens} * header.experts; ++i)
+          event.logits.push_back(static_cast<float>(random() % 999));
         writer.layer(event.logits, routing(event.choices));
         expected.push_back(event);
       }

@@ -25,11 +25,11 @@ class TraceInput {
   Bytes offset() const { return offset_; }  // of the next byte
   // The next bytes, at most `count` ≤ 64 KiB of them, without taking them.
   std::string_view peek(std::size_t count);
-  // Takes up to `count` bytes into `out`, which grows only as bytes arrive (a count in a file is a claim). False if the
-  // file ends first.
+  // Takes up to `count` bytes into `out`, which grows only as bytes arrive (a count in a file is a claim).
+  // False if the file ends first.
   bool read(Bytes count, std::vector<std::byte>& out);
-  // The next line without its end; nothing at the end of the file. Error(kInvalid) for one beyond 64 KiB. Lasts until
-  // the next call.
+  // The next line without its end; nothing at the end of the file. Error(kInvalid) for one beyond 64 KiB.
+  // Lasts until the next call.
   std::optional<std::string_view> line();
 
  private:

@@ -12,6 +12,8 @@
 namespace sluice::trace {
 namespace {
 
+constexpr Bytes kMostGathered = 64 * kKiB;  // records of decode steps; those of a prefill need no second copy
+
 template <class Number>
 std::span<const std::byte> bytes_of(const Number& number) {
   return std::as_bytes(std::span(&number, 1));
@@ -26,8 +28,10 @@ Json sizes_json(const TraceHeader& header, Size&& size) {
   for (std::uint32_t layer = 0; layer < header.layers; ++layer) {
     Json row = Json::array();
     for (std::uint32_t e = 0; e < header.experts; ++e)
-      row.push_back(size(experts::ExpertId{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)}));
-    const bool equal = std::all_of(row.begin(), row.end(), [&](const Json& value) { return value == row[0]; });
+      row.push_back(
+          size(experts::ExpertId{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)}));
+    const bool equal =
+        std::all_of(row.begin(), row.end(), [&](const Json& value) { return value == row[0]; });
     rows.push_back(equal ? row[0] : std::move(row));
   }
   return rows;
@@ -35,7 +39,9 @@ Json sizes_json(const TraceHeader& header, Size&& size) {
 
 void refuse_compressed(const std::string& path) {
   if (path.ends_with(".zst"))
-    throw Error(ErrorKind::kUsage, "traces are recorded uncompressed").in(path).fix("leave .zst away, and compress the finished trace with zstd");
+    throw Error(ErrorKind::kUsage, "traces are recorded uncompressed")
+        .in(path)
+        .fix("leave .zst away, and compress the finished trace with zstd");
 }
 
 }  // namespace
@@ -43,18 +49,19 @@ void refuse_compressed(const std::string& path) {
 std::string trace_header_bytes(const TraceHeader& header) {
   SLUICE_CHECK(header.identity.has_value() && header.sizes.has_value());
   const TraceSizes& sizes = *header.sizes;
-  const std::string json =
-      Json{{"architecture", header.architecture},
-           {"layers", header.layers},
-           {"experts", header.experts},
-           {"top_k", header.top_k},
-           {"identity", hex64(*header.identity)},
-           {"sizes",
-            {{"full", sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).full; })},
-             {"sm", sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).sm; })},
-             {"exp", sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).exp; })},
-             {"disk", sizes_json(header, [&](experts::ExpertId id) { return sizes.disk_bytes(id); })}}}}
-          .dump();
+  const std::string json = Json{
+      {"architecture", header.architecture},
+      {"layers", header.layers},
+      {"experts", header.experts},
+      {"top_k", header.top_k},
+      {"identity", hex64(*header.identity)},
+      {"sizes",
+       {{"full", sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).full; })},
+        {"sm", sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).sm; })},
+        {"exp", sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).exp; })},
+        {"disk", sizes_json(header, [&](experts::ExpertId id) {
+           return sizes.disk_bytes(id);
+         })}}}}.dump();
   std::string bytes(kTraceMagic);
   bytes += text_of(kTraceVersion) + text_of(static_cast<std::uint32_t>(json.size())) + json;
   const std::uint64_t hash = xxh3(std::as_bytes(std::span(bytes.data(), bytes.size())));
@@ -83,7 +90,8 @@ TraceWriter TraceWriter::resume(const std::string& path, const TraceHeader& head
   FileLock lock = FileLock::acquire(path);
   SluiceTrace trace(std::make_unique<TraceInput>(open_bytes(path)));
   const TraceHeader& old = trace.header();
-  if (old.identity != header.identity || old.layers != header.layers || old.experts != header.experts || old.top_k != header.top_k)
+  if (old.identity != header.identity || old.layers != header.layers || old.experts != header.experts ||
+      old.top_k != header.top_k)
     throw Error(ErrorKind::kInvalid, "the trace was recorded from another model")
         .in(path)
         .expected(fmt::format("model {} ({})", hex64(*header.identity), header.architecture))
@@ -106,10 +114,24 @@ void TraceWriter::begin_record(std::uint32_t kind, Bytes bytes) {
   SLUICE_CHECK(left_ == 0 && bytes <= 0xffffffffu);
   const std::uint32_t words[2] = {kind, static_cast<std::uint32_t>(bytes)};
   const auto head = std::as_bytes(std::span(words));
-  out_->write(head);
-  out_->write(bytes_of(static_cast<std::uint32_t>(xxh3(head))));
-  hash_ = std::make_unique<Xxh3Stream>();
+  gathered_ = bytes <= kMostGathered;
+  append(head);
+  append(bytes_of(static_cast<std::uint32_t>(xxh3(head))));
+  payload_begin_ = buffer_.size();
+  if (!gathered_) {
+    hand_over();
+    hash_ = std::make_unique<Xxh3Stream>();
+  }
   left_ = bytes;
+}
+
+void TraceWriter::append(std::span<const std::byte> bytes) {
+  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+}
+
+void TraceWriter::hand_over() {
+  out_->write(buffer_);
+  buffer_.clear();
 }
 
 template <class Number>
@@ -117,6 +139,7 @@ void TraceWriter::put(std::span<const Number> numbers) {
   const auto bytes = std::as_bytes(numbers);
   SLUICE_CHECK(bytes.size() <= left_);
   left_ -= bytes.size();
+  if (gathered_) return append(bytes);
   hash_->update(bytes);
   out_->write(bytes);
 }
@@ -128,7 +151,9 @@ void TraceWriter::put_one(Number number) {
 
 void TraceWriter::end_record() {
   SLUICE_CHECK(left_ == 0);
-  out_->write(bytes_of(hash_->digest()));
+  append(bytes_of(gathered_ ? xxh3(std::span<const std::byte>(buffer_).subspan(payload_begin_))
+                            : hash_->digest()));
+  if (buffer_.size() > 2 * kMostGathered) hand_over();
 }
 
 void TraceWriter::begin_run(const Json& run) {
@@ -137,13 +162,16 @@ void TraceWriter::begin_run(const Json& run) {
   begin_record(static_cast<std::uint32_t>(RecordKind::kRun), text.size());
   put(std::span<const char>(text));
   end_record();
+  hand_over();
   first_sequence_ = sequences_;
 }
 
-void TraceWriter::begin_step(TracePhase phase, std::span<const SequenceMark> sequences, std::span<const std::int32_t> token_ids) {
+void TraceWriter::begin_step(TracePhase phase, std::span<const SequenceMark> sequences,
+                             std::span<const std::int32_t> token_ids) {
   SLUICE_CHECK(next_layer_ == layers_ && !token_ids.empty());
   tokens_ = static_cast<std::uint32_t>(token_ids.size());
-  begin_record(static_cast<std::uint32_t>(RecordKind::kStep), 20 + 12 * sequences.size() + 4 * token_ids.size());
+  begin_record(static_cast<std::uint32_t>(RecordKind::kStep),
+               20 + 12 * sequences.size() + 4 * token_ids.size());
   put_one(steps_);
   put_one(static_cast<std::uint32_t>(phase == TracePhase::kDecode));
   put_one(tokens_);
@@ -162,7 +190,8 @@ void TraceWriter::begin_step(TracePhase phase, std::span<const SequenceMark> seq
 }
 
 void TraceWriter::layer(std::span<const float> logits, const experts::Routing& routing) {
-  SLUICE_CHECK(next_layer_ < layers_ && logits.size() == std::size_t{tokens_} * experts_ && routing.begin.size() == tokens_ + std::size_t{1});
+  SLUICE_CHECK(next_layer_ < layers_ && logits.size() == std::size_t{tokens_} * experts_ &&
+               routing.begin.size() == tokens_ + std::size_t{1});
   const std::size_t choices = routing.choices.size();
   ids_.resize(choices);
   weights_.resize(choices);
@@ -170,7 +199,8 @@ void TraceWriter::layer(std::span<const float> logits, const experts::Routing& r
     ids_[c] = routing.choices[c].expert;
     weights_[c] = routing.choices[c].weight;
   }
-  begin_record(static_cast<std::uint32_t>(RecordKind::kLayer), 20 + 4 * routing.begin.size() + 6 * choices + 4 * logits.size());
+  begin_record(static_cast<std::uint32_t>(RecordKind::kLayer),
+               20 + 4 * routing.begin.size() + 6 * choices + 4 * logits.size());
   put_one(steps_);
   put_one(next_layer_);
   put_one(tokens_);
@@ -180,7 +210,9 @@ void TraceWriter::layer(std::span<const float> logits, const experts::Routing& r
   put(std::span<const float>(weights_));
   put(logits);
   end_record();
-  if (++next_layer_ == layers_) ++steps_;
+  if (++next_layer_ < layers_) return;
+  ++steps_;
+  hand_over();
 }
 
 void TraceWriter::close() { out_->close(); }

@@ -16,19 +16,22 @@
 
 namespace sluice::trace {
 
-// Thread-compatible. The file is written by a thread of its own; what it could not write is an Error(kIo) of a later
-// call. Without close() the file is as if the program had been interrupted: readable, and may be continued.
+// Thread-compatible. The file is written by a thread of its own; what it could not write is an Error(kIo) of
+// a later call. Without close() the file is as if the program had been interrupted: readable, and may be
+// continued.
 class TraceWriter {
  public:
-  // A new file: Error(kInvalid) if it exists, (kUsage) if it is called .zst. `header` must have identity and sizes.
+  // A new file: Error(kInvalid) if it exists, (kUsage) if it is called .zst. `header` must have identity and
+  // sizes.
   static TraceWriter create(const std::string& path, const TraceHeader& header);
-  // A file that is continued: cuts its unfinished end away. Error(kInvalid) if it is of another model; as open_trace if it
-  // cannot be read.
+  // A file that is continued: cuts its unfinished end away. Error(kInvalid) if it is of another model; as
+  // open_trace if it cannot be read.
   static TraceWriter resume(const std::string& path, const TraceHeader& header);
 
   void begin_run(const Json& run);
   // Sequences are numbered within this run from 0 in order of appearance.
-  void begin_step(TracePhase phase, std::span<const SequenceMark> sequences, std::span<const std::int32_t> token_ids);
+  void begin_step(TracePhase phase, std::span<const SequenceMark> sequences,
+                  std::span<const std::int32_t> token_ids);
   // The next layer of the step. Our own bug if its shapes are not those of header and step.
   void layer(std::span<const float> logits, const experts::Routing& routing);
   void close();
@@ -45,15 +48,20 @@ class TraceWriter {
   template <class Number>
   void put_one(Number number);
   void end_record();
+  void append(std::span<const std::byte> bytes);
+  void hand_over();  // what has been gathered, to the thread that writes
 
-  FileLock lock_;                             // one writer a file
+  FileLock lock_;  // one writer a file
   std::unique_ptr<BackgroundWriter> out_;
   std::uint32_t layers_, experts_;
   std::uint64_t steps_ = 0;
   std::uint32_t next_layer_ = 0, tokens_ = 0;
   std::uint32_t first_sequence_ = 0, sequences_ = 0;  // of this run; seen in the file
-  std::unique_ptr<Xxh3Stream> hash_;          // of the running record's payload …
-  Bytes left_ = 0;                            // … of which so many bytes are to come
+  std::vector<std::byte> buffer_;                     // the small records of a step, handed over together
+  bool gathered_ = false;                             // the running record is one of them …
+  std::size_t payload_begin_ = 0;                     // … and its payload begins here
+  std::unique_ptr<Xxh3Stream> hash_;                  // of the payload of one that is not
+  Bytes left_ = 0;                                    // of the running record's payload, to come
   std::vector<std::uint16_t> ids_;
   std::vector<float> weights_;
 };
