@@ -23,6 +23,7 @@ void add_run(CLI::App& app);
 void add_forward(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_profile(CLI::App& app);
+void add_plan(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_detokenize(CLI::App& app);
 void add_trace(CLI::App& app);

@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "experts/registry.h"
 #include "open_tokenizer.h"
+#include "store/sidecar.h"
+#include "store/store_checkpoint.h"
 
 namespace sluice::app {
 namespace {
@@ -42,11 +44,11 @@ void check_cache(const std::string& name) {
 // Names are looked up again where they are used; here they are refused before anything is opened.
 void check_policies(const EngineFlags& flags) {
   if (!flags.preset.empty()) experts::find_preset(flags.preset);
-  experts::find_router(flags.router);
-  check_cache(flags.cache);
-  experts::find_scheduler(flags.scheduler);
-  experts::find_prefetch(flags.prefetch);
-  experts::find_placement(flags.placement);
+  if (!flags.router.empty()) experts::find_router(flags.router);
+  if (!flags.cache.empty()) check_cache(flags.cache);
+  if (!flags.scheduler.empty()) experts::find_scheduler(flags.scheduler);
+  if (!flags.prefetch.empty()) experts::find_prefetch(flags.prefetch);
+  if (!flags.placement.empty()) experts::find_placement(flags.placement);
 }
 
 DiskMethod parse_disk_method(const std::string& text) {
@@ -74,18 +76,21 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--math", flags.math, "Arithmetic: auto (BF16 key/value cache) or f32")->group(machine)->capture_default_str();
   command.add_option("-c,--context", flags.context, "Most tokens of prompt and answer; default: the model's maximum")->group(machine);
   command.add_option("--chunk", flags.chunk, "Most prompt tokens of one step")->group(machine)->capture_default_str();
-  command.add_option("--preset", flags.preset, "Policies set together: " + names_of(experts::presets()))->group(policies);
-  command.add_option("--router", flags.router, names_of(experts::router_policies()))->group(policies)->capture_default_str();
-  command.add_option("--cache", flags.cache, cache_names())->group(policies)->capture_default_str();
+  command.add_option("--preset", flags.preset, "Policies set together: " + names_of(experts::presets()) + "; default: auto, which is zipmoe for packed stores")->group(policies);
+  const std::string preset_rules = "; default: the preset's";
+  command.add_option("--router", flags.router, names_of(experts::router_policies()) + preset_rules)->group(policies);
+  command.add_option("--cache", flags.cache, cache_names() + preset_rules)->group(policies);
   command.add_option("--cache-scope", flags.cache_scope, "One cache for all layers or one a layer: global, layer")
       ->group(policies)
       ->capture_default_str();
   command.add_option("--keep", flags.keep, "Experts stay in memory as: full, or packed (smaller, decoded at each use)")
       ->group(policies)
       ->capture_default_str();
-  command.add_option("--scheduler", flags.scheduler, names_of(experts::scheduler_policies()))->group(policies)->capture_default_str();
-  command.add_option("--prefetch", flags.prefetch, names_of(experts::prefetch_policies()))->group(policies)->capture_default_str();
-  command.add_option("--placement", flags.placement, names_of(experts::placement_policies()))->group(policies)->capture_default_str();
+  command.add_option("--scheduler", flags.scheduler, names_of(experts::scheduler_policies()) + preset_rules)->group(policies);
+  command.add_option("--prefetch", flags.prefetch, names_of(experts::prefetch_policies()) + preset_rules)->group(policies);
+  command.add_option("--placement", flags.placement, names_of(experts::placement_policies()) + preset_rules)->group(policies);
+  command.add_option("--profile", flags.profile, "Measured costs to plan with (sluice profile); default: the store's, or measured at the start")
+      ->group(policies);
   add_common_flags(command, flags,
                    {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",
                     .threads = "Compute threads; 0: all usable CPUs",
@@ -106,6 +111,14 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
   options.math = engine::parse_math(flags.math);
   options.positions = positions;
   options.preset = flags.preset;
+  if (!flags.profile.empty()) {
+    options.profile = engine::profile_from_json(read_json_file(flags.profile), flags.profile);
+  } else if (store::looks_like_store(flags.model)) {
+    if (const std::optional<Json> sidecar = store::read_sidecar(flags.model, "profile", "profile")) {
+      options.profile = engine::profile_from_json(*sidecar, flags.model + "/sidecar/profile.json");
+      options.profile_if_it_fits = true;
+    }
+  }
   options.seed = flags.seed.value_or(0);
   options.router = flags.router;
   options.cache = flags.cache;

@@ -16,8 +16,9 @@ namespace sluice::app {
 struct EngineFlags : CommonFlags {
   std::string model;
   std::string math = "auto", disk = "auto";
-  std::string preset, router = "exact", cache = "lru", cache_scope = "global", keep = "full";
-  std::string scheduler = "serial", prefetch = "none", placement = "host";
+  std::string preset, router, cache, cache_scope = "global", keep = "full";  // empty: the preset's
+  std::string scheduler, prefetch, placement;
+  std::string profile;                     // file; empty: the store's sidecar if it has one for this machine
   std::int64_t chunk = 256, context = 0;   // context 0: the model's maximum
 };
 

@@ -25,7 +25,7 @@ namespace sluice::app {
 namespace {
 
 constexpr void (*kCommands[])(CLI::App&) = {
-    add_run,        add_forward, add_eval, add_profile,  // a model
+    add_run,        add_forward, add_eval, add_profile, add_plan,  // a model
     add_inspect,    add_pack,    add_unpack, add_verify,  // its files
     add_tokenize,   add_detokenize,
     add_trace,      add_simulate, add_lab,    add_synth,   // experiments

@@ -81,6 +81,8 @@ Json result_json(const engine::Engine& engine, const engine::GenerateRequest& re
   json["io"] = io_json(engine);
   json["experts"] = experts_json(engine);
   json["predicted"] = {{"bytes_per_token", predicted_bytes_per_token(engine)}};
+  if (engine.pool_plan()) json["plan"] = engine::to_json(*engine.pool_plan());
+  json["preset"] = engine.options().preset;
   json["decisions"] = fmt::format("{:016x}", engine.decision_hash());
   json["isa"] = isa_name(engine.isa());
   json["threads"] = engine.threads();

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 namespace sluice::app {
 namespace {
@@ -12,7 +14,9 @@ double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 Json counts_json(const engine::ExpertStatistics& counts) {
   return {{"accesses", counts.accesses}, {"hits", counts.hits},   {"misses", counts.misses},
           {"partial", counts.partial},   {"bytes_read", counts.bytes_read}, {"steps", counts.steps},
-          {"tokens", counts.tokens},     {"seconds", counts.seconds}};
+          {"tokens", counts.tokens},     {"seconds", counts.seconds},
+          {"states", {{"F", counts.found[0]}, {"C", counts.found[1]}, {"S", counts.found[2]}, {"E", counts.found[3]},
+                      {"M", counts.found[4]}}}};
 }
 
 constexpr device::Account kAccounts[] = {device::Account::kProcess, device::Account::kDense,   device::Account::kExperts,
@@ -60,6 +64,7 @@ std::string memory_line_short(const engine::Engine& engine) {
 }
 
 double predicted_bytes_per_token(const engine::Engine& engine) {
+  if (engine.pool_plan()) return engine.pool_plan()->chosen.disk_bytes / static_cast<double>(engine.options().sequences);
   const model::ModelConfig& config = engine.model().config;
   const double all = static_cast<double>(engine.model().experts.size());
   const double resident = std::min(all, ratio(static_cast<double>(engine.plan().experts),
@@ -70,7 +75,7 @@ double predicted_bytes_per_token(const engine::Engine& engine) {
 
 std::string residency_picture(const engine::Engine& engine, bool colour) {
   const model::ModelConfig& config = engine.model().config;
-  std::size_t full = 0, packed = 0;
+  std::map<experts::State, std::size_t> count;
   std::string picture;
   for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
     if (!config.sparse[layer]) continue;
@@ -80,16 +85,22 @@ std::string residency_picture(const engine::Engine& engine, bool colour) {
       const experts::State state =
           engine.state({static_cast<std::uint16_t>(config.sparse_index(layer)), static_cast<std::uint16_t>(e)});
       if (colour && (e == 0 || state != last))
-        picture += state == experts::State::kF ? "\x1b[32m" : state == experts::State::kC ? "\x1b[36m" : "\x1b[90m";
+        picture += state == experts::State::kF   ? "\x1b[32m"
+                   : state == experts::State::kC ? "\x1b[36m"
+                   : state == experts::State::kM ? "\x1b[90m"
+                                                 : "\x1b[33m";
       last = state;
-      picture += state == experts::State::kF ? "F" : state == experts::State::kC ? "c" : "·";
-      full += state == experts::State::kF;
-      packed += state == experts::State::kC;
+      constexpr std::string_view kSigns = "FcseM";
+      picture += state == experts::State::kM ? "·" : std::string(1, kSigns[std::string_view("FCSEM").find(static_cast<char>(state))]);
+      ++count[state];
     }
     picture += colour ? "\x1b[0m\n" : "\n";
   }
-  picture += fmt::format("          F in memory: {}   c in memory, packed: {}   · on disk: {}\n", full, packed,
-                         engine.model().experts.size() - full - packed);
+  using experts::State;
+  picture += fmt::format("          F in memory: {}   c in memory, packed: {}   · on disk: {}\n", count[State::kF],
+                         count[State::kC], count[State::kM]);
+  if (count[State::kS] + count[State::kE] > 0)
+    picture += fmt::format("          in part: s sign+mantissa {}   e exponents {}\n", count[State::kS], count[State::kE]);
   return picture;
 }
 
@@ -115,9 +126,17 @@ std::string run_table(const engine::Engine& engine, const engine::GenerateReques
   row("experts", fmt::format("{} accesses, {:.1f} % hits ({:.1f} % while decoding)", total.accesses,
                              100 * ratio(static_cast<double>(total.hits), static_cast<double>(total.accesses)),
                              100 * ratio(static_cast<double>(statistics.decode.hits), static_cast<double>(statistics.decode.accesses))));
-  row("bytes per token", fmt::format("predicted {} (uniform routing), measured {}",
+  row("bytes per token", fmt::format("predicted {} ({} routing), measured {}",
                                      format_bytes(static_cast<Bytes>(predicted_bytes_per_token(engine))),
+                                     !engine.pool_plan() ? "uniform" : engine.pool_plan()->ranks_assumed ? "assumed" : "recorded",
                                      format_bytes(static_cast<Bytes>(measured))));
+  if (engine.pool_plan()) {
+    const engine::PoolPlan& plan = *engine.pool_plan();
+    row("pools", fmt::format("F {} C {} S {} E {} a layer; predicted {:.2f} tok/s, limit {}", plan.chosen.slots.f,
+                             plan.chosen.slots.c, plan.chosen.slots.s, plan.chosen.slots.e, plan.chosen.tok_s, plan.chosen.limit));
+    const auto& found = total.found;
+    row("found in", fmt::format("F {}, C {}, S {}, E {}, M {}", found[0], found[1], found[2], found[3], found[4]));
+  }
   row("disk", fmt::format("{} in {} reads by {}, {:.2f} GB/s while reading", format_bytes(disk.bytes_read), disk.reads,
                           disk.method, ratio(static_cast<double>(disk.bytes_read) / 1e9, disk.seconds)));
   return table;

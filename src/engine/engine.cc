@@ -19,14 +19,23 @@ kernels::Context make_kernels(ThreadPool& pool, const std::string& isa, std::str
   return {&pool, kernels::self_check(parse_isa(isa), warning)};
 }
 
-EngineOptions with_preset(EngineOptions options) {
-  if (options.preset.empty()) return options;
+// `auto` is ZipMoE where experts are stored split, so that there are states to choose from; otherwise whole experts, of
+// which the least recently used leaves.
+EngineOptions with_preset(EngineOptions options, bool split) {
+  if (options.preset.empty()) options.preset = "auto";
+  if (options.preset == "auto" && split && options.keep == "full") options.preset = "zipmoe";
   const experts::Preset& preset = experts::find_preset(options.preset);
-  options.router = preset.router;
-  options.cache = preset.cache;
-  options.prefetch = preset.prefetch;
-  options.scheduler = preset.scheduler;
-  options.placement = preset.placement;
+  const auto fill = [](std::string& value, std::string_view of_preset) {
+    if (value.empty()) value = of_preset;
+  };
+  fill(options.router, preset.router);
+  fill(options.cache, preset.cache);
+  fill(options.prefetch, preset.prefetch);
+  fill(options.scheduler, preset.scheduler);
+  fill(options.placement, preset.placement);
+  options.sharing = preset.sharing;
+  options.whole_layers = preset.whole_layers;
+  options.synchronous = preset.synchronous;
   return options;
 }
 
@@ -43,7 +52,7 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
                std::size_t logit_rows)
     : checkpoint_(checkpoint),
       model_(model),
-      options_(with_preset(options)),
+      options_(options),
       pool_(options.threads != 0 ? options.threads : usable_cpus()),
       kernels_(make_kernels(pool_, options.isa, &isa_warning_)),
       rope_(model.config.attention.rope),
@@ -52,6 +61,7 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   accountant_ = std::make_unique<device::Accountant>(options_.memory ? checked_budget(*options_.memory) : default_budget());
   files_ = std::make_unique<fetch::WeightFiles>(checkpoint_, options_.fetch);
   experts_ = std::make_unique<fetch::ExpertStore>(checkpoint_, model_, *files_, pool_, kernels_.isa, *accountant_);
+  options_ = with_preset(std::move(options_), experts_->split() && !model_.experts.empty());
   policies_ = make_policies();
   plan_ = make_plan(logit_rows);
 
@@ -61,16 +71,41 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   weights_ = std::make_unique<DenseWeights>(checkpoint_, model_, *files_, decoder, *accountant_);
   workspace_ = std::make_unique<WorkspaceBuffer>(
       model_.config, WorkspaceShape{plan_.chunk, options_.positions, logit_rows, pool_.threads()}, *accountant_);
-  experts_->configure({plan_.experts, plan_.staging});
+  experts_->configure({plan_.experts, plan_.staging, options_.synchronous});
+  moe_ = std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, policies_, statistics_);
+  make_profile();
+  make_caches();
+}
+
+void Engine::make_profile() {
+  const bool pooled = experts::find_cache(options_.cache).pooled;
+  const bool plans = options_.scheduler != "serial" && options_.scheduler != "fifo";
+  if (model_.experts.empty() || !(pooled || plans || options_.profile)) return;
+  const ProfiledModel model = profiled_model(checkpoint_, model_, *experts_);
+  if (options_.profile && !options_.profile_if_it_fits) check_profile(*options_.profile, model, machine(), "--profile");
+  if (options_.profile && fits(*options_.profile, model, machine())) {
+    profile_ = options_.profile;
+  } else {
+    profile_ = measure({.repeats = 3, .seed = options_.seed, .sample_bytes = 32 * kMiB});
+  }
+  experts_->set_costs(profile_->costs());
+}
+
+void Engine::make_caches() {
+  experts::CacheConfig config;
+  config.keep = kept_parts();
+  config.seed = options_.seed;
+  if (experts::find_cache(options_.cache).pooled && profile_) {
+    const PoolShares shares =
+        options_.sharing == experts::PoolSharing::kEqual ? PoolShares::kEqual : PoolShares::kPlanned;
+    pool_plan_ = plan_pools(*profile_, {shares, plan_.experts, options_.sequences, profile_->ranks});
+    config.pools.slots = {pool_plan_->chosen.slots};
+    config.pools.whole_only = !experts_->split();
+  }
   const std::size_t caches = options_.cache_scope == "layer" ? model_.config.sparse_layers() : 1;
-  for (std::size_t i = 0; i < caches; ++i) {
-    experts::CacheConfig config;
-    config.keep = kept_parts();
-    config.seed = options_.seed;
+  for (std::size_t i = 0; i < caches; ++i)
     policies_.residencies.push_back(std::make_unique<experts::Residency>(
         experts::make_cache(options_.cache, config), experts_->sizes(), plan_.experts / caches));
-  }
-  moe_ = std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, policies_, statistics_);
 }
 
 Engine::~Engine() = default;
@@ -97,6 +132,7 @@ Policies Engine::make_policies() {
           options_.cache_scope);
   require(options_.keep == "full" || options_.keep == "packed", "--keep", "full or packed", options_.keep);
   require(options_.chunk > 0, "--chunk", "at least 1", "0");
+  policies.whole_layers = options_.whole_layers;
   return policies;
 }
 

@@ -15,6 +15,7 @@
 #include "engine/models/models.h"
 #include "engine/moe_block.h"
 #include "engine/options.h"
+#include "engine/pool_plan.h"
 #include "engine/sequence.h"
 #include "engine/statistics.h"
 #include "engine/step.h"
@@ -47,6 +48,8 @@ class Engine {
   const model::Model& model() const { return model_; }
   const EngineOptions& options() const { return options_; }
   const MemoryPlan& plan() const { return plan_; }
+  const std::optional<Profile>& profile() const { return profile_; }        // if a policy needed it
+  const std::optional<PoolPlan>& pool_plan() const { return pool_plan_; }   // of caches with pools
   const device::Accountant& accountant() const { return *accountant_; }
   const Statistics& statistics() const { return statistics_; }
   DiskReport disk() const;                         // reads since the engine was made, loading included
@@ -89,6 +92,8 @@ class Engine {
  private:
   MemoryPlan make_plan(std::size_t logit_rows);
   Policies make_policies();
+  void make_profile();
+  void make_caches();
 
   const store::Checkpoint& checkpoint_;
   const model::Model& model_;
@@ -100,6 +105,8 @@ class Engine {
   std::unique_ptr<fetch::WeightFiles> files_;
   std::unique_ptr<fetch::ExpertStore> experts_;
   MemoryPlan plan_;
+  std::optional<Profile> profile_;
+  std::optional<PoolPlan> pool_plan_;
   std::unique_ptr<DenseWeights> weights_;
   std::unique_ptr<WorkspaceBuffer> workspace_;
   RopeTable rope_;

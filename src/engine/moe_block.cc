@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "base/error.h"
 #include "kernels/elementwise.h"
@@ -15,6 +16,8 @@ using kernels::packed_floats;
 using kernels::Weight;
 using model::Role;
 
+std::size_t place_of(experts::State state) { return std::string_view("FCSEM").find(static_cast<char>(state)); }
+
 Weight weight_of(const fetch::MatrixView& view) { return {view.data, view.dtype, view.rows, view.cols}; }
 
 }  // namespace
@@ -26,8 +29,8 @@ MoeBlock::MoeBlock(const kernels::Context& kernels, const model::ModelConfig& co
 void MoeBlock::run(std::size_t layer, const Step& step, const Workspace& w) {
   const std::size_t tokens = step.tokens.size();
   const std::size_t sparse_layer = config_.sparse_index(static_cast<std::uint32_t>(layer));
-  route(layer, step, w);
   if (leave_out_experts_) return shared_experts(layer, tokens, w);
+  route(layer, step, w);
   group_by_expert(sparse_layer);
   policies_.placement->assign({active_, active_tokens_}, assignment_);
 
@@ -37,7 +40,9 @@ void MoeBlock::run(std::size_t layer, const Step& step, const Workspace& w) {
   if (observer_ != nullptr) observer_->on_decisions(static_cast<std::uint32_t>(sparse_layer), outcome);
   ExpertStatistics& count = statistics_.now();
   count.accesses += active_.size();
-  const fetch::EventReads reads = store_.begin(outcome, {active_, active_tokens_}, *policies_.scheduler);
+  for (const auto* used : {&outcome.hits, &outcome.misses})
+    for (const experts::Admission& one : *used) count.found[place_of(experts::state_of(one.before))] += 1;
+  const fetch::EventReads reads = begin_fetch(sparse_layer, outcome);
   count.hits += outcome.hits.size() + reads.prefetched;
   count.misses += outcome.misses.size() - reads.prefetched;
   count.partial += reads.partial;
@@ -52,6 +57,22 @@ void MoeBlock::run(std::size_t layer, const Step& step, const Workspace& w) {
                                static_cast<std::uint32_t>(config_.moe.experts), &routing_, &residency},
                               proposals_);
   statistics_.prefetch_bytes += store_.prefetch(proposals_);
+}
+
+fetch::EventReads MoeBlock::begin_fetch(std::size_t sparse_layer, const experts::EventOutcome& outcome) {
+  if (!policies_.whole_layers) return store_.begin(outcome, {active_, active_tokens_}, *policies_.scheduler);
+  whole_outcome_ = outcome;
+  whole_layer_.clear();
+  whole_tokens_.clear();
+  for (std::uint16_t e = 0, next = 0; e < config_.moe.experts; ++e) {
+    const ExpertId id{static_cast<std::uint16_t>(sparse_layer), e};
+    const bool active = next < active_.size() && active_[next] == id;
+    if (!active) whole_outcome_.misses.push_back({id, policies_.residency(sparse_layer).parts(id)});
+    whole_layer_.push_back(id);
+    whole_tokens_.push_back(active ? active_tokens_[next++] : 0);
+  }
+  std::ranges::sort(whole_outcome_.misses, {}, &experts::Admission::id);
+  return store_.begin(whole_outcome_, {whole_layer_, whole_tokens_}, *policies_.scheduler);
 }
 
 void MoeBlock::route(std::size_t layer, const Step& step, const Workspace& w) {
@@ -138,6 +159,7 @@ void MoeBlock::shared_experts(std::size_t layer, std::size_t tokens, const Works
 
 void MoeBlock::compute(const fetch::ExpertStore::Pin& pin, const Workspace& w) {
   const std::uint32_t slot = slot_of_expert_[pin.id().index];
+  if (slot >= active_.size() || active_[slot] != pin.id()) return;  // fetched, but no token chose it
   const std::size_t first = begin_[slot], rows = begin_[slot + 1] - first;
   const std::size_t d = config_.hidden, packed_row = packed_floats(d);
   const std::size_t tokens = routing_.begin.size() - 1;

@@ -28,6 +28,7 @@ struct Policies {
   std::unique_ptr<experts::Prefetch> prefetch;
   std::unique_ptr<experts::Placement> placement;
   std::vector<std::unique_ptr<experts::Residency>> residencies;  // one for all layers, or one a layer
+  bool whole_layers = false;                                     // experts that no token chose are fetched as well
 
   experts::Residency& residency(std::size_t sparse_layer) {
     return *residencies[residencies.size() == 1 ? 0 : sparse_layer];
@@ -55,6 +56,7 @@ class MoeBlock {
  private:
   void route(std::size_t layer, const Step& step, const Workspace& w);
   void group_by_expert(std::size_t sparse_layer);
+  fetch::EventReads begin_fetch(std::size_t sparse_layer, const experts::EventOutcome& outcome);
   void shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w);
   void compute(const fetch::ExpertStore::Pin& pin, const Workspace& w);
   void combine(std::size_t tokens, const Workspace& w);
@@ -79,6 +81,9 @@ class MoeBlock {
   experts::Assignment assignment_;
   std::vector<experts::PartRequest> proposals_;
   bool leave_out_experts_ = false;
+  experts::EventOutcome whole_outcome_;            // of Policies::whole_layers: that of all N experts
+  std::vector<experts::ExpertId> whole_layer_;
+  std::vector<std::uint32_t> whole_tokens_;
 };
 
 }  // namespace sluice::engine

@@ -3,8 +3,11 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/cpu.h"
+#include "engine/profile.h"
+#include "experts/registry.h"
 #include "fetch/weight_files.h"
 
 namespace sluice::engine {
@@ -23,10 +26,17 @@ struct EngineOptions {
   std::size_t chunk = 256;                // most tokens of one prefill step
   std::size_t positions = 4096;           // key/value cache reserved per sequence
   std::size_t sequences = 1;
-  std::string preset;                     // empty: none
-  std::string router = "exact", cache = "lru", scheduler = "serial", prefetch = "none", placement = "host";
+  std::string preset;                     // empty: auto
+  // Each overrides the preset's; empty: the preset's.
+  std::string router, cache, scheduler, prefetch, placement;
   std::string cache_scope = "global";     // or "layer"
   std::string keep = "full";              // state that caches keep experts in: full (F) or packed (C)
+  // Of caches with pools (zip-pools) and of schedulers that plan.
+  experts::PoolSharing sharing = experts::PoolSharing::kPlanned;
+  std::optional<Profile> profile;         // measured costs; none: measured briefly at the start, if they are needed
+  bool profile_if_it_fits = false;        // a profile of another machine is left aside; otherwise it is an error
+  // Baselines (experts::Preset).
+  bool whole_layers = false, synchronous = false;
   std::uint64_t seed = 0;
   Bytes recording = 0;                    // that observers of the run take (traces, decision logs), charged to `tables`
   fetch::FetchOptions fetch;

@@ -97,6 +97,7 @@ Json to_json(const Profile& profile) {
     entry["tokens"] = tokens;
     json["p_of_tokens"].push_back(std::move(entry));
   }
+  if (!profile.ranks.empty()) json["ranks"] = profile.ranks;
   return json;
 }
 
@@ -132,7 +133,20 @@ Profile profile_from_json(const Json& json, const std::string& name) {
     if (!profile.p_of_tokens.empty() && tokens <= profile.p_of_tokens.back().first) one.fail("tokens", "ascending numbers");
     profile.p_of_tokens.emplace_back(tokens, measured_of(one));
   }
+  if (const Json* const ranks = object.find("ranks")) {
+    if (!ranks->is_array() || ranks->size() != profile.model.experts) object.fail("ranks", "one number for every expert of a layer");
+    for (const Json& f : *ranks) {
+      if (!f.is_number() || !(f.get<double>() >= 0 && f.get<double>() <= 1) ||
+          (!profile.ranks.empty() && f.get<double>() > profile.ranks.back()))
+        object.fail("ranks", "numbers from 0 to 1, descending");
+      profile.ranks.push_back(f.get<double>());
+    }
+  }
   return profile;
+}
+
+bool fits(const Profile& profile, const ProfiledModel& model, const ProfiledMachine& machine) {
+  return profile.model == model && profile.machine == machine;
 }
 
 void check_profile(const Profile& profile, const ProfiledModel& model, const ProfiledMachine& machine,

@@ -44,6 +44,8 @@ struct Profile {
   std::vector<std::pair<std::uint32_t, Measured>> p_of_tokens;  // the same for more tokens, ascending
   Measured rest;                 // one decode step without its routed experts: attention, dense layers, head
 
+  std::vector<double> ranks;     // f of SPEC §1.8 from recorded routing of one sequence; may be empty
+
   fetch::ExpertCosts costs() const;  // as schedulers want them
 };
 
@@ -52,6 +54,8 @@ ProfiledModel profiled_model(const store::Checkpoint& checkpoint, const model::M
 Json to_json(const Profile& profile);
 // Error(kInvalid) naming `name` and field: missing, of another version, negative or not finite.
 Profile profile_from_json(const Json& json, const std::string& name);
+// True if the costs were measured for this model, store and machine.
+bool fits(const Profile& profile, const ProfiledModel& model, const ProfiledMachine& machine);
 // Error(kInvalid) that says what is different: a profile of another model, store or machine.
 void check_profile(const Profile& profile, const ProfiledModel& model, const ProfiledMachine& machine,
                    const std::string& name);

@@ -12,6 +12,7 @@ ExpertStatistics Statistics::total() const {
   sum.steps += decode.steps;
   sum.tokens += decode.tokens;
   sum.seconds += decode.seconds;
+  for (std::size_t i = 0; i < sum.found.size(); ++i) sum.found[i] += decode.found[i];
   return sum;
 }
 

@@ -1,6 +1,7 @@
 // What a run did, counted as it happens. Names as in reports and --json.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "base/bytes.h"
@@ -12,6 +13,7 @@ namespace sluice::engine {
 struct ExpertStatistics {
   std::uint64_t accesses = 0, hits = 0, misses = 0, partial = 0;
   Bytes bytes_read = 0;            // for demand
+  std::array<std::uint64_t, 5> found{};  // accesses by the state that the expert was in: F, C, S, E, M
   std::uint64_t steps = 0, tokens = 0;
   double seconds = 0;              // wall time of the forward steps
 };

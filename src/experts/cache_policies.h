@@ -31,6 +31,7 @@ struct CacheConfig {
 };
 
 std::unique_ptr<Cache> make_none_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_static_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_fifo_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_lru_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_lfu_cache(const CacheConfig& config);

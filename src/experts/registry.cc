@@ -8,10 +8,12 @@ namespace sluice::experts {
 namespace {
 
 constexpr std::string_view kZipMoe = "ZipMoE (arXiv 2601.21198) 5.4; SPEC 1.7";
+constexpr std::string_view kZipMoePreset = "ZipMoE (arXiv 2601.21198) 6; SPEC 1.10";
 constexpr std::string_view kZipMoeScheduling = "ZipMoE (arXiv 2601.21198) Alg. 1; SPEC 1.5";
 
 constexpr CachePolicy kCaches[] = {
     {.name = "none", .make = make_none_cache, .source = "SPEC 1.10", .keeps = false},
+    {.name = "static", .make = make_static_cache, .source = "SPEC 1.10"},
     {.name = "fifo", .make = make_fifo_cache, .source = kZipMoe},
     {.name = "lru", .make = make_lru_cache, .source = kZipMoe},
     {.name = "lfu", .make = make_lfu_cache, .source = kZipMoe},
@@ -31,6 +33,7 @@ constexpr RouterPolicy kRouters[] = {
 
 constexpr PrefetchPolicy kPrefetches[] = {
     {.name = "none", .make = make_none_prefetch, .source = "SPEC 5.2"},
+    {.name = "all-next", .make = make_all_next_prefetch, .source = "SPEC 1.10"},
 };
 
 constexpr SchedulerPolicy kSchedulers[] = {
@@ -52,7 +55,51 @@ constexpr Preset kPresets[] = {
      .cache = "lru",
      .prefetch = "none",
      .scheduler = "serial",
-     .placement = "host"},
+     .placement = "host",
+     .source = "whole experts, the least recently used one leaves"},
+    {.name = "zipmoe",
+     .router = "exact",
+     .cache = "zip-pools",
+     .prefetch = "none",
+     .scheduler = "zip-affinity",
+     .placement = "host",
+     .source = kZipMoePreset,
+     .sharing = PoolSharing::kPlanned},
+    {.name = "z-C+P",
+     .router = "exact",
+     .cache = "zip-pools",
+     .prefetch = "none",
+     .scheduler = "zip-affinity",
+     .placement = "host",
+     .source = kZipMoePreset,
+     .sharing = PoolSharing::kPlanned},
+    {.name = "z-C",
+     .router = "exact",
+     .cache = "zip-pools",
+     .prefetch = "none",
+     .scheduler = "zip-affinity",
+     .placement = "host",
+     .source = kZipMoePreset,
+     .sharing = PoolSharing::kEqual},
+    {.name = "z-basic-lru", .router = "exact", .cache = "lru", .prefetch = "none", .scheduler = "zip-affinity", .placement = "host", .source = kZipMoePreset},
+    {.name = "z-basic-fifo", .router = "exact", .cache = "fifo", .prefetch = "none", .scheduler = "zip-affinity", .placement = "host", .source = kZipMoePreset},
+    {.name = "z-basic-marking", .router = "exact", .cache = "marking", .prefetch = "none", .scheduler = "zip-affinity", .placement = "host", .source = kZipMoePreset},
+    {.name = "z-accelerate",
+     .router = "exact",
+     .cache = "static",
+     .prefetch = "none",
+     .scheduler = "serial",
+     .placement = "host",
+     .source = kZipMoePreset,
+     .synchronous = true},
+    {.name = "z-deepspeed",
+     .router = "exact",
+     .cache = "none",
+     .prefetch = "all-next",
+     .scheduler = "serial",
+     .placement = "host",
+     .source = kZipMoePreset,
+     .whole_layers = true},
 };
 
 template <class Policy>

@@ -51,9 +51,16 @@ struct PlacementPolicy {
   std::string_view source;
 };
 
+// How zip-pools gets its slots: not at all, by the planner, or by equal shares of the memory (SPEC §1.9, §1.10).
+enum class PoolSharing : std::uint8_t { kNone, kPlanned, kEqual };
+
 // A set of policies under one name.
 struct Preset {
   std::string_view name, router, cache, prefetch, scheduler, placement;
+  std::string_view source;
+  PoolSharing sharing = PoolSharing::kNone;
+  bool whole_layers = false;   // all experts of a layer are fetched, whatever the routing
+  bool synchronous = false;    // one expert at a time: read, then computed, nothing in between
 };
 
 std::span<const CachePolicy> cache_policies();

@@ -113,6 +113,7 @@ void ExpertStore::configure(const ExpertStoreOptions& options) {
     page_cache_ = options.staging / staging_per_expert() * largest_read_;
   if (page_cache_ > 0) accountant_.charge(Account::kStaging, page_cache_);
   capacity_ = options.capacity;
+  synchronous_ = options.synchronous;
   pool_.emplace(accountant_, Account::kStaging, options.capacity + options.staging - page_cache_);
 }
 
@@ -255,8 +256,10 @@ void ExpertStore::take_buffers(Expert& it) {
 
 void ExpertStore::pump() {
   if (waiting_.empty()) return;
+  if (synchronous_ && (!running_.empty() || pins_ > 0)) return;
   std::size_t started = 0;
-  while (started < waiting_.size() && fits(*waiting_[started])) take_buffers(*waiting_[started++]);
+  const std::size_t most = synchronous_ ? 1 : waiting_.size();
+  while (started < most && fits(*waiting_[started])) take_buffers(*waiting_[started++]);
   if (started == 0) {
     if (!running_.empty() || !ready_.empty() || pins_ > 0) return;  // these will give back buffers
     const auto other = std::find_if(waiting_.begin(), waiting_.end(), [&](const Expert* it) { return fits(*it); });

@@ -38,6 +38,7 @@ struct ExpertView {
 struct ExpertStoreOptions {
   Bytes capacity = 0;            // bytes of resident experts, in whatever state
   Bytes staging = 0;             // bytes of experts on their way: buffers that are not kept afterwards
+  bool synchronous = false;      // one expert at a time is read, and none while another is computed with
 };
 
 // Times that schedulers plan with; any unit, the same for all (SPEC §1.3).
@@ -145,6 +146,7 @@ class ExpertStore {
   ExpertCosts costs_;
   std::optional<device::BufferPool> pool_;
   Bytes capacity_ = 0;
+  bool synchronous_ = false;
   Bytes settled_ = 0;                               // resident bytes once all that has started is done
   Bytes page_cache_ = 0, reading_ = 0;              // staging set aside for pages of reads; bytes of running jobs' reads
   // The running event.

@@ -1,0 +1,158 @@
+#include "engine/pool_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace sluice::engine {
+namespace {
+
+using experts::PerPool;
+using experts::PoolSlots;
+using experts::State;
+
+// f must sum to a whole number of experts: scaled, with entries cut at 1 - 1e-6, until it does.
+void scale_to(std::vector<double>& f, double sum) {
+  constexpr double kMost = 1 - 1e-6;
+  std::vector<bool> cut(f.size(), false);
+  for (;;) {
+    double free = 0, fixed = 0;
+    for (std::size_t i = 0; i < f.size(); ++i) (cut[i] ? fixed : free) += f[i];
+    if (free <= 0) return;
+    const double factor = (sum - fixed) / free;
+    bool more = false;
+    for (std::size_t i = 0; i < f.size(); ++i) {
+      if (cut[i]) continue;
+      f[i] *= factor;
+      if (f[i] > kMost) {
+        f[i] = kMost;
+        cut[i] = more = true;
+      }
+    }
+    if (!more) return;
+  }
+}
+
+Json slots_json(const PoolSlots& slots) { return {{"F", slots.f}, {"C", slots.c}, {"S", slots.s}, {"E", slots.e}}; }
+
+Json choice_json(const PoolChoice& choice) {
+  return {{"slots", slots_json(choice.slots)}, {"cost_layer_s", choice.expected.cost}, {"io_layer_s", choice.expected.io},
+          {"decode_layer_s", choice.expected.decode}, {"step_s", choice.step_s}, {"tok_s", choice.tok_s},
+          {"limit", choice.limit}, {"disk_bytes_per_step", choice.disk_bytes}};
+}
+
+}  // namespace
+
+std::vector<double> assumed_ranks(std::uint32_t experts, std::uint32_t k) {
+  std::vector<double> f(experts);
+  const auto fill = [&](double m) {
+    for (std::size_t r = 0; r < f.size(); ++r) f[r] = std::min(0.98, m * std::pow(static_cast<double>(r + 1), -0.8));
+    return std::accumulate(f.begin(), f.end(), 0.0);
+  };
+  if (k >= experts) return std::vector<double>(experts, 1.0);
+  double low = 0, high = 1;
+  while (fill(high) < k && high < 1e9) high *= 2;
+  for (int i = 0; i < 200; ++i) {
+    const double middle = (low + high) / 2;
+    (fill(middle) < k ? low : high) = middle;
+  }
+  fill(high);
+  scale_to(f, k);
+  return f;
+}
+
+std::vector<double> ranks_of_batch(std::span<const double> ranks, std::size_t sequences) {
+  std::vector<double> f(ranks.begin(), ranks.end());
+  for (double& p : f) p = 1 - std::pow(1 - p, static_cast<double>(sequences));
+  return f;
+}
+
+PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
+  const ProfiledModel& model = profile.model;
+  PoolPlan plan;
+  if (model.layers == 0 || model.experts == 0) return plan;
+  plan.ranks_assumed = request.ranks.empty();
+  std::vector<double> ranks = plan.ranks_assumed ? assumed_ranks(model.experts, model.top_k) : request.ranks;
+  if (ranks.size() != model.experts)
+    throw Error(ErrorKind::kInvalid, "the recorded routing is of another model")
+        .expected(fmt::format("{} experts a layer", model.experts))
+        .found(std::to_string(ranks.size()))
+        .fix("record it again: sluice trace");
+  ranks = ranks_of_batch(ranks, std::max<std::size_t>(1, request.sequences));
+  const double sum = std::accumulate(ranks.begin(), ranks.end(), 0.0);
+  plan.distinct = std::clamp(static_cast<std::uint32_t>(std::llround(sum)), 1u, model.experts);
+  if (plan.distinct == model.experts)
+    ranks.assign(model.experts, 1.0);
+  else
+    scale_to(ranks, plan.distinct);
+  plan.ranks = ranks;
+  const experts::RankModel law = experts::make_rank_model(ranks, plan.distinct);
+
+  const bool split = model.chunks > 0;
+  const experts::LayerCosts costs{model.tensors, profile.costs().fetch};
+  experts::PlanRequest asked;
+  asked.pools = split ? PerPool<bool>{true, true, true, true} : PerPool<bool>{true, false, false, false};
+  asked.grid = request.grid;
+  plan.layer_memory = request.memory / model.layers;
+  asked.memory = static_cast<double>(plan.layer_memory);
+  const auto bytes = [](Bytes value) { return static_cast<double>(std::max<Bytes>(1, value)); };
+  asked.sizes = {bytes(model.full), bytes(model.sm + model.exp), bytes(model.sm), bytes(model.exp)};
+
+  // Computing goes on while others are on their way, but for the last expert.
+  const double tokens = static_cast<double>(std::max<std::size_t>(1, request.sequences)) * model.top_k / plan.distinct;
+  const fetch::ExpertCosts run = profile.costs();
+  const double each = run.run + run.run_per_token * tokens;
+  plan.compute_s = plan.distinct * each;
+  const auto evaluate = [&](const PoolSlots& slots) {
+    PoolChoice choice;
+    choice.slots = slots;
+    choice.expected = experts::expected_cost(law, slots, costs);
+    const double layer = std::max(choice.expected.cost + each, plan.compute_s);
+    choice.step_s = profile.rest.median + model.layers * layer;
+    choice.tok_s = choice.step_s > 0 ? static_cast<double>(std::max<std::size_t>(1, request.sequences)) / choice.step_s : 0;
+    const double compute = plan.compute_s + profile.rest.median / model.layers;
+    choice.limit = compute >= std::max(choice.expected.io, choice.expected.decode) ? "compute"
+                   : choice.expected.io >= choice.expected.decode                  ? "disk"
+                                                                                   : "decode";
+    // Bytes: what ranks beyond each pool are used with.
+    double at = 0;
+    std::size_t r = 0;
+    const auto use = [&](std::uint32_t count, double missing) {
+      for (std::uint32_t i = 0; i < count && r < ranks.size(); ++i, ++r) at += ranks[r] * missing;
+    };
+    use(slots.f, 0);
+    use(slots.c, 0);
+    use(slots.s, static_cast<double>(model.exp));
+    use(slots.e, static_cast<double>(model.sm));
+    use(model.experts, split ? static_cast<double>(model.sm + model.exp) : static_cast<double>(model.full));
+    choice.disk_bytes = at * model.layers;
+    return choice;
+  };
+  const experts::ZipPlan zip = experts::make_zip_plan(law, costs, asked);
+  const double pools = split ? 4 : 1;
+  const PerPool<double> equal = split ? PerPool<double>{1 / pools, 1 / pools, 1 / pools, 1 / pools} : PerPool<double>{1, 0, 0, 0};
+  plan.configurations = zip.configurations;
+  plan.f_only = evaluate(experts::slots_of_shares({1, 0, 0, 0}, asked.memory, asked.sizes, model.experts));
+  plan.equal_shares = evaluate(experts::slots_of_shares(equal, asked.memory, asked.sizes, model.experts));
+  plan.gamma = request.shares == PoolShares::kPlanned ? zip.gamma : equal;
+  plan.chosen = request.shares == PoolShares::kPlanned ? evaluate(zip.slots) : plan.equal_shares;
+  return plan;
+}
+
+Json to_json(const PoolPlan& plan) {
+  Json json = choice_json(plan.chosen);
+  json["gamma"] = {{"F", plan.gamma.f}, {"C", plan.gamma.c}, {"S", plan.gamma.s}, {"E", plan.gamma.e}};
+  json["alternatives"] = {{"f_only", choice_json(plan.f_only)}, {"equal_shares", choice_json(plan.equal_shares)}};
+  json["configurations"] = plan.configurations;
+  json["distinct_experts"] = plan.distinct;
+  json["ranks_assumed"] = plan.ranks_assumed;
+  json["layer_memory"] = plan.layer_memory;
+  json["compute_layer_s"] = plan.compute_s;
+  return json;
+}
+
+}  // namespace sluice::engine
