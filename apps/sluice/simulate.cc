@@ -50,7 +50,8 @@ std::vector<std::string> split(const std::string& list, const char* flag) {
 std::vector<std::string> cache_names(const std::string& list) {
   std::vector<std::string> names;
   if (list == "all") {
-    for (const experts::CachePolicy& policy : experts::cache_policies()) names.emplace_back(policy.name);
+    for (const experts::CachePolicy& policy : experts::cache_policies())
+      if (!policy.pooled) names.emplace_back(policy.name);
     return names;
   }
   names = split(list, "--cache");
@@ -212,7 +213,7 @@ void add_simulate(CLI::App& app) {
   CLI::App* command = app.add_subcommand("simulate", "Replay recorded routing through any cache");
   std::string names;
   for (const experts::CachePolicy& policy : experts::cache_policies())
-    names += std::string(policy.name) + ", ";
+    if (!policy.pooled) names += std::string(policy.name) + ", ";
   command->add_option("--trace", options->trace, "File of `sluice trace`, .mrt or .csv; each also as .zst")
       ->required();
   command->add_option("--cache", options->caches, names + "several with commas between them, or all")

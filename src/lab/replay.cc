@@ -82,6 +82,11 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
   const experts::ExpertSizes& held =
       settings.unit == CapacityUnit::kBytes ? static_cast<const experts::ExpertSizes&>(*sizes) : one_each;
   const experts::CachePolicy& policy = experts::find_cache(settings.cache);
+  if (policy.pooled)
+    throw Error(ErrorKind::kUsage, "the slots of its pools come from a plan, which a replay by capacity does not have")
+        .in("--cache")
+        .found(settings.cache)
+        .fix("ask `sluice lab pools`");
 
   const bool by_layer = settings.scope == Scope::kLayer;
   std::vector<experts::RequestList> futures(by_layer && policy.oracle ? layers : 0);
