@@ -8,7 +8,7 @@ namespace sluice::experts {
 namespace {
 
 constexpr std::string_view kZipMoe = "ZipMoE (arXiv 2601.21198) 5.4; SPEC 1.7";
-constexpr std::string_view kZipMoePreset = "ZipMoE (arXiv 2601.21198) 6; SPEC 1.10";
+constexpr std::string_view kZipMoeBaselines = "ZipMoE (arXiv 2601.21198) 6; SPEC 1.10";
 constexpr std::string_view kZipMoeScheduling = "ZipMoE (arXiv 2601.21198) Alg. 1; SPEC 1.5";
 
 constexpr CachePolicy kCaches[] = {
@@ -24,7 +24,11 @@ constexpr CachePolicy kCaches[] = {
      .source = "Belady 1966; SPEC 1.7",
      .oracle = true,
      .judges_events = true},
-    {.name = "zip-pools", .make = make_zip_pools_cache, .source = kZipMoe, .judges_events = true, .pooled = true},
+    {.name = "zip-pools",
+     .make = make_zip_pools_cache,
+     .source = kZipMoe,
+     .judges_events = true,
+     .pooled = true},
 };
 
 constexpr RouterPolicy kRouters[] = {
@@ -41,13 +45,29 @@ constexpr SchedulerPolicy kSchedulers[] = {
     {.name = "fifo", .make = make_fifo_scheduler, .source = "SPEC 1.5"},
     {.name = "p_sorted", .make = make_p_sorted_scheduler, .source = "SPEC 1.5"},
     {.name = "zip-affinity", .make = make_zip_affinity_scheduler, .source = kZipMoeScheduling},
-    {.name = "zip-affinity-literal", .make = make_zip_affinity_literal_scheduler, .source = kZipMoeScheduling},
-    {.name = "zip-affinity-best-of", .make = make_zip_affinity_best_of_scheduler, .source = kZipMoeScheduling},
+    {.name = "zip-affinity-literal",
+     .make = make_zip_affinity_literal_scheduler,
+     .source = kZipMoeScheduling},
+    {.name = "zip-affinity-best-of",
+     .make = make_zip_affinity_best_of_scheduler,
+     .source = kZipMoeScheduling},
 };
 
 constexpr PlacementPolicy kPlacements[] = {
     {.name = "host", .make = make_host_placement, .source = "SPEC 5.2"},
 };
+
+// ZipMoE and its baselines: what differs from `zipmoe` is what each is there to show.
+constexpr Preset zip_preset(std::string_view name, std::string_view cache, PoolSharing sharing = PoolSharing::kNone) {
+  return {.name = name,
+          .router = "exact",
+          .cache = cache,
+          .prefetch = "none",
+          .scheduler = "zip-affinity",
+          .placement = "host",
+          .sharing = sharing,
+          .source = kZipMoeBaselines};
+}
 
 constexpr Preset kPresets[] = {
     {.name = "auto",
@@ -56,41 +76,20 @@ constexpr Preset kPresets[] = {
      .prefetch = "none",
      .scheduler = "serial",
      .placement = "host",
-     .source = "whole experts, the least recently used one leaves"},
-    {.name = "zipmoe",
-     .router = "exact",
-     .cache = "zip-pools",
-     .prefetch = "none",
-     .scheduler = "zip-affinity",
-     .placement = "host",
-     .source = kZipMoePreset,
-     .sharing = PoolSharing::kPlanned},
-    {.name = "z-C+P",
-     .router = "exact",
-     .cache = "zip-pools",
-     .prefetch = "none",
-     .scheduler = "zip-affinity",
-     .placement = "host",
-     .source = kZipMoePreset,
-     .sharing = PoolSharing::kPlanned},
-    {.name = "z-C",
-     .router = "exact",
-     .cache = "zip-pools",
-     .prefetch = "none",
-     .scheduler = "zip-affinity",
-     .placement = "host",
-     .source = kZipMoePreset,
-     .sharing = PoolSharing::kEqual},
-    {.name = "z-basic-lru", .router = "exact", .cache = "lru", .prefetch = "none", .scheduler = "zip-affinity", .placement = "host", .source = kZipMoePreset},
-    {.name = "z-basic-fifo", .router = "exact", .cache = "fifo", .prefetch = "none", .scheduler = "zip-affinity", .placement = "host", .source = kZipMoePreset},
-    {.name = "z-basic-marking", .router = "exact", .cache = "marking", .prefetch = "none", .scheduler = "zip-affinity", .placement = "host", .source = kZipMoePreset},
+     .source = "whole experts, of which the least recently used leaves"},
+    zip_preset("zipmoe", "zip-pools", PoolSharing::kPlanned),
+    zip_preset("z-C+P", "zip-pools", PoolSharing::kPlanned),
+    zip_preset("z-C", "zip-pools", PoolSharing::kEqual),
+    zip_preset("z-basic-fifo", "fifo"),
+    zip_preset("z-basic-marking", "marking"),
+    zip_preset("z-basic-lru", "lru"),
     {.name = "z-accelerate",
      .router = "exact",
      .cache = "static",
      .prefetch = "none",
      .scheduler = "serial",
      .placement = "host",
-     .source = kZipMoePreset,
+     .source = kZipMoeBaselines,
      .synchronous = true},
     {.name = "z-deepspeed",
      .router = "exact",
@@ -98,7 +97,7 @@ constexpr Preset kPresets[] = {
      .prefetch = "all-next",
      .scheduler = "serial",
      .placement = "host",
-     .source = kZipMoePreset,
+     .source = kZipMoeBaselines,
      .whole_layers = true},
 };
 

@@ -57,8 +57,8 @@ enum class PoolSharing : std::uint8_t { kNone, kPlanned, kEqual };
 // A set of policies under one name.
 struct Preset {
   std::string_view name, router, cache, prefetch, scheduler, placement;
-  std::string_view source;
   PoolSharing sharing = PoolSharing::kNone;
+  std::string_view source = {};  // paper and section
   bool whole_layers = false;   // all experts of a layer are fetched, whatever the routing
   bool synchronous = false;    // one expert at a time: read, then computed, nothing in between
 };

@@ -19,6 +19,10 @@ constexpr Example kExamples[] = {
     {"schedule",
      R"({"mode":"default","K":2,"L":2,"u":10,"v":2,"c":3,"p":[5,4],"tasks":[)"
      R"({"id":7,"expert":0,"tensor":0,"state":"M"},{"id":8,"expert":1,"tensor":0,"state":"C"}]})"},
+    {"rank", R"({"f":[1,0.9,0.6,0.3,0.2],"k":3,"update":"odds"})"},
+    {"rank_profile", R"({"windows":[[10,90,100],[64,0,64],[63,63,0]],"steps":[100,64,63],"k":2})"},
+    {"plan", R"({"f":[0.9,0.6,0.3,0.2],"k":2,"n":3,"K":4,"L":6,"u":1,"v":0.1,"c":0.05,)"
+             R"("sizes":{"F":2,"C":1.4,"S":1,"E":0.4},"memory":3,"grid":0.5,"pools":["F","C","S","E"]})"},
     {"dispatch", R"({"slots":{"F":2,"C":1,"S":0,"E":2},"delta":1,"ranks":[0,1,7]})"},
     {"pools",
      R"({"slots":{"F":1,"C":1,"S":2,"E":1},"delta":1,"demote":true,"N":6,"steps":[[1],[5],[5,1,2,3],[]]})"},

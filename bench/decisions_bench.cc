@@ -1,0 +1,119 @@
+// sluice_bench_decisions [--rounds N]
+// What decisions cost on one core: schedulers of a layer's tasks in µs a call and ns a decode tried (what
+// ScheduleCosts::step wants), rank models and plans in ms. Checks that every task is ordered once, that the
+// search is the cheaper of guarded and free, and that plans are the best of their grid's corners.
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "experts/planner.h"
+#include "experts/registry.h"
+#include "measure.h"
+
+namespace sluice {
+namespace {
+
+using namespace experts;
+using bench::Workload;
+
+void require(bool holds, const char* what) {
+  if (holds) return;
+  fmt::print(stderr, "wrong answer: {}\n", what);
+  std::exit(1);
+}
+
+// Three tensors an expert, in random states: the needs of one layer of one token.
+std::vector<Task> random_tasks(std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<Task> tasks;
+  for (std::uint16_t expert = 0; tasks.size() < count; ++expert) {
+    const State state = static_cast<State>("MESC"[random() % 4]);
+    for (std::uint16_t t = 0; t < 3 && tasks.size() < count; ++t) {
+      tasks.push_back({.expert = {0, expert}, .tensor = t, .state = state, .run = 0.2e-3});
+    }
+  }
+  return tasks;
+}
+
+// In seconds: P = 8.65 M weights an expert, 3.5 GB/s, a third of the exponent bytes left, 1 GB/s a worker.
+ScheduleCosts costs(unsigned chunks, unsigned workers) {
+  const double bytes = 8650752 / 3.0;
+  return {.chunks = chunks,
+          .workers = workers,
+          .u = bytes / 3.5e9,
+          .v = .36 * bytes / chunks / 3.5e9,
+          .c = bytes / chunks / 1e9};
+}
+
+void bench_schedulers(std::size_t rounds) {
+  fmt::print("schedulers: µs a call, median (fastest … slowest) of {} instances\n", rounds);
+  for (const auto& [count, chunks, workers] :
+       {std::tuple(12u, 4u, 6u), std::tuple(24u, 4u, 6u), std::tuple(32u, 8u, 12u)}) {
+    for (const SchedulerPolicy& policy : scheduler_policies()) {
+      for (const double step : {0.0, 10e-9}) {
+        if (step > 0 && !policy.name.starts_with("zip")) continue;
+        const auto scheduler = policy.make();
+        ScheduleCosts with = costs(chunks, workers);
+        with.step = step;
+        Schedule schedule;
+        std::vector<std::vector<Task>> instances;
+        for (std::size_t i = 0; i <= rounds; ++i) instances.push_back(random_tasks(count, i));
+        std::vector<Workload> work = {
+            {std::string(policy.name), [&](std::size_t round) {
+               scheduler->order(instances[round], with, schedule);
+               require(std::set(schedule.order.begin(), schedule.order.end()).size() == count, "order");
+             }}};
+        bench::measure(work, rounds);
+        fmt::print("  {:2} tasks K={} L={:2} {:22}{:11} {:8.1f} ({:.1f} … {:.1f}), {} fell back\n", count,
+                   chunks, workers, policy.name, step > 0 ? " (guarded)" : "",
+                   1e6 * bench::quantile(work[0].seconds, .5), 1e6 * bench::quantile(work[0].seconds, 0),
+                   1e6 * bench::quantile(work[0].seconds, 1), scheduler->fallbacks());
+      }
+    }
+  }
+}
+
+// f_r = min(.98, m r^-.8) with the sum k.
+std::vector<double> power_law(std::uint32_t n, double k) {
+  std::vector<double> f(n);
+  double low = 0, high = 100;
+  for (int i = 0; i < 200; ++i) {
+    const double m = (low + high) / 2;
+    for (std::uint32_t r = 0; r < n; ++r) f[r] = std::min(.98, m * std::pow(r + 1, -.8));
+    (std::accumulate(f.begin(), f.end(), 0.0) < k ? low : high) = m;
+  }
+  return f;
+}
+
+void bench_planner(std::size_t rounds) {
+  fmt::print("rank model and plan, grid .05, all four pools\n");
+  for (const auto& [n, k] :
+       {std::pair(64u, 6u), std::pair(64u, 8u), std::pair(128u, 8u), std::pair(128u, 16u)}) {
+    const std::vector<double> f = power_law(n, k);
+    RankModel odds, ratio;
+    ZipPlan plan;
+    const PlanRequest request{.memory = n / 3.0, .sizes = {2, 1.36, 1, .36}, .grid = .05};
+    const LayerCosts layer{.tensors = 3, .schedule = {.chunks = 4, .workers = 6, .u = 1, .v = .09, .c = .1}};
+    std::vector<Workload> work = {
+        {"rank model, odds", [&](std::size_t) { odds = make_rank_model(f, k); }},
+        {"rank model, ratio", [&](std::size_t) { ratio = make_rank_model(f, k, WeightUpdate::kRatio); }},
+        {"plan", [&](std::size_t) { plan = make_zip_plan(odds, layer, request); }}};
+    bench::measure(work, rounds);
+    require(plan.configurations == 1771, "configurations");
+    for (State pool : kPools) require(plan.expected.cost <= *plan.costs_of[pool], "best");
+    for (const Workload& w : work) fmt::print("  N={:3} k={:2} {:18} {}\n", n, k, w.name, bench::times(w));
+    fmt::print("  N={:3} k={:2} {} and {} updates; cost {:.5f}, F alone {:.5f}\n", n, k, odds.iterations,
+               ratio.iterations, plan.expected.cost, *plan.costs_of.f);
+  }
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) {
+  const std::size_t rounds = std::stoul(sluice::bench::option(argc, argv, "rounds", "200"));
+  sluice::bench_schedulers(rounds);
+  sluice::bench_planner(std::min<std::size_t>(rounds, 5));
+}

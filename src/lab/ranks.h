@@ -1,0 +1,18 @@
+// Frequencies by rank, as several functions of the lab read them.
+#pragma once
+
+#include <vector>
+
+#include "lab/fields.h"
+
+namespace sluice::lab {
+
+struct Ranks {
+  std::vector<double> f;
+  std::uint32_t k = 0;
+};
+
+// The fields `f` (descending, in [0, 1], at most 65536) and `k` (1 to their number, which must be their sum).
+Ranks parse_ranks(const JsonObject& line);
+
+}  // namespace sluice::lab
