@@ -95,13 +95,6 @@ ExpectedCost expected_cost(const RankModel& ranks, const PoolSlots& slots, const
   return mean;
 }
 
-PerPool<double> equal_shares(const PerPool<bool>& pools) {
-  PerPool<double> gamma;
-  const int count = pools.f + pools.c + pools.s + pools.e;
-  for (State pool : kPools) gamma[pool] = pools[pool] ? 1.0 / count : 0;
-  return gamma;
-}
-
 PoolSlots slots_of_shares(const PerPool<double>& gamma, double memory, const PerPool<double>& sizes,
                           std::uint32_t experts) {
   PoolSlots slots;

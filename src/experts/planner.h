@@ -32,9 +32,6 @@ ExpectedCost estimate(std::uint32_t k, const PoolSlots& h, const LayerCosts& cos
 // so on: exact, by conditioning independent draws on their sum. REQUIRES: no more slots than ranks.
 ExpectedCost expected_cost(const RankModel& ranks, const PoolSlots& slots, const LayerCosts& costs);
 
-// The same share of the memory for each of these pools (the z-C of SPEC §1.10).
-PerPool<double> equal_shares(const PerPool<bool>& pools);
-
 // How many experts of these sizes the shares of `memory` hold, the pools filled in their order, of `experts`
 // in all.
 PoolSlots slots_of_shares(const PerPool<double>& gamma, double memory, const PerPool<double>& sizes,

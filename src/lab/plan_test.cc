@@ -21,7 +21,7 @@ TEST(Rank, AnswersTheVector) {
     line["update"] = update;
     const Json answer = ask("rank", line);
     EXPECT_THAT(answer.at("q").get<std::vector<double>>(),
-                Pointwise(DoubleNear(1e-8), std::vector{.844234547, .544448804, .351282648, .260034001}));
+                Pointwise(DoubleNear(1e-8), std::vector<double>{.844234547, .544448804, .351282648, .260034001}));
     EXPECT_NEAR(answer.at("phi").at(2), .428319663, 1e-8);
     EXPECT_EQ(answer.at("phi").size(), 5u);
     EXPECT_LT(answer.at("iterations"), update == std::string("odds") ? 14 : 129);
@@ -56,7 +56,7 @@ TEST(RankProfile, AveragesWindowsByRank) {
   const Json answer = ask("rank_profile", kProfile);
   EXPECT_EQ(answer.at("used"), 2);
   EXPECT_THAT(answer.at("f").get<std::vector<double>>(),
-              Pointwise(DoubleNear(1e-15), std::vector{1, .95, .05}));
+              Pointwise(DoubleNear(1e-15), std::vector<double>{1, .95, .05}));
   EXPECT_EQ(ask("rank_profile", Json::parse(R"({"windows":[],"steps":[],"k":2})")),
             Json::parse(R"({"f":[],"used":0})"));
   EXPECT_EQ(ask("rank_profile", Json::parse(R"({"windows":[[1,2]],"steps":[63],"k":2})")),
