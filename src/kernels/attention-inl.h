@@ -65,8 +65,17 @@ void attention_item(const AttentionItem& a, std::size_t positions, float* scratc
     float* s = scores + i * stride + (a.begin[i] - first);
     const std::size_t n = a.end[i] - a.begin[i];
     std::size_t p = 0;
-    for (; p + 16 <= n; p += 16) store(s + p, mul(load(s + p), scale));
-    if (p < n) store_first(s + p, n - p, mul(load_first(s + p, n - p, 0.0f), scale));
+    if (const float* bias = a.bias[i]; bias != nullptr) {
+      bias += a.begin[i];
+      for (; p + 16 <= n; p += 16) store(s + p, add(mul(load(s + p), scale), load(bias + p)));
+      if (p < n) {
+        const Vec scaled = mul(load_first(s + p, n - p, 0.0f), scale);
+        store_first(s + p, n - p, add(scaled, load_first(bias + p, n - p, 0.0f)));
+      }
+    } else {
+      for (; p + 16 <= n; p += 16) store(s + p, mul(load(s + p), scale));
+      if (p < n) store_first(s + p, n - p, mul(load_first(s + p, n - p, 0.0f), scale));
+    }
     total[i] = exp_and_sum(s, n);
   }
 

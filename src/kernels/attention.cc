@@ -36,10 +36,12 @@ std::size_t attention_scratch_floats(const AttentionShape& shape, std::size_t po
 
 void attention(const Context& ctx, const AttentionShape& shape, const float* q, std::size_t tokens,
                std::size_t first_position, const CacheView& keys, const CacheView& values, float* out,
-               float* scratch) {
+               float* scratch, const ScoreBias& bias) {
   check(shape, keys, values);
   const std::size_t group = shape.heads / shape.kv_heads;
-  const std::size_t positions = first_position + tokens;
+  const std::size_t positions = shape.visible != 0 ? shape.visible : first_position + tokens;
+  SLUICE_CHECK(bias.data == nullptr || bias.center + 1 >= first_position + tokens,
+               "a bias for fewer positions");
   const std::size_t items_per_head = (tokens * group + kQueriesPerItem - 1) / kQueriesPerItem;
   const std::size_t items = shape.kv_heads * items_per_head;
   const auto kernel = kernel_table(ctx.isa).attention.item;
@@ -59,7 +61,11 @@ void attention(const Context& ctx, const AttentionShape& shape, const float* q, 
       const std::size_t row = token * shape.heads + kv_head * group + (first_query + i) % group;
       item.q[i] = q + row * shape.key_dim;
       item.out[i] = out + row * shape.value_dim;
-      item.end[i] = first_position + token + 1;
+      item.end[i] = shape.visible != 0 ? shape.visible : first_position + token + 1;
+      if (bias.data != nullptr) {
+        const std::size_t head = kv_head * group + (first_query + i) % group;
+        item.bias[i] = bias.data + head * bias.head_stride + (bias.center - (first_position + token));
+      }
       item.begin[i] = shape.window != 0 && item.end[i] > shape.window ? item.end[i] - shape.window : 0;
     }
     kernel(item, positions, thread_scratch);

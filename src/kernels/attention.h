@@ -1,4 +1,4 @@
-// Causal attention of one sequence over its key/value cache: GQA, MHA, and MLA in absorbed form (one
+// Attention of one sequence over its key/value cache: GQA, MHA, and MLA in absorbed form (one
 // key/value head whose keys are [c_kv, k_pe] and whose values are the c_kv part of the same row).
 #pragma once
 
@@ -24,19 +24,28 @@ struct AttentionShape {
   std::size_t key_dim = 0;
   std::size_t value_dim = 0;
   float scale = 1.0f;
-  std::size_t window = 0;  // 0: all earlier positions; w: the query at p sees positions p-w+1 … p
+  std::size_t window = 0;   // 0: all earlier positions; w: the query at p sees positions p-w+1 … p
+  std::size_t visible = 0;  // 0: causal; n: every query sees positions 0 … n-1, whatever its own
+};
+
+// A bias by head and distance, added to the scaled scores: for the query at position q and the key at p,
+// data[h*head_stride + center + p − q]. No data: none.
+struct ScoreBias {
+  const float* data = nullptr;
+  std::size_t head_stride = 0;
+  std::size_t center = 0;  // at least the last query's position
 };
 
 // For query t at position first_position + t: scores over the visible positions (ascending) in the dot order
-// of matmul.h, times scale; softmax in fp32 (subtract the maximum, exp, divide at the end); values summed in
-// ascending position. q (tokens, heads, key_dim), out (tokens, heads, value_dim), both dense. Keys and values
-// of positions up to first_position + tokens − 1 are already in the cache. A query's result depends on
-// nothing but its row, its position and the cache, so chunks of any size agree bit for bit. Threads split
-// (token, head). scratch: threads × scratch_floats(shape, positions) floats.
+// of matmul.h, times scale, plus bias; softmax in fp32 (subtract the maximum, exp, divide at the end); values
+// summed in ascending position. q (tokens, heads, key_dim), out (tokens, heads, value_dim), both dense. Keys
+// and values of all visible positions are already in the cache. A query's result depends on nothing but its
+// row, its position and the cache, so chunks of any size agree bit for bit. Threads split (token, head).
+// scratch: threads × scratch_floats(shape, positions) floats.
 std::size_t attention_scratch_floats(const AttentionShape& shape, std::size_t positions);
 void attention(const Context& ctx, const AttentionShape& shape, const float* q, std::size_t tokens,
                std::size_t first_position, const CacheView& keys, const CacheView& values, float* out,
-               float* scratch);
+               float* scratch, const ScoreBias& bias = {});
 
 // src (n floats) into cache words: rounded to nearest even for BF16, copied for F32.
 void store_cache(const float* src, std::size_t n, DType dtype, std::byte* dst);

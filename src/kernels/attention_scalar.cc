@@ -16,6 +16,7 @@ void item_scalar(const AttentionItem& a, std::size_t, float* scratch) {
     for (std::size_t p = 0; p < n; ++p) {
       const std::byte* key = a.keys.data + (a.begin[i] + p) * a.keys.row_bytes;
       scores[p] = dot_scalar(key, a.keys.dtype, a.key_dim, packed) * a.scale;
+      if (a.bias[i] != nullptr) scores[p] += a.bias[i][a.begin[i] + p];
     }
     const float total = exp_and_sum_scalar(scores, n);
     for (std::size_t c = 0; c < a.value_dim; ++c) {

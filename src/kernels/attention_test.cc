@@ -12,6 +12,16 @@ struct Case {
   AttentionShape shape;
   std::size_t tokens, first_position;
   bool latent;  // one kv head, values are the first value_dim elements of the key row (absorbed MLA)
+  std::vector<float> bias = {};  // (heads, center + positions()); empty: none
+  std::size_t center = 0;
+
+  std::size_t positions() const { return std::max(first_position + tokens, shape.visible); }
+  std::size_t end(std::size_t token) const {
+    return shape.visible != 0 ? shape.visible : first_position + token + 1;
+  }
+  ScoreBias score_bias() const {
+    return bias.empty() ? ScoreBias{} : ScoreBias{bias.data(), center + positions(), center};
+  }
 };
 
 struct Cache {
@@ -28,7 +38,7 @@ std::string name(const Case& c) {
 }
 
 Cache make_cache(std::mt19937_64& random, const Case& c, DType dtype) {
-  const std::size_t positions = c.first_position + c.tokens;
+  const std::size_t positions = c.positions();
   Cache cache;
   if (c.latent) {
     cache.keys = encode(normal_floats(random, positions * c.shape.key_dim), dtype);
@@ -48,9 +58,10 @@ Cache make_cache(std::mt19937_64& random, const Case& c, DType dtype) {
 std::vector<float> attend(const Context& ctx, const Case& c, std::span<const float> q, const CacheView& keys,
                           const CacheView& values) {
   const unsigned threads = ctx.pool == nullptr ? 1 : ctx.pool->threads();
-  std::vector<float> scratch(threads * attention_scratch_floats(c.shape, c.first_position + c.tokens));
+  std::vector<float> scratch(threads * attention_scratch_floats(c.shape, c.positions()));
   std::vector<float> out(c.tokens * c.shape.heads * c.shape.value_dim, -1.0f);
-  attention(ctx, c.shape, q.data(), c.tokens, c.first_position, keys, values, out.data(), scratch.data());
+  attention(ctx, c.shape, q.data(), c.tokens, c.first_position, keys, values, out.data(), scratch.data(),
+            c.score_bias());
   return out;
 }
 
@@ -70,6 +81,14 @@ std::vector<Case> cases(std::mt19937_64& random) {
     if (c.latent) {
       c.shape.kv_heads = 1;
       c.shape.key_dim = c.shape.value_dim + random() % 20;
+    }
+    if (random() % 3 == 0) {
+      c.shape.window = 0;
+      c.shape.visible = 1 + random() % 90;
+    }
+    if (random() % 2 == 0) {
+      c.center = c.positions() - 1 + random() % 3;
+      c.bias = normal_floats(random, c.shape.heads * (c.center + c.positions()));
     }
     all.push_back(c);
   }
@@ -98,9 +117,15 @@ TEST(Attention, EveryInstructionSetHasTheBitsOfScalar) {
 
 TEST(Attention, ThreadsAndChunksDoNotShow) {
   std::mt19937_64 random = test_random(2);
-  for (const Case& c :
-       {Case{{12, 4, 64, 64, 0.125f, 0}, 23, 5, false}, Case{{6, 6, 48, 40, 0.14f, 9}, 23, 0, false},
-        Case{{16, 1, 96, 64, 0.1f, 0}, 19, 31, true}}) {
+  std::vector<Case> some = {
+      Case{{12, 4, 64, 64, 0.125f, 0}, 23, 5, false}, Case{{6, 6, 48, 40, 0.14f, 9}, 23, 0, false},
+      Case{{16, 1, 96, 64, 0.1f, 0}, 19, 31, true}, Case{{5, 5, 12, 12, 1.0f, 0, 23}, 23, 0, false},
+      Case{{5, 5, 12, 12, 1.0f, 0}, 21, 4, false}};
+  for (Case& c : std::span(some).subspan(3)) {
+    c.center = c.positions() - 1;
+    c.bias = normal_floats(random, c.shape.heads * (c.center + c.positions()));
+  }
+  for (const Case& c : some) {
     const Cache cache = make_cache(random, c, DType::kBF16);
     const std::size_t q_row = c.shape.heads * c.shape.key_dim;
     const std::vector<float> q = normal_floats(random, c.tokens * q_row);
@@ -112,11 +137,11 @@ TEST(Attention, ThreadsAndChunksDoNotShow) {
         for (const std::size_t chunk : {1, 3, 8}) {
           std::vector<float> parts;
           for (std::size_t t = 0; t < c.tokens; t += chunk) {
-            Case part = c;
-            part.tokens = std::min(chunk, c.tokens - t);
-            part.first_position += t;
-            const std::vector<float> out =
-                attend({&pool, isa}, part, std::span(q).subspan(t * q_row), cache.key_view, cache.value_view);
+            const std::size_t tokens = std::min(chunk, c.tokens - t);
+            std::vector<float> out(tokens * c.shape.heads * c.shape.value_dim);
+            std::vector<float> scratch(threads * attention_scratch_floats(c.shape, c.positions()));
+            attention({&pool, isa}, c.shape, q.data() + t * q_row, tokens, c.first_position + t,
+                      cache.key_view, cache.value_view, out.data(), scratch.data(), c.score_bias());
             parts.insert(parts.end(), out.begin(), out.end());
           }
           EXPECT_TRUE(same_bits(whole, parts)) << name(c) << ", chunks of " << chunk;
@@ -141,7 +166,8 @@ TEST(Attention, WithinTheErrorBoundOfDoublePrecision) {
           const float* query = &q[(t * s.heads + h) * s.key_dim];
           std::vector<double> score;
           double worst_score = 0;  // Σ|product| of the largest score, for the bound
-          for (std::size_t p = begin; p <= position; ++p) {
+          const std::size_t end = c.end(t);
+          for (std::size_t p = begin; p < end; ++p) {
             double sum = 0, norm = 0;
             for (std::size_t d = 0; d < s.key_dim; ++d) {
               const std::size_t i = p * cache.key_view.row_elements + kv * cache.key_view.head_stride + d;
@@ -149,15 +175,19 @@ TEST(Attention, WithinTheErrorBoundOfDoublePrecision) {
               sum += product;
               norm += std::fabs(product);
             }
-            score.push_back(sum * double{s.scale});
-            worst_score = std::max(worst_score, norm * double{s.scale});
+            const ScoreBias bias = c.score_bias();
+            const double offset = bias.data == nullptr
+                                      ? 0.0
+                                      : double{bias.data[h * bias.head_stride + bias.center + p - position]};
+            score.push_back(sum * double{s.scale} + offset);
+            worst_score = std::max(worst_score, norm * double{s.scale} + std::fabs(offset));
           }
           const double largest = *std::max_element(score.begin(), score.end());
           double total = 0;
           for (double& v : score) total += v = std::exp(v - largest);
           for (std::size_t d = 0; d < s.value_dim; ++d) {
             double sum = 0, norm = 0;
-            for (std::size_t p = begin; p <= position; ++p) {
+            for (std::size_t p = begin; p < end; ++p) {
               const std::size_t i = p * cache.value_view.row_elements + kv * cache.value_view.head_stride + d;
               const double term = score[p - begin] / total * double{decode(cache.value_view.data, dtype, i)};
               sum += term;
@@ -230,11 +260,14 @@ TEST(Attention, ReadsAndWritesNothingOutside) {
       value_view.data = c.latent ? keys.data() : values.data();
       GuardedBytes q(bytes_of(normal_floats(random, c.tokens * c.shape.heads * c.shape.key_dim)));
       GuardedBytes out(bytes_of(std::vector<float>(c.tokens * c.shape.heads * c.shape.value_dim)));
-      const std::size_t scratch_floats = attention_scratch_floats(c.shape, c.first_position + c.tokens);
+      const std::size_t scratch_floats = attention_scratch_floats(c.shape, c.positions());
+      GuardedBytes bias(bytes_of(c.bias));
+      const ScoreBias score_bias = {c.bias.empty() ? nullptr : bias.floats(), c.score_bias().head_stride,
+                                    c.center};
       GuardedBytes scratch(bytes_of(std::vector<float>(scratch_floats)));
       for (const Isa isa : vector_isas()) {
         attention({nullptr, isa}, c.shape, q.floats(), c.tokens, c.first_position, key_view, value_view,
-                  out.floats(), scratch.floats());
+                  out.floats(), scratch.floats(), score_bias);
       }
     }
   }

@@ -29,6 +29,12 @@ void silu_mul(const Context& ctx, const float* gate, const float* up, std::size_
   });
 }
 
+void relu(const Context& ctx, std::size_t n, float* x) {
+  split(ctx, n, kGrain, n, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) x[i] = x[i] < 0.0f ? 0.0f : x[i];
+  });
+}
+
 void add(const Context& ctx, const float* x, std::size_t n, float* accumulator) {
   split(ctx, n, kGrain, n, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) accumulator[i] += x[i];

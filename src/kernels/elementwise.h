@@ -21,6 +21,9 @@ void rms_norm(const Context& ctx, const float* x, std::size_t rows, std::size_t 
 // out[i] = silu(gate[i]) · up[i], silu(v) = v / (1 + exp(−v)).
 void silu_mul(const Context& ctx, const float* gate, const float* up, std::size_t n, float* out);
 
+// x = max(x, 0); NaN stays.
+void relu(const Context& ctx, std::size_t n, float* x);
+
 void add(const Context& ctx, const float* x, std::size_t n, float* accumulator);  // acc += x
 void add_scaled(const Context& ctx, const float* x, float scale, std::size_t n,
                 float* accumulator);  // acc = fma(scale, x, acc)

@@ -186,6 +186,14 @@ TEST(Elementwise, ClampKeepsNanAndBoundsInfinity) {
   EXPECT_TRUE(same_bits(std::vector<float>{-2.0f, -2.0f, -2.0f, 0.5f, 2.0f, 2.0f, 2.0f, kNan}, x));
 }
 
+TEST(Elementwise, ReluKeepsNanAndWhatIsNotNegative) {
+  std::vector<float> x = {-1.0f, -0.0f, 0.0f, 2.5f, kNan, -kInf, kInf, -1e-45f};
+  relu({nullptr, Isa::kScalar}, x.size(), x.data());
+  EXPECT_TRUE(std::isnan(x[4]));
+  x[4] = 0.0f;
+  EXPECT_EQ(x, (std::vector<float>{0.0f, 0.0f, 0.0f, 2.5f, 0.0f, 0.0f, kInf, 0.0f}));
+}
+
 TEST(Softmax, SameEverywhereAndNearDoublePrecision) {
   std::mt19937_64 random = test_random(4);
   for (const std::size_t cols : {1, 2, 15, 16, 17, 60, 64, 128, 1000}) {
