@@ -74,7 +74,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("MODEL", flags.model, "Hugging Face directory or packed NAME.sluice store")->required();
   command.add_option("--disk", flags.disk, "Asynchronous reads by: auto, io_uring, pread")->group(machine)->capture_default_str();
   command.add_option("--math", flags.math, "Arithmetic: auto (BF16 key/value cache) or f32")->group(machine)->capture_default_str();
-  command.add_option("-c,--context", flags.context, "Most tokens of prompt and answer; default: the model's maximum")->group(machine);
+  command.add_option("-c,--context", flags.context, "Most tokens of prompt and answer (of each, behind an encoder); default: the model's maximum")->group(machine);
   command.add_option("--chunk", flags.chunk, "Most prompt tokens of one step")->group(machine)->capture_default_str();
   command.add_option("--preset", flags.preset, "Policies set together: " + names_of(experts::presets()) + "; default: auto, which is zipmoe for packed stores")->group(policies);
   const std::string preset_rules = "; default: the preset's";
@@ -101,7 +101,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
                     .quiet = "No progress and no statistics on standard error"});
 }
 
-engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions) {
+engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions, std::size_t encoder_positions) {
   check_policies(flags);
   engine::EngineOptions options;
   if (!flags.memory.empty()) options.memory = parse_size(flags.memory, "--memory");
@@ -110,6 +110,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
   options.isa = flags.isa;
   options.math = engine::parse_math(flags.math);
   options.positions = positions;
+  options.encoder_positions = encoder_positions;
   options.preset = flags.preset;
   if (!flags.profile.empty()) {
     options.profile = engine::profile_from_json(read_json_file(flags.profile), flags.profile);

@@ -23,8 +23,8 @@ struct EngineFlags : CommonFlags {
 };
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags);
-// Error(kUsage). `positions`: tokens to reserve the key/value cache for.
-engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions);
+// Error(kUsage). `positions`: tokens to reserve the key/value cache for; `encoder_positions`: of an encoder's input.
+engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions, std::size_t encoder_positions = 0);
 
 // A checkpoint, what it is, and its tokenizer (null if it has none and `with_tokenizer` is kIfThere).
 struct OpenModel {

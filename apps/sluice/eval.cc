@@ -27,6 +27,12 @@ void evaluate(const Options& options) {
   engine_options(flags, 1);
   if (flags.context != 0) throw Error(ErrorKind::kUsage, "the context of eval is its window").in("-c").fix("use --ctx N");
   const OpenModel open = open_model(flags.model, WithTokenizer::kRequired);
+  if (open.model.config.has_encoder())
+    throw Error(ErrorKind::kUnsupported, "an encoder-decoder has no perplexity of a text by itself")
+        .in(flags.model)
+        .expected("a decoder without an encoder")
+        .found(open.model.config.model_type)
+        .fix("score an answer to an input by `sluice forward --encoder-tokens`");
   const std::string text = read_input_text(options.file);
   const std::vector<model::TokenId> tokens = encode_file(*open.tokenizer, text, options.file, model::AddSpecial::kNo, flags);
   if (tokens.size() < 2)

@@ -19,8 +19,21 @@ constexpr std::size_t kLogitRows = 32;
 
 struct Options {
   EngineFlags engine;
-  std::string tokens, out;
+  std::string tokens, encoder_tokens, out;
+  const CLI::Option* encoder_given = nullptr;
 };
+
+// The encoder's input; empty for a decoder alone.
+std::vector<model::TokenId> encoder_input(const Options& options, const model::ModelConfig& config) {
+  const bool given = options.encoder_given->count() > 0;
+  if (given && !config.has_encoder())
+    throw Error(ErrorKind::kUsage, "this model has no encoder").in("--encoder-tokens").found(config.model_type);
+  if (!given && config.has_encoder())
+    throw Error(ErrorKind::kUsage, "this model needs its encoder's input too")
+        .in("--encoder-tokens")
+        .fix("give --encoder-tokens 1,2,3, and the decoder's tokens, start token included, as --tokens");
+  return given ? parse_token_list(options.encoder_tokens, "--encoder-tokens") : std::vector<model::TokenId>();
+}
 
 // Header of .npy v1.0 for a float32 matrix in C order; the whole is a multiple of 64 bytes long.
 std::string npy_header(std::size_t rows, std::size_t cols) {
@@ -64,17 +77,21 @@ void forward(const Options& options) {
   engine_options(flags, 1);
   check_output_path(options.out);
   const OpenModel open = open_model(flags.model, WithTokenizer::kNo);
+  const std::vector<model::TokenId> encoder_tokens = encoder_input(options, open.model.config);
   const std::size_t context = context_tokens(flags, open.model);
-  if (tokens.size() > context)
-    throw Error(ErrorKind::kInvalid, "there are more tokens than the context holds")
-        .in("--tokens")
-        .expected(fmt::format("at most {}", context))
-        .found(std::to_string(tokens.size()));
-  engine::Engine engine(*open.checkpoint, open.model, engine_options(flags, tokens.size()),
+  for (const auto& [list, flag] : {std::pair(&tokens, "--tokens"), std::pair(&encoder_tokens, "--encoder-tokens")})
+    if (list->size() > context)
+      throw Error(ErrorKind::kInvalid, "there are more tokens than the context holds")
+          .in(flag)
+          .expected(fmt::format("at most {}", context))
+          .found(std::to_string(list->size()));
+  engine::Engine engine(*open.checkpoint, open.model, engine_options(flags, tokens.size(), encoder_tokens.size()),
                         std::min(kLogitRows, tokens.size()));
   TemporaryFile out(options.out);
   out.file().write(npy_header(tokens.size(), open.model.config.vocab));
   const std::unique_ptr<engine::Sequence> sequence = engine.new_sequence();
+  if (!encoder_tokens.empty() && !engine.encode(*sequence, encoder_tokens, [] { return !interrupted(); }))
+    throw Error(ErrorKind::kInterrupted, "stopped before the encoder was done");
   engine.prefill(*sequence, tokens, {[](std::size_t) { return true; }, [&](std::size_t, std::span<const float> logits) {
                                        if (interrupted()) throw Error(ErrorKind::kInterrupted, "stopped before the last position");
                                        out.file().write(std::as_bytes(logits));
@@ -100,6 +117,9 @@ void add_forward(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_engine_flags(*command, options->engine);
   command->add_option("--tokens", options->tokens, "Token ids, taken verbatim: 1,2,3")->required();
+  options->encoder_given = command->add_option(
+      "--encoder-tokens", options->encoder_tokens,
+      "For an encoder-decoder: the encoder's token ids; --tokens are then the decoder's, start token included");
   command->add_option("-o,--out", options->out, "File to write: .npy, float32 [tokens, vocabulary]")->required();
   command->footer("Example:\n  sluice forward models/fable-moe-18m --tokens 1,2,3 --out logits.npy --math f32");
   command->callback([options] { forward(*options); });

@@ -18,7 +18,7 @@
 #include "codec/exponent_codec.h"
 #include "command.h"
 #include "common_flags.h"
-#include "engine/attention_dims.h"
+#include "engine/sequence.h"
 #include "model/architecture.h"
 #include "progress.h"
 #include "store/checkpoint.h"
@@ -67,6 +67,8 @@ Class class_of(Role role) {
     case Role::kKNorm:
     case Role::kQDownNorm:
     case Role::kKvDownNorm:
+    case Role::kCrossNorm:
+    case Role::kEncoderFinalNorm:
       return Class::kNorms;
     case Role::kQ:
     case Role::kK:
@@ -80,6 +82,11 @@ Class class_of(Role role) {
     case Role::kQUp:
     case Role::kKvDown:
     case Role::kKvUp:
+    case Role::kRelativeBias:
+    case Role::kCrossQ:
+    case Role::kCrossK:
+    case Role::kCrossV:
+    case Role::kCrossO:
       return Class::kAttention;
     case Role::kRouter:
       return Class::kRouter;
@@ -111,9 +118,7 @@ void visit_pieces(const store::Checkpoint& checkpoint, const Model& model, const
   for (const model::TensorSpec& spec : model.dense) whole(class_of(spec.role), spec.name);
   for (const std::string& name : model.ignored) whole(Class::kIgnored, name);
   for (const model::ExpertPieces& expert : model.experts) {
-    for (const store::Piece* piece : {&expert.gate, &expert.up, &expert.down}) {
-      visit(Class::kExperts, checkpoint.locate(*piece));
-    }
+    for (const store::Piece& piece : expert.all()) visit(Class::kExperts, checkpoint.locate(piece));
   }
 }
 
@@ -303,11 +308,10 @@ Report make_report(const store::Checkpoint& checkpoint, const Model& model, cons
   report.experts_entropy = measure_entropy(checkpoint, model, true, options);
   report.dense_entropy = measure_entropy(checkpoint, model, false, options);
   const std::uint64_t dense = report.sizes.dense.parameters - report.sizes.of(Class::kIgnored).parameters;
-  const std::uint64_t expert = std::uint64_t{3} * config.moe.width * config.hidden;
+  const std::uint64_t expert = std::uint64_t{config.expert_matrices()} * config.moe.width * config.hidden;
   report.parameters = dense + report.sizes.experts.parameters;
   report.active = dense + expert * config.moe.top_k * config.sparse_layers();
-  const engine::AttentionDims dims(config.attention);
-  report.kv_bytes_per_token = Bytes{2} * config.layers * (dims.key_row + dims.value_row);
+  report.kv_bytes_per_token = Bytes{2} * engine::kv_elements_per_token(config);
   return report;
 }
 
@@ -358,6 +362,7 @@ void print_json(const store::Checkpoint& checkpoint, const Model& model, const R
       {"codec", checkpoint.codec()},
       {"model_type", config.model_type},
       {"layers", config.layers},
+      {"encoder_layers", config.encoder_layers},
       {"sparse_layers", config.sparse_layers()},
       {"experts_per_layer", config.moe.experts},
       {"top_k", config.moe.top_k},
@@ -435,7 +440,7 @@ void print_text(const store::Checkpoint& checkpoint, const Model& model, const R
   const model::ModelConfig& config = model.config;
   std::cout << fmt::format(
       "model         {} ({})\n"
-      "architecture  {}: {} layers, {} of them with experts; vocabulary {}, {} positions\n"
+      "architecture  {}: {} layers{}, {} of them with experts; vocabulary {}, {} positions\n"
       "experts       {} per layer, {} chosen for a token\n"
       "widths        {}\n"
       "attention     {}\n"
@@ -444,7 +449,10 @@ void print_text(const store::Checkpoint& checkpoint, const Model& model, const R
       "exponents     experts {}\n"
       "              dense {}\n\n",
       checkpoint.path(), checkpoint.packed() ? "packed, codec " + checkpoint.codec() : "not packed",
-      config.model_type, config.layers, config.sparse_layers(), config.vocab, config.max_positions,
+      config.model_type, config.layers,
+      config.has_encoder() ? fmt::format(" ({} of the encoder)", config.encoder_layers) : "",
+      config.sparse_layers(), config.vocab,
+      config.max_positions == INT32_MAX ? "any number of" : std::to_string(config.max_positions),
       config.moe.experts, config.moe.top_k, widths_text(config), attention_text(config),
       count_text(report.parameters), count_text(report.active), report.kv_bytes_per_token,
       entropy_text(report.experts_entropy), entropy_text(report.dense_entropy));

@@ -40,7 +40,9 @@ std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, con
         .expected(fmt::format("at most {} tokens", context))
         .found(fmt::format("{} tokens", prompt_tokens))
         .fix("shorten the prompt, or raise -c up to the model's maximum");
-  return std::max<std::size_t>(1, std::min(context, prompt_tokens + max_tokens));
+  // Behind an encoder the prompt is its input, and the answer stands alone.
+  const std::size_t before = open.model.config.has_encoder() ? 0 : prompt_tokens;
+  return std::max<std::size_t>(1, std::min(context, before + max_tokens));
 }
 
 }  // namespace sluice::app

@@ -18,7 +18,7 @@ void add_prompt_flags(CLI::App& command, PromptFlags& flags);
 // Error(kInvalid) without a tokenizer unless the prompt is given as ids.
 std::vector<model::TokenId> prompt_tokens(const PromptFlags& flags, const EngineFlags& engine,
                                           const OpenModel& open);
-// Positions to reserve for a prompt and at most `max_tokens` more. Error(kInvalid) if the prompt is longer
+// Positions to reserve for a prompt (none where it is an encoder's input) and at most `max_tokens` more. Error(kInvalid) if the prompt is longer
 // than the context.
 std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, const EngineFlags& engine,
                           const OpenModel& open);

@@ -112,8 +112,9 @@ void run(const Options& options) {
   request.ignore_eos = options.ignore_eos;
   request.stop = options.stop;
   const std::size_t positions = positions_for(request.prompt.size(), max_tokens, flags, open);
+  const bool encoder = open.model.config.has_encoder();  // then the prompt is its input, and the answer stands alone
 
-  engine::EngineOptions settings = engine_options(flags, positions);
+  engine::EngineOptions settings = engine_options(flags, positions, encoder ? request.prompt.size() : 0);
   if (!options.decisions.empty()) settings.recording = engine::DecisionRecorder::kMemory;
   engine::Engine engine(*open.checkpoint, open.model, settings);
   if (!engine.isa_warning().empty() && !flags.quiet) fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
@@ -136,7 +137,7 @@ void run(const Options& options) {
     if (!flags.json) live.write(text);
   };
   request.should_stop = interrupted;
-  if (terminal && open.tokenizer != nullptr)
+  if (terminal && open.tokenizer != nullptr && !encoder)
     live.write(open.tokenizer->decode(request.prompt, model::ShowSpecial::kNo));  // as the text goes on from it
   const engine::GenerateResult result = engine::generate(engine, open.tokenizer.get(), request);
   live.finish();

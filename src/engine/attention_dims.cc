@@ -24,7 +24,7 @@ AttentionDims::AttentionDims(const model::AttentionConfig& config) {
     kv_heads = config.kv_heads;
     query_dim = key_dim = cache_value_dim = value_dim = config.head_dim;
     key_row = value_row = kv_heads * key_dim;
-    scale = static_cast<float>(std::pow(static_cast<double>(key_dim), -0.5));
+    scale = config.scaled ? static_cast<float>(std::pow(static_cast<double>(key_dim), -0.5)) : 1.0f;
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/system_memory.h"
+#include "engine/relative_bias.h"
 #include "experts/decision_log.h"
 #include "experts/registry.h"
 
@@ -56,7 +57,10 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
       pool_(options.threads != 0 ? options.threads : usable_cpus()),
       kernels_(make_kernels(pool_, options.isa, &isa_warning_)),
       rope_(model.config.attention.rope),
-      forward_(models::find_forward(model.config.model_type)) {
+      forward_(models::find_forward(model.config.model_type)),
+      encoder_(models::find_encoder(model.config.model_type)) {
+  options_.encoder_positions =
+      model.config.has_encoder() ? std::max<std::size_t>(options_.encoder_positions, 1) : 0;
   process_baseline();
   accountant_ = std::make_unique<device::Accountant>(options_.memory ? checked_budget(*options_.memory) : default_budget());
   files_ = std::make_unique<fetch::WeightFiles>(checkpoint_, options_.fetch);
@@ -70,7 +74,9 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   fetch::PieceDecoder decoder(*files_, pool_, kernels_.isa, checkpoint_.codec());
   weights_ = std::make_unique<DenseWeights>(checkpoint_, model_, *files_, decoder, *accountant_);
   workspace_ = std::make_unique<WorkspaceBuffer>(
-      model_.config, WorkspaceShape{plan_.chunk, options_.positions, logit_rows, pool_.threads()}, *accountant_);
+      model_.config, WorkspaceShape{plan_.chunk, options_.positions, options_.encoder_positions, logit_rows, pool_.threads()},
+      *accountant_);
+  spread_bias();
   experts_->configure({plan_.experts, plan_.staging, options_.synchronous});
   moe_ = std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, policies_, statistics_);
   make_profile();
@@ -111,15 +117,32 @@ void Engine::make_caches() {
 Engine::~Engine() = default;
 
 void Engine::observe(RoutingObserver* observer) {
+  // Its encoder runs layer by layer over all chunks, which no reader of a recording expects.
+  if (observer != nullptr && model_.config.has_encoder())
+    throw Error(ErrorKind::kUnsupported, "the routing of an encoder-decoder cannot be recorded")
+        .in(model_.config.model_type)
+        .expected("a decoder without an encoder");
   observer_ = observer;
   moe_->observe(observer);
+}
+
+void Engine::spread_bias() {
+  const model::ModelConfig& config = model_.config;
+  if (config.attention.relative.buckets == 0) return;
+  const Workspace& w = workspace_->get();
+  const std::size_t positions = options_.positions, encoder_positions = options_.encoder_positions;
+  spread_relative_bias(weights_->matrix(model::Role::kRelativeBias, static_cast<std::int32_t>(config.encoder_layers)),
+                       Directions::kBack, config.attention.relative, positions - 1, positions, w.decoder_bias);
+  if (encoder_positions != 0)
+    spread_relative_bias(weights_->matrix(model::Role::kRelativeBias, 0), Directions::kBoth, config.attention.relative,
+                         encoder_positions - 1, 2 * encoder_positions - 1, w.encoder_bias);
 }
 
 Policies Engine::make_policies() {
   const model::MoeConfig& moe = model_.config.moe;
   Policies policies;
   policies.router = experts::find_router(options_.router)
-                        .make({moe.top_k, moe.groups, moe.top_groups, 0},
+                        .make({moe.top_k, moe.groups, moe.top_groups, moe.capacity},
                               {moe.renormalise, moe.renormalise_epsilon, moe.renormalise ? 1.0f : moe.routed_scale});
   policies.scheduler = experts::find_scheduler(options_.scheduler).make();
   policies.prefetch = experts::find_prefetch(options_.prefetch).make();
@@ -140,7 +163,7 @@ MemoryPlan Engine::make_plan(std::size_t logit_rows) {
   struct Shape {
     const model::ModelConfig& config;
     WorkspaceShape workspace;
-  } shape{model_.config, {0, options_.positions, logit_rows, pool_.threads()}};
+  } shape{model_.config, {0, options_.positions, options_.encoder_positions, logit_rows, pool_.threads()}};
 
   MemoryNeeds needs;
   needs.process = process_baseline().resident;
@@ -151,13 +174,13 @@ MemoryPlan Engine::make_plan(std::size_t logit_rows) {
   needs.tables += options_.recording;
   needs.dense = DenseWeights::resident_bytes(checkpoint_, model_);
   needs.load_staging = DenseWeights::load_staging_bytes(checkpoint_, model_);
-  needs.kv = options_.sequences * kv_bytes(model_.config, cache_dtype(options_.math), options_.positions);
+  needs.kv = options_.sequences * kv_bytes(model_.config, cache_dtype(options_.math), options_.positions, options_.encoder_positions);
   needs.least_staging = experts_->least_staging();
   needs.staging_per_expert = experts_->staging_per_expert();
   needs.expert_bytes = experts_->bytes_per_expert();
   needs.experts = model_.experts.size();
   needs.top_k = model_.config.moe.top_k;
-  needs.most_chunk = std::max(options_.sequences, std::min(options_.chunk, options_.positions));
+  needs.most_chunk = std::max(options_.sequences, std::min(options_.chunk, std::max(options_.positions, options_.encoder_positions)));
   needs.self = &shape;
   needs.activations = [](const void* self, std::size_t chunk) {
     Shape shape = *static_cast<const Shape*>(self);
@@ -207,8 +230,10 @@ ProfiledMachine Engine::machine() const {
 Profile Engine::measure(const MeasureOptions& options) {
   const Statistics before = statistics_;
   moe_->leave_out_experts(true);
+  const std::unique_ptr<Sequence> sequence = new_sequence();
+  if (model_.config.has_encoder()) encode(*sequence, std::vector<model::TokenId>{0});
   const auto step = [&] {
-    const std::unique_ptr<Sequence> sequence = new_sequence();
+    sequence->clear();
     decode(*sequence, 0);
   };
   const Profile profile = measure_profile(
@@ -219,19 +244,83 @@ Profile Engine::measure(const MeasureOptions& options) {
 }
 
 std::unique_ptr<Sequence> Engine::new_sequence() {
-  return std::make_unique<Sequence>(model_.config, cache_dtype(options_.math), options_.positions, *accountant_);
+  return std::make_unique<Sequence>(model_.config, cache_dtype(options_.math), options_.positions, *accountant_,
+                                    options_.encoder_positions);
+}
+
+void Engine::check_tokens(std::span<const model::TokenId> tokens) const {
+  for (const model::TokenId token : tokens)
+    if (token < 0 || static_cast<std::uint32_t>(token) >= model_.config.vocab)
+      throw Error(ErrorKind::kInvalid, "token id is out of range")
+          .in("tokens")
+          .expected(fmt::format("0 to {}", model_.config.vocab - 1))
+          .found(std::to_string(token))
+          .fix("give ids of this model's tokenizer");
+}
+
+bool Engine::encode(Sequence& sequence, std::span<const model::TokenId> tokens, const std::function<bool()>& go_on) {
+  SLUICE_CHECK(encoder_.layer != nullptr && !tokens.empty() && sequence.length() == 0);
+  check_tokens(tokens);
+  if (tokens.size() > sequence.encoder_positions())
+    throw Error(ErrorKind::kInvalid, "the encoder's input is longer than the context that was reserved")
+        .in("-c")
+        .expected(fmt::format("at most {} tokens", sequence.encoder_positions()))
+        .found(std::to_string(tokens.size()));
+
+  const auto start = std::chrono::steady_clock::now();
+  statistics_.phase = Phase::kPrefill;
+  begin_forward();
+  sequence.set_encoder_length(tokens.size());
+  struct Forget {  // a sequence that was not encoded to the end, for whatever reason, has no input
+    Sequence* sequence;
+    ~Forget() {
+      if (sequence != nullptr) sequence->set_encoder_length(0);
+    }
+  } forget{&sequence};
+  // What `work` does to every chunk of the input.
+  const auto each_chunk = [&](const std::function<void(LayerRun&)>& work) {
+    for (std::size_t begin = 0; begin < tokens.size(); begin += plan_.chunk) {
+      if (go_on && !go_on()) return false;
+      const std::span<const model::TokenId> chunk = tokens.subspan(begin, std::min(plan_.chunk, tokens.size() - begin));
+      const Slice slice{&sequence, 0, chunk.size()};
+      const Step step{chunk, {&slice, 1}, Phase::kPrefill, begin};
+      LayerRun run(kernels_, model_.config, *weights_, rope_, *moe_, *workspace_, step);
+      work(run);
+    }
+    return true;
+  };
+  bool done = each_chunk([](LayerRun& run) {
+    run.embed();
+    run.save_encoder_hidden();
+  });
+  for (std::size_t layer = 0; done && layer < model_.config.encoder_layers; ++layer) {
+    done = each_chunk([&](LayerRun& run) {
+      run.begin_layer(layer);
+      run.load_encoder_hidden();
+      encoder_.keys(run);
+    }) && each_chunk([&](LayerRun& run) {
+      run.begin_layer(layer);
+      run.load_encoder_hidden();
+      encoder_.layer(run);
+      run.save_encoder_hidden();
+    });
+  }
+  done = done && each_chunk([](LayerRun& run) {
+    run.load_encoder_hidden();
+    run.keep_encoder_output();
+  });
+  if (done) forget.sequence = nullptr;
+  ExpertStatistics& count = statistics_.now();
+  count.steps += (tokens.size() + plan_.chunk - 1) / plan_.chunk;
+  count.tokens += tokens.size();
+  count.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return done;
 }
 
 void Engine::step(const Step& step, const LogitSink& sink) {
   if (step.tokens.empty()) return;
   SLUICE_CHECK(step.tokens.size() <= plan_.chunk, fmt::format("{} tokens in a step of {}", step.tokens.size(), plan_.chunk));
-  for (std::size_t t = 0; t < step.tokens.size(); ++t)
-    if (step.tokens[t] < 0 || static_cast<std::uint32_t>(step.tokens[t]) >= model_.config.vocab)
-      throw Error(ErrorKind::kInvalid, "token id is out of range")
-          .in("tokens")
-          .expected(fmt::format("0 to {}", model_.config.vocab - 1))
-          .found(std::to_string(step.tokens[t]))
-          .fix("give ids of this model's tokenizer");
+  check_tokens(step.tokens);
   for (const Slice& slice : step.slices)
     if (slice.sequence->length() + slice.tokens > slice.sequence->positions())
       throw Error(ErrorKind::kInvalid, "the sequence is longer than the context that was reserved")
@@ -239,13 +328,15 @@ void Engine::step(const Step& step, const LogitSink& sink) {
           .expected(fmt::format("at most {} tokens", slice.sequence->positions()))
           .found(std::to_string(slice.sequence->length() + slice.tokens))
           .fix("raise -c, or generate less");
+  for (const Slice& slice : step.slices)
+    SLUICE_CHECK(encoder_.layer == nullptr || slice.sequence->encoder_length() != 0, "nothing has been encoded");
 
   const auto start = std::chrono::steady_clock::now();
   statistics_.phase = step.phase;
   if (observer_ != nullptr) observer_->on_step(step);
   LayerRun run(kernels_, model_.config, *weights_, rope_, *moe_, *workspace_, step);
   run.embed();
-  for (std::size_t layer = 0; layer < model_.config.layers; ++layer) {
+  for (std::size_t layer = model_.config.encoder_layers; layer < model_.config.layers; ++layer) {
     run.begin_layer(layer);
     forward_(run);
   }

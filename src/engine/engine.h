@@ -1,6 +1,7 @@
 // A running model: weights in memory, experts on their way, one step at a time.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -76,11 +77,15 @@ class Engine {
   // `observer` watches all steps from now on; null: nobody does. It must outlive the engine or its successor.
   void observe(RoutingObserver* observer);
 
-  // A new sequence of at most options.positions tokens. The plan has room for options.sequences of them at a time.
+  // A new sequence of at most options.positions tokens (and options.encoder_positions of an encoder's input). The plan has
+  // room for options.sequences of them at a time.
   std::unique_ptr<Sequence> new_sequence();
 
   // A new forward begins: rules that count tokens over a whole forward start again.
   void begin_forward() { moe_->begin_forward(); }
+  // Encoder-decoders: the encoder's input of a sequence, whole; before its first step. At least one token. False when `go_on`
+  // (asked before every chunk; may be empty) said no: the sequence then has no input. Error(kInvalid) as for step().
+  bool encode(Sequence& sequence, std::span<const model::TokenId> tokens, const std::function<bool()>& go_on = {});
   // One step of at most chunk() tokens. Token ids are checked. After an Error(kIo) or (kCorrupt) the sequences are as
   // before the step, and the engine can go on.
   void step(const Step& step, const LogitSink& sink);
@@ -90,10 +95,12 @@ class Engine {
   std::span<const float> decode(Sequence& sequence, model::TokenId token);
 
  private:
+  void check_tokens(std::span<const model::TokenId> tokens) const;
   MemoryPlan make_plan(std::size_t logit_rows);
   Policies make_policies();
   void make_profile();
   void make_caches();
+  void spread_bias();                              // relative position bias of both stacks, if there is any
 
   const store::Checkpoint& checkpoint_;
   const model::Model& model_;
@@ -115,6 +122,7 @@ class Engine {
   std::unique_ptr<MoeBlock> moe_;
   RoutingObserver* observer_ = nullptr;
   models::LayerForward forward_;
+  models::EncoderForward encoder_;
 };
 
 }  // namespace sluice::engine

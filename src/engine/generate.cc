@@ -20,7 +20,8 @@ double seconds(Clock::duration duration) { return std::chrono::duration<double>(
 void check(const Engine& engine, const model::Tokenizer* tokenizer, const GenerateRequest& request) {
   if (request.prompt.empty())
     throw Error(ErrorKind::kInvalid, "the prompt has no tokens").in("-p").fix("give some text, or --tokens");
-  const std::size_t positions = engine.options().positions;
+  const bool encoder = engine.model().config.has_encoder();
+  const std::size_t positions = encoder ? engine.options().encoder_positions : engine.options().positions;
   if (request.prompt.size() > positions)
     throw Error(ErrorKind::kInvalid, "the prompt is longer than the context")
         .in("-c")
@@ -43,21 +44,25 @@ class Stream {
         eos_(engine.model().config.eos),
         sequence_(engine.new_sequence()),
         sampler_(request.sampler),
-        context_(request.prompt),
+        encoded_(!engine.model().config.has_encoder()),
+        begins_(encoded_ ? request.prompt : std::vector{engine.model().config.decoder_start}),
+        context_(begins_),
         stops_(request.stop) {
     if (tokenizer != nullptr) decoder_.emplace(*tokenizer, model::ShowSpecial::kNo);
     open_ = request.max_tokens > 0;
   }
 
-  // Chunks of the prompt are steps of their own, so that an interrupt does not wait for all of them.
+  // The prompt: of an encoder, or of the decoder alone. Chunks of it are steps of their own, so that an interrupt does not wait for all of them.
   void prefill(Engine& engine, Clock::time_point start) {
+    if (!encoded_ && open_)
+      encoded_ = engine.encode(*sequence_, request_.prompt, [&] { return !stop_if_asked(); });
     std::size_t done = 0;
-    while (done < request_.prompt.size() && open_ && !stop_if_asked()) {
-      const std::size_t count = std::min(engine.chunk(), request_.prompt.size() - done);
-      const bool last = done + count == request_.prompt.size();
+    while (done < begins_.size() && open_ && !stop_if_asked()) {
+      const std::size_t count = std::min(engine.chunk(), begins_.size() - done);
+      const bool last = done + count == begins_.size();
       if (done == 0) engine.begin_forward();
       const Slice slice{sequence_.get(), 0, count};
-      engine.step({std::span(request_.prompt).subspan(done, count), {&slice, 1}, Phase::kPrefill},
+      engine.step({std::span(begins_).subspan(done, count), {&slice, 1}, Phase::kPrefill},
                   {[&](std::size_t t) { return last && t + 1 == count; },
                    [&](std::size_t, std::span<const float> logits) { first_logits_.assign(logits.begin(), logits.end()); }});
       done += count;
@@ -89,7 +94,7 @@ class Stream {
     give_out(decoder_ ? stops_.append(decoder_->append(token)) : std::string());
     if (stops_.found()) return close(StopReason::kStopString);
     // The one that ends the request, or fills the context, needs no step of its own.
-    const std::size_t used = request_.prompt.size() + result_.tokens.size() - 1;
+    const std::size_t used = begins_.size() + result_.tokens.size() - 1;
     if (result_.tokens.size() == request_.max_tokens || used == sequence_->positions()) close(StopReason::kLength);
   }
 
@@ -120,7 +125,9 @@ class Stream {
   const std::vector<model::TokenId>& eos_;
   std::unique_ptr<Sequence> sequence_;
   Sampler sampler_;
-  std::vector<model::TokenId> context_;  // prompt and answer
+  bool encoded_;                               // or no encoder
+  const std::vector<model::TokenId> begins_;   // what the decoder goes on from
+  std::vector<model::TokenId> context_;        // and its answer
   std::optional<model::StreamDecoder> decoder_;
   StopStrings stops_;
   GenerateResult result_;

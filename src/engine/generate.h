@@ -15,7 +15,7 @@
 namespace sluice::engine {
 
 struct GenerateRequest {
-  std::vector<model::TokenId> prompt;       // at least one
+  std::vector<model::TokenId> prompt;       // at least one; the encoder's input where there is an encoder
   std::size_t max_tokens = 0;               // n
   SamplerConfig sampler;
   bool ignore_eos = false;

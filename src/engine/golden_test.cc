@@ -32,6 +32,7 @@ std::vector<std::string> model_names() {
 
 struct Golden {
   std::vector<model::TokenId> tokens, greedy;
+  std::vector<model::TokenId> encoder_tokens;  // of an encoder-decoder; `tokens` are then the decoder's
   std::vector<float> logits;  // (tokens, vocab)
   double largest = 0;
 };
@@ -57,6 +58,8 @@ Golden read_golden(const std::string& name) {
   const Json json = read_json_file(directory / "golden.json");
   golden.tokens = json.at("tokens").get<std::vector<model::TokenId>>();
   golden.greedy = json.at("greedy").get<std::vector<model::TokenId>>();
+  if (json.contains("encoder_tokens"))
+    golden.encoder_tokens = json.at("encoder_tokens").get<std::vector<model::TokenId>>();
   golden.logits = read_npy(directory / "logits.npy");
   for (float logit : golden.logits) golden.largest = std::max<double>(golden.largest, std::abs(logit));
   return golden;
@@ -68,18 +71,20 @@ EngineOptions small_options(Math math) {
   options.threads = 2;
   options.math = math;
   options.positions = 96;
+  options.encoder_positions = 64;  // means nothing to a decoder alone
   options.fetch.io = fetch::IoMode::kBuffered;
   return options;
 }
 
 // Logits of every token, in steps of at most `chunk` tokens.
-std::vector<float> all_logits(const std::string& path, const std::vector<model::TokenId>& tokens, const EngineOptions& options) {
+std::vector<float> all_logits(const std::string& path, const Golden& golden, const EngineOptions& options) {
   const auto checkpoint = store::open_checkpoint(path);
   const model::Model model = model::describe_model(*checkpoint);
   Engine engine(*checkpoint, model, options, 4);
   const auto sequence = engine.new_sequence();
+  if (model.config.has_encoder()) engine.encode(*sequence, golden.encoder_tokens);
   std::vector<float> logits;
-  engine.prefill(*sequence, tokens, {[](std::size_t) { return true; }, [&](std::size_t, std::span<const float> row) {
+  engine.prefill(*sequence, golden.tokens, {[](std::size_t) { return true; }, [&](std::size_t, std::span<const float> row) {
                                        logits.insert(logits.end(), row.begin(), row.end());
                                      }});
   return logits;
@@ -98,7 +103,7 @@ class GoldenTest : public ::testing::TestWithParam<std::string> {
 
 TEST_P(GoldenTest, F32LogitsEqualTheOracle) {
   const Golden golden = read_golden(GetParam());
-  const std::vector<float> logits = all_logits(path(), golden.tokens, small_options(Math::kF32));
+  const std::vector<float> logits = all_logits(path(), golden, small_options(Math::kF32));
   ASSERT_EQ(logits.size(), golden.logits.size());
   double worst = 0;
   for (std::size_t i = 0; i < logits.size(); ++i)
@@ -109,7 +114,7 @@ TEST_P(GoldenTest, F32LogitsEqualTheOracle) {
 
 TEST_P(GoldenTest, AutoLogitsAreNearTheOracleAtNinePositionsOfTen) {
   const Golden golden = read_golden(GetParam());
-  const std::vector<float> logits = all_logits(path(), golden.tokens, small_options(Math::kAuto));
+  const std::vector<float> logits = all_logits(path(), golden, small_options(Math::kAuto));
   const std::size_t vocab = logits.size() / golden.tokens.size();
   std::size_t near = 0;
   for (std::size_t t = 0; t < golden.tokens.size(); ++t) {
@@ -127,7 +132,7 @@ TEST_P(GoldenTest, F32GreedyTokensEqualTheOracle) {
   const model::Model model = model::describe_model(*checkpoint);
   Engine engine(*checkpoint, model, small_options(Math::kF32));
   GenerateRequest request;
-  request.prompt = golden.tokens;
+  request.prompt = golden.encoder_tokens.empty() ? golden.tokens : golden.encoder_tokens;
   request.max_tokens = golden.greedy.size();
   request.ignore_eos = true;
   EXPECT_EQ(generate(engine, nullptr, request).tokens, golden.greedy);
@@ -166,9 +171,9 @@ TEST_P(GoldenTest, EveryWayOfRunningGivesTheSameBits) {
   const Golden golden = read_golden(GetParam());
   for (const Math math : {Math::kF32, Math::kAuto}) {
     const EngineOptions plain = small_options(math);
-    const std::vector<float> expected = all_logits(path(), golden.tokens, plain);
+    const std::vector<float> expected = all_logits(path(), golden, plain);
     const auto expect_same = [&](const char* what, const EngineOptions& options) {
-      const std::vector<float> found = all_logits(path(), golden.tokens, options);
+      const std::vector<float> found = all_logits(path(), golden, options);
       ASSERT_EQ(found.size(), expected.size());
       EXPECT_EQ(std::memcmp(found.data(), expected.data(), expected.size() * sizeof(float)), 0) << what;
     };
@@ -200,9 +205,9 @@ TEST_P(GoldenTest, EveryWayOfRunningGivesTheSameBits) {
 TEST_P(GoldenTest, StoresOfEveryCodecGiveTheBitsOfTheDirectoryAtEveryBudget) {
   const Golden golden = read_golden(GetParam());
   EngineOptions options = small_options(Math::kF32);
-  const std::vector<float> expected = all_logits(path(), golden.tokens, options);
+  const std::vector<float> expected = all_logits(path(), golden, options);
   const auto expect_same = [&](const std::string& what, const std::string& store) {
-    const std::vector<float> found = all_logits(store, golden.tokens, options);
+    const std::vector<float> found = all_logits(store, golden, options);
     ASSERT_EQ(found.size(), expected.size());
     EXPECT_EQ(std::memcmp(found.data(), expected.data(), expected.size() * sizeof(float)), 0) << what;
   };
@@ -217,7 +222,7 @@ TEST_P(GoldenTest, StoresOfEveryCodecGiveTheBitsOfTheDirectoryAtEveryBudget) {
     expect_same(codec, store);
 
     const auto packed = store::open_checkpoint(store);
-    const store::Piece first_expert = model::describe_model(*packed).experts.at(0).gate;
+    const store::Piece first_expert = model::describe_model(*packed).experts.at(0).up;
     const bool split = packed->locate(first_expert).encoding == store::Encoding::kSplit;
 
     // From the least that would do, over a few experts, to all of them.

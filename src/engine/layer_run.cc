@@ -32,9 +32,11 @@ LayerRun::LayerRun(const kernels::Context& kernels, const model::ModelConfig& co
       step_(step),
       dims_(config.attention),
       tokens_(step.tokens.size()),
-      logit_rows_(workspace.shape().logit_rows) {
+      logit_rows_(workspace.shape().logit_rows),
+      positions_(workspace.shape().positions),
+      encoder_positions_(workspace.shape().encoder_positions) {
   for (const Slice& slice : step.slices)
-    for (std::size_t t = 0; t < slice.tokens; ++t)
+    for (std::size_t t = 0; t < slice.tokens && rope.half() != 0; ++t)
       rope.angles(slice.sequence->length() + t, w_.cos + (slice.first_token + t) * rope.half(),
                   w_.sin + (slice.first_token + t) * rope.half());
 }
@@ -99,7 +101,7 @@ void LayerRun::rotate_q_and_k() {
 void LayerRun::write_cache_rows() {
   for (const Slice& slice : step_.slices) {
     for (std::size_t t = 0; t < slice.tokens; ++t) {
-      const std::size_t token = slice.first_token + t, position = slice.sequence->length() + t;
+      const std::size_t token = slice.first_token + t, position = step_.position(slice) + t;
       const DType dtype = slice.sequence->dtype();
       kernels::store_cache(w_.k + token * dims_.key_row, dims_.key_row, dtype, slice.sequence->key_row(layer_, position));
       if (dims_.value_row != 0)
@@ -113,13 +115,19 @@ void LayerRun::attend_cache(const float* q, float* out) {
   for (const Slice& slice : step_.slices)
     kernels::attention(kernels_, shape, q + slice.first_token * dims_.heads * dims_.key_dim, slice.tokens,
                        slice.sequence->length(), slice.sequence->keys(layer_), slice.sequence->values(layer_),
-                       out + slice.first_token * dims_.heads * dims_.cache_value_dim, w_.attention_scratch);
+                       out + slice.first_token * dims_.heads * dims_.cache_value_dim, w_.attention_scratch, bias());
 }
 
-void LayerRun::project_out() {
+kernels::ScoreBias LayerRun::bias() const {
+  if (config_.attention.relative.buckets == 0) return {};
+  if (layer_ < config_.encoder_layers) return {w_.encoder_bias, 2 * encoder_positions_ - 1, encoder_positions_ - 1};
+  return {w_.decoder_bias, positions_, positions_ - 1};
+}
+
+void LayerRun::project_out(Role matrix) {
   const std::size_t width = dims_.heads * dims_.value_dim;
   kernels::pack_activations(kernels_, w_.attended, tokens_, width, width, w_.packed_inner);
-  project(Role::kO, Role::kOBias, w_.packed_inner, w_.branch);
+  project(matrix, Role::kOBias, w_.packed_inner, w_.branch);
   add_branch();
 }
 
@@ -127,6 +135,64 @@ void LayerRun::attend() {
   write_cache_rows();
   attend_cache(w_.q, w_.attended);
   project_out();
+}
+
+void LayerRun::project_q() { project(Role::kQ, Role::kQBias, w_.packed, w_.q); }
+
+void LayerRun::project_kv() {
+  project(Role::kK, Role::kKBias, w_.packed, w_.k);
+  project(Role::kV, Role::kVBias, w_.packed, w_.v);
+}
+
+void LayerRun::attend_both_ways() {
+  kernels::AttentionShape shape = dims_.kernel_shape(0);
+  for (const Slice& slice : step_.slices) {
+    shape.visible = slice.sequence->encoder_length();
+    kernels::attention(kernels_, shape, w_.q + slice.first_token * dims_.heads * dims_.key_dim, slice.tokens,
+                       step_.position(slice), slice.sequence->keys(layer_), slice.sequence->values(layer_),
+                       w_.attended + slice.first_token * dims_.heads * dims_.value_dim, w_.attention_scratch, bias());
+  }
+  project_out();
+}
+
+void LayerRun::attend_to_encoder() {
+  project(Role::kCrossQ, std::nullopt, w_.packed, w_.q);
+  kernels::AttentionShape shape = dims_.kernel_shape(0);
+  for (const Slice& slice : step_.slices) {
+    shape.visible = slice.sequence->encoder_length();
+    kernels::attention(kernels_, shape, w_.q + slice.first_token * dims_.heads * dims_.key_dim, slice.tokens,
+                       step_.position(slice), slice.sequence->cross_keys(layer_), slice.sequence->cross_values(layer_),
+                       w_.attended + slice.first_token * dims_.heads * dims_.value_dim, w_.attention_scratch);
+  }
+  project_out(Role::kCrossO);
+}
+
+void LayerRun::load_encoder_hidden() {
+  const Slice& slice = step_.slices.front();
+  std::copy_n(slice.sequence->encoder_hidden(step_.position(slice)), tokens_ * config_.hidden, w_.hidden);
+}
+
+void LayerRun::save_encoder_hidden() {
+  const Slice& slice = step_.slices.front();
+  std::copy_n(w_.hidden, tokens_ * config_.hidden, slice.sequence->encoder_hidden(step_.position(slice)));
+}
+
+void LayerRun::keep_encoder_output() {
+  const std::size_t d = config_.hidden;
+  kernels::rms_norm(kernels_, w_.hidden, tokens_, d, d, weights_.vector(Role::kEncoderFinalNorm), config_.rms_eps, w_.normed, d);
+  kernels::pack_activations(kernels_, w_.normed, tokens_, d, d, w_.packed);
+  const Slice& slice = step_.slices.front();
+  Sequence& sequence = *slice.sequence;
+  for (std::size_t layer = config_.encoder_layers; layer < config_.layers; ++layer) {
+    begin_layer(layer);
+    project(Role::kCrossK, std::nullopt, w_.packed, w_.k);
+    project(Role::kCrossV, std::nullopt, w_.packed, w_.v);
+    for (std::size_t t = 0; t < tokens_; ++t) {
+      const std::size_t position = step_.position(slice) + t;
+      kernels::store_cache(w_.k + t * dims_.key_row, dims_.key_row, sequence.dtype(), sequence.cross_key_row(layer, position));
+      kernels::store_cache(w_.v + t * dims_.value_row, dims_.value_row, sequence.dtype(), sequence.cross_value_row(layer, position));
+    }
+  }
 }
 
 void LayerRun::project_mla() {
@@ -182,8 +248,10 @@ void LayerRun::attend_mla() {
 void LayerRun::add_branch() { kernels::add(kernels_, w_.branch, tokens_ * config_.hidden, w_.hidden); }
 
 void LayerRun::mlp() {
-  MoeBlock::swiglu(kernels_, weights_.matrix(Role::kMlpGate, layer_index()), weights_.matrix(Role::kMlpUp, layer_index()),
-                   weights_.matrix(Role::kMlpDown, layer_index()), w_.packed, tokens_, w_, w_.branch);
+  const bool gated = config_.activation == model::Activation::kSwiGlu;
+  MoeBlock::mlp(kernels_, gated ? weights_.matrix(Role::kMlpGate, layer_index()) : Weight{},
+                weights_.matrix(Role::kMlpUp, layer_index()), weights_.matrix(Role::kMlpDown, layer_index()), w_.packed,
+                tokens_, w_, w_.branch);
   add_branch();
 }
 
@@ -205,6 +273,7 @@ void LayerRun::output(const LogitSink& sink) {
     if (!sink.wants(t)) continue;
     float* const normed = w_.normed + rows.size() * d;
     kernels::rms_norm(kernels_, w_.hidden + t * d, 1, d, d, weights_.vector(Role::kFinalNorm, -1), config_.rms_eps, normed, d);
+    if (config_.head_scale != 1.0f) kernels::scale(kernels_, config_.head_scale, d, normed);
     kernels::pack_activations(kernels_, normed, 1, d, d, w_.packed + rows.size() * packed_floats(d));
     rows.push_back(t);
     if (rows.size() == logit_rows_) flush();

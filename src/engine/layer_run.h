@@ -39,7 +39,18 @@ class LayerRun {
   void project_mla();                             // q, the latent c_kv and k_pe of `normed`, RoPE on their rotary parts
   void attend_mla();                              // absorbed attention over the latent cache; output projection; hidden +=
 
-  void mlp();                                     // hidden += dense SwiGLU(normed)
+  // Encoders and the decoders behind them (T5). An encoder layer needs the keys and values of all its tokens, so chunks
+  // pass it twice: project_kv() and keep_kv() of all, then project_q() and attend_both_ways() of each.
+  void project_q();
+  void project_kv();
+  void keep_kv() { write_cache_rows(); }          // k and v to the cache
+  void attend_both_ways();                        // attention to all of the encoder's input; output projection; hidden +=
+  void attend_to_encoder();                       // cross attention of `normed`; output projection; hidden +=
+  void load_encoder_hidden();                     // hidden = the sequence's stream of this chunk …
+  void save_encoder_hidden();                     // … and back
+  void keep_encoder_output();                     // the final norm, and every decoder layer's keys and values of it
+
+  void mlp();                                     // hidden += dense MLP(normed)
   void moe_block();                               // hidden += shared experts and routed experts of `normed`
 
   // RMSNorm of the stream and the output head for the tokens that `sink` wants.
@@ -50,7 +61,8 @@ class LayerRun {
   void add_branch();                              // hidden += branch
   void write_cache_rows();                        // k and v of the step
   void attend_cache(const float* q, float* out);  // every query over the cache of its sequence
-  void project_out();                             // hidden += output projection of `attended`
+  void project_out(model::Role matrix = model::Role::kO);   // hidden += output projection of `attended`
+  kernels::ScoreBias bias() const;                // of self-attention in this stack
   std::int32_t layer_index() const { return static_cast<std::int32_t>(layer_); }
 
   const kernels::Context& kernels_;
@@ -61,7 +73,7 @@ class LayerRun {
   const Step& step_;
   AttentionDims dims_;
   std::size_t tokens_, layer_ = 0;
-  std::size_t logit_rows_;
+  std::size_t logit_rows_, positions_, encoder_positions_;
 };
 
 }  // namespace sluice::engine

@@ -130,9 +130,12 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
       const std::size_t tokens = token_counts[i];
       std::fill_n(w.packed, tokens * kernels::packed_floats(hidden), 0.01f);
       const double wall = seconds([&] {
-        for (const Sample& sample : samples)
-          MoeBlock::swiglu(tools.kernels, weight_of(sample, 0, width, hidden), weight_of(sample, 1, width, hidden),
-                           weight_of(sample, 2, hidden, width), w.packed, tokens, w, w.expert_rows);
+        for (const Sample& sample : samples) {
+          const std::size_t up = sample.layout->pieces.size() - 2;  // a pair has no gate
+          MoeBlock::mlp(tools.kernels, up == 0 ? kernels::Weight{} : weight_of(sample, 0, width, hidden),
+                        weight_of(sample, up, width, hidden), weight_of(sample, up + 1, hidden, width), w.packed, tokens, w,
+                        w.expert_rows);
+        }
       });
       p[i].push_back(wall / static_cast<double>(samples.size()));
     }

@@ -132,12 +132,17 @@ void MoeBlock::group_by_expert(std::size_t sparse_layer) {
   }
 }
 
-void MoeBlock::swiglu(const kernels::Context& kernels, const Weight& gate, const Weight& up, const Weight& down,
-                      const float* packed, std::size_t tokens, const Workspace& w, float* out) {
-  const std::size_t width = gate.rows;
-  kernels::matmul(kernels, packed, tokens, gate, {}, w.gate, width);
-  kernels::matmul(kernels, packed, tokens, up, {}, w.up, width);
-  kernels::silu_mul(kernels, w.gate, w.up, tokens * width, w.gate);
+void MoeBlock::mlp(const kernels::Context& kernels, const Weight& gate, const Weight& up, const Weight& down,
+                   const float* packed, std::size_t tokens, const Workspace& w, float* out) {
+  const std::size_t width = up.rows;
+  if (gate.data == nullptr) {
+    kernels::matmul(kernels, packed, tokens, up, {}, w.gate, width);
+    kernels::relu(kernels, tokens * width, w.gate);
+  } else {
+    kernels::matmul(kernels, packed, tokens, gate, {}, w.gate, width);
+    kernels::matmul(kernels, packed, tokens, up, {}, w.up, width);
+    kernels::silu_mul(kernels, w.gate, w.up, tokens * width, w.gate);
+  }
   kernels::pack_activations(kernels, w.gate, tokens, width, width, w.packed_inner);
   kernels::matmul(kernels, w.packed_inner, tokens, down, {}, out, down.rows);
 }
@@ -149,8 +154,8 @@ void MoeBlock::shared_experts(std::size_t layer, std::size_t tokens, const Works
     std::fill_n(w.branch, tokens * d, 0.0f);
     return;
   }
-  swiglu(kernels_, weights_.matrix(Role::kSharedGate, at), weights_.matrix(Role::kSharedUp, at),
-         weights_.matrix(Role::kSharedDown, at), w.packed, tokens, w, w.branch);
+  mlp(kernels_, weights_.matrix(Role::kSharedGate, at), weights_.matrix(Role::kSharedUp, at),
+      weights_.matrix(Role::kSharedDown, at), w.packed, tokens, w, w.branch);
   if (!config_.moe.shared_gate) return;
   kernels::matmul(kernels_, w.packed, tokens, weights_.matrix(Role::kSharedExpertGate, at), {}, w.gate, 1);
   for (std::size_t t = 0; t < tokens; ++t)
@@ -170,8 +175,8 @@ void MoeBlock::compute(const fetch::ExpertStore::Pin& pin, const Workspace& w) {
     packed = w.gathered;
   }
   const fetch::ExpertView& view = pin.view();
-  swiglu(kernels_, weight_of(view.gate), weight_of(view.up), weight_of(view.down), packed, rows, w,
-         w.expert_rows + first * d);
+  mlp(kernels_, weight_of(view.gate), weight_of(view.up), weight_of(view.down), packed, rows, w,
+      w.expert_rows + first * d);
 }
 
 void MoeBlock::combine(std::size_t tokens, const Workspace& w) {

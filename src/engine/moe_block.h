@@ -48,9 +48,9 @@ class MoeBlock {
   void begin_forward() { policies_.router->begin_forward(); }
   // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed and w.packed.
   void run(std::size_t layer, const Step& step, const Workspace& w);
-  // hidden-sized output of a SwiGLU with these weights for all `tokens` rows of `packed`; used by shared experts and
-  // dense layers alike.
-  static void swiglu(const kernels::Context& kernels, const kernels::Weight& gate, const kernels::Weight& up,
+  // hidden-sized output of an MLP with these weights for all `tokens` rows of `packed`; used by experts, shared experts and
+  // dense layers alike. SwiGLU; without a gate (no data) ReLU of `up`.
+  static void mlp(const kernels::Context& kernels, const kernels::Weight& gate, const kernels::Weight& up,
                      const kernels::Weight& down, const float* packed, std::size_t tokens, const Workspace& w, float* out);
 
  private:

@@ -25,6 +25,7 @@ struct EngineOptions {
   Math math = Math::kAuto;
   std::size_t chunk = 256;                // most tokens of one prefill step
   std::size_t positions = 4096;           // key/value cache reserved per sequence
+  std::size_t encoder_positions = 0;      // encoder-decoders: most tokens of the encoder's input, reserved likewise
   std::size_t sequences = 1;
   std::string preset;                     // empty: auto
   // Each overrides the preset's; empty: the preset's.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,10 @@ struct Step {
   std::span<const model::TokenId> tokens;  // of all slices, one after the other
   std::span<const Slice> slices;           // cover all tokens, in order
   Phase phase = Phase::kPrefill;
+  // The tokens are the encoder's input of one sequence, from this position on; none: a decoder's.
+  std::optional<std::size_t> encoder_begin = std::nullopt;
+
+  std::size_t position(const Slice& slice) const { return encoder_begin.value_or(slice.sequence->length()); }
 };
 
 // Which tokens of a step want logits, and who takes them: called with the token's index in the step, ascending.

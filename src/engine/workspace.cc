@@ -51,8 +51,11 @@ Workspace lay_out(const model::ModelConfig& config, const WorkspaceShape& shape,
   w.attended = layout.floats(t * dims.heads * dims.value_dim);
   w.cos = layout.floats(t * config.attention.rope.dims / 2);
   w.sin = layout.floats(t * config.attention.rope.dims / 2);
-  w.attention_scratch =
-      layout.floats(shape.threads * kernels::attention_scratch_floats(dims.kernel_shape(0), shape.positions));
+  w.attention_scratch = layout.floats(
+      shape.threads * kernels::attention_scratch_floats(dims.kernel_shape(0), std::max(shape.positions, shape.encoder_positions)));
+  const std::size_t biased = config.attention.relative.buckets != 0 ? dims.heads : 0;
+  w.decoder_bias = layout.floats(biased * shape.positions);
+  w.encoder_bias = layout.floats(shape.encoder_positions == 0 ? 0 : biased * (2 * shape.encoder_positions - 1));
   w.gate = layout.floats(t * widest);
   w.up = layout.floats(t * widest);
   w.router_logits = layout.floats(t * moe.experts);

@@ -12,6 +12,7 @@ namespace sluice::engine {
 struct WorkspaceShape {
   std::size_t tokens = 0;       // T: most tokens of a step
   std::size_t positions = 0;    // most positions of a sequence
+  std::size_t encoder_positions = 0;  // … of an encoder's input
   std::size_t logit_rows = 1;   // tokens whose logits are made at a time
   unsigned threads = 1;
 };
@@ -33,6 +34,8 @@ struct Workspace {
   float* cos = nullptr;            // (T, rope half)
   float* sin = nullptr;            // (T, rope half)
   float* attention_scratch = nullptr;
+  float* decoder_bias = nullptr;   // T5: (H, P) by distance −P+1 … 0, P = positions; filled once (relative_bias.h)
+  float* encoder_bias = nullptr;   // T5: (H, 2·P−1) by distance −P+1 … P−1, P = encoder_positions
   float* gate = nullptr;           // (T, widest MLP)
   float* up = nullptr;             // (T, widest MLP)
   float* router_logits = nullptr;  // (T, N)

@@ -62,8 +62,8 @@ ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model
   for (const model::ExpertPieces& pieces : model.experts) {
     if (pieces.index == 0) layer_begin_.push_back(static_cast<std::uint32_t>(experts_.size()));
     SLUICE_CHECK(pieces.layer + 1 == layer_begin_.size() && experts_.size() == layer_begin_.back() + pieces.index);
-    const store::StoredPiece stored[] = {checkpoint.locate(pieces.gate), checkpoint.locate(pieces.up),
-                                         checkpoint.locate(pieces.down)};
+    std::vector<store::StoredPiece> stored;
+    for (const store::Piece& piece : pieces.all()) stored.push_back(checkpoint.locate(piece));
     Expert& expert = experts_.emplace_back();
     expert.id = {static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)};
     expert.layout = lay_out_expert(stored);
@@ -441,7 +441,9 @@ ExpertView ExpertStore::view_of(const Expert& it) const {
     SLUICE_CHECK(place.elements == rows * cols);
     return MatrixView{it.full.data() + place.view_place, place.dtype, rows, cols};
   };
-  return {matrix(0, it.width, it.hidden), matrix(1, it.width, it.hidden), matrix(2, it.hidden, it.width)};
+  const std::size_t up = it.layout.pieces.size() - 2;  // a pair has no gate
+  return {up == 0 ? MatrixView{} : matrix(0, it.width, it.hidden), matrix(up, it.width, it.hidden),
+          matrix(up + 1, it.hidden, it.width)};
 }
 
 ExpertStore::Pin::Pin(Pin&& other) noexcept

@@ -32,7 +32,7 @@ struct MatrixView {
 
 // The `bf16` view of an expert (DESIGN: what a kernel can compute with).
 struct ExpertView {
-  MatrixView gate, up, down;     // (width, hidden), (width, hidden), (hidden, width)
+  MatrixView gate, up, down;     // (width, hidden), (width, hidden), (hidden, width); gate.data null: a pair
 };
 
 struct ExpertStoreOptions {

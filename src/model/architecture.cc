@@ -14,9 +14,11 @@ extern const Architecture kDeepseekV2;
 extern const Architecture kMixtral;
 extern const Architecture kXverse;
 extern const Architecture kOlmoe;
+extern const Architecture kSwitchTransformers;
 
 std::span<const Architecture> architectures() {
-  static const std::array table = {kQwen2Moe, kQwen3Moe, kDeepseek, kDeepseekV2, kMixtral, kXverse, kOlmoe};
+  static const std::array table = {kQwen2Moe, kQwen3Moe, kDeepseek, kDeepseekV2,
+                                   kMixtral,  kXverse,   kOlmoe,    kSwitchTransformers};
   return table;
 }
 
@@ -39,6 +41,11 @@ const Architecture& find_architecture(std::string_view model_type, const std::st
 
 std::vector<TensorSpec> tensor_table(const ModelConfig& config) {
   return find_architecture(config.model_type, "config").tensors(config);
+}
+
+std::vector<store::Piece> ExpertPieces::all() const {
+  if (gate.elements == 0) return {up, down};
+  return {gate, up, down};
 }
 
 std::string_view role_name(Role role) {
@@ -107,6 +114,20 @@ std::string_view role_name(Role role) {
       return "expert_up";
     case Role::kExpertDown:
       return "expert_down";
+    case Role::kEncoderFinalNorm:
+      return "encoder_final_norm";
+    case Role::kRelativeBias:
+      return "relative_bias";
+    case Role::kCrossNorm:
+      return "cross_norm";
+    case Role::kCrossQ:
+      return "cross_q";
+    case Role::kCrossK:
+      return "cross_k";
+    case Role::kCrossV:
+      return "cross_v";
+    case Role::kCrossO:
+      return "cross_o";
   }
   SLUICE_CHECK(false, std::to_string(static_cast<int>(role)));
   return "";

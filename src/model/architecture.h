@@ -24,6 +24,8 @@ enum class Role : std::uint8_t {
   kRouter,
   kSharedGate, kSharedUp, kSharedDown, kSharedExpertGate,
   kExpertGate, kExpertUp, kExpertDown,
+  kEncoderFinalNorm, kRelativeBias,                               // T5: (buckets, heads), in the first layer of a stack
+  kCrossNorm, kCrossQ, kCrossK, kCrossV, kCrossO,                 // a decoder's attention to its encoder's output
 };
 std::string_view role_name(Role role);
 
@@ -55,7 +57,8 @@ const Architecture& find_architecture(std::string_view model_type, const std::st
 struct ExpertPieces {
   std::uint32_t layer = 0;       // sparse layer index (dense layers not counted)
   std::uint32_t index = 0;
-  store::Piece gate, up, down;   // (width, hidden), (width, hidden), (hidden, width)
+  store::Piece gate, up, down;   // (width, hidden), (width, hidden), (hidden, width); no gate: no elements
+  std::vector<store::Piece> all() const;  // those there are, in this order
 };
 
 // A checkpoint matched with its architecture: nothing missing, nothing misshapen, nothing unknown.

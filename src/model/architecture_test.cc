@@ -25,9 +25,9 @@ using testing::IsEmpty;
 
 const std::string kData = SLUICE_SOURCE_DIR "/tests/data/configs/";
 
-const std::vector<std::string> kModels = {"qwen1.5-moe-a2.7b", "qwen2-57b-a14b",   "qwen3-30b-a3b",
-                                          "deepseek-moe-16b",  "deepseek-v2-lite", "mixtral-8x7b",
-                                          "olmoe-1b-7b",       "xverse-moe-a4.2b"};
+const std::vector<std::string> kModels = {
+    "qwen1.5-moe-a2.7b", "qwen2-57b-a14b", "qwen3-30b-a3b",    "deepseek-moe-16b", "deepseek-v2-lite",
+    "mixtral-8x7b",      "olmoe-1b-7b",    "xverse-moe-a4.2b", "switch-base-128",  "switch-large-128"};
 
 Json published(const std::string& name) { return read_json_file(kData + name + ".config.json"); }
 
@@ -124,11 +124,12 @@ class FakeCheckpoint : public store::Checkpoint {
 Json small(const std::string& name) {
   Json json = published(name);
   json["vocab_size"] = 50;
-  json["num_hidden_layers"] = 3;
+  if (json.contains("num_hidden_layers")) json["num_hidden_layers"] = 3;
+  if (json["num_experts_per_tok"].is_null()) json.erase("num_experts_per_tok");
   for (const char* const key : {"num_experts", "n_routed_experts", "num_local_experts"}) {
     if (json.contains(key)) json[key] = 8;
   }
-  if (json["num_experts_per_tok"].is_number()) json["num_experts_per_tok"] = 2;
+  if (json.contains("num_experts_per_tok")) json["num_experts_per_tok"] = 2;
   return json;
 }
 
@@ -156,12 +157,12 @@ TEST(Architecture, RegistryNamesAreUniqueAndFound) {
     EXPECT_EQ(&find_architecture(architecture.model_type, "config.json"), &architecture);
     EXPECT_FALSE(architecture.source.empty());
   }
-  EXPECT_EQ(names.size(), 7u);
+  EXPECT_EQ(names.size(), 8u);
 }
 
 TEST(Architecture, RoleNamesAreUnique) {
   std::set<std::string_view> names;
-  for (int role = 0; role <= static_cast<int>(Role::kExpertDown); ++role) {
+  for (int role = 0; role <= static_cast<int>(Role::kCrossO); ++role) {
     EXPECT_TRUE(names.insert(role_name(static_cast<Role>(role))).second);
   }
 }
@@ -185,6 +186,21 @@ TEST(Architecture, TableIsThePublishedWeightMap) {
   }
 }
 
+// Switch Transformers' weight map also names the copies of `shared` that tied models are exported with.
+TEST(Architecture, TableIsThePublishedWeightMapOfAnEncoderDecoder) {
+  const Json index = read_zst(kData + "switch-large-128.model.safetensors.index.json.zst");
+  std::set<std::string> theirs, ours;
+  for (const auto& [name, file] : index["weight_map"].items()) theirs.insert(name);
+  for (const TensorSpec& spec : table_of("switch-large-128")) ours.insert(spec.name);
+  for (const char* const copy :
+       {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"}) {
+    EXPECT_TRUE(ours.insert(copy).second);
+    const ModelConfig config = parse_config(published("switch-large-128"), "config.json");
+    EXPECT_TRUE(find_architecture("switch_transformers", "").carries(config, copy));
+  }
+  EXPECT_EQ(ours, theirs);
+}
+
 TEST(Architecture, PublishedTotalSizeIsTwoBytesForEachParameter) {
   const Json index = read_zst(kData + "deepseek-v2-lite.model.safetensors.index.json.zst");
   EXPECT_EQ(2 * parameters("deepseek-v2-lite"), index["metadata"]["total_size"].get<std::uint64_t>());
@@ -205,6 +221,12 @@ TEST(Architecture, ParameterCountsAreThePublishedOnes) {
   EXPECT_EQ(billions("mixtral-8x7b"), "46.7");
   EXPECT_EQ(billions("olmoe-1b-7b"), "6.9");
   EXPECT_EQ(billions("xverse-moe-a4.2b"), "25.8");
+  EXPECT_EQ(billions("switch-base-128"), "7.4");
+  const std::uint64_t copies =
+      3 * elements(table_of("switch-large-128").front());  // of `shared`, published too
+  EXPECT_EQ(2 * (parameters("switch-large-128") + copies),
+            read_zst(kData + "switch-large-128.model.safetensors.index.json.zst")["metadata"]["total_size"]
+                .get<std::uint64_t>());
 }
 
 TEST(Architecture, ShapesOfMla) {
@@ -238,21 +260,26 @@ TEST(DescribeModel, AcceptsEveryArchitecture) {
     const Model model = describe_model(checkpoint);
     const ModelConfig& config = model.config;
     EXPECT_THAT(model.ignored, IsEmpty());
-    EXPECT_EQ(model.dense.size() + 3 * model.experts.size(), checkpoint.tensors().size());
+    EXPECT_EQ(model.dense.size() + config.expert_matrices() * model.experts.size(),
+              checkpoint.tensors().size());
     ASSERT_EQ(model.experts.size(), std::size_t{config.sparse_layers()} * config.moe.experts);
     for (std::size_t i = 0; i < model.experts.size(); ++i) {
       const ExpertPieces& expert = model.experts[i];
       EXPECT_EQ(expert.layer, i / config.moe.experts);
       EXPECT_EQ(expert.index, i % config.moe.experts);
-      for (const store::Piece& piece : {expert.gate, expert.up, expert.down}) {
+      EXPECT_EQ(expert.all().size(), config.expert_matrices());
+      for (const store::Piece& piece : expert.all()) {
         EXPECT_EQ(piece.first_element, 0u);
         EXPECT_EQ(piece.elements, std::uint64_t{config.moe.width} * config.hidden);
       }
-      EXPECT_EQ(checkpoint.find(expert.gate.tensor)->shape, checkpoint.find(expert.up.tensor)->shape);
+      EXPECT_THAT(checkpoint.find(expert.up.tensor)->shape, ElementsAre(config.moe.width, config.hidden));
+      if (config.expert_matrices() == 3) {
+        EXPECT_EQ(checkpoint.find(expert.gate.tensor)->shape, checkpoint.find(expert.up.tensor)->shape);
+      }
       EXPECT_THAT(checkpoint.find(expert.down.tensor)->shape, ElementsAre(config.hidden, config.moe.width));
     }
     EXPECT_NE(model.find(Role::kEmbedding), nullptr);
-    EXPECT_EQ(model.find(Role::kHead)->name, "lm_head.weight");
+    EXPECT_EQ(model.find(Role::kHead)->name, config.tied_head ? "shared.weight" : "lm_head.weight");
     EXPECT_EQ(model.find(Role::kQ, 99), nullptr);
     for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
       EXPECT_EQ(model.find(Role::kRouter, static_cast<std::int32_t>(layer)) != nullptr, config.sparse[layer]);
@@ -414,6 +441,7 @@ TEST(DescribeModel, AcceptsTheGoldenCheckpoints) {
   const std::map<std::string, std::vector<std::string>> ignored = {
       {"qwen2_moe_b", {"lm_head.weight"}},
       {"xverse_b", {"lm_head.weight"}},
+      {"switch_transformers_b", {"decoder.embed_tokens.weight", "encoder.embed_tokens.weight"}},
       {"deepseek_b",
        {"model.layers.0.self_attn.rotary_emb.inv_freq", "model.layers.1.self_attn.rotary_emb.inv_freq",
         "model.layers.2.self_attn.rotary_emb.inv_freq", "model.layers.3.self_attn.rotary_emb.inv_freq"}},
@@ -435,7 +463,7 @@ TEST(DescribeModel, AcceptsTheGoldenCheckpoints) {
     for (const TensorSpec& spec : model.dense)
       bytes += checkpoint->locate({spec.name, 0, elements(spec)}).raw.length;
     for (const ExpertPieces& expert : model.experts) {
-      for (const store::Piece& piece : {expert.gate, expert.up, expert.down}) {
+      for (const store::Piece& piece : expert.all()) {
         EXPECT_EQ(piece.elements, std::uint64_t{model.config.moe.width} * model.config.hidden);
         bytes += checkpoint->locate(piece).raw.length;
       }

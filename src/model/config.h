@@ -28,6 +28,13 @@ struct RopeConfig {
   std::uint32_t original_max_positions = 0;
 };
 
+// T5's relative position bias: added to the scores of every self-attention, by head and by bucket of the distance. A stack's
+// first layer holds the table for all its layers.
+struct RelativeBiasConfig {
+  std::uint32_t buckets = 0;                        // 0: none
+  std::uint32_t max_distance = 0;                   // from here on all distances share a bucket
+};
+
 struct AttentionConfig {
   AttentionKind kind = AttentionKind::kGqa;
   std::uint32_t heads = 0, kv_heads = 0;
@@ -39,7 +46,9 @@ struct AttentionConfig {
   std::optional<float> clip_qkv;
   std::uint32_t sliding_window = 0;                 // 0: none; read it through ModelConfig::window
   std::vector<std::uint32_t> layer_windows;         // one per layer if they differ (qwen2_moe), else empty
-  RopeConfig rope;
+  RopeConfig rope;                                  // dims 0: none
+  bool scaled = true;                               // scores times head_dim^-1/2
+  RelativeBiasConfig relative;
 };
 
 struct MoeConfig {
@@ -52,20 +61,33 @@ struct MoeConfig {
   float renormalise_epsilon = 0.0f;
   float routed_scale = 1.0f;                        // applied when not renormalised
   std::uint32_t groups = 1, top_groups = 1;
+  std::uint32_t capacity = 0;                       // tokens per expert and sequence in one forward; 0: no limit
+};
+
+// What an MLP does between its projections, dense layers and experts alike.
+enum class Activation {
+  kSwiGlu,  // down(silu(gate(x)) * up(x))
+  kRelu,    // down(max(up(x), 0)): no gate
 };
 
 struct ModelConfig {
   std::string model_type;                           // a name of the architecture table
-  std::uint32_t vocab = 0, hidden = 0, layers = 0;
+  std::uint32_t vocab = 0, hidden = 0, layers = 0;  // layers: of encoder and decoder together
+  std::uint32_t encoder_layers = 0;                 // the first of `layers`; 0: a decoder alone
   std::uint32_t dense_width = 0;                    // MLP width of layers without experts
   std::uint32_t max_positions = 0;
   float rms_eps = 1e-6f;
   bool tied_head = false;
+  float head_scale = 1.0f;                          // of the last hidden state, before the head
+  Activation activation = Activation::kSwiGlu;
   std::vector<bool> sparse;                         // per layer: has routed experts
   std::uint32_t mtp_layers = 0;                     // stored after the last layer for multi-token prediction; not run
   AttentionConfig attention;
   MoeConfig moe;
   std::vector<TokenId> bos, eos;                    // config.json, overridden by generation_config.json
+  TokenId decoder_start = 0;                        // what a decoder behind an encoder begins with; likewise
+  bool has_encoder() const { return encoder_layers != 0; }
+  std::uint32_t expert_matrices() const { return activation == Activation::kSwiGlu ? 3 : 2; }  // n, SPEC §0
   std::uint32_t sparse_layers() const;              // Lm
   std::uint32_t sparse_index(std::uint32_t layer) const;  // dense layers are not counted
   std::uint32_t window(std::uint32_t layer) const;  // positions a token of this layer sees, itself included; 0: all

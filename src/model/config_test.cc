@@ -62,6 +62,7 @@ constexpr const char* kDeepseekV2 = "deepseek-v2-lite";
 constexpr const char* kMixtral = "mixtral-8x7b";
 constexpr const char* kOlmoe = "olmoe-1b-7b";
 constexpr const char* kXverse = "xverse-moe-a4.2b";
+constexpr const char* kSwitch = "switch-large-128";
 constexpr const char* kAll[] = {kQwen, kQwen57, kQwen3, kDeepseek, kDeepseekV2, kMixtral, kOlmoe, kXverse};
 
 TEST(Config, ReadsQwen2Moe) {
@@ -384,6 +385,90 @@ TEST(Config, UnknownKindsAreUnsupportedByName) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("noaux_tc"));
   }
+}
+
+TEST(Config, ReadsSwitchTransformers) {
+  const ModelConfig config = parse(published(kSwitch));
+  EXPECT_EQ(config.model_type, "switch_transformers");
+  EXPECT_EQ(config.vocab, 32128u);
+  EXPECT_EQ(config.hidden, 1024u);
+  EXPECT_EQ(config.encoder_layers, 24u);
+  EXPECT_EQ(config.layers, 48u);
+  EXPECT_EQ(config.sparse_layers(), 24u);
+  EXPECT_FALSE(config.sparse[0]);
+  EXPECT_TRUE(config.sparse[1]);
+  EXPECT_FALSE(config.sparse[24]);
+  EXPECT_TRUE(config.sparse[25]);
+  EXPECT_EQ(config.dense_width, 4096u);
+  EXPECT_FLOAT_EQ(config.rms_eps, 1e-6f);
+  EXPECT_TRUE(config.tied_head);
+  EXPECT_FLOAT_EQ(config.head_scale, 0.03125f);
+  EXPECT_EQ(config.activation, Activation::kRelu);
+  EXPECT_EQ(config.expert_matrices(), 2u);
+  EXPECT_EQ(config.attention.heads, 16u);
+  EXPECT_EQ(config.attention.kv_heads, 16u);
+  EXPECT_EQ(config.attention.head_dim, 64u);
+  EXPECT_FALSE(config.attention.scaled);
+  EXPECT_EQ(config.attention.rope.dims, 0u);
+  EXPECT_EQ(config.attention.relative.buckets, 32u);
+  EXPECT_EQ(config.attention.relative.max_distance, 128u);
+  EXPECT_EQ(config.moe.experts, 128u);
+  EXPECT_EQ(config.moe.top_k, 1u);
+  EXPECT_EQ(config.moe.width, 4096u);
+  EXPECT_EQ(config.moe.capacity, 64u);
+  EXPECT_FALSE(config.moe.renormalise);
+  EXPECT_THAT(config.eos, ElementsAre(1));
+  EXPECT_EQ(config.decoder_start, 0);
+  EXPECT_EQ(parse(published("switch-base-128")).sparse_layers(), 12u);
+}
+
+TEST(Config, SparseBlocksOfSwitchTransformers) {
+  const auto sparse = [](int blocks, int sparse_blocks) {
+    Json json = without(without(published(kSwitch), "encoder_sparse_step"), "decoder_sparse_step");
+    json["num_layers"] = blocks;
+    json["num_sparse_encoder_layers"] = sparse_blocks;
+    const ModelConfig config = parse(json);
+    return std::vector<bool>(config.sparse.begin(), config.sparse.begin() + blocks);
+  };
+  EXPECT_EQ(sparse(3, 3), (std::vector<bool>{true, true, true}));
+  EXPECT_EQ(sparse(4, 3), (std::vector<bool>{true, true, true, true}));  // step 4 / 3 = 1
+  EXPECT_EQ(sparse(6, 2), (std::vector<bool>{false, true, false, false, true, false}));
+  EXPECT_EQ(sparse(3, 1), (std::vector<bool>{false, true, false}));
+}
+
+TEST(Config, SwitchTransformersDefaultsAndRefusals) {
+  Json json = published(kSwitch);
+  for (const char* const key : {"d_kv", "expert_capacity", "num_experts", "eos_token_id", "pad_token_id",
+                                "relative_attention_num_buckets", "tie_word_embeddings", "d_ff"}) {
+    json.erase(key);
+  }
+  const ModelConfig config = parse(json);
+  EXPECT_EQ(config.attention.head_dim, 64u);
+  EXPECT_EQ(config.moe.experts, 8u);
+  EXPECT_EQ(config.moe.width, 2048u);
+  EXPECT_EQ(config.moe.capacity, 64u);
+  EXPECT_THAT(config.eos, ElementsAre(1));
+  EXPECT_EQ(parse(with(published(kSwitch), "decoder_start_token_id", 5)).decoder_start, 5);
+  EXPECT_EQ(parse(with(published(kSwitch), "pad_token_id", 6)).decoder_start, 6);
+  EXPECT_EQ(parse(with(published(kSwitch), "tie_word_embeddings", false)).head_scale, 1.0f);
+  EXPECT_EQ(parse(with(published(kSwitch), "num_decoder_layers", nullptr)).layers, 48u);
+  for (const char* const field : {"vocab_size", "d_model", "num_layers", "num_heads"}) {
+    expect_error(without(published(kSwitch), field), ErrorKind::kInvalid, field);
+    expect_invalid(kSwitch, field, 0);
+    expect_invalid(kSwitch, field, 1000000000000);
+  }
+  expect_unsupported(kSwitch, "dense_act_fn", "gated-gelu");
+  expect_unsupported(kSwitch, "feed_forward_proj", "gated-gelu");
+  expect_unsupported(kSwitch, "is_gated_act", true);
+  expect_unsupported(kSwitch, "router_bias", true);
+  expect_unsupported(kSwitch, "router_dtype", "bfloat16");
+  expect_unsupported(kSwitch, "num_selected_experts", 2);
+  expect_unsupported(kSwitch, "is_encoder_decoder", false);
+  expect_invalid(kSwitch, "expert_capacity", 0);
+  expect_invalid(kSwitch, "encoder_sparse_step", 3);
+  expect_invalid(kSwitch, "num_sparse_decoder_layers", 25);
+  expect_invalid(kSwitch, "relative_attention_num_buckets", 3);
+  expect_invalid(kSwitch, "relative_attention_max_distance", 16);
 }
 
 TEST(Config, MissingFieldsAreNamed) {

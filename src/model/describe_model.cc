@@ -142,16 +142,19 @@ store::Piece take_whole(Inventory& inventory, TensorSpec& spec) {
   return {std::move(spec.name), 0, elements(spec.shape)};
 }
 
-// Three consecutive lines of the table: gate, up and down of one expert.
+// Consecutive lines of the table: gate (if experts have one), up and down of one expert.
 ExpertPieces take_expert(Inventory& inventory, std::uint32_t sparse_index, TensorSpec* specs) {
-  SLUICE_CHECK(specs[0].role == Role::kExpertGate && specs[1].role == Role::kExpertUp &&
-                   specs[2].role == Role::kExpertDown && specs[0].expert == specs[2].expert,
-               specs[0].name);
-  return {.layer = sparse_index,
-          .index = static_cast<std::uint32_t>(specs[0].expert),
-          .gate = take_whole(inventory, specs[0]),
-          .up = take_whole(inventory, specs[1]),
-          .down = take_whole(inventory, specs[2])};
+  ExpertPieces expert;
+  expert.layer = sparse_index;
+  expert.index = static_cast<std::uint32_t>(specs[0].expert);
+  const std::string& first = specs[0].name;
+  if (specs[0].role == Role::kExpertGate) expert.gate = take_whole(inventory, *specs++);
+  SLUICE_CHECK(specs[0].role == Role::kExpertUp && specs[1].role == Role::kExpertDown &&
+                   specs[0].expert == specs[1].expert,
+               first);
+  expert.up = take_whole(inventory, specs[0]);
+  expert.down = take_whole(inventory, specs[1]);
+  return expert;
 }
 
 ModelConfig read_config(const store::Checkpoint& checkpoint) {
@@ -193,13 +196,14 @@ Model describe_model(const store::Checkpoint& checkpoint) {
       continue;
     }
     // The experts of a layer stand together in the table.
-    const std::size_t end = i + std::size_t{3} * config.moe.experts;
+    const std::size_t matrices = config.expert_matrices();
+    const std::size_t end = i + matrices * config.moe.experts;
     SLUICE_CHECK(end <= table.size(), spec.name);
-    if (const std::optional<std::string> prefix = stacked_prefix(inventory, spec)) {
+    if (const auto prefix = matrices == 3 ? stacked_prefix(inventory, spec) : std::nullopt) {
       take_stacked(inventory, *prefix, sparse_index, config, model.experts);
       i = end;
     }
-    for (; i < end; i += 3) {
+    for (; i < end; i += matrices) {
       model.experts.push_back(take_expert(inventory, sparse_index, &table[i]));
     }
     ++sparse_index;

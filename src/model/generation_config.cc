@@ -27,6 +27,8 @@ GenerationConfig parse_generation_config(const Json& json, const std::string& na
       object.real_or("repetition_penalty", generation.repetition_penalty, 1e-6, 1e6);
   override_token_ids(object, "bos_token_id", config.bos);
   override_token_ids(object, "eos_token_id", config.eos);
+  config.decoder_start = static_cast<TokenId>(object.integer_or(
+      "decoder_start_token_id", config.decoder_start, 0, std::numeric_limits<TokenId>::max()));
   return generation;
 }
 

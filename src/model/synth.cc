@@ -45,10 +45,24 @@ void replace_count(Json& json, std::initializer_list<const char*> keys, std::uin
       .fix("leave the flag out");
 }
 
+// An encoder-decoder's stack: as many of its blocks are sparse as before, in proportion.
+void shrink_stack(Json& json, const char* blocks_key, const char* sparse_key, std::uint32_t blocks,
+                  const std::string& path) {
+  const JsonObject object(json, path);
+  const std::int64_t before = object.integer(blocks_key, 1, INT32_MAX);
+  const std::int64_t sparse = object.integer_or(sparse_key, 0, 0, before);
+  json[blocks_key] = blocks;
+  if (sparse != 0) json[sparse_key] = std::max<std::int64_t>(1, blocks / (before / sparse));
+}
+
 // True if anything was changed.
 bool apply_options(Json& json, const SynthOptions& options, const std::string& path) {
   bool changed = false;
-  if (options.layers) {
+  if (options.layers && json.contains("num_decoder_layers")) {
+    shrink_stack(json, "num_layers", "num_sparse_encoder_layers", *options.layers, path);
+    shrink_stack(json, "num_decoder_layers", "num_sparse_decoder_layers", *options.layers, path);
+    changed = true;
+  } else if (options.layers) {
     replace_count(json, {"num_hidden_layers"}, *options.layers, path);
     if (const auto types = json.find("layer_types");
         types != json.end() && types->is_array() && !types->empty()) {

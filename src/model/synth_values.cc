@@ -56,6 +56,8 @@ Kind kind_of(Role role) {
     case Role::kKNorm:
     case Role::kQDownNorm:
     case Role::kKvDownNorm:
+    case Role::kCrossNorm:
+    case Role::kEncoderFinalNorm:
       return Kind::kNorm;
     case Role::kRouter:
       return Kind::kRouter;

@@ -13,7 +13,8 @@ constexpr std::string_view kLayers = "model.layers.";
 
 TensorList::TensorList(const ModelConfig& config) : config_(config) {
   SLUICE_CHECK(config.sparse.size() == config.layers, std::to_string(config.sparse.size()));
-  const std::size_t in_experts = std::size_t{3} * config.moe.experts * config.sparse_layers();
+  const std::size_t in_experts =
+      std::size_t{config.expert_matrices()} * config.moe.experts * config.sparse_layers();
   specs_.reserve(in_experts + std::size_t{24} * config.layers + 3);
 }
 
@@ -44,6 +45,11 @@ void TensorList::embedding() {
 void TensorList::enter_layer(std::uint32_t layer) {
   layer_ = static_cast<std::int32_t>(layer);
   prefix_ = std::string(kLayers) + std::to_string(layer) + ".";
+}
+
+void TensorList::enter(std::string prefix, std::int32_t layer) {
+  prefix_ = std::move(prefix);
+  layer_ = layer;
 }
 
 void TensorList::input_norm() { add(Role::kInputNorm, "input_layernorm.weight", {config_.hidden}); }
@@ -102,13 +108,15 @@ void TensorList::mlp(std::string_view prefix, const MlpNames& names, std::uint64
     name.append(projection).append(".weight");
     add(role, name, {rows, columns});
   };
-  put(gate, names.gate, width, hidden);
+  if (!names.gate.empty()) put(gate, names.gate, width, hidden);
   put(up, names.up, width, hidden);
   put(down, names.down, hidden, width);
 }
 
-void TensorList::dense_mlp() {
-  mlp("mlp", {}, config_.dense_width, Role::kMlpGate, Role::kMlpUp, Role::kMlpDown);
+void TensorList::dense_mlp() { dense_mlp("mlp", {}); }
+
+void TensorList::dense_mlp(std::string_view prefix, const MlpNames& names) {
+  mlp(prefix, names, config_.dense_width, Role::kMlpGate, Role::kMlpUp, Role::kMlpDown);
 }
 
 void TensorList::router(std::string_view name) {
@@ -118,8 +126,8 @@ void TensorList::router(std::string_view name) {
 void TensorList::experts(std::string_view prefix, const MlpNames& names) {
   for (std::uint32_t expert = 0; expert < config_.moe.experts; ++expert) {
     expert_ = static_cast<std::int32_t>(expert);
-    mlp(std::string(prefix) + "." + std::to_string(expert), names, config_.moe.width, Role::kExpertGate,
-        Role::kExpertUp, Role::kExpertDown);
+    mlp(std::string(prefix) + (prefix.ends_with('_') ? "" : ".") + std::to_string(expert), names,
+        config_.moe.width, Role::kExpertGate, Role::kExpertUp, Role::kExpertDown);
   }
   expert_ = -1;
 }

@@ -10,7 +10,7 @@
 
 namespace sluice::model {
 
-// What a SwiGLU MLP calls its three projections.
+// What an MLP calls its projections. No gate: it is a pair.
 struct MlpNames {
   std::string_view gate = "gate_proj", up = "up_proj", down = "down_proj";
 };
@@ -27,17 +27,21 @@ class TensorList {
   void post_attention_norm();             // post_attention_layernorm.weight (hidden)
   void dense_mlp();                       // mlp.{gate,up,down}_proj.weight, width dense_width
   void router(std::string_view name);     // <name>.weight (experts, hidden)
-  void experts(std::string_view prefix, const MlpNames& names = {});  // <prefix>.<expert>.<projection>.weight
+  void experts(std::string_view prefix, const MlpNames& names = {});  // <prefix>.<expert>.<projection>.weight; no dot behind "_"
+  void dense_mlp(std::string_view prefix, const MlpNames& names);     // <prefix>.<projection>.weight
   void shared_experts(
       std::string_view prefix);  // <prefix>.<projection>.weight, width shared_width; none if that is 0
   void shared_expert_gate(std::string_view name);  // <name>.weight (1, hidden)
   void final_norm();                               // model.norm.weight (hidden)
   void head();                                     // lm_head.weight (vocab, hidden); none if tied
 
+  // For families with names of their own: what follows is under `prefix` and of `layer` (-1: none).
+  void enter(std::string prefix, std::int32_t layer);
+  void add(Role role, std::string_view name, std::vector<std::uint64_t> shape);
+
   std::vector<TensorSpec> take() { return std::move(specs_); }
 
  private:
-  void add(Role role, std::string_view name, std::vector<std::uint64_t> shape);
   void mlp(std::string_view prefix, const MlpNames& names, std::uint64_t width, Role gate, Role up,
            Role down);
 

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 import transformers
 
+import encoder_decoder
 from oracle import Oracle
 from tiny_configs import MODELS, TinyModel
 from tiny_weights import write_checkpoint
@@ -92,11 +93,20 @@ def choose_ending(oracle: Oracle, rng: np.random.Generator, prompt: list[int]) -
     return None
 
 
-def choose_tokens(model: TinyModel, directory: Path) -> tuple[int, list[int]]:
+def is_encoder_decoder(config: dict) -> bool:
+    return config.get("is_encoder_decoder", False)
+
+
+def choose_tokens(model: TinyModel, directory: Path):
     """Tries seeds in order until weights and prompt make a golden that no rounding can overturn; leaves those
-    weights in `directory`."""
+    weights in `directory`. Returns the seed and what compute_golden takes."""
     for seed in range(model.seed, model.seed + MAX_SEEDS):
         write_checkpoint(model, seed, directory)
+        if is_encoder_decoder(model.config):
+            chosen = encoder_decoder.choose_tokens(directory, seed)
+            if chosen:
+                return seed, chosen
+            continue
         oracle = Oracle(directory)
         rng = np.random.default_rng([seed, 1])
         tokens = choose_ending(oracle, rng, choose_prompt(oracle, rng, PROMPT_TOKENS - 1))
@@ -108,8 +118,10 @@ def choose_tokens(model: TinyModel, directory: Path) -> tuple[int, list[int]]:
 # --- tiny models -----------------------------------------------------------------------------------------------
 
 
-def compute_golden(directory: Path, tokens: list[int]) -> tuple[dict, np.ndarray]:
+def compute_golden(directory: Path, tokens) -> tuple[dict, np.ndarray]:
     """From a model loaded anew: the golden's numbers, and the logits (T, vocab) of every prompt position."""
+    if isinstance(tokens, dict):
+        return encoder_decoder.compute_golden(directory, tokens)
     oracle = Oracle(directory)
     prompt = torch.tensor([tokens])
     greedy, margin, _ = continue_greedily(oracle, prompt, GREEDY_TOKENS)
@@ -166,7 +178,7 @@ def verify_model(name: str, out: Path) -> bool:
     directory = out / name
     stored = json.loads((golden_directory(directory) / "golden.json").read_text())
     stored_logits = np.load(golden_directory(directory) / "logits.npy")
-    golden, logits = compute_golden(directory, stored["tokens"])
+    golden, logits = compute_golden(directory, stored if "encoder_tokens" in stored else stored["tokens"])
     difference = float(np.abs(logits - stored_logits).max())
     ok = golden["greedy"] == stored["greedy"] and difference <= 1e-5 * stored["max_abs_logit"]
     print(f"{name:14s} {'ok' if ok else 'DIFFERS'}  greatest logit difference {difference:.2e}", flush=True)

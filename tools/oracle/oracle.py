@@ -69,9 +69,12 @@ def gap_after(values: torch.Tensor, k: int) -> torch.Tensor:
 
 def load_transformers(directory: Path) -> torch.nn.Module:
     """Refuses a checkpoint that transformers fills up or ignores in part, since the golden would not be of it."""
-    model, info = AutoModelForCausalLM.from_pretrained(
+    return check_loaded(directory, *AutoModelForCausalLM.from_pretrained(
         directory, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager",
-        output_loading_info=True)
+        output_loading_info=True))
+
+
+def check_loaded(directory: Path, model: torch.nn.Module, info: dict) -> torch.nn.Module:
     problems = {what: names for what, names in info.items() if names}
     if problems:
         raise ValueError(f"{directory}: transformers did not load exactly what is stored: {problems}")

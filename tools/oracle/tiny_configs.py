@@ -21,6 +21,7 @@ class TinyModel:
     stacked_experts: bool = False  # experts.gate_up_proj [N, 2*inter, hidden] instead of one tensor per projection
     explicit_lm_head: bool = False  # store lm_head beside a tied embedding, with the same words
     stale_inv_freq: bool = False  # store self_attn.rotary_emb.inv_freq tensors, as old exports did
+    embedding_copies: bool = False  # store shared again as encoder.embed_tokens and decoder.embed_tokens (T5)
     generation_config: dict | None = field(default=None)
 
     @property
@@ -523,10 +524,87 @@ XVERSE_B = TinyModel(
     },
 )
 
+SWITCH_COMMON = {
+    "architectures": ["SwitchTransformersForConditionalGeneration"],
+    "model_type": "switch_transformers",
+    "is_encoder_decoder": True,
+    "dense_act_fn": "relu",
+    "feed_forward_proj": "relu",
+    "is_gated_act": False,
+    "dropout_rate": 0.1,
+    "initializer_factor": 1.0,
+    "add_router_probs": False,
+    "router_bias": False,
+    "router_dtype": "float32",
+    "router_ignore_padding_tokens": False,
+    "router_jitter_noise": 0.01,
+    "router_type": "tokens_masked",
+    "use_cache": True,
+    "pad_token_id": 0,
+    "eos_token_id": 1,
+}
+
+SWITCH_A = TinyModel(
+    name="switch_transformers_a",
+    oddities="tied head, scaled by d_model^-1/2; inner width 60 where hidden is 40; four encoder blocks and two decoder "
+    "blocks, every second sparse; 6 experts, nothing dropped; the published 32 buckets",
+    config={
+        **SWITCH_COMMON,
+        "vocab_size": 311,
+        "d_model": 40,
+        "d_kv": 12,
+        "d_ff": 56,
+        "num_heads": 5,
+        "num_layers": 4,
+        "num_decoder_layers": 2,
+        "num_sparse_encoder_layers": 2,
+        "num_sparse_decoder_layers": 1,
+        "encoder_sparse_step": 2,
+        "decoder_sparse_step": 2,
+        "num_experts": 6,
+        "expert_capacity": 64,
+        "layer_norm_epsilon": 1e-06,
+        "relative_attention_num_buckets": 32,
+        "relative_attention_max_distance": 128,
+        "decoder_start_token_id": 0,
+        "tie_word_embeddings": True,
+        "torch_dtype": "bfloat16",
+    },
+    generation_config={"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0},
+)
+
+SWITCH_B = TinyModel(
+    name="switch_transformers_b",
+    oddities="F32; head not tied, so not scaled; every block sparse; 5 experts of capacity 5, so that tokens are dropped "
+    "in encoder and decoder; 11 buckets that end at distance 20; another start token; shared stored three times",
+    embedding_copies=True,
+    config={
+        **SWITCH_COMMON,
+        "vocab_size": 199,
+        "d_model": 40,
+        "d_kv": 8,
+        "d_ff": 24,
+        "num_heads": 6,
+        "num_layers": 2,
+        "num_decoder_layers": 2,
+        "num_sparse_encoder_layers": 2,
+        "num_sparse_decoder_layers": 2,
+        "num_experts": 5,
+        "expert_capacity": 5,
+        "layer_norm_epsilon": 1e-05,
+        "relative_attention_num_buckets": 11,
+        "relative_attention_max_distance": 20,
+        "decoder_start_token_id": 3,
+        "tie_word_embeddings": False,
+        "torch_dtype": "float32",
+    },
+)
+
 MODELS = {
     model.name: model
     for model in (
         QWEN2_MOE_A, QWEN2_MOE_B, QWEN3_MOE_A, QWEN3_MOE_B, DEEPSEEK_A, DEEPSEEK_B, DEEPSEEK_V2_A, DEEPSEEK_V2_B,
         MIXTRAL_A, MIXTRAL_B, OLMOE_A, OLMOE_B, XVERSE_A, XVERSE_B,
+        SWITCH_A, SWITCH_B,
     )
 }

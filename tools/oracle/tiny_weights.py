@@ -33,6 +33,14 @@ GAINS = (
     ("w2.weight", 2.5),
     ("gate_proj.weight", 1.5),
     ("w1.weight", 1.5),
+    ("shared.weight", 1.2),  # so small that layers, not the token itself, decide what comes next
+    ("router.classifier.weight", 2.5),
+    (".wi.weight", 1.5),
+    (".wo.weight", 4.0),
+    ("Attention.q.weight", 1.1),  # T5 does not scale its scores
+    ("Attention.k.weight", 1.1),
+    ("Attention.o.weight", 2.5),
+    ("relative_attention_bias.weight", 2.5),
     ("", 1.0),
 )
 
@@ -113,8 +121,48 @@ def sparse_mlp_shapes(config: dict, layer_prefix: str) -> dict:
     return shapes
 
 
+def switch_attention_shapes(config: dict, prefix: str, name: str, bias: bool) -> dict:
+    hidden, inner = config["d_model"], config["num_heads"] * config["d_kv"]
+    shapes = {f"{prefix}.{name}.{x}.weight": (inner, hidden) for x in "qkv"}
+    shapes[f"{prefix}.{name}.o.weight"] = (hidden, inner)
+    if bias:
+        buckets = config["relative_attention_num_buckets"]
+        shapes[f"{prefix}.{name}.relative_attention_bias.weight"] = (buckets, config["num_heads"])
+    return shapes | {f"{prefix}.layer_norm.weight": (hidden,)}
+
+
+def switch_stack_shapes(config: dict, stack: str, blocks: int, sparse_blocks: int) -> dict:
+    hidden, inter, step = config["d_model"], config["d_ff"], blocks // sparse_blocks
+    shapes = {}
+    for block in range(blocks):
+        prefix = f"{stack}.block.{block}.layer"
+        shapes |= switch_attention_shapes(config, f"{prefix}.0", "SelfAttention", block == 0)
+        if stack == "decoder":
+            shapes |= switch_attention_shapes(config, f"{prefix}.1", "EncDecAttention", False)
+        last = f"{prefix}.{2 if stack == 'decoder' else 1}"
+        shapes[f"{last}.layer_norm.weight"] = (hidden,)
+        mlps = [f"{last}.mlp"]
+        if step == 1 or block % step == 1:
+            shapes[f"{last}.mlp.router.classifier.weight"] = (config["num_experts"], hidden)
+            mlps = [f"{last}.mlp.experts.expert_{e}" for e in range(config["num_experts"])]
+        for mlp in mlps:
+            shapes |= {f"{mlp}.wi.weight": (inter, hidden), f"{mlp}.wo.weight": (hidden, inter)}
+    return shapes | {f"{stack}.final_layer_norm.weight": (hidden,)}
+
+
+def switch_shapes(config: dict) -> dict:
+    shapes = {"shared.weight": (config["vocab_size"], config["d_model"])}
+    shapes |= switch_stack_shapes(config, "encoder", config["num_layers"], config["num_sparse_encoder_layers"])
+    shapes |= switch_stack_shapes(config, "decoder", config["num_decoder_layers"], config["num_sparse_decoder_layers"])
+    if not config["tie_word_embeddings"]:
+        shapes["lm_head.weight"] = (config["vocab_size"], config["d_model"])
+    return shapes
+
+
 def tensor_shapes(config: dict) -> dict:
     """Name -> shape of every tensor of the checkpoint, experts one tensor per projection."""
+    if config["model_type"] == "switch_transformers":
+        return switch_shapes(config)
     hidden, vocab = config["hidden_size"], config["vocab_size"]
     attention = latent_attention_shapes if config["model_type"] == "deepseek_v2" else attention_shapes
     shapes = {"model.embed_tokens.weight": (vocab, hidden)}
@@ -136,6 +184,8 @@ def tensor_shapes(config: dict) -> dict:
 def random_tensor(name: str, shape: tuple, rng: np.random.Generator) -> torch.Tensor:
     """float32; the caller rounds it. Drawn by numpy, whose bit streams do not change between versions."""
     noise = torch.from_numpy(rng.standard_normal(shape).astype(np.float32))
+    if name == "decoder.final_layer_norm.weight":
+        return 12.0 + noise  # the small embedding is the head, and a tied head also divides by sqrt(d_model)
     if name.endswith("norm.weight"):
         return 1.0 + 0.1 * noise  # not all ones: a norm that is skipped or swapped must show
     if name.endswith(".bias"):
@@ -177,6 +227,8 @@ def make_tensors(model: TinyModel, seed: int) -> dict:
     tensors = {name: random_tensor(name, shape, rng) for name, shape in tensor_shapes(model.config).items()}
     if model.explicit_lm_head:
         tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].clone()
+    if model.embedding_copies:
+        tensors |= {f"{x}.embed_tokens.weight": tensors["shared.weight"].clone() for x in ("encoder", "decoder")}
     if model.stale_inv_freq:
         tensors |= rotary_tensors(model.config)
     if model.stacked_experts:

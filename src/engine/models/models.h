@@ -19,9 +19,20 @@ void mixtral(LayerRun& run);
 void olmoe(LayerRun& run);
 void qwen2_moe(LayerRun& run);
 void qwen3_moe(LayerRun& run);
+void switch_transformers(LayerRun& run);           // of the decoder
+void switch_transformers_keys(LayerRun& run);      // of the encoder …
+void switch_transformers_encoder(LayerRun& run);
 void xverse(LayerRun& run);
 
 // Error(kUnsupported) for a model_type without a forward pass.
 LayerForward find_forward(std::string_view model_type);
+
+// An encoder layer, in two passes over the chunks of its input: `keys` keeps what all tokens are attended by, `layer` does
+// the rest.
+struct EncoderForward {
+  LayerForward keys = nullptr, layer = nullptr;
+};
+// Both null for a model_type without an encoder.
+EncoderForward find_encoder(std::string_view model_type);
 
 }  // namespace sluice::engine::models
