@@ -258,7 +258,22 @@ def make_o200k():
     return d
 
 
-SYNTHETIC_TOKENIZERS = {"deepseek": make_deepseek, "llama_spm": make_llama_spm, "metaspace": make_metaspace, "normalized": make_normalized, "llama3": make_llama3, "o200k": make_o200k}
+def make_unigram():
+    """Unigram with byte fallback, no map of characters, Metaspace at the first piece, scores of integers among them."""
+    t = Tokenizer(models.Unigram())
+    t.normalizer = normalizers.NFKC()
+    t.pre_tokenizer = pre_tokenizers.Metaspace("▁", "first", False)
+    t.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace("▁", "first", False)])
+    special = ["<unk>", "<s>"] + [f"<0x{b:02X}>" for b in range(256)]
+    t.train_from_iterator(training_text(), trainers.UnigramTrainer(vocab_size=1200, special_tokens=special, unk_token="<unk>", show_progress=False))
+    d = json.loads(t.to_str())
+    d["model"]["byte_fallback"] = True
+    d["model"]["vocab"] = [[token, 0 if token in special else score] for token, score in d["model"]["vocab"]]
+    d["added_tokens"] = [added("<unk>", 0), added("<s>", 1), added("<mask>", len(d["model"]["vocab"]), lstrip=True)]
+    return d
+
+
+SYNTHETIC_TOKENIZERS = {"unigram": make_unigram, "deepseek": make_deepseek, "llama_spm": make_llama_spm, "metaspace": make_metaspace, "normalized": make_normalized, "llama3": make_llama3, "o200k": make_o200k}
 
 
 def train_sp(name, **options):
@@ -440,7 +455,7 @@ def main():
     golden_hf("fable", Tokenizer.from_file(str(FABLE)), "models/fable-moe-18m/tokenizer.json")
     for name in SYNTHETIC_TOKENIZERS:
         golden_hf(name, Tokenizer.from_file(str(SYNTHETIC / f"{name}.json")), f"tests/data/tokenizers/synthetic/{name}.json")
-    for name in ("qwen3", "olmoe"):
+    for name in ("qwen3", "olmoe", "switch"):
         golden_hf(name, Tokenizer.from_str(zstd_text(DATA / f"{name}.tokenizer.json.zst").decode()), f"tests/data/tokenizers/{name}.tokenizer.json.zst")
     golden_hf("qwen2_vocab_merges", qwen2_from_qwen3(), "vocab.json and merges.txt made from tests/data/tokenizers/qwen3.tokenizer.json.zst")
     for version in ("v1", "v2", "v3"):

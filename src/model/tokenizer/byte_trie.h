@@ -18,6 +18,16 @@ class ByteTrie {
     std::size_t length;  // bytes
   };
   std::optional<Found> longest_prefix(std::string_view text) const;
+  // Every string that the text begins with, the shortest first.
+  template <class F>
+  void for_each_prefix(std::string_view text, F&& f) const {
+    std::uint32_t node = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      node = child_of(node, static_cast<unsigned char>(text[i]));
+      if (node == 0) return;
+      if (nodes_[node].number != kNone) f(Found{nodes_[node].number, i + 1});
+    }
+  }
   bool empty() const { return nodes_.size() == 1; }
 
  private:

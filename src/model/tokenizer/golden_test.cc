@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(All, TokenizerGolden,
                          testing::Values("fable", "qwen3", "qwen2_vocab_merges", "olmoe", "mistral_v1",
                                          "mistral_v2", "mistral_v3", "deepseek", "llama_spm", "metaspace",
                                          "normalized", "llama3", "o200k", "sp_collapse", "sp_plain",
-                                         "sp_unused"),
+                                         "sp_unused", "unigram", "switch"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "model/tokenizer/chars_map.h"
 #include "model/tokenizer/pattern.h"
 
 namespace sluice::model {
@@ -27,6 +28,7 @@ std::unique_ptr<Normalizer> strip_normalizer(StripEnds ends);
 std::unique_ptr<Normalizer> prepend_normalizer(std::string prefix);  // nothing before an empty text
 std::unique_ptr<Normalizer> replace_normalizer(std::unique_ptr<Pattern> pattern, std::string content);
 std::unique_ptr<Normalizer> byte_level_normalizer();
+std::unique_ptr<Normalizer> precompiled_normalizer(CharsMap map);
 std::unique_ptr<Normalizer> sequence_normalizer(std::vector<std::unique_ptr<Normalizer>> normalizers);
 
 }  // namespace sluice::model

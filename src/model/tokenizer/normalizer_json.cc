@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "model/tokenizer/base64.h"
 #include "model/tokenizer/component_json.h"
 
 namespace sluice::model {
@@ -16,6 +17,11 @@ std::unique_ptr<Normalizer> read_normalizer(const Json* value, const std::string
   if (type == "Lowercase") return lowercase_normalizer();
   if (type == "StripAccents") return strip_accents_normalizer();
   if (type == "ByteLevel") return byte_level_normalizer();
+  if (type == "Precompiled") {
+    const auto map = decode_base64(object.string("precompiled_charsmap"));
+    if (!map) object.fail("precompiled_charsmap", "base64");
+    return precompiled_normalizer(CharsMap(*map, where + ".precompiled_charsmap"));
+  }
   if (type == "Prepend") return prepend_normalizer(object.string("prepend"));
   if (type == "Strip") {
     const bool left = object.boolean_or("strip_left", true);

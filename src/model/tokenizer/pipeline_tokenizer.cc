@@ -34,7 +34,7 @@ class PipelineTokenizer final : public Tokenizer {
     ids.reserve(text.size() / 4 + parts_.around.before.size() + parts_.around.after.size());
     const bool special = add_special == AddSpecial::kYes;
     if (special) ids.insert(ids.end(), parts_.around.before.begin(), parts_.around.before.end());
-    Encoding encoding{ids, {}};
+    Encoding encoding{ids, {}, {}};
     parts_.added.split(text, AddedTokens::Stage::kRaw, [&](const AddedTokens::Part& part) {
       if (part.id >= 0) {
         ids.push_back(part.id);
@@ -59,18 +59,19 @@ class PipelineTokenizer final : public Tokenizer {
   }
 
   std::size_t vocab_size() const override {
-    return static_cast<std::size_t>(std::max(parts_.bpe->vocabulary().end_id(), parts_.added.end_id()));
+    return static_cast<std::size_t>(std::max(parts_.vocabulary().end_id(), parts_.added.end_id()));
   }
   std::optional<TokenId> id_of(std::string_view token) const override {
     if (const AddedToken* added = parts_.added.find(token)) return added->id;
-    return parts_.bpe->vocabulary().find(token);
+    return parts_.vocabulary().find(token);
   }
   bool is_special(TokenId id) const override { return parts_.added.is_special(id); }
 
  private:
   struct Encoding {
     std::vector<TokenId>& ids;
-    Bpe::Scratch scratch;
+    Bpe::Scratch bpe;
+    Unigram::Scratch unigram;
   };
 
   void encode_text(std::string_view text, bool at_start, Encoding& encoding) const {
@@ -88,7 +89,10 @@ class PipelineTokenizer final : public Tokenizer {
       }
       const Piece piece{text.substr(part.begin, part.end - part.begin), at_start && part.begin == 0};
       const auto encode_piece = [&](const Piece& p) {
-        parts_.bpe->encode(p.text, encoding.scratch, encoding.ids);
+        if (parts_.bpe)
+          parts_.bpe->encode(p.text, encoding.bpe, encoding.ids);
+        else
+          parts_.unigram->encode(p.text, encoding.unigram, encoding.ids);
       };
       if (parts_.pre_tokenizer) {
         parts_.pre_tokenizer->split(piece, encode_piece);
@@ -101,7 +105,7 @@ class PipelineTokenizer final : public Tokenizer {
   // None for a row of the vocabulary that is no token.
   std::optional<std::string_view> shown_text_of(TokenId id) const {
     if (const AddedToken* added = parts_.added.find(id)) return added->shown;
-    if (const auto content = parts_.bpe->vocabulary().content(id)) return *content;
+    if (const auto content = parts_.vocabulary().content(id)) return *content;
     check_id(id, std::max(vocab_size(), static_cast<std::size_t>(parts_.model_vocab)));
     return std::nullopt;
   }
@@ -134,7 +138,7 @@ class PipelineTokenizer final : public Tokenizer {
 }  // namespace
 
 std::unique_ptr<Tokenizer> make_pipeline_tokenizer(TokenizerParts parts) {
-  SLUICE_CHECK(parts.bpe != nullptr);
+  SLUICE_CHECK((parts.bpe != nullptr) != (parts.unigram != nullptr));
   return std::make_unique<PipelineTokenizer>(std::move(parts));
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <utility>
 
 #include "base/error.h"
@@ -24,10 +25,12 @@ class Handler : public nlohmann::json_sax<Json> {
   bool null() override { return scalar(nullptr); }
   bool boolean(bool value) override { return scalar(value); }
   bool number_integer(number_integer_t value) override {
+    if (in_scores()) return score(static_cast<double>(value));
     if (state_ == State::kVocabulary) wrong_id(std::to_string(value));
     return scalar(value);
   }
   bool number_unsigned(number_unsigned_t value) override {
+    if (in_scores()) return score(static_cast<double>(value));
     if (state_ != State::kVocabulary) return scalar(value);
     if (value > static_cast<number_unsigned_t>(Vocabulary::kMaxId)) wrong_id(std::to_string(value));
     const auto id = static_cast<TokenId>(value);
@@ -35,10 +38,7 @@ class Handler : public nlohmann::json_sax<Json> {
       case Vocabulary::Added::kYes:
         return true;
       case Vocabulary::Added::kContentTaken:
-        throw Error(ErrorKind::kInvalid, "token is listed twice")
-            .in(name_ + ": " + vocabulary_field_)
-            .found(printable(token_))
-            .fix("download the tokenizer files again");
+        listed_twice();
       case Vocabulary::Added::kIdTaken:
         throw Error(ErrorKind::kInvalid, "two tokens have one id")
             .in(name_ + ": " + vocabulary_field_)
@@ -50,6 +50,7 @@ class Handler : public nlohmann::json_sax<Json> {
     return true;
   }
   bool number_float(number_float_t value, const string_t& text) override {
+    if (in_scores()) return score(value);
     if (state_ == State::kVocabulary) wrong_id(text);
     return scalar(value);
   }
@@ -67,6 +68,12 @@ class Handler : public nlohmann::json_sax<Json> {
       case State::kPair:
         if (++pair_parts_ > 2) wrong_pair();
         document_.merges.add_part(value);
+        return true;
+      case State::kScores:
+        wrong_score();
+      case State::kScored:
+        if (++pair_parts_ != 1) wrong_score();
+        token_.swap(value);
         return true;
     }
     return true;
@@ -91,6 +98,18 @@ class Handler : public nlohmann::json_sax<Json> {
     return close();
   }
   bool start_array(std::size_t) override {
+    if (vocabulary_next_ && !open_.empty()) {
+      vocabulary_next_ = false;
+      vocabulary_field_ = "model.vocab";
+      document_.has_scores = true;
+      state_ = State::kScores;
+      return true;
+    }
+    if (state_ == State::kScores) {
+      state_ = State::kScored;
+      pair_parts_ = 0;
+      return true;
+    }
     if (merges_next_) {
       merges_next_ = false;
       document_.has_merges = true;
@@ -112,7 +131,12 @@ class Handler : public nlohmann::json_sax<Json> {
         state_ = State::kMerges;
         return true;
       case State::kMerges:
+      case State::kScores:
         state_ = State::kSmall;
+        return true;
+      case State::kScored:
+        if (pair_parts_ != 2) wrong_score();
+        state_ = State::kScores;
         return true;
       default:
         return close();
@@ -149,7 +173,32 @@ class Handler : public nlohmann::json_sax<Json> {
   }
 
  private:
-  enum class State { kSmall, kVocabulary, kMerges, kPair };
+  enum class State { kSmall, kVocabulary, kMerges, kPair, kScores, kScored };
+
+  bool in_scores() const { return state_ == State::kScores || state_ == State::kScored; }
+  [[noreturn]] void wrong_score() const {
+    throw Error(ErrorKind::kInvalid, "not a token with its score")
+        .in(fmt::format("{}: model.vocab[{}]", name_, document_.scores.size()))
+        .expected("a string and a number");
+  }
+  // The second half of [token, score]; the token's id is its place.
+  bool score(double value) {
+    if (state_ != State::kScored || ++pair_parts_ != 2 || !std::isfinite(value)) wrong_score();
+    const std::size_t id = document_.scores.size();
+    if (id > static_cast<std::size_t>(Vocabulary::kMaxId)) {
+      throw Error(ErrorKind::kInvalid, "too many tokens")
+          .in(name_ + ": model.vocab")
+          .expected(fmt::format("at most {}", Vocabulary::kMaxId));
+    }
+    if (document_.vocabulary.add(token_, static_cast<TokenId>(id)) != Vocabulary::Added::kYes) listed_twice();
+    document_.scores.push_back(value);
+    return true;
+  }
+  [[noreturn]] void listed_twice() const {
+    throw Error(ErrorKind::kInvalid, "token is listed twice")
+        .in(name_ + ": " + vocabulary_field_)
+        .found(printable(token_));
+  }
 
   [[noreturn]] void wrong_id(const std::string& found) const {
     throw Error(ErrorKind::kInvalid, "token has a wrong id")
@@ -202,6 +251,9 @@ class Handler : public nlohmann::json_sax<Json> {
       case State::kMerges:
       case State::kPair:
         wrong_pair();
+      case State::kScores:
+      case State::kScored:
+        wrong_score();
       case State::kSmall:
         break;
     }
@@ -211,6 +263,7 @@ class Handler : public nlohmann::json_sax<Json> {
   }
   bool open(Json container) {
     if (state_ == State::kVocabulary) wrong_id("a container");
+    if (in_scores()) wrong_score();
     if (state_ != State::kSmall) wrong_pair();
     vocabulary_next_ = merges_next_ = false;
     if (open_.size() >= kMaxDepth) {

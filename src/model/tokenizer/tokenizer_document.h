@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 #include "model/tokenizer/merge_list.h"
@@ -13,9 +14,11 @@ namespace sluice::model {
 
 struct TokenizerDocument {
   Json rest;              // without model.vocab and model.merges
-  Vocabulary vocabulary;  // model.vocab, if it is an object of ids
+  Vocabulary vocabulary;  // model.vocab: an object of ids, or an array of [token, score] in the order of ids
+  std::vector<double> scores;  // of such an array, by id
   MergeList merges;       // model.merges
   bool has_vocabulary = false;
+  bool has_scores = false;
   bool has_merges = false;
 };
 

@@ -23,10 +23,7 @@ void require_absent(const JsonObject& model, std::string_view key) {
       .fix("give the prompt as --tokens 1,2,3");
 }
 
-std::unique_ptr<Bpe> read_bpe(TokenizerDocument& document, const JsonObject& root) {
-  const JsonObject model = root.object("model");
-  const std::string type = model.string_or("type", "BPE");  // files older than 2021 have none
-  if (type != "BPE") throw_unsupported_type(model, type);
+std::unique_ptr<Bpe> read_bpe(TokenizerDocument& document, const JsonObject& model) {
   if (!document.has_vocabulary) model.fail("vocab", "an object of token ids");
   if (!document.has_merges) model.fail("merges", "an array of merge rules");
   require_absent(model, "continuing_subword_prefix");
@@ -49,6 +46,35 @@ std::unique_ptr<Bpe> read_bpe(TokenizerDocument& document, const JsonObject& roo
   return build_bpe(std::move(document.vocabulary), document.merges, options, model.name() + ".merges");
 }
 
+std::unique_ptr<Unigram> read_unigram(TokenizerDocument& document, const JsonObject& model) {
+  // A trie of the tokens takes 16 bytes for each of theirs.
+  constexpr std::size_t kMaxBytes = 16 << 20;
+  if (!document.has_scores || document.scores.empty())
+    model.fail("vocab", "an array of pairs: a token and its score");
+  if (document.vocabulary.longest_bytes() > Unigram::kMaxTokenBytes)
+    model.fail("vocab", fmt::format("tokens of at most {} bytes", Unigram::kMaxTokenBytes));
+  if (document.vocabulary.bytes() > kMaxBytes)
+    model.fail("vocab", fmt::format("at most {} bytes of tokens", kMaxBytes));
+  UnigramOptions options;
+  options.byte_fallback = model.boolean_or("byte_fallback", false);
+  if (model.has("unk_id"))
+    options.unknown =
+        static_cast<TokenId>(model.integer("unk_id", 0, document.vocabulary.end_id() - std::int64_t{1}));
+  return std::make_unique<Unigram>(std::move(document.vocabulary), std::move(document.scores), options);
+}
+
+void read_model(TokenizerDocument& document, const JsonObject& root, TokenizerParts& parts) {
+  const JsonObject model = root.object("model");
+  const std::string type = model.string_or("type", "BPE");  // files older than 2021 have none
+  if (type == "BPE") {
+    parts.bpe = read_bpe(document, model);
+  } else if (type == "Unigram") {
+    parts.unigram = read_unigram(document, model);
+  } else {
+    throw_unsupported_type(model, type);
+  }
+}
+
 void read_added_tokens(const JsonObject& root, const Vocabulary& vocabulary, AddedTokens& added) {
   const Json* tokens = root.find("added_tokens");
   if (tokens == nullptr) return;
@@ -65,7 +91,7 @@ void read_added_tokens(const JsonObject& root, const Vocabulary& vocabulary, Add
 void add_llama_template(const TokenizerConfig& config, const std::string& name, TokenizerParts& parts) {
   const auto id_of = [&](const std::string& token) {
     if (parts.added.knows(token)) return *parts.added.id_of(token);
-    const auto id = parts.bpe->vocabulary().find(token);
+    const auto id = parts.vocabulary().find(token);
     if (!id) {
       throw Error(ErrorKind::kInvalid, "tokenizer_config.json names a token that the tokenizer does not have")
           .in(name)
@@ -86,7 +112,7 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, std::strin
   const JsonObject root(document.rest, name);
   TokenizerParts parts;
   parts.model_vocab = config.model_vocab;
-  parts.bpe = read_bpe(document, root);
+  read_model(document, root, parts);
   document.merges = {};
   for (const std::string_view field : {"normalizer", "pre_tokenizer", "decoder"}) {
     require_few_components(root.find(field), fmt::format("{}: {}", name, field));
@@ -95,7 +121,7 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, std::strin
   parts.pre_tokenizer = read_pre_tokenizer(root.find("pre_tokenizer"), name + ": pre_tokenizer");
   parts.decoder = read_decoder(root.find("decoder"), name + ": decoder");
   parts.around = read_post_processor(root.find("post_processor"), name + ": post_processor");
-  const Vocabulary& vocabulary = parts.bpe->vocabulary();
+  const Vocabulary& vocabulary = parts.vocabulary();
   read_added_tokens(root, vocabulary, parts.added);
   for (const AddedToken& token : config.added) {
     add_token(token, token.id, vocabulary, parts.added, "tokenizer_config.json: added_tokens_decoder");

@@ -148,8 +148,42 @@ TEST(TokenizerJson, BrokenMergesNameTheRule) {
   }
 }
 
+TEST(TokenizerJson, ReadsUnigram) {
+  Json model = Json::parse(
+      R"({"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["a", -1.5], ["ab", -2.25], ["b", -3e0]]})");
+  const auto encode = [](const Json& json) { return load(json)->encode("abxa", AddSpecial::kNo); };
+  EXPECT_THAT(encode(with("/model", model)), ElementsAre(2, 0, 1));
+  model["unk_id"] = nullptr;
+  EXPECT_THROW(encode(with("/model", model)), Error);
+  const auto broken = [&](const std::string& pointer, Json value) {
+    Json changed = model;
+    changed[Json::json_pointer(pointer)] = std::move(value);
+    return with("/model", changed);
+  };
+  for (const Json& pair : {Json(3), Json("a"), Json::array(), Json::array({"a"}), Json::array({1, "a"}),
+                           Json::array({"a", "b"}), Json::array({"c", 1, 2}), Json::array({"c", nullptr}),
+                           Json::array({"c", Json::array()}), Json::object(), Json(true)}) {
+    expect_error(broken("/vocab/1", pair), ErrorKind::kInvalid, "model.vocab[1]");
+  }
+  expect_error(broken("/vocab/1", Json::array({"<unk>", 1})), ErrorKind::kInvalid, "listed twice");
+  expect_error(broken("/vocab", Json::array()), ErrorKind::kInvalid, "model.vocab");
+  expect_error(broken("/vocab", Json::object({{"a", 1}})), ErrorKind::kInvalid, "model.vocab");
+  expect_error(broken("/vocab/1/0", std::string(1025, 'a')), ErrorKind::kInvalid, "model.vocab");
+  expect_error(broken("/unk_id", 4), ErrorKind::kInvalid, "model.unk_id");
+  expect_error(broken("/unk_id", -1), ErrorKind::kInvalid, "model.unk_id");
+  expect_error(broken("/byte_fallback", 1), ErrorKind::kInvalid, "model.byte_fallback");
+  expect_error(with("/model/vocab", model["vocab"]), ErrorKind::kInvalid, "model.vocab");  // of a BPE
+}
+
+TEST(TokenizerJson, RefusesBrokenMapsOfCharacters) {
+  for (const char* const map : {"", "x", "AAAA", "BAAAAA==", "!!!!"}) {
+    expect_error(with("/normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", map}}),
+                 ErrorKind::kInvalid, "precompiled_charsmap");
+  }
+}
+
 TEST(TokenizerJson, UnsupportedModelsSayWhich) {
-  expect_error(with("/model/type", "Unigram"), ErrorKind::kUnsupported, "Unigram");
+  expect_error(with("/model/type", "WordLevel"), ErrorKind::kUnsupported, "WordLevel");
   expect_error(with("/model/type", "WordPiece"), ErrorKind::kUnsupported, "t.json: model");
   expect_error(with("/model/continuing_subword_prefix", "##"), ErrorKind::kUnsupported,
                "continuing_subword_prefix");

@@ -1,0 +1,62 @@
+// The most likely way to cut one piece of text into tokens, each with a log probability of its own: the
+// Unigram model of SentencePiece (arXiv 1804.10959 §3.2), as Hugging Face tokenizers computes it.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "model/tokenizer/byte_trie.h"
+#include "model/tokenizer/vocabulary.h"
+
+namespace sluice::model {
+
+struct UnigramOptions {
+  std::optional<TokenId> unknown;  // without it a character that no token begins with is Error(kInvalid)
+  bool byte_fallback = false;      // unknown text becomes its bytes' tokens "<0xE4>", if all are there
+};
+
+// Immutable; thread-safe. A run of unknown characters is one token. Time: the piece's length times that of
+// the longest token.
+class Unigram {
+ public:
+  static constexpr std::size_t kMaxTokenBytes = 1024;
+
+  // Buffers that encode() may use again; one per thread.
+  class Scratch {
+    friend class Unigram;
+    struct Node {  // the best path that ends at a byte
+      double score = 0.0;
+      std::uint32_t begin = 0;  // of its last token
+      TokenId id = kNone;
+    };
+    static constexpr TokenId kNone = -1;
+    struct Part {
+      std::uint32_t begin, end;
+      bool unknown;
+    };
+    std::vector<Node> best_;
+    std::vector<Part> parts_;
+  };
+
+  // `scores` by id, finite, for every id below vocabulary.end_id(). Tokens are at most kMaxTokenBytes long.
+  Unigram(Vocabulary vocabulary, std::vector<double> scores, const UnigramOptions& options);
+
+  // Appends the ids of `piece`, which is well-formed UTF-8 of less than 2^32 bytes.
+  void encode(std::string_view piece, Scratch& scratch, std::vector<TokenId>& out) const;
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+
+ private:
+  void find_best(std::string_view piece, Scratch& scratch) const;
+  void append_ids(std::string_view text, std::vector<TokenId>& out) const;
+
+  Vocabulary vocabulary_;
+  std::vector<double> scores_;
+  UnigramOptions options_;
+  double unknown_score_ = 0.0;
+  ByteTrie trie_;
+  std::array<TokenId, 256> id_of_byte_;  // "<0x00>" … "<0xFF>"; -1 if there is none
+};
+
+}  // namespace sluice::model
