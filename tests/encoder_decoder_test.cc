@@ -1,0 +1,98 @@
+// An encoder-decoder through the built program.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "program.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using sluice::program::Outcome;
+using sluice::program::run;
+
+const std::string kModels = SLUICE_SOURCE_DIR "/tests/golden/models/";
+
+std::string list(const json& tokens) {
+  std::string text;
+  for (const json& token : tokens) text += (text.empty() ? "" : ",") + std::to_string(token.get<int>());
+  return text;
+}
+
+std::vector<float> read_npy(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  const std::size_t header = 10 + static_cast<unsigned char>(bytes.at(8)) + 256 * static_cast<unsigned char>(bytes.at(9));
+  std::vector<float> values((bytes.size() - header) / 4);
+  std::memcpy(values.data(), bytes.data() + header, values.size() * 4);
+  return values;
+}
+
+class EncoderDecoderTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    directory_ = ::testing::TempDir() + "/sluice-encoder-XXXXXX";
+    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
+    std::ifstream file(kModels + GetParam() + ".golden/golden.json");
+    golden_ = json::parse(file);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+  std::string model() const { return kModels + GetParam(); }
+  std::string file(const std::string& name) const { return directory_ + "/" + name; }
+
+  std::string directory_;
+  json golden_;
+};
+
+TEST_P(EncoderDecoderTest, ForwardAndRunGiveTheGoldensFromDirectoryAndStore) {
+  ASSERT_EQ(run("pack " + model() + " -o " + file("m.sluice") + " --quiet").code, 0);
+  EXPECT_EQ(run("verify " + file("m.sluice")).code, 0);
+  const std::vector<float> expected = read_npy(kModels + GetParam() + ".golden/logits.npy");
+  for (const std::string& path : {model(), file("m.sluice")}) {
+    const Outcome forward = run("forward " + path + " --encoder-tokens " + list(golden_["encoder_tokens"]) + " --tokens " +
+                                list(golden_["tokens"]) + " --math f32 --io buffered --out " + file("logits.npy"));
+    ASSERT_EQ(forward.code, 0) << forward.err;
+    const std::vector<float> found = read_npy(file("logits.npy"));
+    ASSERT_EQ(found.size(), expected.size());
+    const double largest = golden_["max_abs_logit"];
+    for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-4 * largest) << i;
+
+    const Outcome generated = run("run " + path + " --tokens " + list(golden_["encoder_tokens"]) +
+                                  " -n 24 --temp 0 --math f32 --io buffered --ignore-eos --json");
+    ASSERT_EQ(generated.code, 0) << generated.err;
+    const json result = json::parse(generated.out);
+    EXPECT_EQ(result["tokens"], golden_["greedy"]);
+    EXPECT_EQ(result["prompt_tokens"], golden_["encoder_tokens"]);
+  }
+  ASSERT_EQ(run("unpack " + file("m.sluice") + " -o " + file("again") + " --quiet").code, 0);
+  for (const auto& entry : fs::directory_iterator(model())) {
+    std::ifstream a(entry.path(), std::ios::binary), b(file("again") + "/" + entry.path().filename().string(), std::ios::binary);
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(a), {}), std::string(std::istreambuf_iterator<char>(b), {}));
+  }
+}
+
+TEST_P(EncoderDecoderTest, WhatMakesNoSenseIsRefused) {
+  const auto expect = [](int code, const std::string& arguments, const std::string& said) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, code) << arguments;
+    EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
+  };
+  const std::string out = " --io buffered --out " + file("x.npy");
+  expect(2, "forward " + model() + " --tokens 0,5" + out, "--encoder-tokens");
+  expect(2, "forward " + kModels + "olmoe_a --tokens 1 --encoder-tokens 1" + out, "no encoder");
+  expect(2, "forward " + model() + " --tokens 0 --encoder-tokens 1,x" + out, "--encoder-tokens");
+  expect(1, "forward " + model() + " --tokens 0 --encoder-tokens 1,99999" + out, "out of range");
+  expect(1, "run " + model() + " --tokens 1,2,3 -n 4 -c 2 --io buffered", "context");
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EncoderDecoderTest, ::testing::Values("switch_transformers_a", "switch_transformers_b"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
