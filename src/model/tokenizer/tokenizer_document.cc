@@ -135,7 +135,7 @@ class Handler : public nlohmann::json_sax<Json> {
         state_ = State::kSmall;
         return true;
       case State::kScored:
-        if (pair_parts_ != 2) wrong_score();
+        add_scored();
         state_ = State::kScores;
         return true;
       default:
@@ -181,9 +181,14 @@ class Handler : public nlohmann::json_sax<Json> {
         .in(fmt::format("{}: model.vocab[{}]", name_, document_.scores.size()))
         .expected("a string and a number");
   }
-  // The second half of [token, score]; the token's id is its place.
   bool score(double value) {
     if (state_ != State::kScored || ++pair_parts_ != 2 || !std::isfinite(value)) wrong_score();
+    score_ = value;
+    return true;
+  }
+  // The end of [token, score]; the token's id is its place.
+  void add_scored() {
+    if (pair_parts_ != 2) wrong_score();
     const std::size_t id = document_.scores.size();
     if (id > static_cast<std::size_t>(Vocabulary::kMaxId)) {
       throw Error(ErrorKind::kInvalid, "too many tokens")
@@ -191,8 +196,7 @@ class Handler : public nlohmann::json_sax<Json> {
           .expected(fmt::format("at most {}", Vocabulary::kMaxId));
     }
     if (document_.vocabulary.add(token_, static_cast<TokenId>(id)) != Vocabulary::Added::kYes) listed_twice();
-    document_.scores.push_back(value);
-    return true;
+    document_.scores.push_back(score_);
   }
   [[noreturn]] void listed_twice() const {
     throw Error(ErrorKind::kInvalid, "token is listed twice")
@@ -286,7 +290,8 @@ class Handler : public nlohmann::json_sax<Json> {
   State state_ = State::kSmall;
   std::string vocabulary_field_;
   std::string token_;   // last key of the vocabulary
-  int pair_parts_ = 0;  // of the rule being read
+  int pair_parts_ = 0;  // of the rule, or scored token, being read
+  double score_ = 0.0;
   std::size_t merges_read_ = 0;
   std::size_t small_values_ = 0;
   bool in_model_ = false;
