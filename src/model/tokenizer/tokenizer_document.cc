@@ -201,7 +201,8 @@ class Handler : public nlohmann::json_sax<Json> {
   [[noreturn]] void listed_twice() const {
     throw Error(ErrorKind::kInvalid, "token is listed twice")
         .in(name_ + ": " + vocabulary_field_)
-        .found(printable(token_));
+        .found(printable(token_))
+        .fix("download the tokenizer files again");
   }
 
   [[noreturn]] void wrong_id(const std::string& found) const {
