@@ -186,7 +186,7 @@ TEST_F(TraceTest, WrongUseIsOneClearError) {
         << outcome.err;
   };
   const std::string mrt = "--trace " + kData + "dsv2lite.first48.mrt.zst ";
-  fails(mrt + "--cache best --capacity 4", 2, "one of none, fifo");
+  fails(mrt + "--cache best --capacity 4", 2, "one of none, static, fifo");
   fails(mrt + "--cache lru, --capacity 4", 2, "--cache");
   fails(mrt + "--cache lru --capacity 4XB", 2, "--capacity");
   fails(mrt + "--cache lru --capacity 4MiB", 2, "does not say how large");
