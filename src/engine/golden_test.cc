@@ -241,6 +241,42 @@ TEST_P(GoldenTest, StoresOfEveryCodecGiveTheBitsOfTheDirectoryAtEveryBudget) {
   }
 }
 
+// Every preset and every scheduler, with pools of all states (equal shares fill them all), in little memory.
+TEST_P(GoldenTest, EveryPresetAndSchedulerGivesTheSameBits) {
+  const Golden golden = read_golden(GetParam());
+  EngineOptions options = small_options(Math::kF32);
+  const std::vector<float> expected = all_logits(path(), golden, options);
+  const sluice::testing::ScratchDirectory scratch;
+  for (const std::string codec : {"none", "zstd"}) {
+    const std::string store = scratch.path() + "/" + codec + ".sluice";
+    store::PackOptions pack;
+    pack.codec = codec;
+    pack.chunks = 3;
+    store::pack(path(), store, model::pack_plan(model::describe_model(*store::open_checkpoint(path()))), pack);
+    options.chunk = 5;
+    const MemoryPlan plan = plan_of(store, options);
+    options.memory = plan.minimum + plan.experts / 2 + 512 * kKiB;
+    const auto expect_same = [&](std::string_view what) {
+      const std::vector<float> found = all_logits(store, golden, options);
+      ASSERT_EQ(found.size(), expected.size());
+      EXPECT_EQ(std::memcmp(found.data(), expected.data(), expected.size() * sizeof(float)), 0) << codec << " " << what;
+    };
+    for (const experts::Preset& preset : experts::presets()) {
+      options.preset = preset.name;
+      expect_same(preset.name);
+    }
+    options.preset = "z-C";
+    for (const experts::SchedulerPolicy& scheduler : experts::scheduler_policies()) {
+      options.scheduler = scheduler.name;
+      expect_same(scheduler.name);
+    }
+    options.scheduler.clear();
+    options.prefetch = "all-next";
+    expect_same("all-next");
+    options = small_options(Math::kF32);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, ::testing::ValuesIn(model_names()),
                          [](const auto& info) { return info.param; });
 
