@@ -11,24 +11,40 @@ namespace sluice::app {
 
 void add_prompt_flags(CLI::App& command, PromptFlags& flags) {
   CLI::Option_group* group = command.add_option_group("Prompt", "One of:");
-  flags.prompt_given = group->add_option("-p,--prompt", flags.prompt, "The text to go on from");
-  flags.file_given =
-      group->add_option("-f,--file", flags.file, "File that holds the prompt; - is standard input");
-  flags.tokens_given =
-      group->add_option("--tokens", flags.tokens, "Prompt as token ids, taken verbatim: 1,2,3");
+  const auto add = [&](const char* name, std::vector<std::string>& values, const char* help) {
+    group->add_option(name, values, help)->allow_extra_args(false)->take_all();
+  };
+  add("-p,--prompt", flags.prompts, "The text to go on from; several times: a batch, decoded together");
+  add("-f,--file", flags.files, "File that holds the prompt; - is standard input");
+  add("--tokens", flags.tokens, "Prompt as token ids, taken verbatim: 1,2,3");
   group->require_option(1);
 }
 
-std::vector<model::TokenId> prompt_tokens(const PromptFlags& flags, const EngineFlags& engine,
-                                          const OpenModel& open) {
-  if (flags.tokens_given->count() > 0) return parse_token_list(flags.tokens, "--tokens");
+std::vector<std::vector<model::TokenId>> prompt_tokens(const PromptFlags& flags, const EngineFlags& engine,
+                                                       const OpenModel& open) {
+  std::vector<std::vector<model::TokenId>> prompts;
+  for (const std::string& list : flags.tokens) prompts.push_back(parse_token_list(list, "--tokens"));
+  if (!prompts.empty()) return prompts;
   if (open.tokenizer == nullptr)
     throw Error(ErrorKind::kInvalid, "the model has no tokenizer")
         .in(engine.model)
         .fix("give the prompt as --tokens 1,2,3");
-  const bool from_file = flags.file_given->count() > 0;
-  return encode_file(*open.tokenizer, from_file ? read_input_text(flags.file) : flags.prompt,
-                     from_file ? flags.file : "-p", model::AddSpecial::kYes, engine);
+  const auto add = [&](const std::string& text, const std::string& place) {
+    prompts.push_back(encode_file(*open.tokenizer, text, place, model::AddSpecial::kYes, engine));
+  };
+  for (const std::string& text : flags.prompts) add(text, "-p");
+  for (const std::string& file : flags.files) add(read_input_text(file), file);
+  return prompts;
+}
+
+std::vector<model::TokenId> only_prompt(std::vector<std::vector<model::TokenId>> prompts) {
+  if (prompts.size() != 1)
+    throw Error(ErrorKind::kUsage, "this command takes one prompt")
+        .in("-p")
+        .expected("one prompt")
+        .found(std::to_string(prompts.size()))
+        .fix("give one; `sluice run` takes several");
+  return std::move(prompts.front());
 }
 
 std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, const EngineFlags& engine,

@@ -1,6 +1,7 @@
 // `sluice run`: generate text inside a memory budget.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <random>
@@ -61,21 +62,34 @@ std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock:
                      format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget), memory_line_short(engine));
 }
 
-Json result_json(const engine::Engine& engine, const engine::GenerateRequest& request,
-                 const engine::GenerateResult& result, const RunTimes& times) {
-  const auto rate = [](double count, double seconds) { return seconds > 0 ? count / seconds : 0.0; };
-  const double decoded = result.tokens.empty() ? 0 : static_cast<double>(result.tokens.size() - 1);
+double rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0.0; }
+
+Json sequence_json(const engine::GenerateRequest& request, const engine::GenerateResult& result) {
+  return {{"tokens", result.tokens},
+          {"text", result.text ? Json(*result.text) : Json(nullptr)},
+          {"prompt_tokens", request.prompt},
+          {"stop_reason", engine::stop_reason_name(result.reason)}};
+}
+
+// One sequence stands in the object itself, a batch in "sequences".
+Json result_json(const engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
+                 const std::vector<engine::GenerateResult>& results, const RunTimes& times) {
   Json json;
-  json["tokens"] = result.tokens;
-  json["text"] = result.text ? Json(*result.text) : Json(nullptr);
-  json["prompt_tokens"] = request.prompt;
-  json["stop_reason"] = engine::stop_reason_name(result.reason);
-  json["seed"] = request.sampler.seed;
+  double prompt = 0, decoded = 0, prefill_s = 0, decode_s = 0;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    prompt += static_cast<double>(requests[i].prompt.size());
+    if (!results[i].tokens.empty()) decoded += static_cast<double>(results[i].tokens.size() - 1);
+    prefill_s = std::max(prefill_s, results[i].prefill_s);
+    decode_s = std::max(decode_s, results[i].decode_s);
+    if (results.size() > 1) json["sequences"].push_back(sequence_json(requests[i], results[i]));
+  }
+  if (results.size() == 1) json = sequence_json(requests[0], results[0]);
+  json["seed"] = requests[0].sampler.seed;
   json["timing"] = {{"load_s", times.load_s},
-                    {"prefill_s", result.prefill_s},
-                    {"decode_s", result.decode_s},
-                    {"prefill_tok_s", rate(static_cast<double>(request.prompt.size()), result.prefill_s)},
-                    {"decode_tok_s", rate(decoded, result.decode_s)},
+                    {"prefill_s", prefill_s},
+                    {"decode_s", decode_s},
+                    {"prefill_tok_s", rate(prompt, prefill_s)},
+                    {"decode_tok_s", rate(decoded, decode_s)},
                     {"first_token_s", times.first_token_s}};
   json["memory"] = memory_json(engine);
   json["io"] = io_json(engine);
@@ -105,18 +119,29 @@ void run(const Options& options) {
   const std::size_t max_tokens = static_cast<std::size_t>(options.max_tokens);
   const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere);
 
-  engine::GenerateRequest request;
-  request.prompt = prompt_tokens(options.prompt, flags, open);
-  request.max_tokens = max_tokens;
-  request.sampler = sampler_config(options, open.model.generation);
-  request.ignore_eos = options.ignore_eos;
-  request.stop = options.stop;
-  const std::size_t positions = positions_for(request.prompt.size(), max_tokens, flags, open);
+  std::vector<engine::GenerateRequest> requests;
+  std::size_t positions = 1, longest_prompt = 0;
+  for (std::vector<model::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
+    engine::GenerateRequest& request = requests.emplace_back();
+    request.prompt = std::move(prompt);
+    request.max_tokens = max_tokens;
+    request.sampler = sampler_config(options, open.model.generation);
+    if (requests.size() > 1) request.sampler.seed = requests[0].sampler.seed + requests.size() - 1;
+    request.ignore_eos = options.ignore_eos;
+    request.stop = options.stop;
+    request.should_stop = interrupted;
+    positions = std::max(positions, positions_for(request.prompt.size(), max_tokens, flags, open));
+    longest_prompt = std::max(longest_prompt, request.prompt.size());
+  }
+  const bool batch = requests.size() > 1;
+  if (batch && !options.out.empty())
+    throw Error(ErrorKind::kUsage, "a batch has several texts").in("-o").expected("one prompt").fix("use --json for a batch");
   const bool encoder = open.model.config.has_encoder();  // then the prompt is its input, and the answer stands alone
 
-  engine::EngineOptions settings = engine_options(flags, positions, encoder ? request.prompt.size() : 0);
+  engine::EngineOptions settings = engine_options(flags, positions, encoder ? longest_prompt : 0);
+  settings.sequences = requests.size();
   if (!options.decisions.empty()) settings.recording = engine::DecisionRecorder::kMemory;
-  engine::Engine engine(*open.checkpoint, open.model, settings);
+  engine::Engine engine(*open.checkpoint, open.model, settings, std::min<std::size_t>(requests.size(), 16));
   if (!engine.isa_warning().empty() && !flags.quiet) fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
   if (!flags.quiet && !options.ignore_eos) warn_of_eos(open.model.config);
   std::optional<engine::DecisionRecorder> decisions;
@@ -128,39 +153,39 @@ void run(const Options& options) {
   Clock::time_point first_token;
   std::size_t tokens = 0;
   LiveText live(terminal, colour_allowed(), [&] { return status_line(engine, tokens, first_token); });
-  request.on_text = [&](const std::string& text, std::size_t count) {
-    if (tokens == 0) {
-      first_token = Clock::now();
-      times.first_token_s = since(kProcessStart);
-    }
-    tokens = count;
-    if (!flags.json) live.write(text);
-  };
-  request.should_stop = interrupted;
-  if (terminal && open.tokenizer != nullptr && !encoder)
-    live.write(open.tokenizer->decode(request.prompt, model::ShowSpecial::kNo));  // as the text goes on from it
-  const engine::GenerateResult result = engine::generate(engine, open.tokenizer.get(), request);
+  for (engine::GenerateRequest& request : requests) {
+    request.on_text = [&](const std::string& text, std::size_t) {
+      if (tokens++ == 0) {
+        first_token = Clock::now();
+        times.first_token_s = since(kProcessStart);
+      }
+      if (!flags.json) live.write(batch ? "" : text);
+    };
+  }
+  if (terminal && open.tokenizer != nullptr && !encoder && !batch)
+    live.write(open.tokenizer->decode(requests[0].prompt, model::ShowSpecial::kNo));  // as the text goes on from it
+  const std::vector<engine::GenerateResult> results = engine::generate(engine, open.tokenizer.get(), requests);
   live.finish();
   if (decisions) decisions->finish(engine);
-  if (!options.out.empty()) write_file_atomically(options.out, result.text.value_or(""));
+  if (!options.out.empty()) write_file_atomically(options.out, results[0].text.value_or(""));
 
   if (flags.json) {
-    std::cout << result_json(engine, request, result, times).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+    std::cout << result_json(engine, requests, results, times).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {
-    if (!result.text) {
-      std::string ids;
-      for (const model::TokenId token : result.tokens) ids += (ids.empty() ? "" : ",") + std::to_string(token);
-      std::cout << ids;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (batch) std::cout << fmt::format("[{}] {}", i + 1, results[i].text.value_or(""));
+      if (!results[i].text) std::cout << fmt::format("{}", fmt::join(results[i].tokens, ","));
+      std::cout << '\n';
     }
-    std::cout << '\n';
     std::cout.flush();
     if (!flags.quiet) {
-      fmt::print(stderr, "\n{}", run_table(engine, request, result, times));
-      if (request.sampler.temperature > 0 && !flags.seed) fmt::print(stderr, "  {:<18}{}\n", "seed", request.sampler.seed);
+      fmt::print(stderr, "\n{}", run_table(engine, requests, results, times));
+      if (requests[0].sampler.temperature > 0 && !flags.seed) fmt::print(stderr, "  {:<18}{}\n", "seed", requests[0].sampler.seed);
     }
     if (options.show_experts) fmt::print(stderr, "\n{}", residency_picture(engine, terminal && colour_allowed()));
   }
-  if (result.reason == engine::StopReason::kInterrupted) throw Exit{kExitInterrupted};
+  for (const engine::GenerateResult& result : results)
+    if (result.reason == engine::StopReason::kInterrupted) throw Exit{kExitInterrupted};
 }
 
 }  // namespace

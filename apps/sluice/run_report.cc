@@ -42,6 +42,10 @@ Json experts_json(const engine::Engine& engine) {
   const engine::Statistics& statistics = engine.statistics();
   Json json = counts_json(statistics.total());
   json["prefetch_bytes"] = statistics.prefetch_bytes;
+  const fetch::ExpertCounters counters = engine.expert_counters();
+  json["wait_s"] = counters.wait_s;
+  json["decode_work_s"] = counters.decode_s;
+  json["schedule"] = {{"plans", counters.plans}, {"seconds", counters.plan_s}, {"fallbacks", engine.scheduler_fallbacks()}};
   json["prefill"] = counts_json(statistics.prefill);
   json["decode"] = counts_json(statistics.decode);
   return json;
@@ -104,19 +108,27 @@ std::string residency_picture(const engine::Engine& engine, bool colour) {
   return picture;
 }
 
-std::string run_table(const engine::Engine& engine, const engine::GenerateRequest& request,
-                      const engine::GenerateResult& result, const RunTimes& times) {
+std::string run_table(const engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
+                      const std::vector<engine::GenerateResult>& results, const RunTimes& times) {
+  std::size_t prompt = 0, generated = 0;
+  double prefill_s = 0, decode_s = 0, decoded = 0;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (requests[i].max_tokens > 0) prompt += requests[i].prompt.size();
+    generated += results[i].tokens.size();
+    decoded += results[i].tokens.empty() ? 0 : static_cast<double>(results[i].tokens.size() - 1);
+    prefill_s = std::max(prefill_s, results[i].prefill_s);
+    decode_s = std::max(decode_s, results[i].decode_s);
+  }
   const engine::Statistics& statistics = engine.statistics();
   const engine::ExpertStatistics total = statistics.total();
   const engine::DiskReport disk = engine.disk();
-  const double decoded = result.tokens.empty() ? 0 : static_cast<double>(result.tokens.size() - 1);
   const double measured = ratio(static_cast<double>(statistics.decode.bytes_read), static_cast<double>(statistics.decode.tokens));
   std::string table;
   const auto row = [&](std::string_view name, const std::string& text) { table += fmt::format("  {:<18}{}\n", name, text); };
-  row("prompt", fmt::format("{} tokens in {:.2f} s, {:.1f} tok/s", request.prompt.size(), result.prefill_s,
-                            request.max_tokens == 0 ? 0.0 : ratio(static_cast<double>(request.prompt.size()), result.prefill_s)));
-  row("generated", fmt::format("{} tokens in {:.2f} s, {:.2f} tok/s ({})", result.tokens.size(), result.decode_s,
-                               ratio(decoded, result.decode_s), engine::stop_reason_name(result.reason)));
+  row("prompt", fmt::format("{} tokens in {:.2f} s, {:.1f} tok/s", prompt, prefill_s, ratio(static_cast<double>(prompt), prefill_s)));
+  row("generated", fmt::format("{} tokens in {:.2f} s, {:.2f} tok/s ({})", generated, decode_s, ratio(decoded, decode_s),
+                               results.size() == 1 ? std::string(engine::stop_reason_name(results[0].reason))
+                                                   : fmt::format("batch of {}", results.size())));
   row("first token", fmt::format("{:.2f} s after start, {:.2f} s of it loading", times.first_token_s, times.load_s));
   row("memory", fmt::format("peak {} of {}", format_bytes(engine.accountant().peak()), format_bytes(engine.plan().budget)));
   const std::string names = memory_line(engine);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "engine/engine.h"
@@ -29,7 +30,7 @@ struct RunTimes {
   double load_s = 0, first_token_s = 0;
 };
 // The table after a generation.
-std::string run_table(const engine::Engine& engine, const engine::GenerateRequest& request,
-                      const engine::GenerateResult& result, const RunTimes& times);
+std::string run_table(const engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
+                      const std::vector<engine::GenerateResult>& results, const RunTimes& times);
 
 }  // namespace sluice::app

@@ -49,7 +49,7 @@ void run(const Options& options) {
         .fix("choose another name, or add to it with --append");
   const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere);
   engine::GenerateRequest request;
-  request.prompt = prompt_tokens(options.prompt, flags, open);
+  request.prompt = only_prompt(prompt_tokens(options.prompt, flags, open));
   request.max_tokens = static_cast<std::size_t>(options.max_tokens);
   request.sampler = sampler_config(options, open.model.generation);
   request.ignore_eos = options.ignore_eos;

@@ -56,6 +56,7 @@ class Engine {
   DiskReport disk() const;                         // reads since the engine was made, loading included
   fetch::ExpertCounters expert_counters() const { return experts_->counters(); }
   experts::State state(experts::ExpertId id) const { return experts_->state(id); }
+  std::uint64_t scheduler_fallbacks() const { return policies_.scheduler->fallbacks(); }  // the cost guard acted
   std::uint64_t decision_hash() const;             // of every cache decision so far
   experts::Parts kept_parts() const;               // what caches keep of an expert
   std::size_t caches() const { return policies_.residencies.size(); }                // 1, or one a sparse layer

@@ -45,6 +45,7 @@ fetch::ExpertCosts Profile::costs() const {
   costs.fetch.u = u.median;
   costs.fetch.v = v.median;
   costs.fetch.c = c.median;
+  costs.fetch.step = 10e-9;  // what a search pays for each decode it tries: bench/decisions_bench.cc
   costs.run = p.median;
   if (!p_of_tokens.empty()) {
     const auto& [tokens, most] = p_of_tokens.back();

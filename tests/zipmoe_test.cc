@@ -1,0 +1,164 @@
+// Profiles, plans, pools and batches through the built program, on the bundled model.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "program.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using sluice::program::Outcome;
+using sluice::program::run;
+
+const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
+
+// Sanitizers bring memory of their own, which counts as the process.
+std::string memory(int mib) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  mib += 256;
+#endif
+  return std::to_string(mib) + "MiB";
+}
+
+json run_json(const std::string& arguments) {
+  const Outcome outcome = run(arguments + " --json");
+  EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
+  return outcome.code == 0 ? json::parse(outcome.out) : json::object();
+}
+
+class ZipMoeTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = ::testing::TempDir() + "/sluice-zip-XXXXXX";
+    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
+    ASSERT_EQ(run("pack " + kModel + " -o " + store() + " --codec zstd --quiet").code, 0);
+    ASSERT_EQ(run("profile " + store() + " --repeats 1 --quiet -o " + file("profile.json")).code, 0);
+  }
+  static void TearDownTestSuite() { fs::remove_all(directory_); }
+  static std::string store() { return directory_ + "/fable.sluice"; }
+  static std::string file(const std::string& name) { return directory_ + "/" + name; }
+  static json read(const std::string& name) { return json::parse(std::ifstream(file(name))); }
+  static std::string write(const std::string& name, const json& value) {
+    std::ofstream(file(name)) << value;
+    return file(name);
+  }
+  // The measured profile, with costs under which every state has its use: reading is slow, decoding costs nothing.
+  static std::string made_up_profile() {
+    json profile = read("profile.json");
+    const auto set = [&](const char* name, double seconds) { profile[name] = {{"median", seconds}, {"spread", 0}}; };
+    set("u", 1e-3);
+    set("v", 1e-4);
+    set("c", 1e-9);
+    set("merge", 0);
+    return write("made_up.json", profile);
+  }
+  static void expect_error(const std::string& arguments, int code, const std::string& words) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, code) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.err;
+  }
+  static inline std::string directory_;
+};
+
+TEST_F(ZipMoeTest, AProfileIsWrittenAndBelongsToTheStore) {
+  const json profile = read("profile.json");
+  EXPECT_EQ(profile["model"]["experts"], 32);
+  EXPECT_EQ(profile["model"]["chunks"], 4);
+  for (const char* cost : {"u", "v", "c", "p", "merge", "rest"}) EXPECT_GT(profile[cost]["median"], 0) << cost;
+  // Without -o it becomes a sidecar, which verify knows and a directory cannot have.
+  ASSERT_EQ(run("profile " + store() + " --repeats 1 --quiet").code, 0);
+  EXPECT_TRUE(fs::exists(store() + "/sidecar/profile.json"));
+  EXPECT_EQ(run("verify " + store() + " --quiet").code, 0);
+  fs::remove_all(store() + "/sidecar");
+  expect_error("profile " + kModel, 2, "-o");
+}
+
+TEST_F(ZipMoeTest, AProfileOfAnythingElseIsOneClearError) {
+  const std::string base = "run " + store() + " -p x -n 1 --memory " + memory(40) + " --profile ";
+  json other = read("profile.json");
+  other["machine"]["cpu"] = "Another";
+  expect_error(base + write("machine.json", other), 1, "another machine");
+  other = read("profile.json");
+  other["model"]["codec"] = "lz4";
+  expect_error(base + write("model.json", other), 1, "another model or store");
+  other = read("profile.json");
+  other["c"]["median"] = -1;
+  expect_error(base + write("negative.json", other), 1, "median");
+  other = read("profile.json");
+  other["profile"] = 99;
+  expect_error(base + write("version.json", other), 1, "another version");
+  std::ofstream(file("cut.json")) << read("profile.json").dump().substr(0, 100);
+  expect_error(base + file("cut.json"), 1, "cut.json");
+  expect_error(base + file("nowhere.json"), 1, "nowhere.json");
+}
+
+TEST_F(ZipMoeTest, ThePlanSaysWhereTheBytesGo) {
+  const std::string flags = " --memory " + memory(32) + " --profile " + made_up_profile();
+  const json plan = run_json("plan " + store() + flags);
+  std::uint64_t sum = 0;
+  for (const auto& [name, bytes] : plan["by_name"].items()) sum += bytes.get<std::uint64_t>();
+  EXPECT_LE(sum, plan["budget"].get<std::uint64_t>());
+  double shares = 0;
+  for (const auto& [pool, share] : plan["gamma"].items()) shares += share.get<double>();
+  EXPECT_NEAR(shares, 1, 1e-9);
+  EXPECT_EQ(plan["configurations"], 1771);
+  EXPECT_TRUE(plan["limit"] == "disk" || plan["limit"] == "decode" || plan["limit"] == "compute");
+  for (const char* alternative : {"f_only", "equal_shares"})
+    EXPECT_LE(plan["cost_layer_s"].get<double>(), plan["alternatives"][alternative]["cost_layer_s"].get<double>() * (1 + 1e-9));
+  // Decoding costs nothing here, so compressed experts are worth more than full ones.
+  EXPECT_GT(plan["slots"]["C"].get<int>(), plan["slots"]["F"].get<int>());
+  EXPECT_GT(plan["tok_s"], 0);
+  const Outcome table = run("plan " + store() + flags);
+  EXPECT_EQ(table.code, 0);
+  for (const char* words : {"F only", "equal shares", "gain", "limit"}) EXPECT_NE(table.out.find(words), std::string::npos);
+  expect_error("plan " + store() + " --memory 8MiB", 1, "too small");
+}
+
+TEST_F(ZipMoeTest, EveryStateSavesItsReadsAndTheTextIsTheSame) {
+  const std::string request = " -p 'The old king' -n 60 --seed 3 --temp 0.8 --memory " + memory(30);
+  const json expected = run_json("run " + kModel + " -p 'The old king' -n 60 --seed 3 --temp 0.8");
+  const std::string profile = " --profile " + made_up_profile();
+  for (const char* preset : {"zipmoe", "z-C", "z-C+P", "z-basic-lru", "z-basic-fifo", "z-basic-marking", "z-accelerate", "z-deepspeed"}) {
+    const json found = run_json("run " + store() + request + profile + " --preset " + preset);
+    EXPECT_EQ(found["tokens"], expected["tokens"]) << preset;
+    EXPECT_EQ(found["preset"], preset);
+    std::uint64_t uses = 0;
+    for (const auto& [state, count] : found["experts"]["states"].items()) uses += count.get<std::uint64_t>();
+    EXPECT_EQ(uses, found["experts"]["accesses"].get<std::uint64_t>());
+    EXPECT_LE(found["memory"]["peak"], found["memory"]["budget"]) << preset;
+    if (std::string(preset) == "z-C") {
+      EXPECT_GT(found["experts"]["states"]["C"], 0);
+      EXPECT_GT(found["experts"]["partial"], 0);
+      EXPECT_EQ(found["experts"]["partial"], found["experts"]["states"]["S"].get<int>() + found["experts"]["states"]["E"].get<int>());
+    }
+  }
+}
+
+TEST_F(ZipMoeTest, ABatchGivesEachPromptItsOwnText) {
+  const std::string flags = " -n 24 --temp 0 --ignore-eos --memory " + memory(40);
+  const std::string prompts[] = {"Once upon a time", "The king", "In the forest there lived an old man who"};
+  std::string all;
+  for (const std::string& prompt : prompts) all += " -p '" + prompt + "'";
+  const json batch = run_json("run " + store() + all + flags);
+  ASSERT_EQ(batch["sequences"].size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const json alone = run_json("run " + store() + " -p '" + prompts[i] + "'" + flags);
+    for (const char* field : {"tokens", "text", "prompt_tokens", "stop_reason"}) EXPECT_EQ(batch["sequences"][i][field], alone[field]) << i;
+  }
+  EXPECT_EQ(batch["experts"]["decode"]["steps"], 23);
+  EXPECT_EQ(batch["experts"]["decode"]["tokens"], 69);
+  const Outcome text = run("run " + store() + all + flags + " -q");
+  EXPECT_EQ(text.out.rfind("[1] ", 0), 0u);
+  EXPECT_NE(text.out.find("\n[3] "), std::string::npos);
+  expect_error("run " + store() + all + flags + " -o " + file("text"), 2, "-o");
+  expect_error("trace " + store() + all + " -n 1 -o " + file("t.trace"), 2, "one prompt");
+}
+
+}  // namespace
