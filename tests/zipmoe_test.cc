@@ -125,7 +125,7 @@ TEST_F(ZipMoeTest, EveryStateSavesItsReadsAndTheTextIsTheSame) {
   const std::string request = " -p 'The old king' -n 60 --seed 3 --temp 0.8 --memory " + memory(30);
   const json expected = run_json("run " + kModel + " -p 'The old king' -n 60 --seed 3 --temp 0.8");
   const std::string profile = " --profile " + made_up_profile();
-  for (const char* preset : {"zipmoe", "z-C", "z-C+P", "z-basic-lru", "z-basic-fifo", "z-basic-marking", "z-accelerate", "z-deepspeed"}) {
+  for (const char* preset : {"zipmoe", "z-C", "z-C+P", "z-basic-lru", "z-basic-fifo", "z-basic-marking", "z-accelerate", "z-deepspeed", "z-moe-infinity"}) {
     const json found = run_json("run " + store() + request + profile + " --preset " + preset);
     EXPECT_EQ(found["tokens"], expected["tokens"]) << preset;
     EXPECT_EQ(found["preset"], preset);

@@ -36,6 +36,7 @@ std::unique_ptr<Cache> make_fifo_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_lru_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_lfu_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_marking_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_eam_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_belady_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_belady_bypass_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_zip_pools_cache(const CacheConfig& config);

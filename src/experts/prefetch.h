@@ -38,5 +38,6 @@ class Prefetch {
 
 std::unique_ptr<Prefetch> make_none_prefetch();
 std::unique_ptr<Prefetch> make_all_next_prefetch();
+std::unique_ptr<Prefetch> make_eam_prefetch();
 
 }  // namespace sluice::experts

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::string_view kZipMoe = "ZipMoE (arXiv 2601.21198) 5.4; SPEC 1.7";
 constexpr std::string_view kZipMoeBaselines = "ZipMoE (arXiv 2601.21198) 6; SPEC 1.10";
+constexpr std::string_view kMoeInfinity = "MoE-Infinity (arXiv 2401.14361); SPEC 1.10";
 constexpr std::string_view kZipMoeScheduling = "ZipMoE (arXiv 2601.21198) Alg. 1; SPEC 1.5";
 
 constexpr CachePolicy kCaches[] = {
@@ -18,6 +19,7 @@ constexpr CachePolicy kCaches[] = {
     {.name = "lru", .make = make_lru_cache, .source = kZipMoe},
     {.name = "lfu", .make = make_lfu_cache, .source = kZipMoe},
     {.name = "marking", .make = make_marking_cache, .source = "Fiat et al. 1991; SPEC 1.7", .seeded = true},
+    {.name = "eam", .make = make_eam_cache, .source = kMoeInfinity},
     {.name = "belady", .make = make_belady_cache, .source = "Belady 1966; SPEC 1.7", .oracle = true},
     {.name = "belady_bypass",
      .make = make_belady_bypass_cache,
@@ -38,6 +40,7 @@ constexpr RouterPolicy kRouters[] = {
 constexpr PrefetchPolicy kPrefetches[] = {
     {.name = "none", .make = make_none_prefetch, .source = "SPEC 5.2"},
     {.name = "all-next", .make = make_all_next_prefetch, .source = "SPEC 1.10"},
+    {.name = "eam", .make = make_eam_prefetch, .source = kMoeInfinity},
 };
 
 constexpr SchedulerPolicy kSchedulers[] = {
@@ -91,6 +94,13 @@ constexpr Preset kPresets[] = {
      .placement = "host",
      .source = kZipMoeBaselines,
      .synchronous = true},
+    {.name = "z-moe-infinity",
+     .router = "exact",
+     .cache = "eam",
+     .prefetch = "eam",
+     .scheduler = "serial",
+     .placement = "host",
+     .source = kZipMoeBaselines},
     {.name = "z-deepspeed",
      .router = "exact",
      .cache = "none",
