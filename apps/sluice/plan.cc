@@ -7,6 +7,7 @@
 #include "command.h"
 #include "engine/engine.h"
 #include "engine_flags.h"
+#include "recorded_routing.h"
 #include "run_report.h"
 
 namespace sluice::app {
@@ -14,6 +15,7 @@ namespace {
 
 struct Options {
   EngineFlags engine;
+  std::string trace;
   std::int64_t tokens = 4096, batch = 1;
 };
 
@@ -69,7 +71,13 @@ void plan(const Options& options) {
   settings.sequences = static_cast<std::size_t>(options.batch);
   if (settings.preset.empty() || settings.preset == "auto") settings.preset = "zipmoe";
   settings.cache = "zip-pools";
+  RecordedRouting routing;
+  if (!options.trace.empty()) {
+    routing = read_routing(options.trace, open.model.config);
+    settings.ranks = routing.ranks;
+  }
   const engine::Engine engine(*open.checkpoint, open.model, settings, settings.sequences);
+  check_identity(routing, options.trace, engine);
   const engine::PoolPlan& pools = *engine.pool_plan();
   if (!flags.json) {
     std::cout << table(engine, pools);
@@ -96,7 +104,9 @@ void add_plan(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
   command->add_option("--batch", options->batch, "Sequences that are decoded together")->capture_default_str()->check(CLI::Range(1, 256));
-  command->footer("Example:\n  sluice plan qwen.sluice --memory 8GiB");
+  command->add_option("--trace", options->trace,
+                      "Recorded routing to plan with (sluice trace); default: the profile's, else assumed");
+  command->footer("Examples:\n  sluice plan qwen.sluice --memory 8GiB\n  sluice plan qwen.sluice --memory 8GiB --trace qwen.trace");
   command->callback([options] { plan(*options); });
 }
 

@@ -8,6 +8,7 @@
 #include "command.h"
 #include "engine/engine.h"
 #include "engine_flags.h"
+#include "recorded_routing.h"
 #include "store/sidecar.h"
 
 namespace sluice::app {
@@ -15,7 +16,7 @@ namespace {
 
 struct Options {
   EngineFlags engine;
-  std::string output;
+  std::string output, trace;
   std::int64_t repeats = 9;
 };
 
@@ -39,6 +40,12 @@ std::string table(const engine::Profile& profile) {
     row("p", time, fmt::format("compute one expert, {} token{}", tokens, tokens == 1 ? "" : "s"),
         static_cast<double>(profile.model.full));
   row("rest", profile.rest, "one decode step without its routed experts", 0);
+  if (!profile.ranks.empty()) {
+    text += "  used  ";
+    for (std::size_t r = 0; r < profile.ranks.size(); r = r == 0 ? 1 : 2 * r)
+      text += fmt::format("{}rank {}: {:.1f} %", r == 0 ? "  " : ", ", r + 1, 100 * profile.ranks[r]);
+    text += "\n";
+  }
   return text;
 }
 
@@ -50,9 +57,13 @@ void profile(const Options& options) {
     throw Error(ErrorKind::kUsage, "a directory has no place for its profile")
         .in("-o")
         .expected("-o FILE.json, or a packed store, which keeps it as a sidecar");
+  RecordedRouting routing;
+  if (!options.trace.empty()) routing = read_routing(options.trace, open.model.config);
   engine::Engine engine(*open.checkpoint, open.model, engine_options(flags, 16));
-  const engine::Profile measured =
+  check_identity(routing, options.trace, engine);
+  engine::Profile measured =
       engine.measure({.repeats = static_cast<std::size_t>(options.repeats), .seed = flags.seed.value_or(0)});
+  measured.ranks = routing.ranks;
   const Json json = engine::to_json(measured);
   if (options.output.empty())
     store::write_sidecar(flags.model, "profile", "profile", json);
@@ -74,7 +85,9 @@ void add_profile(CLI::App& app) {
   command->add_option("--repeats", options->repeats, "Runs of which the median is taken")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
-  command->footer("Example:\n  sluice profile qwen.sluice -o here.json");
+  command->add_option("--trace", options->trace,
+                      "Also note how often the r-th hottest expert of a layer was used in this recorded routing");
+  command->footer("Examples:\n  sluice profile qwen.sluice -o here.json\n  sluice profile qwen.sluice --trace qwen.trace");
   command->callback([options] { profile(*options); });
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <iostream>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "command.h"
 #include "experts/registry.h"
 #include "lab/replay.h"
+#include "timed_replay.h"
 
 namespace sluice::app {
 namespace {
@@ -21,7 +23,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Options {
-  std::string trace, caches, capacities, scope = "layer", keep = "full", expert_bytes, decisions;
+  std::string trace, caches, capacities, scope, keep = "full", expert_bytes, decisions, pools;
+  experts::PoolRules rules;
+  TimedFlags timed;
   std::uint64_t seed = 0, window = 0;
   bool json = false;
 };
@@ -33,19 +37,6 @@ struct Row {
   double seconds = 0;
 };
 
-std::vector<std::string> split(const std::string& list, const char* flag) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t comma = std::min(list.find(',', at), list.size());
-    parts.push_back(list.substr(at, comma - at));
-    if (parts.back().empty())
-      throw Error(ErrorKind::kUsage, "an entry of the list is empty")
-          .in(flag)
-          .found(fmt::format("\"{}\"", list));
-    at = comma + 1;
-  }
-  return parts;
-}
 
 std::vector<std::string> cache_names(const std::string& list) {
   std::vector<std::string> names;
@@ -54,7 +45,7 @@ std::vector<std::string> cache_names(const std::string& list) {
       if (!policy.pooled) names.emplace_back(policy.name);
     return names;
   }
-  names = split(list, "--cache");
+  names = split_list(list, "--cache");
   for (const std::string& name : names) experts::find_cache(name);
   return names;
 }
@@ -66,6 +57,33 @@ void parse_capacity(const std::string& text, lab::ReplaySettings& settings) {
   settings.unit = bare ? lab::CapacityUnit::kExperts : lab::CapacityUnit::kBytes;
 }
 
+experts::PoolSlots parse_slots(const std::string& text) {
+  constexpr std::uint32_t kMost = 65536;
+  std::vector<std::uint32_t> numbers;
+  for (const std::string& part : split_list(text, "--pools")) {
+    std::uint32_t number = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (error != std::errc() || end != part.data() + part.size() || number > kMost) {
+      numbers.clear();
+      break;
+    }
+    numbers.push_back(number);
+  }
+  if (numbers.size() != 4)
+    throw Error(ErrorKind::kUsage, "not the slots of four pools")
+        .in("--pools")
+        .expected("four numbers up to 65536, F,C,S,E, such as 3,4,2,1")
+        .found(fmt::format("\"{}\"", text));
+  return {numbers[0], numbers[1], numbers[2], numbers[3]};
+}
+
+// Without --capacity, a cache with pools holds what its slots hold.
+void fill_slots(const Options& options, lab::ReplaySettings& settings) {
+  if (!experts::find_cache(settings.cache).pooled || options.pools.empty()) return;
+  settings.pools = parse_slots(options.pools);
+  settings.rules = options.rules;
+}
+
 Json result_json(const Row& row) {
   const lab::ReplayResult& result = row.result;
   Json json = {{"cache", row.settings.cache},
@@ -75,11 +93,17 @@ Json result_json(const Row& row) {
                {"accesses", result.total.accesses},
                {"hits", result.total.hits},
                {"misses", result.total.misses()},
+               {"partial", result.partial},
                {"hit_rate", result.total.hit_rate()},
                {"decode_hit_rate", result.decode.hit_rate()},
                {"evictions", result.evictions},
                {"decisions", fmt::format("{:016x}", result.decision_hash)},
                {"seconds", row.seconds}};
+  if (const auto& slots = row.settings.pools)
+    json["pools"] = {{"slots", {slots->f, slots->c, slots->s, slots->e}},
+                     {"delta", row.settings.rules.delta},
+                     {"demote", row.settings.rules.demote},
+                     {"half_life", row.settings.rules.half_life}};
   if (result.bytes_read) json["bytes_read"] = *result.bytes_read;
   if (row.settings.window > 0) {
     json["windows"] = Json::array();
@@ -138,20 +162,45 @@ void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests
 }
 
 void run(const Options& options) {
-  const std::vector<std::string> caches = cache_names(options.caches),
-                                 capacities = split(options.capacities, "--capacity");
+  if (options.timed.asked()) {
+    if (!options.caches.empty() || !options.capacities.empty() || !options.pools.empty() ||
+        !options.decisions.empty())
+      throw Error(ErrorKind::kUsage, "a timed replay takes --preset and --memory-experts")
+          .in("--profile")
+          .fix("leave out --cache, --capacity, --pools and --decisions");
+    return timed_replay({options.trace, options.scope.empty() ? "global" : options.scope, options.seed, options.json,
+                         options.rules},
+                        options.timed);
+  }
+  if (options.caches.empty())
+    throw Error(ErrorKind::kUsage, "nothing to replay the trace through")
+        .in("--cache")
+        .expected("--cache and --capacity; or --profile, --preset and --memory-experts");
+  const std::vector<std::string> caches = cache_names(options.caches);
+  const bool pooled = std::ranges::all_of(caches, [](const auto& name) { return experts::find_cache(name).pooled; });
+  if (!options.pools.empty() &&
+      std::ranges::none_of(caches, [](const auto& name) { return experts::find_cache(name).pooled; }))
+    throw Error(ErrorKind::kUsage, "none of these caches has pools").in("--pools").found(options.caches);
+  const bool by_slots = options.capacities.empty() && pooled && !options.pools.empty();
+  if (options.capacities.empty() && !by_slots)
+    throw Error(ErrorKind::kUsage, "caches must be told how much they hold")
+        .in("--capacity")
+        .expected(pooled ? "experts (64), a size (4GiB), or --pools alone" : "experts (64) or a size (4GiB)");
+  const std::vector<std::string> capacities =
+      by_slots ? std::vector<std::string>{"-"} : split_list(options.capacities, "--capacity");
   std::vector<Row> rows;
   for (const std::string& capacity : capacities)
     for (const std::string& cache : caches) {
       Row row;
       row.capacity = capacity;
       row.settings.cache = cache;
-      row.settings.scope = options.scope == "layer" ? lab::Scope::kLayer : lab::Scope::kGlobal;
+      row.settings.scope = options.scope != "global" ? lab::Scope::kLayer : lab::Scope::kGlobal;
       row.settings.keep = options.keep == "full" ? experts::Parts(experts::Part::kFull)
                                                  : experts::Part::kSm | experts::Part::kExp;
       row.settings.seed = options.seed;
       row.settings.window = options.window;
-      parse_capacity(capacity, row.settings);
+      if (!by_slots) parse_capacity(capacity, row.settings);
+      fill_slots(options, row.settings);
       rows.push_back(std::move(row));
     }
   if (!options.decisions.empty() && rows.size() != 1)
@@ -171,6 +220,13 @@ void run(const Options& options) {
         sizes->set({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)}, {.full = expert_bytes},
                    expert_bytes);
   }
+  if (by_slots)
+    for (Row& row : rows) {
+      const experts::PoolSlots& slots = *row.settings.pools;
+      row.settings.capacity = (std::uint64_t{slots.f} + slots.c + slots.s + slots.e) *
+                              (row.settings.scope == lab::Scope::kLayer ? 1 : header.layers);
+      row.capacity = std::to_string(row.settings.capacity);
+    }
   if (requests.cut_off)
     fmt::print(stderr, "sluice: warning: {} was cut off; its last record is left out\n", options.trace);
 
@@ -213,18 +269,17 @@ void add_simulate(CLI::App& app) {
   CLI::App* command = app.add_subcommand("simulate", "Replay recorded routing through any cache");
   std::string names;
   for (const experts::CachePolicy& policy : experts::cache_policies())
-    if (!policy.pooled) names += std::string(policy.name) + ", ";
+    names += std::string(policy.name) + ", ";
   command->add_option("--trace", options->trace, "File of `sluice trace`, .mrt or .csv; each also as .zst")
       ->required();
-  command->add_option("--cache", options->caches, names + "several with commas between them, or all")
-      ->required();
+  command->add_option("--cache", options->caches, names + "several with commas between them, or all (that have no pools)");
   command
       ->add_option("--capacity", options->capacities,
-                   "Of each cache: experts (64) or a size (4GiB); several with commas between them")
-      ->required();
-  command->add_option("--scope", options->scope, "One cache a layer, or one for all: layer, global")
-      ->check(CLI::IsMember({"layer", "global"}))
-      ->capture_default_str();
+                   "Of each cache: experts (64) or a size (4GiB); several with commas between them");
+  command
+      ->add_option("--scope", options->scope,
+                   "One cache a layer, or one for all: layer (the default), global (the default of timed replays)")
+      ->check(CLI::IsMember({"layer", "global"}));
   command->add_option("--keep", options->keep, "Experts stay in memory as: full, packed")
       ->check(CLI::IsMember({"full", "packed"}))
       ->capture_default_str();
@@ -235,12 +290,28 @@ void add_simulate(CLI::App& app) {
       ->check(CLI::PositiveNumber);
   command->add_option("--decisions", options->decisions,
                       "Write every decision to this new file, as `sluice run --decisions` does");
+  const std::string pools = "Pools (zip-pools, and presets with pools)";
+  command
+      ->add_option("--pools", options->pools,
+                   "Slots of each layer, F,C,S,E: experts in full, compressed, as sign+mantissa, as exponents")
+      ->group(pools);
+  command->add_option("--delta", options->rules.delta, "Experts that a rank may be beyond its pool")
+      ->group(pools)
+      ->capture_default_str();
+  command->add_flag("--demote", options->rules.demote, "Victims of C stay as S or E where there is room")->group(pools);
+  command->add_option("--half-life", options->rules.half_life, "Steps in which counts halve; 0: they never do")
+      ->group(pools)
+      ->capture_default_str();
+  add_timed_flags(*command, options->timed);
   command->add_flag("--json", options->json, "Print one JSON object and nothing else");
   command->footer(
       "Examples:\n"
       "  sluice simulate --trace fable.trace --cache all --capacity 8\n"
       "  sluice simulate --trace qwen.route.csv.zst --cache lru,lfu,belady --capacity 1GiB,2GiB,4GiB --scope "
-      "global");
+      "global\n"
+      "  sluice simulate --trace fable.trace --cache zip-pools --pools 3,4,2,1\n"
+      "  sluice simulate --trace fable.trace --profile here.json --preset zipmoe,z-C,z-basic-lru --memory-experts "
+      "10MiB,20MiB");
   command->callback([options] { run(*options); });
 }
 

@@ -10,7 +10,10 @@ DecisionRecorder::DecisionRecorder(const std::string& path, const Engine& engine
                                         .scope = engine.options().cache_scope,
                                         .capacity = engine.cache_capacity(),
                                         .keep = engine.kept_parts(),
-                                        .seed = engine.options().seed}));
+                                        .seed = engine.options().seed,
+                                        .pools = engine.pool_plan()
+                                                     ? std::optional(engine.pool_plan()->chosen.slots)
+                                                     : std::nullopt}));
 }
 
 void DecisionRecorder::on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) {

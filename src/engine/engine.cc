@@ -104,7 +104,8 @@ void Engine::make_caches() {
   if (experts::find_cache(options_.cache).pooled && profile_) {
     const PoolShares shares =
         options_.sharing == experts::PoolSharing::kEqual ? PoolShares::kEqual : PoolShares::kPlanned;
-    pool_plan_ = plan_pools(*profile_, {shares, plan_.experts, options_.sequences, profile_->ranks});
+    const std::vector<double>& ranks = options_.ranks.empty() ? profile_->ranks : options_.ranks;
+    pool_plan_ = plan_pools(*profile_, {shares, plan_.experts, options_.sequences, ranks});
     config.pools.slots = {pool_plan_->chosen.slots};
     config.pools.whole_only = !experts_->split();
   }

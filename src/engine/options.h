@@ -35,6 +35,7 @@ struct EngineOptions {
   // Of caches with pools (zip-pools) and of schedulers that plan.
   experts::PoolSharing sharing = experts::PoolSharing::kPlanned;
   std::optional<Profile> profile;         // measured costs; none: measured briefly at the start, if they are needed
+  std::vector<double> ranks;              // f of SPEC §1.8 from recorded routing, to plan with; empty: the profile's
   bool profile_if_it_fits = false;        // a profile of another machine is left aside; otherwise it is an error
   // Baselines (experts::Preset).
   bool whole_layers = false, synchronous = false;

@@ -16,17 +16,27 @@ trace::TraceHeader trace_header(const Engine& engine) {
   for (const model::ExpertPieces& pieces : engine.model().experts) {
     const experts::ExpertId id{static_cast<std::uint16_t>(pieces.layer),
                                static_cast<std::uint16_t>(pieces.index)};
-    header.sizes->set(id, engine.expert_sizes().bytes(id), engine.expert_disk_bytes(id));
+    header.sizes->set(id, engine.expert_sizes().bytes(id), engine.expert_disk_bytes(id),
+                      engine.exponent_disk_bytes(id));
   }
   return header;
 }
 
 Json run_record(const Engine& engine) {
-  return {{"cache", engine.options().cache},
-          {"scope", engine.options().cache_scope},
-          {"capacity", engine.cache_capacity()},
-          {"keep", engine.options().keep},
-          {"seed", engine.options().seed}};
+  Json record = {{"cache", engine.options().cache},
+                 {"scope", engine.options().cache_scope},
+                 {"capacity", engine.cache_capacity()},
+                 {"keep", engine.options().keep},
+                 {"seed", engine.options().seed}};
+  if (engine.pool_plan()) {
+    const experts::PoolSlots& slots = engine.pool_plan()->chosen.slots;
+    const experts::PoolRules rules;  // the engine has no others
+    record["pools"] = {{"slots", {slots.f, slots.c, slots.s, slots.e}},
+                       {"delta", rules.delta},
+                       {"demote", rules.demote},
+                       {"half_life", rules.half_life}};
+  }
+  return record;
 }
 
 void TraceRecorder::on_step(const Step& step) {

@@ -13,7 +13,7 @@ namespace sluice::engine {
 
 // What a trace of this engine's model says about it.
 trace::TraceHeader trace_header(const Engine& engine);
-// What the run record says: cache, scope, capacity (bytes of each cache), keep, seed.
+// What the run record says: cache, scope, capacity (bytes of each cache), keep, seed; pools.
 Json run_record(const Engine& engine);
 
 // Thread-compatible. `writer` must outlive it; the run record must have been written.

@@ -20,9 +20,17 @@ std::string_view parts_name(Parts parts) {
   return "mixed";
 }
 
+std::string slots_text(const PoolSlots& slots) {
+  return fmt::format("{},{},{},{}", slots.f, slots.c, slots.s, slots.e);
+}
+
 std::string decision_heading(const DecisionSetting& setting) {
-  return fmt::format("# sluice decisions v1 cache={} scope={} capacity={} keep={} seed={}\n", setting.cache,
-                     setting.scope, setting.capacity, parts_name(setting.keep), setting.seed);
+  std::string pools;
+  if (setting.pools)
+    pools = fmt::format(" pools={} delta={} demote={} half_life={}", slots_text(*setting.pools),
+                        setting.rules.delta, setting.rules.demote ? "yes" : "no", setting.rules.half_life);
+  return fmt::format("# sluice decisions v1 cache={} scope={} capacity={} keep={} seed={}{}\n", setting.cache,
+                     setting.scope, setting.capacity, parts_name(setting.keep), setting.seed, pools);
 }
 
 void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,

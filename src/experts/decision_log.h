@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "experts/pools.h"
 #include "experts/residency.h"
+#include "experts/zip_pools.h"
 
 namespace sluice::experts {
 
@@ -19,6 +22,8 @@ struct DecisionSetting {
   Bytes capacity = 0;  // of each cache
   Parts keep = Part::kFull;
   std::uint64_t seed = 0;
+  std::optional<PoolSlots> pools = {};  // of zip-pools: a layer's slots; and its rules
+  PoolRules rules = {};
 };
 std::string decision_heading(const DecisionSetting& setting);
 
@@ -27,6 +32,9 @@ std::string decision_heading(const DecisionSetting& setting);
 // (- nothing: used and dropped); what left, in order of decision. Where an event changes what was resident of
 // a used expert, "ID=BEFORE>AFTER". Empty lists are left out.
 void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer, const EventOutcome& outcome);
+
+// "3,4,0,1": experts in F, C, S, E.
+std::string slots_text(const PoolSlots& slots);
 
 // The last line: a hash of all decisions of all caches.
 std::string decision_ending(std::uint64_t hash);

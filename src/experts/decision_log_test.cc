@@ -19,6 +19,13 @@ TEST(DecisionLog, SpellsOutHitsMissesAndWhatLeft) {
   EXPECT_EQ(log, "41 2 hit 3,9=sm+exp>full miss 4=full,5=-,6=sm>sm+exp out 0/17=full,1/2=exp\n42 0\n");
   EXPECT_EQ(decision_heading({.cache = "lru", .scope = "layer", .capacity = 7, .seed = 3}),
             "# sluice decisions v1 cache=lru scope=layer capacity=7 keep=full seed=3\n");
+  EXPECT_EQ(decision_heading({.cache = "zip-pools",
+                              .scope = "global",
+                              .capacity = 90,
+                              .pools = PoolSlots{1, 2, 0, 4},
+                              .rules = {.delta = 3, .demote = true, .half_life = 0.5}}),
+            "# sluice decisions v1 cache=zip-pools scope=global capacity=90 keep=full seed=0 "
+            "pools=1,2,0,4 delta=3 demote=yes half_life=0.5\n");
   EXPECT_EQ(decision_ending(0x12ab), "# hash 00000000000012ab\n");
 }
 

@@ -8,10 +8,9 @@
 namespace sluice::experts {
 namespace {
 
-// Gives each expert its start and end. Returns the end of the last one.
-double run_experts(std::span<ExpertRun> runs, std::span<const double> run_time) {
+// Gives each expert its start and end, from `now` on. Returns the end of the last one.
+double run_experts(std::span<ExpertRun> runs, std::span<const double> run_time, double now) {
   std::vector<bool> done(runs.size());
-  double now = 0;
   for (std::size_t left = runs.size(); left > 0; --left) {
     std::size_t next = runs.size();
     for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -29,7 +28,8 @@ double run_experts(std::span<ExpertRun> runs, std::span<const double> run_time) 
 
 }  // namespace
 
-Timeline simulate(std::span<const Task> tasks, const ScheduleCosts& costs, const Schedule& schedule) {
+Timeline simulate(std::span<const Task> tasks, const ScheduleCosts& costs, const Schedule& schedule,
+                  double busy) {
   Timeline timeline;
   timeline.ready.resize(tasks.size());
   BlockEval eval(tasks, costs);
@@ -52,7 +52,7 @@ Timeline simulate(std::span<const Task> tasks, const ScheduleCosts& costs, const
     double& ready = timeline.runs[at->second].ready;
     ready = std::max(ready, timeline.ready[task]);
   }
-  timeline.makespan = std::max(run_experts(timeline.runs, run_time), clock.io);
+  timeline.makespan = std::max(run_experts(timeline.runs, run_time, busy), clock.io);
   timeline.io = clock.io;
   timeline.workers = std::move(clock.workers);
   std::ranges::sort(timeline.workers);

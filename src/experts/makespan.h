@@ -24,7 +24,9 @@ struct Timeline {
   double idle = 0;              // of the workers before a decode, over all blocks
   double makespan = 0;          // the end of everything
 };
-Timeline simulate(std::span<const Task> tasks, const ScheduleCosts& costs, const Schedule& schedule);
+// busy: until then the compute unit has other experts, which needed no task.
+Timeline simulate(std::span<const Task> tasks, const ScheduleCosts& costs, const Schedule& schedule,
+                  double busy = 0);
 
 // No order can take less than any of these. The paper's eq. 3 for the last one is none: decoding overlaps
 // reading.

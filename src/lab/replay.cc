@@ -44,6 +44,24 @@ void check_sizes(const trace::TraceSizes* sizes, const ReplaySettings& settings)
             .fix("keep them in full");
 }
 
+void check_pools(const experts::CachePolicy& policy, const trace::TraceSizes* sizes,
+                 const ReplaySettings& settings) {
+  if (policy.pooled != settings.pools.has_value())
+    throw Error(ErrorKind::kUsage, policy.pooled ? "a cache with pools must be told their slots"
+                                                 : "this cache has no pools")
+        .in("--pools")
+        .found(settings.cache)
+        .fix(policy.pooled ? "give the slots of a layer as F,C,S,E; `sluice plan` chooses them"
+                           : "leave --pools out");
+  if (!settings.pools || settings.unit != CapacityUnit::kBytes) return;
+  const experts::PoolSlots& slots = *settings.pools;
+  if (slots.c + slots.s + slots.e > 0 && sizes->layers() > 0 && sizes->bytes({0, 0}).exp == 0)
+    throw Error(ErrorKind::kUsage, "the experts of this trace are stored whole")
+        .in("--pools")
+        .expected("slots of F only")
+        .found(experts::slots_text(slots));
+}
+
 }  // namespace
 
 Requests read_requests(trace::RoutingTrace& trace, const std::function<bool()>& stop) {
@@ -68,7 +86,7 @@ Requests read_requests(trace::RoutingTrace& trace, const std::function<bool()>& 
       requests.prefill_steps += event.phase == trace::TracePhase::kPrefill;
       requests.trace_tokens += event.tokens;
     }
-    requests.events.push_back({event.step, event.layer, event.phase});
+    requests.events.push_back({event.step, event.layer, event.phase, event.tokens});
   }
   requests.cut_off = trace.cut_off();
   return requests;
@@ -82,11 +100,7 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
   const experts::ExpertSizes& held =
       settings.unit == CapacityUnit::kBytes ? static_cast<const experts::ExpertSizes&>(*sizes) : one_each;
   const experts::CachePolicy& policy = experts::find_cache(settings.cache);
-  if (policy.pooled)
-    throw Error(ErrorKind::kUsage, "the slots of its pools come from a plan, which a replay by capacity does not have")
-        .in("--cache")
-        .found(settings.cache)
-        .fix("ask `sluice lab pools`");
+  check_pools(policy, sizes, settings);
 
   const bool by_layer = settings.scope == Scope::kLayer;
   std::vector<experts::RequestList> futures(by_layer && policy.oracle ? layers : 0);
@@ -98,6 +112,7 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
     experts::CacheConfig config;
     config.keep = settings.keep;
     config.seed = settings.seed;
+    if (settings.pools) config.pools = {.slots = {*settings.pools}, .rules = settings.rules};
     if (policy.oracle) config.future = futures.empty() ? &requests.list : &futures[i];
     caches.push_back(std::make_unique<experts::Residency>(experts::make_cache(settings.cache, config), held,
                                                           settings.capacity));
@@ -111,7 +126,9 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
                                    .scope = by_layer ? "layer" : "global",
                                    .capacity = settings.capacity,
                                    .keep = settings.keep,
-                                   .seed = settings.seed}));
+                                   .seed = settings.seed,
+                                   .pools = settings.pools,
+                                   .rules = settings.rules}));
   for (std::size_t e = 0; e < requests.events.size(); ++e) {
     stop_if(stop, e);
     const Requests::Event& event = requests.events[e];
@@ -132,7 +149,9 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
       result.evictions += !counted && cache.parts(gone->id).empty();
     }
     if (sizes != nullptr)
-      for (const experts::Admission& miss : outcome.misses) bytes_read += sizes->disk_bytes(miss.id);
+      for (const experts::Admission& miss : outcome.misses)
+        bytes_read += sizes->missing_bytes(miss.id, miss.before);
+    for (const experts::Admission& miss : outcome.misses) result.partial += !miss.before.empty();
     if (settings.window > 0) {
       const std::uint64_t first = event.step / settings.window * settings.window;
       if (result.windows.empty() || result.windows.back().first_step != first)

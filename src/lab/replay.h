@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "experts/ids.h"
+#include "experts/pools.h"
 #include "experts/requests.h"
+#include "experts/zip_pools.h"
 #include "trace/routing_trace.h"
 
 namespace sluice::lab {
@@ -20,6 +22,7 @@ struct Requests {
     std::uint64_t step = 0;
     std::uint32_t layer = 0;
     trace::TracePhase phase = trace::TracePhase::kPrefill;
+    std::uint32_t tokens = 0;  // of the step
   };
   experts::RequestList list;          // all layers, in order of the trace
   std::vector<Event> events;          // parallel to the list's events
@@ -42,7 +45,9 @@ struct ReplaySettings {
   std::uint64_t capacity = 0;  // of each cache
   experts::Parts keep = experts::Part::kFull;
   std::uint64_t seed = 0;
-  std::uint64_t window = 0;  // steps of each window reported; 0: none
+  std::optional<experts::PoolSlots> pools = {};  // of zip-pools, which must have them: slots of each layer
+  experts::PoolRules rules = {};                 // of zip-pools
+  std::uint64_t window = 0;                      // steps of each window reported; 0: none
 };
 
 struct ReplayCounts {
@@ -61,14 +66,16 @@ struct ReplayWindow {
 struct ReplayResult {
   ReplayCounts total, decode;       // an access is one id of an event
   std::uint64_t evictions = 0;      // experts resident before an event and not after it
-  std::optional<Bytes> bytes_read;  // none: sizes are not known
+  std::uint64_t partial = 0;        // misses of which a part was resident
+  std::optional<Bytes> bytes_read;  // missing parts of misses; none: sizes are not known
   std::uint64_t decision_hash = 0;  // as Engine::decision_hash
   std::vector<ReplayWindow> windows;
 };
 
 // `sizes` may be null when capacity counts experts. Caches begin empty and are kept over sequence ends.
 // `log`: gets every event's line (experts/decision_log.h) with heading and ending; may be empty.
-// Error(kUsage) for an unknown cache, and for sizes or parts that are not known.
+// Error(kUsage) for an unknown cache, for sizes or parts that are not known, and for pools without slots;
+// Error(kBudget) for slots that hold more than the capacity.
 ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace::TraceSizes* sizes,
                     const ReplaySettings& settings, const std::function<void(std::string_view)>& log = {},
                     const std::function<bool()>& stop = {});

@@ -10,62 +10,12 @@
 
 #include "base/error.h"
 #include "experts/registry.h"
+#include "lab/made_up_trace.h"
 
 namespace sluice::lab {
 namespace {
 
 using experts::ExpertId;
-
-// A trace that is made up as it is read.
-class MadeUpTrace final : public trace::RoutingTrace {
- public:
-  MadeUpTrace(std::uint64_t seed, std::uint64_t steps)
-      : RoutingTrace("made up"), random_(seed), steps_(steps) {
-    header_.layers = 3;
-    header_.experts = 12;
-    header_.top_k = 3;
-    header_.sizes.emplace(3, 12);
-    for (std::uint16_t layer = 0; layer < 3; ++layer)
-      for (std::uint16_t e = 0; e < 12; ++e)
-        header_.sizes->set({layer, e}, {.full = 10 + random_() % 7, .sm = 6, .exp = 2},
-                           4096 * (1 + random_() % 3));
-  }
-  bool next(trace::TraceEvent& event) override {
-    if (step_ == steps_) return false;
-    const bool prefill = step_ % 10 == 0;
-    const std::uint32_t tokens = prefill ? 4 : 1;
-    choices_.clear();
-    begin_ = {0};
-    for (std::uint32_t t = 0; t < tokens; ++t) {
-      std::set<std::uint16_t> chosen;
-      while (chosen.size() < 3)
-        chosen.insert(static_cast<std::uint16_t>(std::min(random_() % 12, random_() % 12)));
-      for (const std::uint16_t e : chosen) choices_.push_back({.expert = e});
-      begin_.push_back(static_cast<std::uint32_t>(choices_.size()));
-    }
-    event = {.step = step_,
-             .layer = layer_,
-             .phase = prefill ? trace::TracePhase::kPrefill : trace::TracePhase::kDecode,
-             .tokens = tokens,
-             .choices = choices_,
-             .begin = begin_,
-             .logits = {},
-             .sequences = {},
-             .token_ids = {}};
-    if (++layer_ == 3) {
-      layer_ = 0;
-      ++step_;
-    }
-    return true;
-  }
-
- private:
-  std::mt19937_64 random_;
-  std::uint64_t steps_, step_ = 0;
-  std::uint32_t layer_ = 0;
-  std::vector<experts::Choice> choices_;
-  std::vector<std::uint32_t> begin_;
-};
 
 // LRU as LAB.md says it, the slow way: who was used longest ago leaves, then the lower id.
 struct NaiveLru {
@@ -153,13 +103,16 @@ TEST(Replay, EveryCacheGivesTheSameLogTwiceAndNoneBeatsTheOracle) {
     EXPECT_FALSE(best.bytes_read.has_value());
     for (const experts::CachePolicy& policy : experts::cache_policies()) {
       SCOPED_TRACE(policy.name);
-      if (policy.pooled) continue;  // its slots come from a plan
       std::string logs[2];
       std::uint64_t hashes[2];
       for (int run = 0; run < 2; ++run) {
         const ReplayResult result =
             replay(requests, 3, nullptr,
-                   {.cache = std::string(policy.name), .scope = scope, .capacity = capacity, .seed = 4},
+                   {.cache = std::string(policy.name),
+                    .scope = scope,
+                    .capacity = capacity,
+                    .seed = 4,
+                    .pools = policy.pooled ? std::optional(experts::PoolSlots{2, 1, 1, 1}) : std::nullopt},
                    [&](std::string_view line) { logs[run] += line; });
         EXPECT_LE(result.total.hits, best.total.hits);
         EXPECT_EQ(result.total.hits > 0, policy.keeps);
@@ -205,6 +158,13 @@ TEST(Replay, WhatIsNotKnownIsAUsageError) {
   EXPECT_THROW(replay(requests, 3, &none, {.cache = "lru", .unit = CapacityUnit::kBytes, .capacity = 9}),
                Error);
   EXPECT_THROW(replay(requests, 3, nullptr, {.cache = "best", .capacity = 9}), Error);
+  EXPECT_THROW(replay(requests, 3, nullptr, {.cache = "zip-pools", .capacity = 9}), Error);
+  EXPECT_THROW(
+      replay(requests, 3, nullptr, {.cache = "lru", .capacity = 9, .pools = experts::PoolSlots{1, 0, 0, 0}}),
+      Error);
+  EXPECT_THROW(replay(requests, 3, nullptr,
+                      {.cache = "zip-pools", .capacity = 1, .pools = experts::PoolSlots{2, 0, 0, 0}}),
+               Error);
   EXPECT_EQ(replay({}, 3, nullptr, {.cache = "lru", .capacity = 9}).total.hit_rate(), 0.0);
 }
 

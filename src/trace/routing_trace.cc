@@ -13,16 +13,27 @@ TraceSizes::TraceSizes(std::uint32_t layers, std::uint32_t experts)
     : layers_(layers),
       experts_(experts),
       memory_(std::size_t{layers} * experts),
-      disk_(std::size_t{layers} * experts) {}
+      disk_(std::size_t{layers} * experts),
+      exp_disk_(std::size_t{layers} * experts) {}
 
-void TraceSizes::set(experts::ExpertId id, const experts::ExpertBytes& memory, Bytes disk) {
-  SLUICE_CHECK(id.layer < layers_ && id.index < experts_);
+Bytes TraceSizes::missing_bytes(experts::ExpertId id, experts::Parts resident) const {
+  if (experts::is_computable(resident)) return 0;
+  const Bytes all = disk_[place(id)], exponents = exp_disk_[place(id)];
+  if (resident.has(experts::Part::kSm)) return exponents;
+  return resident.has(experts::Part::kExp) ? all - exponents : all;
+}
+
+void TraceSizes::set(experts::ExpertId id, const experts::ExpertBytes& memory, Bytes disk, Bytes exp_disk) {
+  SLUICE_CHECK(id.layer < layers_ && id.index < experts_ && exp_disk <= disk);
   memory_[place(id)] = memory;
   disk_[place(id)] = disk;
+  exp_disk_[place(id)] = exp_disk;
 }
 
 bool TraceSizes::operator==(const TraceSizes& other) const {
-  if (layers_ != other.layers_ || experts_ != other.experts_ || disk_ != other.disk_) return false;
+  if (layers_ != other.layers_ || experts_ != other.experts_ || disk_ != other.disk_ ||
+      exp_disk_ != other.exp_disk_)
+    return false;
   for (std::size_t i = 0; i < memory_.size(); ++i) {
     const experts::ExpertBytes &a = memory_[i], &b = other.memory_[i];
     if (a.full != b.full || a.sm != b.sm || a.exp != b.exp) return false;

@@ -20,10 +20,12 @@ class TraceSizes final : public experts::ExpertSizes {
  public:
   TraceSizes(std::uint32_t layers, std::uint32_t experts);
   experts::ExpertBytes bytes(experts::ExpertId id) const override { return memory_[place(id)]; }
-  Bytes disk_bytes(experts::ExpertId id) const {
-    return disk_[place(id)];
-  }  // what reading it asks of the disk
-  void set(experts::ExpertId id, const experts::ExpertBytes& memory, Bytes disk);
+  // What reading all of it asks of the disk; what reading its exponents alone does.
+  Bytes disk_bytes(experts::ExpertId id) const { return disk_[place(id)]; }
+  Bytes exp_disk_bytes(experts::ExpertId id) const { return exp_disk_[place(id)]; }
+  // What reading asks of the disk if `resident` is in memory already.
+  Bytes missing_bytes(experts::ExpertId id, experts::Parts resident) const;
+  void set(experts::ExpertId id, const experts::ExpertBytes& memory, Bytes disk, Bytes exp_disk = 0);
   std::uint32_t layers() const { return layers_; }
   std::uint32_t experts() const { return experts_; }
   bool operator==(const TraceSizes& other) const;
@@ -32,7 +34,7 @@ class TraceSizes final : public experts::ExpertSizes {
   std::size_t place(experts::ExpertId id) const { return std::size_t{id.layer} * experts_ + id.index; }
   std::uint32_t layers_, experts_;
   std::vector<experts::ExpertBytes> memory_;  // (L × N)
-  std::vector<Bytes> disk_;                   // (L × N)
+  std::vector<Bytes> disk_, exp_disk_;        // (L × N)
 };
 
 // What a trace says about the model that it was recorded from.

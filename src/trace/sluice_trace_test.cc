@@ -50,13 +50,13 @@ TraceHeader small_header() {
   header.sizes.emplace(2, 3);
   for (std::uint16_t e = 0; e < 3; ++e) {
     header.sizes->set({0, e}, {.full = 4096}, 8192);
-    header.sizes->set({1, e}, {.full = 4096, .sm = 2048, .exp = 100u + e}, 8192);
+    header.sizes->set({1, e}, {.full = 4096, .sm = 2048, .exp = 100u + e}, 8192, 512);
   }
   return header;
 }
 const std::string kSmallJson =
     R"({"architecture":"qwen2_moe","experts":3,"identity":"0123456789abcdef","layers":2,"sizes":{)"
-    R"("disk":[8192,8192],"exp":[0,[100,101,102]],"full":[4096,4096],"sm":[0,2048]},"top_k":2})";
+    R"("disk":[8192,8192],"exp":[0,[100,101,102]],"exp_disk":[0,512],"full":[4096,4096],"sm":[0,2048]},"top_k":2})";
 const std::string kRunJson = R"({"cache":"lru","seed":0})";
 
 // One prefill step of two tokens and one decode step of one; the second token of layer 1 has one expert only.
@@ -117,6 +117,7 @@ TEST(TraceFormat, ReaderTellsWhatThePageSays) {
   EXPECT_TRUE(*trace->header().sizes == *small_header().sizes);
   EXPECT_EQ(trace->header().sizes->bytes({1, 2}).exp, 102u);
   EXPECT_EQ(trace->header().sizes->disk_bytes({0, 0}), 8192u);
+  EXPECT_EQ(trace->header().sizes->exp_disk_bytes({1, 1}), 512u);
   const std::vector<OwnedEvent> events = all_events(*trace);
   EXPECT_FALSE(trace->cut_off());
   ASSERT_EQ(events.size(), 4u);

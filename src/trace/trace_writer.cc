@@ -59,8 +59,9 @@ std::string trace_header_bytes(const TraceHeader& header) {
        {{"full", sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).full; })},
         {"sm", sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).sm; })},
         {"exp", sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).exp; })},
-        {"disk", sizes_json(header, [&](experts::ExpertId id) {
-           return sizes.disk_bytes(id);
+        {"disk", sizes_json(header, [&](experts::ExpertId id) { return sizes.disk_bytes(id); })},
+        {"exp_disk", sizes_json(header, [&](experts::ExpertId id) {
+           return sizes.exp_disk_bytes(id);
          })}}}}.dump();
   std::string bytes(kTraceMagic);
   bytes += text_of(kTraceVersion) + text_of(static_cast<std::uint32_t>(json.size())) + json;

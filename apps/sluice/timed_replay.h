@@ -1,0 +1,32 @@
+// `sluice simulate --profile`: what whole systems would have taken for recorded routing, on a virtual clock.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "experts/zip_pools.h"
+
+namespace sluice::app {
+
+struct TimedFlags {
+  std::string profile, presets, memories, ranks_of;
+  std::int64_t workers = 0;  // 0: the profile's
+  bool asked() const { return !(profile.empty() && presets.empty() && memories.empty() && ranks_of.empty()); }
+};
+void add_timed_flags(CLI::App& command, TimedFlags& flags);
+
+struct TimedRequest {
+  std::string trace, scope;
+  std::uint64_t seed = 0;
+  bool json = false;
+  experts::PoolRules rules;
+};
+// Prints a table, or one JSON object.
+void timed_replay(const TimedRequest& request, const TimedFlags& flags);
+
+// "a,b,c". Error(kUsage) naming `flag` for an empty entry.
+std::vector<std::string> split_list(const std::string& list, const char* flag);
+
+}  // namespace sluice::app
