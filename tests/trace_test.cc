@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "program.h"
 
@@ -60,10 +62,15 @@ class TraceTest : public ::testing::Test {
                  file("a.trace") + " --decisions " + file("engine") + " --cache " + cache +
                  " --cache-scope " + scope + " --keep " + keep + " " + flags);
     ASSERT_TRUE(ran.contains("run"));
+    std::string pools;
+    if (ran["run"].contains("pools")) {
+      slots_ = ran["run"]["pools"]["slots"].get<std::vector<int>>();
+      for (const int slots : slots_) pools += (pools.empty() ? " --pools " : ",") + std::to_string(slots);
+    }
     const json replayed = run_json("simulate --trace " + file("a.trace") + " --cache " + cache + " --scope " +
                                    scope + " --keep " + keep + " --seed 7 --capacity " +
                                    std::to_string(ran["run"]["capacity"].get<std::uint64_t>()) +
-                                   "B --decisions " + file("replay"));
+                                   "B --decisions " + file("replay") + pools);
     EXPECT_EQ(content_of(file("engine")), content_of(file("replay")));
     EXPECT_GT(content_of(file("engine")).size(), 2000u);
     EXPECT_EQ(ran["decisions"], replayed["decisions"]);
@@ -73,7 +80,18 @@ class TraceTest : public ::testing::Test {
     any_misses_ += replayed["evictions"].get<std::uint64_t>();
   }
 
+  // A store, and a profile of it with these costs instead of what was measured.
+  std::string packed_with_profile(const json& costs) {
+    const std::string store = file("fable.sluice");
+    if (!fs::exists(store)) EXPECT_EQ(run("pack " + kModel + " -o " + store + " --quiet").code, 0);
+    json profile = run_json("profile " + store + " --repeats 1 -o " + file("measured.json"));
+    for (const auto& [name, median] : costs.items()) profile[name]["median"] = median;
+    std::ofstream(file("profile.json")) << profile;
+    return store;
+  }
+
   std::string directory_;
+  std::vector<int> slots_;  // F, C, S, E of the last run, if it had pools
   std::uint64_t any_hits_ = 0, any_misses_ = 0;
 };
 
@@ -92,6 +110,87 @@ TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedOfAPackedStore) {
   ASSERT_EQ(run("pack " + kModel + " -o " + store + " --quiet").code, 0);
   for (const std::string keep : {"full", "packed"})
     expect_same_decisions(store, "lru", "global", keep, "--memory " + memory(36));
+}
+
+TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedWithPools) {
+  // Reads cost most, decoding next to nothing: compressed experts pay.
+  const std::string store = packed_with_profile({{"u", 2e-3}, {"v", 1e-4}, {"c", 1e-6}}),
+                    flags = " --profile " + file("profile.json") + " --chunk 9 --memory " + memory(34);
+  for (const std::string scope : {"global", "layer"}) {
+    expect_same_decisions(store, "zip-pools", scope, "full", "--preset zipmoe" + flags);
+    EXPECT_GT(slots_.at(1), 0);
+    expect_same_decisions(store, "zip-pools", scope, "full", "--preset z-C" + flags);
+    for (const int slots : slots_) EXPECT_GT(slots, 0);
+    const std::string log = content_of(file("engine"));
+    EXPECT_NE(log.find(" pools=" + std::to_string(slots_[0]) + ","), std::string::npos);
+    for (const char* state : {"=full", "=sm+exp", "=sm,", "=exp,", "=sm>", "=exp>"})
+      EXPECT_NE(log.find(state), std::string::npos) << state;
+  }
+  EXPECT_GT(any_hits_, 500u);
+  EXPECT_GT(any_misses_, 500u);
+}
+
+TEST_F(TraceTest, SlotsAloneAreACapacity) {
+  const std::string replay =
+      "simulate --trace " + kData + "dsv2lite.first48.mrt.zst --cache zip-pools --pools 4,4,2,2 --scope ";
+  const json layer = run_json(replay + "layer"), global = run_json(replay + "global");
+  EXPECT_EQ(layer["capacity"], 12);
+  EXPECT_EQ(global["capacity"], 12 * 26);
+  EXPECT_GT(layer["hits"], 0);
+  EXPECT_GT(layer["partial"], 0);
+  EXPECT_EQ(layer["hits"], global["hits"]);  // the pools are each layer's own
+}
+
+TEST_F(TraceTest, RecordedRoutingIsPlannedWith) {
+  const std::string store = packed_with_profile(json::object());
+  ASSERT_EQ(run("trace " + store + " -p 'Once upon a time' -n 90 --ignore-eos --quiet -o " + file("a.trace")).code, 0);
+  const json profile = run_json("profile " + store + " --repeats 1 --trace " + file("a.trace") + " -o " + file("p.json"));
+  ASSERT_EQ(profile["ranks"].size(), 32u);
+  double sum = 0;
+  for (const json& f : profile["ranks"]) sum += f.get<double>();
+  EXPECT_NEAR(sum, profile["model"]["top_k"].get<double>(), 1e-6);
+  const std::string plan = "plan " + store + " --memory " + memory(40) + " --profile ";
+  EXPECT_EQ(run_json(plan + file("measured.json"))["ranks_assumed"], true);
+  EXPECT_EQ(run_json(plan + file("p.json"))["ranks_assumed"], false);
+  EXPECT_EQ(run_json(plan + file("measured.json") + " --trace " + file("a.trace"))["ranks_assumed"], false);
+  const Outcome other = run(plan + file("p.json") + " --trace " + kData + "dsv2lite.first48.mrt.zst");
+  EXPECT_EQ(other.code, 1);
+  EXPECT_NE(other.err.find("another model"), std::string::npos) << other.err;
+}
+
+TEST_F(TraceTest, TimedReplayComparesPresets) {
+  const std::string store = packed_with_profile({{"u", 2e-3}, {"v", 1e-4}, {"c", 1e-6}});
+  ASSERT_EQ(run("trace " + store + " -p 'Once upon a time' -n 40 --ignore-eos --quiet -o " + file("a.trace")).code, 0);
+  const std::string replay = "simulate --trace " + file("a.trace") + " --profile " + file("profile.json");
+  const json all = run_json(replay + " --preset all --memory-experts 6MiB,12MiB");
+  EXPECT_GE(all["results"].size(), 2 * 8u);
+  std::map<std::string, std::vector<double>> tpot;
+  for (const json& row : all["results"]) {
+    EXPECT_EQ(row["decode"]["steps"], 39);
+    EXPECT_EQ(row["prompts"], 1);
+    EXPECT_GT(row["ttft_s"], 0);
+    EXPECT_GE(row["decode"]["time_s"].get<double>(), row["decode"]["lower_bound_s"].get<double>() * (1 - 1e-9));
+    tpot[row["preset"]].push_back(row["tpot_s"]);
+  }
+  EXPECT_LT(tpot["zipmoe"][0], tpot["z-basic-lru"][0]);
+  EXPECT_LT(tpot["z-basic-lru"][0], tpot["z-deepspeed"][0]);
+  EXPECT_EQ(tpot["z-deepspeed"][0], tpot["z-deepspeed"][1]);
+  const Outcome table = run(replay + " --preset zipmoe,z-C --memory-experts 8MiB --workers 4");
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_NE(table.out.find("z-C"), std::string::npos);
+  for (const auto& [flags, words] : std::map<std::string, std::string>{
+           {" --preset zipmoe", "--memory-experts"},
+           {" --memory-experts 8MiB", "--preset"},
+           {" --preset best --memory-experts 8MiB", "one of auto"},
+           {" --preset zipmoe --memory-experts 8MiB --cache lru", "--cache"}}) {
+    const Outcome wrong = run(replay + flags);
+    EXPECT_EQ(wrong.code, 2) << flags;
+    EXPECT_NE(wrong.err.find(words), std::string::npos) << wrong.err;
+  }
+  const Outcome other = run("simulate --trace " + kData + "dsv2lite.first48.mrt.zst --profile " + file("profile.json") +
+                            " --preset zipmoe --memory-experts 8MiB");
+  EXPECT_EQ(other.code, 1);
+  EXPECT_NE(other.err.find("different models"), std::string::npos) << other.err;
 }
 
 TEST_F(TraceTest, RunWritesTheSameLog) {
@@ -191,6 +290,12 @@ TEST_F(TraceTest, WrongUseIsOneClearError) {
   fails(mrt + "--cache lru --capacity 4XB", 2, "--capacity");
   fails(mrt + "--cache lru --capacity 4MiB", 2, "does not say how large");
   fails(mrt + "--cache lru,lfu --capacity 4 --decisions x", 2, "--decisions");
+  fails(mrt + "--cache zip-pools --capacity 4", 2, "--pools");
+  fails(mrt + "--cache zip-pools --pools 1,2,3", 2, "F,C,S,E");
+  fails(mrt + "--cache lru --capacity 4 --pools 1,2,3,4", 2, "--pools");
+  fails(mrt + "--cache zip-pools --capacity 4 --pools 3,2,0,0", 1, "do not fit");
+  fails(mrt + "--cache lru", 2, "--capacity");
+  fails(mrt, 2, "--cache");
   fails("--trace " + kModel + "/config.json --cache lru --capacity 4", 1, "not a routing trace");
   fails("--trace /nonexistent --cache lru --capacity 4", 1, "/nonexistent");
   fails("--cache lru --capacity 4", 2, "--trace");
