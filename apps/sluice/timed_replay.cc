@@ -20,8 +20,8 @@
 namespace sluice::app {
 namespace {
 
-// What a search for an order spends on one decode that it tries; a figure, not a measurement, so that equal inputs give
-// equal results everywhere.
+// What a search for an order spends on one decode that it tries; a figure, not a measurement, so that equal
+// inputs give equal results everywhere.
 constexpr double kDecodeTried = 20e-9;
 
 struct Row {
@@ -34,7 +34,8 @@ std::string shape_text(std::uint32_t layers, std::uint32_t experts, std::uint32_
   return fmt::format("{} sparse layers of {} experts, top {}", layers, experts, k);
 }
 
-void check_shape(const trace::TraceHeader& header, const engine::ProfiledModel& model, const std::string& path) {
+void check_shape(const trace::TraceHeader& header, const engine::ProfiledModel& model,
+                 const std::string& path) {
   const std::string expected = shape_text(model.layers, model.experts, model.top_k),
                     found = shape_text(header.layers, header.experts, header.top_k);
   if (expected == found) return;
@@ -101,12 +102,16 @@ std::string percent(double part, double whole) {
 
 void print_table(const trace::TraceHeader& header, const lab::Requests& requests, const TimedRequest& request,
                  const TimedFlags& flags, const lab::PipelineCosts& costs, const std::vector<Row>& rows) {
-  fmt::print("{}: {}, {} steps\n", request.trace, shape_text(header.layers, header.experts, header.top_k), requests.steps);
-  fmt::print("{}: u {:.3f} ms, v {:.3f} ms, c {:.3f} ms on {} workers, p {:.3f} ms, merge {:.3f} ms, rest {:.2f} ms\n\n",
-             flags.profile, costs.fetch.u * 1e3, costs.fetch.v * 1e3, costs.fetch.c * 1e3, costs.fetch.workers,
-             costs.run_of(1) * 1e3, costs.merge * 1e3, costs.rest * 1e3);
-  fmt::print("{:<16} {:>8} {:>12} {:>30} {:>11} {:>9} {:>8} {:>9} {:>31}\n", "", "", "slots", "found in F/C/S/E/M %",
-             "read/token", "TPOT ms", "tok/s", "TTFT ms", "disk/decode/compute/rest %");
+  fmt::print("{}: {}, {} steps\n", request.trace, shape_text(header.layers, header.experts, header.top_k),
+             requests.steps);
+  fmt::print(
+      "{}: u {:.3f} ms, v {:.3f} ms, c {:.3f} ms on {} workers, p {:.3f} ms, merge {:.3f} ms, rest {:.2f} "
+      "ms\n\n",
+      flags.profile, costs.fetch.u * 1e3, costs.fetch.v * 1e3, costs.fetch.c * 1e3, costs.fetch.workers,
+      costs.run_of(1) * 1e3, costs.merge * 1e3, costs.rest * 1e3);
+  fmt::print("{:<16} {:>8} {:>12} {:>30} {:>11} {:>9} {:>8} {:>9} {:>31}\n", "", "", "slots",
+             "found in F/C/S/E/M %", "read/token", "TPOT ms", "tok/s", "TTFT ms",
+             "disk/decode/compute/rest %");
   for (const Row& row : rows) {
     const lab::PipelineResult& result = row.result;
     const lab::PipelineTimes& times = result.decode.steps > 0 ? result.decode : result.prefill;
@@ -134,7 +139,9 @@ std::vector<std::string> split_list(const std::string& list, const char* flag) {
     const std::size_t comma = std::min(list.find(',', at), list.size());
     parts.push_back(list.substr(at, comma - at));
     if (parts.back().empty())
-      throw Error(ErrorKind::kUsage, "an entry of the list is empty").in(flag).found(fmt::format("\"{}\"", list));
+      throw Error(ErrorKind::kUsage, "an entry of the list is empty")
+          .in(flag)
+          .found(fmt::format("\"{}\"", list));
     at = comma + 1;
   }
   return parts;
@@ -144,9 +151,12 @@ void add_timed_flags(CLI::App& command, TimedFlags& flags) {
   const std::string group = "Timed replay";
   std::string names;
   for (const experts::Preset& preset : experts::presets()) names += std::string(preset.name) + ", ";
-  command.add_option("--profile", flags.profile, "Costs of `sluice profile -o FILE.json`: replay on a virtual clock")
+  command
+      .add_option("--profile", flags.profile,
+                  "Costs of `sluice profile -o FILE.json`: replay on a virtual clock")
       ->group(group);
-  command.add_option("--preset", flags.presets, names + "several with commas between them, or all")->group(group);
+  command.add_option("--preset", flags.presets, names + "several with commas between them, or all")
+      ->group(group);
   command
       .add_option("--memory-experts", flags.memories,
                   "For the resident experts of all layers (4GiB); several with commas between them")
@@ -163,7 +173,8 @@ void add_timed_flags(CLI::App& command, TimedFlags& flags) {
 void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
   const auto need = [](const std::string& value, const char* flag) {
     if (value.empty())
-      throw Error(ErrorKind::kUsage, "a timed replay needs --profile, --preset and --memory-experts").in(flag);
+      throw Error(ErrorKind::kUsage, "a timed replay needs --profile, --preset and --memory-experts")
+          .in(flag);
   };
   need(flags.profile, "--profile");
   need(flags.presets, "--preset");
@@ -207,23 +218,19 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
     const experts::Preset& preset = experts::find_preset(row.preset);
     row.settings.all_decode = header.format == "mrt";
     if (preset.sharing != experts::PoolSharing::kNone)
-      row.settings.pools = engine::plan_pools(profile, {.shares = preset.sharing == experts::PoolSharing::kEqual
-                                                                      ? engine::PoolShares::kEqual
-                                                                      : engine::PoolShares::kPlanned,
-                                                        .memory = row.settings.memory,
-                                                        .ranks = profile.ranks})
-                               .chosen.slots;
+      row.settings.pools =
+          engine::plan_pools(profile, {.shares = preset.sharing == experts::PoolSharing::kEqual
+                                                     ? engine::PoolShares::kEqual
+                                                     : engine::PoolShares::kPlanned,
+                                       .memory = row.settings.memory,
+                                       .ranks = profile.ranks})
+              .chosen.slots;
     row.result = lab::run_pipeline(requests, header.layers, header.experts, costs, row.settings, interrupted);
   }
   if (!request.json) return print_table(header, requests, request, flags, costs, rows);
-  Json json = {{"trace", request.trace},
-               {"profile", flags.profile},
-               {"layers", header.layers},
-               {"experts", header.experts},
-               {"top_k", header.top_k},
-               {"steps", requests.steps},
-               {"workers", costs.fetch.workers},
-               {"cut_off", requests.cut_off}};
+  Json json = {{"trace", request.trace},         {"profile", flags.profile},   {"layers", header.layers},
+               {"experts", header.experts},      {"top_k", header.top_k},      {"steps", requests.steps},
+               {"workers", costs.fetch.workers}, {"cut_off", requests.cut_off}};
   if (rows.size() == 1) {
     json.update(row_json(rows[0]));
   } else {

@@ -7,7 +7,7 @@
 namespace sluice::lab {
 namespace {
 
-constexpr std::size_t kMostRemembered = 16;         // experts of a layer: decode steps, not prefills
+constexpr std::size_t kMostRemembered = 16;  // experts of a layer: decode steps, not prefills
 constexpr std::size_t kMostLayers = std::size_t{1} << 18;
 
 }  // namespace
@@ -51,8 +51,8 @@ LayerTime LayerClock::simulate(std::span<const UsedExpert> used) {
   for (const experts::Task& task : tasks_)
     if (task.tensor == 0) time.compute += task.run;
 
-  // One unit takes what is ready, so it ends when it would in any other order, and never earlier if something comes
-  // later. What is left of its waiting without decoding is the disk's.
+  // One unit takes what is ready, so it ends when it would in any other order, and never earlier if something
+  // comes later. What is left of its waiting without decoding is the disk's.
   experts::ScheduleCosts no_decoding = costs_.fetch;
   no_decoding.c = 0;
   time.makespan = experts::simulate(tasks_, costs_.fetch, schedule_, ready_runs).makespan;

@@ -66,8 +66,8 @@ class Scheduled final : public System {
           .slots = {*settings.pools}, .rules = settings.rules, .whole_only = costs.fetch.chunks == 0};
     const std::uint32_t caches = settings.scope == Scope::kLayer ? layers : 1;
     for (std::uint32_t i = 0; i < caches; ++i)
-      caches_.push_back(std::make_unique<experts::Residency>(experts::make_cache(preset.cache, config), sizes_,
-                                                             settings.memory / caches));
+      caches_.push_back(std::make_unique<experts::Residency>(experts::make_cache(preset.cache, config),
+                                                             sizes_, settings.memory / caches));
   }
 
   void add(const Layer& layer, PipelineTimes& times) override {
@@ -107,8 +107,8 @@ class Scheduled final : public System {
   std::uint64_t fallbacks_ = 0;
 };
 
-// z-accelerate: experts in the order of layers stay while there is memory; every other is read whole at its use, and
-// nothing else goes on meanwhile.
+// z-accelerate: experts in the order of layers stay while there is memory; every other is read whole at its
+// use, and nothing else goes on meanwhile.
 class Synchronous final : public System {
  public:
   Synchronous(std::uint32_t experts, const PipelineCosts& costs, const PipelineSettings& settings)
@@ -131,8 +131,8 @@ class Synchronous final : public System {
   const PipelineCosts& costs_;
 };
 
-// z-deepspeed: a window of two layers. All experts of a layer are read, whatever the routing, while the layer before is
-// computed with; the first of a step waits for all of its own.
+// z-deepspeed: a window of two layers. All experts of a layer are read, whatever the routing, while the layer
+// before is computed with; the first of a step waits for all of its own.
 class WholeLayers final : public System {
  public:
   WholeLayers(std::uint32_t layers, std::uint32_t experts, const PipelineCosts& costs)
@@ -230,7 +230,8 @@ PipelineResult run_pipeline(const Requests& requests, std::uint32_t layers, std:
       times.least += costs.rest;
     }
     const std::span<const ExpertId> ids = requests.list.event(e);
-    system->add({event.layer, ids, std::span(requests.tokens).subspan(requests.list.begin(e), ids.size())}, times);
+    system->add({event.layer, ids, std::span(requests.tokens).subspan(requests.list.begin(e), ids.size())},
+                times);
   }
   result.fallbacks = system->fallbacks();
   return result;

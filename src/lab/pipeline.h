@@ -1,6 +1,6 @@
 // Timed replay: ZipMoE's whole pipeline over recorded routing, costs that were measured, and a virtual clock.
-// Residency, then tasks, then the scheduler's order, then the makespan of the layer. ZipMoE (arXiv 2601.21198);
-// SPEC §1.3-1.10; docs/replay.md, "Timed replay".
+// Residency, then tasks, then the scheduler's order, then the makespan of the layer. ZipMoE (arXiv
+// 2601.21198); SPEC §1.3-1.10; docs/replay.md, "Timed replay".
 #pragma once
 
 #include <array>
@@ -28,8 +28,9 @@ struct PipelineCosts {
   double rest = 0;                                    // of a step: all that is not routed experts
   experts::ExpertBytes bytes;                         // read, and held
 
-  double run_of(std::uint32_t tokens) const;  // p; straight lines between the tokens that are known, and beyond
-  double whole_read() const;                  // of one expert in full, with nothing decoded
+  double run_of(
+      std::uint32_t tokens) const;  // p; straight lines between the tokens that are known, and beyond
+  double whole_read() const;        // of one expert in full, with nothing decoded
 };
 
 struct PipelineSettings {
@@ -65,8 +66,8 @@ struct PipelineResult {
   double bytes_per_token() const;  // of decode steps
 };
 
-// Error(kUsage) for an unknown preset, or pools that are missing, or not asked for; Error(kBudget) for pools that
-// hold more than the memory.
+// Error(kUsage) for an unknown preset, or pools that are missing, or not asked for; Error(kBudget) for pools
+// that hold more than the memory.
 PipelineResult run_pipeline(const Requests& requests, std::uint32_t layers, std::uint32_t experts,
                             const PipelineCosts& costs, const PipelineSettings& settings,
                             const std::function<bool()>& stop = {});

@@ -64,7 +64,8 @@ TEST(LayerClock, ExpertsInFullAreComputedFirstAndMergingIsComputing) {
   PipelineCosts costs = small_costs();
   EXPECT_DOUBLE_EQ(layer_time(costs, {}).makespan, 0);
   EXPECT_DOUBLE_EQ(layer_time(costs, {{State::kF, 1}, {State::kF, 4}}).makespan, 7);
-  const LayerTime beside = layer_time(costs, {{State::kF, 4}, {State::kM, 4}});  // 5 while the other is read until 14
+  const LayerTime beside =
+      layer_time(costs, {{State::kF, 4}, {State::kM, 4}});  // 5 while the other is read until 14
   EXPECT_DOUBLE_EQ(beside.makespan, 19);
   EXPECT_DOUBLE_EQ(beside.disk, 9);
   costs.run = {{1, 20}};
@@ -81,7 +82,8 @@ TEST(PipelineCosts, ComputingIsAStraightLineBetweenWhatIsKnown) {
   costs.run = {{1, 10}};
   EXPECT_EQ(costs.run_of(7), 10);
   costs.run = {{1, 10}, {4, 16}, {8, 32}};
-  for (const auto& [tokens, time] : {std::pair{1u, 10.0}, {2u, 12.0}, {4u, 16.0}, {6u, 24.0}, {8u, 32.0}, {16u, 64.0}})
+  for (const auto& [tokens, time] :
+       {std::pair{1u, 10.0}, {2u, 12.0}, {4u, 16.0}, {6u, 24.0}, {8u, 32.0}, {16u, 64.0}})
     EXPECT_DOUBLE_EQ(costs.run_of(tokens), time) << tokens;
 }
 
@@ -109,7 +111,8 @@ TEST(Pipeline, PoolsByHand) {
   const PipelineResult result = run_pipeline(
       decode_steps({{0}, {0}, {1}, {1}}), 1, 2, costs,
       {.preset = "zipmoe", .memory = 120, .pools = experts::PoolSlots{0, 1, 1, 0}, .rules = {.delta = 0}});
-  // M: io 14, p 2. C: two decodes side by side, p 2. M again. Then S: two chunks end at 4, the last decoded at 7, p 2.
+  // M: io 14, p 2. C: two decodes side by side, p 2. M again. Then S: two chunks end at 4, the last decoded
+  // at 7, p 2.
   EXPECT_DOUBLE_EQ(result.decode.time, (1 + 16) + (1 + 5) + (1 + 16) + (1 + 9));
   EXPECT_EQ(result.decode.found, (std::array<std::uint64_t, 5>{0, 1, 1, 0, 2}));
   EXPECT_EQ(result.decode.bytes, 70u + 0 + 70 + 20);
@@ -148,7 +151,8 @@ TEST(Pipeline, DeepspeedsOwnEquation) {
   PipelineResult result = run_pipeline(requests, 3, 2, costs, {.preset = "z-deepspeed", .memory = 0});
   EXPECT_DOUBLE_EQ(result.decode.time, 2 * 123);
   EXPECT_EQ(result.decode.bytes, 2u * 3 * 2 * 100);
-  // Computing limits: layer 0 ends at 140; layer 1 is there at 80, so 241; layer 2 may be read once layer 0 is done.
+  // Computing limits: layer 0 ends at 140; layer 1 is there at 80, so 241; layer 2 may be read once layer 0
+  // is done.
   costs.run = {{1, 100}};
   result = run_pipeline(requests, 3, 2, costs, {.preset = "z-deepspeed", .memory = 1000});
   EXPECT_DOUBLE_EQ(result.decode.time, 2 * 342);
@@ -197,14 +201,16 @@ TEST_P(PipelineProperties, TimesAddUpAndNoneBeatsTheLowerBounds) {
 }
 
 TEST_P(PipelineProperties, MoreMemoryNeverReadsMore) {
-  if (GetParam() == "z-basic-fifo" || GetParam() == "z-basic-marking") return;  // not so of these (Belady's anomaly)
+  if (GetParam() == "z-basic-fifo" || GetParam() == "z-basic-marking")
+    return;  // not so of these (Belady's anomaly)
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     MadeUpTrace trace(seed, 150, 0);
     const Requests requests = read_requests(trace);
     Bytes before = ~Bytes{0};
     double none = 0, last = 0;
     for (Bytes memory = 900; memory <= 9000; memory += 900) {
-      const PipelineResult result = run_pipeline(requests, kLayers, kExperts, small_costs(), settings(memory));
+      const PipelineResult result =
+          run_pipeline(requests, kLayers, kExperts, small_costs(), settings(memory));
       EXPECT_LE(result.decode.bytes, before) << "seed " << seed << " memory " << memory;
       before = result.decode.bytes;
       (none == 0 ? none : last) = result.decode.time;
@@ -253,11 +259,13 @@ std::vector<std::string_view> preset_names() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Presets, PipelineProperties, ::testing::ValuesIn(preset_names()), [](const auto& param) {
-  std::string name;
-  for (const char c : param.param) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Presets, PipelineProperties, ::testing::ValuesIn(preset_names()),
+                         [](const auto& param) {
+                           std::string name;
+                           for (const char c : param.param)
+                             name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+                           return name;
+                         });
 
 TEST(Pipeline, SlotsOfFAloneAndRoomForAllMissFirstUsesOnly) {
   MadeUpTrace trace(5, 80);
@@ -278,11 +286,14 @@ TEST(Pipeline, WrongUseIsAnError) {
   const PipelineCosts costs = small_costs();
   EXPECT_THROW(run_pipeline(requests, 1, 1, costs, {.preset = "fast"}), Error);
   EXPECT_THROW(run_pipeline(requests, 1, 1, costs, {.preset = "zipmoe"}), Error);
-  EXPECT_THROW(run_pipeline(requests, 1, 1, costs, {.preset = "auto", .pools = experts::PoolSlots{1, 0, 0, 0}}), Error);
+  EXPECT_THROW(
+      run_pipeline(requests, 1, 1, costs, {.preset = "auto", .pools = experts::PoolSlots{1, 0, 0, 0}}),
+      Error);
   EXPECT_THROW(run_pipeline(requests, 1, 1, costs,
                             {.preset = "zipmoe", .memory = 99, .pools = experts::PoolSlots{1, 0, 0, 0}}),
                Error);
-  EXPECT_THROW(run_pipeline(requests, 1, 1, costs, {.preset = "auto", .memory = 99}, [] { return true; }), Error);
+  EXPECT_THROW(run_pipeline(requests, 1, 1, costs, {.preset = "auto", .memory = 99}, [] { return true; }),
+               Error);
 }
 
 }  // namespace

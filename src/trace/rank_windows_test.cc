@@ -10,8 +10,9 @@
 namespace sluice::trace {
 namespace {
 
-// One layer of four experts, top 2. Two sequences side by side: tokens of the first use {0, t mod 3 + 1}, those of the
-// second always {2, 3}. Every step has two tokens of the first and one of the second, or as `marked` says none of whom.
+// One layer of four experts, top 2. Two sequences side by side: tokens of the first use {0, t mod 3 + 1},
+// those of the second always {2, 3}. Every step has two tokens of the first and one of the second, or as
+// `marked` says none of whom.
 class TwoSequences final : public RoutingTrace {
  public:
   TwoSequences(std::uint32_t steps, bool marked) : RoutingTrace("two"), steps_(steps), marked_(marked) {
@@ -23,11 +24,19 @@ class TwoSequences final : public RoutingTrace {
     if (step_ == steps_) return false;
     choices_.clear();
     for (std::uint32_t t = 2 * step_; t < 2 * step_ + 2; ++t)
-      for (const std::uint32_t e : {0u, t % 3 + 1}) choices_.push_back({.expert = static_cast<std::uint16_t>(e)});
+      for (const std::uint32_t e : {0u, t % 3 + 1})
+        choices_.push_back({.expert = static_cast<std::uint16_t>(e)});
     choices_.push_back({.expert = 2});
     choices_.push_back({.expert = 3});
-    event = {.step = step_, .layer = 0, .phase = TracePhase::kDecode, .tokens = 3, .choices = choices_,
-             .begin = begin_, .logits = {}, .sequences = {}, .token_ids = {}};
+    event = {.step = step_,
+             .layer = 0,
+             .phase = TracePhase::kDecode,
+             .tokens = 3,
+             .choices = choices_,
+             .begin = begin_,
+             .logits = {},
+             .sequences = {},
+             .token_ids = {}};
     if (marked_) event.sequences = marks_;
     ++step_;
     return true;
