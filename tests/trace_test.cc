@@ -83,7 +83,9 @@ class TraceTest : public ::testing::Test {
   // A store, and a profile of it with these costs instead of what was measured.
   std::string packed_with_profile(const json& costs) {
     const std::string store = file("fable.sluice");
-    if (!fs::exists(store)) EXPECT_EQ(run("pack " + kModel + " -o " + store + " --quiet").code, 0);
+    if (!fs::exists(store)) {
+      EXPECT_EQ(run("pack " + kModel + " -o " + store + " --quiet").code, 0);
+    }
     json profile = run_json("profile " + store + " --repeats 1 -o " + file("measured.json"));
     for (const auto& [name, median] : costs.items()) profile[name]["median"] = median;
     std::ofstream(file("profile.json")) << profile;

@@ -190,7 +190,9 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
   for (const std::string& memory : split_list(flags.memories, "--memory-experts"))
     for (const std::string& preset : presets) {
       experts::find_preset(preset);
-      Row row{.preset = preset, .memory = memory};
+      Row row;
+      row.preset = preset;
+      row.memory = memory;
       row.settings.preset = preset;
       row.settings.memory = parse_size(memory, "--memory-experts");
       row.settings.scope = request.scope == "layer" ? lab::Scope::kLayer : lab::Scope::kGlobal;
