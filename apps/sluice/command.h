@@ -4,6 +4,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <string>
 
 namespace sluice::app {
@@ -29,6 +30,8 @@ void add_detokenize(CLI::App& app);
 void add_trace(CLI::App& app);
 void add_simulate(CLI::App& app);
 void add_lab(CLI::App& app);
+void add_compare(CLI::App& app);
+void add_reproduce(CLI::App& app);
 void add_synth(CLI::App& app);
 void add_doctor(CLI::App& app);
 void add_version(CLI::App& app);
@@ -36,5 +39,7 @@ void add_version(CLI::App& app);
 // True once after Ctrl-C (SIGINT) since the last call; main.cc installs the handler. A second Ctrl-C within one
 // running command ends the program with exit code 130.
 bool interrupted();
+// The same for callees that ask many times: stays true.
+std::function<bool()> interrupted_so_far();
 
 }  // namespace sluice::app

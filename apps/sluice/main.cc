@@ -29,6 +29,7 @@ constexpr void (*kCommands[])(CLI::App&) = {
     add_inspect,    add_pack,    add_unpack, add_verify,  // its files
     add_tokenize,   add_detokenize,
     add_trace,      add_simulate, add_lab,    add_synth,   // experiments
+    add_compare,    add_reproduce,
     add_doctor,     add_version,              // this machine, this program
 };
 

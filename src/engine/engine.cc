@@ -139,6 +139,11 @@ void Engine::spread_bias() {
                          encoder_positions - 1, 2 * encoder_positions - 1, w.encoder_bias);
 }
 
+void Engine::record_timeline(fetch::Timeline* timeline) {
+  experts_->record(timeline);
+  moe_->record(timeline);
+}
+
 Policies Engine::make_policies() {
   const model::MoeConfig& moe = model_.config.moe;
   Policies policies;

@@ -78,6 +78,8 @@ class Engine {
   ProfiledMachine machine() const;
   // `observer` watches all steps from now on; null: nobody does. It must outlive the engine or its successor.
   void observe(RoutingObserver* observer);
+  // Records every read, decode, merge and expert's computing from the next step on; null: nothing. As long as observe().
+  void record_timeline(fetch::Timeline* timeline);
 
   // A new sequence of at most options.positions tokens (and options.encoder_positions of an encoder's input). The plan has
   // room for options.sequences of them at a time.

@@ -1,6 +1,7 @@
 #include "engine/moe_block.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <string_view>
 
@@ -175,8 +176,11 @@ void MoeBlock::compute(const fetch::ExpertStore::Pin& pin, const Workspace& w) {
     packed = w.gathered;
   }
   const fetch::ExpertView& view = pin.view();
+  const auto begin = timeline_ != nullptr ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
   mlp(kernels_, weight_of(view.gate), weight_of(view.up), weight_of(view.down), packed, rows, w,
       w.expert_rows + first * d);
+  if (timeline_ != nullptr)
+    timeline_->add({fetch::TimelineEntry::Kind::kCompute, pin.id(), 0, 0, 0, 0, begin, std::chrono::steady_clock::now()});
 }
 
 void MoeBlock::combine(std::size_t tokens, const Workspace& w) {

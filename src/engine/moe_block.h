@@ -16,6 +16,7 @@
 #include "experts/router.h"
 #include "experts/scheduler.h"
 #include "fetch/expert_store.h"
+#include "fetch/timeline.h"
 #include "kernels/context.h"
 #include "model/config.h"
 
@@ -45,6 +46,8 @@ class MoeBlock {
   void leave_out_experts(bool leave_out) { leave_out_experts_ = leave_out; }
   // `observer` is told of every routing and every decision; null: nobody. It must outlive this or its successor.
   void observe(RoutingObserver* observer) { observer_ = observer; }
+  // Records when each expert was computed (null: nothing).
+  void record(fetch::Timeline* timeline) { timeline_ = timeline; }
   void begin_forward() { policies_.router->begin_forward(); }
   // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed and w.packed.
   void run(std::size_t layer, const Step& step, const Workspace& w);
@@ -68,6 +71,7 @@ class MoeBlock {
   Policies& policies_;
   Statistics& statistics_;
   RoutingObserver* observer_ = nullptr;
+  fetch::Timeline* timeline_ = nullptr;
 
   experts::Routing routing_;
   std::vector<experts::ExpertId> active_;          // ascending

@@ -5,6 +5,7 @@
 namespace sluice::fetch {
 
 void Timeline::add(TimelineEntry entry) {
+  const std::lock_guard lock(mutex_);
   if (entry.kind != TimelineEntry::Kind::kRead) {
     const auto known = std::find(threads_.begin(), threads_.end(), std::this_thread::get_id());
     entry.thread = static_cast<std::uint32_t>(known - threads_.begin());

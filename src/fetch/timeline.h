@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct TimelineEntry {
   std::chrono::steady_clock::time_point begin, end;
 };
 
-// Not thread-safe: the executor adds under its own lock.
+// add() is thread-safe; the rest is for when nothing runs.
 class Timeline {
  public:
   void add(TimelineEntry entry);                 // fills in `thread`
@@ -29,6 +30,7 @@ class Timeline {
   void clear() { entries_.clear(); }
 
  private:
+  std::mutex mutex_;
   std::vector<TimelineEntry> entries_;
   std::vector<std::thread::id> threads_;
 };

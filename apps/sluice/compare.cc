@@ -1,0 +1,103 @@
+// `sluice compare`: presets against each other on one model, under one budget, with one prompt.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <sstream>
+
+#include "base/error.h"
+#include "command.h"
+#include "engine_flags.h"
+#include "experts/registry.h"
+#include "lab/compare.h"
+#include "progress.h"
+#include "prompt_flags.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+  EngineFlags engine;
+  PromptFlags prompt;
+  std::string whole;
+  std::int64_t max_tokens = 64, runs = 3, batch = 1;
+};
+
+std::vector<std::string> split_names(const std::string& text) {
+  std::vector<std::string> names;
+  std::istringstream words(text);
+  for (std::string name; std::getline(words, name, ',');) {
+    experts::find_preset(name);   // Error(kUsage)
+    names.push_back(name);
+  }
+  if (names.empty()) throw Error(ErrorKind::kUsage, "nothing to compare").in("--preset").fix("name presets: --preset zipmoe,z-basic-lru");
+  return names;
+}
+
+void compare(const Options& options) {
+  EngineFlags flags = options.engine;
+  const std::vector<std::string> names = split_names(flags.preset);
+  flags.preset.clear();
+  engine_options(flags, 1);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere);
+  std::optional<OpenModel> whole;
+  if (!options.whole.empty()) whole = open_model(options.whole, WithTokenizer::kNo);
+
+  engine::GenerateRequest request;
+  request.prompt = prompt_tokens(options.prompt, flags, open);
+  request.max_tokens = static_cast<std::size_t>(options.max_tokens);
+  request.sampler.temperature = 0;
+  request.ignore_eos = true;
+  lab::CompareSettings settings;
+  settings.requests.assign(static_cast<std::size_t>(options.batch), request);
+  settings.options = engine_options(flags, positions_for(request.prompt.size(), request.max_tokens, flags, open));
+  settings.runs = static_cast<unsigned>(options.runs);
+  settings.tokenizer = open.tokenizer.get();
+  settings.interrupted = interrupted_so_far();
+  Progress progress("compare", static_cast<Bytes>(options.runs) * names.size(),
+                    flags.quiet ? Verbosity::kQuiet : Verbosity::kNormal, Progress::Unit::kCount);
+  settings.on_run = [&](std::size_t done, std::size_t) { progress.update(done); };
+
+  std::vector<lab::Contender> contenders;
+  for (const std::string& name : names) {
+    const OpenModel& source = whole && lab::reads_whole_experts(name) ? *whole : open;
+    contenders.push_back({name, source.checkpoint.get(), &source.model});
+  }
+  const lab::Comparison result = lab::Comparer().run(contenders, settings);
+  if (flags.json) {
+    std::cout << lab::to_json(result).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+  } else {
+    std::cout << lab::table_text(result);
+  }
+  if (!result.same_texts) {
+    fmt::print(stderr, "sluice: presets gave different texts, which must never be\n");
+    throw Exit{kExitFailed};
+  }
+}
+
+}  // namespace
+
+std::function<bool()> interrupted_so_far() {
+  return [seen = std::make_shared<bool>(false)] { return *seen = *seen || interrupted(); };
+}
+
+void add_compare(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("compare", "Run presets in turns under one budget and set their figures side by side");
+  auto options = std::make_shared<Options>();
+  options->engine.preset = "zipmoe,z-C,z-basic-lru,z-deepspeed,z-accelerate";
+  add_engine_flags(*command, options->engine);
+  add_prompt_flags(*command, options->prompt);
+  command->add_option("-n,--predict", options->max_tokens, "Tokens to generate, greedily")
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{2}, std::int64_t{1} << 20));
+  command->add_option("--runs", options->runs, "Runs of each preset, in turns")->capture_default_str()->check(CLI::Range(1, 1000));
+  command->add_option("--batch", options->batch, "Decode the prompt this many times together")->capture_default_str()->check(CLI::Range(1, 256));
+  command->add_option("--whole", options->whole, "The same model stored whole, for presets that read whole experts; default: MODEL");
+  command->footer(
+      "Presets are given as a list. Tokens after an end of text are generated, too.\n"
+      "Examples:\n"
+      "  sluice compare fable.sluice --preset zipmoe,z-basic-lru -p \"Once upon a time\" -n 64 --memory 30MiB\n"
+      "  sluice compare qwen.sluice --whole Qwen1.5-MoE-A2.7B --preset z-C+P,z-accelerate -p Hello -n 32 --memory 8GiB --json");
+  command->callback([options] { compare(*options); });
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,199 @@
+#include "lab/compare.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "experts/registry.h"
+
+namespace sluice::lab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::string_view kStates = "FCSEM";
+
+double seconds(Clock::time_point begin, Clock::time_point end) { return std::chrono::duration<double>(end - begin).count(); }
+
+double cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto of = [](const timeval& time) { return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec); };
+  return of(usage.ru_utime) + of(usage.ru_stime);
+}
+
+double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+struct OneRun {
+  RunFigures figures;
+  std::vector<engine::GenerateResult> results;
+};
+
+OneRun measure(engine::Engine& engine, const CompareSettings& settings, double load_s) {
+  OneRun run;
+  std::vector<engine::GenerateRequest> requests = settings.requests;
+  Clock::time_point first;
+  double first_cpu = 0;
+  for (engine::GenerateRequest& request : requests) {
+    request.should_stop = settings.interrupted;
+    request.on_text = [&](const std::string&, std::size_t tokens) {
+      if (tokens != 1) return;   // of all sequences, one right after the other
+      first = Clock::now();
+      first_cpu = cpu_seconds();
+    };
+  }
+  const Clock::time_point begin = Clock::now();
+  first = begin;
+  run.results = engine::generate(engine, settings.tokenizer, requests);
+  const Clock::time_point end = Clock::now();
+  if (settings.interrupted && settings.interrupted()) throw Error(ErrorKind::kInterrupted, "interrupted");
+
+  const engine::ExpertStatistics& decode = engine.statistics().decode;
+  const double tokens = static_cast<double>(decode.tokens);
+  RunFigures& it = run.figures;
+  it.load_s = load_s;
+  it.ttft_s = seconds(begin, first);
+  it.e2e_s = seconds(begin, end);
+  it.tpot_s = ratio(seconds(first, end), static_cast<double>(decode.steps));
+  it.tok_s = ratio(tokens, seconds(first, end));
+  it.bytes_per_token = ratio(static_cast<double>(decode.bytes_read), tokens);
+  it.cpu_s_per_token = ratio(cpu_seconds() - first_cpu, tokens);
+  it.wait_share = ratio(engine.expert_counters().wait_s, it.e2e_s);
+  it.hit_rate = ratio(static_cast<double>(decode.hits), static_cast<double>(decode.accesses));
+  it.peak = static_cast<double>(engine.accountant().peak());
+  return run;
+}
+
+std::string found_text(const std::array<std::uint64_t, 5>& found) {
+  std::string text;
+  for (std::size_t i = 0; i < found.size(); ++i)
+    if (found[i] > 0) text += fmt::format("{}{} {}", text.empty() ? "" : " ", kStates[i], found[i]);
+  return text;
+}
+
+}  // namespace
+
+bool reads_whole_experts(std::string_view preset) {
+  const experts::Preset& it = experts::find_preset(preset);
+  return it.whole_layers || it.synchronous;
+}
+
+Spread spread_of(std::vector<double> values) {
+  SLUICE_CHECK(!values.empty(), "no values");
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return {values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2, values.front(), values.back()};
+}
+
+Spread Compared::of(double RunFigures::*figure) const {
+  std::vector<double> values;
+  for (const RunFigures& run : runs) values.push_back(run.*figure);
+  return spread_of(std::move(values));
+}
+
+const Compared& Comparison::find(std::string_view preset) const {
+  const auto it = std::ranges::find(contenders, preset, &Compared::preset);
+  SLUICE_CHECK(it != contenders.end(), std::string(preset));
+  return *it;
+}
+
+std::optional<engine::Profile> Comparer::profile(const store::Checkpoint& checkpoint) const {
+  const auto it = profiles_.find(&checkpoint);
+  return it == profiles_.end() ? std::nullopt : std::optional(it->second);
+}
+
+Comparison Comparer::run(const std::vector<Contender>& contenders, const CompareSettings& settings) {
+  Comparison comparison;
+  for (const Contender& contender : contenders) {
+    comparison.contenders.emplace_back();
+    comparison.contenders.back().preset = contender.preset;
+    comparison.contenders.back().path = contender.checkpoint->path();
+  }
+  std::size_t done = 0;
+  for (unsigned r = 0; r < settings.runs; ++r) {
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      const Contender& contender = contenders[i];
+      Compared& compared = comparison.contenders[i];
+      engine::EngineOptions options = settings.options;
+      options.preset = contender.preset;
+      options.sequences = settings.requests.size();
+      if (const std::optional<engine::Profile> known = profile(*contender.checkpoint)) {
+        options.profile = known;
+        options.profile_if_it_fits = true;
+      }
+      const Clock::time_point begin = Clock::now();
+      engine::Engine engine(*contender.checkpoint, *contender.model, options, options.sequences);
+      if (engine.profile()) profiles_.try_emplace(contender.checkpoint, *engine.profile());
+      OneRun run = measure(engine, settings, seconds(begin, Clock::now()));
+      compared.runs.push_back(run.figures);
+      compared.found = engine.statistics().decode.found;
+      if (engine.pool_plan()) compared.planned = engine.pool_plan()->chosen;
+      std::vector<std::vector<model::TokenId>> tokens;
+      for (const engine::GenerateResult& result : run.results) tokens.push_back(result.tokens);
+      if (r == 0) compared.tokens = tokens;
+      if (!comparison.text) comparison.text = run.results.front().text;
+      compared.same = compared.same && tokens == compared.tokens;
+      comparison.same_texts = comparison.same_texts && tokens == comparison.contenders.front().tokens;
+      comparison.budget = engine.plan().budget;
+      comparison.threads = engine.threads();
+      if (settings.on_run) settings.on_run(++done, settings.runs * contenders.size());
+    }
+  }
+  return comparison;
+}
+
+Json to_json(const Comparison& comparison) {
+  const auto json_of = [](const Spread& spread) { return Json{{"median", spread.median}, {"low", spread.low}, {"high", spread.high}}; };
+  Json presets = Json::array();
+  for (const Compared& it : comparison.contenders) {
+    Json found;
+    for (std::size_t i = 0; i < it.found.size(); ++i) found[std::string(1, kStates[i])] = it.found[i];
+    Json json = {{"preset", it.preset},
+                 {"model", it.path},
+                 {"runs", it.runs.size()},
+                 {"tok_s", json_of(it.of(&RunFigures::tok_s))},
+                 {"ttft_s", json_of(it.of(&RunFigures::ttft_s))},
+                 {"tpot_s", json_of(it.of(&RunFigures::tpot_s))},
+                 {"e2e_s", json_of(it.of(&RunFigures::e2e_s))},
+                 {"load_s", json_of(it.of(&RunFigures::load_s))},
+                 {"bytes_per_token", json_of(it.of(&RunFigures::bytes_per_token))},
+                 {"cpu_s_per_token", json_of(it.of(&RunFigures::cpu_s_per_token))},
+                 {"wait_share", json_of(it.of(&RunFigures::wait_share))},
+                 {"hit_rate", json_of(it.of(&RunFigures::hit_rate))},
+                 {"peak_bytes", it.of(&RunFigures::peak).high},
+                 {"found", found},
+                 {"same_tokens", it.same}};
+    if (it.planned)
+      json["planned"] = {{"slots", {{"F", it.planned->slots.f}, {"C", it.planned->slots.c}, {"S", it.planned->slots.s}, {"E", it.planned->slots.e}}},
+                         {"tok_s", it.planned->tok_s},
+                         {"limit", it.planned->limit}};
+    presets.push_back(std::move(json));
+  }
+  return {{"budget", comparison.budget},
+          {"threads", comparison.threads},
+          {"texts_equal", comparison.same_texts},
+          {"text", comparison.text ? Json(*comparison.text) : Json(nullptr)},
+          {"tokens", comparison.contenders.empty() ? Json::array() : Json(comparison.contenders.front().tokens)},
+          {"presets", presets}};
+}
+
+std::string table_text(const Comparison& comparison) {
+  std::string text = fmt::format("{:<17}{:>9} {:>15}{:>10}{:>13}{:>6}{:>10}{:>12}  {}\n", "preset", "tok/s", "(least-most)", "TTFT s",
+                                 "read/token", "hits", "CPU s/tok", "peak", "found in");
+  for (const Compared& it : comparison.contenders) {
+    const Spread tok_s = it.of(&RunFigures::tok_s);
+    text += fmt::format("{:<17}{:>9.2f} {:>15}{:>10.3f}{:>13}{:>5.0f}%{:>10.4f}{:>12}  {}\n", it.preset, tok_s.median,
+                        fmt::format("({:.1f}-{:.1f})", tok_s.low, tok_s.high), it.of(&RunFigures::ttft_s).median,
+                        format_bytes(static_cast<Bytes>(it.of(&RunFigures::bytes_per_token).median)),
+                        100 * it.of(&RunFigures::hit_rate).median, it.of(&RunFigures::cpu_s_per_token).median,
+                        format_bytes(static_cast<Bytes>(it.of(&RunFigures::peak).high)), found_text(it.found));
+  }
+  text += fmt::format("budget {}, {} threads, {} runs each in turns; medians; texts {}\n", format_bytes(comparison.budget),
+                      comparison.threads, comparison.contenders.front().runs.size(),
+                      comparison.same_texts ? "all equal" : "DIFFER");
+  return text;
+}
+
+}  // namespace sluice::lab

@@ -1,0 +1,47 @@
+// What a reproduction found: rows of published and own values, with pictures, as Markdown and JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+
+namespace sluice::lab {
+
+// How our value came about (SPEC §6, "Feasibility").
+enum class Evidence : char {
+  kRun = 'R',         // a real run on this machine
+  kReplay = 'S',      // real routing, replayed with a virtual clock
+  kArithmetic = 'A',  // exact arithmetic or counted bits
+  kNone = 'N',        // cannot be shown here; the note says why
+};
+
+struct ReportRow {
+  std::string id, quantity;     // of SPEC §6
+  std::string paper, ours;      // "n/a" where there is nothing
+  Evidence evidence = Evidence::kNone;
+  std::string note;             // conditions, and what differs; the reason of kNone
+  std::string command;          // shows this row alone, or the whole report's
+};
+
+struct ReportSection {
+  std::string heading, markdown;
+};
+struct ReportPicture {
+  std::string file, caption, svg;
+};
+
+struct Report {
+  std::string title, machine, command;
+  std::vector<ReportRow> rows;
+  std::vector<ReportSection> sections;
+  std::vector<ReportPicture> pictures;
+  Json data = Json::object();   // all figures behind the rows
+};
+
+std::string to_markdown(const Report& report);
+Json to_json(const Report& report);
+// title.md, .json (by `name`) and the pictures into `directory`, made if need be. Error(kIo).
+void write_report(const Report& report, const std::string& directory, const std::string& name);
+
+}  // namespace sluice::lab
