@@ -68,7 +68,12 @@ void reproduce(const Options& options) {
   settings.quick = options.quick;
   settings.tokens = static_cast<std::size_t>(options.tokens);
   settings.runs = static_cast<unsigned>(options.runs);
-  settings.model_name = options.model;
+  settings.packed_name = options.model;
+  settings.whole_name = options.whole.empty() ? options.model : options.whole;
+  if (!store::looks_like_store(options.model)) {
+    settings.packed_name = std::filesystem::path(options.model).lexically_normal().filename().string() + ".sluice";
+    settings.prepare = fmt::format("sluice pack {} -o {}", options.model, settings.packed_name);
+  }
   settings.command = "sluice reproduce " + options.paper + (options.quick ? " --quick" : "");
   if (options.model != Options().model) settings.command += " --model " + options.model;
   if (!options.whole.empty()) settings.command += " --whole " + options.whole;

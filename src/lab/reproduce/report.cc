@@ -27,6 +27,7 @@ std::string to_markdown(const Report& report) {
     text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", cell(row.id), cell(row.quantity), cell(row.paper), cell(row.ours),
                         static_cast<char>(row.evidence), cell(row.note));
   text += "\nOne row at a time:\n\n";
+  if (!report.prepare.empty()) text += fmt::format("- first: `{}`\n", report.prepare);
   for (const ReportRow& row : report.rows)
     if (!row.command.empty() && row.command != report.command) text += fmt::format("- {}: `{}`\n", row.id, row.command);
   for (const ReportSection& section : report.sections) text += fmt::format("\n## {}\n\n{}\n", section.heading, section.markdown);
@@ -40,7 +41,7 @@ Json to_json(const Report& report) {
     rows.push_back({{"id", row.id}, {"quantity", row.quantity}, {"paper", row.paper}, {"ours", row.ours},
                     {"mode", std::string(1, static_cast<char>(row.evidence))}, {"note", row.note}, {"command", row.command}});
   for (const ReportPicture& picture : report.pictures) pictures.push_back(picture.file);
-  return {{"title", report.title}, {"machine", report.machine}, {"command", report.command},
+  return {{"title", report.title}, {"machine", report.machine}, {"command", report.command}, {"prepare", report.prepare},
           {"rows", rows},          {"pictures", pictures},      {"data", report.data}};
 }
 

@@ -33,6 +33,7 @@ struct ReportPicture {
 
 struct Report {
   std::string title, machine, command;
+  std::string prepare;          // a command to give once before those of single rows; may be empty
   std::vector<ReportRow> rows;
   std::vector<ReportSection> sections;
   std::vector<ReportPicture> pictures;

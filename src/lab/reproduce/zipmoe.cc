@@ -59,6 +59,7 @@ class Reproducer {
     options_.positions = std::min<std::size_t>(longest + lengths_.back() + 1, settings.packed.model->config.max_positions);
     report_.title = "ZipMoE (arXiv 2601.21198), tried again";
     report_.command = settings.command;
+    report_.prepare = settings.prepare;
     report_.machine = fmt::format("{}, {} threads, {} of memory; reads: {}", cpu_info().model,
                                   options_.threads != 0 ? options_.threads : usable_cpus(),
                                   format_bytes(read_memory_limits().machine_total), fetch::io_mode_name(options_.fetch.io));
@@ -273,7 +274,8 @@ class Reproducer {
     return report_.rows.back();
   }
   std::string compare_command(const std::string& presets, Bytes budget, const std::string& more = "") const {
-    return fmt::format("sluice compare {} --preset {} -p \"{}\" -n {} --memory {} --runs {}{}", settings_.model_name, presets, kPrompts[0], tokens_,
+    return fmt::format("sluice compare {} --whole {} --preset {} -p \"{}\" -n {} --memory {} --runs {}{}", settings_.packed_name,
+                       settings_.whole_name, presets, kPrompts[0], tokens_,
                        budget, runs_, more);
   }
   // 1 - planned / other of every published baseline and budget.
@@ -313,7 +315,7 @@ void Reproducer::timing_rows() {
         fmt::format("{}: one thread decodes a plane in {:.3f} ms, the disk reads it raw in {:.3f} ms, several reads in flight. "
                     "The loss is not measured: here decoding shares the compute threads, there is no background to it",
                     settings_.packed.checkpoint->codec(), decode * 1e3, read * 1e3),
-        fmt::format("sluice profile {}", settings_.model_name));
+        fmt::format("sluice profile {}", settings_.packed_name));
   } else {
     row("Z-F4", "threads from which decoding exponents beats reading them raw; disk's loss under decoding in the background",
         "3; 7.47 %", "n/a", Evidence::kNone, "the store has no coded exponents");
@@ -335,7 +337,7 @@ void Reproducer::rows() {
       compare_command("z-accelerate,z-C+P", budgets_.front(), " --json"));
   row("Z-F2", "entropy of exponents, bits, of 3 models; share of the 256 symbols that occur", "2.651, 2.563, 2.554; 14.06, 11.33, 14.84 %",
       fmt::format("{:.3f}; {}", exponents_.entropy_bits, percent(exponents_.symbols / 256.0)), Evidence::kArithmetic,
-      fmt::format("{} words of experts of {}", exponents_.words, settings_.model_name));
+      fmt::format("{} words of experts of {}", exponents_.words, settings_.whole_name));
   std::string sizes, codec_names;
   for (const CodecSize& codec : exponents_.codecs) {
     sizes += percent(codec.size) + "; ";

@@ -20,7 +20,8 @@ struct ZipmoeSettings {
   std::size_t tokens = 0;                // to generate in each run; 0: 16 if quick, else 48
   unsigned runs = 0;                     // of each; 0: 2 if quick, else 5
   std::string command;                   // that makes this report
-  std::string model_name;                // as commands in the report should say it
+  std::string packed_name, whole_name;   // of the model, as commands in the report say them
+  std::string prepare;                   // a command that makes `packed_name`; may be empty
   std::function<bool()> interrupted;     // may be empty
   std::function<void(std::string_view)> on_stage;  // "budgets 2 of 3: z-C"; may be empty
 };
