@@ -339,6 +339,7 @@ void Reproducer::rows() {
       fmt::format("{:.3f}; {}", exponents_.entropy_bits, percent(exponents_.symbols / 256.0)), Evidence::kArithmetic,
       fmt::format("{} words of experts of {}", exponents_.words, settings_.whole_name));
   std::string sizes, codec_names;
+  std::ranges::sort(exponents_.codecs, {}, &CodecSize::codec);   // as the paper: LZ4 first
   for (const CodecSize& codec : exponents_.codecs) {
     sizes += percent(codec.size) + "; ";
     codec_names += (codec_names.empty() ? "" : ", ") + (codec.codec == "lz4" ? "LZ4HC" : codec.codec);
