@@ -80,7 +80,11 @@ TEST(CommandLine, FullDiskIsAFailure) {
 }
 
 TEST(CommandLine, ClosedStandardFilesAreSurvived) {
-  EXPECT_EQ(sluice("version >&- 2>&- <&-").code, 0);
+  EXPECT_EQ(sluice("version 2>&- <&-").code, 0);
+  // A result that nobody can get is no success.
+  const Outcome closed = sluice("version >&- <&-");
+  EXPECT_EQ(closed.code, 1);
+  EXPECT_NE(closed.err.find("standard output"), std::string::npos) << closed.err;
   EXPECT_EQ(sluice("frobnicate 2>&-").code, 2);
 }
 

@@ -43,7 +43,7 @@ void compare(const Options& options) {
   if (!options.whole.empty()) whole = open_model(options.whole, WithTokenizer::kNo);
 
   engine::GenerateRequest request;
-  request.prompt = prompt_tokens(options.prompt, flags, open);
+  request.prompt = only_prompt(prompt_tokens(options.prompt, flags, open));
   request.max_tokens = static_cast<std::size_t>(options.max_tokens);
   request.sampler.temperature = 0;
   request.ignore_eos = true;

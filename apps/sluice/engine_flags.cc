@@ -153,7 +153,8 @@ std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const
   // Words, ranks and ids on their way take up to this many times the text.
   constexpr Bytes kTimes = 32;
   const Bytes budget = flags.memory.empty() ? engine::default_budget() : parse_size(flags.memory, "--memory");
-  if (text.size() > budget / kTimes)
+  constexpr Bytes kSmall = 64 * kKiB;  // whether so little fits, the budget's own check says better
+  if (text.size() > std::max(kSmall, budget / kTimes))
     throw Error(ErrorKind::kBudget, "the text is too large to be tokenized inside the memory budget")
         .in(file)
         .expected(fmt::format("at most {} in a budget of {}", format_bytes(budget / kTimes), format_bytes(budget)))

@@ -64,10 +64,11 @@ void install_signal_handlers() {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is a failed write, reported where it happens
 }
 
-// With one of the three closed, the next file opened would take its number, and messages would be written into it.
+// With one of the three closed, the next file opened would take its number, and messages would be written into it. What is
+// written to a closed standard output is lost, and must not look like success: it is opened for reading only.
 void open_standard_files() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    if (::fcntl(fd, F_GETFD) == -1) ::open("/dev/null", O_RDWR);
+    if (::fcntl(fd, F_GETFD) == -1) ::open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
 

@@ -77,7 +77,7 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
   Json json;
   double prompt = 0, decoded = 0, prefill_s = 0, decode_s = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    prompt += static_cast<double>(requests[i].prompt.size());
+    if (!results[i].tokens.empty()) prompt += static_cast<double>(requests[i].prompt.size());
     if (!results[i].tokens.empty()) decoded += static_cast<double>(results[i].tokens.size() - 1);
     prefill_s = std::max(prefill_s, results[i].prefill_s);
     decode_s = std::max(decode_s, results[i].decode_s);

@@ -113,7 +113,7 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
   std::size_t prompt = 0, generated = 0;
   double prefill_s = 0, decode_s = 0, decoded = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (requests[i].max_tokens > 0) prompt += requests[i].prompt.size();
+    if (!results[i].tokens.empty()) prompt += requests[i].prompt.size();
     generated += results[i].tokens.size();
     decoded += results[i].tokens.empty() ? 0 : static_cast<double>(results[i].tokens.size() - 1);
     prefill_s = std::max(prefill_s, results[i].prefill_s);

@@ -92,7 +92,9 @@ void Engine::make_profile() {
   if (options_.profile && fits(*options_.profile, model, machine())) {
     profile_ = options_.profile;
   } else {
-    profile_ = measure({.repeats = 3, .seed = options_.seed, .sample_bytes = 32 * kMiB});
+    // Briefly: a small part of the experts is read.
+    const Bytes part = model_.experts.size() * experts_->bytes_per_expert() / 64;
+    profile_ = measure({.repeats = 3, .seed = options_.seed, .sample_bytes = std::min<Bytes>(32 * kMiB, part)});
   }
   experts_->set_costs(profile_->costs());
 }

@@ -67,10 +67,13 @@ ProfiledModel profiled_model(const store::Checkpoint& checkpoint, const model::M
   const fetch::ExpertLayout& layout = experts.layout({0, 0});
   profiled.tensors = static_cast<std::uint32_t>(layout.pieces.size());
   profiled.chunks = static_cast<std::uint32_t>(layout.pieces[0].chunks.size());
-  const experts::ExpertBytes bytes = experts.sizes().bytes({0, 0});
-  profiled.full = bytes.full;
-  profiled.sm = bytes.sm;
-  profiled.exp = bytes.exp;
+  for (const model::ExpertPieces& pieces : model.experts) {
+    const experts::ExpertBytes bytes =
+        experts.sizes().bytes({static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)});
+    profiled.full = std::max(profiled.full, bytes.full);
+    profiled.sm = std::max(profiled.sm, bytes.sm);
+    profiled.exp = std::max(profiled.exp, bytes.exp);
+  }
   return profiled;
 }
 

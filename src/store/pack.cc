@@ -241,6 +241,7 @@ class Packer {
     for (const StoredSource& source : manifest_.sources) {
       if (!source.weights && source.sha256.empty()) need += static_cast<double>(source.size);
     }
+    need *= 1.1;  // padding, the manifest, and exponents that compress worse than these
     const Bytes free = free_space(partial_.path());
     if (need > static_cast<double>(free)) {
       const std::string path = next_unit_ == 0 ? target_ : partial_.path();

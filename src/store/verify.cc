@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -55,6 +56,12 @@ class Verifier {
           .expected("a directory")
           .found("a file")
           .fix("name the directory of the store");
+    if (::access(path(kManifestName).c_str(), F_OK) != 0 && ::access(path(kDenseName).c_str(), F_OK) != 0)
+      throw Error(ErrorKind::kInvalid, "not a packed store")
+          .in(store_)
+          .expected("a directory with " + std::string(kManifestName))
+          .found("none")
+          .fix("make one with: sluice pack");
     if (read_manifest()) {
       list_files();
       plan_scans();
