@@ -138,8 +138,7 @@ TEST_F(Verify, MissingAndForeignFiles) {
 TEST_F(Verify, NotAStore) {
   EXPECT_THROW(verify(temp_ / "nowhere", {}), Error);
   EXPECT_THROW(verify(temp_ / "source/config.json", {}), Error);
-  const VerifyReport report = verify(temp_ / "source", {});
-  EXPECT_FALSE(report.ok());
+  EXPECT_THROW(verify(temp_ / "source", {}), Error);
 }
 
 TEST_F(Verify, SidecarsAreNeverForeign) {
