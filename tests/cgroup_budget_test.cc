@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/scratch_directory.h"
+#include "bundled_model.h"
 
 namespace sluice {
 namespace {
@@ -96,7 +97,7 @@ int run_in(const Cgroup& group, const std::vector<std::string>& arguments, const
 class CgroupBudgetTest : public ::testing::Test {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef SLUICE_SANITIZED
     GTEST_SKIP() << "sanitizers bring memory of their own";
 #endif
     if (Cgroup::make(kBudget) == nullptr) GTEST_SKIP() << "MEMORY CGROUPS CANNOT BE MADE HERE: the budget is not checked against the kernel";

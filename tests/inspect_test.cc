@@ -12,16 +12,15 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "program.h"
+#include "bundled_model.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using sluice::program::kModel;
 using sluice::program::Outcome;
 using sluice::program::run;
-
-const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
 
 struct Group {
   std::uint64_t parameters = 0, bytes = 0, tensors = 0;

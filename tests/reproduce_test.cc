@@ -9,30 +9,17 @@
 
 #include "lab/reproduce/well_formed.h"
 #include "lab/reproduce/zipmoe.h"
-#include "program.h"
+#include "bundled_model.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using sluice::program::kModel;
+using sluice::program::memory;
+using sluice::program::content_of;
 using sluice::program::Outcome;
 using sluice::program::run;
-
-const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
-
-// Sanitizers bring memory of their own, which counts as the process.
-std::string memory(int mib) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  mib += 256;
-#endif
-  return std::to_string(mib) + "MiB";
-}
-
-std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file) << path;
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 class ReproduceTest : public ::testing::Test {
  protected:

@@ -17,30 +17,17 @@
 #include <string>
 #include <vector>
 
-#include "program.h"
+#include "bundled_model.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using sluice::program::kModel;
+using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::run;
-
-const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
-
-// Sanitizers bring memory of their own, which counts as the process.
-std::string memory(int mib) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  mib += 256;
-#endif
-  return std::to_string(mib) + "MiB";
-}
-
-json run_json(const std::string& arguments) {
-  const Outcome outcome = run(arguments + " --json");
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  return json::parse(outcome.out);
-}
+using sluice::program::run_json;
 
 // A directory of its own, and in it a store of the bundled model.
 class RunTest : public ::testing::Test {

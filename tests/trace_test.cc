@@ -11,36 +11,20 @@
 #include <string>
 #include <vector>
 
-#include "program.h"
+#include "bundled_model.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using sluice::program::kModel;
+using sluice::program::memory;
+using sluice::program::content_of;
 using sluice::program::Outcome;
 using sluice::program::run;
+using sluice::program::run_json;
 
-const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
 const std::string kData = SLUICE_SOURCE_DIR "/tests/data/routing/";
-
-// Sanitizers bring memory of their own, which counts as the process.
-std::string memory(int mib) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  mib += 256;
-#endif
-  return std::to_string(mib) + "MiB";
-}
-
-std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-json run_json(const std::string& arguments) {
-  const Outcome outcome = run(arguments + " --json");
-  EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
-  return outcome.code == 0 ? json::parse(outcome.out) : json::object();
-}
 
 class TraceTest : public ::testing::Test {
  protected:

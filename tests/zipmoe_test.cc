@@ -7,30 +7,17 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "program.h"
+#include "bundled_model.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using sluice::program::kModel;
+using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::run;
-
-const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
-
-// Sanitizers bring memory of their own, which counts as the process.
-std::string memory(int mib) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  mib += 256;
-#endif
-  return std::to_string(mib) + "MiB";
-}
-
-json run_json(const std::string& arguments) {
-  const Outcome outcome = run(arguments + " --json");
-  EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
-  return outcome.code == 0 ? json::parse(outcome.out) : json::object();
-}
+using sluice::program::run_json;
 
 class ZipMoeTest : public ::testing::Test {
  protected:

@@ -8,9 +8,6 @@
 namespace sluice::fetch {
 namespace {
 
-// Views start on cache lines.
-constexpr Bytes kViewAlignment = 64;
-
 Region region_of(const std::vector<store::Extent>& extents) {
   Region region;
   for (const FileRun& run : join_extents(extents)) {
@@ -54,27 +51,9 @@ ExpertLayout lay_out_expert(std::span<const store::StoredPiece> pieces) {
   layout.words = region_of(words);
   layout.exponents = region_of(exponents);
 
-  for (const store::StoredPiece& piece : pieces) {
-    PiecePlace place;
-    const store::Extent& main = piece.encoding == store::Encoding::kSplit ? piece.sm : piece.raw;
-    place.dtype = piece.dtype;
-    place.split = piece.encoding == store::Encoding::kSplit;
-    place.elements = piece.elements;
-    place.file = main.file;
-    place.file_offset = main.offset;
-    place.place = place_of(layout.words.runs, main);
-    place.xxh3 = piece.xxh3;
-    for (const store::ExponentChunk& chunk : piece.exponents)
-      place.chunks.push_back({place_of(layout.exponents.runs, chunk.extent), chunk.extent.length, chunk.first_element,
-                              chunk.elements, chunk.xxh3, chunk.extent.offset, chunk.coded});
-    if (layout.split) {
-      place.view_place = layout.view_bytes;
-      layout.view_bytes += round_up(place.raw_bytes(), kViewAlignment);
-    } else {
-      place.view_place = place.place;
-    }
-    layout.pieces.push_back(std::move(place));
-  }
+  for (const store::StoredPiece& piece : pieces)
+    layout.pieces.push_back(
+        place_piece(piece, layout.words.runs, layout.exponents.runs, layout.split ? &layout.view_bytes : nullptr));
   layout.view_bytes = layout.split ? shared_size(layout.view_bytes) : layout.words.bytes;
   return layout;
 }

@@ -21,6 +21,16 @@ std::vector<store::Extent> extents_of(std::span<const store::StoredPiece> pieces
   return extents;
 }
 
+// Where the bytes of `extent` lie among the runs' places.
+Bytes place_of(std::span<const FileRun> runs, const store::Extent& extent) {
+  if (extent.length == 0) return 0;
+  for (const FileRun& run : runs)
+    if (run.file == extent.file && extent.offset >= run.offset && extent.offset < run.offset + run.length)
+      return run.place + (extent.offset - run.offset);
+  SLUICE_CHECK(false, "an extent is in no run");
+  return 0;
+}
+
 }  // namespace
 
 std::vector<FileRun> join_extents(std::vector<store::Extent> extents) {
@@ -47,13 +57,26 @@ std::vector<FileRun> join_extents(std::vector<store::Extent> extents) {
   return runs;
 }
 
-Bytes place_of(std::span<const FileRun> runs, const store::Extent& extent) {
-  if (extent.length == 0) return 0;
-  for (const FileRun& run : runs)
-    if (run.file == extent.file && extent.offset >= run.offset && extent.offset < run.offset + run.length)
-      return run.place + (extent.offset - run.offset);
-  SLUICE_CHECK(false, "an extent is in no run");
-  return 0;
+PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun> words, std::span<const FileRun> exponents,
+                       Bytes* view_bytes) {
+  PiecePlace place;
+  place.split = piece.encoding == store::Encoding::kSplit;
+  const store::Extent& main = place.split ? piece.sm : piece.raw;
+  place.dtype = piece.dtype;
+  place.elements = piece.elements;
+  place.file = main.file;
+  place.file_offset = main.offset;
+  place.place = place_of(words, main);
+  place.xxh3 = piece.xxh3;
+  for (const store::ExponentChunk& chunk : piece.exponents)
+    place.chunks.push_back({place_of(exponents, chunk.extent), chunk.extent.length, chunk.first_element, chunk.elements,
+                            chunk.xxh3, chunk.extent.offset, chunk.coded});
+  place.view_place = place.place;
+  if (view_bytes != nullptr) {
+    place.view_place = *view_bytes;
+    *view_bytes += round_up(place.raw_bytes(), kViewAlignment);
+  }
+  return place;
 }
 
 PieceLayout lay_out(std::span<const store::StoredPiece> pieces) {
@@ -65,27 +88,8 @@ PieceLayout lay_out(std::span<const store::StoredPiece> pieces) {
   for (const store::StoredPiece& piece : pieces)
     layout.needs_decode |= piece.encoding == store::Encoding::kSplit;
 
-  for (const store::StoredPiece& piece : pieces) {
-    PiecePlace place;
-    const store::Extent& main = piece.encoding == store::Encoding::kSplit ? piece.sm : piece.raw;
-    place.dtype = piece.dtype;
-    place.split = piece.encoding == store::Encoding::kSplit;
-    place.elements = piece.elements;
-    place.file = main.file;
-    place.file_offset = main.offset;
-    place.place = place_of(layout.runs, main);
-    place.xxh3 = piece.xxh3;
-    for (const store::ExponentChunk& chunk : piece.exponents)
-      place.chunks.push_back({place_of(layout.runs, chunk.extent), chunk.extent.length, chunk.first_element,
-                              chunk.elements, chunk.xxh3, chunk.extent.offset, chunk.coded});
-    if (layout.needs_decode) {
-      place.view_place = layout.view_bytes;
-      layout.view_bytes += round_up(place.raw_bytes(), kViewAlignment);
-    } else {
-      place.view_place = place.place;
-    }
-    layout.pieces.push_back(std::move(place));
-  }
+  for (const store::StoredPiece& piece : pieces)
+    layout.pieces.push_back(place_piece(piece, layout.runs, layout.runs, layout.needs_decode ? &layout.view_bytes : nullptr));
   if (!layout.needs_decode) layout.view_bytes = layout.read_bytes;
   return layout;
 }

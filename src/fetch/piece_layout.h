@@ -56,7 +56,9 @@ PieceLayout lay_out(std::span<const store::StoredPiece> pieces);
 
 // Extents, in any order, as runs in ascending order of the files; those near each other share one.
 std::vector<FileRun> join_extents(std::vector<store::Extent> extents);
-// Where the bytes of `extent` lie among the runs' places.
-Bytes place_of(std::span<const FileRun> runs, const store::Extent& extent);
+// Where a piece lies among runs that hold its words and its chunks. `view_bytes`: size of the view so far, which the piece
+// is added to; null: the words are the view.
+PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun> words, std::span<const FileRun> exponents,
+                       Bytes* view_bytes);
 
 }  // namespace sluice::fetch

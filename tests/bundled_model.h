@@ -1,0 +1,45 @@
+// What tests of the built program on the bundled model share.
+#pragma once
+
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "program.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SLUICE_SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SLUICE_SANITIZED 1
+#endif
+
+namespace sluice::program {
+
+inline const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
+
+// Sanitizers bring memory of their own, which counts as the process.
+inline std::string memory(int mib) {
+#ifdef SLUICE_SANITIZED
+  mib += 256;
+#endif
+  return std::to_string(mib) + "MiB";
+}
+
+// What the program answers with --json; an empty object, and a failure, if it fails.
+inline nlohmann::json run_json(const std::string& arguments) {
+  const Outcome outcome = run(arguments + " --json");
+  EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
+  return outcome.code == 0 ? nlohmann::json::parse(outcome.out) : nlohmann::json::object();
+}
+
+inline std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace sluice::program
