@@ -26,15 +26,20 @@ int main() {
   }
   for (const device::UnifiedBuffer* buffer : {&exponents, &rest, &words, &copy}) buffer->to_device();
   std::vector<bench::Workload> workloads = {
-      {"recovery kernel", [&](std::size_t) { codec::recover_bf16_on_device(exponents.data(), rest.data(), kCount, words.data()); }},
+      {"recovery kernel",
+       [&](std::size_t) {
+         codec::recover_bf16_on_device(exponents.data(), rest.data(), kCount, words.data());
+       }},
       {"device copy", [&](std::size_t) { codec::copy_on_device(words.data(), 2 * kCount, copy.data()); }}};
   bench::measure(workloads, 15);
   std::vector<std::byte> expected(2 * kCount);
   codec::bf16_split_kernels(best_isa()).merge(exponents.data(), rest.data(), kCount, expected.data());
   const bool right = std::memcmp(expected.data(), words.data(), 2 * kCount) == 0;
   for (const bench::Workload& w : workloads)
-    fmt::print("{:<16} {:7.1f} GB/s  {}\n", w.name, 4.0 * kCount / bench::quantile(w.seconds, 0.5) / 1e9, bench::times(w));
+    fmt::print("{:<16} {:7.1f} GB/s  {}\n", w.name, 4.0 * kCount / bench::quantile(w.seconds, 0.5) / 1e9,
+               bench::times(w));
   fmt::print("{} bytes moved a run; share of the copy's rate {:.2f}; answer {}\n", 4 * kCount,
-             bench::quantile(workloads[1].seconds, 0.5) / bench::quantile(workloads[0].seconds, 0.5), right ? "right" : "WRONG");
+             bench::quantile(workloads[1].seconds, 0.5) / bench::quantile(workloads[0].seconds, 0.5),
+             right ? "right" : "WRONG");
   return right ? 0 : 1;
 }

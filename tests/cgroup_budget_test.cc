@@ -36,7 +36,8 @@ class Cgroup {
       const fs::path path = fs::path(v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory") / name;
       std::error_code error;
       if (!fs::exists(path.parent_path() / (v2 ? "cgroup.controllers" : "memory.limit_in_bytes"))) continue;
-      if (v2 && !(std::ofstream(path.parent_path() / "cgroup.subtree_control") << "+memory").flush()) continue;
+      if (v2 && !(std::ofstream(path.parent_path() / "cgroup.subtree_control") << "+memory").flush())
+        continue;
       if (!fs::create_directory(path, error) || error) continue;
       auto group = std::unique_ptr<Cgroup>(new Cgroup(path, v2));
       if (!fs::exists(path / group->peak_file())) continue;
@@ -100,7 +101,8 @@ class CgroupBudgetTest : public ::testing::Test {
 #ifdef SLUICE_SANITIZED
     GTEST_SKIP() << "sanitizers bring memory of their own";
 #endif
-    if (Cgroup::make(kBudget) == nullptr) GTEST_SKIP() << "MEMORY CGROUPS CANNOT BE MADE HERE: the budget is not checked against the kernel";
+    if (Cgroup::make(kBudget) == nullptr)
+      GTEST_SKIP() << "MEMORY CGROUPS CANNOT BE MADE HERE: the budget is not checked against the kernel";
   }
 
   // Runs one generation at 32 MiB and compares the accountant's peak with the kernel's.
@@ -115,7 +117,8 @@ class CgroupBudgetTest : public ::testing::Test {
     ASSERT_EQ(run_in(*group, arguments, out), 0);
     EXPECT_EQ(group->limit_hits(), 0u);
     const Json memory = read_json_file(out).at("memory");
-    const double accounted = memory.at("peak").get<double>() - memory.at("by_name").at("process").get<double>();
+    const double accounted =
+        memory.at("peak").get<double>() - memory.at("by_name").at("process").get<double>();
     const double kernel = static_cast<double>(group->peak()) - static_cast<double>(idle->peak());
     EXPECT_LE(memory.at("peak").get<Bytes>(), kBudget);
     EXPECT_NEAR(accounted, kernel, std::max(0.1 * kernel, 4.0 * kMiB))
@@ -127,7 +130,8 @@ TEST_F(CgroupBudgetTest, TwoThousandTokensStayInside32MiB) {
   expect_budget_kept({"run", kModel, "-p", "Once upon a time", "-n", "2000"});
 }
 
-// The kernel may hold pages of a read a moment longer than the read, so the group's limit is all that is asked here.
+// The kernel may hold pages of a read a moment longer than the read, so the group's limit is all that is
+// asked here.
 TEST_F(CgroupBudgetTest, ThroughThePageCacheThePagesAreDropped) {
   const testing::ScratchDirectory scratch;
   // A copy that nobody else reads, and on the disk, because pages not yet written are not dropped.
@@ -139,8 +143,11 @@ TEST_F(CgroupBudgetTest, ThroughThePageCacheThePagesAreDropped) {
     // Pages that others have read are charged to them: the file must be cold.
     InputFile::open(model + "/model.safetensors").drop_cache(0, fs::file_size(model + "/model.safetensors"));
     const auto group = Cgroup::make(kBudget + kSlack);
-    ASSERT_EQ(run_in(*group, {"run", model, "-p", "Once upon a time", "-n", "100", "--memory", "32MiB", "--temp", "0",
-                              "--ignore-eos", "--json", "--io", io}, out), 0);
+    ASSERT_EQ(run_in(*group,
+                     {"run", model, "-p", "Once upon a time", "-n", "100", "--memory", "32MiB", "--temp", "0",
+                      "--ignore-eos", "--json", "--io", io},
+                     out),
+              0);
     EXPECT_EQ(group->limit_hits(), 0u) << io;
     const Json result = read_json_file(out);
     EXPECT_LE(group->peak(), kBudget + 4 * kMiB) << io;

@@ -1,4 +1,5 @@
-// What every command promises to scripts: exit codes, errors on standard error alone, hints, and no half output.
+// What every command promises to scripts: exit codes, errors on standard error alone, hints, and no half
+// output.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -65,7 +66,8 @@ TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
 }
 
 TEST(CommandLine, MissingFilesExitWith1AndAreNamed) {
-  for (const char* arguments : {"tokenize /no/such/model -p a", "doctor /no/such/model", "detokenize /no/such/model --tokens 1"}) {
+  for (const char* arguments :
+       {"tokenize /no/such/model -p a", "doctor /no/such/model", "detokenize /no/such/model --tokens 1"}) {
     const Outcome outcome = sluice(arguments);
     EXPECT_EQ(outcome.code, 1) << arguments;
     EXPECT_EQ(outcome.out, "") << arguments;
@@ -95,7 +97,8 @@ TEST(CommandLine, VersionAndDoctorPrintJson) {
   const auto doctor = nlohmann::json::parse(sluice("doctor --json " + testing::TempDir()).out);
   EXPECT_GT(doctor.at("default_budget").get<std::uint64_t>(), 0u);
   for (const auto& check : doctor.at("checks")) {
-    EXPECT_EQ(check.at("ok").get<bool>(), check.at("fix").get<std::string>().empty()) << check;  // a warning says what to do
+    EXPECT_EQ(check.at("ok").get<bool>(), check.at("fix").get<std::string>().empty())
+        << check;  // a warning says what to do
   }
 }
 
@@ -109,20 +112,25 @@ TEST(CommandLine, DoctorLeavesNothingBehind) {
 
 TEST(CommandLine, TokenizeAndDetokenizeRoundTrip) {
   const std::string text = "The old king, naïve \\ as ever, said: 123.";
-  const auto ids = nlohmann::json::parse(sluice("tokenize " + kModel + " --json -p '" + text + "'").out).at("ids");
+  const auto ids =
+      nlohmann::json::parse(sluice("tokenize " + kModel + " --json -p '" + text + "'").out).at("ids");
   ASSERT_GT(ids.size(), 5u);
   std::string list;
   for (const auto& id : ids) list.append(list.empty() ? "" : ",").append(id.dump());
   EXPECT_EQ(sluice("detokenize " + kModel + " --tokens " + list).out, text + "\n");
-  const auto json = nlohmann::json::parse(sluice("detokenize " + kModel + "/tokenizer.json --json --tokens " + list).out);
+  const auto json =
+      nlohmann::json::parse(sluice("detokenize " + kModel + "/tokenizer.json --json --tokens " + list).out);
   EXPECT_EQ(json.at("text"), text);
   const std::string lines = sluice("tokenize " + kModel + " -p '" + text + "'").out;
   EXPECT_EQ(static_cast<std::size_t>(std::count(lines.begin(), lines.end(), '\n')), ids.size());
 }
 
 TEST(CommandLine, CtrlCEndsACommandThatWaitsForStandardInput) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"tokenize", kModel, "-f", "-"}, {"lab", "evict"}, {"run", kModel, "-f", "-"}, {"eval", kModel, "-f", "-"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"tokenize", kModel, "-f", "-"},
+                                             {"lab", "evict"},
+                                             {"run", kModel, "-f", "-"},
+                                             {"eval", kModel, "-f", "-"}}) {
     sluice::program::Running program(words);
     program.interrupt();
     const Outcome outcome = program.wait();
@@ -140,10 +148,11 @@ TEST(CommandLine, CtrlCAfterAnswersLosesNoneOfThem) {
   EXPECT_EQ(lab.wait().code, 130);
 }
 
-// Every command takes the flags of the table, and refuses values that make no sense even where they have no effect.
+// Every command takes the flags of the table, and refuses values that make no sense even where they have no
+// effect.
 TEST(CommandLine, CommonFlagsAreTheSameEverywhere) {
-  for (const char* command : {"run", "forward", "eval", "inspect", "pack", "unpack", "verify", "tokenize", "detokenize", "lab",
-                              "synth", "doctor", "version"}) {
+  for (const char* command : {"run", "forward", "eval", "inspect", "pack", "unpack", "verify", "tokenize",
+                              "detokenize", "lab", "synth", "doctor", "version"}) {
     const std::string name = command;
     const std::string help = sluice(name + " --help").out;
     for (const char* flag : {"--memory", "-t,--threads", "--isa", "--io", "--json", "-q,--quiet", "--seed"}) {
@@ -151,8 +160,8 @@ TEST(CommandLine, CommonFlagsAreTheSameEverywhere) {
       ASSERT_NE(at, std::string::npos) << name << " " << flag;
       EXPECT_EQ(help.find(std::string("  ") + flag + " ", at + 1), std::string::npos) << name << " " << flag;
     }
-    for (const char* flag : {"--memory 5XB", "--memory ''", "--threads -1", "-t 1025", "--threads x", "--isa neno", "--io slow",
-                             "--seed -1", "--seed 18446744073709551616"}) {
+    for (const char* flag : {"--memory 5XB", "--memory ''", "--threads -1", "-t 1025", "--threads x",
+                             "--isa neno", "--io slow", "--seed -1", "--seed 18446744073709551616"}) {
       const std::string wrong = flag;
       const std::string word = wrong.starts_with("-t ") ? "--threads" : wrong.substr(0, wrong.find(' '));
       expect_usage_error(name + " " + wrong, word);
@@ -161,9 +170,11 @@ TEST(CommandLine, CommonFlagsAreTheSameEverywhere) {
     expect_usage_error(name + " --isa neon", "--isa");
 #endif
   }
-  const std::string common = " --memory 1GiB --threads 1 --isa scalar --io buffered --seed 18446744073709551615 --json -q";
-  for (const std::string& command : {std::string("version"), "doctor " + testing::TempDir(), std::string("lab list"),
-                                     "inspect " + kModel, "tokenize " + kModel + " -p a", "detokenize " + kModel + " --tokens 1"}) {
+  const std::string common =
+      " --memory 1GiB --threads 1 --isa scalar --io buffered --seed 18446744073709551615 --json -q";
+  for (const std::string& command :
+       {std::string("version"), "doctor " + testing::TempDir(), std::string("lab list"), "inspect " + kModel,
+        "tokenize " + kModel + " -p a", "detokenize " + kModel + " --tokens 1"}) {
     const Outcome outcome = sluice(command + common);
     EXPECT_EQ(outcome.code, 0) << command << outcome.err;
     EXPECT_TRUE(nlohmann::json::accept(outcome.out)) << command;
@@ -184,7 +195,8 @@ TEST(CommandLine, ErrorsSayWhatToDo) {
     fs::create_directories(fs::path(directory + "/" + name).parent_path());
     std::ofstream(directory + "/" + name, std::ios::binary) << content;
   };
-  const auto expect_fix = [&](const std::string& arguments, const std::string& place, const std::string& fix) {
+  const auto expect_fix = [&](const std::string& arguments, const std::string& place,
+                              const std::string& fix) {
     const Outcome outcome = sluice(arguments);
     EXPECT_EQ(outcome.code, 1) << arguments;
     EXPECT_EQ(outcome.out, "") << arguments;
@@ -193,13 +205,16 @@ TEST(CommandLine, ErrorsSayWhatToDo) {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   };
   write("empty/x", "");
-  expect_fix("inspect " + directory + "/empty", "empty", "download the weights, or name the directory that holds them");
+  expect_fix("inspect " + directory + "/empty", "empty",
+             "download the weights, or name the directory that holds them");
   expect_fix("verify " + directory + "/empty/x", "empty/x", "name the directory of the store");
   expect_fix("verify " + directory + "/nothing", "nothing", "check the path");
-  expect_fix("unpack " + directory + "/empty -o " + directory + "/out", "empty", "pack the model first: sluice pack MODEL -o NAME.sluice");
+  expect_fix("unpack " + directory + "/empty -o " + directory + "/out", "empty",
+             "pack the model first: sluice pack MODEL -o NAME.sluice");
   expect_fix("detokenize " + kModel + " --tokens 1,999999", "tokens", "give ids of this model's tokenizer");
   write("json/tokenizer.json", "{\"model\": ");
-  expect_fix("tokenize -p a " + directory + "/json", "tokenizer.json at byte", "download the tokenizer files again");
+  expect_fix("tokenize -p a " + directory + "/json", "tokenizer.json at byte",
+             "download the tokenizer files again");
   const auto with_config = [&](const std::string& name, const std::string& key, const nlohmann::json& value) {
     std::ifstream file(kModel + "/config.json");
     nlohmann::json config = nlohmann::json::parse(file);
@@ -208,8 +223,10 @@ TEST(CommandLine, ErrorsSayWhatToDo) {
     fs::create_symlink(kModel + "/model.safetensors", directory + "/" + name + "/model.safetensors");
     return directory + "/" + name;
   };
-  expect_fix("inspect " + with_config("a", "hidden_size", "x"), "config.json: hidden_size", "correct the value");
-  expect_fix("inspect " + with_config("b", "hidden_act", "relu"), "config.json: hidden_act", "use a model whose config says so");
+  expect_fix("inspect " + with_config("a", "hidden_size", "x"), "config.json: hidden_size",
+             "correct the value");
+  expect_fix("inspect " + with_config("b", "hidden_act", "relu"), "config.json: hidden_act",
+             "use a model whose config says so");
   expect_fix("inspect " + with_config("c", "vocab_size", 6401), "embed_tokens",
              "download the config.json that belongs to these weights");
   fs::remove_all(directory);

@@ -29,7 +29,8 @@ std::string list(const json& tokens) {
 std::vector<float> read_npy(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
-  const std::size_t header = 10 + static_cast<unsigned char>(bytes.at(8)) + 256 * static_cast<unsigned char>(bytes.at(9));
+  const std::size_t header =
+      10 + static_cast<unsigned char>(bytes.at(8)) + 256 * static_cast<unsigned char>(bytes.at(9));
   std::vector<float> values((bytes.size() - header) / 4);
   std::memcpy(values.data(), bytes.data() + header, values.size() * 4);
   return values;
@@ -56,8 +57,9 @@ TEST_P(EncoderDecoderTest, ForwardAndRunGiveTheGoldensFromDirectoryAndStore) {
   EXPECT_EQ(run("verify " + file("m.sluice")).code, 0);
   const std::vector<float> expected = read_npy(kModels + GetParam() + ".golden/logits.npy");
   for (const std::string& path : {model(), file("m.sluice")}) {
-    const Outcome forward = run("forward " + path + " --encoder-tokens " + list(golden_["encoder_tokens"]) + " --tokens " +
-                                list(golden_["tokens"]) + " --math f32 --io buffered --out " + file("logits.npy"));
+    const Outcome forward =
+        run("forward " + path + " --encoder-tokens " + list(golden_["encoder_tokens"]) + " --tokens " +
+            list(golden_["tokens"]) + " --math f32 --io buffered --out " + file("logits.npy"));
     ASSERT_EQ(forward.code, 0) << forward.err;
     const std::vector<float> found = read_npy(file("logits.npy"));
     ASSERT_EQ(found.size(), expected.size());
@@ -73,8 +75,10 @@ TEST_P(EncoderDecoderTest, ForwardAndRunGiveTheGoldensFromDirectoryAndStore) {
   }
   ASSERT_EQ(run("unpack " + file("m.sluice") + " -o " + file("again") + " --quiet").code, 0);
   for (const auto& entry : fs::directory_iterator(model())) {
-    std::ifstream a(entry.path(), std::ios::binary), b(file("again") + "/" + entry.path().filename().string(), std::ios::binary);
-    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(a), {}), std::string(std::istreambuf_iterator<char>(b), {}));
+    std::ifstream a(entry.path(), std::ios::binary),
+        b(file("again") + "/" + entry.path().filename().string(), std::ios::binary);
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(a), {}),
+              std::string(std::istreambuf_iterator<char>(b), {}));
   }
 }
 
@@ -92,7 +96,8 @@ TEST_P(EncoderDecoderTest, WhatMakesNoSenseIsRefused) {
   expect(1, "run " + model() + " --tokens 1,2,3 -n 4 -c 2 --io buffered", "context");
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EncoderDecoderTest, ::testing::Values("switch_transformers_a", "switch_transformers_b"),
+INSTANTIATE_TEST_SUITE_P(Models, EncoderDecoderTest,
+                         ::testing::Values("switch_transformers_a", "switch_transformers_b"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What `inspect` says of the bundled model and of its store, against the safetensors header and the words read here.
+// What `inspect` says of the bundled model and of its store, against the safetensors header and the words
+// read here.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -29,7 +30,9 @@ struct Group {
   double entropy() const {
     double bits = 0;
     for (const std::uint64_t count : exponents)
-      if (count > 0) bits -= static_cast<double>(count) * std::log2(static_cast<double>(count) / static_cast<double>(parameters));
+      if (count > 0)
+        bits -= static_cast<double>(count) *
+                std::log2(static_cast<double>(count) / static_cast<double>(parameters));
     return bits / static_cast<double>(parameters);
   }
 };
@@ -113,13 +116,16 @@ TEST_F(InspectTest, DirectoryAgreesWithItsHeader) {
   EXPECT_EQ(found["top_k"], config["num_experts_per_tok"]);
   EXPECT_EQ(found["hidden"], config["hidden_size"]);
   EXPECT_EQ(found["vocab"], config["vocab_size"]);
-  const std::uint64_t experts = found["experts_per_layer"].get<std::uint64_t>() * found["sparse_layers"].get<std::uint64_t>();
+  const std::uint64_t experts =
+      found["experts_per_layer"].get<std::uint64_t>() * found["sparse_layers"].get<std::uint64_t>();
   EXPECT_EQ(oracle_->experts.tensors, 3 * experts);
   EXPECT_EQ(found["parameters"]["active"],
-            oracle_->dense.parameters + oracle_->experts.parameters / found["experts_per_layer"].get<std::uint64_t>() *
+            oracle_->dense.parameters + oracle_->experts.parameters /
+                                            found["experts_per_layer"].get<std::uint64_t>() *
                                             found["top_k"].get<std::uint64_t>());
   std::uint64_t parameters = 0;
-  for (const auto& [name, tally] : found["classes"].items()) parameters += tally["parameters"].get<std::uint64_t>();
+  for (const auto& [name, tally] : found["classes"].items())
+    parameters += tally["parameters"].get<std::uint64_t>();
   EXPECT_EQ(parameters, oracle_->experts.parameters + oracle_->dense.parameters);
 }
 
@@ -137,10 +143,12 @@ TEST_F(InspectTest, StoreHoldsTheSameInWhatItsFilesTake) {
   }
   const std::uint64_t experts = found["experts"]["bytes"], dense = found["dense"]["bytes"];
   EXPECT_EQ(experts + dense, on_disk);
-  EXPECT_EQ(found["experts"]["ratio"], static_cast<double>(experts) / static_cast<double>(oracle_->experts.bytes));
+  EXPECT_EQ(found["experts"]["ratio"],
+            static_cast<double>(experts) / static_cast<double>(oracle_->experts.bytes));
   EXPECT_GE(experts, fs::file_size(store() + "/experts-00000.bin"));
   EXPECT_LT(found["experts"]["ratio"].get<double>(), 0.8);
-  // No code of one exponent after the other is smaller than their entropy; the rest of a word is stored as it is.
+  // No code of one exponent after the other is smaller than their entropy; the rest of a word is stored as it
+  // is.
   EXPECT_GE(found["classes"]["experts"]["ratio"].get<double>(), (8 + 0.9 * oracle_->experts.entropy()) / 16);
 }
 
@@ -154,7 +162,8 @@ TEST_F(InspectTest, TextSaysWhatTheJsonSays) {
     };
     char text[64];
     for (const char* group : {"experts", "dense"}) {
-      std::snprintf(text, sizeof text, "%s %.3f bits", group, found[group]["exponent_entropy_bits"].get<double>());
+      std::snprintf(text, sizeof text, "%s %.3f bits", group,
+                    found[group]["exponent_entropy_bits"].get<double>());
       expect_in(text);
       std::snprintf(text, sizeof text, "%.4f\n", found[group]["ratio"].get<double>());
       expect_in(text);

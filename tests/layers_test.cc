@@ -1,5 +1,5 @@
-// The folders of src/ are layers: a file may include its own folder and those that CMakeLists.txt names as its DEPS. The
-// linker catches most wrong includes; this test also catches those of header-only code.
+// The folders of src/ are layers: a file may include its own folder and those that CMakeLists.txt names as
+// its DEPS. The linker catches most wrong includes; this test also catches those of header-only code.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -51,7 +51,8 @@ std::vector<Layer> parse_layers(const std::string& cmake) {
 }
 
 // What is wrong with one include of a file in folder `own`; empty: nothing.
-std::string include_fault(const std::string& include, const std::string& own, const std::map<std::string, Layer>& layers) {
+std::string include_fault(const std::string& include, const std::string& own,
+                          const std::map<std::string, Layer>& layers) {
   const std::string folder = include.substr(0, include.find('/'));
   if (folder == include || folder == "." || folder == "..") return "is not written from src/";
   if (!layers.contains(folder)) return "names no folder of src/";
@@ -108,7 +109,8 @@ TEST_F(Layers, IncludesPointDown) {
     if (!by_name_.contains(own)) continue;  // reported above
     ++files;
     for (const std::string& include : quoted_includes(read_file(entry.path()))) {
-      EXPECT_EQ(include_fault(include, own, by_name_), "") << "src/" << relative.string() << " includes " << include;
+      EXPECT_EQ(include_fault(include, own, by_name_), "")
+          << "src/" << relative.string() << " includes " << include;
     }
   }
   EXPECT_GT(files, 50u);
@@ -116,8 +118,9 @@ TEST_F(Layers, IncludesPointDown) {
 
 // The test's own oracle: it must see what it is there to see.
 TEST(LayersRule, FindsUpwardSidewaysAndRelativeIncludes) {
-  const auto list = parse_layers("project(x)\nsluice_folder(low LIBS z::z)\nsluice_folder(side  DEPS low)\n"
-                                 "sluice_folder(high DEPS low\n              LIBS y)\n");
+  const auto list = parse_layers(
+      "project(x)\nsluice_folder(low LIBS z::z)\nsluice_folder(side  DEPS low)\n"
+      "sluice_folder(high DEPS low\n              LIBS y)\n");
   ASSERT_EQ(list.size(), 3u);
   std::map<std::string, Layer> layers;
   for (const Layer& layer : list) layers[layer.name] = layer;

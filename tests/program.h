@@ -36,8 +36,8 @@ inline Outcome run(const std::string& arguments) {
   return outcome;
 }
 
-// The program while it runs, started with these words as they are: its standard input stays open, its output can be
-// read as it comes. It dies with SIGALRM if it does not end by itself.
+// The program while it runs, started with these words as they are: its standard input stays open, its output
+// can be read as it comes. It dies with SIGALRM if it does not end by itself.
 class Running {
  public:
   explicit Running(std::vector<std::string> words) {
@@ -104,7 +104,8 @@ class Running {
   bool minds_interrupt() const {
     std::ifstream file("/proc/" + std::to_string(child_) + "/status");
     for (std::string line; std::getline(file, line);) {
-      if (line.starts_with("SigCgt:")) return (std::stoull(line.substr(7), nullptr, 16) >> (SIGINT - 1) & 1) != 0;
+      if (line.starts_with("SigCgt:"))
+        return (std::stoull(line.substr(7), nullptr, 16) >> (SIGINT - 1) & 1) != 0;
       if (line.starts_with("State:") && line.find('Z') != std::string::npos) return true;
     }
     return true;

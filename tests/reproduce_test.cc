@@ -7,17 +7,17 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "bundled_model.h"
 #include "lab/reproduce/well_formed.h"
 #include "lab/reproduce/zipmoe.h"
-#include "bundled_model.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using sluice::program::content_of;
 using sluice::program::kModel;
 using sluice::program::memory;
-using sluice::program::content_of;
 using sluice::program::Outcome;
 using sluice::program::run;
 
@@ -34,8 +34,9 @@ class ReproduceTest : public ::testing::Test {
 TEST_F(ReproduceTest, CompareSetsPresetsSideBySide) {
   const std::string store = directory_ + "/fable.sluice", prompt = " -p 'Once upon a time' ";
   ASSERT_EQ(run("pack " + kModel + " -o " + store + " --quiet").code, 0);
-  const Outcome outcome = run("compare " + store + " --whole " + kModel + " --preset zipmoe,z-C,z-basic-lru,z-accelerate" + prompt + "-n 12 --runs 2 --memory " +
-                              memory(30) + " --quiet --json");
+  const Outcome outcome =
+      run("compare " + store + " --whole " + kModel + " --preset zipmoe,z-C,z-basic-lru,z-accelerate" +
+          prompt + "-n 12 --runs 2 --memory " + memory(30) + " --quiet --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const json result = json::parse(outcome.out);
   EXPECT_EQ(result.at("texts_equal"), true);
@@ -46,20 +47,23 @@ TEST_F(ReproduceTest, CompareSetsPresetsSideBySide) {
     EXPECT_EQ(preset.at("runs"), 2);
     EXPECT_EQ(preset.at("model"), preset.at("preset") == "z-accelerate" ? kModel : store);
     for (const char* figure : {"tok_s", "ttft_s", "tpot_s", "cpu_s_per_token", "bytes_per_token"}) {
-      EXPECT_GE(preset.at(figure).at("median").get<double>(), preset.at(figure).at("low").get<double>()) << figure;
-      EXPECT_LE(preset.at(figure).at("median").get<double>(), preset.at(figure).at("high").get<double>()) << figure;
+      EXPECT_GE(preset.at(figure).at("median").get<double>(), preset.at(figure).at("low").get<double>())
+          << figure;
+      EXPECT_LE(preset.at(figure).at("median").get<double>(), preset.at(figure).at("high").get<double>())
+          << figure;
     }
     EXPECT_GT(preset.at("tok_s").at("low").get<double>(), 0);
     EXPECT_GT(preset.at("bytes_per_token").at("low").get<double>(), 0);
     EXPECT_LE(preset.at("peak_bytes").get<double>(), result.at("budget").get<double>());
     std::uint64_t found = 0;
     for (const auto& [state, count] : preset.at("found").items()) found += count.get<std::uint64_t>();
-    EXPECT_EQ(found, 11u * 6 * 4);   // steps, sparse layers, experts of a token
+    EXPECT_EQ(found, 11u * 6 * 4);  // steps, sparse layers, experts of a token
   }
   EXPECT_TRUE(result.at("presets")[0].contains("planned"));
 
   // The text is that of `run`.
-  const Outcome alone = run("run " + store + prompt + "-n 12 --temp 0 --ignore-eos --json --memory " + memory(30));
+  const Outcome alone =
+      run("run " + store + prompt + "-n 12 --temp 0 --ignore-eos --json --memory " + memory(30));
   ASSERT_EQ(alone.code, 0) << alone.err;
   EXPECT_EQ(json::parse(alone.out).at("tokens"), result.at("tokens")[0]);
 }
@@ -85,10 +89,12 @@ TEST_F(ReproduceTest, EveryRowOfZipmoe) {
     const json& row = report.at("rows")[i];
     EXPECT_EQ(row.at("id"), ids[i]);
     EXPECT_NE(markdown.find("| " + ids[i] + " |"), std::string::npos);
-    for (const char* member : {"quantity", "paper", "ours", "mode", "note", "command"}) EXPECT_FALSE(row.at(member).get<std::string>().empty()) << ids[i] << " " << member;
+    for (const char* member : {"quantity", "paper", "ours", "mode", "note", "command"})
+      EXPECT_FALSE(row.at(member).get<std::string>().empty()) << ids[i] << " " << member;
   }
   // SPEC §6.1, by name, so that the list cannot lose a row unseen.
-  for (const char* id : {"Z-F1", "Z-F2", "Z-F3", "Z-F4", "Z-F7", "Z-F8", "Z-F9", "Z-F10", "Z-A", "Z-T", "Z-abs"})
+  for (const char* id :
+       {"Z-F1", "Z-F2", "Z-F3", "Z-F4", "Z-F7", "Z-F8", "Z-F9", "Z-F10", "Z-A", "Z-T", "Z-abs"})
     EXPECT_NE(std::find(ids.begin(), ids.end(), id), ids.end()) << id;
   EXPECT_EQ(report.at("data").at("texts_equal"), true);
   const double entropy = report.at("data").at("exponents").at("entropy_bits");

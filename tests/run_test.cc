@@ -1,4 +1,5 @@
-// The bundled model through the built program: quality, reproducibility, reports, and what happens when things go wrong.
+// The bundled model through the built program: quality, reproducibility, reports, and what happens when
+// things go wrong.
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -46,7 +47,8 @@ class RunTest : public ::testing::Test {
 // models/fable-moe-18m/README.md states what Hugging Face transformers computed in fp32.
 TEST_F(RunTest, PerplexityOfTheBundledModelIsTheOneItsReadmeStates) {
   for (const std::string math : {"f32", "auto"}) {
-    const json result = run_json("eval " + store() + " -f " + kModel + "/eval.txt --memory " + memory(64) + " --math " + math);
+    const json result = run_json("eval " + store() + " -f " + kModel + "/eval.txt --memory " + memory(64) +
+                                 " --math " + math);
     EXPECT_NEAR(result["perplexity"].get<double>(), 46.788, 0.001 * 46.788) << math;
     EXPECT_EQ(result["predicted"], 46197);
     EXPECT_NEAR(result["bits_per_byte"].get<double>(), 1.44838, 0.0015);
@@ -58,11 +60,16 @@ TEST_F(RunTest, LogitsOfTheBundledModelEqualTheOracle) {
   std::ifstream golden_file(SLUICE_SOURCE_DIR "/tests/golden/fable/golden.json");
   const json golden = json::parse(golden_file);
   std::string tokens;
-  for (const json& token : golden["tokens"]) tokens += (tokens.empty() ? "" : ",") + std::to_string(token.get<int>());
-  ASSERT_EQ(run("forward " + store() + " --tokens " + tokens + " --math f32 --memory " + memory(40) + " --out " + file("logits.npy")).code, 0);
+  for (const json& token : golden["tokens"])
+    tokens += (tokens.empty() ? "" : ",") + std::to_string(token.get<int>());
+  ASSERT_EQ(run("forward " + store() + " --tokens " + tokens + " --math f32 --memory " + memory(40) +
+                " --out " + file("logits.npy"))
+                .code,
+            0);
   std::ifstream npy(file("logits.npy"), std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(npy), {});
-  const std::size_t header = 10 + static_cast<unsigned char>(bytes[8]) + 256 * static_cast<unsigned char>(bytes[9]);
+  const std::size_t header =
+      10 + static_cast<unsigned char>(bytes[8]) + 256 * static_cast<unsigned char>(bytes[9]);
   EXPECT_EQ(header % 64, 0u);
   const std::size_t vocab = 6400, rows = golden["tokens"].size();
   ASSERT_EQ(bytes.size(), header + rows * vocab * sizeof(float));
@@ -71,7 +78,8 @@ TEST_F(RunTest, LogitsOfTheBundledModelEqualTheOracle) {
   const double tolerance = 1e-4 * golden["max_abs_logit"].get<double>();
   for (std::size_t t = 0; t < rows; ++t)
     for (const json& pair : golden["top"][t])
-      EXPECT_NEAR(logits[t * vocab + pair[0].get<std::size_t>()], pair[1].get<double>(), tolerance) << "position " << t;
+      EXPECT_NEAR(logits[t * vocab + pair[0].get<std::size_t>()], pair[1].get<double>(), tolerance)
+          << "position " << t;
 }
 
 TEST_F(RunTest, BudgetCacheThreadsAndFormatNeverShowInTheText) {
@@ -79,8 +87,10 @@ TEST_F(RunTest, BudgetCacheThreadsAndFormatNeverShowInTheText) {
   const json expected = run_json("run " + kModel + request);
   EXPECT_EQ(expected["tokens"].size(), 40u);
   for (const std::string& other :
-       {store() + " --memory " + memory(20), store() + " --memory " + memory(32) + " --cache lfu --threads 1", kModel + " --memory " + memory(24) + " --cache none",
-        store() + " --memory " + memory(28) + " --keep packed --cache fifo --cache-scope layer", store() + " --io mmap --memory " + memory(32),
+       {store() + " --memory " + memory(20), store() + " --memory " + memory(32) + " --cache lfu --threads 1",
+        kModel + " --memory " + memory(24) + " --cache none",
+        store() + " --memory " + memory(28) + " --keep packed --cache fifo --cache-scope layer",
+        store() + " --io mmap --memory " + memory(32),
         store() + " --io buffered --disk pread --chunk 3 --isa scalar"}) {
     const json found = run_json("run " + other + request);
     EXPECT_EQ(found["tokens"], expected["tokens"]) << other;
@@ -90,17 +100,20 @@ TEST_F(RunTest, BudgetCacheThreadsAndFormatNeverShowInTheText) {
 }
 
 TEST_F(RunTest, CountsOfTheReportFitTogether) {
-  const json result = run_json("run " + store() + " -p 'Once upon a time' -n 20 --temp 0 --memory " + memory(24) + " --ignore-eos");
+  const json result = run_json("run " + store() + " -p 'Once upon a time' -n 20 --temp 0 --memory " +
+                               memory(24) + " --ignore-eos");
   const json& experts = result["experts"];
   EXPECT_EQ(experts["hits"].get<int>() + experts["misses"].get<int>(), experts["accesses"].get<int>());
-  EXPECT_EQ(experts["prefill"]["accesses"].get<int>() + experts["decode"]["accesses"].get<int>(), experts["accesses"].get<int>());
+  EXPECT_EQ(experts["prefill"]["accesses"].get<int>() + experts["decode"]["accesses"].get<int>(),
+            experts["accesses"].get<int>());
   EXPECT_EQ(experts["decode"]["accesses"].get<int>(), 19 * 6 * 4);
   EXPECT_EQ(experts["decode"]["tokens"], 19);
   EXPECT_GE(result["io"]["bytes_read"].get<long>(), experts["bytes_read"].get<long>());
   long by_name = 0;
   for (const auto& [name, bytes] : result["memory"]["by_name"].items()) by_name += bytes.get<long>();
   EXPECT_GE(by_name, result["memory"]["peak"].get<long>());
-  for (const char* field : {"load_s", "prefill_s", "decode_s", "prefill_tok_s", "decode_tok_s", "first_token_s"})
+  for (const char* field :
+       {"load_s", "prefill_s", "decode_s", "prefill_tok_s", "decode_tok_s", "first_token_s"})
     EXPECT_GE(result["timing"][field].get<double>(), 0.0) << field;
   EXPECT_EQ(result["experts"]["prefill"]["tokens"], result["prompt_tokens"].size());
 }
@@ -111,10 +124,13 @@ int run_without_io_uring(const std::vector<std::string>& arguments, const std::s
   const pid_t child = ::fork();
   if (child == 0) {
     sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 425, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 425, 0, 1),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     sock_fprog program{sizeof(code) / sizeof(code[0]), code};
-    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) ::_exit(125);
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+      ::_exit(125);
     if (std::freopen(out.c_str(), "w", stdout) == nullptr) ::_exit(126);
     std::vector<std::string> words = arguments;
     words.insert(words.begin(), SLUICE_PROGRAM);
@@ -130,19 +146,25 @@ int run_without_io_uring(const std::vector<std::string>& arguments, const std::s
 }
 
 TEST_F(RunTest, WhereIoUringIsForbiddenThreadsRead) {
-  const json expected = run_json("run " + store() + " -p 'The old king' -n 20 --temp 0 --memory " + memory(28));
+  const json expected =
+      run_json("run " + store() + " -p 'The old king' -n 20 --temp 0 --memory " + memory(28));
   const std::string out = file("without_io_uring.json");
-  ASSERT_EQ(run_without_io_uring({"run", store(), "-p", "The old king", "-n", "20", "--temp", "0", "--memory", memory(28), "--json"}, out), 0);
+  ASSERT_EQ(run_without_io_uring({"run", store(), "-p", "The old king", "-n", "20", "--temp", "0", "--memory",
+                                  memory(28), "--json"},
+                                 out),
+            0);
   std::ifstream stream(out);
   const json found = json::parse(stream);
   EXPECT_EQ(found["io"]["method"], "pread");
   EXPECT_EQ(found["tokens"], expected["tokens"]);
-  EXPECT_EQ(run_without_io_uring({"run", store(), "-p", "x", "-n", "1", "--disk", "io_uring", "--quiet"}, out), 1);
+  EXPECT_EQ(
+      run_without_io_uring({"run", store(), "-p", "x", "-n", "1", "--disk", "io_uring", "--quiet"}, out), 1);
 }
 #endif
 
 TEST_F(RunTest, CtrlCEndsAGenerationWithItsStatistics) {
-  sluice::program::Running program({"run", store(), "-p", "The old king", "-n", "100000", "--temp", "0", "--ignore-eos"});
+  sluice::program::Running program(
+      {"run", store(), "-p", "The old king", "-n", "100000", "--temp", "0", "--ignore-eos"});
   ASSERT_NE(program.read(), "");  // the text has begun
   program.interrupt();
   const Outcome outcome = program.wait();
@@ -175,17 +197,20 @@ TEST_F(RunTest, IdsThatAreNoTokenAreGeneratedAndPrintNothing) {
     if (id < 3000) vocab[token] = id;
   for (const json& merge : bpe["merges"]) {
     const std::string left = merge[0], right = merge[1];
-    if (vocab.contains(left) && vocab.contains(right) && vocab.contains(left + right)) merges.push_back(merge);
+    if (vocab.contains(left) && vocab.contains(right) && vocab.contains(left + right))
+      merges.push_back(merge);
   }
   bpe["vocab"] = vocab;
   bpe["merges"] = merges;
-  for (std::size_t i = 0; i < tokenizer["added_tokens"].size(); ++i) tokenizer["added_tokens"][i]["id"] = 3000 + i;
+  for (std::size_t i = 0; i < tokenizer["added_tokens"].size(); ++i)
+    tokenizer["added_tokens"][i]["id"] = 3000 + i;
   json config = read_json(model + "/tokenizer_config.json");
   config.erase("added_tokens_decoder");
   write_json(model + "/tokenizer_config.json", config);
   write_json(model + "/tokenizer.json", tokenizer);
 
-  const std::string request = " --tokens 100,200,300 -n 40 --temp 3 --top-p 1 --top-k 0 --seed 1 --ignore-eos";
+  const std::string request =
+      " --tokens 100,200,300 -n 40 --temp 3 --top-p 1 --top-k 0 --seed 1 --ignore-eos";
   const json result = run_json("run " + model + request);
   EXPECT_EQ(result["tokens"], run_json("run " + kModel + request)["tokens"]);
   std::string kept;
@@ -240,7 +265,8 @@ TEST_F(RunTest, RequestsThatMakeNoSenseAreRefusedWithNumbers) {
   expect_error("run " + kModel + " -p x --memory ''", 2, "--memory");
   expect_error("run " + kModel + " -p x --memory 900TiB", 1, "at most");
   expect_error("run " + kModel + " -p x --seed -1", 2, "--seed");
-  expect_error("run " + kModel + " -f " + kModel + "/eval.txt -n 1 --memory 4MiB", 1, "too large to be tokenized");
+  expect_error("run " + kModel + " -f " + kModel + "/eval.txt -n 1 --memory 4MiB", 1,
+               "too large to be tokenized");
   expect_error("eval " + kModel + " -f " + kModel + "/model.safetensors", 1, "model.safetensors at byte");
   expect_error("run " + kModel + " --tokens 1,6400 -n 1", 1, "6400");
   expect_error("run " + kModel + " --tokens 1,,2 -n 1", 2, "--tokens");
@@ -248,7 +274,8 @@ TEST_F(RunTest, RequestsThatMakeNoSenseAreRefusedWithNumbers) {
   expect_error("run " + kModel + " -p x -c 999999", 2, "4096");
   expect_error("run " + kModel + " -p '' -n 1", 1, "no tokens");
   expect_error("run " + kModel + " -p x --cache belady", 2, "belady");
-  expect_error("run " + kModel + " -p x --cache nonsense", 2, "one of none, static, fifo, lru, lfu, marking, eam, zip-pools");
+  expect_error("run " + kModel + " -p x --cache nonsense", 2,
+               "one of none, static, fifo, lru, lfu, marking, eam, zip-pools");
   EXPECT_EQ(run("run " + kModel + " -p x --cache nonsense").err.find("belady"), std::string::npos);
   expect_error("run /no/model -p x --cache nonsense", 2, "--cache");
   EXPECT_EQ(run("run " + kModel + " -p x --cache belady").err.find("simulate"), std::string::npos);
@@ -261,7 +288,8 @@ TEST_F(RunTest, RequestsThatMakeNoSenseAreRefusedWithNumbers) {
   expect_error("eval " + kModel + " -f /dev/null", 1, "too short");
   expect_error("run " + kModel + " -p x -n 1 --out /nowhere/x.txt", 1, "/nowhere");
   expect_error("run " + kModel + " -p x -n 1 --out " + directory_, 1, directory_);
-  expect_error("run /no/model -p x -n 1 --out /nowhere/x.txt", 1, "/nowhere");  // told before the model is opened
+  expect_error("run /no/model -p x -n 1 --out /nowhere/x.txt", 1,
+               "/nowhere");  // told before the model is opened
   expect_error("forward /no/model --tokens 1 --out /nowhere/x.npy", 1, "/nowhere");
   expect_error("forward " + kModel + " --tokens 1 --out /nowhere/x.npy", 1, "/nowhere");
   expect_error("forward " + kModel + " --tokens 1 --out /dev/full/x", 1, "/dev/full");

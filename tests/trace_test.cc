@@ -17,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using sluice::program::content_of;
 using sluice::program::kModel;
 using sluice::program::memory;
-using sluice::program::content_of;
 using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::program::run_json;
@@ -129,8 +129,11 @@ TEST_F(TraceTest, SlotsAloneAreACapacity) {
 
 TEST_F(TraceTest, RecordedRoutingIsPlannedWith) {
   const std::string store = packed_with_profile(json::object());
-  ASSERT_EQ(run("trace " + store + " -p 'Once upon a time' -n 90 --ignore-eos --quiet -o " + file("a.trace")).code, 0);
-  const json profile = run_json("profile " + store + " --repeats 1 --trace " + file("a.trace") + " -o " + file("p.json"));
+  ASSERT_EQ(
+      run("trace " + store + " -p 'Once upon a time' -n 90 --ignore-eos --quiet -o " + file("a.trace")).code,
+      0);
+  const json profile =
+      run_json("profile " + store + " --repeats 1 --trace " + file("a.trace") + " -o " + file("p.json"));
   ASSERT_EQ(profile["ranks"].size(), 32u);
   double sum = 0;
   for (const json& f : profile["ranks"]) sum += f.get<double>();
@@ -146,7 +149,9 @@ TEST_F(TraceTest, RecordedRoutingIsPlannedWith) {
 
 TEST_F(TraceTest, TimedReplayComparesPresets) {
   const std::string store = packed_with_profile({{"u", 2e-3}, {"v", 1e-4}, {"c", 1e-6}});
-  ASSERT_EQ(run("trace " + store + " -p 'Once upon a time' -n 40 --ignore-eos --quiet -o " + file("a.trace")).code, 0);
+  ASSERT_EQ(
+      run("trace " + store + " -p 'Once upon a time' -n 40 --ignore-eos --quiet -o " + file("a.trace")).code,
+      0);
   const std::string replay = "simulate --trace " + file("a.trace") + " --profile " + file("profile.json");
   const json all = run_json(replay + " --preset all --memory-experts 6MiB,12MiB");
   EXPECT_GE(all["results"].size(), 2 * 8u);
@@ -155,7 +160,8 @@ TEST_F(TraceTest, TimedReplayComparesPresets) {
     EXPECT_EQ(row["decode"]["steps"], 39);
     EXPECT_EQ(row["prompts"], 1);
     EXPECT_GT(row["ttft_s"], 0);
-    EXPECT_GE(row["decode"]["time_s"].get<double>(), row["decode"]["lower_bound_s"].get<double>() * (1 - 1e-9));
+    EXPECT_GE(row["decode"]["time_s"].get<double>(),
+              row["decode"]["lower_bound_s"].get<double>() * (1 - 1e-9));
     tpot[row["preset"]].push_back(row["tpot_s"]);
   }
   EXPECT_LT(tpot["zipmoe"][0], tpot["z-basic-lru"][0]);
@@ -173,8 +179,8 @@ TEST_F(TraceTest, TimedReplayComparesPresets) {
     EXPECT_EQ(wrong.code, 2) << flags;
     EXPECT_NE(wrong.err.find(words), std::string::npos) << wrong.err;
   }
-  const Outcome other = run("simulate --trace " + kData + "dsv2lite.first48.mrt.zst --profile " + file("profile.json") +
-                            " --preset zipmoe --memory-experts 8MiB");
+  const Outcome other = run("simulate --trace " + kData + "dsv2lite.first48.mrt.zst --profile " +
+                            file("profile.json") + " --preset zipmoe --memory-experts 8MiB");
   EXPECT_EQ(other.code, 1);
   EXPECT_NE(other.err.find("different models"), std::string::npos) << other.err;
 }

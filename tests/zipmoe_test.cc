@@ -35,10 +35,13 @@ class ZipMoeTest : public ::testing::Test {
     std::ofstream(file(name)) << value;
     return file(name);
   }
-  // The measured profile, with costs under which every state has its use: reading is slow, decoding costs nothing.
+  // The measured profile, with costs under which every state has its use: reading is slow, decoding costs
+  // nothing.
   static std::string made_up_profile() {
     json profile = read("profile.json");
-    const auto set = [&](const char* name, double seconds) { profile[name] = {{"median", seconds}, {"spread", 0}}; };
+    const auto set = [&](const char* name, double seconds) {
+      profile[name] = {{"median", seconds}, {"spread", 0}};
+    };
     set("u", 1e-3);
     set("v", 1e-4);
     set("c", 1e-9);
@@ -58,7 +61,8 @@ TEST_F(ZipMoeTest, AProfileIsWrittenAndBelongsToTheStore) {
   const json profile = read("profile.json");
   EXPECT_EQ(profile["model"]["experts"], 32);
   EXPECT_EQ(profile["model"]["chunks"], 4);
-  for (const char* cost : {"u", "v", "c", "p", "merge", "rest"}) EXPECT_GT(profile[cost]["median"], 0) << cost;
+  for (const char* cost : {"u", "v", "c", "p", "merge", "rest"})
+    EXPECT_GT(profile[cost]["median"], 0) << cost;
   // Without -o it becomes a sidecar, which verify knows and a directory cannot have.
   ASSERT_EQ(run("profile " + store() + " --repeats 1 --quiet").code, 0);
   EXPECT_TRUE(fs::exists(store() + "/sidecar/profile.json"));
@@ -98,13 +102,15 @@ TEST_F(ZipMoeTest, ThePlanSaysWhereTheBytesGo) {
   EXPECT_EQ(plan["configurations"], 1771);
   EXPECT_TRUE(plan["limit"] == "disk" || plan["limit"] == "decode" || plan["limit"] == "compute");
   for (const char* alternative : {"f_only", "equal_shares"})
-    EXPECT_LE(plan["cost_layer_s"].get<double>(), plan["alternatives"][alternative]["cost_layer_s"].get<double>() * (1 + 1e-9));
+    EXPECT_LE(plan["cost_layer_s"].get<double>(),
+              plan["alternatives"][alternative]["cost_layer_s"].get<double>() * (1 + 1e-9));
   // Decoding costs nothing here, so compressed experts are worth more than full ones.
   EXPECT_GT(plan["slots"]["C"].get<int>(), plan["slots"]["F"].get<int>());
   EXPECT_GT(plan["tok_s"], 0);
   const Outcome table = run("plan " + store() + flags);
   EXPECT_EQ(table.code, 0);
-  for (const char* words : {"F only", "equal shares", "gain", "limit"}) EXPECT_NE(table.out.find(words), std::string::npos);
+  for (const char* words : {"F only", "equal shares", "gain", "limit"})
+    EXPECT_NE(table.out.find(words), std::string::npos);
   expect_error("plan " + store() + " --memory 8MiB", 1, "too small");
 }
 
@@ -112,7 +118,8 @@ TEST_F(ZipMoeTest, EveryStateSavesItsReadsAndTheTextIsTheSame) {
   const std::string request = " -p 'The old king' -n 60 --seed 3 --temp 0.8 --memory " + memory(30);
   const json expected = run_json("run " + kModel + " -p 'The old king' -n 60 --seed 3 --temp 0.8");
   const std::string profile = " --profile " + made_up_profile();
-  for (const char* preset : {"zipmoe", "z-C", "z-C+P", "z-basic-lru", "z-basic-fifo", "z-basic-marking", "z-accelerate", "z-deepspeed", "z-moe-infinity"}) {
+  for (const char* preset : {"zipmoe", "z-C", "z-C+P", "z-basic-lru", "z-basic-fifo", "z-basic-marking",
+                             "z-accelerate", "z-deepspeed", "z-moe-infinity"}) {
     const json found = run_json("run " + store() + request + profile + " --preset " + preset);
     EXPECT_EQ(found["tokens"], expected["tokens"]) << preset;
     EXPECT_EQ(found["preset"], preset);
@@ -123,7 +130,8 @@ TEST_F(ZipMoeTest, EveryStateSavesItsReadsAndTheTextIsTheSame) {
     if (std::string(preset) == "z-C") {
       EXPECT_GT(found["experts"]["states"]["C"], 0);
       EXPECT_GT(found["experts"]["partial"], 0);
-      EXPECT_EQ(found["experts"]["partial"], found["experts"]["states"]["S"].get<int>() + found["experts"]["states"]["E"].get<int>());
+      EXPECT_EQ(found["experts"]["partial"],
+                found["experts"]["states"]["S"].get<int>() + found["experts"]["states"]["E"].get<int>());
     }
   }
 }
@@ -137,7 +145,8 @@ TEST_F(ZipMoeTest, ABatchGivesEachPromptItsOwnText) {
   ASSERT_EQ(batch["sequences"].size(), 3u);
   for (std::size_t i = 0; i < 3; ++i) {
     const json alone = run_json("run " + store() + " -p '" + prompts[i] + "'" + flags);
-    for (const char* field : {"tokens", "text", "prompt_tokens", "stop_reason"}) EXPECT_EQ(batch["sequences"][i][field], alone[field]) << i;
+    for (const char* field : {"tokens", "text", "prompt_tokens", "stop_reason"})
+      EXPECT_EQ(batch["sequences"][i][field], alone[field]) << i;
   }
   EXPECT_EQ(batch["experts"]["decode"]["steps"], 23);
   EXPECT_EQ(batch["experts"]["decode"]["tokens"], 69);

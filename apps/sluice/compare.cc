@@ -26,10 +26,13 @@ std::vector<std::string> split_names(const std::string& text) {
   std::vector<std::string> names;
   std::istringstream words(text);
   for (std::string name; std::getline(words, name, ',');) {
-    experts::find_preset(name);   // Error(kUsage)
+    experts::find_preset(name);  // Error(kUsage)
     names.push_back(name);
   }
-  if (names.empty()) throw Error(ErrorKind::kUsage, "nothing to compare").in("--preset").fix("name presets: --preset zipmoe,z-basic-lru");
+  if (names.empty())
+    throw Error(ErrorKind::kUsage, "nothing to compare")
+        .in("--preset")
+        .fix("name presets: --preset zipmoe,z-basic-lru");
   return names;
 }
 
@@ -49,7 +52,8 @@ void compare(const Options& options) {
   request.ignore_eos = true;
   lab::CompareSettings settings;
   settings.requests.assign(static_cast<std::size_t>(options.batch), request);
-  settings.options = engine_options(flags, positions_for(request.prompt.size(), request.max_tokens, flags, open));
+  settings.options =
+      engine_options(flags, positions_for(request.prompt.size(), request.max_tokens, flags, open));
   settings.runs = static_cast<unsigned>(options.runs);
   settings.tokenizer = open.tokenizer.get();
   settings.interrupted = interrupted_so_far();
@@ -81,7 +85,8 @@ std::function<bool()> interrupted_so_far() {
 }
 
 void add_compare(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("compare", "Run presets in turns under one budget and set their figures side by side");
+  CLI::App* command = app.add_subcommand(
+      "compare", "Run presets in turns under one budget and set their figures side by side");
   auto options = std::make_shared<Options>();
   options->engine.preset = "zipmoe,z-C,z-basic-lru,z-deepspeed,z-accelerate";
   add_engine_flags(*command, options->engine);
@@ -89,14 +94,21 @@ void add_compare(CLI::App& app) {
   command->add_option("-n,--predict", options->max_tokens, "Tokens to generate, greedily")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{2}, std::int64_t{1} << 20));
-  command->add_option("--runs", options->runs, "Runs of each preset, in turns")->capture_default_str()->check(CLI::Range(1, 1000));
-  command->add_option("--batch", options->batch, "Decode the prompt this many times together")->capture_default_str()->check(CLI::Range(1, 256));
-  command->add_option("--whole", options->whole, "The same model stored whole, for presets that read whole experts; default: MODEL");
+  command->add_option("--runs", options->runs, "Runs of each preset, in turns")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--batch", options->batch, "Decode the prompt this many times together")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 256));
+  command->add_option("--whole", options->whole,
+                      "The same model stored whole, for presets that read whole experts; default: MODEL");
   command->footer(
       "Presets are given as a list. Tokens after an end of text are generated, too.\n"
       "Examples:\n"
-      "  sluice compare fable.sluice --preset zipmoe,z-basic-lru -p \"Once upon a time\" -n 64 --memory 30MiB\n"
-      "  sluice compare qwen.sluice --whole Qwen1.5-MoE-A2.7B --preset z-C+P,z-accelerate -p Hello -n 32 --memory 8GiB --json");
+      "  sluice compare fable.sluice --preset zipmoe,z-basic-lru -p \"Once upon a time\" -n 64 --memory "
+      "30MiB\n"
+      "  sluice compare qwen.sluice --whole Qwen1.5-MoE-A2.7B --preset z-C+P,z-accelerate -p Hello -n 32 "
+      "--memory 8GiB --json");
   command->callback([options] { compare(*options); });
 }
 

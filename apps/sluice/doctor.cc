@@ -33,15 +33,20 @@ struct Finding {
   std::string fix;  // of a warning: what the user can do
 };
 
-// --- Checks -------------------------------------------------------------------------------------------------------
+// --- Checks
+// -------------------------------------------------------------------------------------------------------
 
 Finding check_cpu() {
   std::string isas;
   for (const Isa isa : available_isas()) isas += fmt::format("{}{}", isas.empty() ? "" : ", ", isa_name(isa));
-  Finding finding{"cpu", true, fmt::format("{}; {} usable CPUs; instruction sets: {}", cpu_info().model, usable_cpus(), isas), ""};
+  Finding finding{
+      "cpu", true,
+      fmt::format("{}; {} usable CPUs; instruction sets: {}", cpu_info().model, usable_cpus(), isas), ""};
   if (best_isa() == Isa::kScalar) {
     finding.ok = false;
-    finding.fix = "neither AVX2 nor NEON is usable, so computing is slow; in a virtual machine, pass the host's CPU features on";
+    finding.fix =
+        "neither AVX2 nor NEON is usable, so computing is slow; in a virtual machine, pass the host's CPU "
+        "features on";
   }
   return finding;
 }
@@ -49,18 +54,21 @@ Finding check_cpu() {
 Finding check_memory(const MemoryLimits& limits) {
   std::string text = fmt::format("{} installed, {} available", format_bytes(limits.machine_total),
                                  format_bytes(limits.machine_available));
-  text += limits.cgroup_limit ? fmt::format("; the control group allows {} and holds {}", format_bytes(*limits.cgroup_limit),
-                                            format_bytes(limits.cgroup_used))
-                              : "; no control group limit";
+  text += limits.cgroup_limit
+              ? fmt::format("; the control group allows {} and holds {}", format_bytes(*limits.cgroup_limit),
+                            format_bytes(limits.cgroup_used))
+              : "; no control group limit";
   return {"memory", true, text, ""};
 }
 
 Finding check_budget() {
   const Bytes budget = engine::default_budget();
-  Finding finding{"budget", true, fmt::format("{} is used when --memory is not given", format_bytes(budget)), ""};
+  Finding finding{"budget", true, fmt::format("{} is used when --memory is not given", format_bytes(budget)),
+                  ""};
   if (budget < kGiB) {
     finding.ok = false;
-    finding.fix = "little memory is free; close other programs, raise the control group's limit, or give --memory";
+    finding.fix =
+        "little memory is free; close other programs, raise the control group's limit, or give --memory";
   }
   return finding;
 }
@@ -68,7 +76,8 @@ Finding check_budget() {
 Finding check_swap(const MemoryLimits& limits) {
   if (limits.swap_total == 0) return {"swap", true, "off", ""};
   return {"swap", false, fmt::format("{} of swap is on", format_bytes(limits.swap_total)),
-          "weights that the system swaps out are read back one page at a time; `swapoff -a`, or MemorySwapMax=0 in a "
+          "weights that the system swaps out are read back one page at a time; `swapoff -a`, or "
+          "MemorySwapMax=0 in a "
           "systemd unit, keeps speed steady"};
 }
 
@@ -82,7 +91,8 @@ class ProbeFile {
       path_ = name;
       made_ = true;
       const std::string block(kBlockBytes, 's');
-      const bool written = ::write(fd, block.data(), block.size()) == static_cast<ssize_t>(block.size()) && ::fsync(fd) == 0;
+      const bool written =
+          ::write(fd, block.data(), block.size()) == static_cast<ssize_t>(block.size()) && ::fsync(fd) == 0;
       ::close(fd);
       if (written) return;
       ::unlink(path_.c_str());
@@ -119,10 +129,12 @@ void read_one_block(DiskReader& reader, const InputFile& file) {
   if (done.at(0).error != 0) throw io_error("read", file.path(), done.at(0).error);
 }
 
-Finding check_direct_reads(const std::string& directory, const ProbeFile& probe, std::optional<Bytes>& alignment) {
+Finding check_direct_reads(const std::string& directory, const ProbeFile& probe,
+                           std::optional<Bytes>& alignment) {
   const std::string fix = "put the model on a local disk (ext4, XFS, Btrfs), or run with --io buffered";
   if (probe.path().empty()) {
-    return {"direct reads", false, fmt::format("{}: not checked: nothing can be written there, and it holds no file", directory),
+    return {"direct reads", false,
+            fmt::format("{}: not checked: nothing can be written there, and it holds no file", directory),
             "name a directory that holds a model: sluice doctor DIRECTORY"};
   }
   try {
@@ -132,7 +144,8 @@ Finding check_direct_reads(const std::string& directory, const ProbeFile& probe,
     const std::unique_ptr<DiskReader> reader = make_disk_reader(options);
     read_one_block(*reader, file);
     alignment = file.alignment();
-    return {"direct reads", true, fmt::format("O_DIRECT works in {}, aligned to {} bytes", directory, file.alignment()), ""};
+    return {"direct reads", true,
+            fmt::format("O_DIRECT works in {}, aligned to {} bytes", directory, file.alignment()), ""};
   } catch (const Error& error) {
     return {"direct reads", false, error.what(), fix};
   }
@@ -147,7 +160,8 @@ Finding check_io_uring(const ProbeFile& probe) {
     return {"io_uring", true, "works", ""};
   } catch (const Error& error) {
     return {"io_uring", false, error.what(),
-            "reads go through a pool of threads instead; to allow it, set the sysctl kernel.io_uring_disabled to 0, or "
+            "reads go through a pool of threads instead; to allow it, set the sysctl "
+            "kernel.io_uring_disabled to 0, or "
             "permit io_uring in the container's seccomp profile"};
   }
 }
@@ -155,19 +169,23 @@ Finding check_io_uring(const ProbeFile& probe) {
 Finding check_gpus() {
   std::string text;
   for (const device::GpuInfo& gpu : device::list_gpus()) {
-    text += fmt::format("{}{} ({}, compute {}.{})", text.empty() ? "" : ", ", gpu.name, format_bytes(gpu.memory),
-                        gpu.compute_major, gpu.compute_minor);
+    text += fmt::format("{}{} ({}, compute {}.{})", text.empty() ? "" : ", ", gpu.name,
+                        format_bytes(gpu.memory), gpu.compute_major, gpu.compute_minor);
   }
   if (text.empty()) text = "none";
   return {"gpu", true, fmt::format("{} ({})", text, device::gpu_runtime()), ""};
 }
 
-// --- Report -------------------------------------------------------------------------------------------------------
+// --- Report
+// -------------------------------------------------------------------------------------------------------
 
-void print_json(const std::vector<Finding>& findings, const MemoryLimits& limits, const std::optional<Bytes>& alignment) {
+void print_json(const std::vector<Finding>& findings, const MemoryLimits& limits,
+                const std::optional<Bytes>& alignment) {
   Json json = {{"default_budget", engine::default_budget()},
                {"memory",
-                {{"total", limits.machine_total}, {"available", limits.machine_available}, {"swap", limits.swap_total}}},
+                {{"total", limits.machine_total},
+                 {"available", limits.machine_available},
+                 {"swap", limits.swap_total}}},
                {"cpus", usable_cpus()},
                {"isa", isa_name(best_isa())}};
   json["memory"]["cgroup_limit"] = limits.cgroup_limit ? Json(*limits.cgroup_limit) : Json();
@@ -192,7 +210,9 @@ void print_lines(const std::vector<Finding>& findings, bool quiet) {
 
 void doctor(const std::string& directory, const CommonFlags& common) {
   if (!std::filesystem::is_directory(directory)) {
-    throw Error(ErrorKind::kNotFound, "no such directory").in(directory).fix("name the directory where models lie");
+    throw Error(ErrorKind::kNotFound, "no such directory")
+        .in(directory)
+        .fix("name the directory where models lie");
   }
   const MemoryLimits limits = read_memory_limits();
   const ProbeFile probe(directory);
@@ -221,8 +241,10 @@ void add_doctor(CLI::App& app) {
   };
   CLI::App* command = app.add_subcommand("doctor", "Check what this machine offers, and say what to change");
   auto options = std::make_shared<Options>();
-  command->add_option("DIRECTORY", options->directory, "Where models lie: its disk is checked")->capture_default_str();
-  add_common_flags(*command, options->common, {.json = "Print one JSON object", .quiet = "Print only what needs attention"});
+  command->add_option("DIRECTORY", options->directory, "Where models lie: its disk is checked")
+      ->capture_default_str();
+  add_common_flags(*command, options->common,
+                   {.json = "Print one JSON object", .quiet = "Print only what needs attention"});
   command->footer("Examples:\n  sluice doctor\n  sluice doctor /data/models --json");
   command->callback([options] { doctor(options->directory, options->common); });
 }

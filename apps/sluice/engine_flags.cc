@@ -38,7 +38,10 @@ void check_cache(const std::string& name) {
         .found(name)
         .fix("ask `sluice lab evict` what it would do");
   }
-  throw Error(ErrorKind::kUsage, "unknown name").in("--cache").expected("one of " + cache_names()).found("\"" + name + "\"");
+  throw Error(ErrorKind::kUsage, "unknown name")
+      .in("--cache")
+      .expected("one of " + cache_names())
+      .found("\"" + name + "\"");
 }
 
 // Names are looked up again where they are used; here they are refused before anything is opened.
@@ -55,7 +58,10 @@ DiskMethod parse_disk_method(const std::string& text) {
   if (text == "auto") return DiskMethod::kAuto;
   if (text == "io_uring") return DiskMethod::kIoUring;
   if (text == "pread") return DiskMethod::kPread;
-  throw Error(ErrorKind::kUsage, "unknown disk method").in("--disk").expected("auto, io_uring or pread").found(text);
+  throw Error(ErrorKind::kUsage, "unknown disk method")
+      .in("--disk")
+      .expected("auto, io_uring or pread")
+      .found(text);
 }
 
 std::size_t in_range(std::int64_t value, std::int64_t least, std::int64_t most, const char* flag) {
@@ -72,36 +78,63 @@ std::size_t in_range(std::int64_t value, std::int64_t least, std::int64_t most, 
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   const std::string machine = "This machine", policies = "Policies";
   command.add_option("MODEL", flags.model, "Hugging Face directory or packed NAME.sluice store")->required();
-  command.add_option("--disk", flags.disk, "Asynchronous reads by: auto, io_uring, pread")->group(machine)->capture_default_str();
-  command.add_option("--math", flags.math, "Arithmetic: auto (BF16 key/value cache) or f32")->group(machine)->capture_default_str();
-  command.add_option("-c,--context", flags.context, "Most tokens of prompt and answer (of each, behind an encoder); default: the model's maximum")->group(machine);
-  command.add_option("--chunk", flags.chunk, "Most prompt tokens of one step")->group(machine)->capture_default_str();
-  command.add_option("--preset", flags.preset, "Policies set together: " + names_of(experts::presets()) + "; default: auto, which is zipmoe for packed stores")->group(policies);
-  const std::string preset_rules = "; default: the preset's";
-  command.add_option("--router", flags.router, names_of(experts::router_policies()) + preset_rules)->group(policies);
-  command.add_option("--cache", flags.cache, cache_names() + preset_rules)->group(policies);
-  command.add_option("--cache-scope", flags.cache_scope, "One cache for all layers or one a layer: global, layer")
-      ->group(policies)
+  command.add_option("--disk", flags.disk, "Asynchronous reads by: auto, io_uring, pread")
+      ->group(machine)
       ->capture_default_str();
-  command.add_option("--keep", flags.keep, "Experts stay in memory as: full, or packed (smaller, decoded at each use)")
-      ->group(policies)
+  command.add_option("--math", flags.math, "Arithmetic: auto (BF16 key/value cache) or f32")
+      ->group(machine)
       ->capture_default_str();
-  command.add_option("--scheduler", flags.scheduler, names_of(experts::scheduler_policies()) + preset_rules)->group(policies);
-  command.add_option("--prefetch", flags.prefetch, names_of(experts::prefetch_policies()) + preset_rules)->group(policies);
-  command.add_option("--placement", flags.placement, names_of(experts::placement_policies()) + preset_rules)->group(policies);
-  command.add_option("--profile", flags.profile, "Measured costs to plan with (sluice profile); default: the store's, or measured at the start")
+  command
+      .add_option(
+          "-c,--context", flags.context,
+          "Most tokens of prompt and answer (of each, behind an encoder); default: the model's maximum")
+      ->group(machine);
+  command.add_option("--chunk", flags.chunk, "Most prompt tokens of one step")
+      ->group(machine)
+      ->capture_default_str();
+  command
+      .add_option("--preset", flags.preset,
+                  "Policies set together: " + names_of(experts::presets()) +
+                      "; default: auto, which is zipmoe for packed stores")
       ->group(policies);
-  add_common_flags(command, flags,
-                   {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",
-                    .threads = "Compute threads; 0: all usable CPUs",
-                    .isa = "Instruction set: auto, scalar, avx2, avx512",
-                    .io = "How weights are read: direct, buffered, mmap",
-                    .seed = "Same seed, same random choices; default: random for sampling, printed",
-                    .json = "Print one JSON object and nothing else",
-                    .quiet = "No progress and no statistics on standard error"});
+  const std::string preset_rules = "; default: the preset's";
+  command.add_option("--router", flags.router, names_of(experts::router_policies()) + preset_rules)
+      ->group(policies);
+  command.add_option("--cache", flags.cache, cache_names() + preset_rules)->group(policies);
+  command
+      .add_option("--cache-scope", flags.cache_scope,
+                  "One cache for all layers or one a layer: global, layer")
+      ->group(policies)
+      ->capture_default_str();
+  command
+      .add_option("--keep", flags.keep,
+                  "Experts stay in memory as: full, or packed (smaller, decoded at each use)")
+      ->group(policies)
+      ->capture_default_str();
+  command.add_option("--scheduler", flags.scheduler, names_of(experts::scheduler_policies()) + preset_rules)
+      ->group(policies);
+  command.add_option("--prefetch", flags.prefetch, names_of(experts::prefetch_policies()) + preset_rules)
+      ->group(policies);
+  command.add_option("--placement", flags.placement, names_of(experts::placement_policies()) + preset_rules)
+      ->group(policies);
+  command
+      .add_option(
+          "--profile", flags.profile,
+          "Measured costs to plan with (sluice profile); default: the store's, or measured at the start")
+      ->group(policies);
+  add_common_flags(
+      command, flags,
+      {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",
+       .threads = "Compute threads; 0: all usable CPUs",
+       .isa = "Instruction set: auto, scalar, avx2, avx512",
+       .io = "How weights are read: direct, buffered, mmap",
+       .seed = "Same seed, same random choices; default: random for sampling, printed",
+       .json = "Print one JSON object and nothing else",
+       .quiet = "No progress and no statistics on standard error"});
 }
 
-engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions, std::size_t encoder_positions) {
+engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions,
+                                     std::size_t encoder_positions) {
   check_policies(flags);
   engine::EngineOptions options;
   if (!flags.memory.empty()) options.memory = parse_size(flags.memory, "--memory");
@@ -148,8 +181,9 @@ std::size_t context_tokens(const EngineFlags& flags, const model::Model& model) 
   return in_range(flags.context, 1, model.config.max_positions, "-c");
 }
 
-std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const std::string& text, const std::string& file,
-                                        model::AddSpecial add_special, const CommonFlags& flags) {
+std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const std::string& text,
+                                        const std::string& file, model::AddSpecial add_special,
+                                        const CommonFlags& flags) {
   // Words, ranks and ids on their way take up to this many times the text.
   constexpr Bytes kTimes = 32;
   const Bytes budget = flags.memory.empty() ? engine::default_budget() : parse_size(flags.memory, "--memory");
@@ -157,7 +191,8 @@ std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const
   if (text.size() > std::max(kSmall, budget / kTimes))
     throw Error(ErrorKind::kBudget, "the text is too large to be tokenized inside the memory budget")
         .in(file)
-        .expected(fmt::format("at most {} in a budget of {}", format_bytes(budget / kTimes), format_bytes(budget)))
+        .expected(
+            fmt::format("at most {} in a budget of {}", format_bytes(budget / kTimes), format_bytes(budget)))
         .found(format_bytes(text.size()))
         .fix("cut the text, or raise --memory");
   try {

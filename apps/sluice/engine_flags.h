@@ -18,13 +18,15 @@ struct EngineFlags : CommonFlags {
   std::string math = "auto", disk = "auto";
   std::string preset, router, cache, cache_scope = "global", keep = "full";  // empty: the preset's
   std::string scheduler, prefetch, placement;
-  std::string profile;                     // file; empty: the store's sidecar if it has one for this machine
-  std::int64_t chunk = 256, context = 0;   // context 0: the model's maximum
+  std::string profile;                    // file; empty: the store's sidecar if it has one for this machine
+  std::int64_t chunk = 256, context = 0;  // context 0: the model's maximum
 };
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags);
-// Error(kUsage). `positions`: tokens to reserve the key/value cache for; `encoder_positions`: of an encoder's input.
-engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions, std::size_t encoder_positions = 0);
+// Error(kUsage). `positions`: tokens to reserve the key/value cache for; `encoder_positions`: of an encoder's
+// input.
+engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions,
+                                     std::size_t encoder_positions = 0);
 
 // A checkpoint, what it is, and its tokenizer (null if it has none and `with_tokenizer` is kIfThere).
 struct OpenModel {
@@ -38,10 +40,11 @@ OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer);
 // Tokens the key/value cache may hold: -c, else the model's maximum. Error(kUsage) if -c is more than that.
 std::size_t context_tokens(const EngineFlags& flags, const model::Model& model);
 
-// Token ids of a text from `file`. Error(kInvalid) naming file and byte for a text that is not UTF-8; Error(kBudget) for a
-// text whose tokens cannot be made inside the budget.
-std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const std::string& text, const std::string& file,
-                                        model::AddSpecial add_special, const CommonFlags& flags);
+// Token ids of a text from `file`. Error(kInvalid) naming file and byte for a text that is not UTF-8;
+// Error(kBudget) for a text whose tokens cannot be made inside the budget.
+std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const std::string& text,
+                                        const std::string& file, model::AddSpecial add_special,
+                                        const CommonFlags& flags);
 
 // "1,2,3". Error(kUsage) naming `flag` and the place.
 std::vector<model::TokenId> parse_token_list(const std::string& text, const std::string& flag);

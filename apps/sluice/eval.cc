@@ -25,7 +25,8 @@ struct Options {
 void evaluate(const Options& options) {
   const EngineFlags& flags = options.engine;
   engine_options(flags, 1);
-  if (flags.context != 0) throw Error(ErrorKind::kUsage, "the context of eval is its window").in("-c").fix("use --ctx N");
+  if (flags.context != 0)
+    throw Error(ErrorKind::kUsage, "the context of eval is its window").in("-c").fix("use --ctx N");
   const OpenModel open = open_model(flags.model, WithTokenizer::kRequired);
   if (open.model.config.has_encoder())
     throw Error(ErrorKind::kUnsupported, "an encoder-decoder has no perplexity of a text by itself")
@@ -34,9 +35,13 @@ void evaluate(const Options& options) {
         .found(open.model.config.model_type)
         .fix("score an answer to an input by `sluice forward --encoder-tokens`");
   const std::string text = read_input_text(options.file);
-  const std::vector<model::TokenId> tokens = encode_file(*open.tokenizer, text, options.file, model::AddSpecial::kNo, flags);
+  const std::vector<model::TokenId> tokens =
+      encode_file(*open.tokenizer, text, options.file, model::AddSpecial::kNo, flags);
   if (tokens.size() < 2)
-    throw Error(ErrorKind::kInvalid, "the text is too short to score").in(options.file).expected("at least 2 tokens").found(std::to_string(tokens.size()));
+    throw Error(ErrorKind::kInvalid, "the text is too short to score")
+        .in(options.file)
+        .expected("at least 2 tokens")
+        .found(std::to_string(tokens.size()));
   const std::size_t window = static_cast<std::size_t>(options.window);
   if (window > open.model.config.max_positions)
     throw Error(ErrorKind::kUsage, "windows are longer than the model's context")
@@ -44,8 +49,10 @@ void evaluate(const Options& options) {
         .expected(fmt::format("2 to {}", open.model.config.max_positions))
         .found(std::to_string(window));
   const std::size_t positions = std::min(window, tokens.size());
-  engine::Engine engine(*open.checkpoint, open.model, engine_options(flags, positions), std::min(kLogitRows, positions));
-  Progress progress("eval: tokens", tokens.size(), flags.quiet || flags.json ? Verbosity::kQuiet : Verbosity::kNormal,
+  engine::Engine engine(*open.checkpoint, open.model, engine_options(flags, positions),
+                        std::min(kLogitRows, positions));
+  Progress progress("eval: tokens", tokens.size(),
+                    flags.quiet || flags.json ? Verbosity::kQuiet : Verbosity::kNormal,
                     Progress::Unit::kCount);
   const engine::Evaluation result = engine::evaluate(engine, tokens, window, [&](std::size_t done) {
     progress.update(done);
@@ -76,7 +83,9 @@ void add_eval(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_engine_flags(*command, options->engine);
   command->add_option("-f,--file", options->file, "Text to score; - is standard input")->required();
-  command->add_option("--ctx", options->window, "Tokens of a window")->capture_default_str()->check(CLI::Range(2, 1 << 24));
+  command->add_option("--ctx", options->window, "Tokens of a window")
+      ->capture_default_str()
+      ->check(CLI::Range(2, 1 << 24));
   command->footer("Example:\n  sluice eval models/fable-moe-18m -f models/fable-moe-18m/eval.txt");
   command->callback([options] { evaluate(*options); });
 }

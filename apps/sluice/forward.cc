@@ -27,7 +27,9 @@ struct Options {
 std::vector<model::TokenId> encoder_input(const Options& options, const model::ModelConfig& config) {
   const bool given = options.encoder_given->count() > 0;
   if (given && !config.has_encoder())
-    throw Error(ErrorKind::kUsage, "this model has no encoder").in("--encoder-tokens").found(config.model_type);
+    throw Error(ErrorKind::kUsage, "this model has no encoder")
+        .in("--encoder-tokens")
+        .found(config.model_type);
   if (!given && config.has_encoder())
     throw Error(ErrorKind::kUsage, "this model needs its encoder's input too")
         .in("--encoder-tokens")
@@ -37,7 +39,8 @@ std::vector<model::TokenId> encoder_input(const Options& options, const model::M
 
 // Header of .npy v1.0 for a float32 matrix in C order; the whole is a multiple of 64 bytes long.
 std::string npy_header(std::size_t rows, std::size_t cols) {
-  std::string dict = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, cols);
+  std::string dict =
+      fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, cols);
   const std::size_t total = round_up(10 + dict.size() + 1, 64);
   dict.append(total - 10 - dict.size() - 1, ' ');
   dict += '\n';
@@ -79,23 +82,28 @@ void forward(const Options& options) {
   const OpenModel open = open_model(flags.model, WithTokenizer::kNo);
   const std::vector<model::TokenId> encoder_tokens = encoder_input(options, open.model.config);
   const std::size_t context = context_tokens(flags, open.model);
-  for (const auto& [list, flag] : {std::pair(&tokens, "--tokens"), std::pair(&encoder_tokens, "--encoder-tokens")})
+  for (const auto& [list, flag] :
+       {std::pair(&tokens, "--tokens"), std::pair(&encoder_tokens, "--encoder-tokens")})
     if (list->size() > context)
       throw Error(ErrorKind::kInvalid, "there are more tokens than the context holds")
           .in(flag)
           .expected(fmt::format("at most {}", context))
           .found(std::to_string(list->size()));
-  engine::Engine engine(*open.checkpoint, open.model, engine_options(flags, tokens.size(), encoder_tokens.size()),
+  engine::Engine engine(*open.checkpoint, open.model,
+                        engine_options(flags, tokens.size(), encoder_tokens.size()),
                         std::min(kLogitRows, tokens.size()));
   TemporaryFile out(options.out);
   out.file().write(npy_header(tokens.size(), open.model.config.vocab));
   const std::unique_ptr<engine::Sequence> sequence = engine.new_sequence();
   if (!encoder_tokens.empty() && !engine.encode(*sequence, encoder_tokens, [] { return !interrupted(); }))
     throw Error(ErrorKind::kInterrupted, "stopped before the encoder was done");
-  engine.prefill(*sequence, tokens, {[](std::size_t) { return true; }, [&](std::size_t, std::span<const float> logits) {
-                                       if (interrupted()) throw Error(ErrorKind::kInterrupted, "stopped before the last position");
-                                       out.file().write(std::as_bytes(logits));
-                                     }});
+  engine.prefill(*sequence, tokens,
+                 {[](std::size_t) { return true; },
+                  [&](std::size_t, std::span<const float> logits) {
+                    if (interrupted())
+                      throw Error(ErrorKind::kInterrupted, "stopped before the last position");
+                    out.file().write(std::as_bytes(logits));
+                  }});
   out.finish();
   if (flags.json)
     std::cout << Json{{"out", options.out},
@@ -117,11 +125,13 @@ void add_forward(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_engine_flags(*command, options->engine);
   command->add_option("--tokens", options->tokens, "Token ids, taken verbatim: 1,2,3")->required();
-  options->encoder_given = command->add_option(
-      "--encoder-tokens", options->encoder_tokens,
-      "For an encoder-decoder: the encoder's token ids; --tokens are then the decoder's, start token included");
-  command->add_option("-o,--out", options->out, "File to write: .npy, float32 [tokens, vocabulary]")->required();
-  command->footer("Example:\n  sluice forward models/fable-moe-18m --tokens 1,2,3 --out logits.npy --math f32");
+  options->encoder_given = command->add_option("--encoder-tokens", options->encoder_tokens,
+                                               "For an encoder-decoder: the encoder's token ids; --tokens "
+                                               "are then the decoder's, start token included");
+  command->add_option("-o,--out", options->out, "File to write: .npy, float32 [tokens, vocabulary]")
+      ->required();
+  command->footer(
+      "Example:\n  sluice forward models/fable-moe-18m --tokens 1,2,3 --out logits.npy --math f32");
   command->callback([options] { forward(*options); });
 }
 

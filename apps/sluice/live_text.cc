@@ -30,7 +30,8 @@ bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
 bool colour_allowed() {
   const char* const no_colour = std::getenv("NO_COLOR");
   const char* const terminal = std::getenv("TERM");
-  return (no_colour == nullptr || *no_colour == '\0') && terminal != nullptr && std::strcmp(terminal, "dumb") != 0;
+  return (no_colour == nullptr || *no_colour == '\0') && terminal != nullptr &&
+         std::strcmp(terminal, "dumb") != 0;
 }
 
 LiveText::LiveText(bool terminal, bool colour, std::function<std::string()> status)
@@ -56,12 +57,21 @@ void LiveText::write(const std::string& text) {
     for (std::size_t begin = 0; begin <= status.size();) {
       const std::size_t end = std::min(status.find('\n', begin), status.size());
       lines += "\r\n" + status.substr(begin, std::min(end - begin, terminal_columns() - 1));
-      down += "\x1b" "D";
-      up += "\x1b" "M";
+      down +=
+          "\x1b"
+          "D";
+      up +=
+          "\x1b"
+          "M";
       begin = end + 1;
     }
     // Down and up again makes room for the lines at the bottom of the screen and keeps the column.
-    put(down + up + "\x1b" "7" + (colour_ ? "\x1b[2m" + lines + "\x1b[0m" : lines) + "\x1b" "8");
+    put(down + up +
+        "\x1b"
+        "7" +
+        (colour_ ? "\x1b[2m" + lines + "\x1b[0m" : lines) +
+        "\x1b"
+        "8");
   }
   std::fflush(stdout);
 }

@@ -11,15 +11,16 @@ namespace sluice::app {
 // finish(). Thread-compatible.
 class LiveText {
  public:
-  // `status` gives its lines; asked only when it is about to be drawn. Neither is used if `terminal` is false.
+  // `status` gives its lines; asked only when it is about to be drawn. Neither is used if `terminal` is
+  // false.
   LiveText(bool terminal, bool colour, std::function<std::string()> status);
   ~LiveText();
   void write(const std::string& text);
-  void finish();                        // leaves the cursor after the text
+  void finish();  // leaves the cursor after the text
 
  private:
-  // After a character in the last column a terminal waits to wrap, and forgets that it waits when the status line is
-  // drawn; so the column is counted and the line ended here.
+  // After a character in the last column a terminal waits to wrap, and forgets that it waits when the status
+  // line is drawn; so the column is counted and the line ended here.
   void end_full_line(const std::string& text);
 
   bool terminal_, colour_, finished_ = false;
@@ -29,6 +30,6 @@ class LiveText {
 };
 
 bool stdout_is_terminal();
-bool colour_allowed();                  // NO_COLOR unset and TERM not dumb
+bool colour_allowed();  // NO_COLOR unset and TERM not dumb
 
 }  // namespace sluice::app

@@ -25,12 +25,10 @@ namespace sluice::app {
 namespace {
 
 constexpr void (*kCommands[])(CLI::App&) = {
-    add_run,        add_forward, add_eval, add_profile, add_plan,  // a model
-    add_inspect,    add_pack,    add_unpack, add_verify,  // its files
-    add_tokenize,   add_detokenize,
-    add_trace,      add_simulate, add_lab,    add_synth,   // experiments
-    add_compare,    add_reproduce,
-    add_doctor,     add_version,              // this machine, this program
+    add_run,      add_forward,    add_eval,   add_profile,  add_plan,             // a model
+    add_inspect,  add_pack,       add_unpack, add_verify,                         // its files
+    add_tokenize, add_detokenize, add_trace,  add_simulate, add_lab,  add_synth,  // experiments
+    add_compare,  add_reproduce,  add_doctor, add_version,  // this machine, this program
 };
 
 constexpr const char* kExamples = R"(Examples:
@@ -42,7 +40,8 @@ constexpr const char* kExamples = R"(Examples:
 MODEL is a Hugging Face directory or a packed NAME.sluice store. Sizes read 8GiB, 1.5G (binary) or 500MB (decimal).
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.)";
 
-// --- Ctrl-C -------------------------------------------------------------------------------------------------------
+// --- Ctrl-C
+// -------------------------------------------------------------------------------------------------------
 
 std::atomic<bool> interrupt_unseen = false;
 std::atomic<int> interrupts = 0;
@@ -64,15 +63,17 @@ void install_signal_handlers() {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is a failed write, reported where it happens
 }
 
-// With one of the three closed, the next file opened would take its number, and messages would be written into it. What is
-// written to a closed standard output is lost, and must not look like success: it is opened for reading only.
+// With one of the three closed, the next file opened would take its number, and messages would be written
+// into it. What is written to a closed standard output is lost, and must not look like success: it is opened
+// for reading only.
 void open_standard_files() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (::fcntl(fd, F_GETFD) == -1) ::open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
 
-// --- Errors as text -----------------------------------------------------------------------------------------------
+// --- Errors as text
+// -----------------------------------------------------------------------------------------------
 
 int fail(int code, std::string_view message) {
   std::cout.flush();
@@ -82,23 +83,29 @@ int fail(int code, std::string_view message) {
 
 int exit_code(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kUsage: return kExitUsage;
-    case ErrorKind::kInterrupted: return kExitInterrupted;
-    default: return kExitFailed;
+    case ErrorKind::kUsage:
+      return kExitUsage;
+    case ErrorKind::kInterrupted:
+      return kExitInterrupted;
+    default:
+      return kExitFailed;
   }
 }
 
-// A full disk behind `> file` must not look like success. A reader that had enough (`| head`) needs no message.
+// A full disk behind `> file` must not look like success. A reader that had enough (`| head`) needs no
+// message.
 int flush_output(int code) {
   std::cout.flush();
   const bool flushed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
   if (flushed || code != 0) return code;
   struct pollfd output = {STDOUT_FILENO, POLLOUT, 0};
   const bool reader_gone = ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
-  return reader_gone ? kExitFailed : fail(kExitFailed, "cannot write to standard output; the result is not complete");
+  return reader_gone ? kExitFailed
+                     : fail(kExitFailed, "cannot write to standard output; the result is not complete");
 }
 
-// --- Command line -------------------------------------------------------------------------------------------------
+// --- Command line
+// -------------------------------------------------------------------------------------------------
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -114,8 +121,8 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
 }
 
 int unknown_command(std::string_view word, std::span<const std::string> names) {
-  return fail(kExitUsage, fmt::format("unknown command \"{}\"{}\nsluice: `sluice --help` lists the commands", word,
-                                      did_you_mean(word, names)));
+  return fail(kExitUsage, fmt::format("unknown command \"{}\"{}\nsluice: `sluice --help` lists the commands",
+                                      word, did_you_mean(word, names)));
 }
 
 int wrong_usage(CLI::App& app, const CLI::ParseError& error) {
@@ -138,7 +145,8 @@ int wrong_usage(CLI::App& app, const CLI::ParseError& error) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Runs mixture-of-experts language models inside a memory budget smaller than the model.", "sluice");
+  CLI::App app("Runs mixture-of-experts language models inside a memory budget smaller than the model.",
+               "sluice");
   app.set_version_flag("--version", "sluice " SLUICE_VERSION);
   app.require_subcommand(1);
   for (const auto add : kCommands) add(app);
@@ -179,8 +187,9 @@ int run_and_report(int argc, char** argv) {
   } catch (const Error& error) {
     return fail(exit_code(error.kind()), error.what());
   } catch (const std::bad_alloc&) {
-    return fail(kExitFailed,
-                "out of memory: the system refused an allocation; close other programs or give a smaller --memory");
+    return fail(
+        kExitFailed,
+        "out of memory: the system refused an allocation; close other programs or give a smaller --memory");
   } catch (const std::exception& error) {
     return fail(kExitFailed, fmt::format("internal error: {}", error.what()));
   }

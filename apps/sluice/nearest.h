@@ -7,8 +7,8 @@
 
 namespace sluice::app {
 
-// The candidate that is fewest typing slips from `word` (a letter added, left out, changed, or two neighbours swapped);
-// empty if even that one is too far to be meant.
+// The candidate that is fewest typing slips from `word` (a letter added, left out, changed, or two neighbours
+// swapped); empty if even that one is too far to be meant.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace sluice::app

@@ -13,7 +13,8 @@ namespace {
 
 constexpr Bytes kMaxTextBytes = 256 * kMiB;
 
-// A directory with a manifest is a packed store: its tokenizer files lie where the store keeps the source's files.
+// A directory with a manifest is a packed store: its tokenizer files lie where the store keeps the source's
+// files.
 bool is_store(const std::string& path) { return std::filesystem::exists(path + "/manifest.json"); }
 
 }  // namespace
@@ -25,7 +26,8 @@ std::unique_ptr<model::Tokenizer> open_tokenizer(const std::string& path) {
         .in(path)
         .expected("a model directory, a packed store or a tokenizer.json");
   }
-  auto tokenizer = model::load_tokenizer(is_store(path) ? store::open_checkpoint(path)->files_directory() : path);
+  auto tokenizer =
+      model::load_tokenizer(is_store(path) ? store::open_checkpoint(path)->files_directory() : path);
   if (tokenizer == nullptr) {
     throw Error(ErrorKind::kNotFound, "this model comes without a tokenizer")
         .in(path)

@@ -47,7 +47,11 @@ void check_codec(const std::string& codec, std::optional<int> level) {
     codec::make_exponent_codec(codec, level);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUnsupported) throw;
-    throw Error(ErrorKind::kUsage, codec == "native" ? "codec native is not in this version" : "unknown codec").in("--codec").expected("one of: " + codec_names()).found("\"" + codec + "\"");
+    throw Error(ErrorKind::kUsage,
+                codec == "native" ? "codec native is not in this version" : "unknown codec")
+        .in("--codec")
+        .expected("one of: " + codec_names())
+        .found("\"" + codec + "\"");
   }
 }
 

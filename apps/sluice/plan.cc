@@ -27,26 +27,32 @@ std::string table(const engine::Engine& engine, const engine::PoolPlan& plan) {
   const engine::Profile& profile = *engine.profile();
   const engine::MemoryPlan& memory = engine.plan();
   std::string text;
-  const auto row = [&](std::string_view name, const std::string& value) { text += fmt::format("  {:<18}{}\n", name, value); };
+  const auto row = [&](std::string_view name, const std::string& value) {
+    text += fmt::format("  {:<18}{}\n", name, value);
+  };
   row("budget", format_bytes(memory.budget));
-  row("", fmt::format("process {}, dense {}, kv {}, tables {}", format_bytes(memory.process), format_bytes(memory.dense),
-                      format_bytes(memory.kv), format_bytes(memory.tables)));
-  row("", fmt::format("activations {}, staging {}, experts {}", format_bytes(memory.activations), format_bytes(memory.staging),
-                      format_bytes(memory.experts)));
-  row("a layer", fmt::format("{} for {} experts, {} of them used a step{}", format_bytes(plan.layer_memory),
-                             profile.model.experts, plan.distinct,
-                             plan.ranks_assumed ? " (how often each: assumed; record it with `sluice trace`)" : ""));
+  row("", fmt::format("process {}, dense {}, kv {}, tables {}", format_bytes(memory.process),
+                      format_bytes(memory.dense), format_bytes(memory.kv), format_bytes(memory.tables)));
+  row("", fmt::format("activations {}, staging {}, experts {}", format_bytes(memory.activations),
+                      format_bytes(memory.staging), format_bytes(memory.experts)));
+  row("a layer",
+      fmt::format("{} for {} experts, {} of them used a step{}", format_bytes(plan.layer_memory),
+                  profile.model.experts, plan.distinct,
+                  plan.ranks_assumed ? " (how often each: assumed; record it with `sluice trace`)" : ""));
   row("an expert", fmt::format("F {}  C {}  S {}  E {}", format_bytes(profile.model.full),
-                               format_bytes(profile.model.sm + profile.model.exp), format_bytes(profile.model.sm),
-                               format_bytes(profile.model.exp)));
-  row("costs", fmt::format("u {:.3f} ms, v {:.3f} ms, c {:.3f} ms, merge {:.3f} ms, p {:.3f} ms; the rest of a step {:.2f} ms",
-                           profile.u.median * 1e3, profile.v.median * 1e3, profile.c.median * 1e3, profile.merge.median * 1e3,
-                           profile.p.median * 1e3, profile.rest.median * 1e3));
-  row("shares", fmt::format("F {:.2f}  C {:.2f}  S {:.2f}  E {:.2f} of the memory ({} configurations)", plan.gamma.f,
-                            plan.gamma.c, plan.gamma.s, plan.gamma.e, plan.configurations));
+                               format_bytes(profile.model.sm + profile.model.exp),
+                               format_bytes(profile.model.sm), format_bytes(profile.model.exp)));
+  row("costs",
+      fmt::format(
+          "u {:.3f} ms, v {:.3f} ms, c {:.3f} ms, merge {:.3f} ms, p {:.3f} ms; the rest of a step {:.2f} ms",
+          profile.u.median * 1e3, profile.v.median * 1e3, profile.c.median * 1e3, profile.merge.median * 1e3,
+          profile.p.median * 1e3, profile.rest.median * 1e3));
+  row("shares", fmt::format("F {:.2f}  C {:.2f}  S {:.2f}  E {:.2f} of the memory ({} configurations)",
+                            plan.gamma.f, plan.gamma.c, plan.gamma.s, plan.gamma.e, plan.configurations));
   const auto choice = [&](std::string_view name, const engine::PoolChoice& it) {
-    row(name, fmt::format("{:<24} {:8.3f} ms a layer, {:7.2f} tok/s, {:>10} a step, limit {}", slots_text(it.slots),
-                          it.expected.cost * 1e3, it.tok_s, format_bytes(static_cast<Bytes>(it.disk_bytes)), it.limit));
+    row(name, fmt::format("{:<24} {:8.3f} ms a layer, {:7.2f} tok/s, {:>10} a step, limit {}",
+                          slots_text(it.slots), it.expected.cost * 1e3, it.tok_s,
+                          format_bytes(static_cast<Bytes>(it.disk_bytes)), it.limit));
   };
   choice("plan", plan.chosen);
   choice("F only", plan.f_only);
@@ -54,8 +60,8 @@ std::string table(const engine::Engine& engine, const engine::PoolPlan& plan) {
   const auto gain = [&](const engine::PoolChoice& other) {
     return other.expected.cost > 0 ? 100 * (1 - plan.chosen.expected.cost / other.expected.cost) : 0.0;
   };
-  row("gain", fmt::format("{:.1f} % of a layer's cost over F only, {:.1f} % over equal shares", gain(plan.f_only),
-                          gain(plan.equal_shares)));
+  row("gain", fmt::format("{:.1f} % of a layer's cost over F only, {:.1f} % over equal shares",
+                          gain(plan.f_only), gain(plan.equal_shares)));
   return text;
 }
 
@@ -64,7 +70,8 @@ void plan(const Options& options) {
   engine_options(flags, 1);
   const OpenModel open = open_model(flags.model, WithTokenizer::kNo);
   if (open.model.experts.empty())
-    throw Error(ErrorKind::kUnsupported, "the model has no experts, so there is nothing to plan").in(flags.model);
+    throw Error(ErrorKind::kUnsupported, "the model has no experts, so there is nothing to plan")
+        .in(flags.model);
   const std::size_t positions =
       std::min<std::size_t>(static_cast<std::size_t>(options.tokens), context_tokens(flags, open.model));
   engine::EngineOptions settings = engine_options(flags, positions);
@@ -86,8 +93,12 @@ void plan(const Options& options) {
   const engine::MemoryPlan& memory = engine.plan();
   Json json = engine::to_json(pools);
   json["budget"] = memory.budget;
-  json["by_name"] = {{"process", memory.process}, {"dense", memory.dense},           {"kv", memory.kv},
-                     {"tables", memory.tables},   {"activations", memory.activations}, {"staging", memory.staging},
+  json["by_name"] = {{"process", memory.process},
+                     {"dense", memory.dense},
+                     {"kv", memory.kv},
+                     {"tables", memory.tables},
+                     {"activations", memory.activations},
+                     {"staging", memory.staging},
                      {"experts", memory.experts}};
   json["minimum"] = memory.minimum;
   json["profile"] = engine::to_json(*engine.profile());
@@ -97,16 +108,21 @@ void plan(const Options& options) {
 }  // namespace
 
 void add_plan(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("plan", "Say where the bytes of a budget go and what speed to expect");
+  CLI::App* command =
+      app.add_subcommand("plan", "Say where the bytes of a budget go and what speed to expect");
   auto options = std::make_shared<Options>();
   add_engine_flags(*command, options->engine);
   command->add_option("--tokens", options->tokens, "Prompt and answer to reserve the key/value cache for")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
-  command->add_option("--batch", options->batch, "Sequences that are decoded together")->capture_default_str()->check(CLI::Range(1, 256));
+  command->add_option("--batch", options->batch, "Sequences that are decoded together")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 256));
   command->add_option("--trace", options->trace,
                       "Recorded routing to plan with (sluice trace); default: the profile's, else assumed");
-  command->footer("Examples:\n  sluice plan qwen.sluice --memory 8GiB\n  sluice plan qwen.sluice --memory 8GiB --trace qwen.trace");
+  command->footer(
+      "Examples:\n  sluice plan qwen.sluice --memory 8GiB\n  sluice plan qwen.sluice --memory 8GiB --trace "
+      "qwen.trace");
   command->callback([options] { plan(*options); });
 }
 

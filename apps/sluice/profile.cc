@@ -21,20 +21,26 @@ struct Options {
 };
 
 std::string table(const engine::Profile& profile) {
-  std::string text = fmt::format("{} on {} ({}), {} threads, {}\n", profile.model.architecture, profile.machine.cpu,
-                                 profile.machine.isa, profile.machine.threads, profile.machine.io);
-  const auto row = [&](const char* name, const engine::Measured& time, const std::string& what, double bytes) {
-    text += fmt::format("  {:<6}{:>10.3f} ms  ± {:<8.3f}{}{}\n", name, time.median * 1e3, time.spread * 1e3, what,
-                        bytes > 0 && time.median > 0 ? fmt::format(", {:.2f} GB/s", bytes / time.median / 1e9) : "");
+  std::string text =
+      fmt::format("{} on {} ({}), {} threads, {}\n", profile.model.architecture, profile.machine.cpu,
+                  profile.machine.isa, profile.machine.threads, profile.machine.io);
+  const auto row = [&](const char* name, const engine::Measured& time, const std::string& what,
+                       double bytes) {
+    text += fmt::format(
+        "  {:<6}{:>10.3f} ms  ± {:<8.3f}{}{}\n", name, time.median * 1e3, time.spread * 1e3, what,
+        bytes > 0 && time.median > 0 ? fmt::format(", {:.2f} GB/s", bytes / time.median / 1e9) : "");
   };
-  const double tensors = std::max(1u, profile.model.tensors), chunks = tensors * std::max(1u, profile.model.chunks);
+  const double tensors = std::max(1u, profile.model.tensors),
+               chunks = tensors * std::max(1u, profile.model.chunks);
   const bool split = profile.model.chunks > 0;
   row("u", profile.u, split ? "read one tensor's sign+mantissa plane" : "read one tensor",
       static_cast<double>(split ? profile.model.sm : profile.model.full) / tensors);
   if (split) {
     row("v", profile.v, "read one exponent chunk", static_cast<double>(profile.model.exp) / chunks);
-    row("c", profile.c, "decode one exponent chunk, one thread of all", static_cast<double>(profile.model.sm) / chunks);
-    row("merge", profile.merge, "merge one tensor, one thread of all", static_cast<double>(profile.model.full) / tensors);
+    row("c", profile.c, "decode one exponent chunk, one thread of all",
+        static_cast<double>(profile.model.sm) / chunks);
+    row("merge", profile.merge, "merge one tensor, one thread of all",
+        static_cast<double>(profile.model.full) / tensors);
   }
   for (const auto& [tokens, time] : profile.p_of_tokens)
     row("p", time, fmt::format("compute one expert, {} token{}", tokens, tokens == 1 ? "" : "s"),
@@ -78,16 +84,21 @@ void profile(const Options& options) {
 }  // namespace
 
 void add_profile(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("profile", "Measure what reading, decoding and computing experts costs here");
+  CLI::App* command =
+      app.add_subcommand("profile", "Measure what reading, decoding and computing experts costs here");
   auto options = std::make_shared<Options>();
   add_engine_flags(*command, options->engine);
-  command->add_option("-o,--out", options->output, "File to write; a store without it keeps the profile as a sidecar");
+  command->add_option("-o,--out", options->output,
+                      "File to write; a store without it keeps the profile as a sidecar");
   command->add_option("--repeats", options->repeats, "Runs of which the median is taken")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
-  command->add_option("--trace", options->trace,
-                      "Also note how often the r-th hottest expert of a layer was used in this recorded routing");
-  command->footer("Examples:\n  sluice profile qwen.sluice -o here.json\n  sluice profile qwen.sluice --trace qwen.trace");
+  command->add_option(
+      "--trace", options->trace,
+      "Also note how often the r-th hottest expert of a layer was used in this recorded routing");
+  command->footer(
+      "Examples:\n  sluice profile qwen.sluice -o here.json\n  sluice profile qwen.sluice --trace "
+      "qwen.trace");
   command->callback([options] { profile(*options); });
 }
 

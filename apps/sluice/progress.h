@@ -1,5 +1,5 @@
-// Progress of a long command on standard error: a bar with rate and time left on a terminal, a plain line every few
-// seconds elsewhere, nothing under --quiet. NO_COLOR is respected.
+// Progress of a long command on standard error: a bar with rate and time left on a terminal, a plain line
+// every few seconds elsewhere, nothing under --quiet. NO_COLOR is respected.
 #pragma once
 
 #include <chrono>
@@ -15,8 +15,8 @@ class Progress {
  public:
   enum class Unit { kBytes, kCount };
   Progress(std::string label, Bytes total, Verbosity verbosity, Unit unit = Unit::kBytes);
-  ~Progress();                       // ends the line
-  void update(Bytes done);           // cheap; draws at most ten times a second
+  ~Progress();              // ends the line
+  void update(Bytes done);  // cheap; draws at most ten times a second
 
  private:
   void draw(Bytes done, bool last);

@@ -28,7 +28,8 @@ struct Options {
 // A store that is made for one report and goes away with it.
 class TemporaryStore {
  public:
-  TemporaryStore(const std::string& model, const std::string& directory) : path_(directory + "/temporary.sluice") {
+  TemporaryStore(const std::string& model, const std::string& directory)
+      : path_(directory + "/temporary.sluice") {
     remove();
     const auto checkpoint = store::open_directory(model, {});
     store::PackOptions options;
@@ -57,7 +58,9 @@ void reproduce(const Options& options) {
   const std::string output = options.output.empty() ? "reproduce-" + options.paper : options.output;
   std::error_code code;
   if (!std::filesystem::exists(options.model))
-    throw Error(ErrorKind::kNotFound, "no such model").in(options.model).fix("give --model, or start in the directory that holds it");
+    throw Error(ErrorKind::kNotFound, "no such model")
+        .in(options.model)
+        .fix("give --model, or start in the directory that holds it");
   std::filesystem::create_directories(output, code);
   if (code) throw Error(ErrorKind::kIo, "cannot make the directory: " + code.message()).in(output);
 
@@ -71,7 +74,8 @@ void reproduce(const Options& options) {
   settings.packed_name = options.model;
   settings.whole_name = options.whole.empty() ? options.model : options.whole;
   if (!store::looks_like_store(options.model)) {
-    settings.packed_name = std::filesystem::path(options.model).lexically_normal().filename().string() + ".sluice";
+    settings.packed_name =
+        std::filesystem::path(options.model).lexically_normal().filename().string() + ".sluice";
     settings.prepare = fmt::format("sluice pack {} -o {}", options.model, settings.packed_name);
   }
   settings.command = "sluice reproduce " + options.paper + (options.quick ? " --quick" : "");
@@ -81,7 +85,8 @@ void reproduce(const Options& options) {
   if (options.tokens != 0) settings.command += fmt::format(" -n {}", options.tokens);
   if (options.runs != 0) settings.command += fmt::format(" --runs {}", options.runs);
   settings.interrupted = interrupted_so_far();
-  if (!common.quiet) settings.on_stage = [](std::string_view text) { fmt::print(stderr, "reproduce: {}\n", text); };
+  if (!common.quiet)
+    settings.on_stage = [](std::string_view text) { fmt::print(stderr, "reproduce: {}\n", text); };
 
   std::optional<TemporaryStore> temporary;
   std::string packed_path = options.model, whole_path = options.whole.empty() ? options.model : options.whole;
@@ -89,9 +94,11 @@ void reproduce(const Options& options) {
     if (!common.quiet) fmt::print(stderr, "reproduce: packing {}\n", options.model);
     packed_path = temporary.emplace(options.model, output).path();
   }
-  const OpenModel packed = open_model(packed_path, WithTokenizer::kIfThere), whole = open_model(whole_path, WithTokenizer::kNo);
+  const OpenModel packed = open_model(packed_path, WithTokenizer::kIfThere),
+                  whole = open_model(whole_path, WithTokenizer::kNo);
   if (packed.model.experts.empty())
-    throw Error(ErrorKind::kUnsupported, "the model has no experts, so there is nothing to show").in(options.model);
+    throw Error(ErrorKind::kUnsupported, "the model has no experts, so there is nothing to show")
+        .in(options.model);
   settings.packed = {"", packed.checkpoint.get(), &packed.model};
   settings.whole = {"", whole.checkpoint.get(), &whole.model};
   settings.tokenizer = packed.tokenizer.get();
@@ -102,8 +109,10 @@ void reproduce(const Options& options) {
     std::cout << lab::to_json(report).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {
     for (const lab::ReportRow& row : report.rows)
-      std::cout << fmt::format("{:<8}{}  {}\n           paper  {}\n           here   {}\n", row.id, static_cast<char>(row.evidence), row.quantity, row.paper, row.ours);
-    std::cout << fmt::format("\n{0}/{1}.md, {0}/{1}.json and {2} pictures\n", output, options.paper, report.pictures.size());
+      std::cout << fmt::format("{:<8}{}  {}\n           paper  {}\n           here   {}\n", row.id,
+                               static_cast<char>(row.evidence), row.quantity, row.paper, row.ours);
+    std::cout << fmt::format("\n{0}/{1}.md, {0}/{1}.json and {2} pictures\n", output, options.paper,
+                             report.pictures.size());
   }
 }
 
@@ -112,13 +121,22 @@ void reproduce(const Options& options) {
 void add_reproduce(CLI::App& app) {
   CLI::App* command = app.add_subcommand("reproduce", "Try the tables of a paper again on this machine");
   auto options = std::make_shared<Options>();
-  command->add_option("PAPER", options->paper, "zipmoe (arXiv 2601.21198)")->required()->check(CLI::IsMember({"zipmoe"}));
+  command->add_option("PAPER", options->paper, "zipmoe (arXiv 2601.21198)")
+      ->required()
+      ->check(CLI::IsMember({"zipmoe"}));
   command->add_flag("--quick", options->quick, "Fewer budgets, runs and tokens: less than a minute");
-  command->add_option("-o,--output", options->output, "Directory for PAPER.md, PAPER.json and pictures; default: reproduce-PAPER");
-  command->add_option("--model", options->model, "Model directory (packed into a temporary store) or packed store")->capture_default_str();
-  command->add_option("--whole", options->whole, "The same model stored whole, for presets that read whole experts; default: --model");
-  command->add_option("-n,--predict", options->tokens, "Tokens of each run; 0: 48, quick 16")->check(CLI::Range(0, 1 << 20));
-  command->add_option("--runs", options->runs, "Runs of each preset, in turns; 0: 5, quick 2")->check(CLI::Range(0, 1000));
+  command->add_option("-o,--output", options->output,
+                      "Directory for PAPER.md, PAPER.json and pictures; default: reproduce-PAPER");
+  command
+      ->add_option("--model", options->model,
+                   "Model directory (packed into a temporary store) or packed store")
+      ->capture_default_str();
+  command->add_option("--whole", options->whole,
+                      "The same model stored whole, for presets that read whole experts; default: --model");
+  command->add_option("-n,--predict", options->tokens, "Tokens of each run; 0: 48, quick 16")
+      ->check(CLI::Range(0, 1 << 20));
+  command->add_option("--runs", options->runs, "Runs of each preset, in turns; 0: 5, quick 2")
+      ->check(CLI::Range(0, 1000));
   add_common_flags(*command, options->common,
                    {.threads = "Compute threads; 0: all usable CPUs",
                     .isa = "Instruction set: auto, scalar, avx2, avx512",
@@ -128,8 +146,11 @@ void add_reproduce(CLI::App& app) {
   command->footer(
       "Examples:\n"
       "  sluice reproduce zipmoe --quick\n"
-      "  sluice reproduce zipmoe --model qwen.sluice --whole Qwen1.5-MoE-A2.7B --budget 6GiB --budget 8GiB -o evidence");
-  command->add_option("--budget", options->memory, "Budget to compare under; may be given several times; default: what holds 25 to 75 % of the experts");
+      "  sluice reproduce zipmoe --model qwen.sluice --whole Qwen1.5-MoE-A2.7B --budget 6GiB --budget 8GiB "
+      "-o evidence");
+  command->add_option(
+      "--budget", options->memory,
+      "Budget to compare under; may be given several times; default: what holds 25 to 75 % of the experts");
   command->callback([options] { reproduce(*options); });
 }
 

@@ -46,7 +46,9 @@ engine::SamplerConfig sampler_config(const Options& options, const model::Genera
   // A temperature of 0 by flag is plain greedy; a penalty must then be asked for too.
   if (options.temperature == 0.0) config.repetition_penalty = 1.0;
   if (options.repetition_penalty) config.repetition_penalty = *options.repetition_penalty;
-  config.seed = options.engine.seed ? *options.engine.seed : (std::uint64_t{std::random_device{}()} << 32 | std::random_device{}()) >> 11;
+  config.seed = options.engine.seed
+                    ? *options.engine.seed
+                    : (std::uint64_t{std::random_device{}()} << 32 | std::random_device{}()) >> 11;
   config.validate();
   return config;
 }
@@ -57,9 +59,12 @@ std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock:
   const double seconds = since(first_token);
   return fmt::format("{:.1f} tok/s | hits {:.0f} % | disk {:.2f} GB/s | {} of {}\n{}",
                      tokens > 1 && seconds > 0 ? static_cast<double>(tokens - 1) / seconds : 0.0,
-                     total.accesses > 0 ? 100.0 * static_cast<double>(total.hits) / static_cast<double>(total.accesses) : 0.0,
+                     total.accesses > 0
+                         ? 100.0 * static_cast<double>(total.hits) / static_cast<double>(total.accesses)
+                         : 0.0,
                      disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0,
-                     format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget), memory_line_short(engine));
+                     format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget),
+                     memory_line_short(engine));
 }
 
 double rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0.0; }
@@ -108,7 +113,10 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
 void warn_of_eos(const model::ModelConfig& config) {
   for (const model::TokenId token : config.eos)
     if (static_cast<std::size_t>(token) >= config.vocab)
-      fmt::print(stderr, "sluice: warning: end-of-text token {} is beyond the vocabulary of {}: it never comes, and ends nothing\n", token, config.vocab);
+      fmt::print(stderr,
+                 "sluice: warning: end-of-text token {} is beyond the vocabulary of {}: it never comes, and "
+                 "ends nothing\n",
+                 token, config.vocab);
 }
 
 void run(const Options& options) {
@@ -135,14 +143,19 @@ void run(const Options& options) {
   }
   const bool batch = requests.size() > 1;
   if (batch && !options.out.empty())
-    throw Error(ErrorKind::kUsage, "a batch has several texts").in("-o").expected("one prompt").fix("use --json for a batch");
-  const bool encoder = open.model.config.has_encoder();  // then the prompt is its input, and the answer stands alone
+    throw Error(ErrorKind::kUsage, "a batch has several texts")
+        .in("-o")
+        .expected("one prompt")
+        .fix("use --json for a batch");
+  const bool encoder =
+      open.model.config.has_encoder();  // then the prompt is its input, and the answer stands alone
 
   engine::EngineOptions settings = engine_options(flags, positions, encoder ? longest_prompt : 0);
   settings.sequences = requests.size();
   if (!options.decisions.empty()) settings.recording = engine::DecisionRecorder::kMemory;
   engine::Engine engine(*open.checkpoint, open.model, settings, std::min<std::size_t>(requests.size(), 16));
-  if (!engine.isa_warning().empty() && !flags.quiet) fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
+  if (!engine.isa_warning().empty() && !flags.quiet)
+    fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
   if (!flags.quiet && !options.ignore_eos) warn_of_eos(open.model.config);
   std::optional<engine::DecisionRecorder> decisions;
   if (!options.decisions.empty()) engine.observe(&decisions.emplace(options.decisions, engine));
@@ -163,14 +176,18 @@ void run(const Options& options) {
     };
   }
   if (terminal && open.tokenizer != nullptr && !encoder && !batch)
-    live.write(open.tokenizer->decode(requests[0].prompt, model::ShowSpecial::kNo));  // as the text goes on from it
-  const std::vector<engine::GenerateResult> results = engine::generate(engine, open.tokenizer.get(), requests);
+    live.write(
+        open.tokenizer->decode(requests[0].prompt, model::ShowSpecial::kNo));  // as the text goes on from it
+  const std::vector<engine::GenerateResult> results =
+      engine::generate(engine, open.tokenizer.get(), requests);
   live.finish();
   if (decisions) decisions->finish(engine);
   if (!options.out.empty()) write_file_atomically(options.out, results[0].text.value_or(""));
 
   if (flags.json) {
-    std::cout << result_json(engine, requests, results, times).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+    std::cout
+        << result_json(engine, requests, results, times).dump(-1, ' ', false, Json::error_handler_t::replace)
+        << '\n';
   } else {
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (batch) std::cout << fmt::format("[{}] {}", i + 1, results[i].text.value_or(""));
@@ -180,9 +197,11 @@ void run(const Options& options) {
     std::cout.flush();
     if (!flags.quiet) {
       fmt::print(stderr, "\n{}", run_table(engine, requests, results, times));
-      if (requests[0].sampler.temperature > 0 && !flags.seed) fmt::print(stderr, "  {:<18}{}\n", "seed", requests[0].sampler.seed);
+      if (requests[0].sampler.temperature > 0 && !flags.seed)
+        fmt::print(stderr, "  {:<18}{}\n", "seed", requests[0].sampler.seed);
     }
-    if (options.show_experts) fmt::print(stderr, "\n{}", residency_picture(engine, terminal && colour_allowed()));
+    if (options.show_experts)
+      fmt::print(stderr, "\n{}", residency_picture(engine, terminal && colour_allowed()));
   }
   for (const engine::GenerateResult& result : results)
     if (result.reason == engine::StopReason::kInterrupted) throw Exit{kExitInterrupted};
@@ -201,13 +220,19 @@ void add_run(CLI::App& app) {
   const std::string sampling = "Sampling (defaults: the model's generation_config.json, else greedy)";
   command->add_option("--temp", options->temperature, "Temperature; 0 is greedy")->group(sampling);
   command->add_option("--top-k", options->top_k, "Keep the k most likely tokens; 0: all")->group(sampling);
-  command->add_option("--top-p", options->top_p, "Keep the smallest set of this probability; 1: all")->group(sampling);
-  command->add_option("--min-p", options->min_p, "Drop tokens less likely than this times the likeliest")->group(sampling);
-  command->add_option("--repeat-penalty", options->repetition_penalty, "Penalty on tokens seen before; 1: none")->group(sampling);
-  command->add_option("--stop", options->stop, "End before this text; may be given several times")->group(sampling);
+  command->add_option("--top-p", options->top_p, "Keep the smallest set of this probability; 1: all")
+      ->group(sampling);
+  command->add_option("--min-p", options->min_p, "Drop tokens less likely than this times the likeliest")
+      ->group(sampling);
+  command
+      ->add_option("--repeat-penalty", options->repetition_penalty, "Penalty on tokens seen before; 1: none")
+      ->group(sampling);
+  command->add_option("--stop", options->stop, "End before this text; may be given several times")
+      ->group(sampling);
   command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token")->group(sampling);
   command->add_option("-o,--out", options->out, "Also write the text to this file, once it is complete");
-  command->add_option("--decisions", options->decisions, "Write every decision of the caches to this new file");
+  command->add_option("--decisions", options->decisions,
+                      "Write every decision of the caches to this new file");
   command->add_flag("--show-experts", options->show_experts, "Draw which experts are in memory at the end");
   command->footer(
       "Examples:\n"

@@ -12,16 +12,25 @@ namespace {
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 Json counts_json(const engine::ExpertStatistics& counts) {
-  return {{"accesses", counts.accesses}, {"hits", counts.hits},   {"misses", counts.misses},
-          {"partial", counts.partial},   {"bytes_read", counts.bytes_read}, {"steps", counts.steps},
-          {"tokens", counts.tokens},     {"seconds", counts.seconds},
-          {"states", {{"F", counts.found[0]}, {"C", counts.found[1]}, {"S", counts.found[2]}, {"E", counts.found[3]},
-                      {"M", counts.found[4]}}}};
+  return {{"accesses", counts.accesses},
+          {"hits", counts.hits},
+          {"misses", counts.misses},
+          {"partial", counts.partial},
+          {"bytes_read", counts.bytes_read},
+          {"steps", counts.steps},
+          {"tokens", counts.tokens},
+          {"seconds", counts.seconds},
+          {"states",
+           {{"F", counts.found[0]},
+            {"C", counts.found[1]},
+            {"S", counts.found[2]},
+            {"E", counts.found[3]},
+            {"M", counts.found[4]}}}};
 }
 
-constexpr device::Account kAccounts[] = {device::Account::kProcess, device::Account::kDense,   device::Account::kExperts,
-                                         device::Account::kKv,      device::Account::kActivations,
-                                         device::Account::kStaging, device::Account::kTables};
+constexpr device::Account kAccounts[] = {
+    device::Account::kProcess,     device::Account::kDense,   device::Account::kExperts, device::Account::kKv,
+    device::Account::kActivations, device::Account::kStaging, device::Account::kTables};
 
 }  // namespace
 
@@ -34,7 +43,10 @@ Json memory_json(const engine::Engine& engine) {
 
 Json io_json(const engine::Engine& engine) {
   const engine::DiskReport disk = engine.disk();
-  return {{"bytes_read", disk.bytes_read}, {"reads", disk.reads}, {"seconds", disk.seconds}, {"method", disk.method},
+  return {{"bytes_read", disk.bytes_read},
+          {"reads", disk.reads},
+          {"seconds", disk.seconds},
+          {"method", disk.method},
           {"page_cache_bytes", engine.page_cache_bytes()}};
 }
 
@@ -45,7 +57,8 @@ Json experts_json(const engine::Engine& engine) {
   const fetch::ExpertCounters counters = engine.expert_counters();
   json["wait_s"] = counters.wait_s;
   json["decode_work_s"] = counters.decode_s;
-  json["schedule"] = {{"plans", counters.plans}, {"seconds", counters.plan_s}, {"fallbacks", engine.scheduler_fallbacks()}};
+  json["schedule"] = {
+      {"plans", counters.plans}, {"seconds", counters.plan_s}, {"fallbacks", engine.scheduler_fallbacks()}};
   json["prefill"] = counts_json(statistics.prefill);
   json["decode"] = counts_json(statistics.decode);
   return json;
@@ -68,7 +81,8 @@ std::string memory_line_short(const engine::Engine& engine) {
 }
 
 double predicted_bytes_per_token(const engine::Engine& engine) {
-  if (engine.pool_plan()) return engine.pool_plan()->chosen.disk_bytes / static_cast<double>(engine.options().sequences);
+  if (engine.pool_plan())
+    return engine.pool_plan()->chosen.disk_bytes / static_cast<double>(engine.options().sequences);
   const model::ModelConfig& config = engine.model().config;
   const double all = static_cast<double>(engine.model().experts.size());
   const double resident = std::min(all, ratio(static_cast<double>(engine.plan().experts),
@@ -86,8 +100,8 @@ std::string residency_picture(const engine::Engine& engine, bool colour) {
     picture += fmt::format("layer {:>3} ", layer);
     experts::State last = experts::State::kM;
     for (std::uint32_t e = 0; e < config.moe.experts; ++e) {
-      const experts::State state =
-          engine.state({static_cast<std::uint16_t>(config.sparse_index(layer)), static_cast<std::uint16_t>(e)});
+      const experts::State state = engine.state(
+          {static_cast<std::uint16_t>(config.sparse_index(layer)), static_cast<std::uint16_t>(e)});
       if (colour && (e == 0 || state != last))
         picture += state == experts::State::kF   ? "\x1b[32m"
                    : state == experts::State::kC ? "\x1b[36m"
@@ -95,16 +109,19 @@ std::string residency_picture(const engine::Engine& engine, bool colour) {
                                                  : "\x1b[33m";
       last = state;
       constexpr std::string_view kSigns = "FcseM";
-      picture += state == experts::State::kM ? "·" : std::string(1, kSigns[std::string_view("FCSEM").find(static_cast<char>(state))]);
+      picture += state == experts::State::kM
+                     ? "·"
+                     : std::string(1, kSigns[std::string_view("FCSEM").find(static_cast<char>(state))]);
       ++count[state];
     }
     picture += colour ? "\x1b[0m\n" : "\n";
   }
   using experts::State;
-  picture += fmt::format("          F in memory: {}   c in memory, packed: {}   · on disk: {}\n", count[State::kF],
-                         count[State::kC], count[State::kM]);
+  picture += fmt::format("          F in memory: {}   c in memory, packed: {}   · on disk: {}\n",
+                         count[State::kF], count[State::kC], count[State::kM]);
   if (count[State::kS] + count[State::kE] > 0)
-    picture += fmt::format("          in part: s sign+mantissa {}   e exponents {}\n", count[State::kS], count[State::kE]);
+    picture += fmt::format("          in part: s sign+mantissa {}   e exponents {}\n", count[State::kS],
+                           count[State::kE]);
   return picture;
 }
 
@@ -122,35 +139,49 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
   const engine::Statistics& statistics = engine.statistics();
   const engine::ExpertStatistics total = statistics.total();
   const engine::DiskReport disk = engine.disk();
-  const double measured = ratio(static_cast<double>(statistics.decode.bytes_read), static_cast<double>(statistics.decode.tokens));
+  const double measured =
+      ratio(static_cast<double>(statistics.decode.bytes_read), static_cast<double>(statistics.decode.tokens));
   std::string table;
-  const auto row = [&](std::string_view name, const std::string& text) { table += fmt::format("  {:<18}{}\n", name, text); };
-  row("prompt", fmt::format("{} tokens in {:.2f} s, {:.1f} tok/s", prompt, prefill_s, ratio(static_cast<double>(prompt), prefill_s)));
-  row("generated", fmt::format("{} tokens in {:.2f} s, {:.2f} tok/s ({})", generated, decode_s, ratio(decoded, decode_s),
-                               results.size() == 1 ? std::string(engine::stop_reason_name(results[0].reason))
-                                                   : fmt::format("batch of {}", results.size())));
-  row("first token", fmt::format("{:.2f} s after start, {:.2f} s of it loading", times.first_token_s, times.load_s));
-  row("memory", fmt::format("peak {} of {}", format_bytes(engine.accountant().peak()), format_bytes(engine.plan().budget)));
+  const auto row = [&](std::string_view name, const std::string& text) {
+    table += fmt::format("  {:<18}{}\n", name, text);
+  };
+  row("prompt", fmt::format("{} tokens in {:.2f} s, {:.1f} tok/s", prompt, prefill_s,
+                            ratio(static_cast<double>(prompt), prefill_s)));
+  row("generated",
+      fmt::format("{} tokens in {:.2f} s, {:.2f} tok/s ({})", generated, decode_s, ratio(decoded, decode_s),
+                  results.size() == 1 ? std::string(engine::stop_reason_name(results[0].reason))
+                                      : fmt::format("batch of {}", results.size())));
+  row("first token",
+      fmt::format("{:.2f} s after start, {:.2f} s of it loading", times.first_token_s, times.load_s));
+  row("memory", fmt::format("peak {} of {}", format_bytes(engine.accountant().peak()),
+                            format_bytes(engine.plan().budget)));
   const std::string names = memory_line(engine);
   const std::size_t middle = names.find(", kv");
   row("", names.substr(0, middle + 1));
   row("", names.substr(middle + 2));
-  row("experts", fmt::format("{} accesses, {:.1f} % hits ({:.1f} % while decoding)", total.accesses,
-                             100 * ratio(static_cast<double>(total.hits), static_cast<double>(total.accesses)),
-                             100 * ratio(static_cast<double>(statistics.decode.hits), static_cast<double>(statistics.decode.accesses))));
+  row("experts",
+      fmt::format("{} accesses, {:.1f} % hits ({:.1f} % while decoding)", total.accesses,
+                  100 * ratio(static_cast<double>(total.hits), static_cast<double>(total.accesses)),
+                  100 * ratio(static_cast<double>(statistics.decode.hits),
+                              static_cast<double>(statistics.decode.accesses))));
   row("bytes per token", fmt::format("predicted {} ({} routing), measured {}",
                                      format_bytes(static_cast<Bytes>(predicted_bytes_per_token(engine))),
-                                     !engine.pool_plan() ? "uniform" : engine.pool_plan()->ranks_assumed ? "assumed" : "recorded",
+                                     !engine.pool_plan()                 ? "uniform"
+                                     : engine.pool_plan()->ranks_assumed ? "assumed"
+                                                                         : "recorded",
                                      format_bytes(static_cast<Bytes>(measured))));
   if (engine.pool_plan()) {
     const engine::PoolPlan& plan = *engine.pool_plan();
-    row("pools", fmt::format("F {} C {} S {} E {} a layer; predicted {:.2f} tok/s, limit {}", plan.chosen.slots.f,
-                             plan.chosen.slots.c, plan.chosen.slots.s, plan.chosen.slots.e, plan.chosen.tok_s, plan.chosen.limit));
+    row("pools", fmt::format("F {} C {} S {} E {} a layer; predicted {:.2f} tok/s, limit {}",
+                             plan.chosen.slots.f, plan.chosen.slots.c, plan.chosen.slots.s,
+                             plan.chosen.slots.e, plan.chosen.tok_s, plan.chosen.limit));
     const auto& found = total.found;
-    row("found in", fmt::format("F {}, C {}, S {}, E {}, M {}", found[0], found[1], found[2], found[3], found[4]));
+    row("found in",
+        fmt::format("F {}, C {}, S {}, E {}, M {}", found[0], found[1], found[2], found[3], found[4]));
   }
-  row("disk", fmt::format("{} in {} reads by {}, {:.2f} GB/s while reading", format_bytes(disk.bytes_read), disk.reads,
-                          disk.method, ratio(static_cast<double>(disk.bytes_read) / 1e9, disk.seconds)));
+  row("disk",
+      fmt::format("{} in {} reads by {}, {:.2f} GB/s while reading", format_bytes(disk.bytes_read),
+                  disk.reads, disk.method, ratio(static_cast<double>(disk.bytes_read) / 1e9, disk.seconds)));
   return table;
 }
 

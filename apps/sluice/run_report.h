@@ -10,9 +10,9 @@
 
 namespace sluice::app {
 
-Json memory_json(const engine::Engine& engine);     // {budget, peak, by_name{}}
-Json io_json(const engine::Engine& engine);         // {bytes_read, reads, seconds}
-Json experts_json(const engine::Engine& engine);    // {accesses, hits, …, prefill{}, decode{}}
+Json memory_json(const engine::Engine& engine);   // {budget, peak, by_name{}}
+Json io_json(const engine::Engine& engine);       // {bytes_read, reads, seconds}
+Json experts_json(const engine::Engine& engine);  // {accesses, hits, …, prefill{}, decode{}}
 
 // "process 9.1 MiB, dense 7.3 MiB, …": the most that each name has held.
 std::string memory_line(const engine::Engine& engine);

@@ -37,7 +37,6 @@ struct Row {
   double seconds = 0;
 };
 
-
 std::vector<std::string> cache_names(const std::string& list) {
   std::vector<std::string> names;
   if (list == "all") {
@@ -168,8 +167,8 @@ void run(const Options& options) {
       throw Error(ErrorKind::kUsage, "a timed replay takes --preset and --memory-experts")
           .in("--profile")
           .fix("leave out --cache, --capacity, --pools and --decisions");
-    return timed_replay({options.trace, options.scope.empty() ? "global" : options.scope, options.seed, options.json,
-                         options.rules},
+    return timed_replay({options.trace, options.scope.empty() ? "global" : options.scope, options.seed,
+                         options.json, options.rules},
                         options.timed);
   }
   if (options.caches.empty())
@@ -177,7 +176,8 @@ void run(const Options& options) {
         .in("--cache")
         .expected("--cache and --capacity; or --profile, --preset and --memory-experts");
   const std::vector<std::string> caches = cache_names(options.caches);
-  const bool pooled = std::ranges::all_of(caches, [](const auto& name) { return experts::find_cache(name).pooled; });
+  const bool pooled =
+      std::ranges::all_of(caches, [](const auto& name) { return experts::find_cache(name).pooled; });
   if (!options.pools.empty() &&
       std::ranges::none_of(caches, [](const auto& name) { return experts::find_cache(name).pooled; }))
     throw Error(ErrorKind::kUsage, "none of these caches has pools").in("--pools").found(options.caches);
@@ -272,13 +272,14 @@ void add_simulate(CLI::App& app) {
     names += std::string(policy.name) + ", ";
   command->add_option("--trace", options->trace, "File of `sluice trace`, .mrt or .csv; each also as .zst")
       ->required();
-  command->add_option("--cache", options->caches, names + "several with commas between them, or all (that have no pools)");
+  command->add_option("--cache", options->caches,
+                      names + "several with commas between them, or all (that have no pools)");
+  command->add_option("--capacity", options->capacities,
+                      "Of each cache: experts (64) or a size (4GiB); several with commas between them");
   command
-      ->add_option("--capacity", options->capacities,
-                   "Of each cache: experts (64) or a size (4GiB); several with commas between them");
-  command
-      ->add_option("--scope", options->scope,
-                   "One cache a layer, or one for all: layer (the default), global (the default of timed replays)")
+      ->add_option(
+          "--scope", options->scope,
+          "One cache a layer, or one for all: layer (the default), global (the default of timed replays)")
       ->check(CLI::IsMember({"layer", "global"}));
   command->add_option("--keep", options->keep, "Experts stay in memory as: full, packed")
       ->check(CLI::IsMember({"full", "packed"}))
@@ -292,14 +293,17 @@ void add_simulate(CLI::App& app) {
                       "Write every decision to this new file, as `sluice run --decisions` does");
   const std::string pools = "Pools (zip-pools, and presets with pools)";
   command
-      ->add_option("--pools", options->pools,
-                   "Slots of each layer, F,C,S,E: experts in full, compressed, as sign+mantissa, as exponents")
+      ->add_option(
+          "--pools", options->pools,
+          "Slots of each layer, F,C,S,E: experts in full, compressed, as sign+mantissa, as exponents")
       ->group(pools);
   command->add_option("--delta", options->rules.delta, "Experts that a rank may be beyond its pool")
       ->group(pools)
       ->capture_default_str();
-  command->add_flag("--demote", options->rules.demote, "Victims of C stay as S or E where there is room")->group(pools);
-  command->add_option("--half-life", options->rules.half_life, "Steps in which counts halve; 0: they never do")
+  command->add_flag("--demote", options->rules.demote, "Victims of C stay as S or E where there is room")
+      ->group(pools);
+  command
+      ->add_option("--half-life", options->rules.half_life, "Steps in which counts halve; 0: they never do")
       ->group(pools)
       ->capture_default_str();
   add_timed_flags(*command, options->timed);
@@ -310,7 +314,8 @@ void add_simulate(CLI::App& app) {
       "  sluice simulate --trace qwen.route.csv.zst --cache lru,lfu,belady --capacity 1GiB,2GiB,4GiB --scope "
       "global\n"
       "  sluice simulate --trace fable.trace --cache zip-pools --pools 3,4,2,1\n"
-      "  sluice simulate --trace fable.trace --profile here.json --preset zipmoe,z-C,z-basic-lru --memory-experts "
+      "  sluice simulate --trace fable.trace --profile here.json --preset zipmoe,z-C,z-basic-lru "
+      "--memory-experts "
       "10MiB,20MiB");
   command->callback([options] { run(*options); });
 }

@@ -29,7 +29,8 @@ void synthesise(const Options& options) {
   if (options.experts != 0) synth.experts = options.experts;
   synth.shard_bytes = parse_size(options.shard_size, "--shard-size");
   const model::SynthPlan plan = model::plan_synth(options.config, synth);
-  ThreadPool threads(options.common.threads != 0 ? static_cast<unsigned>(options.common.threads) : usable_cpus());
+  ThreadPool threads(options.common.threads != 0 ? static_cast<unsigned>(options.common.threads)
+                                                 : usable_cpus());
   {
     Progress progress("synth", plan.bytes, options.common.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
     model::write_synth(plan, options.output, threads, [&](Bytes done) {

@@ -50,12 +50,14 @@ void add_tokenize(CLI::App& app) {
   command->add_option("PATH", options->path, "Model directory, packed store, or tokenizer.json")->required();
   CLI::Option_group* text = command->add_option_group("Text", "One of:");
   text->add_option("-p,--prompt", options->prompt, "The text");
-  CLI::Option* file = text->add_option("-f,--file", options->file, "File that holds the text; - is standard input");
+  CLI::Option* file =
+      text->add_option("-f,--file", options->file, "File that holds the text; - is standard input");
   text->require_option(1);
   command->add_flag("--no-special", options->no_special,
                     "Leave out what the tokenizer adds around a text (such as a begin token)");
   add_common_flags(*command, options->common,
-                   {.memory = "A text too large for this is refused; default: what is free", .json = "Print {\"ids\": [...]}"});
+                   {.memory = "A text too large for this is refused; default: what is free",
+                    .json = "Print {\"ids\": [...]}"});
   command->footer(
       "Examples:\n"
       "  sluice tokenize models/fable-moe-18m -p \"Once upon a time\"\n"

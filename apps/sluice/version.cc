@@ -68,9 +68,10 @@ Json version_json() {
   for (const Isa isa : available_isas()) json["isa"]["available"].push_back(isa_name(isa));
   json["gpus"] = Json::array();
   for (const device::GpuInfo& gpu : device::list_gpus()) {
-    json["gpus"].push_back({{"name", gpu.name},
-                            {"memory", gpu.memory},
-                            {"compute_capability", fmt::format("{}.{}", gpu.compute_major, gpu.compute_minor)}});
+    json["gpus"].push_back(
+        {{"name", gpu.name},
+         {"memory", gpu.memory},
+         {"compute_capability", fmt::format("{}.{}", gpu.compute_major, gpu.compute_minor)}});
   }
   return json;
 }
@@ -84,8 +85,9 @@ void print_version(const Json& json) {
   for (const Json& isa : json["isa"]["available"]) isas += isa.get<std::string>() + " ";
   std::string gpus;
   for (const Json& gpu : json["gpus"]) {
-    gpus += fmt::format("{}{} ({}, compute {})", gpus.empty() ? "" : ", ", gpu["name"].get<std::string>(),
-                        format_bytes(gpu["memory"].get<Bytes>()), gpu["compute_capability"].get<std::string>());
+    gpus +=
+        fmt::format("{}{} ({}, compute {})", gpus.empty() ? "" : ", ", gpu["name"].get<std::string>(),
+                    format_bytes(gpu["memory"].get<Bytes>()), gpu["compute_capability"].get<std::string>());
   }
   std::cout << fmt::format(
       "sluice {}\n"
@@ -102,7 +104,8 @@ void print_version(const Json& json) {
 }  // namespace
 
 void add_version(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("version", "Show versions of the program and its libraries, and what it can use here");
+  CLI::App* command = app.add_subcommand(
+      "version", "Show versions of the program and its libraries, and what it can use here");
   auto common = std::make_shared<CommonFlags>();
   add_common_flags(*command, *common, {.json = "Print one JSON object"});
   command->footer("Example:\n  sluice version --json");

@@ -40,7 +40,10 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 Bytes parse_size(std::string_view text, std::string_view flag) {
   const auto fail = [&](std::string_view message) -> Error {
     Error error(ErrorKind::kUsage, message);
-    error.in(flag).expected("a size such as 8GiB, 1.5G, 500MB or 4096").found(fmt::format("\"{}\"", text)).fix("give a number and a unit");
+    error.in(flag)
+        .expected("a size such as 8GiB, 1.5G, 500MB or 4096")
+        .found(fmt::format("\"{}\"", text))
+        .fix("give a number and a unit");
     return error;
   };
 

@@ -131,7 +131,8 @@ class DiskReaderTest : public ::testing::TestWithParam<Way> {
 
   void SetUp() override {
     RecordProperty("seed", static_cast<int>(seed_));
-    // A kernel that forbids io_uring, or a file system without direct I/O, is no fault of ours; anything else is.
+    // A kernel that forbids io_uring, or a file system without direct I/O, is no fault of ours; anything else
+    // is.
     try {
       make_disk_reader(options());
       InputFile::open(dir_.write("probe", "x"), GetParam().mode);

@@ -61,10 +61,10 @@ Error io_error(std::string_view call, std::string_view path, int errno_value);
 [[noreturn]] void check_failed(const char* expression, const char* file, int line, const std::string& values);
 
 // Our own invariants. Never for files, requests or flags. Active in every build.
-#define SLUICE_CHECK(expression, ...)                                                              \
-  do {                                                                                             \
-    if (!(expression)) [[unlikely]]                                                                \
-      ::sluice::check_failed(#expression, __FILE__, __LINE__, ::std::string{__VA_ARGS__});         \
+#define SLUICE_CHECK(expression, ...)                                                      \
+  do {                                                                                     \
+    if (!(expression)) [[unlikely]]                                                        \
+      ::sluice::check_failed(#expression, __FILE__, __LINE__, ::std::string{__VA_ARGS__}); \
   } while (false)
 
 }  // namespace sluice

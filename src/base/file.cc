@@ -336,8 +336,8 @@ std::string read_text_file(const std::string& path, Bytes max_bytes) {
 
   struct stat info {};
   if (::fstat(fd, &info) != 0) throw io_error("fstat", path, errno);
-  if (S_ISDIR(info.st_mode)) throw Error(ErrorKind::kInvalid, "not a file").in(path).found("a directory")
-      .fix("name a file in it");
+  if (S_ISDIR(info.st_mode))
+    throw Error(ErrorKind::kInvalid, "not a file").in(path).found("a directory").fix("name a file in it");
   const auto too_large = [&](const std::string& found) {
     return Error(ErrorKind::kInvalid, "file is too large")
         .in(path)
@@ -375,7 +375,8 @@ void write_file_atomically(const std::string& path, std::string_view content) {
   struct stat target {};
   const bool exists = ::lstat(path.c_str(), &target) == 0;
   if (exists && !S_ISREG(target.st_mode)) {
-    throw Error(ErrorKind::kInvalid, "is there already and not a regular file").in(path)
+    throw Error(ErrorKind::kInvalid, "is there already and not a regular file")
+        .in(path)
         .fix("choose another name");
   }
 

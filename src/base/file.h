@@ -27,15 +27,18 @@ class InputFile {
   ~InputFile();
 
   int fd() const { return fd_; }
-  Bytes size() const { return size_; }             // at open
+  Bytes size() const { return size_; }  // at open
   const std::string& path() const { return path_; }
   ReadMode mode() const { return mode_; }
-  // Alignment that kDirect demands of offset, length and address (STATX_DIOALIGN, else 4096 guess); 1 when buffered.
+  // Alignment that kDirect demands of offset, length and address (STATX_DIOALIGN, else 4096 guess); 1 when
+  // buffered.
   Bytes alignment() const { return alignment_; }
 
-  // Fills `out` from `offset`; retries EINTR and short reads; Error(kCorrupt) "file ends" when the file is shorter.
+  // Fills `out` from `offset`; retries EINTR and short reads; Error(kCorrupt) "file ends" when the file is
+  // shorter.
   void read_at(Bytes offset, std::span<std::byte> out) const;
-  // Drops this range of the file from the page cache (buffered mode leaves nothing uncounted behind). Best effort.
+  // Drops this range of the file from the page cache (buffered mode leaves nothing uncounted behind). Best
+  // effort.
   void drop_cache(Bytes offset, Bytes length) const;
 
  private:
@@ -46,22 +49,23 @@ class InputFile {
   std::string path_;
 };
 
-// A file being written from start to end (or at given offsets). Every failure (disk full included) is an Error that
-// names path and offset. Not thread-safe. close() must be called for errors to be seen; the destructor only closes.
+// A file being written from start to end (or at given offsets). Every failure (disk full included) is an
+// Error that names path and offset. Not thread-safe. close() must be called for errors to be seen; the
+// destructor only closes.
 class OutputFile {
  public:
   OutputFile() = default;
-  static OutputFile create(const std::string& path);             // fails if it exists
+  static OutputFile create(const std::string& path);                       // fails if it exists
   static OutputFile open_for_append(const std::string& path, Bytes keep);  // truncates to `keep` bytes first
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;
   ~OutputFile();
 
-  void write(std::span<const std::byte> data);                   // at the end
+  void write(std::span<const std::byte> data);  // at the end
   void write(std::string_view text);
-  void pad_to(Bytes multiple);                                   // zero bytes
-  void sync();                                                   // fdatasync, then drops the written pages from the cache
-  void close();                                                  // sync and close
+  void pad_to(Bytes multiple);  // zero bytes
+  void sync();                  // fdatasync, then drops the written pages from the cache
+  void close();                 // sync and close
   Bytes size() const { return size_; }
   const std::string& path() const { return path_; }
 
@@ -74,22 +78,24 @@ class OutputFile {
 // Whole small file. Error(kInvalid) if larger than `max_bytes`. The pages read are dropped from the cache.
 std::string read_text_file(const std::string& path, Bytes max_bytes);
 
-// Writes `path` so that it either appears whole or not at all: temporary name in the same directory, fsync, rename.
-// An existing regular file is replaced.
+// Writes `path` so that it either appears whole or not at all: temporary name in the same directory, fsync,
+// rename. An existing regular file is replaced.
 void write_file_atomically(const std::string& path, std::string_view content);
 
-void sync_directory(const std::string& path);                    // fsync of the directory itself
+void sync_directory(const std::string& path);  // fsync of the directory itself
 // rename that fails with Error(kInvalid) if `to` exists (RENAME_NOREPLACE).
 void rename_no_replace(const std::string& from, const std::string& to);
-Bytes free_space(const std::string& path);                       // bytes an unprivileged writer may still use
+Bytes free_space(const std::string& path);  // bytes an unprivileged writer may still use
 
 // Exclusive advisory lock on a file (created if missing); released on destruction or process end.
 class FileLock {
  public:
-  static FileLock acquire(const std::string& path);              // Error(kInvalid) "in use by another process" at once if held
+  static FileLock acquire(
+      const std::string& path);  // Error(kInvalid) "in use by another process" at once if held
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&& other) noexcept;
   ~FileLock();
+
  private:
   FileLock() = default;
   int fd_ = -1;

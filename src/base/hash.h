@@ -12,7 +12,7 @@
 namespace sluice {
 
 std::uint64_t xxh3(std::span<const std::byte> data);
-std::string hex64(std::uint64_t value);                       // 16 lower-case digits
+std::string hex64(std::uint64_t value);  // 16 lower-case digits
 bool parse_hex64(std::string_view text, std::uint64_t& value);
 
 class Xxh3Stream {
@@ -21,6 +21,7 @@ class Xxh3Stream {
   ~Xxh3Stream();
   void update(std::span<const std::byte> data);
   std::uint64_t digest() const;
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
@@ -31,7 +32,7 @@ class Sha256Stream {
   Sha256Stream();
   ~Sha256Stream();
   void update(std::span<const std::byte> data);
-  std::string hex_digest();                                   // once; 64 lower-case digits
+  std::string hex_digest();  // once; 64 lower-case digits
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

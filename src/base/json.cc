@@ -174,7 +174,9 @@ Json parse_json(std::string_view text, const std::string& name, const JsonLimits
   // NUL is legal nowhere in JSON; nlohmann-json takes it for the end of the text.
   const std::size_t nul = text.find('\0');
   if (nul != std::string_view::npos) {
-    throw Error(ErrorKind::kInvalid, "not valid JSON").in(name, nul).found("a NUL byte")
+    throw Error(ErrorKind::kInvalid, "not valid JSON")
+        .in(name, nul)
+        .found("a NUL byte")
         .fix("correct the text, or get the file again");
   }
   Builder builder(text, name, limits);
@@ -191,7 +193,10 @@ Json read_json_file(const std::string& path, const JsonLimits& limits) {
 
 JsonObject::JsonObject(const Json& value, std::string name) : value_(&value), name_(std::move(name)) {
   if (!value.is_object()) {
-    throw Error(ErrorKind::kInvalid, "wrong type").in(name_).expected("a JSON object").found(describe(value))
+    throw Error(ErrorKind::kInvalid, "wrong type")
+        .in(name_)
+        .expected("a JSON object")
+        .found(describe(value))
         .fix("correct the text, or get the file again");
   }
 }
@@ -210,7 +215,10 @@ std::string JsonObject::field_name(std::string_view key) const {
 void JsonObject::fail(std::string_view key, std::string_view expected) const {
   const auto found = value_->find(key);
   if (found == value_->end()) {
-    throw Error(ErrorKind::kInvalid, "field is missing").in(field_name(key)).expected(expected).found("nothing")
+    throw Error(ErrorKind::kInvalid, "field is missing")
+        .in(field_name(key))
+        .expected(expected)
+        .found("nothing")
         .fix("add the field");
   }
   throw Error(ErrorKind::kInvalid, "field has a wrong value")

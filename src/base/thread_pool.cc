@@ -90,8 +90,8 @@ struct ThreadPool::Impl {
   std::atomic<std::size_t> running{0};  // workers inside job
   std::atomic<std::uint64_t> epoch{0};  // number of calls so far
   bool stopping = false;
-  std::function<bool()> background;     // changes only while in_background is 0
-  std::size_t hints = 0;                // workers still to be sent to look for background work
+  std::function<bool()> background;  // changes only while in_background is 0
+  std::size_t hints = 0;             // workers still to be sent to look for background work
   std::size_t in_background = 0;
   std::atomic<bool> busy{false};
   std::vector<std::thread> workers;
@@ -103,7 +103,8 @@ struct ThreadPool::Impl {
       Job* joined = nullptr;
       {
         std::unique_lock lock(mutex);
-        wake.wait(lock, [&] { return stopping || epoch.load(std::memory_order_relaxed) != seen || hints > 0; });
+        wake.wait(lock,
+                  [&] { return stopping || epoch.load(std::memory_order_relaxed) != seen || hints > 0; });
         if (stopping) return;
         if (epoch.load(std::memory_order_relaxed) == seen) {
           --hints;
@@ -233,8 +234,10 @@ void ThreadPool::wake_background(std::size_t pieces) {
     if (!impl_->background) return;
     impl_->hints = std::min(impl_->workers.size(), impl_->hints + pieces);
   }
-  if (pieces == 1) impl_->wake.notify_one();
-  else impl_->wake.notify_all();
+  if (pieces == 1)
+    impl_->wake.notify_one();
+  else
+    impl_->wake.notify_all();
 }
 
 void ThreadPool::parallel_ranges(std::size_t count, std::size_t grain,

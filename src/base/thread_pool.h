@@ -1,4 +1,5 @@
-// The compute threads of one engine. Passed by reference, never global, so that two engines can run in one process.
+// The compute threads of one engine. Passed by reference, never global, so that two engines can run in one
+// process.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +9,8 @@
 namespace sluice {
 
 // parallel_for runs on `threads` threads, the caller's included; idle workers sleep (never spin for long).
-// Thread-compatible: one thread calls parallel_for at a time; calls do not nest. An exception thrown by `body` is
-// rethrown by parallel_for after all indices that had started have finished.
+// Thread-compatible: one thread calls parallel_for at a time; calls do not nest. An exception thrown by
+// `body` is rethrown by parallel_for after all indices that had started have finished.
 class ThreadPool {
  public:
   explicit ThreadPool(unsigned threads);  // ≥ 1; threads − 1 workers are started
@@ -20,14 +21,16 @@ class ThreadPool {
   unsigned threads() const;
   // body(i) for every i in [0, count), in any order, each once. Which thread runs an index is not determined.
   void parallel_for(std::size_t count, const std::function<void(std::size_t)>& body);
-  // Work for idle workers between parallel calls: `try_one` does one short piece of it and returns true, or finds none
-  // and returns false; any number of workers call it at a time. It must not throw or use this pool. An empty function
-  // ends it, and waits until no worker is inside. Not while another thread is in parallel_for.
+  // Work for idle workers between parallel calls: `try_one` does one short piece of it and returns true, or
+  // finds none and returns false; any number of workers call it at a time. It must not throw or use this
+  // pool. An empty function ends it, and waits until no worker is inside. Not while another thread is in
+  // parallel_for.
   void set_background(std::function<bool()> try_one);
   // At most `pieces` pieces of background work may have come up. Any thread.
   void wake_background(std::size_t pieces);
   // body(begin, end) over contiguous ranges that cover [0, count); every boundary is a multiple of `grain`.
-  void parallel_ranges(std::size_t count, std::size_t grain, const std::function<void(std::size_t, std::size_t)>& body);
+  void parallel_ranges(std::size_t count, std::size_t grain,
+                       const std::function<void(std::size_t, std::size_t)>& body);
 
  private:
   struct Impl;

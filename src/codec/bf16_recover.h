@@ -1,16 +1,17 @@
-// Exponents and sign+mantissa planes back to BF16 words on a CUDA device: the recovery kernel of ZipMoE (arXiv 2601.21198,
-// section 3), beside the CPU ones of bf16_split.h. All pointers are device-accessible: on unified memory the planes are
-// read where the decode workers left them, and nothing is copied.
+// Exponents and sign+mantissa planes back to BF16 words on a CUDA device: the recovery kernel of ZipMoE
+// (arXiv 2601.21198, section 3), beside the CPU ones of bf16_split.h. All pointers are device-accessible: on
+// unified memory the planes are read where the decode workers left them, and nothing is copied.
 #pragma once
 
 #include <cstddef>
 
 namespace sluice::codec {
 
-// Launches on the default stream and waits. `words` is 2·count bytes; no pointer needs any alignment (16 bytes is fastest);
-// regions do not overlap. Bytes moved: 2·count in and 2·count out. Error(kUnsupported) in a build without CUDA, Error(kIo)
-// if the device fails.
-void recover_bf16_on_device(const std::byte* exponents, const std::byte* sign_mantissas, std::size_t count, std::byte* words);
+// Launches on the default stream and waits. `words` is 2·count bytes; no pointer needs any alignment (16
+// bytes is fastest); regions do not overlap. Bytes moved: 2·count in and 2·count out. Error(kUnsupported) in
+// a build without CUDA, Error(kIo) if the device fails.
+void recover_bf16_on_device(const std::byte* exponents, const std::byte* sign_mantissas, std::size_t count,
+                            std::byte* words);
 
 // Copies `bytes` on the device, likewise: what the kernel is measured against.
 void copy_on_device(const std::byte* from, std::size_t bytes, std::byte* to);

@@ -20,13 +20,15 @@ __device__ std::uint32_t two_words(std::uint32_t e, std::uint32_t s, unsigned pa
 }
 
 // All pointers aligned to 16 bytes; `groups` of 16 words.
-__global__ void recover_groups(const uint4* __restrict__ exponents, const uint4* __restrict__ rest, std::size_t groups,
-                               uint4* __restrict__ words) {
+__global__ void recover_groups(const uint4* __restrict__ exponents, const uint4* __restrict__ rest,
+                               std::size_t groups, uint4* __restrict__ words) {
   const std::size_t i = std::size_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= groups) return;
   const uint4 e = exponents[i], s = rest[i];
-  words[2 * i] = {two_words(e.x, s.x, 0), two_words(e.x, s.x, 2), two_words(e.y, s.y, 0), two_words(e.y, s.y, 2)};
-  words[2 * i + 1] = {two_words(e.z, s.z, 0), two_words(e.z, s.z, 2), two_words(e.w, s.w, 0), two_words(e.w, s.w, 2)};
+  words[2 * i] = {two_words(e.x, s.x, 0), two_words(e.x, s.x, 2), two_words(e.y, s.y, 0),
+                  two_words(e.y, s.y, 2)};
+  words[2 * i + 1] = {two_words(e.z, s.z, 0), two_words(e.z, s.z, 2), two_words(e.w, s.w, 0),
+                      two_words(e.w, s.w, 2)};
 }
 
 __global__ void recover_one_by_one(const std::uint8_t* exponents, const std::uint8_t* rest, std::size_t count,
@@ -50,25 +52,28 @@ bool aligned(const void* pointer) { return reinterpret_cast<std::uintptr_t>(poin
 
 }  // namespace
 
-void recover_bf16_on_device(const std::byte* exponents, const std::byte* sign_mantissas, std::size_t count, std::byte* words) {
+void recover_bf16_on_device(const std::byte* exponents, const std::byte* sign_mantissas, std::size_t count,
+                            std::byte* words) {
   // Launches of at most 2^30 groups or words, far below the largest grid.
   constexpr std::size_t kMost = std::size_t{1} << 30;
   std::size_t done = 0;
   if (aligned(exponents) && aligned(sign_mantissas) && aligned(words)) {
     while (count - done >= kWordsPerThread) {
-      const std::size_t groups = (count - done) / kWordsPerThread < kMost ? (count - done) / kWordsPerThread : kMost;
+      const std::size_t groups =
+          (count - done) / kWordsPerThread < kMost ? (count - done) / kWordsPerThread : kMost;
       recover_groups<<<blocks(groups), kThreads>>>(reinterpret_cast<const uint4*>(exponents + done),
-                                                   reinterpret_cast<const uint4*>(sign_mantissas + done), groups,
-                                                   reinterpret_cast<uint4*>(words + 2 * done));
+                                                   reinterpret_cast<const uint4*>(sign_mantissas + done),
+                                                   groups, reinterpret_cast<uint4*>(words + 2 * done));
       check(cudaGetLastError(), "recover_groups");
       done += groups * kWordsPerThread;
     }
   }
   while (done < count) {
     const std::size_t part = count - done < kMost ? count - done : kMost;
-    recover_one_by_one<<<blocks(part), kThreads>>>(reinterpret_cast<const std::uint8_t*>(exponents + done),
-                                                   reinterpret_cast<const std::uint8_t*>(sign_mantissas + done), part,
-                                                   reinterpret_cast<std::uint8_t*>(words + 2 * done));
+    recover_one_by_one<<<blocks(part), kThreads>>>(
+        reinterpret_cast<const std::uint8_t*>(exponents + done),
+        reinterpret_cast<const std::uint8_t*>(sign_mantissas + done), part,
+        reinterpret_cast<std::uint8_t*>(words + 2 * done));
     check(cudaGetLastError(), "recover_one_by_one");
     done += part;
   }

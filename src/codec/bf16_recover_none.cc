@@ -5,7 +5,8 @@ namespace sluice::codec {
 namespace {
 
 [[noreturn]] void unsupported() {
-  throw Error(ErrorKind::kUnsupported, "this program was built without CUDA").fix("configure with -DSLUICE_CUDA=ON");
+  throw Error(ErrorKind::kUnsupported, "this program was built without CUDA")
+      .fix("configure with -DSLUICE_CUDA=ON");
 }
 
 }  // namespace

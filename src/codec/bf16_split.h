@@ -16,8 +16,8 @@
 namespace sluice::codec {
 
 // The two directions for one instruction set. `words` is 2·count bytes; no pointer needs any alignment;
-// regions do not overlap, but for merge's exponents, which may be the upper half of `words`; nothing is read or written
-// outside them. Bytes moved: 2·count in and 2·count out.
+// regions do not overlap, but for merge's exponents, which may be the upper half of `words`; nothing is read
+// or written outside them. Bytes moved: 2·count in and 2·count out.
 struct Bf16SplitKernels {
   void (*split)(const std::byte* words, std::size_t count, std::byte* exponents, std::byte* sign_mantissas);
   void (*merge)(const std::byte* exponents, const std::byte* sign_mantissas, std::size_t count,

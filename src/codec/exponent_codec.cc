@@ -63,7 +63,8 @@ std::unique_ptr<const ExponentCodec> make_exponent_codec(std::string_view name, 
     if (entry.name == name) {
       const int chosen = level.value_or(entry.default_level);
       if (level && entry.min_level == entry.max_level) {
-        throw Error(ErrorKind::kUsage, "codec " + std::string(name) + " has no levels").in("--level")
+        throw Error(ErrorKind::kUsage, "codec " + std::string(name) + " has no levels")
+            .in("--level")
             .fix("leave --level out");
       }
       if (chosen < entry.min_level || chosen > entry.max_level) {

@@ -32,7 +32,7 @@ class HostBuffer {
   T* as() const {
     return reinterpret_cast<T*>(data_);
   }
-  void release();  // unmaps and gives the charge back; empty afterwards
+  void release();                   // unmaps and gives the charge back; empty afterwards
   void charge_to(Account account);  // moves the charge
 
  private:

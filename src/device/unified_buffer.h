@@ -1,5 +1,5 @@
-// Memory that the host and a CUDA device both address. On a machine whose memory they share (Jetson, Grace) nothing is
-// ever copied; elsewhere the driver moves pages.
+// Memory that the host and a CUDA device both address. On a machine whose memory they share (Jetson, Grace)
+// nothing is ever copied; elsewhere the driver moves pages.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,19 @@ namespace sluice::device {
 // A device is there and can use unified memory.
 bool unified_memory_available();
 
-// Error(kUnsupported) without CUDA or a device, Error(kIo) if the driver refuses. Not charged to an accountant: for tests
-// and benchmarks. Move-only.
+// Error(kUnsupported) without CUDA or a device, Error(kIo) if the driver refuses. Not charged to an
+// accountant: for tests and benchmarks. Move-only.
 class UnifiedBuffer {
  public:
   explicit UnifiedBuffer(Bytes bytes);
-  UnifiedBuffer(UnifiedBuffer&& other) noexcept : data_(other.data_), size_(other.size_) { other.data_ = nullptr; }
+  UnifiedBuffer(UnifiedBuffer&& other) noexcept : data_(other.data_), size_(other.size_) {
+    other.data_ = nullptr;
+  }
   UnifiedBuffer& operator=(UnifiedBuffer&&) = delete;
   ~UnifiedBuffer();
   std::byte* data() const { return data_; }
   Bytes size() const { return size_; }
-  void to_device() const;        // moves the pages there, where there are two memories
+  void to_device() const;  // moves the pages there, where there are two memories
 
  private:
   std::byte* data_ = nullptr;

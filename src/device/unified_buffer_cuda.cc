@@ -28,7 +28,8 @@ bool unified_memory_available() {
 
 UnifiedBuffer::UnifiedBuffer(Bytes bytes) : size_(bytes) {
   if (!unified_memory_available())
-    throw Error(ErrorKind::kUnsupported, "no CUDA device with unified memory").fix("run on a machine with a GPU");
+    throw Error(ErrorKind::kUnsupported, "no CUDA device with unified memory")
+        .fix("run on a machine with a GPU");
   void* data = nullptr;
   check(cudaMallocManaged(&data, bytes), "cudaMallocManaged");
   data_ = static_cast<std::byte*>(data);

@@ -6,14 +6,13 @@ namespace sluice::engine {
 
 DecisionRecorder::DecisionRecorder(const std::string& path, const Engine& engine)
     : out_(OutputFile::create(path), kMemory / 2) {
-  out_.write(experts::decision_heading({.cache = engine.options().cache,
-                                        .scope = engine.options().cache_scope,
-                                        .capacity = engine.cache_capacity(),
-                                        .keep = engine.kept_parts(),
-                                        .seed = engine.options().seed,
-                                        .pools = engine.pool_plan()
-                                                     ? std::optional(engine.pool_plan()->chosen.slots)
-                                                     : std::nullopt}));
+  out_.write(experts::decision_heading(
+      {.cache = engine.options().cache,
+       .scope = engine.options().cache_scope,
+       .capacity = engine.cache_capacity(),
+       .keep = engine.kept_parts(),
+       .seed = engine.options().seed,
+       .pools = engine.pool_plan() ? std::optional(engine.pool_plan()->chosen.slots) : std::nullopt}));
 }
 
 void DecisionRecorder::on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) {

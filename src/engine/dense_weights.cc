@@ -26,9 +26,15 @@ void to_float(const fetch::ResidentPiece& piece, float* out) {
   const auto* halves = reinterpret_cast<const std::uint16_t*>(piece.data);
   for (std::uint64_t i = 0; i < piece.elements; ++i) {
     switch (piece.dtype) {
-      case DType::kBF16: out[i] = bf16_to_float(halves[i]); break;
-      case DType::kF16: out[i] = fp16_to_float(halves[i]); break;
-      default: out[i] = reinterpret_cast<const float*>(piece.data)[i]; break;
+      case DType::kBF16:
+        out[i] = bf16_to_float(halves[i]);
+        break;
+      case DType::kF16:
+        out[i] = fp16_to_float(halves[i]);
+        break;
+      default:
+        out[i] = reinterpret_cast<const float*>(piece.data)[i];
+        break;
     }
   }
 }
@@ -43,8 +49,9 @@ Bytes vector_bytes(const model::Model& model) {
 
 }  // namespace
 
-DenseWeights::DenseWeights(const store::Checkpoint& checkpoint, const model::Model& model, fetch::WeightFiles& files,
-                           fetch::PieceDecoder& decoder, device::Accountant& accountant) {
+DenseWeights::DenseWeights(const store::Checkpoint& checkpoint, const model::Model& model,
+                           fetch::WeightFiles& files, fetch::PieceDecoder& decoder,
+                           device::Accountant& accountant) {
   using device::Account;
   vector_buffers_.emplace_back(accountant, Account::kDense, vector_bytes(model));
   float* vector_place = vector_buffers_.back().as<float>();
@@ -58,7 +65,8 @@ DenseWeights::DenseWeights(const store::Checkpoint& checkpoint, const model::Mod
     const Key key{spec->role, spec->layer};
     const store::StoredPiece stored = locate(checkpoint, *spec);
     if (is_vector(*spec)) {
-      const fetch::ResidentPiece piece = fetch::load_piece(stored, files, decoder, accountant, Account::kStaging);
+      const fetch::ResidentPiece piece =
+          fetch::load_piece(stored, files, decoder, accountant, Account::kStaging);
       to_float(piece, vector_place);
       vectors_[key] = {vector_place, static_cast<std::size_t>(piece.elements)};
       vector_place += round_up(piece.elements * sizeof(float), 64) / sizeof(float);

@@ -20,8 +20,8 @@ kernels::Context make_kernels(ThreadPool& pool, const std::string& isa, std::str
   return {&pool, kernels::self_check(parse_isa(isa), warning)};
 }
 
-// `auto` is ZipMoE where experts are stored split, so that there are states to choose from; otherwise whole experts, of
-// which the least recently used leaves.
+// `auto` is ZipMoE where experts are stored split, so that there are states to choose from; otherwise whole
+// experts, of which the least recently used leaves.
 EngineOptions with_preset(EngineOptions options, bool split) {
   if (options.preset.empty()) options.preset = "auto";
   if (options.preset == "auto" && split && options.keep == "full") options.preset = "zipmoe";
@@ -45,7 +45,10 @@ EngineOptions with_preset(EngineOptions options, bool split) {
 Math parse_math(std::string_view text) {
   if (text == "auto") return Math::kAuto;
   if (text == "f32") return Math::kF32;
-  throw Error(ErrorKind::kUsage, "unknown arithmetic").in("--math").expected("auto or f32").found(text)
+  throw Error(ErrorKind::kUsage, "unknown arithmetic")
+      .in("--math")
+      .expected("auto or f32")
+      .found(text)
       .fix("leave --math out for auto");
 }
 
@@ -62,9 +65,11 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   options_.encoder_positions =
       model.config.has_encoder() ? std::max<std::size_t>(options_.encoder_positions, 1) : 0;
   process_baseline();
-  accountant_ = std::make_unique<device::Accountant>(options_.memory ? checked_budget(*options_.memory) : default_budget());
+  accountant_ = std::make_unique<device::Accountant>(options_.memory ? checked_budget(*options_.memory)
+                                                                     : default_budget());
   files_ = std::make_unique<fetch::WeightFiles>(checkpoint_, options_.fetch);
-  experts_ = std::make_unique<fetch::ExpertStore>(checkpoint_, model_, *files_, pool_, kernels_.isa, *accountant_);
+  experts_ =
+      std::make_unique<fetch::ExpertStore>(checkpoint_, model_, *files_, pool_, kernels_.isa, *accountant_);
   options_ = with_preset(std::move(options_), experts_->split() && !model_.experts.empty());
   policies_ = make_policies();
   plan_ = make_plan(logit_rows);
@@ -74,7 +79,9 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   fetch::PieceDecoder decoder(*files_, pool_, kernels_.isa, checkpoint_.codec());
   weights_ = std::make_unique<DenseWeights>(checkpoint_, model_, *files_, decoder, *accountant_);
   workspace_ = std::make_unique<WorkspaceBuffer>(
-      model_.config, WorkspaceShape{plan_.chunk, options_.positions, options_.encoder_positions, logit_rows, pool_.threads()},
+      model_.config,
+      WorkspaceShape{plan_.chunk, options_.positions, options_.encoder_positions, logit_rows,
+                     pool_.threads()},
       *accountant_);
   spread_bias();
   experts_->configure({plan_.experts, plan_.staging, options_.synchronous});
@@ -88,13 +95,15 @@ void Engine::make_profile() {
   const bool plans = options_.scheduler != "serial" && options_.scheduler != "fifo";
   if (model_.experts.empty() || !(pooled || plans || options_.profile)) return;
   const ProfiledModel model = profiled_model(checkpoint_, model_, *experts_);
-  if (options_.profile && !options_.profile_if_it_fits) check_profile(*options_.profile, model, machine(), "--profile");
+  if (options_.profile && !options_.profile_if_it_fits)
+    check_profile(*options_.profile, model, machine(), "--profile");
   if (options_.profile && fits(*options_.profile, model, machine())) {
     profile_ = options_.profile;
   } else {
     // Briefly: a small part of the experts is read.
     const Bytes part = model_.experts.size() * experts_->bytes_per_expert() / 64;
-    profile_ = measure({.repeats = 3, .seed = options_.seed, .sample_bytes = std::min<Bytes>(32 * kMiB, part)});
+    profile_ =
+        measure({.repeats = 3, .seed = options_.seed, .sample_bytes = std::min<Bytes>(32 * kMiB, part)});
   }
   experts_->set_costs(profile_->costs());
 }
@@ -134,11 +143,13 @@ void Engine::spread_bias() {
   if (config.attention.relative.buckets == 0) return;
   const Workspace& w = workspace_->get();
   const std::size_t positions = options_.positions, encoder_positions = options_.encoder_positions;
-  spread_relative_bias(weights_->matrix(model::Role::kRelativeBias, static_cast<std::int32_t>(config.encoder_layers)),
-                       Directions::kBack, config.attention.relative, positions - 1, positions, w.decoder_bias);
+  spread_relative_bias(
+      weights_->matrix(model::Role::kRelativeBias, static_cast<std::int32_t>(config.encoder_layers)),
+      Directions::kBack, config.attention.relative, positions - 1, positions, w.decoder_bias);
   if (encoder_positions != 0)
-    spread_relative_bias(weights_->matrix(model::Role::kRelativeBias, 0), Directions::kBoth, config.attention.relative,
-                         encoder_positions - 1, 2 * encoder_positions - 1, w.encoder_bias);
+    spread_relative_bias(weights_->matrix(model::Role::kRelativeBias, 0), Directions::kBoth,
+                         config.attention.relative, encoder_positions - 1, 2 * encoder_positions - 1,
+                         w.encoder_bias);
 }
 
 void Engine::record_timeline(fetch::Timeline* timeline) {
@@ -149,9 +160,10 @@ void Engine::record_timeline(fetch::Timeline* timeline) {
 Policies Engine::make_policies() {
   const model::MoeConfig& moe = model_.config.moe;
   Policies policies;
-  policies.router = experts::find_router(options_.router)
-                        .make({moe.top_k, moe.groups, moe.top_groups, moe.capacity},
-                              {moe.renormalise, moe.renormalise_epsilon, moe.renormalise ? 1.0f : moe.routed_scale});
+  policies.router =
+      experts::find_router(options_.router)
+          .make({moe.top_k, moe.groups, moe.top_groups, moe.capacity},
+                {moe.renormalise, moe.renormalise_epsilon, moe.renormalise ? 1.0f : moe.routed_scale});
   policies.scheduler = experts::find_scheduler(options_.scheduler).make();
   policies.prefetch = experts::find_prefetch(options_.prefetch).make();
   policies.placement = experts::find_placement(options_.placement).make();
@@ -159,8 +171,8 @@ Policies Engine::make_policies() {
   const auto require = [](bool legal, const char* flag, const char* expected, const std::string& found) {
     if (!legal) throw Error(ErrorKind::kUsage, "unknown value").in(flag).expected(expected).found(found);
   };
-  require(options_.cache_scope == "global" || options_.cache_scope == "layer", "--cache-scope", "global or layer",
-          options_.cache_scope);
+  require(options_.cache_scope == "global" || options_.cache_scope == "layer", "--cache-scope",
+          "global or layer", options_.cache_scope);
   require(options_.keep == "full" || options_.keep == "packed", "--keep", "full or packed", options_.keep);
   require(options_.chunk > 0, "--chunk", "at least 1", "0");
   policies.whole_layers = options_.whole_layers;
@@ -182,13 +194,15 @@ MemoryPlan Engine::make_plan(std::size_t logit_rows) {
   needs.tables += options_.recording;
   needs.dense = DenseWeights::resident_bytes(checkpoint_, model_);
   needs.load_staging = DenseWeights::load_staging_bytes(checkpoint_, model_);
-  needs.kv = options_.sequences * kv_bytes(model_.config, cache_dtype(options_.math), options_.positions, options_.encoder_positions);
+  needs.kv = options_.sequences * kv_bytes(model_.config, cache_dtype(options_.math), options_.positions,
+                                           options_.encoder_positions);
   needs.least_staging = experts_->least_staging();
   needs.staging_per_expert = experts_->staging_per_expert();
   needs.expert_bytes = experts_->bytes_per_expert();
   needs.experts = model_.experts.size();
   needs.top_k = model_.config.moe.top_k;
-  needs.most_chunk = std::max(options_.sequences, std::min(options_.chunk, std::max(options_.positions, options_.encoder_positions)));
+  needs.most_chunk = std::max(
+      options_.sequences, std::min(options_.chunk, std::max(options_.positions, options_.encoder_positions)));
   needs.self = &shape;
   needs.activations = [](const void* self, std::size_t chunk) {
     Shape shape = *static_cast<const Shape*>(self);
@@ -208,14 +222,16 @@ std::uint64_t Engine::decision_hash() const { return experts::decision_hash(poli
 Bytes Engine::expert_disk_bytes() const {
   Bytes sum = 0;
   for (const model::ExpertPieces& pieces : model_.experts)
-    sum += experts_->disk_bytes({static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)});
+    sum += experts_->disk_bytes(
+        {static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)});
   return model_.experts.empty() ? 0 : sum / model_.experts.size();
 }
 
 experts::Parts Engine::kept_parts() const {
   if (options_.keep == "full") return experts::Part::kFull;
   if (!experts_->split())
-    throw Error(ErrorKind::kUsage, "the experts of this model are not stored packed, so they cannot be kept so")
+    throw Error(ErrorKind::kUsage,
+                "the experts of this model are not stored packed, so they cannot be kept so")
         .in("--keep")
         .fix("keep them in full, or pack a BF16 model with --codec zstd or lz4");
   return experts::Part::kSm | experts::Part::kExp;
@@ -231,8 +247,8 @@ Bytes Engine::expert_memory_bytes() const {
 }
 
 ProfiledMachine Engine::machine() const {
-  return {cpu_info().model, std::string(isa_name(kernels_.isa)), std::string(fetch::io_mode_name(options_.fetch.io)),
-          pool_.threads()};
+  return {cpu_info().model, std::string(isa_name(kernels_.isa)),
+          std::string(fetch::io_mode_name(options_.fetch.io)), pool_.threads()};
 }
 
 Profile Engine::measure(const MeasureOptions& options) {
@@ -245,15 +261,16 @@ Profile Engine::measure(const MeasureOptions& options) {
     decode(*sequence, 0);
   };
   const Profile profile = measure_profile(
-      {checkpoint_, model_, *files_, *experts_, pool_, kernels_, *accountant_, *workspace_, step}, machine(), options);
+      {checkpoint_, model_, *files_, *experts_, pool_, kernels_, *accountant_, *workspace_, step}, machine(),
+      options);
   moe_->leave_out_experts(false);
   statistics_ = before;
   return profile;
 }
 
 std::unique_ptr<Sequence> Engine::new_sequence() {
-  return std::make_unique<Sequence>(model_.config, cache_dtype(options_.math), options_.positions, *accountant_,
-                                    options_.encoder_positions);
+  return std::make_unique<Sequence>(model_.config, cache_dtype(options_.math), options_.positions,
+                                    *accountant_, options_.encoder_positions);
 }
 
 void Engine::check_tokens(std::span<const model::TokenId> tokens) const {
@@ -266,7 +283,8 @@ void Engine::check_tokens(std::span<const model::TokenId> tokens) const {
           .fix("give ids of this model's tokenizer");
 }
 
-bool Engine::encode(Sequence& sequence, std::span<const model::TokenId> tokens, const std::function<bool()>& go_on) {
+bool Engine::encode(Sequence& sequence, std::span<const model::TokenId> tokens,
+                    const std::function<bool()>& go_on) {
   SLUICE_CHECK(encoder_.layer != nullptr && !tokens.empty() && sequence.length() == 0);
   check_tokens(tokens);
   if (tokens.size() > sequence.encoder_positions())
@@ -289,7 +307,8 @@ bool Engine::encode(Sequence& sequence, std::span<const model::TokenId> tokens, 
   const auto each_chunk = [&](const std::function<void(LayerRun&)>& work) {
     for (std::size_t begin = 0; begin < tokens.size(); begin += plan_.chunk) {
       if (go_on && !go_on()) return false;
-      const std::span<const model::TokenId> chunk = tokens.subspan(begin, std::min(plan_.chunk, tokens.size() - begin));
+      const std::span<const model::TokenId> chunk =
+          tokens.subspan(begin, std::min(plan_.chunk, tokens.size() - begin));
       const Slice slice{&sequence, 0, chunk.size()};
       const Step step{chunk, {&slice, 1}, Phase::kPrefill, begin};
       LayerRun run(kernels_, model_.config, *weights_, rope_, *moe_, *workspace_, step);
@@ -303,20 +322,21 @@ bool Engine::encode(Sequence& sequence, std::span<const model::TokenId> tokens, 
   });
   for (std::size_t layer = 0; done && layer < model_.config.encoder_layers; ++layer) {
     done = each_chunk([&](LayerRun& run) {
-      run.begin_layer(layer);
-      run.load_encoder_hidden();
-      encoder_.keys(run);
-    }) && each_chunk([&](LayerRun& run) {
-      run.begin_layer(layer);
-      run.load_encoder_hidden();
-      encoder_.layer(run);
-      run.save_encoder_hidden();
-    });
+             run.begin_layer(layer);
+             run.load_encoder_hidden();
+             encoder_.keys(run);
+           }) &&
+           each_chunk([&](LayerRun& run) {
+             run.begin_layer(layer);
+             run.load_encoder_hidden();
+             encoder_.layer(run);
+             run.save_encoder_hidden();
+           });
   }
   done = done && each_chunk([](LayerRun& run) {
-    run.load_encoder_hidden();
-    run.keep_encoder_output();
-  });
+           run.load_encoder_hidden();
+           run.keep_encoder_output();
+         });
   if (done) forget.sequence = nullptr;
   ExpertStatistics& count = statistics_.now();
   count.steps += (tokens.size() + plan_.chunk - 1) / plan_.chunk;
@@ -327,7 +347,8 @@ bool Engine::encode(Sequence& sequence, std::span<const model::TokenId> tokens, 
 
 void Engine::step(const Step& step, const LogitSink& sink) {
   if (step.tokens.empty()) return;
-  SLUICE_CHECK(step.tokens.size() <= plan_.chunk, fmt::format("{} tokens in a step of {}", step.tokens.size(), plan_.chunk));
+  SLUICE_CHECK(step.tokens.size() <= plan_.chunk,
+               fmt::format("{} tokens in a step of {}", step.tokens.size(), plan_.chunk));
   check_tokens(step.tokens);
   for (const Slice& slice : step.slices)
     if (slice.sequence->length() + slice.tokens > slice.sequence->positions())
@@ -337,7 +358,8 @@ void Engine::step(const Step& step, const LogitSink& sink) {
           .found(std::to_string(slice.sequence->length() + slice.tokens))
           .fix("raise -c, or generate less");
   for (const Slice& slice : step.slices)
-    SLUICE_CHECK(encoder_.layer == nullptr || slice.sequence->encoder_length() != 0, "nothing has been encoded");
+    SLUICE_CHECK(encoder_.layer == nullptr || slice.sequence->encoder_length() != 0,
+                 "nothing has been encoded");
 
   const auto start = std::chrono::steady_clock::now();
   statistics_.phase = step.phase;
@@ -359,7 +381,8 @@ void Engine::step(const Step& step, const LogitSink& sink) {
 void Engine::prefill(Sequence& sequence, std::span<const model::TokenId> tokens, const LogitSink& sink) {
   begin_forward();
   for (std::size_t begin = 0; begin < tokens.size(); begin += plan_.chunk) {
-    const std::span<const model::TokenId> chunk = tokens.subspan(begin, std::min(plan_.chunk, tokens.size() - begin));
+    const std::span<const model::TokenId> chunk =
+        tokens.subspan(begin, std::min(plan_.chunk, tokens.size() - begin));
     const Slice slice{&sequence, 0, chunk.size()};
     step({chunk, {&slice, 1}, Phase::kPrefill},
          {[&](std::size_t t) { return sink.wants(begin + t); },
@@ -372,7 +395,8 @@ std::span<const float> Engine::decode(Sequence& sequence, model::TokenId token) 
   const Slice slice{&sequence, 0, 1};
   std::span<const float> result;
   step({{&token, 1}, {&slice, 1}, Phase::kDecode},
-       {[](std::size_t) { return true; }, [&](std::size_t, std::span<const float> logits) { result = logits; }});
+       {[](std::size_t) { return true; },
+        [&](std::size_t, std::span<const float> logits) { result = logits; }});
   return result;
 }
 

@@ -31,16 +31,16 @@ namespace sluice::engine {
 struct DiskReport {
   Bytes bytes_read = 0;
   std::uint64_t reads = 0;
-  double seconds = 0;         // during which at least one read was in flight
-  std::string method;         // "io_uring" "pread" "mmap"
+  double seconds = 0;  // during which at least one read was in flight
+  std::string method;  // "io_uring" "pread" "mmap"
 };
 
 // Thread-compatible. Two engines may run in one process, each with its own threads and budget.
 class Engine {
  public:
-  // Plans the budget, then loads the dense weights; experts are read when they are first needed. `checkpoint` must
-  // outlive the engine. Error(kBudget) before anything is loaded; Error(kIo), (kCorrupt), (kUsage), (kUnsupported).
-  // `logit_rows`: tokens whose logits are made at a time (1 for generation).
+  // Plans the budget, then loads the dense weights; experts are read when they are first needed. `checkpoint`
+  // must outlive the engine. Error(kBudget) before anything is loaded; Error(kIo), (kCorrupt), (kUsage),
+  // (kUnsupported). `logit_rows`: tokens whose logits are made at a time (1 for generation).
   Engine(const store::Checkpoint& checkpoint, const model::Model& model, const EngineOptions& options,
          std::size_t logit_rows = 1);
   ~Engine();
@@ -49,24 +49,30 @@ class Engine {
   const model::Model& model() const { return model_; }
   const EngineOptions& options() const { return options_; }
   const MemoryPlan& plan() const { return plan_; }
-  const std::optional<Profile>& profile() const { return profile_; }        // if a policy needed it
-  const std::optional<PoolPlan>& pool_plan() const { return pool_plan_; }   // of caches with pools
+  const std::optional<Profile>& profile() const { return profile_; }       // if a policy needed it
+  const std::optional<PoolPlan>& pool_plan() const { return pool_plan_; }  // of caches with pools
   const device::Accountant& accountant() const { return *accountant_; }
   const Statistics& statistics() const { return statistics_; }
-  DiskReport disk() const;                         // reads since the engine was made, loading included
+  DiskReport disk() const;  // reads since the engine was made, loading included
   fetch::ExpertCounters expert_counters() const { return experts_->counters(); }
   experts::State state(experts::ExpertId id) const { return experts_->state(id); }
-  std::uint64_t scheduler_fallbacks() const { return policies_.scheduler->fallbacks(); }  // the cost guard acted
-  std::uint64_t decision_hash() const;             // of every cache decision so far
-  experts::Parts kept_parts() const;               // what caches keep of an expert
-  std::size_t caches() const { return policies_.residencies.size(); }                // 1, or one a sparse layer
+  std::uint64_t scheduler_fallbacks() const {
+    return policies_.scheduler->fallbacks();
+  }                                                                    // the cost guard acted
+  std::uint64_t decision_hash() const;                                 // of every cache decision so far
+  experts::Parts kept_parts() const;                                   // what caches keep of an expert
+  std::size_t caches() const { return policies_.residencies.size(); }  // 1, or one a sparse layer
   Bytes cache_capacity() const { return policies_.residencies.front()->capacity(); }  // bytes of each of them
   Bytes page_cache_bytes() const { return files_->cached_bytes(); }
   const experts::ExpertSizes& expert_sizes() const { return experts_->sizes(); }
-  Bytes expert_disk_bytes(experts::ExpertId id) const { return experts_->disk_bytes(id); }  // what a miss reads
-  Bytes exponent_disk_bytes(experts::ExpertId id) const { return experts_->layout(id).exponents.disk_bytes(); }
-  Bytes expert_disk_bytes() const;                 // mean bytes that a miss reads
-  Bytes expert_memory_bytes() const;               // mean bytes of an expert as the cache keeps it
+  Bytes expert_disk_bytes(experts::ExpertId id) const {
+    return experts_->disk_bytes(id);
+  }  // what a miss reads
+  Bytes exponent_disk_bytes(experts::ExpertId id) const {
+    return experts_->layout(id).exponents.disk_bytes();
+  }
+  Bytes expert_disk_bytes() const;    // mean bytes that a miss reads
+  Bytes expert_memory_bytes() const;  // mean bytes of an expert as the cache keeps it
   const DenseWeights& weights() const { return *weights_; }
   const std::string& isa_warning() const { return isa_warning_; }
   Isa isa() const { return kernels_.isa; }
@@ -78,20 +84,23 @@ class Engine {
   ProfiledMachine machine() const;
   // `observer` watches all steps from now on; null: nobody does. It must outlive the engine or its successor.
   void observe(RoutingObserver* observer);
-  // Records every read, decode, merge and expert's computing from the next step on; null: nothing. As long as observe().
+  // Records every read, decode, merge and expert's computing from the next step on; null: nothing. As long as
+  // observe().
   void record_timeline(fetch::Timeline* timeline);
 
-  // A new sequence of at most options.positions tokens (and options.encoder_positions of an encoder's input). The plan has
-  // room for options.sequences of them at a time.
+  // A new sequence of at most options.positions tokens (and options.encoder_positions of an encoder's input).
+  // The plan has room for options.sequences of them at a time.
   std::unique_ptr<Sequence> new_sequence();
 
   // A new forward begins: rules that count tokens over a whole forward start again.
   void begin_forward() { moe_->begin_forward(); }
-  // Encoder-decoders: the encoder's input of a sequence, whole; before its first step. At least one token. False when `go_on`
-  // (asked before every chunk; may be empty) said no: the sequence then has no input. Error(kInvalid) as for step().
-  bool encode(Sequence& sequence, std::span<const model::TokenId> tokens, const std::function<bool()>& go_on = {});
-  // One step of at most chunk() tokens. Token ids are checked. After an Error(kIo) or (kCorrupt) the sequences are as
-  // before the step, and the engine can go on.
+  // Encoder-decoders: the encoder's input of a sequence, whole; before its first step. At least one token.
+  // False when `go_on` (asked before every chunk; may be empty) said no: the sequence then has no input.
+  // Error(kInvalid) as for step().
+  bool encode(Sequence& sequence, std::span<const model::TokenId> tokens,
+              const std::function<bool()>& go_on = {});
+  // One step of at most chunk() tokens. Token ids are checked. After an Error(kIo) or (kCorrupt) the
+  // sequences are as before the step, and the engine can go on.
   void step(const Step& step, const LogitSink& sink);
   // The tokens of one sequence, in chunks; logits of the tokens that `sink` wants, by index in `tokens`.
   void prefill(Sequence& sequence, std::span<const model::TokenId> tokens, const LogitSink& sink);
@@ -104,7 +113,7 @@ class Engine {
   Policies make_policies();
   void make_profile();
   void make_caches();
-  void spread_bias();                              // relative position bias of both stacks, if there is any
+  void spread_bias();  // relative position bias of both stacks, if there is any
 
   const store::Checkpoint& checkpoint_;
   const model::Model& model_;

@@ -28,7 +28,8 @@ Evaluation evaluate(Engine& engine, std::span<const model::TokenId> tokens, std:
   const std::unique_ptr<Sequence> sequence = engine.new_sequence();
   for (std::size_t begin = 0; begin + 1 < tokens.size(); begin += window) {
     if (!on_progress(begin)) throw Error(ErrorKind::kInterrupted, "stopped before the end of the text");
-    const std::span<const model::TokenId> part = tokens.subspan(begin, std::min(window, tokens.size() - begin));
+    const std::span<const model::TokenId> part =
+        tokens.subspan(begin, std::min(window, tokens.size() - begin));
     sequence->clear();
     engine.prefill(*sequence, part,
                    {[&](std::size_t t) { return t + 1 < part.size(); },

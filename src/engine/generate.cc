@@ -29,10 +29,11 @@ void check(const Engine& engine, const model::Tokenizer* tokenizer, const Genera
         .found(fmt::format("{} tokens", request.prompt.size()))
         .fix("shorten the prompt or raise -c");
   for (const std::string& stop : request.stop)
-    if (stop.empty()) throw Error(ErrorKind::kUsage, "a stop string is empty").in("--stop")
-        .fix("give --stop some text");
+    if (stop.empty())
+      throw Error(ErrorKind::kUsage, "a stop string is empty").in("--stop").fix("give --stop some text");
   if (tokenizer == nullptr && !request.stop.empty())
-    throw Error(ErrorKind::kUsage, "stop strings need a tokenizer, and this model has none").in("--stop")
+    throw Error(ErrorKind::kUsage, "stop strings need a tokenizer, and this model has none")
+        .in("--stop")
         .fix("leave --stop out");
 }
 
@@ -52,7 +53,8 @@ class Stream {
     open_ = request.max_tokens > 0;
   }
 
-  // The prompt: of an encoder, or of the decoder alone. Chunks of it are steps of their own, so that an interrupt does not wait for all of them.
+  // The prompt: of an encoder, or of the decoder alone. Chunks of it are steps of their own, so that an
+  // interrupt does not wait for all of them.
   void prefill(Engine& engine, Clock::time_point start) {
     if (!encoded_ && open_)
       encoded_ = engine.encode(*sequence_, request_.prompt, [&] { return !stop_if_asked(); });
@@ -64,7 +66,9 @@ class Stream {
       const Slice slice{sequence_.get(), 0, count};
       engine.step({std::span(begins_).subspan(done, count), {&slice, 1}, Phase::kPrefill},
                   {[&](std::size_t t) { return last && t + 1 == count; },
-                   [&](std::size_t, std::span<const float> logits) { first_logits_.assign(logits.begin(), logits.end()); }});
+                   [&](std::size_t, std::span<const float> logits) {
+                     first_logits_.assign(logits.begin(), logits.end());
+                   }});
       done += count;
     }
     result_.prefill_s = seconds(Clock::now() - start);
@@ -90,12 +94,14 @@ class Stream {
     const model::TokenId token = sampler_.next(logits, context_);
     context_.push_back(token);
     result_.tokens.push_back(token);
-    if (!request_.ignore_eos && std::find(eos_.begin(), eos_.end(), token) != eos_.end()) return close(StopReason::kEos);
+    if (!request_.ignore_eos && std::find(eos_.begin(), eos_.end(), token) != eos_.end())
+      return close(StopReason::kEos);
     give_out(decoder_ ? stops_.append(decoder_->append(token)) : std::string());
     if (stops_.found()) return close(StopReason::kStopString);
     // The one that ends the request, or fills the context, needs no step of its own.
     const std::size_t used = begins_.size() + result_.tokens.size() - 1;
-    if (result_.tokens.size() == request_.max_tokens || used == sequence_->positions()) close(StopReason::kLength);
+    if (result_.tokens.size() == request_.max_tokens || used == sequence_->positions())
+      close(StopReason::kLength);
   }
 
   GenerateResult finish() {
@@ -125,9 +131,9 @@ class Stream {
   const std::vector<model::TokenId>& eos_;
   std::unique_ptr<Sequence> sequence_;
   Sampler sampler_;
-  bool encoded_;                               // or no encoder
-  const std::vector<model::TokenId> begins_;   // what the decoder goes on from
-  std::vector<model::TokenId> context_;        // and its answer
+  bool encoded_;                              // or no encoder
+  const std::vector<model::TokenId> begins_;  // what the decoder goes on from
+  std::vector<model::TokenId> context_;       // and its answer
   std::optional<model::StreamDecoder> decoder_;
   StopStrings stops_;
   GenerateResult result_;

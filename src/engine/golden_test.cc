@@ -1,5 +1,5 @@
-// Conformance: our logits against Hugging Face transformers (or the plain references, see tools/oracle) on tiny random
-// models of every architecture, and the bits of our own logits against each other.
+// Conformance: our logits against Hugging Face transformers (or the plain references, see tools/oracle) on
+// tiny random models of every architecture, and the bits of our own logits against each other.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -33,7 +33,7 @@ std::vector<std::string> model_names() {
 struct Golden {
   std::vector<model::TokenId> tokens, greedy;
   std::vector<model::TokenId> encoder_tokens;  // of an encoder-decoder; `tokens` are then the decoder's
-  std::vector<float> logits;  // (tokens, vocab)
+  std::vector<float> logits;                   // (tokens, vocab)
   double largest = 0;
 };
 
@@ -84,9 +84,11 @@ std::vector<float> all_logits(const std::string& path, const Golden& golden, con
   const auto sequence = engine.new_sequence();
   if (model.config.has_encoder()) engine.encode(*sequence, golden.encoder_tokens);
   std::vector<float> logits;
-  engine.prefill(*sequence, golden.tokens, {[](std::size_t) { return true; }, [&](std::size_t, std::span<const float> row) {
-                                       logits.insert(logits.end(), row.begin(), row.end());
-                                     }});
+  engine.prefill(*sequence, golden.tokens,
+                 {[](std::size_t) { return true; },
+                  [&](std::size_t, std::span<const float> row) {
+                    logits.insert(logits.end(), row.begin(), row.end());
+                  }});
   return logits;
 }
 
@@ -154,7 +156,8 @@ TEST_P(GoldenTest, EverySequenceOfABatchGetsTheTokensThatItGetsAlone) {
   std::vector<std::vector<model::TokenId>> alone;
   {
     Engine engine(*checkpoint, model, options);
-    for (const GenerateRequest& request : requests) alone.push_back(generate(engine, nullptr, request).tokens);
+    for (const GenerateRequest& request : requests)
+      alone.push_back(generate(engine, nullptr, request).tokens);
   }
   options.sequences = requests.size();
   Engine engine(*checkpoint, model, options);
@@ -217,7 +220,8 @@ TEST_P(GoldenTest, StoresOfEveryCodecGiveTheBitsOfTheDirectoryAtEveryBudget) {
     store::PackOptions pack;
     pack.codec = codec;
     pack.chunks = 3;
-    store::pack(path(), store, model::pack_plan(model::describe_model(*store::open_checkpoint(path()))), pack);
+    store::pack(path(), store, model::pack_plan(model::describe_model(*store::open_checkpoint(path()))),
+                pack);
     options = small_options(Math::kF32);
     expect_same(codec, store);
 
@@ -252,14 +256,16 @@ TEST_P(GoldenTest, EveryPresetAndSchedulerGivesTheSameBits) {
     store::PackOptions pack;
     pack.codec = codec;
     pack.chunks = 3;
-    store::pack(path(), store, model::pack_plan(model::describe_model(*store::open_checkpoint(path()))), pack);
+    store::pack(path(), store, model::pack_plan(model::describe_model(*store::open_checkpoint(path()))),
+                pack);
     options.chunk = 5;
     const MemoryPlan plan = plan_of(store, options);
     options.memory = plan.minimum + plan.experts / 2 + 512 * kKiB;
     const auto expect_same = [&](std::string_view what) {
       const std::vector<float> found = all_logits(store, golden, options);
       ASSERT_EQ(found.size(), expected.size());
-      EXPECT_EQ(std::memcmp(found.data(), expected.data(), expected.size() * sizeof(float)), 0) << codec << " " << what;
+      EXPECT_EQ(std::memcmp(found.data(), expected.data(), expected.size() * sizeof(float)), 0)
+          << codec << " " << what;
     };
     for (const experts::Preset& preset : experts::presets()) {
       options.preset = preset.name;

@@ -22,8 +22,9 @@ constexpr float kLatentEps = 1e-6f;
 
 }  // namespace
 
-LayerRun::LayerRun(const kernels::Context& kernels, const model::ModelConfig& config, const DenseWeights& weights,
-                   const RopeTable& rope, MoeBlock& moe, const WorkspaceBuffer& workspace, const Step& step)
+LayerRun::LayerRun(const kernels::Context& kernels, const model::ModelConfig& config,
+                   const DenseWeights& weights, const RopeTable& rope, MoeBlock& moe,
+                   const WorkspaceBuffer& workspace, const Step& step)
     : kernels_(kernels),
       config_(config),
       weights_(weights),
@@ -49,13 +50,15 @@ void LayerRun::embed() {
 
 void LayerRun::norm(Role role) {
   const std::size_t d = config_.hidden;
-  kernels::rms_norm(kernels_, w_.hidden, tokens_, d, d, weights_.vector(role, layer_index()), config_.rms_eps, w_.normed, d);
+  kernels::rms_norm(kernels_, w_.hidden, tokens_, d, d, weights_.vector(role, layer_index()), config_.rms_eps,
+                    w_.normed, d);
   kernels::pack_activations(kernels_, w_.normed, tokens_, d, d, w_.packed);
 }
 
 void LayerRun::project(Role matrix, std::optional<Role> bias, const float* packed, float* out) {
   const Weight& weight = weights_.matrix(matrix, layer_index());
-  const std::span<const float> offsets = bias ? weights_.vector_or_empty(*bias, layer_index()) : std::span<const float>{};
+  const std::span<const float> offsets =
+      bias ? weights_.vector_or_empty(*bias, layer_index()) : std::span<const float>{};
   kernels::matmul(kernels_, packed, tokens_, weight, offsets, out, weight.rows);
 }
 
@@ -67,16 +70,18 @@ void LayerRun::project_qkv() {
 
 void LayerRun::norm_q_and_k_whole() {
   const std::size_t q = dims_.heads * dims_.query_dim, k = dims_.kv_heads * dims_.key_dim;
-  kernels::rms_norm(kernels_, w_.q, tokens_, q, q, weights_.vector(Role::kQNorm, layer_index()), config_.rms_eps, w_.q, q);
-  kernels::rms_norm(kernels_, w_.k, tokens_, k, k, weights_.vector(Role::kKNorm, layer_index()), config_.rms_eps, w_.k, k);
+  kernels::rms_norm(kernels_, w_.q, tokens_, q, q, weights_.vector(Role::kQNorm, layer_index()),
+                    config_.rms_eps, w_.q, q);
+  kernels::rms_norm(kernels_, w_.k, tokens_, k, k, weights_.vector(Role::kKNorm, layer_index()),
+                    config_.rms_eps, w_.k, k);
 }
 
 void LayerRun::norm_q_and_k_per_head() {
   const std::size_t head = dims_.query_dim;
-  kernels::rms_norm(kernels_, w_.q, tokens_ * dims_.heads, head, head, weights_.vector(Role::kQNorm, layer_index()),
-                    config_.rms_eps, w_.q, head);
-  kernels::rms_norm(kernels_, w_.k, tokens_ * dims_.kv_heads, head, head, weights_.vector(Role::kKNorm, layer_index()),
-                    config_.rms_eps, w_.k, head);
+  kernels::rms_norm(kernels_, w_.q, tokens_ * dims_.heads, head, head,
+                    weights_.vector(Role::kQNorm, layer_index()), config_.rms_eps, w_.q, head);
+  kernels::rms_norm(kernels_, w_.k, tokens_ * dims_.kv_heads, head, head,
+                    weights_.vector(Role::kKNorm, layer_index()), config_.rms_eps, w_.k, head);
 }
 
 void LayerRun::clamp_qkv() {
@@ -93,8 +98,10 @@ void LayerRun::rotate_q_and_k() {
   for (std::size_t t = 0; t < tokens_; ++t) {
     const float* const cos = w_.cos + t * half;
     const float* const sin = w_.sin + t * half;
-    kernels::rope(form, w_.q + t * dims_.heads * dims_.query_dim, dims_.heads, dims_.query_dim, half, cos, sin);
-    kernels::rope(form, w_.k + t * dims_.kv_heads * dims_.key_dim, dims_.kv_heads, dims_.key_dim, half, cos, sin);
+    kernels::rope(form, w_.q + t * dims_.heads * dims_.query_dim, dims_.heads, dims_.query_dim, half, cos,
+                  sin);
+    kernels::rope(form, w_.k + t * dims_.kv_heads * dims_.key_dim, dims_.kv_heads, dims_.key_dim, half, cos,
+                  sin);
   }
 }
 
@@ -103,24 +110,29 @@ void LayerRun::write_cache_rows() {
     for (std::size_t t = 0; t < slice.tokens; ++t) {
       const std::size_t token = slice.first_token + t, position = step_.position(slice) + t;
       const DType dtype = slice.sequence->dtype();
-      kernels::store_cache(w_.k + token * dims_.key_row, dims_.key_row, dtype, slice.sequence->key_row(layer_, position));
+      kernels::store_cache(w_.k + token * dims_.key_row, dims_.key_row, dtype,
+                           slice.sequence->key_row(layer_, position));
       if (dims_.value_row != 0)
-        kernels::store_cache(w_.v + token * dims_.value_row, dims_.value_row, dtype, slice.sequence->value_row(layer_, position));
+        kernels::store_cache(w_.v + token * dims_.value_row, dims_.value_row, dtype,
+                             slice.sequence->value_row(layer_, position));
     }
   }
 }
 
 void LayerRun::attend_cache(const float* q, float* out) {
-  const kernels::AttentionShape shape = dims_.kernel_shape(config_.window(static_cast<std::uint32_t>(layer_)));
+  const kernels::AttentionShape shape =
+      dims_.kernel_shape(config_.window(static_cast<std::uint32_t>(layer_)));
   for (const Slice& slice : step_.slices)
     kernels::attention(kernels_, shape, q + slice.first_token * dims_.heads * dims_.key_dim, slice.tokens,
                        slice.sequence->length(), slice.sequence->keys(layer_), slice.sequence->values(layer_),
-                       out + slice.first_token * dims_.heads * dims_.cache_value_dim, w_.attention_scratch, bias());
+                       out + slice.first_token * dims_.heads * dims_.cache_value_dim, w_.attention_scratch,
+                       bias());
 }
 
 kernels::ScoreBias LayerRun::bias() const {
   if (config_.attention.relative.buckets == 0) return {};
-  if (layer_ < config_.encoder_layers) return {w_.encoder_bias, 2 * encoder_positions_ - 1, encoder_positions_ - 1};
+  if (layer_ < config_.encoder_layers)
+    return {w_.encoder_bias, 2 * encoder_positions_ - 1, encoder_positions_ - 1};
   return {w_.decoder_bias, positions_, positions_ - 1};
 }
 
@@ -150,7 +162,8 @@ void LayerRun::attend_both_ways() {
     shape.visible = slice.sequence->encoder_length();
     kernels::attention(kernels_, shape, w_.q + slice.first_token * dims_.heads * dims_.key_dim, slice.tokens,
                        step_.position(slice), slice.sequence->keys(layer_), slice.sequence->values(layer_),
-                       w_.attended + slice.first_token * dims_.heads * dims_.value_dim, w_.attention_scratch, bias());
+                       w_.attended + slice.first_token * dims_.heads * dims_.value_dim, w_.attention_scratch,
+                       bias());
   }
   project_out();
 }
@@ -161,7 +174,8 @@ void LayerRun::attend_to_encoder() {
   for (const Slice& slice : step_.slices) {
     shape.visible = slice.sequence->encoder_length();
     kernels::attention(kernels_, shape, w_.q + slice.first_token * dims_.heads * dims_.key_dim, slice.tokens,
-                       step_.position(slice), slice.sequence->cross_keys(layer_), slice.sequence->cross_values(layer_),
+                       step_.position(slice), slice.sequence->cross_keys(layer_),
+                       slice.sequence->cross_values(layer_),
                        w_.attended + slice.first_token * dims_.heads * dims_.value_dim, w_.attention_scratch);
   }
   project_out(Role::kCrossO);
@@ -179,7 +193,8 @@ void LayerRun::save_encoder_hidden() {
 
 void LayerRun::keep_encoder_output() {
   const std::size_t d = config_.hidden;
-  kernels::rms_norm(kernels_, w_.hidden, tokens_, d, d, weights_.vector(Role::kEncoderFinalNorm), config_.rms_eps, w_.normed, d);
+  kernels::rms_norm(kernels_, w_.hidden, tokens_, d, d, weights_.vector(Role::kEncoderFinalNorm),
+                    config_.rms_eps, w_.normed, d);
   kernels::pack_activations(kernels_, w_.normed, tokens_, d, d, w_.packed);
   const Slice& slice = step_.slices.front();
   Sequence& sequence = *slice.sequence;
@@ -189,8 +204,10 @@ void LayerRun::keep_encoder_output() {
     project(Role::kCrossV, std::nullopt, w_.packed, w_.v);
     for (std::size_t t = 0; t < tokens_; ++t) {
       const std::size_t position = step_.position(slice) + t;
-      kernels::store_cache(w_.k + t * dims_.key_row, dims_.key_row, sequence.dtype(), sequence.cross_key_row(layer, position));
-      kernels::store_cache(w_.v + t * dims_.value_row, dims_.value_row, sequence.dtype(), sequence.cross_value_row(layer, position));
+      kernels::store_cache(w_.k + t * dims_.key_row, dims_.key_row, sequence.dtype(),
+                           sequence.cross_key_row(layer, position));
+      kernels::store_cache(w_.v + t * dims_.value_row, dims_.value_row, sequence.dtype(),
+                           sequence.cross_value_row(layer, position));
     }
   }
 }
@@ -201,29 +218,29 @@ void LayerRun::project_mla() {
   if (attention.q_lora_rank != 0) {
     const std::size_t q_rank = attention.q_lora_rank;
     project(Role::kQDown, Role::kQBias, w_.packed, w_.v);
-    kernels::rms_norm(kernels_, w_.v, tokens_, q_rank, q_rank, weights_.vector(Role::kQDownNorm, layer_index()),
-                      kLatentEps, w_.v, q_rank);
+    kernels::rms_norm(kernels_, w_.v, tokens_, q_rank, q_rank,
+                      weights_.vector(Role::kQDownNorm, layer_index()), kLatentEps, w_.v, q_rank);
     kernels::pack_activations(kernels_, w_.v, tokens_, q_rank, q_rank, w_.packed_inner);
     project(Role::kQUp, std::nullopt, w_.packed_inner, w_.q);
   } else {
     project(Role::kQ, std::nullopt, w_.packed, w_.q);
   }
   project(Role::kKvDown, Role::kKBias, w_.packed, w_.k);
-  kernels::rms_norm(kernels_, w_.k, tokens_, rank, dims_.key_dim, weights_.vector(Role::kKvDownNorm, layer_index()),
-                    kLatentEps, w_.k, dims_.key_dim);
+  kernels::rms_norm(kernels_, w_.k, tokens_, rank, dims_.key_dim,
+                    weights_.vector(Role::kKvDownNorm, layer_index()), kLatentEps, w_.k, dims_.key_dim);
   for (std::size_t t = 0; t < tokens_; ++t) {
     const float* const cos = w_.cos + t * half;
     const float* const sin = w_.sin + t * half;
-    kernels::rope(RopeForm::kInterleaved, w_.q + t * dims_.heads * dims_.query_dim + attention.nope_dim, dims_.heads,
-                  dims_.query_dim, half, cos, sin);
+    kernels::rope(RopeForm::kInterleaved, w_.q + t * dims_.heads * dims_.query_dim + attention.nope_dim,
+                  dims_.heads, dims_.query_dim, half, cos, sin);
     kernels::rope(RopeForm::kInterleaved, w_.k + t * dims_.key_dim + rank, 1, dims_.key_dim, half, cos, sin);
   }
 }
 
 void LayerRun::attend_mla() {
-  // kv_b_proj holds, head after head, nope rows that make keys of c_kv and value rows that make values. A key's
-  // nope part meets the query as (W q)·c_kv, so the query takes the rows and the cache stays compressed; the values
-  // are made once, of the attended c_kv.
+  // kv_b_proj holds, head after head, nope rows that make keys of c_kv and value rows that make values. A
+  // key's nope part meets the query as (W q)·c_kv, so the query takes the rows and the cache stays
+  // compressed; the values are made once, of the attended c_kv.
   const model::AttentionConfig& attention = config_.attention;
   const std::size_t rank = attention.kv_lora_rank, nope = attention.nope_dim, rotary = attention.rope_dim;
   const std::size_t heads = dims_.heads, value = dims_.value_dim;
@@ -231,16 +248,18 @@ void LayerRun::attend_mla() {
   write_cache_rows();
   for (std::size_t h = 0; h < heads; ++h) {
     const Weight to_keys = up.rows_from(h * (nope + value), nope);
-    kernels::matmul_transposed(kernels_, w_.q + h * dims_.query_dim, tokens_, heads * dims_.query_dim, to_keys,
-                               w_.latent_q + h * dims_.key_dim, heads * dims_.key_dim);
+    kernels::matmul_transposed(kernels_, w_.q + h * dims_.query_dim, tokens_, heads * dims_.query_dim,
+                               to_keys, w_.latent_q + h * dims_.key_dim, heads * dims_.key_dim);
   }
   for (std::size_t row = 0; row < tokens_ * heads; ++row)
     std::copy_n(w_.q + row * dims_.query_dim + nope, rotary, w_.latent_q + row * dims_.key_dim + rank);
   attend_cache(w_.latent_q, w_.latent_out);
   for (std::size_t h = 0; h < heads; ++h) {
     const Weight to_values = up.rows_from(h * (nope + value) + nope, value);
-    kernels::pack_activations(kernels_, w_.latent_out + h * rank, tokens_, rank, heads * rank, w_.latent_packed);
-    kernels::matmul(kernels_, w_.latent_packed, tokens_, to_values, {}, w_.attended + h * value, heads * value);
+    kernels::pack_activations(kernels_, w_.latent_out + h * rank, tokens_, rank, heads * rank,
+                              w_.latent_packed);
+    kernels::matmul(kernels_, w_.latent_packed, tokens_, to_values, {}, w_.attended + h * value,
+                    heads * value);
   }
   project_out();
 }
@@ -250,8 +269,8 @@ void LayerRun::add_branch() { kernels::add(kernels_, w_.branch, tokens_ * config
 void LayerRun::mlp() {
   const bool gated = config_.activation == model::Activation::kSwiGlu;
   MoeBlock::mlp(kernels_, gated ? weights_.matrix(Role::kMlpGate, layer_index()) : Weight{},
-                weights_.matrix(Role::kMlpUp, layer_index()), weights_.matrix(Role::kMlpDown, layer_index()), w_.packed,
-                tokens_, w_, w_.branch);
+                weights_.matrix(Role::kMlpUp, layer_index()), weights_.matrix(Role::kMlpDown, layer_index()),
+                w_.packed, tokens_, w_, w_.branch);
   add_branch();
 }
 
@@ -272,7 +291,8 @@ void LayerRun::output(const LogitSink& sink) {
   for (std::size_t t = 0; t < tokens_; ++t) {
     if (!sink.wants(t)) continue;
     float* const normed = w_.normed + rows.size() * d;
-    kernels::rms_norm(kernels_, w_.hidden + t * d, 1, d, d, weights_.vector(Role::kFinalNorm, -1), config_.rms_eps, normed, d);
+    kernels::rms_norm(kernels_, w_.hidden + t * d, 1, d, d, weights_.vector(Role::kFinalNorm, -1),
+                      config_.rms_eps, normed, d);
     if (config_.head_scale != 1.0f) kernels::scale(kernels_, config_.head_scale, d, normed);
     kernels::pack_activations(kernels_, normed, 1, d, d, w_.packed + rows.size() * packed_floats(d));
     rows.push_back(t);

@@ -1,5 +1,5 @@
-// The vocabulary in which architectures are written (engine/models/): what one layer does to the residual stream of a
-// step, one call per line of the paper. Each call reads and writes the step's workspace.
+// The vocabulary in which architectures are written (engine/models/): what one layer does to the residual
+// stream of a step, one call per line of the paper. Each call reads and writes the step's workspace.
 #pragma once
 
 #include <optional>
@@ -24,45 +24,46 @@ class LayerRun {
   bool sparse() const { return config_.sparse[layer_]; }
   const model::ModelConfig& config() const { return config_; }
 
-  void embed();                                   // hidden = rows of the embedding
+  void embed();  // hidden = rows of the embedding
   void begin_layer(std::size_t layer) { layer_ = layer; }
 
-  void norm(model::Role role);                    // normed = RMSNorm(hidden)
+  void norm(model::Role role);  // normed = RMSNorm(hidden)
   // q, k, v = projections of `normed` (biases where the checkpoint has them).
   void project_qkv();
-  void norm_q_and_k_whole();                      // RMSNorm over the whole projections (olmoe)
-  void norm_q_and_k_per_head();                   // RMSNorm over each head (qwen3)
-  void clamp_qkv();                               // to ±clip_qkv, if set
-  void rotate_q_and_k();                          // RoPE
-  void attend();                                  // keys and values to the cache; attention; output projection; hidden +=
+  void norm_q_and_k_whole();     // RMSNorm over the whole projections (olmoe)
+  void norm_q_and_k_per_head();  // RMSNorm over each head (qwen3)
+  void clamp_qkv();              // to ±clip_qkv, if set
+  void rotate_q_and_k();         // RoPE
+  void attend();                 // keys and values to the cache; attention; output projection; hidden +=
 
-  void project_mla();                             // q, the latent c_kv and k_pe of `normed`, RoPE on their rotary parts
-  void attend_mla();                              // absorbed attention over the latent cache; output projection; hidden +=
+  void project_mla();  // q, the latent c_kv and k_pe of `normed`, RoPE on their rotary parts
+  void attend_mla();   // absorbed attention over the latent cache; output projection; hidden +=
 
-  // Encoders and the decoders behind them (T5). An encoder layer needs the keys and values of all its tokens, so chunks
-  // pass it twice: project_kv() and keep_kv() of all, then project_q() and attend_both_ways() of each.
+  // Encoders and the decoders behind them (T5). An encoder layer needs the keys and values of all its tokens,
+  // so chunks pass it twice: project_kv() and keep_kv() of all, then project_q() and attend_both_ways() of
+  // each.
   void project_q();
   void project_kv();
-  void keep_kv() { write_cache_rows(); }          // k and v to the cache
-  void attend_both_ways();                        // attention to all of the encoder's input; output projection; hidden +=
-  void attend_to_encoder();                       // cross attention of `normed`; output projection; hidden +=
-  void load_encoder_hidden();                     // hidden = the sequence's stream of this chunk …
-  void save_encoder_hidden();                     // … and back
-  void keep_encoder_output();                     // the final norm, and every decoder layer's keys and values of it
+  void keep_kv() { write_cache_rows(); }  // k and v to the cache
+  void attend_both_ways();     // attention to all of the encoder's input; output projection; hidden +=
+  void attend_to_encoder();    // cross attention of `normed`; output projection; hidden +=
+  void load_encoder_hidden();  // hidden = the sequence's stream of this chunk …
+  void save_encoder_hidden();  // … and back
+  void keep_encoder_output();  // the final norm, and every decoder layer's keys and values of it
 
-  void mlp();                                     // hidden += dense MLP(normed)
-  void moe_block();                               // hidden += shared experts and routed experts of `normed`
+  void mlp();        // hidden += dense MLP(normed)
+  void moe_block();  // hidden += shared experts and routed experts of `normed`
 
   // RMSNorm of the stream and the output head for the tokens that `sink` wants.
   void output(const LogitSink& sink);
 
  private:
   void project(model::Role matrix, std::optional<model::Role> bias, const float* packed, float* out);
-  void add_branch();                              // hidden += branch
-  void write_cache_rows();                        // k and v of the step
-  void attend_cache(const float* q, float* out);  // every query over the cache of its sequence
-  void project_out(model::Role matrix = model::Role::kO);   // hidden += output projection of `attended`
-  kernels::ScoreBias bias() const;                // of self-attention in this stack
+  void add_branch();                                       // hidden += branch
+  void write_cache_rows();                                 // k and v of the step
+  void attend_cache(const float* q, float* out);           // every query over the cache of its sequence
+  void project_out(model::Role matrix = model::Role::kO);  // hidden += output projection of `attended`
+  kernels::ScoreBias bias() const;                         // of self-attention in this stack
   std::int32_t layer_index() const { return static_cast<std::int32_t>(layer_); }
 
   const kernels::Context& kernels_;

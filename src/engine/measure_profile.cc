@@ -51,18 +51,23 @@ void read_all(const MeasureTools& tools, const std::vector<Sample>& samples, boo
   }
 }
 
-std::vector<Sample> take_samples(const MeasureTools& tools, const MeasureOptions& options, std::mt19937_64& random) {
+std::vector<Sample> take_samples(const MeasureTools& tools, const MeasureOptions& options,
+                                 std::mt19937_64& random) {
   const std::vector<model::ExpertPieces>& all = tools.model.experts;
   const Bytes each = tools.experts.staging_per_expert();
   const Bytes most = std::min(options.sample_bytes, tools.accountant.available() / 2);
-  const std::size_t count = std::clamp<std::size_t>(static_cast<std::size_t>(most / std::max<Bytes>(1, each)), 1, all.size());
+  const std::size_t count =
+      std::clamp<std::size_t>(static_cast<std::size_t>(most / std::max<Bytes>(1, each)), 1, all.size());
   std::vector<Sample> samples;
   for (std::size_t i = 0; i < count; ++i) {
     const model::ExpertPieces& pieces = all[random() % all.size()];
-    const ExpertLayout& layout = tools.experts.layout({static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)});
+    const ExpertLayout& layout = tools.experts.layout(
+        {static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)});
     Sample& sample = samples.emplace_back();
     sample.layout = &layout;
-    const auto take = [&](Bytes bytes) { return device::HostBuffer(tools.accountant, device::Account::kStaging, bytes); };
+    const auto take = [&](Bytes bytes) {
+      return device::HostBuffer(tools.accountant, device::Account::kStaging, bytes);
+    };
     sample.words = take(layout.words.bytes);
     sample.exponents = take(layout.exponents.bytes);
     if (layout.split) sample.view = take(layout.view_bytes);
@@ -70,10 +75,13 @@ std::vector<Sample> take_samples(const MeasureTools& tools, const MeasureOptions
   return samples;
 }
 
-// Chunk by chunk or tensor by tensor over all samples, on all threads; seconds of one operation on one thread.
-double on_all_threads(const MeasureTools& tools, std::size_t count, const std::function<void(std::size_t)>& one) {
+// Chunk by chunk or tensor by tensor over all samples, on all threads; seconds of one operation on one
+// thread.
+double on_all_threads(const MeasureTools& tools, std::size_t count,
+                      const std::function<void(std::size_t)>& one) {
   const double wall = seconds([&] { tools.pool.parallel_for(count, one); });
-  return wall * std::min<double>(tools.pool.threads(), static_cast<double>(count)) / static_cast<double>(count);
+  return wall * std::min<double>(tools.pool.threads(), static_cast<double>(count)) /
+         static_cast<double>(count);
 }
 
 kernels::Weight weight_of(const Sample& sample, std::size_t piece, std::size_t rows, std::size_t cols) {
@@ -83,22 +91,29 @@ kernels::Weight weight_of(const Sample& sample, std::size_t piece, std::size_t r
 
 }  // namespace
 
-Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machine, const MeasureOptions& options) {
+Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machine,
+                        const MeasureOptions& options) {
   SLUICE_CHECK(options.repeats >= 1);
   Profile profile;
   profile.machine = machine;
   profile.model = profiled_model(tools.checkpoint, tools.model, tools.experts);
   std::vector<double> rest;
-  for (std::size_t i = 0; i < options.repeats; ++i) rest.push_back(seconds(tools.decode_step_without_experts));
+  for (std::size_t i = 0; i < options.repeats; ++i)
+    rest.push_back(seconds(tools.decode_step_without_experts));
   profile.rest = measured(rest);
   if (tools.model.experts.empty()) return profile;
 
   const fetch::ChunkDecoder decoder(tools.files, tools.kernels.isa, tools.checkpoint.codec());
   std::mt19937_64 random(options.seed);
-  struct ChunkAt { const Sample* sample; const PiecePlace* piece; const fetch::ChunkPlace* chunk; };
+  struct ChunkAt {
+    const Sample* sample;
+    const PiecePlace* piece;
+    const fetch::ChunkPlace* chunk;
+  };
   std::vector<double> u, v, c, merge;
   std::vector<std::uint32_t> token_counts;
-  for (std::uint32_t tokens = 1; tokens <= std::min<std::size_t>(16, tools.workspace.shape().tokens); tokens *= 2)
+  for (std::uint32_t tokens = 1; tokens <= std::min<std::size_t>(16, tools.workspace.shape().tokens);
+       tokens *= 2)
     token_counts.push_back(tokens);
   std::vector<std::vector<double>> p(token_counts.size());
   const std::size_t hidden = tools.model.config.hidden, width = tools.model.config.moe.width;
@@ -117,11 +132,16 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
     if (!chunks.empty()) {
       v.push_back(seconds([&] { read_all(tools, samples, true); }) / static_cast<double>(chunks.size()));
       c.push_back(on_all_threads(tools, chunks.size(), [&](std::size_t i) {
-        decoder.decode(*chunks[i].piece, *chunks[i].chunk, chunks[i].sample->exponents.data(), chunks[i].sample->view.data());
+        decoder.decode(*chunks[i].piece, *chunks[i].chunk, chunks[i].sample->exponents.data(),
+                       chunks[i].sample->view.data());
       }));
-      merge.push_back(on_all_threads(tools, chunks.size(), [&](std::size_t i) {
-                        decoder.merge(*chunks[i].piece, *chunks[i].chunk, chunks[i].sample->words.data(), chunks[i].sample->view.data());
-                      }) * static_cast<double>(chunks.size()) / static_cast<double>(tensors));
+      merge.push_back(on_all_threads(tools, chunks.size(),
+                                     [&](std::size_t i) {
+                                       decoder.merge(*chunks[i].piece, *chunks[i].chunk,
+                                                     chunks[i].sample->words.data(),
+                                                     chunks[i].sample->view.data());
+                                     }) *
+                      static_cast<double>(chunks.size()) / static_cast<double>(tensors));
       for (const Sample& sample : samples)  // mixed experts: what is stored whole
         for (const PiecePlace& piece : sample.layout->pieces)
           if (!piece.split) fetch::ChunkDecoder::copy(piece, sample.words.data(), sample.view.data());
@@ -133,8 +153,8 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
         for (const Sample& sample : samples) {
           const std::size_t up = sample.layout->pieces.size() - 2;  // a pair has no gate
           MoeBlock::mlp(tools.kernels, up == 0 ? kernels::Weight{} : weight_of(sample, 0, width, hidden),
-                        weight_of(sample, up, width, hidden), weight_of(sample, up + 1, hidden, width), w.packed, tokens, w,
-                        w.expert_rows);
+                        weight_of(sample, up, width, hidden), weight_of(sample, up + 1, hidden, width),
+                        w.packed, tokens, w, w.expert_rows);
         }
       });
       p[i].push_back(wall / static_cast<double>(samples.size()));
@@ -146,7 +166,8 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
     profile.c = measured(c);
     profile.merge = measured(merge);
   }
-  for (std::size_t i = 0; i < token_counts.size(); ++i) profile.p_of_tokens.emplace_back(token_counts[i], measured(p[i]));
+  for (std::size_t i = 0; i < token_counts.size(); ++i)
+    profile.p_of_tokens.emplace_back(token_counts[i], measured(p[i]));
   profile.p = profile.p_of_tokens.front().second;
   return profile;
 }

@@ -27,12 +27,13 @@ struct MeasureTools {
   const fetch::ExpertStore& experts;
   ThreadPool& pool;
   kernels::Context kernels;
-  device::Accountant& accountant;   // samples are charged to `staging`, at most half of what is left
+  device::Accountant& accountant;  // samples are charged to `staging`, at most half of what is left
   const WorkspaceBuffer& workspace;
   std::function<void()> decode_step_without_experts;
 };
 
 // Error(kBudget) if not even one expert fits; Error(kIo), (kCorrupt).
-Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machine, const MeasureOptions& options);
+Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machine,
+                        const MeasureOptions& options);
 
 }  // namespace sluice::engine

@@ -13,7 +13,9 @@ namespace {
 constexpr std::size_t kLeastChunk = 16;
 constexpr Bytes kMargin = 512 * kMiB;
 
-Bytes activations_of(const MemoryNeeds& needs, std::size_t chunk) { return needs.activations(needs.self, chunk); }
+Bytes activations_of(const MemoryNeeds& needs, std::size_t chunk) {
+  return needs.activations(needs.self, chunk);
+}
 
 }  // namespace
 
@@ -27,19 +29,22 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
   const Bytes fixed = needs.process + needs.dense + needs.kv + needs.tables;
   const std::size_t least_chunk = std::min(kLeastChunk, needs.most_chunk);
   const Bytes least_activations = activations_of(needs, least_chunk);
-  // Loading stages dense weights while there are no caches and no activations yet, and gives that memory back.
+  // Loading stages dense weights while there are no caches and no activations yet, and gives that memory
+  // back.
   const Bytes loading = needs.process + needs.dense + needs.tables + needs.load_staging;
   plan.minimum = std::max(fixed + least_activations + needs.least_staging, loading);
   if (budget < plan.minimum)
     throw Error(ErrorKind::kBudget, "the memory budget is too small for this model and request")
         .in("--memory")
-        .expected(fmt::format("at least {} (process {}, dense {}, kv {}, tables {}, activations {}, staging {})",
-                              format_bytes(plan.minimum), format_bytes(needs.process), format_bytes(needs.dense),
-                              format_bytes(needs.kv), format_bytes(needs.tables), format_bytes(least_activations),
-                              format_bytes(plan.minimum - fixed - least_activations)))
+        .expected(
+            fmt::format("at least {} (process {}, dense {}, kv {}, tables {}, activations {}, staging {})",
+                        format_bytes(plan.minimum), format_bytes(needs.process), format_bytes(needs.dense),
+                        format_bytes(needs.kv), format_bytes(needs.tables), format_bytes(least_activations),
+                        format_bytes(plan.minimum - fixed - least_activations)))
         .found(format_bytes(budget))
-        .fix(fmt::format("give --memory {}MiB or more, or ask for fewer tokens (-n, -c)",
-                         (plan.minimum + kMiB / 2 + kMiB - 1) / kMiB));  // the process differs by some pages each time
+        .fix(fmt::format(
+            "give --memory {}MiB or more, or ask for fewer tokens (-n, -c)",
+            (plan.minimum + kMiB / 2 + kMiB - 1) / kMiB));  // the process differs by some pages each time
 
   // The chunk takes at most a quarter of what is left, staging at most another quarter of the rest.
   Bytes left = budget - fixed - needs.least_staging;
@@ -57,9 +62,10 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
     plan.staging += more;
     left -= more;
   }
-  // Whole experts only: a few pages more or less of the process then seldom change a decision. What is more than all of
-  // them need stays free.
-  if (needs.expert_bytes > 0) plan.experts = std::min(left / needs.expert_bytes, needs.experts) * needs.expert_bytes;
+  // Whole experts only: a few pages more or less of the process then seldom change a decision. What is more
+  // than all of them need stays free.
+  if (needs.expert_bytes > 0)
+    plan.experts = std::min(left / needs.expert_bytes, needs.experts) * needs.expert_bytes;
   return plan;
 }
 
@@ -78,7 +84,8 @@ Bytes default_budget() {
 
 Bytes checked_budget(Bytes budget) {
   const MemoryLimits limits = read_memory_limits();
-  const Bytes most = limits.cgroup_limit ? std::min(limits.machine_total, *limits.cgroup_limit) : limits.machine_total;
+  const Bytes most =
+      limits.cgroup_limit ? std::min(limits.machine_total, *limits.cgroup_limit) : limits.machine_total;
   if (budget > most)
     throw Error(ErrorKind::kBudget, limits.cgroup_limit && *limits.cgroup_limit == most
                                         ? "the budget is larger than the memory limit of this control group"

@@ -12,13 +12,13 @@ namespace sluice::engine {
 // What the model and the request need, in bytes; measured or computed by the caller.
 struct MemoryNeeds {
   Bytes process = 0, dense = 0, kv = 0, tables = 0;
-  Bytes load_staging = 0;              // most that loading the dense weights stages at once
-  Bytes least_staging = 0;             // one expert on its way
-  Bytes staging_per_expert = 0;        // each further one
-  Bytes expert_bytes = 0;              // one resident expert
-  std::uint64_t experts = 0;           // routed experts in all
+  Bytes load_staging = 0;        // most that loading the dense weights stages at once
+  Bytes least_staging = 0;       // one expert on its way
+  Bytes staging_per_expert = 0;  // each further one
+  Bytes expert_bytes = 0;        // one resident expert
+  std::uint64_t experts = 0;     // routed experts in all
   std::uint32_t top_k = 0;
-  std::size_t most_chunk = 0;          // --chunk, or less where prompt and context are shorter
+  std::size_t most_chunk = 0;  // --chunk, or less where prompt and context are shorter
   Bytes (*activations)(const void* self, std::size_t chunk_tokens) = nullptr;
   const void* self = nullptr;
 };
@@ -26,21 +26,23 @@ struct MemoryNeeds {
 struct MemoryPlan {
   Bytes budget = 0;
   Bytes process = 0, dense = 0, kv = 0, tables = 0, activations = 0, staging = 0, experts = 0;
-  std::size_t chunk = 0;               // tokens of one prefill step
-  Bytes minimum = 0;                   // the least budget that would do for this request
+  std::size_t chunk = 0;  // tokens of one prefill step
+  Bytes minimum = 0;      // the least budget that would do for this request
 };
 
-// Error(kBudget) with the minimum and what it is made of if `budget` is below it. Staging grows to a few experts in
-// flight and the chunk to --chunk as long as they take a small share; all the rest goes to resident experts.
+// Error(kBudget) with the minimum and what it is made of if `budget` is below it. Staging grows to a few
+// experts in flight and the chunk to --chunk as long as they take a small share; all the rest goes to
+// resident experts.
 MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs);
 
 // The default budget: what the machine or its cgroup leaves free, less max(512 MiB, 5 %).
 Bytes default_budget();
-// The budget that was asked for. Error(kBudget) if the machine or the control group does not have as much at all.
+// The budget that was asked for. Error(kBudget) if the machine or the control group does not have as much at
+// all.
 Bytes checked_budget(Bytes budget);
 
-// Resident bytes of the process as it was right after start (the first call decides; the program calls it first thing
-// in main): code, libraries, heap and page tables; and the heap in use then.
+// Resident bytes of the process as it was right after start (the first call decides; the program calls it
+// first thing in main): code, libraries, heap and page tables; and the heap in use then.
 struct ProcessBaseline {
   Bytes resident = 0, heap = 0;
 };

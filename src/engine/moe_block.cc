@@ -17,15 +17,23 @@ using kernels::packed_floats;
 using kernels::Weight;
 using model::Role;
 
-std::size_t place_of(experts::State state) { return std::string_view("FCSEM").find(static_cast<char>(state)); }
+std::size_t place_of(experts::State state) {
+  return std::string_view("FCSEM").find(static_cast<char>(state));
+}
 
 Weight weight_of(const fetch::MatrixView& view) { return {view.data, view.dtype, view.rows, view.cols}; }
 
 }  // namespace
 
-MoeBlock::MoeBlock(const kernels::Context& kernels, const model::ModelConfig& config, const DenseWeights& weights,
-                   fetch::ExpertStore& store, Policies& policies, Statistics& statistics)
-    : kernels_(kernels), config_(config), weights_(weights), store_(store), policies_(policies), statistics_(statistics) {}
+MoeBlock::MoeBlock(const kernels::Context& kernels, const model::ModelConfig& config,
+                   const DenseWeights& weights, fetch::ExpertStore& store, Policies& policies,
+                   Statistics& statistics)
+    : kernels_(kernels),
+      config_(config),
+      weights_(weights),
+      store_(store),
+      policies_(policies),
+      statistics_(statistics) {}
 
 void MoeBlock::run(std::size_t layer, const Step& step, const Workspace& w) {
   const std::size_t tokens = step.tokens.size();
@@ -78,8 +86,9 @@ fetch::EventReads MoeBlock::begin_fetch(std::size_t sparse_layer, const experts:
 
 void MoeBlock::route(std::size_t layer, const Step& step, const Workspace& w) {
   const std::size_t tokens = step.tokens.size(), experts = config_.moe.experts;
-  kernels::matmul(kernels_, w.packed, tokens, weights_.matrix(Role::kRouter, static_cast<std::int32_t>(layer)), {},
-                  w.router_logits, experts);
+  kernels::matmul(kernels_, w.packed, tokens,
+                  weights_.matrix(Role::kRouter, static_cast<std::int32_t>(layer)), {}, w.router_logits,
+                  experts);
   std::copy_n(w.router_logits, tokens * experts, w.scores);
   kernels::softmax_rows(kernels_, w.scores, tokens, experts);
   for (std::size_t e = 0; e < experts; ++e) {
@@ -172,22 +181,26 @@ void MoeBlock::compute(const fetch::ExpertStore::Pin& pin, const Workspace& w) {
   const float* packed = w.packed;
   if (rows != tokens) {  // all tokens, in order, need no copy
     for (std::size_t r = 0; r < rows; ++r)
-      std::memcpy(w.gathered + r * packed_row, w.packed + token_of_row_[first + r] * packed_row, packed_row * sizeof(float));
+      std::memcpy(w.gathered + r * packed_row, w.packed + token_of_row_[first + r] * packed_row,
+                  packed_row * sizeof(float));
     packed = w.gathered;
   }
   const fetch::ExpertView& view = pin.view();
-  const auto begin = timeline_ != nullptr ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
+  const auto begin =
+      timeline_ != nullptr ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
   mlp(kernels_, weight_of(view.gate), weight_of(view.up), weight_of(view.down), packed, rows, w,
       w.expert_rows + first * d);
   if (timeline_ != nullptr)
-    timeline_->add({fetch::TimelineEntry::Kind::kCompute, pin.id(), 0, 0, 0, 0, begin, std::chrono::steady_clock::now()});
+    timeline_->add({fetch::TimelineEntry::Kind::kCompute, pin.id(), 0, 0, 0, 0, begin,
+                    std::chrono::steady_clock::now()});
 }
 
 void MoeBlock::combine(std::size_t tokens, const Workspace& w) {
   const std::size_t d = config_.hidden;
   for (std::size_t t = 0; t < tokens; ++t)
     for (std::uint32_t c = routing_.begin[t]; c < routing_.begin[t + 1]; ++c)
-      kernels::add_scaled(kernels_, w.expert_rows + row_of_choice_[c] * d, routing_.choices[c].weight, d, w.branch + t * d);
+      kernels::add_scaled(kernels_, w.expert_rows + row_of_choice_[c] * d, routing_.choices[c].weight, d,
+                          w.branch + t * d);
 }
 
 }  // namespace sluice::engine

@@ -1,4 +1,5 @@
-// One sparse layer of one step: route, decide, fetch, compute as experts arrive, sum in ascending id. SPEC §0, §5.1.
+// One sparse layer of one step: route, decide, fetch, compute as experts arrive, sum in ascending id. SPEC
+// §0, §5.1.
 #pragma once
 
 #include <memory>
@@ -29,7 +30,7 @@ struct Policies {
   std::unique_ptr<experts::Prefetch> prefetch;
   std::unique_ptr<experts::Placement> placement;
   std::vector<std::unique_ptr<experts::Residency>> residencies;  // one for all layers, or one a layer
-  bool whole_layers = false;                                     // experts that no token chose are fetched as well
+  bool whole_layers = false;  // experts that no token chose are fetched as well
 
   experts::Residency& residency(std::size_t sparse_layer) {
     return *residencies[residencies.size() == 1 ? 0 : sparse_layer];
@@ -44,17 +45,19 @@ class MoeBlock {
 
   // Leaves out the routed experts: what a step costs without them (measure_profile.h).
   void leave_out_experts(bool leave_out) { leave_out_experts_ = leave_out; }
-  // `observer` is told of every routing and every decision; null: nobody. It must outlive this or its successor.
+  // `observer` is told of every routing and every decision; null: nobody. It must outlive this or its
+  // successor.
   void observe(RoutingObserver* observer) { observer_ = observer; }
   // Records when each expert was computed (null: nothing).
   void record(fetch::Timeline* timeline) { timeline_ = timeline; }
   void begin_forward() { policies_.router->begin_forward(); }
   // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed and w.packed.
   void run(std::size_t layer, const Step& step, const Workspace& w);
-  // hidden-sized output of an MLP with these weights for all `tokens` rows of `packed`; used by experts, shared experts and
-  // dense layers alike. SwiGLU; without a gate (no data) ReLU of `up`.
+  // hidden-sized output of an MLP with these weights for all `tokens` rows of `packed`; used by experts,
+  // shared experts and dense layers alike. SwiGLU; without a gate (no data) ReLU of `up`.
   static void mlp(const kernels::Context& kernels, const kernels::Weight& gate, const kernels::Weight& up,
-                     const kernels::Weight& down, const float* packed, std::size_t tokens, const Workspace& w, float* out);
+                  const kernels::Weight& down, const float* packed, std::size_t tokens, const Workspace& w,
+                  float* out);
 
  private:
   void route(std::size_t layer, const Step& step, const Workspace& w);
@@ -74,18 +77,18 @@ class MoeBlock {
   fetch::Timeline* timeline_ = nullptr;
 
   experts::Routing routing_;
-  std::vector<experts::ExpertId> active_;          // ascending
-  std::vector<std::uint32_t> active_tokens_;       // parallel to active_: w
-  std::vector<std::uint32_t> slot_of_expert_;      // (N) index into active_
-  std::vector<std::uint32_t> begin_;               // (active + 1) rows of expert_rows of each active expert
-  std::vector<std::uint32_t> token_of_row_;        // (rows)
-  std::vector<std::uint32_t> row_of_choice_;       // (choices)
-  std::vector<std::uint32_t> row_fill_;            // (active) next free row while grouping
-  std::vector<std::uint32_t> sequence_of_token_;   // (T)
+  std::vector<experts::ExpertId> active_;         // ascending
+  std::vector<std::uint32_t> active_tokens_;      // parallel to active_: w
+  std::vector<std::uint32_t> slot_of_expert_;     // (N) index into active_
+  std::vector<std::uint32_t> begin_;              // (active + 1) rows of expert_rows of each active expert
+  std::vector<std::uint32_t> token_of_row_;       // (rows)
+  std::vector<std::uint32_t> row_of_choice_;      // (choices)
+  std::vector<std::uint32_t> row_fill_;           // (active) next free row while grouping
+  std::vector<std::uint32_t> sequence_of_token_;  // (T)
   experts::Assignment assignment_;
   std::vector<experts::PartRequest> proposals_;
   bool leave_out_experts_ = false;
-  experts::EventOutcome whole_outcome_;            // of Policies::whole_layers: that of all N experts
+  experts::EventOutcome whole_outcome_;  // of Policies::whole_layers: that of all N experts
   std::vector<experts::ExpertId> whole_layer_;
   std::vector<std::uint32_t> whole_tokens_;
 };

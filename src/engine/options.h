@@ -13,34 +13,35 @@
 namespace sluice::engine {
 
 enum class Math {
-  kAuto,   // the key/value cache is BF16
-  kF32,    // everything is fp32: the conformance path
+  kAuto,  // the key/value cache is BF16
+  kF32,   // everything is fp32: the conformance path
 };
-Math parse_math(std::string_view text);   // Error(kUsage)
+Math parse_math(std::string_view text);  // Error(kUsage)
 
 struct EngineOptions {
-  std::optional<Bytes> memory;            // budget; none: what the machine or its cgroup leaves free, less a margin
-  unsigned threads = 0;                   // compute threads; 0: usable CPUs
+  std::optional<Bytes> memory;  // budget; none: what the machine or its cgroup leaves free, less a margin
+  unsigned threads = 0;         // compute threads; 0: usable CPUs
   std::string isa = "auto";
   Math math = Math::kAuto;
-  std::size_t chunk = 256;                // most tokens of one prefill step
-  std::size_t positions = 4096;           // key/value cache reserved per sequence
-  std::size_t encoder_positions = 0;      // encoder-decoders: most tokens of the encoder's input, reserved likewise
+  std::size_t chunk = 256;       // most tokens of one prefill step
+  std::size_t positions = 4096;  // key/value cache reserved per sequence
+  std::size_t encoder_positions =
+      0;  // encoder-decoders: most tokens of the encoder's input, reserved likewise
   std::size_t sequences = 1;
-  std::string preset;                     // empty: auto
+  std::string preset;  // empty: auto
   // Each overrides the preset's; empty: the preset's.
   std::string router, cache, scheduler, prefetch, placement;
-  std::string cache_scope = "global";     // or "layer"
-  std::string keep = "full";              // state that caches keep experts in: full (F) or packed (C)
+  std::string cache_scope = "global";  // or "layer"
+  std::string keep = "full";           // state that caches keep experts in: full (F) or packed (C)
   // Of caches with pools (zip-pools) and of schedulers that plan.
   experts::PoolSharing sharing = experts::PoolSharing::kPlanned;
-  std::optional<Profile> profile;         // measured costs; none: measured briefly at the start, if they are needed
-  std::vector<double> ranks;              // f of SPEC §1.8 from recorded routing, to plan with; empty: the profile's
-  bool profile_if_it_fits = false;        // a profile of another machine is left aside; otherwise it is an error
+  std::optional<Profile> profile;  // measured costs; none: measured briefly at the start, if they are needed
+  std::vector<double> ranks;  // f of SPEC §1.8 from recorded routing, to plan with; empty: the profile's
+  bool profile_if_it_fits = false;  // a profile of another machine is left aside; otherwise it is an error
   // Baselines (experts::Preset).
   bool whole_layers = false, synchronous = false;
   std::uint64_t seed = 0;
-  Bytes recording = 0;                    // that observers of the run take (traces, decision logs), charged to `tables`
+  Bytes recording = 0;  // that observers of the run take (traces, decision logs), charged to `tables`
   fetch::FetchOptions fetch;
 };
 

@@ -37,12 +37,19 @@ void scale_to(std::vector<double>& f, double sum) {
   }
 }
 
-Json slots_json(const PoolSlots& slots) { return {{"F", slots.f}, {"C", slots.c}, {"S", slots.s}, {"E", slots.e}}; }
+Json slots_json(const PoolSlots& slots) {
+  return {{"F", slots.f}, {"C", slots.c}, {"S", slots.s}, {"E", slots.e}};
+}
 
 Json choice_json(const PoolChoice& choice) {
-  return {{"slots", slots_json(choice.slots)}, {"cost_layer_s", choice.expected.cost}, {"io_layer_s", choice.expected.io},
-          {"decode_layer_s", choice.expected.decode}, {"step_s", choice.step_s}, {"tok_s", choice.tok_s},
-          {"limit", choice.limit}, {"disk_bytes_per_step", choice.disk_bytes}};
+  return {{"slots", slots_json(choice.slots)},
+          {"cost_layer_s", choice.expected.cost},
+          {"io_layer_s", choice.expected.io},
+          {"decode_layer_s", choice.expected.decode},
+          {"step_s", choice.step_s},
+          {"tok_s", choice.tok_s},
+          {"limit", choice.limit},
+          {"disk_bytes_per_step", choice.disk_bytes}};
 }
 
 }  // namespace
@@ -50,7 +57,8 @@ Json choice_json(const PoolChoice& choice) {
 std::vector<double> assumed_ranks(std::uint32_t experts, std::uint32_t k) {
   std::vector<double> f(experts);
   const auto fill = [&](double m) {
-    for (std::size_t r = 0; r < f.size(); ++r) f[r] = std::min(0.98, m * std::pow(static_cast<double>(r + 1), -0.8));
+    for (std::size_t r = 0; r < f.size(); ++r)
+      f[r] = std::min(0.98, m * std::pow(static_cast<double>(r + 1), -0.8));
     return std::accumulate(f.begin(), f.end(), 0.0);
   };
   if (k >= experts) return std::vector<double>(experts, 1.0);
@@ -103,7 +111,8 @@ PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
   asked.sizes = {bytes(model.full), bytes(model.sm + model.exp), bytes(model.sm), bytes(model.exp)};
 
   // Computing goes on while others are on their way, but for the last expert.
-  const double tokens = static_cast<double>(std::max<std::size_t>(1, request.sequences)) * model.top_k / plan.distinct;
+  const double tokens =
+      static_cast<double>(std::max<std::size_t>(1, request.sequences)) * model.top_k / plan.distinct;
   const fetch::ExpertCosts run = profile.costs();
   const double each = run.run + run.run_per_token * tokens;
   plan.compute_s = plan.distinct * each;
@@ -113,7 +122,9 @@ PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
     choice.expected = experts::expected_cost(law, slots, costs);
     const double layer = std::max(choice.expected.cost + each, plan.compute_s);
     choice.step_s = profile.rest.median + model.layers * layer;
-    choice.tok_s = choice.step_s > 0 ? static_cast<double>(std::max<std::size_t>(1, request.sequences)) / choice.step_s : 0;
+    choice.tok_s = choice.step_s > 0
+                       ? static_cast<double>(std::max<std::size_t>(1, request.sequences)) / choice.step_s
+                       : 0;
     const double compute = plan.compute_s + profile.rest.median / model.layers;
     choice.limit = compute >= std::max(choice.expected.io, choice.expected.decode) ? "compute"
                    : choice.expected.io >= choice.expected.decode                  ? "disk"
@@ -134,7 +145,8 @@ PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
   };
   const experts::ZipPlan zip = experts::make_zip_plan(law, costs, asked);
   const double pools = split ? 4 : 1;
-  const PerPool<double> equal = split ? PerPool<double>{1 / pools, 1 / pools, 1 / pools, 1 / pools} : PerPool<double>{1, 0, 0, 0};
+  const PerPool<double> equal =
+      split ? PerPool<double>{1 / pools, 1 / pools, 1 / pools, 1 / pools} : PerPool<double>{1, 0, 0, 0};
   plan.configurations = zip.configurations;
   plan.f_only = evaluate(experts::slots_of_shares({1, 0, 0, 0}, asked.memory, asked.sizes, model.experts));
   plan.equal_shares = evaluate(experts::slots_of_shares(equal, asked.memory, asked.sizes, model.experts));
@@ -146,7 +158,8 @@ PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
 Json to_json(const PoolPlan& plan) {
   Json json = choice_json(plan.chosen);
   json["gamma"] = {{"F", plan.gamma.f}, {"C", plan.gamma.c}, {"S", plan.gamma.s}, {"E", plan.gamma.e}};
-  json["alternatives"] = {{"f_only", choice_json(plan.f_only)}, {"equal_shares", choice_json(plan.equal_shares)}};
+  json["alternatives"] = {{"f_only", choice_json(plan.f_only)},
+                          {"equal_shares", choice_json(plan.equal_shares)}};
   json["configurations"] = plan.configurations;
   json["distinct_experts"] = plan.distinct;
   json["ranks_assumed"] = plan.ranks_assumed;

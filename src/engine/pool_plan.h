@@ -1,5 +1,5 @@
-// Which states experts of a layer rest in, decided before a run: the planner of src/experts with this machine's costs, this
-// model's sizes and the budget's bytes. ZipMoE (arXiv 2601.21198) §5; SPEC §1.8, §1.9.
+// Which states experts of a layer rest in, decided before a run: the planner of src/experts with this
+// machine's costs, this model's sizes and the budget's bytes. ZipMoE (arXiv 2601.21198) §5; SPEC §1.8, §1.9.
 #pragma once
 
 #include <optional>
@@ -15,26 +15,26 @@ namespace sluice::engine {
 
 // How the memory for experts is shared out among the pools.
 enum class PoolShares {
-  kPlanned,   // least expected cost (z-C+P, zipmoe)
-  kEqual,     // equal memory for every pool (z-C)
+  kPlanned,  // least expected cost (z-C+P, zipmoe)
+  kEqual,    // equal memory for every pool (z-C)
 };
 
 struct PoolPlanRequest {
   PoolShares shares = PoolShares::kPlanned;
-  Bytes memory = 0;              // for resident experts of all layers
-  std::size_t sequences = 1;     // that are decoded together
-  std::vector<double> ranks;     // f of SPEC §1.8 for one sequence; empty: assumed_ranks()
+  Bytes memory = 0;           // for resident experts of all layers
+  std::size_t sequences = 1;  // that are decoded together
+  std::vector<double> ranks;  // f of SPEC §1.8 for one sequence; empty: assumed_ranks()
   double grid = 0.05;
 };
 
 // One choice of slots, the same for every layer, and what it costs.
 struct PoolChoice {
   experts::PoolSlots slots;
-  experts::ExpectedCost expected;    // of one layer of one decode step, seconds
-  double step_s = 0;                 // one decode step: all layers, computing, and the rest of the model
-  double tok_s = 0;                  // tokens a second over all sequences
-  std::string limit;                 // "disk" "decode" "compute": what most of the step waits for
-  double disk_bytes = 0;             // read a step, expected
+  experts::ExpectedCost expected;  // of one layer of one decode step, seconds
+  double step_s = 0;               // one decode step: all layers, computing, and the rest of the model
+  double tok_s = 0;                // tokens a second over all sequences
+  std::string limit;               // "disk" "decode" "compute": what most of the step waits for
+  double disk_bytes = 0;           // read a step, expected
 };
 
 struct PoolPlan {
@@ -45,7 +45,7 @@ struct PoolPlan {
   std::uint32_t distinct = 0;        // experts of a layer that a step uses: k, or k' of a batch
   bool ranks_assumed = false;        // no routing was recorded
   Bytes layer_memory = 0;
-  double compute_s = 0;              // of one layer of one step
+  double compute_s = 0;  // of one layer of one step
 };
 
 // f_r = min(.98, m·r^-.8) with Σ f = k: what recorded routing of fine-grained models looks like, roughly.
@@ -56,7 +56,8 @@ std::vector<double> ranks_of_batch(std::span<const double> ranks, std::size_t se
 // Only F if the experts are not stored split. Error(kInvalid) for ranks of another number of experts.
 PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request);
 
-// {gamma, slots, cost_layer_s, tok_s, limit, alternatives …}: the members of `sluice plan --json` that are about pools.
+// {gamma, slots, cost_layer_s, tok_s, limit, alternatives …}: the members of `sluice plan --json` that are
+// about pools.
 Json to_json(const PoolPlan& plan);
 
 }  // namespace sluice::engine

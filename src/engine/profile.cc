@@ -20,7 +20,8 @@ Measured measured_of(const JsonObject& object) {
   return {object.real("median", 0, kMostSeconds), object.real("spread", 0, kMostSeconds)};
 }
 
-void check_same(const std::string& name, const char* what, const std::string& expected, const std::string& found) {
+void check_same(const std::string& name, const char* what, const std::string& expected,
+                const std::string& found) {
   if (expected == found) return;
   throw Error(ErrorKind::kInvalid, fmt::format("the profile was measured for another {}", what))
       .in(name)
@@ -34,7 +35,9 @@ void check_same(const std::string& name, const char* what, const std::string& ex
 Measured measured(std::vector<double> samples) {
   SLUICE_CHECK(!samples.empty());
   std::sort(samples.begin(), samples.end());
-  const auto at = [&](double share) { return samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1) + 0.5)]; };
+  const auto at = [&](double share) {
+    return samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1) + 0.5)];
+  };
   return {at(0.5), (at(0.9) - at(0.1)) / 2};
 }
 
@@ -68,8 +71,8 @@ ProfiledModel profiled_model(const store::Checkpoint& checkpoint, const model::M
   profiled.tensors = static_cast<std::uint32_t>(layout.pieces.size());
   profiled.chunks = static_cast<std::uint32_t>(layout.pieces[0].chunks.size());
   for (const model::ExpertPieces& pieces : model.experts) {
-    const experts::ExpertBytes bytes =
-        experts.sizes().bytes({static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)});
+    const experts::ExpertBytes bytes = experts.sizes().bytes(
+        {static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)});
     profiled.full = std::max(profiled.full, bytes.full);
     profiled.sm = std::max(profiled.sm, bytes.sm);
     profiled.exp = std::max(profiled.exp, bytes.exp);
@@ -80,11 +83,16 @@ ProfiledModel profiled_model(const store::Checkpoint& checkpoint, const model::M
 Json to_json(const Profile& profile) {
   Json json;
   json["profile"] = kVersion;
-  json["model"] = {{"architecture", profile.model.architecture}, {"codec", profile.model.codec},
-                   {"layers", profile.model.layers},             {"experts", profile.model.experts},
-                   {"top_k", profile.model.top_k},               {"tensors", profile.model.tensors},
-                   {"chunks", profile.model.chunks},             {"full", profile.model.full},
-                   {"sm", profile.model.sm},                     {"exp", profile.model.exp}};
+  json["model"] = {{"architecture", profile.model.architecture},
+                   {"codec", profile.model.codec},
+                   {"layers", profile.model.layers},
+                   {"experts", profile.model.experts},
+                   {"top_k", profile.model.top_k},
+                   {"tensors", profile.model.tensors},
+                   {"chunks", profile.model.chunks},
+                   {"full", profile.model.full},
+                   {"sm", profile.model.sm},
+                   {"exp", profile.model.exp}};
   json["machine"] = {{"cpu", profile.machine.cpu},
                      {"isa", profile.machine.isa},
                      {"io", profile.machine.io},
@@ -116,9 +124,17 @@ Profile profile_from_json(const Json& json, const std::string& name) {
   constexpr std::int64_t kMost = 1 << 20;
   Profile profile;
   const JsonObject model = object.object("model"), machine = object.object("machine");
-  const auto count = [&](const char* key) { return static_cast<std::uint32_t>(model.integer(key, 0, kMost)); };
-  profile.model = {model.string("architecture"), model.string("codec"), count("layers"), count("experts"), count("top_k"),
-                   count("tensors"), count("chunks"), static_cast<Bytes>(model.integer("full", 0, kMostBytes)),
+  const auto count = [&](const char* key) {
+    return static_cast<std::uint32_t>(model.integer(key, 0, kMost));
+  };
+  profile.model = {model.string("architecture"),
+                   model.string("codec"),
+                   count("layers"),
+                   count("experts"),
+                   count("top_k"),
+                   count("tensors"),
+                   count("chunks"),
+                   static_cast<Bytes>(model.integer("full", 0, kMostBytes)),
                    static_cast<Bytes>(model.integer("sm", 0, kMostBytes)),
                    static_cast<Bytes>(model.integer("exp", 0, kMostBytes))};
   profile.machine = {machine.string("cpu"), machine.string("isa"), machine.string("io"),
@@ -134,11 +150,13 @@ Profile profile_from_json(const Json& json, const std::string& name) {
   for (const Json& entry : *list) {
     const JsonObject one(entry, name + ": p_of_tokens");
     const auto tokens = static_cast<std::uint32_t>(one.integer("tokens", 1, kMost));
-    if (!profile.p_of_tokens.empty() && tokens <= profile.p_of_tokens.back().first) one.fail("tokens", "ascending numbers");
+    if (!profile.p_of_tokens.empty() && tokens <= profile.p_of_tokens.back().first)
+      one.fail("tokens", "ascending numbers");
     profile.p_of_tokens.emplace_back(tokens, measured_of(one));
   }
   if (const Json* const ranks = object.find("ranks")) {
-    if (!ranks->is_array() || ranks->size() != profile.model.experts) object.fail("ranks", "one number for every expert of a layer");
+    if (!ranks->is_array() || ranks->size() != profile.model.experts)
+      object.fail("ranks", "one number for every expert of a layer");
     for (const Json& f : *ranks) {
       if (!f.is_number() || !(f.get<double>() >= 0 && f.get<double>() <= 1) ||
           (!profile.ranks.empty() && f.get<double>() > profile.ranks.back()))
@@ -156,13 +174,15 @@ bool fits(const Profile& profile, const ProfiledModel& model, const ProfiledMach
 void check_profile(const Profile& profile, const ProfiledModel& model, const ProfiledMachine& machine,
                    const std::string& name) {
   const auto text = [](const ProfiledModel& m) {
-    return fmt::format("{} {}x{} experts top {}, {} of {} tensors in {} chunks, {}/{}/{} bytes", m.architecture, m.layers,
-                       m.experts, m.top_k, m.codec, m.tensors, m.chunks, m.full, m.sm, m.exp);
+    return fmt::format("{} {}x{} experts top {}, {} of {} tensors in {} chunks, {}/{}/{} bytes",
+                       m.architecture, m.layers, m.experts, m.top_k, m.codec, m.tensors, m.chunks, m.full,
+                       m.sm, m.exp);
   };
   check_same(name, "model or store", text(model), text(profile.model));
   check_same(name, "machine", fmt::format("{} ({})", machine.cpu, machine.isa),
              fmt::format("{} ({})", profile.machine.cpu, profile.machine.isa));
-  check_same(name, "number of threads", std::to_string(machine.threads), std::to_string(profile.machine.threads));
+  check_same(name, "number of threads", std::to_string(machine.threads),
+             std::to_string(profile.machine.threads));
   check_same(name, "way of reading", machine.io, profile.machine.io);
 }
 

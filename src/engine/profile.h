@@ -17,14 +17,14 @@ namespace sluice::engine {
 struct Measured {
   double median = 0, spread = 0;
 };
-Measured measured(std::vector<double> samples);   // of at least one
+Measured measured(std::vector<double> samples);  // of at least one
 
 // What a profile was measured for. Costs of another model, store or machine are of no use.
 struct ProfiledModel {
   std::string architecture, codec;
-  std::uint32_t layers = 0, experts = 0, top_k = 0;   // sparse layers, routed experts a layer
-  std::uint32_t tensors = 0, chunks = 0;              // of one expert; exponent chunks of a tensor (0: stored whole)
-  Bytes full = 0, sm = 0, exp = 0;                    // of an expert in memory, the largest of all
+  std::uint32_t layers = 0, experts = 0, top_k = 0;  // sparse layers, routed experts a layer
+  std::uint32_t tensors = 0, chunks = 0;  // of one expert; exponent chunks of a tensor (0: stored whole)
+  Bytes full = 0, sm = 0, exp = 0;        // of an expert in memory, the largest of all
   bool operator==(const ProfiledModel&) const = default;
 };
 struct ProfiledMachine {
@@ -36,20 +36,21 @@ struct ProfiledMachine {
 struct Profile {
   ProfiledModel model;
   ProfiledMachine machine;
-  Measured u;                    // reading the sign+mantissa plane of one tensor (or a whole one), several in flight
-  Measured v;                    // reading one exponent chunk, several in flight
-  Measured c;                    // decoding one exponent chunk on one thread, all threads busy
-  Measured merge;                // merging one tensor on one thread, all threads busy
-  Measured p;                    // computing one expert for one token
+  Measured u;      // reading the sign+mantissa plane of one tensor (or a whole one), several in flight
+  Measured v;      // reading one exponent chunk, several in flight
+  Measured c;      // decoding one exponent chunk on one thread, all threads busy
+  Measured merge;  // merging one tensor on one thread, all threads busy
+  Measured p;      // computing one expert for one token
   std::vector<std::pair<std::uint32_t, Measured>> p_of_tokens;  // the same for more tokens, ascending
-  Measured rest;                 // one decode step without its routed experts: attention, dense layers, head
+  Measured rest;  // one decode step without its routed experts: attention, dense layers, head
 
-  std::vector<double> ranks;     // f of SPEC §1.8 from recorded routing of one sequence; may be empty
+  std::vector<double> ranks;  // f of SPEC §1.8 from recorded routing of one sequence; may be empty
 
   fetch::ExpertCosts costs() const;  // as schedulers want them
 };
 
-ProfiledModel profiled_model(const store::Checkpoint& checkpoint, const model::Model& model, const fetch::ExpertStore& experts);
+ProfiledModel profiled_model(const store::Checkpoint& checkpoint, const model::Model& model,
+                             const fetch::ExpertStore& experts);
 
 Json to_json(const Profile& profile);
 // Error(kInvalid) naming `name` and field: missing, of another version, negative or not finite.

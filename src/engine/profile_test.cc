@@ -81,13 +81,16 @@ TEST(Profile, OfAnotherModelStoreOrMachineIsRefused) {
   EXPECT_NO_THROW(check_profile(profile, profile.model, profile.machine, "p.json"));
   ProfiledModel model = profile.model;
   model.chunks = 2;
-  EXPECT_THAT(error_of([&] { check_profile(profile, model, profile.machine, "p.json"); }), HasSubstr("another model or store"));
+  EXPECT_THAT(error_of([&] { check_profile(profile, model, profile.machine, "p.json"); }),
+              HasSubstr("another model or store"));
   ProfiledMachine machine = profile.machine;
   machine.cpu = "Another CPU";
-  EXPECT_THAT(error_of([&] { check_profile(profile, profile.model, machine, "p.json"); }), HasSubstr("another machine"));
+  EXPECT_THAT(error_of([&] { check_profile(profile, profile.model, machine, "p.json"); }),
+              HasSubstr("another machine"));
   machine = profile.machine;
   machine.threads = 4;
-  EXPECT_THAT(error_of([&] { check_profile(profile, profile.model, machine, "p.json"); }), HasSubstr("threads"));
+  EXPECT_THAT(error_of([&] { check_profile(profile, profile.model, machine, "p.json"); }),
+              HasSubstr("threads"));
 }
 
 TEST(Profile, IsMeasuredWithoutLeavingATrace) {

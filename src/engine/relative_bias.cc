@@ -6,7 +6,8 @@
 
 namespace sluice::engine {
 
-std::uint32_t relative_bucket(std::int64_t distance, Directions directions, const model::RelativeBiasConfig& config) {
+std::uint32_t relative_bucket(std::int64_t distance, Directions directions,
+                              const model::RelativeBiasConfig& config) {
   std::uint32_t buckets = config.buckets, first = 0;
   if (directions == Directions::kBoth) {
     buckets /= 2;
@@ -25,8 +26,9 @@ std::uint32_t relative_bucket(std::int64_t distance, Directions directions, cons
   return first + std::min(exact + steps, buckets - 1);
 }
 
-void spread_relative_bias(const kernels::Weight& table, Directions directions, const model::RelativeBiasConfig& config,
-                          std::size_t center, std::size_t count, float* out) {
+void spread_relative_bias(const kernels::Weight& table, Directions directions,
+                          const model::RelativeBiasConfig& config, std::size_t center, std::size_t count,
+                          float* out) {
   std::vector<float> row(table.cols);
   for (std::size_t i = 0; i < count; ++i) {
     const std::int64_t distance = static_cast<std::int64_t>(i) - static_cast<std::int64_t>(center);

@@ -10,13 +10,26 @@ namespace {
 // The published code's own answers (transformers 5.23, _relative_position_bucket).
 TEST(RelativeBias, BucketsAreThePublishedOnes) {
   const model::RelativeBiasConfig t5{32, 128};
-  const std::vector<std::pair<int, std::uint32_t>> both = {{-5000, 15}, {-128, 15}, {-127, 15}, {-91, 15}, {-90, 14}, {-64, 14}, {-46, 13}, {-45, 12}, {-32, 12}, {-31, 11}, {-23, 11}, {-22, 10}, {-16, 10}, {-15, 9}, {-12, 9}, {-11, 8}, {-9, 8}, {-8, 8}, {-7, 7}, {-1, 1}, {0, 0}, {1, 17}, {7, 23}, {8, 24}, {11, 24}, {12, 25}, {15, 25}, {16, 26}, {22, 26}, {23, 27}, {31, 27}, {32, 28}, {45, 28}, {46, 29}, {63, 29}, {64, 30}, {90, 30}, {91, 31}, {127, 31}, {128, 31}, {4000, 31}};
-  for (const auto& [distance, bucket] : both) EXPECT_EQ(relative_bucket(distance, Directions::kBoth, t5), bucket) << distance;
-  const std::vector<std::pair<int, std::uint32_t>> back = {{-5000, 31}, {-128, 31}, {-127, 31}, {-113, 31}, {-112, 30}, {-98, 29}, {-87, 29}, {-86, 28}, {-64, 26}, {-63, 26}, {-57, 25}, {-32, 21}, {-31, 21}, {-21, 18}, {-20, 17}, {-18, 16}, {-17, 16}, {-16, 16}, {-15, 15}, {-1, 1}, {0, 0}, {1, 0}, {30, 0}};
-  for (const auto& [distance, bucket] : back) EXPECT_EQ(relative_bucket(distance, Directions::kBack, t5), bucket) << distance;
+  const std::vector<std::pair<int, std::uint32_t>> both = {
+      {-5000, 15}, {-128, 15}, {-127, 15}, {-91, 15}, {-90, 14}, {-64, 14}, {-46, 13}, {-45, 12}, {-32, 12},
+      {-31, 11},   {-23, 11},  {-22, 10},  {-16, 10}, {-15, 9},  {-12, 9},  {-11, 8},  {-9, 8},   {-8, 8},
+      {-7, 7},     {-1, 1},    {0, 0},     {1, 17},   {7, 23},   {8, 24},   {11, 24},  {12, 25},  {15, 25},
+      {16, 26},    {22, 26},   {23, 27},   {31, 27},  {32, 28},  {45, 28},  {46, 29},  {63, 29},  {64, 30},
+      {90, 30},    {91, 31},   {127, 31},  {128, 31}, {4000, 31}};
+  for (const auto& [distance, bucket] : both)
+    EXPECT_EQ(relative_bucket(distance, Directions::kBoth, t5), bucket) << distance;
+  const std::vector<std::pair<int, std::uint32_t>> back = {
+      {-5000, 31}, {-128, 31}, {-127, 31}, {-113, 31}, {-112, 30}, {-98, 29}, {-87, 29}, {-86, 28},
+      {-64, 26},   {-63, 26},  {-57, 25},  {-32, 21},  {-31, 21},  {-21, 18}, {-20, 17}, {-18, 16},
+      {-17, 16},   {-16, 16},  {-15, 15},  {-1, 1},    {0, 0},     {1, 0},    {30, 0}};
+  for (const auto& [distance, bucket] : back)
+    EXPECT_EQ(relative_bucket(distance, Directions::kBack, t5), bucket) << distance;
   const model::RelativeBiasConfig odd{11, 20};
-  const std::vector<std::pair<int, std::uint32_t>> odd_both = {{-40, 4}, {-20, 4}, {-19, 4}, {-10, 4}, {-9, 3}, {-5, 3}, {-4, 2}, {-3, 2}, {-2, 2}, {-1, 1}, {0, 0}, {1, 6}, {2, 7}, {3, 7}, {4, 7}, {5, 8}, {8, 8}, {9, 8}, {14, 9}, {19, 9}, {20, 9}};
-  for (const auto& [distance, bucket] : odd_both) EXPECT_EQ(relative_bucket(distance, Directions::kBoth, odd), bucket) << distance;
+  const std::vector<std::pair<int, std::uint32_t>> odd_both = {
+      {-40, 4}, {-20, 4}, {-19, 4}, {-10, 4}, {-9, 3}, {-5, 3}, {-4, 2}, {-3, 2}, {-2, 2}, {-1, 1}, {0, 0},
+      {1, 6},   {2, 7},   {3, 7},   {4, 7},   {5, 8},  {8, 8},  {9, 8},  {14, 9}, {19, 9}, {20, 9}};
+  for (const auto& [distance, bucket] : odd_both)
+    EXPECT_EQ(relative_bucket(distance, Directions::kBoth, odd), bucket) << distance;
 }
 
 TEST(RelativeBias, BucketsGrowWithTheDistanceAndEndWithTheTable) {

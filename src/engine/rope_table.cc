@@ -37,12 +37,14 @@ RopeTable::RopeTable(const model::RopeConfig& config) : attention_factor_(engine
   }
   for (std::size_t i = 0; i < half; ++i) {
     // fp32 at the same places as the published code, so that angles of far positions agree.
-    const float power = static_cast<float>(std::pow(config.theta, static_cast<float>(2 * i) / static_cast<float>(config.dims)));
+    const float power = static_cast<float>(
+        std::pow(config.theta, static_cast<float>(2 * i) / static_cast<float>(config.dims)));
     float inverse = 1.0f / power;
     if (config.scaling == model::RopeScaling::kLinear) inverse /= static_cast<float>(config.factor);
     if (config.scaling == model::RopeScaling::kYarn) {
       const float interpolated = 1.0f / (static_cast<float>(config.factor) * power);
-      const float ramp = static_cast<float>(std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0));
+      const float ramp =
+          static_cast<float>(std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0));
       inverse = interpolated * ramp + inverse * (1.0f - ramp);
     }
     inverse_frequencies_.push_back(inverse);

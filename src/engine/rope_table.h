@@ -22,7 +22,7 @@ class RopeTable {
 
  private:
   std::vector<float> inverse_frequencies_;
-  double attention_factor_ = 1.0;   // multiplies cos and sin
+  double attention_factor_ = 1.0;  // multiplies cos and sin
 };
 
 }  // namespace sluice::engine

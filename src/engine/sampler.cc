@@ -12,7 +12,11 @@ namespace sluice::engine {
 namespace {
 
 void require(bool legal, const char* flag, const char* expected, double found) {
-  if (!legal) throw Error(ErrorKind::kUsage, "value out of range").in(flag).expected(expected).found(fmt::format("{}", found));
+  if (!legal)
+    throw Error(ErrorKind::kUsage, "value out of range")
+        .in(flag)
+        .expected(expected)
+        .found(fmt::format("{}", found));
 }
 
 }  // namespace
@@ -22,7 +26,8 @@ void SamplerConfig::validate() const {
   require(top_k >= 0, "--top-k", "0 or more", static_cast<double>(top_k));
   require(top_p > 0 && top_p <= 1, "--top-p", "more than 0, at most 1", top_p);
   require(min_p >= 0 && min_p <= 1, "--min-p", "0 to 1", min_p);
-  require(std::isfinite(repetition_penalty) && repetition_penalty > 0, "--repeat-penalty", "more than 0", repetition_penalty);
+  require(std::isfinite(repetition_penalty) && repetition_penalty > 0, "--repeat-penalty", "more than 0",
+          repetition_penalty);
 }
 
 SamplerConfig sampler_defaults(const model::GenerationConfig& generation) {
@@ -55,12 +60,14 @@ model::TokenId Sampler::next(std::span<const float> logits, std::span<const mode
     return static_cast<model::TokenId>(kernels::argmax(logits.data(), logits.size()));
 
   candidates_.clear();
-  for (std::size_t i = 0; i < logits.size(); ++i) candidates_.push_back({logits[i], static_cast<model::TokenId>(i)});
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    candidates_.push_back({logits[i], static_cast<model::TokenId>(i)});
   if (config_.repetition_penalty != 1.0) {
     const float penalty = static_cast<float>(config_.repetition_penalty);
     seen_.assign(logits.size(), false);
     for (model::TokenId id : context) {
-      if (id < 0 || static_cast<std::size_t>(id) >= logits.size() || seen_[static_cast<std::size_t>(id)]) continue;
+      if (id < 0 || static_cast<std::size_t>(id) >= logits.size() || seen_[static_cast<std::size_t>(id)])
+        continue;
       seen_[static_cast<std::size_t>(id)] = true;
       float& logit = candidates_[static_cast<std::size_t>(id)].logit;
       logit = logit < 0 ? logit * penalty : logit / penalty;
@@ -71,16 +78,19 @@ model::TokenId Sampler::next(std::span<const float> logits, std::span<const mode
   };
   if (config_.temperature == 0) return std::min_element(candidates_.begin(), candidates_.end(), better)->id;
 
-  const std::size_t kept = config_.top_k > 0 ? std::min<std::size_t>(static_cast<std::size_t>(config_.top_k), candidates_.size())
-                                             : candidates_.size();
-  std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(kept), candidates_.end(), better);
+  const std::size_t kept =
+      config_.top_k > 0 ? std::min<std::size_t>(static_cast<std::size_t>(config_.top_k), candidates_.size())
+                        : candidates_.size();
+  std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(kept),
+                    candidates_.end(), better);
   candidates_.resize(kept);
 
   // Probabilities relative to the best, which stays whatever the limits.
   weights_.clear();
   double sum = 0;
   for (const Candidate& candidate : candidates_) {
-    weights_.push_back(std::exp((static_cast<double>(candidate.logit) - candidates_[0].logit) / config_.temperature));
+    weights_.push_back(
+        std::exp((static_cast<double>(candidate.logit) - candidates_[0].logit) / config_.temperature));
     sum += weights_.back();
   }
   std::size_t end = weights_.size();

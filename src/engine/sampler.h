@@ -11,25 +11,27 @@
 namespace sluice::engine {
 
 struct SamplerConfig {
-  double temperature = 0.0;          // 0: greedy, without penalties
-  std::int64_t top_k = 0;            // 0: off
-  double top_p = 1.0;                // 1: off
-  double min_p = 0.0;                // 0: off
-  double repetition_penalty = 1.0;   // 1: off
+  double temperature = 0.0;         // 0: greedy, without penalties
+  std::int64_t top_k = 0;           // 0: off
+  double top_p = 1.0;               // 1: off
+  double min_p = 0.0;               // 0: off
+  double repetition_penalty = 1.0;  // 1: off
   std::uint64_t seed = 0;
 
-  void validate() const;             // Error(kUsage) naming the flag
+  void validate() const;  // Error(kUsage) naming the flag
 };
 
-// What generation_config.json asks for; without do_sample greedy (its repetition penalty kept, as Hugging Face does).
+// What generation_config.json asks for; without do_sample greedy (its repetition penalty kept, as Hugging
+// Face does).
 SamplerConfig sampler_defaults(const model::GenerationConfig& generation);
 
-// Deterministic in seed and inputs. Order as Hugging Face's processors: repetition penalty, temperature, top-k, top-p,
-// min-p. Ties take the lowest id. Thread-compatible.
+// Deterministic in seed and inputs. Order as Hugging Face's processors: repetition penalty, temperature,
+// top-k, top-p, min-p. Ties take the lowest id. Thread-compatible.
 class Sampler {
  public:
   explicit Sampler(const SamplerConfig& config);
-  // `context`: prompt and generated ids so far (for the repetition penalty). Error(kInvalid) if a logit is NaN.
+  // `context`: prompt and generated ids so far (for the repetition penalty). Error(kInvalid) if a logit is
+  // NaN.
   model::TokenId next(std::span<const float> logits, std::span<const model::TokenId> context);
 
  private:
@@ -37,7 +39,7 @@ class Sampler {
     float logit;
     model::TokenId id;
   };
-  double uniform();                  // [0, 1), splitmix64
+  double uniform();  // [0, 1), splitmix64
 
   SamplerConfig config_;
   std::uint64_t state_;

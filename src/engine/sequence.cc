@@ -13,17 +13,19 @@ std::size_t kv_elements_per_token(const model::ModelConfig& config) {
   return (config.layers - config.encoder_layers) * row_elements(AttentionDims(config.attention));
 }
 
-Bytes kv_bytes(const model::ModelConfig& config, DType dtype, std::size_t positions, std::size_t encoder_positions) {
+Bytes kv_bytes(const model::ModelConfig& config, DType dtype, std::size_t positions,
+               std::size_t encoder_positions) {
   if (!config.has_encoder()) encoder_positions = 0;
   const Bytes decoder = Bytes{kv_elements_per_token(config)} * positions * dtype_bytes(dtype);
   const Bytes cross = Bytes{kv_elements_per_token(config)} * encoder_positions * dtype_bytes(dtype);
-  const Bytes layer = Bytes{row_elements(AttentionDims(config.attention))} * encoder_positions * dtype_bytes(dtype);
+  const Bytes layer =
+      Bytes{row_elements(AttentionDims(config.attention))} * encoder_positions * dtype_bytes(dtype);
   const Bytes hidden = Bytes{config.hidden} * encoder_positions * sizeof(float);
   return round_up(decoder + cross + layer + hidden, kBlockBytes);
 }
 
-// In the buffer: the encoder's hidden states, then the decoder layers, then what they make of the encoder's output, then
-// the one encoder layer.
+// In the buffer: the encoder's hidden states, then the decoder layers, then what they make of the encoder's
+// output, then the one encoder layer.
 Sequence::Sequence(const model::ModelConfig& config, DType dtype, std::size_t positions,
                    device::Accountant& accountant, std::size_t encoder_positions)
     : dims_(config.attention),
@@ -46,14 +48,17 @@ Bytes Sequence::layer_bytes(std::size_t positions) const {
 
 Sequence::Rows Sequence::self_rows(std::size_t layer) const {
   const Bytes hidden = Bytes{encoder_positions_} * hidden_ * sizeof(float);
-  if (layer >= encoder_layers_) return {hidden + (layer - encoder_layers_) * layer_bytes(positions_), positions_};
-  return {hidden + decoder_layers_ * (layer_bytes(positions_) + layer_bytes(encoder_positions_)), encoder_positions_};
+  if (layer >= encoder_layers_)
+    return {hidden + (layer - encoder_layers_) * layer_bytes(positions_), positions_};
+  return {hidden + decoder_layers_ * (layer_bytes(positions_) + layer_bytes(encoder_positions_)),
+          encoder_positions_};
 }
 
 Sequence::Rows Sequence::cross_rows(std::size_t layer) const {
   SLUICE_CHECK(layer >= encoder_layers_ && encoder_positions_ != 0);
   const Bytes hidden = Bytes{encoder_positions_} * hidden_ * sizeof(float);
-  return {hidden + decoder_layers_ * layer_bytes(positions_) + (layer - encoder_layers_) * layer_bytes(encoder_positions_),
+  return {hidden + decoder_layers_ * layer_bytes(positions_) +
+              (layer - encoder_layers_) * layer_bytes(encoder_positions_),
           encoder_positions_};
 }
 

@@ -1,4 +1,5 @@
-// One sequence: the key/value cache of its positions so far; behind an encoder, also what the decoder attends to.
+// One sequence: the key/value cache of its positions so far; behind an encoder, also what the decoder attends
+// to.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +13,17 @@ namespace sluice::engine {
 
 // Numbers that one token adds over all layers.
 std::size_t kv_elements_per_token(const model::ModelConfig& config);
-// `encoder_positions`: most tokens of the encoder's input. They add, to the keys and values of the decoder's layers, the
-// input's keys and values for each of these, its hidden states in fp32, and its keys and values of one encoder layer.
-Bytes kv_bytes(const model::ModelConfig& config, DType dtype, std::size_t positions, std::size_t encoder_positions = 0);
+// `encoder_positions`: most tokens of the encoder's input. They add, to the keys and values of the decoder's
+// layers, the input's keys and values for each of these, its hidden states in fp32, and its keys and values
+// of one encoder layer.
+Bytes kv_bytes(const model::ModelConfig& config, DType dtype, std::size_t positions,
+               std::size_t encoder_positions = 0);
 
 // Owns its cache, charged to `kv`. Thread-compatible.
 class Sequence {
  public:
-  Sequence(const model::ModelConfig& config, DType dtype, std::size_t positions, device::Accountant& accountant,
-           std::size_t encoder_positions = 0);
+  Sequence(const model::ModelConfig& config, DType dtype, std::size_t positions,
+           device::Accountant& accountant, std::size_t encoder_positions = 0);
 
   std::size_t length() const { return length_; }        // tokens whose keys and values are stored
   std::size_t positions() const { return positions_; }  // most tokens
@@ -33,8 +36,8 @@ class Sequence {
   void set_encoder_length(std::size_t tokens) { encoder_length_ = tokens; }
   float* encoder_hidden(std::size_t position);
 
-  // Rows of one layer, by position. For MLA the value view is the first part of the key rows. All encoder layers share
-  // one place: each is done before the next begins.
+  // Rows of one layer, by position. For MLA the value view is the first part of the key rows. All encoder
+  // layers share one place: each is done before the next begins.
   kernels::CacheView keys(std::size_t layer) const;
   kernels::CacheView values(std::size_t layer) const;
   // Where the row of a position is written.

@@ -9,18 +9,19 @@
 
 namespace sluice::engine {
 
-// An access is one distinct (layer, expert) of a step; a hit needs no demand read (docs/architecture.md, "Counting").
+// An access is one distinct (layer, expert) of a step; a hit needs no demand read (docs/architecture.md,
+// "Counting").
 struct ExpertStatistics {
   std::uint64_t accesses = 0, hits = 0, misses = 0, partial = 0;
-  Bytes bytes_read = 0;            // for demand
+  Bytes bytes_read = 0;                  // for demand
   std::array<std::uint64_t, 5> found{};  // accesses by the state that the expert was in: F, C, S, E, M
   std::uint64_t steps = 0, tokens = 0;
-  double seconds = 0;              // wall time of the forward steps
+  double seconds = 0;  // wall time of the forward steps
 };
 
 struct Statistics {
   ExpertStatistics prefill, decode;
-  Phase phase = Phase::kPrefill;   // of the running step
+  Phase phase = Phase::kPrefill;  // of the running step
   Bytes prefetch_bytes = 0;
 
   ExpertStatistics& now() { return phase == Phase::kPrefill ? prefill : decode; }

@@ -12,15 +12,15 @@
 
 namespace sluice::engine {
 
-// The tokens of one sequence in a step: tokens [first_token, first_token + tokens) of the step, which stand at positions
-// sequence->length() … of it.
+// The tokens of one sequence in a step: tokens [first_token, first_token + tokens) of the step, which stand
+// at positions sequence->length() … of it.
 struct Slice {
   Sequence* sequence = nullptr;
   std::size_t first_token = 0;
   std::size_t tokens = 0;
 };
 
-enum class Phase { kPrefill, kDecode };   // for statistics only
+enum class Phase { kPrefill, kDecode };  // for statistics only
 
 struct Step {
   std::span<const model::TokenId> tokens;  // of all slices, one after the other
@@ -32,7 +32,8 @@ struct Step {
   std::size_t position(const Slice& slice) const { return encoder_begin.value_or(slice.sequence->length()); }
 };
 
-// Which tokens of a step want logits, and who takes them: called with the token's index in the step, ascending.
+// Which tokens of a step want logits, and who takes them: called with the token's index in the step,
+// ascending.
 struct LogitSink {
   std::function<bool(std::size_t token)> wants;
   std::function<void(std::size_t token, std::span<const float> logits)> take;

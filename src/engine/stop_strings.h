@@ -12,7 +12,7 @@ class StopStrings {
   explicit StopStrings(std::vector<std::string> stops);
   // Adds text; returns what is now known to stand before any stop string. After found() nothing more comes.
   std::string append(const std::string& text);
-  std::string finish();                     // what is held back, when the text ends without a stop string
+  std::string finish();  // what is held back, when the text ends without a stop string
   bool found() const { return found_; }
 
  private:

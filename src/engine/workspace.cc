@@ -31,9 +31,10 @@ Workspace lay_out(const model::ModelConfig& config, const WorkspaceShape& shape,
   const AttentionDims dims(config.attention);
   const model::MoeConfig& moe = config.moe;
   const std::size_t t = shape.tokens, d = config.hidden;
-  const std::size_t widest = std::max({std::size_t{config.dense_width}, std::size_t{moe.shared_width},
-                                       std::size_t{moe.width}});
-  const std::size_t inner = std::max({widest, dims.heads * dims.value_dim, std::size_t{config.attention.q_lora_rank}});
+  const std::size_t widest =
+      std::max({std::size_t{config.dense_width}, std::size_t{moe.shared_width}, std::size_t{moe.width}});
+  const std::size_t inner =
+      std::max({widest, dims.heads * dims.value_dim, std::size_t{config.attention.q_lora_rank}});
   const bool mla = config.attention.kind == model::AttentionKind::kMla;
 
   Workspace w;
@@ -52,10 +53,12 @@ Workspace lay_out(const model::ModelConfig& config, const WorkspaceShape& shape,
   w.cos = layout.floats(t * config.attention.rope.dims / 2);
   w.sin = layout.floats(t * config.attention.rope.dims / 2);
   w.attention_scratch = layout.floats(
-      shape.threads * kernels::attention_scratch_floats(dims.kernel_shape(0), std::max(shape.positions, shape.encoder_positions)));
+      shape.threads * kernels::attention_scratch_floats(dims.kernel_shape(0),
+                                                        std::max(shape.positions, shape.encoder_positions)));
   const std::size_t biased = config.attention.relative.buckets != 0 ? dims.heads : 0;
   w.decoder_bias = layout.floats(biased * shape.positions);
-  w.encoder_bias = layout.floats(shape.encoder_positions == 0 ? 0 : biased * (2 * shape.encoder_positions - 1));
+  w.encoder_bias =
+      layout.floats(shape.encoder_positions == 0 ? 0 : biased * (2 * shape.encoder_positions - 1));
   w.gate = layout.floats(t * widest);
   w.up = layout.floats(t * widest);
   w.router_logits = layout.floats(t * moe.experts);

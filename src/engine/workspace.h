@@ -10,14 +10,15 @@
 namespace sluice::engine {
 
 struct WorkspaceShape {
-  std::size_t tokens = 0;       // T: most tokens of a step
-  std::size_t positions = 0;    // most positions of a sequence
+  std::size_t tokens = 0;             // T: most tokens of a step
+  std::size_t positions = 0;          // most positions of a sequence
   std::size_t encoder_positions = 0;  // … of an encoder's input
-  std::size_t logit_rows = 1;   // tokens whose logits are made at a time
+  std::size_t logit_rows = 1;         // tokens whose logits are made at a time
   unsigned threads = 1;
 };
 
-// Non-owning pointers into the buffer. d = hidden, pf(n) = kernels::packed_floats(n), H = heads, G = kv_heads.
+// Non-owning pointers into the buffer. d = hidden, pf(n) = kernels::packed_floats(n), H = heads, G =
+// kv_heads.
 struct Workspace {
   float* hidden = nullptr;         // (T, d) the residual stream
   float* normed = nullptr;         // (T, d)
@@ -34,7 +35,8 @@ struct Workspace {
   float* cos = nullptr;            // (T, rope half)
   float* sin = nullptr;            // (T, rope half)
   float* attention_scratch = nullptr;
-  float* decoder_bias = nullptr;   // T5: (H, P) by distance −P+1 … 0, P = positions; filled once (relative_bias.h)
+  float* decoder_bias =
+      nullptr;  // T5: (H, P) by distance −P+1 … 0, P = positions; filled once (relative_bias.h)
   float* encoder_bias = nullptr;   // T5: (H, 2·P−1) by distance −P+1 … P−1, P = encoder_positions
   float* gate = nullptr;           // (T, widest MLP)
   float* up = nullptr;             // (T, widest MLP)
@@ -51,7 +53,8 @@ Bytes workspace_bytes(const model::ModelConfig& config, const WorkspaceShape& sh
 
 class WorkspaceBuffer {
  public:
-  WorkspaceBuffer(const model::ModelConfig& config, const WorkspaceShape& shape, device::Accountant& accountant);
+  WorkspaceBuffer(const model::ModelConfig& config, const WorkspaceShape& shape,
+                  device::Accountant& accountant);
   const Workspace& get() const { return workspace_; }
   const WorkspaceShape& shape() const { return shape_; }
 

@@ -1,7 +1,9 @@
-// Expert activation matrices: how often each expert of each layer was used in a stretch of a run, and which stretch of the
-// past resembles the running one most. MoE-Infinity (arXiv 2401.14361), as ZipMoE compares with it; SPEC §1.10.
+// Expert activation matrices: how often each expert of each layer was used in a stretch of a run, and which
+// stretch of the past resembles the running one most. MoE-Infinity (arXiv 2401.14361), as ZipMoE compares
+// with it; SPEC §1.10.
 //
-// The paper keeps one matrix a request. Policies here see steps, not requests, so a matrix is closed after kSteps steps.
+// The paper keeps one matrix a request. Policies here see steps, not requests, so a matrix is closed after
+// kSteps steps.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +19,15 @@ namespace sluice::experts {
 // Pure and deterministic. O(matrices) a used expert. Thread-compatible.
 class ActivationHistory {
  public:
-  static constexpr std::uint32_t kSteps = 128;     // of one matrix
-  static constexpr std::size_t kMatrices = 32;     // kept; the oldest goes
+  static constexpr std::uint32_t kSteps = 128;  // of one matrix
+  static constexpr std::size_t kMatrices = 32;  // kept; the oldest goes
 
-  // One event: the experts of one layer that a step used. A step begins with an event of a layer not above the last one's.
+  // One event: the experts of one layer that a step used. A step begins with an event of a layer not above
+  // the last one's.
   void on_event(std::span<const ExpertId> used);
 
-  // How much the expert is expected to be used: its share of its layer in the past matrix that is nearest to the running one
-  // (largest cosine; ties: the newest), or in the running one while there is no past.
+  // How much the expert is expected to be used: its share of its layer in the past matrix that is nearest to
+  // the running one (largest cosine; ties: the newest), or in the running one while there is no past.
   double predicted(ExpertId id) const;
   // Counts of the running matrix.
   std::uint32_t count(ExpertId id) const;
@@ -34,8 +37,8 @@ class ActivationHistory {
   struct Matrix {
     ExpertTable<std::uint32_t> counts;
     std::vector<std::uint64_t> layer_total;
-    double norm = 0;                               // Σ counts²
-    double dot = 0;                                // with the running matrix
+    double norm = 0;  // Σ counts²
+    double dot = 0;   // with the running matrix
   };
   void close();
   const Matrix& nearest() const;

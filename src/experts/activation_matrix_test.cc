@@ -47,15 +47,18 @@ TEST(ActivationHistory, PredictsByTheNearestMatrixOfThePast) {
     for (int layer = 0; layer < Naive::kLayers; ++layer) {
       std::vector<ExpertId> used;
       for (int e = 0; e < Naive::kExperts; ++e)
-        if (random() % 5 < (e % 3 == topic ? 4u : 1u)) used.push_back({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)});
+        if (random() % 5 < (e % 3 == topic ? 4u : 1u))
+          used.push_back({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)});
       if (used.empty()) used.push_back({static_cast<std::uint16_t>(layer), 0});
       history.on_event(used);
-      for (const ExpertId id : used) naive.now[static_cast<std::size_t>(id.layer * Naive::kExperts + id.index)] += 1;
+      for (const ExpertId id : used)
+        naive.now[static_cast<std::size_t>(id.layer * Naive::kExperts + id.index)] += 1;
     }
     if (step % 7 != 0) continue;
     for (int layer = 0; layer < Naive::kLayers; ++layer)
       for (int e = 0; e < Naive::kExperts; ++e)
-        ASSERT_NEAR(history.predicted({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)}), naive.predicted(layer, e), 1e-12)
+        ASSERT_NEAR(history.predicted({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)}),
+                    naive.predicted(layer, e), 1e-12)
             << step << " " << layer << " " << e;
   }
   EXPECT_EQ(history.matrices(), 5u);

@@ -1,4 +1,5 @@
-// Cache policies: which experts' parts stay in memory after use, and which leave. SPEC §1.7, §5.1; LAB.md `evict`.
+// Cache policies: which experts' parts stay in memory after use, and which leave. SPEC §1.7, §5.1; LAB.md
+// `evict`.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +14,17 @@ namespace sluice::experts {
 
 // What one layer of one step used: an event. Ids are distinct and ascending. Fixed before anything moves.
 struct StepReport {
-  std::uint64_t event = 0;                       // index of the event in this cache's time
-  std::span<const ExpertId> used;                // hits and misses together
+  std::uint64_t event = 0;         // index of the event in this cache's time
+  std::span<const ExpertId> used;  // hits and misses together
   std::span<const ExpertId> hits;
   std::span<const ExpertId> misses;
-  std::span<const float> scores;                 // mean router score of all N experts of the layer; may be empty
-  std::span<const std::uint32_t> tokens;         // tokens per used expert, parallel to `used`; may be empty
+  std::span<const float> scores;          // mean router score of all N experts of the layer; may be empty
+  std::span<const std::uint32_t> tokens;  // tokens per used expert, parallel to `used`; may be empty
 };
 
 struct Eviction {
   ExpertId id;
-  Parts parts;                                   // what leaves
+  Parts parts;  // what leaves
 };
 
 // Experts that may not be victims now: those of the running event, those in use or in flight.
@@ -41,26 +42,26 @@ struct Placed {
 
 // A verdict on a whole event (Cache::decide_event). Victims leave first, then the placed change.
 struct EventDecision {
-  std::vector<Eviction> victims;                 // in order; may be experts of the event itself, which is over by then
-  std::vector<Placed> placed;                    // experts of the event that gain parts, ascending: all they hold then
+  std::vector<Eviction> victims;  // in order; may be experts of the event itself, which is over by then
+  std::vector<Placed> placed;     // experts of the event that gain parts, ascending: all they hold then
 };
 
 // One policy. Pure and deterministic: no clock, no randomness but the seed of its config. Driven by Residency
-// (residency.h), in this order per event: on_step; then, unless decide_event decides, per miss, ascending: wanted,
-// victims (if room is needed), on_evict for each victim, on_insert. The experts of the running event stay pinned until
-// the next on_step. Thread-compatible.
+// (residency.h), in this order per event: on_step; then, unless decide_event decides, per miss, ascending:
+// wanted, victims (if room is needed), on_evict for each victim, on_insert. The experts of the running event
+// stay pinned until the next on_step. Thread-compatible.
 class Cache {
  public:
   virtual ~Cache() = default;
-  virtual void on_step(const StepReport& report) = 0;             // refresh hits, count the event
-  virtual Parts wanted(ExpertId id) const = 0;                    // what to keep of a used expert; empty: use and drop
+  virtual void on_step(const StepReport& report) = 0;  // refresh hits, count the event
+  virtual Parts wanted(ExpertId id) const = 0;         // what to keep of a used expert; empty: use and drop
   // Appends victims, in order of eviction, that free at least `need` bytes; appends nothing if it cannot.
   virtual void victims(Bytes need, const PinnedView& pinned, std::vector<Eviction>& out) = 0;
   // `id` now holds `parts`, `bytes` in all. / `parts` of `id` have left.
   virtual void on_insert(ExpertId id, Parts parts, Bytes bytes) = 0;
   virtual void on_evict(ExpertId id, Parts parts) = 0;
-  // For policies that judge a whole event at once instead of miss by miss: fills `out` (empty on entry) and returns
-  // true. on_evict and on_insert follow as usual.
+  // For policies that judge a whole event at once instead of miss by miss: fills `out` (empty on entry) and
+  // returns true. on_evict and on_insert follow as usual.
   virtual bool decide_event(const StepReport& /*report*/, const ExpertSizes& /*sizes*/, Bytes /*capacity*/,
                             EventDecision& /*out*/) {
     return false;

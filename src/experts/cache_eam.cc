@@ -1,5 +1,6 @@
-// EAM: whoever is expected to be used least leaves, by the activation matrix of the past that is nearest to the running one;
-// among equals the least recently used, then the lower id. MoE-Infinity's cache (arXiv 2401.14361); SPEC §1.10.
+// EAM: whoever is expected to be used least leaves, by the activation matrix of the past that is nearest to
+// the running one; among equals the least recently used, then the lower id. MoE-Infinity's cache (arXiv
+// 2401.14361); SPEC §1.10.
 #include <algorithm>
 #include <tuple>
 
@@ -22,9 +23,11 @@ class EamCache final : public Cache {
   void victims(Bytes need, const PinnedView& pinned, std::vector<Eviction>& out) override {
     candidates_.clear();
     resident_.for_each([&](ExpertId id, const Resident& it) {
-      if (!it.parts.empty() && !pinned.pinned(id)) candidates_.push_back({history_.predicted(id), *last_use_.find(id), id, it});
+      if (!it.parts.empty() && !pinned.pinned(id))
+        candidates_.push_back({history_.predicted(id), *last_use_.find(id), id, it});
     });
-    std::ranges::sort(candidates_, {}, [](const Candidate& c) { return std::tuple(c.predicted, c.last_use, c.id); });
+    std::ranges::sort(candidates_, {},
+                      [](const Candidate& c) { return std::tuple(c.predicted, c.last_use, c.id); });
     Bytes freed = 0;
     std::size_t count = 0;
     while (count < candidates_.size() && freed < need) freed += candidates_[count++].resident.bytes;
@@ -59,11 +62,13 @@ class EamCache final : public Cache {
   ActivationHistory history_;
   ExpertTable<std::uint64_t> last_use_;  // event + 1
   ExpertTable<Resident> resident_;
-  std::vector<Candidate> candidates_;    // scratch
+  std::vector<Candidate> candidates_;  // scratch
 };
 
 }  // namespace
 
-std::unique_ptr<Cache> make_eam_cache(const CacheConfig& config) { return std::make_unique<EamCache>(config.keep); }
+std::unique_ptr<Cache> make_eam_cache(const CacheConfig& config) {
+  return std::make_unique<EamCache>(config.keep);
+}
 
 }  // namespace sluice::experts

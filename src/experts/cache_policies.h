@@ -16,7 +16,7 @@ struct PoolsConfig {
   std::vector<PoolSlots> slots = {};  // by layer; further layers have the last one's
   PoolRules rules = {};
   std::vector<std::vector<double>> counts = {};  // by layer and expert: offline counts to begin with, or none
-  bool whole_only = false;  // the family has nothing but `full`
+  bool whole_only = false;                       // the family has nothing but `full`
 
   void validate() const;  // Error(kUsage)
 };

@@ -1,5 +1,6 @@
-// Static: what comes first stays, nothing is ever evicted. Under layers that are used in order, the first layers' experts
-// fill the budget and the others are read at every use, as offloading by a device map does. SPEC §1.10, `z-accelerate`.
+// Static: what comes first stays, nothing is ever evicted. Under layers that are used in order, the first
+// layers' experts fill the budget and the others are read at every use, as offloading by a device map does.
+// SPEC §1.10, `z-accelerate`.
 #include "experts/cache_policies.h"
 
 namespace sluice::experts {
@@ -21,6 +22,8 @@ class StaticCache final : public Cache {
 
 }  // namespace
 
-std::unique_ptr<Cache> make_static_cache(const CacheConfig& config) { return std::make_unique<StaticCache>(config.keep); }
+std::unique_ptr<Cache> make_static_cache(const CacheConfig& config) {
+  return std::make_unique<StaticCache>(config.keep);
+}
 
 }  // namespace sluice::experts

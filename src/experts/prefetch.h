@@ -14,8 +14,8 @@ namespace sluice::experts {
 
 // What is known once a layer has been routed. Non-owning.
 struct LayerState {
-  std::uint32_t layer = 0;   // sparse layer that was routed
-  std::uint32_t layers = 0;  // sparse layers of the model
+  std::uint32_t layer = 0;    // sparse layer that was routed
+  std::uint32_t layers = 0;   // sparse layers of the model
   std::uint32_t experts = 0;  // routed experts of a layer
   const Routing* routing = nullptr;
   const ResidencyView* residency = nullptr;  // logical

@@ -1,5 +1,5 @@
-// All experts of the next layer, whatever the routing will be: the sliding window of DeepSpeed's parameter offloading, as
-// ZipMoE compares with it (SPEC §1.10, `z-deepspeed`).
+// All experts of the next layer, whatever the routing will be: the sliding window of DeepSpeed's parameter
+// offloading, as ZipMoE compares with it (SPEC §1.10, `z-deepspeed`).
 #include "experts/prefetch.h"
 
 namespace sluice::experts {

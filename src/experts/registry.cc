@@ -61,7 +61,8 @@ constexpr PlacementPolicy kPlacements[] = {
 };
 
 // ZipMoE and its baselines: what differs from `zipmoe` is what each is there to show.
-constexpr Preset zip_preset(std::string_view name, std::string_view cache, PoolSharing sharing = PoolSharing::kNone) {
+constexpr Preset zip_preset(std::string_view name, std::string_view cache,
+                            PoolSharing sharing = PoolSharing::kNone) {
   return {.name = name,
           .router = "exact",
           .cache = cache,

@@ -24,7 +24,7 @@ struct CachePolicy {
   bool keeps = true;           // keeps what fits (all but `none`)
   bool evicts = true;          // makes room for what comes (all but `static`)
   bool judges_events = false;  // may evict experts of the running event (Cache::decide_event)
-  bool pooled = false;         // holds experts in the states that CacheConfig::pools has slots for, not in `keep`
+  bool pooled = false;  // holds experts in the states that CacheConfig::pools has slots for, not in `keep`
 };
 
 struct RouterPolicy {
@@ -52,7 +52,8 @@ struct PlacementPolicy {
   std::string_view source;
 };
 
-// How zip-pools gets its slots: not at all, by the planner, or by equal shares of the memory (SPEC §1.9, §1.10).
+// How zip-pools gets its slots: not at all, by the planner, or by equal shares of the memory (SPEC §1.9,
+// §1.10).
 enum class PoolSharing : std::uint8_t { kNone, kPlanned, kEqual };
 
 // A set of policies under one name.
@@ -60,8 +61,8 @@ struct Preset {
   std::string_view name, router, cache, prefetch, scheduler, placement;
   PoolSharing sharing = PoolSharing::kNone;
   std::string_view source = {};  // paper and section
-  bool whole_layers = false;   // all experts of a layer are fetched, whatever the routing
-  bool synchronous = false;    // one expert at a time: read, then computed, nothing in between
+  bool whole_layers = false;     // all experts of a layer are fetched, whatever the routing
+  bool synchronous = false;      // one expert at a time: read, then computed, nothing in between
 };
 
 std::span<const CachePolicy> cache_policies();

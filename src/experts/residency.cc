@@ -48,12 +48,8 @@ const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span
   }
   for (ExpertId id : hits_) outcome_.hits.push_back({id, {}, parts(id)});
   for (ExpertId id : misses_) outcome_.misses.push_back({id, {}, parts(id)});
-  const StepReport report{.event = events_,
-                          .used = ids_,
-                          .hits = hits_,
-                          .misses = misses_,
-                          .scores = scores,
-                          .tokens = tokens};
+  const StepReport report{
+      .event = events_, .used = ids_, .hits = hits_, .misses = misses_, .scores = scores, .tokens = tokens};
   cache_->on_step(report);
 
   decision_.victims.clear();
@@ -102,7 +98,8 @@ void Residency::decide_misses_one_by_one() {
 void Residency::decide_whole_event() {
   for (const Eviction& victim : decision_.victims) evict(victim);
   for (const Placed& placed : decision_.placed) {
-    SLUICE_CHECK(pins_.pinned(placed.id), cache_->name() + " placed " + name_of(placed.id) + ", which was not used");
+    SLUICE_CHECK(pins_.pinned(placed.id),
+                 cache_->name() + " placed " + name_of(placed.id) + ", which was not used");
     place(placed);
   }
 }
@@ -110,7 +107,8 @@ void Residency::decide_whole_event() {
 void Residency::place(const Placed& placed) {
   SLUICE_CHECK(is_legal(placed.parts) && !placed.parts.empty(), name_of(placed.id));
   Parts& slot = resident_.at(placed.id);
-  SLUICE_CHECK(slot != Part::kFull || !placed.parts.has(Part::kExp), name_of(placed.id) + " would be compressed again");
+  SLUICE_CHECK(slot != Part::kFull || !placed.parts.has(Part::kExp),
+               name_of(placed.id) + " would be compressed again");
   const Bytes bytes = sizes_.bytes(placed.id).of(placed.parts);
   used_ = used_ - sizes_.bytes(placed.id).of(slot) + bytes;
   if (const Parts left = slot - placed.parts; !left.empty()) outcome_.evicted.push_back({placed.id, left});

@@ -1,5 +1,6 @@
-// Logical residency: what a cache of a given size holds after each event, in decision order, never by arrival time.
-// The engine, the simulator and `sluice lab evict` all drive this one object, so that they decide alike.
+// Logical residency: what a cache of a given size holds after each event, in decision order, never by arrival
+// time. The engine, the simulator and `sluice lab evict` all drive this one object, so that they decide
+// alike.
 #pragma once
 
 #include <cstdint>
@@ -16,40 +17,43 @@ namespace sluice::experts {
 // A used expert: what of it is resident before and after the event.
 struct Admission {
   ExpertId id;
-  Parts parts;                                   // after use; empty: streamed (used and dropped)
+  Parts parts;  // after use; empty: streamed (used and dropped)
   Parts before = {};
 };
 
 // The outcome of one event, in order of decision.
 struct EventOutcome {
-  std::vector<Admission> hits;                   // needed no read (ascending)
-  std::vector<Admission> misses;                 // ascending
-  std::vector<Eviction> evicted;                 // parts resident before the event and not after it, of any expert
+  std::vector<Admission> hits;    // needed no read (ascending)
+  std::vector<Admission> misses;  // ascending
+  std::vector<Eviction> evicted;  // parts resident before the event and not after it, of any expert
 };
 
-// Event-atomic replay of one cache (LAB.md): hits and misses are fixed against what was resident before the event;
-// then hits are refreshed and misses inserted in ascending id; a victim is never one of the event's ids; if room
-// cannot be made for a miss, nothing is evicted for it and it is streamed. (A cache that decides on whole events may
-// also drop the event's own ids, and change the parts of its hits.) An expert of which a part is resident but no view can be made is a miss.
-// Capacity is in bytes. Once every expert has been seen, events allocate nothing. Thread-compatible.
+// Event-atomic replay of one cache (LAB.md): hits and misses are fixed against what was resident before the
+// event; then hits are refreshed and misses inserted in ascending id; a victim is never one of the event's
+// ids; if room cannot be made for a miss, nothing is evicted for it and it is streamed. (A cache that decides
+// on whole events may also drop the event's own ids, and change the parts of its hits.) An expert of which a
+// part is resident but no view can be made is a miss. Capacity is in bytes. Once every expert has been seen,
+// events allocate nothing. Thread-compatible.
 class Residency final : public ResidencyView {
  public:
   // `sizes` must outlive this.
   Residency(std::unique_ptr<Cache> cache, const ExpertSizes& sizes, Bytes capacity);
 
-  // ids: distinct, any order. `scores` and `tokens` as in StepReport (tokens parallel to ids in ascending order).
-  // The outcome lasts until the next call. No ids: only the event's index moves on.
+  // ids: distinct, any order. `scores` and `tokens` as in StepReport (tokens parallel to ids in ascending
+  // order). The outcome lasts until the next call. No ids: only the event's index moves on.
   const EventOutcome& on_event(std::span<const ExpertId> ids, std::span<const float> scores = {},
                                std::span<const std::uint32_t> tokens = {});
 
-  Parts parts(ExpertId id) const override;       // what is resident now
-  bool computable(ExpertId id) const;            // a view can be made without a read: F, C (or MSB)
+  Parts parts(ExpertId id) const override;  // what is resident now
+  bool computable(ExpertId id) const;       // a view can be made without a read: F, C (or MSB)
   Bytes used() const { return used_; }
   Bytes capacity() const { return capacity_; }
-  std::vector<Placed> resident() const;          // ascending id
+  std::vector<Placed> resident() const;  // ascending id
   const Cache& cache() const { return *cache_; }
   std::uint64_t events() const { return events_; }
-  std::uint64_t decision_hash() const { return hash_; }  // of all outcomes so far: equal logs, equal hashes (SPEC I6)
+  std::uint64_t decision_hash() const {
+    return hash_;
+  }  // of all outcomes so far: equal logs, equal hashes (SPEC I6)
 
  private:
   // Pins the running event's experts: those stamped with its number.
@@ -60,7 +64,7 @@ class Residency final : public ResidencyView {
       return stamp != nullptr && *stamp == current;
     }
     ExpertTable<std::uint64_t> stamps;
-    std::uint64_t current = 0;                   // 1-based, so that 0 is "never"
+    std::uint64_t current = 0;  // 1-based, so that 0 is "never"
   };
 
   void decide_misses_one_by_one();
@@ -76,7 +80,7 @@ class Residency final : public ResidencyView {
   ExpertTable<Parts> resident_;
   EventPins pins_;
   EventOutcome outcome_;
-  std::vector<ExpertId> ids_, hits_, misses_;    // of the running event, ascending
+  std::vector<ExpertId> ids_, hits_, misses_;  // of the running event, ascending
   EventDecision decision_;
 };
 

@@ -19,13 +19,13 @@ struct Task {
   double run = 0;            // time to compute the expert once its view is ready (p of SPEC §1.3)
 };
 
-// What one operation takes, all in the unit of Task::run (SPEC §1.3). An expert that is stored whole has no exponent
-// chunks: then `chunks` is 0 and `u` the time of the tensor's read.
+// What one operation takes, all in the unit of Task::run (SPEC §1.3). An expert that is stored whole has no
+// exponent chunks: then `chunks` is 0 and `u` the time of the tensor's read.
 struct ScheduleCosts {
-  unsigned chunks = 1;                  // K, exponent chunks of a tensor
-  unsigned workers = 1;                 // L, decode workers
-  double u = 0, v = 0, c = 0;           // read of one tensor's sm; read of one exponent chunk; decode of one
-  double step = 0;                      // what it takes to try one decode while searching (cost guard); 0: nothing
+  unsigned chunks = 1;         // K, exponent chunks of a tensor
+  unsigned workers = 1;        // L, decode workers
+  double u = 0, v = 0, c = 0;  // read of one tensor's sm; read of one exponent chunk; decode of one
+  double step = 0;             // what it takes to try one decode while searching (cost guard); 0: nothing
 };
 
 // Positions in the list of tasks, each exactly once, in blocks that are worked off one after the other.
@@ -34,13 +34,15 @@ struct Schedule {
   std::vector<std::uint32_t> block_end;  // ascending; the last one is order.size(); empty without tasks
 };
 
-// Disk and decode workers take the first operation that is available, in this order. Pure: equal tasks and costs, equal
-// order. Thread-compatible.
+// Disk and decode workers take the first operation that is available, in this order. Pure: equal tasks and
+// costs, equal order. Thread-compatible.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
-  virtual void order(std::span<const Task> tasks, const ScheduleCosts& costs, Schedule& out) = 0;  // replaces `out`
-  // How many orders so far were p_sorted ones because the search would have cost too much (SPEC §1.5; ScheduleCosts::step).
+  virtual void order(std::span<const Task> tasks, const ScheduleCosts& costs,
+                     Schedule& out) = 0;  // replaces `out`
+  // How many orders so far were p_sorted ones because the search would have cost too much (SPEC §1.5;
+  // ScheduleCosts::step).
   virtual std::uint64_t fallbacks() const { return 0; }
   virtual std::string name() const = 0;
 };

@@ -16,13 +16,16 @@ std::byte* words_of(const PiecePlace& piece, const ChunkPlace& chunk, std::byte*
 }  // namespace
 
 ChunkDecoder::ChunkDecoder(const WeightFiles& files, Isa isa, const std::string& codec)
-    : files_(files), merge_(codec::bf16_split_kernels(isa).merge), codec_(codec::make_exponent_codec(codec)) {}
+    : files_(files),
+      merge_(codec::bf16_split_kernels(isa).merge),
+      codec_(codec::make_exponent_codec(codec)) {}
 
 ChunkDecoder::~ChunkDecoder() = default;
 
 void ChunkDecoder::check(const PiecePlace& piece, const std::byte* words) const {
   if (piece.xxh3)
-    check_hash({words + piece.place, stored_bytes(piece)}, *piece.xxh3, files_.path(piece.file), piece.file_offset);
+    check_hash({words + piece.place, stored_bytes(piece)}, *piece.xxh3, files_.path(piece.file),
+               piece.file_offset);
 }
 
 void ChunkDecoder::decode(const PiecePlace& piece, const ChunkPlace& chunk, const std::byte* exponents,
@@ -38,7 +41,8 @@ void ChunkDecoder::decode(const PiecePlace& piece, const ChunkPlace& chunk, cons
   }
 }
 
-void ChunkDecoder::merge(const PiecePlace& piece, const ChunkPlace& chunk, const std::byte* words, std::byte* view) const {
+void ChunkDecoder::merge(const PiecePlace& piece, const ChunkPlace& chunk, const std::byte* words,
+                         std::byte* view) const {
   std::byte* const target = words_of(piece, chunk, view);
   merge_(target + chunk.elements, words + piece.place + chunk.first_element, chunk.elements, target);
 }

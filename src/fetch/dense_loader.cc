@@ -9,7 +9,8 @@
 namespace sluice::fetch {
 namespace {
 
-// Chunks are decoded in groups of about this many words, so that both threads have work and staging stays small.
+// Chunks are decoded in groups of about this many words, so that both threads have work and staging stays
+// small.
 constexpr std::uint64_t kGroupElements = 4 << 20;
 
 // The part of a split piece made of chunks [begin, end): a piece of its own, whose sm has no checksum.
@@ -29,7 +30,8 @@ store::StoredPiece sub_piece(const store::StoredPiece& piece, std::size_t begin,
 std::size_t group_end(const store::StoredPiece& piece, std::size_t begin) {
   std::uint64_t elements = 0;
   std::size_t end = begin;
-  while (end < piece.exponents.size() && (end == begin || elements + piece.exponents[end].elements <= kGroupElements))
+  while (end < piece.exponents.size() &&
+         (end == begin || elements + piece.exponents[end].elements <= kGroupElements))
     elements += piece.exponents[end++].elements;
   return end;
 }
@@ -54,7 +56,8 @@ void finish_read(const PieceLayout& layout, WeightFiles& files) {
 ResidentPiece load_raw(const store::StoredPiece& piece, WeightFiles& files, PieceDecoder& decoder,
                        device::Accountant& accountant, device::Account account) {
   const PieceLayout layout = lay_out({&piece, 1});
-  ResidentPiece loaded{device::HostBuffer(accountant, account, layout.read_bytes), nullptr, piece.dtype, piece.elements};
+  ResidentPiece loaded{device::HostBuffer(accountant, account, layout.read_bytes), nullptr, piece.dtype,
+                       piece.elements};
   const DrainAtEnd drain{files};
   start_read(layout, files, loaded.buffer.data());
   finish_read(layout, files);
@@ -77,7 +80,8 @@ Group group_at(const store::StoredPiece& piece, std::size_t begin) {
 
 ResidentPiece load_split(const store::StoredPiece& piece, WeightFiles& files, PieceDecoder& decoder,
                          device::Accountant& accountant, device::Account account) {
-  ResidentPiece loaded{device::HostBuffer(accountant, account, 2 * piece.elements), nullptr, piece.dtype, piece.elements};
+  ResidentPiece loaded{device::HostBuffer(accountant, account, 2 * piece.elements), nullptr, piece.dtype,
+                       piece.elements};
   loaded.data = loaded.buffer.data();
   // Two halves: one group is read while the one before it is decoded.
   device::HostBuffer staging(accountant, device::Account::kStaging, load_staging_bytes(piece));
@@ -92,19 +96,22 @@ ResidentPiece load_split(const store::StoredPiece& piece, WeightFiles& files, Pi
     if (next.begin < next.end) start_read(next.layout, files, half(number + 1));
     const PiecePlace& place = now.layout.pieces[0];
     plane_hash.update({half(number) + place.place, place.elements});
-    decoder.decode(now.layout, half(number), loaded.buffer.data() + 2 * piece.exponents[now.begin].first_element);
+    decoder.decode(now.layout, half(number),
+                   loaded.buffer.data() + 2 * piece.exponents[now.begin].first_element);
     now = std::move(next);
   }
   if (piece.xxh3 && plane_hash.digest() != *piece.xxh3)
-    throw_hash_mismatch(piece.elements, *piece.xxh3, plane_hash.digest(), files.path(piece.sm.file), piece.sm.offset);
+    throw_hash_mismatch(piece.elements, *piece.xxh3, plane_hash.digest(), files.path(piece.sm.file),
+                        piece.sm.offset);
   return loaded;
 }
 
 }  // namespace
 
 Bytes resident_bytes(const store::StoredPiece& piece) {
-  return round_up(piece.encoding == store::Encoding::kSplit ? 2 * piece.elements : lay_out({&piece, 1}).read_bytes,
-                  kBlockBytes);
+  return round_up(
+      piece.encoding == store::Encoding::kSplit ? 2 * piece.elements : lay_out({&piece, 1}).read_bytes,
+      kBlockBytes);
 }
 
 Bytes load_staging_bytes(const store::StoredPiece& piece) {

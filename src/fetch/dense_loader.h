@@ -15,12 +15,13 @@ namespace sluice::fetch {
 // One dense tensor in memory. Owns its buffer.
 struct ResidentPiece {
   device::HostBuffer buffer;
-  const std::byte* data = nullptr;   // first word; inside `buffer`
+  const std::byte* data = nullptr;  // first word; inside `buffer`
   DType dtype = DType::kBF16;
   std::uint64_t elements = 0;
 };
 
-// Bytes that load_piece charges to `dense` for this piece, and the most that it charges to `staging` meanwhile.
+// Bytes that load_piece charges to `dense` for this piece, and the most that it charges to `staging`
+// meanwhile.
 Bytes resident_bytes(const store::StoredPiece& piece);
 Bytes load_staging_bytes(const store::StoredPiece& piece);
 

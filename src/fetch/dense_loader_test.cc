@@ -19,7 +19,8 @@ namespace {
 // One BF16 tensor of several packing chunks in a safetensors file, whose header is a few odd bytes long.
 class DenseLoaderTest : public ::testing::Test {
  protected:
-  static constexpr std::uint64_t kRows = 5000, kCols = 1001;  // 5,005,000 words: five chunks of 2^20, two groups
+  static constexpr std::uint64_t kRows = 5000,
+                                 kCols = 1001;  // 5,005,000 words: five chunks of 2^20, two groups
 
   DenseLoaderTest() {
     std::mt19937 random(5);
@@ -66,7 +67,8 @@ class DenseLoaderTest : public ::testing::Test {
 };
 
 TEST_F(DenseLoaderTest, WordsAreTheFilesFromDirectoryAndStores) {
-  for (const std::string& path : {scratch_.path() + "/model", packed("none"), packed("zstd"), packed("lz4")}) {
+  for (const std::string& path :
+       {scratch_.path() + "/model", packed("none"), packed("zstd"), packed("lz4")}) {
     const ResidentPiece loaded = load(path);
     ASSERT_EQ(loaded.elements, words_.size());
     EXPECT_EQ(std::memcmp(loaded.data, words_.data(), words_.size() * 2), 0) << path;
@@ -79,7 +81,8 @@ TEST_F(DenseLoaderTest, AnyFailedReadIsAnErrorAndLeavesNothingCharged) {
     int reads = 0;
     FetchOptions options;
     options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
-      return make_faulty_reader(std::move(inner), [&](const DiskRead&) { return ++reads == failing ? EIO : 0; });
+      return make_faulty_reader(std::move(inner),
+                                [&](const DiskRead&) { return ++reads == failing ? EIO : 0; });
     };
     try {
       load(path, options);
@@ -100,7 +103,8 @@ TEST_F(DenseLoaderTest, AFlippedBitAnywhereIsFound) {
   for (int round = 0; round < 12; ++round) {
     // A byte of the plane or of a chunk; padding is verify's business.
     const bool plane = round % 2 == 0;
-    const store::Extent& extent = plane ? piece.sm : piece.exponents[random() % piece.exponents.size()].extent;
+    const store::Extent& extent =
+        plane ? piece.sm : piece.exponents[random() % piece.exponents.size()].extent;
     const Bytes at = extent.offset + random() % extent.length;
     ASSERT_LT(at, size);
     std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);

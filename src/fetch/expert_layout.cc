@@ -12,7 +12,8 @@ Region region_of(const std::vector<store::Extent>& extents) {
   Region region;
   for (const FileRun& run : join_extents(extents)) {
     for (Bytes done = 0; done < run.length; done += kSegmentBytes)
-      region.runs.push_back({run.file, run.offset + done, std::min(kSegmentBytes, run.length - done), run.place + done});
+      region.runs.push_back(
+          {run.file, run.offset + done, std::min(kSegmentBytes, run.length - done), run.place + done});
     region.bytes += run.length;
   }
   region.bytes = shared_size(region.bytes);
@@ -52,8 +53,8 @@ ExpertLayout lay_out_expert(std::span<const store::StoredPiece> pieces) {
   layout.exponents = region_of(exponents);
 
   for (const store::StoredPiece& piece : pieces)
-    layout.pieces.push_back(
-        place_piece(piece, layout.words.runs, layout.exponents.runs, layout.split ? &layout.view_bytes : nullptr));
+    layout.pieces.push_back(place_piece(piece, layout.words.runs, layout.exponents.runs,
+                                        layout.split ? &layout.view_bytes : nullptr));
   layout.view_bytes = layout.split ? shared_size(layout.view_bytes) : layout.words.bytes;
   return layout;
 }

@@ -27,12 +27,12 @@ struct ExpertStore::Expert {
   std::uint32_t hidden = 0, width = 0;
   // Buffers exist for parts that are held, and while the expert is on its way for those that are being made.
   device::HostBuffer full, words, exponents;
-  Parts held;                      // complete and resident
-  Parts target;                    // what stays once what is under way is done
-  Parts settled;                   // what settled_ counts for it
-  std::uint32_t tokens = 0;        // of the running event
-  std::unique_ptr<FetchJob> job;   // of the running event, or a prefetch
-  bool in_event = false;           // used by the running event; a job without it is a prefetch
+  Parts held;                     // complete and resident
+  Parts target;                   // what stays once what is under way is done
+  Parts settled;                  // what settled_ counts for it
+  std::uint32_t tokens = 0;       // of the running event
+  std::unique_ptr<FetchJob> job;  // of the running event, or a prefetch
+  bool in_event = false;          // used by the running event; a job without it is a prefetch
 };
 
 class ExpertStore::Sizes final : public experts::ExpertSizes {
@@ -55,13 +55,12 @@ class ExpertStore::Sizes final : public experts::ExpertSizes {
 
 ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model& model, WeightFiles& files,
                          ThreadPool& pool, Isa isa, device::Accountant& accountant)
-    : files_(files),
-      accountant_(accountant),
-      executor_(files, pool, isa, checkpoint.codec()) {
+    : files_(files), accountant_(accountant), executor_(files, pool, isa, checkpoint.codec()) {
   experts_.reserve(model.experts.size());
   for (const model::ExpertPieces& pieces : model.experts) {
     if (pieces.index == 0) layer_begin_.push_back(static_cast<std::uint32_t>(experts_.size()));
-    SLUICE_CHECK(pieces.layer + 1 == layer_begin_.size() && experts_.size() == layer_begin_.back() + pieces.index);
+    SLUICE_CHECK(pieces.layer + 1 == layer_begin_.size() &&
+                 experts_.size() == layer_begin_.back() + pieces.index);
     std::vector<store::StoredPiece> stored;
     for (const store::Piece& piece : pieces.all()) stored.push_back(checkpoint.locate(piece));
     Expert& expert = experts_.emplace_back();
@@ -74,11 +73,13 @@ ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model
     largest_read_ = std::max(largest_read_, read);
     largest_view_ = std::max(largest_view_, layout.view_bytes);
     largest_staging_ = std::max(largest_staging_, layout.split ? read + layout.view_bytes : read);
-    all_split_ &= std::all_of(layout.pieces.begin(), layout.pieces.end(), [](const PiecePlace& p) { return p.split; });
+    all_split_ &=
+        std::all_of(layout.pieces.begin(), layout.pieces.end(), [](const PiecePlace& p) { return p.split; });
   }
   active_.assign(experts_.size(), false);
   sizes_ = std::make_unique<Sizes>(*this);
-  // Until measured: a disk of 1.5 GB/s, exponents decoded at 1 GB/s a thread, weights computed with at 10 GB/s.
+  // Until measured: a disk of 1.5 GB/s, exponents decoded at 1 GB/s a thread, weights computed with at 10
+  // GB/s.
   if (!experts_.empty() && !experts_[0].layout.pieces.empty()) {
     const ExpertLayout& layout = experts_[0].layout;
     const PiecePlace& piece = layout.pieces[0];
@@ -108,7 +109,8 @@ Bytes ExpertStore::bytes_per_expert() const { return largest_view_; }
 
 void ExpertStore::configure(const ExpertStoreOptions& options) {
   SLUICE_CHECK(options.staging >= least_staging(), fmt::format("{} < {}", options.staging, least_staging()));
-  // Pages that reads in flight hold in the page cache are ours as well: a part of the staging is set aside for them.
+  // Pages that reads in flight hold in the page cache are ours as well: a part of the staging is set aside
+  // for them.
   if (files_.uses_page_cache() && !experts_.empty())
     page_cache_ = options.staging / staging_per_expert() * largest_read_;
   if (page_cache_ > 0) accountant_.charge(Account::kStaging, page_cache_);
@@ -147,7 +149,8 @@ ExpertCounters ExpertStore::counters() const {
 
 EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const experts::Demand& demand,
                               experts::Scheduler& scheduler) {
-  SLUICE_CHECK(pool_ && ready_.empty() && waiting_.empty() && to_hand_out_ == 0 && pins_ == 0, "an event is running");
+  SLUICE_CHECK(pool_ && ready_.empty() && waiting_.empty() && to_hand_out_ == 0 && pins_ == 0,
+               "an event is running");
   const auto index = [&](ExpertId id) { return layer_begin_[id.layer] + id.index; };
   for (ExpertId id : demand.experts) active_[index(id)] = true;
   for (const experts::Eviction& eviction : outcome.evicted)
@@ -262,7 +265,8 @@ void ExpertStore::pump() {
   while (started < most && fits(*waiting_[started])) take_buffers(*waiting_[started++]);
   if (started == 0) {
     if (!running_.empty() || !ready_.empty() || pins_ > 0) return;  // these will give back buffers
-    const auto other = std::find_if(waiting_.begin(), waiting_.end(), [&](const Expert* it) { return fits(*it); });
+    const auto other =
+        std::find_if(waiting_.begin(), waiting_.end(), [&](const Expert* it) { return fits(*it); });
     SLUICE_CHECK(other != waiting_.end(), "no expert fits, though none is under way");
     std::rotate(waiting_.begin(), other, other + 1);
     take_buffers(*waiting_[started++]);
@@ -326,7 +330,8 @@ Bytes ExpertStore::prefetch(std::span<const experts::PartRequest> requests) {
     }
     take_buffers(it);
     running_.push_back(&it);
-    for (std::uint16_t tensor = 0; tensor < it.layout.pieces.size(); ++tensor) tasks.push_back({it.job.get(), tensor});
+    for (std::uint16_t tensor = 0; tensor < it.layout.pieces.size(); ++tensor)
+      tasks.push_back({it.job.get(), tensor});
     block_end.push_back(static_cast<std::uint32_t>(tasks.size()));
     bytes += reads;
   }
@@ -338,7 +343,8 @@ Bytes ExpertStore::prefetch(std::span<const experts::PartRequest> requests) {
 void ExpertStore::attach(Expert& it) {
   const experts::ExpertBytes bytes = sizes_->bytes(it.id);
   // Parts that would stay before others have made room for them are given up; the next use reads them again.
-  if (settled_ - bytes.of(it.settled) + bytes.of(it.target) > capacity_) it.target = it.held - (it.held - it.target);
+  if (settled_ - bytes.of(it.settled) + bytes.of(it.target) > capacity_)
+    it.target = it.held - (it.held - it.target);
   change_settled(it);
 }
 
@@ -389,7 +395,8 @@ void ExpertStore::settle(Expert& it) {
       const std::byte* const words = it.full.data() + piece.view_place;
       std::byte* const plane = it.full.data() + piece.place;
       for (std::uint64_t i = 0; i < piece.elements; ++i) {  // plane + i never passes words + 2 i
-        const unsigned low = std::to_integer<unsigned>(words[2 * i]), high = std::to_integer<unsigned>(words[2 * i + 1]);
+        const unsigned low = std::to_integer<unsigned>(words[2 * i]),
+                       high = std::to_integer<unsigned>(words[2 * i + 1]);
         plane[i] = static_cast<std::byte>((high & 0x80u) | (low & 0x7fu));
       }
     }
@@ -398,9 +405,11 @@ void ExpertStore::settle(Expert& it) {
     it.held = Part::kSm;
   }
   const Parts keep = it.target;
-  SLUICE_CHECK(it.held.has_all(keep), fmt::format("expert {}/{} is to keep what it never had", it.id.layer, it.id.index));
+  SLUICE_CHECK(it.held.has_all(keep),
+               fmt::format("expert {}/{} is to keep what it never had", it.id.layer, it.id.index));
   drop(it, it.held - keep);
-  for (device::HostBuffer* buffer : {&it.full, &it.words, &it.exponents}) buffer->charge_to(Account::kExperts);
+  for (device::HostBuffer* buffer : {&it.full, &it.words, &it.exponents})
+    buffer->charge_to(Account::kExperts);
 }
 
 void ExpertStore::drop(Expert& it, Parts parts) {
@@ -414,8 +423,9 @@ void ExpertStore::abandon_event() noexcept {
   executor_.cancel();
   const auto reset = [&](Expert& it) {
     // Buffers that were being filled go; of what was there before stays what was to stay.
-    for (const auto& [part, buffer] : {std::pair{Parts(Part::kFull), &it.full}, std::pair{Parts(Part::kSm), &it.words},
-                                       std::pair{Parts(Part::kExp), &it.exponents}}) {
+    for (const auto& [part, buffer] :
+         {std::pair{Parts(Part::kFull), &it.full}, std::pair{Parts(Part::kSm), &it.words},
+          std::pair{Parts(Part::kExp), &it.exponents}}) {
       if (it.held.has_all(part) && it.target.has_all(part)) continue;
       pool_->give(std::move(*buffer));
       it.held = it.held - part;
@@ -447,7 +457,10 @@ ExpertView ExpertStore::view_of(const Expert& it) const {
 }
 
 ExpertStore::Pin::Pin(Pin&& other) noexcept
-    : store_(std::exchange(other.store_, nullptr)), expert_(other.expert_), id_(other.id_), view_(other.view_) {}
+    : store_(std::exchange(other.store_, nullptr)),
+      expert_(other.expert_),
+      id_(other.id_),
+      view_(other.view_) {}
 
 ExpertStore::Pin& ExpertStore::Pin::operator=(Pin&& other) noexcept {
   if (this != &other) {

@@ -1,5 +1,6 @@
-// Experts in memory: which parts of each are resident, what is on its way, and pins that keep views alive while they are
-// computed with. Carries out the decisions of experts::Residency; makes none itself. SPEC §1.3, §1.7.
+// Experts in memory: which parts of each are resident, what is on its way, and pins that keep views alive
+// while they are computed with. Carries out the decisions of experts::Residency; makes none itself. SPEC
+// §1.3, §1.7.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +33,13 @@ struct MatrixView {
 
 // The `bf16` view of an expert (DESIGN: what a kernel can compute with).
 struct ExpertView {
-  MatrixView gate, up, down;     // (width, hidden), (width, hidden), (hidden, width); gate.data null: a pair
+  MatrixView gate, up, down;  // (width, hidden), (width, hidden), (hidden, width); gate.data null: a pair
 };
 
 struct ExpertStoreOptions {
-  Bytes capacity = 0;            // bytes of resident experts, in whatever state
-  Bytes staging = 0;             // bytes of experts on their way: buffers that are not kept afterwards
-  bool synchronous = false;      // one expert at a time is read, and none while another is computed with
+  Bytes capacity = 0;        // bytes of resident experts, in whatever state
+  Bytes staging = 0;         // bytes of experts on their way: buffers that are not kept afterwards
+  bool synchronous = false;  // one expert at a time is read, and none while another is computed with
 };
 
 // Times that schedulers plan with; any unit, the same for all (SPEC §1.3).
@@ -49,8 +50,8 @@ struct ExpertCosts {
 
 // What one event asks of the disk.
 struct EventReads {
-  std::uint64_t experts = 0;     // that need a read
-  std::uint64_t partial = 0;     // of these: some part was resident
+  std::uint64_t experts = 0;  // that need a read
+  std::uint64_t partial = 0;  // of these: some part was resident
   Bytes bytes = 0;
   std::uint64_t prefetched = 0;  // that would need a read, but for a prefetch
 };
@@ -67,49 +68,52 @@ struct ExpertCounters {
 
 // Thread-compatible: one thread begins events and takes pins. All references must outlive this.
 //
-// Memory. Resident parts and experts on their way share one pool of capacity + staging bytes. Buffers of an expert on its
-// way are charged as staging; what of them is to stay is moved to `experts` when its pin goes. An expert starts when its
-// buffers fit and, once all that has started is done, resident parts would be within the capacity. If the first in line
-// must wait for others to shrink and none is under way, one of those goes first: since what stays after the event fits in
-// the capacity, there is one, and least_staging() is enough for it.
+// Memory. Resident parts and experts on their way share one pool of capacity + staging bytes. Buffers of an
+// expert on its way are charged as staging; what of them is to stay is moved to `experts` when its pin goes.
+// An expert starts when its buffers fit and, once all that has started is done, resident parts would be
+// within the capacity. If the first in line must wait for others to shrink and none is under way, one of
+// those goes first: since what stays after the event fits in the capacity, there is one, and least_staging()
+// is enough for it.
 class ExpertStore {
  public:
   class Pin;
 
-  ExpertStore(const store::Checkpoint& checkpoint, const model::Model& model, WeightFiles& files, ThreadPool& pool,
-              Isa isa, device::Accountant& accountant);
-  ~ExpertStore();                // waits for reads in flight
+  ExpertStore(const store::Checkpoint& checkpoint, const model::Model& model, WeightFiles& files,
+              ThreadPool& pool, Isa isa, device::Accountant& accountant);
+  ~ExpertStore();  // waits for reads in flight
 
   // Sizes as residency counts them: as charged, so that logical and physical bytes agree.
   const experts::ExpertSizes& sizes() const;
-  bool split() const { return all_split_; }   // every expert is stored as sm and exp, so states C, S, E exist
-  Bytes least_staging() const;   // one expert of any kind on its way
-  Bytes bytes_per_expert() const;          // largest resident size (state F)
-  Bytes staging_per_expert() const;        // largest staging one expert on its way takes
+  bool split() const { return all_split_; }  // every expert is stored as sm and exp, so states C, S, E exist
+  Bytes least_staging() const;               // one expert of any kind on its way
+  Bytes bytes_per_expert() const;            // largest resident size (state F)
+  Bytes staging_per_expert() const;          // largest staging one expert on its way takes
   // Once, before the first event.
   void configure(const ExpertStoreOptions& options);
   void set_costs(const ExpertCosts& costs) { costs_ = costs; }
   const ExpertCosts& costs() const { return costs_; }
 
-  // Starts one event: drops what was evicted, starts reading and decoding in the order that `scheduler` gives. No event
-  // may be running. `demand` names the experts of `outcome`, with their tokens. What is physically there decides what is
-  // read, so an expert that an earlier error left out is simply read again.
-  EventReads begin(const experts::EventOutcome& outcome, const experts::Demand& demand, experts::Scheduler& scheduler);
-  // The next expert of the event whose view is ready: those in state F first, then in order of completion. Decodes or
-  // waits if need be. Nothing when every expert of the event has been handed out. After an Error(kIo) or (kCorrupt) the
-  // event is over; its experts keep those parts that were there before, and the next event may begin. No pin may be held.
+  // Starts one event: drops what was evicted, starts reading and decoding in the order that `scheduler`
+  // gives. No event may be running. `demand` names the experts of `outcome`, with their tokens. What is
+  // physically there decides what is read, so an expert that an earlier error left out is simply read again.
+  EventReads begin(const experts::EventOutcome& outcome, const experts::Demand& demand,
+                   experts::Scheduler& scheduler);
+  // The next expert of the event whose view is ready: those in state F first, then in order of completion.
+  // Decodes or waits if need be. Nothing when every expert of the event has been handed out. After an
+  // Error(kIo) or (kCorrupt) the event is over; its experts keep those parts that were there before, and the
+  // next event may begin. No pin may be held.
   std::optional<Pin> next();
 
-  // After an event: starts reading what the next one may need, as far as staging allows beside one demanded expert.
-  // Read-ahead only: what the next event does not use is thrown away; what is resident does not change. Returns the bytes
-  // asked of the disk.
+  // After an event: starts reading what the next one may need, as far as staging allows beside one demanded
+  // expert. Read-ahead only: what the next event does not use is thrown away; what is resident does not
+  // change. Returns the bytes asked of the disk.
   Bytes prefetch(std::span<const experts::PartRequest> requests);
 
-  experts::Parts parts(experts::ExpertId id) const;   // physical: what is in memory now
+  experts::Parts parts(experts::ExpertId id) const;  // physical: what is in memory now
   experts::State state(experts::ExpertId id) const { return experts::state_of(parts(id)); }
   ExpertCounters counters() const;
-  Bytes resident_bytes() const;                       // of all parts
-  Bytes disk_bytes(experts::ExpertId id) const;       // what reading all of it asks of the disk
+  Bytes resident_bytes() const;                  // of all parts
+  Bytes disk_bytes(experts::ExpertId id) const;  // what reading all of it asks of the disk
   const ExpertLayout& layout(experts::ExpertId id) const;
   // Records every operation (null: none). Not during an event.
   void record(Timeline* timeline) { executor_.record(timeline); }
@@ -120,15 +124,15 @@ class ExpertStore {
   Expert& expert(experts::ExpertId id);
   const Expert& expert(experts::ExpertId id) const;
   void drop(Expert& expert, experts::Parts parts);
-  void pump();                   // starts what fits
+  void pump();  // starts what fits
   std::unique_ptr<FetchJob> make_job(const Expert& expert) const;
   void finish_job(Expert& expert);
-  void change_settled(Expert& expert);              // to what is to stay of it
+  void change_settled(Expert& expert);  // to what is to stay of it
   Bytes buffers_of(const Expert& expert) const;
   Bytes reads_of(const Expert& expert) const;
   bool fits(const Expert& expert) const;
   void take_buffers(Expert& expert);
-  void settle(Expert& expert);   // after use: keeps what its target says
+  void settle(Expert& expert);  // after use: keeps what its target says
   void abandon_event() noexcept;
   void attach(Expert& expert);   // a prefetch to the event that uses it
   void discard(Expert& expert);  // a prefetch that nobody used
@@ -139,7 +143,7 @@ class ExpertStore {
   WeightFiles& files_;
   device::Accountant& accountant_;
   std::vector<Expert> experts_;
-  std::vector<std::uint32_t> layer_begin_;          // experts_ index of the first expert of each sparse layer
+  std::vector<std::uint32_t> layer_begin_;  // experts_ index of the first expert of each sparse layer
   std::unique_ptr<Sizes> sizes_;
   Bytes largest_read_ = 0, largest_view_ = 0, largest_staging_ = 0;
   bool all_split_ = true;
@@ -147,16 +151,16 @@ class ExpertStore {
   std::optional<device::BufferPool> pool_;
   Bytes capacity_ = 0;
   bool synchronous_ = false;
-  Bytes settled_ = 0;                               // resident bytes once all that has started is done
-  Bytes page_cache_ = 0, reading_ = 0;              // staging set aside for pages of reads; bytes of running jobs' reads
+  Bytes settled_ = 0;                   // resident bytes once all that has started is done
+  Bytes page_cache_ = 0, reading_ = 0;  // staging set aside for pages of reads; bytes of running jobs' reads
   // The running event.
-  std::deque<Expert*> ready_;                       // in state F, not handed out
-  std::vector<Expert*> waiting_;                    // not started, in the schedule's order
-  std::vector<Expert*> running_;                    // started and not settled
+  std::deque<Expert*> ready_;     // in state F, not handed out
+  std::vector<Expert*> waiting_;  // not started, in the schedule's order
+  std::vector<Expert*> running_;  // started and not settled
   std::vector<experts::Task> tasks_;
   experts::Schedule schedule_;
-  std::vector<bool> active_;                        // by index of experts_
-  std::size_t to_hand_out_ = 0;                     // of the running event
+  std::vector<bool> active_;     // by index of experts_
+  std::size_t to_hand_out_ = 0;  // of the running event
   std::size_t pins_ = 0;
   ExpertCounters counters_;
   FetchExecutor executor_;

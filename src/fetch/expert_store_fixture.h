@@ -40,17 +40,20 @@ class ExpertStoreTest : public ::testing::Test {
     store::PackOptions options;
     options.codec = codec;
     options.chunks = chunks;
-    store::pack(kModel, path, model::pack_plan(model::describe_model(*store::open_checkpoint(kModel))), options);
+    store::pack(kModel, path, model::pack_plan(model::describe_model(*store::open_checkpoint(kModel))),
+                options);
     return path;
   }
 
-  void open(const std::string& path, Bytes capacity_experts, Bytes staging_experts, FetchOptions options = {}) {
+  void open(const std::string& path, Bytes capacity_experts, Bytes staging_experts,
+            FetchOptions options = {}) {
     options.io = io_;
     checkpoint_ = store::open_checkpoint(path);
     model_ = model::describe_model(*checkpoint_);
     files_ = std::make_unique<WeightFiles>(*checkpoint_, options);
     store_ = std::make_unique<ExpertStore>(*checkpoint_, model_, *files_, pool_, best_isa(), accountant_);
-    store_->configure({capacity_experts * store_->bytes_per_expert(), staging_experts * store_->staging_per_expert()});
+    store_->configure(
+        {capacity_experts * store_->bytes_per_expert(), staging_experts * store_->staging_per_expert()});
   }
 
   // Runs one event and returns the views' bytes by id.

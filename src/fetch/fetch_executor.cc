@@ -30,8 +30,8 @@ bool needs_check(const FetchJob& job, const PiecePlace& piece) {
   return piece.xxh3.has_value() && (job.read_words || kCheckResident);
 }
 
-// Operations of one piece stand one after the other: the check, decodes of all chunks, merges of all chunks. A whole
-// piece of a split expert is merged (copied) as if it were one chunk.
+// Operations of one piece stand one after the other: the check, decodes of all chunks, merges of all chunks.
+// A whole piece of a split expert is merged (copied) as if it were one chunk.
 std::size_t merges(const ExpertLayout& layout, const PiecePlace& piece) {
   if (!layout.split) return 0;
   return piece.split ? piece.chunks.size() : 1;
@@ -40,10 +40,7 @@ std::size_t merges(const ExpertLayout& layout, const PiecePlace& piece) {
 }  // namespace
 
 FetchExecutor::FetchExecutor(WeightFiles& files, ThreadPool& pool, Isa isa, const std::string& codec)
-    : files_(files),
-      pool_(pool),
-      decoder_(files, isa, codec),
-      io_thread_([this] { io_loop(); }) {
+    : files_(files), pool_(pool), decoder_(files, isa, codec), io_thread_([this] { io_loop(); }) {
   pool_.set_background([this] { return run_one(); });
 }
 
@@ -98,8 +95,10 @@ void FetchExecutor::add_ops(const FetchTask& task) {
     job.ops_left += state == OpState::kDone ? 0 : 1;
   };
   add(Kind::kCheck, 0, needs_check(job, piece) ? OpState::kBlocked : OpState::kDone);
-  for (std::size_t chunk = 0; chunk < piece.chunks.size(); ++chunk) add(Kind::kDecode, chunk, OpState::kBlocked);
-  for (std::size_t chunk = 0; chunk < merges(layout, piece); ++chunk) add(Kind::kMerge, chunk, OpState::kBlocked);
+  for (std::size_t chunk = 0; chunk < piece.chunks.size(); ++chunk)
+    add(Kind::kDecode, chunk, OpState::kBlocked);
+  for (std::size_t chunk = 0; chunk < merges(layout, piece); ++chunk)
+    add(Kind::kMerge, chunk, OpState::kBlocked);
 }
 
 void FetchExecutor::queue_reads(const FetchTask& task, bool exponents) {
@@ -238,7 +237,8 @@ bool FetchExecutor::run_one() {
                       : op.kind == Kind::kDecode ? TimelineEntry::Kind::kDecode
                                                  : TimelineEntry::Kind::kMerge;
     timeline_->add({kind, job.id, op.piece, op.chunk, 0, 0, begin, merge_too ? decoded : end});
-    if (merge_too) timeline_->add({TimelineEntry::Kind::kMerge, job.id, op.piece, op.chunk, 0, 0, decoded, end});
+    if (merge_too)
+      timeline_->add({TimelineEntry::Kind::kMerge, job.id, op.piece, op.chunk, 0, 0, decoded, end});
   }
   if (failure) {
     if (!failure_) failure_ = failure;
@@ -332,7 +332,8 @@ void FetchExecutor::io_loop() {
         files_.check(run, completion);
         if (cancelled_ || failure_) continue;
         if (timeline_ != nullptr)
-          timeline_->add({TimelineEntry::Kind::kRead, read.job->id, 0, 0, run.length, 0, read.submitted, Clock::now()});
+          timeline_->add(
+              {TimelineEntry::Kind::kRead, read.job->id, 0, 0, run.length, 0, read.submitted, Clock::now()});
         arrived(*read.job, read.run);
       } catch (...) {
         if (!failure_ && !cancelled_) failure_ = std::current_exception();

@@ -1,5 +1,6 @@
-// Carries out reads and decoding of one layer's experts: the task DAG of ZipMoE (SPEC §1.3, §1.5) on one I/O thread and
-// the idle threads of the pool. Work-conserving: each takes the first operation in block order that is available.
+// Carries out reads and decoding of one layer's experts: the task DAG of ZipMoE (SPEC §1.3, §1.5) on one I/O
+// thread and the idle threads of the pool. Work-conserving: each takes the first operation in block order
+// that is available.
 #pragma once
 
 #include <chrono>
@@ -22,22 +23,22 @@
 
 namespace sluice::fetch {
 
-// One expert on its way to a view. The caller sets the first block of members and leaves the job alone until the
-// executor hands it back; buffers have the sizes that the layout says.
+// One expert on its way to a view. The caller sets the first block of members and leaves the job alone until
+// the executor hands it back; buffers have the sizes that the layout says.
 struct FetchJob {
   experts::ExpertId id;
   const ExpertLayout* layout = nullptr;
-  std::byte* words = nullptr;        // of layout->words
-  std::byte* exponents = nullptr;    // of layout->exponents; null if nothing is split
-  std::byte* view = nullptr;         // where the matrices are made; `words` itself if nothing is split
+  std::byte* words = nullptr;      // of layout->words
+  std::byte* exponents = nullptr;  // of layout->exponents; null if nothing is split
+  std::byte* view = nullptr;       // where the matrices are made; `words` itself if nothing is split
   bool read_words = false, read_exponents = false;  // false: the region's bytes are there already
 
   // The executor's own.
-  std::vector<bool> words_in, exponents_in;   // runs that have arrived
-  std::vector<bool> words_ready;              // by piece: its bytes are there and checked
-  std::vector<std::uint32_t> first_op;        // by piece
+  std::vector<bool> words_in, exponents_in;  // runs that have arrived
+  std::vector<bool> words_ready;             // by piece: its bytes are there and checked
+  std::vector<std::uint32_t> first_op;       // by piece
   std::uint32_t reads_left = 0, ops_left = 0;
-  std::vector<bool> queued;                   // runs of `words`, then of `exponents`, that were given to the I/O thread
+  std::vector<bool> queued;  // runs of `words`, then of `exponents`, that were given to the I/O thread
   std::exception_ptr failure;
 };
 
@@ -48,30 +49,30 @@ struct FetchTask {
 };
 
 struct FetchCounters {
-  double wait_s = 0;     // next() had nothing to hand out and nothing to decode
-  double decode_s = 0;   // sum over threads: checksums, exponent chunks, merges
+  double wait_s = 0;    // next() had nothing to hand out and nothing to decode
+  double decode_s = 0;  // sum over threads: checksums, exponent chunks, merges
 };
 
-// One owner thread calls everything but the background work of the pool, which the executor brings itself. All
-// references must outlive it.
+// One owner thread calls everything but the background work of the pool, which the executor brings itself.
+// All references must outlive it.
 class FetchExecutor {
  public:
   FetchExecutor(WeightFiles& files, ThreadPool& pool, Isa isa, const std::string& codec);
-  ~FetchExecutor();                  // cancel()s
+  ~FetchExecutor();  // cancel()s
   FetchExecutor(const FetchExecutor&) = delete;
   FetchExecutor& operator=(const FetchExecutor&) = delete;
 
-  // Adds the blocks of tasks [0, block_end[0]), [block_end[0], block_end[1]) … behind those that are under way. All
-  // tensors of a job that has tasks must be among them, each once. In a block, exponents are read before words, both in
-  // order of tasks (SPEC §1.4).
+  // Adds the blocks of tasks [0, block_end[0]), [block_end[0], block_end[1]) … behind those that are under
+  // way. All tensors of a job that has tasks must be among them, each once. In a block, exponents are read
+  // before words, both in order of tasks (SPEC §1.4).
   void start(std::span<const FetchTask> tasks, std::span<const std::uint32_t> block_end);
 
-  // A job whose view is complete, in order of completion; null if none is under way. Works while it waits. Rethrows the
-  // first failure, Error(kIo) or (kCorrupt), after which cancel() must follow.
+  // A job whose view is complete, in order of completion; null if none is under way. Works while it waits.
+  // Rethrows the first failure, Error(kIo) or (kCorrupt), after which cancel() must follow.
   FetchJob* next();
   // The same without waiting or working: null if none is complete.
   FetchJob* poll();
-  bool under_way() const { return jobs_ > 0; }   // jobs started and not handed out
+  bool under_way() const { return jobs_ > 0; }  // jobs started and not handed out
 
   // Forgets all jobs. Afterwards nothing reads from or writes to their buffers.
   void cancel() noexcept;
@@ -91,42 +92,42 @@ class FetchExecutor {
   };
   struct Read {
     FetchJob* job;
-    std::uint32_t run;           // of words, then of exponents
+    std::uint32_t run;  // of words, then of exponents
     std::chrono::steady_clock::time_point submitted;
   };
 
   void io_loop();
-  bool run_one();                                // does the first ready operation; false: there is none
+  bool run_one();  // does the first ready operation; false: there is none
   void queue_reads(const FetchTask& task, bool exponents);
   void add_ops(const FetchTask& task);
-  void settle(FetchJob& job);                    // operations that are available from the start
+  void settle(FetchJob& job);  // operations that are available from the start
   void arrived(FetchJob& job, std::uint32_t run);
   void words_are_ready(FetchJob& job, std::size_t piece);
   void make_ready(std::uint32_t op);
   void finish_op(Op& op);
   void fail(FetchJob& job, std::exception_ptr failure);
-  void announce();                               // tells sleepers what has come up; mutex_ is held
+  void announce();  // tells sleepers what has come up; mutex_ is held
   const FileRun& run_of(const FetchJob& job, std::uint32_t run) const;
 
   WeightFiles& files_;
   ThreadPool& pool_;
   const ChunkDecoder decoder_;
   Timeline* timeline_ = nullptr;
-  std::size_t jobs_ = 0;                         // owner only
+  std::size_t jobs_ = 0;  // owner only
 
-  mutable std::mutex mutex_;                     // protects all below, and the executor's part of every job
+  mutable std::mutex mutex_;  // protects all below, and the executor's part of every job
   std::condition_variable owner_wakes_, io_wakes_;
-  std::deque<Op> ops_;                           // cleared when nothing is under way
-  std::size_t first_open_ = 0;                   // no op before it is ready
+  std::deque<Op> ops_;          // cleared when nothing is under way
+  std::size_t first_open_ = 0;  // no op before it is ready
   std::size_t ready_ops_ = 0, running_ops_ = 0, new_ready_ = 0;
-  std::deque<std::size_t> read_queue_;           // indices of reads_
-  std::vector<Read> reads_;                      // cleared with ops_
+  std::deque<std::size_t> read_queue_;  // indices of reads_
+  std::vector<Read> reads_;             // cleared with ops_
   std::size_t reads_in_flight_ = 0;
   std::deque<FetchJob*> complete_;
   std::exception_ptr failure_;
   bool cancelled_ = false, stopping_ = false;
   FetchCounters counters_;
-  std::thread io_thread_;                        // last: starts when all is there
+  std::thread io_thread_;  // last: starts when all is there
 };
 
 }  // namespace sluice::fetch

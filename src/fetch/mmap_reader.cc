@@ -21,9 +21,11 @@ extern "C" void on_bus_error(int) {
   std::signal(SIGBUS, SIG_DFL);  // not ours: the access faults again and ends the program
 }
 
-// A page that the disk cannot deliver, or that was cut off the file meanwhile, arrives as SIGBUS; here it is EIO.
+// A page that the disk cannot deliver, or that was cut off the file meanwhile, arrives as SIGBUS; here it is
+// EIO.
 int copy_or_errno(std::byte* dst, const std::byte* src, Bytes length) {
-  struct sigaction action {}, before {};
+  struct sigaction action {
+  }, before{};
   action.sa_handler = on_bus_error;
   action.sa_flags = SA_NODEFER;
   if (::sigaction(SIGBUS, &action, &before) != 0) return errno;
@@ -57,7 +59,8 @@ class MmapReader final : public DiskReader {
         completion.error = errno;
       } else {
         ::madvise(map, span, MADV_RANDOM);  // read-ahead would fill the page cache with what nobody asked for
-        completion.error = copy_or_errno(read.dst, static_cast<const std::byte*>(map) + (read.offset - first), length);
+        completion.error =
+            copy_or_errno(read.dst, static_cast<const std::byte*>(map) + (read.offset - first), length);
         ::munmap(map, span);
         completion.bytes = completion.error == 0 ? length : 0;
       }

@@ -7,8 +7,9 @@
 
 namespace sluice::fetch {
 
-// Reads are done in submit(), by page faults of the calling thread; wait() hands the completions out. A page that
-// cannot be read completes with EIO: submit() catches the SIGBUS of its own copy (one thread of a process at a time).
+// Reads are done in submit(), by page faults of the calling thread; wait() hands the completions out. A page
+// that cannot be read completes with EIO: submit() catches the SIGBUS of its own copy (one thread of a
+// process at a time).
 std::unique_ptr<DiskReader> make_mmap_reader();
 
 }  // namespace sluice::fetch

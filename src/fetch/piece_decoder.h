@@ -19,19 +19,20 @@ class PieceDecoder {
   // `codec` is the checkpoint's ("none" for directories). All references must outlive this.
   PieceDecoder(const WeightFiles& files, ThreadPool& pool, Isa isa, const std::string& codec);
 
-  // Checks every checksum of the pieces in `read_buffer` and, where the layout needs it, writes the words of each
-  // piece to view_buffer + view_place (view_bytes in all). Error(kCorrupt) names file and offset.
+  // Checks every checksum of the pieces in `read_buffer` and, where the layout needs it, writes the words of
+  // each piece to view_buffer + view_place (view_bytes in all). Error(kCorrupt) names file and offset.
   void decode(const PieceLayout& layout, const std::byte* read_buffer, std::byte* view_buffer);
 
  private:
   struct Job {
     const PiecePlace* piece;
-    const ChunkPlace* chunk;  // null: checksum (and, for a raw piece of a decoded view, copy) of the piece itself
+    const ChunkPlace*
+        chunk;  // null: checksum (and, for a raw piece of a decoded view, copy) of the piece itself
   };
 
   ThreadPool& pool_;
   const ChunkDecoder decoder_;
-  std::vector<Job> jobs_;           // reused between calls
+  std::vector<Job> jobs_;  // reused between calls
 };
 
 }  // namespace sluice::fetch

@@ -57,8 +57,8 @@ std::vector<FileRun> join_extents(std::vector<store::Extent> extents) {
   return runs;
 }
 
-PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun> words, std::span<const FileRun> exponents,
-                       Bytes* view_bytes) {
+PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun> words,
+                       std::span<const FileRun> exponents, Bytes* view_bytes) {
   PiecePlace place;
   place.split = piece.encoding == store::Encoding::kSplit;
   const store::Extent& main = place.split ? piece.sm : piece.raw;
@@ -69,8 +69,8 @@ PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun>
   place.place = place_of(words, main);
   place.xxh3 = piece.xxh3;
   for (const store::ExponentChunk& chunk : piece.exponents)
-    place.chunks.push_back({place_of(exponents, chunk.extent), chunk.extent.length, chunk.first_element, chunk.elements,
-                            chunk.xxh3, chunk.extent.offset, chunk.coded});
+    place.chunks.push_back({place_of(exponents, chunk.extent), chunk.extent.length, chunk.first_element,
+                            chunk.elements, chunk.xxh3, chunk.extent.offset, chunk.coded});
   place.view_place = place.place;
   if (view_bytes != nullptr) {
     place.view_place = *view_bytes;
@@ -89,7 +89,8 @@ PieceLayout lay_out(std::span<const store::StoredPiece> pieces) {
     layout.needs_decode |= piece.encoding == store::Encoding::kSplit;
 
   for (const store::StoredPiece& piece : pieces)
-    layout.pieces.push_back(place_piece(piece, layout.runs, layout.runs, layout.needs_decode ? &layout.view_bytes : nullptr));
+    layout.pieces.push_back(
+        place_piece(piece, layout.runs, layout.runs, layout.needs_decode ? &layout.view_bytes : nullptr));
   if (!layout.needs_decode) layout.view_bytes = layout.read_bytes;
   return layout;
 }

@@ -1,4 +1,5 @@
-// Where the stored bytes of a few pieces land in one read buffer, and how a computable view is made from them.
+// Where the stored bytes of a few pieces land in one read buffer, and how a computable view is made from
+// them.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace sluice::fetch {
 
-// One run of a weight file, block-aligned at both ends, and its place in the read buffer. Extents that are near each
-// other share a run: an expert of a packed store is exactly one.
+// One run of a weight file, block-aligned at both ends, and its place in the read buffer. Extents that are
+// near each other share a run: an expert of a packed store is exactly one.
 struct FileRun {
   std::uint32_t file = 0;
   Bytes offset = 0, length = 0;
@@ -21,11 +22,11 @@ struct FileRun {
 };
 
 struct ChunkPlace {
-  Bytes place = 0;               // in the read buffer
+  Bytes place = 0;  // in the read buffer
   Bytes stored_bytes = 0;
   std::uint64_t first_element = 0, elements = 0;
   std::uint64_t xxh3 = 0;
-  Bytes file_offset = 0;         // for errors
+  Bytes file_offset = 0;  // for errors
   bool coded = false;
 };
 
@@ -33,12 +34,12 @@ struct PiecePlace {
   DType dtype = DType::kBF16;
   bool split = false;
   std::uint64_t elements = 0;
-  std::uint32_t file = 0;        // for errors
-  Bytes file_offset = 0;         // of `raw` or `sm`
-  Bytes place = 0;               // of `raw` or `sm` in the read buffer
+  std::uint32_t file = 0;  // for errors
+  Bytes file_offset = 0;   // of `raw` or `sm`
+  Bytes place = 0;         // of `raw` or `sm` in the read buffer
   std::optional<std::uint64_t> xxh3;
   std::vector<ChunkPlace> chunks;
-  Bytes view_place = 0;          // of the piece's words in the view buffer
+  Bytes view_place = 0;  // of the piece's words in the view buffer
   Bytes raw_bytes() const { return elements * dtype_bytes(dtype); }
 };
 
@@ -46,9 +47,9 @@ struct PiecePlace {
 struct PieceLayout {
   std::vector<FileRun> runs;
   std::vector<PiecePlace> pieces;
-  Bytes read_bytes = 0;          // size of the read buffer (whole blocks)
-  Bytes view_bytes = 0;          // size of the view buffer
-  Bytes stored_bytes = 0;        // what the pieces take on disk, without padding
+  Bytes read_bytes = 0;    // size of the read buffer (whole blocks)
+  Bytes view_bytes = 0;    // size of the view buffer
+  Bytes stored_bytes = 0;  // what the pieces take on disk, without padding
   bool needs_decode = false;
 };
 
@@ -56,9 +57,9 @@ PieceLayout lay_out(std::span<const store::StoredPiece> pieces);
 
 // Extents, in any order, as runs in ascending order of the files; those near each other share one.
 std::vector<FileRun> join_extents(std::vector<store::Extent> extents);
-// Where a piece lies among runs that hold its words and its chunks. `view_bytes`: size of the view so far, which the piece
-// is added to; null: the words are the view.
-PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun> words, std::span<const FileRun> exponents,
-                       Bytes* view_bytes);
+// Where a piece lies among runs that hold its words and its chunks. `view_bytes`: size of the view so far,
+// which the piece is added to; null: the words are the view.
+PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun> words,
+                       std::span<const FileRun> exponents, Bytes* view_bytes);
 
 }  // namespace sluice::fetch

@@ -1,5 +1,5 @@
-// Every legal change of state, at random, under a tiny budget with four decoding threads: the views are the checkpoint's
-// words, exactly the missing parts are read, and every byte is accounted for.
+// Every legal change of state, at random, under a tiny budget with four decoding threads: the views are the
+// checkpoint's words, exactly the missing parts are read, and every byte is accounted for.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -25,7 +25,8 @@ constexpr Parts kC = Part::kSm | Part::kExp;
 class RandomScheduler final : public experts::Scheduler {
  public:
   explicit RandomScheduler(std::uint64_t seed) : random_(seed) {}
-  void order(std::span<const experts::Task> tasks, const experts::ScheduleCosts&, experts::Schedule& out) override {
+  void order(std::span<const experts::Task> tasks, const experts::ScheduleCosts&,
+             experts::Schedule& out) override {
     out.order.resize(tasks.size());
     std::iota(out.order.begin(), out.order.end(), 0u);
     std::shuffle(out.order.begin(), out.order.end(), random_);
@@ -59,7 +60,8 @@ class ResidencyStates : public testing::ExpertStoreTest {
     for (std::size_t i = used; i < ids.size(); ++i) {
       Parts& parts = held[ids[i]];
       if (parts.empty() || random() % 2 == 0) continue;
-      const Parts lost = parts == kC && random() % 2 == 0 ? Parts(random() % 2 == 0 ? Part::kSm : Part::kExp) : parts;
+      const Parts lost =
+          parts == kC && random() % 2 == 0 ? Parts(random() % 2 == 0 ? Part::kSm : Part::kExp) : parts;
       outcome.evicted.push_back({ids[i], lost});
       parts = parts - lost;
     }
@@ -69,9 +71,9 @@ class ResidencyStates : public testing::ExpertStoreTest {
     std::sort(ids.begin(), ids.end());
     for (ExpertId id : ids) {
       const Parts before = held[id];
-      const std::vector<Parts> choices = before.has(Part::kFull)
-                                             ? std::vector<Parts>{Part::kFull, Part::kSm, Parts()}
-                                             : std::vector<Parts>{Part::kFull, kC, Part::kSm, Part::kExp, Parts()};
+      const std::vector<Parts> choices =
+          before.has(Part::kFull) ? std::vector<Parts>{Part::kFull, Part::kSm, Parts()}
+                                  : std::vector<Parts>{Part::kFull, kC, Part::kSm, Part::kExp, Parts()};
       Parts after = choices[random() % choices.size()];
       if (resident + size(id, after) > capacity) after = {};
       resident += size(id, after);
@@ -107,7 +109,8 @@ TEST_F(ResidencyStates, RandomEventsReadExactlyWhatIsMissingAndKeepExactlyWhatIs
       std::atomic<Bytes> asked{0};
       FetchOptions options;
       options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
-        return make_faulty_reader(std::move(inner), [&](const DiskRead& read) { return asked += read.length, 0; });
+        return make_faulty_reader(std::move(inner),
+                                  [&](const DiskRead& read) { return asked += read.length, 0; });
       };
       store_.reset();
       open(packed(codec, chunks), 3, 1 + random() % 3, options);
@@ -159,7 +162,8 @@ TEST_F(ResidencyStates, AFailedReadFailsItsEventOnlyAndTheNextOneRepairsIt) {
   std::atomic<int> until_fault{-1};
   FetchOptions options;
   options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
-    return make_faulty_reader(std::move(inner), [&](const DiskRead&) { return until_fault-- == 0 ? EIO : 0; });
+    return make_faulty_reader(std::move(inner),
+                              [&](const DiskRead&) { return until_fault-- == 0 ? EIO : 0; });
   };
   open(packed("zstd"), 3, 2, options);
   const Bytes capacity = 3 * store_->bytes_per_expert();
@@ -196,7 +200,8 @@ TEST_F(ResidencyStates, PrefetchesSaveReadsAndChangeNothingElse) {
   std::atomic<Bytes> asked{0};
   FetchOptions options;
   options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
-    return make_faulty_reader(std::move(inner), [&](const DiskRead& read) { return asked += read.length, 0; });
+    return make_faulty_reader(std::move(inner),
+                              [&](const DiskRead& read) { return asked += read.length, 0; });
   };
   open(packed("zstd"), 3, 4, options);
   const Bytes capacity = 3 * store_->bytes_per_expert();

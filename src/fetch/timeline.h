@@ -16,16 +16,16 @@ struct TimelineEntry {
   enum class Kind : std::uint8_t { kRead, kCheck, kDecode, kMerge, kCompute };
   Kind kind;
   experts::ExpertId expert;
-  std::uint16_t tensor = 0, chunk = 0;           // of kDecode and kMerge; tensor also of kCheck
-  Bytes bytes = 0;                               // of kRead
-  std::uint32_t thread = 0;                      // small numbers in order of first appearance; 0 for reads
+  std::uint16_t tensor = 0, chunk = 0;  // of kDecode and kMerge; tensor also of kCheck
+  Bytes bytes = 0;                      // of kRead
+  std::uint32_t thread = 0;             // small numbers in order of first appearance; 0 for reads
   std::chrono::steady_clock::time_point begin, end;
 };
 
 // add() is thread-safe; the rest is for when nothing runs.
 class Timeline {
  public:
-  void add(TimelineEntry entry);                 // fills in `thread`
+  void add(TimelineEntry entry);                                          // fills in `thread`
   const std::vector<TimelineEntry>& entries() const { return entries_; }  // in order of their ends
   void clear() { entries_.clear(); }
 

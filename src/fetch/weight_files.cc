@@ -23,13 +23,17 @@ constexpr struct {
 IoMode parse_io_mode(std::string_view text) {
   for (const auto& entry : kModes)
     if (entry.name == text) return entry.mode;
-  throw Error(ErrorKind::kUsage, "unknown way of reading").in("--io").expected("direct, buffered or mmap").found(text)
+  throw Error(ErrorKind::kUsage, "unknown way of reading")
+      .in("--io")
+      .expected("direct, buffered or mmap")
+      .found(text)
       .fix("leave --io out for direct");
 }
 
 std::string_view io_mode_name(IoMode mode) { return kModes[static_cast<int>(mode)].name; }
 
-WeightFiles::WeightFiles(const store::Checkpoint& checkpoint, const FetchOptions& options) : mode_(options.io) {
+WeightFiles::WeightFiles(const store::Checkpoint& checkpoint, const FetchOptions& options)
+    : mode_(options.io) {
   const ReadMode read_mode = mode_ == IoMode::kDirect ? ReadMode::kDirect : ReadMode::kBuffered;
   for (const std::string& path : checkpoint.weight_files()) {
     files_.push_back(InputFile::open(path, read_mode));
@@ -71,7 +75,8 @@ void WeightFiles::check(const FileRun& run, const DiskCompletion& completion) co
   const Bytes inside = std::min(run.length, file.size() - std::min(file.size(), run.offset));
   // ENODATA is the reader's word for a file that is shorter than it was when it was opened.
   if (completion.error != 0 && completion.error != ENODATA)
-    throw Error(ErrorKind::kIo, fmt::format("reading {} bytes failed: {}", run.length, std::strerror(completion.error)))
+    throw Error(ErrorKind::kIo,
+                fmt::format("reading {} bytes failed: {}", run.length, std::strerror(completion.error)))
         .in(file.path(), run.offset)
         .fix("check the disk (kernel log), then run `sluice verify` on the model");
   if (completion.error != 0 || completion.bytes < inside)

@@ -1,4 +1,5 @@
-// The weight files of one checkpoint, opened for one way of reading, and the reader that has requests in flight.
+// The weight files of one checkpoint, opened for one way of reading, and the reader that has requests in
+// flight.
 #pragma once
 
 #include <functional>
@@ -19,7 +20,7 @@ enum class IoMode {
   kBuffered,  // through the page cache; pages are dropped after each read
   kMmap,      // mapped and copied; pages are dropped after each read
 };
-IoMode parse_io_mode(std::string_view text);          // "direct" "buffered" "mmap"; Error(kUsage)
+IoMode parse_io_mode(std::string_view text);  // "direct" "buffered" "mmap"; Error(kUsage)
 std::string_view io_mode_name(IoMode mode);
 
 struct FetchOptions {
@@ -46,8 +47,8 @@ class WeightFiles {
 
   // Starts reading one run to buffer + run.place; its completion comes from reader() with this tag.
   void submit(const FileRun& run, std::byte* buffer, std::uint64_t tag);
-  // What every completion goes through: Error(kIo) or (kCorrupt) naming file and place unless the whole run was read;
-  // and nothing of it stays in the page cache.
+  // What every completion goes through: Error(kIo) or (kCorrupt) naming file and place unless the whole run
+  // was read; and nothing of it stays in the page cache.
   void check(const FileRun& run, const DiskCompletion& completion) const;
   // Waits until nothing is in flight, whatever became of it: buffers may go away then. Never throws.
   void drain() noexcept;

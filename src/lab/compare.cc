@@ -15,12 +15,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::string_view kStates = "FCSEM";
 
-double seconds(Clock::time_point begin, Clock::time_point end) { return std::chrono::duration<double>(end - begin).count(); }
+double seconds(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
 
 double cpu_seconds() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  const auto of = [](const timeval& time) { return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec); };
+  const auto of = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
   return of(usage.ru_utime) + of(usage.ru_stime);
 }
 
@@ -39,7 +43,7 @@ OneRun measure(engine::Engine& engine, const CompareSettings& settings, double l
   for (engine::GenerateRequest& request : requests) {
     request.should_stop = settings.interrupted;
     request.on_text = [&](const std::string&, std::size_t tokens) {
-      if (tokens != 1) return;   // of all sequences, one right after the other
+      if (tokens != 1) return;  // of all sequences, one right after the other
       first = Clock::now();
       first_cpu = cpu_seconds();
     };
@@ -84,7 +88,8 @@ Spread spread_of(std::vector<double> values) {
   SLUICE_CHECK(!values.empty(), "no values");
   std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
-  return {values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2, values.front(), values.back()};
+  return {values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2, values.front(),
+          values.back()};
 }
 
 Spread Compared::of(double RunFigures::*figure) const {
@@ -145,7 +150,9 @@ Comparison Comparer::run(const std::vector<Contender>& contenders, const Compare
 }
 
 Json to_json(const Comparison& comparison) {
-  const auto json_of = [](const Spread& spread) { return Json{{"median", spread.median}, {"low", spread.low}, {"high", spread.high}}; };
+  const auto json_of = [](const Spread& spread) {
+    return Json{{"median", spread.median}, {"low", spread.low}, {"high", spread.high}};
+  };
   Json presets = Json::array();
   for (const Compared& it : comparison.contenders) {
     Json found;
@@ -166,33 +173,41 @@ Json to_json(const Comparison& comparison) {
                  {"found", found},
                  {"same_tokens", it.same}};
     if (it.planned)
-      json["planned"] = {{"slots", {{"F", it.planned->slots.f}, {"C", it.planned->slots.c}, {"S", it.planned->slots.s}, {"E", it.planned->slots.e}}},
+      json["planned"] = {{"slots",
+                          {{"F", it.planned->slots.f},
+                           {"C", it.planned->slots.c},
+                           {"S", it.planned->slots.s},
+                           {"E", it.planned->slots.e}}},
                          {"tok_s", it.planned->tok_s},
                          {"limit", it.planned->limit}};
     presets.push_back(std::move(json));
   }
-  return {{"budget", comparison.budget},
-          {"threads", comparison.threads},
-          {"texts_equal", comparison.same_texts},
-          {"text", comparison.text ? Json(*comparison.text) : Json(nullptr)},
-          {"tokens", comparison.contenders.empty() ? Json::array() : Json(comparison.contenders.front().tokens)},
-          {"presets", presets}};
+  return {
+      {"budget", comparison.budget},
+      {"threads", comparison.threads},
+      {"texts_equal", comparison.same_texts},
+      {"text", comparison.text ? Json(*comparison.text) : Json(nullptr)},
+      {"tokens", comparison.contenders.empty() ? Json::array() : Json(comparison.contenders.front().tokens)},
+      {"presets", presets}};
 }
 
 std::string table_text(const Comparison& comparison) {
-  std::string text = fmt::format("{:<17}{:>9} {:>15}{:>10}{:>13}{:>6}{:>10}{:>12}  {}\n", "preset", "tok/s", "(least-most)", "TTFT s",
-                                 "read/token", "hits", "CPU s/tok", "peak", "found in");
+  std::string text =
+      fmt::format("{:<17}{:>9} {:>15}{:>10}{:>13}{:>6}{:>10}{:>12}  {}\n", "preset", "tok/s", "(least-most)",
+                  "TTFT s", "read/token", "hits", "CPU s/tok", "peak", "found in");
   for (const Compared& it : comparison.contenders) {
     const Spread tok_s = it.of(&RunFigures::tok_s);
-    text += fmt::format("{:<17}{:>9.2f} {:>15}{:>10.3f}{:>13}{:>5.0f}%{:>10.4f}{:>12}  {}\n", it.preset, tok_s.median,
-                        fmt::format("({:.1f}-{:.1f})", tok_s.low, tok_s.high), it.of(&RunFigures::ttft_s).median,
-                        format_bytes(static_cast<Bytes>(it.of(&RunFigures::bytes_per_token).median)),
-                        100 * it.of(&RunFigures::hit_rate).median, it.of(&RunFigures::cpu_s_per_token).median,
-                        format_bytes(static_cast<Bytes>(it.of(&RunFigures::peak).high)), found_text(it.found));
+    text += fmt::format(
+        "{:<17}{:>9.2f} {:>15}{:>10.3f}{:>13}{:>5.0f}%{:>10.4f}{:>12}  {}\n", it.preset, tok_s.median,
+        fmt::format("({:.1f}-{:.1f})", tok_s.low, tok_s.high), it.of(&RunFigures::ttft_s).median,
+        format_bytes(static_cast<Bytes>(it.of(&RunFigures::bytes_per_token).median)),
+        100 * it.of(&RunFigures::hit_rate).median, it.of(&RunFigures::cpu_s_per_token).median,
+        format_bytes(static_cast<Bytes>(it.of(&RunFigures::peak).high)), found_text(it.found));
   }
-  text += fmt::format("budget {}, {} threads, {} runs each in turns; medians; texts {}\n", format_bytes(comparison.budget),
-                      comparison.threads, comparison.contenders.front().runs.size(),
-                      comparison.same_texts ? "all equal" : "DIFFER");
+  text +=
+      fmt::format("budget {}, {} threads, {} runs each in turns; medians; texts {}\n",
+                  format_bytes(comparison.budget), comparison.threads,
+                  comparison.contenders.front().runs.size(), comparison.same_texts ? "all equal" : "DIFFER");
   return text;
 }
 

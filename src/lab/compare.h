@@ -1,5 +1,5 @@
-// Presets on one model, under one budget and with one prompt, in alternating runs: what comparisons and reproduced tables
-// are made of.
+// Presets on one model, under one budget and with one prompt, in alternating runs: what comparisons and
+// reproduced tables are made of.
 #pragma once
 
 #include <array>
@@ -16,23 +16,23 @@ namespace sluice::lab {
 
 // What one run measured. Seconds, bytes.
 struct RunFigures {
-  double load_s = 0;            // until the first step could begin, a profile measured at the start included
-  double ttft_s = 0;            // from there to the first token (of the last sequence)
-  double tpot_s = 0;            // a decode step
-  double tok_s = 0;             // decoded, over all sequences
-  double e2e_s = 0;             // from the first step to the last token
-  double bytes_per_token = 0;   // of experts, read while decoding
-  double cpu_s_per_token = 0;   // of all threads, user and system, while decoding
-  double wait_share = 0;        // of e2e_s: nothing to compute or decode, waiting for the disk
-  double hit_rate = 0;          // while decoding
-  double peak = 0;              // bytes that the accountant saw at most
+  double load_s = 0;           // until the first step could begin, a profile measured at the start included
+  double ttft_s = 0;           // from there to the first token (of the last sequence)
+  double tpot_s = 0;           // a decode step
+  double tok_s = 0;            // decoded, over all sequences
+  double e2e_s = 0;            // from the first step to the last token
+  double bytes_per_token = 0;  // of experts, read while decoding
+  double cpu_s_per_token = 0;  // of all threads, user and system, while decoding
+  double wait_share = 0;       // of e2e_s: nothing to compute or decode, waiting for the disk
+  double hit_rate = 0;         // while decoding
+  double peak = 0;             // bytes that the accountant saw at most
 };
 
 // Median, least and most of the runs.
 struct Spread {
   double median = 0, low = 0, high = 0;
 };
-Spread spread_of(std::vector<double> values);   // of at least one
+Spread spread_of(std::vector<double> values);  // of at least one
 
 // What is compared: a preset, and the checkpoint that it reads.
 struct Contender {
@@ -45,29 +45,30 @@ struct Contender {
 bool reads_whole_experts(std::string_view preset);
 
 struct CompareSettings {
-  std::vector<engine::GenerateRequest> requests;   // decoded together; greedy, so that runs can be told to agree
-  engine::EngineOptions options;                   // the preset aside; `sequences` is the number of requests
-  unsigned runs = 3;                               // of each contender, in turns: a b c a b c
-  const model::Tokenizer* tokenizer = nullptr;     // may be null: then there are no texts
-  std::function<bool()> interrupted;               // may be empty
+  std::vector<engine::GenerateRequest>
+      requests;                                 // decoded together; greedy, so that runs can be told to agree
+  engine::EngineOptions options;                // the preset aside; `sequences` is the number of requests
+  unsigned runs = 3;                            // of each contender, in turns: a b c a b c
+  const model::Tokenizer* tokenizer = nullptr;  // may be null: then there are no texts
+  std::function<bool()> interrupted;            // may be empty
   std::function<void(std::size_t done, std::size_t all)> on_run;  // may be empty
 };
 
 struct Compared {
   std::string preset, path;
   std::vector<RunFigures> runs;
-  std::array<std::uint64_t, 5> found{};            // of the last run, decoding: accesses by state, F C S E M
-  std::optional<engine::PoolChoice> planned;       // of presets with pools
-  std::vector<std::vector<model::TokenId>> tokens; // of the first run, by request
-  bool same = true;                                // every run gave the same tokens
+  std::array<std::uint64_t, 5> found{};             // of the last run, decoding: accesses by state, F C S E M
+  std::optional<engine::PoolChoice> planned;        // of presets with pools
+  std::vector<std::vector<model::TokenId>> tokens;  // of the first run, by request
+  bool same = true;                                 // every run gave the same tokens
 
   Spread of(double RunFigures::*figure) const;
 };
 
 struct Comparison {
   std::vector<Compared> contenders;
-  bool same_texts = true;                          // of all runs of all contenders
-  std::optional<std::string> text;                 // of the first request
+  bool same_texts = true;           // of all runs of all contenders
+  std::optional<std::string> text;  // of the first request
   Bytes budget = 0;
   unsigned threads = 0;
   const Compared& find(std::string_view preset) const;
@@ -86,6 +87,6 @@ class Comparer {
 };
 
 Json to_json(const Comparison& comparison);
-std::string table_text(const Comparison& comparison);   // for a terminal
+std::string table_text(const Comparison& comparison);  // for a terminal
 
 }  // namespace sluice::lab

@@ -47,8 +47,8 @@ void check_sizes(const trace::TraceSizes* sizes, const ReplaySettings& settings)
 void check_pools(const experts::CachePolicy& policy, const trace::TraceSizes* sizes,
                  const ReplaySettings& settings) {
   if (policy.pooled != settings.pools.has_value())
-    throw Error(ErrorKind::kUsage, policy.pooled ? "a cache with pools must be told their slots"
-                                                 : "this cache has no pools")
+    throw Error(ErrorKind::kUsage,
+                policy.pooled ? "a cache with pools must be told their slots" : "this cache has no pools")
         .in("--pools")
         .found(settings.cache)
         .fix(policy.pooled ? "give the slots of a layer as F,C,S,E; `sluice plan` chooses them"

@@ -13,55 +13,59 @@
 namespace sluice::model {
 
 enum class AttentionKind { kGqa, kMla };
-enum class QkNorm { kNone, kPerHead, kWhole };      // qwen3: per head; olmoe: the whole projection before splitting
+enum class QkNorm {
+  kNone,
+  kPerHead,
+  kWhole
+};  // qwen3: per head; olmoe: the whole projection before splitting
 enum class RopeScaling { kNone, kLinear, kYarn };
 
 struct RopeConfig {
   double theta = 10000.0;
   RopeScaling scaling = RopeScaling::kNone;
-  bool interleaved = false;                         // pairs (2i, 2i+1) instead of (i, i + half)
-  std::uint32_t dims = 0;                           // rotated numbers per head (even)
+  bool interleaved = false;  // pairs (2i, 2i+1) instead of (i, i + half)
+  std::uint32_t dims = 0;    // rotated numbers per head (even)
   double factor = 1.0;
-  double beta_fast = 32.0, beta_slow = 1.0;         // YaRN
-  double mscale = 0.0, mscale_all_dim = 0.0;        // YaRN as DeepSeek spells it (0: absent)
-  std::optional<double> attention_factor;           // YaRN as Hugging Face spells it
+  double beta_fast = 32.0, beta_slow = 1.0;   // YaRN
+  double mscale = 0.0, mscale_all_dim = 0.0;  // YaRN as DeepSeek spells it (0: absent)
+  std::optional<double> attention_factor;     // YaRN as Hugging Face spells it
   std::uint32_t original_max_positions = 0;
 };
 
-// T5's relative position bias: added to the scores of every self-attention, by head and by bucket of the distance. A stack's
-// first layer holds the table for all its layers.
+// T5's relative position bias: added to the scores of every self-attention, by head and by bucket of the
+// distance. A stack's first layer holds the table for all its layers.
 struct RelativeBiasConfig {
-  std::uint32_t buckets = 0;                        // 0: none
-  std::uint32_t max_distance = 0;                   // from here on all distances share a bucket
+  std::uint32_t buckets = 0;       // 0: none
+  std::uint32_t max_distance = 0;  // from here on all distances share a bucket
 };
 
 struct AttentionConfig {
   AttentionKind kind = AttentionKind::kGqa;
   std::uint32_t heads = 0, kv_heads = 0;
-  std::uint32_t head_dim = 0;                       // kGqa
-  std::uint32_t q_lora_rank = 0;                    // kMla; 0: q_proj
+  std::uint32_t head_dim = 0;                                                 // kGqa
+  std::uint32_t q_lora_rank = 0;                                              // kMla; 0: q_proj
   std::uint32_t kv_lora_rank = 0, nope_dim = 0, rope_dim = 0, value_dim = 0;  // kMla
   bool qkv_bias = false, o_bias = false;
   QkNorm qk_norm = QkNorm::kNone;
   std::optional<float> clip_qkv;
-  std::uint32_t sliding_window = 0;                 // 0: none; read it through ModelConfig::window
-  std::vector<std::uint32_t> layer_windows;         // one per layer if they differ (qwen2_moe), else empty
-  RopeConfig rope;                                  // dims 0: none
-  bool scaled = true;                               // scores times head_dim^-1/2
+  std::uint32_t sliding_window = 0;          // 0: none; read it through ModelConfig::window
+  std::vector<std::uint32_t> layer_windows;  // one per layer if they differ (qwen2_moe), else empty
+  RopeConfig rope;                           // dims 0: none
+  bool scaled = true;                        // scores times head_dim^-1/2
   RelativeBiasConfig relative;
 };
 
 struct MoeConfig {
-  std::uint32_t experts = 0;                        // N
+  std::uint32_t experts = 0;  // N
   std::uint32_t top_k = 0;
-  std::uint32_t width = 0;                          // of one routed expert
-  std::uint32_t shared_width = 0;                   // of the shared experts together; 0: none
-  bool shared_gate = false;                         // times sigmoid(shared_expert_gate · x)
+  std::uint32_t width = 0;         // of one routed expert
+  std::uint32_t shared_width = 0;  // of the shared experts together; 0: none
+  bool shared_gate = false;        // times sigmoid(shared_expert_gate · x)
   bool renormalise = false;
   float renormalise_epsilon = 0.0f;
-  float routed_scale = 1.0f;                        // applied when not renormalised
+  float routed_scale = 1.0f;  // applied when not renormalised
   std::uint32_t groups = 1, top_groups = 1;
-  std::uint32_t capacity = 0;                       // tokens per expert and sequence in one forward; 0: no limit
+  std::uint32_t capacity = 0;  // tokens per expert and sequence in one forward; 0: no limit
 };
 
 // What an MLP does between its projections, dense layers and experts alike.
@@ -78,30 +82,31 @@ struct ModelConfig {
   std::uint32_t max_positions = 0;
   float rms_eps = 1e-6f;
   bool tied_head = false;
-  float head_scale = 1.0f;                          // of the last hidden state, before the head
+  float head_scale = 1.0f;  // of the last hidden state, before the head
   Activation activation = Activation::kSwiGlu;
-  std::vector<bool> sparse;                         // per layer: has routed experts
-  std::uint32_t mtp_layers = 0;                     // stored after the last layer for multi-token prediction; not run
+  std::vector<bool> sparse;      // per layer: has routed experts
+  std::uint32_t mtp_layers = 0;  // stored after the last layer for multi-token prediction; not run
   AttentionConfig attention;
   MoeConfig moe;
-  std::vector<TokenId> bos, eos;                    // config.json, overridden by generation_config.json
-  TokenId decoder_start = 0;                        // what a decoder behind an encoder begins with; likewise
+  std::vector<TokenId> bos, eos;  // config.json, overridden by generation_config.json
+  TokenId decoder_start = 0;      // what a decoder behind an encoder begins with; likewise
   bool has_encoder() const { return encoder_layers != 0; }
   std::uint32_t expert_matrices() const { return activation == Activation::kSwiGlu ? 3 : 2; }  // n, SPEC §0
-  std::uint32_t sparse_layers() const;              // Lm
+  std::uint32_t sparse_layers() const;                                                         // Lm
   std::uint32_t sparse_index(std::uint32_t layer) const;  // dense layers are not counted
-  std::uint32_t window(std::uint32_t layer) const;  // positions a token of this layer sees, itself included; 0: all
+  std::uint32_t window(
+      std::uint32_t layer) const;  // positions a token of this layer sees, itself included; 0: all
 };
 
 // generation_config.json, as Hugging Face reads it; without the file everything is at its default (greedy).
 struct GenerationConfig {
   bool do_sample = false;
   double temperature = 1.0, top_p = 1.0, min_p = 0.0, repetition_penalty = 1.0;
-  std::int64_t top_k = 50;                          // Hugging Face's default when sampling; 0: off
+  std::int64_t top_k = 50;  // Hugging Face's default when sampling; 0: off
 };
 
-// Both published spellings. Every field is checked for presence, type, range and consistency; the error names file,
-// field, what was expected and found. `name` is the file's path for errors.
+// Both published spellings. Every field is checked for presence, type, range and consistency; the error names
+// file, field, what was expected and found. `name` is the file's path for errors.
 ModelConfig parse_config(const Json& json, const std::string& name);
 GenerationConfig parse_generation_config(const Json& json, const std::string& name, ModelConfig& config);
 

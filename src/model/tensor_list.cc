@@ -28,7 +28,8 @@ void TensorList::add(Role role, std::string_view name, std::vector<std::uint64_t
   fits = fits && !__builtin_add_overflow(bytes_, bytes, &bytes_) &&
          bytes_ <= static_cast<std::uint64_t>(INT64_MAX);
   if (!fits) {
-    throw Error(ErrorKind::kInvalid, "shape is empty, or the model too large for 64-bit sizes").in(spec.name)
+    throw Error(ErrorKind::kInvalid, "shape is empty, or the model too large for 64-bit sizes")
+        .in(spec.name)
         .fix("correct the sizes in config.json");
   }
   spec.shape = std::move(shape);

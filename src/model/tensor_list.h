@@ -27,8 +27,9 @@ class TensorList {
   void post_attention_norm();             // post_attention_layernorm.weight (hidden)
   void dense_mlp();                       // mlp.{gate,up,down}_proj.weight, width dense_width
   void router(std::string_view name);     // <name>.weight (experts, hidden)
-  void experts(std::string_view prefix, const MlpNames& names = {});  // <prefix>.<expert>.<projection>.weight; no dot behind "_"
-  void dense_mlp(std::string_view prefix, const MlpNames& names);     // <prefix>.<projection>.weight
+  void experts(std::string_view prefix,
+               const MlpNames& names = {});  // <prefix>.<expert>.<projection>.weight; no dot behind "_"
+  void dense_mlp(std::string_view prefix, const MlpNames& names);  // <prefix>.<projection>.weight
   void shared_experts(
       std::string_view prefix);  // <prefix>.<projection>.weight, width shared_width; none if that is 0
   void shared_expert_gate(std::string_view name);  // <name>.weight (1, hidden)

@@ -56,7 +56,8 @@ JsonReader::JsonReader(std::string_view text, std::string file, Bytes offset_byt
     : text_(text), file_(std::move(file)), offset_bytes_(offset_bytes) {}
 
 Error JsonReader::error(std::string_view message) const {
-  return Error(ErrorKind::kInvalid, message).in(file_, offset_bytes_ + value_at_)
+  return Error(ErrorKind::kInvalid, message)
+      .in(file_, offset_bytes_ + value_at_)
       .fix("download the file again");
 }
 
@@ -66,7 +67,10 @@ void JsonReader::fail(std::string_view message, std::string_view expected) const
     const auto c = static_cast<unsigned char>(text_[at_]);
     found = c >= 0x20 && c < 0x7F ? fmt::format("'{}'", text_[at_]) : fmt::format("byte 0x{:02x}", c);
   }
-  throw Error(ErrorKind::kInvalid, message).in(file_, offset()).expected(expected).found(found)
+  throw Error(ErrorKind::kInvalid, message)
+      .in(file_, offset())
+      .expected(expected)
+      .found(found)
       .fix("download the file again");
 }
 

@@ -59,7 +59,8 @@ TEST(JsonReader, ReadsWhatIsAskedFor) {
 }
 
 TEST(JsonReader, NamesFileAndByte) {
-  EXPECT_EQ(error_of("[1,]"), "x.json at byte 103: not legal JSON here; expected a value, found ']'; "
+  EXPECT_EQ(error_of("[1,]"),
+            "x.json at byte 103: not legal JSON here; expected a value, found ']'; "
             "download the file again");
   EXPECT_THAT(error_of("{\"a\":\"b"), HasSubstr("does not end"));
   EXPECT_THAT(error_of("\"\xff\""), HasSubstr("not UTF-8"));

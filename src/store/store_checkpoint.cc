@@ -150,12 +150,14 @@ bool looks_like_store(const std::string& path) {
 std::string read_manifest_text(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
-    if (errno == ENOENT) throw Error(ErrorKind::kNotFound, "no such store").in(path)
-        .fix("check the path");
+    if (errno == ENOENT) throw Error(ErrorKind::kNotFound, "no such store").in(path).fix("check the path");
     throw io_error("stat", path, errno);
   }
   if (!S_ISDIR(info.st_mode))
-    throw Error(ErrorKind::kInvalid, "not a packed store").in(path).expected("a directory").found("a file")
+    throw Error(ErrorKind::kInvalid, "not a packed store")
+        .in(path)
+        .expected("a directory")
+        .found("a file")
         .fix("name the directory of the store");
   const std::string name = joined(path, kManifestName);
   if (!is_there(name)) {

@@ -143,7 +143,8 @@ UnpackResult unpack(const std::string& store, const std::string& target, const U
     for (const StoredSource& source : manifest.sources) {
       if (!source.weights) copy(store + "/" + std::string(kFilesDirectory) + "/" + source.path, source, sink);
     }
-    restore_weights(store, manifest, {.threads = options.threads, .isa = options.isa, .memory = options.memory}, sink);
+    restore_weights(store, manifest,
+                    {.threads = options.threads, .isa = options.isa, .memory = options.memory}, sink);
     sync_tree(partial.path());
     partial.publish(kMarkerName);
   } catch (...) {

@@ -148,7 +148,8 @@ std::vector<std::pair<std::string, std::string>> parse_weight_index(std::string_
   const auto twice = std::adjacent_find(mapping.begin(), mapping.end(),
                                         [](const auto& a, const auto& b) { return a.first == b.first; });
   if (twice != mapping.end()) {
-    throw Error(ErrorKind::kInvalid, fmt::format("tensor \"{}\" is listed twice", twice->first)).in(path)
+    throw Error(ErrorKind::kInvalid, fmt::format("tensor \"{}\" is listed twice", twice->first))
+        .in(path)
         .fix("download the file again");
   }
   return mapping;

@@ -1,5 +1,5 @@
-// Runs a fuzz target over the files of a corpus directory, without libFuzzer, so that every build replays them as a test.
-// Each file is run twice: a target must not keep state from one input to the next.
+// Runs a fuzz target over the files of a corpus directory, without libFuzzer, so that every build replays
+// them as a test. Each file is run twice: a target must not keep state from one input to the next.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

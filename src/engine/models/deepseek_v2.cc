@@ -1,4 +1,5 @@
-// DeepSeek-V2 and V2-Lite. MLA over a compressed cache (absorbed form), YaRN, grouped or greedy routing. SPEC §9.
+// DeepSeek-V2 and V2-Lite. MLA over a compressed cache (absorbed form), YaRN, grouped or greedy routing. SPEC
+// §9.
 #include "engine/models/models.h"
 
 namespace sluice::engine::models {

@@ -9,12 +9,16 @@ LayerForward find_forward(std::string_view model_type) {
     std::string_view model_type;
     LayerForward forward;
   } kForwards[] = {
-      {"deepseek", deepseek},   {"deepseek_v2", deepseek_v2}, {"mixtral", mixtral}, {"olmoe", olmoe},
-      {"qwen2_moe", qwen2_moe}, {"qwen3_moe", qwen3_moe},     {"xverse", xverse},   {"switch_transformers", switch_transformers},
+      {"deepseek", deepseek},   {"deepseek_v2", deepseek_v2},
+      {"mixtral", mixtral},     {"olmoe", olmoe},
+      {"qwen2_moe", qwen2_moe}, {"qwen3_moe", qwen3_moe},
+      {"xverse", xverse},       {"switch_transformers", switch_transformers},
   };
   for (const auto& entry : kForwards)
     if (entry.model_type == model_type) return entry.forward;
-  throw Error(ErrorKind::kUnsupported, "this model_type has no forward pass").in("config.json").found(model_type);
+  throw Error(ErrorKind::kUnsupported, "this model_type has no forward pass")
+      .in("config.json")
+      .found(model_type);
 }
 
 EncoderForward find_encoder(std::string_view model_type) {

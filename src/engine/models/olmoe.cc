@@ -1,4 +1,5 @@
-// OLMoE. q and k are normed as whole projections, then q, k and v are clamped; every layer is sparse. SPEC §9.
+// OLMoE. q and k are normed as whole projections, then q, k and v are clamped; every layer is sparse. SPEC
+// §9.
 #include "engine/models/models.h"
 
 namespace sluice::engine::models {

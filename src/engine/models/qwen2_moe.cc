@@ -1,4 +1,5 @@
-// Qwen1.5-MoE and Qwen2-57B-A14B. GQA with biases on q, k, v; one shared expert behind a sigmoid gate. SPEC §9.
+// Qwen1.5-MoE and Qwen2-57B-A14B. GQA with biases on q, k, v; one shared expert behind a sigmoid gate. SPEC
+// §9.
 #include "engine/models/models.h"
 
 namespace sluice::engine::models {

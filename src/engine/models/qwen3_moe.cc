@@ -1,4 +1,5 @@
-// Qwen3-30B-A3B and its family. GQA with an explicit head_dim; q and k are normed head by head before RoPE. SPEC §9.
+// Qwen3-30B-A3B and its family. GQA with an explicit head_dim; q and k are normed head by head before RoPE.
+// SPEC §9.
 #include "engine/models/models.h"
 
 namespace sluice::engine::models {

@@ -1,4 +1,5 @@
-// Switch Transformers. A T5 encoder-decoder: biases by distance, scores without a scale, one expert for a token. SPEC §9.
+// Switch Transformers. A T5 encoder-decoder: biases by distance, scores without a scale, one expert for a
+// token. SPEC §9.
 #include "engine/models/models.h"
 
 namespace sluice::engine::models {

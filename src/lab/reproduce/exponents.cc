@@ -35,8 +35,8 @@ std::vector<std::byte> exponents_of(const store::Checkpoint& checkpoint, const s
 
 }  // namespace
 
-ExponentFacts exponent_facts(const store::Checkpoint& checkpoint, const model::Model& model, std::size_t experts,
-                             unsigned chunks, const std::function<bool()>& interrupted) {
+ExponentFacts exponent_facts(const store::Checkpoint& checkpoint, const model::Model& model,
+                             std::size_t experts, unsigned chunks, const std::function<bool()>& interrupted) {
   const std::size_t count = std::min(experts, model.experts.size());
   std::vector<std::unique_ptr<const codec::ExponentCodec>> codecs;
   for (const codec::ExponentCodecEntry& entry : codec::exponent_codecs())
@@ -47,7 +47,7 @@ ExponentFacts exponent_facts(const store::Checkpoint& checkpoint, const model::M
     if (interrupted && interrupted()) throw Error(ErrorKind::kInterrupted, "interrupted");
     const model::ExpertPieces& pieces = model.experts[i * model.experts.size() / count];
     for (const store::Piece* one : {&pieces.gate, &pieces.up, &pieces.down}) {
-      if (one->elements == 0) continue;   // architectures without a gate
+      if (one->elements == 0) continue;  // architectures without a gate
       const store::StoredPiece piece = checkpoint.locate(*one);
       if (piece.dtype != DType::kBF16) continue;
       const std::vector<std::byte> exponents = exponents_of(checkpoint, piece);
@@ -61,13 +61,14 @@ ExponentFacts exponent_facts(const store::Checkpoint& checkpoint, const model::M
   }
   ExponentFacts facts;
   facts.words = histogram.total();
-  if (facts.words == 0) throw Error(ErrorKind::kUnsupported, "no expert is stored as BF16").in(checkpoint.path());
+  if (facts.words == 0)
+    throw Error(ErrorKind::kUnsupported, "no expert is stored as BF16").in(checkpoint.path());
   facts.entropy_bits = histogram.entropy_bits();
   for (unsigned e = 0; e < 256; ++e) facts.symbols += histogram.count(static_cast<std::uint8_t>(e)) > 0;
   facts.bound = (8 + facts.entropy_bits) / 16;
   for (std::size_t c = 0; c < codecs.size(); ++c)
-    facts.codecs.push_back({std::string(codecs[c]->name()),
-                            static_cast<double>(facts.words + coded[c]) / (2 * static_cast<double>(facts.words))});
+    facts.codecs.push_back({std::string(codecs[c]->name()), static_cast<double>(facts.words + coded[c]) /
+                                                                (2 * static_cast<double>(facts.words))});
   return facts;
 }
 

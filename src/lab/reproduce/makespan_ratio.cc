@@ -18,7 +18,8 @@ MakespanRatio makespan_ratio(const std::string& scheduler, std::size_t instances
   experts::Schedule schedule;
   for (std::size_t i = 0; i < instances; ++i) {
     constexpr unsigned kChunks[] = {1, 2, 4}, kWorkers[] = {1, 2, 3, 6};
-    experts::ScheduleCosts costs{.chunks = kChunks[random() % 3], .workers = kWorkers[random() % 4], .u = .5 + draw(10)};
+    experts::ScheduleCosts costs{
+        .chunks = kChunks[random() % 3], .workers = kWorkers[random() % 4], .u = .5 + draw(10)};
     costs.v = (.25 + draw(.5)) * costs.u / costs.chunks;
     costs.c = draw(2) * costs.u / costs.chunks;
     const std::uint64_t count = 2 + random() % 7, tensors = 1 + 2 * (random() % 2);
@@ -26,7 +27,8 @@ MakespanRatio makespan_ratio(const std::string& scheduler, std::size_t instances
     for (std::uint16_t e = 0; e < count; ++e) {
       const auto state = static_cast<experts::State>("MESC"[random() % 4]);
       const double run = draw(10);
-      for (std::uint16_t t = 0; t < tensors; ++t) tasks.push_back({.expert = {0, e}, .tensor = t, .state = state, .run = run});
+      for (std::uint16_t t = 0; t < tensors; ++t)
+        tasks.push_back({.expert = {0, e}, .tensor = t, .state = state, .run = run});
     }
     policy->order(tasks, costs, schedule);
     const double least = experts::lower_bounds(tasks, costs).most();

@@ -17,11 +17,11 @@ enum class Evidence : char {
 };
 
 struct ReportRow {
-  std::string id, quantity;     // of SPEC §6
-  std::string paper, ours;      // "n/a" where there is nothing
+  std::string id, quantity;  // of SPEC §6
+  std::string paper, ours;   // "n/a" where there is nothing
   Evidence evidence = Evidence::kNone;
-  std::string note;             // conditions, and what differs; the reason of kNone
-  std::string command;          // shows this row alone, or the whole report's
+  std::string note;     // conditions, and what differs; the reason of kNone
+  std::string command;  // shows this row alone, or the whole report's
 };
 
 struct ReportSection {
@@ -33,11 +33,11 @@ struct ReportPicture {
 
 struct Report {
   std::string title, machine, command;
-  std::string prepare;          // a command to give once before those of single rows; may be empty
+  std::string prepare;  // a command to give once before those of single rows; may be empty
   std::vector<ReportRow> rows;
   std::vector<ReportSection> sections;
   std::vector<ReportPicture> pictures;
-  Json data = Json::object();   // all figures behind the rows
+  Json data = Json::object();  // all figures behind the rows
 };
 
 std::string to_markdown(const Report& report);

@@ -18,7 +18,12 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Report, MarkdownAndJsonHoldEveryRow) {
-  Report report{.title = "T", .machine = "M", .command = "sluice reproduce x", .prepare = "sluice pack", .rows = {}, .sections = {{"Heading", "body"}},
+  Report report{.title = "T",
+                .machine = "M",
+                .command = "sluice reproduce x",
+                .prepare = "sluice pack",
+                .rows = {},
+                .sections = {{"Heading", "body"}},
                 .pictures = {{"a.svg", "caption", "<svg/>"}}};
   report.rows.push_back({"X-1", "a | b", "1\n2", "3", Evidence::kRun, "note", "sluice reproduce x"});
   report.rows.push_back({"X-2", "q", "5", "n/a", Evidence::kNone, "no such machine", "sluice other"});
@@ -67,9 +72,11 @@ TEST(StateCounter, RanksByUseInEachLayer) {
   engine::Step step{};
   step.phase = engine::Phase::kDecode;
   experts::EventOutcome outcome;
-  const auto used = [](std::uint16_t layer, std::uint16_t index, experts::Parts before) { return experts::Admission{{layer, index}, {}, before}; };
+  const auto used = [](std::uint16_t layer, std::uint16_t index, experts::Parts before) {
+    return experts::Admission{{layer, index}, {}, before};
+  };
   outcome.misses = {used(0, 0, {})};
-  counter.on_decisions(0, outcome);   // before any step: not while decoding
+  counter.on_decisions(0, outcome);  // before any step: not while decoding
   counter.on_step(step);
   outcome = {};
   outcome.hits = {used(0, 2, experts::Part::kFull)};
@@ -80,8 +87,8 @@ TEST(StateCounter, RanksByUseInEachLayer) {
   outcome.hits = {used(1, 0, experts::Part::kFull)};
   counter.on_decisions(1, outcome);
   const auto values = counter.by_rank();
-  EXPECT_THAT(values[0], ::testing::ElementsAre(3, 0, 0));   // F: rank 0 of both layers
-  EXPECT_THAT(values[2], ::testing::ElementsAre(0, 1, 0));   // S
+  EXPECT_THAT(values[0], ::testing::ElementsAre(3, 0, 0));  // F: rank 0 of both layers
+  EXPECT_THAT(values[2], ::testing::ElementsAre(0, 1, 0));  // S
   EXPECT_THAT(values[4], ::testing::ElementsAre(0, 0, 0));
   EXPECT_EQ(sluice::testing::xml_fault(states_picture("x", counter)), "");
 }
@@ -91,7 +98,14 @@ TEST(LayerGantt, ShowsTheLayerWithMostReads) {
   fetch::Timeline timeline;
   const auto zero = std::chrono::steady_clock::time_point{};
   const auto add = [&](Kind kind, std::uint16_t layer, std::uint16_t index, int begin, int end) {
-    timeline.add({kind, {layer, index}, 0, 0, 0, 0, zero + std::chrono::milliseconds(begin), zero + std::chrono::milliseconds(end)});
+    timeline.add({kind,
+                  {layer, index},
+                  0,
+                  0,
+                  0,
+                  0,
+                  zero + std::chrono::milliseconds(begin),
+                  zero + std::chrono::milliseconds(end)});
   };
   add(Kind::kCompute, 0, 1, 0, 5);
   add(Kind::kRead, 1, 4, 10, 20);
@@ -101,7 +115,7 @@ TEST(LayerGantt, ShowsTheLayerWithMostReads) {
   const std::string svg = layer_gantt("t", timeline);
   EXPECT_EQ(sluice::testing::xml_fault(svg), "");
   EXPECT_THAT(svg, HasSubstr("<title>read e4</title>"));
-  EXPECT_THAT(svg, HasSubstr("read 2"));   // overlapping reads lie apart
+  EXPECT_THAT(svg, HasSubstr("read 2"));  // overlapping reads lie apart
   EXPECT_THAT(svg, ::testing::Not(HasSubstr("compute e1<")));
   EXPECT_EQ(sluice::testing::xml_fault(layer_gantt("t", fetch::Timeline())), "");
 }

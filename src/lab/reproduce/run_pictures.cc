@@ -18,7 +18,8 @@ void StateCounter::on_decisions(std::uint32_t sparse_layer, const experts::Event
   if (!decoding_) return;
   for (const auto* used : {&outcome.hits, &outcome.misses})
     for (const experts::Admission& one : *used) {
-      const std::size_t state = std::string_view("FCSEM").find(static_cast<char>(experts::state_of(one.before)));
+      const std::size_t state =
+          std::string_view("FCSEM").find(static_cast<char>(experts::state_of(one.before)));
       counts_[sparse_layer][one.id.index][state] += 1;
     }
 }
@@ -27,19 +28,24 @@ std::vector<std::vector<double>> StateCounter::by_rank() const {
   const std::size_t experts = counts_.empty() ? 0 : counts_.front().size();
   std::vector<std::vector<double>> values(5, std::vector<double>(experts));
   for (const auto& layer : counts_) {
-    const auto total = [&](std::size_t e) { return std::accumulate(layer[e].begin(), layer[e].end(), std::uint64_t{0}); };
+    const auto total = [&](std::size_t e) {
+      return std::accumulate(layer[e].begin(), layer[e].end(), std::uint64_t{0});
+    };
     std::vector<std::size_t> order(experts);
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, std::greater{}, total);
     for (std::size_t rank = 0; rank < experts; ++rank)
-      for (std::size_t state = 0; state < 5; ++state) values[state][rank] += static_cast<double>(layer[order[rank]][state]);
+      for (std::size_t state = 0; state < 5; ++state)
+        values[state][rank] += static_cast<double>(layer[order[rank]][state]);
   }
   return values;
 }
 
 std::string states_picture(const std::string& preset, const StateCounter& counter) {
-  return stacked_chart({"In which state experts were found: " + preset, "rank of the expert in its layer (0: used most)", "accesses while decoding", ""},
-                       {"F full", "C compressed", "S sign+mantissa", "E exponents", "M on disk"}, counter.by_rank());
+  return stacked_chart({"In which state experts were found: " + preset,
+                        "rank of the expert in its layer (0: used most)", "accesses while decoding", ""},
+                       {"F full", "C compressed", "S sign+mantissa", "E exponents", "M on disk"},
+                       counter.by_rank());
 }
 
 std::string layer_gantt(const std::string& title, const fetch::Timeline& timeline) {
@@ -83,12 +89,14 @@ std::string layer_gantt(const std::string& title, const fetch::Timeline& timelin
   }
   for (const Entry& entry : sorted)
     if (entry.kind != Entry::Kind::kRead)
-      spans.push_back({lanes.size() + entry.thread, static_cast<std::size_t>(entry.kind), ms(entry.begin), ms(entry.end),
-                       fmt::format("e{}", entry.expert.index)});
+      spans.push_back({lanes.size() + entry.thread, static_cast<std::size_t>(entry.kind), ms(entry.begin),
+                       ms(entry.end), fmt::format("e{}", entry.expert.index)});
   std::vector<std::string> rows;
   for (std::size_t lane = 0; lane < lanes.size(); ++lane) rows.push_back(fmt::format("read {}", lane + 1));
   for (std::uint32_t thread = 0; thread < threads; ++thread) rows.push_back(fmt::format("thread {}", thread));
-  return gantt_chart({title, "ms", "", fmt::format("layer {}; {} read; a read's bar is from submission to completion", best.front().expert.layer, format_bytes(bytes))},
+  return gantt_chart({title, "ms", "",
+                      fmt::format("layer {}; {} read; a read's bar is from submission to completion",
+                                  best.front().expert.layer, format_bytes(bytes))},
                      rows, kinds, spans);
 }
 

@@ -15,7 +15,8 @@ namespace sluice::lab {
 // Counts the states in which decode steps found their experts. As an observer of an engine.
 class StateCounter final : public engine::RoutingObserver {
  public:
-  StateCounter(std::size_t layers, std::size_t experts) : counts_(layers, std::vector<std::array<std::uint64_t, 5>>(experts)) {}
+  StateCounter(std::size_t layers, std::size_t experts)
+      : counts_(layers, std::vector<std::array<std::uint64_t, 5>>(experts)) {}
   void on_step(const engine::Step& step) override { decoding_ = step.phase == engine::Phase::kDecode; }
   void on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) override;
   // values[state F C S E M][rank]: accesses, all layers together; rank 0 is a layer's most used expert.
@@ -27,7 +28,8 @@ class StateCounter final : public engine::RoutingObserver {
 };
 std::string states_picture(const std::string& preset, const StateCounter& counter);
 
-// The layer event of a recorded run that had the most operations of the kinds that the fewest have: reads, then decodes.
+// The layer event of a recorded run that had the most operations of the kinds that the fewest have: reads,
+// then decodes.
 std::string layer_gantt(const std::string& title, const fetch::Timeline& timeline);
 
 }  // namespace sluice::lab

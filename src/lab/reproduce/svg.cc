@@ -10,7 +10,8 @@ namespace {
 
 constexpr double kWidth = 760, kLeft = 84, kRight = 28, kTop = 56;
 // Okabe and Ito's colours, told apart also by those who do not see all of them.
-constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#7f6000"};
+constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                    "#e69f00", "#56b4e9", "#999999", "#7f6000"};
 constexpr std::size_t kColourCount = std::size(kColours);
 
 const char* colour(std::size_t index) { return kColours[index % kColourCount]; }
@@ -31,21 +32,27 @@ double nice_step(double range, int count) {
   return 10 * power;
 }
 
-std::string label(double x, double y, std::string_view text, std::string_view anchor, std::string_view extra = "") {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, extra, xml_escaped(text));
+std::string label(double x, double y, std::string_view text, std::string_view anchor,
+                  std::string_view extra = "") {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, extra,
+                     xml_escaped(text));
 }
 
 std::string line(double x1, double y1, double x2, double y2, std::string_view rest) {
-  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1, y1, x2, y2, rest);
+  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1, y1, x2, y2,
+                     rest);
 }
 
 std::string page(const PlotText& text, double height, double plot_bottom, const std::string& body) {
   std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" role=\"img\">\n"
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+      "height=\"{1:.0f}\" role=\"img\">\n"
       "<title>{2}</title>\n"
-      "<style>text{{font:13px system-ui,sans-serif;fill:#222}}.h{{font-size:16px;font-weight:600}}.s{{font-size:11.5px;fill:#555}}"
+      "<style>text{{font:13px "
+      "system-ui,sans-serif;fill:#222}}.h{{font-size:16px;font-weight:600}}.s{{font-size:11.5px;fill:#555}}"
       ".b{{fill:#fff}}.g{{stroke:#ddd}}.a{{stroke:#888}}.w{{fill:#fff;font-size:11px}}"
-      "@media(prefers-color-scheme:dark){{text{{fill:#e6e6e6}}.s{{fill:#aaa}}.b{{fill:#16181c}}.g{{stroke:#333}}.w{{fill:#fff}}}}</style>\n"
+      "@media(prefers-color-scheme:dark){{text{{fill:#e6e6e6}}.s{{fill:#aaa}}.b{{fill:#16181c}}.g{{stroke:#"
+      "333}}.w{{fill:#fff}}}}</style>\n"
       "<rect class=\"b\" width=\"100%\" height=\"100%\" rx=\"8\"/>\n",
       kWidth, height, xml_escaped(text.title));
   svg += label(kLeft, 28, text.title, "start", " class=\"h\"");
@@ -69,7 +76,8 @@ std::string legend(const std::vector<std::string>& names, double y, int& lines) 
       ++lines;
     }
     const double at = y + 18 * (lines - 1);
-    body += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" rx=\"2\" fill=\"{}\"/>\n", x, at - 10, colour(i));
+    body += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" rx=\"2\" fill=\"{}\"/>\n",
+                        x, at - 10, colour(i));
     body += label(x + 17, at, names[i], "start");
     x += width;
   }
@@ -95,7 +103,8 @@ std::string y_ticks(const Axis& axis) {
     const bool few = std::log10(axis.high / axis.low) < 2.5;
     for (double power = std::pow(10, std::floor(std::log10(axis.low))); power <= axis.high; power *= 10)
       for (const double factor : {1.0, 2.0, 5.0})
-        if ((few || factor == 1) && factor * power >= axis.low * .999 && factor * power <= axis.high * 1.001) tick(factor * power);
+        if ((few || factor == 1) && factor * power >= axis.low * .999 && factor * power <= axis.high * 1.001)
+          tick(factor * power);
   } else {
     const double step = nice_step(axis.high - axis.low, 6);
     for (int i = 0; axis.low + i * step <= axis.high * 1.0001; ++i) tick(axis.low + i * step);
@@ -105,7 +114,8 @@ std::string y_ticks(const Axis& axis) {
 
 std::string error_bar(double x, double low, double high, std::string_view stroke) {
   const std::string rest = fmt::format("stroke=\"{}\" stroke-width=\"1.3\"", stroke);
-  return line(x, low, x, high, rest) + line(x - 4, low, x + 4, low, rest) + line(x - 4, high, x + 4, high, rest);
+  return line(x, low, x, high, rest) + line(x - 4, low, x + 4, low, rest) +
+         line(x - 4, high, x + 4, high, rest);
 }
 
 }  // namespace
@@ -113,11 +123,16 @@ std::string error_bar(double x, double low, double high, std::string_view stroke
 std::string xml_escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '"') out += "&quot;";
-    else if (static_cast<unsigned char>(c) >= 0x20 || c == '\t' || c == '\n') out += c;
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else if (static_cast<unsigned char>(c) >= 0x20 || c == '\t' || c == '\n')
+      out += c;
   }
   return out;
 }
@@ -152,13 +167,18 @@ std::string line_chart(const PlotText& text, const std::vector<PlotSeries>& seri
     names.push_back(series[i].name);
     std::string path;
     for (const PlotPoint& point : series[i].points) {
-      const auto clamp = [&](double value) { return y.at(std::clamp(value, std::max(y.low, log_y ? y.low : 0.0), y.high)); };
+      const auto clamp = [&](double value) {
+        return y.at(std::clamp(value, std::max(y.low, log_y ? y.low : 0.0), y.high));
+      };
       path += fmt::format("{:.1f},{:.1f} ", x.at(point.x), clamp(point.y));
-      body += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\"><title>{}: {}</title></circle>\n", x.at(point.x),
-                          clamp(point.y), colour(i), xml_escaped(series[i].name), number(point.y));
-      if (point.low != point.high) body += error_bar(x.at(point.x), clamp(point.low), clamp(point.high), colour(i));
+      body += fmt::format(
+          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\"><title>{}: {}</title></circle>\n",
+          x.at(point.x), clamp(point.y), colour(i), xml_escaped(series[i].name), number(point.y));
+      if (point.low != point.high)
+        body += error_bar(x.at(point.x), clamp(point.low), clamp(point.high), colour(i));
     }
-    body += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n", path, colour(i));
+    body += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n", path,
+                        colour(i));
   }
   int lines = 0;
   body += legend(names, bottom + 66, lines);
@@ -176,11 +196,13 @@ std::string bar_chart(const PlotText& text, const std::vector<PlotBar>& bars) {
   for (std::size_t i = 0; i < bars.size(); ++i) {
     const PlotBar& bar = bars[i];
     const double centre = kLeft + slot * (static_cast<double>(i) + .5), width = std::min(slot * .6, 80.0);
-    body += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"3\" fill=\"{}\"/>\n", centre - width / 2,
-                        y.at(bar.value), width, bottom - y.at(bar.value), colour(i));
+    body += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"3\" fill=\"{}\"/>\n",
+        centre - width / 2, y.at(bar.value), width, bottom - y.at(bar.value), colour(i));
     if (bar.low != bar.high) body += error_bar(centre, y.at(bar.low), y.at(bar.high), "#555");
-    body += label(centre + (bar.low != bar.high ? 8 : 0), y.at(std::max(bar.value, bar.low != bar.high ? bar.high : bar.value)) - 6, number(bar.value),
-                  bar.low != bar.high ? "start" : "middle");
+    body += label(centre + (bar.low != bar.high ? 8 : 0),
+                  y.at(std::max(bar.value, bar.low != bar.high ? bar.high : bar.value)) - 6,
+                  number(bar.value), bar.low != bar.high ? "start" : "middle");
     body += label(centre, bottom + 18, bar.name, "middle", " class=\"s\"");
   }
   return page(text, bottom + 78, bottom, body);
@@ -206,8 +228,9 @@ std::string stacked_chart(const PlotText& text, const std::vector<std::string>& 
     for (std::size_t p = 0; p < values.size(); ++p) {
       const double value = values[p][c];
       if (value <= 0) continue;
-      body += fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"/>\n", x + slot * .08,
-                          y.at(sum + value), slot * .84, y.at(sum) - y.at(sum + value), colour(p));
+      body += fmt::format(
+          "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"/>\n",
+          x + slot * .08, y.at(sum + value), slot * .84, y.at(sum) - y.at(sum + value), colour(p));
       sum += value;
     }
     if (c % every == 0) body += label(x + slot / 2, bottom + 18, std::to_string(c), "middle");
@@ -218,8 +241,8 @@ std::string stacked_chart(const PlotText& text, const std::vector<std::string>& 
   return page(text, bottom + 66 + 18 * lines + 18, bottom, body);
 }
 
-std::string gantt_chart(const PlotText& text, const std::vector<std::string>& rows, const std::vector<std::string>& kinds,
-                        const std::vector<PlotSpan>& spans) {
+std::string gantt_chart(const PlotText& text, const std::vector<std::string>& rows,
+                        const std::vector<std::string>& kinds, const std::vector<PlotSpan>& spans) {
   double most = 0;
   for (const PlotSpan& span : spans) most = std::max(most, span.end);
   const double row_height = 26, bottom = kTop + row_height * static_cast<double>(rows.size());
@@ -235,8 +258,11 @@ std::string gantt_chart(const PlotText& text, const std::vector<std::string>& ro
   for (const PlotSpan& span : spans) {
     const double left = x.at(span.begin), width = std::max(.6, x.at(span.end) - left);
     const double top = kTop + row_height * static_cast<double>(span.row) + 3;
-    body += fmt::format("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.0f}\" rx=\"2\" fill=\"{}\" fill-opacity=\".92\"><title>{} {}</title></rect>\n",
-                        left, top, width, row_height - 6, colour(span.kind), xml_escaped(kinds[span.kind]), xml_escaped(span.label));
+    body += fmt::format(
+        "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.0f}\" rx=\"2\" fill=\"{}\" "
+        "fill-opacity=\".92\"><title>{} {}</title></rect>\n",
+        left, top, width, row_height - 6, colour(span.kind), xml_escaped(kinds[span.kind]),
+        xml_escaped(span.label));
     if (width > 7.0 * static_cast<double>(span.label.size()) + 4)
       body += label(left + width / 2, top + 14, span.label, "middle", " class=\"w\"");
   }

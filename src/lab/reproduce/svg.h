@@ -9,17 +9,17 @@
 namespace sluice::lab {
 
 struct PlotText {
-  std::string title, x, y;       // names of the axes, with units
-  std::string note;              // one line below; may be empty
+  std::string title, x, y;  // names of the axes, with units
+  std::string note;         // one line below; may be empty
 };
 
 struct PlotPoint {
   double x = 0, y = 0;
-  double low = 0, high = 0;      // error bar; equal to y: none
+  double low = 0, high = 0;  // error bar; equal to y: none
 };
 struct PlotSeries {
   std::string name;
-  std::vector<PlotPoint> points; // by x
+  std::vector<PlotPoint> points;  // by x
 };
 // Lines with markers, error bars and a legend. `log_y` for positive values over several decades.
 std::string line_chart(const PlotText& text, const std::vector<PlotSeries>& series, bool log_y = false);
@@ -37,12 +37,12 @@ std::string stacked_chart(const PlotText& text, const std::vector<std::string>& 
 struct PlotSpan {
   std::size_t row = 0, kind = 0;
   double begin = 0, end = 0;
-  std::string label;             // drawn where there is room, and always as a tooltip
+  std::string label;  // drawn where there is room, and always as a tooltip
 };
 // Rows against time; colours by kind.
-std::string gantt_chart(const PlotText& text, const std::vector<std::string>& rows, const std::vector<std::string>& kinds,
-                        const std::vector<PlotSpan>& spans);
+std::string gantt_chart(const PlotText& text, const std::vector<std::string>& rows,
+                        const std::vector<std::string>& kinds, const std::vector<PlotSpan>& spans);
 
-std::string xml_escaped(std::string_view text);   // also drops what XML 1.0 forbids
+std::string xml_escaped(std::string_view text);  // also drops what XML 1.0 forbids
 
 }  // namespace sluice::lab

@@ -33,7 +33,8 @@ void expect_plot(const std::string& svg) {
 
 TEST(WellFormed, TellsWhatIsNot) {
   EXPECT_EQ(xml_fault("<a b=\"1\"><c/>x &amp; y</a>\n"), "");
-  for (const char* wrong : {"", "x", "<a>", "</a>", "<a></b>", "<a/><b/>", "<a b=\"1\" b=\"2\"/>", "<a b=1/>", "<a>&</a>", "<a b=\"<\"/>", "<a b=\"&\"/>", "<a", "<a b=\"", "<>"})
+  for (const char* wrong : {"", "x", "<a>", "</a>", "<a></b>", "<a/><b/>", "<a b=\"1\" b=\"2\"/>", "<a b=1/>",
+                            "<a>&</a>", "<a b=\"<\"/>", "<a b=\"&\"/>", "<a", "<a b=\"", "<>"})
     EXPECT_NE(xml_fault(wrong), "") << wrong;
 }
 
@@ -46,13 +47,14 @@ TEST(Svg, EscapesNamesAndDropsControlCharacters) {
 }
 
 TEST(Svg, LineChartHasEveryPointAndErrorBar) {
-  const std::vector<PlotSeries> series = {{"one", {{1, 10, 8, 12}, {2, 5, 5, 5}}}, {"two", {{1, 100, 90, 120}}}};
+  const std::vector<PlotSeries> series = {{"one", {{1, 10, 8, 12}, {2, 5, 5, 5}}},
+                                          {"two", {{1, 100, 90, 120}}}};
   for (const bool log : {false, true}) {
     const std::string svg = line_chart(kText, series, log);
     expect_plot(svg);
     EXPECT_EQ(count(svg, "<circle"), 3u);
     EXPECT_EQ(count(svg, "<polyline"), 2u);
-    EXPECT_EQ(count(svg, "stroke-width=\"1.3\""), 6u);   // two bars of three strokes
+    EXPECT_EQ(count(svg, "stroke-width=\"1.3\""), 6u);  // two bars of three strokes
   }
 }
 
@@ -60,11 +62,13 @@ TEST(Svg, LargerValuesAreHigherUp) {
   const auto heights = [](const std::string& svg) {
     std::vector<double> list;
     const std::regex circle("<circle cx=\"[^\"]*\" cy=\"([^\"]*)\"");
-    for (std::sregex_iterator it(svg.begin(), svg.end(), circle), end; it != end; ++it) list.push_back(std::stod((*it)[1]));
+    for (std::sregex_iterator it(svg.begin(), svg.end(), circle), end; it != end; ++it)
+      list.push_back(std::stod((*it)[1]));
     return list;
   };
   for (const bool log : {false, true}) {
-    const auto y = heights(line_chart(kText, {{"s", {{0, 1, 1, 1}, {1, 10, 10, 10}, {2, 100, 100, 100}}}}, log));
+    const auto y =
+        heights(line_chart(kText, {{"s", {{0, 1, 1, 1}, {1, 10, 10, 10}, {2, 100, 100, 100}}}}, log));
     ASSERT_EQ(y.size(), 3u);
     EXPECT_GT(y[0], y[1]);
     EXPECT_GT(y[1], y[2]);
@@ -89,7 +93,8 @@ TEST(Svg, EmptyAndExtremeInputIsStillAPlot) {
     const auto value = [&] { return std::pow(10, static_cast<double>(random() % 24) - 12); };
     std::vector<PlotSeries> series(1 + random() % 4);
     for (PlotSeries& one : series)
-      for (std::uint64_t p = random() % 6; p > 0; --p) one.points.push_back({value(), value(), value(), value()});
+      for (std::uint64_t p = random() % 6; p > 0; --p)
+        one.points.push_back({value(), value(), value(), value()});
     SCOPED_TRACE(i);
     expect_plot(line_chart(kText, series, i % 2 == 0));
   }
@@ -98,8 +103,9 @@ TEST(Svg, EmptyAndExtremeInputIsStillAPlot) {
 TEST(Svg, PilesAndSpans) {
   const std::string piled = stacked_chart(kText, {"a", "b"}, {{1, 2, 0}, {3, 0, 0}});
   expect_plot(piled);
-  EXPECT_EQ(count(piled, "<rect x="), 3u + 2u);   // values above 0, squares of the legend
-  const std::string gantt = gantt_chart(kText, {"disk", "thread 0"}, {"read", "decode"}, {{0, 0, 0, 1, "e1"}, {1, 1, 1, 3, "e<1>"}});
+  EXPECT_EQ(count(piled, "<rect x="), 3u + 2u);  // values above 0, squares of the legend
+  const std::string gantt = gantt_chart(kText, {"disk", "thread 0"}, {"read", "decode"},
+                                        {{0, 0, 0, 1, "e1"}, {1, 1, 1, 3, "e<1>"}});
   expect_plot(gantt);
   EXPECT_THAT(gantt, HasSubstr("<title>decode e&lt;1&gt;</title>"));
 }

@@ -1,5 +1,5 @@
-// For tests: whether a text is well-formed XML, as far as plots use it (elements, attributes, text, the five entities; no
-// declarations, comments or CDATA). Header only; no production code includes it.
+// For tests: whether a text is well-formed XML, as far as plots use it (elements, attributes, text, the five
+// entities; no declarations, comments or CDATA). Header only; no production code includes it.
 #pragma once
 
 #include <cctype>
@@ -16,7 +16,9 @@ inline std::string xml_fault(std::string_view text) {
   std::vector<std::string> open;
   bool root_seen = false;
   const auto fault = [&](const std::string& what) { return what + " at byte " + std::to_string(at); };
-  const auto name_char = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == ':' || c == '.'; };
+  const auto name_char = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == ':' || c == '.';
+  };
   const auto name = [&] {
     const std::size_t begin = at;
     while (at < text.size() && name_char(text[at])) ++at;
@@ -35,7 +37,8 @@ inline std::string xml_fault(std::string_view text) {
   };
   while (at < text.size()) {
     if (text[at] != '<') {
-      if (open.empty() && !std::isspace(static_cast<unsigned char>(text[at]))) return fault("text outside the root");
+      if (open.empty() && !std::isspace(static_cast<unsigned char>(text[at])))
+        return fault("text outside the root");
       if (text[at] == '&') {
         if (!entity()) return fault("a bare &");
       } else {
@@ -70,7 +73,8 @@ inline std::string xml_fault(std::string_view text) {
         break;
       }
       const std::string attribute = name();
-      if (attribute.empty() || !attributes.insert(attribute).second) return fault("attribute \"" + attribute + "\" in " + element);
+      if (attribute.empty() || !attributes.insert(attribute).second)
+        return fault("attribute \"" + attribute + "\" in " + element);
       if (!text.substr(at).starts_with("=\"")) return fault("an attribute without a value");
       for (at += 2; at < text.size() && text[at] != '"';) {
         if (text[at] == '<') return fault("< in an attribute");

@@ -12,17 +12,17 @@
 namespace sluice::lab {
 
 struct ZipmoeSettings {
-  Contender packed, whole;               // one model, stored split and stored whole (may be the same); presets are ignored
+  Contender packed, whole;  // one model, stored split and stored whole (may be the same); presets are ignored
   const model::Tokenizer* tokenizer = nullptr;  // null: prompts are made of arbitrary ids
-  engine::EngineOptions options;         // threads, io and the like; budgets and presets are ours
-  std::vector<Bytes> budgets;            // ascending; empty: those that hold 25 to 75 % of the experts
+  engine::EngineOptions options;                // threads, io and the like; budgets and presets are ours
+  std::vector<Bytes> budgets;                   // ascending; empty: those that hold 25 to 75 % of the experts
   bool quick = false;
-  std::size_t tokens = 0;                // to generate in each run; 0: 16 if quick, else 48
-  unsigned runs = 0;                     // of each; 0: 2 if quick, else 5
-  std::string command;                   // that makes this report
-  std::string packed_name, whole_name;   // of the model, as commands in the report say them
-  std::string prepare;                   // a command that makes `packed_name`; may be empty
-  std::function<bool()> interrupted;     // may be empty
+  std::size_t tokens = 0;                          // to generate in each run; 0: 16 if quick, else 48
+  unsigned runs = 0;                               // of each; 0: 2 if quick, else 5
+  std::string command;                             // that makes this report
+  std::string packed_name, whole_name;             // of the model, as commands in the report say them
+  std::string prepare;                             // a command that makes `packed_name`; may be empty
+  std::function<bool()> interrupted;               // may be empty
   std::function<void(std::string_view)> on_stage;  // "budgets 2 of 3: z-C"; may be empty
 };
 

@@ -82,13 +82,15 @@ TEST(LoadTokenizer, RowsThatAreNoPieceDecodeToNothing) {
   const test::TemporaryDirectory directory;
   directory.write("tokenizer.model.v1",
                   test::unpack_zstd("tests/data/tokenizers/mistral.tokenizer.model.v1.zst"));
-  const std::vector<TokenId> ids = load_tokenizer(directory.path())->encode("caf\u00e9 \u2603!", AddSpecial::kNo);
+  const std::vector<TokenId> ids =
+      load_tokenizer(directory.path())->encode("caf\u00e9 \u2603!", AddSpecial::kNo);
   std::vector<TokenId> padded;
   for (const TokenId id : ids) padded.insert(padded.end(), {id, 32000, 32001});
   EXPECT_THROW(load_tokenizer(directory.path())->decode(padded, ShowSpecial::kNo), Error);
   directory.write("config.json", R"({"vocab_size":32002})");
   EXPECT_EQ(load_tokenizer(directory.path())->decode(padded, ShowSpecial::kNo), "caf\u00e9 \u2603!");
-  EXPECT_THROW(load_tokenizer(directory.path())->decode(std::vector<TokenId>{32002}, ShowSpecial::kNo), Error);
+  EXPECT_THROW(load_tokenizer(directory.path())->decode(std::vector<TokenId>{32002}, ShowSpecial::kNo),
+               Error);
 }
 
 TEST(LoadTokenizer, BrokenConfigsNameTheField) {

@@ -23,7 +23,7 @@ struct TokenizerParts {
   std::unique_ptr<PreTokenizer> pre_tokenizer;  // null: the text is one piece
   std::unique_ptr<Decoder> decoder;             // null: tokens joined by spaces
   TokenTemplate around;
-  TokenId model_vocab = 0;                      // ids below this that are no token decode to nothing
+  TokenId model_vocab = 0;  // ids below this that are no token decode to nothing
 
   const Vocabulary& vocabulary() const { return bpe ? bpe->vocabulary() : unigram->vocabulary(); }
 };

@@ -19,7 +19,8 @@ TokenTemplate read_template(const JsonObject& object) {
     const JsonObject part = element_object(*single, i, object.name() + ".single");
     if (part.has("Sequence")) {
       if (part.object("Sequence").string("id") != "A" || ++sequences > 1) {
-        throw Error(ErrorKind::kUnsupported, "template of more than one sequence").in(part.name())
+        throw Error(ErrorKind::kUnsupported, "template of more than one sequence")
+            .in(part.name())
             .fix("give the prompt as --tokens 1,2,3");
       }
       continue;
@@ -33,7 +34,8 @@ TokenTemplate read_template(const JsonObject& object) {
     if (ids.size() > kMaxAround) object.fail("single", fmt::format("at most {} tokens", kMaxAround));
   }
   if (sequences != 1) {
-    throw Error(ErrorKind::kUnsupported, "template without the sequence").in(object.name() + ".single")
+    throw Error(ErrorKind::kUnsupported, "template without the sequence")
+        .in(object.name() + ".single")
         .fix("give the prompt as --tokens 1,2,3");
   }
   return around;

@@ -63,7 +63,8 @@ void ProtobufReader::skip() {
 }
 
 void ProtobufReader::fail(std::string_view what) const {
-  throw Error(ErrorKind::kInvalid, fmt::format("not a protocol buffer: {}", what)).in(name_, offset_)
+  throw Error(ErrorKind::kInvalid, fmt::format("not a protocol buffer: {}", what))
+      .in(name_, offset_)
       .fix("download the tokenizer files again");
 }
 

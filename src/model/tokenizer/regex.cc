@@ -95,7 +95,8 @@ class Regex final : public Pattern {
         PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_USE_OFFSET_LIMIT, &error,
         &offset, context.get()));
     if (!code_) {
-      throw Error(ErrorKind::kInvalid, fmt::format("regular expression: {}", message_of(error))).in(where_)
+      throw Error(ErrorKind::kInvalid, fmt::format("regular expression: {}", message_of(error)))
+          .in(where_)
           .fix("give the prompt as --tokens 1,2,3");
     }
     pcre2_jit_compile(code_.get(),

@@ -48,12 +48,14 @@ class Reader {
 
  private:
   [[noreturn]] void fail(std::string_view what, std::uint64_t offset) const {
-    throw Error(ErrorKind::kInvalid, what).in(name_, offset)
-        .fix("download the tokenizer files again");
+    throw Error(ErrorKind::kInvalid, what).in(name_, offset).fix("download the tokenizer files again");
   }
   [[noreturn]] void unsupported(std::string_view what, std::string_view expected,
                                 std::string_view found) const {
-    throw Error(ErrorKind::kUnsupported, what).in(name_).expected(expected).found(found)
+    throw Error(ErrorKind::kUnsupported, what)
+        .in(name_)
+        .expected(expected)
+        .found(found)
         .fix("give the prompt as --tokens 1,2,3");
   }
 

@@ -78,7 +78,8 @@ TokenizerConfig read_tokenizer_config(const std::string& path) {
   }
   for (const std::string& token : config.named) {
     if (token.size() > AddedTokens::kMaxContentBytes) {
-      throw Error(ErrorKind::kInvalid, "special token is too long").in(path)
+      throw Error(ErrorKind::kInvalid, "special token is too long")
+          .in(path)
           .fix("download the tokenizer files again");
     }
   }

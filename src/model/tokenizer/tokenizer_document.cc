@@ -45,7 +45,7 @@ class Handler : public nlohmann::json_sax<Json> {
             .expected("every id once")
             .found(fmt::format("{} for {} and {}", id, printable(*document_.vocabulary.content(id)),
                                printable(token_)))
-                               .fix("download the tokenizer files again");
+            .fix("download the tokenizer files again");
     }
     return true;
   }
@@ -151,7 +151,9 @@ class Handler : public nlohmann::json_sax<Json> {
     auto& object = open_.back()->get_ref<Json::object_t&>();
     const auto [position, inserted] = object.emplace(key, nullptr);
     if (!inserted) {
-      throw Error(ErrorKind::kInvalid, "duplicate key in JSON object").in(name_).found(printable(key))
+      throw Error(ErrorKind::kInvalid, "duplicate key in JSON object")
+          .in(name_)
+          .found(printable(key))
           .fix("download the tokenizer files again");
     }
     slot_ = &position->second;
@@ -313,7 +315,9 @@ void parse(std::string_view text, const std::string& name, Handler& handler) {
   }
   const std::size_t nul = text.find('\0');  // nlohmann-json takes it for the end of the text
   if (nul != std::string_view::npos)
-    throw Error(ErrorKind::kInvalid, "not valid JSON").in(name, nul).found("a NUL byte")
+    throw Error(ErrorKind::kInvalid, "not valid JSON")
+        .in(name, nul)
+        .found("a NUL byte")
         .fix("download the tokenizer files again");
   const bool complete = Json::sax_parse(text.data(), text.data() + text.size(), &handler,
                                         Json::input_format_t::json, true, false);
@@ -335,7 +339,9 @@ Vocabulary read_vocabulary_json(std::string_view text, const std::string& name) 
   Handler handler(document, name, Handler::Root::kVocabulary);
   parse(text, name, handler);
   if (!document.has_vocabulary) {
-    throw Error(ErrorKind::kInvalid, "not a vocabulary").in(name).expected("a JSON object of token ids")
+    throw Error(ErrorKind::kInvalid, "not a vocabulary")
+        .in(name)
+        .expected("a JSON object of token ids")
         .fix("download the tokenizer files again");
   }
   document.vocabulary.shrink_to_fit();
