@@ -41,6 +41,16 @@ std::string codec_names() {
   return names;
 }
 
+std::string codec_levels() {
+  std::string text;
+  for (const codec::ExponentCodecEntry& entry : codec::exponent_codecs()) {
+    if (entry.min_level == entry.max_level) continue;
+    text += fmt::format("{}{} {} to {}, default {}", text.empty() ? "" : "; ", entry.name, entry.min_level,
+                        entry.max_level, entry.default_level);
+  }
+  return text;
+}
+
 // A store of an unknown codec is unsupported; a flag that names one is wrong usage.
 void check_codec(const std::string& codec, std::optional<int> level) {
   try {
@@ -132,7 +142,8 @@ void add_pack(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--chunks", options->chunks, "Exponent chunks of an expert's matrix, 1 to 256")
       ->capture_default_str();
-  command->add_option("--level", options->level, "Level of the codec; default: its own");
+  command->add_option("--level", options->level,
+                      fmt::format("Level of the codec: {}", codec_levels()));
   command
       ->add_option("--exclude", options->exclude,
                    "Leave out files or directories that match this glob (repeatable)")

@@ -10,8 +10,7 @@
 
 namespace sluice::codec {
 
-inline constexpr int kZstdDefaultLevel =
-    1;  // 3, the library's own default, is larger and slower on exponents
+inline constexpr int kZstdDefaultLevel = 0;  // entropy coding alone: exponents do not repeat themselves
 int zstd_min_level();
 int zstd_max_level();
 std::unique_ptr<const ExponentCodec> make_zstd_codec(int level);

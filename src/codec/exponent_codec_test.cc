@@ -4,8 +4,10 @@
 #include <lz4.h>
 #include <zstd.h>
 
+#include <array>
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <random>
 #include <thread>
 
@@ -232,9 +234,30 @@ INSTANTIATE_TEST_SUITE_P(Registry, ExponentCodecTest, ::testing::ValuesIn(codec_
                          [](const auto& info) { return info.param; });
 
 TEST(ExponentCodecs, DefaultsAreThoseOfTheCommandLine) {
-  EXPECT_EQ(make_exponent_codec("zstd")->level(), 1);
+  EXPECT_EQ(make_exponent_codec("zstd")->level(), 0);
   EXPECT_EQ(make_exponent_codec("lz4")->level(), 4);
   EXPECT_EQ(make_exponent_codec("none")->level(), 0);
+}
+
+// What the default of zstd is for: next to the entropy of independent exponents, and below the levels that
+// search for matches.
+TEST(ExponentCodecs, ZstdWithoutMatchesComesCloseToTheEntropy) {
+  std::mt19937_64 random(20260);
+  std::normal_distribution<float> gauss(0, 0.02f);
+  Chunk raw(700'000);
+  for (std::byte& exponent : raw)
+    exponent = static_cast<std::byte>(std::bit_cast<std::uint32_t>(gauss(random)) >> 23);
+  std::array<std::uint64_t, 256> histogram{};
+  for (const std::byte exponent : raw) ++histogram[static_cast<std::size_t>(exponent)];
+  double entropy = 0;  // bytes
+  for (const std::uint64_t count : histogram) {
+    const double p = static_cast<double>(count) / static_cast<double>(raw.size());
+    if (count > 0) entropy -= static_cast<double>(count) * std::log2(p) / 8;
+  }
+  const double bytes = static_cast<double>(make_exponent_codec("zstd")->encode(raw).bytes.size());
+  EXPECT_LT(bytes, entropy * 1.03);
+  EXPECT_GT(bytes, entropy);
+  EXPECT_LT(bytes, 0.95 * static_cast<double>(make_exponent_codec("zstd", 1)->encode(raw).bytes.size()));
 }
 
 TEST(ExponentCodecs, UnknownNamesAreUnsupportedAndTheKnownAreListed) {

@@ -1,6 +1,7 @@
 // A chunk is one Zstandard frame (RFC 8878) with its content size in the header and no checksum: the store
 // has its own.
-#define ZSTD_STATIC_LINKING_ONLY  // ZSTD_estimateCCtxSize, ZSTD_estimateDCtxSize
+#define ZSTD_STATIC_LINKING_ONLY  // ZSTD_estimateCCtxSize, ZSTD_estimateDCtxSize,
+                                  // ZSTD_c_literalCompressionMode
 #include <zstd.h>
 
 #include <new>
@@ -29,20 +30,54 @@ struct MakeDecompressor {
 void free_compressor(ZSTD_CCtx* context) { ZSTD_freeCCtx(context); }
 void free_decompressor(ZSTD_DCtx* context) { ZSTD_freeDCtx(context); }
 
+// Level 0 is ours: hardly any search for matches, Huffman codes of all that is left. Exponents of weights are
+// next to independent of each other, so a match is chance and costs more than the codes that it replaces:
+// without them, chunks are smaller and both ways are faster.
+constexpr ZSTD_compressionParameters kNoMatches = {.windowLog = 17,  // one block
+                                                   .chainLog = 6,
+                                                   .hashLog = 6,
+                                                   .searchLog = 1,
+                                                   .minMatch = 7,
+                                                   .targetLength = 4096,  // positions skipped after no match
+                                                   .strategy = ZSTD_fast};
+
+void set(ZSTD_CCtx* context, ZSTD_cParameter parameter, int value) {
+  const std::size_t result = ZSTD_CCtx_setParameter(context, parameter, value);
+  SLUICE_CHECK(ZSTD_isError(result) == 0, ZSTD_getErrorName(result));
+}
+
+void set_level(ZSTD_CCtx* context, int level) {
+  if (level > 0) {
+    set(context, ZSTD_c_compressionLevel, level);
+    return;
+  }
+  set(context, ZSTD_c_windowLog, static_cast<int>(kNoMatches.windowLog));
+  set(context, ZSTD_c_chainLog, static_cast<int>(kNoMatches.chainLog));
+  set(context, ZSTD_c_hashLog, static_cast<int>(kNoMatches.hashLog));
+  set(context, ZSTD_c_searchLog, static_cast<int>(kNoMatches.searchLog));
+  set(context, ZSTD_c_minMatch, static_cast<int>(kNoMatches.minMatch));
+  set(context, ZSTD_c_targetLength, static_cast<int>(kNoMatches.targetLength));
+  set(context, ZSTD_c_strategy, kNoMatches.strategy);
+  set(context, ZSTD_c_literalCompressionMode, ZSTD_ps_enable);
+}
+
 class ZstdCodec final : public ExponentCodec {
  public:
   explicit ZstdCodec(int level) : level_(level) {}
   std::string_view name() const override { return "zstd"; }
   int level() const override { return level_; }
-  Bytes encode_context_bytes() const override { return ZSTD_estimateCCtxSize(level_); }
+  Bytes encode_context_bytes() const override {
+    return level_ > 0 ? ZSTD_estimateCCtxSize(level_) : ZSTD_estimateCCtxSize_usingCParams(kNoMatches);
+  }
   Bytes decode_context_bytes() const override { return ZSTD_estimateDCtxSize(); }
 
  protected:
   std::optional<std::vector<std::byte>> compress(std::span<const std::byte> raw) const override {
     std::vector<std::byte> bytes(ZSTD_compressBound(raw.size()));
     const auto context = compressors_.take();
+    set_level(context.get(), level_);
     const std::size_t size =
-        ZSTD_compressCCtx(context.get(), bytes.data(), bytes.size(), raw.data(), raw.size(), level_);
+        ZSTD_compress2(context.get(), bytes.data(), bytes.size(), raw.data(), raw.size());
     SLUICE_CHECK(ZSTD_isError(size) == 0, ZSTD_getErrorName(size));
     if (size >= raw.size()) return std::nullopt;
     bytes.resize(size);
@@ -77,7 +112,7 @@ class ZstdCodec final : public ExponentCodec {
 
 }  // namespace
 
-int zstd_min_level() { return 1; }
+int zstd_min_level() { return 0; }
 int zstd_max_level() {
   return 19;
 }  // above, one context takes hundreds of MiB, and gains nothing on exponents

@@ -47,7 +47,8 @@ fetch::ExpertCosts Profile::costs() const {
   costs.fetch.workers = machine.threads;
   costs.fetch.u = u.median;
   costs.fetch.v = v.median;
-  costs.fetch.c = c.median;
+  costs.fetch.c = c.median;  // and the chunk's share of the merge, which the same thread does next
+  if (model.chunks > 0) costs.fetch.c += merge.median / model.chunks;
   costs.fetch.step = 10e-9;  // what a search pays for each decode it tries: bench/decisions_bench.cc
   costs.run = p.median;
   if (!p_of_tokens.empty()) {
