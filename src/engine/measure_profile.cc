@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <random>
 
 #include "base/error.h"
@@ -31,6 +32,11 @@ struct Sample {
   std::byte* view_data() const { return layout->split ? view.data() : words.data(); }
 };
 
+const ExpertLayout& layout_of(const MeasureTools& tools, const model::ExpertPieces& pieces) {
+  return tools.experts.layout(
+      {static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)});
+}
+
 // Reads one region of every sample, all reads in flight.
 void read_all(const MeasureTools& tools, const std::vector<Sample>& samples, bool exponents) {
   std::vector<const fetch::FileRun*> runs;
@@ -51,26 +57,29 @@ void read_all(const MeasureTools& tools, const std::vector<Sample>& samples, boo
   }
 }
 
-std::vector<Sample> take_samples(const MeasureTools& tools, const MeasureOptions& options,
-                                 std::mt19937_64& random) {
-  const std::vector<model::ExpertPieces>& all = tools.model.experts;
-  const Bytes each = tools.experts.staging_per_expert();
+// Buffers for as many experts as may be read at a time, each large enough for any.
+std::vector<Sample> take_samples(const MeasureTools& tools, const MeasureOptions& options) {
+  ExpertLayout largest;
+  for (const model::ExpertPieces& pieces : tools.model.experts) {
+    const ExpertLayout& layout = layout_of(tools, pieces);
+    largest.words.bytes = std::max(largest.words.bytes, layout.words.bytes);
+    largest.exponents.bytes = std::max(largest.exponents.bytes, layout.exponents.bytes);
+    if (layout.split) largest.view_bytes = std::max(largest.view_bytes, layout.view_bytes);
+  }
   const Bytes most = std::min(options.sample_bytes, tools.accountant.available() / 2);
-  const std::size_t count =
-      std::clamp<std::size_t>(static_cast<std::size_t>(most / std::max<Bytes>(1, each)), 1, all.size());
-  std::vector<Sample> samples;
-  for (std::size_t i = 0; i < count; ++i) {
-    const model::ExpertPieces& pieces = all[random() % all.size()];
-    const ExpertLayout& layout = tools.experts.layout(
-        {static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)});
-    Sample& sample = samples.emplace_back();
-    sample.layout = &layout;
-    const auto take = [&](Bytes bytes) {
-      return device::HostBuffer(tools.accountant, device::Account::kStaging, bytes);
-    };
-    sample.words = take(layout.words.bytes);
-    sample.exponents = take(layout.exponents.bytes);
-    if (layout.split) sample.view = take(layout.view_bytes);
+  const Bytes each = largest.words.bytes + largest.exponents.bytes + largest.view_bytes;
+  const std::size_t count = std::clamp<std::size_t>(static_cast<std::size_t>(most / std::max<Bytes>(1, each)),
+                                                    1, tools.model.experts.size());
+  const auto take = [&](Bytes bytes) {
+    device::HostBuffer buffer(tools.accountant, device::Account::kStaging, bytes);
+    if (bytes > 0) std::memset(buffer.data(), 0, bytes);  // the first touch of a page is not what is measured
+    return buffer;
+  };
+  std::vector<Sample> samples(count);
+  for (Sample& sample : samples) {
+    sample.words = take(largest.words.bytes);
+    sample.exponents = take(largest.exponents.bytes);
+    sample.view = take(largest.view_bytes);
   }
   return samples;
 }
@@ -119,8 +128,10 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
   const std::size_t hidden = tools.model.config.hidden, width = tools.model.config.moe.width;
   const Workspace& w = tools.workspace.get();
 
+  std::vector<Sample> samples = take_samples(tools, options);
   for (std::size_t repeat = 0; repeat < options.repeats; ++repeat) {
-    const std::vector<Sample> samples = take_samples(tools, options, random);
+    for (Sample& sample : samples)
+      sample.layout = &layout_of(tools, tools.model.experts[random() % tools.model.experts.size()]);
     std::vector<ChunkAt> chunks;
     std::size_t tensors = 0;
     for (const Sample& sample : samples) {
