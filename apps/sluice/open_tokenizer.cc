@@ -24,14 +24,16 @@ std::unique_ptr<model::Tokenizer> open_tokenizer(const std::string& path) {
   if (!std::filesystem::exists(path, ignored)) {
     throw Error(ErrorKind::kNotFound, "no such file or directory")
         .in(path)
-        .expected("a model directory, a packed store or a tokenizer.json");
+        .expected("a model directory, a packed store or a tokenizer.json")
+        .fix("check the name");
   }
   auto tokenizer =
       model::load_tokenizer(is_store(path) ? store::open_checkpoint(path)->files_directory() : path);
   if (tokenizer == nullptr) {
     throw Error(ErrorKind::kNotFound, "this model comes without a tokenizer")
         .in(path)
-        .expected("tokenizer.json, vocab.json with merges.txt, or tokenizer.model");
+        .expected("tokenizer.json, vocab.json with merges.txt, or tokenizer.model")
+        .fix("download these files of the model, too");
   }
   return tokenizer;
 }

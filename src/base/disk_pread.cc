@@ -26,7 +26,9 @@ class PreadReader final : public DiskReader {
       }
     } catch (const std::system_error& e) {
       if (threads_.empty()) {
-        throw Error(ErrorKind::kIo, "the system refused to start a thread for reading").found(e.what());
+        throw Error(ErrorKind::kIo, "the system refused to start a thread for reading")
+            .found(e.what())
+            .fix("raise the limit of processes (ulimit -u), or end other programs");
       }
       // Fewer threads read more slowly and just as well.
     }

@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -48,11 +49,55 @@ Error& Error::rebuild() {
   return *this;
 }
 
+namespace {
+
+// What helps against most failures of this kind; whoever knows more gives another fix.
+std::string_view usual_fix(std::string_view call, int errno_value) {
+  const bool makes = call == "create" || call == "mkdir" || call == "rename" || call == "write";
+  switch (errno_value) {
+    case ENOENT:
+    case ENOTDIR:
+      return makes ? "make its directory first, or choose another place" : "check the name";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return makes ? "choose another place, where you may write"
+                   : "check the permissions of the file and of the directories that lead to it";
+    case EISDIR:
+      return "name a file";
+    case EEXIST:
+      return "remove it, or choose another name";
+    case ENAMETOOLONG:
+      return "choose a shorter name";
+    case ELOOP:
+      return "check where its links lead";
+    case ENOSPC:
+    case EDQUOT:
+      return "free some space, or choose another place";
+    case EFBIG:
+      return "raise the limit of the size of files (ulimit -f), or choose another file system";
+    case EMFILE:
+    case ENFILE:
+      return "raise the limit of open files (ulimit -n), or close other programs";
+    case ENOMEM:
+      return "close other programs, or give a smaller --memory";
+    case EBUSY:
+    case ETXTBSY:
+      return "end the program that uses it, or choose another name";
+    case EIO:
+      return "check the disk (kernel log), or take another copy";
+    default:
+      return makes ? "choose another place" : "check the file, its disk and its file system (kernel log)";
+  }
+}
+
+}  // namespace
+
 Error io_error(std::string_view call, std::string_view path, int errno_value) {
   const bool missing = errno_value == ENOENT || errno_value == ENOTDIR;
   Error error(missing ? ErrorKind::kNotFound : ErrorKind::kIo,
               std::string(call) + " failed: " + std::strerror(errno_value));
-  error.in(path);
+  error.in(path).fix(usual_fix(call, errno_value));
   return error;
 }
 

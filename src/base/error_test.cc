@@ -36,7 +36,23 @@ TEST(Error, OfTheSystemIsNotFoundOrIo) {
   EXPECT_EQ(io_error("open", "f", ENOTDIR).kind(), ErrorKind::kNotFound);
   const Error e = io_error("read", "f", EIO);
   EXPECT_EQ(e.kind(), ErrorKind::kIo);
-  EXPECT_STREQ(e.what(), "f: read failed: Input/output error");
+  EXPECT_EQ(e.message(), "read failed: Input/output error");
+}
+
+TEST(Error, OfTheSystemSaysWhatToDo) {
+  EXPECT_STREQ(io_error("open", "f", ENOENT).what(),
+               "f: open failed: No such file or directory; check the name");
+  EXPECT_STREQ(
+      io_error("mkdir", "d/e", ENOENT).what(),
+      "d/e: mkdir failed: No such file or directory; make its directory first, or choose another place");
+  for (const char* call : {"open", "create", "mkdir", "write"}) {
+    for (int number = 1; number < 134; ++number) {
+      const std::string text = io_error(call, "f", number).what();
+      EXPECT_NE(text.find("; "), std::string::npos) << text;
+    }
+  }
+  EXPECT_STREQ(io_error("open", "f", EACCES).fix("ask its owner").what(),
+               "f: open failed: Permission denied; ask its owner");
 }
 
 TEST(ErrorDeathTest, AFailedCheckPrintsExpressionPlaceAndValues) {

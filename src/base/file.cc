@@ -430,7 +430,7 @@ void rename_no_replace(const std::string& from, const std::string& to) {
   }
   if (error == EEXIST || error == ENOTEMPTY) throw exists();
   Error failure = io_error("rename", from, error);
-  throw failure.fix("wanted as " + to);
+  throw failure.expected("a new name: " + to);
 }
 
 Bytes free_space(const std::string& path) {

@@ -66,12 +66,15 @@ bool answer_all(const Function& function, std::istream& in, const std::string& i
     try {
       if (!read_line(*in.rdbuf(), JsonLimits().max_bytes, line)) break;
     } catch (const std::ios_base::failure&) {
-      throw Error(ErrorKind::kIo, "read failed").in(in_name);
+      throw Error(ErrorKind::kIo, "read failed").in(in_name).fix("check the file and its disk (kernel log)");
     }
     const Answer answer = answer_line(function, line, number);
     good = good && answer.good;
     out << answer.text << std::endl;  // flushed: someone may be waiting for it
-    if (!out) throw Error(ErrorKind::kIo, "write failed").in("standard output");
+    if (!out)
+      throw Error(ErrorKind::kIo, "write failed")
+          .in("standard output")
+          .fix("free some space where it goes, or let its reader run on");
   }
   return good;
 }

@@ -64,7 +64,7 @@ Json to_json(const Report& report) {
 void write_report(const Report& report, const std::string& directory, const std::string& name) {
   std::error_code code;
   std::filesystem::create_directories(directory, code);
-  if (code) throw Error(ErrorKind::kIo, "cannot make the directory: " + code.message()).in(directory);
+  if (code) throw io_error("mkdir", directory, code.value());
   for (const ReportPicture& picture : report.pictures)
     write_file_atomically(directory + "/" + picture.file, picture.svg);
   write_file_atomically(directory + "/" + name + ".json",
