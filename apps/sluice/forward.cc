@@ -1,7 +1,9 @@
 // `sluice forward`: logits of every position of a given sequence.
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <filesystem>
+#include <cerrno>
+#include <cstdio>
 #include <iostream>
 
 #include "base/error.h"
@@ -53,18 +55,17 @@ std::string npy_header(std::size_t rows, std::size_t cols) {
 // The output under a temporary name until it is whole.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const std::string& target) : target_(target), path_(target + ".partial") {
-    std::filesystem::remove(path_);
-    file_ = OutputFile::create(path_);
-  }
+  explicit TemporaryFile(const std::string& target)
+      : target_(target),
+        path_(fmt::format("{}.tmp-{}-0", target, ::getpid())),
+        file_(OutputFile::create(path_)) {}
   ~TemporaryFile() {
-    std::error_code ignored;
-    if (!done_) std::filesystem::remove(path_, ignored);
+    if (!done_) ::unlink(path_.c_str());
   }
   OutputFile& file() { return file_; }
   void finish() {
     file_.close();
-    std::filesystem::rename(path_, target_);
+    if (std::rename(path_.c_str(), target_.c_str()) != 0) throw io_error("rename", target_, errno);
     done_ = true;
   }
 

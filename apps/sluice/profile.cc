@@ -1,6 +1,7 @@
 // `sluice profile`: measure what reading, decoding and computing experts costs on this machine.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <iostream>
 
 #include "base/error.h"
@@ -8,6 +9,7 @@
 #include "command.h"
 #include "engine/engine.h"
 #include "engine_flags.h"
+#include "output_path.h"
 #include "recorded_routing.h"
 #include "store/sidecar.h"
 
@@ -55,14 +57,23 @@ std::string table(const engine::Profile& profile) {
   return text;
 }
 
+// The sidecar's directory is made with the first one.
+void check_sidecar_place(const std::string& store) {
+  const std::string directory = store + "/sidecar";
+  const bool there = std::filesystem::exists(directory);
+  check_output_path((there ? directory : store) + "/profile.json");
+}
+
 void profile(const Options& options) {
   const EngineFlags& flags = options.engine;
   engine_options(flags, 1);
+  if (!options.output.empty()) check_output_path(options.output);
   const OpenModel open = open_model(flags.model, WithTokenizer::kNo);
   if (options.output.empty() && !open.checkpoint->packed())
     throw Error(ErrorKind::kUsage, "a directory has no place for its profile")
         .in("-o")
         .expected("-o FILE.json, or a packed store, which keeps it as a sidecar");
+  if (options.output.empty()) check_sidecar_place(flags.model);
   RecordedRouting routing;
   if (!options.trace.empty()) routing = read_routing(options.trace, open.model.config);
   engine::Engine engine(*open.checkpoint, open.model, engine_options(flags, 16));

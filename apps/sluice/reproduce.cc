@@ -10,6 +10,7 @@
 #include "engine_flags.h"
 #include "lab/reproduce/zipmoe.h"
 #include "model/pack_plan.h"
+#include "output_path.h"
 #include "store/directory_checkpoint.h"
 #include "store/pack.h"
 #include "store/store_checkpoint.h"
@@ -34,7 +35,12 @@ class TemporaryStore {
     const auto checkpoint = store::open_directory(model, {});
     store::PackOptions options;
     options.interrupted = [] { return interrupted(); };
-    store::pack(model, path_, model::pack_plan(model::describe_model(*checkpoint)), options);
+    try {
+      store::pack(model, path_, model::pack_plan(model::describe_model(*checkpoint)), options);
+    } catch (...) {
+      remove();  // what could be gone on with, had it a lasting name
+      throw;
+    }
   }
   ~TemporaryStore() { remove(); }
   TemporaryStore(const TemporaryStore&) = delete;
@@ -56,13 +62,11 @@ void reproduce(const Options& options) {
   for (const std::string& size : options.memory) settings.budgets.push_back(parse_size(size, "--budget"));
   std::ranges::sort(settings.budgets);
   const std::string output = options.output.empty() ? "reproduce-" + options.paper : options.output;
-  std::error_code code;
   if (!std::filesystem::exists(options.model))
     throw Error(ErrorKind::kNotFound, "no such model")
         .in(options.model)
         .fix("give --model, or start in the directory that holds it");
-  std::filesystem::create_directories(output, code);
-  if (code) throw Error(ErrorKind::kIo, "cannot make the directory: " + code.message()).in(output);
+  const OutputDirectory directory(output);
 
   EngineFlags flags;
   static_cast<CommonFlags&>(flags) = common;

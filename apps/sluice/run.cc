@@ -124,6 +124,7 @@ void run(const Options& options) {
   const Clock::time_point load_start = Clock::now();
   engine_options(flags, 1);  // wrong flags are told before the model is opened
   if (!options.out.empty()) check_output_path(options.out);
+  if (!options.decisions.empty()) check_new_file(options.decisions);
   const std::size_t max_tokens = static_cast<std::size_t>(options.max_tokens);
   const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere);
 

@@ -15,6 +15,7 @@
 #include "command.h"
 #include "experts/registry.h"
 #include "lab/replay.h"
+#include "output_path.h"
 #include "timed_replay.h"
 
 namespace sluice::app {
@@ -206,6 +207,7 @@ void run(const Options& options) {
   if (!options.decisions.empty() && rows.size() != 1)
     throw Error(ErrorKind::kUsage, "one log holds the decisions of one cache of one capacity")
         .in("--decisions");
+  if (!options.decisions.empty()) check_new_file(options.decisions);
   const Bytes expert_bytes =
       options.expert_bytes.empty() ? 0 : parse_size(options.expert_bytes, "--expert-bytes");
 

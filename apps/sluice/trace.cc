@@ -13,6 +13,7 @@
 #include "engine/generate.h"
 #include "engine/trace_recorder.h"
 #include "engine_flags.h"
+#include "output_path.h"
 #include "progress.h"
 #include "prompt_flags.h"
 
@@ -42,11 +43,10 @@ void run(const Options& options) {
   const EngineFlags& flags = options.engine;
   engine_options(flags, 1);  // wrong flags are told before the model is opened
   std::error_code ignored;
-  const bool exists = std::filesystem::exists(options.out, ignored);
-  if (exists && !options.append)
-    throw Error(ErrorKind::kInvalid, "file exists already")
-        .in(options.out)
-        .fix("choose another name, or add to it with --append");
+  const bool resume = options.append && std::filesystem::exists(options.out, ignored);
+  if (!resume) check_new_file(options.out, "choose another name, or add to it with --append");
+  trace::TraceWriter::check(options.out);
+  if (!options.decisions.empty()) check_new_file(options.decisions);
   const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere);
   engine::GenerateRequest request;
   request.prompt = only_prompt(prompt_tokens(options.prompt, flags, open));
@@ -63,7 +63,7 @@ void run(const Options& options) {
   if (!engine.isa_warning().empty() && !flags.quiet)
     fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
   const trace::TraceHeader header = engine::trace_header(engine);
-  trace::TraceWriter writer = exists ? trace::TraceWriter::resume(options.out, header)
+  trace::TraceWriter writer = resume ? trace::TraceWriter::resume(options.out, header)
                                      : trace::TraceWriter::create(options.out, header);
   const std::uint64_t first_step = writer.steps();
   writer.begin_run(engine::run_record(engine));

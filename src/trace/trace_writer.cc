@@ -1,6 +1,7 @@
 #include "trace/trace_writer.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -76,6 +77,14 @@ TraceWriter::TraceWriter(FileLock lock, OutputFile file, const TraceHeader& head
       experts_(header.experts),
       next_layer_(header.layers),
       hash_(std::make_unique<Xxh3Stream>()) {}
+
+void TraceWriter::check(const std::string& path) {
+  refuse_compressed(path);
+  if (::access(path.c_str(), F_OK) != 0) return;
+  InputFile::open(path);
+  FileLock::acquire(path);  // opens it for writing
+  SluiceTrace(std::make_unique<TraceInput>(open_bytes(path)));
+}
 
 TraceWriter TraceWriter::create(const std::string& path, const TraceHeader& header) {
   refuse_compressed(path);

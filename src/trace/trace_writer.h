@@ -21,6 +21,9 @@ namespace sluice::trace {
 // continued.
 class TraceWriter {
  public:
+  // What create(), or resume() if the file is there, would refuse whatever the model: for those who open it
+  // late.
+  static void check(const std::string& path);
   // A new file: Error(kInvalid) if it exists, (kUsage) if it is called .zst. `header` must have identity and
   // sizes.
   static TraceWriter create(const std::string& path, const TraceHeader& header);

@@ -1,0 +1,109 @@
+// Files that commands write: whether they can be made is found out before anything is loaded, and a failure
+// leaves nothing behind.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "bundled_model.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using sluice::program::kModel;
+using sluice::program::memory;
+using sluice::program::Outcome;
+using sluice::program::run;
+using sluice::program::run_json;
+
+// Nobody can make a file there, not even root.
+const std::string kNowhere = "/proc/no-file-is-made-here";
+
+class OutputFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = ::testing::TempDir() + "/sluice-output-XXXXXX";
+    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+  std::string file(const std::string& name) const { return directory_ + "/" + name; }
+  std::size_t files() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
+  }
+  std::string directory_;
+};
+
+// The model or the trace is not there either: whoever looked at it first would say so.
+TEST_F(OutputFileTest, OneThatCannotBeMadeIsRefusedBeforeAnythingIsLoaded) {
+  const std::string model = file("no-model"), trace = " --trace " + file("no.trace");
+  for (const std::string& command :
+       {"run " + model + " -p x -n 2 -o " + kNowhere, "run " + model + " -p x -n 2 --decisions " + kNowhere,
+        "trace " + model + " -p x -n 2 -o " + kNowhere,
+        "trace " + model + " -p x -n 2 -o " + file("a.trace") + " --decisions " + kNowhere,
+        "profile " + model + " -o " + kNowhere, "forward " + model + " --tokens 1 -o " + kNowhere,
+        "simulate" + trace + " --cache lru --capacity 4 --decisions " + kNowhere}) {
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, 1) << command;
+    EXPECT_NE(outcome.err.find(kNowhere), std::string::npos) << command << "\n" << outcome.err;
+    EXPECT_NE(outcome.err.find("choose another place"), std::string::npos) << outcome.err;
+    EXPECT_EQ(files(), 0u) << command;
+  }
+}
+
+TEST_F(OutputFileTest, OneThatIsThereAndIsNotReplacedIsRefusedBeforeAnythingIsLoaded) {
+  std::ofstream(file("old")) << "kept";
+  for (const std::string& command :
+       {"run " + file("no-model") + " -p x --decisions " + file("old"),
+        "trace " + file("no-model") + " -p x -o " + file("old"),
+        "trace " + file("no-model") + " -p x -o " + file("new") + " --decisions " + file("old")}) {
+    const Outcome outcome = run(command);
+    EXPECT_NE(outcome.err.find("exists already"), std::string::npos) << command << "\n" << outcome.err;
+    EXPECT_EQ(sluice::program::content_of(file("old")), "kept");
+    EXPECT_EQ(files(), 1u) << command;
+  }
+  const Outcome outcome = run("trace " + file("no-model") + " -p x --append -o " + file("old"));
+  EXPECT_NE(outcome.err.find("not a routing trace"), std::string::npos) << outcome.err;
+}
+
+TEST_F(OutputFileTest, AFailureBehindTheCheckLeavesNothing) {
+  for (const std::string& command :
+       {"run " + file("no-model") + " -p x -o " + file("text"),
+        "trace " + file("no-model") + " -p x -o " + file("a.trace"),
+        "forward " + kModel + " --tokens 99999999 -o " + file("a.npy"),
+        "profile " + file("no-model") + " -o " + file("a.json"),
+        "reproduce zipmoe --quick --model " SLUICE_SOURCE_DIR "/tests -o " + file("deep/report")}) {
+    EXPECT_EQ(run(command).code, 1) << command;
+    EXPECT_EQ(files(), 0u) << command;
+  }
+}
+
+TEST_F(OutputFileTest, AReportsDirectoryIsTriedFirst) {
+  const Outcome outcome = run("reproduce zipmoe --quick --model " + kModel + " -o " + kNowhere + " --quiet");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find(kNowhere), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("choose another place"), std::string::npos) << outcome.err;
+}
+
+// A store keeps its profile: when it cannot, that is known before it has been measured.
+TEST_F(OutputFileTest, AStoreThatCannotKeepItsProfileIsToldFirst) {
+  ASSERT_EQ(run("pack " + kModel + " -q -o " + file("fable.sluice")).code, 0);
+  std::ofstream(file("fable.sluice/sidecar")) << "in the way";
+  const Outcome outcome = run("profile " + file("fable.sluice") + " --repeats 1000 --memory " + memory(40));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("sidecar: no such directory"), std::string::npos) << outcome.err;
+}
+
+TEST_F(OutputFileTest, OnlyTheTextIsThereAfterARun) {
+  std::ofstream(file("text")) << "old";
+  EXPECT_EQ(
+      run("run " + kModel + " -q --tokens 1,2,3 -n 2 --temp 0 -o " + file("text") + " --memory " + memory(40))
+          .code,
+      0);
+  EXPECT_EQ(files(), 1u);
+  EXPECT_NE(sluice::program::content_of(file("text")), "old");
+}
+
+}  // namespace
