@@ -44,7 +44,7 @@ std::vector<std::uint32_t> read_windows(const JsonObject& json, std::uint32_t la
 }
 
 ModelConfig parse(const JsonObject& json) {
-  ModelConfig config = read_decoder(json, {.max_positions = 32768, .rms_eps = 1e-6});
+  ModelConfig config = read_decoder(json, {.max_positions = 32768, .rms_eps = 1e-6, .window = true});
   config.attention = read_gqa(json, config, {.kv_heads = 16, .rope_theta = 10000.0});
   config.attention.qkv_bias = json.boolean_or("qkv_bias", true);
   config.attention.layer_windows = read_windows(json, config.layers);

@@ -8,7 +8,7 @@ namespace sluice::model {
 namespace {
 
 ModelConfig parse(const JsonObject& json) {
-  ModelConfig config = read_decoder(json, {.max_positions = 32768, .rms_eps = 1e-6});
+  ModelConfig config = read_decoder(json, {.max_positions = 32768, .rms_eps = 1e-6, .window = true});
   config.attention = read_gqa(json, config, {.kv_heads = 4, .rope_theta = 10000.0});
   config.attention.qk_norm = QkNorm::kPerHead;
   config.attention.qkv_bias = config.attention.o_bias = json.boolean_or("attention_bias", false);

@@ -30,6 +30,7 @@ TokenId read_token(const JsonObject& json, std::string_view key, TokenId fallbac
 }
 
 void refuse_what_is_not_computed(const JsonObject& json) {
+  check_dtype(json);
   if (json.has("quantization_config"))
     unsupported(json, "quantization_config", "weights in BF16, F16 or F32");
   require_string(json, "dense_act_fn", "relu");

@@ -108,8 +108,25 @@ void require_false(const JsonObject& json, std::string_view key) {
   if (json.boolean_or(key, false)) unsupported(json, key, "false");
 }
 
+void check_dtype(const JsonObject& json) {
+  constexpr std::string_view kNames[] = {"bfloat16", "float16", "half", "float32", "float"};
+  for (const std::string_view key : {"torch_dtype", "dtype"})
+    if (json.has(key) && std::ranges::find(kNames, json.string(key)) == std::end(kNames))
+      unsupported(json, key, "bfloat16, float16 or float32");
+}
+
+void check_window(const JsonObject& json, bool default_window) {
+  const bool use = json.boolean_or("use_sliding_window", false);
+  json.integer_or("sliding_window", 0, use ? 1 : 0, kMaxPositions);
+  const bool null = json.value().contains("sliding_window");
+  if (use && !json.has("sliding_window") && (null || !default_window))
+    json.fail("sliding_window", "a width in tokens, because use_sliding_window is true");
+}
+
 ModelConfig read_decoder(const JsonObject& json, const DecoderDefaults& defaults) {
   require_string(json, "hidden_act", "silu");
+  check_dtype(json);
+  check_window(json, defaults.window);
   if (json.has("quantization_config"))
     unsupported(json, "quantization_config", "weights in BF16, F16 or F32");
 

@@ -41,7 +41,14 @@ struct DecoderDefaults {
   std::uint32_t max_positions = 2048;
   double rms_eps = 1e-6;
   std::vector<TokenId> bos = {}, eos = {};
+  bool window = false;  // an absent sliding_window has a width by default
 };
+// torch_dtype or dtype, if there: of weights that are read here; what tensors are they say themselves.
+void check_dtype(const JsonObject& json);
+// sliding_window and use_sliding_window, also where nothing slides: a width that cannot be one, and a use
+// without a width. Architectures that slide then read the width.
+void check_window(const JsonObject& json, bool default_window);
+
 // vocab, hidden, layers, max_positions, rms_eps, tied_head, bos and eos; `sparse` is set to all layers.
 // Refuses what no architecture here supports: quantised weights, an activation that is not silu.
 ModelConfig read_decoder(const JsonObject& json, const DecoderDefaults& defaults);

@@ -296,6 +296,42 @@ TEST(Config, WindowOfMixtralHoldsForAllLayers) {
   expect_invalid(kMixtral, "sliding_window", 0);
 }
 
+// Also where no layer slides, or no weight is of that type: a config that says so is not what its author
+// meant.
+TEST(Config, WindowsThatCannotBeAreRefusedEverywhere) {
+  for (const char* const model : kAll) {
+    SCOPED_TRACE(model);
+    expect_invalid(model, "sliding_window", -3);
+    expect_invalid(model, "sliding_window", "4096");
+    expect_invalid(model, "use_sliding_window", "yes");
+    parse(with(published(model), "sliding_window", nullptr));
+    parse(without(published(model), "sliding_window"));
+    const Json used = with(published(model), "use_sliding_window", true);
+    expect_error(with(used, "sliding_window", nullptr), ErrorKind::kInvalid, "sliding_window");
+    expect_error(with(used, "sliding_window", 0), ErrorKind::kInvalid, "sliding_window");
+    // Where the class has a default, an absent width is that.
+    if (used["model_type"] == "qwen2_moe" || used["model_type"] == "qwen3_moe")
+      EXPECT_EQ(parse(without(used, "sliding_window")).window(0), 4096u);
+    else
+      expect_error(without(used, "sliding_window"), ErrorKind::kInvalid, "sliding_window");
+  }
+  EXPECT_EQ(parse(with(published(kQwen), "sliding_window", 0)).window(0), 0u);  // not used
+}
+
+TEST(Config, TypesOfWeightsThatAreNotReadAreRefused) {
+  for (const char* const model : kAll) {
+    SCOPED_TRACE(model);
+    for (const char* const key : {"torch_dtype", "dtype"}) {
+      expect_unsupported(model, key, "float8");
+      expect_unsupported(model, key, "");
+      expect_invalid(model, key, 16);
+      parse(with(published(model), key, "float16"));
+      parse(with(published(model), key, nullptr));
+    }
+    parse(without(published(model), "torch_dtype"));
+  }
+}
+
 TEST(Config, AttentionBiasIsTheFamilysOwn) {
   for (const char* const model : {kQwen3, kDeepseek, kOlmoe}) {
     const ModelConfig config = parse(with(published(model), "attention_bias", true));
