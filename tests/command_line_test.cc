@@ -65,6 +65,15 @@ TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
   EXPECT_GE(commands, 10u);
 }
 
+TEST(CommandLine, PatternsThatLeaveNothingOutAreToldBeforePacking) {
+  const std::string store = ::testing::TempDir() + "/sluice-command-line-exclude.sluice";
+  const std::string pack = "pack " + kModel + " -o " + store;
+  expect_usage_error(pack + " --exclude README.md --exclude 'consolidatd*'", "consolidatd*");
+  expect_usage_error(pack + " --exclude 'consolidatd*'", "config.json");
+  EXPECT_FALSE(std::filesystem::exists(store));
+  EXPECT_FALSE(std::filesystem::exists(store + ".partial"));
+}
+
 TEST(CommandLine, MissingFilesExitWith1AndAreNamed) {
   for (const char* arguments :
        {"tokenize /no/such/model -p a", "doctor /no/such/model", "detokenize /no/such/model --tokens 1"}) {

@@ -21,6 +21,7 @@
 #include "model/pack_plan.h"
 #include "progress.h"
 #include "store/directory_checkpoint.h"
+#include "store/source_directory.h"
 #include "store/store_checkpoint.h"
 
 namespace sluice::app {
@@ -91,6 +92,7 @@ void pack(const Options& options) {
   pack.memory = memory / 2;  // the rest: tables, the program, codec contexts
   pack.interrupted = [] { return interrupted(); };
 
+  store::check_patterns(options.model, options.exclude);
   const auto checkpoint = store::open_directory(options.model, options.exclude);
   const store::PackPlan plan = model::pack_plan(model::describe_model(*checkpoint));
   store::PackResult result;

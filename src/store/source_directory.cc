@@ -27,7 +27,7 @@ std::int64_t nanoseconds(const timespec& time) {
 class Scan {
  public:
   Scan(SourceDirectory& out, const std::vector<std::string>& exclude, Depth depth)
-      : out_(out), exclude_(exclude), depth_(depth) {}
+      : out_(out), exclude_(exclude), depth_(depth), matched_(exclude.size()) {}
 
   // `relative` is empty for the directory itself.
   void directory(const std::string& relative, const struct stat& info) {
@@ -47,17 +47,27 @@ class Scan {
     if (empty && !relative.empty()) out_.empty_directories.push_back(relative);
   }
 
+  // The first pattern that left nothing out so far.
+  const std::string* idle_pattern() const {
+    const auto at = std::ranges::find(matched_, false);
+    return at == matched_.end() ? nullptr : &exclude_[static_cast<std::size_t>(at - matched_.begin())];
+  }
+
  private:
   std::string full(const std::string& relative) const {
     return relative.empty() ? out_.path : out_.path + "/" + relative;
   }
 
-  bool excluded(const std::string& relative, const std::string& name) const {
-    return std::any_of(exclude_.begin(), exclude_.end(), [&](const std::string& pattern) {
-      return pattern.find('/') == std::string::npos
-                 ? ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0
-                 : ::fnmatch(pattern.c_str(), relative.c_str(), FNM_PATHNAME) == 0;
-    });
+  bool excluded(const std::string& relative, const std::string& name) {
+    bool any = false;
+    for (std::size_t i = 0; i < exclude_.size(); ++i) {
+      const char* const pattern = exclude_[i].c_str();
+      const bool matches = exclude_[i].find('/') == std::string::npos
+                               ? ::fnmatch(pattern, name.c_str(), 0) == 0
+                               : ::fnmatch(pattern, relative.c_str(), FNM_PATHNAME) == 0;
+      if (matches) matched_[i] = any = true;
+    }
+    return any;
   }
 
   void entry(const std::string& relative, const std::string& name) {
@@ -99,8 +109,21 @@ class Scan {
   SourceDirectory& out_;
   const std::vector<std::string>& exclude_;
   const Depth depth_;
+  std::vector<bool> matched_;   // by pattern
   std::vector<Identity> open_;  // the directories from the top down to the one being listed
 };
+
+std::string without_last_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+struct stat status_of(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0) return info;
+  if (errno == ENOENT) throw Error(ErrorKind::kNotFound, "no such directory").in(path).fix("check the name");
+  throw io_error("stat", path, errno);
+}
 
 }  // namespace
 
@@ -114,18 +137,33 @@ const SourceFile* SourceDirectory::find(std::string_view relative) const {
 SourceDirectory scan_directory(const std::string& path, const std::vector<std::string>& exclude,
                                Depth depth) {
   SourceDirectory directory;
-  directory.path = path;
-  while (directory.path.size() > 1 && directory.path.back() == '/') directory.path.pop_back();
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) {
-    if (errno == ENOENT) throw Error(ErrorKind::kNotFound, "no such directory").in(path);
-    throw io_error("stat", path, errno);
-  }
-  Scan(directory, exclude, depth).directory("", info);
+  directory.path = without_last_slashes(path);
+  Scan(directory, exclude, depth).directory("", status_of(path));
   const auto by_name = [](const SourceFile& a, const SourceFile& b) { return a.relative < b.relative; };
   std::sort(directory.files.begin(), directory.files.end(), by_name);
   std::sort(directory.empty_directories.begin(), directory.empty_directories.end());
   return directory;
+}
+
+void check_patterns(const std::string& path, const std::vector<std::string>& exclude) {
+  if (exclude.empty()) return;
+  SourceDirectory directory;
+  directory.path = without_last_slashes(path);
+  Scan scan(directory, exclude, Depth::kTree);
+  scan.directory("", status_of(path));
+  const std::string* const idle = scan.idle_pattern();
+  if (idle == nullptr) return;
+  constexpr std::size_t kMostNames = 6;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(kMostNames, directory.files.size()); ++i)
+    names += (i == 0 ? "" : ", ") + directory.files[i].relative;
+  if (directory.files.size() > kMostNames) names += ", …";
+  throw Error(ErrorKind::kUsage, "there is nothing that this pattern leaves out")
+      .in("--exclude")
+      .expected(names.empty() ? "no pattern: nothing else is there"
+                              : fmt::format("a glob of files of {}: {}", path, names))
+      .found("\"" + *idle + "\"")
+      .fix("mend the pattern, or leave it away");
 }
 
 bool is_safe_relative_path(std::string_view relative) {

@@ -36,6 +36,10 @@ enum class Depth {
 // that lead nowhere, directories that contain themselves through a link, and names that are not UTF-8.
 SourceDirectory scan_directory(const std::string& path, const std::vector<std::string>& exclude, Depth depth);
 
+// Error(kUsage) for a pattern that leaves nothing of the tree out, with some names that are there; otherwise
+// as scan_directory for kTree.
+void check_patterns(const std::string& path, const std::vector<std::string>& exclude);
+
 // Whether `relative` may be joined to a directory without leaving it: not empty, not absolute, no empty, "."
 // or ".." component, no NUL, UTF-8.
 bool is_safe_relative_path(std::string_view relative);

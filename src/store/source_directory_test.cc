@@ -13,8 +13,10 @@ namespace sluice::store {
 namespace {
 
 using namespace testing;  // NOLINT: the helpers of testing.h
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<std::string> names(const SourceDirectory& directory) {
   std::vector<std::string> list;
@@ -60,6 +62,28 @@ TEST(SourceDirectory, ExcludesByNamePathAndDirectory) {
   EXPECT_THAT(kept({"original"}), ElementsAre("a.bin", "keep.txt", "sub/b.bin", "sub/c.txt"));
   EXPECT_THAT(kept({"sub/*.bin", "original/deep"}), ElementsAre("a.bin", "keep.txt", "sub/c.txt"));
   EXPECT_THAT(kept({"*/*"}), ElementsAre("a.bin", "keep.txt"));
+}
+
+TEST(SourceDirectory, APatternThatLeavesNothingOutIsAnErrorThatNamesFiles) {
+  const TempDirectory temp;
+  for (const char* name : {"a.bin", "sub/b.bin", "original/deep/d.pth"})
+    write_file(temp / (std::string("m/") + name), "");
+  const auto error = [&](const std::vector<std::string>& exclude) -> std::string {
+    try {
+      check_patterns(temp / "m/", exclude);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error({}), "no error");
+  EXPECT_EQ(error({"*.bin", "a.*", "sub/*.bin", "original"}), "no error");  // though one would do for two
+  EXPECT_THAT(error({"*.bin", "*.pt"}),
+              AllOf(HasSubstr("--exclude"), HasSubstr("\"*.pt\""), HasSubstr("original/deep/d.pth")));
+  EXPECT_THAT(error({"b.bin/"}), HasSubstr("a.bin, original/deep/d.pth, sub/b.bin"));
+  for (int i = 0; i < 20; ++i) write_file(temp / ("m/many-" + std::to_string(i)), "");
+  EXPECT_THAT(error({"*.pt"}), AllOf(HasSubstr("many-0, "), HasSubstr(", …"), Not(HasSubstr("many-9"))));
 }
 
 TEST(SourceDirectory, WhatCannotBeKeptIsAnError) {
