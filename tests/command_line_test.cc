@@ -65,6 +65,19 @@ TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
   EXPECT_GE(commands, 10u);
 }
 
+// No types of C++, and no lists of checks.
+TEST(CommandLine, HelpCallsValuesByOneWord) {
+  for (const char* command : {"run", "trace", "compare", "reproduce", "pack", "synth", "simulate", "plan",
+                              "profile", "eval", "forward", "inspect", "doctor", "lab"}) {
+    const std::string help = sluice(std::string(command) + " --help").out;
+    for (const char* noise : {"INT", "FLOAT", "POSITIVE", " in [", "TEXT:", "NUMBER:"})
+      EXPECT_EQ(help.find(noise), std::string::npos) << command << ": " << noise << "\n" << help;
+  }
+  EXPECT_NE(sluice("run --help").out.find("-n,--predict NUMBER=128 "), std::string::npos);
+  expect_usage_error("run x -p x -n -1", "0 to 2147483648");
+  expect_usage_error("simulate --trace x --scope nowhere", "layer");
+}
+
 TEST(CommandLine, PatternsThatLeaveNothingOutAreToldBeforePacking) {
   const std::string store = ::testing::TempDir() + "/sluice-command-line-exclude.sluice";
   const std::string pack = "pack " + kModel + " -o " + store;

@@ -91,13 +91,13 @@ void add_compare(CLI::App& app) {
   options->engine.preset = "zipmoe,z-C,z-basic-lru,z-deepspeed,z-accelerate";
   add_engine_flags(*command, options->engine);
   add_prompt_flags(*command, options->prompt);
-  command->add_option("-n,--predict", options->max_tokens, "Tokens to generate, greedily")
+  command->add_option("-n,--predict", options->max_tokens, "Tokens to generate, greedily; at least 2")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{2}, std::int64_t{1} << 20));
   command->add_option("--runs", options->runs, "Runs of each preset, in turns")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
-  command->add_option("--batch", options->batch, "Decode the prompt this many times together")
+  command->add_option("--batch", options->batch, "Decode the prompt this many times together, 1 to 256")
       ->capture_default_str()
       ->check(CLI::Range(1, 256));
   command->add_option("--whole", options->whole,

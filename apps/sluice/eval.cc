@@ -83,7 +83,7 @@ void add_eval(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_engine_flags(*command, options->engine);
   command->add_option("-f,--file", options->file, "Text to score; - is standard input")->required();
-  command->add_option("--ctx", options->window, "Tokens of a window")
+  command->add_option("--ctx", options->window, "Tokens of a window; at least 2")
       ->capture_default_str()
       ->check(CLI::Range(2, 1 << 24));
   command->footer("Example:\n  sluice eval models/fable-moe-18m -f models/fable-moe-18m/eval.txt");

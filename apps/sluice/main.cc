@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "command.h"
 #include "engine/memory_plan.h"
+#include "help_formatter.h"
 #include "nearest.h"
 
 namespace sluice::app {
@@ -149,6 +150,7 @@ int run(int argc, char** argv) {
                "sluice");
   app.set_version_flag("--version", "sluice " SLUICE_VERSION);
   app.require_subcommand(1);
+  app.formatter(std::make_shared<HelpFormatter>());  // before the commands: they inherit it
   for (const auto add : kCommands) add(app);
   app.footer(kExamples);  // after the commands: they would inherit it
 

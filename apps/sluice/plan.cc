@@ -115,7 +115,7 @@ void add_plan(CLI::App& app) {
   command->add_option("--tokens", options->tokens, "Prompt and answer to reserve the key/value cache for")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
-  command->add_option("--batch", options->batch, "Sequences that are decoded together")
+  command->add_option("--batch", options->batch, "Sequences that are decoded together, 1 to 256")
       ->capture_default_str()
       ->check(CLI::Range(1, 256));
   command->add_option("--trace", options->trace,

@@ -64,7 +64,7 @@ void add_synth(CLI::App& app) {
       ->check(CLI::PositiveNumber);
   command->add_option("--experts", options->experts, "Routed experts per layer instead of the config's")
       ->check(CLI::PositiveNumber);
-  command->add_option("--dtype", options->dtype, "Element type")
+  command->add_option("--dtype", options->dtype, "Element type: bf16")
       ->check(CLI::IsMember({"bf16"}))
       ->capture_default_str();
   command->add_option("--shard-size", options->shard_size, "Most tensor bytes in one file")
