@@ -66,7 +66,6 @@ class PrecompiledNormalizer final : public Normalizer {
       const std::size_t length = cluster_length(rest);
       add_cluster(rest.substr(0, length), out);
       rest.remove_prefix(length);
-      check_grown(out.size());
     }
     text = std::move(out);
   }
@@ -74,16 +73,19 @@ class PrecompiledNormalizer final : public Normalizer {
  private:
   void add_cluster(std::string_view cluster, std::string& out) const {
     if (cluster.size() <= kLongestCluster) {
-      if (const auto whole = map_.find(cluster)) {
-        out += *whole;
-        return;
-      }
+      if (const auto whole = map_.find(cluster)) return add(*whole, out);
     }
     while (!cluster.empty()) {
       const std::string_view character = cluster.substr(0, decode_valid_utf8(cluster).length);
-      out += map_.find(character).value_or(character);
+      add(map_.find(character).value_or(character), out);
       cluster.remove_prefix(character.size());
     }
+  }
+
+  // A cluster may be as long as the text, so every piece is checked.
+  static void add(std::string_view piece, std::string& out) {
+    check_grown(out.size() + piece.size());
+    out += piece;
   }
 
   CharsMap map_;

@@ -11,6 +11,7 @@
 #include "model/tokenizer/base64.h"
 #include "model/tokenizer/chars_map.h"
 #include "model/tokenizer/normalizer.h"
+#include "model/tokenizer/utf8.h"
 
 namespace sluice::model {
 namespace {
@@ -135,16 +136,21 @@ std::string u32(std::uint32_t value) {
   return bytes;
 }
 
-// A double array with the one key "a" (offset 0 from the root), whose value is `value`.
-std::string trie_of_a(std::uint32_t value) {
-  std::vector<std::uint32_t> units(256, 0);
-  units[0] = 1u << 10;                        // root: children at 1 ^ byte
-  units[1 ^ 'a'] = 'a' | 1u << 8 | 2u << 10;  // leaf at this place ^ 2
-  units[(1 ^ 'a') ^ 2] = 1u << 31 | value;
+// A double array with one key, whose value is `value`. The children of each byte have 256 units of their own.
+std::string trie_of(std::string_view key, std::uint32_t value) {
+  std::vector<std::uint32_t> units(256 * (key.size() + 2), 0);
+  units[0] = 256u << 10;  // root: children at 256 ^ byte
+  for (std::uint32_t i = 0; i < key.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(key[i]);
+    const std::uint32_t at = 256 * (i + 1) ^ byte, next = 256 * (i + 2);
+    units[at] = byte | (at ^ next) << 10 | (i + 1 == key.size() ? 1u << 8 : 0);
+  }
+  units[256 * (key.size() + 1)] = 1u << 31 | value;
   std::string bytes = u32(static_cast<std::uint32_t>(4 * units.size()));
   for (const std::uint32_t unit : units) bytes += u32(unit);
   return bytes;
 }
+std::string trie_of_a(std::uint32_t value) { return trie_of("a", value); }
 
 TEST(CharsMap, ReplacesTheShortestKey) {
   const std::string replacements("x\0\xC3\xA9z\0", 6);
@@ -172,18 +178,47 @@ TEST(CharsMap, RefusesWhatIsBroken) {
 
 TEST(CharsMap, AnyUnitsAreSafe) {
   std::mt19937_64 random(7);
+  int replaced = 0;
   for (int round = 0; round < 2000; ++round) {
-    std::string bytes = u32(4 * 64);
-    for (int i = 0; i < 64; ++i) {
+    const std::uint32_t root = random() % 64;
+    std::string bytes = u32(4 * 64) + u32(root << 10);
+    for (std::uint32_t i = 1; i < 64; ++i) {
       const std::uint32_t noise = static_cast<std::uint32_t>(random());
-      bytes += u32(random() % 2 == 0 ? noise : (noise & 0xff) | 1u << 8 | (noise >> 8 & 63) << 10);
+      const std::uint32_t child = (i ^ root) | (noise & 1) << 8 | (noise >> 8 & 63) << 10;  // of the root
+      const std::uint32_t kinds[] = {noise, child, noise % 6};
+      bytes += u32(kinds[random() % 3]);
     }
     const CharsMap map(bytes + "ab\xC3\xA9", "t");
+    const auto normalizer = precompiled_normalizer(map);
     for (int byte = 1; byte < 128; ++byte) {
-      std::string text = {static_cast<char>(byte), static_cast<char>(random() % 128), 'c'};
-      const auto normalizer = precompiled_normalizer(map);
-      normalizer->normalize(text);
+      const std::string text = {static_cast<char>(byte), static_cast<char>(random() % 128), 'c'};
+      std::string normal = text;
+      normalizer->normalize(normal);
+      ASSERT_EQ(find_invalid_utf8(normal), std::nullopt) << "round " << round << ", byte " << byte;
+      if (const auto found = map.find(text)) {
+        ASSERT_EQ(find_invalid_utf8(*found), std::nullopt) << "round " << round << ", byte " << byte;
+        ++replaced;
+      }
     }
+  }
+  EXPECT_GT(replaced, 1000);
+}
+
+// One base character with any number of marks is one cluster: what it grows to must be checked on the way.
+TEST(PrecompiledNormalizer, AClusterOfAnyLengthIsBounded) {
+  const std::string mark = "\xCC\x81";  // U+0301
+  const auto normalizer =
+      precompiled_normalizer(CharsMap(trie_of(mark, 0) + std::string(1000, 'x') + '\0', "t"));
+  std::string small = "a" + mark + mark + mark;
+  normalizer->normalize(small);
+  EXPECT_EQ(small, "a" + std::string(3000, 'x'));
+  std::string text = "a";
+  for (int i = 0; i < 600'000; ++i) text += mark;
+  try {
+    normalizer->normalize(text);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.found_text(), "536871001 bytes or more");  // the first step beyond 512 MiB
   }
 }
 
