@@ -216,7 +216,7 @@ void run(const Options& options) {
   const trace::TraceHeader& header = trace->header();
   std::optional<trace::TraceSizes> sizes = header.sizes;
   if (!options.expert_bytes.empty()) {
-    sizes.emplace(header.layers, header.experts);
+    sizes.emplace(header.layers, header.experts, options.trace);
     for (std::uint32_t layer = 0; layer < header.layers; ++layer)
       for (std::uint32_t e = 0; e < header.experts; ++e)
         sizes->set({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)}, {.full = expert_bytes},

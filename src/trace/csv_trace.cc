@@ -122,7 +122,7 @@ class CsvTrace final : public RoutingTrace {
       throw wrong(at, "the header does not say the size of every layer's experts")
           .expected(fmt::format("layers 0 to {}", header_.layers - 1))
           .found(fmt::format("{} of them, up to layer {}", sizes.size(), sizes.rbegin()->first));
-    header_.sizes.emplace(header_.layers, header_.experts);
+    header_.sizes.emplace(header_.layers, header_.experts, path());
     for (const auto& [layer, bytes] : sizes)
       for (std::uint32_t e = 0; e < header_.experts; ++e)
         header_.sizes->set({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)},
@@ -186,6 +186,7 @@ class CsvTrace final : public RoutingTrace {
     group_turn_ = row_->turn;
     group_phase_ = row_->phase;
     group_step_ = row_->step;
+    group_bytes_ = 0;
     for (Layer& layer : by_layer_) {
       layer.choices.clear();
       layer.begin.assign(1, 0);
@@ -212,6 +213,8 @@ class CsvTrace final : public RoutingTrace {
       throw wrong(first.offset, "a token stands twice, or not in order")
           .expected(fmt::format("a step after {}", layer.last_step))
           .found(std::to_string(first.step));
+    group_bytes_ += header_.top_k * sizeof(experts::Choice) + sizeof(std::uint32_t);
+    input_->check_step(group_bytes_);
     for (std::uint32_t slot = 0; slot < header_.top_k; ++slot) {
       const bool there = row_ && row_->turn == first.turn && row_->phase == first.phase &&
                          row_->step == first.step && row_->layer == first.layer;
@@ -239,6 +242,7 @@ class CsvTrace final : public RoutingTrace {
   std::vector<Layer> by_layer_;  // of the group
   std::uint64_t group_turn_ = 0, group_step_ = 0, steps_ = 0;
   std::uint32_t group_phase_ = 0, layer_ = 0;  // layer_: of the next event
+  Bytes group_bytes_ = 0;                      // held in by_layer_
 };
 
 }  // namespace

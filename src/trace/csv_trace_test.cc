@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/scratch_directory.h"
 #include "trace/testing.h"
+#include "trace/trace_kinds.h"
 
 namespace sluice::trace {
 namespace {
@@ -117,6 +118,29 @@ TEST(CsvTrace, ReadsTheRealOneCompressed) {
   EXPECT_EQ(events.size(), 6192u);  // "batches 6192 (48 prefill + 6144 decode)", as published
   EXPECT_EQ(events[0].tokens, 28u);
   EXPECT_EQ(events[47].tokens, 1u);  // the last layer routes only the token whose logits are wanted
+}
+
+TEST(CsvTrace, WhatAHeaderClaimsIsBounded) {
+  std::string head = "# route_trace v1\n# model=x n_layer=4096 n_expert=4096 n_expert_used=1\n";
+  for (int layer = 0; layer < 4096; ++layer) head += "# layer=" + std::to_string(layer) + " expert_bytes=1\n";
+  fails(head + "turn,phase,step,layer,slot,expert,weight,residency,expert_bytes\n", "4096 layers of 4096");
+}
+
+TEST(CsvTrace, AStepThatIsTooLargeIsAnError) {
+  const std::string text = kHead + kRows;
+  const auto open = [&](Bytes most) {
+    return read_csv_trace(std::make_unique<TraceInput>(
+        bytes_in_memory(std::as_bytes(std::span(text.data(), text.size())), "input"), most));
+  };
+  const Bytes prefill = 4 * (2 * sizeof(experts::Choice) + 4);  // four tokens of two experts
+  EXPECT_EQ(all_events(*open(prefill)).size(), 6u);
+  try {
+    all_events(*open(prefill - 1));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "a step of the trace is too large to be held in memory");
+    EXPECT_TRUE(error.offset().has_value());
+  }
 }
 
 TEST(CsvTrace, ACompressedFileThatWasCutOffIsAnError) {

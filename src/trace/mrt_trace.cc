@@ -1,5 +1,6 @@
 // `.mrt`: routing of DeepSeek-V2-Lite, repacked from ESFT (docs/replay.md has the layout). The file goes
-// layer by layer; a replay goes token by token, so the whole of it is kept in memory, three bytes a choice.
+// layer by layer; a replay goes token by token, so the whole of it is kept in memory, three bytes a choice,
+// at most kMostStepBytes.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -87,10 +87,22 @@ TEST(MrtTrace, WrongContentIsAnErrorThatNamesIt) {
   fails(with([](Mrt& m) { m.k = 6; }), "experts of a token");
   fails(with([](Mrt& m) { m.tokens = 4; }), "do not cover");
   fails(with([](Mrt& m) {
+          m.tokens = 10'000;
+          m.sequences = {10'000};
+        }),
+        "ends too early");
+  // Claims of more than is held are refused unread: a compressed file of a few KiB can keep them.
+  fails(with([](Mrt& m) {
           m.tokens = 0xffffffffu;
           m.sequences = {0xffffffffu};
         }),
-        "ends too early");
+        "too large to be held");
+  fails(with([](Mrt& m) {
+          m.layers = 1024;
+          m.tokens = 90'000'000;
+          m.sequences.assign(1, 90'000'000);
+        }),
+        "too large to be held");
   fails(with([](Mrt& m) { m.ids[1] = 3; }), "twice");
   fails(with([](Mrt& m) { m.weights[5] = 0x7e00; }), "no probability");  // NaN
   fails(with([](Mrt& m) { m.weights[5] = 0x8400; }), "no probability");  // negative

@@ -9,12 +9,18 @@
 
 namespace sluice::trace {
 
-TraceSizes::TraceSizes(std::uint32_t layers, std::uint32_t experts)
-    : layers_(layers),
-      experts_(experts),
-      memory_(std::size_t{layers} * experts),
-      disk_(std::size_t{layers} * experts),
-      exp_disk_(std::size_t{layers} * experts) {}
+TraceSizes::TraceSizes(std::uint32_t layers, std::uint32_t experts, std::string_view path)
+    : layers_(layers), experts_(experts) {
+  const std::uint64_t all = std::uint64_t{layers} * experts;
+  if (all > kMostExpertsInAll)
+    throw Error(ErrorKind::kInvalid, "the trace has sizes of more experts than are read")
+        .in(path)
+        .expected(fmt::format("at most {} experts in all layers", kMostExpertsInAll))
+        .found(fmt::format("{} layers of {}", layers, experts));
+  memory_.resize(all);
+  disk_.resize(all);
+  exp_disk_.resize(all);
+}
 
 Bytes TraceSizes::missing_bytes(experts::ExpertId id, experts::Parts resident) const {
   if (experts::is_computable(resident)) return 0;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experts/ids.h"
@@ -18,7 +19,10 @@ namespace sluice::trace {
 // Sizes of all experts of a model of `layers` × `experts`.
 class TraceSizes final : public experts::ExpertSizes {
  public:
-  TraceSizes(std::uint32_t layers, std::uint32_t experts);
+  // A file of few bytes may claim many experts of one size: this is what a claim may cost, 40 bytes each.
+  static constexpr std::uint64_t kMostExpertsInAll = 1 << 20;
+  // Error(kInvalid) naming `path` for more experts.
+  TraceSizes(std::uint32_t layers, std::uint32_t experts, std::string_view path = "trace");
   experts::ExpertBytes bytes(experts::ExpertId id) const override { return memory_[place(id)]; }
   // What reading all of it asks of the disk; what reading its exponents alone does.
   Bytes disk_bytes(experts::ExpertId id) const { return disk_[place(id)]; }

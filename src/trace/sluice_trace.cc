@@ -97,15 +97,12 @@ SluiceTrace::SluiceTrace(std::unique_ptr<TraceInput> input)
   if (!parse_hex64(object.string("identity"), identity)) object.fail("identity", "16 hexadecimal digits");
   header_.identity = identity;
   const JsonObject sizes = object.object("sizes");
-  // A header of few bytes may claim many experts of one size: 5 numbers each is what a claim may cost.
-  if (std::uint64_t{header_.layers} * header_.experts > (std::uint64_t{1} << 20))
-    object.fail("experts", "at most 1048576 experts in all layers");
+  header_.sizes.emplace(header_.layers, header_.experts, name);
   const auto full = read_sizes(sizes, "full", header_.layers, header_.experts),
              sm = read_sizes(sizes, "sm", header_.layers, header_.experts),
              exp = read_sizes(sizes, "exp", header_.layers, header_.experts),
              disk = read_sizes(sizes, "disk", header_.layers, header_.experts),
              exp_disk = read_sizes(sizes, "exp_disk", header_.layers, header_.experts);
-  header_.sizes.emplace(header_.layers, header_.experts);
   for (std::uint32_t layer = 0; layer < header_.layers; ++layer)
     for (std::uint32_t e = 0; e < header_.experts; ++e) {
       const std::size_t i = std::size_t{layer} * header_.experts + e;

@@ -175,6 +175,17 @@ TEST(TraceFormat, EveryFlippedByteIsAnErrorAndNeverAnotherNumber) {
   }
 }
 
+TEST(TraceFormat, WhatAHeaderClaimsIsBounded) {
+  const std::string start = file_start(
+      R"({"architecture":"a","experts":65536,"identity":"0123456789abcdef","layers":17,"sizes":{},"top_k":1})");
+  try {
+    open_text(start);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.expected_text(), "at most 1048576 experts in all layers");
+  }
+}
+
 // Well-formed records whose content is wrong.
 TEST(TraceFormat, WrongContentIsAnErrorThatNamesIt) {
   const std::string start = file_start(kSmallJson), run = record(1, kRunJson);
@@ -195,6 +206,8 @@ TEST(TraceFormat, WrongContentIsAnErrorThatNamesIt) {
   const float nan = std::nanf("");
   EXPECT_EQ(all_events(*open_text(start + run + step + layer(0, 1, 1.f, 1.f) + layer(1, 1, 1.f, 1.f))).size(),
             2u);
+  const std::string head = u32(2) + u32(0xffffffffu);  // a record of 4 GiB
+  fails(run + head + sum(head).substr(0, 4) + std::string(100, '\0'), "too large to be held");
   fails(step, "a run record");
   fails(run + layer(0, 1, 1.f, 1.f), "a run or a step record");
   fails(run + step + step, "the record of layer 0");

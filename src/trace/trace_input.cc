@@ -1,5 +1,7 @@
 #include "trace/trace_input.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -9,7 +11,8 @@ namespace {
 constexpr std::size_t kMostPeek = 64 * kKiB, kBuffer = 256 * kKiB;
 }
 
-TraceInput::TraceInput(std::unique_ptr<ByteSource> source) : source_(std::move(source)), buffer_(kBuffer) {}
+TraceInput::TraceInput(std::unique_ptr<ByteSource> source, Bytes most_step_bytes)
+    : source_(std::move(source)), most_step_bytes_(most_step_bytes), buffer_(kBuffer) {}
 
 bool TraceInput::fill() {
   if (begin_ > 0) {
@@ -30,6 +33,7 @@ std::string_view TraceInput::peek(std::size_t count) {
 }
 
 bool TraceInput::read(Bytes count, std::vector<std::byte>& out) {
+  check_step(count);
   out.clear();
   while (count > 0) {
     if (begin_ == end_ && !fill()) return false;
@@ -41,6 +45,15 @@ bool TraceInput::read(Bytes count, std::vector<std::byte>& out) {
     count -= piece;
   }
   return true;
+}
+
+void TraceInput::check_step(Bytes bytes) const {
+  if (bytes <= most_step_bytes_) return;
+  throw Error(ErrorKind::kInvalid, "a step of the trace is too large to be held in memory")
+      .in(path(), offset_)
+      .expected(fmt::format("at most {} bytes", most_step_bytes_))
+      .found(fmt::format("{} or more", bytes))
+      .fix("record shorter prompts, or cut the trace into several");
 }
 
 std::optional<std::string_view> TraceInput::line() {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "trace/sluice_trace.h"
 #include "trace/trace_format.h"
+#include "trace/trace_input.h"
 
 namespace sluice::trace {
 namespace {
@@ -121,7 +122,12 @@ TraceWriter TraceWriter::resume(const std::string& path, const TraceHeader& head
 }
 
 void TraceWriter::begin_record(std::uint32_t kind, Bytes bytes) {
-  SLUICE_CHECK(left_ == 0 && bytes <= 0xffffffffu);
+  SLUICE_CHECK(left_ == 0);
+  if (bytes > kMostStepBytes)
+    throw Error(ErrorKind::kUnsupported, "a step is too large for a record of the trace")
+        .expected(fmt::format("at most {} bytes", kMostStepBytes))
+        .found(std::to_string(bytes))
+        .fix("record shorter prompts, or fewer at once");
   const std::uint32_t words[2] = {kind, static_cast<std::uint32_t>(bytes)};
   const auto head = std::as_bytes(std::span(words));
   gathered_ = bytes <= kMostGathered;
