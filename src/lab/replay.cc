@@ -1,5 +1,7 @@
 #include "lab/replay.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 
@@ -19,7 +21,8 @@ void stop_if(const std::function<bool()>& stop, std::size_t event) {
   if (event % kEventsBetweenStops == 0 && stop && stop()) throw Error(ErrorKind::kInterrupted, "interrupted");
 }
 
-// Whole experts as the unit, whatever state they are kept in.
+// Whole experts as the unit, whatever state they are kept in. In state E an expert weighs nothing so, which
+// is why check_pools counts slots.
 class OneEach final : public experts::ExpertSizes {
  public:
   experts::ExpertBytes bytes(ExpertId) const override { return {.full = 1, .sm = 1, .exp = 0}; }
@@ -44,7 +47,7 @@ void check_sizes(const trace::TraceSizes* sizes, const ReplaySettings& settings)
             .fix("keep them in full");
 }
 
-void check_pools(const experts::CachePolicy& policy, const trace::TraceSizes* sizes,
+void check_pools(const experts::CachePolicy& policy, std::uint32_t layers, const trace::TraceSizes* sizes,
                  const ReplaySettings& settings) {
   if (policy.pooled != settings.pools.has_value())
     throw Error(ErrorKind::kUsage,
@@ -53,8 +56,18 @@ void check_pools(const experts::CachePolicy& policy, const trace::TraceSizes* si
         .found(settings.cache)
         .fix(policy.pooled ? "give the slots of a layer as F,C,S,E; `sluice plan` chooses them"
                            : "leave --pools out");
-  if (!settings.pools || settings.unit != CapacityUnit::kBytes) return;
+  if (!settings.pools) return;
   const experts::PoolSlots& slots = *settings.pools;
+  if (settings.unit == CapacityUnit::kExperts) {
+    const std::uint64_t in_all = (std::uint64_t{slots.f} + slots.c + slots.s + slots.e) *
+                                 (settings.scope == Scope::kLayer ? 1 : layers);
+    if (in_all > settings.capacity)
+      throw Error(ErrorKind::kBudget, "the slots of zip-pools do not fit its cache")
+          .in("--pools")
+          .expected(fmt::format("at most {} experts", settings.capacity))
+          .found(fmt::format("{} slots in all", in_all));
+    return;
+  }
   if (slots.c + slots.s + slots.e > 0 && sizes->layers() > 0 && sizes->bytes({0, 0}).exp == 0)
     throw Error(ErrorKind::kUsage, "the experts of this trace are stored whole")
         .in("--pools")
@@ -100,7 +113,7 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
   const experts::ExpertSizes& held =
       settings.unit == CapacityUnit::kBytes ? static_cast<const experts::ExpertSizes&>(*sizes) : one_each;
   const experts::CachePolicy& policy = experts::find_cache(settings.cache);
-  check_pools(policy, sizes, settings);
+  check_pools(policy, layers, sizes, settings);
 
   const bool by_layer = settings.scope == Scope::kLayer;
   std::vector<experts::RequestList> futures(by_layer && policy.oracle ? layers : 0);

@@ -165,6 +165,15 @@ TEST(Replay, WhatIsNotKnownIsAUsageError) {
   EXPECT_THROW(replay(requests, 3, nullptr,
                       {.cache = "zip-pools", .capacity = 1, .pools = experts::PoolSlots{2, 0, 0, 0}}),
                Error);
+  // Slots count one each, in whatever state.
+  const auto pooled = [&](experts::PoolSlots slots, Scope scope, std::uint64_t capacity) {
+    return replay(requests, 3, nullptr,
+                  {.cache = "zip-pools", .scope = scope, .capacity = capacity, .pools = slots});
+  };
+  EXPECT_THROW(pooled({0, 0, 0, 5}, Scope::kLayer, 1), Error);
+  EXPECT_THROW(pooled({0, 0, 0, 5}, Scope::kGlobal, 14), Error);
+  EXPECT_NO_THROW(pooled({0, 0, 0, 5}, Scope::kLayer, 5));
+  EXPECT_NO_THROW(pooled({0, 0, 0, 5}, Scope::kGlobal, 15));
   EXPECT_EQ(replay({}, 3, nullptr, {.cache = "lru", .capacity = 9}).total.hit_rate(), 0.0);
 }
 
