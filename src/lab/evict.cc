@@ -4,9 +4,9 @@
 #include <limits>
 #include <vector>
 
-#include "base/error.h"
 #include "experts/registry.h"
 #include "experts/residency.h"
+#include "lab/fields.h"
 #include "lab/functions.h"
 
 namespace sluice::lab {
@@ -47,35 +47,21 @@ struct Requests {
   std::int64_t name(ExpertId id) const { return names[std::size_t{id.layer} << 16 | id.index]; }
 };
 
-constexpr std::size_t kBare = std::numeric_limits<std::size_t>::max();
-
-// The id at requests[event], or at requests[event][position].
-std::int64_t parse_id(const JsonObject& line, const Json& value, std::size_t event, std::size_t position) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  const bool fits =
-      value.is_number_integer() &&
-      (value.is_number_unsigned() ? value.get<std::uint64_t>() <= kMost : value.get<std::int64_t>() >= 0);
-  if (fits) return value.get<std::int64_t>();
-  std::string place = line.name();
-  place += ": requests[" + std::to_string(event) + "]";
-  if (position != kBare) place += "[" + std::to_string(position) + "]";
-  throw Error(ErrorKind::kInvalid, "field has a wrong value")
-      .in(place)
-      .expected(position == kBare ? "an id, an integer >= 0, or an array of ids" : "an id, an integer >= 0")
-      .found(value.is_structured() ? value.type_name() : value.dump(-1, ' ', true).substr(0, 80));
-}
+constexpr std::int64_t kMostId = std::numeric_limits<std::int64_t>::max();
 
 Requests parse_requests(const JsonObject& line) {
-  const Json* array = line.find("requests");
-  if (array == nullptr || !array->is_array()) line.fail("requests", kIn[2].text);
   Requests requests;
   std::vector<std::size_t> ends;  // of each event among all ids
   std::vector<std::int64_t> ids;
-  for (const Json& event : *array) {
+  for (const Json& event : array_of(line, "requests", kIn[2].text)) {
+    const std::string place = "requests[" + std::to_string(ends.size()) + "]";
     if (event.is_array()) {
-      for (std::size_t i = 0; i < event.size(); ++i) ids.push_back(parse_id(line, event[i], ends.size(), i));
+      for (std::size_t i = 0; i < event.size(); ++i)
+        ids.push_back(integer_at(line, place + "[" + std::to_string(i) + "]", event[i], 0, kMostId));
+    } else if (event.is_number()) {
+      ids.push_back(integer_at(line, place, event, 0, kMostId));
     } else {
-      ids.push_back(parse_id(line, event, ends.size(), kBare));
+      fail_at(line, place, "an id, an integer >= 0, or an array of ids", event);
     }
     ends.push_back(ids.size());
   }
@@ -96,7 +82,7 @@ Requests parse_requests(const JsonObject& line) {
 Json answer(const JsonObject& line) {
   const std::string policy = line.string("policy");
   if (std::ranges::count(kPolicies, policy) == 0) line.fail("policy", kIn[0].text);
-  const std::int64_t capacity = line.integer("capacity", 0, std::numeric_limits<std::int64_t>::max());
+  const std::int64_t capacity = line.integer("capacity", 0, kMostId);
   const Json* seed = line.find("seed");
   if (seed == nullptr || !seed->is_number_integer()) line.fail("seed", kIn[3].text);
   const Requests requests = parse_requests(line);

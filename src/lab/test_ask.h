@@ -16,10 +16,13 @@ inline Json ask(std::string_view name, const Json& line) {
   return Json::parse(answer.text);
 }
 
+// The error of a bad line, which is line 7.
 inline std::string refusal(std::string_view name, const Json& line) {
-  const Answer answer = answer_line(find_function(name), line.dump(), 1);
+  const Answer answer = answer_line(find_function(name), line.dump(), 7);
   EXPECT_FALSE(answer.good) << line.dump() << " -> " << answer.text;
-  return answer.good ? "" : std::string(Json::parse(answer.text).at("error"));
+  const Json json = Json::parse(answer.text);
+  EXPECT_EQ(json.size(), 1u);
+  return answer.good ? "" : std::string(json.at("error"));
 }
 
 }  // namespace sluice::lab
