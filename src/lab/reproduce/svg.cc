@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
+#include "model/tokenizer/utf8.h"
+
 namespace sluice::lab {
 namespace {
 
@@ -122,17 +125,22 @@ std::string error_bar(double x, double low, double high, std::string_view stroke
 
 std::string xml_escaped(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    if (c == '&')
+  while (!text.empty()) {
+    const model::CodePoint c = model::decode_utf8(text);
+    const std::string_view character = text.substr(0, std::max(1u, c.length));
+    text.remove_prefix(character.size());
+    if (c.length == 0 || c.value == 0xFFFE || c.value == 0xFFFF)
+      out += model::kReplacementCharacter;
+    else if (c.value == '&')
       out += "&amp;";
-    else if (c == '<')
+    else if (c.value == '<')
       out += "&lt;";
-    else if (c == '>')
+    else if (c.value == '>')
       out += "&gt;";
-    else if (c == '"')
+    else if (c.value == '"')
       out += "&quot;";
-    else if (static_cast<unsigned char>(c) >= 0x20 || c == '\t' || c == '\n')
-      out += c;
+    else if (c.value >= 0x20 || c.value == '\t' || c.value == '\n')
+      out += character;
   }
   return out;
 }
@@ -210,7 +218,10 @@ std::string bar_chart(const PlotText& text, const std::vector<PlotBar>& bars) {
 
 std::string stacked_chart(const PlotText& text, const std::vector<std::string>& parts,
                           const std::vector<std::vector<double>>& values) {
+  SLUICE_CHECK(values.size() == parts.size(), fmt::format("{} rows, {} parts", values.size(), parts.size()));
   const std::size_t columns = values.empty() ? 0 : values.front().size();
+  for (const std::vector<double>& part : values)
+    SLUICE_CHECK(part.size() == columns, fmt::format("{} and {} columns", columns, part.size()));
   double most = 0;
   for (std::size_t c = 0; c < columns; ++c) {
     double sum = 0;
@@ -244,7 +255,11 @@ std::string stacked_chart(const PlotText& text, const std::vector<std::string>& 
 std::string gantt_chart(const PlotText& text, const std::vector<std::string>& rows,
                         const std::vector<std::string>& kinds, const std::vector<PlotSpan>& spans) {
   double most = 0;
-  for (const PlotSpan& span : spans) most = std::max(most, span.end);
+  for (const PlotSpan& span : spans) {
+    SLUICE_CHECK(span.row < rows.size() && span.kind < kinds.size(),
+                 fmt::format("row {} of {}, kind {} of {}", span.row, rows.size(), span.kind, kinds.size()));
+    most = std::max(most, span.end);
+  }
   const double row_height = 26, bottom = kTop + row_height * static_cast<double>(rows.size());
   const Axis x{0, most > 0 ? most : 1, kLeft, kWidth - kRight};
   std::string body;

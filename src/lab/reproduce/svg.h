@@ -1,4 +1,5 @@
 // Plots as SVG text: standing alone, without scripts or fonts of their own, readable on light and dark pages.
+// Numbers are finite.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ struct PlotBar {
 };
 std::string bar_chart(const PlotText& text, const std::vector<PlotBar>& bars);
 
-// One column a category, parts piled up: values[part][column].
+// One column a category, parts piled up: values[part][column]. REQUIRES: as many rows as parts, of one
+// length.
 std::string stacked_chart(const PlotText& text, const std::vector<std::string>& parts,
                           const std::vector<std::vector<double>>& values);
 
@@ -39,10 +41,12 @@ struct PlotSpan {
   double begin = 0, end = 0;
   std::string label;  // drawn where there is room, and always as a tooltip
 };
-// Rows against time; colours by kind.
+// Rows against time; colours by kind. REQUIRES: every span is of one of the rows and kinds.
 std::string gantt_chart(const PlotText& text, const std::vector<std::string>& rows,
                         const std::vector<std::string>& kinds, const std::vector<PlotSpan>& spans);
 
-std::string xml_escaped(std::string_view text);  // also drops what XML 1.0 forbids
+// Text for an element or an attribute. What XML 1.0 has no place for: control characters vanish; U+FFFE,
+// U+FFFF and each byte that is not UTF-8 become U+FFFD.
+std::string xml_escaped(std::string_view text);
 
 }  // namespace sluice::lab

@@ -40,6 +40,12 @@ TEST(WellFormed, TellsWhatIsNot) {
 
 TEST(Svg, EscapesNamesAndDropsControlCharacters) {
   EXPECT_EQ(xml_escaped("a<b>&\"c\"\x02"), "a&lt;b&gt;&amp;&quot;c&quot;");
+  const std::string instead = "\xEF\xBF\xBD";  // U+FFFD
+  EXPECT_EQ(xml_escaped("a\xFFz"), "a" + instead + "z");
+  EXPECT_EQ(xml_escaped("\xE4\xB8\xAD\xE4\xB8"), "\xE4\xB8\xAD" + instead + instead);  // cut off
+  EXPECT_EQ(xml_escaped("\xED\xA0\x80"), instead + instead + instead);                 // a surrogate
+  EXPECT_EQ(xml_escaped("\xEF\xBF\xBE\xEF\xBF\xBF"), instead + instead);
+  EXPECT_EQ(xml_escaped("\xF0\x9F\x98\x80"), "\xF0\x9F\x98\x80");
   const std::string svg = bar_chart(kText, {{"<bar>", 1, 1, 1}});
   expect_plot(svg);
   EXPECT_THAT(svg, HasSubstr("A &amp; B &lt;"));
@@ -108,6 +114,13 @@ TEST(Svg, PilesAndSpans) {
                                         {{0, 0, 0, 1, "e1"}, {1, 1, 1, 3, "e<1>"}});
   expect_plot(gantt);
   EXPECT_THAT(gantt, HasSubstr("<title>decode e&lt;1&gt;</title>"));
+}
+
+TEST(Svg, RaggedInputIsACallersMistake) {
+  EXPECT_DEATH(stacked_chart(kText, {"a", "b"}, {{1, 2}, {3}}), "2 and 1 columns");
+  EXPECT_DEATH(stacked_chart(kText, {"a"}, {{1, 2}, {3, 4}}), "2 rows, 1 parts");
+  EXPECT_DEATH(gantt_chart(kText, {"r"}, {"k"}, {{1, 0, 0, 1, ""}}), "row 1 of 1");
+  EXPECT_DEATH(gantt_chart(kText, {"r"}, {"k"}, {{0, 2, 0, 1, ""}}), "kind 2 of 1");
 }
 
 }  // namespace
