@@ -162,6 +162,15 @@ TEST_F(RunTest, WhereIoUringIsForbiddenThreadsRead) {
 }
 #endif
 
+// A copy of the weights that others have read is in the page cache, and none of ours.
+TEST_F(RunTest, ThePageCacheIsCountedOnlyWhereReadsGoThroughIt) {
+  sluice::program::content_of(store() + "/experts-00000.bin");
+  for (const std::string io : {"direct", "buffered", "mmap"}) {
+    const json result = run_json("run " + store() + " -p Once -n 2 --memory " + memory(24) + " --io " + io);
+    EXPECT_EQ(result["io"].contains("page_cache_bytes"), io != "direct") << io << " " << result["io"];
+  }
+}
+
 TEST_F(RunTest, CtrlCEndsAGenerationWithItsStatistics) {
   sluice::program::Running program(
       {"run", store(), "-p", "The old king", "-n", "100000", "--temp", "0", "--ignore-eos"});

@@ -43,11 +43,12 @@ Json memory_json(const engine::Engine& engine) {
 
 Json io_json(const engine::Engine& engine) {
   const engine::DiskReport disk = engine.disk();
-  return {{"bytes_read", disk.bytes_read},
-          {"reads", disk.reads},
-          {"seconds", disk.seconds},
-          {"method", disk.method},
-          {"page_cache_bytes", engine.page_cache_bytes()}};
+  Json json = {{"bytes_read", disk.bytes_read},
+               {"reads", disk.reads},
+               {"seconds", disk.seconds},
+               {"method", disk.method}};
+  if (const std::optional<Bytes> cached = engine.page_cache_bytes()) json["page_cache_bytes"] = *cached;
+  return json;
 }
 
 Json experts_json(const engine::Engine& engine) {

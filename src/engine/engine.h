@@ -63,7 +63,11 @@ class Engine {
   experts::Parts kept_parts() const;                                   // what caches keep of an expert
   std::size_t caches() const { return policies_.residencies.size(); }  // 1, or one a sparse layer
   Bytes cache_capacity() const { return policies_.residencies.front()->capacity(); }  // bytes of each of them
-  Bytes page_cache_bytes() const { return files_->cached_bytes(); }
+  // Of the weight files, whoever has read them; none where reads go past the page cache: all there is of
+  // others.
+  std::optional<Bytes> page_cache_bytes() const {
+    return files_->uses_page_cache() ? std::optional(files_->cached_bytes()) : std::nullopt;
+  }
   const experts::ExpertSizes& expert_sizes() const { return experts_->sizes(); }
   Bytes expert_disk_bytes(experts::ExpertId id) const {
     return experts_->disk_bytes(id);
