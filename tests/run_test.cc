@@ -162,6 +162,37 @@ TEST_F(RunTest, WhereIoUringIsForbiddenThreadsRead) {
 }
 #endif
 
+// What did not happen has no speed and no prediction.
+TEST_F(RunTest, WithoutTokensThereAreNoRatesAndNoPredictions) {
+  const std::string request = "run " + store() + " --memory " + memory(24) + " --temp 0";
+  const auto expect_no_rates = [](const json& result) {
+    EXPECT_FALSE(result["timing"].contains("decode_tok_s")) << result["timing"];
+    EXPECT_FALSE(result.contains("predicted")) << result["predicted"];
+    for (const char* part : {"timing", "memory", "io", "experts"})
+      EXPECT_EQ(result[part].dump().find("null"), std::string::npos) << result[part];
+  };
+  const json none = run_json(request + " -p Once -n 0");
+  EXPECT_EQ(none["tokens"].size(), 0u);
+  EXPECT_EQ(none["stop_reason"], "length");
+  EXPECT_FALSE(none["timing"].contains("prefill_tok_s")) << none["timing"];
+  EXPECT_FALSE(none["timing"].contains("first_token_s")) << none["timing"];
+  expect_no_rates(none);
+  const json one = run_json(request + " -p Once -n 1");  // comes with the prompt
+  EXPECT_GT(one["timing"]["prefill_tok_s"], 0);
+  EXPECT_GT(one["timing"]["first_token_s"], 0);
+  expect_no_rates(one);
+
+  for (const std::string count : {"0", "1", "2"}) {
+    const std::string table = run(request + " -p Once -n " + count).err;
+    EXPECT_NE(table.find("generated         " + count + " tokens"), std::string::npos) << table;
+    EXPECT_EQ(table.find("predicted") != std::string::npos, count == "2") << table;
+    EXPECT_EQ(table.find("while decoding") != std::string::npos, count == "2") << table;
+    EXPECT_EQ(table.find("first token") != std::string::npos, count != "0") << table;
+    for (const char* wrong : {"nan", "inf", " 0.0 tok/s", " 0.00 tok/s"})
+      EXPECT_EQ(table.find(wrong), std::string::npos) << wrong << "\n" << table;
+  }
+}
+
 // A copy of the weights that others have read is in the page cache, and none of ours.
 TEST_F(RunTest, ThePageCacheIsCountedOnlyWhereReadsGoThroughIt) {
   sluice::program::content_of(store() + "/experts-00000.bin");

@@ -67,8 +67,6 @@ std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock:
                      memory_line_short(engine));
 }
 
-double rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0.0; }
-
 Json sequence_json(const engine::GenerateRequest& request, const engine::GenerateResult& result) {
   return {{"tokens", result.tokens},
           {"text", result.text ? Json(*result.text) : Json(nullptr)},
@@ -90,16 +88,16 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
   }
   if (results.size() == 1) json = sequence_json(requests[0], results[0]);
   json["seed"] = requests[0].sampler.seed;
-  json["timing"] = {{"load_s", times.load_s},
-                    {"prefill_s", prefill_s},
-                    {"decode_s", decode_s},
-                    {"prefill_tok_s", rate(prompt, prefill_s)},
-                    {"decode_tok_s", rate(decoded, decode_s)},
-                    {"first_token_s", times.first_token_s}};
+  json["timing"] = {{"load_s", times.load_s}, {"prefill_s", prefill_s}, {"decode_s", decode_s}};
+  // What did not happen has no speed.
+  if (prompt > 0 && prefill_s > 0) json["timing"]["prefill_tok_s"] = prompt / prefill_s;
+  if (decoded > 0 && decode_s > 0) json["timing"]["decode_tok_s"] = decoded / decode_s;
+  if (times.first_token_s) json["timing"]["first_token_s"] = *times.first_token_s;
   json["memory"] = memory_json(engine);
   json["io"] = io_json(engine);
   json["experts"] = experts_json(engine);
-  json["predicted"] = {{"bytes_per_token", predicted_bytes_per_token(engine)}};
+  if (engine.statistics().decode.tokens > 0)
+    json["predicted"] = {{"bytes_per_token", predicted_bytes_per_token(engine)}};
   if (engine.pool_plan()) json["plan"] = engine::to_json(*engine.pool_plan());
   json["preset"] = engine.options().preset;
   json["decisions"] = fmt::format("{:016x}", engine.decision_hash());

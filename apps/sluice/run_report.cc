@@ -9,6 +9,10 @@
 namespace sluice::app {
 namespace {
 
+std::string speed(double tokens, double seconds, int digits) {
+  return tokens > 0 && seconds > 0 ? fmt::format(", {:.{}f} tok/s", tokens / seconds, digits) : "";
+}
+
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 Json counts_json(const engine::ExpertStatistics& counts) {
@@ -146,43 +150,58 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
   const auto row = [&](std::string_view name, const std::string& text) {
     table += fmt::format("  {:<18}{}\n", name, text);
   };
-  row("prompt", fmt::format("{} tokens in {:.2f} s, {:.1f} tok/s", prompt, prefill_s,
-                            ratio(static_cast<double>(prompt), prefill_s)));
+  // What did not happen has no speed, no share of hits, and nothing that was predicted of it.
+  row("prompt", prompt == 0 ? "not read to its end"
+                            : fmt::format("{} tokens in {:.2f} s{}", prompt, prefill_s,
+                                          speed(static_cast<double>(prompt), prefill_s, 1)));
   row("generated",
-      fmt::format("{} tokens in {:.2f} s, {:.2f} tok/s ({})", generated, decode_s, ratio(decoded, decode_s),
+      fmt::format("{} tokens{}{} ({})", generated,
+                  generated == 0 ? "" : fmt::format(" in {:.2f} s", decode_s), speed(decoded, decode_s, 2),
                   results.size() == 1 ? std::string(engine::stop_reason_name(results[0].reason))
                                       : fmt::format("batch of {}", results.size())));
-  row("first token",
-      fmt::format("{:.2f} s after start, {:.2f} s of it loading", times.first_token_s, times.load_s));
+  if (times.first_token_s)
+    row("first token",
+        fmt::format("{:.2f} s after start, {:.2f} s of it loading", *times.first_token_s, times.load_s));
+  else
+    row("loading", fmt::format("{:.2f} s", times.load_s));
   row("memory", fmt::format("peak {} of {}", format_bytes(engine.accountant().peak()),
                             format_bytes(engine.plan().budget)));
   const std::string names = memory_line(engine);
   const std::size_t middle = names.find(", kv");
   row("", names.substr(0, middle + 1));
   row("", names.substr(middle + 2));
-  row("experts",
-      fmt::format("{} accesses, {:.1f} % hits ({:.1f} % while decoding)", total.accesses,
-                  100 * ratio(static_cast<double>(total.hits), static_cast<double>(total.accesses)),
-                  100 * ratio(static_cast<double>(statistics.decode.hits),
-                              static_cast<double>(statistics.decode.accesses))));
-  row("bytes per token", fmt::format("predicted {} ({} routing), measured {}",
-                                     format_bytes(static_cast<Bytes>(predicted_bytes_per_token(engine))),
-                                     !engine.pool_plan()                 ? "uniform"
-                                     : engine.pool_plan()->ranks_assumed ? "assumed"
-                                                                         : "recorded",
-                                     format_bytes(static_cast<Bytes>(measured))));
+  const auto hits = [](const engine::ExpertStatistics& counts) {
+    return 100 * ratio(static_cast<double>(counts.hits), static_cast<double>(counts.accesses));
+  };
+  std::string accesses = fmt::format("{} accesses", total.accesses);
+  if (total.accesses > 0) accesses += fmt::format(", {:.1f} % hits", hits(total));
+  if (statistics.decode.accesses > 0)
+    accesses += fmt::format(" ({:.1f} % while decoding)", hits(statistics.decode));
+  row("experts", accesses);
+  const bool decoding = statistics.decode.tokens > 0;
+  if (decoding)
+    row("bytes per token", fmt::format("predicted {} ({} routing), measured {}",
+                                       format_bytes(static_cast<Bytes>(predicted_bytes_per_token(engine))),
+                                       !engine.pool_plan()                 ? "uniform"
+                                       : engine.pool_plan()->ranks_assumed ? "assumed"
+                                                                           : "recorded",
+                                       format_bytes(static_cast<Bytes>(measured))));
   if (engine.pool_plan()) {
     const engine::PoolPlan& plan = *engine.pool_plan();
-    row("pools", fmt::format("F {} C {} S {} E {} a layer; predicted {:.2f} tok/s, limit {}",
-                             plan.chosen.slots.f, plan.chosen.slots.c, plan.chosen.slots.s,
-                             plan.chosen.slots.e, plan.chosen.tok_s, plan.chosen.limit));
+    row("pools", fmt::format("F {} C {} S {} E {} a layer{}", plan.chosen.slots.f, plan.chosen.slots.c,
+                             plan.chosen.slots.s, plan.chosen.slots.e,
+                             decoding ? fmt::format("; predicted {:.2f} tok/s, limit {}", plan.chosen.tok_s,
+                                                    plan.chosen.limit)
+                                      : ""));
     const auto& found = total.found;
     row("found in",
         fmt::format("F {}, C {}, S {}, E {}, M {}", found[0], found[1], found[2], found[3], found[4]));
   }
   row("disk",
-      fmt::format("{} in {} reads by {}, {:.2f} GB/s while reading", format_bytes(disk.bytes_read),
-                  disk.reads, disk.method, ratio(static_cast<double>(disk.bytes_read) / 1e9, disk.seconds)));
+      fmt::format("{} in {} reads by {}{}", format_bytes(disk.bytes_read), disk.reads, disk.method,
+                  disk.seconds > 0 ? fmt::format(", {:.2f} GB/s while reading",
+                                                 static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds)
+                                   : ""));
   return table;
 }
 

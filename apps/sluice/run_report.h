@@ -27,7 +27,8 @@ double predicted_bytes_per_token(const engine::Engine& engine);
 std::string residency_picture(const engine::Engine& engine, bool colour);
 
 struct RunTimes {
-  double load_s = 0, first_token_s = 0;
+  double load_s = 0;
+  std::optional<double> first_token_s;  // none: no token came
 };
 // The table after a generation.
 std::string run_table(const engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
