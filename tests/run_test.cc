@@ -202,6 +202,22 @@ TEST_F(RunTest, ThePageCacheIsCountedOnlyWhereReadsGoThroughIt) {
   }
 }
 
+// What is resident after the start differs by some pages from start to start.
+TEST_F(RunTest, TheLeastBudgetThatARefusalStatesWorksEveryTime) {
+  for (const std::string& model : {kModel, store()}) {
+    const std::string request = "run " + model + " -q -p 'Once upon a time' -n 8 --temp 0 --memory ";
+    const std::string refusal = run(request + "1MiB").err;
+    const std::size_t at = refusal.find("at least ");
+    ASSERT_NE(at, std::string::npos) << refusal;
+    const std::size_t begin = at + std::string("at least ").size();
+    const std::string least = refusal.substr(begin, refusal.find(' ', begin) - begin);
+    for (int i = 0; i < 20; ++i) {
+      const Outcome outcome = run(request + least);
+      ASSERT_EQ(outcome.code, 0) << model << " " << least << ", time " << i + 1 << "\n" << outcome.err;
+    }
+  }
+}
+
 TEST_F(RunTest, CtrlCEndsAGenerationWithItsStatistics) {
   sluice::program::Running program(
       {"run", store(), "-p", "The old king", "-n", "100000", "--temp", "0", "--ignore-eos"});

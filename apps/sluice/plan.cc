@@ -100,7 +100,7 @@ void plan(const Options& options) {
                      {"activations", memory.activations},
                      {"staging", memory.staging},
                      {"experts", memory.experts}};
-  json["minimum"] = memory.minimum;
+  json["minimum"] = memory.stated;
   json["profile"] = engine::to_json(*engine.profile());
   std::cout << json.dump() << '\n';
 }

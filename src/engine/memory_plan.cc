@@ -33,18 +33,19 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
   // back.
   const Bytes loading = needs.process + needs.dense + needs.tables + needs.load_staging;
   plan.minimum = std::max(fixed + least_activations + needs.least_staging, loading);
+  plan.stated = round_up(plan.minimum + kStartMargin, kMiB);
   if (budget < plan.minimum)
     throw Error(ErrorKind::kBudget, "the memory budget is too small for this model and request")
         .in("--memory")
-        .expected(
-            fmt::format("at least {} (process {}, dense {}, kv {}, tables {}, activations {}, staging {})",
-                        format_bytes(plan.minimum), format_bytes(needs.process), format_bytes(needs.dense),
-                        format_bytes(needs.kv), format_bytes(needs.tables), format_bytes(least_activations),
-                        format_bytes(plan.minimum - fixed - least_activations)))
+        .expected(fmt::format(
+            "at least {}MiB (process {}, dense {}, kv {}, tables {}, activations {}, staging {}, "
+            "and {} because the process differs from start to start)",
+            plan.stated / kMiB, format_bytes(needs.process), format_bytes(needs.dense),
+            format_bytes(needs.kv), format_bytes(needs.tables), format_bytes(least_activations),
+            format_bytes(plan.minimum - fixed - least_activations), format_bytes(plan.stated - plan.minimum)))
         .found(format_bytes(budget))
-        .fix(fmt::format(
-            "give --memory {}MiB or more, or ask for fewer tokens (-n, -c)",
-            (plan.minimum + kMiB / 2 + kMiB - 1) / kMiB));  // the process differs by some pages each time
+        .fix(
+            fmt::format("give --memory {}MiB or more, or ask for fewer tokens (-n, -c)", plan.stated / kMiB));
 
   // The chunk takes at most a quarter of what is left, staging at most another quarter of the rest.
   Bytes left = budget - fixed - needs.least_staging;

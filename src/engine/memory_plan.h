@@ -27,12 +27,17 @@ struct MemoryPlan {
   Bytes budget = 0;
   Bytes process = 0, dense = 0, kv = 0, tables = 0, activations = 0, staging = 0, experts = 0;
   std::size_t chunk = 0;  // tokens of one prefill step
-  Bytes minimum = 0;      // the least budget that would do for this request
+  Bytes minimum = 0;      // the least budget that would do for this request, now
+  Bytes stated = 0;       // and at any start of the program: kStartMargin more, in whole MiB
 };
 
-// Error(kBudget) with the minimum and what it is made of if `budget` is below it. Staging grows to a few
-// experts in flight and the chunk to --chunk as long as they take a small share; all the rest goes to
-// resident experts.
+// By how much the process may be larger at the next start: what is resident depends on which pages the system
+// maps around those that are touched.
+inline constexpr Bytes kStartMargin = kMiB / 2;
+
+// Error(kBudget) with the budget to give and what it is made of if `budget` is below the minimum. Staging
+// grows to a few experts in flight and the chunk to --chunk as long as they take a small share; all the rest
+// goes to resident experts.
 MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs);
 
 // The default budget: what the machine or its cgroup leaves free, less max(512 MiB, 5 %).
