@@ -1,6 +1,7 @@
 // `sluice compare`: presets against each other on one model, under one budget, with one prompt.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <sstream>
 
@@ -45,15 +46,19 @@ void compare(const Options& options) {
   std::optional<OpenModel> whole;
   if (!options.whole.empty()) whole = open_model(options.whole, WithTokenizer::kNo);
 
-  engine::GenerateRequest request;
-  request.prompt = only_prompt(prompt_tokens(options.prompt, flags, open));
-  request.max_tokens = static_cast<std::size_t>(options.max_tokens);
-  request.sampler.temperature = 0;
-  request.ignore_eos = true;
   lab::CompareSettings settings;
-  settings.requests.assign(static_cast<std::size_t>(options.batch), request);
-  settings.options =
-      engine_options(flags, positions_for(request.prompt.size(), request.max_tokens, flags, open));
+  std::size_t longest = 0;
+  for (std::vector<model::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
+    engine::GenerateRequest request;
+    longest = std::max(longest, prompt.size());
+    request.prompt = std::move(prompt);
+    request.max_tokens = static_cast<std::size_t>(options.max_tokens);
+    request.sampler.temperature = 0;
+    request.ignore_eos = true;
+    settings.requests.insert(settings.requests.end(), static_cast<std::size_t>(options.batch), request);
+  }
+  settings.options = engine_options(
+      flags, positions_for(longest, static_cast<std::size_t>(options.max_tokens), flags, open));
   settings.runs = static_cast<unsigned>(options.runs);
   settings.tokenizer = open.tokenizer.get();
   settings.interrupted = interrupted_so_far();
@@ -97,7 +102,7 @@ void add_compare(CLI::App& app) {
   command->add_option("--runs", options->runs, "Runs of each preset, in turns")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
-  command->add_option("--batch", options->batch, "Decode the prompt this many times together, 1 to 256")
+  command->add_option("--batch", options->batch, "Decode every prompt this many times together, 1 to 256")
       ->capture_default_str()
       ->check(CLI::Range(1, 256));
   command->add_option("--whole", options->whole,

@@ -40,12 +40,14 @@ OneRun measure(engine::Engine& engine, const CompareSettings& settings, double l
   std::vector<engine::GenerateRequest> requests = settings.requests;
   Clock::time_point first;
   double first_cpu = 0;
+  Bytes first_ahead = 0;  // read ahead before decoding
   for (engine::GenerateRequest& request : requests) {
     request.should_stop = settings.interrupted;
     request.on_text = [&](const std::string&, std::size_t tokens) {
       if (tokens != 1) return;  // of all sequences, one right after the other
       first = Clock::now();
       first_cpu = cpu_seconds();
+      first_ahead = engine.statistics().prefetch_bytes;
     };
   }
   const Clock::time_point begin = Clock::now();
@@ -62,7 +64,8 @@ OneRun measure(engine::Engine& engine, const CompareSettings& settings, double l
   it.e2e_s = seconds(begin, end);
   it.tpot_s = ratio(seconds(first, end), static_cast<double>(decode.steps));
   it.tok_s = ratio(tokens, seconds(first, end));
-  it.bytes_per_token = ratio(static_cast<double>(decode.bytes_read), tokens);
+  const Bytes ahead = engine.statistics().prefetch_bytes - first_ahead;
+  it.bytes_per_token = ratio(static_cast<double>(decode.bytes_read + ahead), tokens);
   it.cpu_s_per_token = ratio(cpu_seconds() - first_cpu, tokens);
   it.wait_share = ratio(engine.expert_counters().wait_s, it.e2e_s);
   it.hit_rate = ratio(static_cast<double>(decode.hits), static_cast<double>(decode.accesses));
@@ -81,7 +84,7 @@ std::string found_text(const std::array<std::uint64_t, 5>& found) {
 
 bool reads_whole_experts(std::string_view preset) {
   const experts::Preset& it = experts::find_preset(preset);
-  return it.whole_layers || it.synchronous;
+  return it.whole_layers || it.synchronous || it.cache == "eam";  // z-moe-infinity
 }
 
 Spread spread_of(std::vector<double> values) {
@@ -93,6 +96,7 @@ Spread spread_of(std::vector<double> values) {
 }
 
 Spread Compared::of(double RunFigures::*figure) const {
+  SLUICE_CHECK(!runs.empty(), "no runs of " + preset);
   std::vector<double> values;
   for (const RunFigures& run : runs) values.push_back(run.*figure);
   return spread_of(std::move(values));
@@ -100,7 +104,7 @@ Spread Compared::of(double RunFigures::*figure) const {
 
 const Compared& Comparison::find(std::string_view preset) const {
   const auto it = std::ranges::find(contenders, preset, &Compared::preset);
-  SLUICE_CHECK(it != contenders.end(), std::string(preset));
+  SLUICE_CHECK(it != contenders.end(), "not compared: " + std::string(preset));
   return *it;
 }
 
@@ -110,8 +114,14 @@ std::optional<engine::Profile> Comparer::profile(const store::Checkpoint& checkp
 }
 
 Comparison Comparer::run(const std::vector<Contender>& contenders, const CompareSettings& settings) {
+  SLUICE_CHECK(!contenders.empty(), "no contenders");
+  SLUICE_CHECK(!settings.requests.empty(), "no requests");
+  SLUICE_CHECK(settings.runs > 0, "no runs");
+  for (const engine::GenerateRequest& request : settings.requests)
+    SLUICE_CHECK(request.max_tokens >= 2, "a request that decodes nothing");
   Comparison comparison;
   for (const Contender& contender : contenders) {
+    SLUICE_CHECK(contender.checkpoint != nullptr && contender.model != nullptr, contender.preset);
     comparison.contenders.emplace_back();
     comparison.contenders.back().preset = contender.preset;
     comparison.contenders.back().path = contender.checkpoint->path();

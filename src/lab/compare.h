@@ -21,7 +21,7 @@ struct RunFigures {
   double tpot_s = 0;           // a decode step
   double tok_s = 0;            // decoded, over all sequences
   double e2e_s = 0;            // from the first step to the last token
-  double bytes_per_token = 0;  // of experts, read while decoding
+  double bytes_per_token = 0;  // of experts, read while decoding: on demand and ahead
   double cpu_s_per_token = 0;  // of all threads, user and system, while decoding
   double wait_share = 0;       // of e2e_s: nothing to compute or decode, waiting for the disk
   double hit_rate = 0;         // while decoding
@@ -36,21 +36,22 @@ Spread spread_of(std::vector<double> values);  // of at least one
 
 // What is compared: a preset, and the checkpoint that it reads.
 struct Contender {
-  std::string preset;
-  const store::Checkpoint* checkpoint = nullptr;
+  std::string preset;                             // experts::presets()
+  const store::Checkpoint* checkpoint = nullptr;  // must outlive the Comparer
   const model::Model* model = nullptr;
 };
 
-// True if a preset reads whole experts: then a model stored whole is its natural source.
+// True for the baselines that know no compressed experts (SPEC §1.10): a model stored whole, if there is one,
+// is what they read. Error(kUsage) for an unknown preset.
 bool reads_whole_experts(std::string_view preset);
 
 struct CompareSettings {
-  std::vector<engine::GenerateRequest>
-      requests;                                 // decoded together; greedy, so that runs can be told to agree
-  engine::EngineOptions options;                // the preset aside; `sequences` is the number of requests
-  unsigned runs = 3;                            // of each contender, in turns: a b c a b c
-  const model::Tokenizer* tokenizer = nullptr;  // may be null: then there are no texts
-  std::function<bool()> interrupted;            // may be empty
+  std::vector<engine::GenerateRequest> requests;  // decoded together; greedy, so that runs can be told to
+                                                  // agree. At least one, of at least 2 tokens
+  engine::EngineOptions options;                  // the preset aside; `sequences` is the number of requests
+  unsigned runs = 3;                              // of each contender, in turns: a b c a b c; at least one
+  const model::Tokenizer* tokenizer = nullptr;    // may be null: then there are no texts
+  std::function<bool()> interrupted;              // may be empty
   std::function<void(std::size_t done, std::size_t all)> on_run;  // may be empty
 };
 
@@ -62,7 +63,7 @@ struct Compared {
   std::vector<std::vector<model::TokenId>> tokens;  // of the first run, by request
   bool same = true;                                 // every run gave the same tokens
 
-  Spread of(double RunFigures::*figure) const;
+  Spread of(double RunFigures::*figure) const;  // REQUIRES: at least one run
 };
 
 struct Comparison {
@@ -71,21 +72,24 @@ struct Comparison {
   std::optional<std::string> text;  // of the first request
   Bytes budget = 0;
   unsigned threads = 0;
-  const Compared& find(std::string_view preset) const;
+  const Compared& find(std::string_view preset) const;  // REQUIRES: it was compared
 };
 
 // Costs are measured once for each checkpoint and used for all its runs. Errors as Engine and generate();
 // Error(kInterrupted).
 class Comparer {
  public:
+  // REQUIRES: at least one contender, request and run.
   Comparison run(const std::vector<Contender>& contenders, const CompareSettings& settings);
   // Of a checkpoint that was compared by a preset that needs costs; else none.
   std::optional<engine::Profile> profile(const store::Checkpoint& checkpoint) const;
 
  private:
+  // By address: a checkpoint that was closed and another opened in its place would pass for the same.
   std::map<const store::Checkpoint*, engine::Profile> profiles_;
 };
 
+// Of what Comparer::run returned.
 Json to_json(const Comparison& comparison);
 std::string table_text(const Comparison& comparison);  // for a terminal
 
