@@ -5,7 +5,10 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "bundled_model.h"
 #include "lab/reproduce/well_formed.h"
@@ -26,26 +29,33 @@ class ReproduceTest : public ::testing::Test {
   void SetUp() override {
     directory_ = ::testing::TempDir() + "/sluice-reproduce-XXXXXX";
     ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
+    before_ = fs::current_path();
+    fs::current_path(directory_);  // commands of reports name files as they lie here
   }
-  void TearDown() override { fs::remove_all(directory_); }
+  void TearDown() override {
+    fs::current_path(before_);
+    fs::remove_all(directory_);
+  }
   std::string directory_;
+  fs::path before_;
 };
 
 TEST_F(ReproduceTest, CompareSetsPresetsSideBySide) {
   const std::string store = directory_ + "/fable.sluice", prompt = " -p 'Once upon a time' ";
   ASSERT_EQ(run("pack " + kModel + " -o " + store + " --quiet").code, 0);
-  const Outcome outcome =
-      run("compare " + store + " --whole " + kModel + " --preset zipmoe,z-C,z-basic-lru,z-accelerate" +
-          prompt + "-n 12 --runs 2 --memory " + memory(30) + " --quiet --json");
+  const Outcome outcome = run("compare " + store + " --whole " + kModel +
+                              " --preset zipmoe,z-C,z-basic-lru,z-accelerate,z-moe-infinity,z-deepspeed" +
+                              prompt + "-n 12 --runs 2 --memory " + memory(30) + " --quiet --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const json result = json::parse(outcome.out);
   EXPECT_EQ(result.at("texts_equal"), true);
   EXPECT_FALSE(result.at("text").get<std::string>().empty());
-  ASSERT_EQ(result.at("presets").size(), 4u);
+  ASSERT_EQ(result.at("presets").size(), 6u);
+  const std::set<std::string> whole = {"z-accelerate", "z-moe-infinity", "z-deepspeed"};
   for (const json& preset : result.at("presets")) {
     SCOPED_TRACE(preset.at("preset").get<std::string>());
     EXPECT_EQ(preset.at("runs"), 2);
-    EXPECT_EQ(preset.at("model"), preset.at("preset") == "z-accelerate" ? kModel : store);
+    EXPECT_EQ(preset.at("model"), whole.contains(preset.at("preset")) ? kModel : store);
     for (const char* figure : {"tok_s", "ttft_s", "tpot_s", "cpu_s_per_token", "bytes_per_token"}) {
       EXPECT_GE(preset.at(figure).at("median").get<double>(), preset.at(figure).at("low").get<double>())
           << figure;
@@ -60,12 +70,28 @@ TEST_F(ReproduceTest, CompareSetsPresetsSideBySide) {
     EXPECT_EQ(found, 11u * 6 * 4);  // steps, sparse layers, experts of a token
   }
   EXPECT_TRUE(result.at("presets")[0].contains("planned"));
+  // A window over all layers reads every expert in every step, most of it ahead.
+  const double all_experts = 6.0 * 32 * 3 * 256 * 96 * 2;
+  const double streamed = result.at("presets")[5].at("bytes_per_token").at("median");
+  EXPECT_GT(streamed, all_experts);
+  EXPECT_LT(streamed, 1.1 * all_experts);  // reads are of whole blocks
 
   // The text is that of `run`.
   const Outcome alone =
       run("run " + store + prompt + "-n 12 --temp 0 --ignore-eos --json --memory " + memory(30));
   ASSERT_EQ(alone.code, 0) << alone.err;
   EXPECT_EQ(json::parse(alone.out).at("tokens"), result.at("tokens")[0]);
+}
+
+TEST_F(ReproduceTest, CompareDecodesSeveralPromptsTogether) {
+  const std::string prompts = " -p 'Once upon a time' -p 'The old woman' -n 5 --memory " + memory(30);
+  const Outcome both =
+      run("compare " + kModel + " --preset z-basic-lru,z-accelerate --runs 1 --quiet --json" + prompts);
+  ASSERT_EQ(both.code, 0) << both.err;
+  const json tokens = json::parse(both.out).at("tokens");
+  ASSERT_EQ(tokens.size(), 2u);
+  for (const json& one : tokens) EXPECT_EQ(one.size(), 5u);
+  EXPECT_NE(tokens[0], tokens[1]);
 }
 
 TEST_F(ReproduceTest, CompareRefusesWhatIsNotThere) {
@@ -77,25 +103,91 @@ TEST_F(ReproduceTest, CompareRefusesWhatIsNotThere) {
   EXPECT_EQ(run("reproduce zipmoe --model " + directory_ + "/none -o " + directory_).code, 1);
 }
 
+// SPEC §6.1, word by word.
+struct PaperRow {
+  const char *id, *paper, *mode;
+};
+constexpr PaperRow kPaper[] = {
+    {"Z-F1", "38.5 % to 80.1 %; 15.8 % to 41.7 %", "S, R"},
+    {"Z-F2", "2.651, 2.563, 2.554; 14.06, 11.33, 14.84 %", "A"},
+    {"Z-F3", "74 %; 68 %; 66.02, 65.96, 66.52 %", "A"},
+    {"Z-F4", "3; 7.47 %", "R, N"},
+    {"Z-F7", "62.65–97.97 % / 53.25–87.90 %; 4.99–81.24 % / ≤ 83.45 %", "S, R"},
+    {"Z-F8", "1.79–42.49×; 1.31–5.82×", "S, R"},
+    {"Z-F9", "3.03–42.49×; 1.11–5.64×", "S, R"},
+    {"Z-F10",
+     "DeepSeek 1.60 (585.96), 4.43 (204.05), 5.18 (176.68), 5.30 (173.23); Qwen1.5 1.99 (515.12), 6.39 "
+     "(160.33), "
+     "7.64 (134.10), 7.79 (–)",
+     "S, R"},
+    {"Z-A", "56.64 %; 53.32 %", "R"},
+    {"Z-T", "≤ 3 − 1/L", "A"},
+    {"Z-abs", "72.77 %; 6.76×", "N"},
+};
+
+void expect_plain_numbers(const json& row) {
+  static const std::regex wrong("(^|[^a-z])-?(nan|inf)([^a-z]|$)", std::regex::icase);
+  for (const auto& [member, value] : row.items())
+    if (value.is_string()) {
+      const std::string text = value;
+      EXPECT_FALSE(text.empty()) << row.at("id") << " " << member;
+      EXPECT_FALSE(std::regex_search(text, wrong)) << row.at("id") << ": " << text;
+    }
+}
+
+// What a printed command is given to the program as.
+std::string arguments(const std::string& command) {
+  EXPECT_TRUE(command.starts_with("sluice ")) << command;
+  return command.substr(std::string("sluice ").size());
+}
+
+void expect_known_flags(const std::string& command) {
+  std::istringstream words(std::regex_replace(arguments(command), std::regex("\"[^\"]*\""), "TEXT"));
+  std::string name;
+  words >> name;
+  const Outcome help = run(name + " --help");
+  ASSERT_EQ(help.code, 0) << command;
+  for (std::string word; words >> word;)
+    if (word.starts_with('-')) {
+      EXPECT_TRUE(std::regex_search(help.out, std::regex("(^|[ ,])" + word + "([ ,\n]|$)")))
+          << word << " of " << command;
+    }
+}
+
 TEST_F(ReproduceTest, EveryRowOfZipmoe) {
-  const std::string out = directory_ + "/out";
-  const Outcome outcome = run("reproduce zipmoe --quick --model " + kModel + " -o " + out + " --quiet");
+  const std::string out = directory_ + "/out",
+                    trace = SLUICE_SOURCE_DIR "/tests/data/routing/dsv2lite.first48.mrt.zst";
+  const Outcome outcome =
+      run("reproduce zipmoe --quick --model " + kModel + " --trace " + trace + " -o " + out + " --quiet");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const json report = json::parse(content_of(out + "/zipmoe.json"));
   const std::string markdown = content_of(out + "/zipmoe.md");
-  const auto& ids = sluice::lab::zipmoe_row_ids();
-  ASSERT_EQ(report.at("rows").size(), ids.size());
-  for (std::size_t i = 0; i < ids.size(); ++i) {
+  const std::string hash = report.at("configuration").at("hash");
+  EXPECT_EQ(hash.size(), 12u);
+  EXPECT_NE(outcome.out.find("configuration " + hash), std::string::npos);
+  ASSERT_EQ(report.at("rows").size(), std::size(kPaper));
+  ASSERT_EQ(sluice::lab::zipmoe_row_ids().size(), std::size(kPaper));
+  for (std::size_t i = 0; i < std::size(kPaper); ++i) {
     const json& row = report.at("rows")[i];
-    EXPECT_EQ(row.at("id"), ids[i]);
-    EXPECT_NE(markdown.find("| " + ids[i] + " |"), std::string::npos);
-    for (const char* member : {"quantity", "paper", "ours", "mode", "note", "command"})
-      EXPECT_FALSE(row.at(member).get<std::string>().empty()) << ids[i] << " " << member;
+    SCOPED_TRACE(kPaper[i].id);
+    EXPECT_EQ(sluice::lab::zipmoe_row_ids()[i], kPaper[i].id);
+    EXPECT_EQ(row.at("id"), kPaper[i].id);
+    EXPECT_EQ(row.at("paper"), kPaper[i].paper);
+    EXPECT_EQ(row.at("mode"), kPaper[i].mode);
+    EXPECT_EQ(row.at("configuration"), hash);
+    EXPECT_NE(markdown.find(std::string("| ") + kPaper[i].id + " |"), std::string::npos);
+    expect_plain_numbers(row);
+    EXPECT_FALSE(row.at("commands").empty());
+    for (const std::string command : row.at("commands")) expect_known_flags(command);
   }
-  // SPEC §6.1, by name, so that the list cannot lose a row unseen.
-  for (const char* id :
-       {"Z-F1", "Z-F2", "Z-F3", "Z-F4", "Z-F7", "Z-F8", "Z-F9", "Z-F10", "Z-A", "Z-T", "Z-abs"})
-    EXPECT_NE(std::find(ids.begin(), ids.end(), id), ids.end()) << id;
+  // Rows of several runs: every budget, batch and length.
+  EXPECT_EQ(report.at("rows")[4].at("commands").size(), 3u);
+  EXPECT_EQ(report.at("rows")[5].at("commands").size(), 2u);
+  EXPECT_EQ(report.at("rows")[6].at("commands").size(), 2u);
+  EXPECT_GT(report.at("data").at("replay").at("decoder_only").size(), 20u);
+  EXPECT_GT(report.at("data").at("replay").at("encoder_decoder").size(), 20u);
+  EXPECT_NE(markdown.find("## Expected order"), std::string::npos);
+  EXPECT_NE(markdown.find("## Simulated rows"), std::string::npos);
   EXPECT_EQ(report.at("data").at("texts_equal"), true);
   const double entropy = report.at("data").at("exponents").at("entropy_bits");
   EXPECT_GT(entropy, 2);
@@ -106,6 +198,82 @@ TEST_F(ReproduceTest, EveryRowOfZipmoe) {
     EXPECT_EQ(sluice::testing::xml_fault(svg), "") << picture;
   }
   EXPECT_FALSE(fs::exists(out + "/temporary.sluice"));
+
+  // Single rows run what the report ran: the batch of four.
+  expect_known_flags(report.at("prepare"));
+  ASSERT_EQ(run(arguments(report.at("prepare")) + " --quiet").code, 0);
+  const Outcome batch = run(arguments(report.at("rows")[5].at("commands")[1]) + " --quiet --json");
+  ASSERT_EQ(batch.code, 0) << batch.err;
+  const json alone = json::parse(batch.out), within = report.at("data").at("batches")[1].at("comparison");
+  EXPECT_EQ(alone.at("tokens").size(), 4u);
+  EXPECT_EQ(alone.at("tokens"), within.at("tokens"));
+  EXPECT_EQ(alone.at("budget"), within.at("budget"));
+  ASSERT_EQ(alone.at("presets").size(), within.at("presets").size());
+  for (std::size_t i = 0; i < alone.at("presets").size(); ++i)
+    EXPECT_EQ(alone.at("presets")[i].at("preset"), within.at("presets")[i].at("preset"));
+}
+
+TEST_F(ReproduceTest, OutputsThatAreTooShortOrTooLongAreRefused) {
+  for (const char* tokens : {"0", "1", "2", "3", "-4"}) {
+    const Outcome outcome = run("reproduce zipmoe --quick --model " + kModel + " -n " + tokens);
+    EXPECT_EQ(outcome.code, 2) << tokens;
+  }
+  const Outcome outcome =
+      run("reproduce zipmoe --quick --quiet --model " + kModel + " -n 2048");  // and twice as many
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("at most 4096 positions"), std::string::npos) << outcome.err;
+}
+
+// A model stored whole that is not the same as the one stored split; neither has a tokenizer.
+TEST_F(ReproduceTest, TextsThatDifferFailTheRunAfterItsReport) {
+  const fs::path model = directory_ + "/split", other = directory_ + "/whole";
+  for (const fs::path& copy : {model, other}) {
+    fs::create_directory(copy);
+    for (const char* file : {"config.json", "generation_config.json", "model.safetensors"})
+      fs::copy_file(fs::path(kModel) / file, copy / file);
+  }
+  {
+    std::fstream file(other / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(20'000'000);
+    file << std::string(8'000'000, '\0');
+  }
+  const Outcome outcome =
+      run("reproduce zipmoe --quick --quiet -n 4 --runs 1 --model split --whole whole --budget " +
+          memory(30) + " --threads 1 --io buffered -o out");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("different texts"), std::string::npos) << outcome.err;
+  const json report = json::parse(content_of("out/zipmoe.json"));
+  EXPECT_EQ(report.at("data").at("texts_equal"), false);
+  EXPECT_NE(content_of("out/zipmoe.md").find("DIFFERED"), std::string::npos);
+  const std::string flags = " --threads 1 --io buffered";
+  EXPECT_EQ(report.at("command"), "sluice reproduce zipmoe --quick --model split --whole whole --budget " +
+                                      memory(30) + " -n 4 --runs 1" + flags);
+  for (const json& row : report.at("rows")) {
+    SCOPED_TRACE(row.at("id").get<std::string>());
+    expect_plain_numbers(row);
+    for (const std::string command : row.at("commands")) {
+      EXPECT_NE(command.find(flags), std::string::npos) << command;
+      if (command.starts_with("sluice compare")) {
+        EXPECT_NE(command.find(" --tokens "), std::string::npos) << command;
+        EXPECT_EQ(command.find(" -p "), std::string::npos) << command;
+      }
+    }
+  }
+  EXPECT_NE(report.at("rows")[8].at("note").get<std::string>().find("--io buffered"), std::string::npos);
+  // No routing of the paper's model lies here.
+  EXPECT_NE(report.at("rows")[0].at("ours").get<std::string>().find("S n/a; "), std::string::npos);
+  EXPECT_NE(report.at("rows")[0].at("note").get<std::string>().find("--trace"), std::string::npos);
+  ASSERT_EQ(run(arguments(report.at("prepare")) + " --quiet").code, 0);
+  EXPECT_EQ(run(arguments(report.at("rows")[9 - 2].at("commands")[0]) + " --quiet").code,
+            1);  // they differ there, too
+}
+
+TEST_F(ReproduceTest, ATraceOfAnotherModelIsRefused) {
+  const Outcome outcome =
+      run("reproduce zipmoe --quick --quiet -n 4 --runs 1 --model " + kModel + " --budget " + memory(30) +
+          " --trace " SLUICE_SOURCE_DIR "/tests/data/routing/qwen.route.csv.zst -o out");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("26 sparse layers of 64 experts"), std::string::npos) << outcome.err;
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // `sluice reproduce`: the tables of a paper, tried again on this machine.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <iostream>
 #include <system_error>
@@ -18,9 +20,12 @@
 namespace sluice::app {
 namespace {
 
+constexpr const char* kTrace = "tests/data/routing/dsv2lite.first48.mrt.zst";
+
 struct Options {
   CommonFlags common;
   std::string paper, model = "models/fable-moe-18m", whole, output;
+  std::string trace;  // empty: kTrace, if it is there
   std::vector<std::string> memory;
   std::int64_t tokens = 0, runs = 0;
   bool quick = false;
@@ -56,6 +61,18 @@ class TemporaryStore {
   std::string path_;
 };
 
+// A word as a shell takes it.
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("-_./,:=+@%").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 void reproduce(const Options& options) {
   const CommonFlags& common = options.common;
   lab::ZipmoeSettings settings;
@@ -75,19 +92,26 @@ void reproduce(const Options& options) {
   settings.quick = options.quick;
   settings.tokens = static_cast<std::size_t>(options.tokens);
   settings.runs = static_cast<unsigned>(options.runs);
-  settings.packed_name = options.model;
-  settings.whole_name = options.whole.empty() ? options.model : options.whole;
+  settings.packed_name = quoted(options.model);
+  settings.whole_name = quoted(options.whole.empty() ? options.model : options.whole);
   if (!store::looks_like_store(options.model)) {
-    settings.packed_name =
-        std::filesystem::path(options.model).lexically_normal().filename().string() + ".sluice";
-    settings.prepare = fmt::format("sluice pack {} -o {}", options.model, settings.packed_name);
+    const std::filesystem::path path = std::filesystem::path(options.model + "/").lexically_normal();
+    settings.packed_name = quoted(path.parent_path().filename().string() + ".sluice");
+    settings.prepare = fmt::format("sluice pack {} -o {}", quoted(options.model), settings.packed_name);
   }
   settings.command = "sluice reproduce " + options.paper + (options.quick ? " --quick" : "");
-  if (options.model != Options().model) settings.command += " --model " + options.model;
-  if (!options.whole.empty()) settings.command += " --whole " + options.whole;
+  if (options.model != Options().model) settings.command += " --model " + quoted(options.model);
+  if (!options.whole.empty()) settings.command += " --whole " + quoted(options.whole);
   for (const std::string& size : options.memory) settings.command += " --budget " + size;
   if (options.tokens != 0) settings.command += fmt::format(" -n {}", options.tokens);
   if (options.runs != 0) settings.command += fmt::format(" --runs {}", options.runs);
+  if (!options.trace.empty()) settings.command += " --trace " + quoted(options.trace);
+  if (common.threads != 0) settings.flags += fmt::format(" --threads {}", common.threads);
+  if (common.isa != CommonFlags().isa) settings.flags += " --isa " + common.isa;
+  if (common.io != CommonFlags().io) settings.flags += " --io " + common.io;
+  settings.command += settings.flags;
+  settings.trace = !options.trace.empty() || !std::filesystem::exists(kTrace) ? options.trace : kTrace;
+  settings.version = SLUICE_VERSION;
   settings.interrupted = interrupted_so_far();
   if (!common.quiet)
     settings.on_stage = [](std::string_view text) { fmt::print(stderr, "reproduce: {}\n", text); };
@@ -113,10 +137,14 @@ void reproduce(const Options& options) {
     std::cout << lab::to_json(report).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {
     for (const lab::ReportRow& row : report.rows)
-      std::cout << fmt::format("{:<8}{}  {}\n           paper  {}\n           here   {}\n", row.id,
-                               static_cast<char>(row.evidence), row.quantity, row.paper, row.ours);
-    std::cout << fmt::format("\n{0}/{1}.md, {0}/{1}.json and {2} pictures\n", output, options.paper,
-                             report.pictures.size());
+      std::cout << fmt::format("{:<8}{:<5}{}\n             paper  {}\n             here   {}\n", row.id,
+                               lab::mode_text(row), row.quantity, row.paper, row.ours);
+    std::cout << fmt::format("\nconfiguration {0}\n{1}/{2}.md, {1}/{2}.json and {3} pictures\n",
+                             report.configuration.hash(), output, options.paper, report.pictures.size());
+  }
+  if (!report.data.at("texts_equal").get<bool>()) {
+    fmt::print(stderr, "sluice: presets gave different texts, which must never be; the figures are void\n");
+    throw Exit{kExitFailed};
   }
 }
 
@@ -137,8 +165,14 @@ void add_reproduce(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--whole", options->whole,
                       "The same model stored whole, for presets that read whole experts; default: --model");
-  command->add_option("-n,--predict", options->tokens, "Tokens of each run; 0: 48, quick 16")
-      ->check(CLI::Range(0, 1 << 20));
+  command
+      ->add_option("-n,--predict", options->tokens, "Tokens of each run, at least 4; default: 48, quick 16")
+      ->check(CLI::Range(4, 1 << 20));
+  command->add_option(
+      "--trace", options->trace,
+      fmt::format("Recorded routing of DeepSeek-V2-Lite (.mrt) that is replayed with a virtual "
+                  "clock; default: {}, if it is there",
+                  kTrace));
   command->add_option("--runs", options->runs, "Runs of each preset, in turns; 0: 5, quick 2")
       ->check(CLI::Range(0, 1000));
   add_common_flags(*command, options->common,

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <span>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 
 namespace sluice::lab {
 namespace {
@@ -19,21 +21,40 @@ std::string cell(std::string text) {
 
 }  // namespace
 
+std::string mode_text(const ReportRow& row) {
+  std::string text;
+  for (const Evidence one : row.evidence)
+    text += (text.empty() ? "" : ", ") + std::string(1, static_cast<char>(one));
+  return text;
+}
+
+std::string ReportConfiguration::hash() const {
+  const std::string all =
+      Json{model, flags, machine, version}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return hex64(xxh3(std::as_bytes(std::span(all.data(), all.size())))).substr(0, 12);
+}
+
 std::string to_markdown(const Report& report) {
+  const ReportConfiguration& configuration = report.configuration;
   std::string text =
       fmt::format("# {}\n\nMachine: {}\n\nMade by: `{}`\n\n", report.title, report.machine, report.command);
   text +=
-      "Mode: R a real run on this machine, S real routing replayed with a virtual clock, A arithmetic or "
+      fmt::format("Configuration {}: model {}; flags {}; machine {}; version {}\n\n", configuration.hash(),
+                  configuration.model, configuration.flags, configuration.machine, configuration.version);
+  text +=
+      "Mode: R a real run on this machine, S recorded or synthetic routing replayed with a virtual clock, A "
+      "arithmetic or "
       "counted bits, N cannot be "
-      "shown here.\n\n| ID | quantity | paper | here | mode | conditions |\n|---|---|---|---|---|---|\n";
+      "shown here.\n\n| ID | quantity | paper | here | mode | configuration | conditions "
+      "|\n|---|---|---|---|---|---|---|\n";
   for (const ReportRow& row : report.rows)
-    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", cell(row.id), cell(row.quantity),
-                        cell(row.paper), cell(row.ours), static_cast<char>(row.evidence), cell(row.note));
+    text +=
+        fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", cell(row.id), cell(row.quantity),
+                    cell(row.paper), cell(row.ours), mode_text(row), configuration.hash(), cell(row.note));
   text += "\nOne row at a time:\n\n";
   if (!report.prepare.empty()) text += fmt::format("- first: `{}`\n", report.prepare);
   for (const ReportRow& row : report.rows)
-    if (!row.command.empty() && row.command != report.command)
-      text += fmt::format("- {}: `{}`\n", row.id, row.command);
+    for (const std::string& command : row.commands) text += fmt::format("- {}: `{}`\n", row.id, command);
   for (const ReportSection& section : report.sections)
     text += fmt::format("\n## {}\n\n{}\n", section.heading, section.markdown);
   for (const ReportPicture& picture : report.pictures)
@@ -48,14 +69,21 @@ Json to_json(const Report& report) {
                     {"quantity", row.quantity},
                     {"paper", row.paper},
                     {"ours", row.ours},
-                    {"mode", std::string(1, static_cast<char>(row.evidence))},
+                    {"mode", mode_text(row)},
+                    {"configuration", report.configuration.hash()},
                     {"note", row.note},
-                    {"command", row.command}});
+                    {"commands", row.commands.empty() ? std::vector{report.command} : row.commands}});
   for (const ReportPicture& picture : report.pictures) pictures.push_back(picture.file);
   return {{"title", report.title},
           {"machine", report.machine},
           {"command", report.command},
           {"prepare", report.prepare},
+          {"configuration",
+           {{"hash", report.configuration.hash()},
+            {"model", report.configuration.model},
+            {"flags", report.configuration.flags},
+            {"machine", report.configuration.machine},
+            {"version", report.configuration.version}}},
           {"rows", rows},
           {"pictures", pictures},
           {"data", report.data}};

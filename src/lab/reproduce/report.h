@@ -11,17 +11,27 @@ namespace sluice::lab {
 // How our value came about (SPEC §6, "Feasibility").
 enum class Evidence : char {
   kRun = 'R',         // a real run on this machine
-  kReplay = 'S',      // real routing, replayed with a virtual clock
+  kReplay = 'S',      // recorded or synthetic routing, replayed with a virtual clock
   kArithmetic = 'A',  // exact arithmetic or counted bits
   kNone = 'N',        // cannot be shown here; the note says why
 };
 
 struct ReportRow {
-  std::string id, quantity;  // of SPEC §6
-  std::string paper, ours;   // "n/a" where there is nothing
-  Evidence evidence = Evidence::kNone;
-  std::string note;     // conditions, and what differs; the reason of kNone
-  std::string command;  // shows this row alone, or the whole report's
+  std::string id, quantity;           // of SPEC §6
+  std::string paper, ours;            // "n/a" where there is nothing
+  std::vector<Evidence> evidence;     // in the order of `ours`
+  std::string note;                   // conditions, and what differs; the reason of kNone
+  std::vector<std::string> commands;  // that show this row alone; empty: the whole report's
+};
+std::string mode_text(const ReportRow& row);  // "S, R"
+
+// All that figures depend on. Two reports of equal hash may be compared figure by figure.
+struct ReportConfiguration {
+  std::string model;         // identity (docs/trace-format.md, section 2)
+  std::string flags;         // that change figures
+  std::string machine;       // its class: processor, threads
+  std::string version;       // of this program
+  std::string hash() const;  // 12 hexadecimal digits
 };
 
 struct ReportSection {
@@ -33,6 +43,7 @@ struct ReportPicture {
 
 struct Report {
   std::string title, machine, command;
+  ReportConfiguration configuration;
   std::string prepare;  // a command to give once before those of single rows; may be empty
   std::vector<ReportRow> rows;
   std::vector<ReportSection> sections;

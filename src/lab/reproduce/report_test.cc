@@ -21,12 +21,14 @@ TEST(Report, MarkdownAndJsonHoldEveryRow) {
   Report report{.title = "T",
                 .machine = "M",
                 .command = "sluice reproduce x",
+                .configuration = {"0123", "quick", "cpu, 2 threads", "1.0"},
                 .prepare = "sluice pack",
                 .rows = {},
                 .sections = {{"Heading", "body"}},
                 .pictures = {{"a.svg", "caption", "<svg/>"}}};
-  report.rows.push_back({"X-1", "a | b", "1\n2", "3", Evidence::kRun, "note", "sluice reproduce x"});
-  report.rows.push_back({"X-2", "q", "5", "n/a", Evidence::kNone, "no such machine", "sluice other"});
+  report.rows.push_back({"X-1", "a | b", "1\n2", "3", {Evidence::kReplay, Evidence::kRun}, "note", {}});
+  report.rows.push_back(
+      {"X-2", "q", "5", "n/a", {Evidence::kNone}, "no such machine", {"sluice other", "sluice third"}});
   const std::string text = to_markdown(report);
   std::istringstream lines(text);
   std::size_t rows = 0;
@@ -35,16 +37,34 @@ TEST(Report, MarkdownAndJsonHoldEveryRow) {
     ++rows;
     std::size_t bars = 0;
     for (std::size_t i = 0; i < line.size(); ++i) bars += line[i] == '|' && (i == 0 || line[i - 1] != '\\');
-    EXPECT_EQ(bars, 7u) << line;
+    EXPECT_EQ(bars, 8u) << line;
+    EXPECT_THAT(line, HasSubstr(report.configuration.hash()));
   }
   EXPECT_EQ(rows, 2u);
   EXPECT_THAT(text, HasSubstr("a \\| b"));
   EXPECT_THAT(text, HasSubstr("![caption](a.svg)"));
-  EXPECT_THAT(text, HasSubstr("- X-2: `sluice other`"));
+  EXPECT_THAT(text, HasSubstr("- X-2: `sluice other`\n- X-2: `sluice third`"));
+  EXPECT_THAT(text, HasSubstr("model 0123; flags quick; machine cpu, 2 threads; version 1.0"));
   const Json json = to_json(report);
   ASSERT_EQ(json.at("rows").size(), 2u);
+  EXPECT_EQ(json.at("rows")[0].at("mode"), "S, R");
   EXPECT_EQ(json.at("rows")[1].at("mode"), "N");
+  EXPECT_EQ(json.at("rows")[0].at("commands"), Json::array({"sluice reproduce x"}));  // the whole report's
+  EXPECT_EQ(json.at("rows")[1].at("commands").size(), 2u);
+  EXPECT_EQ(json.at("rows")[1].at("configuration"), report.configuration.hash());
+  EXPECT_EQ(json.at("configuration").at("hash"), report.configuration.hash());
   EXPECT_EQ(json.at("rows")[0].at("paper"), "1\n2");
+}
+
+TEST(Report, ConfigurationsThatDifferHaveOtherHashes) {
+  const ReportConfiguration one = {"m", "f", "c", "1"};
+  EXPECT_EQ(one.hash().size(), 12u);
+  EXPECT_EQ(one.hash(), (ReportConfiguration{"m", "f", "c", "1"}).hash());
+  for (const ReportConfiguration& other :
+       {ReportConfiguration{"x", "f", "c", "1"}, ReportConfiguration{"m", "x", "c", "1"},
+        ReportConfiguration{"m", "f", "x", "1"}, ReportConfiguration{"m", "f", "c", "x"},
+        ReportConfiguration{"mf", "", "c", "1"}})
+    EXPECT_NE(one.hash(), other.hash());
 }
 
 TEST(Spread, MedianLeastMost) {
