@@ -27,7 +27,8 @@ struct BackgroundWriter::Impl {
     std::unique_lock lock(mutex);
     while (true) {
       // No wake-up for every small write: a producer that makes little pays next to nothing.
-      changed.wait_for(lock, kLongestWait, [&] { return filled >= batch || ending; });
+      changed.wait_for(lock, kLongestWait,
+                       [&] { return filled >= batch || ending || (cutting && filled > 0); });
       if (abandoned || (ending && filled == 0)) return;
       if (filled == 0) continue;
       const std::size_t begin = tail, count = std::min(filled, ring.size() - tail);
@@ -65,14 +66,14 @@ struct BackgroundWriter::Impl {
     if (thread.joinable()) thread.join();
   }
 
-  OutputFile file;  // the thread's until it has ended
+  OutputFile file;  // the thread's until it has ended, but for cut()
   std::vector<std::byte>
       ring;                 // [tail, tail + filled) modulo its size is on its way; the rest is the producer's
   const std::size_t batch;  // bytes worth a write
   std::mutex mutex;         // protects the following
   std::condition_variable changed;
   std::size_t tail = 0, filled = 0;
-  bool ending = false, abandoned = false, closed = false;
+  bool ending = false, abandoned = false, cutting = false, closed = false;
   std::exception_ptr failure;
   std::thread thread;
 };
@@ -107,6 +108,25 @@ void BackgroundWriter::write(std::span<const std::byte> data) {
 
 void BackgroundWriter::write(std::string_view text) {
   write(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+void BackgroundWriter::cut(Bytes keep) {
+  Impl& impl = *impl_;
+  std::unique_lock lock(impl.mutex);
+  SLUICE_CHECK(!impl.closed, impl.file.path());
+  impl.cutting = true;
+  impl.changed.notify_all();
+  impl.changed.wait(lock, [&] { return impl.filled == 0 || impl.failure; });
+  impl.cutting = false;
+  // With nothing to write the thread leaves the file alone while the lock is held.
+  if (!impl.failure) {
+    try {
+      impl.file.cut(keep);
+    } catch (...) {
+      impl.failure = std::current_exception();
+    }
+  }
+  if (impl.failure) std::rethrow_exception(impl.failure);
 }
 
 void BackgroundWriter::close() {

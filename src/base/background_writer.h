@@ -27,6 +27,9 @@ class BackgroundWriter {
   // Appends a copy. Error(kIo) that an earlier write met; after one, nothing more is written.
   void write(std::span<const std::byte> data);
   void write(std::string_view text);
+  // Waits for everything, then truncates the file to its first `keep` bytes, where writing goes on. The same
+  // errors.
+  void cut(Bytes keep);
   // Waits for everything, synchronises and closes. The same errors. Later writes are our own bug.
   void close();
 

@@ -40,6 +40,18 @@ TEST(BackgroundWriter, WritesEverythingInOrderWhateverTheSizes) {
   }
 }
 
+TEST(BackgroundWriter, WhatIsCutIsGoneAndWritingGoesOnThere) {
+  const testing::ScratchDirectory scratch;
+  const std::string path = scratch.file("out");
+  BackgroundWriter writer(OutputFile::create(path), 8);
+  writer.write("twelve bytes");
+  writer.cut(6);
+  writer.cut(6);
+  writer.write(", and on");
+  writer.close();
+  EXPECT_EQ(content_of(path), "twelve, and on");
+}
+
 TEST(BackgroundWriter, AFullDiskIsAnErrorOfALaterCallNotSilence) {
   BackgroundWriter writer(OutputFile::open_for_append("/dev/full", 0), 16);
   try {

@@ -303,6 +303,12 @@ void OutputFile::pad_to(Bytes multiple) {
   }
 }
 
+void OutputFile::cut(Bytes keep) {
+  SLUICE_CHECK(fd_ >= 0 && keep <= size_, path_);
+  if (::ftruncate(fd_, static_cast<off_t>(keep)) != 0) throw io_error("truncate", path_, errno);
+  size_ = keep;
+}
+
 void OutputFile::sync() {
   SLUICE_CHECK(fd_ >= 0, path_);
   // EINVAL and EROFS: a special file that cannot be synchronised, such as a device.

@@ -64,6 +64,7 @@ class OutputFile {
   void write(std::span<const std::byte> data);  // at the end
   void write(std::string_view text);
   void pad_to(Bytes multiple);  // zero bytes
+  void cut(Bytes keep);         // truncates to `keep` bytes, at most size(); writing goes on there
   void sync();                  // fdatasync, then drops the written pages from the cache
   void close();                 // sync and close
   Bytes size() const { return size_; }

@@ -40,6 +40,12 @@ Json run_record(const Engine& engine) {
 }
 
 void TraceRecorder::on_step(const Step& step) {
+  if (writer_.in_step()) {  // the last one failed
+    writer_.abandon_step();
+    std::erase_if(sequences_, [&](const auto& entry) { return entry.second >= first_of_step_; });
+    next_sequence_ = first_of_step_;
+  }
+  first_of_step_ = next_sequence_;
   marks_.clear();
   for (const Slice& slice : step.slices) {
     if (slice.sequence->length() == 0) sequences_.erase(slice.sequence);

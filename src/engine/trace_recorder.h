@@ -16,7 +16,8 @@ trace::TraceHeader trace_header(const Engine& engine);
 // What the run record says: cache, scope, capacity (bytes of each cache), keep, seed; pools.
 Json run_record(const Engine& engine);
 
-// Thread-compatible. `writer` must outlive it; the run record must have been written.
+// A step that fails, for whatever reason, is not part of the trace: the next one, or the writer's close(),
+// takes it back. Thread-compatible. `writer` must outlive it; the run record must have been written.
 class TraceRecorder final : public RoutingObserver {
  public:
   explicit TraceRecorder(trace::TraceWriter& writer) : writer_(writer) {}
@@ -25,8 +26,8 @@ class TraceRecorder final : public RoutingObserver {
 
  private:
   trace::TraceWriter& writer_;
-  std::map<const Sequence*, std::uint32_t> sequences_;  // numbers; a sequence without tokens is a new one
-  std::uint32_t next_sequence_ = 0;
+  std::map<const Sequence*, std::uint32_t> sequences_;   // numbers; a sequence without tokens is a new one
+  std::uint32_t next_sequence_ = 0, first_of_step_ = 0;  // sequences from first_of_step_ on are the step's
   std::vector<trace::SequenceMark> marks_;
 };
 

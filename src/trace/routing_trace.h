@@ -85,7 +85,7 @@ class RoutingTrace {
   // False at the end. What `event` points to lasts until the next call. Error(kCorrupt), (kInvalid), (kIo)
   // with the place (byte, of the unpacked file), what was expected and found.
   virtual bool next(TraceEvent& event) = 0;
-  // At the end: the last record was cut off, and left out.
+  // At the end: the last record was cut off, and left out, or the last step is not whole.
   virtual bool cut_off() const { return false; }
 
  protected:

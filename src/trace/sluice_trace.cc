@@ -120,7 +120,10 @@ bool SluiceTrace::next(TraceEvent& event) {
   while (true) {
     const Bytes begin = input_->offset();
     RecordKind kind{};
-    if (!read_record(kind)) return false;
+    if (!read_record(kind)) {
+      cut_off_ |= next_layer_ != layers;  // between two records of a step
+      return false;
+    }
     const bool whole = next_layer_ == layers;
     const bool fits = kind == RecordKind::kRun    ? whole
                       : kind == RecordKind::kStep ? whole && any_run_

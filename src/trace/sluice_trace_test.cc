@@ -139,7 +139,7 @@ TEST(TraceFormat, EveryPrefixIsReadUpToItsLastWholeRecord) {
   const std::string whole = small_file();
   const std::vector<OwnedEvent> all = all_events(*open_text(whole));
   const std::size_t start = file_start(kSmallJson).size();
-  std::size_t cuts_between_records = 0;
+  std::size_t cuts_between_steps = 0;
   for (std::size_t length = 0; length < whole.size(); ++length) {
     SCOPED_TRACE(length);
     const std::string_view prefix = std::string_view(whole).substr(0, length);
@@ -151,9 +151,9 @@ TEST(TraceFormat, EveryPrefixIsReadUpToItsLastWholeRecord) {
     const std::vector<OwnedEvent> events = all_events(*trace);
     ASSERT_LE(events.size(), all.size());
     EXPECT_TRUE(std::equal(events.begin(), events.end(), all.begin()));
-    cuts_between_records += !trace->cut_off();
+    cuts_between_steps += !trace->cut_off();
   }
-  EXPECT_EQ(cuts_between_records, 7u);  // before each of the seven records
+  EXPECT_EQ(cuts_between_steps, 3u);  // before the run, before its first step, and before the second
 }
 
 TEST(TraceFormat, EveryFlippedByteIsAnErrorAndNeverAnotherNumber) {
@@ -287,6 +287,34 @@ TEST(TraceFormat, ACutFileIsContinuedBehindItsLastWholeStep) {
     EXPECT_EQ(events[kept].step, kept / 2);
     EXPECT_EQ(events[kept].sequences[0].sequence, kept > 0 ? 1u : 0u);  // a run's sequences are its own
     EXPECT_EQ(events[kept].choices, all[0].choices);
+  }
+}
+
+TEST(TraceFormat, AStepThatIsGivenUpLeavesNothingBehind) {
+  const ScratchDirectory scratch;
+  TraceHeader header = small_header();
+  for (const std::uint32_t tokens : {1u, 20000u}) {  // gathered until the step is whole; handed over before
+    SCOPED_TRACE(tokens);
+    const std::string path = scratch.file(std::to_string(tokens));
+    TraceWriter writer = TraceWriter::create(path, header);
+    writer.abandon_step();  // nothing to give up
+    const SequenceMark mark{0, tokens, 0};
+    const auto half_a_step = [&] {
+      writer.begin_step(TracePhase::kPrefill, {&mark, 1}, std::vector<std::int32_t>(tokens, 1));
+      writer.layer(std::vector<float>(std::size_t{tokens} * 3, 0.5f),
+                   routing(std::vector<std::vector<std::pair<std::uint16_t, float>>>(tokens, {{1, 1.f}})));
+      EXPECT_TRUE(writer.in_step());
+    };
+    write_small(writer);
+    const std::string whole = small_file();
+    half_a_step();
+    writer.abandon_step();
+    EXPECT_FALSE(writer.in_step());
+    EXPECT_EQ(writer.steps(), 2u);
+    writer.begin_run(Json::parse(kRunJson));
+    half_a_step();
+    writer.close();
+    EXPECT_EQ(content_of(path), whole + record(1, kRunJson));
   }
 }
 

@@ -91,7 +91,9 @@ TraceWriter TraceWriter::create(const std::string& path, const TraceHeader& head
   refuse_compressed(path);
   OutputFile file = OutputFile::create(path);
   TraceWriter writer(FileLock::acquire(path), std::move(file), header);
-  writer.out_->write(trace_header_bytes(header));
+  const std::string bytes = trace_header_bytes(header);
+  writer.write(std::as_bytes(std::span(bytes)));
+  writer.step_is_whole();
   return writer;
 }
 
@@ -118,6 +120,8 @@ TraceWriter TraceWriter::resume(const std::string& path, const TraceHeader& head
   TraceWriter writer(std::move(lock), OutputFile::open_for_append(path, trace.whole_bytes()), header);
   writer.steps_ = trace.whole_steps();
   writer.first_sequence_ = writer.sequences_ = trace.whole_sequences();
+  writer.written_ = trace.whole_bytes();
+  writer.step_is_whole();
   return writer;
 }
 
@@ -146,8 +150,29 @@ void TraceWriter::append(std::span<const std::byte> bytes) {
 }
 
 void TraceWriter::hand_over() {
-  out_->write(buffer_);
+  write(buffer_);
   buffer_.clear();
+}
+
+void TraceWriter::write(std::span<const std::byte> bytes) {
+  written_ += bytes.size();
+  out_->write(bytes);
+}
+
+void TraceWriter::step_is_whole() {
+  whole_bytes_ = written_;
+  whole_sequences_ = sequences_;
+}
+
+void TraceWriter::abandon_step() {
+  if (!in_step() && left_ == 0) return;
+  next_layer_ = layers_;
+  left_ = 0;
+  buffer_.clear();
+  sequences_ = whole_sequences_;
+  if (written_ == whole_bytes_) return;
+  written_ = whole_bytes_;
+  out_->cut(whole_bytes_);
 }
 
 template <class Number>
@@ -157,7 +182,7 @@ void TraceWriter::put(std::span<const Number> numbers) {
   left_ -= bytes.size();
   if (gathered_) return append(bytes);
   hash_->update(bytes);
-  out_->write(bytes);
+  write(bytes);
 }
 
 template <class Number>
@@ -180,11 +205,13 @@ void TraceWriter::begin_run(const Json& run) {
   end_record();
   hand_over();
   first_sequence_ = sequences_;
+  step_is_whole();
 }
 
 void TraceWriter::begin_step(TracePhase phase, std::span<const SequenceMark> sequences,
                              std::span<const std::int32_t> token_ids) {
-  SLUICE_CHECK(next_layer_ == layers_ && !token_ids.empty());
+  SLUICE_CHECK(!in_step() && !token_ids.empty());
+  next_layer_ = 0;
   tokens_ = static_cast<std::uint32_t>(token_ids.size());
   begin_record(static_cast<std::uint32_t>(RecordKind::kStep),
                20 + 12 * sequences.size() + 4 * token_ids.size());
@@ -202,7 +229,6 @@ void TraceWriter::begin_step(TracePhase phase, std::span<const SequenceMark> seq
   }
   put(token_ids);
   end_record();
-  next_layer_ = 0;
 }
 
 void TraceWriter::layer(std::span<const float> logits, const experts::Routing& routing) {
@@ -229,8 +255,12 @@ void TraceWriter::layer(std::span<const float> logits, const experts::Routing& r
   if (++next_layer_ < layers_) return;
   ++steps_;
   hand_over();
+  step_is_whole();
 }
 
-void TraceWriter::close() { out_->close(); }
+void TraceWriter::close() {
+  abandon_step();
+  out_->close();
+}
 
 }  // namespace sluice::trace

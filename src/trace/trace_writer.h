@@ -35,9 +35,13 @@ class TraceWriter {
   // Sequences are numbered within this run from 0 in order of appearance.
   void begin_step(TracePhase phase, std::span<const SequenceMark> sequences,
                   std::span<const std::int32_t> token_ids);
+  // Takes back a step whose layers have not all been given: what of it is in the file is cut away, and its
+  // sequences count as not seen. The file goes on behind the step before. Nothing if no step is unfinished.
+  void abandon_step();
+  bool in_step() const { return next_layer_ < layers_; }
   // The next layer of the step. Our own bug if its shapes are not those of header and step.
   void layer(std::span<const float> logits, const experts::Routing& routing);
-  void close();
+  void close();                                   // abandons an unfinished step
   std::uint64_t steps() const { return steps_; }  // whole ones in the file, earlier runs included
 
   // Memory that a writer takes; the file's pages included.
@@ -45,6 +49,7 @@ class TraceWriter {
 
  private:
   TraceWriter(FileLock lock, OutputFile file, const TraceHeader& header);
+  void step_is_whole();
   void begin_record(std::uint32_t kind, Bytes bytes);
   template <class Number>
   void put(std::span<const Number> numbers);
@@ -53,6 +58,7 @@ class TraceWriter {
   void end_record();
   void append(std::span<const std::byte> bytes);
   void hand_over();  // what has been gathered, to the thread that writes
+  void write(std::span<const std::byte> bytes);
 
   FileLock lock_;  // one writer a file
   std::unique_ptr<BackgroundWriter> out_;
@@ -60,11 +66,15 @@ class TraceWriter {
   std::uint64_t steps_ = 0;
   std::uint32_t next_layer_ = 0, tokens_ = 0;
   std::uint32_t first_sequence_ = 0, sequences_ = 0;  // of this run; seen in the file
-  std::vector<std::byte> buffer_;                     // the small records of a step, handed over together
-  bool gathered_ = false;                             // the running record is one of them …
-  std::size_t payload_begin_ = 0;                     // … and its payload begins here
-  std::unique_ptr<Xxh3Stream> hash_;                  // of the payload of one that is not
-  Bytes left_ = 0;                                    // of the running record's payload, to come
+  Bytes written_ = 0;                                 // to the file, or on the way
+  // What a step that is given up goes back to.
+  Bytes whole_bytes_ = 0;
+  std::uint32_t whole_sequences_ = 0;
+  std::vector<std::byte> buffer_;     // the small records of a step, handed over together
+  bool gathered_ = false;             // the running record is one of them …
+  std::size_t payload_begin_ = 0;     // … and its payload begins here
+  std::unique_ptr<Xxh3Stream> hash_;  // of the payload of one that is not
+  Bytes left_ = 0;                    // of the running record's payload, to come
   std::vector<std::uint16_t> ids_;
   std::vector<float> weights_;
 };
