@@ -19,10 +19,12 @@ void check(bool legal, std::string_view option, std::string_view expected, std::
 
 class FaultyReader final : public DiskReader {
  public:
-  FaultyReader(std::unique_ptr<DiskReader> inner, std::function<int(const DiskRead&)> fault)
-      : inner_(std::move(inner)), fault_(std::move(fault)) {}
+  FaultyReader(std::unique_ptr<DiskReader> inner, std::function<int(const DiskRead&)> fault,
+               std::function<int(DiskCall)> broken)
+      : inner_(std::move(inner)), fault_(std::move(fault)), broken_(std::move(broken)) {}
 
   void submit(const DiskRead& read) override {
+    throw_if_broken(DiskCall::kSubmit);
     const int error = fault_(read);
     if (error == 0) {
       inner_->submit(read);
@@ -33,6 +35,7 @@ class FaultyReader final : public DiskReader {
   }
 
   void wait(std::size_t min_completions, std::vector<DiskCompletion>& done) override {
+    throw_if_broken(DiskCall::kWait);
     const std::size_t failed = failed_.size();
     done.insert(done.end(), failed_.begin(), failed_.end());
     failed_.clear();
@@ -50,8 +53,14 @@ class FaultyReader final : public DiskReader {
   std::string name() const override { return inner_->name(); }
 
  private:
+  void throw_if_broken(DiskCall call) const {
+    if (const int error = broken_ ? broken_(call) : 0; error != 0)
+      throw io_error(call == DiskCall::kSubmit ? "submit" : "wait", "faulty reader", error);
+  }
+
   std::unique_ptr<DiskReader> inner_;
   std::function<int(const DiskRead&)> fault_;
+  std::function<int(DiskCall)> broken_;
   std::vector<DiskCompletion> failed_;
   std::uint64_t faults_ = 0;
 };
@@ -77,8 +86,9 @@ std::unique_ptr<DiskReader> make_disk_reader(const DiskOptions& options) {
 }
 
 std::unique_ptr<DiskReader> make_faulty_reader(std::unique_ptr<DiskReader> inner,
-                                               std::function<int(const DiskRead&)> fault) {
-  return std::make_unique<FaultyReader>(std::move(inner), std::move(fault));
+                                               std::function<int(const DiskRead&)> fault,
+                                               std::function<int(DiskCall)> broken) {
+  return std::make_unique<FaultyReader>(std::move(inner), std::move(fault), std::move(broken));
 }
 
 }  // namespace sluice

@@ -74,8 +74,11 @@ struct DiskOptions {
 std::unique_ptr<DiskReader> make_disk_reader(const DiskOptions& options);
 
 // Test double: `fault(read)` is asked once per submitted read, and returns the errno to fail it with, 0 to
-// let it pass.
+// let it pass. `broken(call)` (may be empty) is asked at every submit() and wait(): an errno that it throws
+// Error(kIo) with, before anything is done, or 0.
+enum class DiskCall { kSubmit, kWait };
 std::unique_ptr<DiskReader> make_faulty_reader(std::unique_ptr<DiskReader> inner,
-                                               std::function<int(const DiskRead&)> fault);
+                                               std::function<int(const DiskRead&)> fault,
+                                               std::function<int(DiskCall)> broken = {});
 
 }  // namespace sluice

@@ -168,14 +168,15 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
 
   EventReads reads;
   tasks_.clear();
-  const auto use = [&](const Admission& admission) {
+  const auto use = [&](const Admission& admission, bool miss) {
     Expert& it = expert(admission.id);
+    const bool counted = miss && it.tokens > 0;
     it.in_event = true;
     ++to_hand_out_;
     it.target = admission.parts;
     if (it.job) {
       attach(it);
-      reads.prefetched += 1;
+      reads.prefetched += counted ? 1 : 0;
       return;
     }
     if (it.held.has(Part::kFull)) {
@@ -185,7 +186,7 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
     it.job = make_job(it);
     if (const Bytes bytes = reads_of(it); bytes > 0) {
       reads.experts += 1;
-      reads.partial += it.held.empty() ? 0 : 1;
+      reads.partial += counted && !it.held.empty() ? 1 : 0;
       reads.bytes += bytes;
     }
     const double run = costs_.run + costs_.run_per_token * it.tokens;
@@ -196,8 +197,8 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
     active_[index(demand.experts[i])] = false;
     expert(demand.experts[i]).tokens = demand.tokens.empty() ? 1 : demand.tokens[i];
   }
-  for (const Admission& hit : outcome.hits) use(hit);
-  for (const Admission& miss : outcome.misses) use(miss);
+  for (const Admission& hit : outcome.hits) use(hit, false);
+  for (const Admission& miss : outcome.misses) use(miss, true);
   counters_.demand_reads += reads.experts;
   counters_.demand_bytes += reads.bytes;
   if (tasks_.empty()) return reads;
@@ -313,6 +314,7 @@ std::optional<ExpertStore::Pin> ExpertStore::next() {
 
 Bytes ExpertStore::prefetch(std::span<const experts::PartRequest> requests) {
   SLUICE_CHECK(to_hand_out_ == 0 && pins_ == 0, "an event is running");
+  while (const FetchJob* const unused = executor_.poll()) discard(expert(unused->id));
   Bytes bytes = 0;
   std::vector<FetchTask> tasks;
   std::vector<std::uint32_t> block_end;
@@ -335,12 +337,13 @@ Bytes ExpertStore::prefetch(std::span<const experts::PartRequest> requests) {
     block_end.push_back(static_cast<std::uint32_t>(tasks.size()));
     bytes += reads;
   }
-  if (!tasks.empty()) executor_.start(tasks, block_end);
+  if (!tasks.empty()) executor_.start(tasks, block_end, Urgency::kPrefetch);
   counters_.prefetch_bytes += bytes;
   return bytes;
 }
 
 void ExpertStore::attach(Expert& it) {
+  executor_.promote(*it.job);
   const experts::ExpertBytes bytes = sizes_->bytes(it.id);
   // Parts that would stay before others have made room for them are given up; the next use reads them again.
   if (settled_ - bytes.of(it.settled) + bytes.of(it.target) > capacity_)
@@ -435,9 +438,8 @@ void ExpertStore::abandon_event() noexcept {
     it.target = it.held;
     change_settled(it);
   };
-  for (Expert* it : running_) reset(*it);
-  for (Expert* it : waiting_) reset(*it);
-  for (Expert* it : ready_) reset(*it);
+  for (Expert& it : experts_)
+    if (it.job || it.in_event) reset(it);
   running_.clear();
   waiting_.clear();
   ready_.clear();

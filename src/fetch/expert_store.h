@@ -50,10 +50,11 @@ struct ExpertCosts {
 
 // What one event asks of the disk.
 struct EventReads {
+  Bytes bytes = 0;            // of all reads
   std::uint64_t experts = 0;  // that need a read
-  std::uint64_t partial = 0;  // of these: some part was resident
-  Bytes bytes = 0;
-  std::uint64_t prefetched = 0;  // that would need a read, but for a prefetch
+  // Of the misses that some token uses (a whole layer may be fetched for a few of its experts):
+  std::uint64_t partial = 0;     // need a read, but some part was resident
+  std::uint64_t prefetched = 0;  // would need a read, but for a prefetch
 };
 
 struct ExpertCounters {
@@ -103,6 +104,8 @@ class ExpertStore {
   // Error(kIo) or (kCorrupt) the event is over; its experts keep those parts that were there before, and the
   // next event may begin. No pin may be held.
   std::optional<Pin> next();
+  // Ends a running event early, as an error does. No pin may be held. Nothing if none is running.
+  void abandon_event() noexcept;
 
   // After an event: starts reading what the next one may need, as far as staging allows beside one demanded
   // expert. Read-ahead only: what the next event does not use is thrown away; what is resident does not
@@ -132,8 +135,7 @@ class ExpertStore {
   Bytes reads_of(const Expert& expert) const;
   bool fits(const Expert& expert) const;
   void take_buffers(Expert& expert);
-  void settle(Expert& expert);  // after use: keeps what its target says
-  void abandon_event() noexcept;
+  void settle(Expert& expert);   // after use: keeps what its target says
   void attach(Expert& expert);   // a prefetch to the event that uses it
   void discard(Expert& expert);  // a prefetch that nobody used
   Pin pin(Expert& expert);

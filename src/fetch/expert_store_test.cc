@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <fstream>
+#include <mutex>
+#include <thread>
 
 #include "base/error.h"
 #include "fetch/expert_store_fixture.h"
@@ -96,6 +101,125 @@ TEST_F(ExpertStoreTest, AReadThatFailsIsAnErrorThatNamesFileAndPlace) {
     }
     EXPECT_EQ(store_->state({0, 3}), State::kM);
   }
+}
+
+TEST_F(ExpertStoreTest, AReaderThatBreaksIsAnErrorOfTheEventAndTheNextOneGoesOn) {
+  for (const DiskCall broken : {DiskCall::kSubmit, DiskCall::kWait}) {
+    for (const bool for_good : {false, true}) {  // until it is made anew
+      SCOPED_TRACE(for_good);
+      std::atomic<bool> breaking{false}, is_broken{false};
+      std::atomic<int> readers{0};
+      FetchOptions options;
+      options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
+        ++readers;
+        return make_faulty_reader(
+            std::move(inner), [](const DiskRead&) { return 0; },
+            [&, first = readers == 1](DiskCall call) {
+              if (!first || !breaking) return 0;
+              if (call == broken) is_broken = true;
+              return is_broken && (for_good || breaking.exchange(false)) ? EIO : 0;
+            });
+      };
+      store_.reset();
+      open(packed("zstd"), 6, 3, options);
+      breaking = true;
+      try {
+        run(misses({0, 1, 2, 3}, Part::kFull));
+        FAIL() << "no error";
+      } catch (const Error& caught) {
+        EXPECT_EQ(caught.kind(), ErrorKind::kIo);
+      }
+      const auto views = run(misses({0, 1, 2, 3}, Part::kFull));
+      EXPECT_EQ(views.size(), 4u);
+      for (const auto& [id, view] : views) EXPECT_EQ(view, truth(id));
+    }
+  }
+}
+
+// Holds completions back until it is opened, and remembers the order in which reads came.
+struct Gate {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_open = false;
+  std::vector<Bytes> offsets;
+
+  std::unique_ptr<DiskReader> wrap(std::unique_ptr<DiskReader> inner) {
+    return make_faulty_reader(
+        std::move(inner),
+        [this](const DiskRead& read) {
+          const std::lock_guard lock(mutex);
+          offsets.push_back(read.offset);
+          changed.notify_all();
+          return 0;
+        },
+        [this](DiskCall call) {
+          std::unique_lock lock(mutex);
+          if (call == DiskCall::kWait) changed.wait(lock, [&] { return is_open; });
+          return 0;
+        });
+  }
+};
+
+TEST_F(ExpertStoreTest, DemandGoesBeforePrefetchAndTakesUpWhatWasPrefetched) {
+  Gate gate;
+  FetchOptions options;
+  options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) { return gate.wrap(std::move(inner)); };
+  open(packed("zstd"), 6, 8, options);
+  std::vector<experts::PartRequest> requests;
+  for (const std::uint16_t e : {0, 1, 2, 3}) requests.push_back({{0, e}, Part::kFull});
+  ASSERT_GT(store_->prefetch(requests), 0u);
+  {
+    std::unique_lock lock(gate.mutex);
+    gate.changed.wait(lock, [&] { return gate.offsets.size() >= 2; });  // as many as go ahead
+  }
+  EventOutcome outcome = misses({3, 4, 5}, Part::kFull);
+  std::thread opener([&] {
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(100));  // for begin(); if it is late, more is tested
+    const std::lock_guard lock(gate.mutex);
+    gate.is_open = true;
+    gate.changed.notify_all();
+  });
+  for (const auto& [id, view] : run(outcome)) EXPECT_EQ(view, truth(id));
+  opener.join();
+  EXPECT_EQ(reads_.prefetched, 1u);
+  store_.reset();  // nothing is read any more
+  const auto runs_of = [&](std::uint16_t e) {
+    std::vector<Bytes> offsets;
+    const ExpertLayout layout = lay_out_expert([&] {
+      std::vector<store::StoredPiece> stored;
+      for (const model::ExpertPieces& pieces : model_.experts)
+        if (pieces.layer == 0 && pieces.index == e)
+          for (const store::Piece& piece : pieces.all()) stored.push_back(checkpoint_->locate(piece));
+      return stored;
+    }());
+    for (const Region* region : {&layout.words, &layout.exponents})
+      for (const FileRun& run : region->runs) offsets.push_back(run.offset);
+    return offsets;
+  };
+  std::size_t demanded_end = 0, demanded = 0;
+  for (const std::uint16_t e : {3, 4, 5})
+    for (const Bytes offset : runs_of(e)) {
+      const auto at = std::find(gate.offsets.begin(), gate.offsets.end(), offset);
+      ASSERT_NE(at, gate.offsets.end());
+      demanded_end = std::max(demanded_end, static_cast<std::size_t>(at - gate.offsets.begin()) + 1);
+      ++demanded;
+    }
+  EXPECT_EQ(demanded_end, 2 + demanded);  // nothing but the two that were under way went before
+}
+
+TEST_F(ExpertStoreTest, OnlyPrefetchedMissesThatATokenUsesCount) {
+  open(packed("zstd"), 6, 8);
+  const experts::PartRequest requests[] = {
+      {{0, 0}, Part::kFull}, {{0, 1}, Part::kFull}, {{0, 2}, Part::kFull}};
+  store_->prefetch(requests);
+  const EventOutcome outcome = misses({0, 1, 2}, Parts());
+  const ExpertId ids[] = {{0, 0}, {0, 1}, {0, 2}};
+  const std::uint32_t tokens[] = {1, 0, 0};
+  const EventReads reads = store_->begin(outcome, {.experts = ids, .tokens = tokens}, *scheduler_);
+  while (store_->next()) {
+  }
+  EXPECT_EQ(reads.prefetched, 1u);
 }
 
 TEST_F(ExpertStoreTest, AFlippedBitInAnExpertIsFoundBeforeItIsComputedWith) {

@@ -55,9 +55,11 @@ FetchExecutor::~FetchExecutor() {
   io_thread_.join();
 }
 
-void FetchExecutor::start(std::span<const FetchTask> tasks, std::span<const std::uint32_t> block_end) {
+void FetchExecutor::start(std::span<const FetchTask> tasks, std::span<const std::uint32_t> block_end,
+                          Urgency urgency) {
   {
     const std::lock_guard lock(mutex_);
+    for (const FetchTask& task : tasks) task.job->urgency = urgency;
     std::size_t begin = 0;
     for (const std::uint32_t end : block_end) {
       const auto block = tasks.subspan(begin, end - begin);
@@ -71,6 +73,35 @@ void FetchExecutor::start(std::span<const FetchTask> tasks, std::span<const std:
     for (const FetchTask& task : tasks)
       if (task.tensor == 0) settle(*task.job);
     announce();
+  }
+  io_wakes_.notify_one();
+}
+
+void FetchExecutor::promote(FetchJob& job) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (job.urgency == Urgency::kDemand) return;
+    job.urgency = Urgency::kDemand;
+    std::erase_if(read_queue_.prefetch, [&](std::size_t index) {
+      if (reads_[index].job != &job) return false;
+      read_queue_.demand.push_back(index);
+      return true;
+    });
+    for (const Read& read : reads_)
+      if (read.job == &job && read.in_flight) {
+        --in_flight_.prefetch;
+        ++in_flight_.demand;
+      }
+    for (std::size_t p = 0; p < job.first_op.size(); ++p) {
+      const PiecePlace& piece = job.layout->pieces[p];
+      const std::size_t first = job.first_op[p], count = 1 + piece.chunks.size() + merges(*job.layout, piece);
+      for (std::size_t op = first; op < first + count; ++op)
+        if (ops_[op].state == OpState::kReady) {
+          --ready_.prefetch;
+          ++ready_.demand;
+          first_open_.demand = std::min(first_open_.demand, op);
+        }
+    }
   }
   io_wakes_.notify_one();
 }
@@ -111,8 +142,8 @@ void FetchExecutor::queue_reads(const FetchTask& task, bool exponents) {
       if (job.queued[offset + run]) continue;
       job.queued[offset + run] = true;
       ++job.reads_left;
-      read_queue_.push_back(reads_.size());
-      reads_.push_back({&job, static_cast<std::uint32_t>(offset + run), {}});
+      read_queue_[job.urgency].push_back(reads_.size());
+      reads_.push_back({&job, static_cast<std::uint32_t>(offset + run)});
     }
   };
   if (exponents) {
@@ -183,8 +214,9 @@ void FetchExecutor::words_are_ready(FetchJob& job, std::size_t p) {
 void FetchExecutor::make_ready(std::uint32_t op) {
   if (ops_[op].state != OpState::kBlocked) return;
   ops_[op].state = OpState::kReady;
-  first_open_ = std::min<std::size_t>(first_open_, op);
-  ++ready_ops_;
+  const Urgency urgency = ops_[op].job->urgency;
+  first_open_[urgency] = std::min<std::size_t>(first_open_[urgency], op);
+  ++ready_[urgency];
   ++new_ready_;
 }
 
@@ -202,13 +234,15 @@ void FetchExecutor::finish_op(Op& op) {
 
 bool FetchExecutor::run_one() {
   std::unique_lock lock(mutex_);
-  if (ready_ops_ == 0 || cancelled_ || failure_) return false;
-  while (ops_[first_open_].state != OpState::kReady) ++first_open_;
-  Op& op = ops_[first_open_];  // of a deque that only grows while operations run
+  if (ready_.demand + ready_.prefetch == 0 || cancelled_ || failure_) return false;
+  const Urgency urgency = ready_.demand > 0 ? Urgency::kDemand : Urgency::kPrefetch;
+  std::size_t& first = first_open_[urgency];
+  while (ops_[first].state != OpState::kReady || ops_[first].job->urgency != urgency) ++first;
+  Op& op = ops_[first];  // of a deque that only grows while operations run
   FetchJob& job = *op.job;
   const PiecePlace& piece = job.layout->pieces[op.piece];
   op.state = OpState::kTaken;
-  --ready_ops_;
+  --ready_[urgency];
   ++running_ops_;
   // Words that are there are merged at once, while the exponents are in the cache.
   const bool merge_too = op.kind == Kind::kDecode && job.words_ready[op.piece];
@@ -243,8 +277,8 @@ bool FetchExecutor::run_one() {
   if (failure) {
     if (!failure_) failure_ = failure;
   } else {
-    const std::uint32_t first = job.first_op[op.piece];
-    const std::uint32_t merge_op = first + 1 + static_cast<std::uint32_t>(piece.chunks.size()) + op.chunk;
+    const std::uint32_t merge_op =
+        job.first_op[op.piece] + 1 + static_cast<std::uint32_t>(piece.chunks.size()) + op.chunk;
     if (op.kind == Kind::kCheck) words_are_ready(job, op.piece);
     if (op.kind == Kind::kDecode && merge_too) finish_op(ops_[merge_op]);
     if (op.kind == Kind::kDecode && !merge_too && job.words_ready[op.piece]) make_ready(merge_op);
@@ -262,7 +296,7 @@ FetchJob* FetchExecutor::poll() {
   if (--jobs_ == 0) {
     ops_.clear();
     reads_.clear();
-    first_open_ = 0;
+    first_open_ = {};
   }
   return job;
 }
@@ -273,7 +307,8 @@ FetchJob* FetchExecutor::next() {
     if (run_one()) continue;
     std::unique_lock lock(mutex_);
     const Clock::time_point begin = Clock::now();
-    owner_wakes_.wait(lock, [&] { return failure_ || !complete_.empty() || ready_ops_ > 0; });
+    owner_wakes_.wait(lock,
+                      [&] { return failure_ || !complete_.empty() || ready_.demand + ready_.prefetch > 0; });
     counters_.wait_s += seconds_between(begin, Clock::now());
     if (failure_) std::rethrow_exception(failure_);
   }
@@ -283,13 +318,14 @@ FetchJob* FetchExecutor::next() {
 void FetchExecutor::cancel() noexcept {
   std::unique_lock lock(mutex_);
   cancelled_ = true;
-  read_queue_.clear();
+  read_queue_ = {};
   io_wakes_.notify_one();
-  owner_wakes_.wait(lock, [&] { return running_ops_ == 0 && reads_in_flight_ == 0; });
+  owner_wakes_.wait(lock, [&] { return running_ops_ == 0 && in_flight_.demand + in_flight_.prefetch == 0; });
   ops_.clear();
   reads_.clear();
   complete_.clear();
-  first_open_ = ready_ops_ = new_ready_ = 0;
+  first_open_ = ready_ = {};
+  new_ready_ = 0;
   failure_ = nullptr;
   cancelled_ = false;
   jobs_ = 0;
@@ -305,39 +341,88 @@ const FileRun& FetchExecutor::run_of(const FetchJob& job, std::uint32_t run) con
   return run < words.size() ? words[run] : job.layout->exponents.runs[run - words.size()];
 }
 
+bool FetchExecutor::reads_wait() const {
+  return !read_queue_.demand.empty() || (!read_queue_.prefetch.empty() && in_flight_.demand == 0 &&
+                                         in_flight_.prefetch < kMostPrefetchReads);
+}
+
+void FetchExecutor::take_reads(std::vector<std::size_t>& indices) {
+  if (failure_) read_queue_ = {};
+  while (reads_wait()) {
+    const Urgency urgency = read_queue_.demand.empty() ? Urgency::kPrefetch : Urgency::kDemand;
+    const std::size_t index = read_queue_[urgency].front();
+    read_queue_[urgency].pop_front();
+    reads_[index].in_flight = true;
+    reads_[index].submitted = Clock::now();
+    ++in_flight_[urgency];
+    indices.push_back(index);
+  }
+}
+
+// System calls are made without the lock: workers and owner need it for every operation.
 void FetchExecutor::io_loop() {
+  struct Submission {
+    const FileRun* run;
+    std::byte* buffer;
+    std::size_t index;
+  };
+  std::vector<std::size_t> taken;
+  std::vector<Submission> submissions;
   std::vector<DiskCompletion> completions;
+  std::vector<const FileRun*> runs;  // by index, of reads in flight
   std::unique_lock lock(mutex_);
   for (;;) {
-    io_wakes_.wait(lock, [&] { return stopping_ || !read_queue_.empty() || reads_in_flight_ > 0; });
+    io_wakes_.wait(lock,
+                   [&] { return stopping_ || reads_wait() || in_flight_.demand + in_flight_.prefetch > 0; });
     if (stopping_) return;
-    while (!read_queue_.empty()) {
-      const std::size_t index = read_queue_.front();
-      read_queue_.pop_front();
-      Read& read = reads_[index];
-      read.submitted = Clock::now();
-      ++reads_in_flight_;
+    taken.clear();
+    submissions.clear();
+    take_reads(taken);
+    for (const std::size_t index : taken) {
+      const Read& read = reads_[index];
       const FetchJob& job = *read.job;
-      files_.submit(run_of(job, read.run), read.run < job.words_in.size() ? job.words : job.exponents, index);
+      submissions.push_back(
+          {&run_of(job, read.run), read.run < job.words_in.size() ? job.words : job.exponents, index});
     }
     lock.unlock();
+
     completions.clear();
-    files_.reader().wait(1, completions);
-    lock.lock();
-    for (const DiskCompletion& completion : completions) {
-      --reads_in_flight_;
-      Read& read = reads_[completion.tag];
-      const FileRun& run = run_of(*read.job, read.run);
-      try {
-        files_.check(run, completion);
-        if (cancelled_ || failure_) continue;
-        if (timeline_ != nullptr)
-          timeline_->add(
-              {TimelineEntry::Kind::kRead, read.job->id, 0, 0, run.length, 0, read.submitted, Clock::now()});
-        arrived(*read.job, read.run);
-      } catch (...) {
-        if (!failure_ && !cancelled_) failure_ = std::current_exception();
+    std::exception_ptr broken, failure;  // of the reader itself; of one read
+    try {
+      for (const Submission& one : submissions) {
+        runs.resize(std::max(runs.size(), one.index + 1));
+        runs[one.index] = one.run;
+        files_.submit(*one.run, one.buffer, one.index);
       }
+      files_.reader().wait(1, completions);
+    } catch (...) {
+      broken = std::current_exception();
+      files_.give_up_reader();  // nothing writes to buffers any more
+    }
+    for (DiskCompletion& completion : completions) {
+      try {
+        files_.check(*runs[completion.tag], completion);
+      } catch (...) {
+        if (!failure) failure = std::current_exception();
+      }
+    }
+
+    lock.lock();
+    if (broken) failure = broken;
+    if (failure && !failure_ && !cancelled_) failure_ = failure;
+    for (const DiskCompletion& completion : completions) {
+      Read& read = reads_[completion.tag];
+      read.in_flight = false;
+      --in_flight_[read.job->urgency];
+      if (cancelled_ || failure_) continue;
+      if (timeline_ != nullptr)
+        timeline_->add({TimelineEntry::Kind::kRead, read.job->id, 0, 0, runs[completion.tag]->length, 0,
+                        read.submitted, Clock::now()});
+      arrived(*read.job, read.run);
+    }
+    if (broken) {
+      for (Read& read : reads_) read.in_flight = false;
+      in_flight_ = {};
     }
     announce();
   }

@@ -1,6 +1,8 @@
 // Carries out reads and decoding of one layer's experts: the task DAG of ZipMoE (SPEC §1.3, §1.5) on one I/O
 // thread and the idle threads of the pool. Work-conserving: each takes the first operation in block order
-// that is available.
+// that is available. Demand goes before prefetch: operations of a prefetch wait for those of demand that are
+// available, and its reads are given to the disk, a few at a time, only while no read for demand is queued or
+// in flight.
 #pragma once
 
 #include <chrono>
@@ -23,6 +25,8 @@
 
 namespace sluice::fetch {
 
+enum class Urgency : std::uint8_t { kDemand, kPrefetch };
+
 // One expert on its way to a view. The caller sets the first block of members and leaves the job alone until
 // the executor hands it back; buffers have the sizes that the layout says.
 struct FetchJob {
@@ -39,7 +43,7 @@ struct FetchJob {
   std::vector<std::uint32_t> first_op;       // by piece
   std::uint32_t reads_left = 0, ops_left = 0;
   std::vector<bool> queued;  // runs of `words`, then of `exponents`, that were given to the I/O thread
-  std::exception_ptr failure;
+  Urgency urgency = Urgency::kDemand;
 };
 
 // A tensor of a job, in the order of a schedule.
@@ -65,10 +69,15 @@ class FetchExecutor {
   // Adds the blocks of tasks [0, block_end[0]), [block_end[0], block_end[1]) … behind those that are under
   // way. All tensors of a job that has tasks must be among them, each once. In a block, exponents are read
   // before words, both in order of tasks (SPEC §1.4).
-  void start(std::span<const FetchTask> tasks, std::span<const std::uint32_t> block_end);
+  void start(std::span<const FetchTask> tasks, std::span<const std::uint32_t> block_end,
+             Urgency urgency = Urgency::kDemand);
+  // A prefetch that is under way is demanded now: it goes before everything that starts later. Nothing if it
+  // is demanded already.
+  void promote(FetchJob& job);
 
   // A job whose view is complete, in order of completion; null if none is under way. Works while it waits.
-  // Rethrows the first failure, Error(kIo) or (kCorrupt), after which cancel() must follow.
+  // Rethrows the first failure, Error(kIo) or (kCorrupt), also of the reader itself, after which cancel()
+  // must follow.
   FetchJob* next();
   // The same without waiting or working: null if none is complete.
   FetchJob* poll();
@@ -93,11 +102,22 @@ class FetchExecutor {
   struct Read {
     FetchJob* job;
     std::uint32_t run;  // of words, then of exponents
-    std::chrono::steady_clock::time_point submitted;
+    bool in_flight = false;
+    std::chrono::steady_clock::time_point submitted = {};
   };
+  // Of each urgency.
+  template <class T>
+  struct Each {
+    T demand{}, prefetch{};
+    T& operator[](Urgency urgency) { return urgency == Urgency::kDemand ? demand : prefetch; }
+  };
+  static constexpr std::size_t kMostPrefetchReads =
+      2;  // in flight: what a demanded read may have to wait for
 
   void io_loop();
-  bool run_one();  // does the first ready operation; false: there is none
+  bool reads_wait() const;                             // some read may be given to the disk now
+  void take_reads(std::vector<std::size_t>& indices);  // those that may
+  bool run_one();                                      // does the first ready operation; false: there is none
   void queue_reads(const FetchTask& task, bool exponents);
   void add_ops(const FetchTask& task);
   void settle(FetchJob& job);  // operations that are available from the start
@@ -105,7 +125,6 @@ class FetchExecutor {
   void words_are_ready(FetchJob& job, std::size_t piece);
   void make_ready(std::uint32_t op);
   void finish_op(Op& op);
-  void fail(FetchJob& job, std::exception_ptr failure);
   void announce();  // tells sleepers what has come up; mutex_ is held
   const FileRun& run_of(const FetchJob& job, std::uint32_t run) const;
 
@@ -117,12 +136,13 @@ class FetchExecutor {
 
   mutable std::mutex mutex_;  // protects all below, and the executor's part of every job
   std::condition_variable owner_wakes_, io_wakes_;
-  std::deque<Op> ops_;          // cleared when nothing is under way
-  std::size_t first_open_ = 0;  // no op before it is ready
-  std::size_t ready_ops_ = 0, running_ops_ = 0, new_ready_ = 0;
-  std::deque<std::size_t> read_queue_;  // indices of reads_
-  std::vector<Read> reads_;             // cleared with ops_
-  std::size_t reads_in_flight_ = 0;
+  std::deque<Op> ops_;            // cleared when nothing is under way
+  Each<std::size_t> first_open_;  // no op of that urgency before it is ready
+  Each<std::size_t> ready_;       // operations
+  std::size_t running_ops_ = 0, new_ready_ = 0;
+  Each<std::deque<std::size_t>> read_queue_;  // indices of reads_
+  std::deque<Read> reads_;                    // cleared with ops_
+  Each<std::size_t> in_flight_;               // reads that the I/O thread has taken and not dealt with
   std::deque<FetchJob*> complete_;
   std::exception_ptr failure_;
   bool cancelled_ = false, stopping_ = false;

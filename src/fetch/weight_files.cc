@@ -41,8 +41,11 @@ WeightFiles::WeightFiles(const store::Checkpoint& checkpoint, const FetchOptions
     if (mode_ != IoMode::kDirect) ::posix_fadvise(files_.back().fd(), 0, 0, POSIX_FADV_RANDOM);
     SLUICE_CHECK(files_.back().alignment() <= kBlockBytes);
   }
-  reader_ = mode_ == IoMode::kMmap ? make_mmap_reader() : make_disk_reader(options.disk);
-  if (options.wrap_reader) reader_ = options.wrap_reader(std::move(reader_));
+  make_reader_ = [options] {
+    auto reader = options.io == IoMode::kMmap ? make_mmap_reader() : make_disk_reader(options.disk);
+    return options.wrap_reader ? options.wrap_reader(std::move(reader)) : std::move(reader);
+  };
+  reader_ = make_reader_();
 }
 
 WeightFiles::~WeightFiles() = default;
@@ -66,8 +69,13 @@ Bytes WeightFiles::cached_bytes() const {
   return total;
 }
 
+DiskReader& WeightFiles::reader() {
+  if (!reader_) reader_ = make_reader_();
+  return *reader_;
+}
+
 void WeightFiles::submit(const FileRun& run, std::byte* buffer, std::uint64_t tag) {
-  reader_->submit({&files_[run.file], run.offset, run.length, buffer + run.place, tag});
+  reader().submit({&files_[run.file], run.offset, run.length, buffer + run.place, tag});
 }
 
 void WeightFiles::check(const FileRun& run, const DiskCompletion& completion) const {
@@ -90,8 +98,17 @@ void WeightFiles::check(const FileRun& run, const DiskCompletion& completion) co
 }
 
 void WeightFiles::drain() noexcept {
-  std::vector<DiskCompletion> ignored;
-  while (reader_->in_flight() > 0) reader_->wait(reader_->in_flight(), ignored);
+  try {
+    std::vector<DiskCompletion> ignored;
+    while (reader_ && reader_->in_flight() > 0) reader_->wait(reader_->in_flight(), ignored);
+  } catch (...) {
+    reader_.reset();  // waits for what has started
+  }
+}
+
+void WeightFiles::give_up_reader() noexcept {
+  drain();
+  reader_.reset();
 }
 
 }  // namespace sluice::fetch

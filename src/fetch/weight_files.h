@@ -36,7 +36,8 @@ class WeightFiles {
   WeightFiles(const store::Checkpoint& checkpoint, const FetchOptions& options);
   ~WeightFiles();
 
-  DiskReader& reader() { return *reader_; }
+  // A new one after drain() had to give the old one up.
+  DiskReader& reader();
   const InputFile& file(std::uint32_t index) const { return files_[index]; }
   const std::string& path(std::uint32_t index) const { return files_[index].path(); }
   IoMode mode() const { return mode_; }
@@ -50,12 +51,16 @@ class WeightFiles {
   // What every completion goes through: Error(kIo) or (kCorrupt) naming file and place unless the whole run
   // was read; and nothing of it stays in the page cache.
   void check(const FileRun& run, const DiskCompletion& completion) const;
-  // Waits until nothing is in flight, whatever became of it: buffers may go away then. Never throws.
+  // Waits until nothing is in flight, whatever became of it: buffers may go away then. A reader that cannot
+  // even wait is given up, and its counters with it. Never throws.
   void drain() noexcept;
+  // The same for a reader that has thrown: it goes, and with it its counters; the next read makes another.
+  void give_up_reader() noexcept;
 
  private:
   IoMode mode_;
   std::vector<InputFile> files_;
+  std::function<std::unique_ptr<DiskReader>()> make_reader_;
   std::unique_ptr<DiskReader> reader_;
 };
 
