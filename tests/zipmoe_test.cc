@@ -126,6 +126,13 @@ TEST_F(ZipMoeTest, EveryStateSavesItsReadsAndTheTextIsTheSame) {
     std::uint64_t uses = 0;
     for (const auto& [state, count] : found["experts"]["states"].items()) uses += count.get<std::uint64_t>();
     EXPECT_EQ(uses, found["experts"]["accesses"].get<std::uint64_t>());
+    EXPECT_EQ(found["experts"]["hits"].get<std::uint64_t>() + found["experts"]["misses"].get<std::uint64_t>(),
+              uses)
+        << preset;
+    EXPECT_LE(found["experts"]["hits"].get<std::uint64_t>(), uses) << preset;
+    EXPECT_LE(found["experts"]["partial"].get<std::uint64_t>(),
+              found["experts"]["misses"].get<std::uint64_t>())
+        << preset;
     EXPECT_LE(found["memory"]["peak"], found["memory"]["budget"]) << preset;
     if (std::string(preset) == "z-C") {
       EXPECT_GT(found["experts"]["states"]["C"], 0);

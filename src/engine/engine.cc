@@ -252,20 +252,27 @@ ProfiledMachine Engine::machine() const {
 }
 
 Profile Engine::measure(const MeasureOptions& options) {
-  const Statistics before = statistics_;
+  struct Restore {  // whatever becomes of it: a read that fails must not leave the engine without its experts
+    Engine& engine;
+    Statistics statistics = engine.statistics_;
+    RoutingObserver* observer = engine.observer_;
+    ~Restore() {
+      engine.moe_->leave_out_experts(false);
+      engine.statistics_ = statistics;
+      engine.observer_ = observer;
+    }
+  } restore{*this};
   moe_->leave_out_experts(true);
+  observer_ = nullptr;  // these steps have no routing
   const std::unique_ptr<Sequence> sequence = new_sequence();
   if (model_.config.has_encoder()) encode(*sequence, std::vector<model::TokenId>{0});
   const auto step = [&] {
     sequence->clear();
     decode(*sequence, 0);
   };
-  const Profile profile = measure_profile(
+  return measure_profile(
       {checkpoint_, model_, *files_, *experts_, pool_, kernels_, *accountant_, *workspace_, step}, machine(),
       options);
-  moe_->leave_out_experts(false);
-  statistics_ = before;
-  return profile;
 }
 
 std::unique_ptr<Sequence> Engine::new_sequence() {

@@ -83,7 +83,8 @@ class Engine {
   unsigned threads() const { return pool_.threads(); }
   std::size_t chunk() const { return plan_.chunk; }
 
-  // Costs of this machine for this model. Nothing may be running; caches do not change.
+  // Costs of this machine for this model. Nothing may be running; caches do not change, and no observer is
+  // told. After an Error(kIo) or (kCorrupt) the engine is as before.
   Profile measure(const MeasureOptions& options);
   ProfiledMachine machine() const;
   // `observer` watches all steps from now on; null: nobody does. It must outlive the engine or its successor.

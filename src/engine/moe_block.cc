@@ -46,12 +46,19 @@ void MoeBlock::run(std::size_t layer, const Step& step, const Workspace& w) {
   experts::Residency& residency = policies_.residency(sparse_layer);
   const experts::EventOutcome& outcome =
       residency.on_event(active_, {w.mean_scores, config_.moe.experts}, active_tokens_);
-  if (observer_ != nullptr) observer_->on_decisions(static_cast<std::uint32_t>(sparse_layer), outcome);
+  struct Event {  // is over when this is left, also by an error; the store keeps what it can
+    fetch::ExpertStore* store;
+    ~Event() {
+      if (store != nullptr) store->abandon_event();
+    }
+  } event{&store_};
   ExpertStatistics& count = statistics_.now();
   count.accesses += active_.size();
   for (const auto* used : {&outcome.hits, &outcome.misses})
     for (const experts::Admission& one : *used) count.found[place_of(experts::state_of(one.before))] += 1;
   const fetch::EventReads reads = begin_fetch(sparse_layer, outcome);
+  // Only now: what has been decided is being carried out, so that an observer's error leaves both agreeing.
+  if (observer_ != nullptr) observer_->on_decisions(static_cast<std::uint32_t>(sparse_layer), outcome);
   count.hits += outcome.hits.size() + reads.prefetched;
   count.misses += outcome.misses.size() - reads.prefetched;
   count.partial += reads.partial;
@@ -59,6 +66,7 @@ void MoeBlock::run(std::size_t layer, const Step& step, const Workspace& w) {
 
   shared_experts(layer, tokens, w);
   while (const std::optional<fetch::ExpertStore::Pin> pin = store_.next()) compute(*pin, w);
+  event.store = nullptr;
   combine(tokens, w);
 
   proposals_.clear();
@@ -73,8 +81,9 @@ fetch::EventReads MoeBlock::begin_fetch(std::size_t sparse_layer, const experts:
   whole_outcome_ = outcome;
   whole_layer_.clear();
   whole_tokens_.clear();
-  for (std::uint16_t e = 0, next = 0; e < config_.moe.experts; ++e) {
-    const ExpertId id{static_cast<std::uint16_t>(sparse_layer), e};
+  // Not counted in 16 bits: there may be 65,536 experts.
+  for (std::size_t e = 0, next = 0; e < config_.moe.experts; ++e) {
+    const ExpertId id{static_cast<std::uint16_t>(sparse_layer), static_cast<std::uint16_t>(e)};
     const bool active = next < active_.size() && active_[next] == id;
     if (!active) whole_outcome_.misses.push_back({id, policies_.residency(sparse_layer).parts(id)});
     whole_layer_.push_back(id);
