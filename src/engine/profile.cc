@@ -49,7 +49,7 @@ fetch::ExpertCosts Profile::costs() const {
   costs.fetch.v = v.median;
   costs.fetch.c = c.median;  // and the chunk's share of the merge, which the same thread does next
   if (model.chunks > 0) costs.fetch.c += merge.median / model.chunks;
-  costs.fetch.step = 10e-9;  // what a search pays for each decode it tries: bench/decisions_bench.cc
+  costs.fetch.step = experts::kSecondsPerTriedDecode;
   costs.run = p.median;
   if (!p_of_tokens.empty()) {
     const auto& [tokens, most] = p_of_tokens.back();

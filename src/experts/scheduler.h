@@ -21,6 +21,10 @@ struct Task {
 
 // What one operation takes, all in the unit of Task::run (SPEC §1.3). An expert that is stored whole has no
 // exponent chunks: then `chunks` is 0 and `u` the time of the tensor's read.
+// Seconds that a search for an order spends on one decode that it tries (bench/decisions_bench.cc); a figure,
+// not measured anew, so that equal inputs give equal results everywhere.
+inline constexpr double kSecondsPerTriedDecode = 10e-9;
+
 struct ScheduleCosts {
   unsigned chunks = 1;         // K, exponent chunks of a tensor
   unsigned workers = 1;        // L, decode workers

@@ -44,9 +44,6 @@ LayerTime LayerClock::simulate(std::span<const UsedExpert> used) {
   const std::uint64_t fallbacks = scheduler_->fallbacks();
   scheduler_->order(tasks_, costs_.fetch, schedule_);
   time.fallback = scheduler_->fallbacks() != fallbacks;
-  // Merging is on the compute unit, and schedulers do not know of it.
-  const double merge = costs_.fetch.chunks > 0 ? costs_.tensors * costs_.merge : 0;
-  for (experts::Task& task : tasks_) task.run += merge;
   time.compute = ready_runs;
   for (const experts::Task& task : tasks_)
     if (task.tensor == 0) time.compute += task.run;

@@ -21,9 +21,10 @@ namespace sluice::lab {
 
 // Seconds and bytes, the same for every expert.
 struct PipelineCosts {
-  experts::ScheduleCosts fetch;  // chunks 0: experts are stored whole, and u is the read of a whole tensor
-  unsigned tensors = 3;          // n, of an expert
-  double merge = 0;              // of one tensor, on the compute unit
+  // chunks 0: experts are stored whole, and u is the read of a whole tensor. c: decoding a chunk and merging
+  // it, which one worker does.
+  experts::ScheduleCosts fetch;
+  unsigned tensors = 3;                               // n, of an expert
   std::vector<std::pair<std::uint32_t, double>> run;  // p by number of tokens, ascending
   double rest = 0;                                    // of a step: all that is not routed experts
   experts::ExpertBytes bytes;                         // read, and held

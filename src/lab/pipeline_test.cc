@@ -60,7 +60,7 @@ TEST(LayerClock, AgreesWithTheVectorsOfTheSpecification) {
   EXPECT_GT(v4.decode, 10);
 }
 
-TEST(LayerClock, ExpertsInFullAreComputedFirstAndMergingIsComputing) {
+TEST(LayerClock, ExpertsInFullAreComputedFirst) {
   PipelineCosts costs = small_costs();
   EXPECT_DOUBLE_EQ(layer_time(costs, {}).makespan, 0);
   EXPECT_DOUBLE_EQ(layer_time(costs, {{State::kF, 1}, {State::kF, 4}}).makespan, 7);
@@ -72,8 +72,6 @@ TEST(LayerClock, ExpertsInFullAreComputedFirstAndMergingIsComputing) {
   const LayerTime after = layer_time(costs, {{State::kF, 1}, {State::kM, 1}});
   EXPECT_DOUBLE_EQ(after.makespan, 40);
   EXPECT_DOUBLE_EQ(after.disk, 0);
-  costs.merge = 1;
-  EXPECT_DOUBLE_EQ(layer_time(costs, {{State::kF, 1}, {State::kM, 1}}).makespan, 41);
 }
 
 TEST(PipelineCosts, ComputingIsAStraightLineBetweenWhatIsKnown) {
@@ -178,7 +176,6 @@ TEST_P(PipelineProperties, TimesAddUpAndNoneBeatsTheLowerBounds) {
     const Requests requests = read_requests(trace);
     PipelineCosts costs = small_costs();
     costs.tensors = 1 + seed % 3;
-    costs.merge = 0.1 * static_cast<double>(seed);
     costs.fetch.c = static_cast<double>(seed * seed);
     for (const Bytes memory : {0u, 500u, 1500u, 3600u}) {
       SCOPED_TRACE("seed " + std::to_string(seed) + " memory " + std::to_string(memory));
