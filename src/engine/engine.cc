@@ -109,6 +109,7 @@ void Engine::make_profile() {
 }
 
 void Engine::make_caches() {
+  const std::size_t caches = options_.cache_scope == "layer" ? model_.config.sparse_layers() : 1;
   experts::CacheConfig config;
   config.keep = kept_parts();
   config.seed = options_.seed;
@@ -119,8 +120,11 @@ void Engine::make_caches() {
     pool_plan_ = plan_pools(*profile_, {shares, plan_.experts, options_.sequences, ranks});
     config.pools.slots = {pool_plan_->chosen.slots};
     config.pools.whole_only = !experts_->split();
+    const ProfiledModel& sizes = profile_->model;
+    config.pools.room = {.layers = static_cast<std::uint32_t>(model_.config.sparse_layers() / caches),
+                         .largest = {.full = sizes.full, .sm = sizes.sm, .exp = sizes.exp},
+                         .capacity = plan_.experts / caches};
   }
-  const std::size_t caches = options_.cache_scope == "layer" ? model_.config.sparse_layers() : 1;
   for (std::size_t i = 0; i < caches; ++i)
     policies_.residencies.push_back(std::make_unique<experts::Residency>(
         experts::make_cache(options_.cache, config), experts_->sizes(), plan_.experts / caches));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "experts/cache.h"
@@ -17,8 +18,16 @@ struct PoolsConfig {
   PoolRules rules = {};
   std::vector<std::vector<double>> counts = {};  // by layer and expert: offline counts to begin with, or none
   bool whole_only = false;                       // the family has nothing but `full`
+  // Where it is known how many layers share the cache, and the largest size of an expert: full slots must
+  // fit.
+  struct Room {
+    std::uint32_t layers = 0;
+    ExpertBytes largest = {};
+    Bytes capacity = 0;
+  };
+  std::optional<Room> room = {};
 
-  void validate() const;  // Error(kUsage)
+  void validate() const;  // Error(kUsage), (kBudget) if the slots do not fit the room
 };
 
 struct CacheConfig {

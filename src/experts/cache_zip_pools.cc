@@ -11,6 +11,13 @@
 namespace sluice::experts {
 namespace {
 
+Error too_large(Bytes capacity, Bytes found) {
+  return Error(ErrorKind::kBudget, "the slots of zip-pools do not fit its cache")
+      .expected("at most " + std::to_string(capacity) + " bytes")
+      .found(std::to_string(found))
+      .fix("plan with less memory");
+}
+
 class ZipPoolsCache final : public Cache {
  public:
   explicit ZipPoolsCache(const PoolsConfig& config) : config_(config) {}
@@ -30,12 +37,7 @@ class ZipPoolsCache final : public Cache {
       decide_layer(left.first(count), sizes, out);
       left = left.subspan(count);
     }
-    if (used_ > capacity) {
-      throw Error(ErrorKind::kBudget, "the slots of zip-pools do not fit its cache")
-          .expected("at most " + std::to_string(capacity) + " bytes")
-          .found(std::to_string(used_))
-          .fix("plan with less memory");
-    }
+    if (used_ > capacity) throw too_large(capacity, used_);  // of a cache that was not told its room
     return true;
   }
   std::string name() const override { return "zip-pools"; }
@@ -89,6 +91,14 @@ void PoolsConfig::validate() const {
     if (whole_only && (layer.c != 0 || layer.s != 0 || layer.e != 0)) {
       refuse("experts of this model are stored whole", "slots of other pools", "slots of pool F only");
     }
+  }
+  if (room && !slots.empty()) {
+    Bytes need = 0;
+    for (std::uint32_t layer = 0; layer < room->layers; ++layer)
+      for (const State pool : kPools)
+        need += Bytes{slots[std::min<std::size_t>(layer, slots.size() - 1)][pool]} *
+                room->largest.of(parts_of(pool));
+    if (need > room->capacity) throw too_large(room->capacity, need);
   }
   if (!(rules.half_life >= 0) || rules.half_life > 1e12) {
     refuse("a half-life that makes no sense", std::to_string(rules.half_life), "0 (off) to 1e12 steps");

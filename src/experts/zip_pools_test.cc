@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 
+#include "base/error.h"
 #include "experts/registry.h"
 #include "experts/residency.h"
 
@@ -244,6 +245,16 @@ TEST(ZipPools, EqualsTheNaiveOne) {
   }
   EXPECT_GT(demotions, 100u);
   EXPECT_GT(extractions, 20u);
+}
+
+TEST(ZipPoolsCache, SlotsThatDoNotFitAreRefusedWhenItIsMade) {
+  CacheConfig config;
+  config.pools.slots = {{1, 1, 0, 0}, {0, 0, 2, 1}};
+  const ExpertBytes largest{.full = 100, .sm = 50, .exp = 20};  // 170 and, twice, 120
+  config.pools.room = {.layers = 3, .largest = largest, .capacity = 410};
+  EXPECT_NE(make_cache("zip-pools", config), nullptr);
+  config.pools.room->capacity = 409;
+  EXPECT_THROW(make_cache("zip-pools", config), Error);
 }
 
 }  // namespace
