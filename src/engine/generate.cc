@@ -67,7 +67,7 @@ class Stream {
       engine.step({std::span(begins_).subspan(done, count), {&slice, 1}, Phase::kPrefill},
                   {[&](std::size_t t) { return last && t + 1 == count; },
                    [&](std::size_t, std::span<const float> logits) {
-                     first_logits_.assign(logits.begin(), logits.end());
+                     first_token_ = sampler_.next(logits, context_);
                    }});
       done += count;
     }
@@ -86,12 +86,13 @@ class Stream {
 
   void take_first() {
     decode_start_ = Clock::now();
-    if (open_) take(first_logits_);
+    if (open_) accept(first_token_);
   }
 
   // The logits of the next token.
-  void take(std::span<const float> logits) {
-    const model::TokenId token = sampler_.next(logits, context_);
+  void take(std::span<const float> logits) { accept(sampler_.next(logits, context_)); }
+
+  void accept(model::TokenId token) {
     context_.push_back(token);
     result_.tokens.push_back(token);
     if (!request_.ignore_eos && std::find(eos_.begin(), eos_.end(), token) != eos_.end())
@@ -138,7 +139,7 @@ class Stream {
   StopStrings stops_;
   GenerateResult result_;
   std::string text_;
-  std::vector<float> first_logits_;
+  model::TokenId first_token_ = 0;  // drawn at once: logits of all sequences would be much memory
   Clock::time_point decode_start_;
   bool open_ = true;
 };

@@ -136,10 +136,10 @@ kernels::ScoreBias LayerRun::bias() const {
   return {w_.decoder_bias, positions_, positions_ - 1};
 }
 
-void LayerRun::project_out(Role matrix) {
+void LayerRun::project_out(Role matrix, std::optional<Role> bias) {
   const std::size_t width = dims_.heads * dims_.value_dim;
   kernels::pack_activations(kernels_, w_.attended, tokens_, width, width, w_.packed_inner);
-  project(matrix, Role::kOBias, w_.packed_inner, w_.branch);
+  project(matrix, bias, w_.packed_inner, w_.branch);
   add_branch();
 }
 
@@ -178,7 +178,7 @@ void LayerRun::attend_to_encoder() {
                        slice.sequence->cross_values(layer_),
                        w_.attended + slice.first_token * dims_.heads * dims_.value_dim, w_.attention_scratch);
   }
-  project_out(Role::kCrossO);
+  project_out(Role::kCrossO, std::nullopt);
 }
 
 void LayerRun::load_encoder_hidden() {

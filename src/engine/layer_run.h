@@ -59,11 +59,13 @@ class LayerRun {
 
  private:
   void project(model::Role matrix, std::optional<model::Role> bias, const float* packed, float* out);
-  void add_branch();                                       // hidden += branch
-  void write_cache_rows();                                 // k and v of the step
-  void attend_cache(const float* q, float* out);           // every query over the cache of its sequence
-  void project_out(model::Role matrix = model::Role::kO);  // hidden += output projection of `attended`
-  kernels::ScoreBias bias() const;                         // of self-attention in this stack
+  void add_branch();                              // hidden += branch
+  void write_cache_rows();                        // k and v of the step
+  void attend_cache(const float* q, float* out);  // every query over the cache of its sequence
+  // hidden += output projection of `attended`
+  void project_out(model::Role matrix = model::Role::kO,
+                   std::optional<model::Role> bias = model::Role::kOBias);
+  kernels::ScoreBias bias() const;  // of self-attention in this stack
   std::int32_t layer_index() const { return static_cast<std::int32_t>(layer_); }
 
   const kernels::Context& kernels_;

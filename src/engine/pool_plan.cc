@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "experts/rank_model.h"
 
 namespace sluice::engine {
 namespace {
@@ -14,28 +15,6 @@ namespace {
 using experts::PerPool;
 using experts::PoolSlots;
 using experts::State;
-
-// f must sum to a whole number of experts: scaled, with entries cut at 1 - 1e-6, until it does.
-void scale_to(std::vector<double>& f, double sum) {
-  constexpr double kMost = 1 - 1e-6;
-  std::vector<bool> cut(f.size(), false);
-  for (;;) {
-    double free = 0, fixed = 0;
-    for (std::size_t i = 0; i < f.size(); ++i) (cut[i] ? fixed : free) += f[i];
-    if (free <= 0) return;
-    const double factor = (sum - fixed) / free;
-    bool more = false;
-    for (std::size_t i = 0; i < f.size(); ++i) {
-      if (cut[i]) continue;
-      f[i] *= factor;
-      if (f[i] > kMost) {
-        f[i] = kMost;
-        cut[i] = more = true;
-      }
-    }
-    if (!more) return;
-  }
-}
 
 Json slots_json(const PoolSlots& slots) {
   return {{"F", slots.f}, {"C", slots.c}, {"S", slots.s}, {"E", slots.e}};
@@ -69,7 +48,7 @@ std::vector<double> assumed_ranks(std::uint32_t experts, std::uint32_t k) {
     (fill(middle) < k ? low : high) = middle;
   }
   fill(high);
-  scale_to(f, k);
+  experts::scale_to(k, f);
   return f;
 }
 
@@ -96,7 +75,7 @@ PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
   if (plan.distinct == model.experts)
     ranks.assign(model.experts, 1.0);
   else
-    scale_to(ranks, plan.distinct);
+    experts::scale_to(plan.distinct, ranks);
   plan.ranks = ranks;
   const experts::RankModel law = experts::make_rank_model(ranks, plan.distinct);
 

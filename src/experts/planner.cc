@@ -107,10 +107,6 @@ PoolSlots slots_of_shares(const PerPool<double>& gamma, double memory, const Per
   return slots;
 }
 
-double layer_memory(double total, std::uint32_t k, double expert_bytes, std::uint32_t layers) {
-  return std::max(0.0, (total - k * expert_bytes) / layers);
-}
-
 ZipPlan make_zip_plan(const RankModel& ranks, const LayerCosts& costs, const PlanRequest& request) {
   const std::uint64_t points = grid_points(request.grid);
   std::vector<State> pools;

@@ -37,10 +37,6 @@ ExpectedCost expected_cost(const RankModel& ranks, const PoolSlots& slots, const
 PoolSlots slots_of_shares(const PerPool<double>& gamma, double memory, const PerPool<double>& sizes,
                           std::uint32_t experts);
 
-// A layer's share of the memory for experts, once what rebuilds `k` of them (each of `expert_bytes` in full)
-// is set aside. 0 if that leaves nothing.
-double layer_memory(double total, std::uint32_t k, double expert_bytes, std::uint32_t layers);
-
 struct PlanRequest {
   PerPool<bool> pools = {true, true, true, true};  // those that may have a share
   double memory = 0;                               // of this layer

@@ -148,8 +148,6 @@ TEST(ZipPlan, SharesToSlots) {
             (PoolSlots{11, 9, 8, 0}));
   EXPECT_EQ(slots_of_shares({.5, .5, 0, 0}, 100, {1, 1, 1, 1}, 64), (PoolSlots{50, 14, 0, 0}));
   EXPECT_EQ(slots_of_shares({1, 0, 0, 0}, 1e300, {1, 1, 1, 1}, 64), (PoolSlots{64, 0, 0, 0}));
-  EXPECT_EQ(layer_memory(100, 2, 10, 8), 10);
-  EXPECT_EQ(layer_memory(10, 2, 10, 8), 0);
 }
 
 // Against a plain walk over all shares, of all sets of pools.

@@ -20,14 +20,16 @@ struct RankProfile {
   std::size_t used = 0;   // windows not skipped
 };
 
-// Sorts each window's frequencies by itself (identities move between prompts) and averages them. Windows of
-// fewer than 64 steps are skipped: their order statistics would inflate the head. k: the sum wanted, top-k or
-// distinct_per_step() of a batch; if it is not the sum already, f is scaled, with entries cut at 1 - 1e-6.
-// REQUIRES: counts of equal length. Error(kInvalid) if the windows that count have no activations at all.
-RankProfile make_rank_profile(std::span<const RankWindow> windows, double k);
+// Scales f so that it sums to k. Entries that would be above 1 - 1e-6 are set to that, and the others share
+// what is left in proportion, or evenly if all of them are 0. The sum is less only if f has too few entries.
+void scale_to(double k, std::vector<double>& f);
 
-// The k' of a batch: the mean number of distinct experts a step, rounded. At least 1.
-std::uint32_t distinct_per_step(std::uint64_t accesses, std::uint64_t steps);
+// Sorts each window's frequencies by itself (identities move between prompts) and averages them. Windows of
+// fewer than 64 steps are skipped: their order statistics would inflate the head. k: the sum wanted, top-k
+// or, of a batch, the mean number of distinct experts a step; if it is not the sum already, f is scaled, with
+// entries cut at 1 - 1e-6. REQUIRES: counts of equal length. Error(kInvalid) if the windows that count have
+// no activations at all.
+RankProfile make_rank_profile(std::span<const RankWindow> windows, double k);
 
 enum class WeightUpdate {
   kOdds,   // w *= odds(f) / odds(f_t): same fixed point, far fewer iterations

@@ -198,10 +198,16 @@ TEST(RankProfile, ScalesToTheSumAndCuts) {
   EXPECT_THROW(make_rank_profile(std::vector{window({0, 0}, 100)}, 1), Error);
 }
 
-TEST(RankProfile, DistinctExpertsOfABatch) {
-  EXPECT_EQ(distinct_per_step(0, 0), 1u);
-  EXPECT_EQ(distinct_per_step(77, 10), 8u);
-  EXPECT_EQ(distinct_per_step(1, 10), 1u);
+TEST(RankProfile, WhatIsLeftForZerosIsSharedEvenly) {
+  std::vector<double> f = {1, 0, 0};
+  scale_to(2, f);
+  EXPECT_THAT(f, Pointwise(DoubleNear(1e-12), std::vector<double>{1 - 1e-6, 0.5 + 5e-7, 0.5 + 5e-7}));
+  f = {0, 0};
+  scale_to(1, f);
+  EXPECT_EQ(f, (std::vector<double>{0.5, 0.5}));
+  f = {};
+  scale_to(1, f);
+  EXPECT_TRUE(f.empty());
 }
 
 }  // namespace

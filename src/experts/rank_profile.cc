@@ -12,26 +12,27 @@ namespace {
 constexpr std::uint64_t kLeastSteps = 64;
 constexpr double kMostFrequent = 1 - 1e-6;
 
-// Makes the sum k. Entries that would be above the limit are set to it, and the others share what is left.
+}  // namespace
+
 void scale_to(double k, std::vector<double>& f) {
   std::vector<bool> cut(f.size());
-  for (;;) {
+  for (bool more = true; more;) {
     double left = k, sum = 0;
-    for (std::size_t i = 0; i < f.size(); ++i) (cut[i] ? left : sum) += cut[i] ? -f[i] : f[i];
-    if (sum <= 0) return;
-    bool more = false;
+    std::size_t free = 0;
+    for (std::size_t i = 0; i < f.size(); ++i) {
+      (cut[i] ? left : sum) += cut[i] ? -f[i] : f[i];
+      free += cut[i] ? 0 : 1;
+    }
+    more = false;
     for (std::size_t i = 0; i < f.size(); ++i) {
       if (cut[i]) continue;
-      f[i] *= left / sum;
+      f[i] = sum > 0 ? f[i] * (left / sum) : left / static_cast<double>(free);
       if (f[i] <= kMostFrequent) continue;
       f[i] = kMostFrequent;
       cut[i] = more = true;
     }
-    if (!more) return;
   }
 }
-
-}  // namespace
 
 RankProfile make_rank_profile(std::span<const RankWindow> windows, double k) {
   RankProfile profile;
@@ -53,12 +54,6 @@ RankProfile make_rank_profile(std::span<const RankWindow> windows, double k) {
   }
   if (std::abs(sum - k) > 1e-9 * std::max(k, 1.0)) scale_to(k, profile.f);
   return profile;
-}
-
-std::uint32_t distinct_per_step(std::uint64_t accesses, std::uint64_t steps) {
-  if (steps == 0) return 1;
-  return std::max(1u, static_cast<std::uint32_t>(
-                          std::lround(static_cast<double>(accesses) / static_cast<double>(steps))));
 }
 
 }  // namespace sluice::experts
