@@ -1,6 +1,8 @@
-// Static: what comes first stays, nothing is ever evicted. Under layers that are used in order, the first
-// layers' experts fill the budget and the others are read at every use, as offloading by a device map does.
-// SPEC §1.10, `z-accelerate`.
+// Static: experts in the order of layers stay as far as the budget goes, and the others are read at every
+// use, as offloading by a device map does. An expert comes in at its first use, and takes the place of later
+// ones that were used before it. SPEC §1.10, `z-accelerate`.
+#include <map>
+
 #include "experts/cache_policies.h"
 
 namespace sluice::experts {
@@ -10,14 +12,34 @@ class StaticCache final : public Cache {
  public:
   explicit StaticCache(Parts keep) : keep_(keep) {}
   void on_step(const StepReport&) override {}
-  Parts wanted(ExpertId) const override { return keep_; }
+  Parts wanted(ExpertId) const override { return keep_; }  // decide_event decides
   void victims(Bytes, const PinnedView&, std::vector<Eviction>&) override {}
   void on_insert(ExpertId, Parts, Bytes) override {}
   void on_evict(ExpertId, Parts) override {}
+
+  bool decide_event(const StepReport& report, const ExpertSizes& sizes, Bytes capacity,
+                    EventDecision& out) override {
+    for (const ExpertId id : report.misses) {
+      const Bytes bytes = sizes.bytes(id).of(keep_);
+      Bytes later = 0;  // of experts that would make room, the last one first
+      auto first = resident_.end();
+      while (used_ - later + bytes > capacity && first != resident_.begin() && std::prev(first)->first > id)
+        later += (--first)->second;
+      if (used_ - later + bytes > capacity) continue;
+      for (auto victim = first; victim != resident_.end(); victim = resident_.erase(victim))
+        out.victims.push_back({victim->first, keep_});
+      resident_.emplace(id, bytes);
+      used_ += bytes - later;
+      out.placed.push_back({id, keep_});
+    }
+    return true;
+  }
   std::string name() const override { return "static"; }
 
  private:
-  Parts keep_;
+  const Parts keep_;
+  std::map<ExpertId, Bytes> resident_;
+  Bytes used_ = 0;
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ constexpr std::string_view kZipMoeScheduling = "ZipMoE (arXiv 2601.21198) Alg. 1
 
 constexpr CachePolicy kCaches[] = {
     {.name = "none", .make = make_none_cache, .source = "SPEC 1.10", .keeps = false},
-    {.name = "static", .make = make_static_cache, .source = "SPEC 1.10", .evicts = false},
+    {.name = "static", .make = make_static_cache, .source = "SPEC 1.10", .judges_events = true},
     {.name = "fifo", .make = make_fifo_cache, .source = kZipMoe},
     {.name = "lru", .make = make_lru_cache, .source = kZipMoe},
     {.name = "lfu", .make = make_lfu_cache, .source = kZipMoe},

@@ -22,7 +22,6 @@ struct CachePolicy {
   bool oracle = false;         // reads the future: replays only
   bool seeded = false;         // draws from CacheConfig::seed
   bool keeps = true;           // keeps what fits (all but `none`)
-  bool evicts = true;          // makes room for what comes (all but `static`)
   bool judges_events = false;  // may evict experts of the running event (Cache::decide_event)
   bool pooled = false;  // holds experts in the states that CacheConfig::pools has slots for, not in `keep`
 };

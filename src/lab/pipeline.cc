@@ -53,6 +53,17 @@ class System {
   }
 };
 
+using Caches = std::vector<std::unique_ptr<experts::Residency>>;  // one, or one a layer
+
+Caches make_caches(const experts::Preset& preset, std::uint32_t layers, const PipelineSettings& settings,
+                   const experts::CacheConfig& config, const EqualSizes& sizes) {
+  Caches caches(settings.scope == Scope::kLayer ? layers : 1);
+  for (auto& cache : caches)
+    cache = std::make_unique<experts::Residency>(experts::make_cache(preset.cache, config), sizes,
+                                                 settings.memory / caches.size());
+  return caches;
+}
+
 // Caches, tasks and a scheduler.
 class Scheduled final : public System {
  public:
@@ -64,10 +75,7 @@ class Scheduled final : public System {
     if (settings.pools)
       config.pools = {
           .slots = {*settings.pools}, .rules = settings.rules, .whole_only = costs.fetch.chunks == 0};
-    const std::uint32_t caches = settings.scope == Scope::kLayer ? layers : 1;
-    for (std::uint32_t i = 0; i < caches; ++i)
-      caches_.push_back(std::make_unique<experts::Residency>(experts::make_cache(preset.cache, config),
-                                                             sizes_, settings.memory / caches));
+    caches_ = make_caches(preset, layers, settings, config, sizes_);
   }
 
   void add(const Layer& layer, PipelineTimes& times) override {
@@ -102,21 +110,26 @@ class Scheduled final : public System {
   const PipelineCosts& costs_;
   const EqualSizes sizes_;
   LayerClock clock_;
-  std::vector<std::unique_ptr<experts::Residency>> caches_;
+  Caches caches_;
   std::vector<UsedExpert> used_;
   std::uint64_t fallbacks_ = 0;
 };
 
-// z-accelerate: experts in the order of layers stay while there is memory; every other is read whole at its
-// use, and nothing else goes on meanwhile.
+// z-accelerate: what its cache holds is there; every other is read whole at its use, and nothing else goes on
+// meanwhile.
 class Synchronous final : public System {
  public:
-  Synchronous(std::uint32_t experts, const PipelineCosts& costs, const PipelineSettings& settings)
-      : experts_(experts), resident_(settings.memory / std::max<Bytes>(1, costs.bytes.full)), costs_(costs) {}
+  Synchronous(const experts::Preset& preset, std::uint32_t layers, const PipelineCosts& costs,
+              const PipelineSettings& settings)
+      : costs_(costs), sizes_(costs.bytes), caches_(make_caches(preset, layers, settings, {}, sizes_)) {}
 
   void add(const Layer& layer, PipelineTimes& times) override {
+    experts::Residency& cache = *caches_[caches_.size() > 1 ? layer.index : 0];
+    const experts::EventOutcome& outcome = cache.on_event(layer.ids, {}, layer.tokens);
+    std::size_t hit = 0;
     for (std::size_t i = 0; i < layer.ids.size(); ++i) {
-      const bool there = std::uint64_t{layer.index} * experts_ + layer.ids[i].index < resident_;
+      const bool there = hit < outcome.hits.size() && outcome.hits[hit].id == layer.ids[i];
+      hit += there ? 1 : 0;
       const double read = there ? 0 : costs_.whole_read(), run = costs_.run_of(layer.tokens[i]);
       count(times, there ? State::kF : State::kM, there ? 0 : costs_.bytes.full);
       times.disk += read;
@@ -127,8 +140,9 @@ class Synchronous final : public System {
   }
 
  private:
-  const std::uint64_t experts_, resident_;
   const PipelineCosts& costs_;
+  const EqualSizes sizes_;
+  const Caches caches_;
 };
 
 // z-deepspeed: a window of two layers. All experts of a layer are read, whatever the routing, while the layer
@@ -168,7 +182,7 @@ class WholeLayers final : public System {
 std::unique_ptr<System> make_system(std::uint32_t layers, std::uint32_t experts, const PipelineCosts& costs,
                                     const PipelineSettings& settings) {
   const experts::Preset& preset = experts::find_preset(settings.preset);
-  if (preset.synchronous) return std::make_unique<Synchronous>(experts, costs, settings);
+  if (preset.synchronous) return std::make_unique<Synchronous>(preset, layers, costs, settings);
   if (preset.whole_layers) return std::make_unique<WholeLayers>(layers, experts, costs);
   if (experts::find_cache(preset.cache).pooled != settings.pools.has_value())
     throw Error(ErrorKind::kUsage, settings.pools ? "this preset has no pools" : "this preset needs pools")
