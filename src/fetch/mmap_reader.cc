@@ -14,7 +14,8 @@
 namespace sluice::fetch {
 namespace {
 
-thread_local sigjmp_buf* fault_target = nullptr;
+// Volatile: to the compiler nobody reads it between the two stores round a copy.
+thread_local sigjmp_buf* volatile fault_target = nullptr;
 
 extern "C" void on_bus_error(int) {
   if (fault_target != nullptr) siglongjmp(*fault_target, 1);

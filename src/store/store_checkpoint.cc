@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "store/format.h"
 #include "store/tensor_list.h"
 
@@ -43,6 +44,30 @@ void check_size(const std::string& path, Bytes wanted) {
         .found(fmt::format("{}", size))
         .fix(kRestore);
   }
+}
+
+// Files beside the weights that a model is described by: configurations, tokenizers.
+bool describes_the_model(std::string_view path) {
+  return path.ends_with(".json") || path.ends_with(".txt") || path.ends_with(".model");
+}
+
+void check_digest(const std::string& path, const std::string& wanted) {
+  const InputFile file = InputFile::open(path);
+  Sha256Stream sum;
+  std::vector<std::byte> block(kMiB);
+  for (Bytes at = 0; at < file.size();) {
+    const Bytes length = std::min<Bytes>(block.size(), file.size() - at);
+    file.read_at(at, std::span(block).first(length));
+    sum.update(std::span(block).first(length));
+    at += length;
+  }
+  const std::string found = sum.hex_digest();
+  if (found != wanted)
+    throw Error(ErrorKind::kCorrupt, "a file of the store is damaged")
+        .in(path)
+        .expected("SHA-256 " + wanted)
+        .found(found)
+        .fix("copy the store again, or pack the model again");
 }
 
 class StoreCheckpoint final : public Checkpoint {
@@ -186,7 +211,11 @@ Manifest open_store(const std::string& path) {
 }
 
 std::unique_ptr<Checkpoint> open_store_checkpoint(const std::string& path) {
-  return std::make_unique<StoreCheckpoint>(path, open_store(path));
+  Manifest manifest = open_store(path);
+  for (const StoredSource& source : manifest.sources)
+    if (!source.weights && describes_the_model(source.path))
+      check_digest(joined(path, kFilesDirectory) + "/" + source.path, source.sha256);
+  return std::make_unique<StoreCheckpoint>(path, std::move(manifest));
 }
 
 }  // namespace sluice::store

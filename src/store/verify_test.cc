@@ -95,6 +95,29 @@ TEST_F(Verify, EveryFlippedBitIsFoundAndPlaced) {
   EXPECT_TRUE(run().ok());
 }
 
+// What describes the model is compared when a store is opened: a changed default or token would change texts.
+TEST_F(Verify, AFlippedBitInAFileThatDescribesTheModelIsFoundOnOpening) {
+  std::mt19937_64 random(20260804);
+  int files = 0;
+  for (const auto& [name, content] : files_) {
+    if (!name.starts_with("files/") || !name.ends_with(".json") || content.empty()) continue;
+    ++files;
+    open_store_checkpoint(store_);
+    std::string bad = content;
+    bad[random() % bad.size()] ^= static_cast<char>(1u << random() % 8);
+    put(name, bad);
+    try {
+      open_store_checkpoint(store_);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kCorrupt);
+      EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+    }
+    put(name, content);
+  }
+  EXPECT_GE(files, 1);
+}
+
 TEST_F(Verify, EveryTruncationAndEveryGrowthIsFound) {
   constexpr unsigned kSeed = 20260803;
   SCOPED_TRACE(fmt::format("seed {}", kSeed));

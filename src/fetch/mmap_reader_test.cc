@@ -1,0 +1,50 @@
+#include "fetch/mmap_reader.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "base/file.h"
+#include "base/scratch_directory.h"
+
+namespace sluice::fetch {
+namespace {
+
+// A file that is cut while it is read: short or EIO, and never the end of the program.
+TEST(MmapReader, AFileThatIsCutDuringAReadIsAnError) {
+  constexpr Bytes kSize = 4 * kMiB;
+  const testing::ScratchDirectory directory;
+  const std::string path = directory.write("weights", std::string(kSize, 'w'));
+  const InputFile file = InputFile::open(path);
+  std::atomic<bool> done = false;
+  std::atomic<int> reads = 0;
+  std::jthread cutter([&] {
+    for (int seen = 0; !done; seen = reads) {
+      ASSERT_EQ(::truncate(path.c_str(), kSize), 0);
+      while (!done && reads == seen) std::this_thread::yield();
+      ASSERT_EQ(::truncate(path.c_str(), 0), 0);
+    }
+  });
+  const auto reader = make_mmap_reader();
+  std::vector<std::byte> buffer(kSize);
+  std::vector<DiskCompletion> completions;
+  int errors = 0;
+  while (reads < 100'000 && errors < 3) {
+    ++reads;
+    reader->submit({&file, 0, kSize, buffer.data(), 7});
+    completions.clear();
+    reader->wait(1, completions);
+    ASSERT_EQ(completions.size(), 1u);
+    if (completions[0].error == 0) continue;
+    EXPECT_EQ(completions[0].error, EIO);
+    EXPECT_EQ(completions[0].bytes, 0u);
+    ++errors;
+  }
+  done = true;
+  EXPECT_EQ(errors, 3) << "never cut in the middle of a read";
+}
+
+}  // namespace
+}  // namespace sluice::fetch
