@@ -100,7 +100,7 @@ TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedOfAPackedStore) {
 
 TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedWithPools) {
   // Reads cost most, decoding next to nothing: compressed experts pay.
-  const std::string store = packed_with_profile({{"u", 2e-3}, {"v", 1e-4}, {"c", 1e-6}}),
+  const std::string store = packed_with_profile({{"u", 2e-3}, {"v", 1e-4}, {"c", 1e-6}, {"merge", 1e-6}}),
                     flags = " --profile " + file("profile.json") + " --chunk 9 --memory " + memory(34);
   for (const std::string scope : {"global", "layer"}) {
     expect_same_decisions(store, "zip-pools", scope, "full", "--preset zipmoe" + flags);
@@ -148,7 +148,7 @@ TEST_F(TraceTest, RecordedRoutingIsPlannedWith) {
 }
 
 TEST_F(TraceTest, TimedReplayComparesPresets) {
-  const std::string store = packed_with_profile({{"u", 2e-3}, {"v", 1e-4}, {"c", 1e-6}});
+  const std::string store = packed_with_profile({{"u", 2e-3}, {"v", 1e-4}, {"c", 1e-6}, {"merge", 1e-6}});
   ASSERT_EQ(
       run("trace " + store + " -p 'Once upon a time' -n 40 --ignore-eos --quiet -o " + file("a.trace")).code,
       0);
