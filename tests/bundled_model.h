@@ -36,7 +36,7 @@ inline std::string memory(int mib) {
   static const int theirs = [] {
     const nlohmann::json plan = run_json("plan " + kModel + " --memory 1GiB");
     constexpr int kUsual = 6, kMiB = 1 << 20;
-    return static_cast<int>(plan["by_name"]["process"].get<std::uint64_t>() / kMiB) - kUsual + 2;
+    return static_cast<int>(plan["by_name"]["process"].get<std::uint64_t>() / kMiB) - kUsual;
   }();
   mib += theirs;
 #endif
