@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
@@ -37,6 +38,7 @@ namespace {
 
 constexpr Bytes kMaxHashLag = kGiB;  // pages that wait in the page cache for the hasher
 
+using Clock = std::chrono::steady_clock;
 using Buffer = std::unique_ptr<std::byte[]>;
 Buffer make_buffer(Bytes bytes) {
   return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes));
@@ -213,6 +215,7 @@ class Packer {
   void commit() {
     writer_->sync();
     journal_->commit();
+    last_commit_ = Clock::now();
   }
 
   // ---- sizes and progress
@@ -263,11 +266,18 @@ class Packer {
   }
 
   void check_interrupted() const {
-    if (options_.interrupted && options_.interrupted()) {
-      throw Error(ErrorKind::kInterrupted, "interrupted; what is packed so far is kept")
-          .in(partial_.path())
-          .fix("run the same command again to go on");
-    }
+    if (options_.interrupted && options_.interrupted()) throw_interrupted();
+  }
+  // Every unit that is whole is kept.
+  void keep_if_interrupted() {
+    if (!options_.interrupted || !options_.interrupted()) return;
+    commit();
+    throw_interrupted();
+  }
+  [[noreturn]] void throw_interrupted() const {
+    throw Error(ErrorKind::kInterrupted, "interrupted; what is packed so far is kept")
+        .in(partial_.path())
+        .fix("run the same command again to go on");
   }
 
   // ---- stages
@@ -340,14 +350,10 @@ class Packer {
     pipeline.finish = [this](Slice& slice) { finish(slice); };
     pipeline.poll = [this] {
       report();
-      check_interrupted();
+      keep_if_interrupted();
     };
-    try {
-      pipeline.run();
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kInterrupted) commit();
-      throw;
-    }
+    last_commit_ = Clock::now();
+    pipeline.run();
     commit();
   }
 
@@ -406,7 +412,9 @@ class Packer {
     journal_->add(writer_->end());
     unit_open_ = false;
     take_hashes();
-    if (writer_->bytes_since_sync() >= options_.journal_bytes) commit();
+    if (writer_->bytes_since_sync() >= options_.journal_bytes ||
+        Clock::now() - last_commit_ >= options_.journal_time)
+      commit();
   }
 
   void take_hashes() {
@@ -420,7 +428,9 @@ class Packer {
     hasher_->allow_all();
     while (!hasher_->done()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      check_interrupted();
+      take_hashes();
+      if (Clock::now() - last_commit_ >= options_.journal_time) commit();
+      keep_if_interrupted();
     }
     take_hashes();
     journal_->commit();
@@ -504,6 +514,7 @@ class Packer {
   std::vector<InputFile> source_files_;
   std::unique_ptr<SourceHasher> hasher_;
   bool unit_open_ = false;
+  Clock::time_point last_commit_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Makes a packed store (docs/store-format.md) of a model directory.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -40,7 +41,10 @@ struct PackOptions {
   Isa isa = best_isa();                // that splits words
   Bytes memory = 512 * kMiB;           // buffers of the pieces on their way; a single chunk may take more
   Bytes expert_file_bytes = 4 * kGiB;  // a new expert file is begun when one has reached this size
-  Bytes journal_bytes = 256 * kMiB;    // packed bytes between two records of the journal
+  // What is packed is kept for a later run once as many bytes, or as much time, have passed since the last
+  // time; and when interrupted() says so.
+  Bytes journal_bytes = 256 * kMiB;
+  std::chrono::milliseconds journal_time{2000};
   // Both are called on the thread that called pack(), the second at least every 100 ms or so.
   std::function<void(const PackProgress&)> on_progress{};
   std::function<bool()> interrupted{};

@@ -302,6 +302,41 @@ TEST(Pack, GoesOnWhereItWasInterrupted) {
   }
 }
 
+// Few bytes that take long are kept as well: of a run that is killed, too, which can do nothing at its end.
+TEST(Pack, KeepsWeightsWhenInterruptedAndAfterSomeTime) {
+  const TempDirectory temp;
+  write_sharded_tiny_model(temp / "source", {}, 2);
+  write_file(temp / "source/vocab.txt", random_bytes(5000, 1));
+  pack(temp / "source", temp / "whole.sluice", tiny_plan({}), tiny_options("zstd"));
+  Bytes small_files = 0;
+  for (const auto& [name, bytes] : read_tree(temp / "source"))
+    if (!name.ends_with(".safetensors")) small_files += bytes.size();
+  struct Killed {};
+  for (const bool killed : {false, true}) {
+    SCOPED_TRACE(killed);
+    const std::string store = temp / fmt::format("killed{}.sluice", killed);
+    PackOptions options = tiny_options("zstd");
+    options.journal_bytes = kGiB;
+    options.journal_time = killed ? std::chrono::milliseconds(0) : std::chrono::hours(1);
+    Bytes done = 0, total = 1;
+    options.on_progress = [&](const PackProgress& now) { done = now.done, total = now.total; };
+    options.interrupted = [&] {
+      if (2 * done < total) return false;
+      if (killed) throw Killed();
+      return true;
+    };
+    if (killed) {
+      EXPECT_THROW(pack(temp / "source", store, tiny_plan({}), options), Killed);
+    } else {
+      EXPECT_THAT(error_of([&] { pack(temp / "source", store, tiny_plan({}), options); }),
+                  HasSubstr("what is packed so far is kept"));
+    }
+    const PackResult result = pack(temp / "source", store, tiny_plan({}), tiny_options("zstd"));
+    EXPECT_GT(result.resumed_bytes, small_files);
+    EXPECT_EQ(read_tree(store), read_tree(temp / "whole.sluice"));
+  }
+}
+
 class ResumeRefusal : public ::testing::Test {
  protected:
   void SetUp() override {
