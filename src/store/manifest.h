@@ -95,6 +95,8 @@ std::string write_manifest(const Manifest& manifest);
 // feature; (kCorrupt) a wrong checksum; (kInvalid) anything else.
 Manifest parse_manifest(std::string_view text, const std::string& name);
 
+// The first characters of a file that is not what it should be, for a message.
+std::string quoted(std::string_view text);
 // The checksum that the text ends with (it is not recomputed), or Error(kCorrupt) if there is none.
 std::uint64_t stated_checksum(std::string_view text, const std::string& name);
 // Error(kCorrupt) unless the text ends with the checksum of what stands before. Manifests and sidecars.

@@ -382,6 +382,14 @@ void read_expert_json(JsonReader& json, Manifest& manifest) {
   manifest.experts.push_back(expert);
 }
 
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kMost = 32;
+  std::string start(text.substr(0, kMost));
+  for (char& c : start)
+    if (c < ' ' || c > '~') c = '?';
+  return "\"" + start + (text.size() > kMost ? "…\"" : "\"");
+}
+
 std::uint64_t stated_checksum(std::string_view text, const std::string& name) {
   std::uint64_t sum = 0;
   const bool has_tail = text.size() >= kChecksumTailBytes &&
@@ -392,7 +400,8 @@ std::uint64_t stated_checksum(std::string_view text, const std::string& name) {
     throw Error(ErrorKind::kCorrupt, "the file does not end with its checksum")
         .in(name, text.size() - std::min(text.size(), kChecksumTailBytes))
         .expected("\"checksum\":\"…\"}")
-        .found("something else")
+        .found(text.empty() ? "an empty file"
+                            : quoted(text.substr(text.size() - std::min(text.size(), kChecksumTailBytes))))
         .fix(kRestore);
   }
   return sum;
@@ -415,7 +424,7 @@ Manifest parse_manifest(std::string_view text, const std::string& name) {
     throw Error(ErrorKind::kInvalid, "not the manifest of a packed store")
         .in(name, 0)
         .expected(std::string(kManifestStart))
-        .found(text.empty() ? "an empty file" : "something else")
+        .found(text.empty() ? "an empty file" : quoted(text))
         .fix(kRestore);
   }
   // The version first: another one may have another rule for everything else.

@@ -41,7 +41,7 @@ Head read_head(std::string_view text, const std::string& name) {
     return Error(ErrorKind::kInvalid, "not a sidecar of a packed store")
         .in(name, 0)
         .expected(expected)
-        .found("something else")
+        .found(text.empty() ? "an empty file" : quoted(text))
         .fix("remove it");
   };
   check_checksum(text, name);

@@ -172,6 +172,12 @@ bool looks_like_store(const std::string& path) {
          (is_there(joined(path, kDenseName)) && is_there(joined(path, kHeadersName)));
 }
 
+Error not_finished(const std::string& path) {
+  return Error(ErrorKind::kInvalid, "the store is not finished")
+      .in(path)
+      .fix("run the pack command again: it goes on where it stopped");
+}
+
 std::string read_manifest_text(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
@@ -187,9 +193,7 @@ std::string read_manifest_text(const std::string& path) {
   const std::string name = joined(path, kManifestName);
   if (!is_there(name)) {
     if (is_there(joined(path, kJournalName))) {
-      throw Error(ErrorKind::kInvalid, "the store is not finished")
-          .in(path)
-          .fix("run the pack command again: it goes on where it stopped");
+      throw not_finished(path);
     }
     throw Error(ErrorKind::kInvalid, "not a packed store")
         .in(path)

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "store/checkpoint.h"
 #include "store/manifest.h"
 
@@ -17,6 +18,8 @@ bool looks_like_store(const std::string& path);
 // manifest.json of the store at `path`, parsed and checked, and the sizes of all its other files compared
 // with it (nothing of them is read). Error(kNotFound), (kInvalid), (kUnsupported), (kCorrupt).
 Manifest open_store(const std::string& path);
+// Of what an interrupted pack has left.
+Error not_finished(const std::string& path);
 std::string read_manifest_text(const std::string& path);
 
 // The same, and reads the files that describe the model (.json, .txt, .model) to compare their SHA-256:

@@ -56,7 +56,11 @@ class Verifier {
           .expected("a directory")
           .found("a file")
           .fix("name the directory of the store");
-    if (::access(path(kManifestName).c_str(), F_OK) != 0 && ::access(path(kDenseName).c_str(), F_OK) != 0)
+    const bool has_manifest = ::access(path(kManifestName).c_str(), F_OK) == 0;
+    if (!has_manifest &&
+        (::access(path(kJournalName).c_str(), F_OK) == 0 || store_.ends_with(kPartialSuffix)))
+      throw not_finished(store_);
+    if (!has_manifest && ::access(path(kDenseName).c_str(), F_OK) != 0)
       throw Error(ErrorKind::kInvalid, "not a packed store")
           .in(store_)
           .expected("a directory with " + std::string(kManifestName))
@@ -90,6 +94,10 @@ class Verifier {
 
   bool read_manifest() {
     ++report_.files;
+    if (::access(path(kManifestName).c_str(), F_OK) != 0) {
+      add(kManifestName, 0, "the manifest of the store", "no such file");
+      return false;
+    }
     try {
       const std::string text = read_manifest_text(store_);
       report_.bytes += text.size();
@@ -321,7 +329,7 @@ class Verifier {
               manifest_.places[index].offset != tensor.offset) {
             add(kManifestName, 0,
                 fmt::format("tensor \"{}\" as in the header of {}", tensor.info.name, source.path),
-                "something else");
+                same ? "another place in it" : "no such tensor, or another dtype or shape");
           }
         }
       }

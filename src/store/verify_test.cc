@@ -133,6 +133,29 @@ TEST_F(Verify, EveryTruncationAndEveryGrowthIsFound) {
   }
 }
 
+TEST_F(Verify, WhatIsFoundInsteadOfAManifestIsTold) {
+  const auto found = [&] {
+    const VerifyReport report = run();
+    return report.errors.size() == 1 && report.errors[0].file == "manifest.json" ? report.errors[0].found
+                                                                                 : "?";
+  };
+  put("manifest.json", "<html>\n");
+  EXPECT_THAT(found(), HasSubstr(": \"<html>?\""));
+  put("manifest.json", "");
+  EXPECT_THAT(found(), HasSubstr("an empty file"));
+  const std::string& whole = files_["manifest.json"];
+  put("manifest.json", whole.substr(0, whole.size() / 2));
+  EXPECT_THAT(found(), ::testing::AllOf(HasSubstr("does not end with its checksum: \""), ::testing::Not(HasSubstr("else"))));
+  fs::remove(store_ + "/manifest.json");
+  EXPECT_EQ(found(), "no such file");
+}
+
+TEST_F(Verify, AnUnfinishedStoreIsNoDamagedOne) {
+  put("journal", "?");
+  fs::remove(store_ + "/manifest.json");
+  EXPECT_THAT([&] { run(); }, ::testing::ThrowsMessage<Error>(HasSubstr("run the pack command again")));
+}
+
 TEST_F(Verify, MissingAndForeignFiles) {
   for (const auto& [name, content] : files_) {
     fs::remove(store_ + "/" + name);
