@@ -145,7 +145,8 @@ TEST_F(Verify, WhatIsFoundInsteadOfAManifestIsTold) {
   EXPECT_THAT(found(), HasSubstr("an empty file"));
   const std::string& whole = files_["manifest.json"];
   put("manifest.json", whole.substr(0, whole.size() / 2));
-  EXPECT_THAT(found(), ::testing::AllOf(HasSubstr("does not end with its checksum: \""), ::testing::Not(HasSubstr("else"))));
+  EXPECT_THAT(found(), ::testing::AllOf(HasSubstr("does not end with its checksum: \""),
+                                        ::testing::Not(HasSubstr("else"))));
   fs::remove(store_ + "/manifest.json");
   EXPECT_EQ(found(), "no such file");
 }
