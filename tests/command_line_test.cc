@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -174,7 +175,7 @@ TEST(CommandLine, CtrlCAfterAnswersLosesNoneOfThem) {
 // effect.
 TEST(CommandLine, CommonFlagsAreTheSameEverywhere) {
   for (const char* command : {"run", "forward", "eval", "inspect", "pack", "unpack", "verify", "tokenize",
-                              "detokenize", "lab", "synth", "doctor", "version"}) {
+                              "detokenize", "lab", "simulate", "synth", "doctor", "version"}) {
     const std::string name = command;
     const std::string help = sluice(name + " --help").out;
     for (const char* flag : {"--memory", "-t,--threads", "--isa", "--io", "--json", "-q,--quiet", "--seed"}) {
@@ -204,6 +205,53 @@ TEST(CommandLine, CommonFlagsAreTheSameEverywhere) {
   EXPECT_NE(sluice("version --help").out.find("no effect here"), std::string::npos);
 }
 
+TEST(CommandLine, NumbersOutOfRangeSayWhatIsExpectedAndFound) {
+  const auto expect = [](const std::string& arguments, const std::string& flag, const std::string& range,
+                         const std::string& found) {
+    expect_usage_error(arguments, flag + ": value out of range; expected a whole number from " + range +
+                                      ", found \"" + found +
+                                      "\"; give such a number, or leave the flag out\n");
+  };
+  expect("run m --tokens 1 -n abc", "-n", "0 to 2147483648", "abc");
+  expect("run m --tokens 1 -n 1.5", "-n", "0 to 2147483648", "1.5");
+  expect("run m --tokens 1 -c 0", "-c", "1 to 2147483648", "0");
+  expect("run m --tokens 1 --chunk 0", "--chunk", "1 to 65536", "0");
+  expect("run m --tokens 1 --top-k x", "--top-k", "0 to 2147483648", "x");
+  expect("trace m --tokens 1 -o x -n 0", "-n", "1 to 2147483648", "0");
+  expect("compare m --tokens 1 --runs 1001", "--runs", "1 to 1000", "1001");
+  expect("plan m --batch 257", "--batch", "1 to 256", "257");
+  expect("eval m -f x --ctx 1", "--ctx", "2 to 16777216", "1");
+  expect("profile m --repeats 0", "--repeats", "1 to 1000", "0");
+  expect("reproduce zipmoe -n 3", "-n", "4 to 1048576", "3");
+  expect("synth c -o x --layers 0", "--layers", "1 to 1048576", "0");
+  expect("synth c -o x --experts 4294967296", "--experts", "1 to 1048576", "4294967296");
+  expect("simulate --trace x --window 0", "--window", "1 to 2147483648", "0");
+  expect("simulate --trace x --workers 1025", "--workers", "1 to 1024", "1025");
+  expect("pack m -o x --chunks 257", "--chunks", "1 to 256", "257");
+  expect("version --threads 1025", "--threads", "0 to 1024", "1025");
+  expect_usage_error("synth c -o x --shard-size 0", "--shard-size");
+  expect_usage_error("pack " + kModel + " -o /nowhere/x --codec none --chunks 3", "--chunks");
+}
+
+TEST(CommandLine, HelpListsTheInstructionSetsThatTheErrorLists) {
+  const std::string error = sluice("version --isa bogus").err;
+  EXPECT_NE(error.find("auto scalar avx2 avx512 neon"), std::string::npos) << error;
+  for (const char* command : {"run", "pack", "unpack", "verify", "reproduce"}) {
+    std::string help = sluice(std::string(command) + " --help").out;
+    const auto spaces = [](char a, char b) { return std::isspace(a) && std::isspace(b); };
+    std::replace(help.begin(), help.end(), '\n', ' ');
+    help.erase(std::unique(help.begin(), help.end(), spaces), help.end());
+    EXPECT_NE(help.find("auto, scalar, avx2, avx512, neon"), std::string::npos) << help;
+  }
+}
+
+TEST(CommandLine, SeedsThatSampleNothingSayWhatTheyDo) {
+  for (const char* command : {"forward", "eval", "plan", "compare", "profile"})
+    EXPECT_EQ(sluice(std::string(command) + " --help").out.find("random for sampling"), std::string::npos)
+        << command;
+  EXPECT_NE(sluice("run --help").out.find("random for sampling"), std::string::npos);
+}
+
 TEST(CommandLine, UnknownCodecsAreWrongUsage) {
   expect_usage_error("pack " + kModel + " -o /nowhere/x --codec foo", "zstd, lz4, none");
   expect_usage_error("pack " + kModel + " -o /nowhere/x --codec native", "zstd, lz4, none");
@@ -231,6 +279,10 @@ TEST(CommandLine, ErrorsSayWhatToDo) {
              "download the weights, or name the directory that holds them");
   expect_fix("verify " + directory + "/empty/x", "empty/x", "name the directory of the store");
   expect_fix("verify " + directory + "/nothing", "nothing", "check the path");
+  write("x.sluice.partial/journal", "");
+  write("x.sluice.partial/dense.bin", "");
+  expect_fix("verify " + directory + "/x.sluice.partial", "x.sluice.partial: the store is not finished",
+             "run the pack command again: it goes on where it stopped");
   expect_fix("unpack " + directory + "/empty -o " + directory + "/out", "empty",
              "pack the model first: sluice pack MODEL -o NAME.sluice");
   expect_fix("detokenize " + kModel + " --tokens 1,999999", "tokens", "give ids of this model's tokenizer");

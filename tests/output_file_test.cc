@@ -80,6 +80,29 @@ TEST_F(OutputFileTest, AFailureBehindTheCheckLeavesNothing) {
   }
 }
 
+// Neither does one that comes while a trace or a log is written: what is left would refuse the retry.
+TEST_F(OutputFileTest, AFailedRunLeavesNoTraceAndNoLog) {
+  for (const std::string& prompt : {"--tokens 1,999999 -n 2", "-p '' -n 2"})
+    for (const std::string& command :
+         {"run " + kModel + " " + prompt + " --decisions " + file("log"),
+          "trace " + kModel + " " + prompt + " -o " + file("a.trace") + " --decisions " + file("log")}) {
+      EXPECT_EQ(run(command + " --memory " + memory(48)).code, 1) << command;
+      EXPECT_EQ(files(), 0u) << command;
+    }
+  const std::string store = file("damaged.sluice");
+  ASSERT_EQ(run("pack " + kModel + " -q -o " + store).code, 0);
+  const std::string experts = store + "/experts-00000.bin";
+  const auto size = std::filesystem::file_size(experts);
+  std::filesystem::resize_file(experts, 0);
+  std::filesystem::resize_file(experts, size);
+  for (const std::string& command :
+       {"run " + store + " --tokens 1,2 -n 2 --decisions " + file("log"),
+        "trace " + store + " --tokens 1,2 -n 2 -o " + file("a.trace") + " --decisions " + file("log")}) {
+    EXPECT_EQ(run(command + " --memory " + memory(48)).code, 1) << command;
+    EXPECT_EQ(files(), 1u) << command;
+  }
+}
+
 TEST_F(OutputFileTest, AReportsDirectoryIsTriedFirst) {
   const Outcome outcome = run("reproduce zipmoe --quick --model " + kModel + " -o " + kNowhere + " --quiet");
   EXPECT_EQ(outcome.code, 1);

@@ -1,13 +1,11 @@
 #include "common_flags.h"
 
-#include <fmt/format.h>
-
-#include <charconv>
 #include <limits>
 
 #include "base/cpu.h"
 #include "base/error.h"
 #include "fetch/weight_files.h"
+#include "number_range.h"
 
 namespace sluice::app {
 namespace {
@@ -28,17 +26,6 @@ CLI::Validator checked(Check check) {
       "");
 }
 
-void check_number(const std::string& text, const char* flag, std::uint64_t most) {
-  std::uint64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [next, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || next != end || number > most)
-    throw Error(ErrorKind::kUsage, "value out of range")
-        .in(flag)
-        .expected(fmt::format("a number from 0 to {}", most))
-        .found(fmt::format("\"{}\"", text));
-}
-
 }  // namespace
 
 void add_common_flags(CLI::App& command, CommonFlags& flags, const CommonHelp& help) {
@@ -47,17 +34,13 @@ void add_common_flags(CLI::App& command, CommonFlags& flags, const CommonHelp& h
   memory->check(checked([](const std::string& text) { parse_size(text, "--memory"); }))->type_name("SIZE");
   if (!flags.memory.empty()) memory->capture_default_str();
   CLI::Option* threads = command.add_option("-t,--threads", flags.threads, text_or_no_effect(help.threads));
-  threads->check(checked([](const std::string& text) { check_number(text, "--threads", kMostThreads); }))
-      ->type_name("NUMBER");
+  threads->check(whole_number("--threads", 0, kMostThreads))->type_name("NUMBER");
   CLI::Option* isa = command.add_option("--isa", flags.isa, text_or_no_effect(help.isa));
   isa->check(checked([](const std::string& text) { parse_isa(text); }))->type_name("NAME");
   CLI::Option* io = command.add_option("--io", flags.io, text_or_no_effect(help.io));
   io->check(checked([](const std::string& text) { fetch::parse_io_mode(text); }))->type_name("MODE");
   CLI::Option* seed = command.add_option("--seed", flags.seed, text_or_no_effect(help.seed));
-  seed->check(checked([](const std::string& text) {
-        check_number(text, "--seed", std::numeric_limits<std::uint64_t>::max());
-      }))
-      ->type_name("NUMBER");
+  seed->check(whole_number("--seed", 0, std::numeric_limits<std::uint64_t>::max()))->type_name("NUMBER");
   if (!help.threads.empty()) threads->capture_default_str();
   if (!help.isa.empty()) isa->capture_default_str();
   if (!help.io.empty()) io->capture_default_str();

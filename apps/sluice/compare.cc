@@ -10,6 +10,7 @@
 #include "engine_flags.h"
 #include "experts/registry.h"
 #include "lab/compare.h"
+#include "number_range.h"
 #include "progress.h"
 #include "prompt_flags.h"
 
@@ -94,17 +95,17 @@ void add_compare(CLI::App& app) {
       "compare", "Run presets in turns under one budget and set their figures side by side");
   auto options = std::make_shared<Options>();
   options->engine.preset = "zipmoe,z-C,z-basic-lru,z-deepspeed,z-accelerate";
-  add_engine_flags(*command, options->engine);
+  add_engine_flags(*command, options->engine, kSeedOfCaches);
   add_prompt_flags(*command, options->prompt);
   command->add_option("-n,--predict", options->max_tokens, "Tokens to generate, greedily; at least 2")
       ->capture_default_str()
-      ->check(CLI::Range(std::int64_t{2}, std::int64_t{1} << 20));
+      ->check(whole_number("-n", 2, 1 << 20));
   command->add_option("--runs", options->runs, "Runs of each preset, in turns")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
+      ->check(whole_number("--runs", 1, 1000));
   command->add_option("--batch", options->batch, "Decode every prompt this many times together, 1 to 256")
       ->capture_default_str()
-      ->check(CLI::Range(1, 256));
+      ->check(whole_number("--batch", 1, 256));
   command->add_option("--whole", options->whole,
                       "The same model stored whole, for presets that read whole experts; default: MODEL");
   command->footer(

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "experts/registry.h"
+#include "number_range.h"
 #include "open_tokenizer.h"
 #include "store/sidecar.h"
 #include "store/store_checkpoint.h"
@@ -75,7 +76,7 @@ std::size_t in_range(std::int64_t value, std::int64_t least, std::int64_t most, 
 
 }  // namespace
 
-void add_engine_flags(CLI::App& command, EngineFlags& flags) {
+void add_engine_flags(CLI::App& command, EngineFlags& flags, const std::string& seed) {
   const std::string machine = "This machine", policies = "Policies";
   command.add_option("MODEL", flags.model, "Hugging Face directory or packed NAME.sluice store")->required();
   command.add_option("--disk", flags.disk, "Asynchronous reads by: auto, io_uring, pread")
@@ -88,8 +89,10 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
       .add_option(
           "-c,--context", flags.context,
           "Most tokens of prompt and answer (of each, behind an encoder); default: the model's maximum")
+      ->check(whole_number("-c", 1, std::uint64_t{1} << 31))
       ->group(machine);
   command.add_option("--chunk", flags.chunk, "Most prompt tokens of one step")
+      ->check(whole_number("--chunk", 1, 65536))
       ->group(machine)
       ->capture_default_str();
   command
@@ -126,9 +129,9 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
       command, flags,
       {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",
        .threads = "Compute threads; 0: all usable CPUs",
-       .isa = "Instruction set: auto, scalar, avx2, avx512",
+       .isa = "Instruction set: auto, scalar, avx2, avx512, neon",
        .io = "How weights are read: direct, buffered, mmap",
-       .seed = "Same seed, same random choices; default: random for sampling, printed",
+       .seed = seed,
        .json = "Print one JSON object and nothing else",
        .quiet = "No progress and no statistics on standard error"});
 }

@@ -22,7 +22,13 @@ struct EngineFlags : CommonFlags {
   std::int64_t chunk = 256, context = 0;  // context 0: the model's maximum
 };
 
-void add_engine_flags(CLI::App& command, EngineFlags& flags);
+// What --seed does in a command that samples nothing.
+inline constexpr const char* kSeedOfCaches =
+    "Of caches that draw (marking) and of costs measured at the start; has no effect on the result; default: "
+    "0";
+void add_engine_flags(
+    CLI::App& command, EngineFlags& flags,
+    const std::string& seed = "Same seed, same random choices; default: random for sampling, printed");
 // Error(kUsage). `positions`: tokens to reserve the key/value cache for; `encoder_positions`: of an encoder's
 // input.
 engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions,

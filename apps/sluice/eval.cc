@@ -7,6 +7,7 @@
 #include "command.h"
 #include "engine/evaluate.h"
 #include "engine_flags.h"
+#include "number_range.h"
 #include "open_tokenizer.h"
 #include "progress.h"
 #include "run_report.h"
@@ -81,11 +82,11 @@ void evaluate(const Options& options) {
 void add_eval(CLI::App& app) {
   CLI::App* command = app.add_subcommand("eval", "Perplexity of a text");
   auto options = std::make_shared<Options>();
-  add_engine_flags(*command, options->engine);
+  add_engine_flags(*command, options->engine, kSeedOfCaches);
   command->add_option("-f,--file", options->file, "Text to score; - is standard input")->required();
   command->add_option("--ctx", options->window, "Tokens of a window; at least 2")
       ->capture_default_str()
-      ->check(CLI::Range(2, 1 << 24));
+      ->check(whole_number("--ctx", 2, 1 << 24));
   command->footer("Example:\n  sluice eval models/fable-moe-18m -f models/fable-moe-18m/eval.txt");
   command->callback([options] { evaluate(*options); });
 }

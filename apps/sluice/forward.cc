@@ -124,7 +124,7 @@ void forward(const Options& options) {
 void add_forward(CLI::App& app) {
   CLI::App* command = app.add_subcommand("forward", "Write the logits of every position of a token sequence");
   auto options = std::make_shared<Options>();
-  add_engine_flags(*command, options->engine);
+  add_engine_flags(*command, options->engine, kSeedOfCaches);
   command->add_option("--tokens", options->tokens, "Token ids, taken verbatim: 1,2,3")->required();
   options->encoder_given = command->add_option("--encoder-tokens", options->encoder_tokens,
                                                "For an encoder-decoder: the encoder's token ids; --tokens "

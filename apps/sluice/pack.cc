@@ -19,6 +19,7 @@
 #include "command.h"
 #include "common_flags.h"
 #include "model/pack_plan.h"
+#include "number_range.h"
 #include "progress.h"
 #include "store/directory_checkpoint.h"
 #include "store/source_directory.h"
@@ -30,7 +31,7 @@ namespace {
 struct Options {
   CommonFlags common;
   std::string model, output, codec = "zstd";
-  std::int64_t chunks = 4;
+  std::optional<std::int64_t> chunks;
   std::optional<int> level;
   std::vector<std::string> exclude;
 };
@@ -76,8 +77,12 @@ void pack(const Options& options) {
   store::PackOptions pack;
   pack.codec = options.codec;
   pack.level = options.level;
-  pack.chunks = codec::check_chunk_count(options.chunks, "--chunks");
+  if (options.chunks) pack.chunks = codec::check_chunk_count(*options.chunks, "--chunks");
   check_codec(pack.codec, pack.level);  // refuse before reading the model
+  if (options.chunks && pack.codec == "none")
+    throw Error(ErrorKind::kUsage, "codec none has no exponent chunks")
+        .in("--chunks")
+        .fix("leave --chunks out");
   pack.exclude = options.exclude;
   pack.threads = static_cast<unsigned>(options.common.threads);
   pack.isa = parse_isa(options.common.isa);
@@ -142,10 +147,12 @@ void add_pack(CLI::App& app) {
       ->required();
   command->add_option("--codec", options->codec, fmt::format("Of the exponents: {}", codec_names()))
       ->capture_default_str();
-  command->add_option("--chunks", options->chunks, "Exponent chunks of an expert's matrix, 1 to 256")
-      ->capture_default_str();
-  command->add_option("--level", options->level,
-                      fmt::format("Level of the codec: {}", codec_levels()));
+  command
+      ->add_option("--chunks", options->chunks,
+                   fmt::format("Exponent chunks of an expert's matrix, 1 to 256; default: {}",
+                               store::PackOptions().chunks))
+      ->check(whole_number("--chunks", 1, codec::kMaxChunks));
+  command->add_option("--level", options->level, fmt::format("Level of the codec: {}", codec_levels()));
   command
       ->add_option("--exclude", options->exclude,
                    "Leave out files or directories that match this glob (repeatable)")
@@ -154,7 +161,7 @@ void add_pack(CLI::App& app) {
   add_common_flags(*command, options->common,
                    {.memory = "Memory to work with",
                     .threads = "Threads that compress; 0: one for every CPU",
-                    .isa = "Instruction set that splits words: auto, scalar, avx2, avx512",
+                    .isa = "Instruction set that splits words: auto, scalar, avx2, avx512, neon",
                     .json = "Print one JSON object at the end",
                     .quiet = "Print nothing but errors"});
   command->footer(

@@ -7,6 +7,7 @@
 #include "command.h"
 #include "engine/engine.h"
 #include "engine_flags.h"
+#include "number_range.h"
 #include "recorded_routing.h"
 #include "run_report.h"
 
@@ -111,13 +112,13 @@ void add_plan(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("plan", "Say where the bytes of a budget go and what speed to expect");
   auto options = std::make_shared<Options>();
-  add_engine_flags(*command, options->engine);
+  add_engine_flags(*command, options->engine, kSeedOfCaches);
   command->add_option("--tokens", options->tokens, "Prompt and answer to reserve the key/value cache for")
       ->capture_default_str()
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
+      ->check(whole_number("--tokens", 1, std::uint64_t{1} << 31));
   command->add_option("--batch", options->batch, "Sequences that are decoded together, 1 to 256")
       ->capture_default_str()
-      ->check(CLI::Range(1, 256));
+      ->check(whole_number("--batch", 1, 256));
   command->add_option("--trace", options->trace,
                       "Recorded routing to plan with (sluice trace); default: the profile's, else assumed");
   command->footer(

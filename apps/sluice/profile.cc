@@ -9,6 +9,7 @@
 #include "command.h"
 #include "engine/engine.h"
 #include "engine_flags.h"
+#include "number_range.h"
 #include "output_path.h"
 #include "recorded_routing.h"
 #include "store/sidecar.h"
@@ -98,12 +99,12 @@ void add_profile(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("profile", "Measure what reading, decoding and computing experts costs here");
   auto options = std::make_shared<Options>();
-  add_engine_flags(*command, options->engine);
+  add_engine_flags(*command, options->engine, "Which experts are measured; default: 0");
   command->add_option("-o,--out", options->output,
                       "File to write; a store without it keeps the profile as a sidecar");
   command->add_option("--repeats", options->repeats, "Runs of which the median is taken")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
+      ->check(whole_number("--repeats", 1, 1000));
   command->add_option(
       "--trace", options->trace,
       "Also note how often the r-th hottest expert of a layer was used in this recorded routing");

@@ -20,8 +20,10 @@ void add_prompt_flags(CLI::App& command, PromptFlags& flags) {
   group->require_option(1);
 }
 
-std::vector<std::vector<model::TokenId>> prompt_tokens(const PromptFlags& flags, const EngineFlags& engine,
-                                                       const OpenModel& open) {
+namespace {
+
+std::vector<std::vector<model::TokenId>> tokens_of(const PromptFlags& flags, const EngineFlags& engine,
+                                                   const OpenModel& open) {
   std::vector<std::vector<model::TokenId>> prompts;
   for (const std::string& list : flags.tokens) prompts.push_back(parse_token_list(list, "--tokens"));
   if (!prompts.empty()) return prompts;
@@ -34,6 +36,30 @@ std::vector<std::vector<model::TokenId>> prompt_tokens(const PromptFlags& flags,
   };
   for (const std::string& text : flags.prompts) add(text, "-p");
   for (const std::string& file : flags.files) add(read_input_text(file), file);
+  return prompts;
+}
+
+// Before a file is made for the answer.
+void check_prompt(const std::vector<model::TokenId>& prompt, const char* flag, std::size_t vocab) {
+  if (prompt.empty())
+    throw Error(ErrorKind::kInvalid, "the prompt has no tokens").in(flag).fix("give some text, or --tokens");
+  for (const model::TokenId token : prompt)
+    if (token < 0 || static_cast<std::size_t>(token) >= vocab)
+      throw Error(ErrorKind::kInvalid, "token id is out of range")
+          .in(flag)
+          .expected(fmt::format("0 to {}", vocab - 1))
+          .found(std::to_string(token))
+          .fix("give ids of this model's tokenizer");
+}
+
+}  // namespace
+
+std::vector<std::vector<model::TokenId>> prompt_tokens(const PromptFlags& flags, const EngineFlags& engine,
+                                                       const OpenModel& open) {
+  std::vector<std::vector<model::TokenId>> prompts = tokens_of(flags, engine, open);
+  const char* const flag = !flags.tokens.empty() ? "--tokens" : !flags.prompts.empty() ? "-p" : "-f";
+  for (const std::vector<model::TokenId>& prompt : prompts)
+    check_prompt(prompt, flag, open.model.config.vocab);
   return prompts;
 }
 

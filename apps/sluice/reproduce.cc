@@ -12,6 +12,7 @@
 #include "engine_flags.h"
 #include "lab/reproduce/zipmoe.h"
 #include "model/pack_plan.h"
+#include "number_range.h"
 #include "output_path.h"
 #include "store/directory_checkpoint.h"
 #include "store/pack.h"
@@ -167,17 +168,17 @@ void add_reproduce(CLI::App& app) {
                       "The same model stored whole, for presets that read whole experts; default: --model");
   command
       ->add_option("-n,--predict", options->tokens, "Tokens of each run, at least 4; default: 48, quick 16")
-      ->check(CLI::Range(4, 1 << 20));
+      ->check(whole_number("-n", 4, 1 << 20));
   command->add_option(
       "--trace", options->trace,
       fmt::format("Recorded routing of DeepSeek-V2-Lite (.mrt) that is replayed with a virtual "
                   "clock; default: {}, if it is there",
                   kTrace));
   command->add_option("--runs", options->runs, "Runs of each preset, in turns; 0: 5, quick 2")
-      ->check(CLI::Range(0, 1000));
+      ->check(whole_number("--runs", 0, 1000));
   add_common_flags(*command, options->common,
                    {.threads = "Compute threads; 0: all usable CPUs",
-                    .isa = "Instruction set: auto, scalar, avx2, avx512",
+                    .isa = "Instruction set: auto, scalar, avx2, avx512, neon",
                     .io = "How weights are read: direct, buffered, mmap",
                     .json = "Print the report as one JSON object",
                     .quiet = "No progress on standard error"});

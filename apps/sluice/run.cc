@@ -13,6 +13,7 @@
 #include "engine/generate.h"
 #include "engine_flags.h"
 #include "live_text.h"
+#include "number_range.h"
 #include "open_tokenizer.h"
 #include "output_path.h"
 #include "prompt_flags.h"
@@ -215,10 +216,12 @@ void add_run(CLI::App& app) {
   add_prompt_flags(*command, options->prompt);
   command->add_option("-n,--predict", options->max_tokens, "Most tokens to generate")
       ->capture_default_str()
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31));
+      ->check(whole_number("-n", 0, std::uint64_t{1} << 31));
   const std::string sampling = "Sampling (defaults: the model's generation_config.json, else greedy)";
   command->add_option("--temp", options->temperature, "Temperature; 0 is greedy")->group(sampling);
-  command->add_option("--top-k", options->top_k, "Keep the k most likely tokens; 0: all")->group(sampling);
+  command->add_option("--top-k", options->top_k, "Keep the k most likely tokens; 0: all")
+      ->check(whole_number("--top-k", 0, std::uint64_t{1} << 31))
+      ->group(sampling);
   command->add_option("--top-p", options->top_p, "Keep the smallest set of this probability; 1: all")
       ->group(sampling);
   command->add_option("--min-p", options->min_p, "Drop tokens less likely than this times the likeliest")

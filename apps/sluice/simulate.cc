@@ -12,9 +12,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/unfinished_file.h"
 #include "command.h"
+#include "common_flags.h"
 #include "experts/registry.h"
 #include "lab/replay.h"
+#include "number_range.h"
 #include "output_path.h"
 #include "timed_replay.h"
 
@@ -24,11 +27,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Options {
+  CommonFlags common;
   std::string trace, caches, capacities, scope, keep = "full", expert_bytes, decisions, pools;
   experts::PoolRules rules;
   TimedFlags timed;
-  std::uint64_t seed = 0, window = 0;
-  bool json = false;
+  std::uint64_t window = 0;
 };
 
 struct Row {
@@ -37,6 +40,8 @@ struct Row {
   lab::ReplayResult result;
   double seconds = 0;
 };
+
+std::uint64_t seed_of(const Options& options) { return options.common.seed.value_or(0); }
 
 std::vector<std::string> cache_names(const std::string& list) {
   std::vector<std::string> names;
@@ -168,8 +173,8 @@ void run(const Options& options) {
       throw Error(ErrorKind::kUsage, "a timed replay takes --preset and --memory-experts")
           .in("--profile")
           .fix("leave out --cache, --capacity, --pools and --decisions");
-    return timed_replay({options.trace, options.scope.empty() ? "global" : options.scope, options.seed,
-                         options.json, options.rules},
+    return timed_replay({options.trace, options.scope.empty() ? "global" : options.scope, seed_of(options),
+                         options.common.json, options.common.quiet, options.rules},
                         options.timed);
   }
   if (options.caches.empty())
@@ -198,7 +203,7 @@ void run(const Options& options) {
       row.settings.scope = options.scope != "global" ? lab::Scope::kLayer : lab::Scope::kGlobal;
       row.settings.keep = options.keep == "full" ? experts::Parts(experts::Part::kFull)
                                                  : experts::Part::kSm | experts::Part::kExp;
-      row.settings.seed = options.seed;
+      row.settings.seed = seed_of(options);
       row.settings.window = options.window;
       if (!by_slots) parse_capacity(capacity, row.settings);
       fill_slots(options, row.settings);
@@ -229,11 +234,15 @@ void run(const Options& options) {
                               (row.settings.scope == lab::Scope::kLayer ? 1 : header.layers);
       row.capacity = std::to_string(row.settings.capacity);
     }
-  if (requests.cut_off)
+  if (requests.cut_off && !options.common.quiet)
     fmt::print(stderr, "sluice: warning: {} was cut off; its last record is left out\n", options.trace);
 
   std::optional<OutputFile> log;
-  if (!options.decisions.empty()) log = OutputFile::create(options.decisions);
+  std::optional<UnfinishedFile> unfinished;
+  if (!options.decisions.empty()) {
+    log = OutputFile::create(options.decisions);
+    unfinished.emplace(options.decisions);
+  }
   std::string buffered;
   for (Row& row : rows) {
     const Clock::time_point start = Clock::now();
@@ -251,9 +260,10 @@ void run(const Options& options) {
   if (log) {
     log->write(buffered);
     log->close();
+    unfinished->keep();
   }
 
-  if (!options.json) return print_table(*trace, requests, rows);
+  if (!options.common.json) return print_table(*trace, requests, rows);
   Json json = trace_json(*trace, requests);
   if (rows.size() == 1) {
     json.update(result_json(rows[0]));
@@ -288,9 +298,8 @@ void add_simulate(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--expert-bytes", options->expert_bytes,
                       "Size of every expert, where the trace does not say it or says another");
-  command->add_option("--seed", options->seed, "Of caches that draw (marking)")->capture_default_str();
   command->add_option("--window", options->window, "Also report the hit rate of every so many steps")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number("--window", 1, std::uint64_t{1} << 31));
   command->add_option("--decisions", options->decisions,
                       "Write every decision to this new file, as `sluice run --decisions` does");
   const std::string pools = "Pools (zip-pools, and presets with pools)";
@@ -300,6 +309,7 @@ void add_simulate(CLI::App& app) {
           "Slots of each layer, F,C,S,E: experts in full, compressed, as sign+mantissa, as exponents")
       ->group(pools);
   command->add_option("--delta", options->rules.delta, "Experts that a rank may be beyond its pool")
+      ->check(whole_number("--delta", 0, 1 << 20))
       ->group(pools)
       ->capture_default_str();
   command->add_flag("--demote", options->rules.demote, "Victims of C stay as S or E where there is room")
@@ -309,7 +319,10 @@ void add_simulate(CLI::App& app) {
       ->group(pools)
       ->capture_default_str();
   add_timed_flags(*command, options->timed);
-  command->add_flag("--json", options->json, "Print one JSON object and nothing else");
+  add_common_flags(*command, options->common,
+                   {.seed = "Of caches that draw (marking); default: 0",
+                    .json = "Print one JSON object and nothing else",
+                    .quiet = "No warnings on standard error"});
   command->footer(
       "Examples:\n"
       "  sluice simulate --trace fable.trace --cache all --capacity 8\n"

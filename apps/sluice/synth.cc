@@ -11,6 +11,7 @@
 #include "command.h"
 #include "common_flags.h"
 #include "model/synth.h"
+#include "number_range.h"
 #include "progress.h"
 
 namespace sluice::app {
@@ -28,6 +29,12 @@ void synthesise(const Options& options) {
   if (options.layers != 0) synth.layers = options.layers;
   if (options.experts != 0) synth.experts = options.experts;
   synth.shard_bytes = parse_size(options.shard_size, "--shard-size");
+  if (synth.shard_bytes == 0)
+    throw Error(ErrorKind::kUsage, "files without room for a tensor")
+        .in("--shard-size")
+        .expected("1 or more bytes")
+        .found("\"" + options.shard_size + "\"")
+        .fix("give a size such as 4GiB, or leave the flag out");
   const model::SynthPlan plan = model::plan_synth(options.config, synth);
   ThreadPool threads(options.common.threads != 0 ? static_cast<unsigned>(options.common.threads)
                                                  : usable_cpus());
@@ -61,9 +68,9 @@ void add_synth(CLI::App& app) {
   command->add_option("CONFIG", options->config, "config.json of a published model")->required();
   command->add_option("-o,--output", options->output, "Directory to make; it must not exist")->required();
   command->add_option("--layers", options->layers, "Layers instead of the config's")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number("--layers", 1, 1 << 20));
   command->add_option("--experts", options->experts, "Routed experts per layer instead of the config's")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number("--experts", 1, 1 << 20));
   command->add_option("--dtype", options->dtype, "Element type: bf16")
       ->check(CLI::IsMember({"bf16"}))
       ->capture_default_str();

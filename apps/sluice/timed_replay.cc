@@ -15,6 +15,7 @@
 #include "experts/decision_log.h"
 #include "experts/registry.h"
 #include "lab/pipeline.h"
+#include "number_range.h"
 #include "trace/rank_windows.h"
 
 namespace sluice::app {
@@ -157,7 +158,7 @@ void add_timed_flags(CLI::App& command, TimedFlags& flags) {
       ->group(group);
   command.add_option("--workers", flags.workers, "Decode workers; default: the profile's threads")
       ->group(group)
-      ->check(CLI::Range(1, 1024));
+      ->check(whole_number("--workers", 1, 1024));
   command
       .add_option("--ranks-of", flags.ranks_of,
                   "Recorded routing that pools are planned with; default: the profile's, else assumed")
@@ -207,7 +208,7 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
   const trace::TraceHeader& header = trace->header();
   check_shape(header, profile.model, request.trace);
   const lab::Requests requests = lab::read_requests(*trace, interrupted);
-  if (requests.cut_off)
+  if (requests.cut_off && !request.quiet)
     fmt::print(stderr, "sluice: warning: {} was cut off; its last record is left out\n", request.trace);
 
   for (Row& row : rows) {

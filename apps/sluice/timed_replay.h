@@ -20,7 +20,7 @@ void add_timed_flags(CLI::App& command, TimedFlags& flags);
 struct TimedRequest {
   std::string trace, scope;
   std::uint64_t seed = 0;
-  bool json = false;
+  bool json = false, quiet = false;
   experts::PoolRules rules;
 };
 // Prints a table, or one JSON object.

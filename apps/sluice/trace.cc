@@ -13,6 +13,7 @@
 #include "engine/generate.h"
 #include "engine/trace_recorder.h"
 #include "engine_flags.h"
+#include "number_range.h"
 #include "output_path.h"
 #include "progress.h"
 #include "prompt_flags.h"
@@ -66,24 +67,31 @@ void run(const Options& options) {
   trace::TraceWriter writer = resume ? trace::TraceWriter::resume(options.out, header)
                                      : trace::TraceWriter::create(options.out, header);
   const std::uint64_t first_step = writer.steps();
-  writer.begin_run(engine::run_record(engine));
   engine::TraceRecorder recorder(writer);
   engine::ObserverList observers;
   observers.add(&recorder);
   std::optional<engine::DecisionRecorder> decisions;
-  if (!options.decisions.empty()) observers.add(&decisions.emplace(options.decisions, engine));
-  engine.observe(&observers);
-
   engine::GenerateResult result;
-  {
-    Progress progress("trace", request.max_tokens,
-                      flags.quiet || flags.json ? Verbosity::kQuiet : Verbosity::kNormal,
-                      Progress::Unit::kCount);
-    request.on_text = [&](const std::string&, std::size_t count) { progress.update(count); };
-    result = engine::generate(engine, open.tokenizer.get(), request);
+  try {
+    writer.begin_run(engine::run_record(engine));
+    if (!options.decisions.empty()) observers.add(&decisions.emplace(options.decisions, engine));
+    engine.observe(&observers);
+    {
+      Progress progress("trace", request.max_tokens,
+                        flags.quiet || flags.json ? Verbosity::kQuiet : Verbosity::kNormal,
+                        Progress::Unit::kCount);
+      request.on_text = [&](const std::string&, std::size_t count) { progress.update(count); };
+      result = engine::generate(engine, open.tokenizer.get(), request);
+    }
+    if (result.reason == engine::StopReason::kInterrupted && writer.steps() == first_step)
+      throw Error(ErrorKind::kInterrupted, "interrupted before the first step; nothing is recorded")
+          .in(options.out);
+    writer.close();
+    if (decisions) decisions->finish(engine);
+  } catch (...) {
+    writer.give_up();
+    throw;
   }
-  writer.close();
-  if (decisions) decisions->finish(engine);
 
   const Bytes size = InputFile::open(options.out).size();
   const engine::ExpertStatistics total = engine.statistics().total();
@@ -118,11 +126,11 @@ void run(const Options& options) {
 void add_trace(CLI::App& app) {
   CLI::App* command = app.add_subcommand("trace", "Record the routing of a run");
   auto options = std::make_shared<Options>();
-  add_engine_flags(*command, options->engine);
+  add_engine_flags(*command, options->engine, "Same seed, same random choices; default: 0");
   add_prompt_flags(*command, options->prompt);
   command->add_option("-n,--predict", options->max_tokens, "Most tokens to generate")
       ->capture_default_str()
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
+      ->check(whole_number("-n", 1, std::uint64_t{1} << 31));
   command->add_option("-o,--out", options->out, "The trace to write; it must not exist, but see --append")
       ->required();
   command->add_flag("--append", options->append,

@@ -5,7 +5,7 @@
 namespace sluice::engine {
 
 DecisionRecorder::DecisionRecorder(const std::string& path, const Engine& engine)
-    : out_(OutputFile::create(path), kMemory / 2) {
+    : out_(OutputFile::create(path), kMemory / 2), unfinished_(path) {
   out_.write(experts::decision_heading(
       {.cache = engine.options().cache,
        .scope = engine.options().cache_scope,
@@ -24,6 +24,7 @@ void DecisionRecorder::on_decisions(std::uint32_t sparse_layer, const experts::E
 void DecisionRecorder::finish(const Engine& engine) {
   out_.write(experts::decision_ending(engine.decision_hash()));
   out_.close();
+  unfinished_.keep();
 }
 
 }  // namespace sluice::engine

@@ -5,12 +5,14 @@
 #include <string>
 
 #include "base/background_writer.h"
+#include "base/unfinished_file.h"
 #include "engine/engine.h"
 #include "engine/routing_observer.h"
 
 namespace sluice::engine {
 
-// Thread-compatible. Written by a thread of its own; errors come out of later calls.
+// Thread-compatible. Written by a thread of its own; errors come out of later calls. Without finish() the
+// file is removed.
 class DecisionRecorder final : public RoutingObserver {
  public:
   DecisionRecorder(const std::string& path, const Engine& engine);  // Error(kInvalid) if `path` exists
@@ -21,6 +23,7 @@ class DecisionRecorder final : public RoutingObserver {
 
  private:
   BackgroundWriter out_;
+  UnfinishedFile unfinished_;  // behind out_, which refuses files of others
   std::uint64_t events_ = 0;
   std::string line_;
 };

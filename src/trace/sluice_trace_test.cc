@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <xxhash.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -108,6 +109,37 @@ TEST(TraceFormat, WriterMakesTheBytesOfThePage) {
   EXPECT_EQ(writer.steps(), 2u);
   EXPECT_EQ(content_of(scratch.file("a.trace")), small_file());
   EXPECT_THROW(TraceWriter::create(scratch.file("a.trace"), small_header()), Error);
+}
+
+TEST(TraceFormat, ARunGivenUpWithoutAStepLeavesWhatWasThere) {
+  const ScratchDirectory scratch;
+  const std::string path = scratch.file("a.trace");
+  const SequenceMark mark{0, 1, 0};
+  const std::int32_t id[] = {7};
+  const auto one_layer = [&](TraceWriter& writer) {
+    writer.begin_step(TracePhase::kPrefill, {&mark, 1}, id);
+    writer.layer(std::vector<float>{1, 2, 3}, routing({{{1, 1.f}}}));
+  };
+  {
+    TraceWriter writer = TraceWriter::create(path, small_header());
+    writer.begin_run(Json::object());
+    one_layer(writer);
+    writer.give_up();
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+  {
+    TraceWriter writer = TraceWriter::create(path, small_header());
+    write_small(writer);
+    writer.give_up();
+  }
+  EXPECT_EQ(content_of(path), small_file());  // its steps are kept
+  {
+    TraceWriter writer = TraceWriter::resume(path, small_header());
+    writer.begin_run(Json::object());
+    one_layer(writer);
+    writer.give_up();
+  }
+  EXPECT_EQ(content_of(path), small_file());
 }
 
 TEST(TraceFormat, ReaderTellsWhatThePageSays) {

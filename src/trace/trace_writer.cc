@@ -1,12 +1,14 @@
 #include "trace/trace_writer.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
+#include "base/unfinished_file.h"
 #include "trace/sluice_trace.h"
 #include "trace/trace_format.h"
 #include "trace/trace_input.h"
@@ -71,8 +73,10 @@ std::string trace_header_bytes(const TraceHeader& header) {
   return bytes.append(reinterpret_cast<const char*>(&hash), sizeof hash);
 }
 
-TraceWriter::TraceWriter(FileLock lock, OutputFile file, const TraceHeader& header)
-    : lock_(std::move(lock)),
+TraceWriter::TraceWriter(FileLock lock, OutputFile file, const TraceHeader& header, Begun begun)
+    : path_(file.path()),
+      begun_(begun),
+      lock_(std::move(lock)),
       out_(std::make_unique<BackgroundWriter>(std::move(file), kMemory / 2)),
       layers_(header.layers),
       experts_(header.experts),
@@ -90,10 +94,12 @@ void TraceWriter::check(const std::string& path) {
 TraceWriter TraceWriter::create(const std::string& path, const TraceHeader& header) {
   refuse_compressed(path);
   OutputFile file = OutputFile::create(path);
-  TraceWriter writer(FileLock::acquire(path), std::move(file), header);
+  UnfinishedFile unfinished(path);
+  TraceWriter writer(FileLock::acquire(path), std::move(file), header, Begun::kNew);
   const std::string bytes = trace_header_bytes(header);
   writer.write(std::as_bytes(std::span(bytes)));
   writer.step_is_whole();
+  unfinished.keep();
   return writer;
 }
 
@@ -117,10 +123,11 @@ TraceWriter TraceWriter::resume(const std::string& path, const TraceHeader& head
   TraceEvent event;
   while (trace.next(event)) {
   }
-  TraceWriter writer(std::move(lock), OutputFile::open_for_append(path, trace.whole_bytes()), header);
+  TraceWriter writer(std::move(lock), OutputFile::open_for_append(path, trace.whole_bytes()), header,
+                     Begun::kContinued);
   writer.steps_ = trace.whole_steps();
   writer.first_sequence_ = writer.sequences_ = trace.whole_sequences();
-  writer.written_ = trace.whole_bytes();
+  writer.written_ = writer.first_bytes_ = trace.whole_bytes();
   writer.step_is_whole();
   return writer;
 }
@@ -256,11 +263,27 @@ void TraceWriter::layer(std::span<const float> logits, const experts::Routing& r
   ++steps_;
   hand_over();
   step_is_whole();
+  if (!first_step_bytes_) first_step_bytes_ = whole_bytes_;
 }
 
 void TraceWriter::close() {
   abandon_step();
   out_->close();
+}
+
+void TraceWriter::give_up() noexcept {
+  try {
+    close();
+  } catch (...) {  // what failed is told already; how much has been written is seen below
+  }
+  struct stat info {};
+  if (::stat(path_.c_str(), &info) != 0) return;
+  if (first_step_bytes_ && static_cast<Bytes>(info.st_size) >= *first_step_bytes_) return;
+  if (begun_ == Begun::kNew) {
+    ::unlink(path_.c_str());
+  } else if (::truncate(path_.c_str(), static_cast<off_t>(first_bytes_)) != 0) {
+    return;  // readable as it is: its end is cut off by the next run
+  }
 }
 
 }  // namespace sluice::trace

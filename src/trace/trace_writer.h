@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,14 +42,18 @@ class TraceWriter {
   bool in_step() const { return next_layer_ < layers_; }
   // The next layer of the step. Our own bug if its shapes are not those of header and step.
   void layer(std::span<const float> logits, const experts::Routing& routing);
-  void close();                                   // abandons an unfinished step
+  void close();  // abandons an unfinished step
+  // Instead of close(), for a run that failed: a file in which it has no whole step becomes what create() or
+  // resume() found, so that a new one is removed. With a whole step the file stays, and may be continued.
+  void give_up() noexcept;
   std::uint64_t steps() const { return steps_; }  // whole ones in the file, earlier runs included
 
   // Memory that a writer takes; the file's pages included.
   static constexpr Bytes kMemory = 2 * kMiB;
 
  private:
-  TraceWriter(FileLock lock, OutputFile file, const TraceHeader& header);
+  enum class Begun { kNew, kContinued };
+  TraceWriter(FileLock lock, OutputFile file, const TraceHeader& header, Begun begun);
   void step_is_whole();
   void begin_record(std::uint32_t kind, Bytes bytes);
   template <class Number>
@@ -60,6 +65,8 @@ class TraceWriter {
   void hand_over();  // what has been gathered, to the thread that writes
   void write(std::span<const std::byte> bytes);
 
+  std::string path_;
+  Begun begun_;
   FileLock lock_;  // one writer a file
   std::unique_ptr<BackgroundWriter> out_;
   std::uint32_t layers_, experts_;
@@ -67,6 +74,8 @@ class TraceWriter {
   std::uint32_t next_layer_ = 0, tokens_ = 0;
   std::uint32_t first_sequence_ = 0, sequences_ = 0;  // of this run; seen in the file
   Bytes written_ = 0;                                 // to the file, or on the way
+  Bytes first_bytes_ = 0;                             // of what is continued
+  std::optional<Bytes> first_step_bytes_;             // of the file with the first whole step of this run
   // What a step that is given up goes back to.
   Bytes whole_bytes_ = 0;
   std::uint32_t whole_sequences_ = 0;
