@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/shown_text.h"
 #include "command.h"
 #include "engine/memory_plan.h"
 #include "help_formatter.h"
@@ -123,13 +124,13 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
 
 int unknown_command(std::string_view word, std::span<const std::string> names) {
   return fail(kExitUsage, fmt::format("unknown command \"{}\"{}\nsluice: `sluice --help` lists the commands",
-                                      word, did_you_mean(word, names)));
+                                      shown_text(word), did_you_mean(word, names)));
 }
 
 int wrong_usage(CLI::App& app, const CLI::ParseError& error) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const CLI::App& command = chosen.empty() ? app : *chosen.back();
-  std::string message = error.what();
+  std::string message = shown_text(error.what());
   // A misspelt flag is the likelier mistake than what its absence led to.
   for (const std::string& word : app.remaining(true)) {
     if (word.size() < 2 || word[0] != '-') continue;
@@ -138,7 +139,7 @@ int wrong_usage(CLI::App& app, const CLI::ParseError& error) {
       for (const std::string& name : option->get_lnames()) flags.push_back(fmt::format("--{}", name));
     }
     const std::string flag = word.substr(0, word.find('='));
-    message = fmt::format("unknown flag {}{}", flag, did_you_mean(flag, flags));
+    message = fmt::format("unknown flag {}{}", shown_text(flag), did_you_mean(flag, flags));
     break;
   }
   return fail(kExitUsage, fmt::format("{}\nsluice: `sluice {}--help` explains the usage", message,
@@ -193,7 +194,7 @@ int run_and_report(int argc, char** argv) {
         kExitFailed,
         "out of memory: the system refused an allocation; close other programs or give a smaller --memory");
   } catch (const std::exception& error) {
-    return fail(kExitFailed, fmt::format("internal error: {}", error.what()));
+    return fail(kExitFailed, fmt::format("internal error: {}", shown_text(error.what())));
   }
 }
 

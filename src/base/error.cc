@@ -5,33 +5,37 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/shown_text.h"
+
 namespace sluice {
 
-Error::Error(ErrorKind kind, std::string_view message) : kind_(kind), message_(message) { rebuild(); }
+Error::Error(ErrorKind kind, std::string_view message) : kind_(kind), message_(shown_text(message)) {
+  rebuild();
+}
 
 Error& Error::in(std::string_view path) {
-  where_ = path;
+  where_ = shown_text(path);
   return rebuild();
 }
 
 Error& Error::in(std::string_view path, std::uint64_t offset_bytes) {
-  where_ = path;
+  where_ = shown_text(path);
   offset_ = offset_bytes;
   return rebuild();
 }
 
 Error& Error::expected(std::string_view text) {
-  expected_ = text;
+  expected_ = shown_text(text);
   return rebuild();
 }
 
 Error& Error::found(std::string_view text) {
-  found_ = text;
+  found_ = shown_text(text);
   return rebuild();
 }
 
 Error& Error::fix(std::string_view text) {
-  fix_ = text;
+  fix_ = shown_text(text);
   return rebuild();
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <string>
 
 namespace sluice {
 namespace {
@@ -29,6 +30,42 @@ TEST(Error, LeavesOutWhatIsNotKnown) {
   EXPECT_STREQ(Error(ErrorKind::kUsage, "no").in("-n").what(), "-n: no");
   EXPECT_STREQ(Error(ErrorKind::kUsage, "no").found("x").what(), "no; found x");
   EXPECT_STREQ(Error(ErrorKind::kUsage, "no").fix("do").what(), "no; do");
+}
+
+TEST(Error, NeverSteersTheTerminalNorForgesALine) {
+  using namespace std::string_view_literals;
+  const auto what = [](std::string_view text) { return std::string(Error(ErrorKind::kUsage, text).what()); };
+  EXPECT_EQ(what("a\0b"sv), "a\\x00b");
+  EXPECT_EQ(what("\x1b[31m"), "\\x1b[31m");
+  EXPECT_EQ(what("a\nsluice: b\r\t\x7f"), "a\\x0asluice: b\\x0d\\x09\\x7f");
+  EXPECT_EQ(what("a\xc2\x9b"
+                 "b"),
+            "a\\xc2\\x9b"
+            "b");                                                 // the control character CSI
+  EXPECT_EQ(what("\xe2\x80\xae"), "\\xe2\\x80\\xae");             // right to left from here
+  EXPECT_EQ(what("\xff\xc3(\xe2\x82"), "\\xff\\xc3(\\xe2\\x82");  // not UTF-8
+  EXPECT_EQ(what("\xc0\xaf\xed\xa0\x80"), "\\xc0\\xaf\\xed\\xa0\\x80");
+  EXPECT_EQ(what("Größe …, 鯨, 🐋"), "Größe …, 鯨, 🐋");
+
+  const Error e = Error(ErrorKind::kUsage, "m").in("i\n").expected("e\n").found("f\n").fix("x\n");
+  EXPECT_STREQ(e.what(), "i\\x0a: m; expected e\\x0a, found f\\x0a; x\\x0a");
+  EXPECT_EQ(e.where(), "i\\x0a");
+  EXPECT_EQ(Error(ErrorKind::kUsage, "m").found(e.found_text()).found_text(), e.found_text());
+}
+
+TEST(Error, LeavesOutTheMiddleOfALongPart) {
+  const std::string name = "begin" + std::string(100'000, 'x') + "end";
+  const Error e = Error(ErrorKind::kUsage, name).in(name).expected(name).found(name).fix(name);
+  EXPECT_EQ(e.where(), "begin" + std::string(243, 'x') + "…" + std::string(245, 'x') + "end");
+  for (const std::string& part : {e.message(), e.expected_text(), e.found_text()}) EXPECT_EQ(part, e.where());
+  EXPECT_LT(std::string(e.what()).size(), 2600u);
+
+  const std::string most(500, 'x');
+  EXPECT_EQ(Error(ErrorKind::kUsage, most).message(), most);
+  const Error escaped(ErrorKind::kUsage, "a" + std::string(1000, '\n'));
+  EXPECT_TRUE(escaped.message().starts_with("a\\x0a")) << escaped.message();
+  EXPECT_NE(escaped.message().find("\\x0a…\\x0a"), std::string::npos) << escaped.message();
+  EXPECT_EQ(Error(ErrorKind::kUsage, escaped.message()).message(), escaped.message());
 }
 
 TEST(Error, OfTheSystemIsNotFoundOrIo) {
