@@ -49,7 +49,7 @@ class CountingIterator {
 class Builder : public nlohmann::json_sax<Json> {
  public:
   Builder(std::string_view text, const std::string& name, const JsonLimits& limits)
-      : begin_(text.data()), furthest_(text.data()), name_(name), limits_(limits) {}
+      : begin_(text.data()), size_(text.size()), furthest_(text.data()), name_(name), limits_(limits) {}
 
   const char** furthest() { return &furthest_; }
   Json take() { return std::move(root_); }
@@ -80,6 +80,11 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) override {
+    if (position > size_) {
+      throw Error(ErrorKind::kInvalid, "unexpected end of the JSON")
+          .in(name_, size_)
+          .fix("get the file again");
+    }
     std::string text = e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
     const std::size_t bracket = text.find("] ");
     if (bracket != std::string::npos) text.erase(0, bracket + 2);
@@ -130,6 +135,7 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   const char* begin_;
+  std::size_t size_;
   const char* furthest_;
   const std::string& name_;
   const JsonLimits& limits_;

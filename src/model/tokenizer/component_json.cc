@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "model/tokenizer/advice.h"
 #include "model/tokenizer/printable.h"
 #include "model/tokenizer/regex.h"
 #include "model/tokenizer/utf8.h"
@@ -84,7 +85,7 @@ void throw_unsupported_type(const JsonObject& object, const std::string& type) {
   throw Error(ErrorKind::kUnsupported,
               fmt::format("component of a type that is not supported: {}", printable(type)))
       .in(object.name())
-      .fix("give the prompt as --tokens 1,2,3");
+      .fix(kTokensInsteadOfText);
 }
 
 JsonObject element_object(const Json& array, std::size_t i, const std::string& where) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "model/tokenizer/advice.h"
 #include "model/tokenizer/component_json.h"
 
 namespace sluice::model {
@@ -21,7 +22,7 @@ TokenTemplate read_template(const JsonObject& object) {
       if (part.object("Sequence").string("id") != "A" || ++sequences > 1) {
         throw Error(ErrorKind::kUnsupported, "template of more than one sequence")
             .in(part.name())
-            .fix("give the prompt as --tokens 1,2,3");
+            .fix(kTokensInsteadOfText);
       }
       continue;
     }
@@ -36,7 +37,7 @@ TokenTemplate read_template(const JsonObject& object) {
   if (sequences != 1) {
     throw Error(ErrorKind::kUnsupported, "template without the sequence")
         .in(object.name() + ".single")
-        .fix("give the prompt as --tokens 1,2,3");
+        .fix(kTokensInsteadOfText);
   }
   return around;
 }

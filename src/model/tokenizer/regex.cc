@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "model/tokenizer/advice.h"
 #include "model/tokenizer/regex_syntax.h"
 #include "model/tokenizer/utf8.h"
 
@@ -76,13 +77,13 @@ class Regex final : public Pattern {
           .in(where_)
           .expected(fmt::format("at most {} bytes", kMaxPatternBytes))
           .found(fmt::format("{}", pattern.size()))
-          .fix("give the prompt as --tokens 1,2,3");
+          .fix(kTokensInsteadOfText);
     }
     std::string translated;
     try {
       translated = pcre2_from_oniguruma(pattern);
     } catch (Error& error) {
-      throw std::move(error.in(where_));
+      throw std::move(error.in(where_).fix(kTokensInsteadOfText));
     }
     const CompileContext context(pcre2_compile_context_create(nullptr));
     SLUICE_CHECK(context);
@@ -97,7 +98,7 @@ class Regex final : public Pattern {
     if (!code_) {
       throw Error(ErrorKind::kInvalid, fmt::format("regular expression: {}", message_of(error)))
           .in(where_)
-          .fix("give the prompt as --tokens 1,2,3");
+          .fix(kTokensInsteadOfText);
     }
     pcre2_jit_compile(code_.get(),
                       PCRE2_JIT_COMPLETE);  // without it pcre2_match interprets, which is right too
@@ -166,7 +167,7 @@ class Regex final : public Pattern {
   [[noreturn]] void fail(std::string_view what) const {
     throw Error(ErrorKind::kInvalid, fmt::format("regular expression cannot be matched: {}", what))
         .in(where_)
-        .fix("give the prompt as --tokens 1,2,3");
+        .fix(kTokensInsteadOfText);
   }
 
   std::string where_;

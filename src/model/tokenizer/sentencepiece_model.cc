@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "model/tokenizer/advice.h"
 #include "model/tokenizer/protobuf.h"
 #include "model/tokenizer/utf8.h"
 
@@ -56,7 +57,7 @@ class Reader {
         .in(name_)
         .expected(expected)
         .found(found)
-        .fix("give the prompt as --tokens 1,2,3");
+        .fix(kTokensInsteadOfText);
   }
 
   void add_piece(ProtobufReader fields) {

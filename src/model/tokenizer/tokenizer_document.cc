@@ -181,7 +181,8 @@ class Handler : public nlohmann::json_sax<Json> {
   [[noreturn]] void wrong_score() const {
     throw Error(ErrorKind::kInvalid, "not a token with its score")
         .in(fmt::format("{}: model.vocab[{}]", name_, document_.scores.size()))
-        .expected("a string and a number");
+        .expected("a string and a number")
+        .fix("download the tokenizer files again");
   }
   bool score(double value) {
     if (state_ != State::kScored || ++pair_parts_ != 2 || !std::isfinite(value)) wrong_score();
@@ -305,6 +306,34 @@ class Handler : public nlohmann::json_sax<Json> {
   Json* slot_ = nullptr;  // value of the last key
 };
 
+// Follows the syntax alone, to tell whether the text ends before its value does.
+class EndFinder : public nlohmann::json_sax<Json> {
+ public:
+  explicit EndFinder(std::size_t size) : size_(size) {}
+  bool ends_early() const { return ends_early_; }
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool key(string_t&) override { return true; }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
+    ends_early_ = position > size_;
+    return false;
+  }
+
+ private:
+  std::size_t size_;
+  bool ends_early_ = false;
+};
+
 void parse(std::string_view text, const std::string& name, Handler& handler) {
   if (text.size() > kMaxTokenizerBytes) {
     throw Error(ErrorKind::kInvalid, "JSON is too large")
@@ -319,9 +348,21 @@ void parse(std::string_view text, const std::string& name, Handler& handler) {
         .in(name, nul)
         .found("a NUL byte")
         .fix("download the tokenizer files again");
-  const bool complete = Json::sax_parse(text.data(), text.data() + text.size(), &handler,
-                                        Json::input_format_t::json, true, false);
-  SLUICE_CHECK(complete, name);  // every failure has thrown
+  const auto read = [text](nlohmann::json_sax<Json>& reader) {
+    return Json::sax_parse(text.data(), text.data() + text.size(), &reader, Json::input_format_t::json, true,
+                           false);
+  };
+  try {
+    const bool complete = read(handler);
+    SLUICE_CHECK(complete, name);  // every failure has thrown
+  } catch (const Error&) {
+    EndFinder finder(text.size());  // the first half of a number is another number
+    read(finder);
+    if (!finder.ends_early()) throw;
+    throw Error(ErrorKind::kInvalid, "unexpected end of the JSON")
+        .in(name, text.size())
+        .fix("download the tokenizer files again");
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "model/tokenizer/advice.h"
 #include "model/tokenizer/bpe_builder.h"
 #include "model/tokenizer/component_json.h"
 #include "model/tokenizer/pipeline_tokenizer.h"
@@ -20,10 +21,21 @@ void require_absent(const JsonObject& model, std::string_view key) {
   throw Error(ErrorKind::kUnsupported, fmt::format("BPE with {} is not supported", key))
       .in(fmt::format("{}.{}", model.name(), key))
       .expected("null")
-      .fix("give the prompt as --tokens 1,2,3");
+      .fix(kTokensInsteadOfText);
+}
+
+// Of the wrong kind. It has been taken out of `model` already.
+[[noreturn]] void fail_vocabulary(const JsonObject& model, std::string_view expected,
+                                  std::string_view found) {
+  throw Error(ErrorKind::kInvalid, "field has a wrong value")
+      .in(model.name() + ".vocab")
+      .expected(expected)
+      .found(found)
+      .fix("correct the value");
 }
 
 std::unique_ptr<Bpe> read_bpe(TokenizerDocument& document, const JsonObject& model) {
+  if (document.has_scores) fail_vocabulary(model, "an object of token ids", "an array");
   if (!document.has_vocabulary) model.fail("vocab", "an object of token ids");
   if (!document.has_merges) model.fail("merges", "an array of merge rules");
   require_absent(model, "continuing_subword_prefix");
@@ -32,7 +44,7 @@ std::unique_ptr<Bpe> read_bpe(TokenizerDocument& document, const JsonObject& mod
     throw Error(ErrorKind::kUnsupported, "BPE with dropout is not supported")
         .in(model.name() + ".dropout")
         .expected("null")
-        .fix("give the prompt as --tokens 1,2,3");
+        .fix(kTokensInsteadOfText);
   }
   BpeOptions options;
   options.fuse_unknown = model.boolean_or("fuse_unk", false);
@@ -49,8 +61,10 @@ std::unique_ptr<Bpe> read_bpe(TokenizerDocument& document, const JsonObject& mod
 std::unique_ptr<Unigram> read_unigram(TokenizerDocument& document, const JsonObject& model) {
   // A trie of the tokens takes 16 bytes for each of theirs.
   constexpr std::size_t kMaxBytes = 16 << 20;
-  if (!document.has_scores || document.scores.empty())
-    model.fail("vocab", "an array of pairs: a token and its score");
+  constexpr std::string_view kExpected = "an array of pairs: a token and its score";
+  if (document.has_vocabulary) fail_vocabulary(model, kExpected, "an object");
+  if (document.has_scores && document.scores.empty()) fail_vocabulary(model, kExpected, "an empty array");
+  if (!document.has_scores) model.fail("vocab", kExpected);
   if (document.vocabulary.longest_bytes() > Unigram::kMaxTokenBytes)
     model.fail("vocab", fmt::format("tokens of at most {} bytes", Unigram::kMaxTokenBytes));
   if (document.vocabulary.bytes() > kMaxBytes)

@@ -65,6 +65,17 @@ TEST(TokenizerJson, LoadsTheSmallestModel) {
   EXPECT_THAT(tokenizer->encode("axb", AddSpecial::kNo), ElementsAre(2));  // unknown characters are dropped
 }
 
+TEST(TokenizerJson, ThatEndsEarlyIsCalledSoWhereverItIsCut) {
+  const std::string whole = R"({"model":{"vocab":{"a":1,"b":12,"c":-1},"merges":[]}, "version": 3})";
+  for (std::size_t bytes = 0; bytes < whole.find(",\"c\""); ++bytes) {
+    const Error error = error_of(whole.substr(0, bytes));
+    EXPECT_EQ(error.message(), "unexpected end of the JSON") << bytes << ": " << error.what();
+    EXPECT_EQ(error.offset(), bytes);
+  }
+  EXPECT_THAT(error_of(whole).what(), HasSubstr("wrong id"));
+  EXPECT_THAT(error_of(R"({"a":1]})").what(), HasSubstr("not valid JSON"));
+}
+
 TEST(TokenizerJson, ReadsMergesAsStringsAndBeforeTheVocabulary) {
   const auto tokenizer = load_tokenizer_json(
       R"({"model":{"merges":["#version: 0.2","a b","ab c"],"vocab":{"a":0,"b":1,"ab":2,"c":3,"abc":4}}})",
@@ -108,7 +119,8 @@ TEST(TokenizerJson, BrokenJsonNamesTheByte) {
   EXPECT_THAT(error_of(kSmall.dump() + "x").what(), HasSubstr("t.json at byte"));
   EXPECT_THAT(error_of("{\"a\": \"\xFF\"}").what(), HasSubstr("t.json at byte"));
   EXPECT_THAT(error_of(std::string("{\"a\": 1, \0}", 11)).what(), HasSubstr("NUL"));
-  EXPECT_THAT(error_of("{\"a\":" + std::string(100000, '[')).what(), HasSubstr("nested too deeply"));
+  EXPECT_THAT(error_of("{\"a\":" + std::string(100000, '[') + std::string(100000, ']') + "}").what(),
+              HasSubstr("nested too deeply"));
   EXPECT_THAT(error_of("[1]").what(), HasSubstr("expected a JSON object"));
   EXPECT_THAT(error_of(R"({"model":{"type":"BPE"},"model":{}})").what(), HasSubstr("duplicate key"));
   EXPECT_THAT(error_of("{\"x\":[" + std::string(1'200'000, '1').replace(1, 0, "") + "]}").kind(),
@@ -126,7 +138,8 @@ TEST(TokenizerJson, EveryPrefixOfAFileIsAnError) {
 
 TEST(TokenizerJson, BrokenVocabulariesNameTheToken) {
   expect_error(with("/model/vocab", nullptr), ErrorKind::kInvalid, "model.vocab");
-  expect_error(with("/model/vocab", Json::array()), ErrorKind::kInvalid, "model.vocab");
+  expect_error(with("/model/vocab", Json::array()), ErrorKind::kInvalid,
+               "model.vocab: field has a wrong value; expected an object of token ids, found an array;");
   expect_error(with("/model/vocab", 5), ErrorKind::kInvalid, "model.vocab");
   for (const Json& id : {Json(-1), Json(1.0), Json("1"), Json(nullptr), Json(true), Json(1ull << 40),
                          Json(1 << 24), Json::array(), Json::object()}) {
@@ -166,8 +179,8 @@ TEST(TokenizerJson, ReadsUnigram) {
     expect_error(broken("/vocab/1", pair), ErrorKind::kInvalid, "model.vocab[1]");
   }
   expect_error(broken("/vocab/1", Json::array({"<unk>", 1})), ErrorKind::kInvalid, "listed twice");
-  expect_error(broken("/vocab", Json::array()), ErrorKind::kInvalid, "model.vocab");
-  expect_error(broken("/vocab", Json::object({{"a", 1}})), ErrorKind::kInvalid, "model.vocab");
+  expect_error(broken("/vocab", Json::array()), ErrorKind::kInvalid, "found an empty array");
+  expect_error(broken("/vocab", Json::object({{"a", 1}})), ErrorKind::kInvalid, "found an object");
   expect_error(broken("/vocab/1/0", std::string(1025, 'a')), ErrorKind::kInvalid, "model.vocab");
   expect_error(broken("/unk_id", 4), ErrorKind::kInvalid, "model.unk_id");
   expect_error(broken("/unk_id", -1), ErrorKind::kInvalid, "model.unk_id");
