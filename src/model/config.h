@@ -103,6 +103,9 @@ struct GenerationConfig {
   bool do_sample = false;
   double temperature = 1.0, top_p = 1.0, min_p = 0.0, repetition_penalty = 1.0;
   std::int64_t top_k = 50;  // Hugging Face's default when sampling; 0: off
+  // Fields that are set to something that changes Hugging Face's text, and have no effect here: always, and
+  // where text is sampled.
+  std::vector<std::string> ignored, ignored_in_sampling;
 };
 
 // Both published spellings. Every field is checked for presence, type, range and consistency; the error names

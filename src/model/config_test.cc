@@ -624,6 +624,35 @@ TEST(GenerationConfig, AbsentFieldsKeepDefaults) {
   EXPECT_THAT(config.eos, ElementsAre(151645));
 }
 
+TEST(GenerationConfig, NamesFieldsWhoseEffectIsMissing) {
+  ModelConfig config = parse(published(kQwen));
+  const auto read = [&](const Json& json) { return parse_generation_config(json, "g.json", config); };
+  const GenerationConfig usual = read({{"num_beams", 1},
+                                       {"length_penalty", 2.0},
+                                       {"early_stopping", true},
+                                       {"no_repeat_ngram_size", 0},
+                                       {"suppress_tokens", Json::array()},
+                                       {"forced_eos_token_id", nullptr},
+                                       {"typical_p", 1.0},
+                                       {"epsilon_cutoff", 0.0}});
+  EXPECT_THAT(usual.ignored, IsEmpty());
+  EXPECT_THAT(usual.ignored_in_sampling, IsEmpty());
+
+  const GenerationConfig generation = read({{"num_beams", 4},
+                                            {"length_penalty", 2.0},
+                                            {"no_repeat_ngram_size", 3},
+                                            {"suppress_tokens", {1}},
+                                            {"bad_words_ids", {{1}}},
+                                            {"forced_eos_token_id", 2},
+                                            {"exponential_decay_length_penalty", {5, 1.1}},
+                                            {"typical_p", 0.5},
+                                            {"eta_cutoff", 1e-3}});
+  EXPECT_THAT(generation.ignored,
+              ElementsAre("num_beams", "length_penalty", "no_repeat_ngram_size", "suppress_tokens",
+                          "bad_words_ids", "forced_eos_token_id", "exponential_decay_length_penalty"));
+  EXPECT_THAT(generation.ignored_in_sampling, ElementsAre("typical_p", "eta_cutoff"));
+}
+
 TEST(GenerationConfig, NamesBadFields) {
   for (const auto& [field, value] : std::vector<std::pair<std::string, Json>>{{"temperature", -1},
                                                                               {"temperature", "hot"},

@@ -13,6 +13,41 @@ void override_token_ids(const JsonObject& json, std::string_view key, std::vecto
   ids.assign(read.begin(), read.end());
 }
 
+double number_or(const JsonObject& json, std::string_view key, double fallback) {
+  const Json* value = json.find(key);
+  return value != nullptr && value->is_number() ? value->get<double>() : fallback;
+}
+
+// Whatever is not of the type that Hugging Face gives the field is no concern of ours.
+void find_ignored(const JsonObject& json, GenerationConfig& generation) {
+  const auto ignore = [&](bool has_effect, const char* key) {
+    if (has_effect) generation.ignored.emplace_back(key);
+  };
+  const bool beams = number_or(json, "num_beams", 1) > 1;
+  ignore(beams, "num_beams");
+  for (const char* key : {"length_penalty", "early_stopping", "num_beam_groups", "diversity_penalty"}) {
+    const Json* value = json.find(key);
+    const Json usual = std::string_view(key) == "early_stopping"      ? Json(false)
+                       : std::string_view(key) == "diversity_penalty" ? Json(0)
+                                                                      : Json(1);
+    ignore(beams && value != nullptr && *value != usual, key);
+  }
+  for (const char* key : {"no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "min_length",
+                          "min_new_tokens", "penalty_alpha"})
+    ignore(number_or(json, key, 0) > 0, key);
+  for (const char* key : {"encoder_repetition_penalty", "guidance_scale"})
+    ignore(number_or(json, key, 1) != 1, key);
+  for (const char* key : {"suppress_tokens", "begin_suppress_tokens", "bad_words_ids", "force_words_ids",
+                          "sequence_bias", "stop_strings", "forced_bos_token_id", "forced_eos_token_id",
+                          "forced_decoder_ids", "exponential_decay_length_penalty"}) {
+    const Json* value = json.find(key);
+    ignore(value != nullptr && !(value->is_structured() && value->empty()), key);
+  }
+  if (number_or(json, "typical_p", 1) < 1) generation.ignored_in_sampling.emplace_back("typical_p");
+  for (const char* key : {"epsilon_cutoff", "eta_cutoff"})
+    if (number_or(json, key, 0) > 0) generation.ignored_in_sampling.emplace_back(key);
+}
+
 }  // namespace
 
 GenerationConfig parse_generation_config(const Json& json, const std::string& name, ModelConfig& config) {
@@ -29,6 +64,7 @@ GenerationConfig parse_generation_config(const Json& json, const std::string& na
   override_token_ids(object, "eos_token_id", config.eos);
   config.decoder_start = static_cast<TokenId>(object.integer_or(
       "decoder_start_token_id", config.decoder_start, 0, std::numeric_limits<TokenId>::max()));
+  find_ignored(object, generation);
   return generation;
 }
 
