@@ -19,7 +19,9 @@ double seconds(Clock::duration duration) { return std::chrono::duration<double>(
 
 void check(const Engine& engine, const model::Tokenizer* tokenizer, const GenerateRequest& request) {
   if (request.prompt.empty())
-    throw Error(ErrorKind::kInvalid, "the prompt has no tokens").in("-p").fix("give some text, or --tokens");
+    throw Error(ErrorKind::kInvalid, "the prompt has no tokens")
+        .in("the prompt")
+        .fix("give some text, or --tokens");
   const bool encoder = engine.model().config.has_encoder();
   const std::size_t positions = encoder ? engine.options().encoder_positions : engine.options().positions;
   if (request.prompt.size() > positions)

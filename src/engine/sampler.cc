@@ -55,7 +55,9 @@ model::TokenId Sampler::next(std::span<const float> logits, std::span<const mode
   for (std::size_t i = 0; i < logits.size(); ++i)
     if (std::isnan(logits[i]))
       throw Error(ErrorKind::kInvalid, fmt::format("the logit of token {} is not a number", i))
-          .fix("the weights are damaged or the model does not fit its config; run `sluice verify`");
+          .fix(
+              "the weights are damaged or do not fit config.json: get the model again (`sluice verify` tells "
+              "whether a packed store is sound)");
   if (config_.temperature == 0 && config_.repetition_penalty == 1.0)
     return static_cast<model::TokenId>(kernels::argmax(logits.data(), logits.size()));
 

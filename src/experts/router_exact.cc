@@ -89,7 +89,9 @@ class ExactRouter final : public Router {
           .in("sparse layer " + std::to_string(layer) + ", token " + std::to_string(token) + ", expert " +
               std::to_string(e))
           .found(std::to_string(scores[e]))
-          .fix("check the model's weights with `sluice verify`");
+          .fix(
+              "the weights are damaged or do not fit config.json: get the model again (`sluice verify` tells "
+              "whether a packed store is sound)");
     }
   }
 
