@@ -205,6 +205,17 @@ std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const
   }
 }
 
+void check_token_ids(const std::vector<model::TokenId>& tokens, const model::ModelConfig& config,
+                     const std::string& flag) {
+  for (const model::TokenId token : tokens)
+    if (token < 0 || static_cast<std::size_t>(token) >= config.vocab)
+      throw Error(ErrorKind::kInvalid, "token id is out of range")
+          .in(flag)
+          .expected(fmt::format("0 to {}", config.vocab - 1))
+          .found(std::to_string(token))
+          .fix("give ids of this model's tokenizer");
+}
+
 std::vector<model::TokenId> parse_token_list(const std::string& text, const std::string& flag) {
   std::vector<model::TokenId> tokens;
   const char* at = text.data();

@@ -52,6 +52,10 @@ std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const
                                         const std::string& file, model::AddSpecial add_special,
                                         const CommonFlags& flags);
 
+// Error(kInvalid) naming `flag` unless all are of the model's vocabulary.
+void check_token_ids(const std::vector<model::TokenId>& tokens, const model::ModelConfig& config,
+                     const std::string& flag);
+
 // "1,2,3". Error(kUsage) naming `flag` and the place.
 std::vector<model::TokenId> parse_token_list(const std::string& text, const std::string& flag);
 

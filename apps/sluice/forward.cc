@@ -84,12 +84,14 @@ void forward(const Options& options) {
   const std::vector<model::TokenId> encoder_tokens = encoder_input(options, open.model.config);
   const std::size_t context = context_tokens(flags, open.model);
   for (const auto& [list, flag] :
-       {std::pair(&tokens, "--tokens"), std::pair(&encoder_tokens, "--encoder-tokens")})
+       {std::pair(&tokens, "--tokens"), std::pair(&encoder_tokens, "--encoder-tokens")}) {
+    check_token_ids(*list, open.model.config, flag);
     if (list->size() > context)
       throw Error(ErrorKind::kInvalid, "there are more tokens than the context holds")
           .in(flag)
           .expected(fmt::format("at most {}", context))
           .found(std::to_string(list->size()));
+  }
   engine::Engine engine(*open.checkpoint, open.model,
                         engine_options(flags, tokens.size(), encoder_tokens.size()),
                         std::min(kLogitRows, tokens.size()));

@@ -21,20 +21,31 @@ std::size_t terminal_columns() {
   return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+bool takes_escapes() {
+  const char* const terminal = std::getenv("TERM");
+  return terminal != nullptr && std::strcmp(terminal, "dumb") != 0;
+}
+
+// The first characters of a line, each of one column.
+std::string first_columns(std::string line, std::size_t columns) {
+  std::size_t characters = 0;
+  for (std::size_t at = 0; at < line.size(); ++at)
+    if ((line[at] & 0xc0) != 0x80 && characters++ == columns) line.resize(at);
+  return line;
+}
+
 void put(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 }  // namespace
 
-bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
+bool stdout_moves_cursor() { return ::isatty(STDOUT_FILENO) == 1 && takes_escapes(); }
 
 bool colour_allowed() {
   const char* const no_colour = std::getenv("NO_COLOR");
-  const char* const terminal = std::getenv("TERM");
-  return (no_colour == nullptr || *no_colour == '\0') && terminal != nullptr &&
-         std::strcmp(terminal, "dumb") != 0;
+  return (no_colour == nullptr || *no_colour == '\0') && takes_escapes();
 }
 
-LiveText::LiveText(bool terminal, bool colour, std::function<std::string()> status)
+LiveText::LiveText(bool terminal, bool colour, std::function<std::string(std::size_t)> status)
     : terminal_(terminal), colour_(colour), status_(std::move(status)) {
   if (terminal_) std::setlocale(LC_CTYPE, "C.UTF-8");  // for the widths of characters
 }
@@ -52,11 +63,12 @@ void LiveText::write(const std::string& text) {
   const auto now = std::chrono::steady_clock::now();
   if (now - drawn_at_ >= kRedraw || !text.empty()) {
     drawn_at_ = now;
-    const std::string status = status_();
+    const std::size_t columns = terminal_columns() - 1;
+    const std::string status = status_(columns);
     std::string lines, down, up;
     for (std::size_t begin = 0; begin <= status.size();) {
       const std::size_t end = std::min(status.find('\n', begin), status.size());
-      lines += "\r\n" + status.substr(begin, std::min(end - begin, terminal_columns() - 1));
+      lines += "\r\n" + first_columns(status.substr(begin, end - begin), columns);
       down +=
           "\x1b"
           "D";

@@ -11,9 +11,9 @@ namespace sluice::app {
 // finish(). Thread-compatible.
 class LiveText {
  public:
-  // `status` gives its lines; asked only when it is about to be drawn. Neither is used if `terminal` is
-  // false.
-  LiveText(bool terminal, bool colour, std::function<std::string()> status);
+  // `status` gives its lines, none of more than the columns it is told; asked only when it is about to be
+  // drawn. Neither is used if `terminal` is false.
+  LiveText(bool terminal, bool colour, std::function<std::string(std::size_t)> status);
   ~LiveText();
   void write(const std::string& text);
   void finish();  // leaves the cursor after the text
@@ -25,11 +25,11 @@ class LiveText {
 
   bool terminal_, colour_, finished_ = false;
   std::size_t column_ = 0;
-  std::function<std::string()> status_;
+  std::function<std::string(std::size_t)> status_;
   std::chrono::steady_clock::time_point drawn_at_;
 };
 
-bool stdout_is_terminal();
-bool colour_allowed();  // NO_COLOR unset and TERM not dumb
+bool stdout_moves_cursor();  // a terminal, and TERM set and not dumb
+bool colour_allowed();       // NO_COLOR unset and TERM not dumb
 
 }  // namespace sluice::app

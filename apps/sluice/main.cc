@@ -167,8 +167,11 @@ int run(int argc, char** argv) {
   for (std::size_t i = 1; i < words.size(); ++i) {  // an unset variable must not read as "not given"
     const std::string& flag = words[i - 1];
     const bool text = flag == "-p" || flag == "--prompt" || flag == "--stop";
-    if (words[i].empty() && flag.starts_with('-') && !text)
-      return fail(kExitUsage, fmt::format("{} has an empty value", flag));
+    if (!words[i].empty() || text) continue;
+    return fail(kExitUsage,
+                flag.starts_with('-')
+                    ? fmt::format("{} has an empty value", shown_text(flag))
+                    : fmt::format("the argument after \"{}\" is empty; give a name", shown_text(flag)));
   }
   const std::vector<std::string> names = command_names(app);
   const bool known = std::find(names.begin(), names.end(), words[0]) != names.end();

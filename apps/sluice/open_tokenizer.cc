@@ -43,4 +43,6 @@ std::string read_input_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(standard_input()), std::istreambuf_iterator<char>()};
 }
 
+std::string input_name(const std::string& path) { return path == "-" ? "standard input" : path; }
+
 }  // namespace sluice::app

@@ -13,5 +13,7 @@ std::unique_ptr<model::Tokenizer> open_tokenizer(const std::string& path);
 
 // Reads the text of `-f FILE`; "-" is standard input.
 std::string read_input_text(const std::string& path);
+// What to call that file in a message.
+std::string input_name(const std::string& path);
 
 }  // namespace sluice::app

@@ -25,7 +25,10 @@ namespace {
 std::vector<std::vector<model::TokenId>> tokens_of(const PromptFlags& flags, const EngineFlags& engine,
                                                    const OpenModel& open) {
   std::vector<std::vector<model::TokenId>> prompts;
-  for (const std::string& list : flags.tokens) prompts.push_back(parse_token_list(list, "--tokens"));
+  for (const std::string& list : flags.tokens) {
+    prompts.push_back(parse_token_list(list, "--tokens"));
+    check_token_ids(prompts.back(), open.model.config, "--tokens");
+  }
   if (!prompts.empty()) return prompts;
   if (open.tokenizer == nullptr)
     throw Error(ErrorKind::kInvalid, "the model has no tokenizer")
@@ -33,9 +36,13 @@ std::vector<std::vector<model::TokenId>> tokens_of(const PromptFlags& flags, con
         .fix("give the prompt as --tokens 1,2,3");
   const auto add = [&](const std::string& text, const std::string& place) {
     prompts.push_back(encode_file(*open.tokenizer, text, place, model::AddSpecial::kYes, engine));
+    if (prompts.back().empty())
+      throw Error(ErrorKind::kInvalid, "the prompt has no tokens")
+          .in(place)
+          .fix("give some text, or --tokens");
   };
   for (const std::string& text : flags.prompts) add(text, "-p");
-  for (const std::string& file : flags.files) add(read_input_text(file), file);
+  for (const std::string& file : flags.files) add(read_input_text(file), input_name(file));
   return prompts;
 }
 
@@ -76,12 +83,14 @@ std::vector<model::TokenId> only_prompt(std::vector<std::vector<model::TokenId>>
 std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, const EngineFlags& engine,
                           const OpenModel& open) {
   const std::size_t context = context_tokens(engine, open.model);
+  const bool most = context == open.model.config.max_positions;
   if (prompt_tokens > context)
     throw Error(ErrorKind::kInvalid, "the prompt is longer than the context")
         .in("-c")
         .expected(fmt::format("at most {} tokens", context))
         .found(fmt::format("{} tokens", prompt_tokens))
-        .fix("shorten the prompt, or raise -c up to the model's maximum");
+        .fix(most ? "shorten the prompt: the model takes no longer one"
+                  : "shorten the prompt, or raise -c up to the model's maximum");
   // Behind an encoder the prompt is its input, and the answer stands alone.
   const std::size_t before = open.model.config.has_encoder() ? 0 : prompt_tokens;
   return std::max<std::size_t>(1, std::min(context, before + max_tokens));

@@ -54,7 +54,8 @@ engine::SamplerConfig sampler_config(const Options& options, const model::Genera
   return config;
 }
 
-std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock::time_point first_token) {
+std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock::time_point first_token,
+                        std::size_t columns) {
   const engine::DiskReport disk = engine.disk();
   const engine::ExpertStatistics total = engine.statistics().total();
   const double seconds = since(first_token);
@@ -65,7 +66,7 @@ std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock:
                          : 0.0,
                      disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0,
                      format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget),
-                     memory_line_short(engine));
+                     memory_line_short(engine, columns));
 }
 
 Json sequence_json(const engine::GenerateRequest& request, const engine::GenerateResult& result) {
@@ -118,6 +119,16 @@ void warn_of_eos(const model::ModelConfig& config) {
                  token, config.vocab);
 }
 
+// What the publisher asked for and Hugging Face does, and what the text here comes without.
+void warn_of_ignored(const model::GenerationConfig& generation, bool sampling) {
+  std::vector<std::string> fields = generation.ignored;
+  if (sampling)
+    fields.insert(fields.end(), generation.ignored_in_sampling.begin(), generation.ignored_in_sampling.end());
+  if (!fields.empty())
+    fmt::print(stderr, "sluice: warning: generation_config.json: without effect here: {}\n",
+               fmt::join(fields, ", "));
+}
+
 void run(const Options& options) {
   const EngineFlags& flags = options.engine;
   const Clock::time_point load_start = Clock::now();
@@ -156,16 +167,18 @@ void run(const Options& options) {
   engine::Engine engine(*open.checkpoint, open.model, settings, std::min<std::size_t>(requests.size(), 16));
   if (!engine.isa_warning().empty() && !flags.quiet)
     fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
+  if (!flags.quiet) warn_of_ignored(open.model.generation, requests[0].sampler.temperature > 0);
   if (!flags.quiet && !options.ignore_eos) warn_of_eos(open.model.config);
   std::optional<engine::DecisionRecorder> decisions;
   if (!options.decisions.empty()) engine.observe(&decisions.emplace(options.decisions, engine));
   RunTimes times;
   times.load_s = since(load_start);
 
-  const bool terminal = !flags.json && stdout_is_terminal();
+  const bool terminal = !flags.json && stdout_moves_cursor();
   Clock::time_point first_token;
   std::size_t tokens = 0;
-  LiveText live(terminal, colour_allowed(), [&] { return status_line(engine, tokens, first_token); });
+  LiveText live(terminal, colour_allowed(),
+                [&](std::size_t columns) { return status_line(engine, tokens, first_token, columns); });
   for (engine::GenerateRequest& request : requests) {
     request.on_text = [&](const std::string& text, std::size_t) {
       if (tokens++ == 0) {
@@ -175,7 +188,8 @@ void run(const Options& options) {
       if (!flags.json) live.write(batch ? "" : text);
     };
   }
-  if (terminal && open.tokenizer != nullptr && !encoder && !batch)
+  const bool echoed = terminal && open.tokenizer != nullptr && !encoder && !batch;
+  if (echoed)
     live.write(
         open.tokenizer->decode(requests[0].prompt, model::ShowSpecial::kNo));  // as the text goes on from it
   const std::vector<engine::GenerateResult> results =
@@ -192,7 +206,8 @@ void run(const Options& options) {
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (batch) std::cout << fmt::format("[{}] {}", i + 1, results[i].text.value_or(""));
       if (!results[i].text) std::cout << fmt::format("{}", fmt::join(results[i].tokens, ","));
-      std::cout << '\n';
+      const bool nothing = results[i].tokens.empty() && !batch && !echoed;
+      if (!nothing || results[i].reason != engine::StopReason::kInterrupted) std::cout << '\n';
     }
     std::cout.flush();
     if (!flags.quiet) {

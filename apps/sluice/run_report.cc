@@ -77,12 +77,31 @@ std::string memory_line(const engine::Engine& engine) {
   return line;
 }
 
-std::string memory_line_short(const engine::Engine& engine) {
+std::string memory_line_short(const engine::Engine& engine, std::size_t columns) {
+  struct Part {
+    Bytes used;
+    std::string text;
+  };
+  std::vector<Part> parts;
+  std::size_t length = std::string_view("MiB:").size();
+  for (const device::Account account : kAccounts) {
+    const Bytes used = engine.accountant().used(account);
+    parts.push_back({used, fmt::format(" {} {:.1f}", device::account_name(account),
+                                       static_cast<double>(used) / static_cast<double>(kMiB))});
+    length += parts.back().text.size();
+  }
+  constexpr std::size_t kMore = 2;  // columns of " …"
+  bool left_out = false;
+  while (!parts.empty() && length + (left_out ? kMore : 0) > columns) {
+    const auto smallest = std::min_element(parts.begin(), parts.end(),
+                                           [](const Part& a, const Part& b) { return a.used < b.used; });
+    length -= smallest->text.size();
+    parts.erase(smallest);
+    left_out = true;
+  }
   std::string line = "MiB:";
-  for (const device::Account account : kAccounts)
-    line += fmt::format(" {} {:.1f}", device::account_name(account),
-                        static_cast<double>(engine.accountant().used(account)) / static_cast<double>(kMiB));
-  return line;
+  for (const Part& part : parts) line += part.text;
+  return left_out ? line + " …" : line;
 }
 
 double predicted_bytes_per_token(const engine::Engine& engine) {

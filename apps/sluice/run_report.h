@@ -17,8 +17,9 @@ Json experts_json(const engine::Engine& engine);  // {accesses, hits, …, prefi
 // "process 9.1 MiB, dense 7.3 MiB, …": the most that each name has held.
 std::string memory_line(const engine::Engine& engine);
 
-// The same in MiB, without units, for a narrow line: "process 9.1, dense 7.3, …".
-std::string memory_line_short(const engine::Engine& engine);
+// What each name holds, in MiB without units, in at most so many columns: "MiB: process 9.1 dense 7.3 …"; the
+// smallest are left out, with "…" at the end.
+std::string memory_line_short(const engine::Engine& engine, std::size_t columns);
 
 // Expected bytes of experts that a decoded token reads if routing were uniform and the cache full.
 double predicted_bytes_per_token(const engine::Engine& engine);

@@ -29,7 +29,7 @@ void tokenize(const Options& options) {
   const std::unique_ptr<model::Tokenizer> tokenizer = open_tokenizer(options.path);
   const std::string text = options.from_file ? read_input_text(options.file) : options.prompt;
   const std::vector<model::TokenId> ids =
-      encode_file(*tokenizer, text, options.from_file ? options.file : "-p",
+      encode_file(*tokenizer, text, options.from_file ? input_name(options.file) : "-p",
                   options.no_special ? model::AddSpecial::kNo : model::AddSpecial::kYes, options.common);
   if (options.common.json) {
     std::cout << Json{{"ids", ids}}.dump() << '\n';
