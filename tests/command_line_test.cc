@@ -301,6 +301,24 @@ TEST(CommandLine, ErrorsSayWhatToDo) {
              "correct the value");
   expect_fix("inspect " + with_config("b", "hidden_act", "relu"), "config.json: hidden_act",
              "use a model whose config says so");
+  const auto expect_tells = [&](int code, const std::string& arguments, const std::string& text) {
+    const Outcome outcome = sluice(arguments);
+    EXPECT_EQ(outcome.code, code) << arguments;
+    EXPECT_NE(outcome.err.find(text), std::string::npos) << outcome.err;
+  };
+  expect_tells(1, "run " + with_config("d.sluice", "torch_dtype", "float32") + " --tokens 1",
+               "d.sluice: a packed store is expected because of the name");
+  expect_tells(2, "run '' -p a", "the argument after \"run\" is empty");
+  expect_tells(1, "run " + kModel + " --tokens 999999", "--tokens: token id is out of range");
+  expect_tells(1, "forward " + kModel + " --tokens 999999 --out " + directory + "/o",
+               "--tokens: token id is out of range");
+  const std::string empty = directory + "/empty/x";
+  expect_tells(1, "run " + kModel + " -f " + empty, empty + ": the prompt has no tokens");
+  expect_tells(1, "run " + kModel + " -f - <&-", "standard input: the prompt has no tokens");
+  expect_tells(1, "run " + kModel + " -c 2 --tokens 1,2,3", "raise -c");
+  write("broken\nname/tokenizer.json", "");
+  expect_fix("tokenize -p a '" + directory + "/broken\nname'", "broken\\x0aname",
+             "download the tokenizer files again");
   expect_fix("inspect " + with_config("c", "vocab_size", 6401), "embed_tokens",
              "download the config.json that belongs to these weights");
   fs::remove_all(directory);

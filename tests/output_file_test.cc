@@ -82,7 +82,7 @@ TEST_F(OutputFileTest, AFailureBehindTheCheckLeavesNothing) {
 
 // Neither does one that comes while a trace or a log is written: what is left would refuse the retry.
 TEST_F(OutputFileTest, AFailedRunLeavesNoTraceAndNoLog) {
-  for (const std::string& prompt : {"--tokens 1,999999 -n 2", "-p '' -n 2"})
+  for (const std::string prompt : {"--tokens 1,999999 -n 2", "-p '' -n 2"})
     for (const std::string& command :
          {"run " + kModel + " " + prompt + " --decisions " + file("log"),
           "trace " + kModel + " " + prompt + " -o " + file("a.trace") + " --decisions " + file("log")}) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pty.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -225,7 +226,62 @@ TEST_F(RunTest, CtrlCEndsAGenerationWithItsStatistics) {
   program.interrupt();
   const Outcome outcome = program.wait();
   EXPECT_EQ(outcome.code, 130);
-  EXPECT_NE(outcome.out.find("bytes per token"), std::string::npos) << outcome.out;
+  for (const char* row : {"generated", "(interrupted)", "experts", "disk"})
+    EXPECT_NE(outcome.out.find(row), std::string::npos) << outcome.out;
+}
+
+// What the program writes to a terminal of 80 columns.
+std::string on_terminal(const std::vector<std::string>& words, const char* kind) {
+  winsize size = {24, 80, 0, 0};
+  int terminal = -1;
+  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, &size);
+  if (child == 0) {
+    ::alarm(60);
+    ::setenv("TERM", kind, 1);
+    std::vector<char*> pointers = {const_cast<char*>(SLUICE_PROGRAM)};
+    for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+    pointers.push_back(nullptr);
+    ::execv(pointers[0], pointers.data());
+    ::_exit(127);
+  }
+  std::string output;
+  char bytes[4096];
+  for (ssize_t count; (count = ::read(terminal, bytes, sizeof bytes)) > 0;)
+    output.append(bytes, static_cast<std::size_t>(count));
+  ::close(terminal);
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << output;
+  return output;
+}
+
+TEST_F(RunTest, StatusFitsTheTerminalAndSimpleTerminalsGetPlainText) {
+  const std::vector<std::string> words = {"run",    store(), "-p", "The old king", "-n", "6",
+                                          "--temp", "0",     "-q"};
+  const std::string drawn = on_terminal(words, "xterm");
+  std::size_t lines = 0;
+  for (std::size_t at = drawn.find("MiB:"); at != std::string::npos; at = drawn.find("MiB:", at + 1)) {
+    const std::string line = drawn.substr(at, drawn.find('\x1b', at) - at);
+    const bool left_out = line.ends_with(" …");
+    EXPECT_LE(line.size(), left_out ? 79u + 2 : 79u) << line;
+    EXPECT_TRUE(left_out || line.find(" tables ") != std::string::npos) << line;
+    ++lines;
+  }
+  EXPECT_GT(lines, 0u) << drawn;
+
+  const std::string plain = on_terminal(words, "dumb");
+  EXPECT_EQ(plain.find('\x1b'), std::string::npos) << plain;
+  EXPECT_EQ(plain.find("MiB:"), std::string::npos) << plain;
+}
+
+TEST_F(RunTest, CtrlCBeforeAnyTextPrintsNothing) {
+  std::string prompt = "1";
+  for (int i = 0; i < 4000; ++i) prompt += ",7";
+  sluice::program::Running program({"run", store(), "--tokens", prompt, "-n", "5", "-q", "--threads", "1"});
+  program.interrupt();
+  const Outcome outcome = program.wait();
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_EQ(outcome.out, "");
 }
 
 // A copy of the bundled model that others may change.
@@ -338,7 +394,7 @@ TEST_F(RunTest, RequestsThatMakeNoSenseAreRefusedWithNumbers) {
   expect_error("run " + kModel + " -p x --keep packed", 2, "--keep");
   expect_error("run " + kModel + " -p x --isa mips", 2, "--isa");
   expect_error("run " + kModel + " -p x --temp -1", 2, "--temp");
-  expect_error("run " + kModel + " -p x -n -4", 2, "--predict");
+  expect_error("run " + kModel + " -p x -n -4", 2, "-n: ");
   expect_error("run " + kModel, 2, "--prompt");
   expect_error("run /nowhere -p x", 1, "/nowhere");
   expect_error("eval " + kModel + " -f /dev/null", 1, "too short");
@@ -368,6 +424,23 @@ TEST_F(RunTest, AFlippedBitInTheStoreIsAnErrorAndNeverText) {
   EXPECT_EQ(outcome.out, "");
   EXPECT_NE(outcome.err.find("experts-00000.bin at byte"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("checksum"), std::string::npos) << outcome.err;
+}
+
+TEST_F(RunTest, FieldsOfThePublisherThatHaveNoEffectAreNamedOnce) {
+  const std::string model = copy_of_model(file("beams"));
+  std::ofstream(model + "/generation_config.json")
+      << R"({"num_beams": 4, "no_repeat_ngram_size": 3, "typical_p": 0.9, "eos_token_id": 999999})";
+  const std::string request = "run " + model + " -p 'The old king' -n 2";
+  const auto has = [](const Outcome& outcome, const std::string& text) {
+    return outcome.err.find(text) != std::string::npos;
+  };
+  const Outcome greedy = run(request);
+  EXPECT_EQ(greedy.code, 0);
+  EXPECT_TRUE(has(greedy, "generation_config.json: without effect here: num_beams, no_repeat_ngram_size\n"))
+      << greedy.err;
+  EXPECT_TRUE(has(greedy, "end-of-text token 999999 is beyond the vocabulary")) << greedy.err;
+  EXPECT_TRUE(has(run(request + " --temp 1"), "no_repeat_ngram_size, typical_p\n"));
+  EXPECT_EQ(run(request + " -q").err, "");
 }
 
 }  // namespace
