@@ -558,9 +558,9 @@ void Reproducer::rows() {
   const double base_tok = figure("z-accelerate", &RunFigures::tok_s), basic_tok = basic(&RunFigures::tok_s),
                c_tok = figure("z-C", &RunFigures::tok_s), cp_tok = figure(kPlanned, &RunFigures::tok_s);
   const std::string core =
-      std::abs(cp_tok - base_tok) > 1e-9
+      cp_tok > basic_tok && basic_tok > base_tok  // otherwise there is nothing to share out
           ? fmt::format("core share of the gain {:.1f} %", 100 * (basic_tok - base_tok) / (cp_tok - base_tok))
-          : "no gain";
+          : "planned pools are not ahead of the rest";
   row_of_both(
       "Z-F10", "ablation, tok/s (E2E s): baseline, basic average, +C, +C+P",
       "DeepSeek 1.60 (585.96), 4.43 (204.05), 5.18 (176.68), 5.30 (173.23); Qwen1.5 1.99 (515.12), 6.39 "
