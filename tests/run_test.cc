@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -230,11 +231,12 @@ TEST_F(RunTest, CtrlCEndsAGenerationWithItsStatistics) {
     EXPECT_NE(outcome.out.find(row), std::string::npos) << outcome.out;
 }
 
-// What the program writes to a terminal of 80 columns.
-std::string on_terminal(const std::vector<std::string>& words, const char* kind) {
+// What the program writes to a terminal of 80 columns; nothing where terminals cannot be made.
+std::optional<std::string> on_terminal(const std::vector<std::string>& words, const char* kind) {
   winsize size = {24, 80, 0, 0};
   int terminal = -1;
   const pid_t child = ::forkpty(&terminal, nullptr, nullptr, &size);
+  if (child < 0) return std::nullopt;
   if (child == 0) {
     ::alarm(60);
     ::setenv("TERM", kind, 1);
@@ -258,7 +260,9 @@ std::string on_terminal(const std::vector<std::string>& words, const char* kind)
 TEST_F(RunTest, StatusFitsTheTerminalAndSimpleTerminalsGetPlainText) {
   const std::vector<std::string> words = {"run",    store(), "-p", "The old king", "-n", "6",
                                           "--temp", "0",     "-q"};
-  const std::string drawn = on_terminal(words, "xterm");
+  const std::optional<std::string> shown = on_terminal(words, "xterm");
+  if (!shown) GTEST_SKIP() << "PSEUDO-TERMINALS CANNOT BE MADE HERE: what a terminal shows is not checked";
+  const std::string& drawn = *shown;
   std::size_t lines = 0;
   for (std::size_t at = drawn.find("MiB:"); at != std::string::npos; at = drawn.find("MiB:", at + 1)) {
     const std::string line = drawn.substr(at, drawn.find('\x1b', at) - at);
@@ -269,7 +273,7 @@ TEST_F(RunTest, StatusFitsTheTerminalAndSimpleTerminalsGetPlainText) {
   }
   EXPECT_GT(lines, 0u) << drawn;
 
-  const std::string plain = on_terminal(words, "dumb");
+  const std::string plain = on_terminal(words, "dumb").value();
   EXPECT_EQ(plain.find('\x1b'), std::string::npos) << plain;
   EXPECT_EQ(plain.find("MiB:"), std::string::npos) << plain;
 }

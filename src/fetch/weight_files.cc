@@ -86,13 +86,15 @@ void WeightFiles::check(const FileRun& run, const DiskCompletion& completion) co
     throw Error(ErrorKind::kIo,
                 fmt::format("reading {} bytes failed: {}", run.length, std::strerror(completion.error)))
         .in(file.path(), run.offset)
-        .fix("check the disk (kernel log), then run `sluice verify` on the model");
+        .fix(
+            "check the disk (kernel log), then check a packed store with `sluice verify`, or get the model "
+            "again");
   if (completion.error != 0 || completion.bytes < inside)
     throw Error(ErrorKind::kCorrupt, "the file ends inside a weight")
         .in(file.path(), run.offset)
         .expected(fmt::format("{} bytes", inside))
         .found("fewer: the file was cut while it was open")
-        .fix("restore the file and run `sluice verify`");
+        .fix("restore the file (`sluice verify` checks a packed store)");
   // The whole file: the kernel keeps pages in folios larger than a run's odd ends, and drops only whole ones.
   if (uses_page_cache()) file.drop_cache(0, file.size());
 }
