@@ -8,7 +8,7 @@ packages_of() {
   case "$1" in
     build) echo g++ cmake ninja-build pkg-config nlohmann-json3-dev libfmt-dev libcli11-dev liburing-dev \
                 libxxhash-dev libssl-dev libzstd-dev liblz4-dev libpcre2-dev libutf8proc-dev ;;
-    test) echo libgtest-dev libgmock-dev libsentencepiece-dev ;;
+    test) echo libgtest-dev libgmock-dev libsentencepiece-dev python3 zstd ;;  # python3, zstd: the second decoder
     fuzz) echo clang-16 libclang-rt-16-dev llvm-16 ;;  # llvm-16: symbols in reports
     format) echo clang-format ;;
     lint) echo clang-tidy-16 ;;

@@ -69,7 +69,7 @@ void compare(const Options& options) {
 
   std::vector<lab::Contender> contenders;
   for (const std::string& name : names) {
-    const OpenModel& source = whole && lab::reads_whole_experts(name) ? *whole : open;
+    const OpenModel& source = whole && experts::find_preset(name).whole_experts ? *whole : open;
     contenders.push_back({name, source.checkpoint.get(), &source.model});
   }
   const lab::Comparison result = lab::Comparer().run(contenders, settings);

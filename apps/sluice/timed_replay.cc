@@ -43,14 +43,8 @@ void check_shape(const trace::TraceHeader& header, const engine::ProfiledModel& 
 }
 
 lab::PipelineCosts costs_of(const engine::Profile& profile, const TimedFlags& flags) {
-  lab::PipelineCosts costs;
-  costs.fetch = profile.costs().fetch;
+  lab::PipelineCosts costs = lab::pipeline_costs(profile);
   if (flags.workers > 0) costs.fetch.workers = static_cast<unsigned>(flags.workers);
-  costs.tensors = profile.model.tensors;
-  for (const auto& [tokens, time] : profile.p_of_tokens) costs.run.emplace_back(tokens, time.median);
-  if (costs.run.empty()) costs.run.emplace_back(1, profile.p.median);
-  costs.rest = profile.rest.median;
-  costs.bytes = {.full = profile.model.full, .sm = profile.model.sm, .exp = profile.model.exp};
   return costs;
 }
 

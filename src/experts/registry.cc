@@ -94,14 +94,16 @@ constexpr Preset kPresets[] = {
      .scheduler = "serial",
      .placement = "host",
      .source = kZipMoeBaselines,
-     .synchronous = true},
+     .synchronous = true,
+     .whole_experts = true},
     {.name = "z-moe-infinity",
      .router = "exact",
      .cache = "eam",
      .prefetch = "eam",
      .scheduler = "serial",
      .placement = "host",
-     .source = kZipMoeBaselines},
+     .source = kZipMoeBaselines,
+     .whole_experts = true},
     {.name = "z-deepspeed",
      .router = "exact",
      .cache = "none",
@@ -109,7 +111,8 @@ constexpr Preset kPresets[] = {
      .scheduler = "serial",
      .placement = "host",
      .source = kZipMoeBaselines,
-     .whole_layers = true},
+     .whole_layers = true,
+     .whole_experts = true},
 };
 
 template <class Policy>

@@ -62,6 +62,7 @@ struct Preset {
   std::string_view source = {};  // paper and section
   bool whole_layers = false;     // all experts of a layer are fetched, whatever the routing
   bool synchronous = false;      // one expert at a time: read, then computed, nothing in between
+  bool whole_experts = false;    // knows no compressed ones: a model stored whole, if there is one, is read
 };
 
 std::span<const CachePolicy> cache_policies();

@@ -82,11 +82,6 @@ std::string found_text(const std::array<std::uint64_t, 5>& found) {
 
 }  // namespace
 
-bool reads_whole_experts(std::string_view preset) {
-  const experts::Preset& it = experts::find_preset(preset);
-  return it.whole_layers || it.synchronous || it.cache == "eam";  // z-moe-infinity
-}
-
 Spread spread_of(std::vector<double> values) {
   SLUICE_CHECK(!values.empty(), "no values");
   std::ranges::sort(values);

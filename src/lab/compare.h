@@ -41,10 +41,6 @@ struct Contender {
   const model::Model* model = nullptr;
 };
 
-// True for the baselines that know no compressed experts (SPEC §1.10): a model stored whole, if there is one,
-// is what they read. Error(kUsage) for an unknown preset.
-bool reads_whole_experts(std::string_view preset);
-
 struct CompareSettings {
   std::vector<engine::GenerateRequest> requests;  // decoded together; greedy, so that runs can be told to
                                                   // agree. At least one, of at least 2 tokens

@@ -193,6 +193,17 @@ std::unique_ptr<System> make_system(std::uint32_t layers, std::uint32_t experts,
 
 }  // namespace
 
+PipelineCosts pipeline_costs(const engine::Profile& profile) {
+  PipelineCosts costs;
+  costs.fetch = profile.costs().fetch;
+  costs.tensors = profile.model.tensors;
+  for (const auto& [tokens, time] : profile.p_of_tokens) costs.run.emplace_back(tokens, time.median);
+  if (costs.run.empty()) costs.run.emplace_back(1, profile.p.median);
+  costs.rest = profile.rest.median;
+  costs.bytes = {.full = profile.model.full, .sm = profile.model.sm, .exp = profile.model.exp};
+  return costs;
+}
+
 double PipelineCosts::run_of(std::uint32_t tokens) const {
   if (run.empty()) return 0;
   auto high = std::ranges::lower_bound(run, tokens, {}, &std::pair<std::uint32_t, double>::first);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/profile.h"
 #include "experts/ids.h"
 #include "experts/pools.h"
 #include "experts/scheduler.h"
@@ -33,6 +34,9 @@ struct PipelineCosts {
       std::uint32_t tokens) const;  // p; straight lines between the tokens that are known, and beyond
   double whole_read() const;        // of one expert in full, with nothing decoded
 };
+
+// What was measured, for the replay: every cost is its median.
+PipelineCosts pipeline_costs(const engine::Profile& profile);
 
 struct PipelineSettings {
   std::string preset;  // experts::presets()

@@ -5,26 +5,9 @@
 #include "base/error.h"
 #include "engine/pool_plan.h"
 #include "experts/registry.h"
-#include "lab/compare.h"
 
 namespace sluice::lab {
 namespace {
-
-// What a search for an order spends on one decode that it tries: a figure, so that equal inputs give equal
-// results everywhere.
-constexpr double kDecodeTried = 20e-9;
-
-PipelineCosts costs_of(const engine::Profile& profile) {
-  PipelineCosts costs;
-  costs.fetch = profile.costs().fetch;  // c has the chunk's share of the merge
-  costs.fetch.step = kDecodeTried;
-  costs.tensors = profile.model.tensors;
-  for (const auto& [tokens, time] : profile.p_of_tokens) costs.run.emplace_back(tokens, time.median);
-  if (costs.run.empty()) costs.run.emplace_back(1, profile.p.median);
-  costs.rest = profile.rest.median;
-  costs.bytes = {.full = profile.model.full, .sm = profile.model.sm, .exp = profile.model.exp};
-  return costs;
-}
 
 // The same model, stored whole.
 PipelineCosts whole(PipelineCosts costs) {
@@ -137,8 +120,7 @@ ReplayFigures PaperReplay::run(const ReplayRequest& request, const std::function
   SLUICE_CHECK(!request.batch.empty() && request.output > 0);
   const engine::Profile profile = paper_profile(model_, request.machine, measured_);
   const experts::Preset& preset = experts::find_preset(request.preset);
-  const PipelineCosts costs =
-      reads_whole_experts(request.preset) ? whole(costs_of(profile)) : costs_of(profile);
+  const PipelineCosts costs = preset.whole_experts ? whole(pipeline_costs(profile)) : pipeline_costs(profile);
   PipelineSettings settings;
   settings.preset = request.preset;
   settings.memory = static_cast<Bytes>(request.memory);

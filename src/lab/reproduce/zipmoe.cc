@@ -162,7 +162,7 @@ class Reproducer {
     };
     std::vector<Contender> contenders;
     for (const std::string& preset : presets) {
-      Contender contender = reads_whole_experts(preset) ? settings_.whole : settings_.packed;
+      Contender contender = experts::find_preset(preset).whole_experts ? settings_.whole : settings_.packed;
       contender.preset = preset;
       contenders.push_back(contender);
     }
