@@ -18,6 +18,7 @@ void ActivationHistory::on_event(std::span<const ExpertId> used) {
     for (Matrix& past : past_)
       if (const std::uint32_t* const there = past.counts.find(id)) past.dot += *there;
   }
+  find_nearest();
 }
 
 void ActivationHistory::close() {
@@ -28,25 +29,23 @@ void ActivationHistory::close() {
   steps_ = 0;
 }
 
-const ActivationHistory::Matrix& ActivationHistory::nearest() const {
-  const Matrix* best = nullptr;
+void ActivationHistory::find_nearest() {
+  nearest_ = &now_;
   double best_cosine = -1;
   for (const Matrix& past : past_) {
     const double length = std::sqrt(past.norm * now_.norm);
     const double cosine = length > 0 ? past.dot / length : 0;
     if (cosine >= best_cosine) {
       best_cosine = cosine;
-      best = &past;
+      nearest_ = &past;
     }
   }
-  return best != nullptr ? *best : now_;
 }
 
 double ActivationHistory::predicted(ExpertId id) const {
-  const Matrix& matrix = nearest();
-  const std::uint32_t* const count = matrix.counts.find(id);
+  const std::uint32_t* const count = nearest_->counts.find(id);
   if (count == nullptr || *count == 0) return 0;
-  return static_cast<double>(*count) / static_cast<double>(matrix.layer_total[id.layer]);
+  return static_cast<double>(*count) / static_cast<double>(nearest_->layer_total[id.layer]);
 }
 
 std::uint32_t ActivationHistory::count(ExpertId id) const {

@@ -19,6 +19,10 @@ namespace sluice::experts {
 // Pure and deterministic. O(matrices) a used expert. Thread-compatible.
 class ActivationHistory {
  public:
+  ActivationHistory() = default;
+  ActivationHistory(const ActivationHistory&) = delete;
+  ActivationHistory& operator=(const ActivationHistory&) = delete;
+
   static constexpr std::uint32_t kSteps = 128;  // of one matrix
   static constexpr std::size_t kMatrices = 32;  // kept; the oldest goes
 
@@ -41,10 +45,11 @@ class ActivationHistory {
     double dot = 0;   // with the running matrix
   };
   void close();
-  const Matrix& nearest() const;
+  void find_nearest();
 
   Matrix now_;
   std::deque<Matrix> past_;
+  const Matrix* nearest_ = &now_;  // in the past, or now_ while there is none
   std::uint32_t steps_ = 0;
   int last_layer_ = -1;
 };

@@ -2,7 +2,6 @@
 // the running one; among equals the least recently used, then the lower id. MoE-Infinity's cache (arXiv
 // 2401.14361); SPEC §1.10.
 #include <algorithm>
-#include <tuple>
 
 #include "experts/activation_matrix.h"
 #include "experts/cache_policies.h"
@@ -16,53 +15,98 @@ class EamCache final : public Cache {
   void on_step(const StepReport& report) override {
     history_.on_event(report.used);
     event_ = report.event;
-    for (const ExpertId id : report.used) last_use_.at(id) = report.event + 1;
+    listed_ = false;
+    for (const ExpertId id : report.used) {
+      Entry& entry = entries_.at(id);
+      entry.last_use = report.event + 1;
+      if (entry.resident()) residents_[entry.place - 1].last_use = entry.last_use;
+    }
   }
   Parts wanted(ExpertId) const override { return keep_; }
 
   void victims(Bytes need, const PinnedView& pinned, std::vector<Eviction>& out) override {
-    candidates_.clear();
-    resident_.for_each([&](ExpertId id, const Resident& it) {
-      if (!it.parts.empty() && !pinned.pinned(id))
-        candidates_.push_back({history_.predicted(id), *last_use_.find(id), id, it});
-    });
-    std::ranges::sort(candidates_, {},
-                      [](const Candidate& c) { return std::tuple(c.predicted, c.last_use, c.id); });
+    if (need == 0) return;
+    if (!listed_) list_candidates(pinned);
+    // The first few in order that free enough: a heap of them, the last one on top.
+    leaving_.clear();
     Bytes freed = 0;
-    std::size_t count = 0;
-    while (count < candidates_.size() && freed < need) freed += candidates_[count++].resident.bytes;
+    for (const Candidate& candidate : candidates_) {
+      if (freed >= need && !(candidate < leaving_.front())) continue;
+      leaving_.push_back(candidate);
+      std::push_heap(leaving_.begin(), leaving_.end());
+      freed += candidate.bytes;
+      for (Bytes last; freed - (last = leaving_.front().bytes) >= need; freed -= last) {
+        std::pop_heap(leaving_.begin(), leaving_.end());
+        leaving_.pop_back();
+      }
+    }
     if (freed < need) return;
-    for (std::size_t i = 0; i < count; ++i) out.push_back({candidates_[i].id, candidates_[i].resident.parts});
+    std::sort_heap(leaving_.begin(), leaving_.end());
+    for (const Candidate& it : leaving_) out.push_back({it.id, entries_.find(it.id)->parts});
   }
 
   void on_insert(ExpertId id, Parts parts, Bytes bytes) override {
-    resident_.at(id) = {parts, bytes};
-    if (last_use_.at(id) == 0) last_use_.at(id) = event_ + 1;
+    Entry& entry = entries_.at(id);
+    if (entry.last_use == 0) entry.last_use = event_ + 1;
+    if (!entry.resident()) {
+      residents_.emplace_back();
+      entry.place = residents_.size();
+    }
+    entry.parts = parts;
+    residents_[entry.place - 1] = {id, bytes, entry.last_use};
   }
   void on_evict(ExpertId id, Parts parts) override {
-    Resident& it = resident_.at(id);
-    it.parts = it.parts - parts;
+    Entry& entry = entries_.at(id);
+    entry.parts = entry.parts - parts;
+    if (!entry.resident() || !entry.parts.empty()) return;
+    entries_.at(residents_.back().id).place = entry.place;
+    residents_[entry.place - 1] = residents_.back();
+    residents_.pop_back();
+    entry.place = 0;
+    std::erase_if(candidates_, [&](const Candidate& it) { return it.id == id; });
   }
   std::string name() const override { return "eam"; }
 
  private:
-  struct Resident {
+  struct Entry {
+    std::uint64_t last_use = 0;  // event + 1
+    std::size_t place = 0;       // 1 + that in residents_; 0: not resident
     Parts parts;
+    bool resident() const { return place != 0; }
+  };
+  struct Resident {
+    ExpertId id;
     Bytes bytes = 0;
+    std::uint64_t last_use = 0;
   };
   struct Candidate {
     double predicted;
     std::uint64_t last_use;
     ExpertId id;
-    Resident resident;
+    Bytes bytes;
+    bool operator<(const Candidate& b) const {
+      if (predicted != b.predicted) return predicted < b.predicted;
+      return last_use != b.last_use ? last_use < b.last_use : id < b.id;
+    }
   };
+
+  // Who may leave during the running event. What their order depends on changes with events only.
+  void list_candidates(const PinnedView& pinned) {
+    candidates_.clear();
+    for (const Resident& it : residents_)
+      if (!pinned.pinned(it.id))
+        candidates_.push_back({history_.predicted(it.id), it.last_use, it.id, it.bytes});
+    listed_ = true;
+  }
 
   Parts keep_;
   std::uint64_t event_ = 0;
   ActivationHistory history_;
-  ExpertTable<std::uint64_t> last_use_;  // event + 1
-  ExpertTable<Resident> resident_;
-  std::vector<Candidate> candidates_;  // scratch
+  ExpertTable<Entry> entries_;
+  std::vector<Resident> residents_;    // in no order
+  std::vector<Candidate> candidates_;  // of the running event, if listed_
+  bool listed_ = false;
+  std::vector<Candidate> leaving_;  // scratch
 };
 
 }  // namespace
