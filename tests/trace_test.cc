@@ -98,6 +98,21 @@ TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedOfAPackedStore) {
     expect_same_decisions(store, "lru", "global", keep, "--memory " + memory(36));
 }
 
+TEST_F(TraceTest, ABatchIsRecordedAndReplayed) {
+  const std::string others =
+      " -p 'A fox went out' -p 'It was the best house in the village, with a red roof'";
+  for (const std::string scope : {"global", "layer"})
+    expect_same_decisions(kModel, "lru", scope, "full", others + " --memory " + memory(40));
+  fs::remove(file("a.trace"));
+  const std::string prompts = " -p 'The sea'" + others + " -n 8 --temp 0 --ignore-eos --memory " + memory(48);
+  const json ran = run_json("run " + kModel + prompts),
+             traced = run_json("trace " + kModel + prompts + " -o " + file("a.trace"));
+  EXPECT_EQ(traced["steps"], 3 + 7);  // a prefill each, then steps of all three
+  ASSERT_EQ(traced["sequences"].size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(traced["sequences"][i]["tokens"], ran["sequences"][i]["tokens"]);
+}
+
 TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedWithPools) {
   // Reads cost most, decoding next to nothing: compressed experts pay.
   const std::string store = packed_with_profile({{"u", 2e-3}, {"v", 1e-4}, {"c", 1e-6}, {"merge", 1e-6}}),

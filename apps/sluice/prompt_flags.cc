@@ -70,16 +70,6 @@ std::vector<std::vector<model::TokenId>> prompt_tokens(const PromptFlags& flags,
   return prompts;
 }
 
-std::vector<model::TokenId> only_prompt(std::vector<std::vector<model::TokenId>> prompts) {
-  if (prompts.size() != 1)
-    throw Error(ErrorKind::kUsage, "this command takes one prompt")
-        .in("-p")
-        .expected("one prompt")
-        .found(std::to_string(prompts.size()))
-        .fix("give one; `sluice run` takes several");
-  return std::move(prompts.front());
-}
-
 std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, const EngineFlags& engine,
                           const OpenModel& open) {
   const std::size_t context = context_tokens(engine, open.model);

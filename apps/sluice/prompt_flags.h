@@ -18,8 +18,6 @@ void add_prompt_flags(CLI::App& command, PromptFlags& flags);
 // ids.
 std::vector<std::vector<model::TokenId>> prompt_tokens(const PromptFlags& flags, const EngineFlags& engine,
                                                        const OpenModel& open);
-// The only one. Error(kUsage) for commands that take no batches.
-std::vector<model::TokenId> only_prompt(std::vector<std::vector<model::TokenId>> prompts);
 // Positions to reserve for a prompt (none where it is an encoder's input) and at most `max_tokens` more.
 // Error(kInvalid) if the prompt is longer than the context.
 std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, const EngineFlags& engine,

@@ -1,6 +1,7 @@
 // `sluice trace`: record the routing of a run.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -40,6 +41,24 @@ engine::SamplerConfig sampler_config(const Options& options, const model::Genera
   return config;
 }
 
+bool was_interrupted(const std::vector<engine::GenerateResult>& results) {
+  return std::ranges::any_of(results, [](const engine::GenerateResult& result) {
+    return result.reason == engine::StopReason::kInterrupted;
+  });
+}
+
+// One sequence stands in the object itself, a batch in "sequences", as `run` has them.
+void put_sequences(Json& json, const std::vector<engine::GenerateRequest>& requests,
+                   const std::vector<engine::GenerateResult>& results) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    Json& sequence = results.size() == 1 ? json : json["sequences"].emplace_back();
+    sequence["prompt_tokens"] = requests[i].prompt.size();
+    sequence["tokens"] = results[i].tokens;
+    sequence["stop_reason"] = engine::stop_reason_name(results[i].reason);
+    sequence["timing"] = {{"prefill_s", results[i].prefill_s}, {"decode_s", results[i].decode_s}};
+  }
+}
+
 void run(const Options& options) {
   const EngineFlags& flags = options.engine;
   engine_options(flags, 1);  // wrong flags are told before the model is opened
@@ -49,18 +68,26 @@ void run(const Options& options) {
   trace::TraceWriter::check(options.out);
   if (!options.decisions.empty()) check_new_file(options.decisions);
   const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere);
-  engine::GenerateRequest request;
-  request.prompt = only_prompt(prompt_tokens(options.prompt, flags, open));
-  request.max_tokens = static_cast<std::size_t>(options.max_tokens);
-  request.sampler = sampler_config(options, open.model.generation);
-  request.ignore_eos = options.ignore_eos;
-  request.should_stop = interrupted;
-  const std::size_t positions = positions_for(request.prompt.size(), request.max_tokens, flags, open);
+  const auto max_tokens = static_cast<std::size_t>(options.max_tokens);
+  std::vector<engine::GenerateRequest> requests;
+  std::size_t positions = 1;
+  for (std::vector<model::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
+    engine::GenerateRequest& request = requests.emplace_back();
+    request.prompt = std::move(prompt);
+    request.max_tokens = max_tokens;
+    request.sampler = sampler_config(options, open.model.generation);
+    request.sampler.seed += requests.size() - 1;
+    request.ignore_eos = options.ignore_eos;
+    request.should_stop = interrupted;
+    positions = std::max(positions, positions_for(request.prompt.size(), max_tokens, flags, open));
+  }
 
   engine::EngineOptions engine_settings = engine_options(flags, positions);
+  engine_settings.sequences = requests.size();
   engine_settings.recording =
       trace::TraceWriter::kMemory + (options.decisions.empty() ? 0 : engine::DecisionRecorder::kMemory);
-  engine::Engine engine(*open.checkpoint, open.model, engine_settings);
+  engine::Engine engine(*open.checkpoint, open.model, engine_settings,
+                        std::min<std::size_t>(requests.size(), 16));
   if (!engine.isa_warning().empty() && !flags.quiet)
     fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
   const trace::TraceHeader header = engine::trace_header(engine);
@@ -71,19 +98,21 @@ void run(const Options& options) {
   engine::ObserverList observers;
   observers.add(&recorder);
   std::optional<engine::DecisionRecorder> decisions;
-  engine::GenerateResult result;
+  std::vector<engine::GenerateResult> results;
   try {
     writer.begin_run(engine::run_record(engine));
     if (!options.decisions.empty()) observers.add(&decisions.emplace(options.decisions, engine));
     engine.observe(&observers);
     {
-      Progress progress("trace", request.max_tokens,
+      Progress progress("trace", requests.size() * max_tokens,
                         flags.quiet || flags.json ? Verbosity::kQuiet : Verbosity::kNormal,
                         Progress::Unit::kCount);
-      request.on_text = [&](const std::string&, std::size_t count) { progress.update(count); };
-      result = engine::generate(engine, open.tokenizer.get(), request);
+      std::size_t tokens = 0;
+      for (engine::GenerateRequest& request : requests)
+        request.on_text = [&](const std::string&, std::size_t) { progress.update(++tokens); };
+      results = engine::generate(engine, open.tokenizer.get(), requests);
     }
-    if (result.reason == engine::StopReason::kInterrupted && writer.steps() == first_step)
+    if (was_interrupted(results) && writer.steps() == first_step)
       throw Error(ErrorKind::kInterrupted, "interrupted before the first step; nothing is recorded")
           .in(options.out);
     writer.close();
@@ -96,29 +125,29 @@ void run(const Options& options) {
   const Bytes size = InputFile::open(options.out).size();
   const engine::ExpertStatistics total = engine.statistics().total();
   if (flags.json) {
-    std::cout << Json{{"trace", options.out},
-                      {"bytes", size},
-                      {"steps", writer.steps() - first_step},
-                      {"first_step", first_step},
-                      {"prompt_tokens", request.prompt.size()},
-                      {"tokens", result.tokens},
-                      {"stop_reason", engine::stop_reason_name(result.reason)},
-                      {"timing", {{"prefill_s", result.prefill_s}, {"decode_s", result.decode_s}}},
-                      {"run", engine::run_record(engine)},
-                      {"experts",
-                       {{"accesses", total.accesses},
-                        {"hits", total.hits},
-                        {"misses", total.misses},
-                        {"bytes_read", total.bytes_read}}},
-                      {"decisions", fmt::format("{:016x}", engine.decision_hash())}}
-                     .dump()
-              << '\n';
+    Json json = {{"trace", options.out},
+                 {"bytes", size},
+                 {"steps", writer.steps() - first_step},
+                 {"first_step", first_step},
+                 {"run", engine::run_record(engine)},
+                 {"experts",
+                  {{"accesses", total.accesses},
+                   {"hits", total.hits},
+                   {"misses", total.misses},
+                   {"bytes_read", total.bytes_read}}},
+                 {"decisions", fmt::format("{:016x}", engine.decision_hash())}};
+    put_sequences(json, requests, results);
+    std::cout << json.dump() << '\n';
   } else if (!flags.quiet) {
-    fmt::print("{}: {} steps of {} prompt and {} generated tokens, {} ({})\n", options.out,
-               writer.steps() - first_step, request.prompt.size(), result.tokens.size(), format_bytes(size),
-               engine::stop_reason_name(result.reason));
+    std::size_t prompt = 0, generated = 0;
+    for (const engine::GenerateRequest& request : requests) prompt += request.prompt.size();
+    for (const engine::GenerateResult& result : results) generated += result.tokens.size();
+    fmt::print("{}: {} steps of {} prompt and {} generated tokens, {}{}\n", options.out,
+               writer.steps() - first_step, prompt, generated, format_bytes(size),
+               requests.size() == 1 ? fmt::format(" ({})", engine::stop_reason_name(results[0].reason))
+                                    : fmt::format(", a batch of {}", requests.size()));
   }
-  if (result.reason == engine::StopReason::kInterrupted) throw Exit{kExitInterrupted};
+  if (was_interrupted(results)) throw Exit{kExitInterrupted};
 }
 
 }  // namespace

@@ -100,10 +100,10 @@ void Engine::make_profile() {
   if (options_.profile && fits(*options_.profile, model, machine())) {
     profile_ = options_.profile;
   } else {
-    // Briefly: a small part of the experts is read.
+    // Briefly: a small part of the experts is read, of a small model more.
     const Bytes part = model_.experts.size() * experts_->bytes_per_expert() / 64;
     profile_ =
-        measure({.repeats = 3, .seed = options_.seed, .sample_bytes = std::min<Bytes>(32 * kMiB, part)});
+        measure({.repeats = 5, .seed = options_.seed, .sample_bytes = std::clamp(part, 4 * kMiB, 32 * kMiB)});
   }
   experts_->set_costs(profile_->costs());
 }

@@ -99,6 +99,7 @@ class Packer {
                     codec_->level(), manifest_.codec.chunks, options_.expert_file_bytes);
     identity_.plan = hex64(fingerprint(weights_, units_, plan.architecture));
     list_sources();
+    for (const StoredSource& source : manifest_.sources) identity_.weights.push_back(source.weights);
   }
 
   PackResult run() {
@@ -158,7 +159,7 @@ class Packer {
       }
       partial_.clear(kJournalName);
     } else {
-      check_identity(content.records.front(), identity_, partial_.path());
+      copy_again_ = check_identity(content.records.front(), identity_, partial_.path());
       for (std::size_t i = 1; i < content.records.size(); ++i) take_record(content.records[i], path, dense);
     }
     for (std::size_t i = 0; i < next_unit_; ++i) done_bytes_ += unit_bytes(units_[i]);
@@ -187,7 +188,9 @@ class Packer {
       const std::uint64_t source = json.read_number();
       json.next_key(key);
       if (source >= manifest_.sources.size()) throw wrong();
-      manifest_.sources[source].sha256 = json.read_string();
+      const std::string sha256 = json.read_string();
+      if (std::ranges::count(copy_again_, manifest_.sources[source].path) > 0) return;
+      manifest_.sources[source].sha256 = sha256;
       if (!manifest_.sources[source].weights) done_bytes_ += manifest_.sources[source].size;
     } else if (key == "dense" || key == "expert") {
       if (next_unit_ >= units_.size()) throw wrong();
@@ -505,6 +508,7 @@ class Packer {
   PartialDirectory partial_;
 
   PackIdentity identity_;
+  std::vector<std::string> copy_again_;      // files beside the weights that changed since an earlier run
   Manifest manifest_;                        // pieces and experts in the order of units_
   std::vector<std::size_t> source_of_file_;  // weights_.files[i] → manifest_.sources
   Bytes total_bytes_ = 0, done_bytes_ = 0, resumed_bytes_ = 0;

@@ -41,21 +41,34 @@ SourceFile read_source(JsonReader& json) {
   return file;
 }
 
-// Names the first file that is not as it was.
-std::string difference(const std::vector<SourceFile>& then, const std::vector<SourceFile>& now) {
+struct Difference {
+  std::string reason;                // the first thing that forbids to go on; empty: none
+  std::vector<std::string> changed;  // files beside the weights
+};
+
+Difference difference(const std::vector<SourceFile>& then, const PackIdentity& identity) {
+  const std::vector<SourceFile>& now = identity.source->files;
   const auto find = [](const std::vector<SourceFile>& files, const std::string& name) {
     return std::find_if(files.begin(), files.end(),
                         [&](const SourceFile& file) { return file.relative == name; });
   };
-  for (const SourceFile& file : now) {
-    const auto old = find(then, file.relative);
-    if (old == then.end()) return file.relative + " is new";
-    if (!same_version(*old, file)) return file.relative + " was changed";
+  Difference result;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    const auto old = find(then, now[i].relative);
+    if (old == then.end()) return {now[i].relative + " is new", {}};
+    if (same_version(*old, now[i])) continue;
+    if (!identity.weights[i]) {
+      result.changed.push_back(now[i].relative);
+    } else if (old->size == now[i].size) {
+      return {now[i].relative + " was changed, or its time stamps or mode were", {}};
+    } else {
+      return {now[i].relative + " was changed", {}};
+    }
   }
   for (const SourceFile& file : then) {
-    if (find(now, file.relative) == now.end()) return file.relative + " is gone";
+    if (find(now, file.relative) == now.end()) return {file.relative + " is gone", {}};
   }
-  return "other experts";
+  return result;
 }
 
 }  // namespace
@@ -75,16 +88,18 @@ std::string identity_record(const PackIdentity& identity) {
   return text + "]}";
 }
 
-void check_identity(const std::string& record, const PackIdentity& identity, const std::string& partial) {
-  if (record == identity_record(identity)) return;
-  const std::string start_over = "or remove " + partial + " to start over";
+std::vector<std::string> check_identity(const std::string& record, const PackIdentity& identity,
+                                        const std::string& partial) {
+  if (record == identity_record(identity)) return {};
   JsonReader json(record, partial);
-  std::string key, options;
+  std::string key, options, plan;
   std::vector<SourceFile> then;
   json.begin_object();
   while (json.next_key(key)) {
     if (key == "options") {
       options = json.read_string();
+    } else if (key == "plan") {
+      plan = json.read_string();
     } else if (key == "sources") {
       for (json.begin_array(); json.next_item();) then.push_back(read_source(json));
     } else {
@@ -96,12 +111,15 @@ void check_identity(const std::string& record, const PackIdentity& identity, con
         .in(partial)
         .expected(options)
         .found(identity.options)
-        .fix("finish it with the options it was begun with, " + start_over);
+        .fix("finish it with the options it was begun with, or remove " + partial + " to start over");
   }
+  Difference found = difference(then, identity);
+  if (found.reason.empty() && plan != identity.plan) found.reason = "other experts";
+  if (found.reason.empty()) return std::move(found.changed);
   throw Error(ErrorKind::kInvalid, "the source is not what it was when the pack was interrupted")
       .in(identity.source->path)
-      .found(difference(then, identity.source->files))
-      .fix("restore it, " + start_over);
+      .found(found.reason)
+      .fix("remove " + partial + " to start over");
 }
 
 }  // namespace sluice::store

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "store/source_directory.h"
 
@@ -11,14 +12,17 @@ struct PackIdentity {
   std::string options;                      // all that change a byte of the store, as text
   std::string plan;                         // fingerprint of the units
   const SourceDirectory* source = nullptr;  // must outlive this
+  std::vector<bool> weights;                // parallel to its files
 };
 
 // The first record of a journal (docs/store-format.md, section 6).
 std::string identity_record(const PackIdentity& identity);
 
-// Error(kInvalid) that says what is different, unless `record` is the one of `identity`. `partial` is the
+// Error(kInvalid) that says what is different, unless `record` is the one of `identity`, or would be but for
+// files beside the weights that have changed: those are returned, and must be copied again. `partial` is the
 // directory.
-void check_identity(const std::string& record, const PackIdentity& identity, const std::string& partial);
+std::vector<std::string> check_identity(const std::string& record, const PackIdentity& identity,
+                                        const std::string& partial);
 
 // Neither size nor times of the file have changed.
 bool same_version(const SourceFile& a, const SourceFile& b);

@@ -368,6 +368,14 @@ TEST_F(ResumeRefusal, ChangedSource) {
   EXPECT_THAT(resume(tiny_options("zstd")), HasSubstr("model.safetensors was changed"));
 }
 
+TEST_F(ResumeRefusal, NotForFilesBesideTheWeightsWhichAreCopiedAgain) {
+  write_file(temp_ / "source/config.json", "{\"model_type\": \"tiny\", \"changed\": true}\n");
+  EXPECT_EQ(resume(tiny_options("zstd")), "no error");
+  EXPECT_EQ(read_file(temp_ / "x.sluice/files/config.json"), read_file(temp_ / "source/config.json"));
+  pack(temp_ / "source", temp_ / "whole.sluice", tiny_plan({}), tiny_options("zstd"));
+  EXPECT_EQ(read_tree(temp_ / "x.sluice"), read_tree(temp_ / "whole.sluice"));
+}
+
 TEST_F(ResumeRefusal, NewAndLostFiles) {
   write_file(temp_ / "source/new.txt", "x");
   EXPECT_THAT(resume(tiny_options("zstd")), HasSubstr("new.txt is new"));

@@ -18,8 +18,11 @@ constexpr std::string_view kSingleFile = "model.safetensors";
 constexpr std::string_view kIndexSuffix = ".safetensors.index.json";
 
 // Formats that model hubs carry beside safetensors, by the last component of the path.
-constexpr std::array kForeignPatterns = {"*.bin", "*.gguf", "*.ggml",      "*.pt",      "*.pth",    "*.ckpt",
-                                         "*.h5",  "*.onnx", "*.onnx_data", "*.msgpack", "*.pickle", "*.npz"};
+constexpr std::array kForeignPatterns = {
+    "*.gguf",      "*.ggml",    "*.pt",     "*.pth", "*.ckpt",      "*.h5",          "*.onnx",
+    "*.onnx_data", "*.msgpack", "*.pickle", "*.npz", "*model*.bin", "*weights*.bin", "consolidated*.bin"};
+// Anything may be called .bin; a file of this size is weights.
+constexpr Bytes kLargeBinary = 64 * kMiB;
 // Known files with such names that hold no weights.
 constexpr std::array kNotWeights = {"training_args.bin", "optimizer.bin", "optimizer.pt",
                                     "scheduler.pt",      "scheduler.bin", "rng_state*.pth",
@@ -38,8 +41,10 @@ bool matches_any(std::string_view relative, const std::array<const char*, N>& pa
   });
 }
 
-bool is_foreign_weights(std::string_view relative) {
-  return matches_any(relative, kForeignPatterns) && !matches_any(relative, kNotWeights);
+bool is_foreign_weights(const SourceFile& file) {
+  if (matches_any(file.relative, kNotWeights)) return false;
+  return matches_any(file.relative, kForeignPatterns) ||
+         (file.relative.ends_with(".bin") && file.size >= kLargeBinary);
 }
 
 bool is_top(std::string_view relative) { return relative.find('/') == std::string_view::npos; }
@@ -47,7 +52,7 @@ bool is_top(std::string_view relative) { return relative.find('/') == std::strin
 std::vector<std::string> names_where(const SourceDirectory& directory, auto&& wanted) {
   std::vector<std::string> names;
   for (const SourceFile& file : directory.files) {
-    if (wanted(file.relative)) names.push_back(file.relative);
+    if (wanted(file)) names.push_back(file.relative);
   }
   return names;
 }
@@ -71,8 +76,9 @@ WeightSet set_of_index(const SourceDirectory& directory, const std::string& inde
 }
 
 WeightSet choose_set(const SourceDirectory& directory, const std::vector<std::string>& safetensors) {
-  const std::vector<std::string> indexes = names_where(
-      directory, [](std::string_view name) { return is_top(name) && name.ends_with(kIndexSuffix); });
+  const std::vector<std::string> indexes = names_where(directory, [](const SourceFile& file) {
+    return is_top(file.relative) && file.relative.ends_with(kIndexSuffix);
+  });
   const bool has_single = std::find(safetensors.begin(), safetensors.end(), kSingleFile) != safetensors.end();
   if (!indexes.empty()) {
     const std::string preferred = std::string("model") + std::string(kIndexSuffix);
@@ -157,16 +163,17 @@ std::vector<std::pair<std::string, std::string>> parse_weight_index(std::string_
 
 WeightSet select_weights(const SourceDirectory& directory, OtherWeights other_weights) {
   const std::vector<std::string> safetensors =
-      names_where(directory, [](std::string_view name) { return name.ends_with(".safetensors"); });
+      names_where(directory, [](const SourceFile& file) { return file.relative.ends_with(".safetensors"); });
   WeightSet set = choose_set(directory, safetensors);
   if (other_weights == OtherWeights::kIgnore) return set;
 
   std::vector<std::string> others;
   std::set_difference(safetensors.begin(), safetensors.end(), set.files.begin(), set.files.end(),
                       std::back_inserter(others));
-  for (std::string& name : names_where(directory, is_foreign_weights)) {
-    if (directory.find(name)->size > 0) others.push_back(std::move(name));  // an empty file holds no weights
-  }
+  for (std::string& name : names_where(directory, [](const SourceFile& file) {
+         return file.size > 0 && is_foreign_weights(file);  // an empty file holds no weights
+       }))
+    others.push_back(std::move(name));
   if (!others.empty()) {
     throw Error(ErrorKind::kInvalid, "a second set of weights lies beside the first")
         .in(directory.path)

@@ -114,9 +114,12 @@ TEST_F(WeightFiles, ASecondSetMustBeLeftOutToPackAndDoesNotMatterToRun) {
     EXPECT_THAT(files_, ElementsAre("model.safetensors"));
     fs::remove(temp_ / other);
   }
-  put("training_args.bin", "not weights");
+  for (const char* name : {"training_args.bin", "vocab.bin", "sub/data.bin", "figures/a.bin"})
+    put(name, "not weights");
   put("pytorch_model.bin.index.json", "{}");
   EXPECT_EQ(error_to_pack(), "no error");
+  fs::resize_file(temp_ / "vocab.bin", 64 * kMiB);  // a hole
+  EXPECT_THAT(error_to_pack(), HasSubstr("vocab.bin"));
 }
 
 TEST_F(WeightFiles, NoSafetensors) {
