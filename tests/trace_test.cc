@@ -140,6 +140,10 @@ TEST_F(TraceTest, SlotsAloneAreACapacity) {
   EXPECT_GT(layer["hits"], 0);
   EXPECT_GT(layer["partial"], 0);
   EXPECT_EQ(layer["hits"], global["hits"]);  // the pools are each layer's own
+  const Outcome none =
+      run("simulate --trace " + kData + "dsv2lite.first48.mrt.zst --cache zip-pools --pools 0,0,0,0");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.err.find("--pools: pools without a slot"), std::string::npos) << none.err;
 }
 
 TEST_F(TraceTest, RecordedRoutingIsPlannedWith) {
@@ -194,6 +198,9 @@ TEST_F(TraceTest, TimedReplayComparesPresets) {
     EXPECT_EQ(wrong.code, 2) << flags;
     EXPECT_NE(wrong.err.find(words), std::string::npos) << wrong.err;
   }
+  const Outcome tiny = run(replay + " --preset zipmoe --memory-experts 1B");
+  EXPECT_EQ(tiny.code, 1);
+  EXPECT_NE(tiny.err.find("no part of any expert"), std::string::npos) << tiny.err;
   const Outcome other = run("simulate --trace " + kData + "dsv2lite.first48.mrt.zst --profile " +
                             file("profile.json") + " --preset zipmoe --memory-experts 8MiB");
   EXPECT_EQ(other.code, 1);

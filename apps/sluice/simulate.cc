@@ -79,6 +79,11 @@ experts::PoolSlots parse_slots(const std::string& text) {
         .in("--pools")
         .expected("four numbers up to 65536, F,C,S,E, such as 3,4,2,1")
         .found(fmt::format("\"{}\"", text));
+  if (numbers == std::vector<std::uint32_t>(4))
+    throw Error(ErrorKind::kUsage, "pools without a slot cannot hold an expert")
+        .in("--pools")
+        .expected("at least one slot")
+        .found(fmt::format("\"{}\"", text));
   return {numbers[0], numbers[1], numbers[2], numbers[3]};
 }
 

@@ -120,6 +120,18 @@ void print_table(const trace::TraceHeader& header, const lab::Requests& requests
   }
 }
 
+// Memory in which nothing of an expert can stay is a mistake of whoever typed it.
+void check_memory(Bytes memory, const engine::ProfiledModel& model) {
+  Bytes least = model.full;
+  for (const Bytes part : {model.sm, model.exp})
+    if (part > 0) least = std::min(least, part);
+  if (memory < least)
+    throw Error(ErrorKind::kBudget, "no part of any expert can stay in this memory")
+        .in("--memory-experts")
+        .expected("at least " + format_bytes(least))
+        .found(format_bytes(memory));
+}
+
 }  // namespace
 
 std::vector<std::string> split_list(const std::string& list, const char* flag) {
@@ -193,6 +205,7 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
   engine::Profile profile = engine::profile_from_json(read_json_file(flags.profile), flags.profile);
   if (flags.workers > 0) profile.machine.threads = static_cast<std::uint32_t>(flags.workers);
   const lab::PipelineCosts costs = costs_of(profile, flags);
+  for (const Row& row : rows) check_memory(row.settings.memory, profile.model);
   if (!flags.ranks_of.empty()) {
     const std::unique_ptr<trace::RoutingTrace> recorded = trace::open_trace(flags.ranks_of);
     check_shape(recorded->header(), profile.model, flags.ranks_of);

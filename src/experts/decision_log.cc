@@ -30,7 +30,8 @@ std::string decision_heading(const DecisionSetting& setting) {
     pools = fmt::format(" pools={} delta={} demote={} half_life={}", slots_text(*setting.pools),
                         setting.rules.delta, setting.rules.demote ? "yes" : "no", setting.rules.half_life);
   return fmt::format("# sluice decisions v1 cache={} scope={} capacity={} keep={} seed={}{}\n", setting.cache,
-                     setting.scope, setting.capacity, parts_name(setting.keep), setting.seed, pools);
+                     setting.scope, setting.capacity, setting.keep == Parts(Part::kFull) ? "full" : "packed",
+                     setting.seed, pools);
 }
 
 void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,

@@ -213,6 +213,8 @@ std::string table_text(const Comparison& comparison) {
       fmt::format("budget {}, {} threads, {} runs each in turns; medians; texts {}\n",
                   format_bytes(comparison.budget), comparison.threads,
                   comparison.contenders.front().runs.size(), comparison.same_texts ? "all equal" : "DIFFER");
+  text +=
+      "hits: experts that needed no demand read, prefetched ones among them; found in: what the cache held\n";
   return text;
 }
 

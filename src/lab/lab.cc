@@ -44,15 +44,16 @@ const Function& find_function(std::string_view name) {
 }
 
 Answer answer_line(const Function& function, std::string_view line, std::uint64_t number) {
+  const std::string name = "line " + std::to_string(number);
   try {
-    const std::string name = "line " + std::to_string(number);
     const Json value = parse_json(line, name);
     const JsonObject object(value, name);
     for (const Field& field : function.in) {
       if (!value.contains(field.name)) object.fail(field.name, field.text);
     }
     return {.text = function.answer(object).dump(), .good = true};
-  } catch (const Error& error) {
+  } catch (Error& error) {
+    if (!error.where().starts_with(name)) error.in(name + ": " + error.where());  // found behind the fields
     const Json bad = {{"error", error.what()}};
     return {.text = bad.dump(-1, ' ', false, Json::error_handler_t::replace), .good = false};
   }
