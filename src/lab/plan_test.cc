@@ -10,7 +10,7 @@ using testing::DoubleNear, testing::HasSubstr, testing::Pointwise;
 void refuse(const char* name, const Json& good, const char* pointer, const Json& value, const char* place) {
   Json line = good;
   line[Json::json_pointer(pointer)] = value;
-  EXPECT_THAT(refusal(name, line), HasSubstr(std::string("line 1: ") + place));
+  EXPECT_THAT(refusal(name, line), HasSubstr(std::string("line 7: ") + place));
 }
 
 const Json kRank = Json::parse(R"({"f":[0.9,0.6,0.3,0.2],"k":2,"update":"odds"})");
