@@ -113,7 +113,7 @@ using PieceVisitor = std::function<void(Class, const store::StoredPiece&)>;
 // Every piece of the checkpoint once, as it is stored.
 void visit_pieces(const store::Checkpoint& checkpoint, const Model& model, const PieceVisitor& visit) {
   const auto whole = [&](Class kind, const std::string& name) {
-    visit(kind, checkpoint.locate({name, 0, checkpoint.find(name)->elements()}));
+    for (const store::Piece& piece : checkpoint.pieces_of(name)) visit(kind, checkpoint.locate(piece));
   };
   for (const model::TensorSpec& spec : model.dense) whole(class_of(spec.role), spec.name);
   for (const std::string& name : model.ignored) whole(Class::kIgnored, name);

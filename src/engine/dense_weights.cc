@@ -39,6 +39,15 @@ void to_float(const fetch::ResidentPiece& piece, float* out) {
   }
 }
 
+// All but what embedding_on_disk() leaves out.
+std::vector<const TensorSpec*> kept_specs(const store::Checkpoint& checkpoint, const model::Model& model) {
+  const bool rows = DenseWeights::embedding_on_disk(checkpoint, model).has_value();
+  std::vector<const TensorSpec*> specs;
+  for (const TensorSpec& spec : model.dense)
+    if (!(rows && spec.role == Role::kEmbedding)) specs.push_back(&spec);
+  return specs;
+}
+
 // Vectors share buffers: one page each would cost a small model megabytes.
 Bytes vector_bytes(const model::Model& model) {
   Bytes bytes = 0;
@@ -56,8 +65,7 @@ DenseWeights::DenseWeights(const store::Checkpoint& checkpoint, const model::Mod
   vector_buffers_.emplace_back(accountant, Account::kDense, vector_bytes(model));
   float* vector_place = vector_buffers_.back().as<float>();
 
-  std::vector<const TensorSpec*> specs;
-  for (const TensorSpec& spec : model.dense) specs.push_back(&spec);
+  std::vector<const TensorSpec*> specs = kept_specs(checkpoint, model);
   std::stable_sort(specs.begin(), specs.end(), [](const TensorSpec* a, const TensorSpec* b) {
     return elements_of(*a) > elements_of(*b);
   });
@@ -97,19 +105,26 @@ std::span<const float> DenseWeights::vector_or_empty(Role role, std::int32_t lay
   return found == vectors_.end() ? std::span<const float>{} : found->second;
 }
 
+std::optional<fetch::RowLayout> DenseWeights::embedding_on_disk(const store::Checkpoint& checkpoint,
+                                                                const model::Model& model) {
+  const TensorSpec* const spec = model.find(Role::kEmbedding);
+  SLUICE_CHECK(spec != nullptr, model.config.model_type);
+  return model.config.tied_head ? std::nullopt : fetch::row_layout(checkpoint, spec->name);
+}
+
 Bytes DenseWeights::resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model) {
   Bytes bytes = vector_bytes(model);
-  for (const TensorSpec& spec : model.dense)
-    if (!is_vector(spec)) bytes += fetch::resident_bytes(locate(checkpoint, spec));
+  for (const TensorSpec* spec : kept_specs(checkpoint, model))
+    if (!is_vector(*spec)) bytes += fetch::resident_bytes(locate(checkpoint, *spec));
   return bytes;
 }
 
 Bytes DenseWeights::load_staging_bytes(const store::Checkpoint& checkpoint, const model::Model& model) {
   Bytes most = 0;
-  for (const TensorSpec& spec : model.dense) {
-    const store::StoredPiece piece = locate(checkpoint, spec);
+  for (const TensorSpec* spec : kept_specs(checkpoint, model)) {
+    const store::StoredPiece piece = locate(checkpoint, *spec);
     most = std::max(most, round_up(fetch::load_staging_bytes(piece), kBlockBytes) +
-                              (is_vector(spec) ? fetch::resident_bytes(piece) : 0));
+                              (is_vector(*spec) ? fetch::resident_bytes(piece) : 0));
   }
   return most;
 }

@@ -1,12 +1,15 @@
-// All weights that every token uses: loaded once, kept as the checkpoint's words.
+// Weights that every token uses: loaded once, kept as the checkpoint's words. All but an input embedding
+// that can be read row by row (embedding.h).
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "fetch/dense_loader.h"
+#include "fetch/row_table.h"
 #include "kernels/matmul.h"
 #include "model/architecture.h"
 
@@ -25,6 +28,9 @@ class DenseWeights {
   // Empty if the architecture has none (biases).
   std::span<const float> vector_or_empty(model::Role role, std::int32_t layer) const;
 
+  // How the rows of the input embedding are read, if it is not kept here.
+  static std::optional<fetch::RowLayout> embedding_on_disk(const store::Checkpoint& checkpoint,
+                                                           const model::Model& model);
   // What loading charges to `dense`, and the most it stages.
   static Bytes resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model);
   static Bytes load_staging_bytes(const store::Checkpoint& checkpoint, const model::Model& model);

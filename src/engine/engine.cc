@@ -78,6 +78,7 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   accountant_->charge(device::Account::kTables, plan_.tables);
   fetch::PieceDecoder decoder(*files_, pool_, kernels_.isa, checkpoint_.codec());
   weights_ = std::make_unique<DenseWeights>(checkpoint_, model_, *files_, decoder, *accountant_);
+  embedding_ = std::make_unique<Embedding>(checkpoint_, model_, *weights_, options_.fetch, *accountant_);
   workspace_ = std::make_unique<WorkspaceBuffer>(
       model_.config,
       WorkspaceShape{plan_.chunk, options_.positions, options_.encoder_positions, logit_rows,
@@ -196,7 +197,8 @@ MemoryPlan Engine::make_plan(std::size_t logit_rows) {
   const Bytes heap = heap_in_use();
   needs.tables = heap > process_baseline().heap ? round_up(heap - process_baseline().heap, kBlockBytes) : 0;
   needs.tables += options_.recording;
-  needs.dense = DenseWeights::resident_bytes(checkpoint_, model_);
+  needs.dense =
+      DenseWeights::resident_bytes(checkpoint_, model_) + Embedding::resident_bytes(checkpoint_, model_);
   needs.load_staging = DenseWeights::load_staging_bytes(checkpoint_, model_);
   needs.kv = options_.sequences * kv_bytes(model_.config, cache_dtype(options_.math), options_.positions,
                                            options_.encoder_positions);
@@ -217,8 +219,9 @@ MemoryPlan Engine::make_plan(std::size_t logit_rows) {
 }
 
 DiskReport Engine::disk() const {
-  const DiskCounters counters = files_->reader().counters();
-  return {counters.bytes, counters.reads, counters.busy_s, files_->reader().name()};
+  const DiskCounters counters = files_->reader().counters(), rows = embedding_->counters();
+  return {counters.bytes + rows.bytes, counters.reads + rows.reads, counters.busy_s + rows.busy_s,
+          files_->reader().name()};
 }
 
 std::uint64_t Engine::decision_hash() const { return experts::decision_hash(policies_.residencies); }
@@ -327,8 +330,8 @@ bool Engine::encode(Sequence& sequence, std::span<const model::TokenId> tokens,
     }
     return true;
   };
-  bool done = each_chunk([](LayerRun& run) {
-    run.embed();
+  bool done = each_chunk([&](LayerRun& run) {
+    run.embed(*embedding_);
     run.save_encoder_hidden();
   });
   for (std::size_t layer = 0; done && layer < model_.config.encoder_layers; ++layer) {
@@ -376,7 +379,7 @@ void Engine::step(const Step& step, const LogitSink& sink) {
   statistics_.phase = step.phase;
   if (observer_ != nullptr) observer_->on_step(step);
   LayerRun run(kernels_, model_.config, *weights_, rope_, *moe_, *workspace_, step);
-  run.embed();
+  run.embed(*embedding_);
   for (std::size_t layer = model_.config.encoder_layers; layer < model_.config.layers; ++layer) {
     run.begin_layer(layer);
     forward_(run);

@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "device/accountant.h"
 #include "engine/dense_weights.h"
+#include "engine/embedding.h"
 #include "engine/layer_run.h"
 #include "engine/measure_profile.h"
 #include "engine/memory_plan.h"
@@ -133,6 +134,7 @@ class Engine {
   std::optional<Profile> profile_;
   std::optional<PoolPlan> pool_plan_;
   std::unique_ptr<DenseWeights> weights_;
+  std::unique_ptr<Embedding> embedding_;
   std::unique_ptr<WorkspaceBuffer> workspace_;
   RopeTable rope_;
   Policies policies_;

@@ -42,12 +42,6 @@ LayerRun::LayerRun(const kernels::Context& kernels, const model::ModelConfig& co
                   w_.sin + (slice.first_token + t) * rope.half());
 }
 
-void LayerRun::embed() {
-  const Weight& table = weights_.matrix(Role::kEmbedding);
-  for (std::size_t t = 0; t < tokens_; ++t)
-    kernels::row_to_float(table, static_cast<std::size_t>(step_.tokens[t]), w_.hidden + t * config_.hidden);
-}
-
 void LayerRun::norm(Role role) {
   const std::size_t d = config_.hidden;
   kernels::rms_norm(kernels_, w_.hidden, tokens_, d, d, weights_.vector(role, layer_index()), config_.rms_eps,

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "engine/dense_weights.h"
+#include "engine/embedding.h"
 #include "engine/moe_block.h"
 #include "engine/rope_table.h"
 #include "engine/step.h"
@@ -24,7 +25,7 @@ class LayerRun {
   bool sparse() const { return config_.sparse[layer_]; }
   const model::ModelConfig& config() const { return config_; }
 
-  void embed();  // hidden = rows of the embedding
+  void embed(Embedding& embedding) { embedding.rows(step_.tokens, w_.hidden); }
   void begin_layer(std::size_t layer) { layer_ = layer; }
 
   void norm(model::Role role);  // normed = RMSNorm(hidden)

@@ -70,6 +70,7 @@ class FakeCheckpoint : public store::Checkpoint {
   }
   ~FakeCheckpoint() override { std::filesystem::remove_all(path_); }
 
+  std::vector<store::Piece> pieces_of(std::string_view) const override { return {}; }
   store::TensorInfo& at(const std::string& name) {
     for (store::TensorInfo& tensor : tensors_) {
       if (tensor.name == name) return tensor;

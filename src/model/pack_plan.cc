@@ -1,12 +1,26 @@
 #include "model/pack_plan.h"
 
+#include <algorithm>
+
 namespace sluice::model {
+namespace {
+
+// Rows of the input embedding that are read together: about as many as take the time of one.
+constexpr std::uint64_t kRangeElements = 16 * 1024;
+
+}  // namespace
 
 store::PackPlan pack_plan(const Model& model) {
   store::PackPlan plan{.architecture = model.config.model_type, .experts = {}};
   plan.experts.reserve(model.experts.size());
   for (const ExpertPieces& expert : model.experts)
     plan.experts.push_back({expert.layer, expert.index, expert.all()});
+  const TensorSpec* const embedding = model.find(Role::kEmbedding);
+  if (embedding == nullptr || model.config.tied_head) return plan;
+  const std::uint64_t rows = embedding->shape[0], columns = embedding->shape[1];
+  const std::uint64_t together = std::max<std::uint64_t>(1, kRangeElements / columns);
+  for (std::uint64_t row = 0; row < rows; row += together)
+    plan.ranges.push_back({embedding->name, row * columns, std::min(together, rows - row) * columns});
   return plan;
 }
 

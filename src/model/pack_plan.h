@@ -1,4 +1,5 @@
-// What the packed store must know about a model: which pieces belong to which expert.
+// What the packed store must know about a model: which pieces belong to which expert, and
+// which rows of the input embedding are read by themselves (none if the output head is the same tensor).
 #pragma once
 
 #include "model/architecture.h"

@@ -76,6 +76,9 @@ class Checkpoint {
   // (pieces are packed as the plan named them; a whole tensor may also be asked for when it was packed as one
   // piece).
   virtual StoredPiece locate(const Piece& piece) const = 0;
+  // The pieces that a tensor is stored in, ascending; a directory has each in one. Error(kInvalid) if there
+  // is no such tensor.
+  virtual std::vector<Piece> pieces_of(std::string_view tensor) const = 0;
   virtual std::string codec() const = 0;  // "none" "zstd" "lz4" …; a directory: "none"
   // Path of one of the other files of the source ("config.json"), or nothing if the source had none.
   virtual std::optional<std::string> find_file(std::string_view relative) const = 0;

@@ -39,6 +39,10 @@ class DirectoryCheckpoint final : public Checkpoint {
     return stored;
   }
 
+  std::vector<Piece> pieces_of(std::string_view tensor) const override {
+    return {whole_tensor(weights_.tensors, tensor, path_)};
+  }
+
   std::optional<std::string> find_file(std::string_view relative) const override {
     return existing_file(directory_, relative);
   }

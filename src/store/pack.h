@@ -25,6 +25,9 @@ struct ExpertPlan {
 struct PackPlan {
   std::string architecture;  // model_type
   std::vector<ExpertPlan> experts;
+  // Ranges of dense tensors that are read and checked by themselves: stored as they are, each a piece. What
+  // they leave of a tensor is stored as ever.
+  std::vector<Piece> ranges{};
 };
 
 struct PackProgress {

@@ -14,7 +14,9 @@ constexpr Bytes kRawSliceBytes = 4 * kMiB;
 
 Encoding encoding_of(const Weights& weights, const PackUnit& unit, const UnitPiece& piece, Family family) {
   const bool bf16 = weights.tensors[piece.tensor].dtype == DType::kBF16;
-  const bool worth = unit.is_expert ? piece.count > 0 : 2 * piece.count >= kMinSplitDenseBytes;
+  const bool worth = unit.is_expert  ? piece.count > 0
+                     : unit.is_range ? false
+                                     : 2 * piece.count >= kMinSplitDenseBytes;
   return family == Family::kSplit && bf16 && worth ? Encoding::kSplit : Encoding::kRaw;
 }
 

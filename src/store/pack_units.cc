@@ -32,15 +32,15 @@ std::vector<Bytes> file_positions(const Weights& weights) {
 std::vector<PackUnit> make_units(const Weights& weights, const PackPlan& plan, const std::string& path) {
   std::vector<PackUnit> units;
   std::vector<UnitPiece> taken;  // by experts
+  const auto add_piece = [&](PackUnit& unit, const Piece& piece) {
+    const TensorInfo& tensor = checked_tensor(weights.tensors, piece, path);
+    const auto index = static_cast<std::uint32_t>(&tensor - weights.tensors.data());
+    unit.pieces.push_back({index, piece.first_element, piece.elements});
+    if (piece.elements > 0) taken.push_back(unit.pieces.back());
+  };
   for (const ExpertPlan& expert : plan.experts) {
-    PackUnit unit{
-        .is_expert = true, .layer = expert.layer, .index = expert.index, .pieces = {}, .position = 0};
-    for (const Piece& piece : expert.pieces) {
-      const TensorInfo& tensor = checked_tensor(weights.tensors, piece, path);
-      const auto index = static_cast<std::uint32_t>(&tensor - weights.tensors.data());
-      unit.pieces.push_back({index, piece.first_element, piece.elements});
-      if (piece.elements > 0) taken.push_back(unit.pieces.back());
-    }
+    PackUnit unit{.is_expert = true, .layer = expert.layer, .index = expert.index};
+    for (const Piece& piece : expert.pieces) add_piece(unit, piece);
     if (unit.pieces.empty())
       throw Error(ErrorKind::kInvalid,
                   fmt::format("expert {} of layer {} has no pieces", expert.index, expert.layer))
@@ -52,6 +52,11 @@ std::vector<PackUnit> make_units(const Weights& weights, const PackPlan& plan, c
   ids.reserve(units.size());
   for (const PackUnit& unit : units) ids.emplace_back(unit.layer, unit.index);
   std::sort(ids.begin(), ids.end());
+  for (const Piece& range : plan.ranges) {
+    if (range.elements == 0)
+      throw Error(ErrorKind::kInvalid, fmt::format("an empty range of tensor \"{}\"", range.tensor)).in(path);
+    add_piece(units.emplace_back(PackUnit{.is_range = true}), range);
+  }
   if (const auto twice = std::adjacent_find(ids.begin(), ids.end()); twice != ids.end()) {
     throw Error(ErrorKind::kInvalid,
                 fmt::format("expert {} of layer {} is listed twice", twice->second, twice->first))
@@ -62,8 +67,7 @@ std::vector<PackUnit> make_units(const Weights& weights, const PackPlan& plan, c
     return std::tie(a.tensor, a.first) < std::tie(b.tensor, b.first);
   });
   const auto add_dense = [&](std::uint32_t tensor, std::uint64_t first, std::uint64_t count) {
-    units.push_back(
-        {.is_expert = false, .layer = 0, .index = 0, .pieces = {{tensor, first, count}}, .position = 0});
+    units.push_back({.pieces = {{tensor, first, count}}});
   };
   std::size_t next = 0;
   for (std::uint32_t t = 0; t < weights.tensors.size(); ++t) {
@@ -81,7 +85,7 @@ std::vector<PackUnit> make_units(const Weights& weights, const PackPlan& plan, c
       const UnitPiece& piece = taken[next];
       if (piece.first < covered)
         throw Error(ErrorKind::kInvalid,
-                    fmt::format("two experts share elements of tensor \"{}\"", weights.tensors[t].name))
+                    fmt::format("two pieces share elements of tensor \"{}\"", weights.tensors[t].name))
             .in(path);
       if (piece.first > covered) add_dense(t, covered, piece.first - covered);
       covered = piece.first + piece.count;
@@ -108,7 +112,7 @@ std::uint64_t fingerprint(const Weights& weights, const std::vector<PackUnit>& u
                           const std::string& architecture) {
   std::string text = architecture;
   for (const PackUnit& unit : units) {
-    text += unit.is_expert ? fmt::format("\ne {} {}", unit.layer, unit.index) : "\nd";
+    text += unit.is_expert ? fmt::format("\ne {} {}", unit.layer, unit.index) : unit.is_range ? "\nr" : "\nd";
     for (const UnitPiece& piece : unit.pieces) {
       text += fmt::format(" {} {} {}", weights.tensors[piece.tensor].name, piece.first, piece.count);
     }

@@ -17,14 +17,15 @@ struct UnitPiece {
 
 struct PackUnit {
   bool is_expert = false;
+  bool is_range = false;               // of PackPlan::ranges: stored as it is
   std::uint32_t layer = 0, index = 0;  // of an expert
-  std::vector<UnitPiece> pieces;       // one if dense
+  std::vector<UnitPiece> pieces{};     // one if dense
   Bytes position = 0;                  // of its first byte when all weight files stand in one row
 };
 
-// The experts of the plan, and every range of a tensor that none of them has, in the order of the source (so
-// that it is read nearly from front to back). Error(kInvalid), naming `path`, if a piece does not exist, two
-// overlap, or an expert is listed twice.
+// The experts and ranges of the plan, and every range of a tensor that none of them has, in the order of the
+// source (so that it is read nearly from front to back). Error(kInvalid), naming `path`, if a piece does not
+// exist, two overlap, or an expert is listed twice; an empty range.
 std::vector<PackUnit> make_units(const Weights& weights, const PackPlan& plan, const std::string& path);
 
 // Where each weight file starts in that row.

@@ -112,6 +112,17 @@ class StoreCheckpoint final : public Checkpoint {
     return stored(manifest_.pieces[*at]);
   }
 
+  std::vector<Piece> pieces_of(std::string_view name) const override {
+    const Piece whole = whole_tensor(manifest_.tensors, name, path_);
+    const auto index = static_cast<std::uint32_t>(find(name) - manifest_.tensors.data());
+    std::vector<Piece> pieces;
+    for (auto at = std::lower_bound(order_.begin(), order_.end(), Key{index, 0, 0},
+                                    [&](std::uint32_t a, const Key&k) { return key(a) < k; });
+         at != order_.end() && key(*at).tensor == index; ++at)
+      pieces.push_back({whole.tensor, key(*at).first, key(*at).count});
+    return pieces;
+  }
+
   std::optional<std::string> find_file(std::string_view relative) const override {
     const auto at = std::lower_bound(
         manifest_.sources.begin(), manifest_.sources.end(), relative,

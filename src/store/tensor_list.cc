@@ -44,6 +44,11 @@ const TensorInfo& checked_tensor(const std::vector<TensorInfo>& tensors, const P
   return *tensor;
 }
 
+Piece whole_tensor(const std::vector<TensorInfo>& tensors, std::string_view name, const std::string& path) {
+  const TensorInfo& tensor = checked_tensor(tensors, {std::string(name), 0, 0}, path);
+  return {tensor.name, 0, tensor.elements()};
+}
+
 std::optional<std::string> existing_file(const std::string& directory, std::string_view relative) {
   if (!is_safe_relative_path(relative)) return std::nullopt;
   std::string path = directory + "/" + std::string(relative);

@@ -18,6 +18,9 @@ const TensorInfo* find_tensor(const std::vector<TensorInfo>& tensors, std::strin
 const TensorInfo& checked_tensor(const std::vector<TensorInfo>& tensors, const Piece& piece,
                                  const std::string& path);
 
+// All of a tensor; Error(kInvalid) if there is none of that name.
+Piece whole_tensor(const std::vector<TensorInfo>& tensors, std::string_view name, const std::string& path);
+
 // "directory/relative" if that is a regular file (or a link to one) and does not leave the directory.
 std::optional<std::string> existing_file(const std::string& directory, std::string_view relative);
 
