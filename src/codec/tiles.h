@@ -1,0 +1,28 @@
+// The order in which the planes of a matrix stand in a store of codec `native`: groups of 8 rows, blocks of
+// 64 columns (docs/store-format.md, section 4.1).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::codec {
+
+inline constexpr std::size_t kTileRows = 8;
+inline constexpr std::size_t kTileColumns = 64;
+inline constexpr std::size_t kTilePlaces = kTileRows * kTileColumns;
+
+// A matrix in tiles. A line is 64 places: one row of one block.
+struct TileShape {
+  std::uint64_t rows = 0, columns = 0;
+  std::uint64_t groups() const { return (rows + kTileRows - 1) / kTileRows; }
+  std::uint64_t blocks() const { return (columns + kTileColumns - 1) / kTileColumns; }
+  std::uint64_t group_places() const { return blocks() * kTilePlaces; }
+  std::uint64_t places() const { return groups() * group_places(); }  // bytes of a plane
+  bool operator==(const TileShape&) const = default;
+};
+
+// Where column c of a block stands in its line, and back. A bijection of 0..63.
+constexpr std::size_t place_of_column(std::size_t c) { return 16 * (c % 32 / 8) + 8 * (c / 32) + c % 8; }
+constexpr std::size_t column_of_place(std::size_t p) { return 32 * (p % 16 / 8) + 8 * (p / 16) + p % 8; }
+
+}  // namespace sluice::codec
