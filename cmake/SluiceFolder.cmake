@@ -1,6 +1,6 @@
 # sluice_folder(NAME DEPS a b LIBS x::y) makes the library sluice_NAME from every src/NAME/**/*.cc:
 #   x.cc            compiled for the baseline
-#   x_avx2.cc …     compiled with that instruction set (see SLUICE_ISA_FLAGS_*)
+#   x_avx2.cc …     compiled with that instruction set (see SLUICE_ISA_FLAGS_*); x_neon.cc only where ARM is at home
 #   x_cuda.cc/.cu   only with SLUICE_CUDA; the x_none.cc beside it only without
 #   x_test.cc       goes to the test program test_NAME (one program per folder)
 #   x_bench.cc, x_fuzz.cc  belong to bench/ and tests/fuzz
@@ -39,6 +39,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
 endif()
 set(SLUICE_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi2)
 set(SLUICE_ISA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mavx2 -mbmi2)
+set(SLUICE_ISA_FLAGS_avx512vbmi2 ${SLUICE_ISA_FLAGS_avx512} -mavx512vbmi -mavx512vbmi2)
 set(SLUICE_ISA_FLAGS_avx512bf16 ${SLUICE_ISA_FLAGS_avx512} -mavx512bf16)
 
 # Of the pairs x_none.cc and x_cuda.cc (or x_cuda.cu) in `variable`, leaves the one that this build is for.
@@ -65,7 +66,7 @@ function(sluice_folder name)
   sluice_choose_device_files(sources)
   set(tests ${all})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
-  foreach(isa avx2 avx512 avx512bf16)
+  foreach(isa avx2 avx512 avx512vbmi2 avx512bf16)
     set(isa_sources ${sources})
     list(FILTER isa_sources INCLUDE REGEX "_${isa}\\.cc$")
     if(SLUICE_X86)
@@ -74,6 +75,9 @@ function(sluice_folder name)
       list(FILTER sources EXCLUDE REGEX "_${isa}\\.cc$")
     endif()
   endforeach()
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|ARM64")
+    list(FILTER sources EXCLUDE REGEX "_neon\\.cc$")
+  endif()
   list(TRANSFORM ARG_DEPS PREPEND sluice_)
   add_library(sluice_${name} STATIC ${sources})
   target_link_libraries(sluice_${name} PUBLIC sluice_options ${ARG_DEPS} ${ARG_LIBS})

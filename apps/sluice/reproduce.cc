@@ -178,7 +178,7 @@ void add_reproduce(CLI::App& app) {
       ->check(whole_number("--runs", 0, 1000));
   add_common_flags(*command, options->common,
                    {.threads = "Compute threads; 0: all usable CPUs",
-                    .isa = "Instruction set: auto, scalar, avx2, avx512, neon",
+                    .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, neon",
                     .io = "How weights are read: direct, buffered, mmap",
                     .json = "Print the report as one JSON object",
                     .quiet = "No progress on standard error"});

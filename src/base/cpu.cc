@@ -134,6 +134,10 @@ const std::vector<IsaRow>& isa_rows() {
       {Isa::kAvx512,
        "avx512",
        {"avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl"}},
+      {Isa::kAvx512Vbmi2,
+       "avx512_vbmi2",
+       {"avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vbmi",
+        "avx512vbmi2"}},
       {Isa::kNeon, "neon", {"neon"}},
   };
   return rows;

@@ -45,6 +45,7 @@ const Bf16SplitKernels& bf16_split_kernels(Isa isa) {
     case Isa::kAvx2:
       return kBf16SplitAvx2;
     case Isa::kAvx512:
+    case Isa::kAvx512Vbmi2:
       return kBf16SplitAvx512;
 #endif
     default:

@@ -130,6 +130,7 @@ TEST(Bf16SplitDispatch, ForcedSetsHaveKernelsOfTheirOwn) {
 #if defined(__x86_64__)
   EXPECT_NE(&bf16_split_kernels(Isa::kAvx2), &bf16_split_kernels(Isa::kScalar));
   EXPECT_NE(&bf16_split_kernels(Isa::kAvx512), &bf16_split_kernels(Isa::kAvx2));
+  EXPECT_EQ(&bf16_split_kernels(Isa::kAvx512Vbmi2), &bf16_split_kernels(Isa::kAvx512));
 #endif
   EXPECT_EQ(&bf16_split_kernels(Isa::kNeon), &bf16_split_kernels(Isa::kScalar));
 }

@@ -29,6 +29,7 @@ TEST(SelfCheck, StepsDownFromWhatTheCpuLacks) {
 // A test that compares an instruction set with scalar means nothing if both are the same code.
 TEST(KernelTable, EachInstructionSetHasItsOwnKernels) {
 #if defined(__x86_64__)
+  EXPECT_EQ(&kernel_table(Isa::kAvx512Vbmi2), &kernel_table(Isa::kAvx512));
   const KernelTable* tables[] = {&kernel_table(Isa::kScalar), &kernel_table(Isa::kAvx2),
                                  &kernel_table(Isa::kAvx512)};
   for (const KernelTable* a : tables) {
