@@ -20,52 +20,57 @@ struct GroupRange {
   std::uint64_t places() const { return groups * blocks * kTilePlaces; }
 };
 
-// One row-major matrix, or whole groups of it (the last may be cut short), to planes in tile order. `words`
-// is rows·columns BF16 words; `exponents` and `sign_mantissas` have shape.places() bytes each. Padding is +0.
-void split_tiles(std::span<const std::byte> words, TileShape shape, std::span<std::byte> exponents,
-                 std::span<std::byte> sign_mantissas);
-
 // Exponents in tile order, and which of them are padding by `shape` (whole groups; the last may be cut
 // short), to a chunk. Empty if it would not be shorter than the exponents. Deterministic.
 std::vector<std::byte> encode_native(std::span<const std::byte> exponents, TileShape shape);
 
-// A chunk's parts, found and checked once: sizes, order, zeros of padding. Counts within lists are checked as
-// they are decoded. Non-owning.
+// A group within a chunk, found and checked but for what its codes say. Non-owning.
+struct NativeGroup {
+  const std::byte* tiers = nullptr;  // 3 + 3 + 7 exponents
+  std::uint64_t blocks = 0;
+  const std::byte* tier1 = nullptr;     // 128·blocks bytes, on a multiple of 64 from the chunk's first byte
+  const std::byte* tier2 = nullptr;     // codes2 codes
+  const std::byte* tier3 = nullptr;     // codes3 codes; codes3 <= codes2 <= 512·blocks
+  const std::byte* literals = nullptr;  // no more than codes3
+  std::uint32_t codes2 = 0, codes3 = 0, literal_count = 0;
+  const std::byte* chunk_end = nullptr;  // until here, a line that begins in a list may be read as a whole
+};
+
+// A coded chunk, checked once: sizes, order, tables, zeros of padding. Non-owning.
 class NativeChunk {
  public:
-  // Error(kCorrupt) says what is wrong; the caller adds path and offset.
+  // Error(kCorrupt) says what is wrong; the caller adds path and offset. REQUIRES: a range that is not empty.
   NativeChunk(std::span<const std::byte> bytes, GroupRange range);
 
-  struct Group {
-    const std::byte* tier1 = nullptr;  // 128·blocks bytes, on a multiple of 64 from the chunk's first byte
-    std::span<const std::byte> tier2, tier3, literals;
-    std::uint32_t n2 = 0, n3 = 0;
-  };
-  Group group(std::uint64_t index) const;
+  NativeGroup group(std::uint64_t index) const;
   GroupRange range() const { return range_; }
-  std::span<const std::byte, 13> tiers() const { return bytes_.first<13>(); }
 
  private:
+  struct Entry {
+    std::uint32_t lists, codes2, codes3;
+  };
+  Entry entry(std::uint64_t index) const;
+  std::uint64_t lists_end(std::uint64_t index) const;
+
   std::span<const std::byte> bytes_;
   GroupRange range_;
 };
 
-// Working memory of one thread that decodes groups of `blocks` blocks: exponents of tiers 2 and 3, and what
-// vectors may read and write beyond them.
+// Working memory of one thread that decodes groups of `blocks` blocks.
 std::size_t native_scratch_bytes(std::uint64_t blocks);
 
-// For an instruction set of available_isas(). `scratch` has native_scratch_bytes(); nothing is read outside
+// For an instruction set of available_isas(). `scratch` has native_scratch_bytes(). Nothing is read outside
 // the chunk's bytes, or written outside the target and the scratch, whatever the chunk says. False if a count
-// of the group is not what its codes say; the target is then unspecified.
+// of the group is not what its codes say; the target is then unspecified. No pointer needs any alignment, but
+// targets on cache lines are faster.
 struct NativeKernels {
-  // Exponents of group `index` in tile order: 512·blocks bytes.
-  bool (*decode)(const NativeChunk& chunk, std::uint64_t index, std::byte* scratch, std::byte* exponents);
-  // Its words, row-major: the first `rows` rows (1..8) and the first `columns` columns, to words + 2·columns
-  // a row. `sign_mantissas`: the group's 512·blocks bytes of the other plane.
-  bool (*merge)(const NativeChunk& chunk, std::uint64_t index, std::byte* scratch,
-                const std::byte* sign_mantissas, std::uint64_t rows, std::uint64_t columns,
-                std::byte* words);
-  // The same where exponents are not coded but stand in tile order.
+  // Exponents of a group in tile order: 512·blocks bytes.
+  bool (*decode)(const NativeGroup& group, std::byte* scratch, std::byte* exponents);
+  // Its words, row-major: the first `rows` rows (1..8) and the first `columns` columns (more than those of
+  // blocks − 1 blocks, at most those of all), 2·columns bytes a row. `sign_mantissas`: 512·blocks bytes.
+  bool (*merge)(const NativeGroup& group, std::byte* scratch, const std::byte* sign_mantissas,
+                std::uint64_t rows, std::uint64_t columns, std::byte* words);
+  // The same where exponents are not coded but stand in tile order, 512·blocks bytes.
   void (*merge_raw)(const std::byte* exponents, const std::byte* sign_mantissas, std::uint64_t blocks,
                     std::uint64_t rows, std::uint64_t columns, std::byte* words);
 };

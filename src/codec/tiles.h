@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace sluice::codec {
 
@@ -24,5 +25,13 @@ struct TileShape {
 // Where column c of a block stands in its line, and back. A bijection of 0..63.
 constexpr std::size_t place_of_column(std::size_t c) { return 16 * (c % 32 / 8) + 8 * (c / 32) + c % 8; }
 constexpr std::size_t column_of_place(std::size_t p) { return 32 * (p % 16 / 8) + 8 * (p / 16) + p % 8; }
+
+// How many columns of a block, 1 to 64, are no padding.
+std::size_t columns_in_block(TileShape shape, std::uint64_t block);
+
+// One row-major matrix, or whole groups of it (the last may be cut short), to planes in tile order. `words`
+// is rows·columns BF16 words; `exponents` and `sign_mantissas` have shape.places() bytes each. Padding is +0.
+void split_tiles(std::span<const std::byte> words, TileShape shape, std::span<std::byte> exponents,
+                 std::span<std::byte> sign_mantissas);
 
 }  // namespace sluice::codec

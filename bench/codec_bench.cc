@@ -1,0 +1,270 @@
+// sluice_bench_codec [--rounds N] [--rows N] [--columns N] [--seed N]
+// Codec `native` beside zstd and memcpy in one run: sizes against the entropy, encoding, decoding of
+// exponents into a buffer that stays in L2, merging to words there and into memory. One core.
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <span>
+
+#include "base/bytes.h"
+#include "base/cpu.h"
+#include "base/error.h"
+#include "base/float16.h"
+#include "codec/entropy.h"
+#include "codec/exponent_codec.h"
+#include "codec/native_chunk.h"
+#include "measure.h"
+
+namespace sluice {
+namespace {
+
+using bench::Workload;
+using Plane = std::vector<std::byte>;
+
+constexpr std::size_t kMatrices = 8;  // what is decoded in turn: planes of these do not stay in L2
+constexpr std::size_t kWordsInMemory = 192 * kMiB;  // larger than the last cache
+
+// Weights as they are in trained models: a standard deviation of 0.02 that differs between rows, few
+// outliers.
+Plane make_words(codec::TileShape shape, std::mt19937_64& random) {
+  std::normal_distribution<float> normal;
+  std::uniform_real_distribution<float> uniform;
+  Plane words(2 * shape.rows * shape.columns);
+  for (std::size_t i = 0; i < shape.rows; ++i) {
+    const float sigma = 0.02f * std::exp(0.25f * normal(random));
+    for (std::size_t j = 0; j < shape.columns; ++j) {
+      const float outlier = uniform(random) < 0.002f ? 6.0f : 1.0f;
+      const std::uint16_t word = float_to_bf16(sigma * outlier * normal(random));
+      std::memcpy(&words[2 * (i * shape.columns + j)], &word, 2);
+    }
+  }
+  return words;
+}
+
+// One matrix in all forms that are measured.
+struct Matrix {
+  Plane words, exponents, sign_mantissas, native;
+  std::optional<codec::NativeChunk> chunk;
+  codec::EncodedChunk zstd3, zstd0;
+};
+
+struct Row {
+  std::size_t index;  // of the workload
+  double exponents;   // bytes of exponents that a round gives or takes
+};
+
+class Bench {
+ public:
+  Bench(codec::TileShape shape, std::uint64_t seed)
+      : shape_(shape),
+        zstd3_(codec::make_exponent_codec("zstd", 3)),
+        zstd0_(codec::make_exponent_codec("zstd", 0)) {
+    std::mt19937_64 random(seed);
+    matrices_.resize(kMatrices);
+    for (Matrix& m : matrices_) {
+      m.words = make_words(shape, random);
+      m.exponents.resize(shape.places());
+      m.sign_mantissas.resize(shape.places());
+      codec::split_tiles(m.words, shape, m.exponents, m.sign_mantissas);
+      m.native = codec::encode_native(m.exponents, shape);
+      SLUICE_CHECK(!m.native.empty());
+      m.chunk.emplace(m.native, codec::GroupRange{shape.groups(), shape.blocks()});
+      m.zstd3 = zstd3_->encode(m.exponents);
+      m.zstd0 = zstd0_->encode(m.exponents);
+    }
+    scratch_.resize(codec::native_scratch_bytes(shape.blocks()));
+    near_.resize(std::max<std::size_t>(2 * shape.group_places(), 1) + 4096);
+    whole_.resize(shape.places());
+    far_.resize(round_down(kWordsInMemory, matrices_[0].words.size()) + 4096);
+    std::fill(far_.begin(), far_.end(), std::byte{1});  // its pages are there
+  }
+
+  // Of the tensor, so (8 + bits) / 16 where the planes are whole lines.
+  void print_sizes() const {
+    codec::ExponentHistogram histogram;
+    double native = 0, zstd3 = 0, zstd0 = 0, exponents = 0;
+    for (const Matrix& m : matrices_) {
+      histogram.add_exponents(m.exponents);
+      native += static_cast<double>(m.native.size());
+      zstd3 += static_cast<double>(m.zstd3.bytes.size());
+      zstd0 += static_cast<double>(m.zstd0.bytes.size());
+      exponents += static_cast<double>(m.exponents.size());
+    }
+    const auto line = [&](const char* name, double bits) {
+      fmt::print("{:<16} {:6.3f} bits an exponent, tensor {:.4f}, over the entropy {:+.2f} % of the tensor\n",
+                 name, bits, (8 + bits) / 16, 100 * (bits - histogram.entropy_bits()) / 16);
+    };
+    line("entropy, order 0", histogram.entropy_bits());
+    line("native", 8 * native / exponents);
+    line("zstd 0", 8 * zstd0 / exponents);
+    line("zstd 3", 8 * zstd3 / exponents);
+  }
+
+  void add_all() {
+    const double all = static_cast<double>(kMatrices * shape_.places());
+    for (const bool third : {true, false}) {
+      // A chunk at a time: into a buffer as large as its exponents, as the store does.
+      zstd_[third ? 0 : 1] = add(third ? "decode zstd 3" : "decode zstd 0", all, [this, third](std::size_t) {
+        for (const Matrix& m : matrices_) {
+          const codec::EncodedChunk& c = third ? m.zstd3 : m.zstd0;
+          (third ? zstd3_ : zstd0_)->decode(c.kind, c.bytes, whole_);
+        }
+      });
+    }
+    add("memcpy of exponents, L2", all, [this](std::size_t) {
+      for (const Matrix& m : matrices_) {
+        for (std::size_t at = 0; at < m.exponents.size(); at += shape_.group_places())
+          std::memcpy(near(), &m.exponents[at], shape_.group_places());
+      }
+    });
+    for (const Isa isa : available_isas()) {
+      check(isa);
+      const codec::NativeKernels& kernels = codec::native_kernels(isa);
+      add(fmt::format("decode native {}, L2", isa_name(isa)), all, [this, &kernels](std::size_t) {
+        bool good = true;
+        for (const Matrix& m : matrices_) {
+          for (std::uint64_t g = 0; g < shape_.groups(); ++g)
+            good &= kernels.decode(m.chunk->group(g), scratch_.data(), near());
+        }
+        SLUICE_CHECK(good);
+      });
+    }
+    for (const Place place : {Place::kNear, Place::kFar}) {
+      const char* name = place == Place::kNear ? "L2" : "DRAM";
+      add(fmt::format("memcpy of words, {}", name), all, [this, place](std::size_t round) {
+        const std::size_t group_words = 16 * shape_.columns;
+        for (std::size_t i = 0; i < matrices_.size(); ++i) {
+          const Plane& words = matrices_[i].words;
+          for (std::size_t at = 0; at < words.size(); at += group_words)
+            std::memcpy(place == Place::kNear ? near() : far(round, i) + at, &words[at],
+                        std::min(group_words, words.size() - at));
+        }
+      });
+      for (const Isa isa : available_isas()) {
+        for (const bool coded : {true, false}) {
+          add(fmt::format("merge {} {}, {}", coded ? "native" : "raw", isa_name(isa), name), all,
+              [this, isa, coded, place](std::size_t round) {
+                for (std::size_t i = 0; i < matrices_.size(); ++i)
+                  merge(isa, coded, i, place == Place::kNear ? nullptr : far(round, i));
+              });
+        }
+      }
+    }
+    add("encode native", static_cast<double>(shape_.places()),
+        [this](std::size_t) { SLUICE_CHECK(!codec::encode_native(matrices_[0].exponents, shape_).empty()); });
+    add("split to tiles", static_cast<double>(shape_.places()), [this](std::size_t) {
+      codec::split_tiles(matrices_[0].words, shape_, whole_, std::span(far_).first(shape_.places()));
+    });
+  }
+
+  void run(std::size_t rounds) {
+    bench::measure(workloads_, rounds);
+    fmt::print("{:<36} {:>34} {:>12} {:>10} {:>10}\n", "workload", "median (min … max)", "Gexponents/s",
+               "x zstd 3", "x zstd 0");
+    for (const Row& row : rows_) {
+      const Workload& w = workloads_[row.index];
+      // Ratio to zstd in the same round, then the median of the rounds.
+      const auto times_zstd = [&](const Row& zstd) {
+        std::vector<double> ratios;
+        for (std::size_t i = 0; i < w.seconds.size(); ++i)
+          ratios.push_back(row.exponents / w.seconds[i] / zstd.exponents * workloads_[zstd.index].seconds[i]);
+        return bench::quantile(ratios, 0.5);
+      };
+      fmt::print("{:<36} {:>34} {:>12.2f} {:>10.1f} {:>10.1f}\n", w.name, bench::times(w),
+                 row.exponents / bench::quantile(w.seconds, 0.5) * 1e-9, times_zstd(zstd_[0]),
+                 times_zstd(zstd_[1]));
+    }
+  }
+
+ private:
+  enum class Place { kNear, kFar };
+
+  static std::byte* page(Plane& plane) {
+    return plane.data() + (4096 - reinterpret_cast<std::uintptr_t>(plane.data()) % 4096) % 4096;
+  }
+  std::byte* near() { return page(near_); }
+  // Where matrix i of a round goes: a place that no cache has any more.
+  std::byte* far(std::size_t round, std::size_t i) {
+    const std::size_t bytes = matrices_[0].words.size(), places = (far_.size() - 4096) / bytes;
+    return page(far_) + (round * kMatrices + i) % places * bytes;
+  }
+
+  // To `to`, or each group to the same memory.
+  void merge(Isa isa, bool coded, std::size_t i, std::byte* to) {
+    const codec::NativeKernels& kernels = codec::native_kernels(isa);
+    const Matrix& m = matrices_[i];
+    bool good = true;
+    for (std::uint64_t g = 0; g < shape_.groups(); ++g) {
+      const std::uint64_t rows =
+          std::min<std::uint64_t>(codec::kTileRows, shape_.rows - g * codec::kTileRows);
+      std::byte* const words = to == nullptr ? near() : to + g * 16 * shape_.columns;
+      const std::byte* const sm = &m.sign_mantissas[g * shape_.group_places()];
+      if (coded) {
+        good &= kernels.merge(m.chunk->group(g), scratch_.data(), sm, rows, shape_.columns, words);
+      } else {
+        kernels.merge_raw(&m.exponents[g * shape_.group_places()], sm, shape_.blocks(), rows, shape_.columns,
+                          words);
+      }
+    }
+    SLUICE_CHECK(good);
+  }
+
+  void check(Isa isa) {
+    for (std::size_t i = 0; i < matrices_.size(); ++i) {
+      for (const bool coded : {true, false}) {
+        std::memset(far(0, i), 0, matrices_[i].words.size());
+        merge(isa, coded, i, far(0, i));
+        SLUICE_CHECK(std::memcmp(far(0, i), matrices_[i].words.data(), matrices_[i].words.size()) == 0,
+                     std::string(isa_name(isa)));
+      }
+    }
+    const Matrix& m = matrices_[0];
+    if (shape_.rows % codec::kTileRows != 0 || shape_.columns % codec::kTileColumns != 0) return;
+    for (std::uint64_t g = 0; g < shape_.groups(); ++g) {
+      SLUICE_CHECK(codec::native_kernels(isa).decode(m.chunk->group(g), scratch_.data(), near()));
+      SLUICE_CHECK(std::memcmp(near(), &m.exponents[g * shape_.group_places()], shape_.group_places()) == 0);
+    }
+  }
+
+  Row add(std::string name, double exponents, std::function<void(std::size_t)> run) {
+    rows_.push_back({workloads_.size(), exponents});
+    workloads_.push_back({std::move(name), std::move(run)});
+    return rows_.back();
+  }
+
+  codec::TileShape shape_;
+  std::unique_ptr<const codec::ExponentCodec> zstd3_, zstd0_;
+  std::vector<Matrix> matrices_;
+  Plane scratch_, near_, whole_, far_;
+  std::vector<Workload> workloads_;
+  std::vector<Row> rows_;
+  Row zstd_[2] = {};
+};
+
+int run(int argc, char** argv) {
+  const std::size_t rounds = std::stoul(bench::option(argc, argv, "rounds", "9"));
+  const std::uint64_t rows = std::stoull(bench::option(argc, argv, "rows", "1408"));
+  const std::uint64_t columns = std::stoull(bench::option(argc, argv, "columns", "2048"));
+  const std::uint64_t seed = std::stoull(bench::option(argc, argv, "seed", "7"));
+  fmt::print("{}; {} matrices {} x {}, seed {}; {} rounds, one core\n", cpu_info().model, kMatrices, rows,
+             columns, seed, rounds);
+  Bench bench({rows, columns}, seed);
+  bench.print_sizes();
+  bench.add_all();
+  bench.run(rounds);
+  return 0;
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) {
+  try {
+    return sluice::run(argc, argv);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "sluice_bench_codec: {}\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,206 @@
+// Decoding of a group of codec `native`, written once over the lines of an instruction set.
+//
+// A file native_chunk_ISA.cc defines what is listed here, then includes this file. Everything lies in the
+// unnamed namespace of that file, and nothing of the standard library with a body is used there: an inline
+// function compiled with -mavx512f under a name shared with other files could be picked by the linker for a
+// machine without AVX-512.
+//
+//   Line             64 bytes in registers; load(p), store(p, Line)
+//   Mask             which of 64 places; first_places(n): those below n (0 to 64, or negative); both(Mask,
+//   Mask) Codes2(line)     a line of 2-bit codes, four a byte; Codes3(a, b, c): three lines of 3-bit codes,
+//   eight a column Table2(entries)  what codes of 2 bits stand for: entry c is byte c, and byte 3 is 255;
+//   Table3(entries): of 3 bits, byte 7 lookup<s>(table, codes)            the entries of codes s, 64 of them
+//   escapes<s>(codes, Line entries)    where these are 255
+//   expand(entries, mask, next)        the bytes from `next` on in the places of the mask, in order; `next`
+//   goes beyond
+//                                      them. At most 64 bytes are read from `next` on
+//   words_of(exponents, sm, low, high) a line of rotated exponents (below) and one of signs and mantissas to
+//   columns
+//                                      0 to 31 and 32 to 63 of it as BF16 words
+#pragma once
+
+#include "codec/native_chunk_impl.h"
+
+namespace sluice::codec {
+namespace {
+
+// How exponents stand in lists and lines.
+enum class Form {
+  kExponent,  // as they are
+  kRotated,   // one bit to the right, the lowest becomes the highest: where the bits of a word's two bytes
+              // are.
+};            // In both forms 255 is 255, which no tier holds.
+
+// Of each byte of `exponents`.
+template <Form kForm, class Number>
+[[gnu::always_inline]] inline Number formed(Number exponents) {
+  if constexpr (kForm == Form::kExponent) return exponents;
+  constexpr Number kOnes = static_cast<Number>(~Number{0}) / 255;  // 1 in each byte
+  return static_cast<Number>((exponents >> 1 & 0x7f * kOnes) | (exponents & kOnes) << 7);
+}
+
+template <Form kForm>
+Table2 table_of_tier(const std::byte* exponents, std::uint32_t) {
+  std::uint32_t entries = 0xff;
+  for (int i = 2; i >= 0; --i) entries = entries << 8 | static_cast<std::uint32_t>(exponents[i]);
+  return Table2(formed<kForm>(entries));
+}
+
+template <Form kForm>
+Table3 table_of_tier(const std::byte* exponents, std::uint64_t) {
+  std::uint64_t entries = 0xff;
+  for (int i = 6; i >= 0; --i) entries = entries << 8 | static_cast<std::uint64_t>(exponents[i]);
+  return Table3(formed<kForm>(entries));
+}
+
+// f<0>() … f<n − 1>(), without a loop: s is an operand of instructions.
+template <int kS, int kCount, class F>
+[[gnu::always_inline]] inline void unrolled(const F& f) {
+  if constexpr (kS < kCount) {
+    f.template operator()<kS>();
+    unrolled<kS + 1, kCount>(f);
+  }
+}
+
+// The line at p, of which `count` bytes belong to the list; the others are unspecified.
+[[gnu::always_inline]] inline Line load_within(const std::byte* p, std::uint64_t count,
+                                               const std::byte* end) {
+  if (end - p >= 64) return load(p);
+  alignas(64) std::byte line[64] = {};
+  __builtin_memcpy(line, p, count);
+  return load(line);
+}
+
+// One block of a list: lines of m codes, s by s; the last block has n codes, perhaps fewer than it has places
+// for.
+template <int kLines, bool kFull, class Table, class Codes>
+[[gnu::always_inline]] inline const std::byte* decode_block(const Table& table, const Codes& codes,
+                                                            std::int64_t n, std::int64_t m,
+                                                            const std::byte* next, std::byte* exponents) {
+  unrolled<0, kLines>([&]<int kS>() __attribute__((always_inline)) {
+    const Line entries = lookup<kS>(table, codes);
+    Mask mask = escapes<kS>(codes, entries);
+    if constexpr (!kFull) {
+      const std::int64_t left = n - kS * m;
+      mask = both(mask, first_places(left < m ? left : m));
+    }
+    store(exponents + kS * m, expand(entries, mask, next));
+  });
+  return next;
+}
+
+// Both return the end of what was taken from `next` on.
+template <Form kForm>
+const std::byte* decode_tier3(const NativeGroup& group, const std::byte* next, std::byte* exponents) {
+  const Table3 table = table_of_tier<kForm>(group.tiers + 6, std::uint64_t{});
+  const std::byte* p = group.tier3;
+  std::uint64_t left = group.codes3;
+  for (; left >= 512; left -= 512, p += 192, exponents += 512) {
+    next =
+        decode_block<8, true>(table, Codes3(load(p), load(p + 64), load(p + 128)), 512, 64, next, exponents);
+  }
+  if (left == 0) return next;
+  const std::uint64_t m = (left + 7) / 8;
+  const Codes3 codes(load_within(p, m, group.chunk_end), load_within(p + m, m, group.chunk_end),
+                     load_within(p + 2 * m, m, group.chunk_end));
+  return decode_block<8, false>(table, codes, static_cast<std::int64_t>(left), static_cast<std::int64_t>(m),
+                                next, exponents);
+}
+
+template <Form kForm>
+const std::byte* decode_tier2(const NativeGroup& group, const std::byte* next, std::byte* exponents) {
+  const Table2 table = table_of_tier<kForm>(group.tiers + 3, std::uint32_t{});
+  const std::byte* p = group.tier2;
+  std::uint64_t left = group.codes2;
+  for (; left >= 256; left -= 256, p += 64, exponents += 256) {
+    next = decode_block<4, true>(table, Codes2(load(p)), 256, 64, next, exponents);
+  }
+  if (left == 0) return next;
+  const std::uint64_t m = (left + 3) / 4;
+  return decode_block<4, false>(table, Codes2(load_within(p, m, group.chunk_end)),
+                                static_cast<std::int64_t>(left), static_cast<std::int64_t>(m), next,
+                                exponents);
+}
+
+// Decodes the lists of a group in one burst: its codes2 exponents of tier 2 and below, in order. Null if a
+// count is not what the codes say.
+template <Form kForm>
+const std::byte* decode_lists(const NativeGroup& group, std::byte* scratch) {
+  const std::uint64_t room = native_room_bytes(group.blocks);
+  std::byte *const literals = scratch, *const tier3 = scratch + room, *const tier2 = tier3 + room;
+  for (std::uint32_t i = 0; i < group.literal_count; ++i)
+    literals[i] = static_cast<std::byte>(formed<kForm>(static_cast<unsigned char>(group.literals[i])));
+  if (decode_tier3<kForm>(group, literals, tier3) != literals + group.literal_count) return nullptr;
+  if (decode_tier2<kForm>(group, tier3, tier2) != tier3 + group.codes3) return nullptr;
+  return tier2;
+}
+
+// sink(block, row, line of exponents in that form), in the order of places. False if a count is wrong; the
+// sink has then had lines of no meaning.
+template <Form kForm, class Sink>
+[[gnu::always_inline]] inline bool for_each_line(const NativeGroup& group, std::byte* scratch,
+                                                 const Sink& sink) {
+  const std::byte* const tier2 = decode_lists<kForm>(group, scratch);
+  if (tier2 == nullptr) return false;
+  const Table2 table = table_of_tier<kForm>(group.tiers, std::uint32_t{});
+  const std::byte *p = group.tier1, *next = tier2;
+  for (std::uint64_t block = 0; block < group.blocks; ++block) {
+    for (std::uint64_t row = 0; row < kTileRows; row += 4, p += 64) {
+      const Codes2 codes(load(p));
+      unrolled<0, 4>([&]<int kS>() __attribute__((always_inline)) {
+        const Line entries = lookup<kS>(table, codes);
+        sink(block, row + kS, expand(entries, escapes<kS>(codes, entries), next));
+      });
+    }
+  }
+  return next == tier2 + group.codes2;
+}
+
+bool decode(const NativeGroup& group, std::byte* scratch, std::byte* exponents) {
+  return for_each_line<Form::kExponent>(
+      group,
+      scratch, [exponents](std::uint64_t block, std::uint64_t row, Line line) __attribute__((always_inline)) {
+        store(exponents + block * kTilePlaces + row * kTileColumns, line);
+      });
+}
+
+// Where merged lines go: rows and columns beyond the matrix are left out.
+struct Words {
+  const std::byte* sign_mantissas;
+  std::uint64_t rows, columns;
+  std::byte* words;
+
+  [[gnu::always_inline]] void operator()(std::uint64_t block, std::uint64_t row, Line rotated) const {
+    if (row >= rows) return;
+    Line low, high;
+    words_of(rotated, load(sign_mantissas + block * kTilePlaces + row * kTileColumns), low, high);
+    std::byte* const to = words + 2 * (row * columns + block * kTileColumns);
+    const std::uint64_t left = columns - block * kTileColumns;
+    if (left >= kTileColumns) {
+      store(to, low);
+      store(to + 64, high);
+      return;
+    }
+    std::byte whole[2 * kTileColumns];
+    store(whole, low);
+    store(whole + 64, high);
+    __builtin_memcpy(to, whole, 2 * left);
+  }
+};
+
+bool merge(const NativeGroup& group, std::byte* scratch, const std::byte* sign_mantissas, std::uint64_t rows,
+           std::uint64_t columns, std::byte* words) {
+  return for_each_line<Form::kRotated>(group, scratch, Words{sign_mantissas, rows, columns, words});
+}
+
+void merge_raw(const std::byte* exponents, const std::byte* sign_mantissas, std::uint64_t blocks,
+               std::uint64_t rows, std::uint64_t columns, std::byte* words) {
+  const Words sink{sign_mantissas, rows, columns, words};
+  for (std::uint64_t block = 0; block < blocks; ++block) {
+    for (std::uint64_t row = 0; row < kTileRows; ++row)
+      sink(block, row, rotated(load(exponents + block * kTilePlaces + row * kTileColumns)));
+  }
+}
+
+}  // namespace
+}  // namespace sluice::codec
