@@ -1,4 +1,4 @@
-// sluice_bench_codec [--rounds N] [--rows N] [--columns N] [--seed N]
+// sluice_bench_codec [--rounds N] [--rows N] [--columns N] [--seed N] [--only TEXT]
 // Codec `native` beside zstd and memcpy in one run: sizes against the entropy, encoding, decoding of
 // exponents into a buffer that stays in L2, merging to words there and into memory. One core.
 #include <cmath>
@@ -21,7 +21,20 @@ namespace sluice {
 namespace {
 
 using bench::Workload;
-using Plane = std::vector<std::byte>;
+
+// Memory as the store has it.
+template <class T>
+struct OnPages {
+  using value_type = T;
+  T* allocate(std::size_t count) {
+    void* p = std::aligned_alloc(kBlockBytes, round_up(count * sizeof(T), kBlockBytes));
+    SLUICE_CHECK(p != nullptr);
+    return static_cast<T*>(p);
+  }
+  void deallocate(T* p, std::size_t) { std::free(p); }
+  bool operator==(const OnPages&) const = default;
+};
+using Plane = std::vector<std::byte, OnPages<std::byte>>;
 
 constexpr std::size_t kMatrices = 8;  // what is decoded in turn: planes of these do not stay in L2
 constexpr std::size_t kWordsInMemory = 192 * kMiB;  // larger than the last cache
@@ -57,8 +70,9 @@ struct Row {
 
 class Bench {
  public:
-  Bench(codec::TileShape shape, std::uint64_t seed)
+  Bench(codec::TileShape shape, std::uint64_t seed, std::string only)
       : shape_(shape),
+        only_(std::move(only)),
         zstd3_(codec::make_exponent_codec("zstd", 3)),
         zstd0_(codec::make_exponent_codec("zstd", 0)) {
     std::mt19937_64 random(seed);
@@ -68,16 +82,17 @@ class Bench {
       m.exponents.resize(shape.places());
       m.sign_mantissas.resize(shape.places());
       codec::split_tiles(m.words, shape, m.exponents, m.sign_mantissas);
-      m.native = codec::encode_native(m.exponents, shape);
+      const std::vector<std::byte> chunk = codec::encode_native(m.exponents, shape);
+      m.native.assign(chunk.begin(), chunk.end());
       SLUICE_CHECK(!m.native.empty());
       m.chunk.emplace(m.native, codec::GroupRange{shape.groups(), shape.blocks()});
       m.zstd3 = zstd3_->encode(m.exponents);
       m.zstd0 = zstd0_->encode(m.exponents);
     }
     scratch_.resize(codec::native_scratch_bytes(shape.blocks()));
-    near_.resize(std::max<std::size_t>(2 * shape.group_places(), 1) + 4096);
+    near_.resize(2 * shape.group_places());
     whole_.resize(shape.places());
-    far_.resize(round_down(kWordsInMemory, matrices_[0].words.size()) + 4096);
+    far_.resize(round_down(kWordsInMemory, matrices_[0].words.size()));
     std::fill(far_.begin(), far_.end(), std::byte{1});  // its pages are there
   }
 
@@ -181,14 +196,11 @@ class Bench {
  private:
   enum class Place { kNear, kFar };
 
-  static std::byte* page(Plane& plane) {
-    return plane.data() + (4096 - reinterpret_cast<std::uintptr_t>(plane.data()) % 4096) % 4096;
-  }
-  std::byte* near() { return page(near_); }
+  std::byte* near() { return near_.data(); }
   // Where matrix i of a round goes: a place that no cache has any more.
   std::byte* far(std::size_t round, std::size_t i) {
-    const std::size_t bytes = matrices_[0].words.size(), places = (far_.size() - 4096) / bytes;
-    return page(far_) + (round * kMatrices + i) % places * bytes;
+    const std::size_t bytes = matrices_[0].words.size(), places = far_.size() / bytes;
+    return far_.data() + (round * kMatrices + i) % places * bytes;
   }
 
   // To `to`, or each group to the same memory.
@@ -228,13 +240,16 @@ class Bench {
     }
   }
 
+  // zstd is always there: it is what all are compared with.
   Row add(std::string name, double exponents, std::function<void(std::size_t)> run) {
+    if (name.find(only_) == std::string::npos && name.find("zstd") == std::string::npos) return {};
     rows_.push_back({workloads_.size(), exponents});
     workloads_.push_back({std::move(name), std::move(run)});
     return rows_.back();
   }
 
   codec::TileShape shape_;
+  std::string only_;
   std::unique_ptr<const codec::ExponentCodec> zstd3_, zstd0_;
   std::vector<Matrix> matrices_;
   Plane scratch_, near_, whole_, far_;
@@ -250,7 +265,7 @@ int run(int argc, char** argv) {
   const std::uint64_t seed = std::stoull(bench::option(argc, argv, "seed", "7"));
   fmt::print("{}; {} matrices {} x {}, seed {}; {} rounds, one core\n", cpu_info().model, kMatrices, rows,
              columns, seed, rounds);
-  Bench bench({rows, columns}, seed);
+  Bench bench({rows, columns}, seed, bench::option(argc, argv, "only", ""));
   bench.print_sizes();
   bench.add_all();
   bench.run(rounds);

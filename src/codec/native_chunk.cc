@@ -118,7 +118,7 @@ NativeGroup NativeChunk::group(std::uint64_t index) const {
   return group;
 }
 
-std::size_t native_scratch_bytes(std::uint64_t blocks) { return 3 * native_room_bytes(blocks); }
+std::size_t native_scratch_bytes(std::uint64_t blocks) { return 3 * native_room_bytes(blocks) + 64; }
 
 const NativeKernels& native_kernels(Isa isa) {
   switch (isa) {

@@ -73,10 +73,27 @@ template <int kShift>
       codes);
 }
 
+// Sums over the places before each of 16, of two numbers of 4 bits a byte, of which each is 0 or 1: at
+// most 15.
+[[gnu::always_inline]] inline __m256i escapes_before(__m256i escapes) {
+  __m256i sum = _mm256_add_epi8(escapes, _mm256_slli_epi64(escapes, 8));
+  sum = _mm256_add_epi8(sum, _mm256_slli_epi64(sum, 16));
+  sum = _mm256_add_epi8(sum, _mm256_slli_epi64(sum, 32));  // of each 8 places, itself among them
+  const __m256i last_of_8 = _mm256_setr_epi32(-1, -1, 0x07070707, 0x07070707, -1, -1, 0x07070707, 0x07070707);
+  return _mm256_add_epi8(_mm256_sub_epi8(sum, escapes), _mm256_shuffle_epi8(sum, last_of_8));
+}
+
 struct Codes2 {
   [[gnu::always_inline]] explicit Codes2(Line codes)
-      : low(index_at<0>(codes, 15)), high(index_at<4>(codes, 15)) {}
+      : low(index_at<0>(codes, 15)), high(index_at<4>(codes, 15)) {
+    for (int i = 0; i < 2; ++i) {
+      const __m256i both_bits = _mm256_and_si256(codes.v[i], _mm256_srli_epi16(codes.v[i], 1));
+      before[0].v[i] = escapes_before(_mm256_and_si256(both_bits, set1(0x11)));
+      before[1].v[i] = escapes_before(_mm256_and_si256(_mm256_srli_epi16(both_bits, 2), set1(0x11)));
+    }
+  }
   Line low, high;
+  Line before[2];  // escapes before each place of its 16: of codes 0 and 2, of codes 1 and 3, in 4 bits each
 };
 
 struct Codes3 {
@@ -116,28 +133,37 @@ template <int, class Codes>
       [](__m256i x) __attribute__((always_inline)) { return _mm256_cmpeq_epi8(x, set1(255)); }, entries);
 }
 
-[[gnu::always_inline]] inline __m256i expand_half(__m256i entries, __m256i mask, const std::byte*& next) {
-  // Less one for each escape up to a place, within 8 places, then within 16.
-  __m256i sum = _mm256_add_epi8(mask, _mm256_slli_epi64(mask, 8));
-  sum = _mm256_add_epi8(sum, _mm256_slli_epi64(sum, 16));
-  sum = _mm256_add_epi8(sum, _mm256_slli_epi64(sum, 32));
-  const __m256i carry = _mm256_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 7, 7, 7, 7, 7, 7, 7, 7, -1, -1, -1,
-                                         -1, -1, -1, -1, -1, 7, 7, 7, 7, 7, 7, 7, 7);
-  sum = _mm256_add_epi8(sum, _mm256_shuffle_epi8(sum, carry));
-  const __m256i index = _mm256_xor_si256(sum, set1(255));  // −sum − 1
-  const auto places = static_cast<std::uint32_t>(_mm256_movemask_epi8(mask));
-  const auto* upper = reinterpret_cast<const __m128i*>(next + __builtin_popcount(places & 0xffff));
-  const __m256i list =
-      _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(next))),
-                              _mm_loadu_si128(upper), 1);
-  next += __builtin_popcount(places);
-  return _mm256_blendv_epi8(entries, _mm256_shuffle_epi8(list, index), mask);
+// Each place's index into the 16 bytes of the list that its 16 take.
+template <int kS>
+[[gnu::always_inline]] inline Line list_index(const Codes2& codes, const Mask&) {
+  return index_at<kS / 2 * 4>(codes.before[kS % 2], 15);
 }
 
-[[gnu::always_inline]] inline Line expand(Line entries, Mask mask, const std::byte*& next) {
+template <int kS>
+[[gnu::always_inline]] inline Line list_index(const Codes3&, const Mask& escapes) {
+  return each(
+      [](__m256i x) __attribute__((always_inline)) { return escapes_before(_mm256_and_si256(x, set1(1))); },
+      escapes);
+}
+
+[[gnu::always_inline]] inline __m128i load16(const std::byte* p) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+}
+
+template <int kS, class Codes>
+[[gnu::always_inline]] inline Line expand(const Codes& codes, Line entries, Mask mask,
+                                          const std::byte*& next) {
+  const Line index = list_index<kS>(codes, mask);
   Line line;
-  line.v[0] = expand_half(entries.v[0], mask.v[0], next);
-  line.v[1] = expand_half(entries.v[1], mask.v[1], next);
+  for (int i = 0; i < 2; ++i) {
+    const auto places = static_cast<std::uint32_t>(_mm256_movemask_epi8(mask.v[i]));
+    const std::byte* const upper = next + __builtin_popcount(places & 0xffff);
+    const __m256i list = _mm256_inserti128_si256(_mm256_castsi128_si256(load16(next)), load16(upper), 1);
+    next += __builtin_popcount(places);
+    // Where the mask is 255 the entry is as well: 255 ^ ~x is x.
+    const __m256i taken = _mm256_shuffle_epi8(list, index.v[i]);
+    line.v[i] = _mm256_xor_si256(entries.v[i], _mm256_andnot_si256(taken, mask.v[i]));
+  }
   return line;
 }
 

@@ -26,10 +26,32 @@ template <int kShift>
   return _mm512_and_si512(_mm512_srli_epi16(codes, kShift), set1(mask));
 }
 
+// (The form without a mask makes g++ 12 warn about its own header.)
+template <int kPlaces>
+[[gnu::always_inline]] inline __m512i moved_up(__m512i bytes) {
+  return _mm512_maskz_slli_epi64(~__mmask8{0}, bytes, 8 * kPlaces);
+}
+
+// Sums over the places before each of 16, of two numbers of 4 bits a byte, of which each is 0 or 1: at
+// most 15.
+[[gnu::always_inline]] inline __m512i escapes_before(__m512i escapes) {
+  __m512i sum = _mm512_add_epi8(escapes, moved_up<1>(escapes));
+  sum = _mm512_add_epi8(sum, moved_up<2>(sum));
+  sum = _mm512_add_epi8(sum, moved_up<4>(sum));  // of each 8 places, itself among them
+  const __m512i last_of_8 = _mm512_set4_epi32(0x07070707, 0x07070707, -1, -1);
+  return _mm512_add_epi8(_mm512_sub_epi8(sum, escapes), _mm512_shuffle_epi8(sum, last_of_8));
+}
+
 struct Codes2 {
   [[gnu::always_inline]] explicit Codes2(Line codes)
-      : low(index_at<0>(codes.v, 15)), high(index_at<4>(codes.v, 15)) {}
+      : low(index_at<0>(codes.v, 15)), high(index_at<4>(codes.v, 15)) {
+    const __m512i both_bits = _mm512_and_si512(codes.v, _mm512_srli_epi16(codes.v, 1));
+    before[0] = escapes_before(_mm512_and_si512(both_bits, set1(0x11)));
+    before[1] = escapes_before(index_at<2>(both_bits, 0x11));
+  }
   __m512i low, high;
+  __m512i
+      before[2];  // escapes before each place of its 16: of codes 0 and 2, of codes 1 and 3, in 4 bits each
 };
 
 struct Codes3 {
@@ -59,21 +81,21 @@ template <int kS>
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
 }
 
-// (The form without a mask makes g++ 12 warn about its own header.)
-template <int kPlaces>
-[[gnu::always_inline]] inline __m512i moved_up(__m512i bytes) {
-  return _mm512_maskz_slli_epi64(~__mmask8{0}, bytes, 8 * kPlaces);
+// Each place's index into the 16 bytes of the list that its 16 take.
+template <int kS>
+[[gnu::always_inline]] inline __m512i list_index(const Codes2& codes, Mask) {
+  return index_at<kS / 2 * 4>(codes.before[kS % 2], 15);
 }
 
-[[gnu::always_inline]] inline Line expand(Line entries, Mask mask, const std::byte*& next) {
-  // Less one for each escape up to a place, within 8 places, then within 16.
-  __m512i sum = _mm512_movm_epi8(mask);
-  sum = _mm512_add_epi8(sum, moved_up<1>(sum));
-  sum = _mm512_add_epi8(sum, moved_up<2>(sum));
-  sum = _mm512_add_epi8(sum, moved_up<4>(sum));
-  const __m512i carry = _mm512_set4_epi32(0x07070707, 0x07070707, -1, -1);
-  sum = _mm512_add_epi8(sum, _mm512_shuffle_epi8(sum, carry));
-  const __m512i index = _mm512_xor_si512(sum, set1(255));  // −sum − 1
+template <int kS>
+[[gnu::always_inline]] inline __m512i list_index(const Codes3&, Mask escapes) {
+  return escapes_before(_mm512_maskz_set1_epi8(escapes, 1));
+}
+
+template <int kS, class Codes>
+[[gnu::always_inline]] inline Line expand(const Codes& codes, Line entries, Mask mask,
+                                          const std::byte*& next) {
+  const __m512i index = list_index<kS>(codes, mask);
   const auto before = [&](int places) __attribute__((always_inline)) {
     return next + __builtin_popcountll(mask << (64 - places));
   };

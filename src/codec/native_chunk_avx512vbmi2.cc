@@ -73,7 +73,8 @@ template <int kS>
   return {permuted(*lines[kS], table.at[kS < 6 ? kS % 2 : 0])};
 }
 
-[[gnu::always_inline]] inline Line expand(Line entries, Mask mask, const std::byte*& next) {
+template <int, class Codes>
+[[gnu::always_inline]] inline Line expand(const Codes&, Line entries, Mask mask, const std::byte*& next) {
   __m512i list = _mm512_loadu_si512(next);
   __asm__("" : "+v"(list));  // in a register: else the compiler makes the two one instruction again
   const Line expanded = {_mm512_mask_expand_epi8(entries.v, mask, list)};

@@ -74,15 +74,22 @@ struct GroupCodes {
   explicit GroupCodes(std::size_t places)
       : codes1(places), codes2(places), codes3(places), literals(places) {}
 
-  // Every list takes every place, and keeps it or not: there is nothing to predict.
-  void add(const Code& code, std::uint8_t exponent) {
-    codes1[n1++] = code.code1;
-    codes2[n2] = code.code2;
-    codes3[n3] = code.code3;
-    literals[n_literals] = exponent;
-    n2 += code.tier > 0;
-    n3 += code.tier > 1;
-    n_literals += code.tier == kLiteral;
+  // The first columns of a line, of which the others are padding.
+  void add(std::span<const std::byte, kTileColumns> line, std::size_t columns,
+           const std::array<Code, 256>& codes) {
+    for (std::size_t p = 0; p < kTileColumns; ++p) {
+      const auto exponent = static_cast<std::uint8_t>(line[p]);
+      const bool padding = columns < kTileColumns && column_of_place(p) >= columns;
+      const Code code = padding ? Code{.tier = 0, .code1 = 0} : codes[exponent];
+      codes1[n1++] = code.code1;
+      // Every list takes every place, and keeps it or not: there is nothing to predict.
+      codes2[n2] = code.code2;
+      codes3[n3] = code.code3;
+      literals[n_literals] = exponent;
+      n2 += code.tier > 0;
+      n3 += code.tier > 1;
+      n_literals += code.tier == kLiteral;
+    }
   }
   void clear() { n1 = n2 = n3 = n_literals = 0; }
 
@@ -142,16 +149,12 @@ std::vector<std::byte> encode_native(std::span<const std::byte> exponents, TileS
   std::vector<std::byte> out(tier1_begin + exponents.size() / 4);
   std::transform(tiers.exponents.begin(), tiers.exponents.end(), out.begin(),
                  [](std::uint8_t e) { return std::byte{e}; });
-  const Code padding = {.tier = 0, .code1 = 0};
   GroupCodes codes(shape.group_places());
   for (std::uint64_t group = 0; group < shape.groups(); ++group) {
     codes.clear();
     for_each_line(exponents, shape, group,
                   [&](std::span<const std::byte, kTileColumns> line, std::size_t columns) {
-                    for (std::size_t p = 0; p < kTileColumns; ++p) {
-                      const auto exponent = static_cast<std::uint8_t>(line[p]);
-                      codes.add(column_of_place(p) < columns ? tiers.codes[exponent] : padding, exponent);
-                    }
+                    codes.add(line, columns, tiers.codes);
                   });
     std::byte* const entry = &out[16 + 12 * group];
     put_u32(out.size(), entry);

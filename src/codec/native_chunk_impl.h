@@ -5,8 +5,9 @@
 
 namespace sluice::codec {
 
-// Working memory is three rooms of this size: literals, exponents of tier 3, exponents of tier 2. A vector
-// may read a line that begins at the last place of one, or write one that begins a few places after it.
+// Working memory is three rooms of this size, on cache lines: literals, exponents of tier 3, of tier 2. A
+// vector may read a line that begins at the last place of one, or write one that begins a few places after
+// it.
 constexpr std::uint64_t native_room_bytes(std::uint64_t blocks) {
   return blocks * kTilePlaces + 2 * kTileColumns;
 }

@@ -109,7 +109,8 @@ template <int kPlaces>
   return vextq_u8(vdupq_n_u8(0), bytes, 16 - kPlaces);
 }
 
-[[gnu::always_inline]] inline Line expand(Line entries, Mask mask, const std::byte*& next) {
+template <int, class Codes>
+[[gnu::always_inline]] inline Line expand(const Codes&, Line entries, Mask mask, const std::byte*& next) {
   Line line;
   for (int i = 0; i < 4; ++i) {
     // Less one for each escape up to a place.

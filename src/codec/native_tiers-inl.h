@@ -5,18 +5,24 @@
 // function compiled with -mavx512f under a name shared with other files could be picked by the linker for a
 // machine without AVX-512.
 //
-//   Line             64 bytes in registers; load(p), store(p, Line)
-//   Mask             which of 64 places; first_places(n): those below n (0 to 64, or negative); both(Mask,
-//   Mask) Codes2(line)     a line of 2-bit codes, four a byte; Codes3(a, b, c): three lines of 3-bit codes,
-//   eight a column Table2(entries)  what codes of 2 bits stand for: entry c is byte c, and byte 3 is 255;
-//   Table3(entries): of 3 bits, byte 7 lookup<s>(table, codes)            the entries of codes s, 64 of them
-//   escapes<s>(codes, Line entries)    where these are 255
-//   expand(entries, mask, next)        the bytes from `next` on in the places of the mask, in order; `next`
-//   goes beyond
-//                                      them. At most 64 bytes are read from `next` on
-//   words_of(exponents, sm, low, high) a line of rotated exponents (below) and one of signs and mantissas to
-//   columns
-//                                      0 to 31 and 32 to 63 of it as BF16 words
+//   Line              64 bytes in registers
+//     load(p), store(p, line)
+//   Mask              some of 64 places
+//     first_places(n)   those below n, which may be negative
+//     both(mask, mask)
+//   Codes2(line)      a line of 2-bit codes, four a byte
+//   Codes3(a, b, c)   three lines of 3-bit codes, eight a column
+//   Table2(entries)   what 2-bit codes stand for: byte c is that of code c; byte 3 is 255
+//   Table3(entries)   the same for 3-bit codes; byte 7 is 255
+//     lookup<s>(table, codes)      of codes s of all columns
+//     escapes<s>(codes, entries)   where these entries are 255
+//     expand<s>(codes, entries, mask, next)
+//                       these entries with the bytes from `next` on in the places of the mask, which is
+//                       escapes<s>, or the first places of it. `next` goes beyond what was taken; up to 64
+//                       bytes from it on may be read
+//   words_of(rotated, sm, low, high)
+//                       exponents (kRotated) with signs and mantissas: columns 0 to 31 and 32 to 63 as words
+//   rotated(line)       exponents to kRotated
 #pragma once
 
 #include "codec/native_chunk_impl.h"
@@ -27,9 +33,8 @@ namespace {
 // How exponents stand in lists and lines.
 enum class Form {
   kExponent,  // as they are
-  kRotated,   // one bit to the right, the lowest becomes the highest: where the bits of a word's two bytes
-              // are.
-};            // In both forms 255 is 255, which no tier holds.
+  kRotated,   // right by one bit, the lowest becomes the highest: as they lie in a word's two bytes
+};            // 255, which no tier holds, is 255 in both.
 
 // Of each byte of `exponents`.
 template <Form kForm, class Number>
@@ -84,7 +89,7 @@ template <int kLines, bool kFull, class Table, class Codes>
       const std::int64_t left = n - kS * m;
       mask = both(mask, first_places(left < m ? left : m));
     }
-    store(exponents + kS * m, expand(entries, mask, next));
+    store(exponents + kS * m, expand<kS>(codes, entries, mask, next));
   });
   return next;
 }
@@ -127,7 +132,8 @@ const std::byte* decode_tier2(const NativeGroup& group, const std::byte* next, s
 template <Form kForm>
 const std::byte* decode_lists(const NativeGroup& group, std::byte* scratch) {
   const std::uint64_t room = native_room_bytes(group.blocks);
-  std::byte *const literals = scratch, *const tier3 = scratch + room, *const tier2 = tier3 + room;
+  std::byte* const literals = scratch + (-reinterpret_cast<std::uintptr_t>(scratch) & 63);
+  std::byte *const tier3 = literals + room, *const tier2 = tier3 + room;
   for (std::uint32_t i = 0; i < group.literal_count; ++i)
     literals[i] = static_cast<std::byte>(formed<kForm>(static_cast<unsigned char>(group.literals[i])));
   if (decode_tier3<kForm>(group, literals, tier3) != literals + group.literal_count) return nullptr;
@@ -149,7 +155,7 @@ template <Form kForm, class Sink>
       const Codes2 codes(load(p));
       unrolled<0, 4>([&]<int kS>() __attribute__((always_inline)) {
         const Line entries = lookup<kS>(table, codes);
-        sink(block, row + kS, expand(entries, escapes<kS>(codes, entries), next));
+        sink(block, row + kS, expand<kS>(codes, entries, escapes<kS>(codes, entries), next));
       });
     }
   }
