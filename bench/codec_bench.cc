@@ -216,13 +216,14 @@ class Bench {
     for (std::uint64_t g = 0; g < shape_.groups(); ++g) {
       const std::uint64_t rows =
           std::min<std::uint64_t>(codec::kTileRows, shape_.rows - g * codec::kTileRows);
+      const codec::Stores stores = to == nullptr ? codec::Stores::kCached : codec::Stores::kStreaming;
       std::byte* const words = to == nullptr ? near() : to + g * 16 * shape_.columns;
       const std::byte* const sm = &m.sign_mantissas[g * shape_.group_places()];
       if (coded) {
-        good &= kernels.merge(m.chunk->group(g), scratch_.data(), sm, rows, shape_.columns, words);
+        good &= kernels.merge(m.chunk->group(g), scratch_.data(), sm, rows, shape_.columns, words, stores);
       } else {
         kernels.merge_raw(&m.exponents[g * shape_.group_places()], sm, shape_.blocks(), rows, shape_.columns,
-                          words);
+                          words, stores);
       }
     }
     SLUICE_CHECK(good);

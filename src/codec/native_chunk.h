@@ -59,6 +59,10 @@ class NativeChunk {
 // Working memory of one thread that decodes groups of `blocks` blocks.
 std::size_t native_scratch_bytes(std::uint64_t blocks);
 
+// How words are stored: kStreaming past the caches, which moves a third less where the words go to memory
+// anyway; it takes rows that lie on cache lines, else it is kCached.
+enum class Stores { kCached, kStreaming };
+
 // For an instruction set of available_isas(). `scratch` has native_scratch_bytes(). Nothing is read outside
 // the chunk's bytes, or written outside the target and the scratch, whatever the chunk says. False if a count
 // of the group is not what its codes say; the target is then unspecified. No pointer needs any alignment, but
@@ -69,10 +73,10 @@ struct NativeKernels {
   // Its words, row-major: the first `rows` rows (1..8) and the first `columns` columns (more than those of
   // blocks − 1 blocks, at most those of all), 2·columns bytes a row. `sign_mantissas`: 512·blocks bytes.
   bool (*merge)(const NativeGroup& group, std::byte* scratch, const std::byte* sign_mantissas,
-                std::uint64_t rows, std::uint64_t columns, std::byte* words);
+                std::uint64_t rows, std::uint64_t columns, std::byte* words, Stores stores);
   // The same where exponents are not coded but stand in tile order, 512·blocks bytes.
   void (*merge_raw)(const std::byte* exponents, const std::byte* sign_mantissas, std::uint64_t blocks,
-                    std::uint64_t rows, std::uint64_t columns, std::byte* words);
+                    std::uint64_t rows, std::uint64_t columns, std::byte* words, Stores stores);
 };
 const NativeKernels& native_kernels(Isa isa);
 

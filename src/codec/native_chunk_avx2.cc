@@ -26,6 +26,13 @@ using Mask = Line;  // 255 in each place of the mask
   _mm256_storeu_si256(q + 1, line.v[1]);
 }
 
+[[gnu::always_inline]] inline void stream(std::byte* p, Line line) {
+  auto* q = reinterpret_cast<__m256i*>(p);
+  _mm256_stream_si256(q, line.v[0]);
+  _mm256_stream_si256(q + 1, line.v[1]);
+}
+[[gnu::always_inline]] inline void streamed() { _mm_sfence(); }
+
 // f(register, register …) of both halves.
 template <class F, class... Lines>
 [[gnu::always_inline]] inline Line each(const F& f, const Lines&... lines) {

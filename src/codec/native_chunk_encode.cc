@@ -71,25 +71,32 @@ Tiers choose_tiers(std::span<const std::byte> exponents, TileShape shape) {
 
 // A group's codes, one a byte.
 struct GroupCodes {
+  // A list that is full has one place more, which is written and not kept.
   explicit GroupCodes(std::size_t places)
-      : codes1(places), codes2(places), codes3(places), literals(places) {}
+      : codes1(places + 1), codes2(places + 1), codes3(places + 1), literals(places + 1) {}
 
   // The first columns of a line, of which the others are padding.
   void add(std::span<const std::byte, kTileColumns> line, std::size_t columns,
            const std::array<Code, 256>& codes) {
+    std::uint8_t *next1 = &codes1[n1], *next2 = &codes2[n2], *next3 = &codes3[n3],
+                 *next_literal = &literals[n_literals];
     for (std::size_t p = 0; p < kTileColumns; ++p) {
       const auto exponent = static_cast<std::uint8_t>(line[p]);
       const bool padding = columns < kTileColumns && column_of_place(p) >= columns;
       const Code code = padding ? Code{.tier = 0, .code1 = 0} : codes[exponent];
-      codes1[n1++] = code.code1;
+      *next1++ = code.code1;
       // Every list takes every place, and keeps it or not: there is nothing to predict.
-      codes2[n2] = code.code2;
-      codes3[n3] = code.code3;
-      literals[n_literals] = exponent;
-      n2 += code.tier > 0;
-      n3 += code.tier > 1;
-      n_literals += code.tier == kLiteral;
+      *next2 = code.code2;
+      *next3 = code.code3;
+      *next_literal = exponent;
+      next2 += code.tier > 0;
+      next3 += code.tier > 1;
+      next_literal += code.tier == kLiteral;
     }
+    n1 += kTileColumns;
+    n2 = static_cast<std::size_t>(next2 - codes2.data());
+    n3 = static_cast<std::size_t>(next3 - codes3.data());
+    n_literals = static_cast<std::size_t>(next_literal - literals.data());
   }
   void clear() { n1 = n2 = n3 = n_literals = 0; }
 

@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (kernels.decode(group, scratch.data(), found.data()) != good || (good && found != expected))
         std::abort();
       if (kernels.merge(group, scratch.data(), expected.data(), kTileRows, range.blocks * kTileColumns,
-                        words.data()) != good)
+                        words.data(), Stores::kStreaming) != good)
         std::abort();
     }
   }

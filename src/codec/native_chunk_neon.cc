@@ -23,6 +23,10 @@ using Mask = Line;  // 255 in each place of the mask
   for (int i = 0; i < 4; ++i) vst1q_u8(reinterpret_cast<std::uint8_t*>(p) + 16 * i, line.v[i]);
 }
 
+// There is no intrinsic for stores past the caches.
+[[gnu::always_inline]] inline void stream(std::byte* p, Line line) { store(p, line); }
+[[gnu::always_inline]] inline void streamed() {}
+
 // f(register, register …) of all four.
 template <class F, class... Lines>
 [[gnu::always_inline]] inline Line each(const F& f, const Lines&... lines) {

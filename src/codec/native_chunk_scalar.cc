@@ -76,7 +76,7 @@ bool decode(const NativeGroup& group, std::byte* scratch, std::byte* exponents) 
 }
 
 void merge_raw(const std::byte* exponents, const std::byte* sign_mantissas, std::uint64_t, std::uint64_t rows,
-               std::uint64_t columns, std::byte* words) {
+               std::uint64_t columns, std::byte* words, Stores) {
   for (std::uint64_t row = 0; row < rows; ++row) {
     for (std::uint64_t column = 0; column < columns; ++column, words += 2) {
       const std::uint64_t place =
@@ -90,10 +90,10 @@ void merge_raw(const std::byte* exponents, const std::byte* sign_mantissas, std:
 }
 
 bool merge(const NativeGroup& group, std::byte* scratch, const std::byte* sign_mantissas, std::uint64_t rows,
-           std::uint64_t columns, std::byte* words) {
+           std::uint64_t columns, std::byte* words, Stores stores) {
   std::byte* const exponents = scratch + 2 * native_room_bytes(group.blocks);
   if (!decode(group, scratch, exponents)) return false;
-  merge_raw(exponents, sign_mantissas, group.blocks, rows, columns, words);
+  merge_raw(exponents, sign_mantissas, group.blocks, rows, columns, words, stores);
   return true;
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/float16.h"
 #include "codec/entropy.h"
@@ -155,7 +156,7 @@ bool check_round_trip(const Words& matrix, TileShape shape) {
       const Exact group_e(part(e, group * group_bytes, group_bytes)),
           group_sm(part(sm, group * group_bytes, group_bytes)), out(rows * row_bytes);
       native_kernels(isa).merge_raw(group_e.data.get(), group_sm.data.get(), shape.blocks(), rows,
-                                    shape.columns, out.data.get());
+                                    shape.columns, out.data.get(), Stores::kCached);
       EXPECT_EQ(std::memcmp(out.data.get(), &words[group * kTileRows * row_bytes], out.size), 0) << group;
     }
   }
@@ -183,7 +184,7 @@ bool check_round_trip(const Words& matrix, TileShape shape) {
       const std::uint64_t rows = rows_of_group(shape, group);
       const Exact group_sm(part(sm, group * group_bytes, group_bytes)), out(rows * row_bytes);
       EXPECT_TRUE(native_kernels(isa).merge(chunk.group(group), scratch.data.get(), group_sm.data.get(), rows,
-                                            shape.columns, out.data.get()));
+                                            shape.columns, out.data.get(), Stores::kCached));
       EXPECT_EQ(std::memcmp(out.data.get(), &words[group * kTileRows * row_bytes], out.size), 0) << group;
     }
   }
@@ -240,6 +241,14 @@ const Distribution kDistributions[] = {
      }},
 };
 
+struct OnLines {  // memory of exactly this size that begins on a cache line
+  explicit OnLines(std::size_t size) : data(static_cast<std::byte*>(std::aligned_alloc(64, size))) {}
+  ~OnLines() { std::free(data); }
+  OnLines(const OnLines&) = delete;
+  OnLines& operator=(const OnLines&) = delete;
+  std::byte* data;
+};
+
 class NativeChunkTest : public ::testing::Test {
  protected:
   const std::uint64_t seed_ = std::random_device{}();
@@ -276,6 +285,32 @@ TEST_F(NativeChunkTest, WideMatricesComeBack) {
   for (const Distribution& d : kDistributions) {
     SCOPED_TRACE(d.name);
     check_round_trip(d.make(shape, random_), shape);
+  }
+}
+
+TEST_F(NativeChunkTest, StreamingStoresGiveTheSameWords) {
+  for (const TileShape shape : {TileShape{8, 64}, TileShape{5, 96}, TileShape{8, 1000}, TileShape{3, 2048}}) {
+    SCOPED_TRACE(std::to_string(shape.rows) + " x " + std::to_string(shape.columns));
+    const Plane words = bytes_of(gaussian(shape, random_));
+    Plane e(shape.places()), sm(shape.places());
+    split_tiles(words, shape, e, sm);
+    const std::vector<std::byte> encoded = encode_native(e, shape);
+    ASSERT_FALSE(encoded.empty());
+    const NativeChunk chunk(encoded, range_of(shape));
+    const Exact scratch(native_scratch_bytes(shape.blocks()));
+    const OnLines out(round_up(words.size(), 64));
+    for (const Isa isa : available_isas()) {
+      SCOPED_TRACE(isa_name(isa));
+      const NativeKernels& kernels = native_kernels(isa);
+      std::memset(out.data, 0xa5, words.size());
+      EXPECT_TRUE(kernels.merge(chunk.group(0), scratch.data.get(), sm.data(), shape.rows, shape.columns,
+                                out.data, Stores::kStreaming));
+      EXPECT_EQ(std::memcmp(out.data, words.data(), words.size()), 0);
+      std::memset(out.data, 0xa5, words.size());
+      kernels.merge_raw(e.data(), sm.data(), shape.blocks(), shape.rows, shape.columns, out.data,
+                        Stores::kStreaming);
+      EXPECT_EQ(std::memcmp(out.data, words.data(), words.size()), 0);
+    }
   }
 }
 
@@ -366,7 +401,7 @@ void decode_hostile(std::span<const std::byte> bytes, GroupRange range) {
     EXPECT_TRUE(decoded(*chunk, isa) == expected);
     for (std::uint64_t index = 0; index < range.groups; ++index) {
       native_kernels(isa).merge(chunk->group(index), scratch.data.get(), sm.data.get(), kTileRows,
-                                range.blocks * kTileColumns - 63, words.data.get());
+                                range.blocks * kTileColumns - 63, words.data.get(), Stores::kStreaming);
     }
   }
 }

@@ -15,6 +15,10 @@ using Mask = __mmask64;
 
 [[gnu::always_inline]] inline Line load(const std::byte* p) { return {_mm512_loadu_si512(p)}; }
 [[gnu::always_inline]] inline void store(std::byte* p, Line line) { _mm512_storeu_si512(p, line.v); }
+[[gnu::always_inline]] inline void stream(std::byte* p, Line line) {
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(p), line.v);
+}
+[[gnu::always_inline]] inline void streamed() { _mm_sfence(); }
 
 [[gnu::always_inline]] inline Mask first_places(std::int64_t n) { return n <= 0 ? 0 : ~Mask{0} >> (64 - n); }
 [[gnu::always_inline]] inline Mask both(Mask a, Mask b) { return a & b; }

@@ -7,6 +7,7 @@
 //
 //   Line              64 bytes in registers
 //     load(p), store(p, line)
+//     stream(p, line)     past the caches, p on a cache line; streamed() before other threads may look
 //   Mask              some of 64 places
 //     first_places(n)   those below n, which may be negative
 //     both(mask, mask)
@@ -171,6 +172,7 @@ bool decode(const NativeGroup& group, std::byte* scratch, std::byte* exponents) 
 }
 
 // Where merged lines go: rows and columns beyond the matrix are left out.
+template <Stores kStores>
 struct Words {
   const std::byte* sign_mantissas;
   std::uint64_t rows, columns;
@@ -183,8 +185,13 @@ struct Words {
     std::byte* const to = words + 2 * (row * columns + block * kTileColumns);
     const std::uint64_t left = columns - block * kTileColumns;
     if (left >= kTileColumns) {
-      store(to, low);
-      store(to + 64, high);
+      if constexpr (kStores == Stores::kStreaming) {
+        stream(to, low);
+        stream(to + 64, high);
+      } else {
+        store(to, low);
+        store(to + 64, high);
+      }
       return;
     }
     std::byte whole[2 * kTileColumns];
@@ -194,18 +201,34 @@ struct Words {
   }
 };
 
+// f(sink) with the kind of stores that the target can take.
+template <class F>
+[[gnu::always_inline]] inline void with_words(const std::byte* sign_mantissas, std::uint64_t rows,
+                                              std::uint64_t columns, std::byte* words, Stores stores,
+                                              const F& f) {
+  const bool on_lines = reinterpret_cast<std::uintptr_t>(words) % 64 == 0 && 2 * columns % 64 == 0;
+  if (stores == Stores::kCached || !on_lines)
+    return f(Words<Stores::kCached>{sign_mantissas, rows, columns, words});
+  f(Words<Stores::kStreaming>{sign_mantissas, rows, columns, words});
+  streamed();
+}
+
 bool merge(const NativeGroup& group, std::byte* scratch, const std::byte* sign_mantissas, std::uint64_t rows,
-           std::uint64_t columns, std::byte* words) {
-  return for_each_line<Form::kRotated>(group, scratch, Words{sign_mantissas, rows, columns, words});
+           std::uint64_t columns, std::byte* words, Stores stores) {
+  bool good = false;
+  with_words(sign_mantissas, rows, columns, words, stores,
+             [&](const auto& sink) { good = for_each_line<Form::kRotated>(group, scratch, sink); });
+  return good;
 }
 
 void merge_raw(const std::byte* exponents, const std::byte* sign_mantissas, std::uint64_t blocks,
-               std::uint64_t rows, std::uint64_t columns, std::byte* words) {
-  const Words sink{sign_mantissas, rows, columns, words};
-  for (std::uint64_t block = 0; block < blocks; ++block) {
-    for (std::uint64_t row = 0; row < kTileRows; ++row)
-      sink(block, row, rotated(load(exponents + block * kTilePlaces + row * kTileColumns)));
-  }
+               std::uint64_t rows, std::uint64_t columns, std::byte* words, Stores stores) {
+  with_words(sign_mantissas, rows, columns, words, stores, [&](const auto& sink) {
+    for (std::uint64_t block = 0; block < blocks; ++block) {
+      for (std::uint64_t row = 0; row < kTileRows; ++row)
+        sink(block, row, rotated(load(exponents + block * kTilePlaces + row * kTileColumns)));
+    }
+  });
 }
 
 }  // namespace
