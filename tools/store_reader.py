@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -55,14 +56,70 @@ def unlz4(data, count):
     return bytes(out)
 
 
+def places(rows, columns):
+    """Tile order: the place of every element, row by row."""
+    blocks = -(-columns // 64)
+    for r in range(rows):
+        for c in range(columns):
+            yield ((r // 8 * blocks + c // 64) * 8 + r % 8) * 64 + 16 * (c % 32 // 8) + 8 * (c % 64 // 32) + c % 8
+
+
+def two_bits(data, count):
+    codes, at = [], 0
+    while len(codes) < count:
+        n = min(256, count - len(codes))
+        m = -(-n // 4)
+        codes += [data[at + i % m] >> 2 * (i // m) & 3 for i in range(n)]
+        at += m
+    return codes, at
+
+
+def three_bits(data, count):
+    codes, at = [], 0
+    while len(codes) < count:
+        n = min(512, count - len(codes))
+        m = -(-n // 8)
+        for i in range(n):
+            s, j = i // m, i % m
+            a, b, c = (data[at + line * m + j] for line in range(3))
+            codes.append([a & 7, a >> 3 & 7, b & 7, b >> 3 & 7, c & 7, c >> 3 & 7, a >> 6 | c >> 6 << 2 & 4,
+                          b >> 6 | c >> 7 << 2][s])
+        at += 3 * m
+    return codes, at
+
+
+def unnative(data, count, blocks):
+    """A chunk of codec native: exponents in tile order."""
+    groups = count // (512 * blocks)
+    numbers = struct.unpack_from(f"<{3 * groups + 1}I", data, 16)
+    tier1 = -(-(16 + 12 * groups + 4) // 64) * 64
+    out = bytearray()
+    for g in range(groups):
+        lists, n2, n3 = numbers[3 * g:3 * g + 3]
+        codes2, used2 = two_bits(data[lists:], n2)
+        codes3, used3 = three_bits(data[lists + used2:], n3)
+        literals = iter(data[lists + used2 + used3:numbers[3 * g + 3]])
+        third = iter(next(literals) if code == 7 else data[6 + code] for code in codes3)
+        second = iter(next(third) if code == 3 else data[3 + code] for code in codes2)
+        for line in range(8 * blocks):  # 8 rows of each block
+            first = tier1 + 128 * (g * blocks + line // 8) + 64 * (line % 8 // 4)
+            for byte in data[first:first + 64]:
+                code = byte >> 2 * (line % 4) & 3
+                out.append(next(second) if code == 3 else data[code])
+        assert not list(second) and not list(third) and not list(literals), "a count is wrong"
+    assert len(out) == count, "a native chunk has a wrong size"
+    return bytes(out)
+
+
 class Store:
     def __init__(self, path):
         self.path = path
         with open(os.path.join(path, "manifest.json"), "rb") as file:
             self.manifest = json.loads(file.read())
         m = self.manifest
-        assert (m["format"], m["version"], m["requires"]) == ("sluice", 1, []), "another format"
-        self.decode = {"none": None, "zstd": unzstd, "lz4": unlz4}[m["codec"]["name"]]
+        native = m["codec"]["name"] == "native"
+        assert (m["format"], m["version"], m["requires"]) == ("sluice", 1, ["native"] if native else []), "another format"
+        self.decode = {"none": None, "zstd": unzstd, "lz4": unlz4, "native": None}[m["codec"]["name"]]
         # Of each tensor: (first element, file, piece), in order.
         self.pieces = {}
         for piece in m["dense"]:
@@ -87,7 +144,15 @@ class Store:
         for offset, length, first, count, coded, _ in piece["chunks"]:
             assert first == len(exponents)
             data = self.read(name, offset, length)
-            exponents += self.decode(data, count) if coded else data
+            if coded and "tiles" in piece:
+                data = unnative(data, count, -(-piece["tiles"][1] // 64))
+            elif coded:
+                data = self.decode(data, count)
+            exponents += data
+        if "tiles" in piece:
+            order = list(places(*piece["tiles"]))
+            assert len(exponents) == len(sm), "a plane has a wrong size"
+            exponents, sm = bytes(exponents[i] for i in order), bytes(sm[i] for i in order)
         assert len(exponents) == len(sm) == piece["elements"][1]
         words = bytearray(2 * len(sm))
         for i, (e, s) in enumerate(zip(exponents, sm)):

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "codec/entropy.h"
-#include "codec/exponent_codec.h"
+#include "codec/plane_decoder.h"
 #include "command.h"
 #include "common_flags.h"
 #include "engine/sequence.h"
@@ -204,16 +204,23 @@ struct Run {
   store::Extent extent;
   std::uint64_t words = 0;
   bool exponents = false, coded = false;
+  codec::TileShape tiles;  // of exponents in tiles
 };
 
 void visit_runs(const store::StoredPiece& piece, const std::function<void(const Run&)>& visit) {
   if (piece.dtype != DType::kBF16) return;
-  for (const store::ExponentChunk& chunk : piece.exponents)
-    visit({chunk.extent, chunk.elements, true, chunk.coded});
+  for (const store::ExponentChunk& chunk : piece.exponents) {
+    Run run{chunk.extent, chunk.elements, true, chunk.coded, {}};
+    if (piece.tiled()) {
+      run.tiles = codec::tile_rows(piece.tiles, chunk.first_element, chunk.elements).shape;
+      run.words = run.tiles.rows * run.tiles.columns;
+    }
+    visit(run);
+  }
   if (piece.encoding == store::Encoding::kSplit) return;
   for (std::uint64_t first = 0; first < piece.elements; first += kBlockWords) {
     const std::uint64_t words = std::min(kBlockWords, piece.elements - first);
-    visit({{piece.raw.file, piece.raw.offset + 2 * first, 2 * words}, words, false, false});
+    visit({{piece.raw.file, piece.raw.offset + 2 * first, 2 * words}, words, false, false, {}});
   }
 }
 
@@ -224,9 +231,8 @@ struct Entropy {
 
 class ExponentReader {
  public:
-  explicit ExponentReader(const store::Checkpoint& checkpoint) {
+  explicit ExponentReader(const store::Checkpoint& checkpoint) : decoder_(checkpoint.codec(), best_isa()) {
     for (const std::string& path : checkpoint.weight_files()) files_.push_back(InputFile::open(path));
-    if (checkpoint.packed()) codec_ = codec::make_exponent_codec(checkpoint.codec());
   }
 
   void add(const Run& run, codec::ExponentHistogram& histogram) {
@@ -237,7 +243,8 @@ class ExponentReader {
     if (!run.exponents) return histogram.add_words(stored_);
     plain_.resize(run.words);
     try {
-      codec_->decode(run.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, stored_, plain_);
+      decoder_.exponents(run.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, stored_, run.tiles,
+                         plain_);
     } catch (Error& error) {
       error.in(file.path(), run.extent.offset);
       throw;
@@ -247,7 +254,7 @@ class ExponentReader {
 
  private:
   std::vector<InputFile> files_;
-  std::unique_ptr<const codec::ExponentCodec> codec_;
+  const codec::PlaneDecoder decoder_;
   std::vector<std::byte> stored_, plain_;
 };
 

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "codec/exponent_codec.h"
+#include "codec/plane_decoder.h"
 #include "codec/shards.h"
 #include "command.h"
 #include "common_flags.h"
@@ -37,9 +38,9 @@ struct Options {
 };
 
 std::string codec_names() {
-  std::string names;
+  std::string names(codec::kNativeCodec);
   for (const codec::ExponentCodecEntry& entry : codec::exponent_codecs())
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
+    names += fmt::format(", {}", entry.name);
   return names;
 }
 
@@ -55,15 +56,15 @@ std::string codec_levels() {
 
 // A store of an unknown codec is unsupported; a flag that names one is wrong usage.
 void check_codec(const std::string& codec, std::optional<int> level) {
-  try {
-    codec::make_exponent_codec(codec, level);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kUnsupported) throw;
-    throw Error(ErrorKind::kUsage,
-                codec == "native" ? "codec native is not in this version" : "unknown codec")
+  if (!codec::is_codec(codec))
+    throw Error(ErrorKind::kUsage, "unknown codec")
         .in("--codec")
         .expected("one of: " + codec_names())
         .found("\"" + codec + "\"");
+  if (codec != codec::kNativeCodec) {
+    codec::make_exponent_codec(codec, level);
+  } else if (level) {
+    throw Error(ErrorKind::kUsage, "codec native has no levels").in("--level").fix("leave --level out");
   }
 }
 

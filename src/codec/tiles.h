@@ -15,16 +15,27 @@ inline constexpr std::size_t kTilePlaces = kTileRows * kTileColumns;
 // A matrix in tiles. A line is 64 places: one row of one block.
 struct TileShape {
   std::uint64_t rows = 0, columns = 0;
-  std::uint64_t groups() const { return (rows + kTileRows - 1) / kTileRows; }
-  std::uint64_t blocks() const { return (columns + kTileColumns - 1) / kTileColumns; }
-  std::uint64_t group_places() const { return blocks() * kTilePlaces; }
-  std::uint64_t places() const { return groups() * group_places(); }  // bytes of a plane
+  constexpr std::uint64_t groups() const { return (rows + kTileRows - 1) / kTileRows; }
+  constexpr std::uint64_t blocks() const { return (columns + kTileColumns - 1) / kTileColumns; }
+  constexpr std::uint64_t group_places() const { return blocks() * kTilePlaces; }
+  constexpr std::uint64_t places() const { return groups() * group_places(); }  // bytes of a plane
   bool operator==(const TileShape&) const = default;
 };
 
 // Where column c of a block stands in its line, and back. A bijection of 0..63.
 constexpr std::size_t place_of_column(std::size_t c) { return 16 * (c % 32 / 8) + 8 * (c / 32) + c % 8; }
 constexpr std::size_t column_of_place(std::size_t p) { return 32 * (p % 16 / 8) + 8 * (p / 16) + p % 8; }
+
+// Whole groups of a matrix: `places` places from place `first` on. REQUIRES: multiples of group_places().
+struct TileRows {
+  std::uint64_t first_row = 0;
+  TileShape shape;  // those rows that are no padding
+};
+constexpr TileRows tile_rows(TileShape matrix, std::uint64_t first, std::uint64_t places) {
+  const std::uint64_t row = first / matrix.group_places() * kTileRows,
+                      rows = places / matrix.group_places() * kTileRows;
+  return {row, {rows < matrix.rows - row ? rows : matrix.rows - row, matrix.columns}};
+}
 
 // How many columns of a block, 1 to 64, are no padding.
 std::size_t columns_in_block(TileShape shape, std::uint64_t block);
@@ -33,5 +44,10 @@ std::size_t columns_in_block(TileShape shape, std::uint64_t block);
 // is rows·columns BF16 words; `exponents` and `sign_mantissas` have shape.places() bytes each. Padding is +0.
 void split_tiles(std::span<const std::byte> words, TileShape shape, std::span<std::byte> exponents,
                  std::span<std::byte> sign_mantissas);
+// The sign+mantissa plane alone.
+void sign_mantissa_tiles(std::span<const std::byte> words, TileShape shape,
+                         std::span<std::byte> sign_mantissas);
+// A plane in tile order to the order of elements; padding is left out.
+void untile(std::span<const std::byte> plane, TileShape shape, std::span<std::byte> elements);
 
 }  // namespace sluice::codec

@@ -215,7 +215,7 @@ TEST_P(GoldenTest, StoresOfEveryCodecGiveTheBitsOfTheDirectoryAtEveryBudget) {
     EXPECT_EQ(std::memcmp(found.data(), expected.data(), expected.size() * sizeof(float)), 0) << what;
   };
   const sluice::testing::ScratchDirectory scratch;
-  for (const std::string codec : {"none", "zstd", "lz4"}) {
+  for (const std::string codec : {"none", "zstd", "lz4", "native"}) {
     const std::string store = scratch.path() + "/" + codec + ".sluice";
     store::PackOptions pack;
     pack.codec = codec;
@@ -251,7 +251,7 @@ TEST_P(GoldenTest, EveryPresetAndSchedulerGivesTheSameBits) {
   EngineOptions options = small_options(Math::kF32);
   const std::vector<float> expected = all_logits(path(), golden, options);
   const sluice::testing::ScratchDirectory scratch;
-  for (const std::string codec : {"none", "zstd"}) {
+  for (const std::string codec : {"none", "zstd", "native"}) {
     const std::string store = scratch.path() + "/" + codec + ".sluice";
     store::PackOptions pack;
     pack.codec = codec;

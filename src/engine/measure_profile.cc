@@ -148,9 +148,9 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
       }));
       merge.push_back(on_all_threads(tools, chunks.size(),
                                      [&](std::size_t i) {
-                                       decoder.merge(*chunks[i].piece, *chunks[i].chunk,
-                                                     chunks[i].sample->words.data(),
-                                                     chunks[i].sample->view.data());
+                                       decoder.merge(
+                                           *chunks[i].piece, *chunks[i].chunk, chunks[i].sample->words.data(),
+                                           chunks[i].sample->exponents.data(), chunks[i].sample->view.data());
                                      }) *
                       static_cast<double>(chunks.size()) / static_cast<double>(tensors));
       for (const Sample& sample : samples)  // mixed experts: what is stored whole

@@ -3,24 +3,32 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "codec/bf16_split.h"
 #include "fetch/checked_hash.h"
 
 namespace sluice::fetch {
 namespace {
 
-std::byte* words_of(const PiecePlace& piece, const ChunkPlace& chunk, std::byte* view) {
-  return view + piece.view_place + 2 * chunk.first_element;
+codec::ChunkKind kind_of(const ChunkPlace& chunk) {
+  return chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw;
+}
+
+// The chunk's words in the view, and the rows they are where the piece is in tiles.
+struct ChunkWords {
+  std::span<std::byte> words;
+  codec::TileShape tiles;
+};
+ChunkWords words_of(const PiecePlace& piece, const ChunkPlace& chunk, std::byte* view) {
+  std::byte* const first = view + piece.view_place;
+  if (!piece.tiled()) return {{first + 2 * chunk.first_element, 2 * chunk.elements}, {}};
+  const codec::TileRows rows = codec::tile_rows(piece.tiles, chunk.first_element, chunk.elements);
+  return {{first + 2 * rows.first_row * rows.shape.columns, 2 * rows.shape.rows * rows.shape.columns},
+          rows.shape};
 }
 
 }  // namespace
 
 ChunkDecoder::ChunkDecoder(const WeightFiles& files, Isa isa, const std::string& codec)
-    : files_(files),
-      merge_(codec::bf16_split_kernels(isa).merge),
-      codec_(codec::make_exponent_codec(codec)) {}
-
-ChunkDecoder::~ChunkDecoder() = default;
+    : files_(files), decoder_(codec, isa) {}
 
 void ChunkDecoder::check(const PiecePlace& piece, const std::byte* words) const {
   if (piece.xxh3)
@@ -33,18 +41,26 @@ void ChunkDecoder::decode(const PiecePlace& piece, const ChunkPlace& chunk, cons
   const std::span<const std::byte> stored(exponents + chunk.place, chunk.stored_bytes);
   const std::string& path = files_.path(piece.file);
   check_hash(stored, chunk.xxh3, path, chunk.file_offset);
+  if (piece.tiled()) return;
+  const std::span<std::byte> target = words_of(piece, chunk, view).words;
   try {
-    codec_->decode(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, stored,
-                   {words_of(piece, chunk, view) + chunk.elements, chunk.elements});
+    decoder_.exponents(kind_of(chunk), stored, {}, target.last(chunk.elements));
   } catch (Error& error) {
     throw error.in(path, chunk.file_offset);
   }
 }
 
 void ChunkDecoder::merge(const PiecePlace& piece, const ChunkPlace& chunk, const std::byte* words,
-                         std::byte* view) const {
-  std::byte* const target = words_of(piece, chunk, view);
-  merge_(target + chunk.elements, words + piece.place + chunk.first_element, chunk.elements, target);
+                         const std::byte* exponents, std::byte* view) const {
+  const ChunkWords target = words_of(piece, chunk, view);
+  const std::span<const std::byte> plane(words + piece.place + chunk.first_element, chunk.elements);
+  if (!piece.tiled()) return decoder_.merge(target.words.last(chunk.elements), plane, target.words);
+  try {
+    decoder_.words(kind_of(chunk), {exponents + chunk.place, chunk.stored_bytes}, plane, target.tiles,
+                   target.words);
+  } catch (Error& error) {
+    throw error.in(files_.path(piece.file), chunk.file_offset);
+  }
 }
 
 void ChunkDecoder::copy(const PiecePlace& piece, const std::byte* words, std::byte* view) {

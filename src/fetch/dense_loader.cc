@@ -19,8 +19,14 @@ store::StoredPiece sub_piece(const store::StoredPiece& piece, std::size_t begin,
   part.dtype = piece.dtype;
   part.encoding = piece.encoding;
   const std::uint64_t first = piece.exponents[begin].first_element;
-  part.elements = piece.exponents[end - 1].first_element + piece.exponents[end - 1].elements - first;
-  part.sm = {piece.sm.file, piece.sm.offset + first, part.elements};
+  const std::uint64_t plane =
+      piece.exponents[end - 1].first_element + piece.exponents[end - 1].elements - first;
+  part.elements = plane;
+  if (piece.tiled()) {
+    part.tiles = codec::tile_rows(piece.tiles, first, plane).shape;
+    part.elements = part.tiles.rows * part.tiles.columns;
+  }
+  part.sm = {piece.sm.file, piece.sm.offset + first, plane};
   part.exponents.assign(piece.exponents.begin() + static_cast<std::ptrdiff_t>(begin),
                         piece.exponents.begin() + static_cast<std::ptrdiff_t>(end));
   for (store::ExponentChunk& chunk : part.exponents) chunk.first_element -= first;
@@ -88,6 +94,7 @@ ResidentPiece load_split(const store::StoredPiece& piece, WeightFiles& files, Pi
   const DrainAtEnd drain{files};  // before the buffers go, also when decoding throws
   const auto half = [&](std::size_t number) { return staging.data() + number % 2 * (staging.size() / 2); };
   Xxh3Stream plane_hash;
+  std::uint64_t done = 0;  // elements
   Group now = group_at(piece, 0);
   if (now.begin < now.end) start_read(now.layout, files, half(0));
   for (std::size_t number = 0; now.begin < now.end; ++number) {
@@ -95,13 +102,13 @@ ResidentPiece load_split(const store::StoredPiece& piece, WeightFiles& files, Pi
     Group next = group_at(piece, now.end);
     if (next.begin < next.end) start_read(next.layout, files, half(number + 1));
     const PiecePlace& place = now.layout.pieces[0];
-    plane_hash.update({half(number) + place.place, place.elements});
-    decoder.decode(now.layout, half(number),
-                   loaded.buffer.data() + 2 * piece.exponents[now.begin].first_element);
+    plane_hash.update({half(number) + place.place, stored_bytes(place)});
+    decoder.decode(now.layout, half(number), loaded.buffer.data() + 2 * done);
+    done += place.elements;
     now = std::move(next);
   }
   if (piece.xxh3 && plane_hash.digest() != *piece.xxh3)
-    throw_hash_mismatch(piece.elements, *piece.xxh3, plane_hash.digest(), files.path(piece.sm.file),
+    throw_hash_mismatch(piece.sm.length, *piece.xxh3, plane_hash.digest(), files.path(piece.sm.file),
                         piece.sm.offset);
   return loaded;
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -56,7 +57,8 @@ class DenseLoaderTest : public ::testing::Test {
     EXPECT_EQ(accountant_.used(), 0u);
     ResidentPiece loaded = load_piece(piece, files, decoder, accountant_, device::Account::kDense);
     EXPECT_EQ(accountant_.used(), resident_bytes(piece));
-    EXPECT_LE(accountant_.peak(device::Account::kStaging), load_staging_bytes(piece));
+    most_staged_ = std::max(most_staged_, load_staging_bytes(piece));  // of all loads so far, as the peak is
+    EXPECT_LE(accountant_.peak(device::Account::kStaging), most_staged_);
     return loaded;
   }
 
@@ -64,11 +66,12 @@ class DenseLoaderTest : public ::testing::Test {
   std::vector<std::uint16_t> words_;
   ThreadPool pool_{2};
   device::Accountant accountant_{64 * kMiB};
+  Bytes most_staged_ = 0;
 };
 
 TEST_F(DenseLoaderTest, WordsAreTheFilesFromDirectoryAndStores) {
   for (const std::string& path :
-       {scratch_.path() + "/model", packed("none"), packed("zstd"), packed("lz4")}) {
+       {scratch_.path() + "/model", packed("none"), packed("native"), packed("zstd"), packed("lz4")}) {
     const ResidentPiece loaded = load(path);
     ASSERT_EQ(loaded.elements, words_.size());
     EXPECT_EQ(std::memcmp(loaded.data, words_.data(), words_.size() * 2), 0) << path;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "fetch/extract_planes.h"
 
 namespace sluice::fetch {
 namespace {
@@ -85,7 +86,7 @@ ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model
     const PiecePlace& piece = layout.pieces[0];
     costs_.fetch.chunks = static_cast<unsigned>(piece.chunks.size());
     costs_.fetch.workers = pool.threads();
-    costs_.fetch.u = static_cast<double>(piece.split ? piece.elements : piece.raw_bytes()) / 1.5e9;
+    costs_.fetch.u = static_cast<double>(stored_bytes(piece)) / 1.5e9;
     if (!piece.chunks.empty()) {
       costs_.fetch.v = static_cast<double>(piece.chunks[0].stored_bytes) / 1.5e9;
       costs_.fetch.c = static_cast<double>(piece.chunks[0].elements) / 1e9;
@@ -390,21 +391,19 @@ void ExpertStore::unpin(Expert& it) {
 }
 
 void ExpertStore::settle(Expert& it) {
-  // State S from F alone: the plane is taken out of the words, in place; the rest of the buffer goes.
+  // State S from F alone: the planes are taken out of the words, in place if they fit; the rest of the buffer
+  // goes.
   if (it.target == Parts(Part::kSm) && it.held == Parts(Part::kFull)) {
-    SLUICE_CHECK(it.layout.split);
-    for (const PiecePlace& piece : it.layout.pieces) {
-      SLUICE_CHECK(piece.split && piece.place <= piece.view_place);
-      const std::byte* const words = it.full.data() + piece.view_place;
-      std::byte* const plane = it.full.data() + piece.place;
-      for (std::uint64_t i = 0; i < piece.elements; ++i) {  // plane + i never passes words + 2 i
-        const unsigned low = std::to_integer<unsigned>(words[2 * i]),
-                       high = std::to_integer<unsigned>(words[2 * i + 1]);
-        plane[i] = static_cast<std::byte>((high & 0x80u) | (low & 0x7fu));
-      }
+    if (planes_fit_in_place(it.layout)) {
+      extract_planes(it.layout, it.full.data(), it.full.data());
+      it.words = std::move(it.full);
+      pool_->shrink(it.words, it.layout.words.bytes);
+    } else {  // narrow matrices in tiles: a few KiB
+      const std::vector<std::byte> view(it.full.data(), it.full.data() + it.layout.view_bytes);
+      pool_->give(std::move(it.full));
+      it.words = pool_->take(it.layout.words.bytes);
+      extract_planes(it.layout, view.data(), it.words.data());
     }
-    it.words = std::move(it.full);
-    pool_->shrink(it.words, it.layout.words.bytes);
     it.held = Part::kSm;
   }
   const Parts keep = it.target;

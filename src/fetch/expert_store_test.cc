@@ -27,7 +27,7 @@ using testing::kModel;
 class ExpertStoreTest : public testing::ExpertStoreTest {};
 
 TEST_F(ExpertStoreTest, ViewsAreTheCheckpointsWordsInEveryStateAndWayOfReading) {
-  for (const std::string& path : {kModel, packed("none"), packed("zstd"), packed("lz4")}) {
+  for (const std::string& path : {kModel, packed("none"), packed("zstd"), packed("lz4"), packed("native")}) {
     for (const IoMode io : {IoMode::kDirect, IoMode::kBuffered, IoMode::kMmap}) {
       io_ = io;
       store_.reset();

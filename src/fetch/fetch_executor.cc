@@ -257,7 +257,7 @@ bool FetchExecutor::run_one() {
     if (merge_too) decoded = Clock::now();
     if (op.kind == Kind::kMerge && !piece.split) ChunkDecoder::copy(piece, job.words, job.view);
     if ((op.kind == Kind::kMerge && piece.split) || merge_too)
-      decoder_.merge(piece, piece.chunks[op.chunk], job.words, job.view);
+      decoder_.merge(piece, piece.chunks[op.chunk], job.words, job.exponents, job.view);
   } catch (...) {
     failure = std::current_exception();
   }

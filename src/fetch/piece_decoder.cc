@@ -18,7 +18,7 @@ void PieceDecoder::decode(const PieceLayout& layout, const std::byte* read_buffe
       if (layout.needs_decode && !piece->split) ChunkDecoder::copy(*piece, read_buffer, view_buffer);
     } else {
       decoder_.decode(*piece, *chunk, read_buffer, view_buffer);
-      decoder_.merge(*piece, *chunk, read_buffer, view_buffer);
+      decoder_.merge(*piece, *chunk, read_buffer, read_buffer, view_buffer);
     }
   });
 }

@@ -64,6 +64,7 @@ PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun>
   const store::Extent& main = place.split ? piece.sm : piece.raw;
   place.dtype = piece.dtype;
   place.elements = piece.elements;
+  place.tiles = piece.tiles;
   place.file = main.file;
   place.file_offset = main.offset;
   place.place = place_of(words, main);

@@ -24,7 +24,7 @@ struct FileRun {
 struct ChunkPlace {
   Bytes place = 0;  // in the read buffer
   Bytes stored_bytes = 0;
-  std::uint64_t first_element = 0, elements = 0;
+  std::uint64_t first_element = 0, elements = 0;  // of the piece; places, in tiles
   std::uint64_t xxh3 = 0;
   Bytes file_offset = 0;  // for errors
   bool coded = false;
@@ -33,6 +33,7 @@ struct ChunkPlace {
 struct PiecePlace {
   DType dtype = DType::kBF16;
   bool split = false;
+  codec::TileShape tiles;  // of a split piece in tiles
   std::uint64_t elements = 0;
   std::uint32_t file = 0;  // for errors
   Bytes file_offset = 0;   // of `raw` or `sm`
@@ -41,6 +42,7 @@ struct PiecePlace {
   std::vector<ChunkPlace> chunks;
   Bytes view_place = 0;  // of the piece's words in the view buffer
   Bytes raw_bytes() const { return elements * dtype_bytes(dtype); }
+  bool tiled() const { return tiles.rows > 0; }
 };
 
 // Immutable once made. When nothing is split, the read buffer is the view buffer and no byte is copied.

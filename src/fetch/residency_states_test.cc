@@ -101,7 +101,7 @@ class ResidencyStates : public testing::ExpertStoreTest {
 
 TEST_F(ResidencyStates, RandomEventsReadExactlyWhatIsMissingAndKeepExactlyWhatIsWanted) {
   int round = 0;
-  for (const char* codec : {"zstd", "lz4"}) {
+  for (const char* codec : {"zstd", "lz4", "native"}) {
     for (const unsigned chunks : {1u, 3u}) {
       const std::uint64_t seed = 77 + static_cast<std::uint64_t>(round++);
       SCOPED_TRACE("seed " + std::to_string(seed));

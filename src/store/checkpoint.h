@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/dtype.h"
+#include "codec/tiles.h"
 
 namespace sluice::store {
 
@@ -49,7 +50,7 @@ struct ExponentChunk {
 
 enum class Encoding : std::uint8_t {
   kRaw,    // the tensor's own bytes
-  kSplit,  // BF16 only: a sign+mantissa plane and exponent chunks (SPEC §1.2)
+  kSplit,  // BF16 only: a sign+mantissa plane and exponent chunks (SPEC §1.2), flat or in tiles
 };
 
 // Where and how one piece is stored.
@@ -58,9 +59,11 @@ struct StoredPiece {
   Encoding encoding = Encoding::kRaw;
   std::uint64_t elements = 0;
   Extent raw;                            // kRaw
-  Extent sm;                             // kSplit: `elements` bytes
+  Extent sm;                             // kSplit: a byte for every element, or for every place of the tiles
+  codec::TileShape tiles;                // of a matrix in tiles; chunks then count places, not elements
   std::optional<std::uint64_t> xxh3;     // of `raw` or `sm`; none in a directory
   std::vector<ExponentChunk> exponents;  // kSplit
+  bool tiled() const { return tiles.rows > 0; }
 };
 
 // Immutable after opening; thread-safe.
@@ -79,7 +82,7 @@ class Checkpoint {
   // The pieces that a tensor is stored in, ascending; a directory has each in one. Error(kInvalid) if there
   // is no such tensor.
   virtual std::vector<Piece> pieces_of(std::string_view tensor) const = 0;
-  virtual std::string codec() const = 0;  // "none" "zstd" "lz4" …; a directory: "none"
+  virtual std::string codec() const = 0;  // "none" "zstd" "lz4" "native"; a directory: "none"
   // Path of one of the other files of the source ("config.json"), or nothing if the source had none.
   virtual std::optional<std::string> find_file(std::string_view relative) const = 0;
   virtual std::string files_directory() const = 0;  // where those files lie

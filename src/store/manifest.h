@@ -36,7 +36,7 @@ struct StoredTensor {  // beside TensorInfo
 
 struct StoredChunk {
   Region bytes;
-  std::uint64_t first = 0, count = 0;  // elements of the piece
+  std::uint64_t first = 0, count = 0;  // elements (places, if it is tiled) of the piece
   std::uint64_t xxh3 = 0;
   bool coded = false;
 };
@@ -46,9 +46,13 @@ struct PieceEntry {
   std::uint32_t file = 0;              // index into data_files
   std::uint64_t first = 0, count = 0;  // elements of the tensor
   Encoding encoding = Encoding::kRaw;
-  Region bytes;  // `raw` or `sm`
+  codec::TileShape tiles{};  // of split pieces of codec native, else {}
+  Region bytes;              // `raw` or `sm`
   std::uint64_t xxh3 = 0;
   std::uint32_t first_chunk = 0, chunk_count = 0;
+  bool tiled() const { return tiles.rows > 0; }
+  // What `sm` has a byte for, and chunks count: elements, or places of the tiles.
+  std::uint64_t plane_bytes() const { return tiled() ? tiles.places() : count; }
 };
 
 struct ExpertEntry {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "codec/plane_decoder.h"
 #include "store/format.h"
 #include "store/manifest.h"
 #include "store/source_directory.h"
@@ -163,7 +164,10 @@ class ManifestCheck {
     const bool split = piece.encoding == Encoding::kSplit;
     if (split && (dtype != DType::kBF16 || m_.codec.name == "none"))
       throw error("a piece cannot be split").found(text(piece));
-    const Bytes wanted = split ? piece.count : piece.count * dtype_bytes(dtype);
+    if (piece.tiled() != (split && m_.codec.name == codec::kNativeCodec))
+      throw error("a piece has tiles, or lacks them, against its codec").found(text(piece));
+    if (piece.tiled()) check_tiles(piece);
+    const Bytes wanted = split ? piece.plane_bytes() : piece.count * dtype_bytes(dtype);
     if (piece.bytes.length != wanted) {
       throw error("a piece has a wrong size")
           .expected(fmt::format("{} bytes for {}", wanted, text(piece)))
@@ -172,7 +176,21 @@ class ManifestCheck {
     if (split) check_chunks(piece);
   }
 
+  // Whole rows of the tensor's last dimension. Neither product overflows: elements of tensors do not.
+  void check_tiles(const PieceEntry& piece) const {
+    const std::vector<std::uint64_t>& shape = m_.tensors[piece.tensor].shape;
+    const codec::TileShape& tiles = piece.tiles;
+    if (shape.size() < 2 || tiles.columns != shape.back() || piece.first % tiles.columns != 0 ||
+        piece.count % tiles.columns != 0 || piece.count / tiles.columns != tiles.rows ||
+        piece.count > (Bytes{1} << 48)) {
+      throw error("tiles do not fit their piece")
+          .expected("its rows and columns")
+          .found(fmt::format("{} by {}, {}", tiles.rows, tiles.columns, text(piece)));
+    }
+  }
+
   void check_chunks(const PieceEntry& piece) const {
+    const std::uint64_t unit = piece.tiled() ? piece.tiles.group_places() : 1;
     std::uint64_t covered = 0;
     Bytes end = 0;
     for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
@@ -182,15 +200,17 @@ class ManifestCheck {
       };
       if (!inside(chunk.bytes, piece.file)) fail("lies outside of its file");
       if (i > 0 && chunk.bytes.offset != end) fail("does not follow the one before");
-      if (chunk.first != covered || chunk.count == 0 || chunk.count > piece.count - covered)
+      if (chunk.first != covered || chunk.count == 0 || chunk.count > piece.plane_bytes() - covered ||
+          chunk.count % unit != 0)
         fail("has the wrong elements");
       if (chunk.coded ? chunk.bytes.length == 0 || chunk.bytes.length >= chunk.count
                       : chunk.bytes.length != chunk.count)
         fail("has a wrong size");
+      if (piece.tiled() && chunk.bytes.length % codec::kTileColumns != 0) fail("has a wrong size");
       covered += chunk.count;
       end = chunk.bytes.end();
     }
-    if (covered != piece.count) throw error("chunks do not cover their piece").found(text(piece));
+    if (covered != piece.plane_bytes()) throw error("chunks do not cover their piece").found(text(piece));
   }
 
   // Every element of every tensor lies in exactly one piece.

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/hash.h"
-#include "codec/exponent_codec.h"
+#include "codec/plane_decoder.h"
 #include "store/format.h"
 #include "store/manifest.h"
 
@@ -128,9 +128,7 @@ CodecChoice read_codec(JsonReader& json) {
     switch (members.take(json, key)) {
       case 0: {
         codec.name = json.read_string();
-        const auto known = codec::exponent_codecs();
-        if (std::none_of(known.begin(), known.end(),
-                         [&](const auto& entry) { return entry.name == codec.name; })) {
+        if (!codec::is_codec(codec.name)) {
           throw Error(ErrorKind::kUnsupported,
                       "the store uses a codec that this version of Sluice does not know")
               .in(json.error("").where(), json.value_offset())
@@ -213,16 +211,23 @@ void read_tensor(JsonReader& json, Manifest& manifest) {
   manifest.places.push_back(place);
 }
 
-void read_requirements(JsonReader& json) {
+// The one feature there is: true if it is required.
+bool read_requirements(JsonReader& json) {
+  bool native = false;
   json.begin_array();
   while (json.next_item()) {
     const std::string feature = json.read_string();
+    if (feature == codec::kNativeCodec && !native) {
+      native = true;
+      continue;
+    }
     throw Error(ErrorKind::kUnsupported,
                 "the store needs a feature that this version of Sluice does not have")
         .in(json.error("").where(), json.value_offset())
         .found(fmt::format("\"{}\"", feature))
         .fix("use a newer version of Sluice");
   }
+  return native;
 }
 
 void read_members(JsonReader& json, Manifest& manifest) {
@@ -231,6 +236,7 @@ void read_members(JsonReader& json, Manifest& manifest) {
       "tensors", "data_files", "dense",    "experts",      "checksum"};
   Members members(kNames);
   std::string family, key;
+  bool native = false;
   json.begin_object();
   while (json.next_key(key)) {
     switch (members.take(json, key)) {
@@ -241,7 +247,7 @@ void read_members(JsonReader& json, Manifest& manifest) {
         json.read_number();
         break;
       case 2:
-        read_requirements(json);
+        native = read_requirements(json);
         break;
       case 3:
         json.read_string(manifest.architecture);
@@ -293,6 +299,11 @@ void read_members(JsonReader& json, Manifest& manifest) {
         .found(fmt::format("\"{}\"", family))
         .fix("use a newer version of Sluice");
   }
+  if (native != (manifest.codec.name == codec::kNativeCodec)) {
+    throw json.error("required features and codec do not fit")
+        .expected("\"native\" required by that codec and no other")
+        .found(manifest.codec.name);
+  }
   if ((family == "raw") != (manifest.codec.name == "none")) {
     throw json.error("family and codec do not fit")
         .expected("raw with none, split with a codec")
@@ -303,7 +314,8 @@ void read_members(JsonReader& json, Manifest& manifest) {
 }  // namespace
 
 void read_piece_json(JsonReader& json, Manifest& manifest, std::uint32_t file) {
-  static constexpr std::array<std::string_view, 5> kNames = {"tensor", "elements", "raw", "sm", "chunks"};
+  static constexpr std::array<std::string_view, 6> kNames = {"tensor", "elements", "raw",
+                                                             "sm",     "chunks",   "tiles"};
   Members members(kNames);
   PieceEntry piece;
   piece.file = file;
@@ -331,6 +343,12 @@ void read_piece_json(JsonReader& json, Manifest& manifest, std::uint32_t file) {
       case 4:
         for (json.begin_array(); json.next_item();) manifest.chunks.push_back(read_chunk(json));
         break;
+      case 5: {
+        const Region shape = read_region(json);
+        piece.tiles = {shape.offset, shape.length};
+        if (piece.tiles.rows == 0 || piece.tiles.columns == 0) throw json.error("tiles of nothing");
+        break;
+      }
     }
   }
   members.need(json, 2);

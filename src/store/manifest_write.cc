@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "base/hash.h"
+#include "codec/plane_decoder.h"
 #include "store/format.h"
 #include "store/manifest.h"
 
@@ -55,8 +56,10 @@ void put_array(std::string& out, std::string_view name, const Items& items, Put&
 
 void append_piece_json(std::string& out, const Manifest& manifest, const PieceEntry& piece) {
   const bool split = piece.encoding == Encoding::kSplit;
-  put(out, "{{\"tensor\":{},\"elements\":[{},{}],\"{}\":[{},{},\"{}\"]", piece.tensor, piece.first,
-      piece.count, split ? "sm" : "raw", piece.bytes.offset, piece.bytes.length, hex64(piece.xxh3));
+  put(out, "{{\"tensor\":{},\"elements\":[{},{}]", piece.tensor, piece.first, piece.count);
+  if (piece.tiled()) put(out, ",\"tiles\":[{},{}]", piece.tiles.rows, piece.tiles.columns);
+  put(out, ",\"{}\":[{},{},\"{}\"]", split ? "sm" : "raw", piece.bytes.offset, piece.bytes.length,
+      hex64(piece.xxh3));
   if (split) {
     out += ",\"chunks\":[";
     for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
@@ -85,7 +88,8 @@ void append_expert_json(std::string& out, const Manifest& manifest, const Expert
 
 std::string write_manifest(const Manifest& manifest) {
   std::string out;
-  put(out, "{}{},\n\"requires\":[],\n\"architecture\":", kManifestStart, kFormatVersion);
+  put(out, "{}{},\n\"requires\":[{}],\n\"architecture\":", kManifestStart, kFormatVersion,
+      manifest.codec.name == codec::kNativeCodec ? "\"native\"" : "");
   append_json_string(out, manifest.architecture);
   put(out, ",\n\"family\":\"{}\"", manifest.codec.name == "none" ? "raw" : "split");
   put(out, ",\n\"codec\":{{\"name\":\"{}\",\"level\":{},\"chunks\":{}}}", manifest.codec.name,

@@ -19,6 +19,8 @@
 #include "base/thread_pool.h"
 #include "codec/bf16_split.h"
 #include "codec/exponent_codec.h"
+#include "codec/native_chunk.h"
+#include "codec/plane_decoder.h"
 #include "codec/shards.h"
 #include "store/format.h"
 #include "store/journal.h"
@@ -79,24 +81,24 @@ class Packer {
          const PackOptions& options)
       : options_(options),
         target_(without_slashes(target)),
-        codec_(codec::make_exponent_codec(options.codec, options.level)),
+        codec_(make_codec(options)),
         directory_(scan_directory(source, options.exclude, Depth::kTree)),
         weights_(read_weights(directory_.path, select_weights(directory_, OtherWeights::kRefuse))),
         units_(make_units(weights_, plan, directory_.path)),
         file_starts_(file_positions(weights_)),
         partial_(target_, is_name_of_store) {
     manifest_.architecture = plan.architecture;
-    manifest_.codec.name = std::string(codec_->name());
-    if (family() == Family::kSplit) {
-      manifest_.codec.level = static_cast<std::uint64_t>(codec_->level());
+    manifest_.codec.name = options.codec;
+    if (family() != Family::kRaw) {
+      manifest_.codec.level = level();
       manifest_.codec.chunks = options_.chunks;
     }
     manifest_.tensors = weights_.tensors;
     manifest_.empty_directories = directory_.empty_directories;
     identity_.source = &directory_;
     identity_.options =
-        fmt::format("codec {}, level {}, chunks {}, expert files of {} bytes", manifest_.codec.name,
-                    codec_->level(), manifest_.codec.chunks, options_.expert_file_bytes);
+        fmt::format("codec {}, level {}, chunks {}, expert files of {} bytes", manifest_.codec.name, level(),
+                    manifest_.codec.chunks, options_.expert_file_bytes);
     identity_.plan = hex64(fingerprint(weights_, units_, plan.architecture));
     list_sources();
     for (const StoredSource& source : manifest_.sources) identity_.weights.push_back(source.weights);
@@ -115,9 +117,19 @@ class Packer {
   }
 
  private:
-  Family family() const { return codec_->name() == "none" ? Family::kRaw : Family::kSplit; }
-  Encoding encoding(const PackUnit& unit, const UnitPiece& piece) const {
-    return encoding_of(weights_, unit, piece, family());
+  // Null: native.
+  static std::unique_ptr<const codec::ExponentCodec> make_codec(const PackOptions& options) {
+    if (options.codec != codec::kNativeCodec) return codec::make_exponent_codec(options.codec, options.level);
+    if (options.level)
+      throw Error(ErrorKind::kUsage, "codec native has no levels").in("--level").fix("leave --level out");
+    return nullptr;
+  }
+  Family family() const {
+    return codec_ == nullptr ? Family::kTiled : codec_->name() == "none" ? Family::kRaw : Family::kSplit;
+  }
+  std::uint64_t level() const { return codec_ == nullptr ? 0 : static_cast<std::uint64_t>(codec_->level()); }
+  PieceCoding coding(const PackUnit& unit, const UnitPiece& piece) const {
+    return coding_of(weights_, unit, piece, family());
   }
 
   void list_sources() {
@@ -234,12 +246,12 @@ class Packer {
   // resumed.
   // A pack that has not begun leaves nothing behind when there is no room for it.
   void check_space() {
-    const double exponent_ratio = codec_->name() == "lz4" ? 0.5 : 0.3;
+    const double exponent_ratio = manifest_.codec.name == "lz4" ? 0.5 : 0.3;
     double need = 0;
     for (std::size_t i = next_unit_; i < units_.size(); ++i) {
       for (const UnitPiece& piece : units_[i].pieces) {
         const auto count = static_cast<double>(piece.count);
-        need += encoding(units_[i], piece) == Encoding::kSplit
+        need += coding(units_[i], piece).encoding == Encoding::kSplit
                     ? count * (1 + exponent_ratio)
                     : count * static_cast<double>(dtype_bytes(weights_.tensors[piece.tensor].dtype));
       }
@@ -377,11 +389,20 @@ class Packer {
     if (!slice.is_split()) return;
     const auto count = static_cast<std::size_t>(slice.count);
     slice.sm = make_buffer(count);
-    const Buffer exponents = make_buffer(count);
-    codec::split_bf16({slice.words.get(), 2 * count}, {exponents.get(), count}, {slice.sm.get(), count},
-                      options_.isa);
-    slice.words.reset();
-    slice.chunk = codec_->encode({exponents.get(), count});
+    const Buffer buffer = make_buffer(count);
+    const std::span<std::byte> exponents(buffer.get(), count), sm(slice.sm.get(), count);
+    const std::span<const std::byte> words(slice.words.get(), static_cast<std::size_t>(slice.length));
+    if (codec_ != nullptr) {
+      codec::split_bf16(words, exponents, sm, options_.isa);
+      slice.words.reset();
+      slice.chunk = codec_->encode(exponents);
+    } else {
+      codec::split_tiles(words, slice.tiles, exponents, sm);
+      slice.words.reset();
+      slice.chunk = {codec::ChunkKind::kCodec, codec::encode_native(exponents, slice.tiles)};
+      if (slice.chunk.bytes.empty())
+        slice.chunk = {codec::ChunkKind::kRaw, {exponents.begin(), exponents.end()}};
+    }
     slice.chunk_xxh3 = xxh3(slice.chunk.bytes);
   }
 
@@ -392,7 +413,8 @@ class Packer {
       std::vector<UnitWriter::PieceShape> shapes;
       shapes.reserve(unit.pieces.size());
       for (const UnitPiece& piece : unit.pieces) {
-        shapes.push_back({piece.tensor, piece.first, piece.count, encoding(unit, piece),
+        const PieceCoding how = coding(unit, piece);
+        shapes.push_back({piece.tensor, piece.first, piece.count, how.encoding, how.tiles,
                           piece.count * dtype_bytes(weights_.tensors[piece.tensor].dtype)});
       }
       if (unit.is_expert) {
@@ -525,13 +547,6 @@ class Packer {
 
 PackResult pack(const std::string& source, const std::string& target, const PackPlan& plan,
                 const PackOptions& options) {
-  if (options.codec == "native") {
-    throw Error(ErrorKind::kUnsupported, "codec native is not in this version")
-        .in("--codec")
-        .expected("zstd, lz4 or none")
-        .found("native")
-        .fix("choose one of these");
-  }
   codec::check_chunk_count(options.chunks, "--chunks");
   check_outside(target, source);
   if (looks_like_store(source)) {

@@ -12,12 +12,16 @@ constexpr Bytes kRawSliceBytes = 4 * kMiB;
 
 }  // namespace
 
-Encoding encoding_of(const Weights& weights, const PackUnit& unit, const UnitPiece& piece, Family family) {
-  const bool bf16 = weights.tensors[piece.tensor].dtype == DType::kBF16;
+PieceCoding coding_of(const Weights& weights, const PackUnit& unit, const UnitPiece& piece, Family family) {
+  const TensorInfo& tensor = weights.tensors[piece.tensor];
   const bool worth = unit.is_expert  ? piece.count > 0
                      : unit.is_range ? false
                                      : 2 * piece.count >= kMinSplitDenseBytes;
-  return family == Family::kSplit && bf16 && worth ? Encoding::kSplit : Encoding::kRaw;
+  if (family == Family::kRaw || tensor.dtype != DType::kBF16 || !worth) return {};
+  if (family == Family::kSplit) return {Encoding::kSplit, {}};
+  const std::uint64_t columns = tensor.shape.size() < 2 ? 0 : tensor.shape.back();
+  if (columns == 0 || piece.first % columns != 0 || piece.count % columns != 0) return {};  // no matrix
+  return {Encoding::kSplit, {piece.count / columns, columns}};
 }
 
 PackSlices::PackSlices(const Weights& weights, const std::vector<PackUnit>& units, Family family,
@@ -40,27 +44,41 @@ void PackSlices::list(std::size_t index) {
     const UnitPiece& piece = unit.pieces[p];
     const TensorPlace& place = weights_.places[piece.tensor];
     const Bytes width = dtype_bytes(weights_.tensors[piece.tensor].dtype);
-    const Encoding encoding = encoding_of(weights_, unit, piece, family_);
-    const auto add = [&](std::uint64_t first, std::uint64_t count) {
+    const PieceCoding coding = coding_of(weights_, unit, piece, family_);
+    const bool tiled = coding.tiles.rows > 0;
+    // What is cut: elements, or groups of rows.
+    const std::uint64_t items = tiled ? coding.tiles.groups() : piece.count,
+                        places = tiled ? coding.tiles.group_places() : 1;
+    const auto add = [&](std::uint64_t begin, std::uint64_t count) {
       if (count == 0) return;
-      queue_.push_back({.unit = index,
-                        .piece = p,
-                        .first = first,
-                        .count = count,
-                        .encoding = encoding,
-                        .file = place.file,
-                        .offset = place.offset + (piece.first + first) * width,
-                        .length = count * width});
+      SliceRange slice{.unit = index,
+                       .piece = p,
+                       .first = begin * places,
+                       .count = count * places,
+                       .encoding = coding.encoding,
+                       .tiles = {},
+                       .file = place.file};
+      std::uint64_t first = begin, elements = count;
+      if (tiled) {
+        const codec::TileRows rows = codec::tile_rows(coding.tiles, slice.first, slice.count);
+        slice.tiles = rows.shape;
+        first = rows.first_row * rows.shape.columns;
+        elements = rows.shape.rows * rows.shape.columns;
+      }
+      slice.offset = place.offset + (piece.first + first) * width;
+      slice.length = elements * width;
+      queue_.push_back(slice);
     };
-    if (encoding == Encoding::kSplit && unit.is_expert) {
+    if (coding.encoding == Encoding::kSplit && unit.is_expert) {
       for (unsigned chunk = 0; chunk < chunks_; ++chunk) {
-        const codec::ElementRange range = codec::shard_range(piece.count, chunks_, chunk);
+        const codec::ElementRange range = codec::shard_range(items, chunks_, chunk);
         add(range.begin, range.size());
       }
     } else {
-      const std::uint64_t step = encoding == Encoding::kSplit ? kDenseChunkElements : kRawSliceBytes / width;
-      for (std::uint64_t first = 0; first < piece.count; first += step)
-        add(first, std::min(step, piece.count - first));
+      const std::uint64_t step = coding.encoding == Encoding::kSplit
+                                     ? std::max<std::uint64_t>(1, kDenseChunkElements / places)
+                                     : kRawSliceBytes / width;
+      for (std::uint64_t first = 0; first < items; first += step) add(first, std::min(step, items - first));
     }
   }
   if (queue_.empty()) queue_.push_back({.unit = index});  // nothing but pieces without elements

@@ -12,18 +12,23 @@
 
 namespace sluice::store {
 
-enum class Family { kRaw, kSplit };
+enum class Family { kRaw, kSplit, kTiled };
 
 // How a piece is stored (docs/store-format.md, section 4).
-Encoding encoding_of(const Weights& weights, const PackUnit& unit, const UnitPiece& piece, Family family);
+struct PieceCoding {
+  Encoding encoding = Encoding::kRaw;
+  codec::TileShape tiles;  // of family kTiled
+};
+PieceCoding coding_of(const Weights& weights, const PackUnit& unit, const UnitPiece& piece, Family family);
 
 struct SliceRange {
   std::size_t unit = 0;
   std::size_t piece = 0;               // of the unit
-  std::uint64_t first = 0, count = 0;  // elements of the piece; 0 if the unit has no elements at all
+  std::uint64_t first = 0, count = 0;  // elements of the piece (places, in tiles); 0 if the unit has none
   Encoding encoding = Encoding::kRaw;
-  bool last = false;       // of the unit
-  std::uint32_t file = 0;  // where it is read
+  codec::TileShape tiles{};  // of these rows
+  bool last = false;         // of the unit
+  std::uint32_t file = 0;    // where it is read
   Bytes offset = 0, length = 0;
 };
 

@@ -12,8 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "codec/bf16_split.h"
-#include "codec/exponent_codec.h"
+#include "codec/plane_decoder.h"
 #include "store/store_checkpoint.h"
 #include "store/testing.h"
 #include "store/unpack.h"
@@ -53,21 +52,24 @@ std::string read_piece(const Checkpoint& checkpoint, const Piece& piece) {
     }
     return raw;
   }
-  const auto codec = codec::make_exponent_codec(checkpoint.codec());
-  std::string sm = read(stored.sm), exponents(stored.elements, '\0'), words(2 * stored.elements, '\0');
+  const codec::PlaneDecoder decoder(checkpoint.codec(), best_isa());
+  std::string sm = read(stored.sm), words;
   EXPECT_EQ(xxh3(bytes_of(sm)), stored.xxh3);
   for (const ExponentChunk& chunk : stored.exponents) {
     std::string coded = read(chunk.extent);
     EXPECT_EQ(xxh3(bytes_of(coded)), chunk.xxh3);
-    codec->decode(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, bytes_of(coded),
-                  bytes_of(exponents).subspan(chunk.first_element, chunk.elements));
+    codec::TileShape tiles;
+    if (stored.tiled()) tiles = codec::tile_rows(stored.tiles, chunk.first_element, chunk.elements).shape;
+    std::string part(2 * (stored.tiled() ? tiles.rows * tiles.columns : chunk.elements), '\0');
+    decoder.words(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, bytes_of(coded),
+                  bytes_of(sm).subspan(chunk.first_element, chunk.elements), tiles, bytes_of(part));
+    words += part;
   }
-  codec::merge_bf16(bytes_of(exponents), bytes_of(sm), bytes_of(words));
   return words;
 }
 
 class PackCodec : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(All, PackCodec, ::testing::Values("none", "zstd", "lz4"));
+INSTANTIATE_TEST_SUITE_P(All, PackCodec, ::testing::Values("none", "zstd", "lz4", "native"));
 
 TEST_P(PackCodec, UnpacksToTheSameBytesAndVerifies) {
   const TempDirectory temp;
@@ -249,7 +251,9 @@ TEST(Pack, RefusesWhatItCannotDo) {
   EXPECT_THAT(attempt(temp / "source/in.sluice", plan, tiny_options("zstd")),
               HasSubstr("inside of its source"));
   EXPECT_THAT(attempt(temp / "no/such/x.sluice", plan, tiny_options("zstd")), HasSubstr("No such file"));
-  EXPECT_THAT(attempt(temp / "x.sluice", plan, tiny_options("native")), HasSubstr("not in this version"));
+  PackOptions levels = tiny_options("native");
+  levels.level = 1;
+  EXPECT_THAT(attempt(temp / "x.sluice", plan, levels), HasSubstr("native has no levels"));
   EXPECT_THAT(attempt(temp / "x.sluice", plan, tiny_options("brotli")), HasSubstr("brotli"));
   PackOptions chunks = tiny_options("zstd");
   chunks.chunks = 257;

@@ -13,8 +13,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/thread_pool.h"
-#include "codec/bf16_split.h"
-#include "codec/exponent_codec.h"
+#include "codec/plane_decoder.h"
 #include "store/format.h"
 #include "store/ordered_pipeline.h"
 
@@ -38,14 +37,14 @@ struct Run {
   Bytes first = 0, length = 0;         // bytes of the piece as stored in `raw` or `sm`, or of the header
   bool completes = false;              // the last run of its piece (or header)
   Buffer stored, chunk_bytes, words;
+  Bytes words_bytes = 0;
 };
 
 class Restorer {
  public:
   Restorer(const std::string& store, const Manifest& manifest, const RestoreOptions& options,
            RestoreSink& sink)
-      : manifest_(manifest), options_(options), sink_(sink) {
-    if (manifest.codec.name != "none") codec_ = codec::make_exponent_codec(manifest.codec.name);
+      : manifest_(manifest), options_(options), sink_(sink), decoder_(manifest.codec.name, options.isa) {
     for (const DataFile& file : manifest.data_files)
       files_.push_back(InputFile::open(store + "/" + file.name));
     headers_ = InputFile::open(store + "/" + std::string(kHeadersName));
@@ -148,17 +147,20 @@ class Restorer {
     const std::span<const std::byte> bytes(run.chunk_bytes.get(),
                                            static_cast<std::size_t>(chunk.bytes.length));
     check_sum(path, chunk.bytes.offset, chunk.xxh3, xxh3(bytes));
-    const auto count = static_cast<std::size_t>(chunk.count);
-    const Buffer exponents = make_buffer(count);
+    codec::TileShape tiles;
+    run.words_bytes = 2 * chunk.count;
+    if (run.piece->tiled()) {
+      tiles = codec::tile_rows(run.piece->tiles, chunk.first, chunk.count).shape;
+      run.words_bytes = 2 * tiles.rows * tiles.columns;
+    }
+    run.words = make_buffer(run.words_bytes);
     try {
-      codec_->decode(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, bytes,
-                     {exponents.get(), count});
+      decoder_.words(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, bytes,
+                     {run.stored.get(), static_cast<std::size_t>(chunk.count)}, tiles,
+                     {run.words.get(), static_cast<std::size_t>(run.words_bytes)});
     } catch (Error& error) {
       throw error.in(path, chunk.bytes.offset);
     }
-    run.words = make_buffer(2 * count);
-    codec::merge_bf16({exponents.get(), count}, {run.stored.get(), count}, {run.words.get(), 2 * count},
-                      options_.isa);
     run.chunk_bytes.reset();
   }
 
@@ -177,8 +179,9 @@ class Restorer {
     if (run.opens) sink_.begin(source);
     const std::span<const std::byte> stored(run.stored.get(), static_cast<std::size_t>(run.length));
     sum_->update(stored);
-    sink_.write(run.chunk == nullptr ? stored
-                                     : std::span<const std::byte>(run.words.get(), 2 * stored.size()));
+    sink_.write(run.chunk == nullptr
+                    ? stored
+                    : std::span<const std::byte>(run.words.get(), static_cast<std::size_t>(run.words_bytes)));
     if (run.completes) {
       if (run.piece == nullptr) {
         check_sum(headers_.path(), source.header.offset, source.header_xxh3, sum_->digest());
@@ -193,7 +196,7 @@ class Restorer {
   const Manifest& manifest_;
   const RestoreOptions& options_;
   RestoreSink& sink_;
-  std::unique_ptr<const codec::ExponentCodec> codec_;
+  const codec::PlaneDecoder decoder_;
   std::vector<InputFile> files_;
   InputFile headers_;
   std::vector<std::uint32_t> order_;              // of pieces

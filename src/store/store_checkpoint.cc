@@ -149,6 +149,7 @@ class StoreCheckpoint final : public Checkpoint {
     piece.elements = entry.count;
     (entry.encoding == Encoding::kSplit ? piece.sm : piece.raw) = {entry.file, entry.bytes.offset,
                                                                    entry.bytes.length};
+    piece.tiles = entry.tiles;
     piece.xxh3 = entry.xxh3;
     piece.exponents.reserve(entry.chunk_count);
     for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {

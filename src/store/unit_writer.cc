@@ -71,7 +71,8 @@ void UnitWriter::begin(std::uint32_t file, const std::vector<PieceShape>& pieces
     entry.first = shape.first;
     entry.count = shape.count;
     entry.encoding = shape.encoding;
-    entry.bytes.length = shape.encoding == Encoding::kSplit ? shape.count : shape.raw_bytes;
+    entry.tiles = shape.tiles;
+    entry.bytes.length = shape.encoding == Encoding::kSplit ? entry.plane_bytes() : shape.raw_bytes;
     pieces_.push_back(entry);
   }
   // Region after region, in each the pieces one after another. What the exponents take is known only at the

@@ -27,6 +27,7 @@ class UnitWriter {
     std::uint32_t tensor = 0;
     std::uint64_t first = 0, count = 0;
     Encoding encoding = Encoding::kRaw;
+    codec::TileShape tiles;
     Bytes raw_bytes = 0;  // for kRaw
   };
   void begin_dense(const PieceShape& piece);

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "codec/entropy.h"
 #include "codec/exponent_codec.h"
+#include "codec/plane_decoder.h"
 
 namespace sluice::lab {
 namespace {
@@ -26,10 +27,19 @@ std::vector<std::byte> exponents_of(const store::Checkpoint& checkpoint, const s
       exponents[i] = (words[2 * i + 1] & std::byte{0x7f}) << 1 | words[2 * i] >> 7;
     return exponents;
   }
-  const auto codec = codec::make_exponent_codec(checkpoint.codec());
-  for (const store::ExponentChunk& chunk : piece.exponents)
-    codec->decode(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, read(chunk.extent),
-                  std::span(exponents).subspan(chunk.first_element, chunk.elements));
+  const codec::PlaneDecoder decoder(checkpoint.codec(), best_isa());
+  for (const store::ExponentChunk& chunk : piece.exponents) {
+    codec::TileRows rows;
+    std::span<std::byte> part = exponents;
+    if (piece.tiled()) {
+      rows = codec::tile_rows(piece.tiles, chunk.first_element, chunk.elements);
+      part = part.subspan(rows.first_row * rows.shape.columns, rows.shape.rows * rows.shape.columns);
+    } else {
+      part = part.subspan(chunk.first_element, chunk.elements);
+    }
+    decoder.exponents(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, read(chunk.extent),
+                      rows.shape, part);
+  }
   return exponents;
 }
 

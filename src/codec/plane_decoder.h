@@ -1,0 +1,49 @@
+// From the two planes of split pieces back to exponents and words: one object for every codec that a store
+// may have, flat (zstd, lz4) or in tiles (native).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/cpu.h"
+#include "codec/exponent_codec.h"
+#include "codec/native_chunk.h"
+#include "codec/tiles.h"
+
+namespace sluice::codec {
+
+inline constexpr std::string_view kNativeCodec = "native";
+// Every name that a store's manifest and `pack --codec` may give, "none" included.
+bool is_codec(std::string_view name);
+
+// Thread-safe. `tiles` below: the rows of the chunk where pieces are tiled, else {}. Error(kCorrupt) unless
+// `stored` is exactly one encoding of what is asked for; the caller adds path and offset; the target is then
+// unspecified.
+class PlaneDecoder {
+ public:
+  // Error(kUnsupported) for an unknown name.
+  PlaneDecoder(std::string_view codec, Isa isa);
+  ~PlaneDecoder();
+
+  // Exponents in the order of the piece's elements.
+  void exponents(ChunkKind kind, std::span<const std::byte> stored, TileShape tiles,
+                 std::span<std::byte> exponents) const;
+  // Words of 2 bytes an element. `sign_mantissas`: the chunk's share of that plane, as stored.
+  void words(ChunkKind kind, std::span<const std::byte> stored, std::span<const std::byte> sign_mantissas,
+             TileShape tiles, std::span<std::byte> words) const;
+  // The second half of words() for flat chunks: exponents may be the upper half of `words`.
+  void merge(std::span<const std::byte> exponents, std::span<const std::byte> sign_mantissas,
+             std::span<std::byte> words) const;
+
+ private:
+  template <class Coded, class Raw>
+  void each_group(ChunkKind kind, std::span<const std::byte> stored, TileShape tiles, const Coded& coded,
+                  const Raw& raw) const;
+
+  const Isa isa_;
+  const NativeKernels& native_;
+  std::unique_ptr<const ExponentCodec> flat_;  // null: native
+};
+
+}  // namespace sluice::codec

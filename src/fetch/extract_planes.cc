@@ -1,0 +1,55 @@
+#include "fetch/extract_planes.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "codec/tiles.h"
+
+namespace sluice::fetch {
+namespace {
+
+void extract_flat(const PiecePlace& piece, const std::byte* words, std::byte* plane) {
+  for (std::uint64_t i = 0; i < piece.elements; ++i) {  // plane + i never passes words + 2 i
+    const unsigned low = std::to_integer<unsigned>(words[2 * i]),
+                   high = std::to_integer<unsigned>(words[2 * i + 1]);
+    plane[i] = static_cast<std::byte>((high & 0x80u) | (low & 0x7fu));
+  }
+}
+
+// Group by group, each from a copy: its tiles may lie over its own words.
+void extract_tiles(const codec::TileShape& tiles, const std::byte* words, std::byte* plane) {
+  std::vector<std::byte> copy;
+  for (std::uint64_t g = 0; g < tiles.groups(); ++g) {
+    const auto [row, rows] = codec::tile_rows(tiles, g * tiles.group_places(), tiles.group_places());
+    const std::byte* const first = words + 2 * row * tiles.columns;
+    copy.assign(first, first + 2 * rows.rows * rows.columns);
+    codec::sign_mantissa_tiles(copy, rows, {plane + g * tiles.group_places(), tiles.group_places()});
+  }
+}
+
+}  // namespace
+
+bool planes_fit_in_place(const ExpertLayout& layout) {
+  return layout.words.bytes <= layout.view_bytes &&
+         std::ranges::all_of(layout.pieces, [](const PiecePlace& piece) {
+           const codec::TileShape& tiles = piece.tiles;
+           return piece.place <= piece.view_place &&
+                  (!piece.tiled() || (64 * tiles.blocks() <= 2 * tiles.columns &&
+                                      piece.place + tiles.places() <= piece.view_place + piece.raw_bytes()));
+         });
+}
+
+void extract_planes(const ExpertLayout& layout, const std::byte* view, std::byte* words) {
+  SLUICE_CHECK(layout.split);
+  for (const PiecePlace& piece : layout.pieces) {
+    SLUICE_CHECK(piece.split);
+    if (piece.tiled()) {
+      extract_tiles(piece.tiles, view + piece.view_place, words + piece.place);
+    } else {
+      extract_flat(piece, view + piece.view_place, words + piece.place);
+    }
+  }
+}
+
+}  // namespace sluice::fetch
