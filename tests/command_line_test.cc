@@ -253,8 +253,8 @@ TEST(CommandLine, SeedsThatSampleNothingSayWhatTheyDo) {
 }
 
 TEST(CommandLine, UnknownCodecsAreWrongUsage) {
-  expect_usage_error("pack " + kModel + " -o /nowhere/x --codec foo", "zstd, lz4, none");
-  expect_usage_error("pack " + kModel + " -o /nowhere/x --codec native", "zstd, lz4, none");
+  expect_usage_error("pack " + kModel + " -o /nowhere/x --codec foo", "native, zstd, lz4, none");
+  expect_usage_error("pack " + kModel + " -o /nowhere/x --codec native --level 3", "--level");
 }
 
 TEST(CommandLine, ErrorsSayWhatToDo) {
