@@ -15,6 +15,10 @@ namespace {
 
 // A file that is cut while it is read: short or EIO, and never the end of the program.
 TEST(MmapReader, AFileThatIsCutDuringAReadIsAnError) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP()
+      << "ThreadSanitizer spends all but a moment of a read on its own tables: no cut falls into the copying";
+#endif
   constexpr Bytes kSize = 4 * kMiB;
   const testing::ScratchDirectory directory;
   const std::string path = directory.write("weights", std::string(kSize, 'w'));
@@ -34,7 +38,7 @@ TEST(MmapReader, AFileThatIsCutDuringAReadIsAnError) {
   std::vector<std::byte> buffer(kSize);
   std::vector<DiskCompletion> completions;
   int errors = 0;
-  while (reads < 10'000 && errors < 3) {
+  while (reads < 100'000 && errors < 3) {
     ++reads;
     reader->submit({&file, 0, kSize, buffer.data(), 7});
     completions.clear();
