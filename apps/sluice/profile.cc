@@ -48,6 +48,9 @@ std::string table(const engine::Profile& profile) {
   for (const auto& [tokens, time] : profile.p_of_tokens)
     row("p", time, fmt::format("compute one expert, {} token{}", tokens, tokens == 1 ? "" : "s"),
         static_cast<double>(profile.model.full));
+  if (profile.p_packed)
+    row("p", *profile.p_packed, "compute one expert as it is stored, 1 token",
+        static_cast<double>(profile.model.sm + profile.model.exp));
   row("rest", profile.rest, "one decode step without its routed experts", 0);
   if (!profile.ranks.empty()) {
     text += "  used  ";

@@ -86,6 +86,7 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
       *accountant_);
   spread_bias();
   experts_->configure({plan_.experts, plan_.staging, options_.synchronous});
+  experts_->compute_packed(experts_->tiled());  // decoding it first would take longer on any machine
   moe_ = std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, policies_, statistics_);
   make_profile();
   make_caches();

@@ -1,6 +1,7 @@
 #include "engine/measure_profile.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <random>
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "device/host_buffer.h"
 #include "engine/moe_block.h"
+#include "engine/packed_view.h"
 #include "fetch/chunk_decoder.h"
 #include "kernels/matmul.h"
 
@@ -98,6 +100,21 @@ kernels::Weight weight_of(const Sample& sample, std::size_t piece, std::size_t r
   return {sample.view_data() + place.view_place, place.dtype, rows, cols};
 }
 
+// The expert of a sample for `tokens` tokens, in the view `bf16` or `packed`.
+void compute(const MeasureTools& tools, const Sample& sample, std::size_t tokens, bool packed) {
+  const std::size_t hidden = tools.model.config.hidden, width = tools.model.config.moe.width;
+  const Workspace& w = tools.workspace.get();
+  std::array<std::vector<kernels::PackedChunk>, 3> chunks;
+  const auto view = [&](std::size_t piece, std::size_t rows, std::size_t cols) -> kernels::WeightView {
+    if (!packed) return weight_of(sample, piece, rows, cols);
+    return packed_view(sample.layout->pieces[piece], sample.words.data(), sample.exponents.data(),
+                       chunks[piece]);
+  };
+  const std::size_t up = sample.layout->pieces.size() - 2;  // a pair has no gate
+  MoeBlock::mlp(tools.kernels, up == 0 ? kernels::Weight{} : view(0, width, hidden), view(up, width, hidden),
+                view(up + 1, hidden, width), w.packed, tokens, w, w.expert_rows);
+}
+
 }  // namespace
 
 Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machine,
@@ -119,13 +136,13 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
     const PiecePlace* piece;
     const fetch::ChunkPlace* chunk;
   };
-  std::vector<double> u, v, c, merge;
+  std::vector<double> u, v, c, merge, p_packed;
   std::vector<std::uint32_t> token_counts;
   for (std::uint32_t tokens = 1; tokens <= std::min<std::size_t>(16, tools.workspace.shape().tokens);
        tokens *= 2)
     token_counts.push_back(tokens);
   std::vector<std::vector<double>> p(token_counts.size());
-  const std::size_t hidden = tools.model.config.hidden, width = tools.model.config.moe.width;
+  const std::size_t hidden = tools.model.config.hidden;
   const Workspace& w = tools.workspace.get();
 
   std::vector<Sample> samples = take_samples(tools, options);
@@ -160,15 +177,14 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
     for (std::size_t i = 0; i < token_counts.size(); ++i) {
       const std::size_t tokens = token_counts[i];
       std::fill_n(w.packed, tokens * kernels::packed_floats(hidden), 0.01f);
-      const double wall = seconds([&] {
-        for (const Sample& sample : samples) {
-          const std::size_t up = sample.layout->pieces.size() - 2;  // a pair has no gate
-          MoeBlock::mlp(tools.kernels, up == 0 ? kernels::Weight{} : weight_of(sample, 0, width, hidden),
-                        weight_of(sample, up, width, hidden), weight_of(sample, up + 1, hidden, width),
-                        w.packed, tokens, w, w.expert_rows);
-        }
-      });
-      p[i].push_back(wall / static_cast<double>(samples.size()));
+      const auto wall = [&](bool packed) {
+        return seconds([&] {
+                 for (const Sample& sample : samples) compute(tools, sample, tokens, packed);
+               }) /
+               static_cast<double>(samples.size());
+      };
+      p[i].push_back(wall(false));
+      if (tokens == 1 && tools.experts.tiled()) p_packed.push_back(wall(true));
     }
   }
   profile.u = measured(u);
@@ -180,6 +196,7 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
   for (std::size_t i = 0; i < token_counts.size(); ++i)
     profile.p_of_tokens.emplace_back(token_counts[i], measured(p[i]));
   profile.p = profile.p_of_tokens.front().second;
+  if (!p_packed.empty()) profile.p_packed = measured(p_packed);
   return profile;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "engine/packed_view.h"
 #include "kernels/elementwise.h"
 #include "kernels/matmul.h"
 
@@ -15,13 +16,18 @@ namespace {
 using experts::ExpertId;
 using kernels::packed_floats;
 using kernels::Weight;
+using kernels::WeightView;
 using model::Role;
 
 std::size_t place_of(experts::State state) {
   return std::string_view("FCSEM").find(static_cast<char>(state));
 }
 
-Weight weight_of(const fetch::MatrixView& view) { return {view.data, view.dtype, view.rows, view.cols}; }
+// Lists the chunks of a packed view in `chunks`, which must outlive the result.
+WeightView weight_of(const fetch::MatrixView& view, std::vector<kernels::PackedChunk>& chunks) {
+  if (view.place == nullptr) return Weight{view.data, view.dtype, view.rows, view.cols};
+  return packed_view(*view.place, view.words, view.exponents, chunks);
+}
 
 }  // namespace
 
@@ -151,10 +157,11 @@ void MoeBlock::group_by_expert(std::size_t sparse_layer) {
   }
 }
 
-void MoeBlock::mlp(const kernels::Context& kernels, const Weight& gate, const Weight& up, const Weight& down,
-                   const float* packed, std::size_t tokens, const Workspace& w, float* out) {
-  const std::size_t width = up.rows;
-  if (gate.data == nullptr) {
+void MoeBlock::mlp(const kernels::Context& kernels, const WeightView& gate, const WeightView& up,
+                   const WeightView& down, const float* packed, std::size_t tokens, const Workspace& w,
+                   float* out) {
+  const std::size_t width = up.rows();
+  if (gate.empty()) {
     kernels::matmul(kernels, packed, tokens, up, {}, w.gate, width);
     kernels::relu(kernels, tokens * width, w.gate);
   } else {
@@ -163,7 +170,7 @@ void MoeBlock::mlp(const kernels::Context& kernels, const Weight& gate, const We
     kernels::silu_mul(kernels, w.gate, w.up, tokens * width, w.gate);
   }
   kernels::pack_activations(kernels, w.gate, tokens, width, width, w.packed_inner);
-  kernels::matmul(kernels, w.packed_inner, tokens, down, {}, out, down.rows);
+  kernels::matmul(kernels, w.packed_inner, tokens, down, {}, out, down.rows());
 }
 
 void MoeBlock::shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w) {
@@ -197,8 +204,8 @@ void MoeBlock::compute(const fetch::ExpertStore::Pin& pin, const Workspace& w) {
   const fetch::ExpertView& view = pin.view();
   const auto begin =
       timeline_ != nullptr ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
-  mlp(kernels_, weight_of(view.gate), weight_of(view.up), weight_of(view.down), packed, rows, w,
-      w.expert_rows + first * d);
+  mlp(kernels_, weight_of(view.gate, chunks_[0]), weight_of(view.up, chunks_[1]),
+      weight_of(view.down, chunks_[2]), packed, rows, w, w.expert_rows + first * d);
   if (timeline_ != nullptr)
     timeline_->add({fetch::TimelineEntry::Kind::kCompute, pin.id(), 0, 0, 0, 0, begin,
                     std::chrono::steady_clock::now()});

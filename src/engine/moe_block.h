@@ -2,6 +2,7 @@
 // §0, §5.1.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "fetch/expert_store.h"
 #include "fetch/timeline.h"
 #include "kernels/context.h"
+#include "kernels/packed_matmul.h"
 #include "model/config.h"
 
 namespace sluice::engine {
@@ -55,9 +57,9 @@ class MoeBlock {
   void run(std::size_t layer, const Step& step, const Workspace& w);
   // hidden-sized output of an MLP with these weights for all `tokens` rows of `packed`; used by experts,
   // shared experts and dense layers alike. SwiGLU; without a gate (no data) ReLU of `up`.
-  static void mlp(const kernels::Context& kernels, const kernels::Weight& gate, const kernels::Weight& up,
-                  const kernels::Weight& down, const float* packed, std::size_t tokens, const Workspace& w,
-                  float* out);
+  static void mlp(const kernels::Context& kernels, const kernels::WeightView& gate,
+                  const kernels::WeightView& up, const kernels::WeightView& down, const float* packed,
+                  std::size_t tokens, const Workspace& w, float* out);
 
  private:
   void route(std::size_t layer, const Step& step, const Workspace& w);
@@ -87,6 +89,7 @@ class MoeBlock {
   std::vector<std::uint32_t> sequence_of_token_;  // (T)
   experts::Assignment assignment_;
   std::vector<experts::PartRequest> proposals_;
+  std::array<std::vector<kernels::PackedChunk>, 3> chunks_;  // of the expert at hand, if it is packed
   bool leave_out_experts_ = false;
   experts::EventOutcome whole_outcome_;  // of Policies::whole_layers: that of all N experts
   std::vector<experts::ExpertId> whole_layer_;

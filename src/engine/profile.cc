@@ -47,8 +47,16 @@ fetch::ExpertCosts Profile::costs() const {
   costs.fetch.workers = machine.threads;
   costs.fetch.u = u.median;
   costs.fetch.v = v.median;
-  costs.fetch.c = c.median;  // and the chunk's share of the merge, which the same thread does next
-  if (model.chunks > 0) costs.fetch.c += merge.median / model.chunks;
+  // And the chunk's share of what the same threads do next: the merge, or, where an expert is computed with
+  // as it is stored, what that takes longer. (Experts that are not in state C are merged even so; their reads
+  // take longer than that.)
+  costs.fetch.c = c.median;
+  if (p_packed) {
+    const double chunks = static_cast<double>(model.tensors) * model.chunks;
+    if (chunks > 0) costs.fetch.c += std::max(0.0, p_packed->median - p.median) * machine.threads / chunks;
+  } else if (model.chunks > 0) {
+    costs.fetch.c += merge.median / model.chunks;
+  }
   costs.fetch.step = experts::kSecondsPerTriedDecode;
   costs.run = p.median;
   if (!p_of_tokens.empty()) {
@@ -102,6 +110,7 @@ Json to_json(const Profile& profile) {
   json["v"] = to_json(profile.v);
   json["c"] = to_json(profile.c);
   json["p"] = to_json(profile.p);
+  if (profile.p_packed) json["p_packed"] = to_json(*profile.p_packed);
   json["merge"] = to_json(profile.merge);
   json["rest"] = to_json(profile.rest);
   json["p_of_tokens"] = Json::array();
@@ -144,6 +153,7 @@ Profile profile_from_json(const Json& json, const std::string& name) {
   profile.v = measured_of(object.object("v"));
   profile.c = measured_of(object.object("c"));
   profile.p = measured_of(object.object("p"));
+  if (object.find("p_packed") != nullptr) profile.p_packed = measured_of(object.object("p_packed"));
   profile.merge = measured_of(object.object("merge"));
   profile.rest = measured_of(object.object("rest"));
   const Json* const list = object.find("p_of_tokens");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct Profile {
   Measured merge;  // merging one tensor on one thread, all threads busy
   Measured p;      // computing one expert for one token
   std::vector<std::pair<std::uint32_t, Measured>> p_of_tokens;  // the same for more tokens, ascending
+  std::optional<Measured> p_packed;  // computing it in the view `packed` for one token, where it has one
   Measured rest;  // one decode step without its routed experts: attention, dense layers, head
 
   std::vector<double> ranks;  // f of SPEC §1.8 from recorded routing of one sequence; may be empty

@@ -74,8 +74,8 @@ ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model
     largest_read_ = std::max(largest_read_, read);
     largest_view_ = std::max(largest_view_, layout.view_bytes);
     largest_staging_ = std::max(largest_staging_, layout.split ? read + layout.view_bytes : read);
-    all_split_ &=
-        std::all_of(layout.pieces.begin(), layout.pieces.end(), [](const PiecePlace& p) { return p.split; });
+    all_split_ &= std::ranges::all_of(layout.pieces, &PiecePlace::split);
+    all_tiled_ &= std::ranges::all_of(layout.pieces, &PiecePlace::tiled);
   }
   active_.assign(experts_.size(), false);
   sizes_ = std::make_unique<Sizes>(*this);
@@ -180,7 +180,7 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
       reads.prefetched += counted ? 1 : 0;
       return;
     }
-    if (it.held.has(Part::kFull)) {
+    if (it.held.has(Part::kFull) || (compute_packed_ && it.held == kPacked && !it.target.has(Part::kFull))) {
       ready_.push_back(&it);
       return;
     }
@@ -450,6 +450,8 @@ ExpertView ExpertStore::view_of(const Expert& it) const {
   const auto matrix = [&](std::size_t piece, std::size_t rows, std::size_t cols) {
     const PiecePlace& place = it.layout.pieces[piece];
     SLUICE_CHECK(place.elements == rows * cols);
+    if (it.held == kPacked && !it.job)
+      return MatrixView{nullptr, place.dtype, rows, cols, &place, it.words.data(), it.exponents.data()};
     return MatrixView{it.full.data() + place.view_place, place.dtype, rows, cols};
   };
   const std::size_t up = it.layout.pieces.size() - 2;  // a pair has no gate

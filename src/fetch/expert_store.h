@@ -24,16 +24,20 @@
 
 namespace sluice::fetch {
 
-// One matrix of a view: rows × cols words of `dtype`, row-major, contiguous.
+// One matrix of a view. `bf16`: rows × cols words of `dtype`, row-major, contiguous, at `data`. `packed`:
+// data is null, and `place` says where in the regions `words` and `exponents` its planes lie, in tiles.
 struct MatrixView {
   const std::byte* data = nullptr;
   DType dtype = DType::kBF16;
   std::size_t rows = 0, cols = 0;
+  const PiecePlace* place = nullptr;
+  const std::byte *words = nullptr, *exponents = nullptr;
 };
 
-// The `bf16` view of an expert (DESIGN: what a kernel can compute with).
+// What a kernel can compute with (DESIGN): the view `bf16` or `packed` of an expert, the same for all its
+// matrices.
 struct ExpertView {
-  MatrixView gate, up, down;  // (width, hidden), (width, hidden), (hidden, width); gate.data null: a pair
+  MatrixView gate, up, down;  // (width, hidden), (width, hidden), (hidden, width); gate.rows 0: a pair
 };
 
 struct ExpertStoreOptions {
@@ -86,9 +90,12 @@ class ExpertStore {
   // Sizes as residency counts them: as charged, so that logical and physical bytes agree.
   const experts::ExpertSizes& sizes() const;
   bool split() const { return all_split_; }  // every expert is stored as sm and exp, so states C, S, E exist
-  Bytes least_staging() const;               // one expert of any kind on its way
-  Bytes bytes_per_expert() const;            // largest resident size (state F)
-  Bytes staging_per_expert() const;          // largest staging one expert on its way takes
+  // Experts in state C are computed with as they are, in the view `packed`. Before the first event.
+  bool tiled() const { return all_tiled_; }  // it can be
+  void compute_packed(bool packed) { compute_packed_ = packed && all_tiled_; }
+  Bytes least_staging() const;       // one expert of any kind on its way
+  Bytes bytes_per_expert() const;    // largest resident size (state F)
+  Bytes staging_per_expert() const;  // largest staging one expert on its way takes
   // Once, before the first event.
   void configure(const ExpertStoreOptions& options);
   void set_costs(const ExpertCosts& costs) { costs_ = costs; }
@@ -148,7 +155,8 @@ class ExpertStore {
   std::vector<std::uint32_t> layer_begin_;  // experts_ index of the first expert of each sparse layer
   std::unique_ptr<Sizes> sizes_;
   Bytes largest_read_ = 0, largest_view_ = 0, largest_staging_ = 0;
-  bool all_split_ = true;
+  bool all_split_ = true, all_tiled_ = true;
+  bool compute_packed_ = false;
   ExpertCosts costs_;
   std::optional<device::BufferPool> pool_;
   Bytes capacity_ = 0;

@@ -11,6 +11,7 @@
 #include "codec/native_chunk.h"
 #include "codec/tiles.h"
 #include "kernels/context.h"
+#include "kernels/matmul.h"
 
 namespace sluice::kernels {
 
@@ -33,5 +34,20 @@ struct PackedWeight {
 inline constexpr std::size_t kPackedPanelBytes = std::size_t{256} << 10;
 void packed_matmul(const Context& ctx, const float* packed, std::size_t tokens, const PackedWeight& w,
                    std::span<const float> bias, float* y, std::size_t y_stride);
+
+// A matrix in whichever view there is of it.
+struct WeightView {
+  WeightView(const Weight& weight) : words(weight) {}         // NOLINT(google-explicit-constructor)
+  WeightView(const PackedWeight& weight) : packed(weight) {}  // NOLINT(google-explicit-constructor)
+  bool empty() const { return words.data == nullptr && packed.sign_mantissas == nullptr; }
+  std::size_t rows() const { return words.data != nullptr ? words.rows : packed.shape.rows; }
+  Weight words;
+  PackedWeight packed;
+};
+inline void matmul(const Context& ctx, const float* x, std::size_t tokens, const WeightView& w,
+                   std::span<const float> bias, float* y, std::size_t y_stride) {
+  if (w.packed.sign_mantissas != nullptr) return packed_matmul(ctx, x, tokens, w.packed, bias, y, y_stride);
+  matmul(ctx, x, tokens, w.words, bias, y, y_stride);
+}
 
 }  // namespace sluice::kernels
