@@ -16,19 +16,13 @@ namespace {
 
 using codec::kTileRows;
 
-// Rows of a panel: a multiple of kTileRows, in L2 beside the activations.
-std::size_t panel_rows(std::size_t columns) {
-  const std::size_t fit = kPackedPanelBytes / std::max<std::size_t>(1, 2 * columns) / kTileRows * kTileRows;
-  return std::clamp<std::size_t>(fit, kTileRows, 4 * kTileRows);
-}
-
 // Of one thread.
 struct Room {
   std::vector<std::byte> words, scratch;
 };
 Room& room(const codec::TileShape& shape) {
   thread_local Room mine;
-  const std::size_t words = panel_rows(shape.columns) * 2 * shape.columns + 64,
+  const std::size_t words = kTileRows * 2 * shape.columns + 64,
                     scratch = codec::native_scratch_bytes(shape.blocks());
   if (mine.words.size() < words) mine.words.resize(words);
   if (mine.scratch.size() < scratch) mine.scratch.resize(scratch);
@@ -55,7 +49,25 @@ class Unpacker {
     return true;
   }
 
+  // Asks for the bytes of a group ahead of unpack(): the memory works while the group before is computed
+  // with.
+  void prefetch(std::uint64_t group) const {
+    const std::uint64_t places = w_.shape.group_places();
+    if (group * places >= w_.shape.places()) return;
+    ahead(w_.sign_mantissas + group * places, places);
+    if (chunk_ == nullptr || group < chunk_->first_group || group >= chunk_->first_group + chunk_->groups)
+      return;
+    const std::uint64_t at = group - chunk_->first_group;
+    if (!coded_) return ahead(chunk_->bytes.data() + at * places, places);
+    const codec::NativeGroup g = coded_->group(at);
+    ahead(g.tier1, 2 * places / 8);
+    ahead(g.tier2, static_cast<std::uint64_t>(g.literals - g.tier2) + g.literal_count);
+  }
+
  private:
+  static void ahead(const std::byte* bytes, std::uint64_t count) {
+    for (std::uint64_t at = 0; at < count; at += 64) __builtin_prefetch(bytes + at, 0, 2);
+  }
   void next_chunk(std::uint64_t group) {
     const auto found = std::ranges::find_if(
         w_.chunks, [&](const PackedChunk& chunk) { return group < chunk.first_group + chunk.groups; });
@@ -85,9 +97,8 @@ void packed_matmul(const Context& ctx, const float* packed, std::size_t tokens, 
   SLUICE_CHECK(y_stride >= rows || tokens <= 1, std::to_string(y_stride));
   if (tokens == 0 || rows == 0) return;
   const auto multiply = kernel_table(ctx.isa).matmul.rows;
-  const std::size_t panel = panel_rows(columns);
   std::atomic<bool> damaged = false;
-  split(ctx, rows, panel, tokens * rows * columns, [&](std::size_t begin, std::size_t end) {
+  split(ctx, rows, kTileRows, tokens * rows * columns, [&](std::size_t begin, std::size_t end) {
     Room& mine = room(w.shape);
     std::byte* const words = mine.words.data() + (-reinterpret_cast<std::uintptr_t>(mine.words.data()) & 63);
     Unpacker unpacker(w, ctx.isa, mine.scratch.data());
@@ -100,13 +111,12 @@ void packed_matmul(const Context& ctx, const float* packed, std::size_t tokens, 
     args.dtype = DType::kBF16;
     args.cols = columns;
     args.y_stride = y_stride;
-    for (std::size_t row = begin; row < end; row += panel) {
-      const std::size_t count = std::min(panel, end - row);
-      for (std::size_t r = 0; r < count; r += kTileRows)
-        if (!unpacker.unpack((row + r) / kTileRows, words + r * args.row_bytes)) damaged = true;
+    for (std::size_t row = begin; row < end; row += kTileRows) {
+      unpacker.prefetch(row / kTileRows + 1);
+      if (!unpacker.unpack(row / kTileRows, words)) damaged = true;
       args.bias = bias.empty() ? nullptr : bias.data() + row;
       args.y = y + row;
-      multiply(args, 0, count);
+      multiply(args, 0, std::min(kTileRows, end - row));
     }
   });
   if (damaged)

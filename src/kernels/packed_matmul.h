@@ -1,6 +1,6 @@
 // Matrix products with weights as codec `native` stores them (view `packed`): sign+mantissa plane and coded
-// exponents in tiles (docs/store-format.md, section 4.1). A few rows at a time are made words again in a
-// buffer that stays in the L2 cache, and multiplied there by the kernels of matmul.h: two thirds of the bytes
+// exponents in tiles (docs/store-format.md, section 4.1). Eight rows at a time are made words again in a
+// buffer that stays in the cache, and multiplied there by the kernels of matmul.h: two thirds of the bytes
 // come from memory, and the results have the bits of the `bf16` view, whatever m and instruction set.
 #pragma once
 
@@ -30,8 +30,7 @@ struct PackedWeight {
 };
 
 // As matmul() of the words. Error(kCorrupt) if a chunk is no encoding of its groups: y is then unspecified.
-// Working memory: at most kPackedPanelBytes and the codec's scratch a thread, kept for the next call.
-inline constexpr std::size_t kPackedPanelBytes = std::size_t{256} << 10;
+// Working memory of a thread, kept for the next call: 16 bytes a column, and codec::native_scratch_bytes().
 void packed_matmul(const Context& ctx, const float* packed, std::size_t tokens, const PackedWeight& w,
                    std::span<const float> bias, float* y, std::size_t y_stride);
 
