@@ -293,6 +293,7 @@ class Bench {
     for (const std::size_t t : {std::size_t{0}, tokens - 1}) {
       std::vector<float> expected(kRows);
       kernels::matmul({ctx.pool, Isa::kScalar}, packed_.data() + t * kCols, 1, w, {}, expected.data(), kRows);
+      // Bits, not values. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
       SLUICE_CHECK(std::memcmp(expected.data(), &y_[t * kRows], kRows * 4) == 0, fmt::format("token {}", t));
     }
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdlib>
 #include <functional>
@@ -35,7 +36,7 @@ inline void measure(std::vector<Workload>& workloads, std::size_t rounds) {
 // q in 0 … 1; 0.5 is the median.
 inline double quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+  return values[static_cast<std::size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
 }
 
 // "1.23 ms (1.20 … 1.40)": median, fastest and slowest round.

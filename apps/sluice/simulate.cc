@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -166,7 +167,7 @@ void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests
     for (const lab::ReplayWindow& window : row.result.windows) {
       const double rate = window.counts.hit_rate();
       fmt::print("  {:>8} … {:<8} {:>8.3f}  {}\n", window.first_step, window.first_step + window.steps - 1,
-                 100 * rate, std::string(static_cast<std::size_t>(rate * 50 + 0.5), '#'));
+                 100 * rate, std::string(static_cast<std::size_t>(std::lround(rate * 50)), '#'));
     }
   }
 }

@@ -117,7 +117,7 @@ TEST(InputFile, MovesAndClosesOnce) {
   const int fd = a.fd();
   InputFile b = std::move(a);
   EXPECT_EQ(b.fd(), fd);
-  EXPECT_EQ(a.fd(), -1);
+  EXPECT_EQ(a.fd(), -1);  // NOLINT(bugprone-use-after-move)
   b = InputFile::open(dir.write("b", "bb"));
   EXPECT_EQ(read(b, 0, 2), "bb");
   b = InputFile();

@@ -163,7 +163,7 @@ template <Form kForm, class Sink>
   return next == tier2 + group.codes2;
 }
 
-bool decode(const NativeGroup& group, std::byte* scratch, std::byte* exponents) {
+inline bool decode(const NativeGroup& group, std::byte* scratch, std::byte* exponents) {
   return for_each_line<Form::kExponent>(
       group,
       scratch, [exponents](std::uint64_t block, std::uint64_t row, Line line) __attribute__((always_inline)) {
@@ -213,16 +213,16 @@ template <class F>
   streamed();
 }
 
-bool merge(const NativeGroup& group, std::byte* scratch, const std::byte* sign_mantissas, std::uint64_t rows,
-           std::uint64_t columns, std::byte* words, Stores stores) {
+inline bool merge(const NativeGroup& group, std::byte* scratch, const std::byte* sign_mantissas,
+                  std::uint64_t rows, std::uint64_t columns, std::byte* words, Stores stores) {
   bool good = false;
   with_words(sign_mantissas, rows, columns, words, stores,
              [&](const auto& sink) { good = for_each_line<Form::kRotated>(group, scratch, sink); });
   return good;
 }
 
-void merge_raw(const std::byte* exponents, const std::byte* sign_mantissas, std::uint64_t blocks,
-               std::uint64_t rows, std::uint64_t columns, std::byte* words, Stores stores) {
+inline void merge_raw(const std::byte* exponents, const std::byte* sign_mantissas, std::uint64_t blocks,
+                      std::uint64_t rows, std::uint64_t columns, std::byte* words, Stores stores) {
   with_words(sign_mantissas, rows, columns, words, stores, [&](const auto& sink) {
     for (std::uint64_t block = 0; block < blocks; ++block) {
       for (std::uint64_t row = 0; row < kTileRows; ++row)

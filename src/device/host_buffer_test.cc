@@ -38,7 +38,7 @@ TEST(HostBuffer, MovesItsCharge) {
   HostBuffer a(accountant, Account::kKv, kPage);
   std::byte* const data = a.data();
   HostBuffer b = std::move(a);
-  EXPECT_FALSE(a);
+  EXPECT_FALSE(a);  // NOLINT(bugprone-use-after-move)
   EXPECT_EQ(b.data(), data);
   b = HostBuffer(accountant, Account::kDense, 2 * kPage);
   EXPECT_EQ(accountant.used(Account::kKv), 0u);
@@ -66,7 +66,7 @@ TEST(HostBuffer, RefusedByTheBudgetLeavesNoCharge) {
 TEST(HostBuffer, RefusedByTheSystemLeavesNoCharge) {
   Accountant accountant(~Bytes{0});
   try {
-    HostBuffer(accountant, Account::kKv, Bytes{1} << 60);  // more than any address space
+    const HostBuffer never(accountant, Account::kKv, Bytes{1} << 60);  // more than any address space
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kIo);

@@ -36,7 +36,7 @@ Measured measured(std::vector<double> samples) {
   SLUICE_CHECK(!samples.empty());
   std::sort(samples.begin(), samples.end());
   const auto at = [&](double share) {
-    return samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1) + 0.5)];
+    return samples[static_cast<std::size_t>(std::lround(share * static_cast<double>(samples.size() - 1)))];
   };
   return {at(0.5), (at(0.9) - at(0.1)) / 2};
 }

@@ -27,8 +27,12 @@ struct Naive {
       if (cosine >= most) most = cosine, best = &m;
     }
     double total = 0;
-    for (int e = 0; e < kExperts; ++e) total += (*best)[static_cast<std::size_t>(layer * kExperts + e)];
-    return total > 0 ? (*best)[static_cast<std::size_t>(layer * kExperts + expert)] / total : 0;
+    for (int e = 0; e < kExperts; ++e)
+      total += (*best)[static_cast<std::size_t>(layer) * kExperts + static_cast<std::size_t>(e)];
+    return total > 0
+               ? (*best)[static_cast<std::size_t>(layer) * kExperts + static_cast<std::size_t>(expert)] /
+                     total
+               : 0;
   }
 };
 
@@ -51,8 +55,7 @@ TEST(ActivationHistory, PredictsByTheNearestMatrixOfThePast) {
           used.push_back({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)});
       if (used.empty()) used.push_back({static_cast<std::uint16_t>(layer), 0});
       history.on_event(used);
-      for (const ExpertId id : used)
-        naive.now[static_cast<std::size_t>(id.layer * Naive::kExperts + id.index)] += 1;
+      for (const ExpertId id : used) naive.now[std::size_t{id.layer} * Naive::kExperts + id.index] += 1;
     }
     if (step % 7 != 0) continue;
     for (int layer = 0; layer < Naive::kLayers; ++layer)
