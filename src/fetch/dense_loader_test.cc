@@ -49,7 +49,7 @@ class DenseLoaderTest : public ::testing::Test {
     return path;
   }
 
-  ResidentPiece load(const std::string& path, FetchOptions options = {}) {
+  ResidentPiece load(const std::string& path, const FetchOptions& options = {}) {
     const auto checkpoint = store::open_checkpoint(path);
     WeightFiles files(*checkpoint, options);
     PieceDecoder decoder(files, pool_, best_isa(), checkpoint->codec());

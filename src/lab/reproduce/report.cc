@@ -12,7 +12,7 @@
 namespace sluice::lab {
 namespace {
 
-std::string cell(std::string text) {
+std::string cell(const std::string& text) {
   std::string out;
   for (const char c : text)
     out += c == '|' ? std::string("\\|") : c == '\n' ? std::string(" ") : std::string(1, c);
