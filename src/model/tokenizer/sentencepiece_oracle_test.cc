@@ -37,12 +37,9 @@ class SentencePieceOracle : public testing::Test {
 TEST_F(SentencePieceOracle, PlainTexts) {
   for (const char* const text :
        {"", "Hello, world!", "translate English to German: The house is wonderful.", "  two  spaces ",
-        "Straße, naïve café, œuvre",
-        "Ein Mann ging \xC3\xBC"
-        "ber die Br\xC3\xBC"
-        "cke.",
-        "C'est déjà l'été.", "În România, ţările şi oraşele", "Привет, мир", "日本語", "ﬁne ½ ① ² ™ …",
-        "ａｂｃ１２３", "😀 a 中 b", "x=3.14159, y<=2e-8; f(x)->{z}"}) {
+        "Straße, naïve café, œuvre", "Ein Mann ging über die Brücke.", "C'est déjà l'été.",
+        "În România, ţările şi oraşele", "Привет, мир", "日本語", "ﬁne ½ ① ² ™ …", "ａｂｃ１２３", "😀 a 中 b",
+        "x=3.14159, y<=2e-8; f(x)->{z}"}) {
     expect_same(text);
   }
 }
