@@ -24,12 +24,14 @@ void ActivationHistory::on_event(std::span<const ExpertId> used) {
 void ActivationHistory::close() {
   past_.push_back(std::move(now_));
   if (past_.size() > kMatrices) past_.pop_front();
+  nearest_ = nullptr;  // until find_nearest(): it may have been the one that went
   for (Matrix& past : past_) past.dot = 0;
   now_ = {};
   steps_ = 0;
 }
 
 void ActivationHistory::find_nearest() {
+  const Matrix* const before = nearest_;
   nearest_ = &now_;
   double best_cosine = -1;
   for (const Matrix& past : past_) {
@@ -40,6 +42,7 @@ void ActivationHistory::find_nearest() {
       nearest_ = &past;
     }
   }
+  if (nearest_ != before || nearest_ == &now_) ++generation_;  // the past does not change
 }
 
 double ActivationHistory::predicted(ExpertId id) const {

@@ -33,6 +33,8 @@ class ActivationHistory {
   // How much the expert is expected to be used: its share of its layer in the past matrix that is nearest to
   // the running one (largest cosine; ties: the newest), or in the running one while there is no past.
   double predicted(ExpertId id) const;
+  // As long as this number stays the same, so do all predictions.
+  std::uint64_t generation() const { return generation_; }
   // Counts of the running matrix.
   std::uint32_t count(ExpertId id) const;
   std::size_t matrices() const { return past_.size(); }
@@ -50,6 +52,7 @@ class ActivationHistory {
   Matrix now_;
   std::deque<Matrix> past_;
   const Matrix* nearest_ = &now_;  // in the past, or now_ while there is none
+  std::uint64_t generation_ = 0;
   std::uint32_t steps_ = 0;
   int last_layer_ = -1;
 };

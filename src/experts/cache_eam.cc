@@ -53,7 +53,7 @@ class EamCache final : public Cache {
       entry.place = residents_.size();
     }
     entry.parts = parts;
-    residents_[entry.place - 1] = {id, bytes, entry.last_use};
+    residents_[entry.place - 1] = {id, bytes, entry.last_use, history_.predicted(id)};
   }
   void on_evict(ExpertId id, Parts parts) override {
     Entry& entry = entries_.at(id);
@@ -78,6 +78,7 @@ class EamCache final : public Cache {
     ExpertId id;
     Bytes bytes = 0;
     std::uint64_t last_use = 0;
+    double predicted = 0;  // in generation_
   };
   struct Candidate {
     double predicted;
@@ -92,15 +93,18 @@ class EamCache final : public Cache {
 
   // Who may leave during the running event. What their order depends on changes with events only.
   void list_candidates(const PinnedView& pinned) {
+    if (generation_ != history_.generation()) {
+      generation_ = history_.generation();
+      for (Resident& it : residents_) it.predicted = history_.predicted(it.id);
+    }
     candidates_.clear();
     for (const Resident& it : residents_)
-      if (!pinned.pinned(it.id))
-        candidates_.push_back({history_.predicted(it.id), it.last_use, it.id, it.bytes});
+      if (!pinned.pinned(it.id)) candidates_.push_back({it.predicted, it.last_use, it.id, it.bytes});
     listed_ = true;
   }
 
   Parts keep_;
-  std::uint64_t event_ = 0;
+  std::uint64_t event_ = 0, generation_ = 0;
   ActivationHistory history_;
   ExpertTable<Entry> entries_;
   std::vector<Resident> residents_;    // in no order
