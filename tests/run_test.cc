@@ -49,7 +49,8 @@ class RunTest : public ::testing::Test {
 // models/fable-moe-18m/README.md states what Hugging Face transformers computed in fp32.
 TEST_F(RunTest, PerplexityOfTheBundledModelIsTheOneItsReadmeStates) {
 #if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the whole text takes an hour under ThreadSanitizer; other tests run the same code on less";
+  GTEST_SKIP() << "the whole text took more than ten minutes under ThreadSanitizer; other tests run the same "
+                  "code on less";
 #endif
   for (const std::string math : {"f32", "auto"}) {
     const json result = run_json("eval " + store() + " -f " + kModel + "/eval.txt --memory " + memory(64) +

@@ -45,7 +45,7 @@ void score(const AttentionItem& a, std::size_t begin, std::size_t end, const flo
   score_groups<Row, 1, kAtOnce>(a, keys, end - begin, packed, scores, stride, p);
 }
 
-void attention_item(const AttentionItem& a, std::size_t positions, float* scratch) {
+inline void attention_item(const AttentionItem& a, std::size_t positions, float* scratch) {
   const std::size_t packed_stride = packed_floats_of(a.key_dim);
   const std::size_t stride = (positions + 15) / 16 * 16;
   float* packed = scratch;

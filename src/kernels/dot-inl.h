@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t packed_floats_of(std::size_t cols) { return (cols + 63) / 64 * 64; }
 
 // One token's activations into the order of the sums.
-void pack(const float* x, std::size_t cols, float* packed) {
+inline void pack(const float* x, std::size_t cols, float* packed) {
   std::size_t c = 0;
   for (; c + 32 <= cols; c += 32) {
     store(packed + c, even_lanes(load(x + c), load(x + c + 16)));

@@ -22,7 +22,7 @@ inline void for_lanes(std::size_t n, const F& f) {
   }
 }
 
-void rms_norm_row(const float* x, std::size_t cols, const float* w, float eps, float* y) {
+inline void rms_norm_row(const float* x, std::size_t cols, const float* w, float eps, float* y) {
   Vec squares = zero();
   for_lanes(cols, [&](std::size_t i, auto get, auto) {
     const Vec v = get(x + i);
@@ -34,7 +34,7 @@ void rms_norm_row(const float* x, std::size_t cols, const float* w, float eps, f
             [&](std::size_t i, auto get, auto put) { put(y + i, mul(mul(get(x + i), factor), get(w + i))); });
 }
 
-void silu_mul_range(const float* gate, const float* up, std::size_t n, float* out) {
+inline void silu_mul_range(const float* gate, const float* up, std::size_t n, float* out) {
   for_lanes(n, [&](std::size_t i, auto get, auto put) {
     const Vec g = get(gate + i);
     const Vec silu = div(g, add(set1(1.0f), exp(sub(zero(), g))));
@@ -42,18 +42,18 @@ void silu_mul_range(const float* gate, const float* up, std::size_t n, float* ou
   });
 }
 
-void add_scaled_range(const float* x, float scale, std::size_t n, float* accumulator) {
+inline void add_scaled_range(const float* x, float scale, std::size_t n, float* accumulator) {
   for_lanes(n, [&](std::size_t i, auto get, auto put) {
     put(accumulator + i, fma(set1(scale), get(x + i), get(accumulator + i)));
   });
 }
 
-void softmax_row(float* x, std::size_t n) {
+inline void softmax_row(float* x, std::size_t n) {
   const Vec sum = set1(exp_and_sum(x, n));
   for_lanes(n, [&](std::size_t i, auto get, auto put) { put(x + i, div(get(x + i), sum)); });
 }
 
-void exp_range(const float* x, std::size_t n, float* out) {
+inline void exp_range(const float* x, std::size_t n, float* out) {
   for_lanes(n, [&](std::size_t i, auto get, auto put) { put(out + i, exp(get(x + i))); });
 }
 

@@ -10,14 +10,14 @@ namespace {
 
 // Packed activations of one block of tokens fill about half of a 2 MiB L2. Longer prompts pass over the
 // weights once per block; by then a weight costs a hundred multiplications, so reading it again is hidden.
-constexpr std::size_t kTokenBlockFloats = (std::size_t{1} << 20) / sizeof(float);
-constexpr std::size_t kTokenBlockLeast = 24;
+inline constexpr std::size_t kTokenBlockFloats = (std::size_t{1} << 20) / sizeof(float);
+inline constexpr std::size_t kTokenBlockLeast = 24;
 
 // With many tokens, the columns are cut so that one tile of activations (kTokens × 512 × 4 bytes = 12 KiB)
 // and the waiting sums of a panel of rows (12 KiB) stay in an L1 of 32 KiB while the panel passes by. (1024
 // columns gave 4 % more with an L1 of 48 KiB, 256 columns 20 % less.)
-constexpr std::size_t kPanelRows = 32;
-constexpr std::size_t kColumnBlock = 512;
+inline constexpr std::size_t kPanelRows = 32;
+inline constexpr std::size_t kColumnBlock = 512;
 
 inline void add_bias(const MatmulArgs& a, std::size_t row, std::size_t rows, std::size_t t,
                      std::size_t tokens) {
@@ -99,12 +99,12 @@ void matmul_rows(const MatmulArgs& a, std::size_t row_begin, std::size_t row_end
   }
 }
 
-void rows(const MatmulArgs& a, std::size_t row_begin, std::size_t row_end) {
+inline void rows(const MatmulArgs& a, std::size_t row_begin, std::size_t row_end) {
   with_element_type(a.dtype, [&](auto row) { matmul_rows<decltype(row)>(a, row_begin, row_end); });
 }
 
-void transposed(const TransposedArgs& a, std::size_t token_begin, std::size_t token_end,
-                std::size_t col_begin, std::size_t col_end) {
+inline void transposed(const TransposedArgs& a, std::size_t token_begin, std::size_t token_end,
+                       std::size_t col_begin, std::size_t col_end) {
   with_element_type(a.dtype, [&](auto row) {
     using Row = decltype(row);
     weighted_sum<Row>(a.weights + col_begin * Row::kBytes, a.cols * Row::kBytes, a.rows, col_end - col_begin,

@@ -23,7 +23,7 @@ namespace {
 
 // How far to prefetch where short rows lie apart (the heads of a cache), as memory actually used: hardware
 // prefetchers do not follow, and DRAM latency × bandwidth of one core is about 2 KiB.
-constexpr std::size_t kAheadBytes = 8192;
+inline constexpr std::size_t kAheadBytes = 8192;
 
 // n < 16 numbers, then `fill`. Copies, so that nothing past p[n − 1] is read.
 inline Vec load_first(const float* p, std::size_t n, float fill) {

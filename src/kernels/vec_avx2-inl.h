@@ -17,9 +17,9 @@ struct Vec {
 // Of 16 registers, 12 for accumulators: 6 rows × 1 token when memory is the limit. Otherwise 1 row × 6
 // tokens: 0.67 of the FMA peak with GCC 12; 2 × 3 had 0.57, 2 × 2 0.54, 3 × 2 0.47 (activations come as
 // memory operands, weights do not).
-constexpr int kFewTokens = 1, kRowsForFew = 6;
-constexpr int kTokens = 6, kRows = 1;
-constexpr int kSumVecs = 1, kSumVecsAlone = 4;
+inline constexpr int kFewTokens = 1, kRowsForFew = 6;
+inline constexpr int kTokens = 6, kRows = 1;
+inline constexpr int kSumVecs = 1, kSumVecsAlone = 4;
 
 inline Vec zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
 inline Vec set1(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }

@@ -25,9 +25,10 @@ struct Vec {
 // 8 rows at once when memory is the limit (m ≤ 3): one core reads twice as fast from 8 streams as from one.
 // Otherwise 4 rows × 6 tokens: 24 accumulators, 4 weights, 1 activation of the 32 registers; 8 conversions in
 // 56 ops. 0.67 of the FMA peak with GCC 12; 4 × 5 had 0.55, 3 × 8 0.54, 8 × 3 0.55, 6 × 4 0.48.
-constexpr int kFewTokens = 3, kRowsForFew = 8;
-constexpr int kTokens = 6, kRows = 4;
-constexpr int kSumVecs = 4, kSumVecsAlone = 8;  // accumulators of 16 columns in weighted sums: ×4 tokens, ×1
+inline constexpr int kFewTokens = 3, kRowsForFew = 8;
+inline constexpr int kTokens = 6, kRows = 4;
+inline constexpr int kSumVecs = 4,
+                     kSumVecsAlone = 8;  // accumulators of 16 columns in weighted sums: ×4 tokens, ×1
 
 inline Vec zero() { return {_mm512_setzero_ps()}; }
 inline Vec set1(float x) { return {_mm512_set1_ps(x)}; }

@@ -8,7 +8,7 @@ namespace sluice::kernels {
 namespace {
 
 // Rows are taken in blocks that stay in L2 while the columns pass by; sums wait in `out` between blocks.
-constexpr std::size_t kSumRowBlock = 256;
+inline constexpr std::size_t kSumRowBlock = 256;
 
 // out[t*out_stride + c] += Σ_p weights[t*weight_stride + p] · row p [c], for 16·C columns.
 template <class Row, int C, int T>

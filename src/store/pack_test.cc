@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "codec/plane_decoder.h"
+#include "store/format.h"
 #include "store/store_checkpoint.h"
 #include "store/testing.h"
 #include "store/unpack.h"
@@ -339,6 +340,37 @@ TEST(Pack, KeepsWeightsWhenInterruptedAndAfterSomeTime) {
     EXPECT_GT(result.resumed_bytes, small_files);
     EXPECT_EQ(read_tree(store), read_tree(temp / "whole.sluice"));
   }
+}
+
+// The manifest of a native store with one replacement, and a right checksum again.
+TEST(PackNative, ManifestsThatContradictTheirTilesAreRefused) {
+  const TempDirectory temp;
+  write_tiny_model(temp / "source", {});
+  pack(temp / "source", temp / "x.sluice", tiny_plan({}), tiny_options("native"));
+  const std::string good = read_file(temp / "x.sluice/manifest.json");
+  const std::size_t at = good.find("\"tiles\":[");
+  ASSERT_NE(at, std::string::npos);
+  const std::string tiles = good.substr(at, good.find(']', at) + 1 - at);
+  const std::string rows = tiles.substr(9, tiles.find(',') - 9), columns = tiles.substr(tiles.find(',') + 1);
+  const auto error_with = [&](const std::string& from, const std::string& to) {
+    std::string text = good.substr(0, good.size() - kChecksumTailBytes);
+    const std::size_t place = text.find(from);
+    EXPECT_NE(place, std::string::npos) << from;
+    text.replace(place, from.size(), to);
+    append_checksum(text);
+    return error_of([&] { parse_manifest(text, "manifest.json"); });
+  };
+  EXPECT_EQ(error_with(tiles, tiles), "no error");
+  EXPECT_THAT(error_with(tiles, "\"tiles\":[" + rows + "0," + columns), HasSubstr("tiles do not fit"));
+  EXPECT_THAT(error_with(tiles, "\"tiles\":[1," + columns), HasSubstr("tiles do not fit"));
+  EXPECT_THAT(
+      error_with(tiles, "\"tiles\":[" + columns.substr(0, columns.size() - 1) + "," + rows.substr(1) + "]"),
+      HasSubstr("tiles do not fit"));
+  EXPECT_THAT(error_with(tiles, "\"tiles\":[0," + columns), HasSubstr("tiles of nothing"));
+  EXPECT_THAT(error_with(tiles + ",", ""), HasSubstr("has tiles, or lacks them"));
+  EXPECT_THAT(error_with("\"requires\":[\"native\"]", "\"requires\":[]"), HasSubstr("do not fit"));
+  EXPECT_THAT(error_with("[\"native\"]", "[\"native\",\"native\"]"), HasSubstr("needs a feature"));
+  EXPECT_THAT(error_with("\"name\":\"native\"", "\"name\":\"zstd\""), HasSubstr("do not fit"));
 }
 
 class ResumeRefusal : public ::testing::Test {

@@ -22,6 +22,7 @@ constexpr std::array kForeignPatterns = {
     "*.gguf",      "*.ggml",    "*.pt",     "*.pth", "*.ckpt",      "*.h5",          "*.onnx",
     "*.onnx_data", "*.msgpack", "*.pickle", "*.npz", "*model*.bin", "*weights*.bin", "consolidated*.bin"};
 // Anything may be called .bin; a file of this size is weights.
+constexpr std::array kBinaryPattern = {"*.bin"};
 constexpr Bytes kLargeBinary = 64 * kMiB;
 // Known files with such names that hold no weights.
 constexpr std::array kNotWeights = {"training_args.bin", "optimizer.bin", "optimizer.pt",
@@ -44,7 +45,7 @@ bool matches_any(std::string_view relative, const std::array<const char*, N>& pa
 bool is_foreign_weights(const SourceFile& file) {
   if (matches_any(file.relative, kNotWeights)) return false;
   return matches_any(file.relative, kForeignPatterns) ||
-         (file.relative.ends_with(".bin") && file.size >= kLargeBinary);
+         (matches_any(file.relative, kBinaryPattern) && file.size >= kLargeBinary);
 }
 
 bool is_top(std::string_view relative) { return relative.find('/') == std::string_view::npos; }

@@ -120,6 +120,8 @@ TEST_F(WeightFiles, ASecondSetMustBeLeftOutToPackAndDoesNotMatterToRun) {
   EXPECT_EQ(error_to_pack(), "no error");
   fs::resize_file(temp_ / "vocab.bin", 64 * kMiB);  // a hole
   EXPECT_THAT(error_to_pack(), HasSubstr("vocab.bin"));
+  fs::rename(temp_ / "vocab.bin", temp_ / "VOCAB.BIN");
+  EXPECT_THAT(error_to_pack(), HasSubstr("VOCAB.BIN"));
 }
 
 TEST_F(WeightFiles, NoSafetensors) {
