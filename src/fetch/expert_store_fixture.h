@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/scratch_directory.h"
+#include "codec/plane_decoder.h"
 #include "experts/registry.h"
 #include "fetch/expert_store.h"
 #include "model/pack_plan.h"
@@ -29,6 +30,20 @@ using experts::State;
 inline const std::string kModel = std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/qwen2_moe_b";
 
 inline std::vector<std::byte> bytes_of(const MatrixView& view) {
+  if (view.place != nullptr) {  // packed
+    std::vector<std::byte> words;
+    const codec::PlaneDecoder decoder("native", best_isa());
+    for (const ChunkPlace& chunk : view.place->chunks) {
+      const codec::TileShape rows =
+          codec::tile_rows(view.place->tiles, chunk.first_element, chunk.elements).shape;
+      std::vector<std::byte> part(2 * rows.rows * rows.columns);
+      decoder.words(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw,
+                    {view.exponents + chunk.place, chunk.stored_bytes},
+                    {view.words + view.place->place + chunk.first_element, chunk.elements}, rows, part);
+      words.insert(words.end(), part.begin(), part.end());
+    }
+    return words;
+  }
   return {view.data, view.data + view.rows * view.cols * dtype_bytes(view.dtype)};
 }
 
@@ -68,6 +83,7 @@ class ExpertStoreTest : public ::testing::Test {
       std::vector<std::byte> all;
       for (const MatrixView* view : {&pin->view().gate, &pin->view().up, &pin->view().down}) {
         const auto bytes = bytes_of(*view);
+        packed_views_ += view->place != nullptr;
         all.insert(all.end(), bytes.begin(), bytes.end());
       }
       EXPECT_TRUE(views.emplace(pin->id(), all).second) << "handed out twice";
@@ -108,7 +124,8 @@ class ExpertStoreTest : public ::testing::Test {
   model::Model model_;
   std::unique_ptr<WeightFiles> files_;
   std::unique_ptr<ExpertStore> store_;
-  EventReads reads_;  // of the last run()
+  EventReads reads_;              // of the last run()
+  std::size_t packed_views_ = 0;  // matrices that were handed out so, in all
 };
 
 }  // namespace sluice::fetch::testing

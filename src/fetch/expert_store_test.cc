@@ -252,6 +252,38 @@ TEST_F(ExpertStoreTest, AFlippedBitInAnExpertIsFoundBeforeItIsComputedWith) {
   }
 }
 
+TEST_F(ExpertStoreTest, CompressedExpertsInTilesAreHandedOutAsTheyAre) {
+  constexpr Parts kC = Part::kSm | Part::kExp;
+  for (const std::string codec : {"native", "zstd"}) {
+    for (const bool packed_views : {true, false}) {
+      SCOPED_TRACE(codec);
+      open(packed(codec), 6, 3);
+      EXPECT_EQ(store_->tiled(), codec == "native");
+      store_->compute_packed(packed_views);
+      packed_views_ = 0;
+      run(misses({0, 1, 2}, kC));
+      run(misses({3}, Part::kFull));
+      EXPECT_EQ(packed_views_, 0u);  // they had to be read and checked
+      EventOutcome hits;
+      for (std::uint16_t id : {0, 1, 2}) hits.hits.push_back({{0, id}, kC, kC});
+      hits.hits.push_back({{0, 3}, Part::kFull, Part::kFull});
+      const auto views = run(hits);
+      EXPECT_EQ(packed_views_, codec == "native" && packed_views ? 9u : 0u);
+      EXPECT_EQ(reads_.bytes, 0u);
+      ASSERT_EQ(views.size(), 4u);
+      for (const auto& [id, view] : views) EXPECT_EQ(view, truth(id)) << id.index;
+      EXPECT_EQ(store_->state({0, 1}), experts::State::kC);
+      // Promotion makes the words after all.
+      EventOutcome promotion;
+      promotion.hits.push_back({{0, 1}, Part::kFull, kC});
+      packed_views_ = 0;
+      EXPECT_EQ(run(promotion).at({0, 1}), truth({0, 1}));
+      EXPECT_EQ(packed_views_, 0u);
+      EXPECT_EQ(store_->state({0, 1}), experts::State::kF);
+    }
+  }
+}
+
 TEST_F(ExpertStoreTest, PagesOfBufferedReadsAreDropped) {
   io_ = IoMode::kBuffered;
   open(packed("zstd"), 6, 2);
