@@ -25,11 +25,11 @@ test: packages-test
 	@ln -sfn release/sluice build/sluice
 	@ctest --test-dir $(RELEASE) --output-on-failure -j $(TEST_JOBS)
 
-bench: packages-build
+bench: packages-bench
 	@$(call configure,--preset release -DSLUICE_BENCH=ON $(TESTS_AT_FIRST))
 	@cmake --build $(RELEASE) -j $(JOBS)
 	@ln -sfn release/sluice build/sluice
-	@for program in $(RELEASE)/bin/sluice_bench_*; do echo "== $${program##*/}"; $$program || exit 1; done
+	@tools/bench.py $(if $(MODEL),--model $(MODEL) --memory $(or $(MEMORY),none))
 
 # Options stay as they were chosen: once tests or benchmarks are on, they stay on in this build directory.
 $(RELEASE)/build.ninja: | packages-build
@@ -72,14 +72,15 @@ help:
 	@echo "make demo      pack the bundled model and run it in less memory than it needs"
 	@echo "make test      build and run all tests"
 	@echo "make build     build/sluice"
-	@echo "make bench     build and run the benchmarks"
+	@echo "make bench     build and run the benchmarks: one page, kept in bench/results; MODEL=NAME.sluice MEMORY=8GB,none: whole runs, too"
 	@echo "make asan      tests under AddressSanitizer and UndefinedBehaviorSanitizer; make tsan: ThreadSanitizer"
 	@echo "make fuzz      each fuzz target for FUZZ_SECONDS (20)"
 	@echo "make format    clang-format over our sources; make lint: format check and clang-tidy"
 	@echo "make install   into PREFIX (/usr/local)"
 
-.PHONY: packages-build packages-test packages-fuzz packages-format packages-lint
+.PHONY: packages-build packages-bench packages-test packages-fuzz packages-format packages-lint
 packages-build: ; @$(INSTALL_PACKAGES) build
+packages-bench: ; @$(INSTALL_PACKAGES) build bench
 packages-test: ; @$(INSTALL_PACKAGES) build test
 packages-fuzz: ; @$(INSTALL_PACKAGES) build fuzz
 packages-format: ; @$(INSTALL_PACKAGES) format

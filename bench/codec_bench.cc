@@ -1,4 +1,5 @@
 // sluice_bench_codec [--rounds N] [--rows N] [--columns N] [--seed N] [--only TEXT]
+//   [--json FILE]
 // Codec `native` beside zstd and memcpy in one run: sizes against the entropy, encoding, decoding of
 // exponents into a buffer that stays in L2, merging to words there and into memory. One core.
 #include <cmath>
@@ -16,6 +17,7 @@
 #include "codec/exponent_codec.h"
 #include "codec/native_chunk.h"
 #include "measure.h"
+#include "report.h"
 
 namespace sluice {
 namespace {
@@ -97,7 +99,7 @@ class Bench {
   }
 
   // Of the tensor, so (8 + bits) / 16 where the planes are whole lines.
-  void print_sizes() const {
+  void print_sizes(bench::Report& report) const {
     codec::ExponentHistogram histogram;
     double native = 0, zstd3 = 0, zstd0 = 0, exponents = 0;
     for (const Matrix& m : matrices_) {
@@ -108,6 +110,9 @@ class Bench {
       exponents += static_cast<double>(m.exponents.size());
     }
     const auto line = [&](const char* name, double bits) {
+      report.add(
+          {.name = fmt::format("size: {}", name),
+           .figures = {{"bits", bits}, {"% over entropy", 100 * (bits - histogram.entropy_bits()) / 16}}});
       fmt::print("{:<16} {:6.3f} bits an exponent, tensor {:.4f}, over the entropy {:+.2f} % of the tensor\n",
                  name, bits, (8 + bits) / 16, 100 * (bits - histogram.entropy_bits()) / 16);
     };
@@ -169,14 +174,18 @@ class Bench {
         }
       }
     }
-    add("encode native", static_cast<double>(shape_.places()), 1,
-        [this](std::size_t) { SLUICE_CHECK(!codec::encode_native(matrices_[0].exponents, shape_).empty()); });
-    add("split to tiles", static_cast<double>(shape_.places()), 4, [this](std::size_t) {
-      codec::split_tiles(matrices_[0].words, shape_, whole_, std::span(far_).first(shape_.places()));
-    });
+    const double one = static_cast<double>(shape_.places());
+    for (const Isa isa : available_isas()) {
+      add(fmt::format("encode native {}", isa_name(isa)), one, 1, [this, isa](std::size_t) {
+        SLUICE_CHECK(!codec::encode_native(matrices_[0].exponents, shape_, isa).empty());
+      });
+      add(fmt::format("split to tiles {}", isa_name(isa)), one, 4, [this, isa](std::size_t) {
+        codec::split_tiles(matrices_[0].words, shape_, whole_, std::span(far_).first(shape_.places()), isa);
+      });
+    }
   }
 
-  void run(std::size_t rounds) {
+  void run(std::size_t rounds, bench::Report& report) {
     bench::measure(workloads_, rounds);
     fmt::print("{:<36} {:>34} {:>12} {:>10} {:>10}\n", "workload", "median (min … max)", "Gexponents/s",
                "x zstd 3", "x zstd 0");
@@ -192,6 +201,7 @@ class Bench {
       fmt::print("{:<36} {:>34} {:>12.2f} {:>10.1f} {:>10.1f}\n", w.name, bench::times(w),
                  row.exponents / bench::quantile(w.seconds, 0.5) * 1e-9, times_zstd(zstd_[0]),
                  times_zstd(zstd_[1]));
+      report.add(report_row(row, times_zstd(zstd_[0]), times_zstd(zstd_[1])));
     }
   }
 
@@ -249,6 +259,29 @@ class Bench {
   // zstd is always there: it is what all are compared with. Each workload goes over the matrices until it has
   // taken about as long as zstd does: what runs first after another pays for caches and clocks that it finds
   // cold.
+  // Decoding is held against a copy of as many bytes to the same place. On the page: the best instruction
+  // set.
+  bench::Row report_row(const Row& row, double zstd3, double zstd0) const {
+    const Workload& w = workloads_[row.index];
+    bench::Row out{.name = w.name, .bytes = row.exponents, .seconds = w.seconds};
+    for (const auto& [kind, limit] :
+         {std::pair("decode native", "memcpy of exponents, L2"), std::pair("L2", "memcpy of words, L2"),
+          std::pair("DRAM", "memcpy of words, DRAM")}) {
+      if (w.name.find(kind) == std::string::npos || !out.limit.empty() || w.name.starts_with("memcpy"))
+        continue;
+      for (const Row& other : rows_) {
+        if (workloads_[other.index].name != limit) continue;
+        out.limit = limit;
+        out.shares =
+            bench::shares_of(row.exponents, w.seconds, other.exponents, workloads_[other.index].seconds);
+      }
+    }
+    out.figures = {{"x zstd 3", zstd3}, {"x zstd 0", zstd0}};
+    for (const Isa isa : available_isas())
+      out.detail |= isa != best_isa() && w.name.find(fmt::format(" {},", isa_name(isa))) != std::string::npos;
+    return out;
+  }
+
   Row add(std::string name, double exponents, std::size_t passes, std::function<void(std::size_t)> run) {
     if (name.find(only_) == std::string::npos && name.find("zstd") == std::string::npos) return {};
     rows_.push_back({workloads_.size(), exponents * static_cast<double>(passes)});
@@ -276,9 +309,11 @@ int run(int argc, char** argv) {
   fmt::print("{}; {} matrices {} x {}, seed {}; {} rounds, one core\n", cpu_info().model, kMatrices, rows,
              columns, seed, rounds);
   Bench bench({rows, columns}, seed, bench::option(argc, argv, "only", ""));
-  bench.print_sizes();
+  bench::Report report("codec", argc, argv);
+  bench.print_sizes(report);
   bench.add_all();
-  bench.run(rounds);
+  bench.run(rounds, report);
+  report.write();
   return 0;
 }
 

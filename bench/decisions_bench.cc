@@ -1,4 +1,4 @@
-// sluice_bench_decisions [--rounds N]
+// sluice_bench_decisions [--rounds N] [--json FILE]
 // What decisions cost on one core: schedulers of a layer's tasks in µs a call and ns a decode tried (what
 // ScheduleCosts::step wants), rank models and plans in ms. Checks that every task is ordered once, that the
 // search is the cheaper of guarded and free, and that plans are the best of their grid's corners.
@@ -11,6 +11,7 @@
 #include "experts/planner.h"
 #include "experts/registry.h"
 #include "measure.h"
+#include "report.h"
 
 namespace sluice {
 namespace {
@@ -47,7 +48,7 @@ ScheduleCosts costs(unsigned chunks, unsigned workers) {
           .c = bytes / chunks / 1e9};
 }
 
-void bench_schedulers(std::size_t rounds) {
+void bench_schedulers(std::size_t rounds, bench::Report& report) {
   fmt::print("schedulers: µs a call, median (fastest … slowest) of {} instances\n", rounds);
   for (const auto& [count, chunks, workers] :
        {std::tuple(12u, 4u, 6u), std::tuple(24u, 4u, 6u), std::tuple(32u, 8u, 12u)}) {
@@ -70,6 +71,12 @@ void bench_schedulers(std::size_t rounds) {
                    chunks, workers, policy.name, step > 0 ? " (guarded)" : "",
                    1e6 * bench::quantile(work[0].seconds, .5), 1e6 * bench::quantile(work[0].seconds, 0),
                    1e6 * bench::quantile(work[0].seconds, 1), scheduler->fallbacks());
+        // What the engine runs, at the size of a layer of 8 experts.
+        const bool shown = count == 24 && step > 0;
+        report.add(
+            {.name = fmt::format("schedule {} tasks, {}{}", count, policy.name, step > 0 ? ", guarded" : ""),
+             .seconds = work[0].seconds,
+             .detail = !shown});
       }
     }
   }
@@ -87,7 +94,7 @@ std::vector<double> power_law(std::uint32_t n, double k) {
   return f;
 }
 
-void bench_planner(std::size_t rounds) {
+void bench_planner(std::size_t rounds, bench::Report& report) {
   fmt::print("rank model and plan, grid .05, all four pools\n");
   for (const auto& [n, k] :
        {std::pair(64u, 6u), std::pair(64u, 8u), std::pair(128u, 8u), std::pair(128u, 16u)}) {
@@ -103,7 +110,12 @@ void bench_planner(std::size_t rounds) {
     bench::measure(work, rounds);
     require(plan.configurations == 1771, "configurations");
     for (State pool : kPools) require(plan.expected.cost <= *plan.costs_of[pool], "best");
-    for (const Workload& w : work) fmt::print("  N={:3} k={:2} {:18} {}\n", n, k, w.name, bench::times(w));
+    for (const Workload& w : work) {
+      fmt::print("  N={:3} k={:2} {:18} {}\n", n, k, w.name, bench::times(w));
+      report.add({.name = fmt::format("{}, N={} k={}", w.name, n, k),
+                  .seconds = w.seconds,
+                  .detail = n != 128 || k != 8});
+    }
     fmt::print("  N={:3} k={:2} {} and {} updates; cost {:.5f}, F alone {:.5f}\n", n, k, odds.iterations,
                ratio.iterations, plan.expected.cost, *plan.costs_of.f);
   }
@@ -114,6 +126,8 @@ void bench_planner(std::size_t rounds) {
 
 int main(int argc, char** argv) {
   const std::size_t rounds = std::stoul(sluice::bench::option(argc, argv, "rounds", "200"));
-  sluice::bench_schedulers(rounds);
-  sluice::bench_planner(std::min<std::size_t>(rounds, 5));
+  sluice::bench::Report report("decisions", argc, argv);
+  sluice::bench_schedulers(rounds, report);
+  sluice::bench_planner(std::min<std::size_t>(rounds, 5), report);
+  report.write();
 }

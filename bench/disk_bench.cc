@@ -1,4 +1,4 @@
-// sluice_bench_disk [--dir PATH] [--size SIZE] [--rounds N]
+// sluice_bench_disk [--dir PATH] [--size SIZE] [--rounds N] [--json FILE]
 // Random reads of a file as the engine does them: io_uring beside the pread threads, interleaved, content
 // checked. The file is made in --dir (default: the current directory) and removed at the end.
 #include <unistd.h>
@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "measure.h"
+#include "report.h"
 
 namespace sluice {
 namespace {
@@ -177,12 +178,28 @@ int run(int argc, char** argv) {
   }
   bench::measure(workloads, rounds);
   fmt::print("{:<30} {:>36} {:>7} {:>15}\n", "reads", "median (min … max)", "GB/s", "CPU s per GB");
+  // The device's own rate: the fastest read of each round, whatever its size and depth.
+  std::vector<double> seconds_per_byte(rounds, 1);
+  for (std::size_t i = 0; i < workloads.size(); ++i)
+    for (std::size_t round = 0; round < rounds; ++round)
+      seconds_per_byte[round] =
+          std::min(seconds_per_byte[round], workloads[i].seconds[round] / reads[i]->bytes());
+  bench::Report report("disk", argc, argv);
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     const double seconds = bench::quantile(workloads[i].seconds, 0.5);
     fmt::print("{:<30} {:>36} {:>7.2f} {:>15.3f}\n", workloads[i].name, bench::times(workloads[i]),
                reads[i]->bytes() / seconds * 1e-9,
                reads[i]->cpu_s() / (reads[i]->bytes() * static_cast<double>(rounds) * 1e-9));
+    report.add({.name = workloads[i].name,
+                .bytes = reads[i]->bytes(),
+                .seconds = workloads[i].seconds,
+                .limit = "fastest read of the round",
+                .shares = bench::shares_of(reads[i]->bytes(), workloads[i].seconds, 1, seconds_per_byte),
+                .figures = {{"CPU s per GB",
+                             reads[i]->cpu_s() / (reads[i]->bytes() * static_cast<double>(rounds) * 1e-9)}},
+                .detail = workloads[i].name.starts_with("pread")});
   }
+  report.write();
   return 0;
 }
 

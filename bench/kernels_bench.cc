@@ -1,4 +1,5 @@
-// sluice_bench_kernels [--mib N] [--rounds N] [--isa NAME] [--threads N] [--only matmul | attention]
+// sluice_bench_kernels [--mib N] [--rounds N] [--isa NAME] [--threads N]
+//   [--only limits | matmul | tiles | packed | attention] [--json FILE]
 // Matrix products and attention beside what memory and the FMA units of this machine give in the same
 // minutes.
 #include <cmath>
@@ -6,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 
@@ -17,7 +19,9 @@
 #include "kernels/attention.h"
 #include "kernels/kernel_table.h"
 #include "kernels/matmul.h"
+#include "kernels/packed_matmul.h"
 #include "measure.h"
+#include "report.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -73,6 +77,23 @@ constexpr std::size_t kFmaLoops = 4'000'000;
   return sum;
 }
 
+// Four products of full tiles a loop, out of tile registers.
+[[gnu::target("amx-tile,amx-bf16")]] void tiles_amx(std::size_t loops) {
+  struct alignas(64) {
+    std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+    std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  } shapes;
+  __asm__ volatile("ldtilecfg %0" ::"m"(shapes) : "memory");
+  for (std::size_t i = 0; i < loops / 32; ++i) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_release();
+}
+
 [[gnu::target("avx2,fma")]] float fma_avx2(std::size_t loops) {
   __m256 acc[12];
   for (auto& a : acc) a = _mm256_set1_ps(1.0f);
@@ -97,6 +118,10 @@ double fma_peak_run(Isa isa, float* sum) {
     *sum += fma_avx512(kFmaLoops);
     return 2.0 * 12 * 16 * kFmaLoops;
   }
+  if (isa == Isa::kAmx) {
+    tiles_amx(kFmaLoops);
+    return 4.0 * 16 * 16 * 32 * 2 * kFmaLoops / 32;
+  }
   if (isa == Isa::kAvx2) {
     *sum += fma_avx2(kFmaLoops);
     return 2.0 * 12 * 8 * kFmaLoops;
@@ -112,6 +137,8 @@ struct Row {
   double bytes = 0, flop = 0;
   std::vector<std::size_t> read_limits = {};  // workloads to compare with: the fastest of each round
   std::vector<std::size_t> fma_limits = {};
+  std::size_t pool = 0;
+  std::optional<Isa> isa = {};  // none: any
 };
 
 // Memory as the engine has it: on cache lines.
@@ -138,8 +165,8 @@ class Aligned {
 
 class Bench {
  public:
-  Bench(std::size_t matrices, unsigned most_threads, std::vector<Isa> isas)
-      : matrices_(matrices), isas_(std::move(isas)), random_(7) {
+  Bench(std::size_t matrices, unsigned most_threads, std::vector<Isa> isas, std::vector<Isa> packed_isas)
+      : matrices_(matrices), isas_(std::move(isas)), packed_isas_(std::move(packed_isas)), random_(7) {
     weights_.resize(matrices * kMatrixBytes);
     for (unsigned threads = 1; threads <= most_threads; threads *= 2) {
       pools_.push_back(std::make_unique<ThreadPool>(threads));
@@ -167,9 +194,9 @@ class Bench {
                  sink_ = sink_ ^ read_streams({weights_.data() + i * part, part}, apart);
                });
              }},
-            static_cast<double>(part * pool->threads()), 0);
+            static_cast<double>(part * pool->threads()), 0, p);
       }
-      for (const Isa isa : isas_) {
+      for (const Isa isa : packed_isas_) {
         float sum = 0;
         const double flop = fma_peak_run(isa, &sum) * pool->threads();
         if (flop == 0) continue;
@@ -182,16 +209,19 @@ class Bench {
                  sink_ = sink_ + static_cast<std::uint64_t>(sum);
                });
              }},
-            0, flop);
+            0, flop, p);
+        rows_.back().isa = isa;
       }
     }
   }
 
-  void add_matmul(std::size_t tokens, std::size_t count) {
+  // With the matrix unit, where there is one: `tiles`.
+  void add_matmul(std::size_t tokens, std::size_t count, bool tiles = false) {
     for (std::size_t p = 0; p < pools_.size(); ++p) {
-      for (const Isa isa : isas_) {
-        const Context ctx{pools_[p].get(), isa};
-        check_matmul(ctx, tokens);
+      for (const Isa isa : tiles ? packed_isas_ : isas_) {
+        if (tiles && !kernels::has_tiles(isa)) continue;
+        const Context ctx{pools_[p].get(), isa, tiles};
+        check_matmul(ctx, tokens, &Bench::multiply);
         const std::size_t n = std::min(count, matrices_);
         add({fmt::format("matmul m={} {}, {}T", tokens, isa_name(isa), ctx.pool->threads()),
              [this, ctx, tokens, n](std::size_t round) {
@@ -199,6 +229,25 @@ class Bench {
              }},
             static_cast<double>(n * kMatrixBytes), 2.0 * static_cast<double>(n * kRows * kCols * tokens), p,
             isa);
+      }
+    }
+  }
+
+  // The same matrices as codec `native` stores them.
+  void add_packed(std::size_t tokens, std::size_t count, bool tiles = false) {
+    pack();
+    for (std::size_t p = 0; p < pools_.size(); ++p) {
+      for (const Isa isa : packed_isas_) {
+        if (kernels::has_tiles(isa) != tiles) continue;
+        const Context ctx{pools_[p].get(), isa, tiles};
+        check_matmul(ctx, tokens, &Bench::multiply_packed);
+        const std::size_t n = std::min(count, matrices_);
+        add({fmt::format("packed m={} {}, {}T", tokens, isa_name(isa), ctx.pool->threads()),
+             [this, ctx, tokens, n](std::size_t round) {
+               for (std::size_t i = 0; i < n; ++i) multiply_packed(ctx, tokens, (round * n + i) % matrices_);
+             }},
+            static_cast<double>(n * (planes_each_ + chunk_.bytes.size())),
+            2.0 * static_cast<double>(n * kRows * kCols * tokens), p, isa);
       }
     }
   }
@@ -239,7 +288,7 @@ class Bench {
     }
   }
 
-  void run(std::size_t rounds) {
+  void run(std::size_t rounds, bench::Report& report) {
     bench::measure(workloads_, rounds);
     fmt::print("{:<38} {:>32} {:>8} {:>8} {:>9} {:>8}\n", "workload", "median (min … max)", "GB/s", "of read",
                "GFLOP/s", "of FMA");
@@ -250,32 +299,54 @@ class Bench {
         return amount == 0 ? std::string("-") : fmt::format("{:.1f}", amount / seconds * 1e-9);
       };
       // Ratio to the limit measured in the same round, then the median of the rounds.
-      const auto share = [&](double Row::*amount, const std::vector<std::size_t>& limits) {
-        if (limits.empty() || row.*amount == 0) return std::string("-");
+      const auto shares = [&](double Row::*amount, const std::vector<std::size_t>& limits) {
         std::vector<double> ratios;
+        if (limits.empty() || row.*amount == 0) return ratios;
         for (std::size_t i = 0; i < w.seconds.size(); ++i) {
           double limit = 0;
           for (const std::size_t l : limits)
             limit = std::max(limit, rows_[l].*amount / workloads_[l].seconds[i]);
           ratios.push_back(row.*amount / w.seconds[i] / limit);
         }
-        return fmt::format("{:.2f}", bench::quantile(ratios, 0.5));
+        return ratios;
       };
+      const auto median = [](const std::vector<double>& ratios) {
+        return ratios.empty() ? std::string("-") : fmt::format("{:.2f}", bench::quantile(ratios, 0.5));
+      };
+      const std::vector<double> of_read = shares(&Row::bytes, row.read_limits);
+      const std::vector<double> of_fma = shares(&Row::flop, row.fma_limits);
       fmt::print("{:<38} {:>32} {:>8} {:>8} {:>9} {:>8}\n", w.name, bench::times(w), rate(row.bytes),
-                 share(&Row::bytes, row.read_limits), rate(row.flop), share(&Row::flop, row.fma_limits));
+                 median(of_read), rate(row.flop), median(of_fma));
+      report.add(report_row(row, of_read, of_fma));
     }
     fmt::print("(sum {})\n", sink_ & 1);
   }
 
  private:
   void add(Workload workload, double bytes, double flop, std::size_t pool, Isa isa) {
-    add(std::move(workload), bytes, flop);
+    add(std::move(workload), bytes, flop, pool);
+    rows_.back().isa = isa;
     rows_.back().read_limits = read_limit_[pool];
     rows_.back().fma_limits = fma_limit_[pool][isa];
   }
-  void add(Workload workload, double bytes, double flop) {
-    rows_.push_back({workloads_.size(), bytes, flop});
+  void add(Workload workload, double bytes, double flop, std::size_t pool) {
+    rows_.push_back({.index = workloads_.size(), .bytes = bytes, .flop = flop, .pool = pool});
     workloads_.push_back(std::move(workload));
+  }
+
+  // Held against the limit that it comes closer to. On the page: all threads, the best instruction set.
+  bench::Row report_row(const Row& row, const std::vector<double>& of_read,
+                        const std::vector<double>& of_fma) const {
+    const Workload& w = workloads_[row.index];
+    bench::Row out{.name = w.name, .bytes = row.bytes, .flops = row.flop, .seconds = w.seconds};
+    const bool compute =
+        !of_fma.empty() && (of_read.empty() || bench::quantile(of_fma, 0.5) > bench::quantile(of_read, 0.5));
+    out.shares = compute ? of_fma : of_read;
+    if (!out.shares.empty())
+      out.limit = compute ? workloads_[row.fma_limits[0]].name
+                          : fmt::format("read, {}T", pools_[row.pool]->threads());
+    out.detail = row.pool + 1 < pools_.size() || (row.isa && *row.isa != isas_.back());
+    return out;
   }
 
   void multiply(const Context& ctx, std::size_t tokens, std::size_t matrix) {
@@ -286,22 +357,55 @@ class Bench {
     kernels::matmul(ctx, packed_.data(), tokens, w, {}, y_.data(), kRows);
   }
 
+  // All have the exponents of the first, each in memory of its own.
+  void pack() {
+    if (planes_.size() != 0) return;
+    const codec::TileShape shape{kRows, kCols};
+    std::vector<std::byte> exponents(shape.places()), plane(shape.places());
+    codec::split_tiles({weights_.data(), kMatrixBytes}, shape, exponents, plane);
+    const std::vector<std::byte> coded = codec::encode_native(exponents, shape);
+    planes_each_ = plane.size();
+    coded_each_ = round_up(coded.size(), 4096);
+    planes_.resize(matrices_ * planes_each_);
+    coded_.resize(matrices_ * coded_each_);
+    for (std::size_t m = 0; m < matrices_; ++m) {
+      std::memcpy(&planes_[m * planes_each_], plane.data(), plane.size());
+      std::memcpy(&coded_[m * coded_each_], coded.data(), coded.size());
+    }
+    chunk_ = {{coded_.data(), coded.size()}, 0, shape.groups(), true};
+  }
+
+  void multiply_packed(const Context& ctx, std::size_t tokens, std::size_t matrix) {
+    packed_.resize(512 * kCols);
+    y_.resize(512 * kRows);
+    kernels::pack_activations(ctx, x_.data(), tokens, kCols, kCols, packed_.data());
+    kernels::PackedChunk chunk = chunk_;
+    chunk.bytes = {coded_.data() + matrix * coded_each_, chunk_.bytes.size()};
+    kernels::packed_matmul(ctx, packed_.data(), tokens,
+                           {{kRows, kCols}, planes_.data() + matrix * planes_each_, {&chunk, 1}}, {},
+                           y_.data(), kRows);
+  }
+
   // The bits of the scalar path, for the first and the last token.
-  void check_matmul(const Context& ctx, std::size_t tokens) {
-    multiply(ctx, tokens, matrices_ - 1);
+  void check_matmul(const Context& ctx, std::size_t tokens,
+                    void (Bench::*multiply)(const Context&, std::size_t, std::size_t)) {
+    (this->*multiply)(ctx, tokens, matrices_ - 1);
     const Weight w{weights_.data(), DType::kBF16, kRows, kCols};
     for (const std::size_t t : {std::size_t{0}, tokens - 1}) {
       std::vector<float> expected(kRows);
-      kernels::matmul({ctx.pool, Isa::kScalar}, packed_.data() + t * kCols, 1, w, {}, expected.data(), kRows);
+      kernels::matmul({ctx.pool, Isa::kScalar, ctx.tiles}, packed_.data() + t * kCols, 1, w, {},
+                      expected.data(), kRows);
       // Bits, not values. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
       SLUICE_CHECK(std::memcmp(expected.data(), &y_[t * kRows], kRows * 4) == 0, fmt::format("token {}", t));
     }
   }
 
   std::size_t matrices_;
-  std::vector<Isa> isas_;
+  std::vector<Isa> isas_, packed_isas_;
   std::mt19937_64 random_;
-  Aligned<std::byte> weights_;
+  Aligned<std::byte> weights_, planes_, coded_;
+  std::size_t planes_each_ = 0, coded_each_ = 0;
+  kernels::PackedChunk chunk_;
   Aligned<float> x_, packed_, y_, scratch_;
   std::vector<std::unique_ptr<ThreadPool>> pools_;
   std::vector<Workload> workloads_;
@@ -313,7 +417,7 @@ class Bench {
 
 int run(int argc, char** argv) {
   const Bytes wanted = std::stoull(bench::option(argc, argv, "mib", "1536")) * kMiB;
-  const Bytes memory = std::min(wanted, free_memory(read_memory_limits()) / 2);
+  const Bytes memory = std::min(wanted, free_memory(read_memory_limits()) / 4);
   const std::size_t matrices = std::max<std::size_t>(2, memory / kMatrixBytes);
   const std::size_t rounds = std::stoul(bench::option(argc, argv, "rounds", "7"));
   const unsigned threads =
@@ -322,11 +426,13 @@ int run(int argc, char** argv) {
   const std::string only = bench::option(argc, argv, "only", "");
   std::vector<Isa> isas = isa == "all" ? available_isas() : std::vector<Isa>{parse_isa(isa)};
   if (isa == "all" && isas.size() > 1) std::erase(isas, Isa::kScalar);
-  if (isa == "all") std::erase(isas, Isa::kAvx512Vbmi2);  // the kernels of kAvx512
+  const std::vector<Isa> packed_isas = isas;
+  if (isa == "all") std::erase(isas, Isa::kAmx);
+  if (isa == "all") std::erase(isas, Isa::kAvx512Vbmi2);  // but for packed weights, the kernels of kAvx512
 
   fmt::print("{}; {} matrices {} x {} BF16, {}; {} rounds\n", cpu_info().model, matrices, kRows, kCols,
              format_bytes(matrices * kMatrixBytes), rounds);
-  Bench bench(matrices, threads, isas);
+  Bench bench(matrices, threads, isas, packed_isas);
   bench.add_limits();
   if (only.empty() || only == "matmul") {
     bench.add_matmul(1, matrices);
@@ -336,12 +442,26 @@ int run(int argc, char** argv) {
     bench.add_matmul(128, 8);
     bench.add_matmul(512, 2);
   }
+  if (only.empty() || only == "tiles") {
+    for (const std::size_t tokens : {1, 8, 16, 32, 128, 512})
+      bench.add_matmul(tokens, std::clamp<std::size_t>(512 / tokens, 8, 128), true);
+    for (const std::size_t tokens : {1, 8, 16, 32, 128, 512})
+      bench.add_packed(tokens, std::clamp<std::size_t>(512 / tokens, 8, 128), true);
+  }
+  if (only.empty() || only == "packed") {
+    if (only == "packed") bench.add_matmul(1, matrices);
+    bench.add_packed(1, matrices);
+    bench.add_packed(2, 64);
+    bench.add_packed(8, 64);
+  }
   if (only.empty() || only == "attention") {
     bench.add_attention("MHA 16x128, 2k", {16, 16, 128, 128, 0.088f, 0}, 2048, false);
     bench.add_attention("GQA 32/4x128, 2k", {32, 4, 128, 128, 0.088f, 0}, 2048, false);
     bench.add_attention("MLA 16, 576/512, 2k", {16, 1, 576, 512, 0.072f, 0}, 2048, true);
   }
-  bench.run(rounds);
+  bench::Report report("kernels", argc, argv);
+  bench.run(rounds, report);
+  report.write();
   return 0;
 }
 

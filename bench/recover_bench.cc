@@ -9,11 +9,14 @@
 #include "codec/bf16_split.h"
 #include "device/unified_buffer.h"
 #include "measure.h"
+#include "report.h"
 
-int main() {
+int main(int argc, char** argv) {
   using namespace sluice;
+  bench::Report report("recover", argc, argv);
   if (!device::unified_memory_available()) {
     fmt::print("no CUDA device: nothing was measured\n");
+    report.write();
     return 0;
   }
   constexpr std::size_t kCount = std::size_t{256} << 20;
@@ -35,9 +38,16 @@ int main() {
   std::vector<std::byte> expected(2 * kCount);
   codec::bf16_split_kernels(best_isa()).merge(exponents.data(), rest.data(), kCount, expected.data());
   const bool right = std::memcmp(expected.data(), words.data(), 2 * kCount) == 0;
-  for (const bench::Workload& w : workloads)
+  for (const bench::Workload& w : workloads) {
+    report.add({.name = fmt::format("{}, CUDA", w.name),
+                .bytes = 4.0 * kCount,
+                .seconds = w.seconds,
+                .limit = "device copy",
+                .shares = bench::shares_of(1, w.seconds, 1, workloads[1].seconds)});
     fmt::print("{:<16} {:7.1f} GB/s  {}\n", w.name, 4.0 * kCount / bench::quantile(w.seconds, 0.5) / 1e9,
                bench::times(w));
+  }
+  report.write();
   fmt::print("{} bytes moved a run; share of the copy's rate {:.2f}; answer {}\n", 4 * kCount,
              bench::quantile(workloads[1].seconds, 0.5) / bench::quantile(workloads[0].seconds, 0.5),
              right ? "right" : "WRONG");

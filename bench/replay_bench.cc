@@ -1,5 +1,6 @@
 // Accesses per second of a replay, for every cache, and of reading a trace. The traces: one that is made up
-// here (Zipf-like, 48 layers of 128 experts, top 8: 3.8 million accesses), or `--trace FILE`.
+// here (Zipf-like, 48 layers of 128 experts, top 8: 3.8 million accesses), or `--trace FILE`. `--json FILE`
+// also writes the rows there.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include "experts/registry.h"
 #include "lab/replay.h"
 #include "measure.h"
+#include "report.h"
 
 namespace {
 
@@ -102,12 +104,18 @@ int main(int argc, char** argv) try {
   fmt::print("\n{:<22} {:>8}  {:>14}  {}\n", "cache, a quarter fits", "hit %", "M accesses/s",
              "median (fastest … slowest)");
   double slowest = 1e300;
+  bench::Report report("replay", argc, argv);
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     const double rate = accesses / bench::quantile(workloads[i].seconds, 0.5) / 1e6;
     slowest = std::min(slowest, rate);
     fmt::print("{:<22} {:>8.2f}  {:>14.2f}  {}\n", workloads[i].name, 100 * rates[i], rate,
                bench::times(workloads[i]));
+    report.add({.name = fmt::format("replay {}", workloads[i].name),
+                .seconds = workloads[i].seconds,
+                .figures = {{"M accesses/s", rate}, {"hit %", 100 * rates[i]}},
+                .detail = !workloads[i].name.starts_with("lru")});
   }
+  report.write();
   fmt::print("\nslowest: {:.2f} M accesses/s\n", slowest);
   return 0;
 } catch (const std::exception& error) {

@@ -1,6 +1,6 @@
 // What recording a trace costs a decode step: one engine, whose steps are recorded or not at random, so that
 // both meet the same neighbours. `--model DIR` `--tokens N` `--memory SIZE` `--threads N`; writes and removes
-// `--out FILE`.
+// `--out FILE`; `--json FILE` also writes the rows there.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "engine/trace_recorder.h"
 #include "measure.h"
+#include "report.h"
 #include "store/checkpoint.h"
 
 namespace {
@@ -100,6 +101,13 @@ int main(int argc, char** argv) try {
       100 * (bench::quantile(recorded, 0.25) / bench::quantile(plain, 0.25) - 1));
   fmt::print("in the recorder {:.1f} µs a step: {:.2f} % of a step that is not recorded\n",
              1e6 * bench::quantile(inside, 0.5), 100 * bench::quantile(inside, 0.5) / median_plain);
+  bench::Report report("trace", argc, argv);
+  report.add({.name = "decode step, not recorded", .seconds = plain, .detail = true});
+  report.add({.name = "decode step, recorded", .seconds = recorded, .detail = true});
+  report.add({.name = "in the recorder, of a step",
+              .seconds = inside,
+              .figures = {{"% of a step", 100 * bench::quantile(inside, 0.5) / median_plain}}});
+  report.write();
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "sluice_bench_trace: %s\n", error.what());

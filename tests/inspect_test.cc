@@ -72,13 +72,16 @@ class InspectTest : public ::testing::Test {
     directory_ = ::testing::TempDir() + "/sluice-inspect-XXXXXX";
     ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
     ASSERT_EQ(run("pack " + kModel + " -o " + store() + " -q").code, 0);
+    ASSERT_EQ(run("pack " + kModel + " -o " + store("zstd") + " --codec zstd -q").code, 0);
     oracle_ = new Oracle;
   }
   static void TearDownTestSuite() {
     delete oracle_;
     fs::remove_all(directory_);
   }
-  static std::string store() { return directory_ + "/fable.sluice"; }
+  static std::string store(const std::string& codec = "native") {
+    return directory_ + "/" + codec + ".sluice";
+  }
 
   static json inspect(const std::string& arguments) {
     const Outcome outcome = run("inspect " + arguments + " --json");
@@ -130,26 +133,34 @@ TEST_F(InspectTest, DirectoryAgreesWithItsHeader) {
 }
 
 TEST_F(InspectTest, StoreHoldsTheSameInWhatItsFilesTake) {
-  const json found = inspect(store());
-  EXPECT_TRUE(found["packed"]);
-  EXPECT_EQ(found["codec"], "zstd");
-  expect_source(found["experts"], oracle_->experts);
-  expect_source(found["dense"], oracle_->dense);
-  // Every byte of the data files, the manifest and the kept headers counts once.
-  std::uint64_t on_disk = 0;
-  for (const auto& entry : fs::directory_iterator(store())) {
-    const std::string name = entry.path().filename();
-    if (name.ends_with(".bin") || name == "manifest.json") on_disk += entry.file_size();
+  for (const char* codec : {"native", "zstd"}) {
+    SCOPED_TRACE(codec);
+    const json found = inspect(store(codec));
+    EXPECT_TRUE(found["packed"]);
+    EXPECT_EQ(found["codec"], codec);
+    expect_source(found["experts"], oracle_->experts);
+    expect_source(found["dense"], oracle_->dense);
+    // Every byte of the data files, the manifest and the kept headers counts once.
+    std::uint64_t on_disk = 0;
+    for (const auto& entry : fs::directory_iterator(store(codec))) {
+      const std::string name = entry.path().filename();
+      if (name.ends_with(".bin") || name == "manifest.json") on_disk += entry.file_size();
+    }
+    const std::uint64_t experts = found["experts"]["bytes"], dense = found["dense"]["bytes"];
+    EXPECT_EQ(experts + dense, on_disk);
+    EXPECT_EQ(found["experts"]["ratio"],
+              static_cast<double>(experts) / static_cast<double>(oracle_->experts.bytes));
+    EXPECT_GE(experts, fs::file_size(store(codec) + "/experts-00000.bin"));
+    EXPECT_LT(found["experts"]["ratio"].get<double>(), 0.8);
+    // No code of one exponent after the other is smaller than their entropy; the rest of a word is stored as
+    // it is.
+    EXPECT_GE(found["classes"]["experts"]["ratio"].get<double>(),
+              (8 + 0.9 * oracle_->experts.entropy()) / 16);
   }
-  const std::uint64_t experts = found["experts"]["bytes"], dense = found["dense"]["bytes"];
-  EXPECT_EQ(experts + dense, on_disk);
-  EXPECT_EQ(found["experts"]["ratio"],
-            static_cast<double>(experts) / static_cast<double>(oracle_->experts.bytes));
-  EXPECT_GE(experts, fs::file_size(store() + "/experts-00000.bin"));
-  EXPECT_LT(found["experts"]["ratio"].get<double>(), 0.8);
-  // No code of one exponent after the other is smaller than their entropy; the rest of a word is stored as it
-  // is.
-  EXPECT_GE(found["classes"]["experts"]["ratio"].get<double>(), (8 + 0.9 * oracle_->experts.entropy()) / 16);
+  // The codec of choice costs hardly more.
+  const double native = inspect(store("native"))["classes"]["experts"]["ratio"],
+               zstd = inspect(store("zstd"))["classes"]["experts"]["ratio"];
+  EXPECT_LT(native, 1.02 * zstd);
 }
 
 TEST_F(InspectTest, TextSaysWhatTheJsonSays) {
@@ -168,7 +179,7 @@ TEST_F(InspectTest, TextSaysWhatTheJsonSays) {
       std::snprintf(text, sizeof text, "%.4f\n", found[group]["ratio"].get<double>());
       expect_in(text);
     }
-    expect_in(path == kModel ? "not packed" : "packed, codec zstd");
+    expect_in(path == kModel ? "not packed" : "packed, codec native");
     expect_in(found["model_type"].get<std::string>() + ": " + found["layers"].dump() + " layers");
     expect_in(found["experts_per_layer"].dump() + " per layer, " + found["top_k"].dump() + " chosen");
     expect_in("BF16  [6400, ");

@@ -113,6 +113,7 @@ TEST_F(OutputFileTest, AReportsDirectoryIsTriedFirst) {
 // A store keeps its profile: when it cannot, that is known before it has been measured.
 TEST_F(OutputFileTest, AStoreThatCannotKeepItsProfileIsToldFirst) {
   ASSERT_EQ(run("pack " + kModel + " -q -o " + file("fable.sluice")).code, 0);
+  std::filesystem::remove_all(file("fable.sluice/sidecar"));
   std::ofstream(file("fable.sluice/sidecar")) << "in the way";
   const Outcome outcome = run("profile " + file("fable.sluice") + " --repeats 1000 --memory " + memory(40));
   EXPECT_EQ(outcome.code, 1);

@@ -96,13 +96,49 @@ TEST_F(RunTest, BudgetCacheThreadsAndFormatNeverShowInTheText) {
        {store() + " --memory " + memory(20), store() + " --memory " + memory(32) + " --cache lfu --threads 1",
         kModel + " --memory " + memory(24) + " --cache none",
         store() + " --memory " + memory(28) + " --keep packed --cache fifo --cache-scope layer",
-        store() + " --io mmap --memory " + memory(32),
-        store() + " --io buffered --disk pread --chunk 3 --isa scalar"}) {
+        store() + " --io mmap --memory " + memory(32), store() + " --io buffered --disk pread --chunk 3"}) {
     const json found = run_json("run " + other + request);
     EXPECT_EQ(found["tokens"], expected["tokens"]) << other;
     EXPECT_EQ(found["text"], expected["text"]) << other;
     EXPECT_LE(found["memory"]["peak"], found["memory"]["budget"]) << other;
   }
+}
+
+TEST_F(RunTest, WithoutRoundingNoInstructionSetShowsInTheText) {
+  const std::string request = " -p 'The old king' -n 40 --seed 3 --temp 0.8 --math f32";
+  const json expected = run_json("run " + kModel + request);
+  const json found = run_json("run " + store() + " --chunk 3 --isa scalar" + request);
+  EXPECT_EQ(found["tokens"], expected["tokens"]);
+  EXPECT_EQ(found["text"], expected["text"]);
+}
+
+TEST_F(RunTest, TheTokenizerInAStoreNeedsNoFilesBesideIt) {
+  const std::string copy = file("compiled.sluice");
+  fs::copy(store(), copy, fs::copy_options::recursive);
+  const std::string command =
+      "run " + copy + " -p 'Once upon a time' -n 8 --temp 0 -q --memory " + memory(40) + " --ignore-eos";
+  const std::string text = run(command).out;
+  EXPECT_GT(text.size(), 8u);
+  const auto flip = [&](const std::string& name) {
+    std::fstream bytes(copy + name, std::ios::in | std::ios::out | std::ios::binary);
+    bytes.seekg(5000);
+    const char byte = static_cast<char>(bytes.get() ^ 1);
+    bytes.seekp(5000);
+    bytes.put(byte);
+  };
+  flip("/files/tokenizer.json");
+  EXPECT_EQ(run(command).out, text);
+  flip("/sidecar/tokenizer.bin");
+  Outcome outcome = run(command);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("sidecar/tokenizer.bin at byte"), std::string::npos) << outcome.err;
+  fs::remove(copy + "/sidecar/tokenizer.bin");
+  outcome = run(command);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("files/tokenizer.json"), std::string::npos) << outcome.err;
+  flip("/files/tokenizer.json");
+  EXPECT_EQ(run(command).out, text);
+  fs::remove_all(copy);
 }
 
 TEST_F(RunTest, CountsOfTheReportFitTogether) {
@@ -122,6 +158,12 @@ TEST_F(RunTest, CountsOfTheReportFitTogether) {
        {"load_s", "prefill_s", "decode_s", "prefill_tok_s", "decode_tok_s", "first_token_s"})
     EXPECT_GE(result["timing"][field].get<double>(), 0.0) << field;
   EXPECT_EQ(result["experts"]["prefill"]["tokens"], result["prompt_tokens"].size());
+  const json& start = result["start"];
+  double stages = 0;
+  for (const char* stage : {"open_s", "tokenizer_s", "prompt_s", "plan_s", "dense_s", "profile_s"})
+    stages += start[stage].get<double>();
+  EXPECT_GT(stages, 0.0);
+  EXPECT_LE(stages, start["load_s"].get<double>());
 }
 
 #if defined(__x86_64__)

@@ -90,6 +90,30 @@ TEST_F(ZipMoeTest, AProfileOfAnythingElseIsOneClearError) {
   expect_error(base + file("nowhere.json"), 1, "nowhere.json");
 }
 
+// In a store of codec native dense matrices take two thirds of the memory, and every text is the same.
+TEST_F(ZipMoeTest, DenseMatricesAreKeptAsTheyAreStored) {
+  const std::string native = file("native.sluice");
+  ASSERT_EQ(run("pack " + kModel + " -o " + native + " --quiet").code, 0);
+  const auto plan = [&](const std::string& arguments) {
+    return run_json("plan " + arguments + " --memory " + memory(32));
+  };
+  const json packed = plan(native), words = plan(native + " --dense words"), flat = plan(store());
+  EXPECT_EQ(packed["dense"]["view"], "packed");
+  EXPECT_NE(packed["dense"]["why"].get<std::string>().find("less"), std::string::npos);
+  EXPECT_EQ(words["dense"]["view"], "words");
+  EXPECT_EQ(flat["dense"]["view"], "words");
+  EXPECT_LT(packed["by_name"]["dense"], words["by_name"]["dense"]);
+  EXPECT_EQ(flat["by_name"]["dense"], words["by_name"]["dense"]);
+  EXPECT_NE(run("plan " + native + " --memory " + memory(32)).out.find("dense weights     packed: takes "),
+            std::string::npos);
+  const std::string request = " -p 'Once upon a time' -n 40 --temp 0 --quiet --memory " + memory(32);
+  const Outcome text = run("run " + kModel + request);
+  ASSERT_EQ(text.code, 0) << text.err;
+  for (const char* dense : {"auto", "packed", "words"})
+    EXPECT_EQ(run("run " + native + request + " --dense " + dense).out, text.out) << dense;
+  expect_error("run " + native + request + " --dense all", 2, "--dense");
+}
+
 TEST_F(ZipMoeTest, ThePlanSaysWhereTheBytesGo) {
   const std::string flags = " --memory " + memory(32) + " --profile " + made_up_profile();
   const json plan = run_json("plan " + store() + flags);

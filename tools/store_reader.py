@@ -91,21 +91,24 @@ def three_bits(data, count):
 def unnative(data, count, blocks):
     """A chunk of codec native: exponents in tile order."""
     groups = count // (512 * blocks)
-    numbers = struct.unpack_from(f"<{3 * groups + 1}I", data, 16)
-    tier1 = -(-(16 + 12 * groups + 4) // 64) * 64
+    numbers = struct.unpack_from(f"<{3 * groups + 2}I", data)
+    tables = 12 * groups + 8
+    tier1 = -(-(tables + 13 * numbers[-1]) // 64) * 64
     out = bytearray()
     for g in range(groups):
         lists, n2, n3 = numbers[3 * g:3 * g + 3]
+        tiers = tables + 13 * (n3 >> 24)
+        n3 &= 0xffffff
         codes2, used2 = two_bits(data[lists:], n2)
         codes3, used3 = three_bits(data[lists + used2:], n3)
         literals = iter(data[lists + used2 + used3:numbers[3 * g + 3]])
-        third = iter(next(literals) if code == 7 else data[6 + code] for code in codes3)
-        second = iter(next(third) if code == 3 else data[3 + code] for code in codes2)
+        third = iter(next(literals) if code == 7 else data[tiers + 6 + code] for code in codes3)
+        second = iter(next(third) if code == 3 else data[tiers + 3 + code] for code in codes2)
         for line in range(8 * blocks):  # 8 rows of each block
             first = tier1 + 128 * (g * blocks + line // 8) + 64 * (line % 8 // 4)
             for byte in data[first:first + 64]:
                 code = byte >> 2 * (line % 4) & 3
-                out.append(next(second) if code == 3 else data[code])
+                out.append(next(second) if code == 3 else data[tiers + code])
         assert not list(second) and not list(third) and not list(literals), "a count is wrong"
     assert len(out) == count, "a native chunk has a wrong size"
     return bytes(out)

@@ -5,7 +5,9 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "experts/registry.h"
+#include "model/tokenizer/store_tokenizer.h"
 #include "number_range.h"
 #include "open_tokenizer.h"
 #include "store/sidecar.h"
@@ -114,6 +116,13 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags, const std::string& 
                   "Experts stay in memory as: full, or packed (smaller, decoded at each use)")
       ->group(policies)
       ->capture_default_str();
+  command
+      .add_option(
+          "--dense", flags.dense,
+          "Dense matrices of a store of codec native stay in memory as: words, packed (a third smaller, "
+          "computed with as they are), auto")
+      ->group(policies)
+      ->capture_default_str();
   command.add_option("--scheduler", flags.scheduler, names_of(experts::scheduler_policies()) + preset_rules)
       ->group(policies);
   command.add_option("--prefetch", flags.prefetch, names_of(experts::prefetch_policies()) + preset_rules)
@@ -129,7 +138,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags, const std::string& 
       command, flags,
       {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",
        .threads = "Compute threads; 0: all usable CPUs",
-       .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, neon",
+       .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, amx, neon",
        .io = "How weights are read: direct, buffered, mmap",
        .seed = seed,
        .json = "Print one JSON object and nothing else",
@@ -161,6 +170,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
   options.cache = flags.cache;
   options.cache_scope = flags.cache_scope;
   options.keep = flags.keep;
+  options.dense = flags.dense;
   options.scheduler = flags.scheduler;
   options.prefetch = flags.prefetch;
   options.placement = flags.placement;
@@ -171,11 +181,13 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
 
 OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer) {
   OpenModel open;
+  Stopwatch watch;
   open.checkpoint = store::open_checkpoint(path);
   open.model = model::describe_model(*open.checkpoint);
-  if (with_tokenizer == WithTokenizer::kRequired) open.tokenizer = open_tokenizer(path);
-  if (with_tokenizer == WithTokenizer::kIfThere)
-    open.tokenizer = model::load_tokenizer(open.checkpoint->files_directory());
+  open.open_s = watch.lap();
+  if (with_tokenizer != WithTokenizer::kNo) open.tokenizer = model::load_tokenizer_of(*open.checkpoint);
+  if (with_tokenizer == WithTokenizer::kRequired && open.tokenizer == nullptr) throw no_tokenizer(path);
+  open.tokenizer_s = watch.lap();
   return open;
 }
 

@@ -16,10 +16,11 @@ namespace sluice::app {
 struct EngineFlags : CommonFlags {
   std::string model;
   std::string math = "auto", disk = "auto";
-  std::string preset, router, cache, cache_scope = "global", keep = "full";  // empty: the preset's
+  std::string preset, router, cache, cache_scope = "global", keep = "full",
+                                     dense = "auto";  // empty: the preset's
   std::string scheduler, prefetch, placement;
-  std::string profile;                    // file; empty: the store's sidecar if it has one for this machine
-  std::int64_t chunk = 256, context = 0;  // context 0: the model's maximum
+  std::string profile;                     // file; empty: the store's sidecar if it has one for this machine
+  std::int64_t chunk = 4096, context = 0;  // context 0: the model's maximum
 };
 
 // What --seed does in a command that samples nothing.
@@ -39,6 +40,7 @@ struct OpenModel {
   std::unique_ptr<store::Checkpoint> checkpoint;
   model::Model model;
   std::unique_ptr<model::Tokenizer> tokenizer;
+  double open_s = 0, tokenizer_s = 0;  // seconds that took
 };
 enum class WithTokenizer { kNo, kIfThere, kRequired };
 OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer);

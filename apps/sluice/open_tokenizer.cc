@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "model/tokenizer/store_tokenizer.h"
 #include "standard_input.h"
 #include "store/checkpoint.h"
 
@@ -28,14 +29,16 @@ std::unique_ptr<model::Tokenizer> open_tokenizer(const std::string& path) {
         .fix("check the name");
   }
   auto tokenizer =
-      model::load_tokenizer(is_store(path) ? store::open_checkpoint(path)->files_directory() : path);
-  if (tokenizer == nullptr) {
-    throw Error(ErrorKind::kNotFound, "this model comes without a tokenizer")
-        .in(path)
-        .expected("tokenizer.json, vocab.json with merges.txt, or tokenizer.model")
-        .fix("download these files of the model, too");
-  }
+      is_store(path) ? model::load_tokenizer_of(*store::open_checkpoint(path)) : model::load_tokenizer(path);
+  if (tokenizer == nullptr) throw no_tokenizer(path);
   return tokenizer;
+}
+
+Error no_tokenizer(const std::string& path) {
+  return Error(ErrorKind::kNotFound, "this model comes without a tokenizer")
+      .in(path)
+      .expected("tokenizer.json, vocab.json with merges.txt, or tokenizer.model")
+      .fix("download these files of the model, too");
 }
 
 std::string read_input_text(const std::string& path) {

@@ -4,12 +4,14 @@
 #include <memory>
 #include <string>
 
+#include "base/error.h"
 #include "model/tokenizer.h"
 
 namespace sluice::app {
 
 // `path` is a packed store, a model directory, or a tokenizer file. Error(kNotFound) if there is none.
 std::unique_ptr<model::Tokenizer> open_tokenizer(const std::string& path);
+Error no_tokenizer(const std::string& path);  // what it throws then
 
 // Reads the text of `-f FILE`; "-" is standard input.
 std::string read_input_text(const std::string& path);

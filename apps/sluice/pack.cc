@@ -14,12 +14,14 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/shown_text.h"
 #include "codec/exponent_codec.h"
 #include "codec/plane_decoder.h"
 #include "codec/shards.h"
 #include "command.h"
 #include "common_flags.h"
 #include "model/pack_plan.h"
+#include "model/tokenizer/store_tokenizer.h"
 #include "number_range.h"
 #include "progress.h"
 #include "store/directory_checkpoint.h"
@@ -31,7 +33,7 @@ namespace {
 
 struct Options {
   CommonFlags common;
-  std::string model, output, codec = "zstd";
+  std::string model, output, codec{codec::kNativeCodec};
   std::optional<std::int64_t> chunks;
   std::optional<int> level;
   std::vector<std::string> exclude;
@@ -65,6 +67,19 @@ void check_codec(const std::string& codec, std::optional<int> level) {
     codec::make_exponent_codec(codec, level);
   } else if (level) {
     throw Error(ErrorKind::kUsage, "codec native has no levels").in("--level").fix("leave --level out");
+  }
+}
+
+// What the store says of its tokenizer afterwards. One that this program cannot read is no failure: the model
+// runs on token ids, and who asks for text is told why there is none.
+std::string_view compile_tokenizer(const Options& options) {
+  try {
+    return model::compile_tokenizer_of(*store::open_checkpoint(options.output)) ? "compiled" : "none";
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kIo) throw;
+    if (!options.common.quiet)
+      fmt::print(stderr, "sluice: warning: the tokenizer is not compiled: {}\n", shown_text(error.what()));
+    return "not compiled";
   }
 }
 
@@ -111,6 +126,7 @@ void pack(const Options& options) {
     };
     result = store::pack(options.model, options.output, plan, pack);
   }
+  const std::string_view tokenizer = compile_tokenizer(options);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const double ratio = result.source_bytes == 0 ? 1.0
                                                 : static_cast<double>(result.stored_bytes) /
@@ -120,6 +136,7 @@ void pack(const Options& options) {
                       {"codec", options.codec},
                       {"experts", result.experts},
                       {"tensors", result.tensors},
+                      {"tokenizer", tokenizer},
                       {"source_bytes", result.source_bytes},
                       {"stored_bytes", result.stored_bytes},
                       {"resumed_bytes", result.resumed_bytes},
@@ -163,7 +180,7 @@ void add_pack(CLI::App& app) {
       *command, options->common,
       {.memory = "Memory to work with",
        .threads = "Threads that compress; 0: one for every CPU",
-       .isa = "Instruction set that splits words: auto, scalar, avx2, avx512, avx512_vbmi2, neon",
+       .isa = "Instruction set that splits words: auto, scalar, avx2, avx512, avx512_vbmi2, amx, neon",
        .json = "Print one JSON object at the end",
        .quiet = "Print nothing but errors"});
   command->footer(

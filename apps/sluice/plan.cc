@@ -24,6 +24,10 @@ std::string slots_text(const experts::PoolSlots& slots) {
   return fmt::format("F {}  C {}  S {}  E {}", slots.f, slots.c, slots.s, slots.e);
 }
 
+std::string_view view_name(engine::DenseView view) {
+  return view == engine::DenseView::kPacked ? "packed" : "words";
+}
+
 std::string table(const engine::Engine& engine, const engine::PoolPlan& plan) {
   const engine::Profile& profile = *engine.profile();
   const engine::MemoryPlan& memory = engine.plan();
@@ -36,6 +40,8 @@ std::string table(const engine::Engine& engine, const engine::PoolPlan& plan) {
                       format_bytes(memory.dense), format_bytes(memory.kv), format_bytes(memory.tables)));
   row("", fmt::format("activations {}, staging {}, experts {}", format_bytes(memory.activations),
                       format_bytes(memory.staging), format_bytes(memory.experts)));
+  row("dense weights",
+      fmt::format("{}: {}", view_name(engine.dense_choice().view), engine.dense_choice().why));
   row("a layer",
       fmt::format("{} for {} experts, {} of them used a step{}", format_bytes(plan.layer_memory),
                   profile.model.experts, plan.distinct,
@@ -101,6 +107,7 @@ void plan(const Options& options) {
                      {"activations", memory.activations},
                      {"staging", memory.staging},
                      {"experts", memory.experts}};
+  json["dense"] = {{"view", view_name(engine.dense_choice().view)}, {"why", engine.dense_choice().why}};
   json["minimum"] = memory.stated;
   json["profile"] = engine::to_json(*engine.profile());
   std::cout << json.dump() << '\n';

@@ -32,6 +32,9 @@ struct Options {
   bool quick = false;
 };
 
+// As the paper's, one whose decoding takes time: what its pools and threads are for.
+constexpr const char* kCodec = "zstd";
+
 // A store that is made for one report and goes away with it.
 class TemporaryStore {
  public:
@@ -40,6 +43,7 @@ class TemporaryStore {
     remove();
     const auto checkpoint = store::open_directory(model, {});
     store::PackOptions options;
+    options.codec = kCodec;
     options.interrupted = [] { return interrupted(); };
     try {
       store::pack(model, path_, model::pack_plan(model::describe_model(*checkpoint)), options);
@@ -98,7 +102,8 @@ void reproduce(const Options& options) {
   if (!store::looks_like_store(options.model)) {
     const std::filesystem::path path = std::filesystem::path(options.model + "/").lexically_normal();
     settings.packed_name = quoted(path.parent_path().filename().string() + ".sluice");
-    settings.prepare = fmt::format("sluice pack {} -o {}", quoted(options.model), settings.packed_name);
+    settings.prepare =
+        fmt::format("sluice pack {} -o {} --codec {}", quoted(options.model), settings.packed_name, kCodec);
   }
   settings.command = "sluice reproduce " + options.paper + (options.quick ? " --quick" : "");
   if (options.model != Options().model) settings.command += " --model " + quoted(options.model);
@@ -178,7 +183,7 @@ void add_reproduce(CLI::App& app) {
       ->check(whole_number("--runs", 0, 1000));
   add_common_flags(*command, options->common,
                    {.threads = "Compute threads; 0: all usable CPUs",
-                    .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, neon",
+                    .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, amx, neon",
                     .io = "How weights are read: direct, buffered, mmap",
                     .json = "Print the report as one JSON object",
                     .quiet = "No progress on standard error"});

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/stopwatch.h"
 #include "command.h"
 #include "engine/decision_recorder.h"
 #include "engine/generate.h"
@@ -86,7 +87,9 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
     if (!results[i].tokens.empty()) decoded += static_cast<double>(results[i].tokens.size() - 1);
     prefill_s = std::max(prefill_s, results[i].prefill_s);
     decode_s = std::max(decode_s, results[i].decode_s);
-    if (results.size() > 1) json["sequences"].push_back(sequence_json(requests[i], results[i]));
+    if (results.size() == 1) continue;
+    json["sequences"].push_back(sequence_json(requests[i], results[i]));
+    json["sequences"].back()["prefill_s"] = results[i].prefill_s;  // since the first of them began
   }
   if (results.size() == 1) json = sequence_json(requests[0], results[0]);
   json["seed"] = requests[0].sampler.seed;
@@ -95,6 +98,7 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
   if (prompt > 0 && prefill_s > 0) json["timing"]["prefill_tok_s"] = prompt / prefill_s;
   if (decoded > 0 && decode_s > 0) json["timing"]["decode_tok_s"] = decoded / decode_s;
   if (times.first_token_s) json["timing"]["first_token_s"] = *times.first_token_s;
+  json["start"] = start_json(engine, times);
   json["memory"] = memory_json(engine);
   json["io"] = io_json(engine);
   json["experts"] = experts_json(engine);
@@ -138,6 +142,10 @@ void run(const Options& options) {
   const std::size_t max_tokens = static_cast<std::size_t>(options.max_tokens);
   const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere);
 
+  RunTimes times;
+  times.open_s = open.open_s;
+  times.tokenizer_s = open.tokenizer_s;
+  Stopwatch prompt_watch;
   std::vector<engine::GenerateRequest> requests;
   std::size_t positions = 1, longest_prompt = 0;
   for (std::vector<model::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
@@ -152,6 +160,7 @@ void run(const Options& options) {
     positions = std::max(positions, positions_for(request.prompt.size(), max_tokens, flags, open));
     longest_prompt = std::max(longest_prompt, request.prompt.size());
   }
+  times.prompt_s = prompt_watch.seconds();
   const bool batch = requests.size() > 1;
   if (batch && !options.out.empty())
     throw Error(ErrorKind::kUsage, "a batch has several texts")
@@ -171,7 +180,6 @@ void run(const Options& options) {
   if (!flags.quiet && !options.ignore_eos) warn_of_eos(open.model.config);
   std::optional<engine::DecisionRecorder> decisions;
   if (!options.decisions.empty()) engine.observe(&decisions.emplace(options.decisions, engine));
-  RunTimes times;
   times.load_s = since(load_start);
 
   const bool terminal = !flags.json && stdout_moves_cursor();

@@ -69,6 +69,13 @@ Json experts_json(const engine::Engine& engine) {
   return json;
 }
 
+Json start_json(const engine::Engine& engine, const RunTimes& times) {
+  const engine::StartTimes& start = engine.start_times();
+  return {{"open_s", times.open_s}, {"tokenizer_s", times.tokenizer_s}, {"prompt_s", times.prompt_s},
+          {"plan_s", start.plan_s}, {"dense_s", start.dense_s},         {"profile_s", start.profile_s},
+          {"load_s", times.load_s}};
+}
+
 std::string memory_line(const engine::Engine& engine) {
   std::string line;
   for (const device::Account account : kAccounts)

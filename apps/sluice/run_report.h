@@ -28,9 +28,11 @@ double predicted_bytes_per_token(const engine::Engine& engine);
 std::string residency_picture(const engine::Engine& engine, bool colour);
 
 struct RunTimes {
-  double load_s = 0;
-  std::optional<double> first_token_s;  // none: no token came
+  double load_s = 0;                                 // all of the start up to here
+  double open_s = 0, tokenizer_s = 0, prompt_s = 0;  // of it, beside engine::StartTimes
+  std::optional<double> first_token_s;               // none: no token came
 };
+Json start_json(const engine::Engine& engine, const RunTimes& times);  // stages of load_s
 // The table after a generation.
 std::string run_table(const engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
                       const std::vector<engine::GenerateResult>& results, const RunTimes& times);

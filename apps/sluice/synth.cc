@@ -21,6 +21,7 @@ struct Options {
   CommonFlags common;
   std::string config, output, dtype = "bf16", shard_size = "5GB";
   std::uint32_t layers = 0, experts = 0;  // 0: the config's
+  double embedding_scale = 1;
 };
 
 void synthesise(const Options& options) {
@@ -28,6 +29,7 @@ void synthesise(const Options& options) {
   synth.seed = options.common.seed.value_or(0);
   if (options.layers != 0) synth.layers = options.layers;
   if (options.experts != 0) synth.experts = options.experts;
+  synth.embedding_scale = options.embedding_scale;
   synth.shard_bytes = parse_size(options.shard_size, "--shard-size");
   if (synth.shard_bytes == 0)
     throw Error(ErrorKind::kUsage, "files without room for a tensor")
@@ -35,6 +37,12 @@ void synthesise(const Options& options) {
         .expected("1 or more bytes")
         .found("\"" + options.shard_size + "\"")
         .fix("give a size such as 4GiB, or leave the flag out");
+  if (!(synth.embedding_scale >= 1e-3 && synth.embedding_scale <= 1e6))
+    throw Error(ErrorKind::kUsage, "embeddings that BF16 arithmetic does not carry")
+        .in("--embedding-scale")
+        .expected("a number from 0.001 to 1000000")
+        .found(fmt::format("{}", synth.embedding_scale))
+        .fix("leave the flag out for 1");
   const model::SynthPlan plan = model::plan_synth(options.config, synth);
   ThreadPool threads(options.common.threads != 0 ? static_cast<unsigned>(options.common.threads)
                                                  : usable_cpus());
@@ -71,6 +79,10 @@ void add_synth(CLI::App& app) {
       ->check(whole_number("--layers", 1, 1 << 20));
   command->add_option("--experts", options->experts, "Routed experts per layer instead of the config's")
       ->check(whole_number("--experts", 1, 1 << 20));
+  command
+      ->add_option("--embedding-scale", options->embedding_scale,
+                   "Input embeddings so many times as large: fewer experts repeat from token to token")
+      ->capture_default_str();
   command->add_option("--dtype", options->dtype, "Element type: bf16")
       ->check(CLI::IsMember({"bf16"}))
       ->capture_default_str();

@@ -61,7 +61,7 @@ void add_unpack(CLI::App& app) {
       *command, options->common,
       {.memory = "Memory to work with",
        .threads = "Threads that decode; 0: one for every CPU",
-       .isa = "Instruction set that merges words: auto, scalar, avx2, avx512, avx512_vbmi2, neon",
+       .isa = "Instruction set that merges words: auto, scalar, avx2, avx512, avx512_vbmi2, amx, neon",
        .json = "Print one JSON object at the end",
        .quiet = "Print nothing but errors"});
   command->footer("Example:\n  sluice unpack qwen.sluice -o Qwen1.5-MoE-A2.7B");

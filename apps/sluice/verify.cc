@@ -75,12 +75,12 @@ void add_verify(CLI::App& app) {
   command->add_option("STORE", options->store, "Packed store, NAME.sluice")->required();
   command->add_flag("--full", options->full,
                     "Also restore every source file in memory and compare its SHA-256");
-  add_common_flags(
-      *command, options->common,
-      {.threads = "Threads; 0: one for every CPU",
-       .isa = "Instruction set that --full merges words with: auto, scalar, avx2, avx512, avx512_vbmi2, neon",
-       .json = "Print {\"ok\", \"files\", \"errors\": [{file, offset, expected, found}]}",
-       .quiet = "Print nothing but errors"});
+  add_common_flags(*command, options->common,
+                   {.threads = "Threads; 0: one for every CPU",
+                    .isa = "Instruction set that --full merges words with: auto, scalar, avx2, avx512, "
+                           "avx512_vbmi2, amx, neon",
+                    .json = "Print {\"ok\", \"files\", \"errors\": [{file, offset, expected, found}]}",
+                    .quiet = "Print nothing but errors"});
   command->footer("Exit code 0 if the store is sound, else 1.\nExample:\n  sluice verify qwen.sluice");
   command->callback([options] { verify(*options); });
 }

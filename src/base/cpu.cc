@@ -10,6 +10,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace sluice {
@@ -73,8 +75,16 @@ constexpr std::array kFeatureBits = {
     FeatureBit{"amx_int8", 7, 0, &Registers::edx, 25, kTile},
 };
 
+// Linux lets a process use tiles only if it asks (Documentation/arch/x86/xstate.rst); then all its threads
+// may.
+bool may_use_tiles() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
+  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
 std::vector<std::string> detect_features() {
-  const std::uint64_t states = saved_states();
+  std::uint64_t states = saved_states();
+  if ((states & kTile) == kTile && !may_use_tiles()) states &= ~kTile;
   std::vector<std::string> names;
   for (const FeatureBit& f : kFeatureBits) {
     const Registers r = cpuid(f.leaf, f.subleaf);
@@ -138,6 +148,10 @@ const std::vector<IsaRow>& isa_rows() {
        "avx512_vbmi2",
        {"avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vbmi",
         "avx512vbmi2"}},
+      {Isa::kAmx,
+       "amx",
+       {"avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vbmi",
+        "avx512vbmi2", "amx_tile", "amx_bf16"}},
       {Isa::kNeon, "neon", {"neon"}},
   };
   return rows;

@@ -226,6 +226,8 @@ void InputFile::read_at(Bytes offset, std::span<std::byte> out) const {
   }
 }
 
+void InputFile::expect_all() const { ::posix_fadvise(fd_, 0, 0, POSIX_FADV_WILLNEED); }
+
 void InputFile::drop_cache(Bytes offset, Bytes length) const {
   if (fd_ < 0 || length == 0) return;
   // The kernel keeps pages that are only partly inside the range, so the range grows to whole pages.

@@ -37,6 +37,8 @@ class InputFile {
   // Fills `out` from `offset`; retries EINTR and short reads; Error(kCorrupt) "file ends" when the file is
   // shorter.
   void read_at(Bytes offset, std::span<std::byte> out) const;
+  // Starts reading all of it into the page cache, in requests as large as the disk takes. Best effort.
+  void expect_all() const;
   // Drops this range of the file from the page cache (buffered mode leaves nothing uncounted behind). Best
   // effort.
   void drop_cache(Bytes offset, Bytes length) const;

@@ -10,7 +10,7 @@
 namespace sluice::codec {
 namespace {
 
-constexpr std::uint64_t kTiersBytes = 16, kTierEntries = 13, kEntryBytes = 12, kLine = 64;
+constexpr std::uint64_t kTableBytes = 13, kMaxTables = 256, kEntryBytes = 12, kLine = 64;
 constexpr std::uint64_t kTier1BlockBytes = kTilePlaces / 4;
 
 std::uint32_t u32(const std::byte* p) {
@@ -25,13 +25,13 @@ std::uint32_t u32(const std::byte* p) {
       .found(found);
 }
 
-void check_tiers(std::span<const std::byte> bytes) {
-  for (std::size_t i = 0; i < kTierEntries; ++i) {
-    if (bytes[i] == std::byte{255}) fail("exponent 255 in a tier", "0 to 254", "255");
+void check_table(std::span<const std::byte> table) {
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (table[i] == std::byte{255}) fail("exponent 255 in a tier", "0 to 254", "255");
     for (std::size_t j = 1; j < i; ++j) {
-      if (bytes[i] == bytes[j] && bytes[i] != bytes[0])
+      if (table[i] == table[j] && table[i] != table[0])
         fail("an exponent stands in the tiers twice", "once",
-             std::to_string(std::to_integer<unsigned>(bytes[i])));
+             std::to_string(std::to_integer<unsigned>(table[i])));
     }
   }
 }
@@ -43,11 +43,9 @@ void check_zeros(std::span<const std::byte> bytes, std::uint64_t begin, std::uin
   }
 }
 
-std::uint64_t directory_end(GroupRange range) { return kTiersBytes + kEntryBytes * range.groups + 4; }
-std::uint64_t tier1_begin(GroupRange range) { return round_up(directory_end(range), kLine); }
-std::uint64_t tier1_end(GroupRange range) {
-  return tier1_begin(range) + kTier1BlockBytes * range.blocks * range.groups;
-}
+// Behind the directory stand the end of the lists, then the number of tables, then the tables.
+std::uint64_t tables_begin(std::uint64_t groups) { return kEntryBytes * groups + 8; }
+std::uint64_t tier1_bytes(GroupRange range) { return kTier1BlockBytes * range.blocks * range.groups; }
 std::uint64_t tier2_bytes(std::uint64_t codes) { return (codes + 3) / 4; }
 std::uint64_t tier3_bytes(std::uint64_t codes) { return (codes + 7) / 8 * 3; }
 
@@ -56,32 +54,46 @@ std::uint64_t tier3_bytes(std::uint64_t codes) { return (codes + 7) / 8 * 3; }
 NativeChunk::NativeChunk(std::span<const std::byte> bytes, GroupRange range) : bytes_(bytes), range_(range) {
   SLUICE_CHECK(range.groups > 0 && range.blocks > 0,
                std::to_string(range.groups) + ", " + std::to_string(range.blocks));
-  // First without products that could overflow.
-  if (range.groups > bytes.size() / kEntryBytes || range.blocks > bytes.size() / range.groups ||
-      tier1_end(range) > bytes.size()) {
+  const auto too_short = [&] {
     fail("shorter than tier 1 of its groups",
          std::to_string(range.groups) + " groups of " + std::to_string(range.blocks) + " blocks",
          std::to_string(bytes.size()) + " bytes");
+  };
+  // First without products that could overflow.
+  if (range.groups > bytes.size() / kEntryBytes || range.blocks > bytes.size() / range.groups ||
+      tables_begin(range.groups) > bytes.size()) {
+    too_short();
   }
-  check_tiers(bytes);
-  check_zeros(bytes, kTierEntries, kTiersBytes);
-  check_zeros(bytes, directory_end(range), tier1_begin(range));
-  if (entry(0).lists != tier1_end(range)) {
-    fail("beginning of the lists", std::to_string(tier1_end(range)), std::to_string(entry(0).lists));
+  const std::uint64_t first_table = tables_begin(range.groups), tables = u32(&bytes[first_table - 4]);
+  if (tables == 0 || tables > kMaxTables)
+    fail("number of tier tables", "1 to " + std::to_string(kMaxTables), std::to_string(tables));
+  const std::uint64_t tables_end = first_table + kTableBytes * tables;
+  tier1_begin_ = round_up(tables_end, kLine);
+  if (tier1_begin_ + tier1_bytes(range) > bytes.size()) too_short();
+  for (std::uint64_t i = 0; i < tables; ++i)
+    check_table(bytes.subspan(first_table + kTableBytes * i, kTableBytes));
+  check_zeros(bytes, tables_end, tier1_begin_);
+  if (entry(0).lists != tier1_begin_ + tier1_bytes(range)) {
+    fail("beginning of the lists", std::to_string(tier1_begin_ + tier1_bytes(range)),
+         std::to_string(entry(0).lists));
   }
   for (std::uint64_t index = 0; index < range.groups; ++index) {
     const Entry e = entry(index);
-    const std::string name = "group " + std::to_string(index) + " of the chunk";
+    const auto fail_here = [index](std::string_view what, const std::string& expected,
+                                   const std::string& found) {
+      fail(std::string(what) + " of group " + std::to_string(index) + " of the chunk", expected, found);
+    };
     const std::uint64_t places = range.blocks * kTilePlaces;
+    if (e.table >= tables)
+      fail_here("tier table", "below " + std::to_string(tables), std::to_string(e.table));
     if (e.codes2 > places || e.codes3 > e.codes2) {
-      fail("codes of " + name, "no more in a tier than in the one before, of " + std::to_string(places),
-           std::to_string(e.codes2) + ", then " + std::to_string(e.codes3));
+      fail_here("codes", "no more in a tier than in the one before, of " + std::to_string(places),
+                std::to_string(e.codes2) + ", then " + std::to_string(e.codes3));
     }
     const std::uint64_t literals = e.lists + tier2_bytes(e.codes2) + tier3_bytes(e.codes3);
     if (literals > lists_end(index) || lists_end(index) - literals > e.codes3) {
-      fail("end of the lists of " + name,
-           std::to_string(literals) + " to " + std::to_string(literals + e.codes3),
-           std::to_string(lists_end(index)));
+      fail_here("end of the lists", std::to_string(literals) + " to " + std::to_string(literals + e.codes3),
+                std::to_string(lists_end(index)));
     }
   }
   const std::uint64_t end = lists_end(range.groups - 1);
@@ -91,13 +103,14 @@ NativeChunk::NativeChunk(std::span<const std::byte> bytes, GroupRange range) : b
 }
 
 NativeChunk::Entry NativeChunk::entry(std::uint64_t index) const {
-  const std::byte* p = bytes_.data() + kTiersBytes + kEntryBytes * index;
-  return {u32(p), u32(p + 4), u32(p + 8)};
+  const std::byte* p = bytes_.data() + kEntryBytes * index;
+  const std::uint32_t last = u32(p + 8);
+  return {u32(p), u32(p + 4), last & 0xffffff, last >> 24};
 }
 
 // The next group's lists begin there; behind the last entry stands the end of all.
 std::uint64_t NativeChunk::lists_end(std::uint64_t index) const {
-  return u32(bytes_.data() + kTiersBytes + kEntryBytes * (index + 1));
+  return u32(bytes_.data() + kEntryBytes * (index + 1));
 }
 
 NativeGroup NativeChunk::group(std::uint64_t index) const {
@@ -105,9 +118,9 @@ NativeGroup NativeChunk::group(std::uint64_t index) const {
   const Entry e = entry(index);
   const std::byte* first = bytes_.data();
   NativeGroup group;
-  group.tiers = first;
+  group.tiers = first + tables_begin(range_.groups) + kTableBytes * e.table;
   group.blocks = range_.blocks;
-  group.tier1 = first + tier1_begin(range_) + kTier1BlockBytes * range_.blocks * index;
+  group.tier1 = first + tier1_begin_ + kTier1BlockBytes * range_.blocks * index;
   group.tier2 = first + e.lists;
   group.tier3 = group.tier2 + tier2_bytes(e.codes2);
   group.literals = group.tier3 + tier3_bytes(e.codes3);
@@ -128,6 +141,7 @@ const NativeKernels& native_kernels(Isa isa) {
     case Isa::kAvx512:
       return kNativeAvx512;
     case Isa::kAvx512Vbmi2:
+    case Isa::kAmx:
       return kNativeAvx512Vbmi2;
 #elif defined(__aarch64__)
     case Isa::kNeon:

@@ -21,8 +21,10 @@ struct GroupRange {
 };
 
 // Exponents in tile order, and which of them are padding by `shape` (whole groups; the last may be cut
-// short), to a chunk. Empty if it would not be shorter than the exponents. Deterministic.
-std::vector<std::byte> encode_native(std::span<const std::byte> exponents, TileShape shape);
+// short; it is 0, as split_tiles() makes it), to a chunk: the same bytes by every instruction set. Empty if
+// it would not be shorter than the exponents.
+std::vector<std::byte> encode_native(std::span<const std::byte> exponents, TileShape shape,
+                                     Isa isa = best_isa());
 
 // A group within a chunk, found and checked but for what its codes say. Non-owning.
 struct NativeGroup {
@@ -47,13 +49,14 @@ class NativeChunk {
 
  private:
   struct Entry {
-    std::uint32_t lists, codes2, codes3;
+    std::uint32_t lists, codes2, codes3, table;
   };
   Entry entry(std::uint64_t index) const;
   std::uint64_t lists_end(std::uint64_t index) const;
 
   std::span<const std::byte> bytes_;
   GroupRange range_;
+  std::uint64_t tier1_begin_ = 0;
 };
 
 // Working memory of one thread that decodes groups of `blocks` blocks.

@@ -1,141 +1,139 @@
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <string>
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "codec/entropy.h"
 #include "codec/native_chunk.h"
+#include "codec/native_encode_impl.h"
 
 namespace sluice::codec {
 namespace {
 
-using Bytes8 = std::vector<std::uint8_t>;
-
 constexpr std::size_t kLine = 64, kTier1 = 3, kTier2 = 3, kTier3 = 7;
-constexpr std::uint8_t kLiteral = 3;
+constexpr std::uint64_t kTableBytes = kTier1 + kTier2 + kTier3, kEntryBytes = 12, kMaxCodes3 = 0xffffff;
 
-// What becomes of each exponent.
-struct Code {
-  std::uint8_t tier = kLiteral;                  // 0, 1, 2: of tier 1, 2, 3
-  std::uint8_t code1 = 3, code2 = 3, code3 = 7;  // in its tier, or "look in the next"
-};
+using Table = std::array<std::byte, kTableBytes>;
+using Histogram = std::array<std::uint32_t, 256>;
 
-struct Tiers {
-  std::array<std::uint8_t, kTier1 + kTier2 + kTier3> exponents{};
-  std::array<Code, 256> codes{};
-};
-
-// f(line of 64 exponents, how many columns of it are no padding), in the order of places.
-template <class F>
-void for_each_line(std::span<const std::byte> exponents, TileShape shape, std::uint64_t group, const F& f) {
-  std::span<const std::byte> rest = exponents.subspan(group * shape.group_places(), shape.group_places());
-  for (std::uint64_t block = 0; block < shape.blocks(); ++block) {
-    for (std::size_t r = 0; r < kTileRows; ++r, rest = rest.subspan(kTileColumns)) {
-      f(rest.first<kTileColumns>(), group * kTileRows + r < shape.rows ? columns_in_block(shape, block) : 0);
+// Of exponents of which `padding` are no elements, and 0.
+Histogram histogram_of(std::span<const std::byte> exponents, std::uint64_t padding) {
+  // Several tables: neighbours are often equal, and a counter would wait for its own last store.
+  std::array<Histogram, 8> lanes{};
+  for (std::size_t i = 0; i < exponents.size(); i += lanes.size()) {
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, &exponents[i], sizeof(eight));
+    for (Histogram& lane : lanes) {
+      ++lane[eight & 0xff];
+      eight >>= 8;
     }
   }
+  Histogram sum{};
+  for (const Histogram& lane : lanes)
+    std::transform(sum.begin(), sum.end(), lane.begin(), sum.begin(), std::plus<>());
+  sum[0] -= static_cast<std::uint32_t>(padding);
+  return sum;
 }
 
-Tiers choose_tiers(std::span<const std::byte> exponents, TileShape shape) {
-  ExponentHistogram histogram;
-  for (std::uint64_t group = 0; group < shape.groups(); ++group) {
-    for_each_line(exponents, shape, group,
-                  [&](std::span<const std::byte, kTileColumns> line, std::size_t columns) {
-                    if (columns == kTileColumns) return histogram.add_exponents(line);
-                    for (std::size_t c = 0; c < columns; ++c)
-                      histogram.add_exponents(line.subspan(place_of_column(c), 1));
-                  });
-  }
+std::uint64_t rows_in_group(TileShape shape, std::uint64_t group) {
+  return std::min<std::uint64_t>(kTileRows, shape.rows - group * kTileRows);
+}
+
+// The most frequent exponents, ties by the lower one; those that are not there are the first again.
+template <class Counts>
+Table table_of(const Counts& counts) {
   std::array<std::uint8_t, 255> order{};  // 255 is always a literal
   std::iota(order.begin(), order.end(), std::uint8_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint8_t a, std::uint8_t b) { return histogram.count(a) > histogram.count(b); });
-  Tiers tiers;
-  if (histogram.count(order[0]) > 0) tiers.exponents.fill(order[0]);
-  for (std::uint8_t i = 0; i < tiers.exponents.size() && histogram.count(order[i]) > 0; ++i) {
-    tiers.exponents[i] = order[i];
-    Code& code = tiers.codes[order[i]];
-    if (i < kTier1) {
-      code = {.tier = 0, .code1 = i};
-    } else if (i < kTier1 + kTier2) {
-      code = {.tier = 1, .code2 = static_cast<std::uint8_t>(i - kTier1)};
-    } else {
-      code = {.tier = 2, .code3 = static_cast<std::uint8_t>(i - kTier1 - kTier2)};
-    }
-  }
-  return tiers;
+  Table table{};
+  std::partial_sort(
+      order.begin(), order.begin() + table.size(), order.end(),
+      [&](std::uint8_t a, std::uint8_t b) { return counts[a] != counts[b] ? counts[a] > counts[b] : a < b; });
+  for (std::size_t i = 0; i < table.size(); ++i)
+    table[i] = counts[order[i]] > 0 ? std::byte{order[i]} : i == 0 ? std::byte{0} : table[0];
+  return table;
 }
 
-// A group's codes, one a byte.
-struct GroupCodes {
-  // A list that is full has one place more, which is written and not kept.
-  explicit GroupCodes(std::size_t places)
-      : codes1(places + 1), codes2(places + 1), codes3(places + 1), literals(places + 1) {}
-
-  // The first columns of a line, of which the others are padding.
-  void add(std::span<const std::byte, kTileColumns> line, std::size_t columns,
-           const std::array<Code, 256>& codes) {
-    std::uint8_t *next1 = &codes1[n1], *next2 = &codes2[n2], *next3 = &codes3[n3],
-                 *next_literal = &literals[n_literals];
-    for (std::size_t p = 0; p < kTileColumns; ++p) {
-      const auto exponent = static_cast<std::uint8_t>(line[p]);
-      const bool padding = columns < kTileColumns && column_of_place(p) >= columns;
-      const Code code = padding ? Code{.tier = 0, .code1 = 0} : codes[exponent];
-      *next1++ = code.code1;
-      // Every list takes every place, and keeps it or not: there is nothing to predict.
-      *next2 = code.code2;
-      *next3 = code.code3;
-      *next_literal = exponent;
-      next2 += code.tier > 0;
-      next3 += code.tier > 1;
-      next_literal += code.tier == kLiteral;
-    }
-    n1 += kTileColumns;
-    n2 = static_cast<std::size_t>(next2 - codes2.data());
-    n3 = static_cast<std::size_t>(next3 - codes3.data());
-    n_literals = static_cast<std::size_t>(next_literal - literals.data());
+// Bits that a group saves with a table against nothing but literals: 2 bits are spent on everything, 2 more
+// on what is not in tier 1, 3 more on what is not in tier 2, 8 more on what is in none.
+std::uint64_t bits_saved(const Histogram& histogram, const Table& table) {
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (i > 0 && table[i] == table[0]) break;  // unused from here on
+    bits += std::uint64_t{histogram[std::to_integer<std::size_t>(table[i])]} * (i < kTier1            ? 13
+                                                                                : i < kTier1 + kTier2 ? 11
+                                                                                                      : 8);
   }
-  void clear() { n1 = n2 = n3 = n_literals = 0; }
+  return bits;
+}
 
-  Bytes8 codes1, codes2, codes3, literals;
-  std::size_t n1 = 0, n2 = 0, n3 = 0, n_literals = 0;
+// Tables of a chunk, and which of them each group has.
+struct Tables {
+  std::vector<Table> tables;
+  std::vector<std::uint8_t> of_group;
 };
 
-// Four lines of 2-bit codes, `apart` from each other, to `count` bytes.
-void pack_two_bits(const std::uint8_t* codes, std::size_t apart, std::size_t count, std::byte* bytes) {
-  for (std::size_t j = 0; j < count; ++j) {
-    bytes[j] = static_cast<std::byte>(codes[j] | codes[apart + j] << 2 | codes[2 * apart + j] << 4 |
-                                      codes[3 * apart + j] << 6);
+// One for the whole chunk; then, of those that would suit single groups best, one after the other the one
+// that saves most, as long as it saves more than it takes.
+Tables choose_tables(std::span<const std::byte> exponents, TileShape shape) {
+  constexpr std::uint64_t kCandidates = 16;
+  std::vector<Histogram> histograms;
+  histograms.reserve(shape.groups());
+  std::array<std::uint64_t, 256> all{};
+  for (std::uint64_t group = 0; group < shape.groups(); ++group) {
+    histograms.push_back(histogram_of(exponents.subspan(group * shape.group_places(), shape.group_places()),
+                                      shape.group_places() - rows_in_group(shape, group) * shape.columns));
+    std::transform(all.begin(), all.end(), histograms.back().begin(), all.begin(), std::plus<>());
+  }
+  std::vector<Table> candidates;
+  const std::uint64_t count = std::min(kCandidates, shape.groups());
+  for (std::uint64_t i = 0; i < count; ++i)
+    candidates.push_back(table_of(histograms[i * shape.groups() / count]));
+
+  Tables chosen{{table_of(all)}, std::vector<std::uint8_t>(histograms.size(), 0)};
+  const auto saved_with = [&](const Table& table) {
+    std::vector<std::uint64_t> bits(histograms.size());
+    std::transform(histograms.begin(), histograms.end(), bits.begin(),
+                   [&](const Histogram& histogram) { return bits_saved(histogram, table); });
+    return bits;
+  };
+  std::vector<std::uint64_t> saved = saved_with(chosen.tables[0]);
+  std::vector<std::vector<std::uint64_t>> with(candidates.size());
+  std::transform(candidates.begin(), candidates.end(), with.begin(), saved_with);
+  while (true) {
+    std::size_t best = candidates.size();
+    std::uint64_t most = 8 * kTableBytes;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      std::uint64_t more = 0;
+      for (std::size_t g = 0; g < saved.size(); ++g) more += std::max(with[i][g], saved[g]) - saved[g];
+      if (more > most) {
+        most = more;
+        best = i;
+      }
+    }
+    if (best == candidates.size()) return chosen;
+    for (std::size_t g = 0; g < saved.size(); ++g) {
+      if (with[best][g] <= saved[g]) continue;
+      saved[g] = with[best][g];
+      chosen.of_group[g] = static_cast<std::uint8_t>(chosen.tables.size());
+    }
+    chosen.tables.push_back(candidates[best]);
   }
 }
 
-void append_tier2(const GroupCodes& group, std::vector<std::byte>& out) {
-  for (std::size_t first = 0; first < group.n2; first += 256) {
-    const std::size_t n = std::min<std::size_t>(256, group.n2 - first), m = (n + 3) / 4;
-    std::array<std::uint8_t, 256 + 3> codes{};
-    std::copy_n(&group.codes2[first], n, codes.begin());
-    out.resize(out.size() + m);
-    pack_two_bits(codes.data(), m, m, out.data() + out.size() - m);
-  }
-}
-
-void append_tier3(const GroupCodes& group, std::vector<std::byte>& out) {
-  for (std::size_t first = 0; first < group.n3; first += 512) {
-    const std::size_t n = std::min<std::size_t>(512, group.n3 - first), m = (n + 7) / 8;
-    std::array<std::uint8_t, 512 + 7> codes{};
-    std::copy_n(&group.codes3[first], n, codes.begin());
-    const auto code = [&](std::size_t s, std::size_t j) { return unsigned{codes[s * m + j]}; };
-    out.resize(out.size() + 3 * m);
-    std::byte* const bytes = out.data() + out.size() - 3 * m;
-    for (std::size_t j = 0; j < m; ++j) {
-      const unsigned six = code(6, j), seven = code(7, j);
-      bytes[j] = static_cast<std::byte>(code(0, j) | code(1, j) << 3 | (six & 3) << 6);
-      bytes[m + j] = static_cast<std::byte>(code(2, j) | code(3, j) << 3 | (seven & 3) << 6);
-      bytes[2 * m + j] =
-          static_cast<std::byte>(code(4, j) | code(5, j) << 3 | six >> 2 << 6 | seven >> 2 << 7);
+// The padding of a group as elements of tier 1, code 0.
+void fill_padding(std::span<std::byte> group, TileShape shape, std::uint64_t rows, std::byte exponent) {
+  for (std::uint64_t block = 0; block < shape.blocks(); ++block) {
+    for (std::size_t r = 0; r < kTileRows; ++r) {
+      const std::span<std::byte> line = group.subspan(block * kTilePlaces + r * kTileColumns, kTileColumns);
+      const std::size_t columns = r < rows ? columns_in_block(shape, block) : 0;
+      if (columns == kTileColumns) continue;
+      for (std::size_t p = 0; p < kTileColumns; ++p) {
+        if (column_of_place(p) >= columns) line[p] = exponent;
+      }
     }
   }
 }
@@ -144,42 +142,98 @@ void put_u32(std::uint64_t value, std::byte* p) {
   for (unsigned i = 0; i < 4; ++i) p[i] = static_cast<std::byte>(value >> 8 * i);
 }
 
+// How the codes of a tier are laid: in columns, of which a turn has full ones of 64 places.
+struct Layout {
+  std::byte* (*code)(const std::byte*, std::size_t, const std::byte*, std::byte*, std::byte*);
+  std::size_t columns, lines;  // of codes in a turn, and of bytes that they take
+};
+
+// Appends a list to `out`, and what is in none of the table's entries to `rest`; both are moved on.
+void append_list(const Layout& layout, std::span<const std::byte> list, const std::byte* table,
+                 std::byte*& out, std::byte*& rest) {
+  const std::size_t turn = layout.columns * kLine, full = list.size() / turn;
+  rest = layout.code(list.data(), full, table, out, rest);
+  out += full * layout.lines * kLine;
+  list = list.subspan(full * turn);
+  if (list.empty()) return;
+  // The last columns are shorter: coded as if they were full of code 0 beyond their end.
+  const std::size_t m = (list.size() + layout.columns - 1) / layout.columns;
+  std::array<std::byte, 8 * kLine> columns;
+  std::array<std::byte, 3 * kLine> codes;
+  columns.fill(table[0]);
+  for (std::size_t s = 0; s * m < list.size(); ++s)
+    std::memcpy(&columns[s * kLine], &list[s * m], std::min(m, list.size() - s * m));
+  rest = layout.code(columns.data(), 1, table, codes.data(), rest);
+  for (std::size_t line = 0; line < layout.lines; ++line, out += m) std::memcpy(out, &codes[line * kLine], m);
+}
+
+std::span<const std::byte> until(const std::vector<std::byte>& list, const std::byte* end) {
+  return {list.data(), static_cast<std::size_t>(end - list.data())};
+}
+
 }  // namespace
 
-std::vector<std::byte> encode_native(std::span<const std::byte> exponents, TileShape shape) {
+std::vector<std::byte> encode_native(std::span<const std::byte> exponents, TileShape shape, Isa isa) {
   SLUICE_CHECK(exponents.size() == shape.places(),
                std::to_string(exponents.size()) + ", " + std::to_string(shape.places()));
   if (exponents.empty()) return {};
-  const Tiers tiers = choose_tiers(exponents, shape);
-  const std::uint64_t directory_end = 16 + 12 * shape.groups() + 4;
-  const std::uint64_t tier1_begin = round_up(directory_end, kLine);
-  std::vector<std::byte> out(tier1_begin + exponents.size() / 4);
-  std::transform(tiers.exponents.begin(), tiers.exponents.end(), out.begin(),
-                 [](std::uint8_t e) { return std::byte{e}; });
-  GroupCodes codes(shape.group_places());
+  const NativeEncodeKernels& kernels = native_encode_kernels(isa);
+  const Layout two_bits{kernels.two_bits, 4, 1}, three_bits{kernels.three_bits, 8, 3};
+  const Tables tables = choose_tables(exponents, shape);
+  const std::uint64_t tables_begin = kEntryBytes * shape.groups() + 8;
+  const std::uint64_t tier1_begin = round_up(tables_begin + kTableBytes * tables.tables.size(), kLine);
+  const std::size_t places = shape.group_places();
+  // Room for one group's lists, if all are literals, beyond what is worth keeping.
+  std::vector<std::byte> out(tier1_begin + exponents.size() + 2 * places);
+  for (std::size_t i = 0; i < tables.tables.size(); ++i)
+    std::memcpy(&out[tables_begin + kTableBytes * i], tables.tables[i].data(), kTableBytes);
+  std::byte* end = &out[tier1_begin + exponents.size() / 4];
+  const auto at = [&] { return static_cast<std::uint64_t>(end - out.data()); };
+
+  std::vector<std::byte> padded, list2(places + kLine), list3(places + kLine), literals(places + kLine);
   for (std::uint64_t group = 0; group < shape.groups(); ++group) {
-    codes.clear();
-    for_each_line(exponents, shape, group,
-                  [&](std::span<const std::byte, kTileColumns> line, std::size_t columns) {
-                    codes.add(line, columns, tiers.codes);
-                  });
-    std::byte* const entry = &out[16 + 12 * group];
-    put_u32(out.size(), entry);
-    put_u32(codes.n2, entry + 4);
-    put_u32(codes.n3, entry + 8);
-    std::byte* const tier1 = &out[tier1_begin + group * (shape.group_places() / 4)];
-    for (std::size_t half = 0; half < 2 * shape.blocks(); ++half) {  // 4 rows of a block
-      pack_two_bits(&codes.codes1[half * 4 * kLine], kLine, kLine, tier1 + half * kLine);
+    const Table& table = tables.tables[tables.of_group[group]];
+    std::span<const std::byte> all = exponents.subspan(group * places, places);
+    if (const std::uint64_t rows = rows_in_group(shape, group); rows * shape.columns < places) {
+      padded.assign(all.begin(), all.end());
+      fill_padding(padded, shape, rows, table[0]);
+      all = padded;
     }
-    append_tier2(codes, out);
-    append_tier3(codes, out);
-    for (std::size_t i = 0; i < codes.n_literals; ++i) out.push_back(std::byte{codes.literals[i]});
-    if (out.size() >= exponents.size() || out.size() > std::numeric_limits<std::uint32_t>::max()) return {};
+    std::byte *const entry = &out[kEntryBytes * group], *tier1 = &out[tier1_begin + group * (places / 4)];
+    std::byte *end2 = list2.data(), *end3 = list3.data(), *end_of_literals = literals.data();
+    const std::uint64_t lists = at();
+    append_list(two_bits, all, &table[0], tier1, end2);
+    append_list(two_bits, until(list2, end2), &table[kTier1], end, end3);
+    append_list(three_bits, until(list3, end3), &table[kTier1 + kTier2], end, end_of_literals);
+    const std::uint64_t codes3 = until(list3, end3).size();
+    end = std::ranges::copy(until(literals, end_of_literals), end).out;
+    if (at() >= exponents.size() || at() > std::numeric_limits<std::uint32_t>::max() || codes3 > kMaxCodes3)
+      return {};
+    put_u32(lists, entry);
+    put_u32(until(list2, end2).size(), entry + 4);
+    put_u32(codes3 | std::uint64_t{tables.of_group[group]} << 24, entry + 8);
   }
-  put_u32(out.size(), &out[directory_end - 4]);
-  out.resize(round_up(out.size(), kLine));
+  put_u32(at(), &out[tables_begin - 8]);
+  put_u32(tables.tables.size(), &out[tables_begin - 4]);
+  out.resize(round_up(at(), kLine));
   if (out.size() >= exponents.size()) return {};
   return out;
+}
+
+const NativeEncodeKernels& native_encode_kernels(Isa isa) {
+  switch (isa) {
+#if defined(__x86_64__)
+    case Isa::kAvx2:
+      return kNativeEncodeAvx2;
+    case Isa::kAvx512:
+      return kNativeEncodeAvx512;
+    case Isa::kAvx512Vbmi2:
+    case Isa::kAmx:
+      return kNativeEncodeAvx512Vbmi2;
+#endif
+    default:
+      return kNativeEncodeScalar;
+  }
 }
 
 }  // namespace sluice::codec

@@ -1,8 +1,7 @@
 // A line in one register of AVX-512: what native_chunk_avx512.cc and native_chunk_avx512vbmi2.cc share.
 #pragma once
 
-#include <immintrin.h>
-
+#include "base/avx512_intrinsics.h"
 #include "codec/native_chunk_impl.h"
 
 namespace sluice::codec {

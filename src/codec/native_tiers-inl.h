@@ -142,25 +142,55 @@ const std::byte* decode_lists(const NativeGroup& group, std::byte* scratch) {
   return tier2;
 }
 
-// sink(block, row, line of exponents in that form), in the order of places. False if a count is wrong; the
-// sink has then had lines of no meaning.
+// A row of a tile: a number that the compiler knows.
+template <int kRow>
+struct TileRow {
+  constexpr operator std::uint64_t() const { return kRow; }
+};
+
+// The lines of a group, block after block, so that those of several groups can be taken in turns.
+template <Form kForm>
+class Lines {
+ public:
+  Lines(const NativeGroup& group, std::byte* scratch)
+      : first_(decode_lists<kForm>(group, scratch)),
+        next_(first_),
+        end_(first_ + group.codes2),
+        codes_(group.tier1),
+        table_(table_of_tier<kForm>(group.tiers, std::uint32_t{})) {}
+
+  bool started() const {
+    return first_ != nullptr;
+  }  // else a count of the lists is wrong; nothing may be taken
+  bool ended_well() const { return next_ == end_; }  // else a count is wrong; lines had no meaning
+
+  // sink(block, TileRow, line of exponents in that form) for the next block, in the order of places.
+  template <class Sink>
+  [[gnu::always_inline]] void block(std::uint64_t block, const Sink& sink) {
+    unrolled<0, 2>([&]<int kHalf>() __attribute__((always_inline)) {
+      const Codes2 codes(load(codes_));
+      codes_ += 64;
+      unrolled<0, 4>([&]<int kS>() __attribute__((always_inline)) {
+        const Line entries = lookup<kS>(table_, codes);
+        sink(block, TileRow<4 * kHalf + kS>(),
+             expand<kS>(codes, entries, escapes<kS>(codes, entries), next_));
+      });
+    });
+  }
+
+ private:
+  const std::byte *first_, *next_, *end_, *codes_;
+  Table2 table_;
+};
+
+// All lines of a group. False if a count is wrong; the sink may then have had lines of no meaning.
 template <Form kForm, class Sink>
 [[gnu::always_inline]] inline bool for_each_line(const NativeGroup& group, std::byte* scratch,
                                                  const Sink& sink) {
-  const std::byte* const tier2 = decode_lists<kForm>(group, scratch);
-  if (tier2 == nullptr) return false;
-  const Table2 table = table_of_tier<kForm>(group.tiers, std::uint32_t{});
-  const std::byte *p = group.tier1, *next = tier2;
-  for (std::uint64_t block = 0; block < group.blocks; ++block) {
-    for (std::uint64_t row = 0; row < kTileRows; row += 4, p += 64) {
-      const Codes2 codes(load(p));
-      unrolled<0, 4>([&]<int kS>() __attribute__((always_inline)) {
-        const Line entries = lookup<kS>(table, codes);
-        sink(block, row + kS, expand<kS>(codes, entries, escapes<kS>(codes, entries), next));
-      });
-    }
-  }
-  return next == tier2 + group.codes2;
+  Lines<kForm> lines(group, scratch);
+  if (!lines.started()) return false;
+  for (std::uint64_t block = 0; block < group.blocks; ++block) lines.block(block, sink);
+  return lines.ended_well();
 }
 
 inline bool decode(const NativeGroup& group, std::byte* scratch, std::byte* exponents) {

@@ -4,26 +4,22 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "codec/native_encode_impl.h"
 
 namespace sluice::codec {
-namespace {
-
-constexpr std::size_t kRun = 8;  // neighbours in a row that are neighbours in a line
-
-// 64 words of a row to a line of each plane.
-void split_line(const std::byte* words, std::byte* exponents, std::byte* sign_mantissas) {
-  for (std::size_t first = 0; first < kTileColumns; first += kRun) {
-    const std::size_t place = place_of_column(first);
-    for (std::size_t i = 0; i < kRun; ++i) {
-      const unsigned low = static_cast<unsigned>(words[2 * (first + i)]);
-      const unsigned high = static_cast<unsigned>(words[2 * (first + i) + 1]);
-      exponents[place + i] = static_cast<std::byte>(high << 1 | low >> 7);
-      sign_mantissas[place + i] = static_cast<std::byte>((high & 0x80) | (low & 0x7f));
-    }
+TileShape stored_shape(TileShape matrix) {
+  constexpr std::uint64_t kShare = 16, kMostColumns = 512;
+  const std::uint64_t elements = matrix.rows * matrix.columns;
+  if (matrix.places() - elements <= elements / kShare) return matrix;
+  // In quarters of a byte: of a place's two planes, and of a group's entry in the directory.
+  const auto cost = [](TileShape shape) { return 5 * shape.places() + 48 * shape.groups(); };
+  TileShape best = matrix;
+  for (std::uint64_t columns = kTileColumns; columns <= kMostColumns; columns += kTileColumns) {
+    const TileShape shape{elements / columns, columns};
+    if (elements % columns == 0 && shape.places() < matrix.places() && cost(shape) < cost(best)) best = shape;
   }
+  return best;
 }
-
-}  // namespace
 
 std::size_t columns_in_block(TileShape shape, std::uint64_t block) {
   return static_cast<std::size_t>(
@@ -32,25 +28,23 @@ std::size_t columns_in_block(TileShape shape, std::uint64_t block) {
 
 namespace {
 
-// line(64 words, first place of the line) for every line, padded with zeros.
-template <class Line>
-void for_each_line(std::span<const std::byte> words, TileShape shape, const Line& line) {
+// split(words, how many lines, first place) for all lines, those of one row that are whole at once; lines
+// that padding is part of are padded with zeros.
+template <class Split>
+void for_each_line(std::span<const std::byte> words, TileShape shape, const Split& split) {
   SLUICE_CHECK(words.size() == 2 * shape.rows * shape.columns, std::to_string(words.size()));
-  std::size_t place = 0;
+  const std::uint64_t whole = shape.columns / kTileColumns;
   for (std::uint64_t group = 0; group < shape.groups(); ++group) {
-    for (std::uint64_t block = 0; block < shape.blocks(); ++block) {
-      for (std::size_t r = 0; r < kTileRows; ++r, place += kTileColumns) {
-        const std::uint64_t row = group * kTileRows + r;
-        const std::size_t count = row < shape.rows ? columns_in_block(shape, block) : 0;
-        const std::byte* const first =
-            count == 0 ? nullptr : words.data() + 2 * (row * shape.columns + block * kTileColumns);
-        if (count == kTileColumns) {
-          line(first, place);
-          continue;
-        }
+    for (std::size_t r = 0; r < kTileRows; ++r) {
+      const std::uint64_t row = group * kTileRows + r;
+      const bool exists = row < shape.rows;
+      const std::byte* const first = exists ? words.data() + 2 * row * shape.columns : nullptr;
+      const std::size_t place = group * shape.group_places() + r * kTileColumns;
+      if (exists && whole > 0) split(first, whole, place);
+      for (std::uint64_t block = exists ? whole : 0; block < shape.blocks(); ++block) {
         std::byte padded[2 * kTileColumns] = {};
-        if (count > 0) std::memcpy(padded, first, 2 * count);
-        line(padded, place);
+        if (exists) std::memcpy(padded, first + 2 * block * kTileColumns, 2 * columns_in_block(shape, block));
+        split(padded, 1, place + block * kTilePlaces);
       }
     }
   }
@@ -59,20 +53,24 @@ void for_each_line(std::span<const std::byte> words, TileShape shape, const Line
 }  // namespace
 
 void split_tiles(std::span<const std::byte> words, TileShape shape, std::span<std::byte> exponents,
-                 std::span<std::byte> sign_mantissas) {
+                 std::span<std::byte> sign_mantissas, Isa isa) {
   SLUICE_CHECK(exponents.size() == shape.places() && sign_mantissas.size() == shape.places(),
                std::to_string(exponents.size()) + ", " + std::to_string(sign_mantissas.size()));
-  for_each_line(words, shape, [&](const std::byte* line, std::size_t place) {
-    split_line(line, &exponents[place], &sign_mantissas[place]);
+  const NativeEncodeKernels& kernels = native_encode_kernels(isa);
+  for_each_line(words, shape, [&](const std::byte* from, std::size_t lines, std::size_t place) {
+    kernels.split_lines(from, lines, &exponents[place], &sign_mantissas[place]);
   });
 }
 
 void sign_mantissa_tiles(std::span<const std::byte> words, TileShape shape,
-                         std::span<std::byte> sign_mantissas) {
+                         std::span<std::byte> sign_mantissas, Isa isa) {
   SLUICE_CHECK(sign_mantissas.size() == shape.places(), std::to_string(sign_mantissas.size()));
-  for_each_line(words, shape, [&](const std::byte* line, std::size_t place) {
+  const NativeEncodeKernels& kernels = native_encode_kernels(isa);
+  for_each_line(words, shape, [&](const std::byte* from, std::size_t lines, std::size_t place) {
     std::byte exponents[kTileColumns];
-    split_line(line, exponents, &sign_mantissas[place]);
+    for (std::size_t i = 0; i < lines; ++i)
+      kernels.split_lines(from + i * 2 * kTileColumns, 1, exponents,
+                          &sign_mantissas[place + i * kTilePlaces]);
   });
 }
 

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "base/cpu.h"
+
 namespace sluice::codec {
 
 inline constexpr std::size_t kTileRows = 8;
@@ -37,16 +39,21 @@ constexpr TileRows tile_rows(TileShape matrix, std::uint64_t first, std::uint64_
   return {row, {rows < matrix.rows - row ? rows : matrix.rows - row, matrix.columns}};
 }
 
+// The shape in which the elements of a matrix are stored, in the same order: its own, unless there would be
+// padding of more than a sixteenth of them; then 64, 128 … or 512 columns, whichever takes least with their
+// padding and directory, if any leaves less padding.
+TileShape stored_shape(TileShape matrix);
+
 // How many columns of a block, 1 to 64, are no padding.
 std::size_t columns_in_block(TileShape shape, std::uint64_t block);
 
 // One row-major matrix, or whole groups of it (the last may be cut short), to planes in tile order. `words`
 // is rows·columns BF16 words; `exponents` and `sign_mantissas` have shape.places() bytes each. Padding is +0.
 void split_tiles(std::span<const std::byte> words, TileShape shape, std::span<std::byte> exponents,
-                 std::span<std::byte> sign_mantissas);
+                 std::span<std::byte> sign_mantissas, Isa isa = best_isa());
 // The sign+mantissa plane alone.
 void sign_mantissa_tiles(std::span<const std::byte> words, TileShape shape,
-                         std::span<std::byte> sign_mantissas);
+                         std::span<std::byte> sign_mantissas, Isa isa = best_isa());
 // A plane in tile order to the order of elements; padding is left out.
 void untile(std::span<const std::byte> plane, TileShape shape, std::span<std::byte> elements);
 

@@ -40,12 +40,11 @@ TEST(Tiles, ALineIsRunsOfEightColumns) {
 
 // Oracle: the formula of the page for every element, and zeros where no element stands.
 TEST(Tiles, PutsEveryElementWhereThePageSays) {
-  const TileShape shapes[] = {{1, 1}, {8, 64}, {7, 63}, {9, 65}, {16, 128}, {3, 200}, {40, 700}, {1024, 64}};
+  const TileShape shapes[] = {{1, 1},   {8, 64},   {7, 63},    {9, 65},    {16, 128},
+                              {3, 200}, {40, 700}, {1024, 64}, {64, 1024}, {9, 1041}};
   for (const TileShape shape : shapes) {
     SCOPED_TRACE(std::to_string(shape.rows) + " x " + std::to_string(shape.columns));
     const auto words = counted_words(shape.rows * shape.columns, 77);
-    std::vector<std::byte> e(shape.places(), std::byte{0xa5}), sm(e);
-    split_tiles(words, shape, e, sm);
     std::vector<std::byte> expected_e(shape.places()), expected_sm(shape.places());
     const std::size_t blocks = (shape.columns + 63) / 64;
     for (std::size_t r = 0; r < shape.rows; ++r) {
@@ -59,9 +58,34 @@ TEST(Tiles, PutsEveryElementWhereThePageSays) {
         expected_sm.at(place) = static_cast<std::byte>((word >> 15) << 7 | (word & 0x7f));
       }
     }
-    EXPECT_TRUE(e == expected_e);
-    EXPECT_TRUE(sm == expected_sm);
+    for (const Isa isa : available_isas()) {
+      SCOPED_TRACE(isa_name(isa));
+      std::vector<std::byte> e(shape.places(), std::byte{0xa5}), sm(e), sm_alone(e);
+      split_tiles(words, shape, e, sm, isa);
+      EXPECT_TRUE(e == expected_e);
+      EXPECT_TRUE(sm == expected_sm);
+      sign_mantissa_tiles(words, shape, sm_alone, isa);
+      EXPECT_TRUE(sm_alone == expected_sm);
+    }
   }
+}
+
+TEST(Tiles, MatricesThatPaddingWouldFillAreStoredInAnotherShape) {
+  const auto expect = [](TileShape matrix, TileShape stored) {
+    const TileShape found = stored_shape(matrix);
+    EXPECT_TRUE(found == stored) << matrix.rows << " x " << matrix.columns << ": " << found.rows << " x "
+                                 << found.columns;
+    EXPECT_LE(found.places(), matrix.places());
+  };
+  expect({256, 96}, {48, 512});   // a third would be padding
+  expect({64, 900}, {150, 384});  // 6.7 %; 64 columns would leave less padding, but six times the groups
+  expect({100, 80}, {125, 64});   // 320 columns would leave seven of 32 rows
+  expect({1, 512}, {8, 64});      // seven of eight rows
+  expect({1408, 2048}, {1408, 2048});
+  expect({1408, 2000}, {1408, 2000});  // 2.4 %
+  expect({63, 950}, {63, 950});        // not to be divided by 64
+  expect({3, 64}, {3, 64});            // nothing is better
+  expect({1, 1}, {1, 1});
 }
 
 TEST(Tiles, ColumnsOfTheLastBlock) {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/float16.h"
+#include "engine/packed_view.h"
 
 namespace sluice::engine {
 namespace {
@@ -39,6 +40,16 @@ void to_float(const fetch::ResidentPiece& piece, float* out) {
   }
 }
 
+// Of which rows are looked up, or words hashed, or products made transposed.
+bool needs_words(const TensorSpec& spec) {
+  return spec.role == Role::kEmbedding || spec.role == Role::kRelativeBias || spec.role == Role::kRouter ||
+         spec.role == Role::kKvUp;
+}
+
+bool is_packed(const TensorSpec& spec, const store::StoredPiece& stored, DenseView view) {
+  return view == DenseView::kPacked && stored.own_columns && !needs_words(spec);
+}
+
 // All but what embedding_on_disk() leaves out.
 std::vector<const TensorSpec*> kept_specs(const store::Checkpoint& checkpoint, const model::Model& model) {
   const bool rows = DenseWeights::embedding_on_disk(checkpoint, model).has_value();
@@ -58,7 +69,7 @@ Bytes vector_bytes(const model::Model& model) {
 
 }  // namespace
 
-DenseWeights::DenseWeights(const store::Checkpoint& checkpoint, const model::Model& model,
+DenseWeights::DenseWeights(const store::Checkpoint& checkpoint, const model::Model& model, DenseView view,
                            fetch::WeightFiles& files, fetch::PieceDecoder& decoder,
                            device::Accountant& accountant) {
   using device::Account;
@@ -69,9 +80,11 @@ DenseWeights::DenseWeights(const store::Checkpoint& checkpoint, const model::Mod
   std::stable_sort(specs.begin(), specs.end(), [](const TensorSpec* a, const TensorSpec* b) {
     return elements_of(*a) > elements_of(*b);
   });
+  std::vector<Key> packed_keys;
+  std::vector<store::StoredPiece> packed;
   for (const TensorSpec* spec : specs) {
     const Key key{spec->role, spec->layer};
-    const store::StoredPiece stored = locate(checkpoint, *spec);
+    store::StoredPiece stored = locate(checkpoint, *spec);
     if (is_vector(*spec)) {
       const fetch::ResidentPiece piece =
           fetch::load_piece(stored, files, decoder, accountant, Account::kStaging);
@@ -81,17 +94,35 @@ DenseWeights::DenseWeights(const store::Checkpoint& checkpoint, const model::Mod
       continue;
     }
     SLUICE_CHECK(spec->shape.size() == 2, spec->name);
+    if (is_packed(*spec, stored, view)) {
+      packed_keys.push_back(key);
+      packed.push_back(std::move(stored));
+      continue;
+    }
     pieces_.push_back(fetch::load_piece(stored, files, decoder, accountant, Account::kDense));
-    matrices_[key] = {pieces_.back().data, pieces_.back().dtype, static_cast<std::size_t>(spec->shape[0]),
-                      static_cast<std::size_t>(spec->shape[1])};
+    matrices_.emplace(key, kernels::Weight{pieces_.back().data, pieces_.back().dtype,
+                                           static_cast<std::size_t>(spec->shape[0]),
+                                           static_cast<std::size_t>(spec->shape[1])});
   }
-  if (model.config.tied_head) matrices_[{Role::kHead, -1}] = matrices_.at({Role::kEmbedding, -1});
+  packed_ = fetch::load_packed(packed, files, decoder, accountant, Account::kDense);
+  chunks_.resize(packed_.size());
+  for (std::size_t i = 0; i < packed_.size(); ++i) {
+    const std::byte* const planes = packed_[i].buffer.data();
+    matrices_.emplace(packed_keys[i], packed_view(packed_[i].place, planes, planes, chunks_[i]));
+  }
+  if (model.config.tied_head) matrices_.emplace(Key{Role::kHead, -1}, matrices_.at({Role::kEmbedding, -1}));
 }
 
-const kernels::Weight& DenseWeights::matrix(Role role, std::int32_t layer) const {
+const kernels::WeightView& DenseWeights::matrix(Role role, std::int32_t layer) const {
   const auto found = matrices_.find({role, layer});
   SLUICE_CHECK(found != matrices_.end(), model::role_name(role));
   return found->second;
+}
+
+const kernels::Weight& DenseWeights::words(Role role, std::int32_t layer) const {
+  const kernels::WeightView& view = matrix(role, layer);
+  SLUICE_CHECK(view.words.data != nullptr, model::role_name(role));
+  return view.words;
 }
 
 std::span<const float> DenseWeights::vector(Role role, std::int32_t layer) const {
@@ -112,21 +143,36 @@ std::optional<fetch::RowLayout> DenseWeights::embedding_on_disk(const store::Che
   return model.config.tied_head ? std::nullopt : fetch::row_layout(checkpoint, spec->name);
 }
 
-Bytes DenseWeights::resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model) {
+Bytes DenseWeights::resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model,
+                                   DenseView view) {
   Bytes bytes = vector_bytes(model);
-  for (const TensorSpec* spec : kept_specs(checkpoint, model))
-    if (!is_vector(*spec)) bytes += fetch::resident_bytes(locate(checkpoint, *spec));
+  for (const TensorSpec* spec : kept_specs(checkpoint, model)) {
+    if (is_vector(*spec)) continue;
+    const store::StoredPiece piece = locate(checkpoint, *spec);
+    bytes += is_packed(*spec, piece, view) ? fetch::packed_bytes(piece) : fetch::resident_bytes(piece);
+  }
   return bytes;
 }
 
-Bytes DenseWeights::load_staging_bytes(const store::Checkpoint& checkpoint, const model::Model& model) {
+Bytes DenseWeights::load_staging_bytes(const store::Checkpoint& checkpoint, const model::Model& model,
+                                       DenseView view) {
   Bytes most = 0;
   for (const TensorSpec* spec : kept_specs(checkpoint, model)) {
     const store::StoredPiece piece = locate(checkpoint, *spec);
+    if (is_packed(*spec, piece, view)) continue;
     most = std::max(most, round_up(fetch::load_staging_bytes(piece), kBlockBytes) +
                               (is_vector(*spec) ? fetch::resident_bytes(piece) : 0));
   }
   return most;
+}
+
+Bytes DenseWeights::either_way_bytes(const store::Checkpoint& checkpoint, const model::Model& model) {
+  Bytes bytes = 0;
+  for (const TensorSpec* spec : kept_specs(checkpoint, model)) {
+    const store::StoredPiece piece = locate(checkpoint, *spec);
+    if (is_packed(*spec, piece, DenseView::kPacked)) bytes += 2 * piece.elements;
+  }
+  return bytes;
 }
 
 }  // namespace sluice::engine

@@ -1,5 +1,5 @@
-// Weights that every token uses: loaded once, kept as the checkpoint's words. All but an input embedding
-// that can be read row by row (embedding.h).
+// Weights that every token uses: loaded once, kept as the checkpoint's words or as a store has them. All but
+// an input embedding that can be read row by row (embedding.h).
 #pragma once
 
 #include <map>
@@ -10,20 +10,31 @@
 
 #include "fetch/dense_loader.h"
 #include "fetch/row_table.h"
-#include "kernels/matmul.h"
+#include "kernels/packed_matmul.h"
 #include "model/architecture.h"
 
 namespace sluice::engine {
 
+// How those matrices are kept that a store has in tiles with their own columns, and that nothing but products
+// is made with.
+enum class DenseView {
+  kWords,   // as the checkpoint's words
+  kPacked,  // as they are stored
+};
+
 // Immutable after loading; thread-safe. Matrices keep their stored type; vectors (norms, biases) are fp32.
 class DenseWeights {
  public:
-  // Largest first, so that staging is over before the budget fills. Error as fetch::load_piece.
-  DenseWeights(const store::Checkpoint& checkpoint, const model::Model& model, fetch::WeightFiles& files,
-               fetch::PieceDecoder& decoder, device::Accountant& accountant);
+  // Words first, the largest first, so that staging is over before the budget fills. Error as
+  // fetch::load_piece.
+  DenseWeights(const store::Checkpoint& checkpoint, const model::Model& model, DenseView view,
+               fetch::WeightFiles& files, fetch::PieceDecoder& decoder, device::Accountant& accountant);
 
-  // Our own bug if the architecture has no such tensor.
-  const kernels::Weight& matrix(model::Role role, std::int32_t layer = -1) const;
+  // To multiply with. Our own bug if the architecture has no such tensor.
+  const kernels::WeightView& matrix(model::Role role, std::int32_t layer = -1) const;
+  // The words of one of the roles that always are words: the embedding, routers, relative biases, and what
+  // absorbed MLA multiplies with transposed.
+  const kernels::Weight& words(model::Role role, std::int32_t layer = -1) const;
   std::span<const float> vector(model::Role role, std::int32_t layer = -1) const;
   // Empty if the architecture has none (biases).
   std::span<const float> vector_or_empty(model::Role role, std::int32_t layer) const;
@@ -32,14 +43,19 @@ class DenseWeights {
   static std::optional<fetch::RowLayout> embedding_on_disk(const store::Checkpoint& checkpoint,
                                                            const model::Model& model);
   // What loading charges to `dense`, and the most it stages.
-  static Bytes resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model);
-  static Bytes load_staging_bytes(const store::Checkpoint& checkpoint, const model::Model& model);
+  static Bytes resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model, DenseView view);
+  static Bytes load_staging_bytes(const store::Checkpoint& checkpoint, const model::Model& model,
+                                  DenseView view);
+  // Bytes of the words of what DenseView decides on; 0: nothing.
+  static Bytes either_way_bytes(const store::Checkpoint& checkpoint, const model::Model& model);
 
  private:
   using Key = std::pair<model::Role, std::int32_t>;
-  std::vector<fetch::ResidentPiece> pieces_;        // own the matrices' words
+  std::vector<fetch::ResidentPiece> pieces_;  // own the matrices' words
+  std::vector<fetch::PackedPiece> packed_;    // and planes
+  std::vector<std::vector<kernels::PackedChunk>> chunks_;
   std::vector<device::HostBuffer> vector_buffers_;  // own the vectors
-  std::map<Key, kernels::Weight> matrices_;
+  std::map<Key, kernels::WeightView> matrices_;
   std::map<Key, std::span<const float>> vectors_;
 };
 

@@ -11,7 +11,7 @@ Embedding::Embedding(const store::Checkpoint& checkpoint, const model::Model& mo
     table_ = std::make_unique<fetch::RowTable>(checkpoint, *layout, options, accountant);
     matrix_ = {nullptr, layout->dtype, 1, layout->columns};
   } else {
-    matrix_ = weights.matrix(Role::kEmbedding);
+    matrix_ = weights.words(Role::kEmbedding);
   }
 }
 

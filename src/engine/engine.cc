@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "base/system_memory.h"
 #include "engine/relative_bias.h"
 #include "experts/decision_log.h"
@@ -16,8 +17,9 @@ namespace {
 
 DType cache_dtype(Math math) { return math == Math::kF32 ? DType::kF32 : DType::kBF16; }
 
-kernels::Context make_kernels(ThreadPool& pool, const std::string& isa, std::string* warning) {
-  return {&pool, kernels::self_check(parse_isa(isa), warning)};
+kernels::Context make_kernels(ThreadPool& pool, const EngineOptions& options, std::string* warning) {
+  const Isa isa = kernels::self_check(parse_isa(options.isa), warning);
+  return {&pool, isa, options.math == Math::kAuto && kernels::has_tiles(isa)};
 }
 
 // `auto` is ZipMoE where experts are stored split, so that there are states to choose from; otherwise whole
@@ -58,10 +60,11 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
       model_(model),
       options_(options),
       pool_(options.threads != 0 ? options.threads : usable_cpus()),
-      kernels_(make_kernels(pool_, options.isa, &isa_warning_)),
+      kernels_(make_kernels(pool_, options, &isa_warning_)),
       rope_(model.config.attention.rope),
       forward_(models::find_forward(model.config.model_type)),
       encoder_(models::find_encoder(model.config.model_type)) {
+  Stopwatch watch;
   options_.encoder_positions =
       model.config.has_encoder() ? std::max<std::size_t>(options_.encoder_positions, 1) : 0;
   process_baseline();
@@ -71,14 +74,18 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   experts_ =
       std::make_unique<fetch::ExpertStore>(checkpoint_, model_, *files_, pool_, kernels_.isa, *accountant_);
   options_ = with_preset(std::move(options_), experts_->split() && !model_.experts.empty());
+  experts_->compute_packed(experts_->can_be_packed());  // making words first would take longer on any machine
   policies_ = make_policies();
-  plan_ = make_plan(logit_rows);
+  plan_with_dense(logit_rows);
+  start_times_.plan_s = watch.lap();
 
   accountant_->charge(device::Account::kProcess, plan_.process);
   accountant_->charge(device::Account::kTables, plan_.tables);
   fetch::PieceDecoder decoder(*files_, pool_, kernels_.isa, checkpoint_.codec());
-  weights_ = std::make_unique<DenseWeights>(checkpoint_, model_, *files_, decoder, *accountant_);
+  weights_ =
+      std::make_unique<DenseWeights>(checkpoint_, model_, dense_choice_.view, *files_, decoder, *accountant_);
   embedding_ = std::make_unique<Embedding>(checkpoint_, model_, *weights_, options_.fetch, *accountant_);
+  start_times_.dense_s = watch.lap();
   workspace_ = std::make_unique<WorkspaceBuffer>(
       model_.config,
       WorkspaceShape{plan_.chunk, options_.positions, options_.encoder_positions, logit_rows,
@@ -86,10 +93,10 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
       *accountant_);
   spread_bias();
   experts_->configure({plan_.experts, plan_.staging, options_.synchronous});
-  experts_->compute_packed(experts_->tiled());  // decoding it first would take longer on any machine
   moe_ = std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, policies_, statistics_);
   make_profile();
   make_caches();
+  start_times_.profile_s = watch.lap();
 }
 
 void Engine::make_profile() {
@@ -150,10 +157,10 @@ void Engine::spread_bias() {
   const Workspace& w = workspace_->get();
   const std::size_t positions = options_.positions, encoder_positions = options_.encoder_positions;
   spread_relative_bias(
-      weights_->matrix(model::Role::kRelativeBias, static_cast<std::int32_t>(config.encoder_layers)),
+      weights_->words(model::Role::kRelativeBias, static_cast<std::int32_t>(config.encoder_layers)),
       Directions::kBack, config.attention.relative, positions - 1, positions, w.decoder_bias);
   if (encoder_positions != 0)
-    spread_relative_bias(weights_->matrix(model::Role::kRelativeBias, 0), Directions::kBoth,
+    spread_relative_bias(weights_->words(model::Role::kRelativeBias, 0), Directions::kBoth,
                          config.attention.relative, encoder_positions - 1, 2 * encoder_positions - 1,
                          w.encoder_bias);
 }
@@ -172,6 +179,7 @@ Policies Engine::make_policies() {
                 {moe.renormalise, moe.renormalise_epsilon, moe.renormalise ? 1.0f : moe.routed_scale});
   policies.scheduler = experts::find_scheduler(options_.scheduler).make();
   policies.prefetch = experts::find_prefetch(options_.prefetch).make();
+  if (!options_.synchronous) policies.prompt_prefetch = experts::find_prefetch("all-next").make();
   policies.placement = experts::find_placement(options_.placement).make();
   experts::find_cache(options_.cache);
   const auto require = [](bool legal, const char* flag, const char* expected, const std::string& found) {
@@ -180,12 +188,49 @@ Policies Engine::make_policies() {
   require(options_.cache_scope == "global" || options_.cache_scope == "layer", "--cache-scope",
           "global or layer", options_.cache_scope);
   require(options_.keep == "full" || options_.keep == "packed", "--keep", "full or packed", options_.keep);
+  require(options_.dense == "auto" || options_.dense == "words" || options_.dense == "packed", "--dense",
+          "auto, words or packed", options_.dense);
   require(options_.chunk > 0, "--chunk", "at least 1", "0");
   policies.whole_layers = options_.whole_layers;
   return policies;
 }
 
-MemoryPlan Engine::make_plan(std::size_t logit_rows) {
+const Profile* Engine::given_profile() const {
+  if (!options_.profile || model_.experts.empty()) return nullptr;
+  const bool fit = fits(*options_.profile, profiled_model(checkpoint_, model_, *experts_), machine());
+  return fit ? &*options_.profile : nullptr;
+}
+
+void Engine::plan_with_dense(std::size_t logit_rows) {
+  DenseQuestion question;
+  question.either_way = DenseWeights::either_way_bytes(checkpoint_, model_);
+  if (options_.dense != "auto" || question.either_way == 0) {
+    dense_choice_ = options_.dense == "packed" && question.either_way > 0
+                        ? DenseChoice{DenseView::kPacked, "asked for"}
+                    : options_.dense == "words" ? DenseChoice{DenseView::kWords, "asked for"}
+                                                : choose_dense_view(question, nullptr);
+    plan_ = make_plan(logit_rows, dense_choice_.view);
+    return;
+  }
+  const MemoryPlan packed = make_plan(logit_rows, DenseView::kPacked);
+  std::optional<MemoryPlan> words;
+  try {
+    words = make_plan(logit_rows, DenseView::kWords);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kBudget) throw;
+  }
+  const Bytes expert = std::max<Bytes>(experts_->bytes_per_expert(), 1);
+  question.packed = packed.dense;
+  question.words = DenseWeights::resident_bytes(checkpoint_, model_, DenseView::kWords) +
+                   Embedding::resident_bytes(checkpoint_, model_);
+  question.words_fit = words.has_value();
+  question.experts_beside_packed = packed.experts / expert;
+  question.experts_beside_words = words ? words->experts / expert : 0;
+  dense_choice_ = choose_dense_view(question, given_profile());
+  plan_ = dense_choice_.view == DenseView::kPacked ? packed : *words;
+}
+
+MemoryPlan Engine::make_plan(std::size_t logit_rows, DenseView dense) {
   struct Shape {
     const model::ModelConfig& config;
     WorkspaceShape workspace;
@@ -198,9 +243,9 @@ MemoryPlan Engine::make_plan(std::size_t logit_rows) {
   const Bytes heap = heap_in_use();
   needs.tables = heap > process_baseline().heap ? round_up(heap - process_baseline().heap, kBlockBytes) : 0;
   needs.tables += options_.recording;
-  needs.dense =
-      DenseWeights::resident_bytes(checkpoint_, model_) + Embedding::resident_bytes(checkpoint_, model_);
-  needs.load_staging = DenseWeights::load_staging_bytes(checkpoint_, model_);
+  needs.dense = DenseWeights::resident_bytes(checkpoint_, model_, dense) +
+                Embedding::resident_bytes(checkpoint_, model_);
+  needs.load_staging = DenseWeights::load_staging_bytes(checkpoint_, model_, dense);
   needs.kv = options_.sequences * kv_bytes(model_.config, cache_dtype(options_.math), options_.positions,
                                            options_.encoder_positions);
   needs.least_staging = experts_->least_staging();
@@ -241,7 +286,7 @@ experts::Parts Engine::kept_parts() const {
     throw Error(ErrorKind::kUsage,
                 "the experts of this model are not stored packed, so they cannot be kept so")
         .in("--keep")
-        .fix("keep them in full, or pack a BF16 model with --codec zstd or lz4");
+        .fix("keep them in full, or pack a BF16 model with any codec but none");
   return experts::Part::kSm | experts::Part::kExp;
 }
 

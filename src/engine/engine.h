@@ -9,6 +9,7 @@
 
 #include "base/thread_pool.h"
 #include "device/accountant.h"
+#include "engine/dense_choice.h"
 #include "engine/dense_weights.h"
 #include "engine/embedding.h"
 #include "engine/layer_run.h"
@@ -36,6 +37,13 @@ struct DiskReport {
   std::string method;  // "io_uring" "pread" "mmap"
 };
 
+// Seconds of what the constructor did.
+struct StartTimes {
+  double plan_s = 0;     // weight files opened, experts laid out, the budget divided
+  double dense_s = 0;    // dense weights read
+  double profile_s = 0;  // costs measured, if a policy needs them and none were given; caches made
+};
+
 // Thread-compatible. Two engines may run in one process, each with its own threads and budget.
 class Engine {
  public:
@@ -50,10 +58,12 @@ class Engine {
   const model::Model& model() const { return model_; }
   const EngineOptions& options() const { return options_; }
   const MemoryPlan& plan() const { return plan_; }
+  const DenseChoice& dense_choice() const { return dense_choice_; }
   const std::optional<Profile>& profile() const { return profile_; }       // if a policy needed it
   const std::optional<PoolPlan>& pool_plan() const { return pool_plan_; }  // of caches with pools
   const device::Accountant& accountant() const { return *accountant_; }
   const Statistics& statistics() const { return statistics_; }
+  const StartTimes& start_times() const { return start_times_; }
   DiskReport disk() const;  // reads since the engine was made, loading included
   fetch::ExpertCounters expert_counters() const { return experts_->counters(); }
   experts::State state(experts::ExpertId id) const { return experts_->state(id); }
@@ -115,7 +125,9 @@ class Engine {
 
  private:
   void check_tokens(std::span<const model::TokenId> tokens) const;
-  MemoryPlan make_plan(std::size_t logit_rows);
+  MemoryPlan make_plan(std::size_t logit_rows, DenseView dense);
+  void plan_with_dense(std::size_t logit_rows);  // plan_ and dense_choice_
+  const Profile* given_profile() const;  // the options', if it was measured for this model and machine
   Policies make_policies();
   void make_profile();
   void make_caches();
@@ -131,6 +143,7 @@ class Engine {
   std::unique_ptr<fetch::WeightFiles> files_;
   std::unique_ptr<fetch::ExpertStore> experts_;
   MemoryPlan plan_;
+  DenseChoice dense_choice_;
   std::optional<Profile> profile_;
   std::optional<PoolPlan> pool_plan_;
   std::unique_ptr<DenseWeights> weights_;
@@ -139,6 +152,7 @@ class Engine {
   RopeTable rope_;
   Policies policies_;
   Statistics statistics_;
+  StartTimes start_times_;
   std::unique_ptr<MoeBlock> moe_;
   RoutingObserver* observer_ = nullptr;
   models::LayerForward forward_;

@@ -15,6 +15,7 @@ namespace {
 using kernels::packed_floats;
 using kernels::RopeForm;
 using kernels::Weight;
+using kernels::WeightView;
 using model::Role;
 
 // Published DeepSeek-V2 code norms its latents with this, whatever rms_norm_eps says.
@@ -50,10 +51,10 @@ void LayerRun::norm(Role role) {
 }
 
 void LayerRun::project(Role matrix, std::optional<Role> bias, const float* packed, float* out) {
-  const Weight& weight = weights_.matrix(matrix, layer_index());
+  const WeightView& weight = weights_.matrix(matrix, layer_index());
   const std::span<const float> offsets =
       bias ? weights_.vector_or_empty(*bias, layer_index()) : std::span<const float>{};
-  kernels::matmul(kernels_, packed, tokens_, weight, offsets, out, weight.rows);
+  kernels::matmul(kernels_, packed, tokens_, weight, offsets, out, weight.rows());
 }
 
 void LayerRun::project_qkv() {
@@ -238,7 +239,7 @@ void LayerRun::attend_mla() {
   const model::AttentionConfig& attention = config_.attention;
   const std::size_t rank = attention.kv_lora_rank, nope = attention.nope_dim, rotary = attention.rope_dim;
   const std::size_t heads = dims_.heads, value = dims_.value_dim;
-  const Weight& up = weights_.matrix(Role::kKvUp, layer_index());
+  const Weight& up = weights_.words(Role::kKvUp, layer_index());
   write_cache_rows();
   for (std::size_t h = 0; h < heads; ++h) {
     const Weight to_keys = up.rows_from(h * (nope + value), nope);
@@ -262,7 +263,7 @@ void LayerRun::add_branch() { kernels::add(kernels_, w_.branch, tokens_ * config
 
 void LayerRun::mlp() {
   const bool gated = config_.activation == model::Activation::kSwiGlu;
-  MoeBlock::mlp(kernels_, gated ? weights_.matrix(Role::kMlpGate, layer_index()) : Weight{},
+  MoeBlock::mlp(kernels_, gated ? weights_.matrix(Role::kMlpGate, layer_index()) : WeightView{Weight{}},
                 weights_.matrix(Role::kMlpUp, layer_index()), weights_.matrix(Role::kMlpDown, layer_index()),
                 w_.packed, tokens_, w_, w_.branch);
   add_branch();
@@ -275,7 +276,7 @@ void LayerRun::moe_block() {
 
 void LayerRun::output(const LogitSink& sink) {
   const std::size_t d = config_.hidden, vocab = config_.vocab;
-  const Weight& head = weights_.matrix(Role::kHead);
+  const WeightView& head = weights_.matrix(Role::kHead);
   std::vector<std::size_t> rows;
   const auto flush = [&] {
     kernels::matmul(kernels_, w_.packed, rows.size(), head, {}, w_.logits, vocab);

@@ -184,7 +184,7 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
                static_cast<double>(samples.size());
       };
       p[i].push_back(wall(false));
-      if (tokens == 1 && tools.experts.tiled()) p_packed.push_back(wall(true));
+      if (tokens == 1 && tools.experts.can_be_packed()) p_packed.push_back(wall(true));
     }
   }
   profile.u = measured(u);

@@ -22,7 +22,7 @@ std::uint64_t model_identity(const Engine& engine) {
   for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
     if (!config.sparse[layer]) continue;
     const kernels::Weight& router =
-        engine.weights().matrix(model::Role::kRouter, static_cast<std::int32_t>(layer));
+        engine.weights().words(model::Role::kRouter, static_cast<std::int32_t>(layer));
     hash.update({router.data, router.rows * router.cols * dtype_bytes(router.dtype)});
   }
   return hash.digest();

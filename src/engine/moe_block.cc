@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <string_view>
 
@@ -76,10 +77,20 @@ void MoeBlock::run(std::size_t layer, const Step& step, const Workspace& w) {
   combine(tokens, w);
 
   proposals_.clear();
-  policies_.prefetch->propose({static_cast<std::uint32_t>(sparse_layer), config_.sparse_layers(),
-                               static_cast<std::uint32_t>(config_.moe.experts), &routing_, &residency},
-                              proposals_);
+  experts::Prefetch& prefetch = policies_.prompt_prefetch && uses_nearly_all_experts(tokens)
+                                    ? *policies_.prompt_prefetch
+                                    : *policies_.prefetch;
+  prefetch.propose({static_cast<std::uint32_t>(sparse_layer), config_.sparse_layers(),
+                    static_cast<std::uint32_t>(config_.moe.experts), &routing_, &residency},
+                   proposals_);
   statistics_.prefetch_bytes += store_.prefetch(proposals_);
+}
+
+bool MoeBlock::uses_nearly_all_experts(std::size_t tokens) const {
+  // Of experts chosen evenly, the share that no token chooses.
+  const double passed_over =
+      1 - static_cast<double>(config_.moe.top_k) / static_cast<double>(config_.moe.experts);
+  return std::pow(passed_over, static_cast<double>(tokens)) < 0.1;
 }
 
 fetch::EventReads MoeBlock::begin_fetch(std::size_t sparse_layer, const experts::EventOutcome& outcome) {
@@ -101,9 +112,15 @@ fetch::EventReads MoeBlock::begin_fetch(std::size_t sparse_layer, const experts:
 
 void MoeBlock::route(std::size_t layer, const Step& step, const Workspace& w) {
   const std::size_t tokens = step.tokens.size(), experts = config_.moe.experts;
-  kernels::matmul(kernels_, w.packed, tokens,
-                  weights_.matrix(Role::kRouter, static_cast<std::int32_t>(layer)), {}, w.router_logits,
-                  experts);
+  kernels::Context exact = kernels_;  // routers are not rounded
+  exact.tiles = false;
+  const float* packed = w.packed;
+  if (kernels_.tiles) {
+    kernels::pack_activations(exact, w.normed, tokens, config_.hidden, config_.hidden, w.gathered);
+    packed = w.gathered;
+  }
+  kernels::matmul(exact, packed, tokens, weights_.matrix(Role::kRouter, static_cast<std::int32_t>(layer)), {},
+                  w.router_logits, experts);
   std::copy_n(w.router_logits, tokens * experts, w.scores);
   kernels::softmax_rows(kernels_, w.scores, tokens, experts);
   for (std::size_t e = 0; e < experts; ++e) {

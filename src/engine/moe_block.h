@@ -30,6 +30,8 @@ struct Policies {
   std::unique_ptr<experts::Router> router;
   std::unique_ptr<experts::Scheduler> scheduler;
   std::unique_ptr<experts::Prefetch> prefetch;
+  // Where a step has so many tokens that nearly all experts of the next layer are used; null: as `prefetch`.
+  std::unique_ptr<experts::Prefetch> prompt_prefetch;
   std::unique_ptr<experts::Placement> placement;
   std::vector<std::unique_ptr<experts::Residency>> residencies;  // one for all layers, or one a layer
   bool whole_layers = false;  // experts that no token chose are fetched as well
@@ -64,6 +66,7 @@ class MoeBlock {
  private:
   void route(std::size_t layer, const Step& step, const Workspace& w);
   void group_by_expert(std::size_t sparse_layer);
+  bool uses_nearly_all_experts(std::size_t tokens) const;  // most likely
   fetch::EventReads begin_fetch(std::size_t sparse_layer, const experts::EventOutcome& outcome);
   void shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w);
   void compute(const fetch::ExpertStore::Pin& pin, const Workspace& w);

@@ -23,7 +23,7 @@ struct EngineOptions {
   unsigned threads = 0;         // compute threads; 0: usable CPUs
   std::string isa = "auto";
   Math math = Math::kAuto;
-  std::size_t chunk = 256;       // most tokens of one prefill step
+  std::size_t chunk = 4096;      // most tokens of one prefill step
   std::size_t positions = 4096;  // key/value cache reserved per sequence
   std::size_t encoder_positions =
       0;  // encoder-decoders: most tokens of the encoder's input, reserved likewise
@@ -32,6 +32,7 @@ struct EngineOptions {
   // Each overrides the preset's; empty: the preset's.
   std::string router, cache, scheduler, prefetch, placement;
   std::string cache_scope = "global";  // or "layer"
+  std::string dense = "auto";          // view of dense matrices: words, packed, or what is better
   std::string keep = "full";           // state that caches keep experts in: full (F) or packed (C)
   // Of caches with pools (zip-pools) and of schedulers that plan.
   experts::PoolSharing sharing = experts::PoolSharing::kPlanned;

@@ -36,17 +36,21 @@ void ChunkDecoder::check(const PiecePlace& piece, const std::byte* words) const 
                piece.file_offset);
 }
 
+void ChunkDecoder::check(const PiecePlace& piece, const ChunkPlace& chunk, const std::byte* exponents) const {
+  check_hash({exponents + chunk.place, chunk.stored_bytes}, chunk.xxh3, files_.path(piece.file),
+             chunk.file_offset);
+}
+
 void ChunkDecoder::decode(const PiecePlace& piece, const ChunkPlace& chunk, const std::byte* exponents,
                           std::byte* view) const {
   const std::span<const std::byte> stored(exponents + chunk.place, chunk.stored_bytes);
-  const std::string& path = files_.path(piece.file);
-  check_hash(stored, chunk.xxh3, path, chunk.file_offset);
+  check(piece, chunk, exponents);
   if (piece.tiled()) return;
   const std::span<std::byte> target = words_of(piece, chunk, view).words;
   try {
     decoder_.exponents(kind_of(chunk), stored, {}, target.last(chunk.elements));
   } catch (Error& error) {
-    throw error.in(path, chunk.file_offset);
+    throw error.in(files_.path(piece.file), chunk.file_offset);
   }
 }
 

@@ -137,4 +137,33 @@ ResidentPiece load_piece(const store::StoredPiece& piece, WeightFiles& files, Pi
                : load_raw(piece, files, decoder, accountant, account);
 }
 
+Bytes packed_bytes(const store::StoredPiece& piece) {
+  return round_up(lay_out({&piece, 1}).read_bytes, kBlockBytes);
+}
+
+std::vector<PackedPiece> load_packed(std::span<const store::StoredPiece> pieces, WeightFiles& files,
+                                     PieceDecoder& decoder, device::Accountant& accountant,
+                                     device::Account account) {
+  std::vector<PackedPiece> loaded;
+  loaded.reserve(pieces.size());
+  const DrainAtEnd drain{files};  // before the buffers go
+  const auto start = [&](const store::StoredPiece& piece) {
+    SLUICE_CHECK(piece.own_columns);
+    PieceLayout layout = lay_out({&piece, 1});
+    loaded.push_back({device::HostBuffer(accountant, account, layout.read_bytes), layout.pieces[0]});
+    start_read(layout, files, loaded.back().buffer.data());
+    return layout;
+  };
+  PieceLayout now;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (i == 0) now = start(pieces[0]);
+    finish_read(now, files);
+    PieceLayout next;
+    if (i + 1 < pieces.size()) next = start(pieces[i + 1]);
+    decoder.check(now, loaded[i].buffer.data());
+    now = std::move(next);
+  }
+  return loaded;
+}
+
 }  // namespace sluice::fetch

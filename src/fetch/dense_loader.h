@@ -1,6 +1,7 @@
-// Dense weights: read once at load and kept as the checkpoint's words.
+// Dense weights: read once at load and kept, as the checkpoint's words or as they are stored.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "base/hash.h"
@@ -29,5 +30,19 @@ Bytes load_staging_bytes(const store::StoredPiece& piece);
 // Nothing may be in flight in files.reader(). Error(kIo), (kCorrupt), (kBudget).
 ResidentPiece load_piece(const store::StoredPiece& piece, WeightFiles& files, PieceDecoder& decoder,
                          device::Accountant& accountant, device::Account account);
+
+// A matrix in tiles, kept as it is stored: its planes lie at their places in `buffer`.
+struct PackedPiece {
+  device::HostBuffer buffer;
+  PiecePlace place;
+};
+
+// Bytes that load_packed charges for this piece, which has its own columns.
+Bytes packed_bytes(const store::StoredPiece& piece);
+
+// Reads pieces in place, one while the one before it is checked. Otherwise as load_piece.
+std::vector<PackedPiece> load_packed(std::span<const store::StoredPiece> pieces, WeightFiles& files,
+                                     PieceDecoder& decoder, device::Accountant& accountant,
+                                     device::Account account);
 
 }  // namespace sluice::fetch

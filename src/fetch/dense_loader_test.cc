@@ -62,6 +62,21 @@ class DenseLoaderTest : public ::testing::Test {
     return loaded;
   }
 
+  // The piece twice, and nothing staged.
+  std::vector<PackedPiece> load_packed_pieces(const std::string& path, const FetchOptions& options = {}) {
+    const auto checkpoint = store::open_checkpoint(path);
+    WeightFiles files(*checkpoint, options);
+    PieceDecoder decoder(files, pool_, best_isa(), checkpoint->codec());
+    const std::vector<store::StoredPiece> pieces(2, checkpoint->locate({"w", 0, kRows * kCols}));
+    EXPECT_EQ(accountant_.used(), 0u);
+    std::vector<PackedPiece> loaded =
+        load_packed(pieces, files, decoder, accountant_, device::Account::kDense);
+    EXPECT_EQ(accountant_.used(), 2 * packed_bytes(pieces[0]));
+    EXPECT_LT(packed_bytes(pieces[0]), resident_bytes(pieces[0]) * 7 / 10);
+    EXPECT_EQ(accountant_.used(device::Account::kDense), accountant_.used());
+    return loaded;
+  }
+
   sluice::testing::ScratchDirectory scratch_;
   std::vector<std::uint16_t> words_;
   ThreadPool pool_{2};
@@ -97,30 +112,93 @@ TEST_F(DenseLoaderTest, AnyFailedReadIsAnErrorAndLeavesNothingCharged) {
   }
 }
 
-TEST_F(DenseLoaderTest, AFlippedBitAnywhereIsFound) {
-  const std::string path = packed("zstd"), file = path + "/dense.bin";
-  std::mt19937_64 random(11);
-  const Bytes size = std::filesystem::file_size(file);
-  const auto checkpoint = store::open_checkpoint(path);
-  const store::StoredPiece piece = checkpoint->locate({"w", 0, kRows * kCols});
-  for (int round = 0; round < 12; ++round) {
-    // A byte of the plane or of a chunk; padding is verify's business.
-    const bool plane = round % 2 == 0;
-    const store::Extent& extent =
-        plane ? piece.sm : piece.exponents[random() % piece.exponents.size()].extent;
-    const Bytes at = extent.offset + random() % extent.length;
-    ASSERT_LT(at, size);
-    std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
-    const auto flip = [&] {
-      stream.seekg(static_cast<std::streamoff>(at));
-      const char byte = static_cast<char>(stream.get() ^ 4);
-      stream.seekp(static_cast<std::streamoff>(at));
-      stream.put(byte).flush();
+// Two of one piece, so that one is read while the other is checked: the stored bytes, from which the words
+// come.
+TEST_F(DenseLoaderTest, PackedPiecesAreKeptAsTheyAreStored) {
+  const std::string path = packed("native");
+  for (const IoMode io : {IoMode::kDirect, IoMode::kBuffered, IoMode::kMmap}) {
+    FetchOptions options;
+    options.io = io;
+    const std::vector<PackedPiece> loaded = load_packed_pieces(path, options);
+    ASSERT_EQ(loaded.size(), 2u);
+    const codec::PlaneDecoder decoder("native", best_isa());
+    for (const PackedPiece& piece : loaded) {
+      EXPECT_EQ(piece.place.elements, words_.size());
+      EXPECT_GT(piece.place.chunks.size(), 1u);
+      std::vector<std::byte> words;
+      for (const ChunkPlace& chunk : piece.place.chunks) {
+        const codec::TileShape rows =
+            codec::tile_rows(piece.place.tiles, chunk.first_element, chunk.elements).shape;
+        std::vector<std::byte> part(2 * rows.rows * rows.columns);
+        decoder.words(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw,
+                      {piece.buffer.data() + chunk.place, chunk.stored_bytes},
+                      {piece.buffer.data() + piece.place.place + chunk.first_element, chunk.elements}, rows,
+                      part);
+        words.insert(words.end(), part.begin(), part.end());
+      }
+      ASSERT_EQ(words.size(), 2 * words_.size());
+      EXPECT_EQ(std::memcmp(words.data(), words_.data(), words.size()), 0);
+    }
+  }
+}
+
+TEST_F(DenseLoaderTest, AFailedReadOfAPackedPieceLeavesNothingCharged) {
+  const std::string path = packed("native");
+  int all = 0;
+  for (int failing = 1; failing <= std::max(1, all); ++failing) {
+    int reads = 0;
+    FetchOptions options;
+    options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
+      return make_faulty_reader(std::move(inner),
+                                [&](const DiskRead&) { return ++reads == failing ? EIO : 0; });
     };
-    flip();
-    EXPECT_THROW(load(path), Error) << at;
+    try {
+      load_packed_pieces(path, options);
+      FAIL() << "read " << failing;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kIo) << error.what();
+    }
     EXPECT_EQ(accountant_.used(), 0u);
-    flip();
+    all = 2;  // one read a piece
+  }
+}
+
+TEST_F(DenseLoaderTest, AFlippedBitAnywhereIsFound) {
+  for (const std::string codec : {"zstd", "native"}) {
+    const std::string path = packed(codec), file = path + "/dense.bin";
+    std::mt19937_64 random(11);
+    const Bytes size = std::filesystem::file_size(file);
+    const auto checkpoint = store::open_checkpoint(path);
+    const store::StoredPiece piece = checkpoint->locate({"w", 0, kRows * kCols});
+    for (int round = 0; round < 12; ++round) {
+      // A byte of the plane or of a chunk; padding is verify's business.
+      const bool plane = round % 2 == 0;
+      const store::Extent& extent =
+          plane ? piece.sm : piece.exponents[random() % piece.exponents.size()].extent;
+      const Bytes at = extent.offset + random() % extent.length;
+      ASSERT_LT(at, size);
+      std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
+      const auto flip = [&] {
+        stream.seekg(static_cast<std::streamoff>(at));
+        const char byte = static_cast<char>(stream.get() ^ 4);
+        stream.seekp(static_cast<std::streamoff>(at));
+        stream.put(byte).flush();
+      };
+      flip();
+      EXPECT_THROW(load(path), Error) << at;
+      EXPECT_EQ(accountant_.used(), 0u);
+      if (codec == "native") {
+        try {
+          load_packed_pieces(path);
+          ADD_FAILURE() << at;
+        } catch (const Error& error) {
+          EXPECT_EQ(error.kind(), ErrorKind::kCorrupt);
+          EXPECT_EQ(error.offset(), extent.offset) << at;
+        }
+        EXPECT_EQ(accountant_.used(), 0u);
+      }
+      flip();
+    }
   }
 }
 

@@ -11,9 +11,12 @@ namespace {
 Region region_of(const std::vector<store::Extent>& extents) {
   Region region;
   for (const FileRun& run : join_extents(extents)) {
-    for (Bytes done = 0; done < run.length; done += kSegmentBytes)
+    // Equal ones: a short rest would cost as much as a long one.
+    const Bytes segments = std::max<Bytes>(1, (run.length + kSegmentBytes - 1) / kSegmentBytes);
+    const Bytes each = round_up((run.length + segments - 1) / segments, kBlockBytes);
+    for (Bytes done = 0; done < run.length; done += each)
       region.runs.push_back(
-          {run.file, run.offset + done, std::min(kSegmentBytes, run.length - done), run.place + done});
+          {run.file, run.offset + done, std::min(each, run.length - done), run.place + done});
     region.bytes += run.length;
   }
   region.bytes = shared_size(region.bytes);

@@ -34,6 +34,7 @@ struct ExpertStore::Expert {
   std::uint32_t tokens = 0;       // of the running event
   std::unique_ptr<FetchJob> job;  // of the running event, or a prefetch
   bool in_event = false;          // used by the running event; a job without it is a prefetch
+  bool packed = false;            // its job makes no words: the view is `packed`
 };
 
 class ExpertStore::Sizes final : public experts::ExpertSizes {
@@ -75,7 +76,7 @@ ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model
     largest_view_ = std::max(largest_view_, layout.view_bytes);
     largest_staging_ = std::max(largest_staging_, layout.split ? read + layout.view_bytes : read);
     all_split_ &= std::ranges::all_of(layout.pieces, &PiecePlace::split);
-    all_tiled_ &= std::ranges::all_of(layout.pieces, &PiecePlace::tiled);
+    can_be_packed_ &= std::ranges::all_of(layout.pieces, &PiecePlace::own_columns);
   }
   active_.assign(experts_.size(), false);
   sizes_ = std::make_unique<Sizes>(*this);
@@ -101,10 +102,14 @@ ExpertStore::~ExpertStore() { abandon_event(); }
 const experts::ExpertSizes& ExpertStore::sizes() const { return *sizes_; }
 
 Bytes ExpertStore::staging_per_expert() const {
-  return largest_staging_ + (files_.uses_page_cache() ? largest_read_ : 0);
+  return (compute_packed_ ? largest_read_ : largest_staging_) +
+         (files_.uses_page_cache() ? largest_read_ : 0);
 }
 
-Bytes ExpertStore::least_staging() const { return experts_.empty() ? 0 : staging_per_expert(); }
+// One that becomes words: state F may be wanted of any.
+Bytes ExpertStore::least_staging() const {
+  return experts_.empty() ? 0 : largest_staging_ + (files_.uses_page_cache() ? largest_read_ : 0);
+}
 
 Bytes ExpertStore::bytes_per_expert() const { return largest_view_; }
 
@@ -180,7 +185,8 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
       reads.prefetched += counted ? 1 : 0;
       return;
     }
-    if (it.held.has(Part::kFull) || (compute_packed_ && it.held == kPacked && !it.target.has(Part::kFull))) {
+    it.packed = compute_packed_ && !it.target.has(Part::kFull);
+    if (it.held.has(Part::kFull) || (it.packed && it.held == kPacked)) {
       ready_.push_back(&it);
       return;
     }
@@ -225,7 +231,7 @@ Bytes ExpertStore::reads_of(const Expert& it) const {
 
 Bytes ExpertStore::buffers_of(const Expert& it) const {
   if (!it.layout.split) return it.layout.view_bytes;
-  return it.layout.view_bytes + (it.job->read_words ? it.layout.words.bytes : 0) +
+  return (it.packed ? 0 : it.layout.view_bytes) + (it.job->read_words ? it.layout.words.bytes : 0) +
          (it.job->read_exponents ? it.layout.exponents.bytes : 0);
 }
 
@@ -246,7 +252,7 @@ void ExpertStore::change_settled(Expert& it) {
 void ExpertStore::take_buffers(Expert& it) {
   change_settled(it);
   FetchJob& job = *it.job;
-  it.full = pool_->take(it.layout.view_bytes);
+  if (!it.packed) it.full = pool_->take(it.layout.view_bytes);
   job.view = it.full.data();
   if (it.layout.split) {
     if (job.read_words) it.words = pool_->take(it.layout.words.bytes);
@@ -323,6 +329,7 @@ Bytes ExpertStore::prefetch(std::span<const experts::PartRequest> requests) {
     Expert& it = expert(request.id);
     if (it.job || it.held.has(Part::kFull) || it.held == kPacked) continue;
     it.job = make_job(it);
+    it.packed = compute_packed_;
     it.target = it.held;
     const Bytes reads = reads_of(it);
     const bool room = fits(it) && pool_->in_use() + buffers_of(it) + largest_staging_ <= pool_->limit() &&
@@ -344,11 +351,18 @@ Bytes ExpertStore::prefetch(std::span<const experts::PartRequest> requests) {
 }
 
 void ExpertStore::attach(Expert& it) {
-  executor_.promote(*it.job);
   const experts::ExpertBytes bytes = sizes_->bytes(it.id);
   // Parts that would stay before others have made room for them are given up; the next use reads them again.
-  if (settled_ - bytes.of(it.settled) + bytes.of(it.target) > capacity_)
+  // So are words that there is no room for now.
+  const bool words_too = it.packed && it.target.has(Part::kFull);
+  if (settled_ - bytes.of(it.settled) + bytes.of(it.target) > capacity_ ||
+      (words_too && pool_->in_use() + it.layout.view_bytes > pool_->limit()))
     it.target = it.held - (it.held - it.target);
+  if (it.packed && it.target.has(Part::kFull)) {
+    it.full = pool_->take(it.layout.view_bytes);
+    it.packed = false;
+  }
+  executor_.promote(*it.job, it.full.data());
   change_settled(it);
 }
 
@@ -369,7 +383,8 @@ std::unique_ptr<FetchJob> ExpertStore::make_job(const Expert& it) const {
 void ExpertStore::finish_job(Expert& it) {
   reading_ -= reads_of(it);
   std::erase(running_, &it);
-  it.held = it.layout.split ? kPacked | Part::kFull : Parts(Part::kFull);  // for a moment, all of it
+  // For a moment, all of it.
+  it.held = !it.layout.split ? Parts(Part::kFull) : it.packed ? kPacked : kPacked | Part::kFull;
   it.job.reset();
 }
 
@@ -450,7 +465,7 @@ ExpertView ExpertStore::view_of(const Expert& it) const {
   const auto matrix = [&](std::size_t piece, std::size_t rows, std::size_t cols) {
     const PiecePlace& place = it.layout.pieces[piece];
     SLUICE_CHECK(place.elements == rows * cols);
-    if (it.held == kPacked && !it.job)
+    if (it.packed && (it.job || !it.held.has(Part::kFull)))
       return MatrixView{nullptr, place.dtype, rows, cols, &place, it.words.data(), it.exponents.data()};
     return MatrixView{it.full.data() + place.view_place, place.dtype, rows, cols};
   };

@@ -75,10 +75,10 @@ struct ExpertCounters {
 //
 // Memory. Resident parts and experts on their way share one pool of capacity + staging bytes. Buffers of an
 // expert on its way are charged as staging; what of them is to stay is moved to `experts` when its pin goes.
-// An expert starts when its buffers fit and, once all that has started is done, resident parts would be
-// within the capacity. If the first in line must wait for others to shrink and none is under way, one of
-// those goes first: since what stays after the event fits in the capacity, there is one, and least_staging()
-// is enough for it.
+// An expert of the view `packed` has no buffer for words. An expert starts when its buffers fit and, once all
+// that has started is done, resident parts would be within the capacity. If the first in line must wait for
+// others to shrink and none is under way, one of those goes first: since what stays after the event fits in
+// the capacity, there is one, and least_staging() is enough for it.
 class ExpertStore {
  public:
   class Pin;
@@ -90,12 +90,13 @@ class ExpertStore {
   // Sizes as residency counts them: as charged, so that logical and physical bytes agree.
   const experts::ExpertSizes& sizes() const;
   bool split() const { return all_split_; }  // every expert is stored as sm and exp, so states C, S, E exist
-  // Experts in state C are computed with as they are, in the view `packed`. Before the first event.
-  bool tiled() const { return all_tiled_; }  // it can be
-  void compute_packed(bool packed) { compute_packed_ = packed && all_tiled_; }
+  // Experts that are not to stay in state F are computed with as they are stored, in the view `packed`: as
+  // soon as their parts are there and checked. Before configure().
+  bool can_be_packed() const { return can_be_packed_; }  // all are in tiles that have their matrices' columns
+  void compute_packed(bool packed) { compute_packed_ = packed && can_be_packed_; }
   Bytes least_staging() const;       // one expert of any kind on its way
   Bytes bytes_per_expert() const;    // largest resident size (state F)
-  Bytes staging_per_expert() const;  // largest staging one expert on its way takes
+  Bytes staging_per_expert() const;  // largest staging that one more on its way takes
   // Once, before the first event.
   void configure(const ExpertStoreOptions& options);
   void set_costs(const ExpertCosts& costs) { costs_ = costs; }
@@ -155,7 +156,7 @@ class ExpertStore {
   std::vector<std::uint32_t> layer_begin_;  // experts_ index of the first expert of each sparse layer
   std::unique_ptr<Sizes> sizes_;
   Bytes largest_read_ = 0, largest_view_ = 0, largest_staging_ = 0;
-  bool all_split_ = true, all_tiled_ = true;
+  bool all_split_ = true, can_be_packed_ = true;
   bool compute_packed_ = false;
   ExpertCosts costs_;
   std::optional<device::BufferPool> pool_;

@@ -49,12 +49,15 @@ inline std::vector<std::byte> bytes_of(const MatrixView& view) {
 
 class ExpertStoreTest : public ::testing::Test {
  protected:
-  std::string packed(const std::string& codec, unsigned chunks = 4) {
-    const std::string path = scratch_.path() + "/" + codec + std::to_string(chunks) + ".sluice";
+  // Its matrices are narrow: in tiles they lie in another shape, unless they keep their columns.
+  std::string packed(const std::string& codec, unsigned chunks = 4, bool keep_columns = false) {
+    const std::string path =
+        scratch_.path() + "/" + codec + std::to_string(chunks) + (keep_columns ? "k" : "") + ".sluice";
     if (std::filesystem::exists(path)) return path;
     store::PackOptions options;
     options.codec = codec;
     options.chunks = chunks;
+    options.keep_columns = keep_columns;
     store::pack(kModel, path, model::pack_plan(model::describe_model(*store::open_checkpoint(kModel))),
                 options);
     return path;
@@ -67,8 +70,9 @@ class ExpertStoreTest : public ::testing::Test {
     model_ = model::describe_model(*checkpoint_);
     files_ = std::make_unique<WeightFiles>(*checkpoint_, options);
     store_ = std::make_unique<ExpertStore>(*checkpoint_, model_, *files_, pool_, best_isa(), accountant_);
+    store_->compute_packed(compute_packed_);
     store_->configure(
-        {capacity_experts * store_->bytes_per_expert(), staging_experts * store_->staging_per_expert()});
+        {capacity_experts * store_->bytes_per_expert(), staging_experts * store_->least_staging()});
   }
 
   // Runs one event and returns the views' bytes by id.
@@ -116,6 +120,7 @@ class ExpertStoreTest : public ::testing::Test {
   }
 
   IoMode io_ = IoMode::kDirect;
+  bool compute_packed_ = false;
   sluice::testing::ScratchDirectory scratch_;
   ThreadPool pool_{4};
   device::Accountant accountant_{64 * kMiB};

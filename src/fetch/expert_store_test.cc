@@ -27,7 +27,8 @@ using testing::kModel;
 class ExpertStoreTest : public testing::ExpertStoreTest {};
 
 TEST_F(ExpertStoreTest, ViewsAreTheCheckpointsWordsInEveryStateAndWayOfReading) {
-  for (const std::string& path : {kModel, packed("none"), packed("zstd"), packed("lz4"), packed("native")}) {
+  for (const std::string& path :
+       {kModel, packed("none"), packed("zstd"), packed("lz4"), packed("native"), packed("native", 4, true)}) {
     for (const IoMode io : {IoMode::kDirect, IoMode::kBuffered, IoMode::kMmap}) {
       io_ = io;
       store_.reset();
@@ -223,52 +224,59 @@ TEST_F(ExpertStoreTest, OnlyPrefetchedMissesThatATokenUsesCount) {
 }
 
 TEST_F(ExpertStoreTest, AFlippedBitInAnExpertIsFoundBeforeItIsComputedWith) {
-  const std::string path = packed("zstd");
-  open(path, 6, 2);
-  const ExpertLayout layout = store_->layout({0, 1});
-  const std::string file = files_->path(layout.words.runs[0].file);
-  store_.reset();
-  for (const PiecePlace& piece : layout.pieces) {
-    for (const Bytes offset : {piece.file_offset, piece.chunks.back().file_offset}) {
-      std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
-      const auto flip = [&] {
-        stream.seekg(static_cast<std::streamoff>(offset));
-        const char byte = static_cast<char>(stream.get() ^ 0x10);
-        stream.seekp(static_cast<std::streamoff>(offset));
-        stream.put(byte).flush();
-      };
-      flip();
-      open(path, 6, 2);
-      try {
-        run(misses({1}, Part::kFull));
-        FAIL() << "no error";
-      } catch (const Error& caught) {
-        EXPECT_EQ(caught.kind(), ErrorKind::kCorrupt);
-        EXPECT_EQ(caught.offset(), offset);
+  for (const std::string codec : {"zstd", "native"}) {
+    compute_packed_ = codec == "native";
+    const std::string path = packed(codec, 4, compute_packed_);
+    open(path, 6, 2);
+    const ExpertLayout layout = store_->layout({0, 1});
+    const std::string file = files_->path(layout.words.runs[0].file);
+    store_.reset();
+    for (const PiecePlace& piece : layout.pieces) {
+      for (const Bytes offset : {piece.file_offset, piece.chunks.back().file_offset}) {
+        std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
+        const auto flip = [&] {
+          stream.seekg(static_cast<std::streamoff>(offset));
+          const char byte = static_cast<char>(stream.get() ^ 0x10);
+          stream.seekp(static_cast<std::streamoff>(offset));
+          stream.put(byte).flush();
+        };
+        flip();
+        open(path, 6, 2);
+        try {
+          run(misses({1}, compute_packed_ ? Parts() : Parts(Part::kFull)));
+          FAIL() << "no error";
+        } catch (const Error& caught) {
+          EXPECT_EQ(caught.kind(), ErrorKind::kCorrupt);
+          EXPECT_EQ(caught.offset(), offset);
+        }
+        store_.reset();
+        flip();
       }
-      store_.reset();
-      flip();
     }
   }
 }
 
 TEST_F(ExpertStoreTest, CompressedExpertsInTilesAreHandedOutAsTheyAre) {
   constexpr Parts kC = Part::kSm | Part::kExp;
-  for (const std::string codec : {"native", "zstd"}) {
+  for (const std::string& path : {packed("native", 4, true), packed("native"), packed("zstd")}) {
+    const bool can_be_packed = path == packed("native", 4, true);
     for (const bool packed_views : {true, false}) {
-      SCOPED_TRACE(codec);
-      open(packed(codec), 6, 3);
-      EXPECT_EQ(store_->tiled(), codec == "native");
-      store_->compute_packed(packed_views);
+      SCOPED_TRACE(path);
+      compute_packed_ = packed_views;
+      open(path, 6, 3);
+      EXPECT_EQ(store_->can_be_packed(), can_be_packed);
       packed_views_ = 0;
-      run(misses({0, 1, 2}, kC));
+      const bool tiled = can_be_packed && packed_views;
+      for (const auto& [id, view] : run(misses({0, 1, 2}, kC))) EXPECT_EQ(view, truth(id));
+      EXPECT_EQ(packed_views_, tiled ? 9u : 0u);  // also where they had to be read
+      packed_views_ = 0;
       run(misses({3}, Part::kFull));
-      EXPECT_EQ(packed_views_, 0u);  // they had to be read and checked
+      EXPECT_EQ(packed_views_, 0u);
       EventOutcome hits;
       for (std::uint16_t id : {0, 1, 2}) hits.hits.push_back({{0, id}, kC, kC});
       hits.hits.push_back({{0, 3}, Part::kFull, Part::kFull});
       const auto views = run(hits);
-      EXPECT_EQ(packed_views_, codec == "native" && packed_views ? 9u : 0u);
+      EXPECT_EQ(packed_views_, tiled ? 9u : 0u);
       EXPECT_EQ(reads_.bytes, 0u);
       ASSERT_EQ(views.size(), 4u);
       for (const auto& [id, view] : views) EXPECT_EQ(view, truth(id)) << id.index;

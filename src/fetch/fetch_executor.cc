@@ -30,10 +30,10 @@ bool needs_check(const FetchJob& job, const PiecePlace& piece) {
   return piece.xxh3.has_value() && (job.read_words || kCheckResident);
 }
 
-// Operations of one piece stand one after the other: the check, decodes of all chunks, merges of all chunks.
-// A whole piece of a split expert is merged (copied) as if it were one chunk.
-std::size_t merges(const ExpertLayout& layout, const PiecePlace& piece) {
-  if (!layout.split) return 0;
+// Operations of one piece stand one after the other: the check and decodes of all chunks, then merges of all
+// chunks. A whole piece of a split expert is merged (copied) as if it were one chunk.
+std::size_t merges(const FetchJob& job, const PiecePlace& piece) {
+  if (!job.layout->split || job.view == nullptr) return 0;
   return piece.split ? piece.chunks.size() : 1;
 }
 
@@ -65,6 +65,10 @@ void FetchExecutor::start(std::span<const FetchTask> tasks, std::span<const std:
       const auto block = tasks.subspan(begin, end - begin);
       begin = end;
       for (const FetchTask& task : block) add_ops(task);
+      // Where nothing is decoded ahead, an expert's bytes come in the order in which they lie in the file,
+      // and those of the next expert after them.
+      for (const FetchTask& task : block)
+        if (task.job->view == nullptr) queue_all_reads(*task.job);
       for (const FetchTask& task : block) queue_reads(task, true);
       for (const FetchTask& task : block) queue_reads(task, false);
     }
@@ -77,7 +81,7 @@ void FetchExecutor::start(std::span<const FetchTask> tasks, std::span<const std:
   io_wakes_.notify_one();
 }
 
-void FetchExecutor::promote(FetchJob& job) {
+void FetchExecutor::promote(FetchJob& job, std::byte* view) {
   {
     const std::lock_guard lock(mutex_);
     if (job.urgency == Urgency::kDemand) return;
@@ -94,16 +98,34 @@ void FetchExecutor::promote(FetchJob& job) {
       }
     for (std::size_t p = 0; p < job.first_op.size(); ++p) {
       const PiecePlace& piece = job.layout->pieces[p];
-      const std::size_t first = job.first_op[p], count = 1 + piece.chunks.size() + merges(*job.layout, piece);
-      for (std::size_t op = first; op < first + count; ++op)
-        if (ops_[op].state == OpState::kReady) {
+      const auto take_up = [&](std::size_t first, std::size_t count) {
+        for (std::size_t op = first; op < first + count; ++op) {
+          if (ops_[op].state != OpState::kReady) continue;
           --ready_.prefetch;
           ++ready_.demand;
           first_open_.demand = std::min(first_open_.demand, op);
         }
+      };
+      take_up(job.first_op[p], 1 + piece.chunks.size());
+      take_up(job.first_merge[p], merges(job, piece));
     }
+    if (view != nullptr && job.view == nullptr) make_words(job, view);
+    announce();
   }
   io_wakes_.notify_one();
+}
+
+void FetchExecutor::make_words(FetchJob& job, std::byte* view) {
+  SLUICE_CHECK(job.layout->split);
+  job.view = view;
+  if (job.ops_left == 0 && job.reads_left == 0) std::erase(complete_, &job);
+  for (std::uint16_t p = 0; p < job.layout->pieces.size(); ++p) {
+    add_merges(job, p);
+    const std::size_t chunks = job.layout->pieces[p].chunks.size();
+    for (std::size_t x = 0; x < merges(job, job.layout->pieces[p]); ++x)
+      if (job.words_ready[p] && (x >= chunks || ops_[job.first_op[p] + 1 + x].state == OpState::kDone))
+        make_ready(static_cast<std::uint32_t>(job.first_merge[p] + x));
+  }
 }
 
 void FetchExecutor::add_ops(const FetchTask& task) {
@@ -112,6 +134,7 @@ void FetchExecutor::add_ops(const FetchTask& task) {
   if (job.first_op.empty()) {
     ++jobs_;
     job.first_op.assign(layout.pieces.size(), 0);
+    job.first_merge.assign(layout.pieces.size(), 0);
     job.words_ready.assign(layout.pieces.size(), false);
     job.words_in.assign(layout.words.runs.size(), !job.read_words);
     job.exponents_in.assign(layout.exponents.runs.size(), !job.read_exponents);
@@ -126,10 +149,19 @@ void FetchExecutor::add_ops(const FetchTask& task) {
     job.ops_left += state == OpState::kDone ? 0 : 1;
   };
   add(Kind::kCheck, 0, needs_check(job, piece) ? OpState::kBlocked : OpState::kDone);
+  // Exponents that are there already were checked when they came.
+  const bool decodes = job.read_exponents || job.view != nullptr || kCheckResident;
   for (std::size_t chunk = 0; chunk < piece.chunks.size(); ++chunk)
-    add(Kind::kDecode, chunk, OpState::kBlocked);
-  for (std::size_t chunk = 0; chunk < merges(layout, piece); ++chunk)
-    add(Kind::kMerge, chunk, OpState::kBlocked);
+    add(Kind::kDecode, chunk, decodes ? OpState::kBlocked : OpState::kDone);
+  add_merges(job, task.tensor);
+}
+
+void FetchExecutor::add_merges(FetchJob& job, std::uint16_t p) {
+  job.first_merge[p] = static_cast<std::uint32_t>(ops_.size());
+  const std::size_t count = merges(job, job.layout->pieces[p]);
+  for (std::size_t chunk = 0; chunk < count; ++chunk)
+    ops_.push_back({&job, p, static_cast<std::uint16_t>(chunk), Kind::kMerge, OpState::kBlocked});
+  job.ops_left += static_cast<std::uint32_t>(count);
 }
 
 void FetchExecutor::queue_reads(const FetchTask& task, bool exponents) {
@@ -152,6 +184,11 @@ void FetchExecutor::queue_reads(const FetchTask& task, bool exponents) {
   } else {
     queue(layout.words.covering(piece.place, stored_bytes(piece)), 0);
   }
+}
+
+void FetchExecutor::queue_all_reads(FetchJob& job) {
+  for (const bool exponents : {false, true})
+    for (std::uint16_t p = 0; p < job.layout->pieces.size(); ++p) queue_reads({&job, p}, exponents);
 }
 
 void FetchExecutor::settle(FetchJob& job) {
@@ -207,8 +244,8 @@ void FetchExecutor::words_are_ready(FetchJob& job, std::size_t p) {
   job.words_ready[p] = true;
   const PiecePlace& piece = job.layout->pieces[p];
   const std::uint32_t chunks = static_cast<std::uint32_t>(piece.chunks.size()), first = job.first_op[p] + 1;
-  for (std::uint32_t x = 0; x < merges(*job.layout, piece); ++x)
-    if (x >= chunks || ops_[first + x].state == OpState::kDone) make_ready(first + chunks + x);
+  for (std::uint32_t x = 0; x < merges(job, piece); ++x)
+    if (x >= chunks || ops_[first + x].state == OpState::kDone) make_ready(job.first_merge[p] + x);
 }
 
 void FetchExecutor::make_ready(std::uint32_t op) {
@@ -241,11 +278,12 @@ bool FetchExecutor::run_one() {
   Op& op = ops_[first];  // of a deque that only grows while operations run
   FetchJob& job = *op.job;
   const PiecePlace& piece = job.layout->pieces[op.piece];
+  std::byte* const view = job.view;  // may be set meanwhile
   op.state = OpState::kTaken;
   --ready_[urgency];
   ++running_ops_;
   // Words that are there are merged at once, while the exponents are in the cache.
-  const bool merge_too = op.kind == Kind::kDecode && job.words_ready[op.piece];
+  const bool merge_too = op.kind == Kind::kDecode && job.words_ready[op.piece] && view != nullptr;
   lock.unlock();
 
   const Clock::time_point begin = Clock::now();
@@ -253,11 +291,11 @@ bool FetchExecutor::run_one() {
   std::exception_ptr failure;
   try {
     if (op.kind == Kind::kCheck) decoder_.check(piece, job.words);
-    if (op.kind == Kind::kDecode) decoder_.decode(piece, piece.chunks[op.chunk], job.exponents, job.view);
+    if (op.kind == Kind::kDecode) decoder_.decode(piece, piece.chunks[op.chunk], job.exponents, view);
     if (merge_too) decoded = Clock::now();
-    if (op.kind == Kind::kMerge && !piece.split) ChunkDecoder::copy(piece, job.words, job.view);
+    if (op.kind == Kind::kMerge && !piece.split) ChunkDecoder::copy(piece, job.words, view);
     if ((op.kind == Kind::kMerge && piece.split) || merge_too)
-      decoder_.merge(piece, piece.chunks[op.chunk], job.words, job.exponents, job.view);
+      decoder_.merge(piece, piece.chunks[op.chunk], job.words, job.exponents, view);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -277,11 +315,11 @@ bool FetchExecutor::run_one() {
   if (failure) {
     if (!failure_) failure_ = failure;
   } else {
-    const std::uint32_t merge_op =
-        job.first_op[op.piece] + 1 + static_cast<std::uint32_t>(piece.chunks.size()) + op.chunk;
+    const std::uint32_t merge_op = job.first_merge[op.piece] + op.chunk;
     if (op.kind == Kind::kCheck) words_are_ready(job, op.piece);
     if (op.kind == Kind::kDecode && merge_too) finish_op(ops_[merge_op]);
-    if (op.kind == Kind::kDecode && !merge_too && job.words_ready[op.piece]) make_ready(merge_op);
+    const bool merge_next = op.kind == Kind::kDecode && !merge_too && job.view != nullptr;
+    if (merge_next && job.words_ready[op.piece]) make_ready(merge_op);
     finish_op(op);
   }
   announce();

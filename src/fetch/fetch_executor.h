@@ -27,20 +27,23 @@ namespace sluice::fetch {
 
 enum class Urgency : std::uint8_t { kDemand, kPrefetch };
 
-// One expert on its way to a view. The caller sets the first block of members and leaves the job alone until
-// the executor hands it back; buffers have the sizes that the layout says.
+// One expert on its way to a view, `bf16` or `packed`. The caller sets the first block of members and leaves
+// the job alone until the executor hands it back; buffers have the sizes that the layout says.
 struct FetchJob {
   experts::ExpertId id;
   const ExpertLayout* layout = nullptr;
   std::byte* words = nullptr;      // of layout->words
   std::byte* exponents = nullptr;  // of layout->exponents; null if nothing is split
-  std::byte* view = nullptr;       // where the matrices are made; `words` itself if nothing is split
+  // Where the matrices are made; `words` itself if nothing is split. Null: the view is `packed`, so that
+  // regions that are read and checked are all that is needed.
+  std::byte* view = nullptr;
   bool read_words = false, read_exponents = false;  // false: the region's bytes are there already
 
   // The executor's own.
   std::vector<bool> words_in, exponents_in;  // runs that have arrived
   std::vector<bool> words_ready;             // by piece: its bytes are there and checked
-  std::vector<std::uint32_t> first_op;       // by piece
+  std::vector<std::uint32_t> first_op;       // by piece: its check; then come the decodes of its chunks
+  std::vector<std::uint32_t> first_merge;    // by piece
   std::uint32_t reads_left = 0, ops_left = 0;
   std::vector<bool> queued;  // runs of `words`, then of `exponents`, that were given to the I/O thread
   Urgency urgency = Urgency::kDemand;
@@ -72,8 +75,9 @@ class FetchExecutor {
   void start(std::span<const FetchTask> tasks, std::span<const std::uint32_t> block_end,
              Urgency urgency = Urgency::kDemand);
   // A prefetch that is under way is demanded now: it goes before everything that starts later. Nothing if it
-  // is demanded already.
-  void promote(FetchJob& job);
+  // is demanded already. `view`: a job of the view `packed` makes the view `bf16` there after all; null: it
+  // stays what it is.
+  void promote(FetchJob& job, std::byte* view = nullptr);
 
   // A job whose view is complete, in order of completion; null if none is under way. Works while it waits.
   // Rethrows the first failure, Error(kIo) or (kCorrupt), also of the reader itself, after which cancel()
@@ -119,8 +123,11 @@ class FetchExecutor {
   void take_reads(std::vector<std::size_t>& indices);  // those that may
   bool run_one();                                      // does the first ready operation; false: there is none
   void queue_reads(const FetchTask& task, bool exponents);
+  void queue_all_reads(FetchJob& job);
   void add_ops(const FetchTask& task);
-  void settle(FetchJob& job);  // operations that are available from the start
+  void add_merges(FetchJob& job, std::uint16_t piece);
+  void make_words(FetchJob& job, std::byte* view);  // of a job of the view `packed`; mutex_ is held
+  void settle(FetchJob& job);                       // operations that are available from the start
   void arrived(FetchJob& job, std::uint32_t run);
   void words_are_ready(FetchJob& job, std::size_t piece);
   void make_ready(std::uint32_t op);

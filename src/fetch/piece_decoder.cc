@@ -23,4 +23,20 @@ void PieceDecoder::decode(const PieceLayout& layout, const std::byte* read_buffe
   });
 }
 
+void PieceDecoder::check(const PieceLayout& layout, const std::byte* read_buffer) {
+  jobs_.clear();
+  for (const PiecePlace& piece : layout.pieces) {
+    jobs_.push_back({&piece, nullptr});
+    for (const ChunkPlace& chunk : piece.chunks) jobs_.push_back({&piece, &chunk});
+  }
+  pool_.parallel_for(jobs_.size(), [&](std::size_t i) {
+    const auto& [piece, chunk] = jobs_[i];
+    if (chunk == nullptr) {
+      decoder_.check(*piece, read_buffer);
+    } else {
+      decoder_.check(*piece, *chunk, read_buffer);
+    }
+  });
+}
+
 }  // namespace sluice::fetch

@@ -65,6 +65,7 @@ PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun>
   place.dtype = piece.dtype;
   place.elements = piece.elements;
   place.tiles = piece.tiles;
+  place.own_columns = piece.own_columns;
   place.file = main.file;
   place.file_offset = main.offset;
   place.place = place_of(words, main);

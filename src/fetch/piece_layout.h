@@ -33,7 +33,8 @@ struct ChunkPlace {
 struct PiecePlace {
   DType dtype = DType::kBF16;
   bool split = false;
-  codec::TileShape tiles;  // of a split piece in tiles
+  codec::TileShape tiles;    // of a split piece in tiles
+  bool own_columns = false;  // the tiles' columns are the tensor's
   std::uint64_t elements = 0;
   std::uint32_t file = 0;  // for errors
   Bytes file_offset = 0;   // of `raw` or `sm`

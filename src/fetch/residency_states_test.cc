@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <numeric>
 #include <random>
+#include <tuple>
 
 #include "base/error.h"
 #include "fetch/expert_store_fixture.h"
@@ -101,7 +102,13 @@ class ResidencyStates : public testing::ExpertStoreTest {
 
 TEST_F(ResidencyStates, RandomEventsReadExactlyWhatIsMissingAndKeepExactlyWhatIsWanted) {
   int round = 0;
-  for (const char* codec : {"zstd", "lz4", "native"}) {
+  // Codec, keep_columns, and whether what is kept so is computed with as it is.
+  const std::tuple<const char*, bool, bool> kinds[] = {{"zstd", false, false},
+                                                       {"lz4", false, false},
+                                                       {"native", false, false},
+                                                       {"native", true, false},
+                                                       {"native", true, true}};
+  for (const auto& [codec, keep_columns, compute_packed] : kinds) {
     for (const unsigned chunks : {1u, 3u}) {
       const std::uint64_t seed = 77 + static_cast<std::uint64_t>(round++);
       SCOPED_TRACE("seed " + std::to_string(seed));
@@ -113,9 +120,10 @@ TEST_F(ResidencyStates, RandomEventsReadExactlyWhatIsMissingAndKeepExactlyWhatIs
                                   [&](const DiskRead& read) { return asked += read.length, 0; });
       };
       store_.reset();
-      open(packed(codec, chunks), 3, 1 + random() % 3, options);
+      compute_packed_ = compute_packed;
+      open(packed(codec, chunks, keep_columns), 3, 1 + random() % 3, options);
       const Bytes capacity = 3 * store_->bytes_per_expert();
-      const Bytes budget = accountant_.used() + capacity + 3 * store_->staging_per_expert();
+      const Bytes budget = accountant_.used() + capacity + 3 * store_->least_staging();
       scheduler_ = std::make_unique<RandomScheduler>(seed);
       const auto truth = truths();
       auto held = all_missing();
@@ -193,8 +201,12 @@ TEST_F(ResidencyStates, AFailedReadFailsItsEventOnlyAndTheNextOneRepairsIt) {
   EXPECT_GT(failures, 20);
 }
 
-TEST_F(ResidencyStates, PrefetchesSaveReadsAndChangeNothingElse) {
+class Prefetches : public ResidencyStates, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(Prefetches, SaveReadsAndChangeNothingElse) {
   const std::uint64_t seed = 99;
+  const std::string codec = GetParam();
+  compute_packed_ = codec == "native";
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
   std::atomic<Bytes> asked{0};
@@ -203,7 +215,7 @@ TEST_F(ResidencyStates, PrefetchesSaveReadsAndChangeNothingElse) {
     return make_faulty_reader(std::move(inner),
                               [&](const DiskRead& read) { return asked += read.length, 0; });
   };
-  open(packed("zstd"), 3, 4, options);
+  open(packed(codec, 4, compute_packed_), 3, 4, options);
   const Bytes capacity = 3 * store_->bytes_per_expert();
   scheduler_ = std::make_unique<RandomScheduler>(seed);
   const auto truth = truths();
@@ -232,6 +244,8 @@ TEST_F(ResidencyStates, PrefetchesSaveReadsAndChangeNothingElse) {
   store_.reset();
   EXPECT_EQ(accountant_.used(), 0u);
 }
+
+INSTANTIATE_TEST_SUITE_P(InBothViews, Prefetches, ::testing::Values("zstd", "native"));
 
 TEST_F(ResidencyStates, AChunkCanBeReadAlone) {
   open(packed("zstd", 3), 3, 1);

@@ -14,6 +14,7 @@
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/matmul.h"
+#include "kernels/packed_matmul.h"
 
 namespace sluice::kernels {
 namespace {
@@ -52,8 +53,8 @@ struct Result {
 };
 
 // Every kernel on a small tile with ragged ends in all directions.
-std::vector<Result> results(Isa isa) {
-  const Context ctx{nullptr, isa};
+std::vector<Result> results(Isa isa, bool tiles) {
+  const Context ctx{nullptr, isa, tiles};
   std::vector<Result> all;
   constexpr std::size_t kTokens = 7, kRows = 13, kCols = 150;
   const std::vector<float> x = sample(kTokens * kCols, 2);
@@ -72,6 +73,16 @@ std::vector<Result> results(Isa isa) {
       matmul_transposed(ctx, x.data(), tokens, kCols, w, z.data(), kCols);
       all.push_back({"matmul_transposed", std::move(z)});
     }
+    if (dtype != DType::kBF16) continue;
+    const codec::TileShape shape{kRows, kCols};
+    std::vector<std::byte> exponents(shape.places()), sign_mantissas(shape.places());
+    codec::split_tiles(bytes, shape, exponents, sign_mantissas);
+    const std::vector<std::byte> coded = codec::encode_native(exponents, shape);
+    const PackedChunk chunk{coded, 0, shape.groups(), true};
+    std::vector<float> y(kRows);
+    packed_matmul(ctx, packed.data(), 1, {shape, sign_mantissas.data(), {&chunk, 1}}, {bias.data(), kRows},
+                  y.data(), kRows);
+    all.push_back({"packed_matmul", std::move(y)});
   }
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
     constexpr std::size_t kQueries = 3, kPositions = 21;
@@ -99,12 +110,15 @@ std::vector<Result> results(Isa isa) {
 
 // The first kernel whose bits differ from the scalar path; empty: none.
 std::string_view first_difference(Isa isa) {
-  const std::vector<Result> expected = results(Isa::kScalar);
-  const std::vector<Result> found = results(isa);
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const std::vector<float>& a = expected[i].numbers;
-    if (std::memcmp(a.data(), found[i].numbers.data(), a.size() * sizeof(float)) != 0)
-      return expected[i].kernel;
+  for (const bool tiles : {false, true}) {
+    if (tiles && !has_tiles(isa)) continue;
+    const std::vector<Result> expected = results(Isa::kScalar, tiles);
+    const std::vector<Result> found = results(isa, tiles);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const std::vector<float>& a = expected[i].numbers;
+      if (std::memcmp(a.data(), found[i].numbers.data(), a.size() * sizeof(float)) != 0)
+        return expected[i].kernel;
+    }
   }
   return {};
 }

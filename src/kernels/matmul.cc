@@ -1,11 +1,16 @@
 #include "kernels/matmul.h"
 
+#include <cstring>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/float16.h"
 #include "kernels/kernel_table.h"
 #include "kernels/lanes_scalar.h"
 #include "kernels/split.h"
+#include "kernels/tile_matmul.h"
 
 namespace sluice::kernels {
 namespace {
@@ -17,6 +22,23 @@ void check_weight(const Weight& w) {
                fmt::format("{} x {} without data", w.rows, w.cols));
 }
 
+// Activations that were rounded for tiles, for weights that tiles do not take.
+const float* widen(const Context& ctx, const float* packed, std::size_t tokens, std::size_t cols,
+                   std::vector<float>& widened) {
+  const std::size_t stride = packed_floats(cols);
+  std::vector<float> row(cols);
+  widened.resize(tokens * stride);
+  for (std::size_t t = 0; t < tokens; ++t) {
+    for (std::size_t c = 0; c < cols; ++c) {
+      std::uint16_t word;
+      std::memcpy(&word, reinterpret_cast<const std::byte*>(packed + t * stride) + 2 * c, sizeof(word));
+      row[c] = bf16_to_float(word);
+    }
+    kernel_table(ctx.isa).matmul.pack(row.data(), cols, widened.data() + t * stride);
+  }
+  return widened.data();
+}
+
 // Rows are divided in groups that leave whole cache lines of y to each thread and whole register tiles.
 constexpr std::size_t kRowGrain = 16;
 
@@ -24,6 +46,14 @@ constexpr std::size_t kRowGrain = 16;
 
 void pack_activations(const Context& ctx, const float* x, std::size_t tokens, std::size_t cols,
                       std::size_t x_stride, float* packed) {
+  if (ctx.tiles) {
+    const auto round = kernel_table(ctx.isa).tiles.round;
+    split(ctx, tokens, 1, tokens * cols, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t t = begin; t < end; ++t)
+        round(x + t * x_stride, cols, reinterpret_cast<std::byte*>(packed + t * packed_floats(cols)));
+    });
+    return;
+  }
   const auto pack = kernel_table(ctx.isa).matmul.pack;
   split(ctx, tokens, 1, tokens * cols, [&](std::size_t begin, std::size_t end) {
     for (std::size_t t = begin; t < end; ++t) pack(x + t * x_stride, cols, packed + t * packed_floats(cols));
@@ -36,6 +66,9 @@ void matmul(const Context& ctx, const float* packed, std::size_t tokens, const W
   SLUICE_CHECK(bias.empty() || bias.size() == w.rows, fmt::format("{} biases, {} rows", bias.size(), w.rows));
   SLUICE_CHECK(y_stride >= w.rows || tokens <= 1, fmt::format("stride {}, {} rows", y_stride, w.rows));
   if (tokens == 0) return;
+  if (ctx.tiles && w.dtype == DType::kBF16) return tile_matmul(ctx, packed, tokens, w, bias, y, y_stride);
+  std::vector<float> widened;
+  if (ctx.tiles) packed = widen(ctx, packed, tokens, w.cols, widened);
   MatmulArgs args{};
   args.packed = packed;
   args.packed_stride = packed_floats(w.cols);

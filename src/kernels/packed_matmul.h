@@ -1,7 +1,7 @@
 // Matrix products with weights as codec `native` stores them (view `packed`): sign+mantissa plane and coded
-// exponents in tiles (docs/store-format.md, section 4.1). Eight rows at a time are made words again in a
-// buffer that stays in the cache, and multiplied there by the kernels of matmul.h: two thirds of the bytes
-// come from memory, and the results have the bits of the `bf16` view, whatever m and instruction set.
+// exponents in tiles (docs/store-format.md, section 4.1). Eight rows at a time are made words again, in
+// registers or in a buffer that stays in the cache, and multiplied: two thirds of the bytes come from memory,
+// and the results have the bits of the `bf16` view, whatever m and instruction set.
 #pragma once
 
 #include <cstddef>

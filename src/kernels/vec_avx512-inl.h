@@ -1,19 +1,10 @@
 // Sixteen fp32 lanes on AVX-512 (F, BW, DQ, VL). See vec-inl.h for what every instruction set must offer.
 #pragma once
 
-#if defined(__GNUC__) && !defined(__clang__)
-// GCC 12 reports the deliberately undefined operands inside its own AVX-512 intrinsics (GCC bug 105593).
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#include <immintrin.h>
-#pragma GCC diagnostic pop
-#else
-#include <immintrin.h>
-#endif
-
 #include <cstddef>
 #include <cstdint>
+
+#include "base/avx512_intrinsics.h"
 
 namespace sluice::kernels {
 namespace {

@@ -117,6 +117,17 @@ TEST_F(SynthTest, FewerLayersAndExpertsKeepTheRest) {
   EXPECT_EQ(describe_model(*store::open_checkpoint(path("cut"))).experts.size(), 8u);
 }
 
+TEST_F(SynthTest, EmbeddingScaleChangesEmbeddingsAlone) {
+  write(plan(), "one");
+  write(plan({.embedding_scale = 64}), "sixty-four");
+  const auto one = read(path("one")), scaled = read(path("sixty-four"));
+  for (const auto& [name, words] : one) {
+    const bool embedding = name == "model.embed_tokens.weight";
+    for (std::size_t i = 0; i < words.size(); ++i)
+      ASSERT_EQ(bf16_to_float(scaled.at(name)[i]), bf16_to_float(words[i]) * (embedding ? 64 : 1)) << name;
+  }
+}
+
 TEST_F(SynthTest, ConfigTellsTheElementType) {
   std::string text(kConfig);
   text.replace(text.find("bfloat16"), 8, "float32");

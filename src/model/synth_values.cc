@@ -78,7 +78,8 @@ std::vector<float> make_weight_quantiles() {
   return quantiles;
 }
 
-SynthValues::SynthValues(const TensorSpec& spec, std::uint64_t seed, std::span<const float> quantiles)
+SynthValues::SynthValues(const TensorSpec& spec, std::uint64_t seed, std::span<const float> quantiles,
+                         double scale)
     : quantiles_(quantiles),
       columns_(spec.shape.back()),
       key_(Random::mixed(xxh3(std::as_bytes(std::span(spec.name))) ^ Random::mixed(seed))) {
@@ -93,6 +94,7 @@ SynthValues::SynthValues(const TensorSpec& spec, std::uint64_t seed, std::span<c
     case Kind::kWeight:
       break;
   }
+  deviation_ *= scale;
 }
 
 void SynthValues::fill_row(std::uint64_t row, std::uint16_t* out) const {

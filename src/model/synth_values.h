@@ -14,12 +14,12 @@ namespace sluice::model {
 std::vector<float> make_weight_quantiles();
 
 // One tensor's values, row by row; each row has a stream of its own, so that rows can be made in any order,
-// by any thread. Thread-safe. They depend on the tensor's name, role and columns and on the seed, and on
-// nothing else.
+// by any thread. Thread-safe. They depend on the tensor's name, role and columns, on the seed and the scale,
+// and on nothing else.
 class SynthValues {
  public:
-  SynthValues(const TensorSpec& spec, std::uint64_t seed,
-              std::span<const float> quantiles);  // which must outlive this
+  // `quantiles` must outlive this.
+  SynthValues(const TensorSpec& spec, std::uint64_t seed, std::span<const float> quantiles, double scale = 1);
 
   std::uint64_t columns() const { return columns_; }
   void fill_row(std::uint64_t row, std::uint16_t* out) const;  // (columns) BF16

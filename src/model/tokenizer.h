@@ -25,6 +25,8 @@ class TextStream {
   virtual std::string finish() = 0;  // the rest; nothing may follow
 };
 
+struct TokenizerTables;  // tokenizer/compiled_tokenizer.h
+
 // Immutable after loading; thread-safe.
 class Tokenizer {
  public:
@@ -41,6 +43,8 @@ class Tokenizer {
   virtual std::optional<TokenId> id_of(
       std::string_view token) const = 0;  // exact content, added tokens included
   virtual bool is_special(TokenId id) const = 0;
+  // All of it, as tables that point into it. Not of one that was itself made of such tables.
+  virtual TokenizerTables compile() const = 0;
 };
 
 // Text as it grows token by token: the concatenation of all append() results plus finish() equals

@@ -58,9 +58,10 @@ struct StoredPiece {
   DType dtype = DType::kBF16;
   Encoding encoding = Encoding::kRaw;
   std::uint64_t elements = 0;
-  Extent raw;                            // kRaw
-  Extent sm;                             // kSplit: a byte for every element, or for every place of the tiles
-  codec::TileShape tiles;                // of a matrix in tiles; chunks then count places, not elements
+  Extent raw;                // kRaw
+  Extent sm;                 // kSplit: a byte for every element, or for every place of the tiles
+  codec::TileShape tiles;    // of a matrix in tiles; chunks then count places, not elements
+  bool own_columns = false;  // the tiles' columns are the tensor's: they can be multiplied with as they are
   std::optional<std::uint64_t> xxh3;     // of `raw` or `sm`; none in a directory
   std::vector<ExponentChunk> exponents;  // kSplit
   bool tiled() const { return tiles.rows > 0; }
@@ -83,9 +84,13 @@ class Checkpoint {
   // is no such tensor.
   virtual std::vector<Piece> pieces_of(std::string_view tensor) const = 0;
   virtual std::string codec() const = 0;  // "none" "zstd" "lz4" "native"; a directory: "none"
-  // Path of one of the other files of the source ("config.json"), or nothing if the source had none.
+  // Path of one of the other files of the source ("config.json"), or nothing if the source had none. A store
+  // compares it with its SHA-256 first: Error(kCorrupt).
   virtual std::optional<std::string> find_file(std::string_view relative) const = 0;
   virtual std::string files_directory() const = 0;  // where those files lie
+  // Compares all that describe the model (.json, .txt, .model) with their SHA-256, in a store:
+  // Error(kCorrupt). Before they are read by another way than find_file().
+  virtual void check_files() const = 0;
 };
 
 // `path` is a Hugging Face directory or a NAME.sluice store. Error(kNotFound), (kInvalid), (kUnsupported),

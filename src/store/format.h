@@ -34,6 +34,11 @@ inline constexpr std::uint64_t kDenseChunkElements = std::uint64_t{1} << 20;
 
 // Section 5: sidecars.
 inline constexpr std::string_view kSidecarStart = "{\"sidecar\":1,\"manifest\":\"";
+inline constexpr Bytes kMaxSidecarBytes = 256 * kMiB;
+inline constexpr std::string_view kTablesMagic = "SLUICETB";
+inline constexpr std::uint32_t kTablesLayout = 1;
+inline constexpr std::size_t kMaxTables = 64;
+inline constexpr Bytes kTableAlignment = 64;
 
 // Section 6: unfinished stores.
 inline constexpr std::string_view kPartialSuffix = ".partial";

@@ -178,13 +178,11 @@ class ManifestCheck {
 
   // Whole rows of the tensor's last dimension. Neither product overflows: elements of tensors do not.
   void check_tiles(const PieceEntry& piece) const {
-    const std::vector<std::uint64_t>& shape = m_.tensors[piece.tensor].shape;
     const codec::TileShape& tiles = piece.tiles;
-    if (shape.size() < 2 || tiles.columns != shape.back() || piece.first % tiles.columns != 0 ||
-        piece.count % tiles.columns != 0 || piece.count / tiles.columns != tiles.rows ||
+    if (piece.count % tiles.columns != 0 || piece.count / tiles.columns != tiles.rows ||
         piece.count > (Bytes{1} << 48)) {
       throw error("tiles do not fit their piece")
-          .expected("its rows and columns")
+          .expected("rows and columns of all its elements")
           .found(fmt::format("{} by {}, {}", tiles.rows, tiles.columns, text(piece)));
     }
   }

@@ -99,6 +99,9 @@ class Packer {
     identity_.options =
         fmt::format("codec {}, level {}, chunks {}, expert files of {} bytes", manifest_.codec.name, level(),
                     manifest_.codec.chunks, options_.expert_file_bytes);
+    if (options_.keep_columns) identity_.options += ", columns as they are";
+    if (options_.least_split_dense != kMinSplitDenseBytes)
+      identity_.options += fmt::format(", dense pieces of {} bytes split", options_.least_split_dense);
     identity_.plan = hex64(fingerprint(weights_, units_, plan.architecture));
     list_sources();
     for (const StoredSource& source : manifest_.sources) identity_.weights.push_back(source.weights);
@@ -128,8 +131,11 @@ class Packer {
     return codec_ == nullptr ? Family::kTiled : codec_->name() == "none" ? Family::kRaw : Family::kSplit;
   }
   std::uint64_t level() const { return codec_ == nullptr ? 0 : static_cast<std::uint64_t>(codec_->level()); }
+  Coding coding() const {
+    return {family(), options_.chunks, options_.least_split_dense, options_.keep_columns};
+  }
   PieceCoding coding(const PackUnit& unit, const UnitPiece& piece) const {
-    return coding_of(weights_, unit, piece, family());
+    return coding_of(weights_, unit, piece, coding());
   }
 
   void list_sources() {
@@ -354,7 +360,7 @@ class Packer {
     }
     hasher_ = std::make_unique<SourceHasher>(std::move(inputs));
 
-    PackSlices slices(weights_, units_, family(), options_.chunks, next_unit_);
+    PackSlices slices(weights_, units_, coding(), next_unit_);
     Pipeline<Slice> pipeline;
     pipeline.threads = options_.threads == 0 ? usable_cpus() : options_.threads;
     pipeline.memory_limit = options_.memory;
@@ -397,9 +403,9 @@ class Packer {
       slice.words.reset();
       slice.chunk = codec_->encode(exponents);
     } else {
-      codec::split_tiles(words, slice.tiles, exponents, sm);
+      codec::split_tiles(words, slice.tiles, exponents, sm, options_.isa);
       slice.words.reset();
-      slice.chunk = {codec::ChunkKind::kCodec, codec::encode_native(exponents, slice.tiles)};
+      slice.chunk = {codec::ChunkKind::kCodec, codec::encode_native(exponents, slice.tiles, options_.isa)};
       if (slice.chunk.bytes.empty())
         slice.chunk = {codec::ChunkKind::kRaw, {exponents.begin(), exponents.end()}};
     }

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/cpu.h"
 #include "store/checkpoint.h"
+#include "store/format.h"
 
 namespace sluice::store {
 
@@ -36,7 +37,7 @@ struct PackProgress {
 };
 
 struct PackOptions {
-  std::string codec = "zstd";
+  std::string codec = "native";
   std::optional<int> level;            // default: the codec's
   unsigned chunks = 4;                 // exponent chunks of an expert's matrix, 1 to 256
   std::vector<std::string> exclude;    // globs, see scan_directory
@@ -44,6 +45,10 @@ struct PackOptions {
   Isa isa = best_isa();                // that splits words
   Bytes memory = 512 * kMiB;           // buffers of the pieces on their way; a single chunk may take more
   Bytes expert_file_bytes = 4 * kGiB;  // a new expert file is begun when one has reached this size
+  // For tests with small models: matrices in tiles keep their columns, whatever the padding; and the least
+  // dense piece that is not stored raw.
+  bool keep_columns = false;
+  Bytes least_split_dense = kMinSplitDenseBytes;
   // What is packed is kept for a later run once as many bytes, or as much time, have passed since the last
   // time; and when interrupted() says so.
   Bytes journal_bytes = 256 * kMiB;

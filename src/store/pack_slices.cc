@@ -12,21 +12,23 @@ constexpr Bytes kRawSliceBytes = 4 * kMiB;
 
 }  // namespace
 
-PieceCoding coding_of(const Weights& weights, const PackUnit& unit, const UnitPiece& piece, Family family) {
+PieceCoding coding_of(const Weights& weights, const PackUnit& unit, const UnitPiece& piece,
+                      const Coding& coding) {
   const TensorInfo& tensor = weights.tensors[piece.tensor];
   const bool worth = unit.is_expert  ? piece.count > 0
                      : unit.is_range ? false
-                                     : 2 * piece.count >= kMinSplitDenseBytes;
-  if (family == Family::kRaw || tensor.dtype != DType::kBF16 || !worth) return {};
-  if (family == Family::kSplit) return {Encoding::kSplit, {}};
+                                     : 2 * piece.count >= coding.least_dense;
+  if (coding.family == Family::kRaw || tensor.dtype != DType::kBF16 || !worth) return {};
+  if (coding.family == Family::kSplit) return {Encoding::kSplit, {}};
   const std::uint64_t columns = tensor.shape.size() < 2 ? 0 : tensor.shape.back();
   if (columns == 0 || piece.first % columns != 0 || piece.count % columns != 0) return {};  // no matrix
-  return {Encoding::kSplit, {piece.count / columns, columns}};
+  const codec::TileShape matrix{piece.count / columns, columns};
+  return {Encoding::kSplit, coding.keep_columns ? matrix : codec::stored_shape(matrix)};
 }
 
-PackSlices::PackSlices(const Weights& weights, const std::vector<PackUnit>& units, Family family,
-                       unsigned chunks, std::size_t first_unit)
-    : weights_(weights), units_(units), family_(family), chunks_(chunks), next_unit_(first_unit) {}
+PackSlices::PackSlices(const Weights& weights, const std::vector<PackUnit>& units, const Coding& coding,
+                       std::size_t first_unit)
+    : weights_(weights), units_(units), coding_(coding), next_unit_(first_unit) {}
 
 bool PackSlices::next(SliceRange& slice) {
   if (queue_.empty()) {
@@ -44,7 +46,7 @@ void PackSlices::list(std::size_t index) {
     const UnitPiece& piece = unit.pieces[p];
     const TensorPlace& place = weights_.places[piece.tensor];
     const Bytes width = dtype_bytes(weights_.tensors[piece.tensor].dtype);
-    const PieceCoding coding = coding_of(weights_, unit, piece, family_);
+    const PieceCoding coding = coding_of(weights_, unit, piece, coding_);
     const bool tiled = coding.tiles.rows > 0;
     // What is cut: elements, or groups of rows.
     const std::uint64_t items = tiled ? coding.tiles.groups() : piece.count,
@@ -70,8 +72,8 @@ void PackSlices::list(std::size_t index) {
       queue_.push_back(slice);
     };
     if (coding.encoding == Encoding::kSplit && unit.is_expert) {
-      for (unsigned chunk = 0; chunk < chunks_; ++chunk) {
-        const codec::ElementRange range = codec::shard_range(items, chunks_, chunk);
+      for (unsigned chunk = 0; chunk < coding_.chunks; ++chunk) {
+        const codec::ElementRange range = codec::shard_range(items, coding_.chunks, chunk);
         add(range.begin, range.size());
       }
     } else {

@@ -7,19 +7,29 @@
 #include <vector>
 
 #include "store/checkpoint.h"
+#include "store/format.h"
 #include "store/pack_units.h"
 #include "store/weight_files.h"
 
 namespace sluice::store {
 
 enum class Family { kRaw, kSplit, kTiled };
+// What pieces become, whatever the codec's own settings.
+struct Coding {
+  Family family = Family::kRaw;
+  unsigned chunks = 1;                      // K, of experts' pieces
+  Bytes least_dense = kMinSplitDenseBytes;  // a dense piece that is not raw
+  bool keep_columns =
+      false;  // of family kTiled: tiles have the columns of their matrix, whatever the padding
+};
 
 // How a piece is stored (docs/store-format.md, section 4).
 struct PieceCoding {
   Encoding encoding = Encoding::kRaw;
   codec::TileShape tiles;  // of family kTiled
 };
-PieceCoding coding_of(const Weights& weights, const PackUnit& unit, const UnitPiece& piece, Family family);
+PieceCoding coding_of(const Weights& weights, const PackUnit& unit, const UnitPiece& piece,
+                      const Coding& coding);
 
 struct SliceRange {
   std::size_t unit = 0;
@@ -35,8 +45,7 @@ struct SliceRange {
 // Thread-compatible. What it is made of must outlive it.
 class PackSlices {
  public:
-  // From `first_unit` on. `chunks` is K, of experts' pieces.
-  PackSlices(const Weights& weights, const std::vector<PackUnit>& units, Family family, unsigned chunks,
+  PackSlices(const Weights& weights, const std::vector<PackUnit>& units, const Coding& coding,
              std::size_t first_unit);
   bool next(SliceRange& slice);  // false: no more
 
@@ -45,8 +54,7 @@ class PackSlices {
 
   const Weights& weights_;
   const std::vector<PackUnit>& units_;
-  const Family family_;
-  const unsigned chunks_;
+  const Coding coding_;
   std::size_t next_unit_;
   std::deque<SliceRange> queue_;  // of one unit, so that the last of it is known
 };

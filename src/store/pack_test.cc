@@ -342,6 +342,32 @@ TEST(Pack, KeepsWeightsWhenInterruptedAndAfterSomeTime) {
   }
 }
 
+// 32 columns: stored as rows of more, unless they are kept, and then words come back all the same.
+TEST(PackNative, NarrowMatricesAreStoredInAnotherShape) {
+  const TempDirectory temp;
+  const TinyModel model{.hidden = 32, .width = 128};
+  write_tiny_model(temp / "source", model);
+  for (const bool keep : {false, true}) {
+    const std::string store = temp / (keep ? "kept.sluice" : "x.sluice");
+    PackOptions options = tiny_options("native");
+    options.keep_columns = keep;
+    pack(temp / "source", store, tiny_plan(model), options);
+    const auto checkpoint = open_checkpoint(store), source = open_checkpoint(temp / "source");
+    for (const auto& [name, columns] : {std::pair{"up", 32u}, std::pair{"down", 128u}}) {
+      SCOPED_TRACE(name);
+      const Piece piece{std::string("layers.0.experts.0.") + name, 0, 32 * 128};
+      const StoredPiece stored = checkpoint->locate(piece);
+      ASSERT_TRUE(stored.tiled());
+      EXPECT_EQ(stored.own_columns, keep || columns == 128);
+      EXPECT_EQ(stored.tiles.columns == columns, stored.own_columns);
+      EXPECT_EQ(stored.tiles.rows * stored.tiles.columns, piece.elements);
+      EXPECT_EQ(read_piece(*checkpoint, piece), read_piece(*source, piece));
+    }
+  }
+  EXPECT_LT(fs::file_size(temp / "x.sluice/experts-00000.bin"),
+            fs::file_size(temp / "kept.sluice/experts-00000.bin"));
+}
+
 // The manifest of a native store with one replacement, and a right checksum again.
 TEST(PackNative, ManifestsThatContradictTheirTilesAreRefused) {
   const TempDirectory temp;
@@ -363,9 +389,6 @@ TEST(PackNative, ManifestsThatContradictTheirTilesAreRefused) {
   EXPECT_EQ(error_with(tiles, tiles), "no error");
   EXPECT_THAT(error_with(tiles, "\"tiles\":[" + rows + "0," + columns), HasSubstr("tiles do not fit"));
   EXPECT_THAT(error_with(tiles, "\"tiles\":[1," + columns), HasSubstr("tiles do not fit"));
-  EXPECT_THAT(
-      error_with(tiles, "\"tiles\":[" + columns.substr(0, columns.size() - 1) + "," + rows.substr(1) + "]"),
-      HasSubstr("tiles do not fit"));
   EXPECT_THAT(error_with(tiles, "\"tiles\":[0," + columns), HasSubstr("tiles of nothing"));
   EXPECT_THAT(error_with(tiles + ",", ""), HasSubstr("has tiles, or lacks them"));
   EXPECT_THAT(error_with("\"requires\":[\"native\"]", "\"requires\":[]"), HasSubstr("do not fit"));

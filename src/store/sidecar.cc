@@ -15,20 +15,35 @@
 namespace sluice::store {
 namespace {
 
-constexpr Bytes kMaxSidecarBytes = 256 * kMiB;
-
 bool is_word(std::string_view text) {
   return !text.empty() &&
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string_view::npos;
 }
 
-std::string path_of(const std::string& store, std::string_view name) {
+enum class Form { kJson, kTables };
+std::string path_of(const std::string& store, std::string_view name, Form form) {
   SLUICE_CHECK(is_word(name), std::string(name));
-  return fmt::format("{}/{}/{}.json", store, kSidecarDirectory, name);
+  return fmt::format("{}/{}/{}.{}", store, kSidecarDirectory, name, form == Form::kJson ? "json" : "bin");
 }
 
+bool is_there(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0;
+}
+
+// Of the end of the manifest alone: the rest may be megabytes, and is checked where it is used.
 std::uint64_t manifest_checksum(const std::string& store) {
-  return stated_checksum(read_manifest_text(store), store + "/" + std::string(kManifestName));
+  const InputFile file = InputFile::open(store + "/" + std::string(kManifestName));
+  std::string tail(std::min<Bytes>(file.size(), kChecksumTailBytes), '\0');
+  file.read_at(file.size() - tail.size(), std::as_writable_bytes(std::span(tail)));
+  return stated_checksum(tail, file.path());
+}
+
+void write_file(const std::string& store, const std::string& path, std::string_view content) {
+  std::error_code error;
+  std::filesystem::create_directory(store + "/" + std::string(kSidecarDirectory), error);
+  if (error) throw io_error("mkdir", store + "/" + std::string(kSidecarDirectory), error.value());
+  write_file_atomically(path, content);
 }
 
 // The checksum of the manifest it belongs to, and its kind. Checks form and own checksum.
@@ -64,9 +79,8 @@ Head read_head(std::string_view text, const std::string& name) {
 }  // namespace
 
 std::optional<Json> read_sidecar(const std::string& store, std::string_view name, std::string_view kind) {
-  const std::string path = path_of(store, name);
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return std::nullopt;
+  const std::string path = path_of(store, name, Form::kJson);
+  if (!is_there(path)) return std::nullopt;
   const std::string text = read_text_file(path, kMaxSidecarBytes);
   const Head head = read_head(text, path);
   if (head.kind != kind || head.manifest != manifest_checksum(store)) return std::nullopt;
@@ -84,21 +98,52 @@ void write_sidecar(const std::string& store, std::string_view name, std::string_
     text += value.dump();
   }
   append_checksum(text);
-  std::error_code error;
-  std::filesystem::create_directory(store + "/" + std::string(kSidecarDirectory), error);
-  if (error) throw io_error("mkdir", store + "/" + std::string(kSidecarDirectory), error.value());
-  write_file_atomically(path_of(store, name), text);
+  write_file(store, path_of(store, name, Form::kJson), text);
 }
 
-void check_sidecar(std::string_view text, const std::string& name, std::uint64_t manifest_checksum) {
-  const Head head = read_head(text, name);
-  if (head.manifest != manifest_checksum) {
-    throw Error(ErrorKind::kInvalid, "the sidecar belongs to another store")
-        .in(name, kSidecarStart.size())
-        .expected(hex64(manifest_checksum))
-        .found(hex64(head.manifest))
-        .fix("remove it");
+std::optional<TableSidecar> read_tables(const std::string& store, std::string_view name,
+                                        const TableKind& kind) {
+  const std::string path = path_of(store, name, Form::kTables);
+  if (!is_there(path)) return std::nullopt;
+  TableSidecar sidecar = TableSidecar::of_file(InputFile::open(path));
+  if (!sidecar.is(kind) || sidecar.manifest_checksum() != manifest_checksum(store)) return std::nullopt;
+  return sidecar;
+}
+
+void write_tables(const std::string& store, std::string_view name, const TableKind& kind,
+                  std::span<const NamedTable> tables) {
+  SLUICE_CHECK(is_word(kind.kind), std::string(kind.kind));
+  write_file(store, path_of(store, name, Form::kTables),
+             write_tables(kind, manifest_checksum(store), tables));
+}
+
+namespace {
+
+void check_owner(std::uint64_t found, std::uint64_t manifest_checksum, const std::string& name) {
+  if (found == manifest_checksum) return;
+  throw Error(ErrorKind::kInvalid, "the sidecar belongs to another store")
+      .in(name, kSidecarStart.size())
+      .expected(hex64(manifest_checksum))
+      .found(hex64(found))
+      .fix("remove it");
+}
+
+}  // namespace
+
+bool is_sidecar(std::string_view relative) {
+  const std::string start = std::string(kSidecarDirectory) + "/";
+  return relative.starts_with(start) && (relative.ends_with(".json") || relative.ends_with(".bin")) &&
+         relative.find('/', start.size()) == std::string_view::npos;
+}
+
+void check_sidecar(const std::string& path, const std::string& name, std::uint64_t manifest_checksum) {
+  if (name.ends_with(".json")) {
+    check_owner(read_head(read_text_file(path, kMaxSidecarBytes), name).manifest, manifest_checksum, name);
+    return;
   }
+  const TableSidecar sidecar = TableSidecar::of_file(InputFile::open(path));
+  check_owner(sidecar.manifest_checksum(), manifest_checksum, name);
+  sidecar.check_all();
 }
 
 }  // namespace sluice::store

@@ -1,4 +1,4 @@
-// Small JSON files that later programs put into a finished store (docs/store-format.md, section 5).
+// Files that later programs put into a finished store (docs/store-format.md, section 5).
 #pragma once
 
 #include <optional>
@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "store/table_sidecar.h"
 
 namespace sluice::store {
 
@@ -17,7 +18,17 @@ std::optional<Json> read_sidecar(const std::string& store, std::string_view name
 // "kind" and "checksum"; `name` and `kind` are of a-z, 0-9, '_' and '-'.
 void write_sidecar(const std::string& store, std::string_view name, std::string_view kind, const Json& body);
 
-// Error unless `text` is a well-formed sidecar of the store whose manifest has this checksum.
-void check_sidecar(std::string_view text, const std::string& name, std::uint64_t manifest_checksum);
+// "sidecar/NAME.bin" of the store, if it is there, of that kind and version, and belongs to this store.
+// Error(kCorrupt) or (kInvalid) if its head is damaged.
+std::optional<TableSidecar> read_tables(const std::string& store, std::string_view name,
+                                        const TableKind& kind);
+// Writes (replaces) it, whole or not at all.
+void write_tables(const std::string& store, std::string_view name, const TableKind& kind,
+                  std::span<const NamedTable> tables);
+
+// Whether a file of this name (relative to the store) may be one.
+bool is_sidecar(std::string_view relative);
+// Error unless the file is a well-formed and undamaged sidecar of the store whose manifest has this checksum.
+void check_sidecar(const std::string& path, const std::string& name, std::uint64_t manifest_checksum);
 
 }  // namespace sluice::store

@@ -128,7 +128,15 @@ class StoreCheckpoint final : public Checkpoint {
         manifest_.sources.begin(), manifest_.sources.end(), relative,
         [](const StoredSource& source, std::string_view name) { return source.path < name; });
     if (at == manifest_.sources.end() || at->path != relative || at->weights) return std::nullopt;
-    return files_directory_ + "/" + at->path;
+    std::string path = files_directory_ + "/" + at->path;
+    check_digest(path, at->sha256);
+    return path;
+  }
+
+  void check_files() const override {
+    for (const StoredSource& source : manifest_.sources)
+      if (!source.weights && describes_the_model(source.path))
+        check_digest(files_directory_ + "/" + source.path, source.sha256);
   }
 
  private:
@@ -150,6 +158,9 @@ class StoreCheckpoint final : public Checkpoint {
     (entry.encoding == Encoding::kSplit ? piece.sm : piece.raw) = {entry.file, entry.bytes.offset,
                                                                    entry.bytes.length};
     piece.tiles = entry.tiles;
+    const std::vector<std::uint64_t>& shape = manifest_.tensors[entry.tensor].shape;
+    piece.own_columns = piece.tiled() && !shape.empty() && piece.tiles.columns == shape.back() &&
+                        entry.first % shape.back() == 0;
     piece.xxh3 = entry.xxh3;
     piece.exponents.reserve(entry.chunk_count);
     for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
@@ -227,11 +238,7 @@ Manifest open_store(const std::string& path) {
 }
 
 std::unique_ptr<Checkpoint> open_store_checkpoint(const std::string& path) {
-  Manifest manifest = open_store(path);
-  for (const StoredSource& source : manifest.sources)
-    if (!source.weights && describes_the_model(source.path))
-      check_digest(joined(path, kFilesDirectory) + "/" + source.path, source.sha256);
-  return std::make_unique<StoreCheckpoint>(path, std::move(manifest));
+  return std::make_unique<StoreCheckpoint>(path, open_store(path));
 }
 
 }  // namespace sluice::store

@@ -22,8 +22,8 @@ Manifest open_store(const std::string& path);
 Error not_finished(const std::string& path);
 std::string read_manifest_text(const std::string& path);
 
-// The same, and reads the files that describe the model (.json, .txt, .model) to compare their SHA-256:
-// Error(kCorrupt). Weights are checked as they are read.
+// The same. Files of the source are compared with their SHA-256 where they are asked for, weights as they are
+// read.
 std::unique_ptr<Checkpoint> open_store_checkpoint(const std::string& path);
 
 }  // namespace sluice::store

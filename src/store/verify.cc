@@ -153,15 +153,9 @@ class Verifier {
     }
   }
 
-  static bool is_sidecar(std::string_view name) {
-    const std::string start = std::string(kSidecarDirectory) + "/";
-    return name.starts_with(start) && name.ends_with(".json") &&
-           name.find('/', start.size()) == std::string_view::npos;
-  }
-
   void check_sidecar_file(const std::string& name) {
     try {
-      check_sidecar(read_text_file(path(name), kMaxManifestBytes), name, manifest_checksum_);
+      check_sidecar(path(name), name, manifest_checksum_);
     } catch (const Error& error) {
       add(name, error);
     }

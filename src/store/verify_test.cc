@@ -96,22 +96,30 @@ TEST_F(Verify, EveryFlippedBitIsFoundAndPlaced) {
 }
 
 // What describes the model is compared when a store is opened: a changed default or token would change texts.
-TEST_F(Verify, AFlippedBitInAFileThatDescribesTheModelIsFoundOnOpening) {
+TEST_F(Verify, AFlippedBitInAFileThatDescribesTheModelIsFoundBeforeItIsRead) {
   std::mt19937_64 random(20260804);
   int files = 0;
   for (const auto& [name, content] : files_) {
     if (!name.starts_with("files/") || !name.ends_with(".json") || content.empty()) continue;
     ++files;
-    open_store_checkpoint(store_);
+    const auto checkpoint = open_store_checkpoint(store_);
+    checkpoint->check_files();
+    const std::string relative = name.substr(6);
+    EXPECT_TRUE(checkpoint->find_file(relative));
     std::string bad = content;
     bad[random() % bad.size()] ^= static_cast<char>(1u << random() % 8);
     put(name, bad);
-    try {
-      open_store_checkpoint(store_);
-      ADD_FAILURE() << name;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kCorrupt);
-      EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+    for (const bool all : {true, false}) {
+      try {
+        if (all)
+          checkpoint->check_files();
+        else
+          checkpoint->find_file(relative);
+        ADD_FAILURE() << name;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::kCorrupt);
+        EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+      }
     }
     put(name, content);
   }
@@ -211,6 +219,40 @@ TEST_F(Verify, SidecarsAreNeverForeign) {
   put("sidecar/profile.json", other);
   EXPECT_EQ(run().errors.size(), 1u);
   EXPECT_FALSE(read_sidecar(store_, "profile", "profile"));
+}
+
+TEST_F(Verify, SidecarsOfTablesAreCheckedByteByByte) {
+  const std::vector<std::uint32_t> numbers = {1, 2, 3};
+  const std::string text = "abc";
+  const NamedTable tables[] = {named_table("numbers", std::span<const std::uint32_t>(numbers)),
+                               named_table("text", std::span<const char>(text)),
+                               {"nothing", {}}};
+  write_tables(store_, "thing", {"thing", 3}, tables);
+  EXPECT_TRUE(run().ok());
+  EXPECT_FALSE(read_tables(store_, "thing", {"thing", 2}));
+  EXPECT_FALSE(read_tables(store_, "thing", {"other", 3}));
+  EXPECT_FALSE(read_tables(store_, "other", {"thing", 3}));
+  {
+    const auto read = read_tables(store_, "thing", {"thing", 3});
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->read<std::uint32_t>("numbers"), numbers);
+    EXPECT_EQ(read->read_text("text"), text);
+    EXPECT_EQ(read->read_text("nothing"), "");
+    EXPECT_THROW(read->read_text("more"), Error);
+    EXPECT_THROW(read->read<std::uint64_t>("numbers"), Error);
+  }
+  const std::string good = read_file(store_ + "/sidecar/thing.bin");
+  for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    std::string bad = good;
+    bad[bit / 8] ^= static_cast<char>(1u << bit % 8);
+    put("sidecar/thing.bin", bad);
+    const VerifyReport report = run();
+    ASSERT_EQ(report.errors.size(), 1u) << bit;
+    EXPECT_EQ(report.errors[0].file, "sidecar/thing.bin");
+  }
+  put("sidecar/thing.bin", write_tables({"thing", 3}, 1, tables));  // of another store
+  EXPECT_EQ(run().errors.size(), 1u);
+  EXPECT_FALSE(read_tables(store_, "thing", {"thing", 3}));
 }
 
 TEST_F(Verify, StoresMayBeLinkedTogether) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,7 +52,8 @@ class AddedTokens {
   const AddedToken* find(TokenId id) const;
   bool is_special(TokenId id) const;
   std::size_t size() const { return tokens_.size(); }
-  TokenId end_id() const;  // largest id + 1
+  std::span<const AddedToken> tokens() const { return tokens_; }  // in the order in which they were added
+  TokenId end_id() const;                                         // largest id + 1
 
  private:
   std::vector<AddedToken> tokens_;

@@ -44,6 +44,8 @@ class Bpe {
   // Appends the ids of `piece`, which is well-formed UTF-8 of at most 2^31 - 1 characters.
   void encode(std::string_view piece, Scratch& scratch, std::vector<TokenId>& out) const;
   const Vocabulary& vocabulary() const { return vocabulary_; }
+  const Merges& merges() const { return merges_; }
+  const BpeOptions& options() const { return options_; }
 
  private:
   void add_symbols(std::string_view piece, Scratch& scratch) const;

@@ -1,5 +1,11 @@
 #include "model/tokenizer/byte_trie.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.h"
+
 namespace sluice::model {
 
 void ByteTrie::add(std::string_view text, std::uint32_t number) {
@@ -23,6 +29,30 @@ void ByteTrie::add(std::string_view text, std::uint32_t number) {
     node = child;
   }
   if (nodes_[node].number == kNone) nodes_[node].number = number;
+}
+
+ByteTrie ByteTrie::of_tables(std::vector<Node> nodes, std::vector<std::uint32_t> roots, std::uint32_t end,
+                             const std::string& where) {
+  const auto check = [&](bool fits, std::string_view expected, std::size_t found) {
+    if (fits) return;
+    throw Error(ErrorKind::kInvalid, "not a search tree of tokens")
+        .in(where)
+        .expected(expected)
+        .found(fmt::format("{}", found));
+  };
+  check(!nodes.empty() && roots.size() == 256, "a root with 256 children", roots.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = nodes[i];
+    check((node.child == 0 || node.child > i) && node.child < nodes.size() && (i == 0 || node.sibling < i) &&
+              node.byte < 256,
+          "children behind and siblings before each node", i);
+    check(node.number == kNone || node.number < end, "ids of tokens", i);
+  }
+  for (const std::uint32_t root : roots) check(root < nodes.size(), "roots that are nodes", root);
+  ByteTrie trie;
+  trie.nodes_ = std::move(nodes);
+  trie.roots_ = std::move(roots);
+  return trie;
 }
 
 std::optional<ByteTrie::Found> ByteTrie::longest_prefix(std::string_view text) const {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,14 +32,23 @@ class ByteTrie {
   }
   bool empty() const { return nodes_.size() == 1; }
 
- private:
+  // What it is made of: tables of a file (docs/store-format.md, section 5.2). A child stands behind its
+  // parent and before its sibling, which was there earlier.
   static constexpr std::uint32_t kNone = UINT32_MAX;
   struct Node {
     std::uint32_t child = 0;  // first child, 0 if there is none
     std::uint32_t sibling = 0;
     std::uint32_t number = kNone;
-    unsigned char byte = 0;
+    std::uint32_t byte = 0;
   };
+  std::span<const Node> nodes() const { return nodes_; }
+  std::span<const std::uint32_t> roots() const { return roots_; }
+  // Made of them again. Error(kInvalid) in `where` unless every search in them ends, and every number is
+  // below `end`.
+  static ByteTrie of_tables(std::vector<Node> nodes, std::vector<std::uint32_t> roots, std::uint32_t end,
+                            const std::string& where);
+
+ private:
   std::uint32_t child_of(std::uint32_t node, unsigned char byte) const;
 
   std::vector<Node> nodes_ = std::vector<Node>(1);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "model/tokenizer.h"
@@ -29,11 +31,17 @@ class Merges {
   }
   std::size_t size() const { return size_; }
 
- private:
+  // What it is made of: a table of a file (docs/store-format.md, section 5.2).
   struct Slot {
     std::uint64_t key = ~std::uint64_t{0};
     Merge merge{};
   };
+  std::span<const Slot> slots() const { return slots_; }
+  // Made of it again. Error(kInvalid) in `where` unless every search in it ends, and every id is below
+  // `end_id`.
+  static Merges of_table(std::vector<Slot> slots, TokenId end_id, const std::string& where);
+
+ private:
   static constexpr std::uint64_t kFree = ~std::uint64_t{0};  // no id is -1
 
   static std::uint64_t key_of(TokenId left, TokenId right) {
@@ -47,7 +55,7 @@ class Merges {
   Slot& slot_of(std::uint64_t key);
   void rehash(std::size_t slots);
 
-  std::vector<Slot> slots_;  // power of two, at most 2/3 full; linear probing
+  std::vector<Slot> slots_;  // power of two, or none; at most 2/3 full; linear probing
   unsigned shift_ = 64;      // 64 - log2(slots)
   std::size_t size_ = 0;
 };

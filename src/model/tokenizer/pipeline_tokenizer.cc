@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
+#include "model/tokenizer/compiled_tokenizer.h"
+#include "model/tokenizer/component_json.h"
 #include "model/tokenizer/text_check.h"
 
 namespace sluice::model {
@@ -66,6 +70,34 @@ class PipelineTokenizer final : public Tokenizer {
     return parts_.vocabulary().find(token);
   }
   bool is_special(TokenId id) const override { return parts_.added.is_special(id); }
+
+  TokenizerTables compile() const override {
+    SLUICE_CHECK(!parts_.components.is_null());
+    TokenizerTables out;
+    out.description = {{"type", parts_.bpe ? "BPE" : "Unigram"},
+                       {"components", parts_.components},
+                       {"before", parts_.around.before},
+                       {"after", parts_.around.after},
+                       {"added", describe_added_tokens(parts_.added)},
+                       {"model_vocab", parts_.model_vocab}};
+    add_vocabulary(parts_.vocabulary(), false, out);
+    if (parts_.bpe) {
+      const BpeOptions& options = parts_.bpe->options();
+      out.description["unknown"] = describe_id(options.unknown);
+      out.description["fuse_unknown"] = options.fuse_unknown;
+      out.description["byte_fallback"] = options.byte_fallback;
+      out.description["ignore_merges"] = options.ignore_merges;
+      out.tables.push_back(store::named_table("merges", parts_.bpe->merges().slots()));
+    } else {
+      const UnigramOptions& options = parts_.unigram->options();
+      out.description["unknown"] = describe_id(options.unknown);
+      out.description["byte_fallback"] = options.byte_fallback;
+      out.tables.push_back(store::named_table("scores", parts_.unigram->scores()));
+      out.tables.push_back(store::named_table("tree", parts_.unigram->trie().nodes()));
+      out.tables.push_back(store::named_table("roots", parts_.unigram->trie().roots()));
+    }
+    return out;
+  }
 
  private:
   struct Encoding {
@@ -136,6 +168,70 @@ class PipelineTokenizer final : public Tokenizer {
 };
 
 }  // namespace
+
+void read_components(Json components, const std::string& name, TokenizerParts& parts) {
+  const JsonObject object(components, name);
+  for (const std::string_view field : {"normalizer", "pre_tokenizer", "decoder"})
+    require_few_components(object.find(field), fmt::format("{}: {}", name, field));
+  parts.normalizer = read_normalizer(object.find("normalizer"), name + ": normalizer");
+  parts.pre_tokenizer = read_pre_tokenizer(object.find("pre_tokenizer"), name + ": pre_tokenizer");
+  parts.decoder = read_decoder(object.find("decoder"), name + ": decoder");
+  parts.components = std::move(components);
+}
+
+namespace {
+
+std::vector<TokenId> read_ids(const JsonObject& description, std::string_view key) {
+  std::vector<TokenId> ids;
+  for (const std::int64_t id : description.integers_or(key, {}, 0, Vocabulary::kMaxId))
+    ids.push_back(static_cast<TokenId>(id));
+  return ids;
+}
+
+std::unique_ptr<Unigram> read_unigram(const JsonObject& description, const store::TableSidecar& tables,
+                                      Vocabulary vocabulary) {
+  std::vector<double> scores = tables.read<double>("scores");
+  const auto fail = [&](std::string_view expected) {
+    throw Error(ErrorKind::kInvalid, "tables of a Unigram model do not fit together")
+        .in(tables.name())
+        .expected(expected);
+  };
+  const auto end = static_cast<std::size_t>(vocabulary.end_id());
+  if (scores.size() != end) fail("a score for every id");
+  if (!std::ranges::all_of(scores, [](double score) { return std::isfinite(score); })) fail("finite scores");
+  if (vocabulary.longest_bytes() > Unigram::kMaxTokenBytes) fail("shorter tokens");
+  const UnigramOptions options{read_described_id(description, "unknown", vocabulary.end_id()),
+                               description.boolean_or("byte_fallback", false)};
+  ByteTrie tree =
+      ByteTrie::of_tables(tables.read<ByteTrie::Node>("tree"), tables.read<std::uint32_t>("roots"),
+                          static_cast<std::uint32_t>(end), tables.name());
+  return std::make_unique<Unigram>(std::move(vocabulary), std::move(scores), options, std::move(tree));
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> load_compiled_pipeline(const JsonObject& description,
+                                                  const store::TableSidecar& tables) {
+  TokenizerParts parts;
+  read_components(description.object("components").value(), description.name(), parts);
+  parts.components = nullptr;  // nobody compiles it again
+  parts.added = read_described_tokens(description);
+  parts.around = {read_ids(description, "before"), read_ids(description, "after")};
+  parts.model_vocab =
+      static_cast<TokenId>(description.integer("model_vocab", 0, std::numeric_limits<TokenId>::max()));
+  Vocabulary vocabulary = read_vocabulary(tables, false);
+  if (description.string("type") == "Unigram") {
+    parts.unigram = read_unigram(description, tables, std::move(vocabulary));
+  } else {
+    const BpeOptions options{read_described_id(description, "unknown", vocabulary.end_id()),
+                             description.boolean_or("fuse_unknown", false),
+                             description.boolean_or("byte_fallback", false),
+                             description.boolean_or("ignore_merges", false)};
+    Merges merges = Merges::of_table(tables.read<Merges::Slot>("merges"), vocabulary.end_id(), tables.name());
+    parts.bpe = std::make_unique<Bpe>(std::move(vocabulary), std::move(merges), options);
+  }
+  return make_pipeline_tokenizer(std::move(parts));
+}
 
 std::unique_ptr<Tokenizer> make_pipeline_tokenizer(TokenizerParts parts) {
   SLUICE_CHECK((parts.bpe != nullptr) != (parts.unigram != nullptr));

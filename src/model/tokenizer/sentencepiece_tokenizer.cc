@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
 #include "model/tokenizer/bpe_builder.h"
+#include "model/tokenizer/compiled_tokenizer.h"
 #include "model/tokenizer/score_bpe.h"
 #include "model/tokenizer/text_check.h"
 #include "model/tokenizer/utf8.h"
@@ -30,6 +32,31 @@ class SentencePieceTokenizer final : public Tokenizer {
     };
     bos_ = config.add_bos.value_or(true) ? id_of_special(config.bos, model_.bos) : -1;
     eos_ = config.add_eos.value_or(false) ? id_of_special(config.eos, model_.eos) : -1;
+  }
+  void configure(TokenId model_vocab, TokenId bos, TokenId eos) {
+    model_vocab_ = model_vocab;
+    bos_ = bos;
+    eos_ = eos;
+  }
+
+  TokenizerTables compile() const override {
+    TokenizerTables out;
+    out.description = {{"type", "SentencePiece"},
+                       {"added", describe_added_tokens(added_)},
+                       {"before", describe_id(bos_)},
+                       {"after", describe_id(eos_)},
+                       {"model_vocab", model_vocab_},
+                       {"unknown", model_.unknown},
+                       {"unknown_surface", model_.unknown_surface},
+                       {"add_dummy_prefix", model_.add_dummy_prefix},
+                       {"remove_extra_whitespaces", model_.remove_extra_whitespaces},
+                       {"escape_whitespaces", model_.escape_whitespaces}};
+    add_vocabulary(model_.merged, false, out);
+    add_vocabulary(model_.reserved, true, out);
+    out.tables.push_back(store::named_table("scores", std::span(model_.scores)));
+    out.tables.push_back(store::named_table("types", std::span(model_.types)));
+    out.tables.push_back(store::named_table("bytes", std::span(model_.byte_ids)));
+    return out;
   }
 
   std::vector<TokenId> encode(std::string_view text, AddSpecial add_special) const override {
@@ -249,6 +276,48 @@ std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view data, const std::
   }
   auto tokenizer = std::make_unique<SentencePieceTokenizer>(std::move(model), std::move(added));
   tokenizer->configure(config);
+  return tokenizer;
+}
+
+std::unique_ptr<Tokenizer> load_compiled_sentencepiece(const JsonObject& description,
+                                                       const store::TableSidecar& tables) {
+  SentencePieceModel model;
+  model.merged = read_vocabulary(tables, false);
+  model.reserved = read_vocabulary(tables, true);
+  model.scores = tables.read<float>("scores");
+  model.types = tables.read<PieceType>("types");
+  model.byte_ids = tables.read<TokenId>("bytes");
+  const auto check = [&](bool fits, std::string_view expected) {
+    if (fits) return;
+    throw Error(ErrorKind::kInvalid, "tables of a SentencePiece model do not fit together")
+        .in(tables.name())
+        .expected(expected);
+  };
+  const auto type_of = [&](TokenId id) { return model.types[static_cast<std::size_t>(id)]; };
+  check(!model.types.empty() && model.types.size() <= std::size_t{Vocabulary::kMaxId} + 1, "some pieces");
+  check(model.scores.size() == model.types.size() && model.merged.end_id() <= model.size() &&
+            model.reserved.end_id() <= model.size(),
+        "as many scores and contents as types");
+  for (TokenId id = 0; id < model.size(); ++id) {
+    check(type_of(id) >= PieceType::kNormal && type_of(id) <= PieceType::kByte, "known types");
+    check(model.merged.content(id) || model.reserved.content(id), "a content of every piece");
+  }
+  check(model.byte_ids.empty() || model.byte_ids.size() == 256, "256 bytes, or none");
+  for (const TokenId id : model.byte_ids)
+    check(id >= 0 && id < model.size() && type_of(id) == PieceType::kByte, "pieces that are bytes");
+  for (TokenId id = 0; id < model.size(); ++id)
+    check(type_of(id) != PieceType::kByte || std::ranges::count(model.byte_ids, id) == 1, "a byte of each");
+  model.unknown = static_cast<TokenId>(description.integer("unknown", 0, model.size() - 1));
+  model.unknown_surface = description.string("unknown_surface");
+  model.add_dummy_prefix = description.boolean_or("add_dummy_prefix", true);
+  model.remove_extra_whitespaces = description.boolean_or("remove_extra_whitespaces", true);
+  model.escape_whitespaces = description.boolean_or("escape_whitespaces", true);
+  AddedTokens added = read_described_tokens(description);
+  auto tokenizer = std::make_unique<SentencePieceTokenizer>(std::move(model), std::move(added));
+  tokenizer->configure(
+      static_cast<TokenId>(description.integer("model_vocab", 0, std::numeric_limits<TokenId>::max())),
+      read_described_id(description, "before", Vocabulary::kMaxId + 1).value_or(-1),
+      read_described_id(description, "after", Vocabulary::kMaxId + 1).value_or(-1));
   return tokenizer;
 }
 

@@ -5,8 +5,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/json.h"
 #include "model/tokenizer.h"
 #include "model/tokenizer/tokenizer_config.h"
+#include "store/table_sidecar.h"
 
 namespace sluice::model {
 
@@ -16,5 +18,8 @@ namespace sluice::model {
 // sentencepiece's Decode.
 std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view data, const std::string& name,
                                               const TokenizerConfig& config = {});
+// What compile() of one gave (compiled_tokenizer.h).
+std::unique_ptr<Tokenizer> load_compiled_sentencepiece(const JsonObject& description,
+                                                       const store::TableSidecar& tables);
 
 }  // namespace sluice::model

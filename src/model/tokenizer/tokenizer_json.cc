@@ -128,12 +128,10 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, std::strin
   parts.model_vocab = config.model_vocab;
   read_model(document, root, parts);
   document.merges = {};
-  for (const std::string_view field : {"normalizer", "pre_tokenizer", "decoder"}) {
-    require_few_components(root.find(field), fmt::format("{}: {}", name, field));
-  }
-  parts.normalizer = read_normalizer(root.find("normalizer"), name + ": normalizer");
-  parts.pre_tokenizer = read_pre_tokenizer(root.find("pre_tokenizer"), name + ": pre_tokenizer");
-  parts.decoder = read_decoder(root.find("decoder"), name + ": decoder");
+  Json components = Json::object();
+  for (const char* const field : {"normalizer", "pre_tokenizer", "decoder"})
+    if (const Json* const component = root.find(field)) components[field] = *component;
+  read_components(std::move(components), name, parts);
   parts.around = read_post_processor(root.find("post_processor"), name + ": post_processor");
   const Vocabulary& vocabulary = parts.vocabulary();
   read_added_tokens(root, vocabulary, parts.added);

@@ -15,17 +15,32 @@ namespace {
 
 constexpr double kUnknownPenalty = 10.0;  // below the least likely token
 
+ByteTrie trie_of(const Vocabulary& vocabulary) {
+  ByteTrie trie;
+  for (TokenId id = 0; id < vocabulary.end_id(); ++id)
+    if (const auto content = vocabulary.content(id)) trie.add(*content, static_cast<std::uint32_t>(id));
+  return trie;
+}
+
 }  // namespace
 
 Unigram::Unigram(Vocabulary vocabulary, std::vector<double> scores, const UnigramOptions& options)
-    : vocabulary_(std::move(vocabulary)), scores_(std::move(scores)), options_(options) {
+    : Unigram(std::move(vocabulary), std::move(scores), options, {}) {
+  trie_ = trie_of(vocabulary_);
+}
+
+Unigram::Unigram(Vocabulary vocabulary, std::vector<double> scores, const UnigramOptions& options,
+                 ByteTrie trie)
+    : vocabulary_(std::move(vocabulary)),
+      scores_(std::move(scores)),
+      options_(options),
+      trie_(std::move(trie)) {
   SLUICE_CHECK(scores_.size() == static_cast<std::size_t>(vocabulary_.end_id()));
   double least = std::numeric_limits<double>::infinity();
   for (TokenId id = 0; id < vocabulary_.end_id(); ++id) {
     const auto content = vocabulary_.content(id);
     if (!content) continue;
     SLUICE_CHECK(content->size() <= kMaxTokenBytes);
-    trie_.add(*content, static_cast<std::uint32_t>(id));
     least = std::min(least, scores_[static_cast<std::size_t>(id)]);
   }
   unknown_score_ = least - kUnknownPenalty;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -42,10 +43,15 @@ class Unigram {
 
   // `scores` by id, finite, for every id below vocabulary.end_id(). Tokens are at most kMaxTokenBytes long.
   Unigram(Vocabulary vocabulary, std::vector<double> scores, const UnigramOptions& options);
+  // The same with the search tree of all tokens that trie() gave.
+  Unigram(Vocabulary vocabulary, std::vector<double> scores, const UnigramOptions& options, ByteTrie trie);
 
   // Appends the ids of `piece`, which is well-formed UTF-8 of less than 2^32 bytes.
   void encode(std::string_view piece, Scratch& scratch, std::vector<TokenId>& out) const;
   const Vocabulary& vocabulary() const { return vocabulary_; }
+  std::span<const double> scores() const { return scores_; }
+  const UnigramOptions& options() const { return options_; }
+  const ByteTrie& trie() const { return trie_; }
 
  private:
   void find_best(std::string_view piece, Scratch& scratch) const;

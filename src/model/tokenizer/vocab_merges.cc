@@ -8,7 +8,6 @@
 #include "model/tokenizer/bpe_builder.h"
 #include "model/tokenizer/pipeline_tokenizer.h"
 #include "model/tokenizer/printable.h"
-#include "model/tokenizer/regex.h"
 #include "model/tokenizer/tokenizer_document.h"
 
 namespace sluice::model {
@@ -18,19 +17,24 @@ namespace {
 constexpr std::string_view kQwen2Pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-void add_qwen2_stages(const TokenizerConfig& config, TokenizerParts& parts) {
-  parts.normalizer = unicode_normalizer(NormalForm::kNfc);
-  std::vector<std::unique_ptr<PreTokenizer>> stages;
-  stages.push_back(split_pre_tokenizer(regex_pattern(kQwen2Pattern, "the Qwen2 pattern"),
-                                       SplitBehavior::kIsolated, Invert::kNo));
-  stages.push_back(
-      byte_level_pre_tokenizer({.add_prefix_space = config.add_prefix_space, .use_regex = false}));
-  parts.pre_tokenizer = sequence_pre_tokenizer(std::move(stages));
+// As a tokenizer.json would spell them.
+Json byte_level(const TokenizerConfig& config, bool use_regex) {
+  return {{"type", "ByteLevel"}, {"add_prefix_space", config.add_prefix_space}, {"use_regex", use_regex}};
 }
 
-void add_gpt2_stages(const TokenizerConfig& config, TokenizerParts& parts) {
-  parts.pre_tokenizer =
-      byte_level_pre_tokenizer({.add_prefix_space = config.add_prefix_space, .use_regex = true});
+Json qwen2_components(const TokenizerConfig& config) {
+  const Json split = {{"type", "Split"},
+                      {"pattern", {{"Regex", kQwen2Pattern}}},
+                      {"behavior", "Isolated"},
+                      {"invert", false}};
+  return {{"normalizer", {{"type", "NFC"}}},
+          {"pre_tokenizer",
+           {{"type", "Sequence"}, {"pretokenizers", Json::array({split, byte_level(config, false)})}}},
+          {"decoder", {{"type", "ByteLevel"}}}};
+}
+
+Json gpt2_components(const TokenizerConfig& config) {
+  return {{"pre_tokenizer", byte_level(config, true)}, {"decoder", {{"type", "ByteLevel"}}}};
 }
 
 }  // namespace
@@ -39,9 +43,9 @@ std::unique_ptr<Tokenizer> load_vocab_merges(const VocabMergesText& text, const 
   TokenizerParts parts;
   parts.model_vocab = config.model_vocab;
   if (config.tokenizer_class == "Qwen2Tokenizer") {
-    add_qwen2_stages(config, parts);
+    read_components(qwen2_components(config), "the stages of Qwen2Tokenizer", parts);
   } else if (config.tokenizer_class == "GPT2Tokenizer" || config.tokenizer_class == "GPTNeoXTokenizer") {
-    add_gpt2_stages(config, parts);
+    read_components(gpt2_components(config), "the stages of GPT2Tokenizer", parts);
   } else {
     throw Error(ErrorKind::kUnsupported,
                 "vocab.json and merges.txt of a tokenizer class that is not supported")
@@ -51,7 +55,6 @@ std::unique_ptr<Tokenizer> load_vocab_merges(const VocabMergesText& text, const 
         .found(config.tokenizer_class.empty() ? "none" : printable(config.tokenizer_class))
         .fix("add the tokenizer.json of the model");
   }
-  parts.decoder = byte_level_decoder();
   const MergeList merges = read_merges_text(text.merges, text.merges_name);
   parts.bpe =
       build_bpe(read_vocabulary_json(text.vocab, text.vocab_name), merges, {}, text.merges_name + ": rule ");

@@ -1,9 +1,14 @@
 #include "model/tokenizer/vocabulary.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <functional>
+#include <bit>
+#include <utility>
 
 #include "base/error.h"
+#include "base/hash.h"
+#include "model/tokenizer/utf8.h"
 
 namespace sluice::model {
 
@@ -47,9 +52,47 @@ std::size_t Vocabulary::bytes() const {
 
 std::size_t Vocabulary::slot_of(std::string_view content) const {
   const std::size_t mask = slots_.size() - 1;
-  std::size_t slot = std::hash<std::string_view>{}(content)&mask;
+  std::size_t slot = xxh3(std::as_bytes(std::span(content))) & mask;
   while (slots_[slot] >= 0 && text(slots_[slot]) != content) slot = (slot + 1) & mask;
   return slot;
+}
+
+Vocabulary Vocabulary::of_tables(std::string text, std::vector<Entry> entries, std::vector<TokenId> slots,
+                                 const std::string& where) {
+  const auto check = [&](bool fits, std::string_view expected, std::size_t found) {
+    if (fits) return;
+    throw Error(ErrorKind::kInvalid, "tables of a vocabulary do not fit together")
+        .in(where)
+        .expected(expected)
+        .found(fmt::format("{}", found));
+  };
+  check(entries.size() <= std::size_t{kMaxId} + 1, "ids of at most 24 bits", entries.size());
+  Vocabulary vocabulary;
+  for (std::size_t id = 0; id < entries.size(); ++id) {
+    const Entry& entry = entries[id];
+    if (entry.length == kHole) continue;
+    check(entry.offset <= text.size() && entry.length <= text.size() - entry.offset, "tokens inside the text",
+          id);
+    check(!find_invalid_utf8(std::string_view(text).substr(entry.offset, entry.length)), "tokens of UTF-8",
+          id);
+    vocabulary.longest_bytes_ = std::max<std::size_t>(vocabulary.longest_bytes_, entry.length);
+    ++vocabulary.size_;
+  }
+  check(slots.empty() || std::has_single_bit(slots.size()), "a power of two slots", slots.size());
+  std::size_t used = 0;
+  for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+    const TokenId id = slots[slot];
+    check(id >= -1 && (id < 0 || (static_cast<std::size_t>(id) < entries.size() &&
+                                  entries[static_cast<std::size_t>(id)].length != kHole)),
+          "a token in every slot that is not free", slot);
+    used += id >= 0 ? 1 : 0;
+  }
+  check(used == vocabulary.size_ && used * 3 <= slots.size() * 2, "as many slots as tokens, and some free",
+        used);
+  vocabulary.arena_ = std::move(text);
+  vocabulary.by_id_ = std::move(entries);
+  vocabulary.slots_ = std::move(slots);
+  return vocabulary;
 }
 
 void Vocabulary::grow() {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,13 +28,21 @@ class Vocabulary {
   std::size_t longest_bytes() const { return longest_bytes_; }
   std::size_t bytes() const;  // memory held
 
- private:
+  // What it is made of; these are tables of a file (docs/store-format.md, section 5.2).
+  static constexpr std::uint32_t kHole = UINT32_MAX;
   struct Entry {
-    std::uint32_t offset = 0;
+    std::uint32_t offset = 0;      // in the text
     std::uint32_t length = kHole;  // bytes
   };
-  static constexpr std::uint32_t kHole = UINT32_MAX;
+  std::string_view text() const { return arena_; }           // contents, one after the other
+  std::span<const Entry> entries() const { return by_id_; }  // by id
+  std::span<const TokenId> slots() const { return slots_; }  // a table of ids by XXH3 of their contents
+  // Made of these again. Error(kInvalid) in `where` unless they fit together: nothing that is asked of it
+  // then reads past them, or does not end.
+  static Vocabulary of_tables(std::string text, std::vector<Entry> entries, std::vector<TokenId> slots,
+                              const std::string& where);
 
+ private:
   std::string_view text(TokenId id) const {
     const Entry& entry = by_id_[static_cast<std::size_t>(id)];
     return {arena_.data() + entry.offset, entry.length};
@@ -44,7 +53,7 @@ class Vocabulary {
 
   std::string arena_;
   std::vector<Entry> by_id_;
-  std::vector<TokenId> slots_;  // power of two; -1 is free; linear probing, at most 2/3 full
+  std::vector<TokenId> slots_;  // power of two, or none; -1 is free; linear probing, at most 2/3 full
   std::size_t size_ = 0;
   std::size_t longest_bytes_ = 0;
 };

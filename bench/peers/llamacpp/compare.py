@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+"""llama.cpp and Sluice on the same weights and tokens, in alternating runs under the same limits of memory. See README.md beside this
+file."""
+import argparse
+import datetime
+import json
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+
+import bound
+import machine
+from group import MemoryGroup, Watched
+
+GB = 10**9
+CACHE = os.environ.get("SLUICE_PEERS", os.path.expanduser("~/.cache/sluice-peers"))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+
+def size(text):
+    return None if text == "none" else int(float(text.removesuffix("GB")) * GB)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gguf", required=True)
+    parser.add_argument("--store", required=True, help="the same weights, packed: NAME.sluice")
+    parser.add_argument("--memory", default="8GB,12GB,16GB,none", help="limits of the cgroups, in GB; none: no limit")
+    parser.add_argument("--headroom", default="0.1GB", help="of a limit, what --memory of Sluice leaves to the kernel's own pages")
+    parser.add_argument("--prompt", type=int, default=512, help="tokens, drawn at random")
+    parser.add_argument("-n", type=int, default=32, help="tokens to generate")
+    parser.add_argument("--runs", type=int, default=2, help="turns; in each, every row runs once")
+    parser.add_argument("--seconds", type=float, default=60, help="llama.cpp begins no further token after as many of decoding")
+    parser.add_argument("--read-ahead", default="found,128", help="of the disk, in KiB, for llama.cpp (Sluice reads directly)")
+    parser.add_argument("--cache", default="cold,warm", help="cold: nothing of the files in the page cache; warm: right after a cold run")
+    parser.add_argument("--settings", default="", help="of llama.cpp: LOAD,THREADS such as mmap,2; default: what a short run finds best")
+    parser.add_argument("--sluice-options", default="", help="more options for sluice run, in one word: '--chunk 512'")
+    parser.add_argument("--json", default="", help="all figures of all runs, into this file")
+    parser.add_argument("--sluice", default=os.path.join(ROOT, "build/sluice"))
+    parser.add_argument("--bench", default=os.path.join(ROOT, "build/release/bin"), help="where sluice_bench_kernels is")
+    parser.add_argument("--runner", default=os.path.join(CACHE, "build/llama-runner"))
+    return parser.parse_args()
+
+
+class Comparison:
+    def __init__(self, options):
+        self.o = options
+        self.vocab = bound.json_of([options.sluice, "inspect", options.store, "--json", "-q"])["vocab"]
+        draw = random.Random(1)
+        self.prompt, self.second = (",".join(str(draw.randrange(self.vocab)) for _ in range(options.prompt)) for _ in range(2))
+        self.runs, self.disk_rates = [], []
+        self.settings = tuple(options.settings.split(",")) if options.settings else None
+
+    # --- One program, once
+
+    def peer_command(self, settings, prompt, predict, seconds):
+        return [self.o.runner, "-m", self.o.gguf, "--tokens", prompt, "-n", str(predict), "--load", settings[0], "-t", settings[1],
+                "--seconds", str(seconds)]
+
+    def run_peer(self, group, settings, prompt=None, predict=None, seconds=None):
+        done = Watched(self.peer_command(settings, prompt or self.prompt, predict or self.o.n, seconds or self.o.seconds), group)
+        if done.failed:
+            return {"failed": done.failed, "settings": ",".join(settings), "peak": done.peak}
+        out, decoded = done.json, len(done.json["tokens"]) - 1
+        begin = out["load"]["seconds"] + sum(p["seconds"] for p in out["prefill"])
+        decode = out["decode"]
+        joules = done.between(begin, begin + decode["seconds"])["joules"]
+        return {"load_s": out["load"]["seconds"], "prefill_s": out["prefill"][-1]["seconds"], "prefill_read_bytes": out["prefill"][-1]["read_bytes"],
+                "decode_tok_s": decoded / decode["seconds"] if decoded else 0, "decoded": decoded,
+                "read_bytes_per_token": decode["read_bytes"] / max(decoded, 1), "cpu_s_per_token": decode["cpu_s"] / max(decoded, 1),
+                "joules_per_token": None if joules is None else joules / max(decoded, 1), "peak": done.peak, "seconds": done.seconds,
+                "tokens": out["tokens"], "settings": ",".join(settings)}
+
+    def sluice_command(self, limit, prompts, predict):
+        command = [self.o.sluice, "run", self.o.store, "-n", str(predict), "--temp", "0", "--ignore-eos", "--json", "-q"]
+        for prompt in prompts:
+            command += ["--tokens", prompt]
+        if limit is not None:
+            command += ["--memory", str(limit - size(self.o.headroom))]
+        return command + self.o.sluice_options.split()
+
+    def run_sluice(self, group, limit):
+        done = Watched(self.sluice_command(limit, [self.prompt], self.o.n), group)
+        if done.failed:
+            return {"failed": done.failed, "peak": done.peak}
+        out, times, decoded = done.json, done.json["timing"], len(done.json["tokens"]) - 1
+        first = times["first_token_s"]
+        decode = done.between(first, first + times["decode_s"])
+        return {"load_s": times["load_s"], "prefill_s": times["prefill_s"],
+                "prefill_read_bytes": done.between(first - times["prefill_s"], first)["read_bytes"],
+                "decode_tok_s": decoded / times["decode_s"], "decoded": decoded, "read_bytes_per_token": decode["read_bytes"] / decoded,
+                "cpu_s_per_token": decode["cpu_s"] / decoded,
+                "joules_per_token": None if decode["joules"] is None else decode["joules"] / decoded, "peak": done.peak,
+                "seconds": done.seconds, "tokens": out["tokens"], "io_bytes": out["io"]["bytes_read"],
+                "all_read_bytes": done.at(done.seconds)[1], "accounted": out["memory"]["peak"]}
+
+    def run_sluice_second_prompt(self, group, limit):
+        """Prefill with the weights in memory: the second of two prompts."""
+        done = Watched(self.sluice_command(limit, [self.prompt, self.second], 1), group)
+        if done.failed:
+            return {"failed": done.failed, "peak": done.peak}
+        first, second = (sequence["prefill_s"] for sequence in done.json["sequences"])
+        return {"load_s": done.json["timing"]["load_s"], "prefill_s": second - first, "peak": done.peak, "seconds": done.seconds}
+
+    # --- All of them, in turns
+
+    def note(self, engine, memory, read_ahead, cache, turn, figures):
+        self.runs.append({"engine": engine, "memory": memory, "read_ahead": read_ahead, "cache": cache, "turn": turn, **figures})
+        text = figures.get("failed") or (f"prefill {figures['prefill_s']:.2f} s, " +
+                                         (f"{figures['decode_tok_s']:.3f} tok/s, " if "decode_tok_s" in figures else "") +
+                                         f"{figures['seconds']:.0f} s in all")
+        print(f"{datetime.datetime.now():%H:%M:%S} {memory} turn {turn + 1}: {engine}, read-ahead {read_ahead}, {cache}: {text}", file=sys.stderr)
+
+    def tune(self, limit):
+        """Load mode and threads of llama.cpp that decode fastest, in a short run each."""
+        with open("/proc/meminfo") as lines:
+            available = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+        fits = os.path.getsize(self.o.gguf) < 0.8 * min(limit or available, available)
+        tried = {}
+        for settings in [("mmap", "2"), ("mmap", "1")] + ([("none", "2"), ("dio", "2")] if fits else []):
+            with MemoryGroup(limit) as group:
+                figures = self.run_peer(group, settings, prompt="1,2,3,4,5,6,7,8", predict=6, seconds=20)
+            tried[",".join(settings)] = figures.get("decode_tok_s", 0)
+            print(f"llama.cpp {','.join(settings)}: {tried[','.join(settings)]:.3f} tok/s {figures.get('failed', '')}", file=sys.stderr)
+        return tuple(max(tried, key=tried.get).split(",")), tried
+
+    def in_group(self, limit, caches, run, note):
+        """A cold run, and a warm one in the same group: pages that another group pays for would be free."""
+        with MemoryGroup(limit) as group:
+            machine.drop_from_cache(self.o.gguf, self.o.store)
+            figures = run(group)
+            if "cold" in caches:
+                note("cold", figures)
+            if "warm" in caches:
+                note("warm", run(group))
+
+    def compare(self, read_ahead):
+        caches = self.o.cache.split(",")
+        tuned = {}
+        for memory in self.o.memory.split(","):
+            limit = size(memory)
+            settings = self.settings
+            if settings is None:
+                read_ahead.set(128)
+                settings, tuned[memory] = self.tune(limit)
+            for turn in range(self.o.runs):
+                for kib in self.o.read_ahead.split(","):
+                    self.disk_rates.append(machine.best_direct_rate(self.o.store))
+                    read_ahead.set(read_ahead.found if kib == "found" else int(kib))
+                    name = f"{read_ahead.found} KiB, as found" if kib == "found" else f"{kib} KiB"
+                    self.in_group(limit, caches, lambda group: self.run_peer(group, settings),
+                                  lambda cache, f: self.note("llama.cpp", memory, name, cache, turn, f))
+                    read_ahead.set(read_ahead.found)
+                    self.in_group(limit, caches, lambda group: self.run_sluice(group, limit),
+                                  lambda cache, f: self.note("sluice", memory, "direct", cache, turn, f))
+                    if limit is None:
+                        with MemoryGroup(None) as group:
+                            self.note("sluice", memory, "direct", "second prompt", turn, self.run_sluice_second_prompt(group, None))
+        return tuned
+
+    # --- What the machine could do
+
+    def rates(self):
+        rows = []
+        program = os.path.join(self.o.bench, "sluice_bench_kernels")
+        file = f"/tmp/sluice-peers-{os.getpid()}.json"
+        subprocess.run([program, "--only", "limits", "--mib", "1024", "--rounds", "5", "--json", file], check=True, stdout=subprocess.DEVNULL)
+        with open(file) as text:
+            rows = json.load(text)["rows"]
+        os.remove(file)
+        return {"disk": statistics.median(self.disk_rates),
+                "memory": max(r["bytes"] / r["seconds"]["median"] for r in rows if r["name"].startswith("read, ")),
+                "flops": max(r["flops"] / r["seconds"]["median"] for r in rows if "peak" in r["name"])}
+
+    # --- The table
+
+    def rows(self, memory):
+        """Runs of one kind together, in order of appearance."""
+        kinds = {}
+        for run in self.runs:
+            if run["memory"] == memory:
+                kinds.setdefault((run["engine"], run["read_ahead"], run["cache"]), []).append(run)
+        return kinds
+
+    def print_table(self, memory, bounds):
+        kinds = self.rows(memory)
+
+        def median(runs, key):
+            values = [r[key] for r in runs if r.get(key) is not None]
+            return statistics.median(values) if values else None
+
+        ours = {key: median([r for (engine, _, _), runs in kinds.items() if engine == "sluice" for r in runs], key)
+                for key in ("decode_tok_s", "prefill_s")}
+        in_memory = median(kinds.get(("sluice", "direct", "second prompt"), []), "prefill_s")
+        if in_memory:
+            ours["prefill_s"] = in_memory  # llama.cpp's weights are in memory, too, when it begins
+        settings = next((r["settings"] for r in self.runs if r["memory"] == memory and "settings" in r), "")
+        print(f"\n{memory if memory != 'none' else 'no limit'} (llama.cpp: load mode and threads {settings})")
+        print(f"{'':44} {'load':>6} {'prefill':>8} {'Sluice':>6} {'decode tok/s':>22} {'Sluice':>6} {'MB read':>8} {'CPU s':>6} {'peak':>6} {'J':>6}")
+        print(f"{'':44} {'s':>6} {'tok/s':>8} {'is ×':>6} {'(least … most)':>22} {'is ×':>6} {'a token':>8} {'/token':>6} {'GiB':>6} {'/token':>6}")
+        for (engine, read_ahead, cache), runs in kinds.items():
+            name = f"{engine}, {read_ahead}, {cache}" if engine != "sluice" else f"sluice, {cache}"
+            good = [r for r in runs if "failed" not in r]
+            if not good:
+                print(f"{name:44} failed: {runs[0]['failed'][:90]}")
+                continue
+            prefill, decode, peer = median(good, "prefill_s"), median(good, "decode_tok_s"), engine != "sluice"
+            line = f"{name:44} {median(good, 'load_s'):6.1f} {self.o.prompt / prefill:8.1f} "
+            line += f"{prefill / ours['prefill_s']:6.1f} " if peer and ours["prefill_s"] else f"{'':6} "
+            if decode is None:
+                line += f"{'':22} {'':6} {'':8} {'':6} "
+            else:
+                rates = [r["decode_tok_s"] for r in good]
+                line += f"{f'{decode:.3f} ({min(rates):.3f} … {max(rates):.3f})':>22} "
+                line += f"{ours['decode_tok_s'] / decode:6.1f} " if peer and ours["decode_tok_s"] and decode else f"{'':6} "
+                line += f"{median(good, 'read_bytes_per_token') * 1e-6:8.1f} {median(good, 'cpu_s_per_token'):6.2f} "
+            joules = median(good, "joules_per_token")
+            line += f"{max(r['peak'] for r in good) / 2**30:6.2f} " + (f"{joules:6.1f}" if joules else f"{'-':>6}")
+            print(line + (f"; {len(runs) - len(good)} of {len(runs)} failed" if len(good) < len(runs) else ""))
+        prefill = bounds["prefill"]["in_memory_tok_s" if memory == "none" else "tok_s"]
+        for kind, what in (("online", "bound, best of lru and lfu"), ("optimal", "bound, cache that knows the future")):
+            it = bounds[kind]
+            share = f"{ours['decode_tok_s'] / it['tok_s']:.2f} reached" if ours["decode_tok_s"] else ""
+            print(f"{what:44} {'':6} {prefill:8.1f} {'':6} {it['tok_s']:22.3f} {'':6} {it['read_bytes'] * 1e-6:8.1f}   {share}")
+
+    def agreement(self):
+        """Whether all runs gave the same tokens, as far as they go: --seconds ends some early."""
+        answers = {e: [r["tokens"] for r in self.runs if r["engine"] == e and "tokens" in r] for e in ("llama.cpp", "sluice")}
+        if not all(answers.values()):
+            return "no answers to compare"
+        ours = answers["sluice"][0]
+        same = all(tokens == ours for tokens in answers["sluice"])
+        peers = answers["llama.cpp"]
+        differ = [next(i for i, (a, b) in enumerate(zip(tokens, ours)) if a != b) for tokens in peers if tokens != ours[:len(tokens)]]
+        theirs = f"equal them in {len(peers) - len(differ)} of {len(peers)} runs (of {min(map(len, peers))} to {max(map(len, peers))} tokens)"
+        if differ:
+            theirs += f", and for the first {min(differ)} tokens in the others: it rounds otherwise"
+        return f"Sluice's answers are {'all equal' if same else 'NOT EQUAL, which must never be'}; llama.cpp's {theirs}"
+
+
+def main():
+    options = parse()
+    for path in (options.gguf, options.store, options.runner, options.sluice):
+        if not os.path.exists(path):
+            sys.exit(f"compare.py: {path}: not there; README.md beside this file says how it is made")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that read-ahead is set back
+    comparison = Comparison(options)
+    started = datetime.datetime.now()
+    load = os.getloadavg()[0]
+    with machine.ReadAhead(options.store) as read_ahead:
+        tuned = comparison.compare(read_ahead)
+    rates = comparison.rates()
+    routing = bound.Routing(options.sluice, options.store, comparison.prompt, options.n)
+    repeated = routing.repeated()
+    bounds = {memory: bound.bounds(routing, size(memory), rates, options.prompt) for memory in options.memory.split(",")}
+
+    print(f"{os.path.basename(options.store)}: prompt of {options.prompt} tokens, {options.n} generated; {100 * repeated:.0f} % of a token's "
+          f"experts were used by the token before it")
+    spread = f"{min(comparison.disk_rates) / GB:.2f} … {max(comparison.disk_rates) / GB:.2f}"
+    print(f"disk {rates['disk'] / GB:.2f} GB/s ({spread}), memory {rates['memory'] / GB:.1f} GB/s, multiply-add {rates['flops'] * 1e-9:.0f} GFLOP/s, "
+          f"measured in the same run; load of the machine before it {load:.1f}; {(datetime.datetime.now() - started).seconds / 60:.0f} minutes")
+    print(f"energy: {'readable' if machine.joules() is not None else 'not readable here'}")
+    for memory in options.memory.split(","):
+        comparison.print_table(memory, bounds[memory])
+    print(f"\n{comparison.agreement()}")
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"date": started.isoformat(timespec="seconds"), "load": load, "prompt": options.prompt, "predict": options.n,
+                       "rates": rates, "disk_rates": comparison.disk_rates, "repeated": repeated, "tuned": tuned, "bounds": bounds,
+                       "runs": comparison.runs}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

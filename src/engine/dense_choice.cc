@@ -1,0 +1,33 @@
+#include "engine/dense_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sluice::engine {
+
+DenseChoice choose_dense_view(const DenseQuestion& question, const Profile* profile) {
+  if (question.either_way == 0)
+    return {DenseView::kWords, "no matrix of it is stored so that it could be computed with as it is"};
+  const Bytes saved = question.words - std::min(question.words, question.packed);
+  const std::string memory = fmt::format("takes {} less", format_bytes(saved));
+  if (!question.words_fit) return {DenseView::kPacked, memory + ", and words would not fit"};
+  if (profile == nullptr || !profile->p_packed || profile->model.full == 0)
+    return {DenseView::kPacked, memory + "; what it costs is not measured"};
+
+  const double slower = (profile->p_packed->median - profile->p.median) *
+                        static_cast<double>(question.either_way) / static_cast<double>(profile->model.full);
+  if (slower <= 0) return {DenseView::kPacked, memory + ", and is no slower"};
+  const ProfiledModel& model = profile->model;
+  const double miss = model.tensors * (profile->u.median + model.chunks * profile->v.median);
+  const auto more =
+      static_cast<double>(question.experts_beside_packed -
+                          std::min(question.experts_beside_packed, question.experts_beside_words));
+  // A token uses top_k of a layer's experts: so many of those that fit beside them need no read.
+  const double faster = model.experts == 0 ? 0 : more / model.experts * model.top_k * miss;
+  const std::string times =
+      fmt::format("{:.2f} ms a token longer to compute, {:.2f} ms less to read", slower * 1e3, faster * 1e3);
+  return {faster >= slower ? DenseView::kPacked : DenseView::kWords, "packed " + memory + ": " + times};
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,236 @@
+#include "kernels/tile_matmul.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "kernels/kernel_table.h"
+#include "kernels/packed_groups.h"
+#include "kernels/split.h"
+
+namespace sluice::kernels {
+namespace {
+
+using codec::kTileRows;
+
+// B tiles of a block of tokens fill a quarter of a 2 MiB L2 (half: 10 % slower); longer prompts pass over the
+// weights once per block.
+constexpr std::size_t kBlockBytes = std::size_t{1} << 19;
+constexpr std::size_t kPanelRows = 2 * kTileWeights;
+
+std::size_t row_bytes_of(std::size_t cols) { return (cols + 63) / 64 * 128; }  // of BF16, padded
+std::size_t steps_of(std::size_t cols) { return row_bytes_of(cols) / 64; }
+
+// The activations of a block of tokens as B tiles, in memory of the calling thread until its next call.
+class Block {
+ public:
+  Block(const Context& ctx, const float* packed, std::size_t tokens, std::size_t cols)
+      : kernels_(kernel_table(ctx.isa).tiles), tokens_(tokens) {
+    const auto* const rows = reinterpret_cast<const std::byte*>(packed);
+    if (tokens == 1) {
+      tiles_[0] = {rows, 4, 1};
+      return;
+    }
+    const std::size_t steps = steps_of(cols), row_bytes = packed_floats(cols) * sizeof(float);
+    thread_local std::vector<std::byte> memory;
+    std::byte* const tiles = thread_room(memory, count() * steps * kTileBytes);
+    split(ctx, count(), 1, tokens * cols, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const std::size_t n = std::min(kTileTokens, tokens - i * kTileTokens);
+        tiles_[i] = {tiles + i * steps * kTileBytes, 64, n};
+        kernels_.interleave(rows + i * kTileTokens * row_bytes, row_bytes, n, steps,
+                            tiles + i * steps * kTileBytes);
+      }
+    });
+  }
+
+  // Tokens of a block that has room for them.
+  static std::size_t most_tokens(std::size_t cols) {
+    return std::clamp(kBlockBytes / std::max<std::size_t>(1, row_bytes_of(cols)) / kTileTokens,
+                      std::size_t{2}, kMostTiles) *
+           kTileTokens;
+  }
+
+  std::size_t count() const { return (tokens_ + kTileTokens - 1) / kTileTokens; }
+  const Activations& first() const { return tiles_[0]; }
+  // As TileKernels::begin() takes them.
+  std::size_t tile_tokens() const { return std::min(tokens_, kTileTokens); }
+
+  // 16·row_tiles rows of words times all tokens. The next kPanelRows rows are asked for meanwhile, if
+  // `ahead`.
+  void multiply(const std::byte* rows, std::size_t row_bytes, std::size_t row_tiles, std::size_t steps,
+                float* out, std::size_t out_stride, bool ahead) const {
+    // A part of them during each pass over the rows at hand.
+    const std::size_t passes = (count() + 1) / 2, ahead_each = (kPanelRows + passes - 1) / passes;
+    for (std::size_t i = 0; i < count(); i += 2) {
+      TileArgs args{};
+      args.rows = rows;
+      args.row_bytes = row_bytes;
+      args.row_tiles = row_tiles;
+      args.steps = steps;
+      args.token_tiles = std::min<std::size_t>(2, count() - i);
+      std::copy_n(tiles_ + i, args.token_tiles, args.activations);
+      args.out = out + i * kTileTokens * out_stride;
+      args.out_stride = out_stride;
+      const std::size_t ahead_row = std::min(kPanelRows, i / 2 * ahead_each);
+      args.ahead = rows + (kPanelRows + ahead_row) * row_bytes;
+      args.ahead_rows = ahead && passes > 1 ? std::min(ahead_each, kPanelRows - ahead_row) : 0;
+      kernels_.multiply(args);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMostTiles = 64;
+  const TileKernels& kernels_;
+  std::size_t tokens_;
+  Activations tiles_[kMostTiles];
+};
+
+// Where a panel's sums go: straight to y, or by a buffer if the panel has padding rows.
+class Output {
+ public:
+  Output(std::span<const float> bias, std::size_t tokens, float* y, std::size_t y_stride)
+      : bias_(bias), tokens_(tokens), y_(y), y_stride_(y_stride) {}
+
+  // multiply(out, out_stride) of `rows` rows from `row` on, in tiles of which `padded` rows are written.
+  template <class Multiply>
+  void take(std::size_t row, std::size_t rows, std::size_t padded, const Multiply& multiply) const {
+    if (rows == padded) {
+      multiply(y_ + row, y_stride_);
+    } else {
+      thread_local std::vector<std::byte> memory;
+      auto* const sums = reinterpret_cast<float*>(thread_room(memory, tokens_ * padded * sizeof(float)));
+      multiply(sums, padded);
+      for (std::size_t t = 0; t < tokens_; ++t)
+        std::copy_n(sums + t * padded, rows, y_ + t * y_stride_ + row);
+    }
+    if (bias_.empty()) return;
+    for (std::size_t t = 0; t < tokens_; ++t) {
+      for (std::size_t r = row; r < row + rows; ++r) y_[t * y_stride_ + r] += bias_[r];
+    }
+  }
+
+ private:
+  std::span<const float> bias_;
+  std::size_t tokens_;
+  float* y_;
+  std::size_t y_stride_;
+};
+
+std::byte* panel_room(std::size_t cols) {
+  thread_local std::vector<std::byte> memory;
+  return thread_room(memory, kPanelRows * row_bytes_of(cols));
+}
+
+// body(block, output) for the tokens of a block at a time.
+template <class Body>
+void blocks_of_tokens(const Context& ctx, const float* packed, std::size_t tokens, std::size_t cols,
+                      std::span<const float> bias, float* y, std::size_t y_stride, const Body& body) {
+  const std::size_t most = Block::most_tokens(cols);
+  for (std::size_t t = 0; t < tokens; t += most) {
+    const std::size_t n = std::min(most, tokens - t);
+    const Block block(ctx, packed + t * packed_floats(cols), n, cols);
+    body(block, Output(bias, n, y + t * y_stride, y_stride));
+  }
+}
+
+}  // namespace
+
+void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, const Weight& w,
+                 std::span<const float> bias, float* y, std::size_t y_stride) {
+  const TileKernels& kernels = kernel_table(ctx.isa).tiles;
+  const std::size_t steps = steps_of(w.cols), source_bytes = 2 * w.cols, padded_bytes = row_bytes_of(w.cols);
+  blocks_of_tokens(
+      ctx, packed, tokens, w.cols, bias, y, y_stride, [&](const Block& block, const Output& output) {
+        split(ctx, w.rows, kPanelRows, tokens * w.rows * w.cols, [&](std::size_t begin, std::size_t end) {
+          kernels.begin(block.tile_tokens());
+          for (std::size_t row = begin; row < end; row += kPanelRows) {
+            const std::size_t rows = std::min(kPanelRows, end - row);
+            const std::size_t row_tiles = (rows + kTileWeights - 1) / kTileWeights,
+                              padded = row_tiles * kTileWeights;
+            const std::byte* panel = w.row(row);
+            if (rows != padded || source_bytes != padded_bytes) {
+              std::byte* const copy = panel_room(w.cols);
+              std::memset(copy, 0, padded * padded_bytes);
+              for (std::size_t r = 0; r < rows; ++r)
+                std::memcpy(copy + r * padded_bytes, w.row(row + r), source_bytes);
+              panel = copy;
+            }
+            output.take(row, rows, padded, [&](float* out, std::size_t out_stride) {
+              block.multiply(panel, padded_bytes, row_tiles, steps, out, out_stride, panel == w.row(row));
+            });
+          }
+          kernels.end();
+        });
+      });
+}
+
+void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, const PackedWeight& w,
+                 std::span<const float> bias, float* y, std::size_t y_stride) {
+  const TileKernels& kernels = kernel_table(ctx.isa).tiles;
+  const codec::NativeKernels& native = codec::native_kernels(ctx.isa);
+  const std::size_t rows = w.shape.rows, cols = w.shape.columns, padded_cols = row_bytes_of(cols) / 2;
+  std::atomic<bool> damaged = false;
+
+  // Up to 16 tokens, two groups at a time; more, panels of words.
+  const auto pairs_of_groups = [&](const Block& block, const Output& output, std::size_t begin,
+                                   std::size_t end) {
+    PackedGroups groups(w);
+    TileGroupArgs args{};
+    alignas(64) float sums[kTileTokens * kTileWeights];
+    args.activations = block.first();
+    args.words = panel_room(cols);
+    args.out = sums;
+    std::byte* const scratch[] = {packed_scratch(w.shape, 0), packed_scratch(w.shape, 1)};
+    for (std::size_t row = begin; row < end; row += kTileWeights) {
+      const std::size_t n = std::min(kTileWeights, end - row);
+      args.count = n > kTileRows ? 2 : 1;
+      for (std::size_t g = 0; g < args.count; ++g)
+        args.groups[g] = groups.at(row / kTileRows + g, scratch[g], args.count);
+      if (!kernels.multiply_groups(args)) damaged = true;
+      output.take(row, n, n, [&](float* out, std::size_t out_stride) {
+        for (std::size_t t = 0; t < tokens; ++t)
+          std::copy_n(sums + t * kTileWeights, n, out + t * out_stride);
+      });
+    }
+  };
+  const auto panels = [&](const Block& block, const Output& output, std::size_t begin, std::size_t end) {
+    PackedGroups groups(w);
+    std::byte* const scratch = packed_scratch(w.shape);
+    std::byte* const words = panel_room(cols);
+    for (std::size_t row = begin; row < end; row += kPanelRows) {
+      const std::size_t n = std::min(kPanelRows, end - row);
+      const std::size_t row_tiles = (n + kTileWeights - 1) / kTileWeights, padded = row_tiles * kTileWeights;
+      for (std::size_t r = 0; r < padded; r += kTileRows) {
+        std::byte* const to = words + r * 2 * padded_cols;
+        if (r >= n) {
+          std::memset(to, 0, kTileRows * 2 * padded_cols);
+        } else if (!merge_group(native, groups.at((row + r) / kTileRows, scratch), kTileRows, padded_cols,
+                                to)) {
+          damaged = true;
+        }
+      }
+      output.take(row, n, padded, [&](float* out, std::size_t out_stride) {
+        block.multiply(words, 2 * padded_cols, row_tiles, steps_of(cols), out, out_stride, false);
+      });
+    }
+  };
+
+  blocks_of_tokens(ctx, packed, tokens, cols, bias, y, y_stride,
+                   [&](const Block& block, const Output& output) {
+                     const bool few = block.count() == 1;
+                     split(ctx, rows, few ? kTileWeights : kPanelRows, tokens * rows * cols,
+                           [&](std::size_t begin, std::size_t end) {
+                             kernels.begin(block.tile_tokens());
+                             if (few)
+                               pairs_of_groups(block, output, begin, end);
+                             else
+                               panels(block, output, begin, end);
+                             kernels.end();
+                           });
+                   });
+  if (damaged) throw_damaged();
+}
+
+}  // namespace sluice::kernels

@@ -1,0 +1,38 @@
+#include "model/tokenizer/store_tokenizer.h"
+
+#include <optional>
+
+#include "base/error.h"
+#include "model/tokenizer/compiled_tokenizer.h"
+#include "store/sidecar.h"
+
+namespace sluice::model {
+namespace {
+
+constexpr std::string_view kSidecar = "tokenizer";
+
+std::unique_ptr<Tokenizer> load_files_of(const store::Checkpoint& checkpoint) {
+  checkpoint.check_files();
+  return load_tokenizer(checkpoint.files_directory());
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> load_tokenizer_of(const store::Checkpoint& checkpoint) {
+  if (checkpoint.packed())
+    if (const auto tables = store::read_tables(checkpoint.path(), kSidecar, kTokenizerTables))
+      return load_compiled_tokenizer(*tables);
+  return load_files_of(checkpoint);
+}
+
+bool compile_tokenizer_of(const store::Checkpoint& checkpoint) {
+  SLUICE_CHECK(checkpoint.packed(), checkpoint.path());
+  const std::unique_ptr<Tokenizer> tokenizer = load_files_of(checkpoint);
+  if (tokenizer == nullptr) return false;
+  std::string description;
+  store::write_tables(checkpoint.path(), kSidecar, kTokenizerTables,
+                      written_tables(tokenizer->compile(), description));
+  return true;
+}
+
+}  // namespace sluice::model

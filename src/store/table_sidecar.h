@@ -1,0 +1,91 @@
+// A sidecar of tables that programs use as they are read (docs/store-format.md, section 5.1).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/file.h"
+
+namespace sluice::store {
+
+struct TableKind {
+  std::string_view kind;      // a–z, 0–9, '_' and '-'; at most 16 bytes
+  std::uint32_t version = 0;  // of what the tables of this kind mean
+};
+
+struct NamedTable {
+  std::string_view name;  // as a kind
+  std::span<const std::byte> bytes;
+};
+template <class T>
+NamedTable named_table(std::string_view name, std::span<const T> items) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return {name, std::as_bytes(items)};
+}
+
+// The file of such a sidecar.
+std::string write_tables(const TableKind& kind, std::uint64_t manifest_checksum,
+                         std::span<const NamedTable> tables);
+
+// Thread-compatible. Pages of the file that were read are dropped from the page cache when it goes.
+class TableSidecar {
+ public:
+  // `bytes` must outlive this; `name` is for errors. Reads the head only: Error(kInvalid) or (kCorrupt). Of a
+  // layout that is not known it reads nothing: is() is false then.
+  static TableSidecar of_bytes(std::span<const std::byte> bytes, const std::string& name);
+  static TableSidecar of_file(InputFile file);
+  TableSidecar(TableSidecar&&) = default;
+  TableSidecar& operator=(TableSidecar&&) = delete;
+  ~TableSidecar();
+
+  bool is(const TableKind& kind) const { return kind_ == kind.kind && version_ == kind.version; }
+  std::uint64_t manifest_checksum() const { return manifest_; }
+  const std::string& name() const { return name_; }
+
+  // The table of this name. Error(kCorrupt) if its checksum is wrong; (kInvalid) if there is no such table,
+  // or it is not a whole number of items.
+  template <class T>
+  std::vector<T> read(std::string_view table) const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const Entry& entry = find(table, sizeof(T));
+    std::vector<T> items(entry.bytes / sizeof(T));
+    read(entry, std::as_writable_bytes(std::span(items)));
+    return items;
+  }
+  std::string read_text(std::string_view table) const;
+  bool has(std::string_view table) const;
+
+  // Every byte: tables against their checksums, and nothing but zeros between them. As read().
+  void check_all() const;
+
+ private:
+  struct Entry {
+    std::string name;
+    Bytes offset = 0, bytes = 0;
+    std::uint64_t xxh3 = 0;
+  };
+  TableSidecar(InputFile file, std::span<const std::byte> memory, std::string name);
+  void read_head();
+  void read_at(Bytes offset, std::span<std::byte> out) const;
+  const Entry& find(std::string_view table, std::size_t item_bytes) const;
+  void read(const Entry& entry, std::span<std::byte> out) const;
+
+  InputFile file_;  // or, if it is not open:
+  std::span<const std::byte> memory_;
+  std::string name_;
+  Bytes size_ = 0, head_bytes_ = 0;
+  std::string kind_;
+  std::uint32_t layout_ = 0, version_ = 0;
+  std::uint64_t manifest_ = 0;
+  std::vector<Entry> tables_;
+};
+
+}  // namespace sluice::store
