@@ -21,6 +21,9 @@ Json counts_json(const engine::ExpertStatistics& counts) {
           {"misses", counts.misses},
           {"partial", counts.partial},
           {"bytes_read", counts.bytes_read},
+          {"prefetch_bytes", counts.prefetch_bytes},
+          {"demand_s", counts.demand_s},
+          {"demand_arrived_bytes", counts.demand_arrived},
           {"steps", counts.steps},
           {"tokens", counts.tokens},
           {"seconds", counts.seconds},
@@ -58,8 +61,17 @@ Json io_json(const engine::Engine& engine) {
 Json experts_json(const engine::Engine& engine) {
   const engine::Statistics& statistics = engine.statistics();
   Json json = counts_json(statistics.total());
-  json["prefetch_bytes"] = statistics.prefetch_bytes;
   const fetch::ExpertCounters counters = engine.expert_counters();
+  const fetch::PrefetchCounters& ahead = counters.prefetch;
+  json["prefetch"] = {{"policy", engine.options().prefetch},
+                      {"useful", ahead.useful},
+                      {"late", ahead.late},
+                      {"wasted", ahead.wasted},
+                      {"dropped", ahead.dropped},
+                      {"used_bytes", ahead.used_bytes},
+                      {"wasted_bytes", ahead.wasted_bytes},
+                      {"delay_bytes", ahead.delay_bytes},
+                      {"paused_events", statistics.prefetch_paused}};
   json["wait_s"] = counters.wait_s;
   json["decode_work_s"] = counters.decode_s;
   json["schedule"] = {

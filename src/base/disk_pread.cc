@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <stop_token>
 #include <system_error>
@@ -49,9 +48,8 @@ class PreadReader final : public DiskReader {
     const std::size_t added = fresh_.size();
     {
       const std::lock_guard lock(mutex_);
-      work_.insert(work_.end(), fresh_.begin(), fresh_.end());
+      for (; !fresh_.empty(); fresh_.pop_front()) work_.push_back(fresh_.front());
     }
-    fresh_.clear();
     if (added == 1) {
       work_ready_.notify_one();
     } else {
@@ -108,13 +106,13 @@ class PreadReader final : public DiskReader {
     }
   }
 
-  DiskLedger ledger_;              // owner thread only
-  std::deque<DiskSegment> fresh_;  // owner thread only: scratch of submit()
-  std::vector<Result> taken_;      // owner thread only: scratch of wait()
-  std::mutex mutex_;               // protects work_ and results_
+  DiskLedger ledger_;          // owner thread only
+  Fifo<DiskSegment> fresh_;    // owner thread only: scratch of submit()
+  std::vector<Result> taken_;  // owner thread only: scratch of wait()
+  std::mutex mutex_;           // protects work_ and results_
   std::condition_variable_any work_ready_;
   std::condition_variable result_ready_;
-  std::deque<DiskSegment> work_;
+  Fifo<DiskSegment> work_;
   std::vector<Result> results_;
   std::vector<std::jthread> threads_;  // last: stopped before the members that they use
 };

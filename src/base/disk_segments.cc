@@ -42,7 +42,7 @@ SegmentState advance(DiskSegment& segment, std::int64_t result, int& error) {
   return SegmentState::kAgain;
 }
 
-void DiskLedger::begin(const DiskRead& read, std::deque<DiskSegment>& queue) {
+void DiskLedger::begin(const DiskRead& read, Fifo<DiskSegment>& queue) {
   SLUICE_CHECK(read.file != nullptr && read.file->fd() >= 0);
   SLUICE_CHECK(read.dst != nullptr || read.length == 0);
   SLUICE_CHECK(read.offset + read.length >= read.offset);

@@ -5,12 +5,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/disk.h"
+#include "base/fifo.h"
 
 namespace sluice {
 
@@ -40,7 +40,7 @@ class DiskLedger {
 
   // Appends the segments of `read` to `queue`. A read of nothing, or of nothing inside the file, is complete
   // at once.
-  void begin(const DiskRead& read, std::deque<DiskSegment>& queue);
+  void begin(const DiskRead& read, Fifo<DiskSegment>& queue);
   void segment_finished(const DiskSegment& segment, int error);
   std::size_t completed() const { return completed_.size(); }
   void take_completed(std::vector<DiskCompletion>& done);

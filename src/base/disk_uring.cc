@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <deque>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -129,7 +128,7 @@ class UringReader final : public DiskReader {
   std::unique_ptr<io_uring> ring_;
   std::vector<DiskSegment> slots_;  // by user_data; at most queue_depth are with the kernel
   std::vector<std::size_t> free_;
-  std::deque<DiskSegment> queue_;
+  Fifo<DiskSegment> queue_;
   DiskLedger ledger_;
   int error_ = 0;
   bool stopping_ = false;

@@ -53,10 +53,10 @@ void spin_until(const Ready& ready) {
 struct ThreadPool::Impl {
   // One call of parallel_for: pieces of `piece` indices are handed out by `next`.
   struct Job {
-    Job(const std::function<void(std::size_t)>& function, std::size_t indices, std::size_t indices_per_piece)
+    Job(FunctionRef<void(std::size_t)> function, std::size_t indices, std::size_t indices_per_piece)
         : body(function), count(indices), piece(indices_per_piece) {}
 
-    const std::function<void(std::size_t)>& body;
+    const FunctionRef<void(std::size_t)> body;
     const std::size_t count, piece;
     std::atomic<std::size_t> next{0};
     std::mutex mutex;  // protects failure
@@ -220,7 +220,7 @@ ThreadPool::~ThreadPool() { impl_->stop(); }
 
 unsigned ThreadPool::threads() const { return static_cast<unsigned>(impl_->workers.size()) + 1; }
 
-void ThreadPool::parallel_for(std::size_t count, const std::function<void(std::size_t)>& body) {
+void ThreadPool::parallel_for(std::size_t count, FunctionRef<void(std::size_t)> body) {
   if (count == 0) return;
   SLUICE_CHECK(count < Impl::kStop, std::to_string(count));
   if (impl_->workers.empty() || count == 1) {
@@ -263,7 +263,7 @@ void ThreadPool::wake_background(std::size_t pieces) {
 }
 
 void ThreadPool::parallel_ranges(std::size_t count, std::size_t grain,
-                                 const std::function<void(std::size_t, std::size_t)>& body) {
+                                 FunctionRef<void(std::size_t, std::size_t)> body) {
   SLUICE_CHECK(grain > 0);
   const std::size_t grains = count / grain + (count % grain != 0 ? 1 : 0);
   const std::size_t wanted = threads() == 1 ? 1 : threads() * kPiecesPerThread;

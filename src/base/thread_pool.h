@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 
+#include "base/function_ref.h"
+
 namespace sluice {
 
 // parallel_for runs on `threads` threads, the caller's included; idle workers sleep (never spin for long).
@@ -20,7 +22,7 @@ class ThreadPool {
 
   unsigned threads() const;
   // body(i) for every i in [0, count), in any order, each once. Which thread runs an index is not determined.
-  void parallel_for(std::size_t count, const std::function<void(std::size_t)>& body);
+  void parallel_for(std::size_t count, FunctionRef<void(std::size_t)> body);
   // Work for idle workers between parallel calls: `try_one` does one short piece of it and returns true, or
   // finds none and returns false; any number of workers call it at a time. It must not throw or use this
   // pool. An empty function ends it, and waits until no worker is inside. Not while another thread is in
@@ -30,7 +32,7 @@ class ThreadPool {
   void wake_background(std::size_t pieces);
   // body(begin, end) over contiguous ranges that cover [0, count); every boundary is a multiple of `grain`.
   void parallel_ranges(std::size_t count, std::size_t grain,
-                       const std::function<void(std::size_t, std::size_t)>& body);
+                       FunctionRef<void(std::size_t, std::size_t)> body);
 
  private:
   struct Impl;

@@ -91,14 +91,19 @@ BufferPool::BufferPool(Accountant& accountant, Account account, Bytes limit)
 bool BufferPool::can_take(Bytes bytes) const {
   const Bytes pages = whole_pages(bytes);
   if (in_use_ > limit_ || pages > limit_ - in_use_) return false;
-  return free_buffers_.contains(pages) || pages <= accountant_->available() + free_;
+  const auto same = std::ranges::lower_bound(free_buffers_, pages, {}, &HostBuffer::charged);
+  return (same != free_buffers_.end() && same->charged() == pages) ||
+         pages <= accountant_->available() + free_;
 }
 
 HostBuffer BufferPool::take(Bytes bytes) {
   const Bytes pages = whole_pages(bytes);
   if (pages == 0) return {};
-  if (const auto same = free_buffers_.find(pages); same != free_buffers_.end()) {
-    HostBuffer buffer = std::move(same->second);
+  // The one given back last, whose pages may still be in a cache.
+  if (const auto after = std::ranges::upper_bound(free_buffers_, pages, {}, &HostBuffer::charged);
+      after != free_buffers_.begin() && std::prev(after)->charged() == pages) {
+    const auto same = std::prev(after);
+    HostBuffer buffer = std::move(*same);
     free_buffers_.erase(same);
     free_ -= pages;
     in_use_ += pages;
@@ -113,9 +118,8 @@ HostBuffer BufferPool::take(Bytes bytes) {
   }
   // The largest first: fewest pages are unmapped and faulted in again for a given need.
   while (!free_buffers_.empty() && (in_use_ + free_ + pages > limit_ || pages > accountant_->available())) {
-    const auto largest = std::prev(free_buffers_.end());
-    free_ -= largest->first;
-    free_buffers_.erase(largest);
+    free_ -= free_buffers_.back().charged();
+    free_buffers_.pop_back();
   }
   HostBuffer buffer(*accountant_, account_, bytes);
   in_use_ += pages;
@@ -130,7 +134,8 @@ void BufferPool::give(HostBuffer buffer) {
   buffer.charge_to(account_);
   in_use_ -= pages;
   free_ += pages;
-  free_buffers_.emplace(pages, std::move(buffer));
+  const auto after = std::ranges::upper_bound(free_buffers_, pages, {}, &HostBuffer::charged);
+  free_buffers_.insert(after, std::move(buffer));
 }
 
 void BufferPool::shrink(HostBuffer& buffer, Bytes bytes) {

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <vector>
 
@@ -66,7 +65,7 @@ class BufferPool {
   Account account_;
   Bytes limit_, in_use_ = 0, free_ = 0;
   std::uint64_t maps_ = 0;
-  std::multimap<Bytes, HostBuffer> free_buffers_;  // by charged size
+  std::vector<HostBuffer> free_buffers_;  // ascending in charged size
 };
 
 }  // namespace sluice::device

@@ -26,6 +26,7 @@ kernels::Context make_kernels(ThreadPool& pool, const EngineOptions& options, st
 // experts, of which the least recently used leaves.
 EngineOptions with_preset(EngineOptions options, bool split) {
   if (options.preset.empty()) options.preset = "auto";
+  const bool chosen = options.preset != "auto";
   if (options.preset == "auto" && split && options.keep == "full") options.preset = "zipmoe";
   const experts::Preset& preset = experts::find_preset(options.preset);
   const auto fill = [](std::string& value, std::string_view of_preset) {
@@ -33,7 +34,9 @@ EngineOptions with_preset(EngineOptions options, bool split) {
   };
   fill(options.router, preset.router);
   fill(options.cache, preset.cache);
-  fill(options.prefetch, preset.prefetch);
+  // Where the user chose nothing, the disk's idle time is used. A preset is what its paper compares, and what
+  // is recorded is counted as a replay counts it, which knows nothing of time.
+  fill(options.prefetch, chosen || options.recording > 0 ? preset.prefetch : "lookahead");
   fill(options.scheduler, preset.scheduler);
   fill(options.placement, preset.placement);
   options.sharing = preset.sharing;
@@ -421,6 +424,7 @@ void Engine::step(const Step& step, const LogitSink& sink) {
     SLUICE_CHECK(encoder_.layer == nullptr || slice.sequence->encoder_length() != 0,
                  "nothing has been encoded");
 
+  const fetch::ExpertCounters before = experts_->counters();
   const auto start = std::chrono::steady_clock::now();
   statistics_.phase = step.phase;
   if (observer_ != nullptr) observer_->on_step(step);
@@ -435,6 +439,10 @@ void Engine::step(const Step& step, const LogitSink& sink) {
   ExpertStatistics& count = statistics_.now();
   count.steps += 1;
   count.tokens += step.tokens.size();
+  const fetch::ExpertCounters after = experts_->counters();
+  count.prefetch_bytes += after.prefetch_bytes - before.prefetch_bytes;
+  count.demand_s += after.demand_s - before.demand_s;
+  count.demand_arrived += after.demand_read - before.demand_read;
   count.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 

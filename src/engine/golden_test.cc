@@ -349,8 +349,10 @@ TEST_P(GoldenTest, EveryPresetAndSchedulerGivesTheSameBits) {
       expect_same(scheduler.name);
     }
     options.scheduler.clear();
-    options.prefetch = "all-next";
-    expect_same("all-next");
+    for (const experts::PrefetchPolicy& prefetch : experts::prefetch_policies()) {
+      options.prefetch = prefetch.name;
+      expect_same(prefetch.name);
+    }
     options = small_options(Math::kF32);
   }
 }

@@ -44,6 +44,7 @@ LayerRun::LayerRun(const kernels::Context& kernels, const model::ModelConfig& co
 }
 
 void LayerRun::norm(Role role) {
+  last_norm_ = role;
   const std::size_t d = config_.hidden;
   kernels::rms_norm(kernels_, w_.hidden, tokens_, d, d, weights_.vector(role, layer_index()), config_.rms_eps,
                     w_.normed, d);
@@ -270,30 +271,35 @@ void LayerRun::mlp() {
 }
 
 void LayerRun::moe_block() {
-  moe_.run(layer_, step_, w_);
+  moe_.run(layer_, last_norm_, step_, w_);
   add_branch();
 }
 
 void LayerRun::output(const LogitSink& sink) {
   const std::size_t d = config_.hidden, vocab = config_.vocab;
   const WeightView& head = weights_.matrix(Role::kHead);
-  std::vector<std::size_t> rows;
-  const auto flush = [&] {
-    kernels::matmul(kernels_, w_.packed, rows.size(), head, {}, w_.logits, vocab);
-    for (std::size_t i = 0; i < rows.size(); ++i) sink.take(rows[i], {w_.logits + i * vocab, vocab});
-    rows.clear();
+  std::size_t rows = 0, first = 0;  // logits to make, and the first token that may be among them
+  const auto flush = [&](std::size_t end) {
+    if (rows != 0) kernels::matmul(kernels_, w_.packed, rows, head, {}, w_.logits, vocab);
+    const float* row = w_.logits;
+    for (std::size_t t = first; t < end; ++t) {
+      if (!sink.wants(t)) continue;
+      sink.take(t, {row, vocab});
+      row += vocab;
+    }
+    rows = 0;
+    first = end;
   };
   for (std::size_t t = 0; t < tokens_; ++t) {
     if (!sink.wants(t)) continue;
-    float* const normed = w_.normed + rows.size() * d;
+    float* const normed = w_.normed + rows * d;
     kernels::rms_norm(kernels_, w_.hidden + t * d, 1, d, d, weights_.vector(Role::kFinalNorm, -1),
                       config_.rms_eps, normed, d);
     if (config_.head_scale != 1.0f) kernels::scale(kernels_, config_.head_scale, d, normed);
-    kernels::pack_activations(kernels_, normed, 1, d, d, w_.packed + rows.size() * packed_floats(d));
-    rows.push_back(t);
-    if (rows.size() == logit_rows_) flush();
+    kernels::pack_activations(kernels_, normed, 1, d, d, w_.packed + rows * packed_floats(d));
+    if (++rows == logit_rows_) flush(t + 1);
   }
-  if (!rows.empty()) flush();
+  flush(tokens_);
 }
 
 }  // namespace sluice::engine

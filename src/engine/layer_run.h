@@ -76,6 +76,7 @@ class LayerRun {
   const Workspace& w_;
   const Step& step_;
   AttentionDims dims_;
+  model::Role last_norm_ = model::Role::kInputNorm;
   std::size_t tokens_, layer_ = 0;
   std::size_t logit_rows_, positions_, encoder_positions_;
 };

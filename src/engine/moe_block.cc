@@ -42,7 +42,7 @@ MoeBlock::MoeBlock(const kernels::Context& kernels, const model::ModelConfig& co
       policies_(policies),
       statistics_(statistics) {}
 
-void MoeBlock::run(std::size_t layer, const Step& step, const Workspace& w) {
+void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspace& w) {
   const std::size_t tokens = step.tokens.size();
   const std::size_t sparse_layer = config_.sparse_index(static_cast<std::uint32_t>(layer));
   if (leave_out_experts_) return shared_experts(layer, tokens, w);
@@ -71,19 +71,66 @@ void MoeBlock::run(std::size_t layer, const Step& step, const Workspace& w) {
   count.partial += reads.partial;
   count.bytes_read += reads.bytes;
 
+  look_ahead(layer, norm, step, w, false);
   shared_experts(layer, tokens, w);
   while (const std::optional<fetch::ExpertStore::Pin> pin = store_.next()) compute(*pin, w);
   event.store = nullptr;
   combine(tokens, w);
+  look_ahead(layer, norm, step, w, true);
+}
 
+void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const Workspace& w, bool computed) {
+  // An encoder's next event is the same layer's next chunk.
+  if (config_.has_encoder() && step.phase == Phase::kPrefill) return;
+  const std::size_t tokens = step.tokens.size();
+  const std::uint32_t sparse_layer = config_.sparse_index(static_cast<std::uint32_t>(layer));
+  const bool whole = policies_.prompt_prefetch && uses_nearly_all_experts(tokens);
+  experts::Prefetch& prefetch = whole ? *policies_.prompt_prefetch : *policies_.prefetch;
+  if (computed && !prefetch.wants_next_scores()) return;
+  if (!computed) {
+    const fetch::PrefetchCounters& now = store_.prefetch_counters();
+    may_prefetch_ =
+        guard_.allows(now.used_bytes - ahead_before_.used_bytes, now.delay_bytes - ahead_before_.delay_bytes);
+    ahead_before_ = now;
+    statistics_.prefetch_paused = guard_.paused_events();
+  }
+  if (!may_prefetch_) return;
+  experts::LayerState state;
+  state.layer = sparse_layer;
+  state.layers = config_.sparse_layers();
+  state.experts = static_cast<std::uint32_t>(config_.moe.experts);
+  state.routing = &routing_;
+  state.residency = &policies_.residency(sparse_layer);
+  state.top_k = static_cast<std::uint32_t>(config_.moe.top_k);
+  experts::ScoresView next;
+  if (prefetch.wants_next_scores() && sparse_layer + 1 < state.layers) {
+    std::size_t next_layer = layer + 1;
+    while (!config_.sparse[next_layer]) ++next_layer;
+    state.residency = &policies_.residency(sparse_layer + 1);
+    next = next_scores(next_layer, norm, tokens, w, computed);
+    state.next = &next;
+  }
   proposals_.clear();
-  experts::Prefetch& prefetch = policies_.prompt_prefetch && uses_nearly_all_experts(tokens)
-                                    ? *policies_.prompt_prefetch
-                                    : *policies_.prefetch;
-  prefetch.propose({static_cast<std::uint32_t>(sparse_layer), config_.sparse_layers(),
-                    static_cast<std::uint32_t>(config_.moe.experts), &routing_, &residency},
-                   proposals_);
-  statistics_.prefetch_bytes += store_.prefetch(proposals_);
+  prefetch.propose(state, proposals_);
+  store_.prefetch(proposals_);
+}
+
+experts::ScoresView MoeBlock::next_scores(std::size_t next, Role norm, std::size_t tokens, const Workspace& w,
+                                          bool computed) {
+  const std::size_t d = config_.hidden, experts = config_.moe.experts;
+  float* const stream = w.expert_rows;  // of no expert now
+  std::copy_n(w.hidden, tokens * d, stream);
+  if (computed) kernels::add(kernels_, w.branch, tokens * d, stream);
+  kernels::rms_norm(kernels_, stream, tokens, d, d, weights_.vector(norm, static_cast<std::int32_t>(next)),
+                    config_.rms_eps, stream, d);
+  score(next, stream, tokens, w);
+  experts::ScoresView view;
+  view.layer = config_.sparse_index(static_cast<std::uint32_t>(next));
+  view.experts = static_cast<std::uint32_t>(experts);
+  view.tokens = static_cast<std::uint32_t>(tokens);
+  view.logits = {w.router_logits, tokens * experts};
+  view.scores = {w.scores, tokens * experts};
+  return view;
 }
 
 bool MoeBlock::uses_nearly_all_experts(std::size_t tokens) const {
@@ -112,17 +159,7 @@ fetch::EventReads MoeBlock::begin_fetch(std::size_t sparse_layer, const experts:
 
 void MoeBlock::route(std::size_t layer, const Step& step, const Workspace& w) {
   const std::size_t tokens = step.tokens.size(), experts = config_.moe.experts;
-  kernels::Context exact = kernels_;  // routers are not rounded
-  exact.tiles = false;
-  const float* packed = w.packed;
-  if (kernels_.tiles) {
-    kernels::pack_activations(exact, w.normed, tokens, config_.hidden, config_.hidden, w.gathered);
-    packed = w.gathered;
-  }
-  kernels::matmul(exact, packed, tokens, weights_.matrix(Role::kRouter, static_cast<std::int32_t>(layer)), {},
-                  w.router_logits, experts);
-  std::copy_n(w.router_logits, tokens * experts, w.scores);
-  kernels::softmax_rows(kernels_, w.scores, tokens, experts);
+  score(layer, w.normed, tokens, w);
   for (std::size_t e = 0; e < experts; ++e) {
     double sum = 0;
     for (std::size_t t = 0; t < tokens; ++t) sum += w.scores[t * experts + e];
@@ -143,6 +180,21 @@ void MoeBlock::route(std::size_t layer, const Step& step, const Workspace& w) {
   view.sequence = sequence_of_token_;
   policies_.router->route(view, policies_.residency(view.layer), routing_);
   if (observer_ != nullptr) observer_->on_routing(view, routing_);
+}
+
+void MoeBlock::score(std::size_t layer, const float* normed, std::size_t tokens, const Workspace& w) {
+  const std::size_t experts = config_.moe.experts;
+  kernels::Context exact = kernels_;  // routers are not rounded
+  exact.tiles = false;
+  const float* packed = w.packed;
+  if (normed != w.normed || kernels_.tiles) {
+    kernels::pack_activations(exact, normed, tokens, config_.hidden, config_.hidden, w.gathered);
+    packed = w.gathered;
+  }
+  kernels::matmul(exact, packed, tokens, weights_.matrix(Role::kRouter, static_cast<std::int32_t>(layer)), {},
+                  w.router_logits, experts);
+  std::copy_n(w.router_logits, tokens * experts, w.scores);
+  kernels::softmax_rows(kernels_, w.scores, tokens, experts);
 }
 
 void MoeBlock::group_by_expert(std::size_t sparse_layer) {

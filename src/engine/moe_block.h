@@ -14,6 +14,7 @@
 #include "engine/workspace.h"
 #include "experts/placement.h"
 #include "experts/prefetch.h"
+#include "experts/prefetch_guard.h"
 #include "experts/residency.h"
 #include "experts/router.h"
 #include "experts/scheduler.h"
@@ -55,8 +56,9 @@ class MoeBlock {
   // Records when each expert was computed (null: nothing).
   void record(fetch::Timeline* timeline) { timeline_ = timeline; }
   void begin_forward() { policies_.router->begin_forward(); }
-  // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed and w.packed.
-  void run(std::size_t layer, const Step& step, const Workspace& w);
+  // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed and w.packed, which are
+  // w.hidden after `norm`.
+  void run(std::size_t layer, model::Role norm, const Step& step, const Workspace& w);
   // hidden-sized output of an MLP with these weights for all `tokens` rows of `packed`; used by experts,
   // shared experts and dense layers alike. SwiGLU; without a gate (no data) ReLU of `up`.
   static void mlp(const kernels::Context& kernels, const kernels::WeightView& gate,
@@ -71,6 +73,12 @@ class MoeBlock {
   void shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w);
   void compute(const fetch::ExpertStore::Pin& pin, const Workspace& w);
   void combine(std::size_t tokens, const Workspace& w);
+  // Names to the store what the next sparse layer may need; once more when this one is `computed`.
+  void look_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, bool computed);
+  // What the router of `next` says of the stream as it is now, in w.router_logits and w.scores.
+  experts::ScoresView next_scores(std::size_t next, model::Role norm, std::size_t tokens, const Workspace& w,
+                                  bool computed);
+  void score(std::size_t layer, const float* normed, std::size_t tokens, const Workspace& w);
 
   const kernels::Context& kernels_;
   const model::ModelConfig& config_;
@@ -92,6 +100,9 @@ class MoeBlock {
   std::vector<std::uint32_t> sequence_of_token_;  // (T)
   experts::Assignment assignment_;
   std::vector<experts::PartRequest> proposals_;
+  experts::PrefetchGuard guard_;
+  bool may_prefetch_ = true;  // the guard says
+  fetch::PrefetchCounters ahead_before_;
   std::array<std::vector<kernels::PackedChunk>, 3> chunks_;  // of the expert at hand, if it is packed
   bool leave_out_experts_ = false;
   experts::EventOutcome whole_outcome_;  // of Policies::whole_layers: that of all N experts

@@ -9,6 +9,9 @@ ExpertStatistics Statistics::total() const {
   sum.misses += decode.misses;
   sum.partial += decode.partial;
   sum.bytes_read += decode.bytes_read;
+  sum.prefetch_bytes += decode.prefetch_bytes;
+  sum.demand_s += decode.demand_s;
+  sum.demand_arrived += decode.demand_arrived;
   sum.steps += decode.steps;
   sum.tokens += decode.tokens;
   sum.seconds += decode.seconds;

@@ -14,6 +14,9 @@ namespace sluice::engine {
 struct ExpertStatistics {
   std::uint64_t accesses = 0, hits = 0, misses = 0, partial = 0;
   Bytes bytes_read = 0;                  // for demand
+  Bytes prefetch_bytes = 0;              // read ahead
+  double demand_s = 0;                   // time in which demanded reads were queued or in flight …
+  Bytes demand_arrived = 0;              // … and what came in that time
   std::array<std::uint64_t, 5> found{};  // accesses by the state that the expert was in: F, C, S, E, M
   std::uint64_t steps = 0, tokens = 0;
   double seconds = 0;  // wall time of the forward steps
@@ -21,8 +24,8 @@ struct ExpertStatistics {
 
 struct Statistics {
   ExpertStatistics prefill, decode;
-  Phase phase = Phase::kPrefill;  // of the running step
-  Bytes prefetch_bytes = 0;
+  Phase phase = Phase::kPrefill;      // of the running step
+  std::uint64_t prefetch_paused = 0;  // events for which nothing was read ahead, since it had cost more
 
   ExpertStatistics& now() { return phase == Phase::kPrefill ? prefill : decode; }
   ExpertStatistics total() const;

@@ -28,8 +28,14 @@ struct BlockClock {
 // Thread-compatible.
 class BlockEval {
  public:
-  // The tasks must outlive this.
-  BlockEval(std::span<const Task> tasks, const ScheduleCosts& costs) : tasks_(tasks), costs_(costs) {}
+  BlockEval() = default;
+  // The tasks must outlive this, or its next reset().
+  BlockEval(std::span<const Task> tasks, const ScheduleCosts& costs) { reset(tasks, costs); }
+  void reset(std::span<const Task> tasks, const ScheduleCosts& costs) {
+    tasks_ = tasks;
+    costs_ = costs;
+    decodes_ = 0;
+  }
 
   // Advances `clock` over the block (positions in the list of tasks) and returns how long workers stood idle
   // before a decode. Once that exceeds `most_idle` it gives up: the result is some number above it, and

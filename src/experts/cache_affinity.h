@@ -4,8 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
+#include <vector>
 
+#include "experts/block_eval.h"
+#include "experts/makespan.h"
 #include "experts/scheduler.h"
 
 namespace sluice::experts {
@@ -21,12 +25,44 @@ void order_p_sorted(std::span<const Task> tasks, Schedule& out);
 // One block, all Type-II tasks first, each class as above.
 void order_type_two_first(std::span<const Task> tasks, Schedule& out);
 
-// Replaces `out`. False, and `out` is of no use, if it would try more than `most_decodes` decodes.
-bool order_cache_affinity(std::span<const Task> tasks, const ScheduleCosts& costs, InsertRule rule,
-                          std::uint64_t most_decodes, Schedule& out);
+// The search. Its room is used again. Thread-compatible.
+class CacheAffinity {
+ public:
+  // Replaces `out`. False, and `out` is of no use, if it would try more than `most_decodes` decodes.
+  bool order(std::span<const Task> tasks, const ScheduleCosts& costs, InsertRule rule,
+             std::uint64_t most_decodes, Schedule& out);
 
-// How many decodes may be tried so that trying takes less than 5 % of the layer's time, of which the lower
-// bounds of SPEC §1.6 are taken. Any number of them if costs.step is 0.
-std::uint64_t affordable_decodes(std::span<const Task> tasks, const ScheduleCosts& costs);
+  // How many decodes may be tried so that trying takes less than 5 % of the layer's time, of which the lower
+  // bounds of SPEC §1.6 are taken. Any number of them if costs.step is 0.
+  std::uint64_t affordable_decodes(std::span<const Task> tasks, const ScheduleCosts& costs);
+
+ private:
+  // Tasks of one class that have no block yet, in the order of their key.
+  struct Waiting {
+    std::vector<std::uint32_t> tasks;
+    std::size_t next = 0;
+    bool empty() const { return next == tasks.size(); }
+    std::uint32_t front() const { return tasks[next]; }
+    std::uint32_t pop() { return tasks[next++]; }
+  };
+
+  void begin(std::span<const Task> tasks, const ScheduleCosts& costs);
+  bool make_block();
+  bool insert(std::uint32_t task, double& idle);
+  std::size_t behind_betters(std::uint32_t task, bool type_one) const;
+  bool affordable() const;
+  double evaluate(BlockClock& clock, double most_idle = std::numeric_limits<double>::infinity());
+
+  std::span<const Task> tasks_;
+  ScheduleCosts costs_;
+  InsertRule rule_ = InsertRule::kAfterPeers;
+  std::uint64_t most_decodes_ = 0;
+  BlockEval eval_;
+  std::vector<std::uint32_t> all_;
+  Waiting one_, two_;
+  std::vector<std::uint32_t> block_;
+  BlockClock clock_, after_, candidate_;  // before the block; after it; after a trial
+  BoundsScratch bounds_;
+};
 
 }  // namespace sluice::experts

@@ -63,23 +63,30 @@ Timeline simulate(std::span<const Task> tasks, const ScheduleCosts& costs, const
 double LowerBounds::most() const { return std::max({io, decode, run, path}); }
 
 LowerBounds lower_bounds(std::span<const Task> tasks, const ScheduleCosts& costs) {
+  BoundsScratch scratch;
+  return lower_bounds(tasks, costs, scratch);
+}
+
+LowerBounds lower_bounds(std::span<const Task> tasks, const ScheduleCosts& costs, BoundsScratch& scratch) {
   LowerBounds bounds;
   const double chunks = costs.chunks;
-  BlockEval eval(tasks, costs);
-  BlockClock clock;
-  std::map<ExpertId, double> run;
-  std::vector<double> ready(tasks.size());
+  auto& [eval, clock, ready, runs] = scratch;
+  eval.reset(tasks, costs);
+  ready.assign(tasks.size(), 0.0);
+  runs.clear();
   for (std::uint32_t i = 0; i < tasks.size(); ++i) {
     bounds.io +=
         (reads_exp(tasks[i].state) ? chunks * costs.v : 0) + (reads_sm(tasks[i].state) ? costs.u : 0);
-    run.emplace(tasks[i].expert, tasks[i].run);
+    runs.emplace_back(tasks[i].expert, tasks[i].run);
     clock.io = 0;
     clock.workers.assign(costs.workers, 0.0);
     eval.run({&i, 1}, clock, &ready);
     bounds.path = std::max(bounds.path, ready[i] + tasks[i].run);
   }
   bounds.decode = static_cast<double>(tasks.size()) * chunks * costs.c / costs.workers;
-  for (const auto& [expert, time] : run) bounds.run += time;
+  std::ranges::sort(runs);
+  for (std::size_t i = 0; i < runs.size(); ++i)  // each expert once
+    if (i == 0 || runs[i].first != runs[i - 1].first) bounds.run += runs[i].second;
   return bounds;
 }
 

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "experts/block_eval.h"
 #include "experts/scheduler.h"
 
 namespace sluice::experts {
@@ -37,6 +39,14 @@ struct LowerBounds {
   double path = 0;    // Z: the longest single task, alone, with its expert
   double most() const;
 };
+// Room that is used again: schedulers ask at every event.
+struct BoundsScratch {
+  BlockEval eval;
+  BlockClock clock;
+  std::vector<double> ready;
+  std::vector<std::pair<ExpertId, double>> runs;
+};
+LowerBounds lower_bounds(std::span<const Task> tasks, const ScheduleCosts& costs, BoundsScratch& scratch);
 LowerBounds lower_bounds(std::span<const Task> tasks, const ScheduleCosts& costs);
 
 }  // namespace sluice::experts

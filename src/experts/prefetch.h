@@ -19,6 +19,10 @@ struct LayerState {
   std::uint32_t experts = 0;  // routed experts of a layer
   const Routing* routing = nullptr;
   const ResidencyView* residency = nullptr;  // logical
+  // What the next sparse layer's router says of the state at hand, which is not yet the state that it will
+  // see. Null at the last sparse layer, and unless Prefetch::wants_next_scores().
+  const ScoresView* next = nullptr;
+  std::uint32_t top_k = 0;
 };
 
 struct PartRequest {
@@ -31,13 +35,17 @@ struct PartRequest {
 class Prefetch {
  public:
   virtual ~Prefetch() = default;
-  // Appends what to fetch, most useful first. Nothing at the last sparse layer.
+  // Appends what to fetch, most useful first. Nothing at the last sparse layer. Asked once the layer has been
+  // routed; with next scores once more when it has been computed, since they are then surer: the later answer
+  // replaces the earlier.
   virtual void propose(const LayerState& state, std::vector<PartRequest>& out) = 0;
+  virtual bool wants_next_scores() const { return false; }
   virtual std::string name() const = 0;
 };
 
 std::unique_ptr<Prefetch> make_none_prefetch();
 std::unique_ptr<Prefetch> make_all_next_prefetch();
 std::unique_ptr<Prefetch> make_eam_prefetch();
+std::unique_ptr<Prefetch> make_lookahead_prefetch();
 
 }  // namespace sluice::experts

@@ -41,6 +41,7 @@ constexpr PrefetchPolicy kPrefetches[] = {
     {.name = "none", .make = make_none_prefetch, .source = "SPEC 5.2"},
     {.name = "all-next", .make = make_all_next_prefetch, .source = "SPEC 1.10"},
     {.name = "eam", .make = make_eam_prefetch, .source = kMoeInfinity},
+    {.name = "lookahead", .make = make_lookahead_prefetch, .source = "ours, after SPEC 2.3"},
 };
 
 constexpr SchedulerPolicy kSchedulers[] = {

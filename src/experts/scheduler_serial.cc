@@ -2,7 +2,7 @@
 // and DALI (SPEC §5.2) and the plain one to compare others with.
 #include <algorithm>
 #include <numeric>
-#include <utility>
+#include <tuple>
 
 #include "experts/scheduler.h"
 
@@ -14,8 +14,9 @@ class SerialScheduler final : public Scheduler {
   void order(std::span<const Task> tasks, const ScheduleCosts&, Schedule& out) override {
     out.order.resize(tasks.size());
     std::iota(out.order.begin(), out.order.end(), 0u);
-    std::ranges::stable_sort(out.order, {},
-                             [&](std::uint32_t i) { return std::pair(tasks[i].expert, tasks[i].tensor); });
+    std::ranges::sort(out.order, {}, [&](std::uint32_t i) {
+      return std::tuple(tasks[i].expert, tasks[i].tensor, i);  // stable_sort would allocate
+    });
     out.block_end.clear();
     if (!tasks.empty()) out.block_end.push_back(static_cast<std::uint32_t>(tasks.size()));
   }

@@ -13,7 +13,7 @@ class ZipAffinityScheduler final : public Scheduler {
  public:
   ZipAffinityScheduler(InsertRule rule, std::string name) : rule_(rule), name_(std::move(name)) {}
   void order(std::span<const Task> tasks, const ScheduleCosts& costs, Schedule& out) override {
-    if (order_cache_affinity(tasks, costs, rule_, affordable_decodes(tasks, costs), out)) return;
+    if (search_.order(tasks, costs, rule_, search_.affordable_decodes(tasks, costs), out)) return;
     order_p_sorted(tasks, out);
     ++fallbacks_;
   }
@@ -23,6 +23,7 @@ class ZipAffinityScheduler final : public Scheduler {
  private:
   InsertRule rule_;
   std::string name_;
+  CacheAffinity search_;
   std::uint64_t fallbacks_ = 0;
 };
 
@@ -30,9 +31,9 @@ class BestOfScheduler final : public Scheduler {
  public:
   void order(std::span<const Task> tasks, const ScheduleCosts& costs, Schedule& out) override {
     // Of what is affordable, half each for the two searches.
-    const std::uint64_t most = affordable_decodes(tasks, costs) / 2;
-    if (!order_cache_affinity(tasks, costs, InsertRule::kAfterPeers, most, out) ||
-        !order_cache_affinity(tasks, costs, InsertRule::kAnywhere, most, other_)) {
+    const std::uint64_t most = search_.affordable_decodes(tasks, costs) / 2;
+    if (!search_.order(tasks, costs, InsertRule::kAfterPeers, most, out) ||
+        !search_.order(tasks, costs, InsertRule::kAnywhere, most, other_)) {
       order_p_sorted(tasks, out);
       ++fallbacks_;
       return;
@@ -55,6 +56,7 @@ class BestOfScheduler final : public Scheduler {
   std::string name() const override { return "zip-affinity-best-of"; }
 
  private:
+  CacheAffinity search_;
   Schedule other_;
   std::uint64_t fallbacks_ = 0;
 };

@@ -35,6 +35,7 @@ struct ExpertStore::Expert {
   std::unique_ptr<FetchJob> job;  // of the running event, or a prefetch
   bool in_event = false;          // used by the running event; a job without it is a prefetch
   bool packed = false;            // its job makes no words: the view is `packed`
+  bool withdrawn = false;         // its job is a prefetch that nobody wants any more
 };
 
 class ExpertStore::Sizes final : public experts::ExpertSizes {
@@ -150,6 +151,9 @@ ExpertCounters ExpertStore::counters() const {
   const FetchCounters fetch = executor_.counters();
   counters.wait_s = fetch.wait_s;
   counters.decode_s = fetch.decode_s;
+  counters.prefetch_bytes = fetch.prefetch_bytes;
+  counters.demand_s = fetch.demand_s;
+  counters.demand_read = fetch.demand_bytes;
   return counters;
 }
 
@@ -158,7 +162,11 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
   SLUICE_CHECK(pool_ && ready_.empty() && waiting_.empty() && to_hand_out_ == 0 && pins_ == 0,
                "an event is running");
   const auto index = [&](ExpertId id) { return layer_begin_[id.layer] + id.index; };
+  ahead_.clear();
+  next_ahead_ = 0;
   for (ExpertId id : demand.experts) active_[index(id)] = true;
+  withdraw_unless(active_);
+  while (const FetchJob* const withdrawn = executor_.poll()) discard(expert(withdrawn->id));
   for (const experts::Eviction& eviction : outcome.evicted)
     if (!active_[index(eviction.id)]) {
       Expert& it = expert(eviction.id);
@@ -177,13 +185,19 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
   const auto use = [&](const Admission& admission, bool miss) {
     Expert& it = expert(admission.id);
     const bool counted = miss && it.tokens > 0;
-    it.in_event = true;
     ++to_hand_out_;
+    if (it.job && it.withdrawn) {
+      executor_.reclaim(*it.job);
+      discard(it);
+    }
+    it.in_event = true;
     it.target = admission.parts;
     if (it.job) {
-      attach(it);
-      reads.prefetched += counted ? 1 : 0;
-      return;
+      if (attach(it, counted, reads)) return;
+      executor_.reclaim(*it.job);  // it failed
+      it.target = it.held;
+      discard(it);
+      it.target = admission.parts;
     }
     it.packed = compute_packed_ && !it.target.has(Part::kFull);
     if (it.held.has(Part::kFull) || (it.packed && it.held == kPacked)) {
@@ -266,7 +280,7 @@ void ExpertStore::take_buffers(Expert& it) {
 }
 
 void ExpertStore::pump() {
-  if (waiting_.empty()) return;
+  if (waiting_.empty()) return start_ahead();
   if (synchronous_ && (!running_.empty() || pins_ > 0)) return;
   std::size_t started = 0;
   const std::size_t most = synchronous_ ? 1 : waiting_.size();
@@ -280,8 +294,10 @@ void ExpertStore::pump() {
     take_buffers(*waiting_[started++]);
   }
   const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(started);
-  std::vector<FetchTask> tasks;
-  std::vector<std::uint32_t> block_end;
+  std::vector<FetchTask>& tasks = tasks_to_start_;
+  std::vector<std::uint32_t>& block_end = block_end_;
+  tasks.clear();
+  block_end.clear();
   std::uint32_t position = 0;
   for (const std::uint32_t block : schedule_.block_end) {
     for (; position < block; ++position) {
@@ -295,6 +311,7 @@ void ExpertStore::pump() {
   running_.insert(running_.end(), waiting_.begin(), end);
   waiting_.erase(waiting_.begin(), end);
   executor_.start(tasks, block_end);
+  start_ahead();
 }
 
 std::optional<ExpertStore::Pin> ExpertStore::next() {
@@ -302,7 +319,7 @@ std::optional<ExpertStore::Pin> ExpertStore::next() {
     pump();
     if (!ready_.empty()) {
       Expert& it = *ready_.front();
-      ready_.pop_front();
+      ready_.erase(ready_.begin());
       return pin(it);
     }
     try {
@@ -319,15 +336,26 @@ std::optional<ExpertStore::Pin> ExpertStore::next() {
   return std::nullopt;
 }
 
-Bytes ExpertStore::prefetch(std::span<const experts::PartRequest> requests) {
-  SLUICE_CHECK(to_hand_out_ == 0 && pins_ == 0, "an event is running");
-  while (const FetchJob* const unused = executor_.poll()) discard(expert(unused->id));
-  Bytes bytes = 0;
-  std::vector<FetchTask> tasks;
-  std::vector<std::uint32_t> block_end;
-  for (const experts::PartRequest& request : requests) {
-    Expert& it = expert(request.id);
-    if (it.job || it.held.has(Part::kFull) || it.held == kPacked) continue;
+void ExpertStore::prefetch(std::span<const experts::PartRequest> requests) {
+  ahead_.assign(requests.begin(), requests.end());
+  next_ahead_ = 0;
+  const auto mark = [&](bool wanted) {
+    for (const experts::PartRequest& request : ahead_)
+      active_[layer_begin_[request.id.layer] + request.id.index] = wanted;
+  };
+  mark(true);
+  withdraw_unless(active_);
+  mark(false);
+  start_ahead();
+}
+
+void ExpertStore::start_ahead() {
+  if (!waiting_.empty() || synchronous_) return;
+  tasks_to_start_.clear();
+  block_end_.clear();
+  for (; next_ahead_ < ahead_.size(); ++next_ahead_) {
+    Expert& it = expert(ahead_[next_ahead_].id);
+    if (it.job || it.in_event || it.held.has(Part::kFull) || it.held == kPacked) continue;
     it.job = make_job(it);
     it.packed = compute_packed_;
     it.target = it.held;
@@ -335,22 +363,33 @@ Bytes ExpertStore::prefetch(std::span<const experts::PartRequest> requests) {
     const bool room = fits(it) && pool_->in_use() + buffers_of(it) + largest_staging_ <= pool_->limit() &&
                       (page_cache_ == 0 || reading_ + reads + largest_read_ <= page_cache_);
     if (!room) {
-      it.job.reset();
+      spare_jobs_.push_back(std::move(it.job));
       break;
     }
     take_buffers(it);
     running_.push_back(&it);
     for (std::uint16_t tensor = 0; tensor < it.layout.pieces.size(); ++tensor)
-      tasks.push_back({it.job.get(), tensor});
-    block_end.push_back(static_cast<std::uint32_t>(tasks.size()));
-    bytes += reads;
+      tasks_to_start_.push_back({it.job.get(), tensor});
+    block_end_.push_back(static_cast<std::uint32_t>(tasks_to_start_.size()));
   }
-  if (!tasks.empty()) executor_.start(tasks, block_end, Urgency::kPrefetch);
-  counters_.prefetch_bytes += bytes;
-  return bytes;
+  if (!tasks_to_start_.empty()) executor_.start(tasks_to_start_, block_end_, Urgency::kPrefetch);
 }
 
-void ExpertStore::attach(Expert& it) {
+void ExpertStore::withdraw_unless(const std::vector<bool>& wanted) {
+  for (Expert* it : running_)
+    if (!it->in_event && !it->withdrawn && !wanted[layer_begin_[it->id.layer] + it->id.index]) withdraw(*it);
+}
+
+void ExpertStore::withdraw(Expert& it) {
+  const FetchProgress progress = executor_.withdraw(*it.job);
+  it.withdrawn = true;
+  PrefetchCounters& count = counters_.prefetch;
+  (progress.begun > 0 ? count.wasted : count.dropped) += 1;
+  count.wasted_bytes += progress.begun;
+  count.delay_bytes += progress.in_flight;
+}
+
+bool ExpertStore::attach(Expert& it, bool counted, EventReads& reads) {
   const experts::ExpertBytes bytes = sizes_->bytes(it.id);
   // Parts that would stay before others have made room for them are given up; the next use reads them again.
   // So are words that there is no room for now.
@@ -362,8 +401,16 @@ void ExpertStore::attach(Expert& it) {
     it.full = pool_->take(it.layout.view_bytes);
     it.packed = false;
   }
-  executor_.promote(*it.job, it.full.data());
+  const FetchProgress progress = executor_.promote(*it.job, it.full.data());
   change_settled(it);
+  if (progress.withdrawn) return false;
+  const Bytes rest = reads_of(it) - progress.begun;
+  counters_.prefetch.used_bytes += progress.begun;
+  (progress.complete ? counters_.prefetch.useful : counters_.prefetch.late) += 1;
+  reads.prefetched += progress.complete && counted ? 1 : 0;
+  reads.experts += rest > 0 ? 1 : 0;
+  reads.bytes += rest;
+  return true;
 }
 
 void ExpertStore::discard(Expert& it) {
@@ -371,8 +418,11 @@ void ExpertStore::discard(Expert& it) {
   settle(it);
 }
 
-std::unique_ptr<FetchJob> ExpertStore::make_job(const Expert& it) const {
-  auto job = std::make_unique<FetchJob>();
+std::unique_ptr<FetchJob> ExpertStore::make_job(const Expert& it) {
+  if (spare_jobs_.empty()) spare_jobs_.push_back(std::make_unique<FetchJob>());
+  std::unique_ptr<FetchJob> job = std::move(spare_jobs_.back());
+  spare_jobs_.pop_back();
+  job->clear();
   job->id = it.id;
   job->layout = &it.layout;
   job->read_words = !it.held.has(Part::kSm);
@@ -385,7 +435,8 @@ void ExpertStore::finish_job(Expert& it) {
   std::erase(running_, &it);
   // For a moment, all of it.
   it.held = !it.layout.split ? Parts(Part::kFull) : it.packed ? kPacked : kPacked | Part::kFull;
-  it.job.reset();
+  spare_jobs_.push_back(std::move(it.job));
+  it.withdrawn = false;
 }
 
 ExpertStore::Pin ExpertStore::pin(Expert& it) {
@@ -448,7 +499,7 @@ void ExpertStore::abandon_event() noexcept {
       it.held = it.held - part;
     }
     it.job.reset();
-    it.in_event = false;
+    it.in_event = it.withdrawn = false;
     it.target = it.held;
     change_settled(it);
   };

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -54,20 +53,34 @@ struct ExpertCosts {
 
 // What one event asks of the disk.
 struct EventReads {
-  Bytes bytes = 0;            // of all reads
+  Bytes bytes = 0;            // of all reads, without those that a prefetch has begun
   std::uint64_t experts = 0;  // that need a read
   // Of the misses that some token uses (a whole layer may be fetched for a few of its experts):
   std::uint64_t partial = 0;     // need a read, but some part was resident
-  std::uint64_t prefetched = 0;  // would need a read, but for a prefetch
+  std::uint64_t prefetched = 0;  // would need a read, but a prefetch has made all of it
+};
+
+// What became of experts that were read ahead (SPEC §2.3).
+struct PrefetchCounters {
+  std::uint64_t useful = 0;   // complete when they were needed
+  std::uint64_t late = 0;     // needed before that: the rest is read on demand
+  std::uint64_t wasted = 0;   // begun, and not needed
+  std::uint64_t dropped = 0;  // not begun when it was known that they are not needed
+  Bytes used_bytes = 0;       // that were there, or on their way, when they were needed
+  Bytes wasted_bytes = 0;
+  Bytes delay_bytes = 0;  // of wasted_bytes those still on their way when the next demand came
 };
 
 struct ExpertCounters {
   std::uint64_t demand_reads = 0;  // experts read, wholly or in part
   Bytes demand_bytes = 0;          // bytes asked of the disk for them (whole blocks)
-  Bytes prefetch_bytes = 0;        // bytes asked of the disk by prefetch()
-  double wait_s = 0;               // time next() had nothing to hand out and nothing to decode
-  double decode_s = 0;             // sum over threads of checksums, decoding, merging
-  double plan_s = 0;               // time in the scheduler
+  Bytes prefetch_bytes = 0;        // bytes asked of the disk for prefetches
+  PrefetchCounters prefetch;
+  double demand_s = 0;    // time in which demanded reads were queued or in flight
+  Bytes demand_read = 0;  // bytes that arrived in that time
+  double wait_s = 0;      // time next() had nothing to hand out and nothing to decode
+  double decode_s = 0;    // sum over threads of checksums, decoding, merging
+  double plan_s = 0;      // time in the scheduler
   std::uint64_t plans = 0;
 };
 
@@ -115,14 +128,16 @@ class ExpertStore {
   // Ends a running event early, as an error does. No pin may be held. Nothing if none is running.
   void abandon_event() noexcept;
 
-  // After an event: starts reading what the next one may need, as far as staging allows beside one demanded
-  // expert. Read-ahead only: what the next event does not use is thrown away; what is resident does not
-  // change. Returns the bytes asked of the disk.
-  Bytes prefetch(std::span<const experts::PartRequest> requests);
+  // Names what the next event may need, most useful first, instead of what was named before. It is read once
+  // all that the running event needs has started and while no demanded read is under way, as far as staging
+  // allows beside one demanded expert. Read-ahead only: what the next event does not use is thrown away; what
+  // is resident does not change.
+  void prefetch(std::span<const experts::PartRequest> requests);
 
   experts::Parts parts(experts::ExpertId id) const;  // physical: what is in memory now
   experts::State state(experts::ExpertId id) const { return experts::state_of(parts(id)); }
   ExpertCounters counters() const;
+  const PrefetchCounters& prefetch_counters() const { return counters_.prefetch; }
   Bytes resident_bytes() const;                  // of all parts
   Bytes disk_bytes(experts::ExpertId id) const;  // what reading all of it asks of the disk
   const ExpertLayout& layout(experts::ExpertId id) const;
@@ -136,16 +151,19 @@ class ExpertStore {
   const Expert& expert(experts::ExpertId id) const;
   void drop(Expert& expert, experts::Parts parts);
   void pump();  // starts what fits
-  std::unique_ptr<FetchJob> make_job(const Expert& expert) const;
+  std::unique_ptr<FetchJob> make_job(const Expert& expert);
   void finish_job(Expert& expert);
   void change_settled(Expert& expert);  // to what is to stay of it
   Bytes buffers_of(const Expert& expert) const;
   Bytes reads_of(const Expert& expert) const;
   bool fits(const Expert& expert) const;
   void take_buffers(Expert& expert);
-  void settle(Expert& expert);   // after use: keeps what its target says
-  void attach(Expert& expert);   // a prefetch to the event that uses it
-  void discard(Expert& expert);  // a prefetch that nobody used
+  void settle(Expert& expert);                                   // after use: keeps what its target says
+  void start_ahead();                                            // what fits of what prefetch() named
+  bool attach(Expert& expert, bool counted, EventReads& reads);  // a prefetch to the event that uses it
+  void withdraw(Expert& expert);                                 // a prefetch that nobody uses
+  void withdraw_unless(const std::vector<bool>& wanted);         // prefetches of others, by index of experts_
+  void discard(Expert& expert);                                  // what was withdrawn
   Pin pin(Expert& expert);
   void unpin(Expert& expert);
   ExpertView view_of(const Expert& expert) const;
@@ -165,12 +183,17 @@ class ExpertStore {
   Bytes settled_ = 0;                   // resident bytes once all that has started is done
   Bytes page_cache_ = 0, reading_ = 0;  // staging set aside for pages of reads; bytes of running jobs' reads
   // The running event.
-  std::deque<Expert*> ready_;     // in state F, not handed out
+  std::vector<Expert*> ready_;    // can be computed with at once, not handed out
   std::vector<Expert*> waiting_;  // not started, in the schedule's order
   std::vector<Expert*> running_;  // started and not settled
   std::vector<experts::Task> tasks_;
   experts::Schedule schedule_;
-  std::vector<bool> active_;     // by index of experts_
+  std::vector<bool> active_;                 // by index of experts_
+  std::vector<experts::PartRequest> ahead_;  // named by prefetch()
+  std::size_t next_ahead_ = 0;               // of ahead_
+  std::vector<std::unique_ptr<FetchJob>> spare_jobs_;
+  std::vector<FetchTask> tasks_to_start_;
+  std::vector<std::uint32_t> block_end_;
   std::size_t to_hand_out_ = 0;  // of the running event
   std::size_t pins_ = 0;
   ExpertCounters counters_;

@@ -168,7 +168,7 @@ TEST_F(ExpertStoreTest, DemandGoesBeforePrefetchAndTakesUpWhatWasPrefetched) {
   open(packed("zstd"), 6, 8, options);
   std::vector<experts::PartRequest> requests;
   for (const std::uint16_t e : {0, 1, 2, 3}) requests.push_back({{0, e}, Part::kFull});
-  ASSERT_GT(store_->prefetch(requests), 0u);
+  store_->prefetch(requests);
   {
     std::unique_lock lock(gate.mutex);
     gate.changed.wait(lock, [&] { return gate.offsets.size() >= 2; });  // as many as go ahead
@@ -183,7 +183,14 @@ TEST_F(ExpertStoreTest, DemandGoesBeforePrefetchAndTakesUpWhatWasPrefetched) {
   });
   for (const auto& [id, view] : run(outcome)) EXPECT_EQ(view, truth(id));
   opener.join();
-  EXPECT_EQ(reads_.prefetched, 1u);
+  EXPECT_EQ(reads_.prefetched, 0u);  // it came too late for that
+  const PrefetchCounters& count = store_->prefetch_counters();
+  EXPECT_EQ(count.useful, 0u);
+  EXPECT_EQ(count.late, 1u);     // 3
+  EXPECT_EQ(count.wasted, 1u);   // 0: two of its reads were under way
+  EXPECT_EQ(count.dropped, 2u);  // 1 and 2
+  EXPECT_EQ(count.delay_bytes, count.wasted_bytes);
+  EXPECT_EQ(store_->counters().prefetch_bytes, count.used_bytes + count.wasted_bytes);
   store_.reset();  // nothing is read any more
   const auto runs_of = [&](std::uint16_t e) {
     std::vector<Bytes> offsets;
@@ -209,18 +216,79 @@ TEST_F(ExpertStoreTest, DemandGoesBeforePrefetchAndTakesUpWhatWasPrefetched) {
   EXPECT_EQ(demanded_end, 2 + demanded);  // nothing but the two that were under way went before
 }
 
+// Waits until the disk has done all that was named to it.
+void wait_for_prefetch(const ExpertStore& store, Bytes bytes) {
+  while (store.counters().prefetch_bytes < bytes) std::this_thread::yield();
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(50));  // for checks and decoding; less is tested if late
+}
+
 TEST_F(ExpertStoreTest, OnlyPrefetchedMissesThatATokenUsesCount) {
   open(packed("zstd"), 6, 8);
   const experts::PartRequest requests[] = {
       {{0, 0}, Part::kFull}, {{0, 1}, Part::kFull}, {{0, 2}, Part::kFull}};
   store_->prefetch(requests);
+  wait_for_prefetch(*store_,
+                    store_->disk_bytes({0, 0}) + store_->disk_bytes({0, 1}) + store_->disk_bytes({0, 2}));
   const EventOutcome outcome = misses({0, 1, 2}, Parts());
   const ExpertId ids[] = {{0, 0}, {0, 1}, {0, 2}};
   const std::uint32_t tokens[] = {1, 0, 0};
   const EventReads reads = store_->begin(outcome, {.experts = ids, .tokens = tokens}, *scheduler_);
   while (store_->next()) {
   }
-  EXPECT_EQ(reads.prefetched, 1u);
+  const PrefetchCounters& count = store_->prefetch_counters();
+  EXPECT_EQ(count.useful + count.late, 3u);
+  EXPECT_LE(reads.prefetched, 1u);
+  if (count.useful == 3) {
+    EXPECT_EQ(reads.prefetched, 1u);
+    EXPECT_EQ(reads.bytes, 0u);
+  }
+}
+
+TEST_F(ExpertStoreTest, WhatIsNotNamedAgainIsDropped) {
+  Gate gate;
+  FetchOptions options;
+  options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) { return gate.wrap(std::move(inner)); };
+  open(packed("zstd"), 6, 8, options);
+  const auto name = [&](std::initializer_list<std::uint16_t> ids) {
+    std::vector<experts::PartRequest> requests;
+    for (const std::uint16_t e : ids) requests.push_back({{0, e}, Part::kFull});
+    store_->prefetch(requests);
+  };
+  name({0, 1, 2});
+  {
+    std::unique_lock lock(gate.mutex);
+    gate.changed.wait(lock, [&] { return gate.offsets.size() >= 2; });
+  }
+  name({2, 3});  // 0 was begun, 1 was not
+  EXPECT_EQ(store_->prefetch_counters().wasted, 1u);
+  EXPECT_EQ(store_->prefetch_counters().dropped, 1u);
+  {
+    const std::lock_guard lock(gate.mutex);
+    gate.is_open = true;
+    gate.changed.notify_all();
+  }
+  // 0 itself, though withdrawn, and others: all are what they should be.
+  for (const auto& [id, view] : run(misses({0, 1, 2, 3}, Parts()))) EXPECT_EQ(view, truth(id));
+  EXPECT_EQ(store_->prefetch_counters().useful + store_->prefetch_counters().late, 2u);
+}
+
+TEST_F(ExpertStoreTest, APrefetchThatFailsFailsNobody) {
+  std::atomic<bool> broken{true};
+  FetchOptions options;
+  options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
+    return make_faulty_reader(std::move(inner), [&](const DiskRead&) { return broken ? EIO : 0; });
+  };
+  open(packed("zstd"), 6, 8, options);
+  const experts::PartRequest requests[] = {{{0, 0}, Part::kFull}, {{0, 1}, Part::kFull}};
+  store_->prefetch(requests);
+  while (store_->counters().prefetch_bytes == 0) std::this_thread::yield();
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(50));  // for the failure to come; if it is late, more is tested
+  broken = false;
+  for (const auto& [id, view] : run(misses({0, 1, 2}, Parts()))) EXPECT_EQ(view, truth(id));
+  broken = true;  // one that is needed fails the event
+  EXPECT_THROW(run(misses({3}, Parts())), Error);
 }
 
 TEST_F(ExpertStoreTest, AFlippedBitInAnExpertIsFoundBeforeItIsComputedWith) {

@@ -39,6 +39,18 @@ std::size_t merges(const FetchJob& job, const PiecePlace& piece) {
 
 }  // namespace
 
+void FetchJob::clear() {
+  for (std::vector<bool>* flags : {&words_in, &exponents_in, &words_ready, &queued}) flags->clear();
+  first_op.clear();
+  first_merge.clear();
+  layout = nullptr;
+  words = exponents = view = nullptr;
+  read_words = read_exponents = withdrawn = false;
+  reads_left = ops_left = reads_in_flight = 0;
+  begun = in_flight = 0;
+  urgency = Urgency::kDemand;
+}
+
 FetchExecutor::FetchExecutor(WeightFiles& files, ThreadPool& pool, Isa isa, const std::string& codec)
     : files_(files), pool_(pool), decoder_(files, isa, codec), io_thread_([this] { io_loop(); }) {
   pool_.set_background([this] { return run_one(); });
@@ -76,49 +88,115 @@ void FetchExecutor::start(std::span<const FetchTask> tasks, std::span<const std:
     // Jobs of which nothing must be awaited are available, or even complete, at once.
     for (const FetchTask& task : tasks)
       if (task.tensor == 0) settle(*task.job);
+    clock_demand();
     announce();
   }
   io_wakes_.notify_one();
 }
 
-void FetchExecutor::promote(FetchJob& job, std::byte* view) {
+// Of all operations of a job, by index.
+template <class Work>
+void FetchExecutor::each_op(const FetchJob& job, Work work) {
+  const auto each = [&](std::size_t first, std::size_t count) {
+    for (std::size_t op = first; op < first + count; ++op) work(op);
+  };
+  for (std::size_t p = 0; p < job.first_op.size(); ++p) {
+    each(job.first_op[p], 1 + job.layout->pieces[p].chunks.size());
+    each(job.first_merge[p], merges(job, job.layout->pieces[p]));
+  }
+}
+
+FetchProgress FetchExecutor::progress(const FetchJob& job) const {
+  FetchProgress progress;
+  progress.begun = job.begun;
+  progress.in_flight = job.in_flight;
+  progress.complete = !job.withdrawn && job.reads_left == 0 && job.ops_left == 0;
+  progress.withdrawn = job.withdrawn;
+  return progress;
+}
+
+FetchProgress FetchExecutor::promote(FetchJob& job, std::byte* view) {
+  FetchProgress before;
   {
     const std::lock_guard lock(mutex_);
-    if (job.urgency == Urgency::kDemand) return;
+    before = progress(job);
+    if (job.urgency == Urgency::kDemand || job.withdrawn) return before;
     job.urgency = Urgency::kDemand;
     std::erase_if(read_queue_.prefetch, [&](std::size_t index) {
       if (reads_[index].job != &job) return false;
       read_queue_.demand.push_back(index);
       return true;
     });
-    for (const Read& read : reads_)
-      if (read.job == &job && read.in_flight) {
-        --in_flight_.prefetch;
-        ++in_flight_.demand;
-      }
-    for (std::size_t p = 0; p < job.first_op.size(); ++p) {
-      const PiecePlace& piece = job.layout->pieces[p];
-      const auto take_up = [&](std::size_t first, std::size_t count) {
-        for (std::size_t op = first; op < first + count; ++op) {
-          if (ops_[op].state != OpState::kReady) continue;
-          --ready_.prefetch;
-          ++ready_.demand;
-          first_open_.demand = std::min(first_open_.demand, op);
-        }
-      };
-      take_up(job.first_op[p], 1 + piece.chunks.size());
-      take_up(job.first_merge[p], merges(job, piece));
-    }
-    if (view != nullptr && job.view == nullptr) make_words(job, view);
+    in_flight_.prefetch -= job.reads_in_flight;
+    in_flight_.demand += job.reads_in_flight;
+    each_op(job, [&](std::size_t op) {
+      if (ops_[op].state != OpState::kReady) return;
+      --ready_.prefetch;
+      ++ready_.demand;
+      first_open_.demand = std::min(first_open_.demand, op);
+    });
+    const bool kept = std::erase(kept_, &job) > 0;
+    if (view != nullptr && job.view == nullptr)
+      make_words(job, view);
+    else if (kept)
+      complete_.push_back(&job);
+    clock_demand();
     announce();
   }
   io_wakes_.notify_one();
+  return before;
+}
+
+FetchProgress FetchExecutor::withdraw(FetchJob& job) {
+  const std::lock_guard lock(mutex_);
+  const FetchProgress before = progress(job);
+  if (!job.withdrawn) give_up(job);
+  return before;
+}
+
+void FetchExecutor::give_up(FetchJob& job) {
+  SLUICE_CHECK(job.urgency == Urgency::kPrefetch);
+  job.withdrawn = true;
+  std::erase(kept_, &job);
+  job.reads_left -= static_cast<std::uint32_t>(
+      std::erase_if(read_queue_.prefetch, [&](std::size_t index) { return reads_[index].job == &job; }));
+  each_op(job, [&](std::size_t op) {
+    OpState& state = ops_[op].state;
+    if (state != OpState::kReady && state != OpState::kBlocked) return;
+    ready_.prefetch -= state == OpState::kReady ? 1 : 0;
+    state = OpState::kDone;
+    --job.ops_left;
+  });
+  if_complete(job);
+}
+
+void FetchExecutor::reclaim(FetchJob& job) {
+  std::unique_lock lock(mutex_);
+  SLUICE_CHECK(job.withdrawn);
+  owner_wakes_.wait(lock, [&] { return failure_ || std::erase(complete_, &job) > 0; });
+  if (failure_) std::rethrow_exception(failure_);
+  handed_back();
+}
+
+void FetchExecutor::if_complete(FetchJob& job) {
+  if (job.reads_left != 0 || job.ops_left != 0) return;
+  (job.withdrawn || job.urgency == Urgency::kDemand ? complete_ : kept_).push_back(&job);
+}
+
+void FetchExecutor::clock_demand() {
+  const bool pending = !read_queue_.demand.empty() || in_flight_.demand > 0;
+  if (pending == demand_pending_) return;
+  demand_pending_ = pending;
+  const Clock::time_point now = Clock::now();
+  if (pending)
+    demand_since_ = now;
+  else
+    counters_.demand_s += seconds_between(demand_since_, now);
 }
 
 void FetchExecutor::make_words(FetchJob& job, std::byte* view) {
   SLUICE_CHECK(job.layout->split);
   job.view = view;
-  if (job.ops_left == 0 && job.reads_left == 0) std::erase(complete_, &job);
   for (std::uint16_t p = 0; p < job.layout->pieces.size(); ++p) {
     add_merges(job, p);
     const std::size_t chunks = job.layout->pieces[p].chunks.size();
@@ -207,10 +285,12 @@ void FetchExecutor::settle(FetchJob& job) {
         make_ready(job.first_op[p] + 1 + x);
     }
   }
-  if (job.ops_left == 0 && job.reads_left == 0) complete_.push_back(&job);
+  if_complete(job);
 }
 
 void FetchExecutor::arrived(FetchJob& job, std::uint32_t run) {
+  --job.reads_left;
+  if (job.withdrawn) return if_complete(job);
   const ExpertLayout& layout = *job.layout;
   const bool of_words = run < job.words_in.size();
   if (!of_words) run -= static_cast<std::uint32_t>(job.words_in.size());
@@ -236,7 +316,7 @@ void FetchExecutor::arrived(FetchJob& job, std::uint32_t run) {
       }
     }
   }
-  if (--job.reads_left == 0 && job.ops_left == 0) complete_.push_back(&job);
+  if_complete(job);
 }
 
 void FetchExecutor::words_are_ready(FetchJob& job, std::size_t p) {
@@ -263,10 +343,11 @@ void FetchExecutor::announce() {
   owner_wakes_.notify_one();
 }
 
-void FetchExecutor::finish_op(Op& op) {
-  op.state = OpState::kDone;
-  FetchJob& job = *op.job;
-  if (--job.ops_left == 0 && job.reads_left == 0) complete_.push_back(&job);
+void FetchExecutor::finish_op(std::uint32_t op) {
+  ops_[op].state = OpState::kDone;
+  FetchJob& job = *ops_[op].job;
+  --job.ops_left;
+  if_complete(job);
 }
 
 bool FetchExecutor::run_one() {
@@ -275,11 +356,12 @@ bool FetchExecutor::run_one() {
   const Urgency urgency = ready_.demand > 0 ? Urgency::kDemand : Urgency::kPrefetch;
   std::size_t& first = first_open_[urgency];
   while (ops_[first].state != OpState::kReady || ops_[first].job->urgency != urgency) ++first;
-  Op& op = ops_[first];  // of a deque that only grows while operations run
+  const auto number = static_cast<std::uint32_t>(first);
+  ops_[number].state = OpState::kTaken;
+  const Op op = ops_[number];  // the vector may grow meanwhile
   FetchJob& job = *op.job;
   const PiecePlace& piece = job.layout->pieces[op.piece];
   std::byte* const view = job.view;  // may be set meanwhile
-  op.state = OpState::kTaken;
   --ready_[urgency];
   ++running_ops_;
   // Words that are there are merged at once, while the exponents are in the cache.
@@ -312,15 +394,20 @@ bool FetchExecutor::run_one() {
     if (merge_too)
       timeline_->add({TimelineEntry::Kind::kMerge, job.id, op.piece, op.chunk, 0, 0, decoded, end});
   }
-  if (failure) {
+  if (failure && job.urgency == Urgency::kPrefetch) {
+    if (!job.withdrawn) give_up(job);
+    finish_op(number);
+  } else if (failure) {
     if (!failure_) failure_ = failure;
+  } else if (job.withdrawn) {
+    finish_op(number);
   } else {
     const std::uint32_t merge_op = job.first_merge[op.piece] + op.chunk;
     if (op.kind == Kind::kCheck) words_are_ready(job, op.piece);
-    if (op.kind == Kind::kDecode && merge_too) finish_op(ops_[merge_op]);
+    if (op.kind == Kind::kDecode && merge_too) finish_op(merge_op);
     const bool merge_next = op.kind == Kind::kDecode && !merge_too && job.view != nullptr;
     if (merge_next && job.words_ready[op.piece]) make_ready(merge_op);
-    finish_op(op);
+    finish_op(number);
   }
   announce();
   return true;
@@ -330,13 +417,16 @@ FetchJob* FetchExecutor::poll() {
   const std::lock_guard lock(mutex_);
   if (failure_ || complete_.empty()) return nullptr;
   FetchJob* const job = complete_.front();
-  complete_.pop_front();
-  if (--jobs_ == 0) {
-    ops_.clear();
-    reads_.clear();
-    first_open_ = {};
-  }
+  complete_.erase(complete_.begin());
+  handed_back();
   return job;
+}
+
+void FetchExecutor::handed_back() {
+  if (--jobs_ > 0) return;
+  ops_.clear();
+  reads_.clear();
+  first_open_ = {};
 }
 
 FetchJob* FetchExecutor::next() {
@@ -356,12 +446,15 @@ FetchJob* FetchExecutor::next() {
 void FetchExecutor::cancel() noexcept {
   std::unique_lock lock(mutex_);
   cancelled_ = true;
-  read_queue_ = {};
+  read_queue_.demand.clear();
+  read_queue_.prefetch.clear();
   io_wakes_.notify_one();
   owner_wakes_.wait(lock, [&] { return running_ops_ == 0 && in_flight_.demand + in_flight_.prefetch == 0; });
   ops_.clear();
   reads_.clear();
   complete_.clear();
+  kept_.clear();
+  clock_demand();
   first_open_ = ready_ = {};
   new_ready_ = 0;
   failure_ = nullptr;
@@ -385,16 +478,29 @@ bool FetchExecutor::reads_wait() const {
 }
 
 void FetchExecutor::take_reads(std::vector<std::size_t>& indices) {
-  if (failure_) read_queue_ = {};
-  while (reads_wait()) {
-    const Urgency urgency = read_queue_.demand.empty() ? Urgency::kPrefetch : Urgency::kDemand;
-    const std::size_t index = read_queue_[urgency].front();
-    read_queue_[urgency].pop_front();
-    reads_[index].in_flight = true;
-    reads_[index].submitted = Clock::now();
-    ++in_flight_[urgency];
-    indices.push_back(index);
+  if (failure_) {
+    read_queue_.demand.clear();
+    read_queue_.prefetch.clear();
   }
+  const auto take = [&](Urgency urgency, std::size_t most) {
+    std::vector<std::size_t>& queue = read_queue_[urgency];
+    const std::size_t count = std::min(most, queue.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      Read& read = reads_[queue[i]];
+      read.submitted = Clock::now();
+      const Bytes length = run_of(*read.job, read.run).length;
+      read.job->begun += length;
+      read.job->in_flight += length;
+      read.job->reads_in_flight += 1;
+      if (urgency == Urgency::kPrefetch) counters_.prefetch_bytes += length;
+      indices.push_back(queue[i]);
+    }
+    queue.erase(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(count));
+    in_flight_[urgency] += count;
+  };
+  take(Urgency::kDemand, read_queue_.demand.size());
+  if (in_flight_.demand == 0 && in_flight_.prefetch < kMostPrefetchReads)
+    take(Urgency::kPrefetch, kMostPrefetchReads - in_flight_.prefetch);
 }
 
 // System calls are made without the lock: workers and owner need it for every operation.
@@ -407,7 +513,8 @@ void FetchExecutor::io_loop() {
   std::vector<std::size_t> taken;
   std::vector<Submission> submissions;
   std::vector<DiskCompletion> completions;
-  std::vector<const FileRun*> runs;  // by index, of reads in flight
+  std::vector<std::exception_ptr> failures;  // parallel to completions
+  std::vector<const FileRun*> runs;          // by index, of reads in flight
   std::unique_lock lock(mutex_);
   for (;;) {
     io_wakes_.wait(lock,
@@ -425,7 +532,8 @@ void FetchExecutor::io_loop() {
     lock.unlock();
 
     completions.clear();
-    std::exception_ptr broken, failure;  // of the reader itself; of one read
+    std::exception_ptr broken;  // the reader itself
+    failures.clear();
     try {
       for (const Submission& one : submissions) {
         runs.resize(std::max(runs.size(), one.index + 1));
@@ -438,30 +546,34 @@ void FetchExecutor::io_loop() {
       files_.give_up_reader();  // nothing writes to buffers any more
     }
     for (DiskCompletion& completion : completions) {
+      std::exception_ptr& failure = failures.emplace_back();
       try {
         files_.check(*runs[completion.tag], completion);
       } catch (...) {
-        if (!failure) failure = std::current_exception();
+        failure = std::current_exception();
       }
     }
 
     lock.lock();
-    if (broken) failure = broken;
-    if (failure && !failure_ && !cancelled_) failure_ = failure;
-    for (const DiskCompletion& completion : completions) {
-      Read& read = reads_[completion.tag];
-      read.in_flight = false;
-      --in_flight_[read.job->urgency];
+    if (broken && !failure_ && !cancelled_) failure_ = broken;
+    for (std::size_t i = 0; i < completions.size(); ++i) {
+      const DiskCompletion& completion = completions[i];
+      const Read& read = reads_[completion.tag];
+      const Urgency urgency = read.job->urgency;
+      read.job->in_flight -= runs[completion.tag]->length;
+      read.job->reads_in_flight -= 1;
+      --in_flight_[urgency];
+      if (urgency == Urgency::kDemand) counters_.demand_bytes += runs[completion.tag]->length;
+      if (failures[i] && urgency == Urgency::kDemand && !failure_ && !cancelled_) failure_ = failures[i];
       if (cancelled_ || failure_) continue;
+      if (failures[i] && !read.job->withdrawn) give_up(*read.job);
       if (timeline_ != nullptr)
         timeline_->add({TimelineEntry::Kind::kRead, read.job->id, 0, 0, runs[completion.tag]->length, 0,
                         read.submitted, Clock::now()});
       arrived(*read.job, read.run);
     }
-    if (broken) {
-      for (Read& read : reads_) read.in_flight = false;
-      in_flight_ = {};
-    }
+    if (broken) in_flight_ = {};
+    clock_demand();
     announce();
   }
 }

@@ -2,13 +2,12 @@
 // thread and the idle threads of the pool. Work-conserving: each takes the first operation in block order
 // that is available. Demand goes before prefetch: operations of a prefetch wait for those of demand that are
 // available, and its reads are given to the disk, a few at a time, only while no read for demand is queued or
-// in flight.
+// in flight. A prefetch that fails is withdrawn and fails nobody: who needs it reads it again.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <span>
@@ -47,6 +46,12 @@ struct FetchJob {
   std::uint32_t reads_left = 0, ops_left = 0;
   std::vector<bool> queued;  // runs of `words`, then of `exponents`, that were given to the I/O thread
   Urgency urgency = Urgency::kDemand;
+  bool withdrawn = false;
+  Bytes begun = 0;  // of its reads, given to the disk …
+  Bytes in_flight = 0;
+  std::uint32_t reads_in_flight = 0;  // … and not dealt with
+
+  void clear();  // as new, but for the room in its vectors
 };
 
 // A tensor of a job, in the order of a schedule.
@@ -55,9 +60,20 @@ struct FetchTask {
   std::uint16_t tensor = 0;
 };
 
+// How far a prefetch had come when something became of it.
+struct FetchProgress {
+  Bytes begun = 0;        // of its reads, given to the disk
+  Bytes in_flight = 0;    // of these, not there yet
+  bool complete = false;  // its view is
+  bool withdrawn = false;
+};
+
 struct FetchCounters {
-  double wait_s = 0;    // next() had nothing to hand out and nothing to decode
-  double decode_s = 0;  // sum over threads: checksums, exponent chunks, merges
+  double wait_s = 0;         // next() had nothing to hand out and nothing to decode
+  double decode_s = 0;       // sum over threads: checksums, exponent chunks, merges
+  double demand_s = 0;       // time in which a demanded read was queued or in flight
+  Bytes demand_bytes = 0;    // that arrived in that time for demand
+  Bytes prefetch_bytes = 0;  // given to the disk for prefetches
 };
 
 // One owner thread calls everything but the background work of the pool, which the executor brings itself.
@@ -74,16 +90,22 @@ class FetchExecutor {
   // before words, both in order of tasks (SPEC §1.4).
   void start(std::span<const FetchTask> tasks, std::span<const std::uint32_t> block_end,
              Urgency urgency = Urgency::kDemand);
-  // A prefetch that is under way is demanded now: it goes before everything that starts later. Nothing if it
-  // is demanded already. `view`: a job of the view `packed` makes the view `bf16` there after all; null: it
-  // stays what it is.
-  void promote(FetchJob& job, std::byte* view = nullptr);
+  // A prefetch that is under way is demanded now: it goes before everything that starts later, and next()
+  // hands it out. Nothing if it is demanded already, or withdrawn. `view`: a job of the view `packed` makes
+  // the view `bf16` there after all; null: it stays what it is.
+  FetchProgress promote(FetchJob& job, std::byte* view = nullptr);
+  // A prefetch that is not wanted any more: reads that have not begun are not made. next(), poll() or
+  // reclaim() hand it back once nothing writes to its buffers; what is in them is not to be used. Nothing if
+  // it is withdrawn already.
+  FetchProgress withdraw(FetchJob& job);
+  // Waits for a withdrawn job; throws as next() does.
+  void reclaim(FetchJob& job);
 
-  // A job whose view is complete, in order of completion; null if none is under way. Works while it waits.
-  // Rethrows the first failure, Error(kIo) or (kCorrupt), also of the reader itself, after which cancel()
-  // must follow.
+  // A demanded job whose view is complete, in order of completion, or a withdrawn one; null if none is under
+  // way. Works while it waits. Rethrows the first failure, Error(kIo) or (kCorrupt), also of the reader
+  // itself, after which cancel() must follow.
   FetchJob* next();
-  // The same without waiting or working: null if none is complete.
+  // The same without waiting or working: null if there is none, or after a failure.
   FetchJob* poll();
   bool under_way() const { return jobs_ > 0; }  // jobs started and not handed out
 
@@ -106,7 +128,6 @@ class FetchExecutor {
   struct Read {
     FetchJob* job;
     std::uint32_t run;  // of words, then of exponents
-    bool in_flight = false;
     std::chrono::steady_clock::time_point submitted = {};
   };
   // Of each urgency.
@@ -131,7 +152,14 @@ class FetchExecutor {
   void arrived(FetchJob& job, std::uint32_t run);
   void words_are_ready(FetchJob& job, std::size_t piece);
   void make_ready(std::uint32_t op);
-  void finish_op(Op& op);
+  void finish_op(std::uint32_t op);
+  void give_up(FetchJob& job);  // withdraws it; mutex_ is held
+  void if_complete(FetchJob& job);
+  void handed_back();  // one job less is under way; mutex_ is held
+  FetchProgress progress(const FetchJob& job) const;
+  void clock_demand();  // after every change of what is demanded; mutex_ is held
+  template <class Work>
+  void each_op(const FetchJob& job, Work work);
   void announce();  // tells sleepers what has come up; mutex_ is held
   const FileRun& run_of(const FetchJob& job, std::uint32_t run) const;
 
@@ -143,14 +171,17 @@ class FetchExecutor {
 
   mutable std::mutex mutex_;  // protects all below, and the executor's part of every job
   std::condition_variable owner_wakes_, io_wakes_;
-  std::deque<Op> ops_;            // cleared when nothing is under way
+  std::vector<Op> ops_;           // cleared when nothing is under way
   Each<std::size_t> first_open_;  // no op of that urgency before it is ready
   Each<std::size_t> ready_;       // operations
   std::size_t running_ops_ = 0, new_ready_ = 0;
-  Each<std::deque<std::size_t>> read_queue_;  // indices of reads_
-  std::deque<Read> reads_;                    // cleared with ops_
-  Each<std::size_t> in_flight_;               // reads that the I/O thread has taken and not dealt with
-  std::deque<FetchJob*> complete_;
+  Each<std::vector<std::size_t>> read_queue_;  // indices of reads_
+  std::vector<Read> reads_;                    // cleared with ops_
+  Each<std::size_t> in_flight_;                // reads that the I/O thread has taken and not dealt with
+  std::vector<FetchJob*> complete_;            // to hand out
+  std::vector<FetchJob*> kept_;                // complete prefetches
+  bool demand_pending_ = false;
+  std::chrono::steady_clock::time_point demand_since_;
   std::exception_ptr failure_;
   bool cancelled_ = false, stopping_ = false;
   FetchCounters counters_;

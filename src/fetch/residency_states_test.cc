@@ -227,19 +227,22 @@ TEST_P(Prefetches, SaveReadsAndChangeNothingElse) {
     for (const auto& [id, parts] : held)
       if (random() % 3 == 0) requests.push_back({id, Part::kFull});
     std::shuffle(requests.begin(), requests.end(), random);
-    planned += store_->prefetch(requests);
+    store_->prefetch(requests);
     const EventOutcome outcome = event(held, capacity, random);
     const auto views = run(outcome);
     for (const auto& [id, view] : views) ASSERT_EQ(view, truth.at(id)) << id.layer << "/" << id.index;
     EXPECT_EQ(views.size(), outcome.hits.size() + outcome.misses.size());
     planned += reads_.bytes;
-    EXPECT_LE(asked, planned);  // a prefetch may still wait in the queue
+    EXPECT_LE(asked, planned + store_->counters().prefetch_bytes);  // a prefetch may be on its way
     used += reads_.prefetched;
     Bytes resident = 0;
     for (const auto& [id, parts] : held) resident += size(id, parts);
     EXPECT_LE(accountant_.used(device::Account::kExperts), resident);
   }
-  EXPECT_GT(used, 50u);
+  const PrefetchCounters& count = store_->prefetch_counters();
+  EXPECT_GT(count.useful + count.late, 50u);
+  EXPECT_LE(used, count.useful);
+  EXPECT_GT(count.wasted + count.dropped, 50u);
   EXPECT_GT(store_->counters().prefetch_bytes, 0u);
   store_.reset();
   EXPECT_EQ(accountant_.used(), 0u);

@@ -40,14 +40,12 @@ OneRun measure(engine::Engine& engine, const CompareSettings& settings, double l
   std::vector<engine::GenerateRequest> requests = settings.requests;
   Clock::time_point first;
   double first_cpu = 0;
-  Bytes first_ahead = 0;  // read ahead before decoding
   for (engine::GenerateRequest& request : requests) {
     request.should_stop = settings.interrupted;
     request.on_text = [&](const std::string&, std::size_t tokens) {
       if (tokens != 1) return;  // of all sequences, one right after the other
       first = Clock::now();
       first_cpu = cpu_seconds();
-      first_ahead = engine.statistics().prefetch_bytes;
     };
   }
   const Clock::time_point begin = Clock::now();
@@ -64,8 +62,7 @@ OneRun measure(engine::Engine& engine, const CompareSettings& settings, double l
   it.e2e_s = seconds(begin, end);
   it.tpot_s = ratio(seconds(first, end), static_cast<double>(decode.steps));
   it.tok_s = ratio(tokens, seconds(first, end));
-  const Bytes ahead = engine.statistics().prefetch_bytes - first_ahead;
-  it.bytes_per_token = ratio(static_cast<double>(decode.bytes_read + ahead), tokens);
+  it.bytes_per_token = ratio(static_cast<double>(decode.bytes_read + decode.prefetch_bytes), tokens);
   it.cpu_s_per_token = ratio(cpu_seconds() - first_cpu, tokens);
   it.wait_share = ratio(engine.expert_counters().wait_s, it.e2e_s);
   it.hit_rate = ratio(static_cast<double>(decode.hits), static_cast<double>(decode.accesses));
