@@ -113,9 +113,9 @@ fetch::EventReads MoeBlock::begin_fetch(std::size_t sparse_layer, const experts:
 void MoeBlock::route(std::size_t layer, const Step& step, const Workspace& w) {
   const std::size_t tokens = step.tokens.size(), experts = config_.moe.experts;
   kernels::Context exact = kernels_;  // routers are not rounded
-  exact.tiles = false;
+  exact.products = kernels::Products::kExact;
   const float* packed = w.packed;
-  if (kernels_.tiles) {
+  if (kernels_.rounds()) {
     kernels::pack_activations(exact, w.normed, tokens, config_.hidden, config_.hidden, w.gathered);
     packed = w.gathered;
   }
