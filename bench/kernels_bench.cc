@@ -94,6 +94,23 @@ constexpr std::size_t kFmaLoops = 4'000'000;
   _tile_release();
 }
 
+[[gnu::target("avx512f,avx512bf16")]] float pairs_avx512bf16(std::size_t loops) {
+  __m512 acc[16];
+  for (auto& a : acc) a = _mm512_set1_ps(1.0f);
+  const __m512bh x = reinterpret_cast<__m512bh>(_mm512_set1_epi16(0x3f7f)),  // 0.996
+      y = reinterpret_cast<__m512bh>(_mm512_set1_epi16(0x3a83));             // 0.001
+  for (std::size_t i = 0; i < loops; ++i) {
+#pragma GCC unroll 16
+    for (auto& a : acc) a = _mm512_dpbf16_ps(a, x, y);
+  }
+  float out[16], sum = 0;
+  for (const auto& a : acc) {
+    _mm512_storeu_ps(out, a);
+    sum += out[0];
+  }
+  return sum;
+}
+
 [[gnu::target("avx2,fma")]] float fma_avx2(std::size_t loops) {
   __m256 acc[12];
   for (auto& a : acc) a = _mm256_set1_ps(1.0f);
@@ -117,6 +134,10 @@ double fma_peak_run(Isa isa, float* sum) {
   if (isa == Isa::kAvx512 || isa == Isa::kAvx512Vbmi2) {
     *sum += fma_avx512(kFmaLoops);
     return 2.0 * 12 * 16 * kFmaLoops;
+  }
+  if (isa == Isa::kAvx512Bf16) {
+    *sum += pairs_avx512bf16(kFmaLoops);
+    return 4.0 * 16 * 16 * kFmaLoops;
   }
   if (isa == Isa::kAmx) {
     tiles_amx(kFmaLoops);
@@ -215,12 +236,12 @@ class Bench {
     }
   }
 
-  // With the matrix unit, where there is one: `tiles`.
-  void add_matmul(std::size_t tokens, std::size_t count, bool tiles = false) {
+  // `rounded`: by the instruction sets that have instructions for rounded activations.
+  void add_matmul(std::size_t tokens, std::size_t count, bool rounded = false) {
     for (std::size_t p = 0; p < pools_.size(); ++p) {
-      for (const Isa isa : tiles ? packed_isas_ : isas_) {
-        if (tiles && !kernels::has_tiles(isa)) continue;
-        const Context ctx{pools_[p].get(), isa, tiles};
+      for (const Isa isa : rounded ? packed_isas_ : isas_) {
+        const Context ctx{pools_[p].get(), isa, products(isa, rounded)};
+        if (ctx.rounds() != rounded) continue;
         check_matmul(ctx, tokens, &Bench::multiply);
         const std::size_t n = std::min(count, matrices_);
         add({fmt::format("matmul m={} {}, {}T", tokens, isa_name(isa), ctx.pool->threads()),
@@ -234,12 +255,12 @@ class Bench {
   }
 
   // The same matrices as codec `native` stores them.
-  void add_packed(std::size_t tokens, std::size_t count, bool tiles = false) {
+  void add_packed(std::size_t tokens, std::size_t count, bool rounded = false) {
     pack();
     for (std::size_t p = 0; p < pools_.size(); ++p) {
       for (const Isa isa : packed_isas_) {
-        if (kernels::has_tiles(isa) != tiles) continue;
-        const Context ctx{pools_[p].get(), isa, tiles};
+        const Context ctx{pools_[p].get(), isa, products(isa, rounded)};
+        if ((kernels::rounded_products(isa) != kernels::Products::kExact) != rounded) continue;
         check_matmul(ctx, tokens, &Bench::multiply_packed);
         const std::size_t n = std::min(count, matrices_);
         add({fmt::format("packed m={} {}, {}T", tokens, isa_name(isa), ctx.pool->threads()),
@@ -323,6 +344,10 @@ class Bench {
   }
 
  private:
+  static kernels::Products products(Isa isa, bool rounded) {
+    return rounded ? kernels::rounded_products(isa) : kernels::Products::kExact;
+  }
+
   void add(Workload workload, double bytes, double flop, std::size_t pool, Isa isa) {
     add(std::move(workload), bytes, flop, pool);
     rows_.back().isa = isa;
@@ -393,7 +418,7 @@ class Bench {
     const Weight w{weights_.data(), DType::kBF16, kRows, kCols};
     for (const std::size_t t : {std::size_t{0}, tokens - 1}) {
       std::vector<float> expected(kRows);
-      kernels::matmul({ctx.pool, Isa::kScalar, ctx.tiles}, packed_.data() + t * kCols, 1, w, {},
+      kernels::matmul({ctx.pool, Isa::kScalar, ctx.products}, packed_.data() + t * kCols, 1, w, {},
                       expected.data(), kRows);
       // Bits, not values. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
       SLUICE_CHECK(std::memcmp(expected.data(), &y_[t * kRows], kRows * 4) == 0, fmt::format("token {}", t));
@@ -427,8 +452,10 @@ int run(int argc, char** argv) {
   std::vector<Isa> isas = isa == "all" ? available_isas() : std::vector<Isa>{parse_isa(isa)};
   if (isa == "all" && isas.size() > 1) std::erase(isas, Isa::kScalar);
   const std::vector<Isa> packed_isas = isas;
-  if (isa == "all") std::erase(isas, Isa::kAmx);
-  if (isa == "all") std::erase(isas, Isa::kAvx512Vbmi2);  // but for packed weights, the kernels of kAvx512
+  if (isa == "all")  // but for packed weights and rounded activations, the kernels of kAvx512
+    std::erase_if(isas, [](Isa set) {
+      return set == Isa::kAvx512Vbmi2 || set == Isa::kAvx512Bf16 || set == Isa::kAmx;
+    });
 
   fmt::print("{}; {} matrices {} x {} BF16, {}; {} rounds\n", cpu_info().model, matrices, kRows, kCols,
              format_bytes(matrices * kMatrixBytes), rounds);
@@ -449,7 +476,11 @@ int run(int argc, char** argv) {
       bench.add_packed(tokens, std::clamp<std::size_t>(512 / tokens, 8, 128), true);
   }
   if (only.empty() || only == "packed") {
-    if (only == "packed") bench.add_matmul(1, matrices);
+    if (only == "packed") {
+      bench.add_matmul(1, matrices);
+      bench.add_matmul(1, matrices, true);
+      bench.add_packed(1, matrices, true);
+    }
     bench.add_packed(1, matrices);
     bench.add_packed(2, 64);
     bench.add_packed(8, 64);

@@ -235,13 +235,16 @@ TEST(CommandLine, NumbersOutOfRangeSayWhatIsExpectedAndFound) {
 
 TEST(CommandLine, HelpListsTheInstructionSetsThatTheErrorLists) {
   const std::string error = sluice("version --isa bogus").err;
-  EXPECT_NE(error.find("auto scalar avx2 avx512 avx512_vbmi2 amx neon"), std::string::npos) << error;
+  EXPECT_NE(error.find("auto scalar avx2 avx512 avx512_vbmi2 avx512_bf16 amx neon"), std::string::npos)
+      << error;
   for (const char* command : {"run", "pack", "unpack", "verify", "reproduce"}) {
     std::string help = sluice(std::string(command) + " --help").out;
     const auto spaces = [](char a, char b) { return std::isspace(a) && std::isspace(b); };
     std::replace(help.begin(), help.end(), '\n', ' ');
     help.erase(std::unique(help.begin(), help.end(), spaces), help.end());
-    EXPECT_NE(help.find("auto, scalar, avx2, avx512, avx512_vbmi2, amx, neon"), std::string::npos) << help;
+    EXPECT_NE(help.find("auto, scalar, avx2, avx512, avx512_vbmi2, avx512_bf16, amx, neon"),
+              std::string::npos)
+        << help;
   }
 }
 

@@ -138,7 +138,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags, const std::string& 
       command, flags,
       {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",
        .threads = "Compute threads; 0: all usable CPUs",
-       .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, amx, neon",
+       .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, avx512_bf16, amx, neon",
        .io = "How weights are read: direct, buffered, mmap",
        .seed = seed,
        .json = "Print one JSON object and nothing else",

@@ -176,13 +176,13 @@ void add_pack(CLI::App& app) {
                    "Leave out files or directories that match this glob (repeatable)")
       ->allow_extra_args(false);
   options->common.memory = "1GiB";
-  add_common_flags(
-      *command, options->common,
-      {.memory = "Memory to work with",
-       .threads = "Threads that compress; 0: one for every CPU",
-       .isa = "Instruction set that splits words: auto, scalar, avx2, avx512, avx512_vbmi2, amx, neon",
-       .json = "Print one JSON object at the end",
-       .quiet = "Print nothing but errors"});
+  add_common_flags(*command, options->common,
+                   {.memory = "Memory to work with",
+                    .threads = "Threads that compress; 0: one for every CPU",
+                    .isa = "Instruction set that splits words: auto, scalar, avx2, avx512, avx512_vbmi2, "
+                           "avx512_bf16, amx, neon",
+                    .json = "Print one JSON object at the end",
+                    .quiet = "Print nothing but errors"});
   command->footer(
       "An interrupted pack leaves NAME.sluice.partial; the same command goes on where it stopped.\n"
       "Examples:\n"

@@ -181,12 +181,13 @@ void add_reproduce(CLI::App& app) {
                   kTrace));
   command->add_option("--runs", options->runs, "Runs of each preset, in turns; 0: 5, quick 2")
       ->check(whole_number("--runs", 0, 1000));
-  add_common_flags(*command, options->common,
-                   {.threads = "Compute threads; 0: all usable CPUs",
-                    .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, amx, neon",
-                    .io = "How weights are read: direct, buffered, mmap",
-                    .json = "Print the report as one JSON object",
-                    .quiet = "No progress on standard error"});
+  add_common_flags(
+      *command, options->common,
+      {.threads = "Compute threads; 0: all usable CPUs",
+       .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, avx512_bf16, amx, neon",
+       .io = "How weights are read: direct, buffered, mmap",
+       .json = "Print the report as one JSON object",
+       .quiet = "No progress on standard error"});
   command->footer(
       "Examples:\n"
       "  sluice reproduce zipmoe --quick\n"

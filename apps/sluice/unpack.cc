@@ -57,13 +57,13 @@ void add_unpack(CLI::App& app) {
   command->add_option("STORE", options->store, "Packed store, NAME.sluice")->required();
   command->add_option("-o,--output", options->output, "The directory to make; must not exist")->required();
   options->common.memory = "1GiB";
-  add_common_flags(
-      *command, options->common,
-      {.memory = "Memory to work with",
-       .threads = "Threads that decode; 0: one for every CPU",
-       .isa = "Instruction set that merges words: auto, scalar, avx2, avx512, avx512_vbmi2, amx, neon",
-       .json = "Print one JSON object at the end",
-       .quiet = "Print nothing but errors"});
+  add_common_flags(*command, options->common,
+                   {.memory = "Memory to work with",
+                    .threads = "Threads that decode; 0: one for every CPU",
+                    .isa = "Instruction set that merges words: auto, scalar, avx2, avx512, avx512_vbmi2, "
+                           "avx512_bf16, amx, neon",
+                    .json = "Print one JSON object at the end",
+                    .quiet = "Print nothing but errors"});
   command->footer("Example:\n  sluice unpack qwen.sluice -o Qwen1.5-MoE-A2.7B");
   command->callback([options] {
     std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a failed write, reported where it happens

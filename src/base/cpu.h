@@ -9,10 +9,11 @@ namespace sluice {
 
 // Ascending within a family. kAvx2: AVX2, FMA, F16C; kAvx512: F, BW, DQ, VL; kAvx512Vbmi2: VBMI and VBMI2
 // beside these, which codecs and products with packed weights use: all else takes its kernels of kAvx512.
-// kAmx: AMX-BF16 beside these, for products that may round activations (kernels/tile_impl.h).
-enum class Isa { kScalar, kAvx2, kAvx512, kAvx512Vbmi2, kAmx, kNeon };
+// kAvx512Bf16: AVX512-BF16 beside these, kAmx: AMX-BF16 beside those of kAvx512Vbmi2, both for products that
+// may round activations (kernels/tile_impl.h).
+enum class Isa { kScalar, kAvx2, kAvx512, kAvx512Vbmi2, kAvx512Bf16, kAmx, kNeon };
 
-std::string_view isa_name(Isa isa);  // "scalar" "avx2" "avx512" "avx512_vbmi2" "amx" "neon"
+std::string_view isa_name(Isa isa);  // "scalar" "avx2" "avx512" "avx512_vbmi2" "avx512_bf16" "amx" "neon"
 std::vector<Isa> available_isas();   // ascending, always starts with kScalar; OS support (XCR0) included
 Isa best_isa();
 // Value of --isa: "auto" or a name. Error(kUsage) for an unknown name and for one that this CPU lacks.

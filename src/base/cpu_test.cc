@@ -23,7 +23,8 @@ TEST(Cpu, AutoIsTheBest) { EXPECT_EQ(parse_isa("auto"), best_isa()); }
 
 TEST(Cpu, AvailableNamesParseAndOthersAreRefused) {
   const std::vector<Isa> available = available_isas();
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vbmi2, Isa::kNeon}) {
+  for (const Isa isa :
+       {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vbmi2, Isa::kAvx512Bf16, Isa::kAmx, Isa::kNeon}) {
     const std::string_view name = isa_name(isa);
     if (std::find(available.begin(), available.end(), isa) != available.end()) {
       EXPECT_EQ(parse_isa(name), isa);
@@ -37,7 +38,7 @@ TEST(Cpu, AvailableNamesParseAndOthersAreRefused) {
       EXPECT_NE(std::string(e.what()).find("this CPU"), std::string::npos) << e.what();
     }
   }
-  for (const char* name : {"", "AVX2", "sse", "avx512vnni", "avx512vbmi2", "avx2 "}) {
+  for (const char* name : {"", "AVX2", "sse", "avx512vnni", "avx512vbmi2", "avx512bf16", "avx2 "}) {
     try {
       parse_isa(name);
       ADD_FAILURE() << name;
@@ -53,6 +54,8 @@ TEST(Cpu, NamesAreDistinct) {
   EXPECT_EQ(isa_name(Isa::kAvx2), "avx2");
   EXPECT_EQ(isa_name(Isa::kAvx512), "avx512");
   EXPECT_EQ(isa_name(Isa::kAvx512Vbmi2), "avx512_vbmi2");
+  EXPECT_EQ(isa_name(Isa::kAvx512Bf16), "avx512_bf16");
+  EXPECT_EQ(isa_name(Isa::kAmx), "amx");
   EXPECT_EQ(isa_name(Isa::kNeon), "neon");
 }
 

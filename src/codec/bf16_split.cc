@@ -46,6 +46,7 @@ const Bf16SplitKernels& bf16_split_kernels(Isa isa) {
       return kBf16SplitAvx2;
     case Isa::kAvx512:
     case Isa::kAvx512Vbmi2:
+    case Isa::kAvx512Bf16:
     case Isa::kAmx:
       return kBf16SplitAvx512;
 #endif

@@ -131,6 +131,7 @@ TEST(Bf16SplitDispatch, ForcedSetsHaveKernelsOfTheirOwn) {
   EXPECT_NE(&bf16_split_kernels(Isa::kAvx2), &bf16_split_kernels(Isa::kScalar));
   EXPECT_NE(&bf16_split_kernels(Isa::kAvx512), &bf16_split_kernels(Isa::kAvx2));
   EXPECT_EQ(&bf16_split_kernels(Isa::kAvx512Vbmi2), &bf16_split_kernels(Isa::kAvx512));
+  EXPECT_EQ(&bf16_split_kernels(Isa::kAvx512Bf16), &bf16_split_kernels(Isa::kAvx512));
 #endif
   EXPECT_EQ(&bf16_split_kernels(Isa::kNeon), &bf16_split_kernels(Isa::kScalar));
 }

@@ -141,6 +141,7 @@ const NativeKernels& native_kernels(Isa isa) {
     case Isa::kAvx512:
       return kNativeAvx512;
     case Isa::kAvx512Vbmi2:
+    case Isa::kAvx512Bf16:
     case Isa::kAmx:
       return kNativeAvx512Vbmi2;
 #elif defined(__aarch64__)

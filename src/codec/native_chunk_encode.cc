@@ -228,6 +228,7 @@ const NativeEncodeKernels& native_encode_kernels(Isa isa) {
     case Isa::kAvx512:
       return kNativeEncodeAvx512;
     case Isa::kAvx512Vbmi2:
+    case Isa::kAvx512Bf16:
     case Isa::kAmx:
       return kNativeEncodeAvx512Vbmi2;
 #endif

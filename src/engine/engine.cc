@@ -19,7 +19,8 @@ DType cache_dtype(Math math) { return math == Math::kF32 ? DType::kF32 : DType::
 
 kernels::Context make_kernels(ThreadPool& pool, const EngineOptions& options, std::string* warning) {
   const Isa isa = kernels::self_check(parse_isa(options.isa), warning);
-  return {&pool, isa, options.math == Math::kAuto && kernels::has_tiles(isa)};
+  return {&pool, isa,
+          options.math == Math::kAuto ? kernels::rounded_products(isa) : kernels::Products::kExact};
 }
 
 // `auto` is ZipMoE where experts are stored split, so that there are states to choose from; otherwise whole

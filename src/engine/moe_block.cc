@@ -185,9 +185,9 @@ void MoeBlock::route(std::size_t layer, const Step& step, const Workspace& w) {
 void MoeBlock::score(std::size_t layer, const float* normed, std::size_t tokens, const Workspace& w) {
   const std::size_t experts = config_.moe.experts;
   kernels::Context exact = kernels_;  // routers are not rounded
-  exact.tiles = false;
+  exact.products = kernels::Products::kExact;
   const float* packed = w.packed;
-  if (normed != w.normed || kernels_.tiles) {
+  if (normed != w.normed || kernels_.rounds()) {
     kernels::pack_activations(exact, normed, tokens, config_.hidden, config_.hidden, w.gathered);
     packed = w.gathered;
   }

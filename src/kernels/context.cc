@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/float16.h"
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/matmul.h"
@@ -52,10 +54,37 @@ struct Result {
   std::vector<float> numbers;
 };
 
+// Sums of two products near the least normal number, where CPUs may differ (tile_impl.h).
+Result tiny_sums(const Context& ctx) {
+  constexpr std::size_t kCols = 64;
+  constexpr std::uint16_t kLeast = 0x0080, kSubnormal = 0x0040, kOne = 0x3f80;
+  constexpr std::uint16_t kPower = 0x1a00, kNegative = 0x9981;  // 2^-75, -(2^-76 + 2^-83)
+  struct Case {
+    std::uint16_t weights[2], activations[2];  // columns 0 and 32
+  };
+  constexpr Case kCases[] = {{{kLeast, kNegative}, {kOne, kPower}}, {{kLeast, 0x9980}, {kOne, kPower}},
+                             {{kLeast, kSubnormal}, {kOne, kOne}},  {{kLeast, kOne}, {kOne, kSubnormal}},
+                             {{0x00c0, 0x8080}, {kOne, kOne}},      {{0x1f80, 0x9f8b}, {0x1fc1, 0x1fb0}}};
+  std::vector<float> sums;
+  for (const Case& c : kCases) {
+    std::vector<std::uint16_t> words(kCols);
+    std::vector<float> x(kCols), packed(kCols);
+    for (std::size_t i = 0; i < 2; ++i) {
+      words[32 * i] = c.weights[i];
+      x[32 * i] = bf16_to_float(c.activations[i]);
+    }
+    pack_activations(ctx, x.data(), 1, kCols, kCols, packed.data());
+    matmul(ctx, packed.data(), 1, {std::as_bytes(std::span(words)).data(), DType::kBF16, 1, kCols}, {},
+           &sums.emplace_back(), 1);
+  }
+  return {"matmul", std::move(sums)};
+}
+
 // Every kernel on a small tile with ragged ends in all directions.
-std::vector<Result> results(Isa isa, bool tiles) {
-  const Context ctx{nullptr, isa, tiles};
+std::vector<Result> results(Isa isa, Products products) {
+  const Context ctx{nullptr, isa, products};
   std::vector<Result> all;
+  if (products == Products::kPairs) all.push_back(tiny_sums(ctx));
   constexpr std::size_t kTokens = 7, kRows = 13, kCols = 150;
   const std::vector<float> x = sample(kTokens * kCols, 2);
   const std::vector<float> bias = sample(kCols, 3);
@@ -79,10 +108,12 @@ std::vector<Result> results(Isa isa, bool tiles) {
     codec::split_tiles(bytes, shape, exponents, sign_mantissas);
     const std::vector<std::byte> coded = codec::encode_native(exponents, shape);
     const PackedChunk chunk{coded, 0, shape.groups(), true};
-    std::vector<float> y(kRows);
-    packed_matmul(ctx, packed.data(), 1, {shape, sign_mantissas.data(), {&chunk, 1}}, {bias.data(), kRows},
-                  y.data(), kRows);
-    all.push_back({"packed_matmul", std::move(y)});
+    for (const std::size_t tokens : {std::size_t{1}, kTokens}) {
+      std::vector<float> y(tokens * kRows);
+      packed_matmul(ctx, packed.data(), tokens, {shape, sign_mantissas.data(), {&chunk, 1}},
+                    {bias.data(), kRows}, y.data(), kRows);
+      all.push_back({"packed_matmul", std::move(y)});
+    }
   }
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
     constexpr std::size_t kQueries = 3, kPositions = 21;
@@ -110,10 +141,9 @@ std::vector<Result> results(Isa isa, bool tiles) {
 
 // The first kernel whose bits differ from the scalar path; empty: none.
 std::string_view first_difference(Isa isa) {
-  for (const bool tiles : {false, true}) {
-    if (tiles && !has_tiles(isa)) continue;
-    const std::vector<Result> expected = results(Isa::kScalar, tiles);
-    const std::vector<Result> found = results(isa, tiles);
+  for (const Products products : {Products::kExact, rounded_products(isa)}) {
+    const std::vector<Result> expected = results(Isa::kScalar, products);
+    const std::vector<Result> found = results(isa, products);
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const std::vector<float>& a = expected[i].numbers;
       if (std::memcmp(a.data(), found[i].numbers.data(), a.size() * sizeof(float)) != 0)

@@ -8,19 +8,26 @@
 
 namespace sluice::kernels {
 
+// What products multiply weights with, and the order in which they add: results depend on nothing else.
+enum class Products {
+  kExact,  // activations as they are, in the order of matmul.h
+  kTiles,  // rounded to BF16, in the order of a matrix unit (tile_impl.h)
+  kPairs,  // rounded to BF16, in the order of dot products of pairs (tile_impl.h)
+};
+
 // Passed by reference; the pool must outlive every call. Kernels split work between threads by output rows
 // only, so results do not depend on the number of threads.
 struct Context {
   ThreadPool* pool = nullptr;
   Isa isa = Isa::kScalar;
-  // Products round activations to BF16, and are computed by the matrix unit of the instruction set, or one
-  // number after the other where it has none: tile_impl.h says in which order. Activations packed by a
-  // context are for contexts that agree with it in this.
-  bool tiles = false;
+  // By the instructions for it if the instruction set has them, else one number after the other. Activations
+  // packed by a context are for contexts that agree with it in this.
+  Products products = Products::kExact;
+  bool rounds() const { return products != Products::kExact; }
 };
 
-// Whether an instruction set has a matrix unit.
-bool has_tiles(Isa isa);
+// How an instruction set multiplies rounded activations; kExact: it has no instructions for that.
+Products rounded_products(Isa isa);
 
 // The instruction set to use: `wanted` if every kernel's result on a small tile equals the scalar path bit
 // for bit, else the next lower one that does. `warning` receives one line when it steps down.

@@ -31,6 +31,8 @@ TEST(KernelTable, EachInstructionSetHasItsOwnKernels) {
 #if defined(__x86_64__)
   EXPECT_EQ(kernel_table(Isa::kAvx512Vbmi2).matmul.rows, kernel_table(Isa::kAvx512).matmul.rows);
   EXPECT_NE(kernel_table(Isa::kAvx512Vbmi2).packed.few, kernel_table(Isa::kAvx512).packed.few);
+  EXPECT_NE(kernel_table(Isa::kAvx512Bf16).pairs.multiply, kernel_table(Isa::kScalar).pairs.multiply);
+  EXPECT_NE(kernel_table(Isa::kAmx).tiles.multiply, kernel_table(Isa::kScalar).tiles.multiply);
   const KernelTable* tables[] = {&kernel_table(Isa::kScalar), &kernel_table(Isa::kAvx2),
                                  &kernel_table(Isa::kAvx512)};
   for (const KernelTable* a : tables) {

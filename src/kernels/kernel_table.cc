@@ -3,16 +3,21 @@
 namespace sluice::kernels {
 
 const KernelTable& kernel_table(Isa isa) {
-  static const KernelTable scalar = {kMatmulScalar, kAttentionScalar, kElementwiseScalar, {}, kTilesScalar};
+  static const KernelTable scalar = {kMatmulScalar, kAttentionScalar, kElementwiseScalar, {},
+                                     kTilesScalar,  kPairsScalar};
 #if defined(__x86_64__)
-  static const KernelTable avx2 = {kMatmulAvx2, kAttentionAvx2, kElementwiseAvx2, {}, kTilesScalar};
-  static const KernelTable avx512 = {kMatmulAvx512, kAttentionAvx512, kElementwiseAvx512, kPackedAvx512,
-                                     kTilesScalar};
-  static const KernelTable vbmi2 = {kMatmulAvx512, kAttentionAvx512, kElementwiseAvx512, kPackedAvx512Vbmi2,
-                                    kTilesScalar};
-  static const KernelTable amx = {kMatmulAvx512, kAttentionAvx512, kElementwiseAvx512, kPackedAvx512Vbmi2,
-                                  kTilesAmx};
+  static const KernelTable avx2 = {kMatmulAvx2, kAttentionAvx2, kElementwiseAvx2,
+                                   {},          kTilesScalar,   kPairsScalar};
+  static const KernelTable avx512 = {kMatmulAvx512, kAttentionAvx512, kElementwiseAvx512,
+                                     kPackedAvx512, kTilesScalar,     kPairsScalar};
+  static const KernelTable vbmi2 = {kMatmulAvx512,      kAttentionAvx512, kElementwiseAvx512,
+                                    kPackedAvx512Vbmi2, kTilesScalar,     kPairsScalar};
+  static const KernelTable bf16 = {kMatmulAvx512,      kAttentionAvx512, kElementwiseAvx512,
+                                   kPackedAvx512Vbmi2, kTilesScalar,     kPairsAvx512Bf16};
+  static const KernelTable amx = {kMatmulAvx512,      kAttentionAvx512, kElementwiseAvx512,
+                                  kPackedAvx512Vbmi2, kTilesAmx,        kPairsScalar};
   if (isa == Isa::kAmx) return amx;
+  if (isa == Isa::kAvx512Bf16) return bf16;
   if (isa == Isa::kAvx512Vbmi2) return vbmi2;
   if (isa == Isa::kAvx512) return avx512;
   if (isa == Isa::kAvx2) return avx2;
@@ -21,6 +26,10 @@ const KernelTable& kernel_table(Isa isa) {
   return scalar;
 }
 
-bool has_tiles(Isa isa) { return isa == Isa::kAmx; }
+Products rounded_products(Isa isa) {
+  if (isa == Isa::kAmx) return Products::kTiles;
+  if (isa == Isa::kAvx512Bf16) return Products::kPairs;
+  return Products::kExact;
+}
 
 }  // namespace sluice::kernels

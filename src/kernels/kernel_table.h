@@ -4,6 +4,7 @@
 
 #include "base/cpu.h"
 #include "kernels/attention_impl.h"
+#include "kernels/context.h"
 #include "kernels/elementwise_impl.h"
 #include "kernels/matmul_impl.h"
 #include "kernels/packed_impl.h"
@@ -16,7 +17,7 @@ struct KernelTable {
   AttentionKernels attention;
   ElementwiseKernels elementwise;
   PackedKernels packed;
-  TileKernels tiles;
+  TileKernels tiles, pairs;
 };
 
 extern const MatmulKernels kMatmulScalar, kMatmulAvx2, kMatmulAvx512;
@@ -24,8 +25,15 @@ extern const AttentionKernels kAttentionScalar, kAttentionAvx2, kAttentionAvx512
 extern const ElementwiseKernels kElementwiseScalar, kElementwiseAvx2, kElementwiseAvx512;
 extern const PackedKernels kPackedAvx512, kPackedAvx512Vbmi2;
 extern const TileKernels kTilesScalar, kTilesAmx;
+extern const TileKernels kPairsScalar, kPairsAvx512Bf16;
 
 // Scalar for an instruction set that has no kernels of its own.
 const KernelTable& kernel_table(Isa isa);
+
+// REQUIRES: ctx.rounds().
+inline const TileKernels& tile_kernels(const Context& ctx) {
+  const KernelTable& table = kernel_table(ctx.isa);
+  return ctx.products == Products::kTiles ? table.tiles : table.pairs;
+}
 
 }  // namespace sluice::kernels

@@ -22,7 +22,7 @@ void check_weight(const Weight& w) {
                fmt::format("{} x {} without data", w.rows, w.cols));
 }
 
-// Activations that were rounded for tiles, for weights that tiles do not take.
+// Activations that were rounded, for weights that are not multiplied so.
 const float* widen(const Context& ctx, const float* packed, std::size_t tokens, std::size_t cols,
                    std::vector<float>& widened) {
   const std::size_t stride = packed_floats(cols);
@@ -46,8 +46,8 @@ constexpr std::size_t kRowGrain = 16;
 
 void pack_activations(const Context& ctx, const float* x, std::size_t tokens, std::size_t cols,
                       std::size_t x_stride, float* packed) {
-  if (ctx.tiles) {
-    const auto round = kernel_table(ctx.isa).tiles.round;
+  if (ctx.rounds()) {
+    const auto round = tile_kernels(ctx).round;
     split(ctx, tokens, 1, tokens * cols, [&](std::size_t begin, std::size_t end) {
       for (std::size_t t = begin; t < end; ++t)
         round(x + t * x_stride, cols, reinterpret_cast<std::byte*>(packed + t * packed_floats(cols)));
@@ -66,9 +66,9 @@ void matmul(const Context& ctx, const float* packed, std::size_t tokens, const W
   SLUICE_CHECK(bias.empty() || bias.size() == w.rows, fmt::format("{} biases, {} rows", bias.size(), w.rows));
   SLUICE_CHECK(y_stride >= w.rows || tokens <= 1, fmt::format("stride {}, {} rows", y_stride, w.rows));
   if (tokens == 0) return;
-  if (ctx.tiles && w.dtype == DType::kBF16) return tile_matmul(ctx, packed, tokens, w, bias, y, y_stride);
+  if (ctx.rounds() && w.dtype == DType::kBF16) return tile_matmul(ctx, packed, tokens, w, bias, y, y_stride);
   std::vector<float> widened;
-  if (ctx.tiles) packed = widen(ctx, packed, tokens, w.cols, widened);
+  if (ctx.rounds()) packed = widen(ctx, packed, tokens, w.cols, widened);
   MatmulArgs args{};
   args.packed = packed;
   args.packed_stride = packed_floats(w.cols);

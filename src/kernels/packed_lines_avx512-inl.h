@@ -1,9 +1,9 @@
 // The lines of a packed group as words, in registers. Include one of codec/native_codes_*-inl.h before this
 // file.
 //
-// WAITING FOR MEMORY is most of the time of one token. While a group is computed with, the lines of the next
-// one are asked for, a few in each block and from five places at once (four quarters of the sign+mantissa
-// plane, and tier 1): a core reads from as many places half as fast again as from one (docs/performance.md).
+// WAITING FOR MEMORY is most of the time of one token. While a group is computed with, lines further on are
+// asked for, a few in each block: which, is the matter of a class (NextGroup, SomeBlocksOn), because CPUs
+// differ.
 #pragma once
 
 #include "codec/native_tiers-inl.h"
@@ -16,10 +16,18 @@ using codec::kTileColumns;
 using codec::kTilePlaces;
 using codec::kTileRows;
 
-// Asks for a group further on, block by block of this one.
-class Ahead {
+// What is no memory of ours is asked for too, and not read.
+template <int kCache>
+[[gnu::always_inline]] inline void fetch(const std::byte* line) {
+  __builtin_prefetch(line, 0, kCache);
+}
+
+// Asks for a group further on, block by block of this one, from five places at once (four quarters of the
+// sign+mantissa plane, and tier 1), into the L2 cache: a core of Intel reads from as many places half as fast
+// again as from one (docs/performance.md).
+class NextGroup {
  public:
-  explicit Ahead(const PackedGroup& a)
+  explicit NextGroup(const PackedGroup& a)
       : plane_(a.sign_mantissas + a.ahead * a.blocks * kTilePlaces),
         quarter_(a.blocks * kTilePlaces / 4),
         codes_(a.coded ? a.group.tier1 + a.ahead * a.blocks * kTilePlaces / 4 : nullptr),
@@ -31,10 +39,10 @@ class Ahead {
   [[gnu::always_inline]] void block(std::uint64_t block) {
     quarters(plane_, block);
     if (codes_ != nullptr) {
-      fetch(codes_ + 2 * 64 * block);
-      fetch(codes_ + 2 * 64 * block + 64);
+      fetch<2>(codes_ + 2 * 64 * block);
+      fetch<2>(codes_ + 2 * 64 * block + 64);
       for (const std::byte* end = lists_ + lists_each_; lists_ < end && lists_ < lists_end_; lists_ += 64)
-        fetch(lists_);
+        fetch<2>(lists_);
     } else {
       quarters(exponents_, block);
     }
@@ -43,12 +51,10 @@ class Ahead {
  private:
   [[gnu::always_inline]] void quarters(const std::byte* plane, std::uint64_t block) const {
     for (std::size_t i = 0; i < 4; ++i) {
-      fetch(plane + i * quarter_ + 2 * 64 * block);
-      fetch(plane + i * quarter_ + 2 * 64 * block + 64);
+      fetch<2>(plane + i * quarter_ + 2 * 64 * block);
+      fetch<2>(plane + i * quarter_ + 2 * 64 * block + 64);
     }
   }
-  // Into the L2 cache. What is no memory of ours is not read.
-  [[gnu::always_inline]] static void fetch(const std::byte* line) { __builtin_prefetch(line, 0, 2); }
 
   const std::byte* plane_;
   std::size_t quarter_;
@@ -56,9 +62,43 @@ class Ahead {
   std::size_t lists_each_;
 };
 
+// Asks for what is needed twelve blocks later, be it of the next group, into the L1 cache; the lists of the
+// group further on meanwhile. On Zen 5 a sixth faster than NextGroup (8 blocks: 3 % slower; 24: 8 %).
+class SomeBlocksOn {
+ public:
+  explicit SomeBlocksOn(const PackedGroup& a)
+      : plane_(a.sign_mantissas + kBlocks * kTilePlaces),
+        codes_(a.coded ? a.group.tier1 + kBlocks * kTilePlaces / 4 : nullptr),
+        exponents_(!a.coded ? a.exponents + kBlocks * kTilePlaces : nullptr),
+        lists_(a.next_lists),
+        lists_end_(a.next_lists + a.next_lists_bytes),
+        lists_each_((a.next_lists_bytes / 64 / a.blocks + 1) * 64) {}
+
+  [[gnu::always_inline]] void block(std::uint64_t block) {
+    lines<kTilePlaces>(plane_, block);
+    if (codes_ != nullptr) {
+      lines<kTilePlaces / 4>(codes_, block);
+      for (const std::byte* end = lists_ + lists_each_; lists_ < end && lists_ < lists_end_; lists_ += 64)
+        fetch<3>(lists_);
+    } else {
+      lines<kTilePlaces>(exponents_, block);
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t kBlocks = 12;
+  template <std::size_t kBytes>
+  [[gnu::always_inline]] static void lines(const std::byte* first, std::uint64_t block) {
+    for (std::size_t at = 0; at < kBytes; at += 64) fetch<3>(first + kBytes * block + at);
+  }
+
+  const std::byte *plane_, *codes_, *exponents_, *lists_, *lists_end_;
+  std::size_t lists_each_;
+};
+
 // Calls sink(block, TileRow, the line's columns 0 to 31 as words, and 32 to 63) for lines of exponents, and
-// asks for a group further on.
-template <class Sink>
+// asks for lines further on.
+template <class Ahead, class Sink>
 class WordLines {
  public:
   WordLines(const PackedGroup& group, const Sink& sink)
@@ -80,9 +120,9 @@ class WordLines {
 };
 
 // All lines of a group, in order. False if it is damaged.
-template <class Sink>
+template <class Ahead, class Sink>
 [[gnu::always_inline]] inline bool for_each_word_line(const PackedGroup& a, const Sink& sink) {
-  const WordLines line(a, sink);
+  const WordLines<Ahead, Sink> line(a, sink);
   if (a.coded) return codec::for_each_line<codec::Form::kRotated>(a.group, a.scratch, line);
   for (std::uint64_t block = 0; block < a.blocks; ++block) {
     codec::unrolled<0, kTileRows>([&]<int kRow>() __attribute__((always_inline)) {

@@ -99,7 +99,7 @@ void packed_matmul(const Context& ctx, const float* packed, std::size_t tokens, 
   SLUICE_CHECK(bias.empty() || bias.size() == rows, std::to_string(bias.size()));
   SLUICE_CHECK(y_stride >= rows || tokens <= 1, std::to_string(y_stride));
   if (tokens == 0 || rows == 0) return;
-  if (ctx.tiles) return tile_matmul(ctx, packed, tokens, w, bias, y, y_stride);
+  if (ctx.rounds()) return tile_matmul(ctx, packed, tokens, w, bias, y, y_stride);
   const Product product{ctx, packed, tokens, w, bias, y, y_stride};
   const bool few = tokens <= kFewPacked && kernel_table(ctx.isa).packed.few != nullptr;
   std::atomic<bool> damaged = false;

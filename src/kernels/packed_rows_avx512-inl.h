@@ -27,7 +27,7 @@ bool few_tokens(const PackedGroupArgs& a) {
 #pragma GCC unroll 2
     for (Vec& sum : row) sum = zero();
   }
-  const bool good = for_each_word_line(
+  const bool good = for_each_word_line<NextGroup>(
       a.rows, [&]<int kRow>(std::uint64_t block, codec::TileRow<kRow>, __m512i low, __m512i high)
                   __attribute__((always_inline)) {
 #pragma GCC unroll 2

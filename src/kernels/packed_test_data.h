@@ -15,11 +15,10 @@ struct Packed {
   PackedWeight weight() const { return {shape, sign_mantissas.data(), chunks}; }
 };
 
-inline Packed pack_matrix(std::mt19937_64& random, std::size_t rows, std::size_t columns, bool wild) {
+inline Packed pack_numbers(std::mt19937_64& random, std::size_t rows, std::size_t columns,
+                           const std::vector<float>& numbers) {
   Packed result;
   result.shape = {rows, columns};
-  std::vector<float> numbers =
-      wild ? wild_floats(random, rows * columns) : normal_floats(random, rows * columns);
   result.words = encode(numbers, DType::kBF16);
   const std::uint64_t group_places = result.shape.group_places();
   std::vector<std::byte> exponents(result.shape.places());
@@ -38,6 +37,11 @@ inline Packed pack_matrix(std::mt19937_64& random, std::size_t rows, std::size_t
   }
   for (std::size_t i = 0; i < result.chunks.size(); ++i) result.chunks[i].bytes = result.chunk_bytes[i];
   return result;
+}
+
+inline Packed pack_matrix(std::mt19937_64& random, std::size_t rows, std::size_t columns, bool wild) {
+  return pack_numbers(random, rows, columns,
+                      wild ? wild_floats(random, rows * columns) : normal_floats(random, rows * columns));
 }
 
 // All codes of a line of tier 1 become escapes: the counts are then wrong. False if nothing is coded.

@@ -14,55 +14,54 @@ namespace {
 
 using codec::kTileRows;
 
-// B tiles of a block of tokens fill a quarter of a 2 MiB L2 (half: 10 % slower); longer prompts pass over the
-// weights once per block.
-constexpr std::size_t kBlockBytes = std::size_t{1} << 19;
 constexpr std::size_t kPanelRows = 2 * kTileWeights;
+constexpr std::size_t kMostTileTokens = 16;
 
 std::size_t row_bytes_of(std::size_t cols) { return (cols + 63) / 64 * 128; }  // of BF16, padded
 std::size_t steps_of(std::size_t cols) { return row_bytes_of(cols) / 64; }
 
-// The activations of a block of tokens as B tiles, in memory of the calling thread until its next call.
+// The activations of a block of tokens as tiles, in memory of the calling thread until its next call.
 class Block {
  public:
   Block(const Context& ctx, const float* packed, std::size_t tokens, std::size_t cols)
-      : kernels_(kernel_table(ctx.isa).tiles), tokens_(tokens) {
+      : kernels_(tile_kernels(ctx)), tokens_(tokens) {
     const auto* const rows = reinterpret_cast<const std::byte*>(packed);
     if (tokens == 1) {
       tiles_[0] = {rows, 4, 1};
       return;
     }
     const std::size_t steps = steps_of(cols), row_bytes = packed_floats(cols) * sizeof(float);
+    const std::size_t most = kernels_.tile_tokens, tile_bytes = steps * 64 * most;
     thread_local std::vector<std::byte> memory;
-    std::byte* const tiles = thread_room(memory, count() * steps * kTileBytes);
+    std::byte* const tiles = thread_room(memory, count() * tile_bytes);
     split(ctx, count(), 1, tokens * cols, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
-        const std::size_t n = std::min(kTileTokens, tokens - i * kTileTokens);
-        tiles_[i] = {tiles + i * steps * kTileBytes, 64, n};
-        kernels_.interleave(rows + i * kTileTokens * row_bytes, row_bytes, n, steps,
-                            tiles + i * steps * kTileBytes);
+        const std::size_t n = std::min(most, tokens - i * most);
+        tiles_[i] = {tiles + i * tile_bytes, 64, n};
+        kernels_.interleave(rows + i * most * row_bytes, row_bytes, n, steps, tiles + i * tile_bytes);
       }
     });
   }
 
-  // Tokens of a block that has room for them.
-  static std::size_t most_tokens(std::size_t cols) {
-    return std::clamp(kBlockBytes / std::max<std::size_t>(1, row_bytes_of(cols)) / kTileTokens,
-                      std::size_t{2}, kMostTiles) *
-           kTileTokens;
+  // Tokens of a block that has room for them; longer prompts pass over the weights once per block.
+  static std::size_t most_tokens(const TileKernels& kernels, std::size_t cols) {
+    const std::size_t tokens = kernels.block_bytes / std::max<std::size_t>(1, row_bytes_of(cols));
+    return std::clamp(tokens / kernels.tile_tokens, std::size_t{2}, kMostTiles) * kernels.tile_tokens;
   }
 
-  std::size_t count() const { return (tokens_ + kTileTokens - 1) / kTileTokens; }
+  std::size_t count() const { return (tokens_ + kernels_.tile_tokens - 1) / kernels_.tile_tokens; }
+  std::size_t tokens() const { return tokens_; }
   const Activations& first() const { return tiles_[0]; }
   // As TileKernels::begin() takes them.
-  std::size_t tile_tokens() const { return std::min(tokens_, kTileTokens); }
+  std::size_t tile_tokens() const { return std::min(tokens_, kernels_.tile_tokens); }
 
   // 16·row_tiles rows of words times all tokens. The next kPanelRows rows are asked for meanwhile, if
   // `ahead`.
   void multiply(const std::byte* rows, std::size_t row_bytes, std::size_t row_tiles, std::size_t steps,
                 float* out, std::size_t out_stride, bool ahead) const {
     // A part of them during each pass over the rows at hand.
-    const std::size_t passes = (count() + 1) / 2, ahead_each = (kPanelRows + passes - 1) / passes;
+    const std::size_t passes = (count() + 1) / 2, least = kernels_.ahead_rows;
+    const std::size_t ahead_each = (kPanelRows + least * passes - 1) / (least * passes) * least;
     for (std::size_t i = 0; i < count(); i += 2) {
       TileArgs args{};
       args.rows = rows;
@@ -71,17 +70,18 @@ class Block {
       args.steps = steps;
       args.token_tiles = std::min<std::size_t>(2, count() - i);
       std::copy_n(tiles_ + i, args.token_tiles, args.activations);
-      args.out = out + i * kTileTokens * out_stride;
+      args.out = out + i * kernels_.tile_tokens * out_stride;
       args.out_stride = out_stride;
       const std::size_t ahead_row = std::min(kPanelRows, i / 2 * ahead_each);
       args.ahead = rows + (kPanelRows + ahead_row) * row_bytes;
-      args.ahead_rows = ahead && passes > 1 ? std::min(ahead_each, kPanelRows - ahead_row) : 0;
+      args.ahead_rows =
+          ahead && tokens_ >= kernels_.ahead_tokens ? std::min(ahead_each, kPanelRows - ahead_row) : 0;
       kernels_.multiply(args);
     }
   }
 
  private:
-  static constexpr std::size_t kMostTiles = 64;
+  static constexpr std::size_t kMostTiles = 176;
   const TileKernels& kernels_;
   std::size_t tokens_;
   Activations tiles_[kMostTiles];
@@ -127,7 +127,7 @@ std::byte* panel_room(std::size_t cols) {
 template <class Body>
 void blocks_of_tokens(const Context& ctx, const float* packed, std::size_t tokens, std::size_t cols,
                       std::span<const float> bias, float* y, std::size_t y_stride, const Body& body) {
-  const std::size_t most = Block::most_tokens(cols);
+  const std::size_t most = Block::most_tokens(tile_kernels(ctx), cols);
   for (std::size_t t = 0; t < tokens; t += most) {
     const std::size_t n = std::min(most, tokens - t);
     const Block block(ctx, packed + t * packed_floats(cols), n, cols);
@@ -139,7 +139,7 @@ void blocks_of_tokens(const Context& ctx, const float* packed, std::size_t token
 
 void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, const Weight& w,
                  std::span<const float> bias, float* y, std::size_t y_stride) {
-  const TileKernels& kernels = kernel_table(ctx.isa).tiles;
+  const TileKernels& kernels = tile_kernels(ctx);
   const std::size_t steps = steps_of(w.cols), source_bytes = 2 * w.cols, padded_bytes = row_bytes_of(w.cols);
   blocks_of_tokens(
       ctx, packed, tokens, w.cols, bias, y, y_stride, [&](const Block& block, const Output& output) {
@@ -168,29 +168,29 @@ void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, co
 
 void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, const PackedWeight& w,
                  std::span<const float> bias, float* y, std::size_t y_stride) {
-  const TileKernels& kernels = kernel_table(ctx.isa).tiles;
+  const TileKernels& kernels = tile_kernels(ctx);
   const codec::NativeKernels& native = codec::native_kernels(ctx.isa);
   const std::size_t rows = w.shape.rows, cols = w.shape.columns, padded_cols = row_bytes_of(cols) / 2;
   std::atomic<bool> damaged = false;
 
-  // Up to 16 tokens, two groups at a time; more, panels of words.
+  // Few tokens, two groups at a time; more, panels of words.
   const auto pairs_of_groups = [&](const Block& block, const Output& output, std::size_t begin,
                                    std::size_t end) {
     PackedGroups groups(w);
     TileGroupArgs args{};
-    alignas(64) float sums[kTileTokens * kTileWeights];
+    alignas(64) float sums[kMostTileTokens * kTileWeights];
     args.activations = block.first();
     args.words = panel_room(cols);
     args.out = sums;
     std::byte* const scratch[] = {packed_scratch(w.shape, 0), packed_scratch(w.shape, 1)};
-    for (std::size_t row = begin; row < end; row += kTileWeights) {
-      const std::size_t n = std::min(kTileWeights, end - row);
+    for (std::size_t row = begin; row < end; row += kernels.groups * kTileRows) {
+      const std::size_t n = std::min(kernels.groups * kTileRows, end - row);
       args.count = n > kTileRows ? 2 : 1;
       for (std::size_t g = 0; g < args.count; ++g)
         args.groups[g] = groups.at(row / kTileRows + g, scratch[g], args.count);
       if (!kernels.multiply_groups(args)) damaged = true;
       output.take(row, n, n, [&](float* out, std::size_t out_stride) {
-        for (std::size_t t = 0; t < tokens; ++t)
+        for (std::size_t t = 0; t < block.tokens(); ++t)
           std::copy_n(sums + t * kTileWeights, n, out + t * out_stride);
       });
     }
@@ -206,10 +206,12 @@ void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, co
         std::byte* const to = words + r * 2 * padded_cols;
         if (r >= n) {
           std::memset(to, 0, kTileRows * 2 * padded_cols);
-        } else if (!merge_group(native, groups.at((row + r) / kTileRows, scratch), kTileRows, padded_cols,
-                                to)) {
-          damaged = true;
+          continue;
         }
+        const PackedGroup group = groups.at((row + r) / kTileRows, scratch);
+        if (!(kernels.words != nullptr ? kernels.words(group, to)
+                                       : merge_group(native, group, kTileRows, padded_cols, to)))
+          damaged = true;
       }
       output.take(row, n, padded, [&](float* out, std::size_t out_stride) {
         block.multiply(words, 2 * padded_cols, row_tiles, steps_of(cols), out, out_stride, false);
@@ -219,8 +221,8 @@ void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, co
 
   blocks_of_tokens(ctx, packed, tokens, cols, bias, y, y_stride,
                    [&](const Block& block, const Output& output) {
-                     const bool few = block.count() == 1;
-                     split(ctx, rows, few ? kTileWeights : kPanelRows, tokens * rows * cols,
+                     const bool few = block.tokens() <= kernels.group_tokens;
+                     split(ctx, rows, few ? kernels.groups * kTileRows : kPanelRows, tokens * rows * cols,
                            [&](std::size_t begin, std::size_t end) {
                              kernels.begin(block.tile_tokens());
                              if (few)

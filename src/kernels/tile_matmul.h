@@ -1,4 +1,4 @@
-// matmul() and packed_matmul() where Context::tiles is set: same arguments and errors. See tile_impl.h.
+// matmul() and packed_matmul() where Context::rounds(): same arguments and errors. See tile_impl.h.
 #pragma once
 
 #include <cstddef>

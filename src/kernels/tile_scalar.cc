@@ -1,14 +1,27 @@
-// One number after the other: the oracle of the matrix units, and what they are where there are none.
+// One number after the other: the oracle of the orders of tile_impl.h, and what they are where there are no
+// instructions for them.
 #include <cmath>
 #include <cstring>
 
 #include "base/float16.h"
 #include "kernels/kernel_table.h"
+#include "kernels/lanes_scalar.h"
 
 namespace sluice::kernels {
 namespace {
 
+constexpr float kLeastNormal = 0x1p-126f;
+
 float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
+
+// a·b + c, flushed if it is below kLeastNormal when it is rounded to 24 bits as if exponents had no limit.
+float fma_flushed(float a, float b, float c) {
+  const float sum = std::fma(a, b, c);
+  if (std::fabs(sum) != kLeastNormal) return flushed(sum);
+  // What rounding added. Exact: products of BF16 numbers are, and c and the sum are as close as that.
+  const double added = (double{sum} - double{c}) - double{a} * double{b};
+  return std::copysign(1.0f, sum) * added > 0x1p-151 ? std::copysign(0.0f, sum) : sum;
+}
 
 float number(const std::byte* word) {
   std::uint16_t bits;
@@ -16,25 +29,64 @@ float number(const std::byte* word) {
   return flushed(bf16_to_float(bits));
 }
 
-// 32 columns of a row of weights, and of a token in a B tile.
-float step(const std::byte* weights, const std::byte* pairs, std::size_t row_bytes, float sum) {
-  float halves[2] = {0, 0};
-  for (std::size_t k = 0; k < 16; ++k) {
-    for (std::size_t half = 0; half < 2; ++half)
-      halves[half] = flushed(std::fma(number(weights + 4 * k + 2 * half),
-                                      number(pairs + k * row_bytes + 2 * half), halves[half]));
-  }
-  return flushed(sum + flushed(halves[0] + halves[1]));
-}
+// The order of a matrix unit.
+struct Tiles {
+  static constexpr std::size_t kTokens = 16, kGroupTokens = 16, kGroups = 2;
 
-float row_times_token(const std::byte* weights, const Activations& activations, std::size_t token,
-                      std::size_t steps) {
-  float sum = 0;
-  for (std::size_t s = 0; s < steps; ++s)
-    sum = step(weights + 64 * s, activations.tiles + 16 * activations.row_bytes * s + 4 * token,
-               activations.row_bytes, sum);
-  return sum;
-}
+  static void interleave(const std::byte* rows, std::size_t row_bytes, std::size_t tokens, std::size_t steps,
+                         std::byte* tiles) {
+    std::memset(tiles, 0, steps * 64 * kTokens);
+    for (std::size_t s = 0; s < steps; ++s) {
+      for (std::size_t k = 0; k < 16; ++k) {
+        for (std::size_t t = 0; t < tokens; ++t)
+          std::memcpy(tiles + (16 * s + k) * 64 + 4 * t, rows + t * row_bytes + 64 * s + 4 * k, 4);
+      }
+    }
+  }
+
+  static float dot(const std::byte* weights, const Activations& activations, std::size_t token,
+                   std::size_t steps) {
+    float sum = 0;
+    for (std::size_t s = 0; s < steps; ++s) {
+      float halves[2] = {0, 0};
+      for (std::size_t k = 0; k < 16; ++k) {
+        const std::byte* const pair = activations.tiles + (16 * s + k) * activations.row_bytes + 4 * token;
+        for (std::size_t half = 0; half < 2; ++half)
+          halves[half] = flushed(
+              std::fma(number(weights + 64 * s + 4 * k + 2 * half), number(pair + 2 * half), halves[half]));
+      }
+      sum = flushed(sum + flushed(halves[0] + halves[1]));
+    }
+    return sum;
+  }
+};
+
+// The order of dot products of pairs.
+struct Pairs {
+  static constexpr std::size_t kTokens = 12, kGroupTokens = 2, kGroups = 1;
+
+  static void interleave(const std::byte* rows, std::size_t row_bytes, std::size_t tokens, std::size_t steps,
+                         std::byte* tiles) {
+    for (std::size_t s = 0; s < steps; ++s) {
+      for (std::size_t t = 0; t < tokens; ++t)
+        std::memcpy(tiles + (s * tokens + t) * 64, rows + t * row_bytes + 64 * s, 64);
+    }
+  }
+
+  static float dot(const std::byte* weights, const Activations& activations, std::size_t token,
+                   std::size_t steps) {
+    Lanes lanes{};
+    for (std::size_t s = 0; s < steps; ++s) {
+      const std::byte *const w = weights + 64 * s, *const x = activations.tiles +
+                                                              (s * activations.tokens + token) * 64;
+      for (std::size_t l = 0; l < 16; ++l) {
+        for (const std::size_t byte : {4 * l + 2, 4 * l})
+          lanes[l] = fma_flushed(number(w + byte), number(x + byte), lanes[l]);
+      }
+    }
+    return sum_tree(lanes);
+  }
+};
 
 void round(const float* x, std::size_t cols, std::byte* row) {
   for (std::size_t c = 0; c < (cols + 63) / 64 * 64; ++c) {
@@ -43,27 +95,18 @@ void round(const float* x, std::size_t cols, std::byte* row) {
   }
 }
 
-void interleave(const std::byte* rows, std::size_t row_bytes, std::size_t tokens, std::size_t steps,
-                std::byte* tiles) {
-  std::memset(tiles, 0, steps * kTileBytes);
-  for (std::size_t s = 0; s < steps; ++s) {
-    for (std::size_t k = 0; k < 16; ++k) {
-      for (std::size_t t = 0; t < tokens; ++t)
-        std::memcpy(tiles + s * kTileBytes + k * 64 + 4 * t, rows + t * row_bytes + 64 * s + 4 * k, 4);
-    }
-  }
-}
-
+template <class Order>
 void multiply(const TileArgs& a) {
+  float* out = a.out;
   for (std::size_t tile = 0; tile < a.token_tiles; ++tile) {
-    for (std::size_t t = 0; t < a.activations[tile].tokens; ++t) {
+    for (std::size_t t = 0; t < a.activations[tile].tokens; ++t, out += a.out_stride) {
       for (std::size_t r = 0; r < a.row_tiles * kTileWeights; ++r)
-        a.out[(tile * kTileTokens + t) * a.out_stride + r] =
-            row_times_token(a.rows + r * a.row_bytes, a.activations[tile], t, a.steps);
+        out[r] = Order::dot(a.rows + r * a.row_bytes, a.activations[tile], t, a.steps);
     }
   }
 }
 
+template <class Order>
 bool multiply_groups(const TileGroupArgs& a) {
   const codec::NativeKernels& native = codec::native_kernels(Isa::kScalar);
   for (std::size_t g = 0; g < a.count; ++g) {
@@ -79,15 +122,30 @@ bool multiply_groups(const TileGroupArgs& a) {
     for (std::size_t t = 0; t < a.activations.tokens; ++t) {
       for (std::size_t r = 0; r < codec::kTileRows; ++r)
         a.out[t * kTileWeights + g * codec::kTileRows + r] =
-            row_times_token(a.words + r * 2 * columns, a.activations, t, 2 * p.blocks);
+            Order::dot(a.words + r * 2 * columns, a.activations, t, 2 * p.blocks);
     }
   }
   return true;
 }
 
+template <class Order>
+constexpr TileKernels kKernels = {.tile_tokens = Order::kTokens,
+                                  .group_tokens = Order::kGroupTokens,
+                                  .groups = Order::kGroups,
+                                  .ahead_tokens = 1,
+                                  .ahead_rows = 1,
+                                  .block_bytes = std::size_t{1} << 19,
+                                  .round = round,
+                                  .interleave = Order::interleave,
+                                  .begin = [](std::size_t) {},
+                                  .end = [] {},
+                                  .multiply = multiply<Order>,
+                                  .multiply_groups = multiply_groups<Order>,
+                                  .words = nullptr};
+
 }  // namespace
 
-constinit const TileKernels kTilesScalar = {round, interleave, [](std::size_t) {},
-                                            [] {}, multiply,   multiply_groups};
+constinit const TileKernels kTilesScalar = kKernels<Tiles>;
+constinit const TileKernels kPairsScalar = kKernels<Pairs>;
 
 }  // namespace sluice::kernels
