@@ -157,6 +157,24 @@ TEST_P(HostileTables, FullTablesAndCirclesAreRefused) {
 INSTANTIATE_TEST_SUITE_P(OfEachType, HostileTables, testing::Values("fable", "unigram", "sp_unused"),
                          [](const auto& info) { return std::string(info.param); });
 
+// Each table is as it should be, but the search tree has tokens that the vocabulary does not find.
+TEST(CompiledTokenizerFile, ATreeOfOtherTokensIsAnErrorWhereNoneIsUnknown) {
+  const auto tokenizer = test::load_golden_tokenizer("unigram");
+  TokenizerTables tables = tokenizer->compile();
+  tables.description["unknown"] = nullptr;
+  tables.description["byte_fallback"] = false;
+  std::string text;
+  for (store::NamedTable& table : tables.tables) {
+    if (table.name != "text") continue;
+    text.assign(table.bytes.size(), 'q');
+    table.bytes = std::as_bytes(std::span(text));
+  }
+  ASSERT_FALSE(text.empty());
+  std::string description;
+  const auto other = load(store::write_tables(kTokenizerTables, 7, written_tables(tables, description)));
+  EXPECT_THROW(other->encode("said", AddSpecial::kNo), Error);
+}
+
 TEST(CompiledTokenizerFile, DamageIsFoundWhereverItIs) {
   const std::string good = compiled(*test::load_golden_tokenizer("unigram"));
   const auto sidecar_of = [](const std::string& file) {
