@@ -57,11 +57,11 @@ Bytes head_bytes(std::size_t tables) {
   return sizeof(Head) + tables * sizeof(TableEntry) + sizeof(std::uint64_t);
 }
 
-Error malformed(const std::string& name, Bytes offset, std::string_view expected, std::string found) {
+Error malformed(const std::string& name, Bytes offset, std::string_view expected, std::string_view found) {
   return Error(ErrorKind::kInvalid, "not a sidecar of a packed store")
       .in(name, offset)
       .expected(expected)
-      .found(std::move(found))
+      .found(found)
       .fix("remove it: what it holds is made again, or read from the files of the model");
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <random>
@@ -154,8 +155,61 @@ TEST_P(HostileTables, FullTablesAndCirclesAreRefused) {
   }
 }
 
+// Comparisons with them would have no order.
+TEST_P(HostileTables, ScoresThatAreNoNumbersAreRefused) {
+  const std::string file = changed("scores", [](std::string& table) { std::ranges::fill(table, '\xff'); });
+  if (file.empty()) return;  // merges by rank
+  EXPECT_THROW(load(file), Error);
+}
+
 INSTANTIATE_TEST_SUITE_P(OfEachType, HostileTables, testing::Values("fable", "unigram", "sp_unused"),
                          [](const auto& info) { return std::string(info.param); });
+
+// Each table is as it should be, but the search tree has tokens that the vocabulary does not find.
+TEST(CompiledTokenizerFile, ATreeOfOtherTokensIsAnErrorWhereNoneIsUnknown) {
+  const auto tokenizer = test::load_golden_tokenizer("unigram");
+  TokenizerTables tables = tokenizer->compile();
+  tables.description["unknown"] = nullptr;
+  tables.description["byte_fallback"] = false;
+  std::string text;
+  for (store::NamedTable& table : tables.tables) {
+    if (table.name != "text") continue;
+    text.assign(table.bytes.size(), 'q');
+    table.bytes = std::as_bytes(std::span(text));
+  }
+  ASSERT_FALSE(text.empty());
+  std::string description;
+  const auto other = load(store::write_tables(kTokenizerTables, 7, written_tables(tables, description)));
+  EXPECT_THROW(other->encode("said", AddSpecial::kNo), Error);
+}
+
+// Pieces on the way to others are taken apart by recursion, as deep as they are long.
+TEST(CompiledTokenizerFile, PiecesLongerThanAnyModelMayHaveAreRefused) {
+  const auto tokenizer = test::load_golden_tokenizer("sp_unused");
+  const auto with_pieces_of = [&](std::uint32_t length) {
+    TokenizerTables tables = tokenizer->compile();
+    std::string text, entries;
+    for (store::NamedTable& table : tables.tables) {
+      if (table.name == "text") {
+        text.assign(8000, 'q');
+        table.bytes = std::as_bytes(std::span(text));
+      } else if (table.name == "entries") {
+        entries.assign(reinterpret_cast<const char*>(table.bytes.data()), table.bytes.size());
+        for (std::size_t at = 0; at < entries.size(); at += sizeof(Vocabulary::Entry)) {
+          Vocabulary::Entry entry;
+          std::memcpy(&entry, &entries[at], sizeof entry);
+          if (entry.length != Vocabulary::kHole) entry = {0, length};
+          std::memcpy(&entries[at], &entry, sizeof entry);
+        }
+        table.bytes = std::as_bytes(std::span(entries));
+      }
+    }
+    std::string description;
+    return load(store::write_tables(kTokenizerTables, 7, written_tables(tables, description)));
+  };
+  EXPECT_NO_THROW(with_pieces_of(7999));
+  EXPECT_THROW(with_pieces_of(8000), Error);
+}
 
 TEST(CompiledTokenizerFile, DamageIsFoundWhereverItIs) {
   const std::string good = compiled(*test::load_golden_tokenizer("unigram"));

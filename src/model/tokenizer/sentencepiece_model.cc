@@ -13,8 +13,7 @@
 namespace sluice::model {
 namespace {
 
-constexpr std::size_t kMaxPieceBytes = 8000;  // sentencepiece's own limit
-constexpr std::uint64_t kBpe = 2;             // TrainerSpec.ModelType
+constexpr std::uint64_t kBpe = 2;  // TrainerSpec.ModelType
 
 struct Piece {
   std::string_view content;
@@ -83,7 +82,7 @@ class Reader {
     }
     const TokenId id = model_.size();
     if (id > Vocabulary::kMaxId) fail("too many pieces", offset);
-    if (piece.content.empty() || piece.content.size() >= kMaxPieceBytes)
+    if (piece.content.empty() || piece.content.size() >= SentencePieceModel::kMaxPieceBytes)
       fail("piece is empty or too long", offset);
     if (find_invalid_utf8(piece.content) || piece.content.find('\0') != std::string_view::npos) {
       fail("piece is not UTF-8 text", offset);

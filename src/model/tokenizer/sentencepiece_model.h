@@ -2,6 +2,7 @@
 // src/sentencepiece_model.proto.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,9 +22,10 @@ enum class PieceType : std::uint8_t {
 };
 
 struct SentencePieceModel {
+  static constexpr std::size_t kMaxPieceBytes = 8000;  // none is as long: sentencepiece's own limit
   Vocabulary merged;              // normal, user-defined and unused pieces: what merging may form
   Vocabulary reserved;            // unknown, control and byte pieces: never formed from text
-  std::vector<float> scores;      // by id
+  std::vector<float> scores;      // by id; none is NaN
   std::vector<PieceType> types;   // by id
   std::vector<TokenId> byte_ids;  // 256, or empty without byte_fallback
   TokenId unknown = -1;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -298,6 +299,11 @@ std::unique_ptr<Tokenizer> load_compiled_sentencepiece(const JsonObject& descrip
   check(model.scores.size() == model.types.size() && model.merged.end_id() <= model.size() &&
             model.reserved.end_id() <= model.size(),
         "as many scores and contents as types");
+  check(std::ranges::none_of(model.scores, [](float score) { return std::isnan(score); }),
+        "scores that are numbers");
+  check(std::max(model.merged.longest_bytes(), model.reserved.longest_bytes()) <
+            SentencePieceModel::kMaxPieceBytes,
+        "shorter pieces");
   for (TokenId id = 0; id < model.size(); ++id) {
     check(type_of(id) >= PieceType::kNormal && type_of(id) <= PieceType::kByte, "known types");
     check(model.merged.content(id) || model.reserved.content(id), "a content of every piece");

@@ -120,7 +120,7 @@ void add_llama_template(const TokenizerConfig& config, const std::string& name, 
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, std::string name,
+std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, const std::string& name,
                                                const TokenizerConfig& config) {
   TokenizerDocument document = read_tokenizer_document(json, name);
   const JsonObject root(document.rest, name);

@@ -14,7 +14,7 @@ namespace sluice::model {
 // leaves open: added tokens it does not have, and bos and eos for classes that add them whatever the file
 // says (LlamaTokenizer). truncation and padding are left out, as transformers does where the caller does not
 // ask for them.
-std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, std::string name,
+std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, const std::string& name,
                                                const TokenizerConfig& config = {});
 
 }  // namespace sluice::model

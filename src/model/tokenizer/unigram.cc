@@ -15,6 +15,12 @@ namespace {
 
 constexpr double kUnknownPenalty = 10.0;  // below the least likely token
 
+[[noreturn]] void fail_for_unknown(std::string_view text) {
+  throw Error(ErrorKind::kInvalid, "the tokenizer has no token for a character and none for unknown ones")
+      .in("text")
+      .found(printable(text));
+}
+
 ByteTrie trie_of(const Vocabulary& vocabulary) {
   ByteTrie trie;
   for (TokenId id = 0; id < vocabulary.end_id(); ++id)
@@ -67,12 +73,7 @@ void Unigram::find_best(std::string_view piece, Scratch& scratch) const {
       known |= found.length == character;
     });
     if (!known) {
-      if (!options_.unknown) {
-        throw Error(ErrorKind::kInvalid,
-                    "the tokenizer has no token for a character and none for unknown ones")
-            .in("text")
-            .found(printable(piece.substr(begin, character)));
-      }
+      if (!options_.unknown) fail_for_unknown(piece.substr(begin, character));
       offer(begin, begin + character, unknown_score_ + before, *options_.unknown);
     }
     begin += character;
@@ -89,6 +90,7 @@ void Unigram::append_ids(std::string_view text, std::vector<TokenId>& out) const
     for (const char c : text) out.push_back(id_of_byte_[static_cast<unsigned char>(c)]);
     return;
   }
+  if (!options_.unknown) fail_for_unknown(text);  // a tree that was given may have what the vocabulary lacks
   out.push_back(*options_.unknown);
 }
 
