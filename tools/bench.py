@@ -11,6 +11,7 @@ import argparse
 import datetime
 import glob
 import json
+import mmap
 import os
 import platform
 import random
@@ -18,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -74,6 +76,47 @@ def spread(values):
     return {"median": statistics.median(ordered), "low": ordered[0], "high": ordered[-1]}
 
 
+def direct_rate(model, seconds=1.0):
+    """Bytes a second of direct reads of the model's own files: random runs of 8 MiB in reads of 1 MiB, 8 at a time."""
+    unit, run = 1 << 20, 8 << 20
+    files = [path for path in glob.glob(os.path.join(model, "**"), recursive=True) if os.path.isfile(path) and os.path.getsize(path) >= run]
+    if not files:
+        return None
+    draw, done, end = random.Random(2), [], time.monotonic() + seconds
+    starts = [(path, draw.randrange(os.path.getsize(path) // unit - 7) * unit) for path in draw.choices(files, k=20000)]
+
+    def read():
+        buffer = mmap.mmap(-1, unit)
+        while starts and time.monotonic() < end:
+            path, start = starts.pop()
+            handle = os.open(path, os.O_RDONLY | os.O_DIRECT)
+            try:
+                for at in range(start, start + run, unit):
+                    done.append(os.preadv(handle, [buffer], at))
+            finally:
+                os.close(handle)
+
+    threads = [threading.Thread(target=read) for _ in range(8)]
+    begin = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(done) / (time.monotonic() - begin)
+
+
+def disk_rows(name, results, rates):
+    """How much of the disk's own rate, measured before and after each run, decoding used."""
+    rows = []
+    for what, bytes_of, time_of in (("while waited for", lambda d: d["demand_arrived_bytes"], lambda d: d["demand_s"]),
+                                    ("over whole tokens", lambda d: d["bytes_read"] + d["prefetch_bytes"], lambda d: d["seconds"])):
+        decode = [r["experts"]["decode"] for r in results]
+        rows.append({"name": f"disk {what}: {name}", "rounds": len(results), "bytes": statistics.median(bytes_of(d) for d in decode),
+                     "seconds": spread([time_of(d) for d in decode]), "limit": "direct reads of the same file",
+                     "share": spread([bytes_of(d) / time_of(d) / rate for d, rate in zip(decode, rates)])})
+    return rows
+
+
 def end_to_end(sluice, model, memory, predict, runs, limits):
     """Rows of `sluice run`: a prompt of 64 tokens, and decoding, held against the disk, or against memory where nothing is read."""
     draw = random.Random(1)
@@ -81,18 +124,20 @@ def end_to_end(sluice, model, memory, predict, runs, limits):
     command = [sluice, "run", model, "--tokens", tokens, "-n", str(predict), "--temp", "0", "--ignore-eos", "--json", "-q"]
     if memory != "none":
         command += ["--memory", memory]
-    results = []
+    results, rates = [], [direct_rate(model)]
     for _ in range(runs):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             fail(f"{' '.join(command[:3])} failed: {done.stderr[-1000:]}")
         results.append(json.loads(done.stdout))
+        rates.append(direct_rate(model))
     name = os.path.basename(model.rstrip("/")) + (f", {memory}" if memory != "none" else ", no limit")
     prefill = [r["timing"]["prefill_s"] for r in results]
     per_token = [r["timing"]["decode_s"] / (predict - 1) for r in results]
-    read = statistics.median(r["experts"]["decode"]["bytes_read"] for r in results) / (predict - 1)
+    read = statistics.median(r["experts"]["decode"]["bytes_read"] + r["experts"]["decode"]["prefetch_bytes"] for r in results) / (predict - 1)
+    deciding = statistics.median(100 * r["experts"]["decode"]["policy_s"] / r["experts"]["decode"]["seconds"] for r in results)
     decode = {"name": f"decode: {name}", "rounds": runs, "seconds": spread(per_token),
-              "figures": {"tok/s": 1 / statistics.median(per_token), "MB read a token": read * 1e-6}}
+              "figures": {"tok/s": 1 / statistics.median(per_token), "MB read a token": read * 1e-6, "% of it decides": deciding}}
     inspected = subprocess.run([sluice, "inspect", model, "--json", "-q"], check=True, capture_output=True).stdout
     active = 2.0 * json.loads(inspected)["parameters"]["active"]
     if read < 0.05 * active and limits.get("memory"):
@@ -100,8 +145,11 @@ def end_to_end(sluice, model, memory, predict, runs, limits):
                       share=spread([active / s / limits["memory"] for s in per_token]))
     elif read > 0 and limits.get("disk"):
         decode.update(bytes=read, limit="fastest disk read", share=spread([read / s / limits["disk"] for s in per_token]))
-    return [{"name": f"prefill of 64: {name}", "rounds": runs, "seconds": spread(prefill),
+    rows = [{"name": f"prefill of 64: {name}", "rounds": runs, "seconds": spread(prefill),
              "figures": {"tok/s": 64 / statistics.median(prefill)}}, decode]
+    if all(rates) and all(r["experts"]["decode"]["demand_s"] > 0 for r in results):
+        rows += disk_rows(name, results, [(before + after) / 2 for before, after in zip(rates, rates[1:])])
+    return rows
 
 
 def rounded(value):

@@ -22,6 +22,7 @@ Json counts_json(const engine::ExpertStatistics& counts) {
           {"partial", counts.partial},
           {"bytes_read", counts.bytes_read},
           {"prefetch_bytes", counts.prefetch_bytes},
+          {"policy_s", counts.policy_s},
           {"demand_s", counts.demand_s},
           {"demand_arrived_bytes", counts.demand_arrived},
           {"steps", counts.steps},

@@ -12,8 +12,14 @@ DenseChoice choose_dense_view(const DenseQuestion& question, const Profile* prof
   const Bytes saved = question.words - std::min(question.words, question.packed);
   const std::string memory = fmt::format("takes {} less", format_bytes(saved));
   if (!question.words_fit) return {DenseView::kPacked, memory + ", and words would not fit"};
-  if (profile == nullptr || !profile->p_packed || profile->model.full == 0)
+  if (profile == nullptr || !profile->p_packed || profile->model.full == 0) {
+    if (!question.fast_packed)
+      return {DenseView::kWords,
+              "packed " + memory +
+                  ", but with this instruction set words are multiplied faster, unless a profile "
+                  "says otherwise"};
     return {DenseView::kPacked, memory + "; what it costs is not measured"};
+  }
 
   const double slower = (profile->p_packed->median - profile->p.median) *
                         static_cast<double>(question.either_way) / static_cast<double>(profile->model.full);

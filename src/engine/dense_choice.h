@@ -15,6 +15,7 @@ struct DenseQuestion {
   Bytes either_way = 0;         // words of the matrices in question; 0: there is none
   Bytes words = 0, packed = 0;  // memory that all dense weights take
   bool words_fit = true;        // in the budget
+  bool fast_packed = true;      // the instruction set multiplies packed weights without making words first
   std::uint64_t experts_beside_words = 0, experts_beside_packed = 0;  // that the caches have room for
 };
 
@@ -23,9 +24,9 @@ struct DenseChoice {
   std::string why;
 };
 
-// Packed, for its memory, unless a profile says that products with packed weights take longer than words by
-// more than the experts that fit instead would save: of a step of one token, in which all experts are equally
-// likely. `profile` may be null.
+// Packed, for its memory, where products with packed weights have kernels of their own, unless a profile says
+// that products with packed weights take longer than words by more than the experts that fit instead would
+// save: of a step of one token, in which all experts are equally likely. `profile` may be null.
 DenseChoice choose_dense_view(const DenseQuestion& question, const Profile* profile);
 
 }  // namespace sluice::engine

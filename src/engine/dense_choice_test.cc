@@ -38,6 +38,14 @@ TEST(DenseChoiceTest, PackedUnlessMeasuredToBeWorse) {
   const DenseChoice unmeasured = choose_dense_view(some_question(), nullptr);
   EXPECT_EQ(unmeasured.view, DenseView::kPacked);
   EXPECT_THAT(unmeasured.why, HasSubstr("takes 314.71 MiB less; what it costs is not measured"));
+
+  DenseQuestion slow = some_question();
+  slow.fast_packed = false;
+  EXPECT_EQ(choose_dense_view(slow, nullptr).view, DenseView::kWords);
+  const Profile measured = some_profile();
+  EXPECT_EQ(choose_dense_view(slow, &measured).view, choose_dense_view(some_question(), &measured).view);
+  slow.words_fit = false;
+  EXPECT_EQ(choose_dense_view(slow, nullptr).view, DenseView::kPacked);
   Profile profile = some_profile();
   profile.p_packed = std::nullopt;
   EXPECT_EQ(choose_dense_view(some_question(), &profile).view, DenseView::kPacked);

@@ -11,6 +11,7 @@
 #include "engine/relative_bias.h"
 #include "experts/decision_log.h"
 #include "experts/registry.h"
+#include "kernels/packed_matmul.h"
 
 namespace sluice::engine {
 namespace {
@@ -228,6 +229,7 @@ void Engine::plan_with_dense(std::size_t logit_rows) {
   question.words = DenseWeights::resident_bytes(checkpoint_, model_, DenseView::kWords) +
                    Embedding::resident_bytes(checkpoint_, model_);
   question.words_fit = words.has_value();
+  question.fast_packed = kernels::multiplies_packed(kernels_.isa);
   question.experts_beside_packed = packed.experts / expert;
   question.experts_beside_words = words ? words->experts / expert : 0;
   dense_choice_ = choose_dense_view(question, given_profile());
@@ -442,6 +444,7 @@ void Engine::step(const Step& step, const LogitSink& sink) {
   count.tokens += step.tokens.size();
   const fetch::ExpertCounters after = experts_->counters();
   count.prefetch_bytes += after.prefetch_bytes - before.prefetch_bytes;
+  count.policy_s += after.plan_s - before.plan_s;
   count.demand_s += after.demand_s - before.demand_s;
   count.demand_arrived += after.demand_read - before.demand_read;
   count.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "engine/packed_view.h"
 #include "kernels/elementwise.h"
 #include "kernels/matmul.h"
@@ -48,11 +49,12 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
   if (leave_out_experts_) return shared_experts(layer, tokens, w);
   route(layer, step, w);
   group_by_expert(sparse_layer);
+  Stopwatch deciding;
   policies_.placement->assign({active_, active_tokens_}, assignment_);
-
   experts::Residency& residency = policies_.residency(sparse_layer);
   const experts::EventOutcome& outcome =
       residency.on_event(active_, {w.mean_scores, config_.moe.experts}, active_tokens_);
+  statistics_.now().policy_s += deciding.lap();
   struct Event {  // is over when this is left, also by an error; the store keeps what it can
     fetch::ExpertStore* store;
     ~Event() {
@@ -95,6 +97,7 @@ void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const 
     statistics_.prefetch_paused = guard_.paused_events();
   }
   if (!may_prefetch_) return;
+  Stopwatch deciding;
   experts::LayerState state;
   state.layer = sparse_layer;
   state.layers = config_.sparse_layers();
@@ -112,6 +115,7 @@ void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const 
   }
   proposals_.clear();
   prefetch.propose(state, proposals_);
+  statistics_.now().policy_s += deciding.lap();
   store_.prefetch(proposals_);
 }
 

@@ -10,6 +10,7 @@ ExpertStatistics Statistics::total() const {
   sum.partial += decode.partial;
   sum.bytes_read += decode.bytes_read;
   sum.prefetch_bytes += decode.prefetch_bytes;
+  sum.policy_s += decode.policy_s;
   sum.demand_s += decode.demand_s;
   sum.demand_arrived += decode.demand_arrived;
   sum.steps += decode.steps;

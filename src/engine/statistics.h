@@ -18,6 +18,7 @@ struct ExpertStatistics {
   double demand_s = 0;                   // time in which demanded reads were queued or in flight …
   Bytes demand_arrived = 0;              // … and what came in that time
   std::array<std::uint64_t, 5> found{};  // accesses by the state that the expert was in: F, C, S, E, M
+  double policy_s = 0;                   // deciding: residency, the order of reads, what to read ahead
   std::uint64_t steps = 0, tokens = 0;
   double seconds = 0;  // wall time of the forward steps
 };

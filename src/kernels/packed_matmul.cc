@@ -109,4 +109,6 @@ void packed_matmul(const Context& ctx, const float* packed, std::size_t tokens, 
   if (damaged) throw_damaged();
 }
 
+bool multiplies_packed(Isa isa) { return kernel_table(isa).packed.few != nullptr; }
+
 }  // namespace sluice::kernels

@@ -34,6 +34,10 @@ struct PackedWeight {
 void packed_matmul(const Context& ctx, const float* packed, std::size_t tokens, const PackedWeight& w,
                    std::span<const float> bias, float* y, std::size_t y_stride);
 
+// Whether it has kernels that compute out of the planes; without, words are made first, which takes longer
+// than reading them.
+bool multiplies_packed(Isa isa);
+
 // A matrix in whichever view there is of it.
 struct WeightView {
   WeightView(const Weight& weight) : words(weight) {}         // NOLINT(google-explicit-constructor)

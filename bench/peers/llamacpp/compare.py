@@ -243,7 +243,7 @@ class Comparison:
 
 def main():
     options = parse()
-    for path in (options.gguf, options.store, options.runner, options.sluice):
+    for path in (options.gguf, options.store, options.runner, options.sluice, os.path.join(options.bench, "sluice_bench_kernels")):
         if not os.path.exists(path):
             sys.exit(f"compare.py: {path}: not there; README.md beside this file says how it is made")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that read-ahead is set back
