@@ -155,7 +155,7 @@ class Lines {
   Lines(const NativeGroup& group, std::byte* scratch)
       : first_(decode_lists<kForm>(group, scratch)),
         next_(first_),
-        end_(first_ + group.codes2),
+        end_(first_ == nullptr ? nullptr : first_ + group.codes2),
         codes_(group.tier1),
         table_(table_of_tier<kForm>(group.tiers, std::uint32_t{})) {}
 
