@@ -19,8 +19,6 @@ Bytes page_bytes() {
   return bytes;
 }
 
-constexpr Bytes kHugePagesFrom = 8 * kMiB;
-
 // Bytes that a buffer of this size is charged for. Sizes near 2^64 fail here and not by wrapping round.
 Bytes whole_pages(Bytes bytes) {
   constexpr Bytes kMost = Bytes{1} << 62;
@@ -44,8 +42,6 @@ HostBuffer::HostBuffer(Accountant& accountant, Account account, Bytes bytes)
     accountant.release(account, pages);
     throw io_error("mmap", std::string(account_name(account)) + ", " + format_bytes(pages), error);
   }
-  // Fewer page faults while large buffers fill; best effort.
-  if (pages >= kHugePagesFrom) ::madvise(mapped, pages, MADV_HUGEPAGE);
   data_ = static_cast<std::byte*>(mapped);
   size_ = bytes;
   charged_ = pages;
