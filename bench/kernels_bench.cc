@@ -359,7 +359,8 @@ class Bench {
     workloads_.push_back(std::move(workload));
   }
 
-  // Held against the limit that it comes closer to. On the page: all threads, the best instruction set.
+  // Held against the limit that it comes closer to. On the page: all threads, the best instruction sets with
+  // and without rounding.
   bench::Row report_row(const Row& row, const std::vector<double>& of_read,
                         const std::vector<double>& of_fma) const {
     const Workload& w = workloads_[row.index];
@@ -370,7 +371,8 @@ class Bench {
     if (!out.shares.empty())
       out.limit = compute ? workloads_[row.fma_limits[0]].name
                           : fmt::format("read, {}T", pools_[row.pool]->threads());
-    out.detail = row.pool + 1 < pools_.size() || (row.isa && *row.isa != isas_.back());
+    out.detail = row.pool + 1 < pools_.size() ||
+                 (row.isa && *row.isa != isas_.back() && *row.isa != packed_isas_.back());
     return out;
   }
 

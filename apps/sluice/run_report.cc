@@ -184,7 +184,8 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
   const engine::ExpertStatistics total = statistics.total();
   const engine::DiskReport disk = engine.disk();
   const double measured =
-      ratio(static_cast<double>(statistics.decode.bytes_read), static_cast<double>(statistics.decode.tokens));
+      ratio(static_cast<double>(statistics.decode.bytes_read + statistics.decode.prefetch_bytes),
+            static_cast<double>(statistics.decode.tokens));
   std::string table;
   const auto row = [&](std::string_view name, const std::string& text) {
     table += fmt::format("  {:<18}{}\n", name, text);

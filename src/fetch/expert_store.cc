@@ -408,6 +408,7 @@ bool ExpertStore::attach(Expert& it, bool counted, EventReads& reads) {
   counters_.prefetch.used_bytes += progress.begun;
   (progress.complete ? counters_.prefetch.useful : counters_.prefetch.late) += 1;
   reads.prefetched += progress.complete && counted ? 1 : 0;
+  reads.partial += !progress.complete && counted && !it.held.empty() ? 1 : 0;
   reads.experts += rest > 0 ? 1 : 0;
   reads.bytes += rest;
   return true;
