@@ -63,7 +63,7 @@ model::TokenId Sampler::next(std::span<const float> logits, std::span<const mode
 
   candidates_.clear();
   for (std::size_t i = 0; i < logits.size(); ++i)
-    candidates_.push_back({logits[i], static_cast<model::TokenId>(i)});
+    candidates_.push_back({.logit = logits[i], .id = static_cast<model::TokenId>(i)});
   if (config_.repetition_penalty != 1.0) {
     const float penalty = static_cast<float>(config_.repetition_penalty);
     seen_.assign(logits.size(), false);
@@ -80,37 +80,52 @@ model::TokenId Sampler::next(std::span<const float> logits, std::span<const mode
   };
   if (config_.temperature == 0) return std::min_element(candidates_.begin(), candidates_.end(), better)->id;
 
-  const std::size_t kept =
-      config_.top_k > 0 ? std::min<std::size_t>(static_cast<std::size_t>(config_.top_k), candidates_.size())
-                        : candidates_.size();
-  std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(kept),
-                    candidates_.end(), better);
-  candidates_.resize(kept);
+  const auto first = candidates_.begin();
+  std::size_t sorted = 0;  // so many stand at their place, the best first
+  const auto sort_until = [&](std::size_t count) {
+    const auto from = first + static_cast<std::ptrdiff_t>(sorted),
+               to = first + static_cast<std::ptrdiff_t>(count);
+    if (count < candidates_.size()) std::nth_element(from, to, candidates_.end(), better);
+    std::sort(from, to, better);
+    sorted = count;
+  };
+  if (config_.top_k > 0 && static_cast<std::size_t>(config_.top_k) < candidates_.size()) {
+    sort_until(static_cast<std::size_t>(config_.top_k));
+    candidates_.resize(sorted);
+  }
 
   // Probabilities relative to the best, which stays whatever the limits.
-  weights_.clear();
+  const float best = std::min_element(first, candidates_.end(), better)->logit;
   double sum = 0;
-  for (const Candidate& candidate : candidates_) {
-    weights_.push_back(
-        std::exp((static_cast<double>(candidate.logit) - candidates_[0].logit) / config_.temperature));
-    sum += weights_.back();
+  for (Candidate& candidate : candidates_) {
+    candidate.weight = std::exp((static_cast<double>(candidate.logit) - best) / config_.temperature);
+    sum += candidate.weight;
   }
-  std::size_t end = weights_.size();
+  // Of a large vocabulary few are looked at, so no more than these are sorted.
+  const auto at = [&](std::size_t i) -> const Candidate& {
+    if (i >= sorted) sort_until(std::min(candidates_.size(), std::max<std::size_t>(64, 8 * sorted)));
+    return candidates_[i];
+  };
+  std::size_t end = candidates_.size();
+  double total = sum;
   if (config_.top_p < 1) {
     // The smallest set whose probability reaches top_p.
-    double reached = 0;
-    for (end = 0; end < weights_.size() && reached < config_.top_p * sum;) reached += weights_[end++];
+    total = 0;
+    for (end = 0; end < candidates_.size() && total < config_.top_p * sum;) total += at(end++).weight;
   }
-  if (config_.min_p > 0)
-    while (end > 1 && weights_[end - 1] < config_.min_p) --end;
-  double total = 0;
-  for (std::size_t i = 0; i < end; ++i) total += weights_[i];
+  if (config_.min_p > 0) {
+    std::size_t likely = 1;
+    double reached = at(0).weight;
+    while (likely < end && at(likely).weight >= config_.min_p) reached += at(likely++).weight;
+    if (likely < end) total = reached;
+    end = likely;
+  }
   double draw = uniform() * total;
   for (std::size_t i = 0; i + 1 < end; ++i) {
-    draw -= weights_[i];
-    if (draw < 0) return candidates_[i].id;
+    draw -= at(i).weight;
+    if (draw < 0) return at(i).id;
   }
-  return candidates_[end - 1].id;
+  return at(end - 1).id;
 }
 
 }  // namespace sluice::engine

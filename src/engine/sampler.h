@@ -38,13 +38,13 @@ class Sampler {
   struct Candidate {
     float logit;
     model::TokenId id;
+    double weight = 0;  // relative to the best
   };
   double uniform();  // [0, 1), splitmix64
 
   SamplerConfig config_;
   std::uint64_t state_;
   std::vector<Candidate> candidates_;
-  std::vector<double> weights_;
   std::vector<bool> seen_;
 };
 
