@@ -405,6 +405,20 @@ TEST_F(RunTest, EndOfTextBeyondTheVocabularyIsWarnedOf) {
   EXPECT_EQ(run("run " + kModel + " --tokens 1,2 -n 2 --temp 0").err.find("warning"), std::string::npos);
 }
 
+TEST_F(RunTest, ReadsAheadUnlessToldNotTo) {
+  const std::string what = "run " + kModel + " -p Once -n 60 --temp 0 --ignore-eos --memory " + memory(24);
+  const nlohmann::json ahead = run_json(what), not_ahead = run_json(what + " --prefetch none");
+  EXPECT_EQ(ahead["tokens"], not_ahead["tokens"]);
+  const nlohmann::json& count = ahead["experts"]["prefetch"];
+  EXPECT_EQ(count["policy"], "lookahead");
+  EXPECT_GT(count["useful"].get<int>() + count["late"].get<int>(), 0);
+  EXPECT_GT(ahead["experts"]["decode"]["prefetch_bytes"], 0);
+  EXPECT_GT(ahead["experts"]["decode"]["policy_s"], 0);
+  EXPECT_GT(ahead["experts"]["decode"]["demand_s"], 0);
+  EXPECT_EQ(not_ahead["experts"]["decode"]["prefetch_bytes"], 0);
+  EXPECT_EQ(not_ahead["experts"]["prefetch"]["policy"], "none");
+}
+
 TEST_F(RunTest, StopStringsAndEosEndTheText) {
   const json whole = run_json("run " + store() + " -p 'The old king' -n 60 --temp 0");
   const std::string text = whole["text"];

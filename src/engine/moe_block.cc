@@ -91,8 +91,9 @@ void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const 
   if (computed && !prefetch.wants_next_scores()) return;
   if (!computed) {
     const fetch::PrefetchCounters& now = store_.prefetch_counters();
-    may_prefetch_ =
-        guard_.allows(now.used_bytes - ahead_before_.used_bytes, now.delay_bytes - ahead_before_.delay_bytes);
+    // Prompts that use nearly all experts are not guessed at.
+    may_prefetch_ = whole || guard_.allows(now.used_bytes - ahead_before_.used_bytes,
+                                           now.delay_bytes - ahead_before_.delay_bytes);
     ahead_before_ = now;
     statistics_.prefetch_paused = guard_.paused_events();
   }

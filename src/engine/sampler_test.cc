@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <random>
 
 #include "base/error.h"
 
@@ -148,6 +151,57 @@ TEST(SamplerTest, DefaultsFollowGenerationConfig) {
   EXPECT_EQ(sampler_defaults(generation).temperature, 0.3);
   EXPECT_EQ(sampler_defaults(generation).top_p, 0.95);
   EXPECT_EQ(sampler_defaults(generation).top_k, 50);
+}
+
+// Only what may be drawn is sorted; here all of it is.
+TEST(SamplerTest, DrawsFromALargeVocabularyAsIfAllOfItWereSorted) {
+  const std::uint64_t seed = 11;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal(0, 2);
+  std::size_t latest = 0;  // in the order of likelihood
+  for (int round = 0; round < 200; ++round) {
+    std::vector<float> logits(3000);
+    for (float& logit : logits) logit = std::round(normal(random) * 64) / 64;  // ties happen
+    SamplerConfig config;
+    config.temperature = round % 2 == 0 ? 0.7 : 3.0;
+    config.top_k = round % 3 == 0 ? 700 : 0;
+    config.top_p = round % 5 == 0 ? 0.95 : 1.0;
+    config.min_p = round % 7 == 0 ? 0.001 : 0.0;
+    config.seed = random();
+    std::vector<int> order(logits.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
+    });
+    if (config.top_k > 0) order.resize(static_cast<std::size_t>(config.top_k));
+    std::vector<double> weights;
+    double sum = 0;
+    for (const int id : order) {
+      const double best = logits[static_cast<std::size_t>(order[0])];
+      weights.push_back(std::exp((logits[static_cast<std::size_t>(id)] - best) / config.temperature));
+      sum += weights.back();
+    }
+    std::size_t end = 0;
+    double total = 0;
+    while (end < weights.size() && (config.top_p == 1.0 || total < config.top_p * sum) &&
+           (end == 0 || weights[end] >= config.min_p))
+      total += weights[end++];
+    const int drawn = Sampler(config).next(logits, {});
+    const auto place = static_cast<std::size_t>(std::find(order.begin(), order.end(), drawn) - order.begin());
+    ASSERT_LT(place, end);
+    latest = std::max(latest, place);
+    // splitmix64 of the seed, the top 53 bits: that share of the weights lies before or in the drawn one.
+    std::uint64_t z = config.seed + 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    const double draw = static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1.0p-53 * total;
+    const double before =
+        std::accumulate(weights.begin(), weights.begin() + static_cast<std::ptrdiff_t>(place), 0.0);
+    EXPECT_LE(before, draw + 1e-9 * total);
+    EXPECT_GE(before + weights[place], draw - 1e-9 * total);
+  }
+  EXPECT_GT(latest, 512u);  // more than one piece was sorted
 }
 
 }  // namespace

@@ -392,7 +392,7 @@ void ExpertStore::withdraw(Expert& it) {
 bool ExpertStore::attach(Expert& it, bool counted, EventReads& reads) {
   const experts::ExpertBytes bytes = sizes_->bytes(it.id);
   // Parts that would stay before others have made room for them are given up; the next use reads them again.
-  // So are words that there is no room for now.
+  // So are words, where the pool has no room for them beside what is in use.
   const bool words_too = it.packed && it.target.has(Part::kFull);
   if (settled_ - bytes.of(it.settled) + bytes.of(it.target) > capacity_ ||
       (words_too && pool_->in_use() + it.layout.view_bytes > pool_->limit()))

@@ -68,7 +68,7 @@ struct PrefetchCounters {
   std::uint64_t dropped = 0;  // not begun when it was known that they are not needed
   Bytes used_bytes = 0;       // that were there, or on their way, when they were needed
   Bytes wasted_bytes = 0;
-  Bytes delay_bytes = 0;  // of wasted_bytes those still on their way when the next demand came
+  Bytes delay_bytes = 0;  // of wasted_bytes those still on their way when they were given up
 };
 
 struct ExpertCounters {
