@@ -20,6 +20,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_matmul.h"
+#include "kernels/vector_products.h"
 #include "measure.h"
 #include "report.h"
 
@@ -254,6 +255,42 @@ class Bench {
     }
   }
 
+  // One token, as many products in one pass of the threads as a layer has.
+  void add_vectors(std::size_t count, bool rounded = false) {
+    constexpr std::size_t kAtOnce = 8;
+    for (std::size_t p = 0; p < pools_.size(); ++p) {
+      for (const Isa isa : rounded ? packed_isas_ : isas_) {
+        const Context ctx{pools_[p].get(), isa, products(isa, rounded)};
+        if (ctx.rounds() != rounded) continue;
+        const auto multiply = [this](const Context& c, std::size_t first) {
+          y_.resize(kAtOnce * kRows);
+          packed_.resize(kCols);
+          kernels::pack_activations(c, x_.data(), 1, kCols, kCols, packed_.data());
+          std::vector<kernels::WeightView> views;
+          std::vector<kernels::VectorProduct> products;
+          for (std::size_t i = 0; i < kAtOnce; ++i)
+            views.emplace_back(
+                Weight{weights_.data() + (first + i) * kMatrixBytes, DType::kBF16, kRows, kCols});
+          for (std::size_t i = 0; i < kAtOnce; ++i)
+            products.push_back({packed_.data(), &views[i], &y_[i * kRows]});
+          kernels::multiply_vectors(c, products);
+        };
+        const std::size_t passes = std::min(count, matrices_) / kAtOnce;
+        if (passes == 0) continue;
+        multiply({ctx.pool, Isa::kScalar, ctx.products}, 0);
+        const std::vector<float> expected(y_.data(), y_.data() + kAtOnce * kRows);
+        multiply(ctx, 0);
+        SLUICE_CHECK(std::memcmp(expected.data(), y_.data(), expected.size() * 4) == 0);
+        add({fmt::format("vectors, {} at once {}, {}T", kAtOnce, isa_name(isa), ctx.pool->threads()),
+             [multiply, ctx, passes](std::size_t) {
+               for (std::size_t i = 0; i < passes; ++i) multiply(ctx, i * kAtOnce);
+             }},
+            static_cast<double>(passes * kAtOnce * kMatrixBytes),
+            2.0 * static_cast<double>(passes * kAtOnce * kRows * kCols), p, isa);
+      }
+    }
+  }
+
   // The same matrices as codec `native` stores them.
   void add_packed(std::size_t tokens, std::size_t count, bool rounded = false) {
     pack();
@@ -465,6 +502,7 @@ int run(int argc, char** argv) {
   bench.add_limits();
   if (only.empty() || only == "matmul") {
     bench.add_matmul(1, matrices);
+    bench.add_vectors(matrices);
     bench.add_matmul(2, 64);
     bench.add_matmul(8, 64);
     bench.add_matmul(32, 24);
@@ -472,6 +510,7 @@ int run(int argc, char** argv) {
     bench.add_matmul(512, 2);
   }
   if (only.empty() || only == "tiles") {
+    bench.add_vectors(128, true);
     for (const std::size_t tokens : {1, 8, 16, 32, 128, 512})
       bench.add_matmul(tokens, std::clamp<std::size_t>(512 / tokens, 8, 128), true);
     for (const std::size_t tokens : {1, 8, 16, 32, 128, 512})

@@ -1,6 +1,7 @@
 #include "engine/layer_run.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/matmul.h"
+#include "kernels/vector_products.h"
 
 namespace sluice::engine {
 namespace {
@@ -59,6 +61,15 @@ void LayerRun::project(Role matrix, std::optional<Role> bias, const float* packe
 }
 
 void LayerRun::project_qkv() {
+  if (tokens_ == 1) {
+    const auto product = [&](Role matrix, Role bias, float* out) {
+      return kernels::VectorProduct{w_.packed, &weights_.matrix(matrix, layer_index()), out,
+                                    weights_.vector_or_empty(bias, layer_index())};
+    };
+    return kernels::multiply_vectors(
+        kernels_, std::array{product(Role::kQ, Role::kQBias, w_.q), product(Role::kK, Role::kKBias, w_.k),
+                             product(Role::kV, Role::kVBias, w_.v)});
+  }
   project(Role::kQ, Role::kQBias, w_.packed, w_.q);
   project(Role::kK, Role::kKBias, w_.packed, w_.k);
   project(Role::kV, Role::kVBias, w_.packed, w_.v);
@@ -264,9 +275,11 @@ void LayerRun::add_branch() { kernels::add(kernels_, w_.branch, tokens_ * config
 
 void LayerRun::mlp() {
   const bool gated = config_.activation == model::Activation::kSwiGlu;
-  MoeBlock::mlp(kernels_, gated ? weights_.matrix(Role::kMlpGate, layer_index()) : WeightView{Weight{}},
-                weights_.matrix(Role::kMlpUp, layer_index()), weights_.matrix(Role::kMlpDown, layer_index()),
-                w_.packed, tokens_, w_, w_.branch);
+  compute(kernels_,
+          {gated ? weights_.matrix(Role::kMlpGate, layer_index()) : WeightView{Weight{}},
+           weights_.matrix(Role::kMlpUp, layer_index()), weights_.matrix(Role::kMlpDown, layer_index()),
+           w_.packed, w_.branch},
+          tokens_, w_);
   add_branch();
 }
 

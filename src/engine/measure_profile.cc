@@ -101,7 +101,7 @@ kernels::Weight weight_of(const Sample& sample, std::size_t piece, std::size_t r
 }
 
 // The expert of a sample for `tokens` tokens, in the view `bf16` or `packed`.
-void compute(const MeasureTools& tools, const Sample& sample, std::size_t tokens, bool packed) {
+void compute_expert(const MeasureTools& tools, const Sample& sample, std::size_t tokens, bool packed) {
   const std::size_t hidden = tools.model.config.hidden, width = tools.model.config.moe.width;
   const Workspace& w = tools.workspace.get();
   std::array<std::vector<kernels::PackedChunk>, 3> chunks;
@@ -111,8 +111,10 @@ void compute(const MeasureTools& tools, const Sample& sample, std::size_t tokens
                        chunks[piece]);
   };
   const std::size_t up = sample.layout->pieces.size() - 2;  // a pair has no gate
-  MoeBlock::mlp(tools.kernels, up == 0 ? kernels::Weight{} : view(0, width, hidden), view(up, width, hidden),
-                view(up + 1, hidden, width), w.packed, tokens, w, w.expert_rows);
+  compute(tools.kernels,
+          {up == 0 ? kernels::Weight{} : view(0, width, hidden), view(up, width, hidden),
+           view(up + 1, hidden, width), w.packed, w.expert_rows},
+          tokens, w);
 }
 
 }  // namespace
@@ -179,7 +181,7 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
       std::fill_n(w.packed, tokens * kernels::packed_floats(hidden), 0.01f);
       const auto wall = [&](bool packed) {
         return seconds([&] {
-                 for (const Sample& sample : samples) compute(tools, sample, tokens, packed);
+                 for (const Sample& sample : samples) compute_expert(tools, sample, tokens, packed);
                }) /
                static_cast<double>(samples.size());
       };

@@ -74,8 +74,11 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
   count.bytes_read += reads.bytes;
 
   look_ahead(layer, norm, step, w, false);
-  shared_experts(layer, tokens, w);
-  while (const std::optional<fetch::ExpertStore::Pin> pin = store_.next()) compute(*pin, w);
+  if (tokens == 1)
+    start_with_what_is_here(layer, w);
+  else
+    shared_experts(layer, tokens, w);
+  while (const std::optional<fetch::ExpertStore::Pin> pin = store_.next()) compute_expert(*pin, w);
   event.store = nullptr;
   combine(tokens, w);
   look_ahead(layer, norm, step, w, true);
@@ -231,42 +234,70 @@ void MoeBlock::group_by_expert(std::size_t sparse_layer) {
   }
 }
 
-void MoeBlock::mlp(const kernels::Context& kernels, const WeightView& gate, const WeightView& up,
-                   const WeightView& down, const float* packed, std::size_t tokens, const Workspace& w,
-                   float* out) {
-  const std::size_t width = up.rows();
-  if (gate.empty()) {
-    kernels::matmul(kernels, packed, tokens, up, {}, w.gate, width);
-    kernels::relu(kernels, tokens * width, w.gate);
-  } else {
-    kernels::matmul(kernels, packed, tokens, gate, {}, w.gate, width);
-    kernels::matmul(kernels, packed, tokens, up, {}, w.up, width);
-    kernels::silu_mul(kernels, w.gate, w.up, tokens * width, w.gate);
-  }
-  kernels::pack_activations(kernels, w.gate, tokens, width, width, w.packed_inner);
-  kernels::matmul(kernels, w.packed_inner, tokens, down, {}, out, down.rows());
+Mlp MoeBlock::shared_mlp(std::size_t layer, const Workspace& w) const {
+  const auto at = static_cast<std::int32_t>(layer);
+  return {weights_.matrix(Role::kSharedGate, at), weights_.matrix(Role::kSharedUp, at),
+          weights_.matrix(Role::kSharedDown, at), w.packed, w.branch};
 }
 
 void MoeBlock::shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w) {
-  const std::size_t d = config_.hidden;
-  const auto at = static_cast<std::int32_t>(layer);
-  if (config_.moe.shared_width == 0) {
-    std::fill_n(w.branch, tokens * d, 0.0f);
-    return;
+  if (config_.moe.shared_width != 0) {
+    compute(kernels_, shared_mlp(layer, w), tokens, w);
+    gate_shared_experts(layer, tokens, w);
+  } else {
+    std::fill_n(w.branch, tokens * config_.hidden, 0.0f);
   }
-  mlp(kernels_, weights_.matrix(Role::kSharedGate, at), weights_.matrix(Role::kSharedUp, at),
-      weights_.matrix(Role::kSharedDown, at), w.packed, tokens, w, w.branch);
-  if (!config_.moe.shared_gate) return;
-  kernels::matmul(kernels_, w.packed, tokens, weights_.matrix(Role::kSharedExpertGate, at), {}, w.gate, 1);
-  for (std::size_t t = 0; t < tokens; ++t)
-    kernels::scale(kernels_, kernels::sigmoid(w.gate[t]), d, w.branch + t * d);
 }
 
-void MoeBlock::compute(const fetch::ExpertStore::Pin& pin, const Workspace& w) {
+void MoeBlock::gate_shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w) {
+  if (!config_.moe.shared_gate) return;
+  const auto at = static_cast<std::int32_t>(layer);
+  kernels::matmul(kernels_, w.packed, tokens, weights_.matrix(Role::kSharedExpertGate, at), {}, w.gate, 1);
+  for (std::size_t t = 0; t < tokens; ++t)
+    kernels::scale(kernels_, kernels::sigmoid(w.gate[t]), config_.hidden, w.branch + t * config_.hidden);
+}
+
+void MoeBlock::start_with_what_is_here(std::size_t layer, const Workspace& w) {
+  const bool shared = config_.moe.shared_width != 0;
+  struct Release {  // also by an error: the event cannot end while pins are held
+    std::vector<fetch::ExpertStore::Pin>& pins;
+    ~Release() { pins.clear(); }
+  } release{pins_};
+  mlps_.clear();
+  if (shared)
+    mlps_.push_back(shared_mlp(layer, w));
+  else
+    std::fill_n(w.branch, config_.hidden, 0.0f);
+  while (std::optional<fetch::ExpertStore::Pin> pin = store_.next_resident()) {
+    if (is_used(pin->id())) {
+      if (chunks_.size() == pins_.size()) chunks_.emplace_back();
+      mlps_.push_back(mlp_of(*pin, chunks_[pins_.size()], w.packed, w));
+    }
+    pins_.push_back(std::move(*pin));
+  }
+  const auto begin = now();
+  compute_together(kernels_, mlps_, w);
+  for (const fetch::ExpertStore::Pin& pin : pins_) record(pin, begin);
+  if (shared) gate_shared_experts(layer, 1, w);
+}
+
+bool MoeBlock::is_used(ExpertId id) const {
+  const std::uint32_t slot = slot_of_expert_[id.index];
+  return slot < active_.size() && active_[slot] == id;
+}
+
+Mlp MoeBlock::mlp_of(const fetch::ExpertStore::Pin& pin, PackedChunks& chunks, const float* packed,
+                     const Workspace& w) const {
+  const fetch::ExpertView& view = pin.view();
+  return {weight_of(view.gate, chunks[0]), weight_of(view.up, chunks[1]), weight_of(view.down, chunks[2]),
+          packed, w.expert_rows + begin_[slot_of_expert_[pin.id().index]] * config_.hidden};
+}
+
+void MoeBlock::compute_expert(const fetch::ExpertStore::Pin& pin, const Workspace& w) {
+  if (!is_used(pin.id())) return;  // fetched, but no token chose it
   const std::uint32_t slot = slot_of_expert_[pin.id().index];
-  if (slot >= active_.size() || active_[slot] != pin.id()) return;  // fetched, but no token chose it
   const std::size_t first = begin_[slot], rows = begin_[slot + 1] - first;
-  const std::size_t d = config_.hidden, packed_row = packed_floats(d);
+  const std::size_t packed_row = packed_floats(config_.hidden);
   const std::size_t tokens = routing_.begin.size() - 1;
   const float* packed = w.packed;
   if (rows != tokens) {  // all tokens, in order, need no copy
@@ -275,14 +306,20 @@ void MoeBlock::compute(const fetch::ExpertStore::Pin& pin, const Workspace& w) {
                   packed_row * sizeof(float));
     packed = w.gathered;
   }
-  const fetch::ExpertView& view = pin.view();
-  const auto begin =
-      timeline_ != nullptr ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
-  mlp(kernels_, weight_of(view.gate, chunks_[0]), weight_of(view.up, chunks_[1]),
-      weight_of(view.down, chunks_[2]), packed, rows, w, w.expert_rows + first * d);
-  if (timeline_ != nullptr)
-    timeline_->add({fetch::TimelineEntry::Kind::kCompute, pin.id(), 0, 0, 0, 0, begin,
-                    std::chrono::steady_clock::now()});
+  const auto begin = now();
+  if (chunks_.empty()) chunks_.emplace_back();
+  compute(kernels_, mlp_of(pin, chunks_[0], packed, w), rows, w);
+  record(pin, begin);
+}
+
+std::chrono::steady_clock::time_point MoeBlock::now() const {
+  return timeline_ != nullptr ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
+}
+
+void MoeBlock::record(const fetch::ExpertStore::Pin& pin, std::chrono::steady_clock::time_point begin) {
+  if (timeline_ == nullptr) return;
+  timeline_->add(
+      {fetch::TimelineEntry::Kind::kCompute, pin.id(), 0, 0, 0, 0, begin, std::chrono::steady_clock::now()});
 }
 
 void MoeBlock::combine(std::size_t tokens, const Workspace& w) {

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <memory>
 #include <vector>
 
 #include "engine/dense_weights.h"
+#include "engine/mlp.h"
 #include "engine/options.h"
 #include "engine/routing_observer.h"
 #include "engine/statistics.h"
@@ -59,19 +61,25 @@ class MoeBlock {
   // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed and w.packed, which are
   // w.hidden after `norm`.
   void run(std::size_t layer, model::Role norm, const Step& step, const Workspace& w);
-  // hidden-sized output of an MLP with these weights for all `tokens` rows of `packed`; used by experts,
-  // shared experts and dense layers alike. SwiGLU; without a gate (no data) ReLU of `up`.
-  static void mlp(const kernels::Context& kernels, const kernels::WeightView& gate,
-                  const kernels::WeightView& up, const kernels::WeightView& down, const float* packed,
-                  std::size_t tokens, const Workspace& w, float* out);
 
  private:
   void route(std::size_t layer, const Step& step, const Workspace& w);
   void group_by_expert(std::size_t sparse_layer);
   bool uses_nearly_all_experts(std::size_t tokens) const;  // most likely
   fetch::EventReads begin_fetch(std::size_t sparse_layer, const experts::EventOutcome& outcome);
+  using PackedChunks = std::array<std::vector<kernels::PackedChunk>, 3>;
+
   void shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w);
-  void compute(const fetch::ExpertStore::Pin& pin, const Workspace& w);
+  Mlp shared_mlp(std::size_t layer, const Workspace& w) const;
+  void gate_shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w);
+  // Of one token: the shared experts together with all routed ones that need no read.
+  void start_with_what_is_here(std::size_t layer, const Workspace& w);
+  bool is_used(experts::ExpertId id) const;  // some token chose it
+  Mlp mlp_of(const fetch::ExpertStore::Pin& pin, PackedChunks& chunks, const float* packed,
+             const Workspace& w) const;
+  void compute_expert(const fetch::ExpertStore::Pin& pin, const Workspace& w);
+  std::chrono::steady_clock::time_point now() const;  // if that is recorded
+  void record(const fetch::ExpertStore::Pin& pin, std::chrono::steady_clock::time_point begin);
   void combine(std::size_t tokens, const Workspace& w);
   // Names to the store what the next sparse layer may need; once more when this one is `computed`.
   void look_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, bool computed);
@@ -103,7 +111,9 @@ class MoeBlock {
   experts::PrefetchGuard guard_;
   bool may_prefetch_ = true;  // the guard says
   fetch::PrefetchCounters ahead_before_;
-  std::array<std::vector<kernels::PackedChunk>, 3> chunks_;  // of the expert at hand, if it is packed
+  std::vector<Mlp> mlps_;                      // that are computed together
+  std::vector<fetch::ExpertStore::Pin> pins_;  // of their routed experts
+  std::vector<PackedChunks> chunks_;           // of each, if it is packed
   bool leave_out_experts_ = false;
   experts::EventOutcome whole_outcome_;  // of Policies::whole_layers: that of all N experts
   std::vector<experts::ExpertId> whole_layer_;

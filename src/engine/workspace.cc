@@ -35,13 +35,16 @@ Workspace lay_out(const model::ModelConfig& config, const WorkspaceShape& shape,
       std::max({std::size_t{config.dense_width}, std::size_t{moe.shared_width}, std::size_t{moe.width}});
   const std::size_t inner =
       std::max({widest, dims.heads * dims.value_dim, std::size_t{config.attention.q_lora_rank}});
+  // One token computes several MLPs at a time.
+  const std::size_t at_once = moe.shared_width + moe.top_k * moe.width,
+                    at_once_packed = packed_floats(moe.shared_width) + moe.top_k * packed_floats(moe.width);
   const bool mla = config.attention.kind == model::AttentionKind::kMla;
 
   Workspace w;
   w.hidden = layout.floats(t * d);
   w.normed = layout.floats(t * d);
   w.packed = layout.floats(t * packed_floats(d));
-  w.packed_inner = layout.floats(t * packed_floats(inner));
+  w.packed_inner = layout.floats(std::max<std::size_t>(t * packed_floats(inner), at_once_packed));
   w.branch = layout.floats(t * d);
   w.q = layout.floats(t * dims.heads * dims.query_dim);
   w.k = layout.floats(t * (mla ? dims.key_dim : dims.kv_heads * dims.key_dim));
@@ -59,8 +62,8 @@ Workspace lay_out(const model::ModelConfig& config, const WorkspaceShape& shape,
   w.decoder_bias = layout.floats(biased * shape.positions);
   w.encoder_bias =
       layout.floats(shape.encoder_positions == 0 ? 0 : biased * (2 * shape.encoder_positions - 1));
-  w.gate = layout.floats(t * widest);
-  w.up = layout.floats(t * widest);
+  w.gate = layout.floats(std::max<std::size_t>(t * widest, at_once));
+  w.up = layout.floats(std::max<std::size_t>(t * widest, at_once));
   w.router_logits = layout.floats(t * moe.experts);
   w.scores = layout.floats(t * moe.experts);
   w.mean_scores = layout.floats(moe.experts);

@@ -317,11 +317,7 @@ void ExpertStore::pump() {
 std::optional<ExpertStore::Pin> ExpertStore::next() {
   while (to_hand_out_ > 0) {
     pump();
-    if (!ready_.empty()) {
-      Expert& it = *ready_.front();
-      ready_.erase(ready_.begin());
-      return pin(it);
-    }
+    if (std::optional<Pin> resident = next_resident()) return resident;
     try {
       const FetchJob* const job = executor_.next();
       SLUICE_CHECK(job != nullptr, "nothing is under way, yet something waits");
@@ -334,6 +330,13 @@ std::optional<ExpertStore::Pin> ExpertStore::next() {
     }
   }
   return std::nullopt;
+}
+
+std::optional<ExpertStore::Pin> ExpertStore::next_resident() {
+  if (ready_.empty()) return std::nullopt;
+  Expert& it = *ready_.front();
+  ready_.erase(ready_.begin());
+  return pin(it);
 }
 
 void ExpertStore::prefetch(std::span<const experts::PartRequest> requests) {

@@ -125,6 +125,9 @@ class ExpertStore {
   // Error(kIo) or (kCorrupt) the event is over; its experts keep those parts that were there before, and the
   // next event may begin. No pin may be held.
   std::optional<Pin> next();
+  // The next one that can be computed with at once: of those that need no read, as long as any is left. Other
+  // pins may be held.
+  std::optional<Pin> next_resident();
   // Ends a running event early, as an error does. No pin may be held. Nothing if none is running.
   void abandon_event() noexcept;
 

@@ -11,6 +11,7 @@
 #include "kernels/lanes_scalar.h"
 #include "kernels/split.h"
 #include "kernels/tile_matmul.h"
+#include "kernels/vector_products_impl.h"
 
 namespace sluice::kernels {
 namespace {
@@ -37,6 +38,22 @@ const float* widen(const Context& ctx, const float* packed, std::size_t tokens, 
     kernel_table(ctx.isa).matmul.pack(row.data(), cols, widened.data() + t * stride);
   }
   return widened.data();
+}
+
+MatmulArgs args_of(const float* packed, std::size_t tokens, const Weight& w, std::span<const float> bias,
+                   float* y, std::size_t y_stride) {
+  MatmulArgs args{};
+  args.packed = packed;
+  args.packed_stride = packed_floats(w.cols);
+  args.tokens = tokens;
+  args.weights = w.data;
+  args.row_bytes = w.cols * dtype_bytes(w.dtype);
+  args.dtype = w.dtype;
+  args.cols = w.cols;
+  args.bias = bias.empty() ? nullptr : bias.data();
+  args.y = y;
+  args.y_stride = y_stride;
+  return args;
 }
 
 // Rows are divided in groups that leave whole cache lines of y to each thread and whole register tiles.
@@ -69,20 +86,17 @@ void matmul(const Context& ctx, const float* packed, std::size_t tokens, const W
   if (ctx.rounds() && w.dtype == DType::kBF16) return tile_matmul(ctx, packed, tokens, w, bias, y, y_stride);
   std::vector<float> widened;
   if (ctx.rounds()) packed = widen(ctx, packed, tokens, w.cols, widened);
-  MatmulArgs args{};
-  args.packed = packed;
-  args.packed_stride = packed_floats(w.cols);
-  args.tokens = tokens;
-  args.weights = w.data;
-  args.row_bytes = w.cols * dtype_bytes(w.dtype);
-  args.dtype = w.dtype;
-  args.cols = w.cols;
-  args.bias = bias.empty() ? nullptr : bias.data();
-  args.y = y;
-  args.y_stride = y_stride;
+  const MatmulArgs args = args_of(packed, tokens, w, bias, y, y_stride);
   const auto rows = kernel_table(ctx.isa).matmul.rows;
   split(ctx, w.rows, kRowGrain, tokens * w.rows * w.cols,
         [&](std::size_t begin, std::size_t end) { rows(args, begin, end); });
+}
+
+void word_rows(const Context& ctx, const VectorProduct& product, std::size_t begin, std::size_t end) {
+  const Weight& w = product.weight->words;
+  check_weight(w);
+  kernel_table(ctx.isa).matmul.rows(args_of(product.packed, 1, w, product.bias, product.y, w.rows), begin,
+                                    end);
 }
 
 void matmul_transposed(const Context& ctx, const float* x, std::size_t tokens, std::size_t x_stride,

@@ -12,6 +12,7 @@
 #include "kernels/packed_groups.h"
 #include "kernels/split.h"
 #include "kernels/tile_matmul.h"
+#include "kernels/vector_products_impl.h"
 
 namespace sluice::kernels {
 namespace {
@@ -37,7 +38,12 @@ struct Product {
   float* y;
   std::size_t y_stride;
 
-  // Both: false if a chunk is damaged.
+  // All: false if a chunk is damaged.
+  bool multiply(std::size_t begin, std::size_t end) const {
+    const bool few = tokens <= kFewPacked && kernel_table(ctx.isa).packed.few != nullptr;
+    return few ? out_of_registers(begin, end) : by_way_of_words(begin, end);
+  }
+
   bool out_of_registers(std::size_t begin, std::size_t end) const {
     const auto few = kernel_table(ctx.isa).packed.few;
     std::byte* const scratch = packed_scratch(w.shape);
@@ -101,12 +107,16 @@ void packed_matmul(const Context& ctx, const float* packed, std::size_t tokens, 
   if (tokens == 0 || rows == 0) return;
   if (ctx.rounds()) return tile_matmul(ctx, packed, tokens, w, bias, y, y_stride);
   const Product product{ctx, packed, tokens, w, bias, y, y_stride};
-  const bool few = tokens <= kFewPacked && kernel_table(ctx.isa).packed.few != nullptr;
   std::atomic<bool> damaged = false;
   split(ctx, rows, kTileRows, tokens * rows * columns, [&](std::size_t begin, std::size_t end) {
-    if (!(few ? product.out_of_registers(begin, end) : product.by_way_of_words(begin, end))) damaged = true;
+    if (!product.multiply(begin, end)) damaged = true;
   });
   if (damaged) throw_damaged();
+}
+
+bool packed_rows(const Context& ctx, const VectorProduct& product, std::size_t begin, std::size_t end) {
+  const PackedWeight& w = product.weight->packed;
+  return Product{ctx, product.packed, 1, w, product.bias, product.y, w.shape.rows}.multiply(begin, end);
 }
 
 bool multiplies_packed(Isa isa) { return kernel_table(isa).packed.few != nullptr; }

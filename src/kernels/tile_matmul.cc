@@ -8,6 +8,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/packed_groups.h"
 #include "kernels/split.h"
+#include "kernels/vector_products_impl.h"
 
 namespace sluice::kernels {
 namespace {
@@ -135,70 +136,92 @@ void blocks_of_tokens(const Context& ctx, const float* packed, std::size_t token
   }
 }
 
-}  // namespace
+// One range of the rows of words, for one block of tokens.
+class WordRows {
+ public:
+  WordRows(const TileKernels& kernels, const Weight& w) : kernels_(kernels), w_(w) {}
 
-void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, const Weight& w,
-                 std::span<const float> bias, float* y, std::size_t y_stride) {
-  const TileKernels& kernels = tile_kernels(ctx);
-  const std::size_t steps = steps_of(w.cols), source_bytes = 2 * w.cols, padded_bytes = row_bytes_of(w.cols);
-  blocks_of_tokens(
-      ctx, packed, tokens, w.cols, bias, y, y_stride, [&](const Block& block, const Output& output) {
-        split(ctx, w.rows, kPanelRows, tokens * w.rows * w.cols, [&](std::size_t begin, std::size_t end) {
-          kernels.begin(block.tile_tokens());
-          for (std::size_t row = begin; row < end; row += kPanelRows) {
-            const std::size_t rows = std::min(kPanelRows, end - row);
-            const std::size_t row_tiles = (rows + kTileWeights - 1) / kTileWeights,
-                              padded = row_tiles * kTileWeights;
-            const std::byte* panel = w.row(row);
-            if (rows != padded || source_bytes != padded_bytes) {
-              std::byte* const copy = panel_room(w.cols);
-              std::memset(copy, 0, padded * padded_bytes);
-              for (std::size_t r = 0; r < rows; ++r)
-                std::memcpy(copy + r * padded_bytes, w.row(row + r), source_bytes);
-              panel = copy;
-            }
-            output.take(row, rows, padded, [&](float* out, std::size_t out_stride) {
-              block.multiply(panel, padded_bytes, row_tiles, steps, out, out_stride, panel == w.row(row));
-            });
-          }
-          kernels.end();
-        });
+  void multiply(const Block& block, const Output& output, std::size_t begin, std::size_t end) const {
+    const std::size_t steps = steps_of(w_.cols), source_bytes = 2 * w_.cols,
+                      padded_bytes = row_bytes_of(w_.cols);
+    kernels_.begin(block.tile_tokens());
+    for (std::size_t row = begin; row < end; row += kPanelRows) {
+      const std::size_t rows = std::min(kPanelRows, end - row);
+      const std::size_t row_tiles = (rows + kTileWeights - 1) / kTileWeights,
+                        padded = row_tiles * kTileWeights;
+      const std::byte* panel = w_.row(row);
+      if (rows != padded || source_bytes != padded_bytes) {
+        std::byte* const copy = panel_room(w_.cols);
+        std::memset(copy, 0, padded * padded_bytes);
+        for (std::size_t r = 0; r < rows; ++r)
+          std::memcpy(copy + r * padded_bytes, w_.row(row + r), source_bytes);
+        panel = copy;
+      }
+      output.take(row, rows, padded, [&](float* out, std::size_t out_stride) {
+        block.multiply(panel, padded_bytes, row_tiles, steps, out, out_stride, panel == w_.row(row));
       });
-}
+    }
+    kernels_.end();
+  }
 
-void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, const PackedWeight& w,
-                 std::span<const float> bias, float* y, std::size_t y_stride) {
-  const TileKernels& kernels = tile_kernels(ctx);
-  const codec::NativeKernels& native = codec::native_kernels(ctx.isa);
-  const std::size_t rows = w.shape.rows, cols = w.shape.columns, padded_cols = row_bytes_of(cols) / 2;
-  std::atomic<bool> damaged = false;
+ private:
+  const TileKernels& kernels_;
+  const Weight& w_;
+};
 
+// One range of the rows of packed weights, for one block of tokens.
+class PackedRows {
+ public:
+  PackedRows(const Context& ctx, const PackedWeight& w)
+      : kernels_(tile_kernels(ctx)), native_(codec::native_kernels(ctx.isa)), w_(w) {}
+
+  // Of a range that is divided between threads.
+  std::size_t grain(const Block& block) const {
+    return few(block) ? kernels_.groups * kTileRows : kPanelRows;
+  }
+
+  // False if a chunk is damaged.
+  bool multiply(const Block& block, const Output& output, std::size_t begin, std::size_t end) const {
+    kernels_.begin(block.tile_tokens());
+    const bool sound =
+        few(block) ? pairs_of_groups(block, output, begin, end) : panels(block, output, begin, end);
+    kernels_.end();
+    return sound;
+  }
+
+ private:
   // Few tokens, two groups at a time; more, panels of words.
-  const auto pairs_of_groups = [&](const Block& block, const Output& output, std::size_t begin,
-                                   std::size_t end) {
-    PackedGroups groups(w);
+  bool few(const Block& block) const { return block.tokens() <= kernels_.group_tokens; }
+
+  bool pairs_of_groups(const Block& block, const Output& output, std::size_t begin, std::size_t end) const {
+    PackedGroups groups(w_);
     TileGroupArgs args{};
     alignas(64) float sums[kMostTileTokens * kTileWeights];
     args.activations = block.first();
-    args.words = panel_room(cols);
+    args.words = panel_room(w_.shape.columns);
     args.out = sums;
-    std::byte* const scratch[] = {packed_scratch(w.shape, 0), packed_scratch(w.shape, 1)};
-    for (std::size_t row = begin; row < end; row += kernels.groups * kTileRows) {
-      const std::size_t n = std::min(kernels.groups * kTileRows, end - row);
+    std::byte* const scratch[] = {packed_scratch(w_.shape, 0), packed_scratch(w_.shape, 1)};
+    bool sound = true;
+    for (std::size_t row = begin; row < end; row += kernels_.groups * kTileRows) {
+      const std::size_t n = std::min(kernels_.groups * kTileRows, end - row);
       args.count = n > kTileRows ? 2 : 1;
       for (std::size_t g = 0; g < args.count; ++g)
         args.groups[g] = groups.at(row / kTileRows + g, scratch[g], args.count);
-      if (!kernels.multiply_groups(args)) damaged = true;
+      sound = kernels_.multiply_groups(args) && sound;
       output.take(row, n, n, [&](float* out, std::size_t out_stride) {
         for (std::size_t t = 0; t < block.tokens(); ++t)
           std::copy_n(sums + t * kTileWeights, n, out + t * out_stride);
       });
     }
-  };
-  const auto panels = [&](const Block& block, const Output& output, std::size_t begin, std::size_t end) {
-    PackedGroups groups(w);
-    std::byte* const scratch = packed_scratch(w.shape);
+    return sound;
+  }
+
+  bool panels(const Block& block, const Output& output, std::size_t begin, std::size_t end) const {
+    const std::size_t cols = w_.shape.columns, padded_cols = row_bytes_of(cols) / 2;
+    PackedGroups groups(w_);
+    std::byte* const scratch = packed_scratch(w_.shape);
     std::byte* const words = panel_room(cols);
+    bool sound = true;
     for (std::size_t row = begin; row < end; row += kPanelRows) {
       const std::size_t n = std::min(kPanelRows, end - row);
       const std::size_t row_tiles = (n + kTileWeights - 1) / kTileWeights, padded = row_tiles * kTileWeights;
@@ -209,30 +232,57 @@ void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, co
           continue;
         }
         const PackedGroup group = groups.at((row + r) / kTileRows, scratch);
-        if (!(kernels.words != nullptr ? kernels.words(group, to)
-                                       : merge_group(native, group, kTileRows, padded_cols, to)))
-          damaged = true;
+        sound = (kernels_.words != nullptr ? kernels_.words(group, to)
+                                           : merge_group(native_, group, kTileRows, padded_cols, to)) &&
+                sound;
       }
       output.take(row, n, padded, [&](float* out, std::size_t out_stride) {
         block.multiply(words, 2 * padded_cols, row_tiles, steps_of(cols), out, out_stride, false);
       });
     }
-  };
+    return sound;
+  }
 
-  blocks_of_tokens(ctx, packed, tokens, cols, bias, y, y_stride,
+  const TileKernels& kernels_;
+  const codec::NativeKernels& native_;
+  const PackedWeight& w_;
+};
+
+}  // namespace
+
+void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, const Weight& w,
+                 std::span<const float> bias, float* y, std::size_t y_stride) {
+  const WordRows rows(tile_kernels(ctx), w);
+  blocks_of_tokens(
+      ctx, packed, tokens, w.cols, bias, y, y_stride, [&](const Block& block, const Output& output) {
+        split(ctx, w.rows, kPanelRows, tokens * w.rows * w.cols,
+              [&](std::size_t begin, std::size_t end) { rows.multiply(block, output, begin, end); });
+      });
+}
+
+void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, const PackedWeight& w,
+                 std::span<const float> bias, float* y, std::size_t y_stride) {
+  const PackedRows rows(ctx, w);
+  std::atomic<bool> damaged = false;
+  blocks_of_tokens(ctx, packed, tokens, w.shape.columns, bias, y, y_stride,
                    [&](const Block& block, const Output& output) {
-                     const bool few = block.tokens() <= kernels.group_tokens;
-                     split(ctx, rows, few ? kernels.groups * kTileRows : kPanelRows, tokens * rows * cols,
+                     split(ctx, w.shape.rows, rows.grain(block), tokens * w.shape.rows * w.shape.columns,
                            [&](std::size_t begin, std::size_t end) {
-                             kernels.begin(block.tile_tokens());
-                             if (few)
-                               pairs_of_groups(block, output, begin, end);
-                             else
-                               panels(block, output, begin, end);
-                             kernels.end();
+                             if (!rows.multiply(block, output, begin, end)) damaged = true;
                            });
                    });
   if (damaged) throw_damaged();
+}
+
+bool tile_rows(const Context& ctx, const VectorProduct& product, std::size_t begin, std::size_t end) {
+  const WeightView& w = *product.weight;
+  const std::size_t rows = w.rows();
+  const bool is_packed = w.packed.sign_mantissas != nullptr;
+  const Block block(ctx, product.packed, 1, is_packed ? w.packed.shape.columns : w.words.cols);
+  const Output output(product.bias, 1, product.y, rows);
+  if (is_packed) return PackedRows(ctx, w.packed).multiply(block, output, begin, end);
+  WordRows(tile_kernels(ctx), w.words).multiply(block, output, begin, end);
+  return true;
 }
 
 }  // namespace sluice::kernels

@@ -1,0 +1,78 @@
+#include "engine/mlp.h"
+
+#include <array>
+
+#include "base/error.h"
+#include "kernels/elementwise.h"
+#include "kernels/matmul.h"
+#include "kernels/vector_products.h"
+
+namespace sluice::engine {
+namespace {
+
+using kernels::packed_floats;
+using kernels::VectorProduct;
+
+// w.gate becomes what `down` is multiplied with.
+void activate(const kernels::Context& kernels, const Mlp& mlp, std::size_t count, float* gate,
+              const float* up) {
+  if (mlp.gate.empty())
+    kernels::relu(kernels, count, gate);
+  else
+    kernels::silu_mul(kernels, gate, up, count, gate);
+}
+
+// As many products as one pass of the threads takes.
+class Pass {
+ public:
+  Pass(const kernels::Context& kernels) : kernels_(kernels) {}
+  void add(const VectorProduct& product) {
+    if (count_ == products_.size()) run();
+    products_[count_++] = product;
+  }
+  void run() {
+    kernels::multiply_vectors(kernels_, {products_.data(), count_});
+    count_ = 0;
+  }
+
+ private:
+  const kernels::Context& kernels_;
+  std::array<VectorProduct, 64> products_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+void compute(const kernels::Context& kernels, const Mlp& mlp, std::size_t tokens, const Workspace& w) {
+  if (tokens == 1) return compute_together(kernels, {&mlp, 1}, w);
+  const std::size_t width = mlp.up.rows();
+  if (!mlp.gate.empty()) kernels::matmul(kernels, mlp.packed, tokens, mlp.gate, {}, w.gate, width);
+  kernels::matmul(kernels, mlp.packed, tokens, mlp.up, {}, mlp.gate.empty() ? w.gate : w.up, width);
+  activate(kernels, mlp, tokens * width, w.gate, w.up);
+  kernels::pack_activations(kernels, w.gate, tokens, width, width, w.packed_inner);
+  kernels::matmul(kernels, w.packed_inner, tokens, mlp.down, {}, mlp.out, mlp.down.rows());
+}
+
+void compute_together(const kernels::Context& kernels, std::span<const Mlp> mlps, const Workspace& w) {
+  Pass pass(kernels);
+  std::size_t at = 0;  // in w.gate and w.up
+  for (const Mlp& mlp : mlps) {
+    if (!mlp.gate.empty()) pass.add({mlp.packed, &mlp.gate, w.gate + at});
+    pass.add({mlp.packed, &mlp.up, (mlp.gate.empty() ? w.gate : w.up) + at});
+    at += mlp.up.rows();
+  }
+  pass.run();
+  at = 0;
+  float* inner = w.packed_inner;
+  for (const Mlp& mlp : mlps) {
+    const std::size_t width = mlp.up.rows();
+    activate(kernels, mlp, width, w.gate + at, w.up + at);
+    kernels::pack_activations(kernels, w.gate + at, 1, width, width, inner);
+    pass.add({inner, &mlp.down, mlp.out});
+    at += width;
+    inner += packed_floats(width);
+  }
+  pass.run();
+}
+
+}  // namespace sluice::engine

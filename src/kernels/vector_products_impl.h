@@ -1,0 +1,22 @@
+// One range of the rows of a product of one token, on the calling thread. Ranges begin at multiples of
+// kVectorRows.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/vector_products.h"
+
+namespace sluice::kernels {
+
+// Whole cache lines of y, whole panels of rows, whole groups of packed ones.
+inline constexpr std::size_t kVectorRows = 32;
+
+void word_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,
+               std::size_t end);  // matmul.cc
+// Both: false if a chunk is damaged.
+bool packed_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,
+                 std::size_t end);  // packed_matmul.cc
+bool tile_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,
+               std::size_t end);  // tile_matmul.cc; REQUIRES: ctx.rounds(), BF16 weights
+
+}  // namespace sluice::kernels

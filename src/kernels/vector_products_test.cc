@@ -1,0 +1,102 @@
+#include "kernels/vector_products.h"
+
+#include <string>
+
+#include "base/error.h"
+#include "kernels/matmul.h"
+#include "kernels/packed_test_data.h"
+
+namespace sluice::kernels {
+namespace {
+
+// A matrix in all views that there are of it, and one token for it.
+struct Operand {
+  Packed matrix;
+  std::vector<std::byte> other;  // as F16 or F32
+  WeightView weight = Weight{};
+  std::vector<float> x, bias;
+
+  std::size_t rows() const { return matrix.shape.rows; }
+  std::size_t columns() const { return matrix.shape.columns; }
+};
+
+Operand make_operand(std::mt19937_64& random, bool only_bf16) {
+  const std::size_t rows = 1 + random() % (random() % 4 == 0 ? 700 : 70), columns = 1 + random() % 300;
+  const std::vector<float> numbers = normal_floats(random, rows * columns);
+  Operand operand;
+  operand.matrix = pack_numbers(random, rows, columns, numbers);
+  operand.x = normal_floats(random, columns);
+  operand.bias = normal_floats(random, random() % 2 * rows);
+  switch (random() % (only_bf16 ? 2 : 4)) {
+    case 0:
+      operand.weight = operand.matrix.weight();
+      break;
+    case 1:
+      operand.weight = Weight{operand.matrix.words.data(), DType::kBF16, rows, columns};
+      break;
+    default: {
+      const DType dtype = random() % 2 == 0 ? DType::kF32 : DType::kF16;
+      operand.other = encode(numbers, dtype);
+      operand.weight = Weight{operand.other.data(), dtype, rows, columns};
+    }
+  }
+  return operand;
+}
+
+// Every instruction set, with its own way of rounding and with the plain one, too.
+std::vector<Context> contexts(ThreadPool* pool) {
+  std::vector<Context> all;
+  for (const Isa isa : available_isas()) {
+    all.push_back({pool, isa, Products::kExact});
+    all.push_back({pool, isa, Products::kTiles});
+    all.push_back({pool, isa, Products::kPairs});
+  }
+  return all;
+}
+
+TEST(VectorProducts, HaveTheBitsOfEachProductAlone) {
+  std::mt19937_64 random = test_random(31);
+  ThreadPool two(2), three(3);
+  for (int round = 0; round < 40; ++round) {
+    std::vector<Operand> operands;
+    const bool only_bf16 = random() % 2 == 0;
+    for (std::size_t n = random() % 12; n > 0; --n) operands.push_back(make_operand(random, only_bf16));
+    for (ThreadPool* const pool : {static_cast<ThreadPool*>(nullptr), &two, &three}) {
+      for (const Context& ctx : contexts(pool)) {
+        std::vector<std::vector<float>> packed, expected, found;
+        for (const Operand& operand : operands) {
+          packed.emplace_back(packed_floats(operand.columns()));
+          expected.emplace_back(operand.rows());
+          found.emplace_back(operand.rows());
+          pack_activations(ctx, operand.x.data(), 1, operand.columns(), operand.columns(),
+                           packed.back().data());
+          matmul(ctx, packed.back().data(), 1, operand.weight, operand.bias, expected.back().data(),
+                 operand.rows());
+        }
+        std::vector<VectorProduct> products;
+        for (std::size_t i = 0; i < operands.size(); ++i)
+          products.push_back({packed[i].data(), &operands[i].weight, found[i].data(), operands[i].bias});
+        multiply_vectors(ctx, products);
+        for (std::size_t i = 0; i < operands.size(); ++i)
+          EXPECT_TRUE(same_bits(expected[i], found[i]))
+              << isa_name(ctx.isa) << ", product " << i << " of " << operands.size() << ", "
+              << operands[i].rows() << 'x' << operands[i].columns();
+      }
+    }
+  }
+}
+
+TEST(VectorProducts, ADamagedChunkOfAnyIsAnError) {
+  std::mt19937_64 random = test_random(32);
+  const Packed sound = pack_matrix(random, 64, 256, false);
+  Packed broken = pack_matrix(random, 64, 256, false);
+  ASSERT_TRUE(damage(broken));
+  const WeightView views[] = {sound.weight(), broken.weight()};
+  std::vector<float> packed(packed_floats(256)), y(64);
+  const VectorProduct products[] = {{packed.data(), &views[0], y.data()},
+                                    {packed.data(), &views[1], y.data()}};
+  for (const Isa isa : available_isas()) EXPECT_THROW(multiply_vectors({nullptr, isa}, products), Error);
+}
+
+}  // namespace
+}  // namespace sluice::kernels
