@@ -107,7 +107,14 @@ std::string detect_model() {
   return first == std::string::npos ? "unknown x86-64 CPU" : model.substr(first, last - first + 1);
 }
 
+bool detect_intel() {
+  const Registers r = cpuid(0, 0);
+  return r.ebx == 0x756e6547 && r.edx == 0x49656e69 && r.ecx == 0x6c65746e;  // "Genu" "ineI" "ntel"
+}
+
 #else
+
+bool detect_intel() { return false; }
 
 std::vector<std::string> detect_features() {
 #if defined(__aarch64__)
@@ -221,5 +228,10 @@ Isa parse_isa(std::string_view text) {
 }
 
 CpuInfo cpu_info() { return detected(); }
+
+bool cpu_is_intel() {
+  static const bool intel = detect_intel();
+  return intel;
+}
 
 }  // namespace sluice

@@ -24,5 +24,6 @@ struct CpuInfo {
   std::vector<std::string> features;  // of those the program cares about: "avx2", "avx512bf16", "amx_bf16" …
 };
 CpuInfo cpu_info();
+bool cpu_is_intel();  // for what is measured to differ between makers, never for what a CPU can do
 
 }  // namespace sluice

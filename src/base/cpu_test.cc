@@ -19,6 +19,13 @@ TEST(Cpu, ScalarIsAlwaysAvailableAndFirst) {
   EXPECT_EQ(best_isa(), isas.back());
 }
 
+TEST(Cpu, TheMakerIsTheKernels) {
+  std::ifstream file("/proc/cpuinfo");
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(cpu_is_intel(), text.str().find("GenuineIntel") != std::string::npos);
+}
+
 TEST(Cpu, AutoIsTheBest) { EXPECT_EQ(parse_isa("auto"), best_isa()); }
 
 TEST(Cpu, AvailableNamesParseAndOthersAreRefused) {
