@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -426,6 +427,38 @@ TEST_F(StoreProgram, PacksSlicesAndSaysWhatCannotBeDoneWithThem) {
     EXPECT_EQ(refused.code, 2) << flags;
     EXPECT_THAT(refused.err, HasSubstr(words));
   }
+}
+
+TEST_F(StoreProgram, QuantisesCopiesThatCanBeRun) {
+  const auto logits = [&](const std::string& model) {
+    const std::string out = temp_ / "logits.npy";
+    const Outcome outcome =
+        sluice(fmt::format("forward '{}' --tokens 1,2,3 --math f32 --out '{}' --quiet", model, out));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::string bytes = read_file(out).substr(128);
+    std::vector<float> values(bytes.size() / 4);
+    std::memcpy(values.data(), bytes.data(), 4 * values.size());
+    fs::remove(out);
+    return values;
+  };
+  const std::vector<float> exact = logits(model_);
+  double before = 0;
+  for (const char* quantiser : {"asym_high", "amat", "asym_keep_zero"}) {  // ever worse
+    const std::string copy = temp_ / quantiser;
+    const Outcome outcome = sluice(
+        fmt::format("quantise '{}' -o '{}' --quantiser {} --slices 8/4 --json", model_, copy, quantiser));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(nlohmann::json::parse(outcome.out)["quantiser"], quantiser);
+    const std::vector<float> rounded = logits(copy);
+    ASSERT_EQ(rounded.size(), exact.size());
+    double error = 0;
+    for (std::size_t i = 0; i < exact.size(); ++i) error += std::fabs(rounded[i] - exact[i]);
+    EXPECT_GT(error, 2 * before) << quantiser;
+    before = error;
+  }
+  const Outcome unknown = sluice(fmt::format("quantise '{}' -o '{}' --quantiser best", model_, temp_ / "x"));
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("amat_center"));
 }
 
 TEST_F(StoreProgram, AHubCacheIsRestoredAsFiles) {
