@@ -68,8 +68,8 @@ TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
 
 // No types of C++, and no lists of checks.
 TEST(CommandLine, HelpCallsValuesByOneWord) {
-  for (const char* command : {"run", "trace", "compare", "reproduce", "pack", "synth", "simulate", "plan",
-                              "profile", "eval", "forward", "inspect", "doctor", "lab"}) {
+  for (const char* command : {"run", "trace", "compare", "reproduce", "pack", "quantise", "synth", "simulate",
+                              "plan", "profile", "eval", "forward", "inspect", "doctor", "lab"}) {
     const std::string help = sluice(std::string(command) + " --help").out;
     for (const char* noise : {"INT", "FLOAT", "POSITIVE", " in [", "TEXT:", "NUMBER:"})
       EXPECT_EQ(help.find(noise), std::string::npos) << command << ": " << noise << "\n" << help;

@@ -9,8 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -294,6 +297,65 @@ TEST_F(StorePack, AnotherDecoderReadsTheSame) {
   }
 }
 
+// The numbers that a reader makes of the slices, written from the page, are those that the codec makes.
+TEST_F(StorePack, AnotherDecoderReadsTheSameSlices) {
+  if (run("python3 --version").code != 0)
+    GTEST_SKIP() << "python3 is not installed: the second decoder did not run";
+  const std::string reader = "python3 '" SLUICE_SOURCE_DIR "/tools/store_reader.py' ";
+  const TinyModel model{.layers = 1, .experts = 2, .hidden = 70, .width = 33};
+  write_tiny_model(temp_ / "sliced", model);
+  const auto floats = [](const std::string& bytes) {
+    std::vector<float> values(bytes.size() / 4);
+    std::memcpy(values.data(), bytes.data(), 4 * values.size());
+    return values;
+  };
+  for (const codec::SliceBits bits : codec::kStoredSliceBits) {
+    PackOptions options = tiny_options("native");
+    options.slices = bits;
+    options.dense = DenseWeights::kInt8;
+    const std::string store = temp_ / fmt::format("{}.sluice", bits.high);
+    pack(temp_ / "sliced", store, tiny_plan(model), options);
+    const auto checkpoint = open_checkpoint(store);
+    const auto read = [&](const Extent& extent) {
+      const std::string file = read_file(checkpoint->weight_files()[extent.file]);
+      const auto* const at = reinterpret_cast<const std::byte*>(file.data()) + extent.offset;
+      return std::vector<std::byte>(at, at + extent.length);
+    };
+    for (const char* name : {"layers.0.experts.1.down", "layers.0.experts.0.up"}) {
+      const StoredPiece piece = checkpoint->locate(checkpoint->pieces_of(name).at(0));
+      const codec::SlicedShape shape{piece.matrix, bits};
+      const std::vector<std::byte> msb = read(piece.msb), lsb = read(piece.lsb);
+      for (const codec::SliceView view : {codec::SliceView::kHigh, codec::SliceView::kLow}) {
+        const Outcome other = run(fmt::format("{}{} --tensor {} --view {}", reader, quoted(store), name,
+                                              view == codec::SliceView::kHigh ? "high" : "low"));
+        ASSERT_EQ(other.code, 0) << other.err;
+        const std::vector<float> found = floats(other.out);
+        ASSERT_EQ(found.size(), shape.rows * shape.columns);
+        std::vector<float> row_values(shape.columns);
+        for (std::uint64_t row = 0; row < shape.rows; ++row) {
+          codec::dequantise_row(codec::sliced_view(shape, msb, lsb), view, row, row_values);
+          for (std::uint64_t c = 0; c < shape.columns; ++c)
+            ASSERT_EQ(found[row * shape.columns + c], row_values[c]) << name << " " << row << ", " << c;
+        }
+      }
+    }
+    const StoredPiece dense = checkpoint->locate(checkpoint->pieces_of("embed.weight").at(0));
+    ASSERT_EQ(dense.encoding, Encoding::kInt8);
+    const codec::Int8Shape shape{dense.matrix};
+    const Outcome other = run(reader + quoted(store) + " --tensor embed.weight --view high");
+    const std::vector<float> found = floats(other.out);
+    ASSERT_EQ(found.size(), shape.rows * shape.columns) << other.err;
+    const std::vector<std::byte> matrix = read(dense.int8);
+    std::vector<float> row_values(shape.columns);
+    for (std::uint64_t row = 0; row < shape.rows; ++row) {
+      codec::dequantise_int8_row(matrix, shape, row, row_values);
+      ASSERT_TRUE(std::equal(row_values.begin(), row_values.end(),
+                             found.begin() + static_cast<std::ptrdiff_t>(row * shape.columns)))
+          << row;
+    }
+  }
+}
+
 // ---- the program
 
 class StoreProgram : public ::testing::Test {
@@ -321,6 +383,82 @@ TEST_F(StoreProgram, PacksVerifiesAndUnpacksGoldenModels) {
     fs::remove_all(back);
   }
   EXPECT_GT(models, 3);
+}
+
+TEST_F(StoreProgram, PacksSlicesAndSaysWhatCannotBeDoneWithThem) {
+  for (const char* slices : {"8/4", "6/3", "4/2"}) {
+    const std::string store = temp_ / "s.sluice";
+    const Outcome packed = sluice(
+        fmt::format("pack '{}' -o '{}' --slices {} --dense int8 --json --quiet", model_, store, slices));
+    ASSERT_EQ(packed.code, 0) << packed.err;
+    const nlohmann::json told = nlohmann::json::parse(packed.out);
+    EXPECT_EQ(told["family"], "sliced");
+    EXPECT_EQ(told["slices"], slices);
+    EXPECT_EQ(sluice(fmt::format("verify '{}' --full --quiet", store)).code, 0);
+    const nlohmann::json found = nlohmann::json::parse(sluice(fmt::format("inspect '{}' --json", store)).out);
+    EXPECT_EQ(found["family"], "sliced");
+    EXPECT_EQ(fmt::format("{}/{}", found["slices"]["high"].get<int>(), found["slices"]["low"].get<int>()),
+              slices);
+    EXPECT_GT(found["slices"]["msb_bytes"], found["slices"]["lsb_bytes"]);
+    EXPECT_GE(found["experts"]["bytes"].get<std::uint64_t>(),
+              found["slices"]["msb_bytes"].get<std::uint64_t>() +
+                  found["slices"]["lsb_bytes"].get<std::uint64_t>());
+    EXPECT_TRUE(found["experts"]["exponent_entropy_bits"].is_null());
+    EXPECT_THAT(sluice(fmt::format("inspect '{}'", store)).out,
+                HasSubstr(fmt::format("slices of {} bits", slices)));
+    const Outcome unpacked = sluice(fmt::format("unpack '{}' -o '{}'", store, temp_ / "back"));
+    EXPECT_EQ(unpacked.code, 1);
+    EXPECT_THAT(unpacked.err, HasSubstr("cannot be unpacked"));
+    for (const char* command : {"run", "forward"}) {
+      const Outcome computed = sluice(
+          fmt::format("{} '{}' --tokens 1,2 {}", command, store,
+                      command == std::string("run") ? "-n 1" : fmt::format("--out {}", temp_ / "l.npy")));
+      EXPECT_EQ(computed.code, 1);
+      EXPECT_THAT(computed.err, HasSubstr("sliced experts cannot be computed with yet"));
+      EXPECT_EQ(std::count(computed.err.begin(), computed.err.end(), '\n'), 1) << computed.err;
+    }
+    fs::remove_all(store);
+  }
+  for (const auto& [flags, words] :
+       std::vector<std::pair<std::string, std::string>>{{"--slices 8/5", "8/4, 6/3, 4/2"},
+                                                        {"--dense int8", "--slices"},
+                                                        {"--slices 8/4 --dense int4", "int8"}}) {
+    const Outcome refused = sluice(fmt::format("pack '{}' -o '{}' {}", model_, temp_ / "s.sluice", flags));
+    EXPECT_EQ(refused.code, 2) << flags;
+    EXPECT_THAT(refused.err, HasSubstr(words));
+  }
+}
+
+TEST_F(StoreProgram, QuantisesCopiesThatCanBeRun) {
+  const auto logits = [&](const std::string& model) {
+    const std::string out = temp_ / "logits.npy";
+    const Outcome outcome =
+        sluice(fmt::format("forward '{}' --tokens 1,2,3 --math f32 --out '{}' --quiet", model, out));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::string bytes = read_file(out).substr(128);
+    std::vector<float> values(bytes.size() / 4);
+    std::memcpy(values.data(), bytes.data(), 4 * values.size());
+    fs::remove(out);
+    return values;
+  };
+  const std::vector<float> exact = logits(model_);
+  double before = 0;
+  for (const char* quantiser : {"asym_high", "amat", "asym_keep_zero"}) {  // ever worse
+    const std::string copy = temp_ / quantiser;
+    const Outcome outcome = sluice(
+        fmt::format("quantise '{}' -o '{}' --quantiser {} --slices 8/4 --json", model_, copy, quantiser));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(nlohmann::json::parse(outcome.out)["quantiser"], quantiser);
+    const std::vector<float> rounded = logits(copy);
+    ASSERT_EQ(rounded.size(), exact.size());
+    double error = 0;
+    for (std::size_t i = 0; i < exact.size(); ++i) error += std::fabs(rounded[i] - exact[i]);
+    EXPECT_GT(error, 2 * before) << quantiser;
+    before = error;
+  }
+  const Outcome unknown = sluice(fmt::format("quantise '{}' -o '{}' --quantiser best", model_, temp_ / "x"));
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("amat_center"));
 }
 
 TEST_F(StoreProgram, AHubCacheIsRestoredAsFiles) {

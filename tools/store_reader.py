@@ -3,6 +3,9 @@
 
   tools/store_reader.py STORE --check           restore every source file in memory and compare its SHA-256
   tools/store_reader.py STORE --tensor NAME     write the bytes of one tensor to standard output
+  tools/store_reader.py STORE --tensor NAME --view high|low
+                                                of a store of family sliced: the tensor's values as float32 instead, of both
+                                                slices or of the higher one (the same for weights of 8 bits)
 
 Needs nothing but Python's standard library; chunks of codec zstd need the `zstd` command. It is an oracle for tests, slow,
 and checks no XXH3: the SHA-256 of the sources covers every byte it hands out.
@@ -114,6 +117,47 @@ def unnative(data, count, blocks):
     return bytes(out)
 
 
+def code(data, bits, columns, row, column):
+    """One code of a matrix in cells of 16 rows and 32 columns."""
+    cell = row // 16 * -(-columns // 32) + column // 32
+    c, lines = column % 32, 64 * bits * cell + 4 * (row % 16) + column % 4
+
+    def line(n):
+        return data[lines + 64 * n]
+
+    if bits == 8:
+        return (line(c // 4) ^ 128) - 128
+    if bits == 4:
+        return line(c // 4 % 4) >> (0 if c < 16 else 4) & 15
+    two = line(c // 4 % 2) >> 2 * (c // 8) & 3
+    return two if bits == 2 else two | (line(2) >> c // 4 & 1) << 2
+
+
+def sliced_values(msb, lsb, rows, columns, high, low, view):
+    groups = -(-columns // 32)
+    cells, shift = -(-rows // 16) * groups, high - low
+    assert len(msb) == (64 * low + 48) * cells and len(lsb) == 64 * shift * cells, "a slice has a wrong size"
+    for r in range(rows):
+        for c in range(columns):
+            at = (r // 16 * groups + c // 32) * 16 + r % 16
+            scale = struct.unpack_from("<e", msb, 64 * low * cells + 2 * at)[0]
+            zero = msb[(64 * low + 32) * cells + at]
+            top = code(msb, low, columns, r, c)
+            if view == "high":
+                yield scale * (top * 2**shift + code(lsb, shift, columns, r, c) - zero)
+            else:
+                yield scale * 2**shift * (top - zero // 2**shift)
+
+
+def int8_values(data, rows, columns):
+    scales, groups = 512 * -(-rows // 16) * -(-columns // 32), -(-columns // 128)
+    assert len(data) == scales + 32 * groups * -(-rows // 16), "a matrix has a wrong size"
+    for r in range(rows):
+        for c in range(columns):
+            scale = struct.unpack_from("<e", data, scales + 32 * (r // 16 * groups + c // 128) + 2 * (r % 16))[0]
+            yield scale * code(data, 8, columns, r, c)
+
+
 class Store:
     def __init__(self, path):
         self.path = path
@@ -121,7 +165,11 @@ class Store:
             self.manifest = json.loads(file.read())
         m = self.manifest
         native = m["codec"]["name"] == "native"
-        assert (m["format"], m["version"], m["requires"]) == ("sluice", 1, ["native"] if native else []), "another format"
+        self.slices = m.get("slices")
+        requires = ["native"] * native + ["sliced"] * (self.slices is not None)
+        assert (m["format"], m["version"], m["requires"]) == ("sluice", 1, requires), "another format"
+        assert (m["family"] == "sliced") == (self.slices is not None), "another family"
+        assert self.slices is None or self.slices["quantiser"] == "amat", "another quantiser"
         self.decode = {"none": None, "zstd": unzstd, "lz4": unlz4, "native": None}[m["codec"]["name"]]
         # Of each tensor: (first element, file, piece), in order.
         self.pieces = {}
@@ -163,6 +211,16 @@ class Store:
             words[2 * i + 1] = s & 0x80 | e >> 1
         return bytes(words)
 
+    def values(self, index, view):
+        """Of a tensor whose pieces are all quantised, row by row."""
+        for _, file, piece in sorted(self.pieces[index], key=lambda p: p[:2]):
+            name = self.manifest["data_files"][file][0]
+            if "int8" in piece:
+                yield from int8_values(self.read(name, *piece["int8"][:2]), *piece["matrix"])
+            else:
+                msb, lsb = (self.read(name, *piece[part][:2]) for part in ("msb", "lsb"))
+                yield from sliced_values(msb, lsb, *piece["matrix"], self.slices["high"], self.slices["low"], view)
+
     def tensor(self, index):
         data, covered = b"", 0
         for first, file, piece in sorted(self.pieces[index], key=lambda p: p[:2] + (p[2]["elements"][1],)):
@@ -198,13 +256,21 @@ def main():
     parser.add_argument("store")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--tensor")
+    parser.add_argument("--view", choices=["high", "low"])
     arguments = parser.parse_args()
     store = Store(arguments.store)
     if store.manifest["codec"]["name"] == "zstd" and shutil.which("zstd") is None:
         sys.exit("store_reader: the zstd command is not installed")
     if arguments.tensor is not None:
         names = [t[0] for t in store.manifest["tensors"]]
-        sys.stdout.buffer.write(store.tensor(names.index(arguments.tensor)))
+        index = names.index(arguments.tensor)
+        if arguments.view is None:
+            sys.stdout.buffer.write(store.tensor(index))
+        else:
+            for value in store.values(index, arguments.view):
+                sys.stdout.buffer.write(struct.pack("<f", value))
+    if arguments.check and store.slices is not None:
+        sys.exit("store_reader: experts of family sliced were rounded; the source cannot be restored")
     if arguments.check:
         for index, source in enumerate(store.manifest["sources"]):
             found = hashlib.sha256(store.source(index)).hexdigest()

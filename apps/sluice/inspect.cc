@@ -123,9 +123,24 @@ void visit_pieces(const store::Checkpoint& checkpoint, const Model& model, const
 }
 
 Bytes stored_bytes(const store::StoredPiece& piece) {
-  Bytes bytes = piece.raw.length + piece.sm.length;
+  Bytes bytes = piece.raw.length + piece.sm.length + piece.msb.length + piece.lsb.length + piece.int8.length;
   for (const store::ExponentChunk& chunk : piece.exponents) bytes += chunk.extent.length;
   return bytes;
+}
+
+std::uint32_t file_of(const store::StoredPiece& piece) {
+  switch (piece.encoding) {
+    case store::Encoding::kRaw:
+      return piece.raw.file;
+    case store::Encoding::kSplit:
+      return piece.sm.file;
+    case store::Encoding::kSliced:
+      return piece.msb.file;
+    case store::Encoding::kInt8:
+      return piece.int8.file;
+  }
+  SLUICE_CHECK(false, std::to_string(static_cast<int>(piece.encoding)));
+  return 0;
 }
 
 // --- Sizes
@@ -146,7 +161,8 @@ struct Tally {
 
 struct Sizes {
   std::array<Tally, kClasses> by_class;
-  Tally dense, experts;  // `stored` with padding and metadata
+  Tally dense, experts;    // `stored` with padding and metadata
+  Bytes msb = 0, lsb = 0;  // slices, as they are
   const Tally& of(Class kind) const { return by_class[static_cast<std::size_t>(kind)]; }
 };
 
@@ -178,8 +194,9 @@ Sizes measure(const store::Checkpoint& checkpoint, const Model& model) {
     Tally& tally = sizes.by_class[static_cast<std::size_t>(kind)];
     tally += {piece.elements, 1 + piece.exponents.size(), piece.elements * dtype_bytes(piece.dtype),
               stored_bytes(piece)};
-    const store::Extent& first = piece.encoding == store::Encoding::kSplit ? piece.sm : piece.raw;
-    if (kind == Class::kExperts) holds_experts.at(first.file) = true;
+    if (kind == Class::kExperts) holds_experts.at(file_of(piece)) = true;
+    sizes.msb += piece.msb.length;
+    sizes.lsb += piece.lsb.length;
   });
   for (std::size_t kind = 0; kind < kClasses; ++kind) {
     (kind == static_cast<std::size_t>(Class::kExperts) ? sizes.experts : sizes.dense) += sizes.by_class[kind];
@@ -217,7 +234,7 @@ void visit_runs(const store::StoredPiece& piece, const std::function<void(const 
     }
     visit(run);
   }
-  if (piece.encoding == store::Encoding::kSplit) return;
+  if (piece.encoding != store::Encoding::kRaw) return;
   for (std::uint64_t first = 0; first < piece.elements; first += kBlockWords) {
     const std::uint64_t words = std::min(kBlockWords, piece.elements - first);
     visit({{piece.raw.file, piece.raw.offset + 2 * first, 2 * words}, words, false, false, {}});
@@ -353,6 +370,16 @@ Json attention_json(const model::AttentionConfig& attention) {
           {"head_dim", attention.head_dim}};
 }
 
+Json slices_json(const store::Checkpoint& checkpoint, const Sizes& sizes) {
+  const std::optional<codec::SliceBits> bits = checkpoint.slices();
+  if (!bits) return {};
+  return {{"quantiser", codec::kAmat},
+          {"high", bits->high},
+          {"low", bits->low},
+          {"msb_bytes", sizes.msb},
+          {"lsb_bytes", sizes.lsb}};
+}
+
 Json tensors_json(const store::Checkpoint& checkpoint) {
   Json list = Json::array();
   for (const store::TensorInfo& tensor : checkpoint.tensors()) {
@@ -366,7 +393,9 @@ void print_json(const store::Checkpoint& checkpoint, const Model& model, const R
   Json json = {
       {"model", checkpoint.path()},
       {"packed", checkpoint.packed()},
+      {"family", store::family_name(checkpoint.family())},
       {"codec", checkpoint.codec()},
+      {"slices", slices_json(checkpoint, report.sizes)},
       {"model_type", config.model_type},
       {"layers", config.layers},
       {"encoder_layers", config.encoder_layers},
@@ -408,7 +437,7 @@ std::string ratio_text(const Tally& tally) {
 }
 
 std::string entropy_text(const Entropy& entropy) {
-  if (!entropy.bits) return "none (no BF16 weights)";
+  if (!entropy.bits) return "none (no BF16 words)";
   if (!sampled(entropy))
     return fmt::format("{:.3f} bits (all {} words)", *entropy.bits, count_text(entropy.words));
   return fmt::format("{:.3f} bits (sampled: {} of {} words)", *entropy.bits, count_text(entropy.words_read),
@@ -438,6 +467,14 @@ std::string printable(std::string text) {
   return text;
 }
 
+std::string kind_text(const store::Checkpoint& checkpoint) {
+  if (!checkpoint.packed()) return "not packed";
+  const std::optional<codec::SliceBits> bits = checkpoint.slices();
+  return fmt::format("packed, {}codec {}",
+                     bits ? fmt::format("experts in slices of {} bits, ", codec::slice_bits_text(*bits)) : "",
+                     checkpoint.codec());
+}
+
 void print_row(std::string_view name, const Tally& tally) {
   std::cout << fmt::format("{:<12}  {:>11}  {:>11}  {:>11}  {:>7}\n", name, count_text(tally.parameters),
                            format_bytes(tally.source), format_bytes(tally.stored), ratio_text(tally));
@@ -455,8 +492,7 @@ void print_text(const store::Checkpoint& checkpoint, const Model& model, const R
       "KV cache      {} bytes per token (BF16)\n"
       "exponents     experts {}\n"
       "              dense {}\n\n",
-      checkpoint.path(), checkpoint.packed() ? "packed, codec " + checkpoint.codec() : "not packed",
-      config.model_type, config.layers,
+      checkpoint.path(), kind_text(checkpoint), config.model_type, config.layers,
       config.has_encoder() ? fmt::format(" ({} of the encoder)", config.encoder_layers) : "",
       config.sparse_layers(), config.vocab,
       config.max_positions == INT32_MAX ? "any number of" : std::to_string(config.max_positions),
@@ -473,6 +509,9 @@ void print_text(const store::Checkpoint& checkpoint, const Model& model, const R
   }
   print_row("all dense", report.sizes.dense);
   print_row("experts", report.sizes.experts);
+  if (checkpoint.slices())
+    std::cout << fmt::format("Slices of experts: MSB {}, LSB {}.\n", format_bytes(report.sizes.msb),
+                             format_bytes(report.sizes.lsb));
   if (checkpoint.packed()) std::cout << "The last two rows count padding and metadata.\n";
   for (const std::string& name : model.ignored) std::cout << "not computed with: " << printable(name) << '\n';
   if (!tensors) return;

@@ -37,6 +37,7 @@ struct Options {
   std::optional<std::int64_t> chunks;
   std::optional<int> level;
   std::vector<std::string> exclude;
+  std::string slices, dense{"exact"};
 };
 
 std::string codec_names() {
@@ -56,6 +57,13 @@ std::string codec_levels() {
   return text;
 }
 
+std::string slice_names() {
+  std::string names;
+  for (const codec::SliceBits bits : codec::kStoredSliceBits)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", codec::slice_bits_text(bits));
+  return names;
+}
+
 // A store of an unknown codec is unsupported; a flag that names one is wrong usage.
 void check_codec(const std::string& codec, std::optional<int> level) {
   if (!codec::is_codec(codec))
@@ -68,6 +76,31 @@ void check_codec(const std::string& codec, std::optional<int> level) {
   } else if (level) {
     throw Error(ErrorKind::kUsage, "codec native has no levels").in("--level").fix("leave --level out");
   }
+}
+
+std::optional<codec::SliceBits> parse_slices(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const std::optional<codec::SliceBits> bits = codec::parse_slice_bits(text);
+  if (!bits)
+    throw Error(ErrorKind::kUsage, "unknown slices")
+        .in("--slices")
+        .expected("one of: " + slice_names())
+        .found("\"" + text + "\"");
+  return bits;
+}
+
+store::DenseWeights parse_dense(const std::string& text, bool sliced) {
+  if (text == "exact") return store::DenseWeights::kExact;
+  if (text != "int8")
+    throw Error(ErrorKind::kUsage, "unknown form of dense weights")
+        .in("--dense")
+        .expected("exact or int8")
+        .found("\"" + text + "\"");
+  if (!sliced)
+    throw Error(ErrorKind::kUsage, "dense weights of 8 bits belong to a store with sliced experts")
+        .in("--dense")
+        .fix("give --slices, too");
+  return store::DenseWeights::kInt8;
 }
 
 // What the store says of its tokenizer afterwards. One that this program cannot read is no failure: the model
@@ -95,6 +128,8 @@ void pack(const Options& options) {
   pack.level = options.level;
   if (options.chunks) pack.chunks = codec::check_chunk_count(*options.chunks, "--chunks");
   check_codec(pack.codec, pack.level);  // refuse before reading the model
+  pack.slices = parse_slices(options.slices);
+  pack.dense = parse_dense(options.dense, pack.slices.has_value());
   if (options.chunks && pack.codec == "none")
     throw Error(ErrorKind::kUsage, "codec none has no exponent chunks")
         .in("--chunks")
@@ -127,13 +162,18 @@ void pack(const Options& options) {
     result = store::pack(options.model, options.output, plan, pack);
   }
   const std::string_view tokenizer = compile_tokenizer(options);
+  const store::Family family = pack.slices               ? store::Family::kSliced
+                               : options.codec == "none" ? store::Family::kRaw
+                                                         : store::Family::kSplit;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const double ratio = result.source_bytes == 0 ? 1.0
                                                 : static_cast<double>(result.stored_bytes) /
                                                       static_cast<double>(result.source_bytes);
   if (options.common.json) {
     std::cout << Json{{"path", options.output},
+                      {"family", store::family_name(family)},
                       {"codec", options.codec},
+                      {"slices", pack.slices ? Json(options.slices) : Json()},
                       {"experts", result.experts},
                       {"tensors", result.tensors},
                       {"tokenizer", tokenizer},
@@ -171,6 +211,16 @@ void add_pack(CLI::App& app) {
                                store::PackOptions().chunks))
       ->check(whole_number("--chunks", 1, codec::kMaxChunks));
   command->add_option("--level", options->level, fmt::format("Level of the codec: {}", codec_levels()));
+  command->add_option(
+      "--slices", options->slices,
+      fmt::format(
+          "Round experts to codes of so many bits, the higher of them fetched by themselves (SliceMoE): {}. "
+          "Such a store cannot be unpacked",
+          slice_names()));
+  command
+      ->add_option("--dense", options->dense,
+                   "With --slices: dense weights exact, or their large matrices in int8")
+      ->capture_default_str();
   command
       ->add_option("--exclude", options->exclude,
                    "Leave out files or directories that match this glob (repeatable)")
@@ -187,7 +237,8 @@ void add_pack(CLI::App& app) {
       "An interrupted pack leaves NAME.sluice.partial; the same command goes on where it stopped.\n"
       "Examples:\n"
       "  sluice pack Qwen1.5-MoE-A2.7B -o qwen.sluice\n"
-      "  sluice pack Mixtral-8x7B -o mixtral.sluice --exclude 'consolidated*' --codec lz4");
+      "  sluice pack Mixtral-8x7B -o mixtral.sluice --exclude 'consolidated*' --codec lz4\n"
+      "  sluice pack DeepSeek-V2-Lite -o lite84.sluice --slices 8/4 --dense int8");
   command->callback([options] {
     std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a failed write, reported where it happens
     pack(*options);

@@ -72,5 +72,26 @@ TEST(Float16, LargeValuesRoundToInfinityAndNaNNeverDoes) {
   }
 }
 
+// Of every two neighbours: both, what lies between them nearer to either, and the middle, which goes to the
+// even one.
+TEST(Float16, DoublesRoundToTheNearestBinary16) {
+  for (unsigned w = 0; w < 0x7c00u; ++w) {
+    const double low = value_of(w, 5, 10), high = w + 1 == 0x7c00u ? 65536.0 : value_of(w + 1, 5, 10);
+    const double middle = (low + high) / 2;
+    for (const double sign : {1.0, -1.0}) {
+      const unsigned bit = sign < 0 ? 0x8000u : 0;
+      ASSERT_EQ(double_to_fp16(sign * low), w | bit);
+      ASSERT_EQ(double_to_fp16(sign * std::nextafter(middle, 0.0)), w | bit);
+      ASSERT_EQ(double_to_fp16(sign * middle), (w + (w & 1)) | bit) << w;
+      ASSERT_EQ(double_to_fp16(sign * std::nextafter(middle, 1e9)), (w + 1) | bit);
+    }
+  }
+  EXPECT_EQ(double_to_fp16(1e300), 0x7c00u);
+  EXPECT_EQ(double_to_fp16(-std::numeric_limits<double>::infinity()), 0xfc00u);
+  EXPECT_EQ(double_to_fp16(std::numeric_limits<double>::denorm_min()), 0u);
+  const std::uint16_t nan = double_to_fp16(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_TRUE(std::isnan(fp16_to_float(nan)));
+}
+
 }  // namespace
 }  // namespace sluice

@@ -47,6 +47,18 @@ EngineOptions with_preset(EngineOptions options, bool split) {
   return options;
 }
 
+// There are no kernels for sliced experts yet.
+const store::Checkpoint& computable(const store::Checkpoint& checkpoint) {
+  if (const auto bits = checkpoint.slices()) {
+    throw Error(ErrorKind::kUnsupported, "sliced experts cannot be computed with yet")
+        .in(checkpoint.path())
+        .expected("a model directory, or a store of family raw or split")
+        .found(fmt::format("family sliced, {}/{} bits", bits->high, bits->low))
+        .fix("run the model directory, or pack it without --slices");
+  }
+  return checkpoint;
+}
+
 }  // namespace
 
 Math parse_math(std::string_view text) {
@@ -61,7 +73,7 @@ Math parse_math(std::string_view text) {
 
 Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, const EngineOptions& options,
                std::size_t logit_rows)
-    : checkpoint_(checkpoint),
+    : checkpoint_(computable(checkpoint)),
       model_(model),
       options_(options),
       pool_(options.threads != 0 ? options.threads : usable_cpus()),

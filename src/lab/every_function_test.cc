@@ -27,6 +27,7 @@ constexpr Example kExamples[] = {
     {"pools",
      R"({"slots":{"F":1,"C":1,"S":2,"E":1},"delta":1,"demote":true,"N":6,"steps":[[1],[5],[5,1,2,3],[]]})"},
     {"evict", R"({"policy":"lru","capacity":3,"requests":[1,2,3,1,4],"seed":0})"},
+    {"quantise", R"({"w":[-1,-0.5,0,0.25],"high":8,"low":4,"fp16_scale":true})"},
 };
 
 const Json kWrong[] = {nullptr,        "x",       -1,    -0.5,     1.5, 1e300, true,

@@ -9,6 +9,7 @@ extern const Function kDispatch;     // dispatch.cc
 extern const Function kEvict;        // evict.cc
 extern const Function kPlan;         // plan.cc
 extern const Function kPools;        // pools.cc
+extern const Function kQuantise;     // quantise.cc
 extern const Function kRank;         // rank.cc
 extern const Function kRankProfile;  // rank_profile.cc
 extern const Function kSchedule;     // schedule.cc

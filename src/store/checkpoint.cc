@@ -28,6 +28,14 @@ void refuse_misnamed_model(const std::string& path) {
 
 }  // namespace
 
+std::string_view family_name(Family family) {
+  return family == Family::kRaw ? "raw" : family == Family::kSplit ? "split" : "sliced";
+}
+
+Family Checkpoint::family() const {
+  return slices() ? Family::kSliced : codec() == "none" ? Family::kRaw : Family::kSplit;
+}
+
 std::unique_ptr<Checkpoint> open_checkpoint(const std::string& path) {
   if (!looks_like_store(path)) return open_directory(path);
   refuse_misnamed_model(path);

@@ -12,6 +12,8 @@
 
 #include "base/bytes.h"
 #include "base/dtype.h"
+#include "codec/int8_matrix.h"
+#include "codec/sliced_matrix.h"
 #include "codec/tiles.h"
 
 namespace sluice::store {
@@ -49,8 +51,10 @@ struct ExponentChunk {
 };
 
 enum class Encoding : std::uint8_t {
-  kRaw,    // the tensor's own bytes
-  kSplit,  // BF16 only: a sign+mantissa plane and exponent chunks (SPEC §1.2), flat or in tiles
+  kRaw,     // the tensor's own bytes
+  kSplit,   // BF16 only: a sign+mantissa plane and exponent chunks (SPEC §1.2), flat or in tiles
+  kSliced,  // a matrix of an expert in two slices of AMAT codes: rounded (SPEC §4.2)
+  kInt8,    // a dense matrix in codes of 8 bits: rounded, too
 };
 
 // Where and how one piece is stored.
@@ -62,10 +66,18 @@ struct StoredPiece {
   Extent sm;                 // kSplit: a byte for every element, or for every place of the tiles
   codec::TileShape tiles;    // of a matrix in tiles; chunks then count places, not elements
   bool own_columns = false;  // the tiles' columns are the tensor's: they can be multiplied with as they are
-  std::optional<std::uint64_t> xxh3;     // of `raw` or `sm`; none in a directory
+  std::optional<std::uint64_t> xxh3;     // of `raw`, `sm`, `msb` or `int8`; none in a directory
   std::vector<ExponentChunk> exponents;  // kSplit
+  codec::CellShape matrix;               // kSliced, kInt8
+  Extent msb, lsb;                       // kSliced, as codec::SlicedShape{matrix, bits of the store} says
+  std::uint64_t lsb_xxh3 = 0;            // `xxh3` is that of `msb`
+  Extent int8;                           // kInt8, as codec::Int8Shape{matrix} says
   bool tiled() const { return tiles.rows > 0; }
 };
+
+// The parts that an expert of a store has (docs/store-format.md).
+enum class Family : std::uint8_t { kRaw, kSplit, kSliced };
+std::string_view family_name(Family family);  // "raw" "split" "sliced"
 
 // Immutable after opening; thread-safe.
 class Checkpoint {
@@ -84,6 +96,8 @@ class Checkpoint {
   // is no such tensor.
   virtual std::vector<Piece> pieces_of(std::string_view tensor) const = 0;
   virtual std::string codec() const = 0;  // "none" "zstd" "lz4" "native"; a directory: "none"
+  virtual std::optional<codec::SliceBits> slices() const { return std::nullopt; }  // of family `sliced`
+  Family family() const;
   // Path of one of the other files of the source ("config.json"), or nothing if the source had none. A store
   // compares it with its SHA-256 first: Error(kCorrupt).
   virtual std::optional<std::string> find_file(std::string_view relative) const = 0;

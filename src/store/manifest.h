@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,11 +47,13 @@ struct PieceEntry {
   std::uint32_t file = 0;              // index into data_files
   std::uint64_t first = 0, count = 0;  // elements of the tensor
   Encoding encoding = Encoding::kRaw;
-  codec::TileShape tiles{};  // of split pieces of codec native, else {}
-  Region bytes;              // `raw` or `sm`
+  codec::TileShape tiles{};  // of split pieces of codec native; of quantised ones their matrix; else {}
+  Region bytes;              // `raw`, `sm`, `msb` or `int8`
   std::uint64_t xxh3 = 0;
-  std::uint32_t first_chunk = 0, chunk_count = 0;
-  bool tiled() const { return tiles.rows > 0; }
+  std::uint32_t first_chunk = 0, chunk_count = 0;  // exponents; of a sliced piece one, its slice LSB
+  bool tiled() const { return encoding == Encoding::kSplit && tiles.rows > 0; }
+  bool has_matrix() const { return encoding == Encoding::kSliced || encoding == Encoding::kInt8; }
+  codec::CellShape matrix() const { return {tiles.rows, tiles.columns}; }  // if it has one
   // What `sm` has a byte for, and chunks count: elements, or places of the tiles.
   std::uint64_t plane_bytes() const { return tiled() ? tiles.places() : count; }
 };
@@ -58,7 +61,7 @@ struct PieceEntry {
 struct ExpertEntry {
   std::uint32_t layer = 0, index = 0;
   std::uint32_t file = 0;
-  Region full, sm, exp;  // length 0: no such region
+  Region full{}, sm{}, exp{}, msb{}, lsb{};  // in this order in the file; length 0: no such region
   std::uint32_t first_piece = 0, piece_count = 0;
 };
 
@@ -75,7 +78,8 @@ struct CodecChoice {
 
 struct Manifest {
   std::string architecture;
-  CodecChoice codec;  // family raw if name is "none"
+  CodecChoice codec;
+  std::optional<codec::SliceBits> slices;  // of family sliced; else family raw if the codec is "none"
   std::vector<StoredSource> sources;
   std::vector<std::string> empty_directories;
   std::vector<TensorInfo> tensors;   // ascending by name
@@ -87,6 +91,9 @@ struct Manifest {
   std::uint32_t dense_pieces = 0;
 
   Bytes headers_bytes() const;  // size of headers.bin
+  Family family() const {
+    return slices ? Family::kSliced : codec.name == "none" ? Family::kRaw : Family::kSplit;
+  }
 };
 
 std::string expert_file_name(std::size_t number);  // "experts-00000.bin"

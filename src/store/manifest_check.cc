@@ -167,13 +167,55 @@ class ManifestCheck {
     if (piece.tiled() != (split && m_.codec.name == codec::kNativeCodec))
       throw error("a piece has tiles, or lacks them, against its codec").found(text(piece));
     if (piece.tiled()) check_tiles(piece);
-    const Bytes wanted = split ? piece.plane_bytes() : piece.count * dtype_bytes(dtype);
+    if (piece.has_matrix()) check_matrix(piece);
+    const Bytes wanted = stored_bytes(piece);
     if (piece.bytes.length != wanted) {
       throw error("a piece has a wrong size")
           .expected(fmt::format("{} bytes for {}", wanted, text(piece)))
           .found(fmt::format("{}", piece.bytes.length));
     }
     if (split) check_chunks(piece);
+  }
+
+  // Of `raw`, `sm`, `msb` or `int8`.
+  Bytes stored_bytes(const PieceEntry& piece) const {
+    switch (piece.encoding) {
+      case Encoding::kRaw:
+        return piece.count * dtype_bytes(m_.tensors[piece.tensor].dtype);
+      case Encoding::kSplit:
+        return piece.plane_bytes();
+      case Encoding::kSliced:
+        return codec::SlicedShape{piece.matrix(), *m_.slices}.msb_bytes();
+      case Encoding::kInt8:
+        return codec::Int8Shape{piece.matrix()}.bytes();
+    }
+    SLUICE_CHECK(false, std::to_string(static_cast<int>(piece.encoding)));
+  }
+
+  // Pieces of family sliced: whole rows of a tensor. No product overflows: elements of tensors do not, and
+  // padding makes at most 512 of one.
+  void check_matrix(const PieceEntry& piece) const {
+    if (!m_.slices) throw error("a piece has slices or codes of 8 bits in another family").found(text(piece));
+    const TensorInfo& tensor = m_.tensors[piece.tensor];
+    const codec::CellShape matrix = piece.matrix();
+    if (!codec::can_be_quantised(tensor.dtype))
+      throw error("a piece cannot be quantised").found(std::string(dtype_name(tensor.dtype)));
+    if (tensor.shape.empty() || tensor.shape.back() != matrix.columns || piece.first % matrix.columns != 0 ||
+        piece.count % matrix.columns != 0 || piece.count / matrix.columns != matrix.rows ||
+        piece.count > (Bytes{1} << 48)) {
+      throw error("a matrix does not fit its piece")
+          .expected("rows of the tensor's last dimension, all its elements")
+          .found(fmt::format("{} by {}, {}", matrix.rows, matrix.columns, text(piece)));
+    }
+    if (piece.encoding != Encoding::kSliced) return;
+    const Bytes wanted = codec::SlicedShape{matrix, *m_.slices}.lsb_bytes();
+    const Region& lsb = m_.chunks[piece.first_chunk].bytes;
+    if (!inside(lsb, piece.file)) throw error("a slice lies outside of its file").found(text(piece));
+    if (lsb.length != wanted) {
+      throw error("a slice has a wrong size")
+          .expected(fmt::format("{} bytes for {}", wanted, text(piece)))
+          .found(fmt::format("{}", lsb.length));
+    }
   }
 
   // Whole rows of the tensor's last dimension. Neither product overflows: elements of tensors do not.
@@ -240,6 +282,7 @@ class ManifestCheck {
           piece.bytes.offset % kRegionAlignment == 0 &&
           (piece.chunk_count == 0 || m_.chunks[piece.first_chunk].bytes.offset % kRegionAlignment == 0);
       if (!aligned) throw error("a dense piece is not aligned").found(text(piece));
+      if (piece.encoding == Encoding::kSliced) throw error("a dense piece is sliced").found(text(piece));
     }
   }
 
@@ -262,26 +305,37 @@ class ManifestCheck {
   // Section 3: the regions in order and aligned, the pieces in their regions.
   bool layout_of(const ExpertEntry& expert) const {
     std::optional<Bytes> end;
-    for (const Region* region : {&expert.full, &expert.sm, &expert.exp}) {
+    for (const Region* region : {&expert.full, &expert.sm, &expert.exp, &expert.msb, &expert.lsb}) {
       if (region->length == 0) continue;
       if (!inside(*region, expert.file) || region->offset % kRegionAlignment != 0) return false;
       if (end && region->offset != round_up(*end, kRegionAlignment)) return false;
       end = region->end();
     }
-    Bytes full = expert.full.offset, sm = expert.sm.offset, exp = expert.exp.offset;
+    Bytes full = expert.full.offset, sm = expert.sm.offset, exp = expert.exp.offset, msb = expert.msb.offset,
+          lsb = expert.lsb.offset;
     for (std::uint32_t i = 0; i < expert.piece_count; ++i) {
       const PieceEntry& piece = m_.pieces[expert.first_piece + i];
       if (piece.count == 0) continue;
-      Bytes& at = piece.encoding == Encoding::kSplit ? sm : full;
+      // All matrices of an expert in family sliced are sliced, and none has codes of 8 bits.
+      if (m_.slices.has_value() != (piece.encoding == Encoding::kSliced) || piece.encoding == Encoding::kInt8)
+        return false;
+      Bytes& at = piece.encoding == Encoding::kSplit ? sm : piece.encoding == Encoding::kSliced ? msb : full;
       if (piece.bytes.offset != round_up(at, kPieceAlignment)) return false;
       at = piece.bytes.end();
+      if (piece.encoding == Encoding::kSliced) {
+        const Region& slice = m_.chunks[piece.first_chunk].bytes;
+        if (slice.offset != round_up(lsb, kPieceAlignment)) return false;
+        lsb = slice.end();
+        continue;
+      }
       for (std::uint32_t c = 0; c < piece.chunk_count; ++c) {
         const StoredChunk& chunk = m_.chunks[piece.first_chunk + c];
         if (chunk.bytes.offset != exp) return false;
         exp = chunk.bytes.end();
       }
     }
-    return full == expert.full.end() && sm == expert.sm.end() && exp == expert.exp.end();
+    return full == expert.full.end() && sm == expert.sm.end() && exp == expert.exp.end() &&
+           msb == expert.msb.end() && lsb == expert.lsb.end();
   }
 
   void check_overlaps() const {

@@ -211,14 +211,21 @@ void read_tensor(JsonReader& json, Manifest& manifest) {
   manifest.places.push_back(place);
 }
 
-// The one feature there is: true if it is required.
-bool read_requirements(JsonReader& json) {
-  bool native = false;
+// The features there are: true if they are required.
+struct Requirements {
+  bool native = false, sliced = false;
+};
+Requirements read_requirements(JsonReader& json) {
+  Requirements found;
   json.begin_array();
   while (json.next_item()) {
     const std::string feature = json.read_string();
-    if (feature == codec::kNativeCodec && !native) {
-      native = true;
+    if (feature == codec::kNativeCodec && !found.native && !found.sliced) {
+      found.native = true;
+      continue;
+    }
+    if (feature == family_name(Family::kSliced) && !found.sliced) {
+      found.sliced = true;
       continue;
     }
     throw Error(ErrorKind::kUnsupported,
@@ -227,16 +234,50 @@ bool read_requirements(JsonReader& json) {
         .found(fmt::format("\"{}\"", feature))
         .fix("use a newer version of Sluice");
   }
-  return native;
+  return found;
+}
+
+codec::SliceBits read_slices(JsonReader& json) {
+  static constexpr std::array<std::string_view, 3> kNames = {"quantiser", "high", "low"};
+  Members members(kNames);
+  std::string key, quantiser;
+  std::uint64_t high = 0, low = 0;
+  json.begin_object();
+  while (json.next_key(key)) {
+    switch (members.take(json, key)) {
+      case 0:
+        quantiser = json.read_string();
+        break;
+      case 1:
+        high = json.read_number();
+        break;
+      case 2:
+        low = json.read_number();
+        break;
+    }
+  }
+  members.need(json);
+  const auto bits = std::find_if(codec::kStoredSliceBits.begin(), codec::kStoredSliceBits.end(),
+                                 [&](codec::SliceBits b) { return b.high == high && b.low == low; });
+  if (quantiser != codec::kAmat || bits == codec::kStoredSliceBits.end()) {
+    throw Error(ErrorKind::kUnsupported, "the store has slices that this version of Sluice does not know")
+        .in(json.error("").where(), json.value_offset())
+        .expected(fmt::format("quantiser {}; 8 and 4, 6 and 3, or 4 and 2 bits", codec::kAmat))
+        .found(fmt::format("{}; {} and {} bits", quoted(quantiser), high, low))
+        .fix("use a newer version of Sluice");
+  }
+  return *bits;
 }
 
 void read_members(JsonReader& json, Manifest& manifest) {
-  static constexpr std::array<std::string_view, 13> kNames = {
-      "format",  "version",    "requires", "architecture", "family",  "codec", "sources", "empty_directories",
-      "tensors", "data_files", "dense",    "experts",      "checksum"};
+  static constexpr std::array<std::string_view, 14> kNames = {
+      "format", "version", "requires",          "architecture", "family",
+      "codec",  "sources", "empty_directories", "tensors",      "data_files",
+      "dense",  "experts", "checksum",          "slices"};
+  constexpr std::size_t kAlways = 13;  // the others only where the family has them
   Members members(kNames);
   std::string family, key;
-  bool native = false;
+  Requirements required;
   json.begin_object();
   while (json.next_key(key)) {
     switch (members.take(json, key)) {
@@ -247,7 +288,7 @@ void read_members(JsonReader& json, Manifest& manifest) {
         json.read_number();
         break;
       case 2:
-        native = read_requirements(json);
+        required = read_requirements(json);
         break;
       case 3:
         json.read_string(manifest.architecture);
@@ -288,23 +329,32 @@ void read_members(JsonReader& json, Manifest& manifest) {
       case 12:
         json.read_string(key);
         break;  // checked before
+      case 13:
+        manifest.slices = read_slices(json);
+        break;
     }
   }
-  members.need(json);
+  members.need(json, kAlways);
   json.end();
-  if (family != "raw" && family != "split") {
+  const bool sliced = family == family_name(Family::kSliced);
+  if (family != "raw" && family != "split" && !sliced) {
     throw Error(ErrorKind::kUnsupported, "the store is of a family that this version of Sluice does not know")
         .in(json.error("").where())
-        .expected("\"raw\" or \"split\"")
+        .expected("\"raw\", \"split\" or \"sliced\"")
         .found(fmt::format("\"{}\"", family))
         .fix("use a newer version of Sluice");
   }
-  if (native != (manifest.codec.name == codec::kNativeCodec)) {
+  if (sliced != required.sliced || sliced != manifest.slices.has_value()) {
+    throw json.error("family, slices and required features do not fit")
+        .expected("\"slices\", and \"sliced\" required, in that family and no other")
+        .found(family);
+  }
+  if (required.native != (manifest.codec.name == codec::kNativeCodec)) {
     throw json.error("required features and codec do not fit")
         .expected("\"native\" required by that codec and no other")
         .found(manifest.codec.name);
   }
-  if ((family == "raw") != (manifest.codec.name == "none")) {
+  if (!sliced && (family == "raw") != (manifest.codec.name == "none")) {
     throw json.error("family and codec do not fit")
         .expected("raw with none, split with a codec")
         .found(family + " with " + manifest.codec.name);
@@ -314,10 +364,11 @@ void read_members(JsonReader& json, Manifest& manifest) {
 }  // namespace
 
 void read_piece_json(JsonReader& json, Manifest& manifest, std::uint32_t file) {
-  static constexpr std::array<std::string_view, 6> kNames = {"tensor", "elements", "raw",
-                                                             "sm",     "chunks",   "tiles"};
+  static constexpr std::array<std::string_view, 10> kNames = {"tensor", "elements", "raw", "sm",  "chunks",
+                                                              "tiles",  "matrix",   "msb", "lsb", "int8"};
   Members members(kNames);
   PieceEntry piece;
+  StoredChunk lsb;
   piece.file = file;
   piece.first_chunk = static_cast<std::uint32_t>(manifest.chunks.size());
   std::string key;
@@ -349,11 +400,36 @@ void read_piece_json(JsonReader& json, Manifest& manifest, std::uint32_t file) {
         if (piece.tiles.rows == 0 || piece.tiles.columns == 0) throw json.error("tiles of nothing");
         break;
       }
+      case 6: {
+        const Region shape = read_region(json);
+        piece.tiles = {shape.offset, shape.length};
+        if (piece.tiles.rows == 0 || piece.tiles.columns == 0) throw json.error("a matrix of nothing");
+        break;
+      }
+      case 7:
+        piece.encoding = Encoding::kSliced;
+        piece.bytes = read_checked_region(json, piece.xxh3);
+        break;
+      case 8:
+        lsb.bytes = read_checked_region(json, lsb.xxh3);
+        break;
+      case 9:
+        piece.encoding = Encoding::kInt8;
+        piece.bytes = read_checked_region(json, piece.xxh3);
+        break;
     }
   }
   members.need(json, 2);
-  if (members.has(2) == members.has(3) || members.has(3) != members.has(4)) {
-    throw json.error("a piece is neither raw nor split").expected("\"raw\", or \"sm\" and \"chunks\"");
+  const bool split = members.has(3), sliced = members.has(7), int8 = members.has(9);
+  if (members.has(2) + split + sliced + int8 != 1 || members.has(4) != split || (members.has(5) && !split) ||
+      members.has(6) != (sliced || int8) || members.has(8) != sliced) {
+    throw json.error("a piece is not stored in one way")
+        .expected(
+            "\"raw\"; \"sm\" and \"chunks\"; \"matrix\", \"msb\" and \"lsb\"; or \"matrix\" and \"int8\"");
+  }
+  if (sliced) {
+    lsb.count = piece.count;
+    manifest.chunks.push_back(lsb);
   }
   piece.chunk_count = static_cast<std::uint32_t>(manifest.chunks.size()) - piece.first_chunk;
   manifest.pieces.push_back(piece);
@@ -361,7 +437,7 @@ void read_piece_json(JsonReader& json, Manifest& manifest, std::uint32_t file) {
 
 void read_expert_json(JsonReader& json, Manifest& manifest) {
   static constexpr std::array<std::string_view, 5> kNames = {"layer", "index", "file", "parts", "pieces"};
-  static constexpr std::array<std::string_view, 3> kParts = {"full", "sm", "exp"};
+  static constexpr std::array<std::string_view, 5> kParts = {"full", "sm", "exp", "msb", "lsb"};
   Members members(kNames);
   ExpertEntry expert;
   expert.first_piece = static_cast<std::uint32_t>(manifest.pieces.size());
@@ -382,7 +458,8 @@ void read_expert_json(JsonReader& json, Manifest& manifest) {
         Members parts(kParts);
         json.begin_object();
         while (json.next_key(key)) {
-          Region& part = *std::array{&expert.full, &expert.sm, &expert.exp}[parts.take(json, key)];
+          Region& part = *std::array{&expert.full, &expert.sm, &expert.exp, &expert.msb,
+                                     &expert.lsb}[parts.take(json, key)];
           part = read_region(json);
           if (part.length == 0) throw json.error("a part is empty");
         }

@@ -98,16 +98,16 @@ TEST(Manifest, UnknownThingsAreRefusedByName) {
   EXPECT_THAT(error_of(edited("\"version\":1", "\"version\":2")),
               AllOf(HasSubstr("another format version"), HasSubstr("expected 1, found 2")));
   EXPECT_THAT(error_of(edited("\"version\":1", "\"version\":11")), HasSubstr("found 11"));
-  EXPECT_THAT(error_of(edited("\"requires\":[]", "\"requires\":[\"sliced\"]")),
-              AllOf(HasSubstr("needs a feature"), HasSubstr("sliced")));
+  EXPECT_THAT(error_of(edited("\"requires\":[]", "\"requires\":[\"stirred\"]")),
+              AllOf(HasSubstr("needs a feature"), HasSubstr("stirred")));
   EXPECT_THAT(error_of(edited("\"architecture\":", "\"tokenizer\":[],\"architecture\":")),
               AllOf(HasSubstr("member"), HasSubstr("\"tokenizer\"")));
   EXPECT_THAT(error_of(edited("\"name\":\"zstd\"", "\"name\":\"native\"")),
               AllOf(HasSubstr("codec"), HasSubstr("native")));
-  EXPECT_THAT(error_of(edited("\"family\":\"split\"", "\"family\":\"sliced\"")), HasSubstr("sliced"));
+  EXPECT_THAT(error_of(edited("\"family\":\"split\"", "\"family\":\"stirred\"")), HasSubstr("stirred"));
   EXPECT_THAT(error_of(edited("\"F32\"", "\"F7\"")), HasSubstr("F7"));
-  EXPECT_THAT(error_of(edited("\"raw\":[", "\"msb\":[")), HasSubstr("\"msb\""));
-  EXPECT_THAT(error_of(edited("\"sm\":[0,200]", "\"lsb\":[0,200]")), HasSubstr("\"lsb\""));
+  EXPECT_THAT(error_of(edited("\"raw\":[", "\"rest\":[")), HasSubstr("\"rest\""));
+  EXPECT_THAT(error_of(edited("\"sm\":[0,200]", "\"mid\":[0,200]")), HasSubstr("\"mid\""));
   EXPECT_THAT(error_of(edited(",0,100,1,\"", ",0,100,2,\"")), HasSubstr("unknown coding"));
 }
 
@@ -144,6 +144,10 @@ TEST(Manifest, ContradictionsAreErrors) {
       {"\"level\":1", "\"level\":1,\"level\":1"},  // twice
       {"\"level\":1,", ""},                        // missing
       {"\"family\":\"split\"", "\"family\":\"raw\""},
+      {"\"family\":\"split\"", "\"family\":\"sliced\""},
+      {"\"requires\":[]", "\"requires\":[\"sliced\"]"},
+      {"\"raw\":[0,40", "\"matrix\":[1,10],\"int8\":[0,40"},
+      {"\"sm\":[0,200]", "\"msb\":[0,200]"},
       {"\"layer\":0", "\"layer\":4294967296"},
       {"\"version\":1", "\"version\":1,\"version\":1"},
   };

@@ -55,11 +55,17 @@ void put_array(std::string& out, std::string_view name, const Items& items, Put&
 }  // namespace
 
 void append_piece_json(std::string& out, const Manifest& manifest, const PieceEntry& piece) {
+  static constexpr std::string_view kParts[] = {"raw", "sm", "msb", "int8"};  // of Encoding
   const bool split = piece.encoding == Encoding::kSplit;
   put(out, "{{\"tensor\":{},\"elements\":[{},{}]", piece.tensor, piece.first, piece.count);
   if (piece.tiled()) put(out, ",\"tiles\":[{},{}]", piece.tiles.rows, piece.tiles.columns);
-  put(out, ",\"{}\":[{},{},\"{}\"]", split ? "sm" : "raw", piece.bytes.offset, piece.bytes.length,
-      hex64(piece.xxh3));
+  if (piece.has_matrix()) put(out, ",\"matrix\":[{},{}]", piece.tiles.rows, piece.tiles.columns);
+  put(out, ",\"{}\":[{},{},\"{}\"]", kParts[static_cast<std::size_t>(piece.encoding)], piece.bytes.offset,
+      piece.bytes.length, hex64(piece.xxh3));
+  if (piece.encoding == Encoding::kSliced) {
+    const StoredChunk& lsb = manifest.chunks[piece.first_chunk];
+    put(out, ",\"lsb\":[{},{},\"{}\"]", lsb.bytes.offset, lsb.bytes.length, hex64(lsb.xxh3));
+  }
   if (split) {
     out += ",\"chunks\":[";
     for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
@@ -78,6 +84,8 @@ void append_expert_json(std::string& out, const Manifest& manifest, const Expert
   put_region(out, "full", expert.full, first);
   put_region(out, "sm", expert.sm, first);
   put_region(out, "exp", expert.exp, first);
+  put_region(out, "msb", expert.msb, first);
+  put_region(out, "lsb", expert.lsb, first);
   out += "},\"pieces\":[";
   for (std::uint32_t i = 0; i < expert.piece_count; ++i) {
     if (i) out += ",";
@@ -88,10 +96,14 @@ void append_expert_json(std::string& out, const Manifest& manifest, const Expert
 
 std::string write_manifest(const Manifest& manifest) {
   std::string out;
-  put(out, "{}{},\n\"requires\":[{}],\n\"architecture\":", kManifestStart, kFormatVersion,
-      manifest.codec.name == codec::kNativeCodec ? "\"native\"" : "");
+  const bool native = manifest.codec.name == codec::kNativeCodec, sliced = manifest.slices.has_value();
+  put(out, "{}{},\n\"requires\":[{}{}{}],\n\"architecture\":", kManifestStart, kFormatVersion,
+      native ? "\"native\"" : "", native && sliced ? "," : "", sliced ? "\"sliced\"" : "");
   append_json_string(out, manifest.architecture);
-  put(out, ",\n\"family\":\"{}\"", manifest.codec.name == "none" ? "raw" : "split");
+  put(out, ",\n\"family\":\"{}\"", family_name(manifest.family()));
+  if (sliced)
+    put(out, ",\n\"slices\":{{\"quantiser\":\"{}\",\"high\":{},\"low\":{}}}", codec::kAmat,
+        manifest.slices->high, manifest.slices->low);
   put(out, ",\n\"codec\":{{\"name\":\"{}\",\"level\":{},\"chunks\":{}}}", manifest.codec.name,
       manifest.codec.level, manifest.codec.chunks);
   put_array(out, "sources", manifest.sources, [&](const StoredSource& source) { put_source(out, source); });

@@ -32,6 +32,7 @@
 #include "store/source_directory.h"
 #include "store/source_hasher.h"
 #include "store/store_checkpoint.h"
+#include "store/tensor_list.h"
 #include "store/unit_writer.h"
 #include "store/weight_files.h"
 
@@ -48,12 +49,14 @@ Buffer make_buffer(Bytes bytes) {
 
 // One slice on its way through the pipeline.
 struct Slice : SliceRange {
-  Buffer words;  // as read; gone after work if it is split
+  Buffer words;  // as read; gone after work if it is coded
   Buffer sm;
+  Buffer codes, scales, zeros, lsb;  // of quantised strips; no zero points and slices of 8 bits
   codec::EncodedChunk chunk;
   std::uint64_t chunk_xxh3 = 0;
 
   bool is_split() const { return encoding == Encoding::kSplit; }
+  bool is_quantised() const { return encoding == Encoding::kSliced || encoding == Encoding::kInt8; }
 };
 
 // An earlier run may have left the file, whole or not.
@@ -89,7 +92,8 @@ class Packer {
         partial_(target_, is_name_of_store) {
     manifest_.architecture = plan.architecture;
     manifest_.codec.name = options.codec;
-    if (family() != Family::kRaw) {
+    manifest_.slices = options.slices;
+    if (planes() != Planes::kNone) {
       manifest_.codec.level = level();
       manifest_.codec.chunks = options_.chunks;
     }
@@ -102,6 +106,11 @@ class Packer {
     if (options_.keep_columns) identity_.options += ", columns as they are";
     if (options_.least_split_dense != kMinSplitDenseBytes)
       identity_.options += fmt::format(", dense pieces of {} bytes split", options_.least_split_dense);
+    if (options_.slices)
+      identity_.options +=
+          fmt::format(", slices {} {}", codec::kAmat, codec::slice_bits_text(*options_.slices));
+    if (options_.dense == DenseWeights::kInt8) identity_.options += ", dense int8";
+    exact_ = exact_tensors(plan);
     identity_.plan = hex64(fingerprint(weights_, units_, plan.architecture));
     list_sources();
     for (const StoredSource& source : manifest_.sources) identity_.weights.push_back(source.weights);
@@ -127,12 +136,23 @@ class Packer {
       throw Error(ErrorKind::kUsage, "codec native has no levels").in("--level").fix("leave --level out");
     return nullptr;
   }
-  Family family() const {
-    return codec_ == nullptr ? Family::kTiled : codec_->name() == "none" ? Family::kRaw : Family::kSplit;
+  Planes planes() const {
+    return codec_ == nullptr ? Planes::kTiled : codec_->name() == "none" ? Planes::kNone : Planes::kFlat;
   }
   std::uint64_t level() const { return codec_ == nullptr ? 0 : static_cast<std::uint64_t>(codec_->level()); }
   Coding coding() const {
-    return {family(), options_.chunks, options_.least_split_dense, options_.keep_columns};
+    return {
+        planes(),       options_.chunks, options_.least_split_dense, options_.keep_columns, options_.slices,
+        options_.dense, exact_};
+  }
+  std::vector<std::uint32_t> exact_tensors(const PackPlan& plan) const {
+    std::vector<std::uint32_t> indices;
+    for (const std::string& name : plan.exact) {
+      const TensorInfo& tensor = checked_tensor(weights_.tensors, {name, 0, 0}, directory_.path);
+      indices.push_back(static_cast<std::uint32_t>(&tensor - weights_.tensors.data()));
+    }
+    std::sort(indices.begin(), indices.end());
+    return indices;
   }
   PieceCoding coding(const PackUnit& unit, const UnitPiece& piece) const {
     return coding_of(weights_, unit, piece, coding());
@@ -257,9 +277,20 @@ class Packer {
     for (std::size_t i = next_unit_; i < units_.size(); ++i) {
       for (const UnitPiece& piece : units_[i].pieces) {
         const auto count = static_cast<double>(piece.count);
-        need += coding(units_[i], piece).encoding == Encoding::kSplit
-                    ? count * (1 + exponent_ratio)
-                    : count * static_cast<double>(dtype_bytes(weights_.tensors[piece.tensor].dtype));
+        switch (coding(units_[i], piece).encoding) {
+          case Encoding::kRaw:
+            need += count * static_cast<double>(dtype_bytes(weights_.tensors[piece.tensor].dtype));
+            break;
+          case Encoding::kSplit:
+            need += count * (1 + exponent_ratio);
+            break;
+          case Encoding::kSliced:
+            need += count * (options_.slices->high / 8.0 + 3.0 / codec::kCellColumns);
+            break;
+          case Encoding::kInt8:
+            need += count;
+            break;
+        }
       }
     }
     for (const StoredSource& source : manifest_.sources) {
@@ -365,7 +396,12 @@ class Packer {
     pipeline.threads = options_.threads == 0 ? usable_cpus() : options_.threads;
     pipeline.memory_limit = options_.memory;
     pipeline.next = [&slices](Slice& slice) { return slices.next(slice); };
-    pipeline.memory = [](const Slice& slice) { return slice.is_split() ? slice.count * 5 : slice.length; };
+    // Quantised: the words, at most a byte for each of two or four of theirs, and padding.
+    pipeline.memory = [](const Slice& slice) {
+      return slice.is_split()       ? slice.count * 5
+             : slice.is_quantised() ? slice.length + slice.matrix.code_bytes(9)
+                                    : slice.length;
+    };
     pipeline.load = [this](Slice& slice) { load(slice); };
     pipeline.work = [this](Slice& slice) { work(slice); };
     pipeline.finish = [this](Slice& slice) { finish(slice); };
@@ -392,6 +428,7 @@ class Packer {
 
   // Worker threads.
   void work(Slice& slice) const {
+    if (slice.is_quantised()) return quantise(slice);
     if (!slice.is_split()) return;
     const auto count = static_cast<std::size_t>(slice.count);
     slice.sm = make_buffer(count);
@@ -412,6 +449,50 @@ class Packer {
     slice.chunk_xxh3 = xxh3(slice.chunk.bytes);
   }
 
+  void quantise(Slice& slice) const {
+    const auto& [tensor, first, count] = units_[slice.unit].pieces[slice.piece];
+    const DType dtype = weights_.tensors[tensor].dtype;
+    const std::span<const std::byte> words(slice.words.get(), static_cast<std::size_t>(slice.length));
+    const std::uint64_t first_row = first / slice.matrix.columns + slice.first * codec::kStripRows;
+    try {
+      if (slice.encoding == Encoding::kInt8) {
+        const codec::Int8Shape shape{slice.matrix};
+        slice.codes = make_buffer(shape.code_bytes(8));
+        slice.scales = make_buffer(shape.scale_bytes());
+        codec::quantise_int8(words, dtype, shape, slice.codes.get(), slice.scales.get(), first_row);
+      } else {
+        const codec::SlicedShape shape{slice.matrix, *options_.slices};
+        slice.codes = make_buffer(shape.code_bytes(shape.bits.low));
+        slice.scales = make_buffer(shape.scale_bytes());
+        slice.zeros = make_buffer(shape.zero_bytes());
+        slice.lsb = make_buffer(shape.lsb_bytes());
+        codec::quantise_sliced(words, dtype, shape,
+                               {slice.codes.get(), slice.scales.get(), slice.zeros.get(), slice.lsb.get()},
+                               first_row);
+      }
+    } catch (Error& error) {
+      throw error.in(fmt::format("{}/{}, tensor \"{}\", {}", directory_.path,
+                                 weights_.files[slice.file].relative, weights_.tensors[tensor].name,
+                                 error.where()));
+    }
+    slice.words.reset();
+  }
+
+  void put_quantised(const Slice& slice) {
+    const auto bytes = [](const Buffer& buffer, Bytes size) {
+      return std::span<const std::byte>(buffer.get(), static_cast<std::size_t>(buffer ? size : 0));
+    };
+    const codec::SlicedShape shape{slice.matrix, options_.slices.value_or(codec::SliceBits{})};
+    const bool sliced = slice.encoding == Encoding::kSliced;
+    writer_->put_quantised(
+        slice.piece, slice.first,
+        {.codes = bytes(slice.codes, shape.code_bytes(sliced ? shape.bits.low : 8)),
+         .scales =
+             bytes(slice.scales, sliced ? shape.scale_bytes() : codec::Int8Shape{slice.matrix}.scale_bytes()),
+         .zeros = bytes(slice.zeros, shape.zero_bytes()),
+         .lsb = bytes(slice.lsb, shape.lsb_bytes())});
+  }
+
   // The caller's thread, in order.
   void finish(Slice& slice) {
     const PackUnit& unit = units_[slice.unit];
@@ -420,7 +501,7 @@ class Packer {
       shapes.reserve(unit.pieces.size());
       for (const UnitPiece& piece : unit.pieces) {
         const PieceCoding how = coding(unit, piece);
-        shapes.push_back({piece.tensor, piece.first, piece.count, how.encoding, how.tiles,
+        shapes.push_back({piece.tensor, piece.first, piece.count, how.encoding, how.tiles, how.matrix,
                           piece.count * dtype_bytes(weights_.tensors[piece.tensor].dtype)});
       }
       if (unit.is_expert) {
@@ -433,6 +514,8 @@ class Packer {
     if (slice.is_split()) {
       writer_->put_split(slice.piece, slice.first, {slice.sm.get(), static_cast<std::size_t>(slice.count)},
                          slice.chunk, slice.chunk_xxh3);
+    } else if (slice.is_quantised()) {
+      put_quantised(slice);
     } else if (slice.length > 0) {
       const Bytes width = dtype_bytes(weights_.tensors[unit.pieces[slice.piece].tensor].dtype);
       writer_->put_raw(slice.piece, slice.first * width,
@@ -535,6 +618,7 @@ class Packer {
   const std::vector<Bytes> file_starts_;
   PartialDirectory partial_;
 
+  std::vector<std::uint32_t> exact_;  // tensors that are not rounded, ascending
   PackIdentity identity_;
   std::vector<std::string> copy_again_;      // files beside the weights that changed since an earlier run
   Manifest manifest_;                        // pieces and experts in the order of units_
@@ -554,6 +638,11 @@ class Packer {
 PackResult pack(const std::string& source, const std::string& target, const PackPlan& plan,
                 const PackOptions& options) {
   codec::check_chunk_count(options.chunks, "--chunks");
+  if (options.dense == DenseWeights::kInt8 && !options.slices) {
+    throw Error(ErrorKind::kUsage, "dense weights of 8 bits belong to a store with sliced experts")
+        .in("--dense")
+        .fix("give --slices, too");
+  }
   check_outside(target, source);
   if (looks_like_store(source)) {
     throw Error(ErrorKind::kInvalid, "the source is a packed store already")

@@ -29,6 +29,14 @@ struct PackPlan {
   // Ranges of dense tensors that are read and checked by themselves: stored as they are, each a piece. What
   // they leave of a tensor is stored as ever.
   std::vector<Piece> ranges{};
+  // Tensors that are never rounded, whatever DenseWeights says: routers, which decide what is computed.
+  std::vector<std::string> exact{};
+};
+
+// What becomes of weights that are in no expert.
+enum class DenseWeights : std::uint8_t {
+  kExact,  // as they are, or by the codec
+  kInt8,   // large matrices in codes of 8 bits (docs/store-format.md, section 4.3): rounded
 };
 
 struct PackProgress {
@@ -38,11 +46,15 @@ struct PackProgress {
 
 struct PackOptions {
   std::string codec = "native";
-  std::optional<int> level;            // default: the codec's
-  unsigned chunks = 4;                 // exponent chunks of an expert's matrix, 1 to 256
-  std::vector<std::string> exclude;    // globs, see scan_directory
-  unsigned threads = 0;                // that compress; 0: one for every CPU
-  Isa isa = best_isa();                // that splits words
+  std::optional<int> level;  // default: the codec's
+  // Experts in two slices of quantised codes: family `sliced`, which cannot be unpacked. The codec is then
+  // for dense weights.
+  std::optional<codec::SliceBits> slices;
+  DenseWeights dense = DenseWeights::kExact;  // kInt8 only with slices
+  unsigned chunks = 4;                        // exponent chunks of an expert's matrix, 1 to 256
+  std::vector<std::string> exclude;           // globs, see scan_directory
+  unsigned threads = 0;                       // that compress; 0: one for every CPU
+  Isa isa = best_isa();                       // that splits words
   Bytes memory = 512 * kMiB;           // buffers of the pieces on their way; a single chunk may take more
   Bytes expert_file_bytes = 4 * kGiB;  // a new expert file is begun when one has reached this size
   // For tests with small models: matrices in tiles keep their columns, whatever the padding; and the least
@@ -73,7 +85,7 @@ struct PackResult {
 // Errors leave the partial store, to be resumed: (kIo) disk full and the like, (kInterrupted) when
 // interrupted() says so. (kInvalid): the target exists, another pack works on it, the source has changed
 // since, the options are not those of the partial store, or the plan does not fit the source; (kUsage),
-// (kUnsupported): codec, level or chunks.
+// (kUnsupported): codec, level or chunks; experts that cannot be sliced.
 PackResult pack(const std::string& source, const std::string& target, const PackPlan& plan,
                 const PackOptions& options);
 

@@ -1,7 +1,10 @@
 #include "store/pack_slices.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "base/error.h"
 #include "codec/shards.h"
 #include "store/format.h"
 
@@ -15,15 +18,32 @@ constexpr Bytes kRawSliceBytes = 4 * kMiB;
 PieceCoding coding_of(const Weights& weights, const PackUnit& unit, const UnitPiece& piece,
                       const Coding& coding) {
   const TensorInfo& tensor = weights.tensors[piece.tensor];
+  const std::uint64_t width = tensor.shape.empty() ? 0 : tensor.shape.back();
+  const bool matrix = tensor.shape.size() >= 2 && width > 0 && piece.first % width == 0 &&
+                      piece.count % width == 0 && codec::can_be_quantised(tensor.dtype);
+  if (unit.is_expert && coding.slices && piece.count > 0) {
+    if (!matrix) {
+      throw Error(ErrorKind::kUnsupported, "an expert cannot be stored in slices")
+          .in(fmt::format("tensor \"{}\"", tensor.name))
+          .expected("matrices of BF16, F16 or F32")
+          .found(fmt::format("{} {}", dtype_name(tensor.dtype), tensor.shape_text()))
+          .fix("leave --slices out");
+    }
+    return {.encoding = Encoding::kSliced, .matrix = {piece.count / width, width}};
+  }
+  if (coding.dense == DenseWeights::kInt8 && !unit.is_expert && !unit.is_range && matrix &&
+      2 * piece.count >= coding.least_dense &&
+      !std::binary_search(coding.exact.begin(), coding.exact.end(), piece.tensor))
+    return {.encoding = Encoding::kInt8, .matrix = {piece.count / width, width}};
   const bool worth = unit.is_expert  ? piece.count > 0
                      : unit.is_range ? false
                                      : 2 * piece.count >= coding.least_dense;
-  if (coding.family == Family::kRaw || tensor.dtype != DType::kBF16 || !worth) return {};
-  if (coding.family == Family::kSplit) return {Encoding::kSplit, {}};
-  const std::uint64_t columns = tensor.shape.size() < 2 ? 0 : tensor.shape.back();
+  if (coding.planes == Planes::kNone || tensor.dtype != DType::kBF16 || !worth) return {};
+  if (coding.planes == Planes::kFlat) return {.encoding = Encoding::kSplit};
+  const std::uint64_t columns = tensor.shape.size() < 2 ? 0 : width;
   if (columns == 0 || piece.first % columns != 0 || piece.count % columns != 0) return {};  // no matrix
-  const codec::TileShape matrix{piece.count / columns, columns};
-  return {Encoding::kSplit, coding.keep_columns ? matrix : codec::stored_shape(matrix)};
+  const codec::TileShape shape{piece.count / columns, columns};
+  return {.encoding = Encoding::kSplit, .tiles = coding.keep_columns ? shape : codec::stored_shape(shape)};
 }
 
 PackSlices::PackSlices(const Weights& weights, const std::vector<PackUnit>& units, const Coding& coding,
@@ -47,9 +67,11 @@ void PackSlices::list(std::size_t index) {
     const TensorPlace& place = weights_.places[piece.tensor];
     const Bytes width = dtype_bytes(weights_.tensors[piece.tensor].dtype);
     const PieceCoding coding = coding_of(weights_, unit, piece, coding_);
-    const bool tiled = coding.tiles.rows > 0;
-    // What is cut: elements, or groups of rows.
-    const std::uint64_t items = tiled ? coding.tiles.groups() : piece.count,
+    const bool tiled = coding.tiles.rows > 0, quantised = coding.matrix.rows > 0;
+    // What is cut: elements, groups of rows, or strips.
+    const std::uint64_t items = tiled       ? coding.tiles.groups()
+                                : quantised ? coding.matrix.strips()
+                                            : piece.count,
                         places = tiled ? coding.tiles.group_places() : 1;
     const auto add = [&](std::uint64_t begin, std::uint64_t count) {
       if (count == 0) return;
@@ -66,6 +88,10 @@ void PackSlices::list(std::size_t index) {
         slice.tiles = rows.shape;
         first = rows.first_row * rows.shape.columns;
         elements = rows.shape.rows * rows.shape.columns;
+      } else if (quantised) {
+        slice.matrix = codec::strip_rows(coding.matrix, begin, count);
+        first = begin * codec::kStripRows * coding.matrix.columns;
+        elements = slice.matrix.rows * slice.matrix.columns;
       }
       slice.offset = place.offset + (piece.first + first) * width;
       slice.length = elements * width;
@@ -77,9 +103,10 @@ void PackSlices::list(std::size_t index) {
         add(range.begin, range.size());
       }
     } else {
-      const std::uint64_t step = coding.encoding == Encoding::kSplit
-                                     ? std::max<std::uint64_t>(1, kDenseChunkElements / places)
-                                     : kRawSliceBytes / width;
+      const std::uint64_t item = quantised ? codec::kStripRows * coding.matrix.columns : places;
+      const std::uint64_t step = coding.encoding == Encoding::kRaw
+                                     ? kRawSliceBytes / width
+                                     : std::max<std::uint64_t>(1, kDenseChunkElements / item);
       for (std::uint64_t first = 0; first < items; first += step) add(first, std::min(step, items - first));
     }
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "store/checkpoint.h"
@@ -13,21 +14,27 @@
 
 namespace sluice::store {
 
-enum class Family { kRaw, kSplit, kTiled };
+// What the codec makes of BF16 pieces: nothing, planes, or planes in tiles.
+enum class Planes { kNone, kFlat, kTiled };
 // What pieces become, whatever the codec's own settings.
 struct Coding {
-  Family family = Family::kRaw;
+  Planes planes = Planes::kNone;
   unsigned chunks = 1;                      // K, of experts' pieces
   Bytes least_dense = kMinSplitDenseBytes;  // a dense piece that is not raw
   bool keep_columns =
-      false;  // of family kTiled: tiles have the columns of their matrix, whatever the padding
+      false;  // of Planes::kTiled: tiles have the columns of their matrix, whatever the padding
+  std::optional<codec::SliceBits> slices{};  // of experts
+  DenseWeights dense = DenseWeights::kExact;
+  std::vector<std::uint32_t> exact{};  // tensors that are never rounded, ascending
 };
 
 // How a piece is stored (docs/store-format.md, section 4).
 struct PieceCoding {
   Encoding encoding = Encoding::kRaw;
-  codec::TileShape tiles;  // of family kTiled
+  codec::TileShape tiles{};   // of Planes::kTiled
+  codec::CellShape matrix{};  // of quantised pieces
 };
+// Error(kUnsupported) naming a tensor that is to be sliced and is no matrix, or of another type.
 PieceCoding coding_of(const Weights& weights, const PackUnit& unit, const UnitPiece& piece,
                       const Coding& coding);
 
@@ -36,9 +43,10 @@ struct SliceRange {
   std::size_t piece = 0;               // of the unit
   std::uint64_t first = 0, count = 0;  // elements of the piece (places, in tiles); 0 if the unit has none
   Encoding encoding = Encoding::kRaw;
-  codec::TileShape tiles{};  // of these rows
-  bool last = false;         // of the unit
-  std::uint32_t file = 0;    // where it is read
+  codec::TileShape tiles{};   // of these rows
+  codec::CellShape matrix{};  // of these rows; `first` and `count` are then strips of the piece
+  bool last = false;          // of the unit
+  std::uint32_t file = 0;     // where it is read
   Bytes offset = 0, length = 0;
 };
 

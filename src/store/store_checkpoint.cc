@@ -92,6 +92,7 @@ class StoreCheckpoint final : public Checkpoint {
     return find_tensor(manifest_.tensors, name);
   }
   std::string codec() const override { return manifest_.codec.name; }
+  std::optional<codec::SliceBits> slices() const override { return manifest_.slices; }
   std::string files_directory() const override { return files_directory_; }
 
   StoredPiece locate(const Piece& piece) const override {
@@ -150,18 +151,39 @@ class StoreCheckpoint final : public Checkpoint {
     return {entry.tensor, entry.first, entry.count};
   }
 
+  static Extent& extent_of(StoredPiece& piece, Encoding encoding) {
+    switch (encoding) {
+      case Encoding::kRaw:
+        return piece.raw;
+      case Encoding::kSplit:
+        return piece.sm;
+      case Encoding::kSliced:
+        return piece.msb;
+      case Encoding::kInt8:
+        return piece.int8;
+    }
+    SLUICE_CHECK(false, std::to_string(static_cast<int>(encoding)));
+  }
+
   StoredPiece stored(const PieceEntry& entry) const {
     StoredPiece piece;
     piece.dtype = manifest_.tensors[entry.tensor].dtype;
     piece.encoding = entry.encoding;
     piece.elements = entry.count;
-    (entry.encoding == Encoding::kSplit ? piece.sm : piece.raw) = {entry.file, entry.bytes.offset,
-                                                                   entry.bytes.length};
+    extent_of(piece, entry.encoding) = {entry.file, entry.bytes.offset, entry.bytes.length};
+    piece.xxh3 = entry.xxh3;
+    if (entry.has_matrix()) {
+      piece.matrix = entry.matrix();
+      if (entry.encoding == Encoding::kInt8) return piece;
+      const StoredChunk& lsb = manifest_.chunks[entry.first_chunk];
+      piece.lsb = {entry.file, lsb.bytes.offset, lsb.bytes.length};
+      piece.lsb_xxh3 = lsb.xxh3;
+      return piece;
+    }
     piece.tiles = entry.tiles;
     const std::vector<std::uint64_t>& shape = manifest_.tensors[entry.tensor].shape;
     piece.own_columns = piece.tiled() && !shape.empty() && piece.tiles.columns == shape.back() &&
                         entry.first % shape.back() == 0;
-    piece.xxh3 = entry.xxh3;
     piece.exponents.reserve(entry.chunk_count);
     for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
       const StoredChunk& chunk = manifest_.chunks[entry.first_chunk + i];

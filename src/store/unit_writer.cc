@@ -64,6 +64,8 @@ void UnitWriter::begin(std::uint32_t file, const std::vector<PieceShape>& pieces
   pieces_.clear();
   chunks_.assign(pieces.size(), {});
   sums_ = std::vector<Xxh3Stream>(pieces.size());
+  lsb_sums_ = std::vector<Xxh3Stream>(pieces.size());
+  groups_.assign(pieces.size(), {});
   for (const PieceShape& shape : pieces) {
     PieceEntry entry;
     entry.tensor = shape.tensor;
@@ -72,24 +74,58 @@ void UnitWriter::begin(std::uint32_t file, const std::vector<PieceShape>& pieces
     entry.count = shape.count;
     entry.encoding = shape.encoding;
     entry.tiles = shape.tiles;
-    entry.bytes.length = shape.encoding == Encoding::kSplit ? entry.plane_bytes() : shape.raw_bytes;
+    if (shape.matrix.rows > 0) entry.tiles = {shape.matrix.rows, shape.matrix.columns};
+    entry.bytes.length = shape.encoding == Encoding::kRaw ? shape.raw_bytes : part_bytes(entry);
+    if (shape.encoding == Encoding::kSliced)
+      chunks_[pieces_.size()].push_back(
+          {.bytes = {0, codec::SlicedShape{shape.matrix, *manifest_.slices}.lsb_bytes()},
+           .count = shape.count});
     pieces_.push_back(entry);
   }
   // Region after region, in each the pieces one after another. What the exponents take is known only at the
   // end.
+  // No unit has exponents and slices.
   Bytes at = cursor();
-  for (const Encoding encoding : {Encoding::kRaw, Encoding::kSplit}) {
-    Region& region = encoding == Encoding::kRaw ? unit_.full : unit_.sm;
+  // bytes_of(i): the part of pieces_[i] in this region; null: none.
+  const auto place = [&](Region& region, const auto& bytes_of) {
     region.offset = at;
-    for (PieceEntry& piece : pieces_) {
-      if (piece.encoding != encoding) continue;
-      piece.bytes.offset = piece.bytes.length == 0 ? region.offset : round_up(at, kPieceAlignment);
-      if (piece.bytes.length > 0) at = piece.bytes.end();
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      Region* const bytes = bytes_of(i);
+      if (bytes == nullptr) continue;
+      bytes->offset = bytes->length == 0 ? region.offset : round_up(at, kPieceAlignment);
+      if (bytes->length > 0) at = bytes->end();
     }
     region.length = at - region.offset;
     at = round_up(at, kRegionAlignment);
-  }
+  };
+  const auto first_parts = [&](Encoding encoding) {
+    return [this, encoding](std::size_t i) {
+      // Codes of 8 bits are in dense units only, which are one piece.
+      const Encoding own = pieces_[i].encoding == Encoding::kInt8 ? Encoding::kRaw : pieces_[i].encoding;
+      return own == encoding ? &pieces_[i].bytes : nullptr;
+    };
+  };
+  place(unit_.full, first_parts(Encoding::kRaw));
+  place(unit_.sm, first_parts(Encoding::kSplit));
+  place(unit_.msb, first_parts(Encoding::kSliced));
+  place(unit_.lsb, [&](std::size_t i) {
+    return pieces_[i].encoding == Encoding::kSliced ? &chunks_[i].front().bytes : nullptr;
+  });
   unit_.exp.offset = at;
+}
+
+Bytes UnitWriter::part_bytes(const PieceEntry& piece) const {
+  switch (piece.encoding) {
+    case Encoding::kSplit:
+      return piece.plane_bytes();
+    case Encoding::kSliced:
+      return codec::SlicedShape{piece.matrix(), *manifest_.slices}.msb_bytes();
+    case Encoding::kInt8:
+      return codec::Int8Shape{piece.matrix()}.bytes();
+    case Encoding::kRaw:
+      break;
+  }
+  SLUICE_CHECK(false, std::to_string(static_cast<int>(piece.encoding)));
 }
 
 void UnitWriter::put_raw(std::size_t piece, Bytes offset_in_piece, std::span<const std::byte> bytes) {
@@ -114,13 +150,42 @@ void UnitWriter::put_split(std::size_t piece, std::uint64_t first, std::span<con
   unsynced_ += sm.size() + chunk.bytes.size();
 }
 
+void UnitWriter::put_quantised(std::size_t piece, std::uint64_t first, const QuantisedStrips& strips) {
+  PieceEntry& entry = pieces_[piece];
+  const bool sliced = entry.encoding == Encoding::kSliced;
+  const unsigned bits = sliced ? manifest_.slices->low : 8;
+  writer().write_at(entry.bytes.offset + first * entry.matrix().strip_bytes(bits), strips.codes);
+  sums_[piece].update(strips.codes);
+  if (sliced) {
+    writer().write_at(
+        chunks_[piece].front().bytes.offset + first * entry.matrix().strip_bytes(manifest_.slices->shift()),
+        strips.lsb);
+    lsb_sums_[piece].update(strips.lsb);
+  }
+  GroupData& groups = groups_[piece];
+  groups.scales.insert(groups.scales.end(), strips.scales.begin(), strips.scales.end());
+  groups.zeros.insert(groups.zeros.end(), strips.zeros.begin(), strips.zeros.end());
+  unsynced_ += strips.codes.size() + strips.lsb.size() + strips.scales.size() + strips.zeros.size();
+}
+
 std::string UnitWriter::end() {
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    Bytes at = pieces_[i].bytes.end() - groups_[i].scales.size() - groups_[i].zeros.size();
+    for (const std::vector<std::byte>* data : {&groups_[i].scales, &groups_[i].zeros}) {
+      if (data->empty()) continue;
+      writer().write_at(at, *data);
+      sums_[i].update(*data);
+      at += data->size();
+    }
+  }
   // Zeroes between the parts and up to the next multiple of 4096.
   std::vector<Region> parts;
   for (const PieceEntry& piece : pieces_) {
     if (piece.bytes.length > 0) parts.push_back(piece.bytes);
   }
   if (unit_.exp.length > 0) parts.push_back(unit_.exp);
+  for (std::size_t i = 0; i < pieces_.size(); ++i)
+    if (pieces_[i].encoding == Encoding::kSliced) parts.push_back(chunks_[i].front().bytes);
   std::sort(parts.begin(), parts.end(), [](const Region& a, const Region& b) { return a.offset < b.offset; });
   Bytes at = cursor();
   for (const Region& part : parts) {
@@ -131,7 +196,7 @@ std::string UnitWriter::end() {
   writer().write_zeros(at, end - at);
   cursor() = end;
 
-  for (Region* region : {&unit_.full, &unit_.sm, &unit_.exp}) {
+  for (Region* region : {&unit_.full, &unit_.sm, &unit_.exp, &unit_.msb, &unit_.lsb}) {
     if (region->length == 0) *region = {};
   }
   unit_.first_piece = static_cast<std::uint32_t>(manifest_.pieces.size());
@@ -139,6 +204,7 @@ std::string UnitWriter::end() {
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     PieceEntry& piece = pieces_[i];
     piece.xxh3 = sums_[i].digest();
+    if (piece.encoding == Encoding::kSliced) chunks_[i].front().xxh3 = lsb_sums_[i].digest();
     piece.first_chunk = static_cast<std::uint32_t>(manifest_.chunks.size());
     piece.chunk_count = static_cast<std::uint32_t>(chunks_[i].size());
     manifest_.chunks.insert(manifest_.chunks.end(), chunks_[i].begin(), chunks_[i].end());

@@ -28,7 +28,8 @@ class UnitWriter {
     std::uint64_t first = 0, count = 0;
     Encoding encoding = Encoding::kRaw;
     codec::TileShape tiles;
-    Bytes raw_bytes = 0;  // for kRaw
+    codec::CellShape matrix;  // for kSliced and kInt8
+    Bytes raw_bytes = 0;      // for kRaw
   };
   void begin_dense(const PieceShape& piece);
   void begin_expert(std::uint32_t layer, std::uint32_t index, const std::vector<PieceShape>& pieces);
@@ -36,6 +37,12 @@ class UnitWriter {
   void put_raw(std::size_t piece, Bytes offset_in_piece, std::span<const std::byte> bytes);
   void put_split(std::size_t piece, std::uint64_t first, std::span<const std::byte> sm,
                  const codec::EncodedChunk& chunk, std::uint64_t chunk_xxh3);
+  // Whole strips from strip `first` on. Scales (and zero points, which codes of 8 bits have none of) are kept
+  // until end(): they stand behind all codes.
+  struct QuantisedStrips {
+    std::span<const std::byte> codes, scales, zeros, lsb;
+  };
+  void put_quantised(std::size_t piece, std::uint64_t first, const QuantisedStrips& strips);
   // Zeroes the padding and enters the unit into the manifest. Returns its journal record.
   std::string end();
 
@@ -44,6 +51,7 @@ class UnitWriter {
   const std::vector<std::uint32_t>& dense() const { return dense_; }
 
  private:
+  Bytes part_bytes(const PieceEntry& piece) const;  // of a piece that is not raw: its first part
   void begin(std::uint32_t file, const std::vector<PieceShape>& pieces);
   DataWriter& writer();
   Bytes& cursor() { return manifest_.data_files[unit_.file].size; }
@@ -60,7 +68,11 @@ class UnitWriter {
   bool is_expert_ = false;
   std::vector<PieceEntry> pieces_;
   std::vector<std::vector<StoredChunk>> chunks_;
-  std::vector<Xxh3Stream> sums_;
+  std::vector<Xxh3Stream> sums_, lsb_sums_;
+  struct GroupData {
+    std::vector<std::byte> scales, zeros;
+  };
+  std::vector<GroupData> groups_;  // of pieces_[i], if they are quantised
 };
 
 }  // namespace sluice::store

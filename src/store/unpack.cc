@@ -108,6 +108,13 @@ void sync_tree(const std::string& path) {
 
 UnpackResult unpack(const std::string& store, const std::string& target, const UnpackOptions& options) {
   const Manifest manifest = open_store(store);
+  if (manifest.family() == Family::kSliced) {
+    throw Error(ErrorKind::kUnsupported, "a store of sliced experts cannot be unpacked: they were rounded")
+        .in(store)
+        .expected("a store of family raw or split")
+        .found(fmt::format("family sliced, {} bits", codec::slice_bits_text(*manifest.slices)))
+        .fix("keep the model directory, or download it again");
+  }
   check_outside(target, store);
   UnpackResult result;
   for (const StoredSource& source : manifest.sources) {

@@ -26,7 +26,8 @@ struct UnpackResult {
 // Every file of the source, byte for byte (each is compared with the SHA-256 that it had), and its empty
 // directories, in `target`, which must not exist. It appears whole or not at all: until then it is called
 // `target`.partial, and a failed or interrupted run removes that. Error(kCorrupt) naming file, offset,
-// expected and found; (kInvalid), (kIo), (kInterrupted).
+// expected and found; (kInvalid), (kIo), (kInterrupted); (kUnsupported) for family sliced, whose experts were
+// rounded.
 UnpackResult unpack(const std::string& store, const std::string& target, const UnpackOptions& options);
 
 }  // namespace sluice::store

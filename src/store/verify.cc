@@ -70,7 +70,8 @@ class Verifier {
       list_files();
       plan_scans();
       work();
-      if (options_.depth == VerifyDepth::kFull && report_.ok()) restore();
+      const bool restorable = manifest_.family() != Family::kSliced;  // the source's words are in it
+      if (options_.depth == VerifyDepth::kFull && restorable && report_.ok()) restore();
     }
     std::sort(report_.errors.begin(), report_.errors.end(), [](const VerifyError& a, const VerifyError& b) {
       return std::tie(a.file, a.offset, a.expected) < std::tie(b.file, b.offset, b.expected);

@@ -28,7 +28,7 @@ inline constexpr std::size_t kMaxVerifyErrors = 100;
 
 enum class VerifyDepth {
   kStored,  // every byte of the store
-  kFull,    // and the source files, restored in memory, against their SHA-256
+  kFull,    // and the source files, restored in memory, against their SHA-256; as kStored for family sliced
 };
 
 struct VerifyOptions {

@@ -1,0 +1,82 @@
+// Weights of a checkpoint as numbers, 32 of a row at a time, for the coders of quantised matrices.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/float16.h"
+#include "codec/scale_word.h"
+
+namespace sluice::codec {
+
+// What weights of each type are computed in. A quotient of a BF16 or F16 weight by a binary16 scale is never
+// so near to a half of an odd number, without being one, that rounding it to float would move it there: 8 or
+// 11 bits by 11 leave at least 2^-13 between (they are compared below 2^9), floats 2^-15. F32 needs double.
+struct Bf16Words {
+  using Real = float;
+  static constexpr std::size_t kBytes = 2;
+  static float load(const std::byte* at) {
+    std::uint16_t word = 0;
+    std::memcpy(&word, at, 2);
+    return bf16_to_float(word);
+  }
+};
+struct Fp16Words {
+  using Real = float;
+  static constexpr std::size_t kBytes = 2;
+  static float load(const std::byte* at) {
+    std::uint16_t word = 0;
+    std::memcpy(&word, at, 2);
+    return fp16_to_float(word);
+  }
+};
+struct Fp32Words {
+  using Real = double;
+  static constexpr std::size_t kBytes = 4;
+  static double load(const std::byte* at) {
+    float value = 0;
+    std::memcpy(&value, at, 4);
+    return value;
+  }
+};
+
+// code(Words{}) for the words of `dtype`.
+template <class Code>
+void with_words(DType dtype, const Code& code) {
+  switch (dtype) {
+    case DType::kBF16:
+      return code(Bf16Words{});
+    case DType::kF16:
+      return code(Fp16Words{});
+    case DType::kF32:
+      return code(Fp32Words{});
+    default:
+      SLUICE_CHECK(false, std::string(dtype_name(dtype)));
+  }
+}
+
+// `count` ≤ `size` weights, the rest of them 0. False if one is infinite or NaN.
+template <class Words>
+bool load_weights(const std::byte* from, std::size_t count, std::size_t size, typename Words::Real* weights) {
+  using Real = typename Words::Real;
+  for (std::size_t i = 0; i < count; ++i) weights[i] = Words::load(from + i * Words::kBytes);
+  for (std::size_t i = count; i < size; ++i) weights[i] = 0;
+  Real sum = 0;  // NaN, if one is infinite or NaN; else 0
+  for (std::size_t i = 0; i < count; ++i) sum += weights[i] * 0;
+  return sum == 0;
+}
+
+// The error for those that are not: the first of them, by row and column.
+template <class Real>
+[[noreturn]] void throw_not_finite(const Real* weights, std::uint64_t row, std::uint64_t column) {
+  while (std::isfinite(*weights)) ++weights, ++column;
+  throw not_finite(static_cast<double>(*weights))
+      .in("row " + std::to_string(row) + ", column " + std::to_string(column));
+}
+
+}  // namespace sluice::codec
