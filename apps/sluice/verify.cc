@@ -77,8 +77,8 @@ void add_verify(CLI::App& app) {
                     "Also restore every source file in memory and compare its SHA-256");
   add_common_flags(*command, options->common,
                    {.threads = "Threads; 0: one for every CPU",
-                    .isa = "Instruction set that --full merges words with: auto, scalar, avx2, avx512, "
-                           "avx512_vbmi2, avx512_bf16, amx, neon",
+                    .isa = "Instruction set that decodes: auto, scalar, avx2, avx512, avx512_vbmi2, "
+                           "avx512_bf16, amx, neon",
                     .json = "Print {\"ok\", \"files\", \"errors\": [{file, offset, expected, found}]}",
                     .quiet = "Print nothing but errors"});
   command->footer("Exit code 0 if the store is sound, else 1.\nExample:\n  sluice verify qwen.sluice");

@@ -59,6 +59,23 @@ void PlaneDecoder::each_group(ChunkKind kind, std::span<const std::byte> stored,
     raw(g, stored.subspan(g * tiles.group_places(), tiles.group_places()));
 }
 
+void PlaneDecoder::check(ChunkKind kind, std::span<const std::byte> stored, TileShape tiles,
+                         std::uint64_t exponents) const {
+  thread_local std::vector<std::byte> unused;
+  const auto room_for = [&](std::uint64_t bytes) {
+    if (unused.size() < bytes) unused.resize(bytes);
+    return std::span(unused.data(), bytes);
+  };
+  if (flat_) return flat_->decode(kind, stored, room_for(exponents));
+  SLUICE_CHECK(exponents == tiles.rows * tiles.columns);
+  std::byte* const room = scratch(tiles.blocks()).data();
+  std::byte* const target = room_for(tiles.group_places()).data();
+  each_group(
+      kind, stored, tiles,
+      [&](std::uint64_t, const NativeGroup& group) { return native_.decode(group, room, target); },
+      [](std::uint64_t, std::span<const std::byte>) {});
+}
+
 void PlaneDecoder::exponents(ChunkKind kind, std::span<const std::byte> stored, TileShape tiles,
                              std::span<std::byte> exponents) const {
   if (flat_) return flat_->decode(kind, stored, exponents);
