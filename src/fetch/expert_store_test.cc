@@ -296,6 +296,51 @@ TEST_F(ExpertStoreTest, APrefetchThatFailsFailsNobody) {
   EXPECT_THROW(run(misses({3}, Parts())), Error);
 }
 
+// An expert whose prefetch was withdrawn while it was in flight is wanted after all: who waits for its
+// buffers learns that the reader broke meanwhile, and does not wait for ever.
+TEST_F(ExpertStoreTest, AReaderThatBreaksUnderAWithdrawnPrefetchIsAnErrorOfWhoWantsItAgain) {
+  for (const bool before_begin : {true, false}) {
+    SCOPED_TRACE(before_begin);
+    Gate gate;
+    std::atomic<int> readers{0};
+    FetchOptions options;
+    options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
+      if (++readers > 1) return inner;  // made anew
+      return make_faulty_reader(
+          gate.wrap(std::move(inner)), [](const DiskRead&) { return 0; },
+          [&](DiskCall call) {
+            if (call == DiskCall::kWait) gate.wait_until_open();
+            return call == DiskCall::kWait ? EIO : 0;
+          });
+    };
+    store_.reset();
+    open(packed("zstd"), 6, 8, options);
+    const experts::PartRequest request[] = {{{0, 0}, Part::kFull}};
+    store_->prefetch(request);
+    gate.wait_for_reads(1);
+    store_->prefetch({});
+    ASSERT_EQ(store_->prefetch_counters().wasted, 1u);
+    if (before_begin) gate.open();
+    std::thread opener([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for begin() to wait; open is open
+      gate.open();
+    });
+    try {
+      run(misses({0, 1}, Part::kFull));
+      ADD_FAILURE() << "no error";
+    } catch (const Error& caught) {
+      EXPECT_EQ(caught.kind(), ErrorKind::kIo);
+    }
+    opener.join();
+    store_->abandon_event();
+    const auto views = run(misses({0, 1}, Part::kFull));
+    EXPECT_EQ(views.size(), 2u);
+    for (const auto& [id, view] : views) EXPECT_EQ(view, truth(id));
+    EXPECT_EQ(readers, 2);
+    store_.reset();
+  }
+}
+
 TEST_F(ExpertStoreTest, AFlippedBitInAnExpertIsFoundBeforeItIsComputedWith) {
   for (const std::string codec : {"zstd", "native"}) {
     compute_packed_ = codec == "native";
