@@ -185,6 +185,8 @@ void add_pack(CLI::App& app) {
                     .quiet = "Print nothing but errors"});
   command->footer(
       "An interrupted pack leaves NAME.sluice.partial; the same command goes on where it stopped.\n"
+      "An input embedding that is not the output head, too, is stored as it is: its rows are read one by\n"
+      "one while the model runs, and take no memory.\n"
       "Examples:\n"
       "  sluice pack Qwen1.5-MoE-A2.7B -o qwen.sluice\n"
       "  sluice pack Mixtral-8x7B -o mixtral.sluice --exclude 'consolidated*' --codec lz4");
