@@ -118,12 +118,8 @@ void pack(const Options& options) {
   const store::PackPlan plan = model::pack_plan(model::describe_model(*checkpoint));
   store::PackResult result;
   {
-    std::optional<Progress> progress;
-    pack.on_progress = [&](const store::PackProgress& now) {
-      if (!progress)
-        progress.emplace("pack", now.total, options.common.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
-      progress->update(now.done);
-    };
+    ProgressOfTotal progress("pack", options.common.quiet);
+    pack.on_progress = [&](const store::PackProgress& now) { progress.update(now.done, now.total); };
     result = store::pack(options.model, options.output, plan, pack);
   }
   const std::string_view tokenizer = compile_tokenizer(options);

@@ -5,7 +5,6 @@
 
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/cpu.h"
@@ -31,12 +30,8 @@ void verify(const Options& options) {
   verify.interrupted = [] { return interrupted(); };
   store::VerifyReport report;
   {
-    std::optional<Progress> progress;
-    verify.on_progress = [&](Bytes done, Bytes total) {
-      if (!progress)
-        progress.emplace("verify", total, options.common.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
-      progress->update(done);
-    };
+    ProgressOfTotal progress("verify", options.common.quiet);
+    verify.on_progress = [&](Bytes done, Bytes total) { progress.update(done, total); };
     report = store::verify(options.store, verify);
   }
   if (options.common.json) {
