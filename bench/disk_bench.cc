@@ -1,6 +1,8 @@
 // sluice_bench_disk [--dir PATH] [--size SIZE] [--rounds N] [--json FILE]
 // Random reads of a file as the engine does them: io_uring beside the pread threads, interleaved, content
-// checked. The file is made in --dir (default: the current directory) and removed at the end.
+// checked. The file is made in --dir (default: the current directory) and has no name there, so that nothing
+// is left of it however this ends.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,12 +33,22 @@ std::uint64_t number_at(std::uint64_t index) {
   return z ^ (z >> 27);
 }
 
-// Removes the file when the program leaves, whatever the reason.
+// The system removes the file when the program ends, killed or not. Where a file without a name cannot be
+// opened again (no /proc), it keeps its name until the destructor.
 class TemporaryFile {
  public:
   TemporaryFile(const std::string& directory, Bytes size)
-      : path_(fmt::format("{}/sluice_bench_disk.{}.tmp", directory, ::getpid())) {
-    OutputFile file = OutputFile::create(path_);
+      : name_(fmt::format("{}/sluice_bench_disk.{}.tmp", directory, ::getpid())), path_(name_) {
+    OutputFile file = OutputFile::create(name_);
+    fd_ = ::open(name_.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd_ >= 0) {
+      ::unlink(name_.c_str());
+      path_ = fmt::format("/proc/self/fd/{}", fd_);
+      if (!can_be_opened(path_)) {
+        file = OutputFile::create(name_);
+        path_ = name_;
+      }
+    }
     try {
       std::vector<std::uint64_t> numbers(kMiB / 8);
       for (Bytes offset = 0; offset < size; offset += kMiB) {
@@ -45,17 +57,29 @@ class TemporaryFile {
       }
       file.close();
     } catch (...) {
-      ::unlink(path_.c_str());
+      remove();
       throw;
     }
   }
-  ~TemporaryFile() { ::unlink(path_.c_str()); }
+  ~TemporaryFile() { remove(); }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return path_; }  // to read it by
 
  private:
+  static bool can_be_opened(const std::string& path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) ::close(fd);
+    return fd >= 0;
+  }
+  void remove() {
+    if (path_ == name_) ::unlink(name_.c_str());
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  const std::string name_;
   std::string path_;
+  int fd_ = -1;
 };
 
 // Seconds of CPU of this process, all threads, the kernel's part included.

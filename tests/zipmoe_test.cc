@@ -116,6 +116,16 @@ TEST_F(ZipMoeTest, DenseMatricesAreKeptAsTheyAreStored) {
   expect_error("run " + native + request + " --dense all", 2, "--dense");
 }
 
+// What cannot be obeyed is refused: nothing but codec native has matrices that products are made with as they
+// are.
+TEST_F(ZipMoeTest, DenseMatricesThatAreNotStoredPackedAreNotKeptSo) {
+  const std::string request = " -p x -n 1 --dense packed";
+  expect_error("run " + kModel + request, 2, "--dense packed");
+  expect_error("run " + kModel + request, 2, "found weights stored with codec none");
+  expect_error("run " + store() + request, 2, "pack --codec native");
+  expect_error("plan " + store() + " --dense packed", 2, "--dense packed");
+}
+
 TEST_F(ZipMoeTest, ThePlanSaysWhereTheBytesGo) {
   const std::string flags = " --memory " + memory(32) + " --profile " + made_up_profile();
   const json plan = run_json("plan " + store() + flags);

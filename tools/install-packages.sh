@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages that a make target needs, and only those that are missing.
-#   tools/install-packages.sh GROUP...      groups: build bench test fuzz format lint
+#   tools/install-packages.sh GROUP...      groups: build bench test cross fuzz format lint
 # Needs root or sudo only if something is missing. On other systems it says what is wanted and lets the build go on.
 set -eu
 
@@ -10,10 +10,11 @@ packages_of() {
                 libxxhash-dev libssl-dev libzstd-dev liblz4-dev libpcre2-dev libutf8proc-dev ;;
     bench) echo python3 ;;
     test) echo libgtest-dev libgmock-dev libsentencepiece-dev python3 zstd ;;  # python3, zstd: the second decoder
+    cross) echo g++-aarch64-linux-gnu qemu-user ;;  # libraries: tools/arm64-sysroot.sh
     fuzz) echo clang-16 libclang-rt-16-dev llvm-16 ;;  # llvm-16: symbols in reports
     format) echo clang-format ;;
     lint) echo clang-tidy-16 ;;
-    *) echo "$0: unknown group '$1'; there are: build bench test fuzz format lint" >&2; return 2 ;;
+    *) echo "$0: unknown group '$1'; there are: build bench test cross fuzz format lint" >&2; return 2 ;;
   esac
 }
 

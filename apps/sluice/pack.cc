@@ -153,12 +153,8 @@ void pack(const Options& options) {
   const store::PackPlan plan = model::pack_plan(model::describe_model(*checkpoint));
   store::PackResult result;
   {
-    std::optional<Progress> progress;
-    pack.on_progress = [&](const store::PackProgress& now) {
-      if (!progress)
-        progress.emplace("pack", now.total, options.common.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
-      progress->update(now.done);
-    };
+    ProgressOfTotal progress("pack", options.common.quiet);
+    pack.on_progress = [&](const store::PackProgress& now) { progress.update(now.done, now.total); };
     result = store::pack(options.model, options.output, plan, pack);
   }
   const std::string_view tokenizer = compile_tokenizer(options);
@@ -235,6 +231,8 @@ void add_pack(CLI::App& app) {
                     .quiet = "Print nothing but errors"});
   command->footer(
       "An interrupted pack leaves NAME.sluice.partial; the same command goes on where it stopped.\n"
+      "An input embedding that is not the output head, too, is stored as it is: its rows are read one by\n"
+      "one while the model runs, and take no memory.\n"
       "Examples:\n"
       "  sluice pack Qwen1.5-MoE-A2.7B -o qwen.sluice\n"
       "  sluice pack Mixtral-8x7B -o mixtral.sluice --exclude 'consolidated*' --codec lz4\n"

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/bytes.h"
 
@@ -25,6 +27,22 @@ class Progress {
   Bytes total_, done_ = 0, first_ = 0;
   bool terminal_ = false, quiet_ = false, drawn_ = false, started_ = false;
   std::chrono::steady_clock::time_point start_, drawn_at_;
+};
+
+// One whose total comes with the first update; nothing is drawn before.
+class ProgressOfTotal {
+ public:
+  ProgressOfTotal(std::string label, bool quiet)
+      : label_(std::move(label)), verbosity_(quiet ? Verbosity::kQuiet : Verbosity::kNormal) {}
+  void update(Bytes done, Bytes total) {
+    if (!progress_) progress_.emplace(label_, total, verbosity_);
+    progress_->update(done);
+  }
+
+ private:
+  std::string label_;
+  Verbosity verbosity_;
+  std::optional<Progress> progress_;
 };
 
 }  // namespace sluice::app

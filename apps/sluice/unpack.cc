@@ -6,7 +6,6 @@
 #include <csignal>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/cpu.h"
@@ -31,12 +30,8 @@ void unpack(const Options& options) {
   unpack.interrupted = [] { return interrupted(); };
   store::UnpackResult result;
   {
-    std::optional<Progress> progress;
-    unpack.on_progress = [&](Bytes done, Bytes total) {
-      if (!progress)
-        progress.emplace("unpack", total, options.common.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
-      progress->update(done);
-    };
+    ProgressOfTotal progress("unpack", options.common.quiet);
+    unpack.on_progress = [&](Bytes done, Bytes total) { progress.update(done, total); };
     result = store::unpack(options.store, options.output, unpack);
   }
   if (options.common.json) {

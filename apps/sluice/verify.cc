@@ -5,7 +5,6 @@
 
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/cpu.h"
@@ -31,12 +30,8 @@ void verify(const Options& options) {
   verify.interrupted = [] { return interrupted(); };
   store::VerifyReport report;
   {
-    std::optional<Progress> progress;
-    verify.on_progress = [&](Bytes done, Bytes total) {
-      if (!progress)
-        progress.emplace("verify", total, options.common.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
-      progress->update(done);
-    };
+    ProgressOfTotal progress("verify", options.common.quiet);
+    verify.on_progress = [&](Bytes done, Bytes total) { progress.update(done, total); };
     report = store::verify(options.store, verify);
   }
   if (options.common.json) {
@@ -77,8 +72,8 @@ void add_verify(CLI::App& app) {
                     "Also restore every source file in memory and compare its SHA-256");
   add_common_flags(*command, options->common,
                    {.threads = "Threads; 0: one for every CPU",
-                    .isa = "Instruction set that --full merges words with: auto, scalar, avx2, avx512, "
-                           "avx512_vbmi2, avx512_bf16, amx, neon",
+                    .isa = "Instruction set that decodes: auto, scalar, avx2, avx512, avx512_vbmi2, "
+                           "avx512_bf16, amx, neon",
                     .json = "Print {\"ok\", \"files\", \"errors\": [{file, offset, expected, found}]}",
                     .quiet = "Print nothing but errors"});
   command->footer("Exit code 0 if the store is sound, else 1.\nExample:\n  sluice verify qwen.sluice");

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "codec/damaged_store.h"
 #include "codec/exponent_codec_impl.h"
 
 namespace sluice::codec {
@@ -23,7 +24,7 @@ void ExponentCodec::decode(ChunkKind kind, std::span<const std::byte> bytes, std
         throw Error(ErrorKind::kCorrupt, "raw exponent chunk has a wrong size")
             .expected(std::to_string(raw.size()) + " bytes")
             .found(std::to_string(bytes.size()))
-            .fix("the store is damaged: copy it again, or pack the model again");
+            .fix(kDamagedStore);
       }
       if (!raw.empty()) std::memcpy(raw.data(), bytes.data(), raw.size());
       return;
@@ -38,14 +39,14 @@ void ExponentCodec::decode(ChunkKind kind, std::span<const std::byte> bytes, std
   throw Error(ErrorKind::kCorrupt, "unknown kind of exponent chunk")
       .expected("0 (raw) or 1 (codec)")
       .found(std::to_string(static_cast<int>(kind)))
-      .fix("the store is damaged: copy it again, or pack the model again");
+      .fix(kDamagedStore);
 }
 
 void ExponentCodec::fail_decode(std::size_t expected_bytes, std::string_view found) const {
   throw Error(ErrorKind::kCorrupt, "exponent chunk is not a valid encoding by " + std::string(name()))
       .expected("a chunk of " + std::to_string(expected_bytes) + " bytes")
       .found(found)
-      .fix("the store is damaged: copy it again, or pack the model again");
+      .fix(kDamagedStore);
 }
 
 std::span<const ExponentCodecEntry> exponent_codecs() {

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "codec/damaged_store.h"
 #include "codec/native_chunk_impl.h"
 
 namespace sluice::codec {
@@ -22,7 +23,8 @@ std::uint32_t u32(const std::byte* p) {
 [[noreturn]] void fail(std::string_view what, const std::string& expected, const std::string& found) {
   throw Error(ErrorKind::kCorrupt, std::string("chunk of codec native: ").append(what))
       .expected(expected)
-      .found(found);
+      .found(found)
+      .fix(kDamagedStore);
 }
 
 void check_table(std::span<const std::byte> table) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "codec/bf16_split.h"
+#include "codec/damaged_store.h"
 
 namespace sluice::codec {
 namespace {
@@ -14,7 +15,7 @@ namespace {
   throw Error(ErrorKind::kCorrupt, "exponent chunk is not a valid encoding by native")
       .expected("as many codes in a tier as the tier before says")
       .found("others in group " + std::to_string(group))
-      .fix("the store is damaged: copy it again, or pack the model again");
+      .fix(kDamagedStore);
 }
 
 std::span<std::byte> scratch(std::uint64_t blocks) {
@@ -53,9 +54,26 @@ void PlaneDecoder::each_group(ChunkKind kind, std::span<const std::byte> stored,
     throw Error(ErrorKind::kCorrupt, "raw exponent chunk has a wrong size")
         .expected(std::to_string(tiles.places()) + " bytes")
         .found(std::to_string(stored.size()))
-        .fix("the store is damaged: copy it again, or pack the model again");
+        .fix(kDamagedStore);
   for (std::uint64_t g = 0; g < tiles.groups(); ++g)
     raw(g, stored.subspan(g * tiles.group_places(), tiles.group_places()));
+}
+
+void PlaneDecoder::check(ChunkKind kind, std::span<const std::byte> stored, TileShape tiles,
+                         std::uint64_t exponents) const {
+  thread_local std::vector<std::byte> unused;
+  const auto room_for = [&](std::uint64_t bytes) {
+    if (unused.size() < bytes) unused.resize(bytes);
+    return std::span(unused.data(), bytes);
+  };
+  if (flat_) return flat_->decode(kind, stored, room_for(exponents));
+  SLUICE_CHECK(exponents == tiles.rows * tiles.columns);
+  std::byte* const room = scratch(tiles.blocks()).data();
+  std::byte* const target = room_for(tiles.group_places()).data();
+  each_group(
+      kind, stored, tiles,
+      [&](std::uint64_t, const NativeGroup& group) { return native_.decode(group, room, target); },
+      [](std::uint64_t, std::span<const std::byte>) {});
 }
 
 void PlaneDecoder::exponents(ChunkKind kind, std::span<const std::byte> stored, TileShape tiles,

@@ -26,6 +26,9 @@ class PlaneDecoder {
   PlaneDecoder(std::string_view codec, Isa isa);
   ~PlaneDecoder();
 
+  // What the others check, without what they make: `exponents` is how many there are, padding left out.
+  void check(ChunkKind kind, std::span<const std::byte> stored, TileShape tiles,
+             std::uint64_t exponents) const;
   // Exponents in the order of the piece's elements.
   void exponents(ChunkKind kind, std::span<const std::byte> stored, TileShape tiles,
                  std::span<std::byte> exponents) const;

@@ -81,7 +81,9 @@ TEST(PlaneDecoder, DamagedChunksAreErrors) {
   const PlaneDecoder decoder(kNativeCodec, best_isa());
   Memory words(p.words.size());
   const auto decode = [&](ChunkKind kind, const Memory& bytes) {
-    return kind_of_error([&] { decoder.words(kind, bytes, p.sign_mantissas, p.tiles, words); });
+    const auto found = kind_of_error([&] { decoder.words(kind, bytes, p.sign_mantissas, p.tiles, words); });
+    EXPECT_EQ(kind_of_error([&] { decoder.check(kind, bytes, p.tiles, words.size() / 2); }), found);
+    return found;
   };
   Memory raw = p.exponents;
   EXPECT_EQ(decode(ChunkKind::kRaw, raw), ErrorKind::kInterrupted);

@@ -4,7 +4,24 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace sluice::engine {
+
+DenseChoice asked_dense_view(DenseView view, Bytes either_way, const std::string& path,
+                             const std::string& codec) {
+  if (view == DenseView::kPacked && either_way == 0) {
+    const bool native = codec == "native";
+    throw Error(ErrorKind::kUsage, "--dense packed: no dense matrix of this model can be kept packed")
+        .in(path)
+        .expected("BF16 matrices in a store of codec native")
+        .found(native ? "none that takes part in products and is stored so"
+                      : "weights stored with codec " + codec)
+        .fix(native ? "leave --dense out"
+                    : "leave --dense out, or pack the model: sluice pack --codec native");
+  }
+  return {view, "asked for"};
+}
 
 DenseChoice choose_dense_view(const DenseQuestion& question, const Profile* profile) {
   if (question.either_way == 0)

@@ -24,6 +24,11 @@ struct DenseChoice {
   std::string why;
 };
 
+// The view that was asked for. Error(kUsage) for kPacked where `either_way` is 0: of a model at `path`,
+// stored with `codec`, no matrix can be kept so. With every instruction set the rest can.
+DenseChoice asked_dense_view(DenseView view, Bytes either_way, const std::string& path,
+                             const std::string& codec);
+
 // Packed, for its memory, where products with packed weights have kernels of their own, unless a profile says
 // that products with packed weights take longer than words by more than the experts that fit instead would
 // save: of a step of one token, in which all experts are equally likely. `profile` may be null.

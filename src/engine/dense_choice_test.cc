@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
+
 namespace sluice::engine {
 namespace {
 
@@ -80,6 +82,23 @@ TEST(DenseChoiceTest, WhatFitsIsTaken) {
   const DenseChoice choice = choose_dense_view(tight, &profile);
   EXPECT_EQ(choice.view, DenseView::kPacked);
   EXPECT_THAT(choice.why, HasSubstr("words would not fit"));
+}
+
+TEST(DenseChoiceTest, WhatIsAskedForIsObeyedOrRefused) {
+  EXPECT_EQ(asked_dense_view(DenseView::kWords, 0, "m", "none").view, DenseView::kWords);
+  EXPECT_EQ(asked_dense_view(DenseView::kPacked, 1, "m", "native").view, DenseView::kPacked);
+  const auto refusal = [](const std::string& codec) -> std::string {
+    try {
+      asked_dense_view(DenseView::kPacked, 0, "m.sluice", codec);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      return error.what();
+    }
+    return "obeyed";
+  };
+  EXPECT_THAT(refusal("zstd"), HasSubstr("m.sluice: --dense packed"));
+  EXPECT_THAT(refusal("zstd"), HasSubstr("found weights stored with codec zstd; leave --dense out, or pack"));
+  EXPECT_THAT(refusal("native"), ::testing::EndsWith("stored so; leave --dense out"));
 }
 
 TEST(DenseChoiceTest, WhereNothingIsStoredSoWordsAreKept) {

@@ -222,10 +222,10 @@ void Engine::plan_with_dense(std::size_t logit_rows) {
   DenseQuestion question;
   question.either_way = DenseWeights::either_way_bytes(checkpoint_, model_);
   if (options_.dense != "auto" || question.either_way == 0) {
-    dense_choice_ = options_.dense == "packed" && question.either_way > 0
-                        ? DenseChoice{DenseView::kPacked, "asked for"}
-                    : options_.dense == "words" ? DenseChoice{DenseView::kWords, "asked for"}
-                                                : choose_dense_view(question, nullptr);
+    const DenseView asked = options_.dense == "packed" ? DenseView::kPacked : DenseView::kWords;
+    dense_choice_ = options_.dense == "auto" ? choose_dense_view(question, nullptr)
+                                             : asked_dense_view(asked, question.either_way,
+                                                                checkpoint_.path(), checkpoint_.codec());
     plan_ = make_plan(logit_rows, dense_choice_.view);
     return;
   }

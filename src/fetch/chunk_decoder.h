@@ -20,7 +20,8 @@ class ChunkDecoder {
 
   // The checksum of a piece's bytes in `words`, if it has one. Error(kCorrupt).
   void check(const PiecePlace& piece, const std::byte* words) const;
-  // The checksum of a chunk. Error(kCorrupt).
+  // The checksum of a chunk, and of one in tiles, which may be computed with as it is, the structure: all but
+  // what its codes say. Error(kCorrupt).
   void check(const PiecePlace& piece, const ChunkPlace& chunk, const std::byte* exponents) const;
   // Checks a chunk and decodes it, into the upper half of its own words in `view`; in tiles there is nothing
   // to be gained by two passes, and all is left to merge(). Error(kCorrupt).

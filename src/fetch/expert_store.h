@@ -118,6 +118,7 @@ class ExpertStore {
   // Starts one event: drops what was evicted, starts reading and decoding in the order that `scheduler`
   // gives. No event may be running. `demand` names the experts of `outcome`, with their tokens. What is
   // physically there decides what is read, so an expert that an earlier error left out is simply read again.
+  // Error(kIo) if the reader broke under a prefetch of one of them; abandon_event() must follow.
   EventReads begin(const experts::EventOutcome& outcome, const experts::Demand& demand,
                    experts::Scheduler& scheduler);
   // The next expert of the event whose view is ready: those in state F first, then in order of completion.

@@ -1,5 +1,6 @@
 #include "fetch/expert_store.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -12,7 +13,10 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "fetch/expert_store_fixture.h"
+#include "store/manifest.h"
+#include "store/testing.h"
 
 namespace sluice::fetch {
 namespace {
@@ -144,6 +148,20 @@ struct Gate {
   bool is_open = false;
   std::vector<Bytes> offsets;
 
+  void open() {
+    const std::lock_guard lock(mutex);
+    is_open = true;
+    changed.notify_all();
+  }
+  void wait_until_open() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return is_open; });
+  }
+  void wait_for_reads(std::size_t count) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return offsets.size() >= count; });
+  }
+
   std::unique_ptr<DiskReader> wrap(std::unique_ptr<DiskReader> inner) {
     return make_faulty_reader(
         std::move(inner),
@@ -154,8 +172,7 @@ struct Gate {
           return 0;
         },
         [this](DiskCall call) {
-          std::unique_lock lock(mutex);
-          if (call == DiskCall::kWait) changed.wait(lock, [&] { return is_open; });
+          if (call == DiskCall::kWait) wait_until_open();
           return 0;
         });
   }
@@ -169,17 +186,12 @@ TEST_F(ExpertStoreTest, DemandGoesBeforePrefetchAndTakesUpWhatWasPrefetched) {
   std::vector<experts::PartRequest> requests;
   for (const std::uint16_t e : {0, 1, 2, 3}) requests.push_back({{0, e}, Part::kFull});
   store_->prefetch(requests);
-  {
-    std::unique_lock lock(gate.mutex);
-    gate.changed.wait(lock, [&] { return gate.offsets.size() >= 2; });  // as many as go ahead
-  }
+  gate.wait_for_reads(2);  // as many as go ahead
   EventOutcome outcome = misses({3, 4, 5}, Part::kFull);
   std::thread opener([&] {
     std::this_thread::sleep_for(
         std::chrono::milliseconds(100));  // for begin(); if it is late, more is tested
-    const std::lock_guard lock(gate.mutex);
-    gate.is_open = true;
-    gate.changed.notify_all();
+    gate.open();
   });
   for (const auto& [id, view] : run(outcome)) EXPECT_EQ(view, truth(id));
   opener.join();
@@ -256,18 +268,11 @@ TEST_F(ExpertStoreTest, WhatIsNotNamedAgainIsDropped) {
     store_->prefetch(requests);
   };
   name({0, 1, 2});
-  {
-    std::unique_lock lock(gate.mutex);
-    gate.changed.wait(lock, [&] { return gate.offsets.size() >= 2; });
-  }
+  gate.wait_for_reads(2);
   name({2, 3});  // 0 was begun, 1 was not
   EXPECT_EQ(store_->prefetch_counters().wasted, 1u);
   EXPECT_EQ(store_->prefetch_counters().dropped, 1u);
-  {
-    const std::lock_guard lock(gate.mutex);
-    gate.is_open = true;
-    gate.changed.notify_all();
-  }
+  gate.open();
   // 0 itself, though withdrawn, and others: all are what they should be.
   for (const auto& [id, view] : run(misses({0, 1, 2, 3}, Parts()))) EXPECT_EQ(view, truth(id));
   EXPECT_EQ(store_->prefetch_counters().useful + store_->prefetch_counters().late, 2u);
@@ -289,6 +294,51 @@ TEST_F(ExpertStoreTest, APrefetchThatFailsFailsNobody) {
   for (const auto& [id, view] : run(misses({0, 1, 2}, Parts()))) EXPECT_EQ(view, truth(id));
   broken = true;  // one that is needed fails the event
   EXPECT_THROW(run(misses({3}, Parts())), Error);
+}
+
+// An expert whose prefetch was withdrawn while it was in flight is wanted after all: who waits for its
+// buffers learns that the reader broke meanwhile, and does not wait for ever.
+TEST_F(ExpertStoreTest, AReaderThatBreaksUnderAWithdrawnPrefetchIsAnErrorOfWhoWantsItAgain) {
+  for (const bool before_begin : {true, false}) {
+    SCOPED_TRACE(before_begin);
+    Gate gate;
+    std::atomic<int> readers{0};
+    FetchOptions options;
+    options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
+      if (++readers > 1) return inner;  // made anew
+      return make_faulty_reader(
+          gate.wrap(std::move(inner)), [](const DiskRead&) { return 0; },
+          [&](DiskCall call) {
+            if (call == DiskCall::kWait) gate.wait_until_open();
+            return call == DiskCall::kWait ? EIO : 0;
+          });
+    };
+    store_.reset();
+    open(packed("zstd"), 6, 8, options);
+    const experts::PartRequest request[] = {{{0, 0}, Part::kFull}};
+    store_->prefetch(request);
+    gate.wait_for_reads(1);
+    store_->prefetch({});
+    ASSERT_EQ(store_->prefetch_counters().wasted, 1u);
+    if (before_begin) gate.open();
+    std::thread opener([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for begin() to wait; open is open
+      gate.open();
+    });
+    try {
+      run(misses({0, 1}, Part::kFull));
+      ADD_FAILURE() << "no error";
+    } catch (const Error& caught) {
+      EXPECT_EQ(caught.kind(), ErrorKind::kIo);
+    }
+    opener.join();
+    store_->abandon_event();
+    const auto views = run(misses({0, 1}, Part::kFull));
+    EXPECT_EQ(views.size(), 2u);
+    for (const auto& [id, view] : views) EXPECT_EQ(view, truth(id));
+    EXPECT_EQ(readers, 2);
+    store_.reset();
+  }
 }
 
 TEST_F(ExpertStoreTest, AFlippedBitInAnExpertIsFoundBeforeItIsComputedWith) {
@@ -321,6 +371,38 @@ TEST_F(ExpertStoreTest, AFlippedBitInAnExpertIsFoundBeforeItIsComputedWith) {
         flip();
       }
     }
+  }
+}
+
+// A chunk that was written wrong has the right checksum. In its view `packed` nothing is decoded before it is
+// computed with, where nobody knows the file any more.
+TEST_F(ExpertStoreTest, AnImpossibleChunkIsRefusedWhereItIsReadAndTheErrorSaysWhatToDo) {
+  namespace files = store::testing;
+  const std::string path = packed("native", 4, true), manifest_path = path + "/manifest.json";
+  store::Manifest manifest = store::parse_manifest(files::read_file(manifest_path), "manifest.json");
+  const store::PieceEntry& piece = manifest.pieces[manifest.experts[1].first_piece];
+  store::StoredChunk& chunk = manifest.chunks[piece.first_chunk];
+  ASSERT_TRUE(chunk.coded);
+  const std::string file = path + "/" + manifest.data_files[piece.file].name;
+  std::string content = files::read_file(file);
+  content[chunk.bytes.offset] ^= 1;  // where the first group's lists begin
+  chunk.xxh3 = xxh3(std::as_bytes(
+      std::span(content.data() + chunk.bytes.offset, static_cast<std::size_t>(chunk.bytes.length))));
+  files::write_file(file, content);
+  files::write_file(manifest_path, store::write_manifest(manifest));
+  for (const bool packed_views : {true, false}) {
+    compute_packed_ = packed_views;
+    open(path, 6, 2);
+    try {
+      run(misses({1}, packed_views ? Parts() : Parts(Part::kFull)));
+      ADD_FAILURE() << "no error";
+    } catch (const Error& caught) {
+      EXPECT_EQ(caught.kind(), ErrorKind::kCorrupt);
+      EXPECT_EQ(caught.where(), file);
+      EXPECT_EQ(caught.offset(), chunk.bytes.offset);
+      EXPECT_THAT(caught.what(), ::testing::HasSubstr("find out where with `sluice verify`"));
+    }
+    store_.reset();
   }
 }
 

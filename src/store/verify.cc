@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/thread_pool.h"
+#include "codec/plane_decoder.h"
 #include "store/format.h"
 #include "store/manifest.h"
 #include "store/restore.h"
@@ -37,6 +38,8 @@ constexpr Bytes kStep = kMiB;
 struct Covered {
   Region bytes;
   std::uint64_t xxh3 = 0;
+  const PieceEntry* piece = nullptr;  // of an exponent chunk: it and its piece
+  const StoredChunk* chunk = nullptr;
 };
 
 class Verifier {
@@ -104,6 +107,7 @@ class Verifier {
       report_.bytes += text.size();
       manifest_checksum_ = stated_checksum(text, std::string(kManifestName));
       manifest_ = parse_manifest(text, std::string(kManifestName));
+      decoder_.emplace(manifest_.codec.name, options_.isa);
       return true;
     } catch (const Error& error) {
       add(kManifestName, error);
@@ -178,17 +182,18 @@ class Verifier {
       data[i].size = manifest_.data_files[i].size;
     }
     for (const PieceEntry& piece : manifest_.pieces) {
-      if (piece.bytes.length > 0) data[piece.file].covered.push_back({piece.bytes, piece.xxh3});
+      if (piece.bytes.length > 0)
+        data[piece.file].covered.push_back({.bytes = piece.bytes, .xxh3 = piece.xxh3});
       for (std::uint32_t c = 0; c < piece.chunk_count; ++c) {
         const StoredChunk& chunk = manifest_.chunks[piece.first_chunk + c];
-        data[piece.file].covered.push_back({chunk.bytes, chunk.xxh3});
+        data[piece.file].covered.push_back({chunk.bytes, chunk.xxh3, &piece, &chunk});
       }
     }
     Scan headers{
         .file = std::string(kHeadersName), .size = manifest_.headers_bytes(), .covered = {}, .sha256 = {}};
     for (const StoredSource& source : manifest_.sources) {
       if (source.weights) {
-        headers.covered.push_back({source.header, source.header_xxh3});
+        headers.covered.push_back({.bytes = source.header, .xxh3 = source.header_xxh3});
       } else {
         data.push_back({.file = fmt::format("{}/{}", kFilesDirectory, source.path),
                         .size = source.size,
@@ -265,13 +270,44 @@ class Verifier {
     for (const Covered& covered : scan.covered) {
       check_padding(file, scan.file, {at, covered.bytes.offset - at});
       Xxh3Stream sum;
-      read(file, covered.bytes, [&](Bytes, std::span<const std::byte> bytes) { sum.update(bytes); });
+      std::vector<std::byte>& chunk = chunk_buffer();
+      chunk.clear();
+      read(file, covered.bytes, [&](Bytes, std::span<const std::byte> bytes) {
+        sum.update(bytes);
+        if (covered.chunk != nullptr) chunk.insert(chunk.end(), bytes.begin(), bytes.end());
+      });
       if (stop_) return;
-      if (sum.digest() != covered.xxh3)
+      if (sum.digest() != covered.xxh3) {
         add(scan.file, covered.bytes.offset, "XXH3 " + hex64(covered.xxh3), "XXH3 " + hex64(sum.digest()));
+      } else if (covered.chunk != nullptr) {
+        check_encoding(scan.file, covered, chunk);
+      }
       at = covered.bytes.end();
     }
     check_padding(file, scan.file, {at, scan.size - at});
+  }
+
+  // As large as the largest chunk that the thread has seen: a decoder takes a chunk as a whole.
+  static std::vector<std::byte>& chunk_buffer() {
+    thread_local std::vector<std::byte> buffer;
+    return buffer;
+  }
+
+  // A chunk may be what was written and yet nothing that a decoder takes.
+  void check_encoding(const std::string& name, const Covered& covered, std::span<const std::byte> bytes) {
+    const StoredChunk& chunk = *covered.chunk;
+    codec::TileShape tiles;
+    std::uint64_t exponents = chunk.count;
+    if (covered.piece->tiled()) {
+      tiles = codec::tile_rows(covered.piece->tiles, chunk.first, chunk.count).shape;
+      exponents = tiles.rows * tiles.columns;
+    }
+    try {
+      decoder_->check(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, bytes, tiles,
+                      exponents);
+    } catch (Error& error) {
+      add(name, error.in(name, chunk.bytes.offset));
+    }
   }
 
   void check_padding(const InputFile& file, const std::string& name, const Region& region) {
@@ -369,6 +405,7 @@ class Verifier {
   const std::string store_;
   const VerifyOptions& options_;
   Manifest manifest_;
+  std::optional<codec::PlaneDecoder> decoder_;  // of the manifest's codec
   std::uint64_t manifest_checksum_ = 0;
   std::vector<std::string> sound_;  // files that are there with their right size
   std::vector<Scan> scans_;

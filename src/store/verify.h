@@ -1,5 +1,6 @@
 // Finds every damage of a packed store: each byte of each of its files is covered by a checksum, by the rule
-// that padding is zero, or by an exact size.
+// that padding is zero, or by an exact size. Exponent chunks are decoded as well, so that one that was
+// written wrong is found although its checksum is right.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +28,14 @@ struct VerifyReport {
 inline constexpr std::size_t kMaxVerifyErrors = 100;
 
 enum class VerifyDepth {
-  kStored,  // every byte of the store
+  kStored,  // every byte of the store, and that every chunk can be decoded
   kFull,    // and the source files, restored in memory, against their SHA-256; as kStored for family sliced
 };
 
 struct VerifyOptions {
   VerifyDepth depth = VerifyDepth::kStored;
   unsigned threads = 0;  // 0: one for every CPU
-  Isa isa = best_isa();  // that merges words for kFull
+  Isa isa = best_isa();  // that decodes chunks, and merges words for kFull
   // Both are called on the thread that called verify().
   std::function<void(Bytes done, Bytes total)> on_progress{};
   std::function<bool()> interrupted{};

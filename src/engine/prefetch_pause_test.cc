@@ -1,0 +1,141 @@
+// Read-ahead that loses is paused in a run, and the run does not show it but in its statistics.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/hash.h"
+#include "engine/engine.h"
+#include "fetch/expert_layout.h"
+
+namespace sluice::engine {
+namespace {
+
+const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
+
+// A disk that takes as long as a layer: what is read of an expert comes once the event of its layer has
+// begun. So all that was read ahead is still on its way when it turns out to be for nothing. No time passes
+// for that: it watches the engine.
+class SlowDisk final : public RoutingObserver {
+ public:
+  SlowDisk(const store::Checkpoint& checkpoint, const model::Model& model)
+      : layers_(model.config.sparse_layers()) {
+    for (const model::ExpertPieces& pieces : model.experts) {
+      std::vector<store::StoredPiece> stored;
+      for (const store::Piece& piece : pieces.all()) stored.push_back(checkpoint.locate(piece));
+      for (const fetch::FileRun& run : fetch::lay_out_expert(stored).words.runs)
+        layer_at_[{checkpoint.weight_files()[run.file], run.offset}] = pieces.layer;
+    }
+  }
+
+  std::unique_ptr<DiskReader> wrap(std::unique_ptr<DiskReader> inner) {
+    if (wrapped_++ > 0) return inner;  // rows of the embedding
+    return make_faulty_reader(
+        std::move(inner),
+        [this](const DiskRead& read) {
+          const std::lock_guard lock(mutex_);
+          const auto found = layer_at_.find({read.file->path(), read.offset});
+          if (found != layer_at_.end()) held_.push_back(found->second);
+          return 0;
+        },
+        [this](DiskCall call) {
+          if (call == DiskCall::kWait) hold();
+          return 0;
+        });
+  }
+
+  void on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome&) override {
+    const std::lock_guard lock(mutex_);
+    next_layer_ = (sparse_layer + 1) % layers_;
+    changed_.notify_all();
+  }
+  // The last event's read-ahead may come.
+  void finish() {
+    const std::lock_guard lock(mutex_);
+    next_layer_.reset();
+    changed_.notify_all();
+  }
+
+ private:
+  void hold() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] {
+      return !next_layer_ ||
+             std::ranges::none_of(held_, [&](std::size_t layer) { return layer == *next_layer_; });
+    });
+    held_.clear();
+  }
+
+  const std::size_t layers_;
+  std::map<std::pair<std::string, Bytes>, std::size_t> layer_at_;  // by file and offset of a read
+  int wrapped_ = 0;
+  std::mutex mutex_;  // protects what follows
+  std::condition_variable changed_;
+  std::vector<std::size_t> held_;          // layers of reads given to the disk since it was last waited for
+  std::optional<std::size_t> next_layer_;  // whose event has not begun; none before the first
+};
+
+class PrefetchPause : public ::testing::Test {
+ protected:
+  PrefetchPause() : checkpoint_(store::open_checkpoint(kModel)), model_(model::describe_model(*checkpoint_)) {
+    options_.threads = 2;
+    options_.positions = 64;
+    options_.cache = "lru";
+    options_.scheduler = "fifo";
+    options_.fetch.io = fetch::IoMode::kBuffered;  // not every scratch directory can do better
+  }
+
+  static constexpr std::size_t kTokens = 40;
+  static std::vector<std::uint64_t> hashes(Engine& engine) {
+    std::vector<std::uint64_t> all;
+    const auto sequence = engine.new_sequence();
+    for (std::size_t i = 0; i < kTokens; ++i) {
+      const std::span<const float> logits =
+          engine.decode(*sequence, static_cast<model::TokenId>((i * 37 + 5) % 500));
+      all.push_back(xxh3(std::as_bytes(logits)));
+    }
+    return all;
+  }
+
+  std::unique_ptr<store::Checkpoint> checkpoint_;
+  model::Model model_;
+  EngineOptions options_;
+};
+
+TEST_F(PrefetchPause, GuessesThatLoseArePausedAndTheTextIsTheSame) {
+  std::vector<std::uint64_t> expected;
+  {
+    EngineOptions none = options_;
+    none.prefetch = "none";
+    Engine engine(*checkpoint_, model_, none);
+    expected = hashes(engine);
+    EXPECT_EQ(engine.statistics().prefetch_paused, 0u);
+    options_.memory = engine.plan().minimum + 24 * engine.expert_sizes().bytes({0, 0}).full + kMiB;
+  }
+  SlowDisk disk(*checkpoint_, model_);
+  options_.prefetch = "all-next";  // 64 experts of a layer, of which a token uses 4
+  options_.fetch.wrap_reader = [&](std::unique_ptr<DiskReader> inner) { return disk.wrap(std::move(inner)); };
+  Engine engine(*checkpoint_, model_, options_);
+  struct Finish {  // before the engine waits for its reads
+    SlowDisk& disk;
+    ~Finish() { disk.finish(); }
+  } finish{disk};
+  engine.observe(&disk);
+  EXPECT_EQ(hashes(engine), expected);
+  const std::size_t events = kTokens * model_.config.sparse_layers();
+  EXPECT_GT(engine.statistics().prefetch_paused, events / 2);
+  EXPECT_LT(engine.statistics().prefetch_paused, events);
+  const fetch::PrefetchCounters count = engine.expert_counters().prefetch;
+  EXPECT_GT(count.delay_bytes, count.used_bytes);
+}
+
+}  // namespace
+}  // namespace sluice::engine

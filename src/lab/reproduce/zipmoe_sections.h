@@ -1,0 +1,13 @@
+// What a report on ZipMoE has under its rows: the order of the systems, conditions, and all figures of every
+// comparison.
+#pragma once
+
+#include "lab/reproduce/report.h"
+#include "lab/reproduce/zipmoe_results.h"
+#include "lab/reproduce/zipmoe_runs.h"
+
+namespace sluice::lab {
+
+void add_zipmoe_sections(const ZipmoeRuns& runs, const ZipmoeResults& results, Report& report);
+
+}  // namespace sluice::lab
