@@ -39,7 +39,7 @@ void ChunkDecoder::check(const PiecePlace& piece, const std::byte* words) const 
 void ChunkDecoder::check(const PiecePlace& piece, const ChunkPlace& chunk, const std::byte* exponents) const {
   const std::span<const std::byte> stored(exponents + chunk.place, chunk.stored_bytes);
   check_hash(stored, chunk.xxh3, files_.path(piece.file), chunk.file_offset);
-  if (!piece.tiled() || !chunk.coded) return;
+  if (!piece.split || !piece.tiled() || !chunk.coded) return;
   const codec::TileShape rows = codec::tile_rows(piece.tiles, chunk.first_element, chunk.elements).shape;
   try {
     codec::NativeChunk(stored, {rows.groups(), rows.blocks()});

@@ -186,7 +186,9 @@ class Verifier {
         data[piece.file].covered.push_back({.bytes = piece.bytes, .xxh3 = piece.xxh3});
       for (std::uint32_t c = 0; c < piece.chunk_count; ++c) {
         const StoredChunk& chunk = manifest_.chunks[piece.first_chunk + c];
-        data[piece.file].covered.push_back({chunk.bytes, chunk.xxh3, &piece, &chunk});
+        const bool exponents = piece.encoding == Encoding::kSplit;
+        data[piece.file].covered.push_back(
+            {chunk.bytes, chunk.xxh3, exponents ? &piece : nullptr, exponents ? &chunk : nullptr});
       }
     }
     Scan headers{
