@@ -113,7 +113,7 @@ Json result_json(const Row& row) {
   if (const auto& slots = row.settings.pools)
     json["pools"] = {{"slots", {slots->f, slots->c, slots->s, slots->e}},
                      {"delta", row.settings.rules.delta},
-                     {"demote", row.settings.rules.demote},
+                     {"demote", experts::demotion_name(row.settings.rules.demotion)},
                      {"half_life", row.settings.rules.half_life}};
   if (result.bytes_read) json["bytes_read"] = *result.bytes_read;
   if (row.settings.window > 0) {
@@ -318,7 +318,13 @@ void add_simulate(CLI::App& app) {
       ->check(whole_number("--delta", 0, 1 << 20))
       ->group(pools)
       ->capture_default_str();
-  command->add_flag("--demote", options->rules.demote, "Victims of C stay as S or E where there is room")
+  command
+      ->add_option_function<std::string>(
+          "--demote",
+          [options](const std::string& name) { options->rules.demotion = *experts::find_demotion(name); },
+          "Experts without room in their pool: none (they leave), room (those of C stay as S or E where "
+          "there is room), rank (they go on to the next pool, and colder ones make room; the default)")
+      ->check(CLI::IsMember({"none", "room", "rank"}))
       ->group(pools);
   command
       ->add_option("--half-life", options->rules.half_life, "Steps in which counts halve; 0: they never do")

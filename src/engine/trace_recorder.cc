@@ -33,7 +33,7 @@ Json run_record(const Engine& engine) {
     const experts::PoolRules rules;  // the engine has no others
     record["pools"] = {{"slots", {slots.f, slots.c, slots.s, slots.e}},
                        {"delta", rules.delta},
-                       {"demote", rules.demote},
+                       {"demote", experts::demotion_name(rules.demotion)},
                        {"half_life", rules.half_life}};
   }
   return record;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -42,9 +43,10 @@ Residency make(const CachePolicy& policy, const TestSizes& sizes, Bytes capacity
                Parts keep = Part::kFull, std::uint64_t seed = 7) {
   CacheConfig config{.keep = keep, .seed = seed, .future = future};
   if (policy.pooled) {
-    config.pools = {
-        .slots = {slots_for(sizes, capacity)},
-        .rules = {.delta = static_cast<std::uint32_t>(capacity % 3), .demote = capacity % 2 == 1}};
+    config.pools = {.slots = {slots_for(sizes, capacity)},
+                    .rules = {.delta = static_cast<std::uint32_t>(capacity % 3),
+                              .demotion = std::array{Demotion::kNone, Demotion::kRoom,
+                                                     Demotion::kRank}[capacity / 3 % 3]}};
   }
   return Residency(make_cache(policy.name, config), sizes, capacity);
 }

@@ -28,7 +28,7 @@ std::string decision_heading(const DecisionSetting& setting) {
   std::string pools;
   if (setting.pools)
     pools = fmt::format(" pools={} delta={} demote={} half_life={}", slots_text(*setting.pools),
-                        setting.rules.delta, setting.rules.demote ? "yes" : "no", setting.rules.half_life);
+                        setting.rules.delta, demotion_name(setting.rules.demotion), setting.rules.half_life);
   return fmt::format("# sluice decisions v1 cache={} scope={} capacity={} keep={} seed={}{}\n", setting.cache,
                      setting.scope, setting.capacity, setting.keep == Parts(Part::kFull) ? "full" : "packed",
                      setting.seed, pools);

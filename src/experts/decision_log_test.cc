@@ -23,9 +23,9 @@ TEST(DecisionLog, SpellsOutHitsMissesAndWhatLeft) {
                               .scope = "global",
                               .capacity = 90,
                               .pools = PoolSlots{1, 2, 0, 4},
-                              .rules = {.delta = 3, .demote = true, .half_life = 0.5}}),
+                              .rules = {.delta = 3, .demotion = Demotion::kRoom, .half_life = 0.5}}),
             "# sluice decisions v1 cache=zip-pools scope=global capacity=90 keep=full seed=0 "
-            "pools=1,2,0,4 delta=3 demote=yes half_life=0.5\n");
+            "pools=1,2,0,4 delta=3 demote=room half_life=0.5\n");
   EXPECT_EQ(decision_ending(0x12ab), "# hash 00000000000012ab\n");
 }
 

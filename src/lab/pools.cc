@@ -43,7 +43,9 @@ std::vector<std::vector<std::uint16_t>> parse_steps(const JsonObject& line, std:
 Json answer(const JsonObject& line) {
   const experts::PoolSlots slots = parse_slots(line, "slots");
   const auto delta = static_cast<std::uint32_t>(line.integer("delta", 0, kMostInteger));
-  ZipPools pools(slots, {.delta = delta, .demote = boolean(line, "demote")});
+  using experts::Demotion;
+  ZipPools pools(slots,
+                 {.delta = delta, .demotion = boolean(line, "demote") ? Demotion::kRoom : Demotion::kNone});
   const std::int64_t experts = line.integer("N", 1, kMostExperts);
 
   Json steps = Json::array(), resident = Json::object();
