@@ -10,6 +10,7 @@ namespace {
 constexpr std::string_view kZipMoe = "ZipMoE (arXiv 2601.21198) 5.4; SPEC 1.7";
 constexpr std::string_view kZipMoeBaselines = "ZipMoE (arXiv 2601.21198) 6; SPEC 1.10";
 constexpr std::string_view kMoeInfinity = "MoE-Infinity (arXiv 2401.14361); SPEC 1.10";
+constexpr std::string_view kSliceMoe = "SliceMoE; SPEC 4.3, 4.6";
 constexpr std::string_view kZipMoeScheduling = "ZipMoE (arXiv 2601.21198) Alg. 1; SPEC 1.5";
 
 constexpr CachePolicy kCaches[] = {
@@ -31,6 +32,11 @@ constexpr CachePolicy kCaches[] = {
      .source = kZipMoe,
      .judges_events = true,
      .pooled = true},
+    {.name = "slice-lru",
+     .make = make_slice_lru_cache,
+     .source = kSliceMoe,
+     .judges_events = true,
+     .sliced = true},
 };
 
 constexpr RouterPolicy kRouters[] = {
@@ -158,6 +164,7 @@ void CacheConfig::validate() const {
         .found("bits " + std::to_string(keep.bits()));
   }
   pools.validate();
+  slices.validate();
 }
 
 std::unique_ptr<Cache> make_cache(std::string_view name, const CacheConfig& config) {

@@ -24,6 +24,7 @@ struct CachePolicy {
   bool keeps = true;           // keeps what fits (all but `none`)
   bool judges_events = false;  // may evict experts of the running event (Cache::decide_event)
   bool pooled = false;  // holds experts in the states that CacheConfig::pools has slots for, not in `keep`
+  bool sliced = false;  // holds MSB and LSB slices, each by itself: of the sliced family only
 };
 
 struct RouterPolicy {
