@@ -11,6 +11,7 @@ constexpr std::string_view kZipMoe = "ZipMoE (arXiv 2601.21198) 5.4; SPEC 1.7";
 constexpr std::string_view kZipMoeBaselines = "ZipMoE (arXiv 2601.21198) 6; SPEC 1.10";
 constexpr std::string_view kMoeInfinity = "MoE-Infinity (arXiv 2401.14361); SPEC 1.10";
 constexpr std::string_view kSliceMoe = "SliceMoE; SPEC 4.3, 4.6";
+constexpr std::string_view kCacheAware = "SliceMoE, after the works it cites; SPEC 4.5";
 constexpr std::string_view kZipMoeScheduling = "ZipMoE (arXiv 2601.21198) Alg. 1; SPEC 1.5";
 
 constexpr CachePolicy kCaches[] = {
@@ -41,6 +42,8 @@ constexpr CachePolicy kCaches[] = {
 
 constexpr RouterPolicy kRouters[] = {
     {.name = "exact", .make = make_exact_router, .source = "the model's own; SPEC 0"},
+    {.name = "cache-prior", .make = make_cache_prior_router, .source = kCacheAware, .lossy = true},
+    {.name = "cumsum", .make = make_cumsum_router, .source = kCacheAware, .lossy = true},
 };
 
 constexpr PrefetchPolicy kPrefetches[] = {

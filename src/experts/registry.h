@@ -11,6 +11,7 @@
 #include "experts/placement.h"
 #include "experts/prefetch.h"
 #include "experts/router.h"
+#include "experts/router_config.h"
 #include "experts/scheduler.h"
 
 namespace sluice::experts {
@@ -29,7 +30,7 @@ struct CachePolicy {
 
 struct RouterPolicy {
   std::string_view name;
-  std::unique_ptr<Router> (*make)(const SelectRule&, const CombineRule&);
+  std::unique_ptr<Router> (*make)(const RouterConfig&);
   std::string_view source;
   bool lossy = false;  // may select other experts than the model would
 };
