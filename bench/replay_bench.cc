@@ -86,7 +86,7 @@ int main(int argc, char** argv) try {
   std::vector<double> rates;
   for (const lab::Scope scope : {lab::Scope::kLayer, lab::Scope::kGlobal})
     for (const experts::CachePolicy& policy : experts::cache_policies()) {
-      if (policy.pooled) continue;
+      if (policy.pooled || policy.sliced) continue;
       lab::ReplaySettings settings{.cache = std::string(policy.name), .scope = scope};
       settings.capacity =
           std::uint64_t{header.experts} / 4 * (scope == lab::Scope::kGlobal ? header.layers : 1);

@@ -451,7 +451,7 @@ TEST_F(RunTest, RequestsThatMakeNoSenseAreRefusedWithNumbers) {
   expect_error("run " + kModel + " -p '' -n 1", 1, "no tokens");
   expect_error("run " + kModel + " -p x --cache belady", 2, "belady");
   expect_error("run " + kModel + " -p x --cache nonsense", 2,
-               "one of none, static, fifo, lru, lfu, marking, eam, zip-pools");
+               "one of none, static, fifo, lru, lfu, marking, eam, zip-pools, slice-lru");
   EXPECT_EQ(run("run " + kModel + " -p x --cache nonsense").err.find("belady"), std::string::npos);
   expect_error("run /no/model -p x --cache nonsense", 2, "--cache");
   EXPECT_EQ(run("run " + kModel + " -p x --cache belady").err.find("simulate"), std::string::npos);

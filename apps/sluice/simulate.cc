@@ -48,7 +48,7 @@ std::vector<std::string> cache_names(const std::string& list) {
   std::vector<std::string> names;
   if (list == "all") {
     for (const experts::CachePolicy& policy : experts::cache_policies())
-      if (!policy.pooled) names.emplace_back(policy.name);
+      if (!policy.pooled && !policy.sliced) names.emplace_back(policy.name);
     return names;
   }
   names = split_list(list, "--cache");
@@ -287,7 +287,7 @@ void add_simulate(CLI::App& app) {
   CLI::App* command = app.add_subcommand("simulate", "Replay recorded routing through any cache");
   std::string names;
   for (const experts::CachePolicy& policy : experts::cache_policies())
-    names += std::string(policy.name) + ", ";
+    if (!policy.sliced) names += std::string(policy.name) + ", ";
   command->add_option("--trace", options->trace, "File of `sluice trace`, .mrt or .csv; each also as .zst")
       ->required();
   command->add_option("--cache", options->caches,

@@ -190,10 +190,10 @@ void Engine::record_timeline(fetch::Timeline* timeline) {
 Policies Engine::make_policies() {
   const model::MoeConfig& moe = model_.config.moe;
   Policies policies;
-  policies.router =
-      experts::find_router(options_.router)
-          .make({moe.top_k, moe.groups, moe.top_groups, moe.capacity},
-                {moe.renormalise, moe.renormalise_epsilon, moe.renormalise ? 1.0f : moe.routed_scale});
+  policies.router = experts::find_router(options_.router)
+                        .make({.select = {moe.top_k, moe.groups, moe.top_groups, moe.capacity},
+                               .combine = {moe.renormalise, moe.renormalise_epsilon,
+                                           moe.renormalise ? 1.0f : moe.routed_scale}});
   policies.scheduler = experts::find_scheduler(options_.scheduler).make();
   policies.prefetch = experts::find_prefetch(options_.prefetch).make();
   if (!options_.synchronous) policies.prompt_prefetch = experts::find_prefetch("all-next").make();

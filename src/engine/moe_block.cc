@@ -186,6 +186,7 @@ void MoeBlock::route(std::size_t layer, const Step& step, const Workspace& w) {
   view.logits = {w.router_logits, tokens * experts};
   view.scores = {w.scores, tokens * experts};
   view.sequence = sequence_of_token_;
+  view.prompt = step.phase == Phase::kPrefill;
   policies_.router->route(view, policies_.residency(view.layer), routing_);
   if (observer_ != nullptr) observer_->on_routing(view, routing_);
 }

@@ -20,7 +20,8 @@ struct Slice {
   std::size_t tokens = 0;
 };
 
-enum class Phase { kPrefill, kDecode };  // for statistics only
+// For statistics; and routers that change the model's routing do so in decode steps only.
+enum class Phase { kPrefill, kDecode };
 
 struct Step {
   std::span<const model::TokenId> tokens;  // of all slices, one after the other

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,20 @@
 
 namespace sluice::experts {
 
+constexpr Bytes kAnyBytes = std::numeric_limits<Bytes>::max();
+
+// What an event asks of experts that are kept in slices (SPEC §4.3); empty for the other families. Of every
+// expert its MSB is asked for; of the critical ones, and in a prompt of all, the LSB as well.
+struct SliceDemand {
+  std::span<const ExpertId> ranked = {};    // all experts of the event, best score first (ties: lower id)
+  std::span<const ExpertId> critical = {};  // some of them, in any order
+  // A prompt's: all are computed at high precision. Then `critical` is not looked at, but for how many tokens
+  // an expert is critical, parallel to StepReport::used; may be empty.
+  bool prompt = false;
+  std::span<const std::uint32_t> critical_tokens = {};
+  Bytes lsb_allowance = kAnyBytes;  // that LsbMiss::kFetchIfBudget may read
+};
+
 // What one layer of one step used: an event. Ids are distinct and ascending. Fixed before anything moves.
 struct StepReport {
   std::uint64_t event = 0;         // index of the event in this cache's time
@@ -20,6 +35,7 @@ struct StepReport {
   std::span<const ExpertId> misses;
   std::span<const float> scores;          // mean router score of all N experts of the layer; may be empty
   std::span<const std::uint32_t> tokens;  // tokens per used expert, parallel to `used`; may be empty
+  SliceDemand slices = {};
 };
 
 struct Eviction {
@@ -42,8 +58,9 @@ struct Placed {
 
 // A verdict on a whole event (Cache::decide_event). Victims leave first, then the placed change.
 struct EventDecision {
-  std::vector<Eviction> victims;  // in order; may be experts of the event itself, which is over by then
-  std::vector<Placed> placed;     // experts of the event that gain parts, ascending: all they hold then
+  std::vector<Eviction> victims;     // in order; may be experts of the event itself, which is over by then
+  std::vector<Placed> placed;        // experts of the event that gain parts, ascending: all they hold then
+  std::vector<ExpertId> downgraded;  // of slices: those whose LSB is asked for, not there, and not to be read
 };
 
 // One policy. Pure and deterministic: no clock, no randomness but the seed of its config. Driven by Residency
@@ -66,6 +83,9 @@ class Cache {
                             EventDecision& /*out*/) {
     return false;
   }
+  // The prompt, events whose SliceDemand::prompt is set, is over: appends what is not to outlive it. on_evict
+  // follows as usual.
+  virtual void end_prompt(std::vector<Eviction>& /*out*/) {}
   virtual std::string name() const = 0;
 };
 

@@ -8,6 +8,8 @@
 
 #include "experts/cache.h"
 #include "experts/requests.h"
+#include "experts/slice_lru.h"
+#include "experts/slice_warmup.h"
 #include "experts/zip_pools.h"
 
 namespace sluice::experts {
@@ -30,11 +32,29 @@ struct PoolsConfig {
   void validate() const;  // Error(kUsage), (kBudget) if the slots do not fit the room
 };
 
+// What of a prompt's experts the first decode step finds (SPEC §4.6).
+enum class InitialSlices : std::uint8_t {
+  kWarmup,     // what the warm-up predicts
+  kEmpty,      // nothing
+  kLastLayer,  // what slice-lru has kept of the prompt's events
+  kRandom,     // a draw that fills the cache as the warm-up does
+};
+
+// Of slice-lru.
+struct SlicesConfig {
+  SliceLruRules rules = {};
+  InitialSlices initial = InitialSlices::kWarmup;
+  WarmupRules warmup = {};  // `random` and `seed` are set by `initial` and CacheConfig::seed
+
+  void validate() const;  // Error(kUsage)
+};
+
 struct CacheConfig {
   Parts keep = Part::kFull;             // what of a used expert is kept; the family's parts
   std::uint64_t seed = 0;               // of policies that draw
   const RequestList* future = nullptr;  // oracles only: all events to come; must outlive the cache
   PoolsConfig pools = {};               // zip-pools only, which ignores `keep`
+  SlicesConfig slices = {};             // slice-lru only, which must keep msb + lsb
 
   void validate() const;  // Error(kUsage)
 };
@@ -49,5 +69,6 @@ std::unique_ptr<Cache> make_eam_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_belady_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_belady_bypass_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_zip_pools_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_slice_lru_cache(const CacheConfig& config);
 
 }  // namespace sluice::experts

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <random>
 #include <set>
 
 #include "base/error.h"
@@ -39,9 +40,11 @@ PoolSlots slots_for(const TestSizes& sizes, Bytes capacity) {
   return {.f = (slots + 3) / 4, .c = (slots + 2) / 4, .s = (slots + 1) / 4, .e = slots / 4};
 }
 
+constexpr Parts kSlices = Part::kMsb | Part::kLsb;
+
 Residency make(const CachePolicy& policy, const TestSizes& sizes, Bytes capacity, const RequestList* future,
                Parts keep = Part::kFull, std::uint64_t seed = 7) {
-  CacheConfig config{.keep = keep, .seed = seed, .future = future};
+  CacheConfig config{.keep = policy.sliced ? kSlices : keep, .seed = seed, .future = future};
   if (policy.pooled) {
     config.pools = {.slots = {slots_for(sizes, capacity)},
                     .rules = {.delta = static_cast<std::uint32_t>(capacity % 3),
@@ -54,6 +57,27 @@ Residency make(const CachePolicy& policy, const TestSizes& sizes, Bytes capacity
 Residency make(const CachePolicy& policy, const TestSizes& sizes, Bytes capacity, const RequestList& trace,
                Parts keep = Part::kFull, std::uint64_t seed = 7) {
   return make(policy, sizes, capacity, policy.oracle ? &trace : nullptr, keep, seed);
+}
+
+// The next event; of slices with made-up scores, critical experts and prompts, which depend on the event
+// alone.
+const EventOutcome& drive(Residency& residency, const CachePolicy& policy, std::span<const ExpertId> ids) {
+  if (!policy.sliced) return residency.on_event(ids);
+  std::mt19937_64 random(residency.events() + 1);
+  std::vector<ExpertId> ranked(ids.begin(), ids.end()), critical;
+  std::ranges::sort(ranked);
+  std::vector<std::uint32_t> tokens(ids.size(), 3), critical_tokens;
+  for (ExpertId id : ranked) {
+    if (random() % 2 == 0) critical.push_back(id);
+    critical_tokens.push_back(static_cast<std::uint32_t>(random() % 4));
+  }
+  std::ranges::shuffle(ranked, random);
+  return residency.on_event(ids, {}, tokens,
+                            {.ranked = ranked,
+                             .critical = critical,
+                             .prompt = residency.events() / 10 % 3 == 1,
+                             .critical_tokens = critical_tokens,
+                             .lsb_allowance = random() % 20});
 }
 
 // Runs `check(residency, event)` over random traces: experts of equal and of different sizes, every capacity
@@ -82,6 +106,13 @@ std::vector<ExpertId> ids_of(const std::vector<Admission>& admissions) {
   return ids;
 }
 
+Parts asked_of(const EventOutcome& outcome, ExpertId id) {
+  for (const std::vector<Admission>* used : {&outcome.hits, &outcome.misses})
+    for (const Admission& one : *used)
+      if (one.id == id) return one.asked;
+  return {};
+}
+
 TEST_P(EveryCache, NameIsTheRegistrys) {
   const RequestList trace;
   const TestSizes sizes(1, TestSizes::Kind::kEqual, 1);
@@ -99,23 +130,31 @@ TEST_P(EveryCache, KeepsTheRulesOfTheEvent) {
     for (std::size_t e = 0; e < trace.events(); ++e) {
       const std::span<const ExpertId> ids = trace.event(e);
       std::vector<ExpertId> shuffled(ids.rbegin(), ids.rend());
-      const EventOutcome& outcome = residency.on_event(shuffled);
+      const EventOutcome& outcome = drive(residency, GetParam(), shuffled);
+      EXPECT_TRUE(outcome.trimmed == 0 || GetParam().sliced);
+      std::map<ExpertId, Parts> expected = before;
+      for (std::size_t i = 0; i < outcome.evicted.size(); ++i) {
+        const Eviction& gone = outcome.evicted[i];
+        // Victims were resident and leave once.
+        EXPECT_TRUE(!gone.parts.empty() && parts_in(expected, gone.id).has_all(gone.parts));
+        expected[gone.id] = expected[gone.id] - gone.parts;
+        if (i < outcome.trimmed) before = expected;  // a prompt has ended
+      }
 
       // Hits and misses are the requests, fixed against what was resident before.
       const std::vector<ExpertId> hits = ids_of(outcome.hits), misses = ids_of(outcome.misses);
       EXPECT_TRUE(std::ranges::is_sorted(hits) && std::ranges::is_sorted(misses));
       EXPECT_EQ(hits.size() + misses.size(), ids.size());
       for (ExpertId id : ids) {
-        EXPECT_EQ(std::ranges::binary_search(hits, id), is_computable(parts_in(before, id)));
-        EXPECT_EQ(std::ranges::binary_search(misses, id), !is_computable(parts_in(before, id)));
+        const Parts asked = asked_of(outcome, id);
+        const bool hit =
+            asked.empty() ? is_computable(parts_in(before, id)) : parts_in(before, id).has_all(asked);
+        EXPECT_EQ(std::ranges::binary_search(hits, id), hit);
+        EXPECT_EQ(std::ranges::binary_search(misses, id), !hit);
       }
-      // Victims were resident, are not of the running event (unless the policy judges events), and leave
-      // once.
-      std::map<ExpertId, Parts> expected = before;
+      // Victims are not of the running event, unless the policy judges events.
       for (const Eviction& gone : outcome.evicted) {
-        EXPECT_TRUE(GetParam().pooled || gone.parts == Part::kFull);
-        EXPECT_TRUE(!gone.parts.empty() && parts_in(expected, gone.id).has_all(gone.parts));
-        expected[gone.id] = expected[gone.id] - gone.parts;
+        EXPECT_TRUE(GetParam().pooled || GetParam().sliced || gone.parts == Part::kFull);
         if (!GetParam().judges_events) {
           EXPECT_FALSE(std::ranges::binary_search(ids, gone.id));
         }
@@ -127,6 +166,12 @@ TEST_P(EveryCache, KeepsTheRulesOfTheEvent) {
           EXPECT_TRUE(a.parts.has_all(expected[a.id]));
           // Nothing compresses exponents.
           EXPECT_FALSE(a.before == Part::kFull && a.parts.has(Part::kExp));
+          // Slices: an LSB without its MSB is of no use, and what is kept is what has been there or read.
+          EXPECT_EQ(a.view.empty(), !GetParam().sliced);
+          if (GetParam().sliced) {
+            EXPECT_TRUE(a.view.has(Part::kMsb));
+            EXPECT_TRUE((a.before | a.view).has_all(a.parts));
+          }
           expected[a.id] = a.parts;
         }
       }
@@ -172,9 +217,9 @@ TEST_P(EveryCache, SameSeedSameDecisions) {
   over_random_runs([&](const TestSizes& sizes, const RequestList& trace, Bytes capacity) {
     Residency a = make(GetParam(), sizes, capacity, trace), b = make(GetParam(), sizes, capacity, trace);
     for (std::size_t e = 0; e < trace.events(); ++e) {
-      a.on_event(trace.event(e));
+      drive(a, GetParam(), trace.event(e));
       std::vector<ExpertId> shuffled(trace.event(e).rbegin(), trace.event(e).rend());
-      b.on_event(shuffled);
+      drive(b, GetParam(), shuffled);
       EXPECT_EQ(a.decision_hash(), b.decision_hash());
     }
   });
@@ -186,8 +231,8 @@ TEST_P(EveryCache, OtherSeedsMatterOnlyWhereDrawn) {
   Residency a = make(GetParam(), sizes, 6, trace, Part::kFull, 1),
             b = make(GetParam(), sizes, 6, trace, Part::kFull, 2);
   for (std::size_t e = 0; e < trace.events(); ++e) {
-    a.on_event(trace.event(e));
-    b.on_event(trace.event(e));
+    drive(a, GetParam(), trace.event(e));
+    drive(b, GetParam(), trace.event(e));
   }
   EXPECT_EQ(a.decision_hash() != b.decision_hash(), GetParam().seeded);
 }
@@ -206,9 +251,9 @@ TEST_P(EveryCache, NoFuture) {
     auto runs = [&](const RequestList& known) { return make(GetParam(), sizes, capacity, &known); };
     Residency whole = runs(trace), cut = runs(prefix), turned = runs(other);
     for (std::size_t e = 0; e < half; ++e) {
-      whole.on_event(trace.event(e));
-      cut.on_event(prefix.event(e));
-      turned.on_event(other.event(e));
+      drive(whole, GetParam(), trace.event(e));
+      drive(cut, GetParam(), prefix.event(e));
+      drive(turned, GetParam(), other.event(e));
       EXPECT_EQ(cut.decision_hash(), whole.decision_hash());
       EXPECT_EQ(turned.decision_hash(), whole.decision_hash());
     }
@@ -220,7 +265,7 @@ TEST_P(EveryCache, NoCapacityIsNoCache) {
   const RequestList trace = random_trace(5, 50, 5, 3);
   Residency residency = make(GetParam(), sizes, 0, trace);
   for (std::size_t e = 0; e < trace.events(); ++e) {
-    const EventOutcome& outcome = residency.on_event(trace.event(e));
+    const EventOutcome& outcome = drive(residency, GetParam(), trace.event(e));
     EXPECT_TRUE(outcome.hits.empty());
     EXPECT_TRUE(outcome.evicted.empty());
     EXPECT_TRUE(residency.resident().empty());
@@ -260,7 +305,7 @@ TEST_P(EveryCache, RoomForAllMissesEachOnce) {
 // Compressed, sliced or partial entries obey the same rules; a part of which no view can be made is never a
 // hit.
 TEST_P(EveryCache, KeepsThePartsItIsTold) {
-  if (GetParam().pooled) return;  // slots tell it
+  if (GetParam().pooled || GetParam().sliced) return;  // slots, or the event, tell it
   for (Parts keep : {Part::kSm | Part::kExp, Parts(Part::kSm), Parts(Part::kExp), Part::kMsb | Part::kLsb}) {
     const TestSizes sizes(12, TestSizes::Kind::kDifferent, 4);
     const RequestList trace = random_trace(12, 200, 4, 17);

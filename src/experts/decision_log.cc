@@ -20,6 +20,15 @@ std::string_view parts_name(Parts parts) {
   return "mixed";
 }
 
+namespace {
+
+std::string_view view_mark(const Admission& used) {
+  if (used.view.empty()) return "";
+  return used.view.has(Part::kLsb) ? ":high" : ":low";
+}
+
+}  // namespace
+
 std::string slots_text(const PoolSlots& slots) {
   return fmt::format("{},{},{},{}", slots.f, slots.c, slots.s, slots.e);
 }
@@ -30,7 +39,10 @@ std::string decision_heading(const DecisionSetting& setting) {
     pools = fmt::format(" pools={} delta={} demote={} half_life={}", slots_text(*setting.pools),
                         setting.rules.delta, demotion_name(setting.rules.demotion), setting.rules.half_life);
   return fmt::format("# sluice decisions v1 cache={} scope={} capacity={} keep={} seed={}{}\n", setting.cache,
-                     setting.scope, setting.capacity, setting.keep == Parts(Part::kFull) ? "full" : "packed",
+                     setting.scope, setting.capacity,
+                     setting.keep == Parts(Part::kFull) ? "full"
+                     : setting.keep.has(Part::kMsb)     ? "slices"
+                                                        : "packed",
                      setting.seed, pools);
 }
 
@@ -42,13 +54,14 @@ void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,
   for (const Admission& hit : outcome.hits) {
     fmt::format_to(out, "{}{}", mark, hit.id.index);
     if (hit.before != hit.parts) fmt::format_to(out, "={}>{}", parts_name(hit.before), parts_name(hit.parts));
+    log += view_mark(hit);
     mark = ",";
   }
   mark = " miss ";
   for (const Admission& miss : outcome.misses) {
     fmt::format_to(out, "{}{}=", mark, miss.id.index);
     if (!miss.before.empty()) fmt::format_to(out, "{}>", parts_name(miss.before));
-    fmt::format_to(out, "{}", parts_name(miss.parts));
+    fmt::format_to(out, "{}{}", parts_name(miss.parts), view_mark(miss));
     mark = ",";
   }
   mark = " out ";

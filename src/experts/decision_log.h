@@ -30,7 +30,8 @@ std::string decision_heading(const DecisionSetting& setting);
 // Appends "EVENT LAYER hit ID,ID miss ID=PARTS,ID=- out LAYER/ID=PARTS\n": ids of the layer; what a miss
 // leaves resident
 // (- nothing: used and dropped); what left, in order of decision. Where an event changes what was resident of
-// a used expert, "ID=BEFORE>AFTER". Empty lists are left out.
+// a used expert, "ID=BEFORE>AFTER". Of slices, ":high" or ":low" follows, the view it is computed with. Empty
+// lists are left out.
 void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer, const EventOutcome& outcome);
 
 // "3,4,0,1": experts in F, C, S, E.

@@ -17,6 +17,15 @@ TEST(DecisionLog, SpellsOutHitsMissesAndWhatLeft) {
   append_decision(log, 41, 2, outcome);
   append_decision(log, 42, 0, {});
   EXPECT_EQ(log, "41 2 hit 3,9=sm+exp>full miss 4=full,5=-,6=sm>sm+exp out 0/17=full,1/2=exp\n42 0\n");
+  const Parts both = Part::kMsb | Part::kLsb;
+  outcome.hits = {{{2, 3}, Part::kMsb, Part::kMsb, Part::kMsb, Part::kMsb}};
+  outcome.misses = {{{2, 4}, both, Part::kMsb, both, both}, {{2, 5}, {}, {}, both, Part::kMsb}};
+  outcome.evicted = {};
+  log.clear();
+  append_decision(log, 0, 2, outcome);
+  EXPECT_EQ(log, "0 2 hit 3:low miss 4=msb>msb+lsb:high,5=-:low\n");
+  EXPECT_EQ(decision_heading({.cache = "slice-lru", .scope = "global", .capacity = 7, .keep = both}),
+            "# sluice decisions v1 cache=slice-lru scope=global capacity=7 keep=slices seed=0\n");
   EXPECT_EQ(decision_heading({.cache = "lru", .scope = "layer", .capacity = 7, .seed = 3}),
             "# sluice decisions v1 cache=lru scope=layer capacity=7 keep=full seed=3\n");
   EXPECT_EQ(decision_heading({.cache = "zip-pools",

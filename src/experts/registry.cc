@@ -10,6 +10,8 @@ namespace {
 constexpr std::string_view kZipMoe = "ZipMoE (arXiv 2601.21198) 5.4; SPEC 1.7";
 constexpr std::string_view kZipMoeBaselines = "ZipMoE (arXiv 2601.21198) 6; SPEC 1.10";
 constexpr std::string_view kMoeInfinity = "MoE-Infinity (arXiv 2401.14361); SPEC 1.10";
+constexpr std::string_view kSliceMoe = "SliceMoE; SPEC 4.3, 4.6";
+constexpr std::string_view kCacheAware = "SliceMoE, after the works it cites; SPEC 4.5";
 constexpr std::string_view kZipMoeScheduling = "ZipMoE (arXiv 2601.21198) Alg. 1; SPEC 1.5";
 
 constexpr CachePolicy kCaches[] = {
@@ -31,10 +33,17 @@ constexpr CachePolicy kCaches[] = {
      .source = kZipMoe,
      .judges_events = true,
      .pooled = true},
+    {.name = "slice-lru",
+     .make = make_slice_lru_cache,
+     .source = kSliceMoe,
+     .judges_events = true,
+     .sliced = true},
 };
 
 constexpr RouterPolicy kRouters[] = {
     {.name = "exact", .make = make_exact_router, .source = "the model's own; SPEC 0"},
+    {.name = "cache-prior", .make = make_cache_prior_router, .source = kCacheAware, .lossy = true},
+    {.name = "cumsum", .make = make_cumsum_router, .source = kCacheAware, .lossy = true},
 };
 
 constexpr PrefetchPolicy kPrefetches[] = {
@@ -158,6 +167,7 @@ void CacheConfig::validate() const {
         .found("bits " + std::to_string(keep.bits()));
   }
   pools.validate();
+  slices.validate();
 }
 
 std::unique_ptr<Cache> make_cache(std::string_view name, const CacheConfig& config) {

@@ -11,6 +11,7 @@
 #include "experts/placement.h"
 #include "experts/prefetch.h"
 #include "experts/router.h"
+#include "experts/router_config.h"
 #include "experts/scheduler.h"
 
 namespace sluice::experts {
@@ -24,11 +25,12 @@ struct CachePolicy {
   bool keeps = true;           // keeps what fits (all but `none`)
   bool judges_events = false;  // may evict experts of the running event (Cache::decide_event)
   bool pooled = false;  // holds experts in the states that CacheConfig::pools has slots for, not in `keep`
+  bool sliced = false;  // holds MSB and LSB slices, each by itself: of the sliced family only
 };
 
 struct RouterPolicy {
   std::string_view name;
-  std::unique_ptr<Router> (*make)(const SelectRule&, const CombineRule&);
+  std::unique_ptr<Router> (*make)(const RouterConfig&);
   std::string_view source;
   bool lossy = false;  // may select other experts than the model would
 };

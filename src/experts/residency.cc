@@ -30,42 +30,83 @@ Residency::Residency(std::unique_ptr<Cache> cache, const ExpertSizes& sizes, Byt
     : cache_(std::move(cache)), sizes_(sizes), capacity_(capacity) {}
 
 const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span<const float> scores,
-                                        std::span<const std::uint32_t> tokens) {
+                                        std::span<const std::uint32_t> tokens, const SliceDemand& slices) {
   ids_.assign(ids.begin(), ids.end());
   std::sort(ids_.begin(), ids_.end());
   SLUICE_CHECK(std::adjacent_find(ids_.begin(), ids_.end()) == ids_.end(), "an id stands twice in one event");
   SLUICE_CHECK(tokens.empty() || tokens.size() == ids_.size());
+  SLUICE_CHECK(slices.critical_tokens.empty() || slices.critical_tokens.size() == ids_.size());
 
   outcome_.hits.clear();
   outcome_.misses.clear();
   outcome_.evicted.clear();
+  outcome_.trimmed = 0;
+  if (in_prompt_ && !slices.prompt && !ids_.empty()) end_prompt();
+  in_prompt_ = in_prompt_ || slices.prompt;
   misses_.clear();
-  pins_.current = events_ + 1;
+  pins_.current = critical_.current = events_ + 1;
   hits_.clear();
-  for (ExpertId id : ids_) {
-    pins_.stamps.at(id) = pins_.current;
-    (computable(id) ? hits_ : misses_).push_back(id);
+  for (ExpertId id : ids_) pins_.stamps.at(id) = pins_.current;
+  sliced_ = !slices.ranked.empty();
+  SLUICE_CHECK(!sliced_ || slices.ranked.size() == ids_.size());
+  for (ExpertId id : slices.ranked) SLUICE_CHECK(pins_.pinned(id), name_of(id) + " is ranked and not used");
+  for (ExpertId id : slices.prompt ? slices.ranked : slices.critical) {
+    SLUICE_CHECK(pins_.pinned(id), name_of(id) + " is critical and not used");
+    critical_.stamps.at(id) = critical_.current;
   }
+  for (ExpertId id : ids_)
+    ((sliced_ ? parts(id).has_all(asked(id)) : computable(id)) ? hits_ : misses_).push_back(id);
   for (ExpertId id : hits_) outcome_.hits.push_back({id, {}, parts(id)});
   for (ExpertId id : misses_) outcome_.misses.push_back({id, {}, parts(id)});
-  const StepReport report{
-      .event = events_, .used = ids_, .hits = hits_, .misses = misses_, .scores = scores, .tokens = tokens};
+  const StepReport report{.event = events_,
+                          .used = ids_,
+                          .hits = hits_,
+                          .misses = misses_,
+                          .scores = scores,
+                          .tokens = tokens,
+                          .slices = slices};
   cache_->on_step(report);
 
   decision_.victims.clear();
   decision_.placed.clear();
+  decision_.downgraded.clear();
   if (cache_->decide_event(report, sizes_, capacity_, decision_)) {
     decide_whole_event();
   } else {
     decide_misses_one_by_one();
   }
-  for (Admission& hit : outcome_.hits) hit.parts = parts(hit.id);
-  for (Admission& miss : outcome_.misses) miss.parts = parts(miss.id);
+  for (Admission& hit : outcome_.hits) complete(hit);
+  for (Admission& miss : outcome_.misses) complete(miss);
   SLUICE_CHECK(used_ <= capacity_,
                std::to_string(used_) + " bytes in a cache of " + std::to_string(capacity_));
   ++events_;
   hash_outcome();
   return outcome_;
+}
+
+void Residency::end_prompt() {
+  in_prompt_ = false;
+  decision_.victims.clear();
+  cache_->end_prompt(decision_.victims);
+  for (const Eviction& victim : decision_.victims) evict(victim);
+  outcome_.trimmed = outcome_.evicted.size();
+}
+
+Parts Residency::asked(ExpertId id) const {
+  return critical_.pinned(id) ? Part::kMsb | Part::kLsb : Parts(Part::kMsb);
+}
+
+void Residency::complete(Admission& admission) const {
+  admission.parts = parts(admission.id);
+  if (!sliced_) return;
+  admission.asked = asked(admission.id);
+  const bool skipped = std::ranges::find(decision_.downgraded, admission.id) != decision_.downgraded.end();
+  SLUICE_CHECK(!skipped || (admission.asked.has(Part::kLsb) && !admission.before.has(Part::kLsb)),
+               name_of(admission.id) + " is downgraded for nothing");
+  const bool high = admission.asked.has(Part::kLsb)
+                        ? !skipped
+                        : admission.before.has(Part::kLsb) && admission.parts.has(Part::kLsb);
+  admission.view = high ? Part::kMsb | Part::kLsb : Parts(Part::kMsb);
 }
 
 void Residency::decide_misses_one_by_one() {
@@ -145,6 +186,9 @@ void Residency::hash_outcome() {
   hash_ = mixed(hash_, events_);
   for (const Admission& hit : outcome_.hits) hash_ = mixed(hash_, word(hit.id, hit.parts, 1));
   for (const Admission& miss : outcome_.misses) hash_ = mixed(hash_, word(miss.id, miss.parts, 2));
+  for (const std::vector<Admission>* used : {&outcome_.hits, &outcome_.misses})
+    for (const Admission& one : *used)
+      if (!one.view.empty()) hash_ = mixed(hash_, word(one.id, one.view, one.downgraded() ? 5 : 4));
   for (const Eviction& gone : outcome_.evicted) hash_ = mixed(hash_, word(gone.id, gone.parts, 3));
 }
 

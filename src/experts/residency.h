@@ -19,13 +19,22 @@ struct Admission {
   ExpertId id;
   Parts parts;  // after use; empty: streamed (used and dropped)
   Parts before = {};
+  // Of slices, where the event came with a SliceDemand; else empty. What was asked for, MSB or MSB + LSB, and
+  // what it is computed with: MSB is the view `low`, MSB + LSB `high`.
+  Parts asked = {}, view = {};
+
+  Parts to_read() const { return view - before; }              // of slices
+  bool downgraded() const { return !(asked - view).empty(); }  // its LSB was asked for, and is done without
 };
 
 // The outcome of one event, in order of decision.
 struct EventOutcome {
-  std::vector<Admission> hits;    // needed no read (ascending)
-  std::vector<Admission> misses;  // ascending
+  std::vector<Admission> hits;    // ascending: all that was asked for was there
+  std::vector<Admission> misses;  // ascending: something was not
   std::vector<Eviction> evicted;  // parts resident before the event and not after it, of any expert
+  // The first so many of `evicted` left as a prompt ended, before hits and misses were fixed: a used expert's
+  // `before` is without them.
+  std::size_t trimmed = 0;
 };
 
 // Event-atomic replay of one cache (LAB.md): hits and misses are fixed against what was resident before the
@@ -34,15 +43,20 @@ struct EventOutcome {
 // on whole events may also drop the event's own ids, and change the parts of its hits.) An expert of which a
 // part is resident but no view can be made is a miss. Capacity is in bytes. Once every expert has been seen,
 // events allocate nothing. Thread-compatible.
+//
+// Slices: the event says what it asks for (SliceDemand); an expert is a hit if all of that is resident. An
+// LSB that is there and was not asked for is computed with, unless it leaves in the same event (SPEC §4.3).
+// The first event behind a prompt ends it: what the cache drops then stands first among `evicted`.
 class Residency final : public ResidencyView {
  public:
   // `sizes` must outlive this.
   Residency(std::unique_ptr<Cache> cache, const ExpertSizes& sizes, Bytes capacity);
 
-  // ids: distinct, any order. `scores` and `tokens` as in StepReport (tokens parallel to ids in ascending
-  // order). The outcome lasts until the next call. No ids: only the event's index moves on.
+  // ids: distinct, any order. `scores`, `tokens` and `slices` as in StepReport (tokens and critical_tokens
+  // parallel to ids in ascending order). The outcome lasts until the next call. No ids: only the event's
+  // index moves on.
   const EventOutcome& on_event(std::span<const ExpertId> ids, std::span<const float> scores = {},
-                               std::span<const std::uint32_t> tokens = {});
+                               std::span<const std::uint32_t> tokens = {}, const SliceDemand& slices = {});
 
   Parts parts(ExpertId id) const override;  // what is resident now
   bool computable(ExpertId id) const;       // a view can be made without a read: F, C (or MSB)
@@ -67,6 +81,9 @@ class Residency final : public ResidencyView {
     std::uint64_t current = 0;  // 1-based, so that 0 is "never"
   };
 
+  void end_prompt();
+  Parts asked(ExpertId id) const;  // of slices
+  void complete(Admission& admission) const;
   void decide_misses_one_by_one();
   void decide_whole_event();
   void place(const Placed& placed);
@@ -79,6 +96,8 @@ class Residency final : public ResidencyView {
   std::uint64_t events_ = 0, hash_ = 0;
   ExpertTable<Parts> resident_;
   EventPins pins_;
+  EventPins critical_;  // stamps those that the event asks more than the MSB of
+  bool sliced_ = false, in_prompt_ = false;
   EventOutcome outcome_;
   std::vector<ExpertId> ids_, hits_, misses_;  // of the running event, ascending
   EventDecision decision_;

@@ -31,13 +31,14 @@ struct SelectRule {
 
 // Scores of one layer for the tokens of a step. Non-owning.
 struct ScoresView {
-  std::uint32_t layer = 0;        // sparse layer
-  std::uint32_t experts = 0;      // N
-  std::uint32_t tokens = 0;       // T
-  std::span<const float> logits;  // (T, N)
-  std::span<const float> scores;  // (T, N): softmax over all N in fp32
-  std::span<const std::uint32_t>
-      sequence;  // (T): which sequence of the batch; may be empty where capacity is 0
+  std::uint32_t layer = 0;             // sparse layer
+  std::uint32_t experts = 0;           // N
+  std::uint32_t tokens = 0;            // T
+  std::span<const float> logits = {};  // (T, N)
+  std::span<const float> scores = {};  // (T, N): softmax over all N in fp32
+  // (T): which sequence of the batch; may be empty where capacity is 0.
+  std::span<const std::uint32_t> sequence = {};
+  bool prompt = false;  // tokens of a prompt: routers that change the model's routing leave theirs as it is
 };
 
 struct Choice {
@@ -51,8 +52,8 @@ struct Choice {
 struct Routing {
   std::vector<Choice> choices;             // all tokens, one after the other
   std::vector<std::uint32_t> begin;        // (T + 1): token t owns choices [begin[t], begin[t+1])
-  std::vector<std::uint16_t> exact;        // what the model's own router would choose, same token order …
-  std::vector<std::uint32_t> exact_begin;  // … (T + 1); both empty when the router is exact
+  std::vector<std::uint16_t> exact;        // what the model's own router would choose, same token order, each
+  std::vector<std::uint32_t> exact_begin;  // token's ascending; (T + 1); both empty when the router is exact
   std::span<const Choice> token(std::uint32_t t) const;
 };
 

@@ -28,6 +28,14 @@ constexpr Example kExamples[] = {
      R"({"slots":{"F":1,"C":1,"S":2,"E":1},"delta":1,"demote":true,"N":6,"steps":[[1],[5],[5,1,2,3],[]]})"},
     {"evict", R"({"policy":"lru","capacity":3,"requests":[1,2,3,1,4],"seed":0})"},
     {"quantise", R"({"w":[-1,-0.5,0,0.25],"high":8,"low":4,"fp16_scale":true})"},
+    {"slice_cache", R"({"capacity":4,"msb_bytes":1,"lsb_bytes":1,"lsb_miss":"fetch",)"
+                    R"("steps":[{"sel":[0,1],"crit":[0]},{"sel":[0,2],"crit":[]}]})"},
+    {"constraint", R"({"scores":[0.4,0.3,0.2,0.1],"k":1,"sel":[0],"resident":[0],"limit":0.1,"J":0,)"
+                   R"("account":{"miss":0,"req":0},"size_msb":3,"size_high":5})"},
+    {"cache_prior", R"({"z":[2,1.5,1,0.8,0.2,-1],"k":1,"cached":[0],"J":1,"lambda":0.5,"delta":3})"},
+    {"cumsum", R"({"z":[2,1.5,1,0.8,0.2,-1],"k":1,"cached":[0],"J":1,"p":0.99})"},
+    {"warmup", R"({"capacity":3,"kappa":0.5,"rho":0.5,)"
+               R"("layers":[[{"id":1,"freq":5,"crit":3}],[{"id":4,"freq":2,"crit":0}]]})"},
 };
 
 const Json kWrong[] = {nullptr,        "x",       -1,    -0.5,     1.5, 1e300, true,

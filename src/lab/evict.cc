@@ -1,11 +1,11 @@
 // `evict`: a trace of requests through one cache of `capacity` experts of one size, event by event. SPEC
 // §1.7.
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "experts/registry.h"
 #include "experts/residency.h"
+#include "lab/expert_names.h"
 #include "lab/fields.h"
 #include "lab/functions.h"
 
@@ -34,20 +34,10 @@ class OneByteEach final : public experts::ExpertSizes {
   experts::ExpertBytes bytes(ExpertId) const override { return {.full = 1}; }
 };
 
-// Requests whose ids, any numbers, have been renamed to 0, 1, 2 … in the same order: order is all that
-// policies see.
 struct Requests {
-  std::vector<std::int64_t> names;  // ascending: names[n] is the id of the n-th expert
+  ExpertNames names;
   experts::RequestList list;
-
-  ExpertId expert(std::int64_t name) const {
-    const auto rank = std::ranges::lower_bound(names, name) - names.begin();
-    return {static_cast<std::uint16_t>(rank >> 16), static_cast<std::uint16_t>(rank & 0xffff)};
-  }
-  std::int64_t name(ExpertId id) const { return names[std::size_t{id.layer} << 16 | id.index]; }
 };
-
-constexpr std::int64_t kMostId = std::numeric_limits<std::int64_t>::max();
 
 Requests parse_requests(const JsonObject& line) {
   Requests requests;
@@ -65,14 +55,12 @@ Requests parse_requests(const JsonObject& line) {
     }
     ends.push_back(ids.size());
   }
-  requests.names = ids;
-  std::ranges::sort(requests.names);
-  requests.names.erase(std::ranges::unique(requests.names).begin(), requests.names.end());
+  requests.names = ExpertNames(ids);
   std::vector<ExpertId> event;
   std::size_t begin = 0;
   for (std::size_t end : ends) {
     event.clear();
-    for (std::size_t i = begin; i < end; ++i) event.push_back(requests.expert(ids[i]));
+    for (std::size_t i = begin; i < end; ++i) event.push_back(requests.names.expert(ids[i]));
     requests.list.add_event(event);
     begin = end;
   }
@@ -97,9 +85,9 @@ Json answer(const JsonObject& line) {
     const experts::EventOutcome& outcome = residency.on_event(requests.list.event(e));
     hits += outcome.hits.size();
     misses += outcome.misses.size();
-    for (const experts::Eviction& gone : outcome.evicted) evicted.push_back(requests.name(gone.id));
+    for (const experts::Eviction& gone : outcome.evicted) evicted.push_back(requests.names.id(gone.id));
   }
-  for (const experts::Placed& entry : residency.resident()) resident.push_back(requests.name(entry.id));
+  for (const experts::Placed& entry : residency.resident()) resident.push_back(requests.names.id(entry.id));
   return {
       {"hits", hits}, {"misses", misses}, {"evicted", std::move(evicted)}, {"resident", std::move(resident)}};
 }

@@ -10,7 +10,8 @@ namespace sluice::lab {
 namespace {
 
 const Function* const kFunctions[] = {
-    &kSchedule, &kRank, &kRankProfile, &kPlan, &kDispatch, &kPools, &kEvict, &kQuantise,
+    &kSchedule, &kRank,       &kRankProfile, &kPlan,       &kDispatch, &kPools,  &kEvict,
+    &kQuantise, &kSliceCache, &kConstraint,  &kCachePrior, &kCumsum,   &kWarmup,
 };
 
 // Reads up to the end of line, which is dropped. Keeps at most `limit` + 1 bytes of a longer line, and drops

@@ -1,0 +1,63 @@
+#include "experts/combination.h"
+
+#include <string>
+
+#include "base/error.h"
+#include "experts/registry.h"
+
+namespace sluice::experts {
+namespace {
+
+[[noreturn]] void refuse(const char* why, std::string_view where, const std::string& found, const char* fix) {
+  throw Error(ErrorKind::kUsage, why).in(std::string(where)).found(found).fix(fix);
+}
+
+}  // namespace
+
+void check_combination(const Combination& combination) {
+  const bool sliced = combination.family == Family::kSliced;
+  const CachePolicy& cache = find_cache(combination.cache);
+  const std::string cache_name(cache.name);
+  if (sliced && cache.pooled) {
+    refuse("its pools hold experts whole or compressed, and this model's are in slices", "--cache",
+           cache_name, "use the cache slice-lru, or a model packed without slices");
+  }
+  if (!sliced && cache.sliced) {
+    refuse("it holds slices of experts, and this model has none", "--cache", cache_name,
+           "use the cache lru, or pack the model in slices");
+  }
+  if (!sliced && combination.precision != PrecisionMode::kFull) {
+    refuse("only experts in slices have two precisions", "--precision", "a model without slices",
+           "pack the model in slices, or leave --precision out");
+  }
+  if (sliced && combination.precision == PrecisionMode::kFull) {
+    refuse("experts in slices are computed at high or low precision", "--precision", "full",
+           "use dbsc, high or low");
+  }
+  if (combination.precision == PrecisionMode::kDbsc && !cache.sliced) {
+    refuse("precision by criticality needs a cache that holds slices by themselves", "--cache", cache_name,
+           "use the cache slice-lru, or the precision high or low");
+  }
+
+  std::string_view rule;  // the one that changes the selection
+  for (std::string_view name : combination.routers) {
+    if (!find_router(name).lossy) continue;
+    if (!rule.empty() && rule != name) {
+      refuse("two selection rules in one run", "--router", std::string(rule) + " and " + std::string(name),
+             "choose one");
+    }
+    rule = name;
+  }
+  if (combination.constraint != ConstraintMode::kNone && rule.empty()) {
+    refuse("a limit on misses changes the selection, which the router exact does not allow", "--router",
+           "exact", "use the router cache-prior, or no limit");
+  }
+  const bool by_lambda =
+      combination.constraint == ConstraintMode::kBoost || combination.constraint == ConstraintMode::kAdaptive;
+  if (by_lambda && rule != "cache-prior") {
+    refuse("this constraint works by lambda, which only cache-prior has", "--router", std::string(rule),
+           "use the router cache-prior, or the constraint hard");
+  }
+}
+
+}  // namespace sluice::experts

@@ -1,0 +1,77 @@
+#include "experts/combination.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace sluice::experts {
+namespace {
+
+using testing::HasSubstr;
+using Names = std::vector<std::string_view>;
+
+std::string refusal(const Combination& combination) {
+  try {
+    check_combination(combination);
+    return "";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    return error.what();
+  }
+}
+
+// SPEC §5.3, as far as it is built.
+TEST(Combination, Valid) {
+  const Names exact = {"exact"}, prior = {"cache-prior"}, cumsum = {"cumsum"};
+  for (Family family : {Family::kRaw, Family::kSplit}) {
+    for (std::string_view cache : {"lru", "zip-pools", "none", "static"}) {
+      EXPECT_EQ(refusal({.family = family, .routers = exact, .cache = cache}), "");
+      EXPECT_EQ(refusal({.family = family, .routers = prior, .cache = cache}), "");
+      EXPECT_EQ(refusal({.family = family, .routers = cumsum, .cache = cache}), "");
+    }
+  }
+  for (PrecisionMode precision : {PrecisionMode::kDbsc, PrecisionMode::kHigh, PrecisionMode::kLow}) {
+    for (const Names* routers : {&exact, &prior, &cumsum})
+      EXPECT_EQ(
+          refusal(
+              {.family = Family::kSliced, .routers = *routers, .cache = "slice-lru", .precision = precision}),
+          "");
+    if (precision != PrecisionMode::kDbsc) {
+      EXPECT_EQ(
+          refusal({.family = Family::kSliced, .routers = exact, .cache = "lru", .precision = precision}), "");
+    }
+  }
+  for (ConstraintMode mode : {ConstraintMode::kBoost, ConstraintMode::kAdaptive, ConstraintMode::kHard})
+    EXPECT_EQ(refusal({.routers = prior, .cache = "lru", .constraint = mode}), "");
+  EXPECT_EQ(refusal({.routers = cumsum, .cache = "lru", .constraint = ConstraintMode::kHard}), "");
+}
+
+TEST(Combination, Refused) {
+  const Names exact = {"exact"}, cumsum = {"cumsum"}, two = {"cache-prior", "cumsum"}, wrong = {"smoothie"};
+  constexpr Family kSliced = Family::kSliced;
+  EXPECT_THAT(
+      refusal({.family = kSliced, .routers = exact, .cache = "zip-pools", .precision = PrecisionMode::kHigh}),
+      HasSubstr("slices"));
+  for (Family family : {Family::kRaw, Family::kSplit})
+    EXPECT_THAT(refusal({.family = family, .routers = exact, .cache = "slice-lru"}), HasSubstr("slice-lru"));
+  EXPECT_THAT(refusal({.routers = exact, .cache = "lru", .precision = PrecisionMode::kDbsc}),
+              HasSubstr("two precisions"));
+  EXPECT_THAT(refusal({.family = kSliced, .routers = exact, .cache = "slice-lru"}), HasSubstr("dbsc"));
+  EXPECT_THAT(
+      refusal({.family = kSliced, .routers = exact, .cache = "lru", .precision = PrecisionMode::kDbsc}),
+      HasSubstr("criticality"));
+  EXPECT_THAT(refusal({.routers = two, .cache = "lru"}), HasSubstr("cache-prior and cumsum"));
+  EXPECT_THAT(refusal({.routers = exact, .cache = "lru", .constraint = ConstraintMode::kHard}),
+              HasSubstr("exact"));
+  EXPECT_THAT(refusal({.routers = cumsum, .cache = "lru", .constraint = ConstraintMode::kAdaptive}),
+              HasSubstr("lambda"));
+  EXPECT_THAT(refusal({.routers = wrong, .cache = "lru"}), HasSubstr("smoothie"));
+  EXPECT_THAT(refusal({.routers = exact, .cache = "lruu"}), HasSubstr("lruu"));
+}
+
+}  // namespace
+}  // namespace sluice::experts

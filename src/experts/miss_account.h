@@ -1,0 +1,33 @@
+// What a run had to read of its experts' slices, and the miss rate that is normalised by whole experts.
+// SliceMoE; SPEC §4.4.
+#pragma once
+
+#include <cstdint>
+
+#include "experts/residency.h"
+
+namespace sluice::experts {
+
+struct MissAccount {
+  double missed = 0;     // bytes read for events
+  double requested = 0;  // what their experts take at high precision
+  // Slices asked for, and those that had to be read. An LSB that was not read, though it was asked for and
+  // not there, is a downgrade and no miss.
+  std::uint64_t msb_requests = 0, msb_misses = 0;
+  std::uint64_t lsb_requests = 0, lsb_misses = 0, downgrades = 0;
+
+  // One event. `low` and `high`: the parts that the two views of an expert are made of; the same of families
+  // without slices, whose slices are not counted.
+  void add(const EventOutcome& outcome, const ExpertSizes& sizes, Parts low, Parts high);
+
+  double rate() const { return requested > 0 ? missed / requested : 0; }  // HBN miss rate
+  double msb_rate() const { return share(msb_misses, msb_requests); }
+  double lsb_rate() const { return share(lsb_misses, lsb_requests); }
+
+ private:
+  static double share(std::uint64_t part, std::uint64_t all) {
+    return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
+  }
+};
+
+}  // namespace sluice::experts

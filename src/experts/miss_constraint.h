@@ -1,0 +1,101 @@
+// Keeps the miss rate of a run below a limit: by preferring experts in memory, or by replacing missing ones.
+// SliceMoE; SPEC §4.4. The routers of router_config.h ask it; the engine and the lab tell it what happened.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "experts/miss_account.h"
+#include "experts/residency_view.h"
+
+namespace sluice::experts {
+
+// Where an expert is when a token is routed.
+enum class Standing : std::uint8_t {
+  kMissing,    // would have to be read
+  kResident,   // in memory, at low precision at least
+  kRequested,  // an earlier token of the event has asked for it: costs nothing more
+};
+
+// What a selection is measured by. In bytes.
+struct MissLimit {
+  double rate = 0;                       // m*
+  double missed = 0, requested = 0;      // the account so far
+  double low_bytes = 0, high_bytes = 0;  // of one expert of the layer
+};
+
+struct Replacement {
+  std::uint32_t replaced = 0;  // missing experts that made place for resident ones
+  bool violation = false;      // still over the limit, and something is missing
+};
+
+// While the account with `selection` would be over the limit, the missing expert of the lowest score (ties:
+// id ascending) makes place for the best one that is not missing and not selected. The `top_j` best of the
+// ranking are not replaced. `ranking`: experts that may be selected, best first (score descending, id
+// ascending); `score` and `standing` by id.
+Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_t> ranking,
+                            std::span<const double> score, std::span<const Standing> standing,
+                            std::uint32_t top_j, std::vector<std::uint32_t>& selection);
+
+enum class ConstraintMode : std::uint8_t {
+  kNone,      // only accounts
+  kBoost,     // a fixed lambda
+  kAdaptive,  // a lambda that follows the miss rate
+  kHard,      // replaces missing experts
+};
+
+struct ConstraintConfig {
+  ConstraintMode mode = ConstraintMode::kNone;
+  double limit = 0.05;              // m*, of the HBN miss rate: kAdaptive, kHard. [0, 1]
+  double lambda = 0;                // of cache-prior: kBoost, kHard; kAdaptive begins with it. [0, 1]
+  double eta = 0.05;                // kAdaptive: how fast lambda follows
+  std::uint32_t top_j = 0;          // kHard: a token's best experts that are not replaced
+  std::uint32_t exempt_steps = 10;  // decode steps at first that are free, and not accounted
+  // What the two views of an expert are made of; the same of families without slices.
+  Parts low = Part::kMsb, high = Part::kMsb | Part::kLsb;
+
+  void validate() const;  // Error(kUsage)
+};
+
+// One a run. Of a decode step: routers ask for each layer, then on_event follows, and at the end of the step
+// end_step. Prompts are neither accounted nor constrained: nothing is called for them. Thread-compatible.
+class MissConstraint {
+ public:
+  // `sizes` must outlive this; the experts of one layer are of one size. Error(kUsage).
+  MissConstraint(const ConstraintConfig& config, const ExpertSizes& sizes);
+
+  void begin_generation() { step_ = 0; }  // the next `exempt_steps` are free again
+  // Bytes of LSBs that may be read for an event of these experts (SliceDemand::lsb_allowance), before it is
+  // decided.
+  Bytes lsb_allowance(std::span<const ExpertId> experts, const ResidencyView& residency) const;
+  void on_event(const EventOutcome& outcome);
+  void end_step();
+
+  // What cache-prior is to use; none: its own.
+  std::optional<double> lambda() const;
+  bool replaces() const { return config_.mode == ConstraintMode::kHard && accounts(); }
+  // A router's: begins an event; then, for each of its tokens, replaces in its selection what the account
+  // with the event's earlier tokens does not allow. Counts.
+  void begin_event() { pending_missed_ = pending_requested_ = 0; }
+  void replace(std::uint32_t layer, std::span<const std::uint32_t> ranking, std::span<const double> score,
+               std::span<const Standing> standing, std::vector<std::uint32_t>& selection);
+
+  const ConstraintConfig& config() const { return config_; }
+  const MissAccount& account() const { return account_; }
+  std::uint64_t replaced() const { return replaced_; }
+  std::uint64_t violations() const { return violations_; }
+
+ private:
+  bool accounts() const { return step_ >= config_.exempt_steps; }
+
+  ConstraintConfig config_;
+  const ExpertSizes& sizes_;
+  MissAccount account_;
+  double lambda_;
+  double pending_missed_ = 0, pending_requested_ = 0;  // of the running event's tokens so far
+  std::uint64_t step_ = 0, replaced_ = 0, violations_ = 0;
+};
+
+}  // namespace sluice::experts

@@ -1,0 +1,68 @@
+// At which precision a token's experts are to be computed, and what that asks of the cache. SliceMoE; SPEC
+// §4.3, §5.1.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "experts/cache.h"
+#include "experts/router.h"
+
+namespace sluice::experts {
+
+// Which experts of a token are critical, by their weights g.
+struct CriticalRule {
+  enum class Kind : std::uint8_t {
+    kSingleHead,  // g / Σ g >= theta; at most 1/theta of them
+    kRelTop1,     // g >= theta * (the largest g)
+    kFixedTopC,   // the `count` largest (ties: lower id)
+  };
+  Kind kind = Kind::kSingleHead;
+  double theta = 0.35;
+  std::uint32_t count = 1;
+
+  void validate() const;  // Error(kUsage)
+};
+CriticalRule::Kind critical_kind(std::string_view name);  // single-head, rel_top1, fixed_top_c; Error(kUsage)
+
+enum class PrecisionMode : std::uint8_t {
+  kFull,  // families without slices: Choice::precision stays as it is
+  kDbsc,  // critical experts high, the others low
+  kHigh,
+  kLow,
+};
+PrecisionMode precision_mode(std::string_view name);  // full, dbsc, high, low; Error(kUsage)
+
+struct PrecisionRule {
+  PrecisionMode mode = PrecisionMode::kDbsc;
+  CriticalRule critical = {};
+};
+
+// Sets what is wanted of each choice: kHigh or kLow. The weights are those of the final sets. A token whose
+// weights sum to 0 has no critical expert of kSingleHead.
+void set_precision(const PrecisionRule& rule, Routing& routing);
+
+// What the tokens of one event ask for, together. Keeps its room from event to event. Thread-compatible.
+class SliceDemands {
+ public:
+  // Reads Choice::precision. Experts are ranked by the highest score that a token gave that chose them (ties:
+  // lower id), and critical if any token wants them high.
+  void gather(const ScoresView& scores, const Routing& routing);
+  // Lasts until the next gather. Of a prompt with critical_tokens, by ascending expert, as
+  // Residency::on_event takes it.
+  SliceDemand demand(Bytes lsb_allowance = kAnyBytes) const;
+
+ private:
+  struct Wanted {
+    float score = 0;
+    std::uint32_t tokens = 0, critical = 0;
+  };
+  std::vector<Wanted> wanted_;  // by expert of the layer
+  std::vector<ExpertId> ranked_, critical_;
+  std::vector<std::uint32_t> critical_tokens_;
+  bool prompt_ = false;
+};
+
+}  // namespace sluice::experts

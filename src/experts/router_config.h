@@ -1,0 +1,34 @@
+// The routers' factories and their one configuration. registry.h finds them by name.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "experts/miss_constraint.h"
+#include "experts/router.h"
+
+namespace sluice::experts {
+
+// Of the routers that prefer what is in memory (SPEC §4.5). The defaults of lambda and p are ours.
+struct CacheAwareRules {
+  double lambda = 0.5;      // cache-prior: share of a token's range of logits that is added. [0, 1]
+  double p = 0.9;           // cumsum: probability that the experts looked at must reach. [0, 1]
+  std::uint32_t top_j = 0;  // a token's best experts, treated as if they were in memory
+
+  void validate() const;  // Error(kUsage)
+};
+
+struct RouterConfig {
+  SelectRule select = {};
+  CombineRule combine = {};
+  CacheAwareRules cache_aware = {};
+  // Non-owning, must outlive the router; null: no constraint. Where it has a lambda of its own, that one
+  // counts.
+  MissConstraint* constraint = nullptr;
+};
+
+std::unique_ptr<Router> make_exact_router(const RouterConfig& config);
+std::unique_ptr<Router> make_cache_prior_router(const RouterConfig& config);
+std::unique_ptr<Router> make_cumsum_router(const RouterConfig& config);
+
+}  // namespace sluice::experts
