@@ -419,6 +419,33 @@ TEST_F(RunTest, ReadsAheadUnlessToldNotTo) {
   EXPECT_EQ(not_ahead["experts"]["prefetch"]["policy"], "none");
 }
 
+// Lossy routing is named by the user, and a run says what it changed.
+TEST_F(RunTest, ARouterThatPrefersWhatIsInMemorySaysWhatItChanged) {
+  const std::string what =
+      "run " + kModel + " -p 'Once upon a time' -n 40 --temp 0 --ignore-eos --memory " + memory(24);
+  const nlohmann::json exact = run_json(what)["experts"]["routing"];
+  EXPECT_EQ(exact["router"], "exact");
+  EXPECT_GT(exact["tokens"], 0);
+  for (const char* count : {"changed_tokens", "substituted", "mass_lost"})
+    EXPECT_EQ(exact[count], 0) << count;
+  const std::string lossy = what + " --router cache-prior";
+  const nlohmann::json changed = run_json(lossy)["experts"]["routing"];
+  EXPECT_EQ(changed["router"], "cache-prior");
+  EXPECT_EQ(changed["tokens"], exact["tokens"]);
+  EXPECT_GT(changed["changed_tokens"], 0);
+  EXPECT_GE(changed["substituted"], changed["changed_tokens"]);
+  EXPECT_GT(changed["mass_lost"], 0);
+  const std::string table = run(lossy).err;
+  EXPECT_NE(table.find("routing           cache-prior: "), std::string::npos) << table;
+  EXPECT_EQ(run(what).err.find("routing  "), std::string::npos);
+}
+
+TEST_F(RunTest, SlicesAreForModelsThatHaveThem) {
+  const Outcome refused = run("run " + kModel + " -p Once --cache slice-lru");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("--cache"), std::string::npos) << refused.err;
+}
+
 TEST_F(RunTest, StopStringsAndEosEndTheText) {
   const json whole = run_json("run " + store() + " -p 'The old king' -n 60 --temp 0");
   const std::string text = whole["text"];

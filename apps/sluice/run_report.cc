@@ -6,6 +6,8 @@
 #include <map>
 #include <string_view>
 
+#include "experts/registry.h"
+
 namespace sluice::app {
 namespace {
 
@@ -73,6 +75,12 @@ Json experts_json(const engine::Engine& engine) {
                       {"wasted_bytes", ahead.wasted_bytes},
                       {"delay_bytes", ahead.delay_bytes},
                       {"paused_events", statistics.prefetch_paused}};
+  const experts::RoutingChanges& routing = statistics.routing;
+  json["routing"] = {{"router", engine.options().router},
+                     {"tokens", routing.tokens},
+                     {"changed_tokens", routing.changed_tokens},
+                     {"substituted", routing.substituted},
+                     {"mass_lost", routing.mass_lost}};
   json["wait_s"] = counters.wait_s;
   json["decode_work_s"] = counters.decode_s;
   json["schedule"] = {
@@ -218,6 +226,15 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
   if (statistics.decode.accesses > 0)
     accesses += fmt::format(" ({:.1f} % while decoding)", hits(statistics.decode));
   row("experts", accesses);
+  const experts::RoutingChanges& routing = statistics.routing;
+  if (experts::find_router(engine.options().router).lossy) {
+    const auto tokens = static_cast<double>(routing.tokens);
+    row("routing",
+        fmt::format("{}: {:.1f} % of tokens' sets changed, {} experts substituted, {:.2f} % of "
+                    "their scores lost",
+                    engine.options().router, 100 * ratio(static_cast<double>(routing.changed_tokens), tokens),
+                    routing.substituted, 100 * ratio(routing.mass_lost, tokens)));
+  }
   const bool decoding = statistics.decode.tokens > 0;
   if (decoding)
     row("bytes per token", fmt::format("predicted {} ({} routing), measured {}",

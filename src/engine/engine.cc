@@ -9,6 +9,7 @@
 #include "base/stopwatch.h"
 #include "base/system_memory.h"
 #include "engine/relative_bias.h"
+#include "experts/combination.h"
 #include "experts/decision_log.h"
 #include "experts/registry.h"
 #include "kernels/packed_matmul.h"
@@ -198,7 +199,12 @@ Policies Engine::make_policies() {
   policies.prefetch = experts::find_prefetch(options_.prefetch).make();
   if (!options_.synchronous) policies.prompt_prefetch = experts::find_prefetch("all-next").make();
   policies.placement = experts::find_placement(options_.placement).make();
-  experts::find_cache(options_.cache);
+  const std::string_view routers[] = {options_.router};
+  experts::check_combination({.family = checkpoint_.family() == store::Family::kSplit
+                                            ? experts::Family::kSplit
+                                            : experts::Family::kRaw,
+                              .routers = routers,
+                              .cache = options_.cache});
   const auto require = [](bool legal, const char* flag, const char* expected, const std::string& found) {
     if (!legal) throw Error(ErrorKind::kUsage, "unknown value").in(flag).expected(expected).found(found);
   };

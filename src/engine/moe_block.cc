@@ -188,6 +188,7 @@ void MoeBlock::route(std::size_t layer, const Step& step, const Workspace& w) {
   view.sequence = sequence_of_token_;
   view.prompt = step.phase == Phase::kPrefill;
   policies_.router->route(view, policies_.residency(view.layer), routing_);
+  statistics_.routing.add(view, routing_);
   if (observer_ != nullptr) observer_->on_routing(view, routing_);
 }
 

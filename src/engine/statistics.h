@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "engine/step.h"
+#include "experts/routing_changes.h"
 
 namespace sluice::engine {
 
@@ -26,6 +27,7 @@ struct ExpertStatistics {
 struct Statistics {
   ExpertStatistics prefill, decode;
   Phase phase = Phase::kPrefill;      // of the running step
+  experts::RoutingChanges routing;    // by a router that does not do as the model says
   std::uint64_t prefetch_paused = 0;  // events for which nothing was read ahead, since it had cost more
 
   ExpertStatistics& now() { return phase == Phase::kPrefill ? prefill : decode; }
