@@ -23,8 +23,8 @@ inline void store_line(std::byte* p, CodeLine a) {
 }
 // Sixteen bytes, one to a lane.
 inline CodeLine widen_bytes(const std::byte* p) {
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-  return {_mm256_cvtepu8_epi32(bytes), _mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8))};
+  return {_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))),
+          _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8)))};
 }
 inline CodeLine keep_bits(CodeLine a, unsigned bits) {
   const __m256i mask = _mm256_set1_epi32(static_cast<int>(bits));
@@ -33,6 +33,9 @@ inline CodeLine keep_bits(CodeLine a, unsigned bits) {
 inline CodeLine either(CodeLine a, CodeLine b) {
   return {_mm256_or_si256(a.lo, b.lo), _mm256_or_si256(a.hi, b.hi)};
 }
+inline CodeLine differ(CodeLine a, CodeLine b) {
+  return {_mm256_xor_si256(a.lo, b.lo), _mm256_xor_si256(a.hi, b.hi)};
+}
 inline CodeLine shift_right(CodeLine a, unsigned n) {
   const int count = static_cast<int>(n);
   return {_mm256_srli_epi32(a.lo, count), _mm256_srli_epi32(a.hi, count)};
@@ -40,6 +43,11 @@ inline CodeLine shift_right(CodeLine a, unsigned n) {
 inline CodeLine shift_left(CodeLine a, unsigned n) {
   const int count = static_cast<int>(n);
   return {_mm256_slli_epi32(a.lo, count), _mm256_slli_epi32(a.hi, count)};
+}
+// Keeps the compiler from loading it again for every use: ports that load are short, too.
+inline CodeLine in_registers(CodeLine a) {
+  asm("" : "+x"(a.lo), "+x"(a.hi));
+  return a;
 }
 inline Vec to_floats(CodeLine a) { return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)}; }
 

@@ -1,6 +1,7 @@
 // sliced_matmul.h over the Vec and the CodeLine of an instruction set. A code_line_ISA-inl.h offers, beside
 // the Vec, CodeLine (a line of codes: 16 lanes of 32 bits) with load_line store_line widen_bytes keep_bits
-// either shift_right shift_left to_floats, and kSlicedVecs, how many Vec of accumulators registers hold.
+// either differ shift_right shift_left in_registers to_floats, and kSlicedVecs, how many Vec of accumulators
+// registers hold.
 #pragma once
 
 #include "kernels/sliced_matmul_impl.h"
@@ -12,82 +13,153 @@ namespace {
 using codec::kCellColumns;
 using codec::kLineBytes;
 using codec::kStripRows;
+using codec::SliceView;
 
-inline constexpr unsigned kQuads = 8;  // of a cell: columns 4q … 4q+3, which are bytes 0 … 3 of a lane
-inline constexpr std::size_t kCellBytes = kQuads * kLineBytes;  // unpacked: a byte a code
+inline constexpr unsigned kPairs = 4;  // of quads of a cell: columns 4p … 4p+3, which are bytes 0 … 3 of a
+                                       // lane, and 16 further on
+inline constexpr std::size_t kCellBytes = 2 * kPairs * kLineBytes;  // unpacked: a byte a code
+
+// Codes in bytes; bits that are not of the view's codes may be set in them.
+struct QuadPair {
+  CodeLine quads[2];
+};
 
 constexpr unsigned in_all_bytes(unsigned bits) { return bits * 0x01010101u; }
 
-// kBits bits of every byte, from `from` on, at `to`; the others 0.
+// Pairs of codes of up to 4 bits as nibbles: quad p in the lower ones, p + 4 in the higher
+// (docs/store-format.md, section 4.2).
 template <unsigned kBits>
-[[gnu::always_inline]] inline CodeLine field(CodeLine line, unsigned from, unsigned to) {
-  if (from > to) line = shift_right(line, from - to);
-  if (from < to) line = shift_left(line, to - from);
-  return keep_bits(line, in_all_bytes(((1u << kBits) - 1) << to));
-}
-
-// Codes of a cell in one slice (docs/store-format.md, section 4.2). at(): those of a quad, at bit `to` of
-// their bytes, the other bits 0. loose(): at bit 0, whatever is in the bits above them.
-template <unsigned kBits>
-struct Slice {
-  static constexpr unsigned kLines = kBits;
-  [[gnu::always_inline]] static CodeLine loose(const std::byte* cell, unsigned quad) {
-    const CodeLine line = load_line(cell + kLineBytes * (quad % kLines));
-    const unsigned from = quad / kLines * kBits;
-    return from == 0 ? line : shift_right(line, from);
-  }
-  [[gnu::always_inline]] static CodeLine at(const std::byte* cell, unsigned quad, unsigned to) {
-    return field<kBits>(load_line(cell + kLineBytes * (quad % kLines)), quad / kLines * kBits, to);
+struct Slice;
+template <>
+struct Slice<4> {
+  [[gnu::always_inline]] static CodeLine nibbles(const std::byte* cell, unsigned p) {
+    return load_line(cell + kLineBytes * p);
   }
 };
 template <>
 struct Slice<3> {
-  static constexpr unsigned kLines = 3;
-  [[gnu::always_inline]] static CodeLine loose(const std::byte* cell, unsigned quad) {
-    return at(cell, quad, 0);
-  }
-  [[gnu::always_inline]] static CodeLine at(const std::byte* cell, unsigned quad, unsigned to) {
-    return either(Slice<2>::at(cell, quad, to), field<1>(load_line(cell + 2 * kLineBytes), quad, to + 2));
+  [[gnu::always_inline]] static CodeLine nibbles(const std::byte* cell, unsigned p) {
+    CodeLine low = load_line(cell + kLineBytes * (p % 2)), top = load_line(cell + kLineBytes * 2);
+    if (p >= 2) low = shift_right(low, 2);
+    if (p < 2) top = shift_left(top, 2 - p);
+    if (p > 2) top = shift_right(top, p - 2);
+    return either(keep_bits(low, in_all_bytes(0x33)), keep_bits(top, in_all_bytes(0x44)));
   }
 };
-// Codes of a view as they are stored.
-template <unsigned kMsb, unsigned kLsb>
+template <>
+struct Slice<2> {
+  // The two bits above a code are of other codes.
+  [[gnu::always_inline]] static CodeLine nibbles(const std::byte* cell, unsigned p) {
+    const CodeLine line = load_line(cell + kLineBytes * (p % 2));
+    return p < 2 ? line : shift_right(line, 2);
+  }
+};
+
+[[gnu::always_inline]] inline QuadPair pair_of(CodeLine nibbles) {
+  return {{nibbles, shift_right(nibbles, 4)}};
+}
+
+// Pair p of both slices.
+template <unsigned kBits>
+[[gnu::always_inline]] inline QuadPair pair_of_both(const std::byte* msb, const std::byte* lsb, unsigned p) {
+  if constexpr (kBits == 2) {
+    const CodeLine high = load_line(msb + kLineBytes * (p % 2)), low = load_line(lsb + kLineBytes * (p % 2));
+    // Fields 1 and 3 of `low` change places with fields 0 and 2 of `high`.
+    const CodeLine moved = keep_bits(differ(shift_left(high, 2), low), in_all_bytes(0xcc));
+    return pair_of(p < 2 ? differ(low, moved) : differ(high, shift_right(moved, 2)));
+  } else {
+    const CodeLine high = Slice<kBits>::nibbles(msb, p), low = Slice<kBits>::nibbles(lsb, p);
+    if constexpr (kBits == 4) {  // the higher nibbles of `low` change places with the lower ones of `high`
+      const CodeLine moved = keep_bits(differ(shift_left(high, 4), low), in_all_bytes(0xf0));
+      return {{differ(low, moved), differ(high, shift_right(moved, 4))}};
+    } else {
+      return {{either(keep_bits(shift_left(high, 3), in_all_bytes(0x38)), keep_bits(low, in_all_bytes(0x07))),
+               either(keep_bits(shift_right(high, 1), in_all_bytes(0x38)),
+                      keep_bits(shift_right(low, 4), in_all_bytes(0x07)))}};
+    }
+  }
+}
+
+// The codes of a view as they are stored, from a cell on.
+template <unsigned kMsb, unsigned kLsb, SliceView kView>
 struct Stored {
-  static constexpr bool kWide = kMsb + kLsb == kWideBits;
-  static constexpr unsigned kMask = (1u << (kMsb + kLsb)) - 1;
-  const std::byte *msb, *lsb;
+  static constexpr bool kBoth = kView == SliceView::kHigh;
+  static constexpr bool kWide = kBoth && kMsb + kLsb == kWideBits;
+  static constexpr unsigned kMask = (1u << (kBoth ? kMsb + kLsb : kMsb)) - 1;
+  const std::byte *msb, *lsb, *scales, *zeros;
 
   Stored(const SlicedArgs& a, std::size_t cell)
-      : msb(a.msb + cell * kLineBytes * kMsb), lsb(kLsb == 0 ? nullptr : a.lsb + cell * kLineBytes * kLsb) {}
+      : msb(a.msb + cell * kLineBytes * kMsb),
+        lsb(kBoth ? a.lsb + cell * kLineBytes * kLsb : nullptr),
+        scales(a.scales + cell * kStripRows * 2),
+        zeros(a.zeros + cell * kStripRows) {}
   [[gnu::always_inline]] void next() {
     msb += kLineBytes * kMsb;
-    lsb += kLineBytes * kLsb;
+    if constexpr (kBoth) lsb += kLineBytes * kLsb;
+    scales += kStripRows * 2;
+    zeros += kStripRows;
   }
-  // Under kMask; other bits may be set.
-  [[gnu::always_inline]] CodeLine quad(unsigned q) const {
-    if constexpr (kLsb == 0)
-      return Slice<kMsb>::loose(msb, q);
+  // Asks memory for the cell so many after this one. (2 KiB of 8/4: 6 % faster on Zen 3 than without; twice
+  // as far is the same.)
+  [[gnu::always_inline]] void ask_ahead() const {
+    constexpr std::size_t kCells = 8;
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < kMsb; ++i) __builtin_prefetch(msb + kLineBytes * (kCells * kMsb + i), 0, 3);
+    if constexpr (kBoth) {
+#pragma GCC unroll 4
+      for (unsigned i = 0; i < kLsb; ++i) __builtin_prefetch(lsb + kLineBytes * (kCells * kLsb + i), 0, 3);
+    }
+    __builtin_prefetch(scales + kCells * kStripRows * 2, 0, 3);
+    __builtin_prefetch(zeros + kCells * kStripRows, 0, 3);
+  }
+  // Codes are under kMask.
+  [[gnu::always_inline]] QuadPair pair(unsigned p) const {
+    if constexpr (kBoth)
+      return pair_of_both<kMsb>(msb, lsb, p);
     else
-      return either(Slice<kMsb>::at(msb, q, kLsb), Slice<kLsb>::at(lsb, q, 0));
+      return pair_of(Slice<kMsb>::nibbles(msb, p));
+  }
+  [[gnu::always_inline]] Vec scale() const { return F16::in_order(scales); }
+  [[gnu::always_inline]] Vec zero_points() const {
+    const CodeLine bytes = widen_bytes(zeros);
+    if constexpr (kView == SliceView::kLow) return to_floats(shift_right(bytes, kLsb));
+    constexpr float kStep = 1u << kLsb;
+    if constexpr (kView == SliceView::kCenter)
+      return fma(to_floats(bytes), set1(1 / kStep), set1((1 - kStep) / 2 / kStep));
+    return to_floats(bytes);
   }
 };
 
-// A byte a code, as unpack() leaves them.
+// Groups of a strip, as unpack() leaves them: a byte a code, and the rest in floats. 16 of them (10 KiB) and
+// what their columns have of a tile of tokens (12 KiB) stay in an L1 of 32 KiB.
+inline constexpr std::size_t kBlockGroups = 16;
+struct alignas(64) UnpackedBlock {
+  std::byte codes[kBlockGroups * kCellBytes];
+  float scales[kBlockGroups * kStripRows], zero_points[kBlockGroups * kStripRows];
+};
+
 template <bool kIsWide>
 struct Unpacked {
   static constexpr bool kWide = kIsWide;
   static constexpr unsigned kMask = 0xff;
   const std::byte* lines;
-  [[gnu::always_inline]] CodeLine quad(unsigned q) const { return load_line(lines + kLineBytes * q); }
+  [[gnu::always_inline]] QuadPair pair(unsigned p) const {
+    return {{load_line(lines + kLineBytes * 2 * p), load_line(lines + kLineBytes * (2 * p + 1))}};
+  }
 };
 
-template <unsigned kMsb, unsigned kLsb>
-inline void unpack(Stored<kMsb, kLsb> codes, std::size_t cells, std::byte* lines) {
-  for (std::size_t i = 0; i < cells; ++i, codes.next()) {
-#pragma GCC unroll 8
-    for (unsigned q = 0; q < kQuads; ++q)
-      store_line(lines + i * kCellBytes + kLineBytes * q,
-                 keep_bits(codes.quad(q), in_all_bytes(codes.kMask)));
+template <class Codes>
+inline void unpack(Codes codes, std::size_t groups, UnpackedBlock& block) {
+  for (std::size_t g = 0; g < groups; ++g, codes.next()) {
+#pragma GCC unroll 4
+    for (unsigned p = 0; p < kPairs; ++p) {
+      const QuadPair pair = codes.pair(p);
+      std::byte* const lines = block.codes + kCellBytes * g + kLineBytes * 2 * p;
+      store_line(lines, keep_bits(pair.quads[0], in_all_bytes(Codes::kMask)));
+      store_line(lines + kLineBytes, keep_bits(pair.quads[1], in_all_bytes(Codes::kMask)));
+    }
+    store(block.scales + kStripRows * g, codes.scale());
+    store(block.zero_points + kStripRows * g, codes.zero_points());
   }
 }
 
@@ -107,15 +179,20 @@ template <int kFirst, int K, int T, class Codes>
 #pragma GCC unroll 16
     for (int t = 0; t < T; ++t) acc[k][t] = zero();
   }
-#pragma GCC unroll 8
-  for (unsigned q = 0; q < kQuads; ++q) {
-    const CodeLine quad = codes.quad(q);
+#pragma GCC unroll 4
+  for (unsigned p = 0; p < kPairs; ++p) {
+    const QuadPair pair = codes.pair(p);
+#pragma GCC unroll 2
+    for (unsigned h = 0; h < 2; ++h) {
+      // Few accumulators leave room: else the compiler would make it anew for every column.
+      const CodeLine quad = K * T <= 4 ? in_registers(pair.quads[h]) : pair.quads[h];
 #pragma GCC unroll 16
-    for (int k = 0; k < K; ++k) {
-      const Vec weight = column<Codes>(quad, kFirst + k);
+      for (int k = 0; k < K; ++k) {
+        const Vec weight = column<Codes>(quad, kFirst + k);
+        const float* const at = x + 16 * h + 4 * p + kFirst + k;
 #pragma GCC unroll 16
-      for (int t = 0; t < T; ++t)
-        acc[k][t] = fma(weight, set1(x[t * x_stride + 4 * q + kFirst + k]), acc[k][t]);
+        for (int t = 0; t < T; ++t) acc[k][t] = fma(weight, set1(at[t * x_stride]), acc[k][t]);
+      }
     }
   }
 }
@@ -161,15 +238,6 @@ template <int T, class Codes>
   }
 }
 
-[[gnu::always_inline]] inline Vec minus_zeros(const SlicedArgs& a, std::size_t cell) {
-  const CodeLine zeros = shift_right(widen_bytes(a.zeros + kStripRows * cell), a.zero_shift);
-  return fma(to_floats(zeros), set1(a.minus_zero_factor), set1(a.minus_zero_offset));
-}
-
-[[gnu::always_inline]] inline Vec scales(const SlicedArgs& a, std::size_t cell) {
-  return F16::in_order(a.scales + 2 * kStripRows * cell);
-}
-
 // y of one strip and token.
 inline void finish(const SlicedArgs& a, std::size_t strip, std::size_t token, Vec total) {
   const std::size_t row = strip * kStripRows;
@@ -182,78 +250,78 @@ inline void finish(const SlicedArgs& a, std::size_t strip, std::size_t token, Ve
 // One token: codes go from memory into registers and are forgotten.
 template <class Codes>
 inline void one_token(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
+  const float* const minus_sums = a.packed + kCellColumns * a.groups;
+  Codes codes(a, strip_begin * a.groups);
   for (std::size_t strip = strip_begin; strip < strip_end; ++strip) {
-    const std::size_t first = strip * a.groups;
-    Codes codes(a, first);
-    const float* const sums = a.packed + kCellColumns * a.groups;
     Vec total = zero();
     for (std::size_t g = 0; g < a.groups; ++g, codes.next()) {
+      codes.ask_ahead();
       Vec sum[1];
       sum_cell<1>(codes, a.packed + kCellColumns * g, 0, sum);
-      total = fma(scales(a, first + g), fma(minus_zeros(a, first + g), set1(sums[g]), sum[0]), total);
+      total = fma(codes.scale(), fma(codes.zero_points(), set1(minus_sums[g]), sum[0]), total);
     }
     finish(a, strip, 0, total);
   }
 }
 
-// With many, codes are unpacked for 16 groups at a time: they (8 KiB) and what these columns have of a tile
-// of tokens (12 KiB) stay in an L1 of 32 KiB. As many tokens at once as leave their activations in L2.
-inline constexpr std::size_t kBlockGroups = 16;
+// As many tokens at once as leave their activations in L2.
 inline constexpr std::size_t kTokensAtOnce = 96;
 
-struct SlicedBlock {
-  std::size_t first_cell, first_group, groups;
-  std::size_t token;       // first of the tile
-  const std::byte* lines;  // unpacked
-  float* totals;           // (T, 16)
+struct SlicedTile {
+  const UnpackedBlock* block;
+  std::size_t groups;  // of the block
+  const float* x;      // of the first token and group
+  const float* minus_sums;
+  std::size_t x_stride;  // of both
+  float* totals;         // (T, 16)
 };
 
 template <bool kWide, int T>
-[[gnu::noinline]] void sliced_tile(const SlicedArgs& a, const SlicedBlock& b) {
-  const float* const x = a.packed + b.token * a.packed_stride;
-  const float* const sums = x + kCellColumns * a.groups + b.first_group;
-  for (std::size_t g = 0; g < b.groups; ++g) {
+[[gnu::noinline]] void sliced_tile(const SlicedTile& d) {
+  for (std::size_t g = 0; g < d.groups; ++g) {
     Vec sum[T];
-    sum_cell<T>(Unpacked<kWide>{b.lines + kCellBytes * g}, x + kCellColumns * (b.first_group + g),
-                a.packed_stride, sum);
-    const Vec scale = scales(a, b.first_cell + g), minus_zero = minus_zeros(a, b.first_cell + g);
+    sum_cell<T>(Unpacked<kWide>{d.block->codes + kCellBytes * g}, d.x + kCellColumns * g, d.x_stride, sum);
+    const Vec scale = load(d.block->scales + kStripRows * g);
+    const Vec zero_points = load(d.block->zero_points + kStripRows * g);
 #pragma GCC unroll 16
     for (int t = 0; t < T; ++t) {
-      float* const total = b.totals + kStripRows * t;
-      store(total, fma(scale, fma(minus_zero, set1(sums[t * a.packed_stride + g]), sum[t]), load(total)));
+      float* const total = d.totals + kStripRows * t;
+      store(total, fma(scale, fma(zero_points, set1(d.minus_sums[t * d.x_stride + g]), sum[t]), load(total)));
     }
   }
 }
 
 // The tile of `tokens` tokens, T at most.
 template <bool kWide, int T>
-inline void sliced_tokens(std::size_t tokens, const SlicedArgs& a, const SlicedBlock& b) {
+inline void sliced_tokens(std::size_t tokens, const SlicedTile& d) {
   if constexpr (T > 1) {
-    if (tokens < T) return sliced_tokens<kWide, T - 1>(tokens, a, b);
+    if (tokens < T) return sliced_tokens<kWide, T - 1>(tokens, d);
   }
-  sliced_tile<kWide, T>(a, b);
+  sliced_tile<kWide, T>(d);
 }
 
+// One strip, kTokensAtOnce tokens at most.
 template <class Codes>
 inline void some_tokens(const SlicedArgs& a, std::size_t strip, std::size_t token_begin,
                         std::size_t token_end) {
-  alignas(64) std::byte lines[kBlockGroups * kCellBytes];
+  UnpackedBlock block;
   alignas(64) float totals[kTokensAtOnce * kStripRows];
   for (std::size_t i = 0; i < (token_end - token_begin) * kStripRows; ++i) totals[i] = 0.0f;
   const std::size_t tiles = (token_end - token_begin + kTokens - 1) / kTokens;
   for (std::size_t g = 0; g < a.groups; g += kBlockGroups) {
-    SlicedBlock block{};
-    block.first_cell = strip * a.groups + g;
-    block.first_group = g;
-    block.groups = a.groups - g < kBlockGroups ? a.groups - g : kBlockGroups;
-    block.lines = lines;
-    unpack(Codes(a, block.first_cell), block.groups, lines);
-    block.token = token_begin;
+    SlicedTile tile{};
+    tile.block = &block;
+    tile.groups = a.groups - g < kBlockGroups ? a.groups - g : kBlockGroups;
+    tile.x_stride = a.packed_stride;
+    unpack(Codes(a, strip * a.groups + g), tile.groups, block);
+    std::size_t t = token_begin;
     for (std::size_t i = 0; i < tiles; ++i) {  // sizes differ by one at most
-      const std::size_t n = (token_end - block.token + (tiles - i) - 1) / (tiles - i);
-      block.totals = totals + (block.token - token_begin) * kStripRows;
-      sliced_tokens<Codes::kWide, kTokens>(n, a, block);
-      block.token += n;
+      const std::size_t n = (token_end - t + (tiles - i) - 1) / (tiles - i);
+      tile.x = a.packed + t * a.packed_stride + g * kCellColumns;
+      tile.minus_sums = a.packed + t * a.packed_stride + a.groups * kCellColumns + g;
+      tile.totals = totals + (t - token_begin) * kStripRows;
+      sliced_tokens<Codes::kWide, kTokens>(n, tile);
+      t += n;
     }
   }
   for (std::size_t t = token_begin; t < token_end; ++t)
@@ -269,14 +337,20 @@ inline void strips_of(const SlicedArgs& a, std::size_t strip_begin, std::size_t 
   }
 }
 
-// The bits were checked by the dispatch: of kStoredSliceBits, with the lower slice or without.
+template <unsigned kMsb, unsigned kLsb>
+inline void strips_of_bits(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
+  if (a.which == SliceView::kHigh)
+    return strips_of<Stored<kMsb, kLsb, SliceView::kHigh>>(a, strip_begin, strip_end);
+  if (a.which == SliceView::kLow)
+    return strips_of<Stored<kMsb, kLsb, SliceView::kLow>>(a, strip_begin, strip_end);
+  strips_of<Stored<kMsb, kLsb, SliceView::kCenter>>(a, strip_begin, strip_end);
+}
+
+// The bits were checked by the dispatch.
 inline void sliced_strips(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
-  const bool both = a.lsb_bits != 0;
-  if (a.msb_bits == 4)
-    return (both ? strips_of<Stored<4, 4>> : strips_of<Stored<4, 0>>)(a, strip_begin, strip_end);
-  if (a.msb_bits == 3)
-    return (both ? strips_of<Stored<3, 3>> : strips_of<Stored<3, 0>>)(a, strip_begin, strip_end);
-  return (both ? strips_of<Stored<2, 2>> : strips_of<Stored<2, 0>>)(a, strip_begin, strip_end);
+  if (a.bits.high == 8) return strips_of_bits<4, 4>(a, strip_begin, strip_end);
+  if (a.bits.high == 6) return strips_of_bits<3, 3>(a, strip_begin, strip_end);
+  strips_of_bits<2, 2>(a, strip_begin, strip_end);
 }
 
 }  // namespace

@@ -27,14 +27,15 @@ void pack_token(const float* x, std::size_t columns, float* packed) {
       group = tail;
     }
     float sums[4] = {};
-    for (std::size_t c = 0; c < kCellColumns; c += 4) {
+    for (std::size_t i = 0; i < kCellColumns; i += 4) {
+      const std::size_t c = i / 8 * 4 + i / 4 % 2 * 16;
       for (std::size_t k = 0; k < 4; ++k) {
         const float value = std::fabs(group[c + k]) < kSlicedLeast ? 0.0f : group[c + k];
         packed[g * kCellColumns + c + k] = value * kSlicedFactors[k];
         sums[k] += value;
       }
     }
-    packed[groups * kCellColumns + g] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    packed[groups * kCellColumns + g] = -((sums[0] + sums[1]) + (sums[2] + sums[3]));
   }
 }
 
@@ -49,32 +50,17 @@ void check(const codec::SlicedView& w, SliceView which) {
 
 SlicedArgs args_of(const float* packed, std::size_t tokens, const codec::SlicedView& w, SliceView which,
                    std::span<const float> bias, float* y, std::size_t y_stride) {
-  const codec::SliceBits bits = w.shape.bits;
-  const float step = static_cast<float>(1u << bits.shift());
   SlicedArgs args{};
   args.packed = packed;
   args.packed_stride = sliced_floats(w.shape.columns);
   args.tokens = tokens;
+  args.which = which;
+  args.bits = w.shape.bits;
   args.msb = w.msb;
-  args.msb_bits = bits.low;
+  args.lsb = which == SliceView::kHigh ? w.lsb : nullptr;
   args.scales = w.scales;
   args.zeros = w.zeros;
-  args.minus_zero_factor = -1.0f;
-  args.factor = step;
-  switch (which) {
-    case SliceView::kHigh:
-      args.lsb = w.lsb;
-      args.lsb_bits = bits.shift();
-      args.factor = 1.0f;
-      break;
-    case SliceView::kLow:
-      args.zero_shift = bits.shift();
-      break;
-    case SliceView::kCenter:
-      args.minus_zero_factor = -1 / step;
-      args.minus_zero_offset = (step - 1) / 2 / step;
-      break;
-  }
+  args.factor = which == SliceView::kHigh ? 1.0f : static_cast<float>(1u << args.bits.shift());
   args.rows = w.shape.rows;
   args.groups = w.shape.groups();
   args.bias = bias.empty() ? nullptr : bias.data();

@@ -4,7 +4,8 @@
 // ORDER OF SUMS. For one output element, columns are taken in groups of 32, the last one padded with zeros.
 // With q the codes of the view (kHigh: MSB·2^S + LSB, else MSB), n columns of the group and f = 1 (kHigh)
 // or 2^S:
-//   chains   k = 0 … 3 of a group adds x·q of columns k, k+4 … k+28, ascending, by fused multiply-add from +0
+//   chains   k = 0 … 3 of a group adds x·q of columns k, k+16, k+4, k+20, k+8, k+24, k+12, k+28 (as lines of
+//            codes of 4 bits have them), by fused multiply-add from +0
 //   group    sum = (chain 0 + chain 1) + (chain 2 + chain 3)
 //   zero     sum = fma(−z, Σx, sum), where z is the zero point (kHigh), ⌊zero/2^S⌋ (kLow) or
 //            (zero − (2^S − 1)/2)/2^S (kCenter), and Σx the activations of the group, added like a group
@@ -32,7 +33,7 @@
 namespace sluice::kernels {
 
 // Activations in the form that sliced_matmul reads, the same for all contexts: per token the columns of whole
-// groups, each times 2^-8k in column k mod 4, then Σx of the groups. Any alignment is legal.
+// groups, each times 2^-8k in column k mod 4, then −Σx of the groups. Any alignment is legal.
 constexpr std::size_t sliced_floats(std::size_t columns) { return (columns + 31) / 32 * 33; }
 // x (tokens, columns), row t at x + t*x_stride  →  packed (tokens, sliced_floats(columns)).
 void pack_for_slices(const Context& ctx, const float* x, std::size_t tokens, std::size_t columns,

@@ -4,22 +4,20 @@
 
 #include <cstddef>
 
-#include "codec/slice_cells.h"
+#include "codec/sliced_matrix.h"
 
 namespace sluice::kernels {
 
-// A view of a matrix in numbers: sliced_matmul.h says what is summed.
 struct SlicedArgs {
   const float* packed;  // (tokens, packed_stride), see sliced_matmul.h
   std::size_t packed_stride;
-  std::size_t tokens;           // 1 at least
-  const std::byte *msb, *lsb;   // lines of cell (strip, group) at (strip·groups + group)·64·bits
-  unsigned msb_bits, lsb_bits;  // of a code in either; lsb_bits = 0: the slice is not of this view
-  const std::byte* scales;      // (cells, 16) binary16
-  const std::byte* zeros;       // (cells, 16) bytes
-  unsigned zero_shift;          // −z = fma(zero >> zero_shift, minus_zero_factor, minus_zero_offset)
-  float minus_zero_factor, minus_zero_offset;
-  float factor;  // of the total
+  std::size_t tokens;  // 1 at least
+  codec::SliceView which;
+  codec::SliceBits bits;       // one of kStoredSliceBits
+  const std::byte *msb, *lsb;  // lines of cell (strip, group) at (strip·groups + group)·64·bits; lsb in kHigh
+  const std::byte* scales;     // (cells, 16) binary16
+  const std::byte* zeros;      // (cells, 16) bytes
+  float factor;                // f of sliced_matmul.h
   std::size_t rows, groups;
   const float* bias;  // (rows), or null
   float* y;           // row t at y + t*y_stride

@@ -210,7 +210,7 @@ TEST(SlicedMatmul, TheOrderIsTheWrittenOne) {
           float chains[4] = {}, sums[4] = {};
           for (std::size_t i = 0; i < 8; ++i) {
             for (std::size_t k = 0; k < 4; ++k) {
-              const std::size_t c = 4 * i + k;
+              const std::size_t c = std::array{0, 16, 4, 20, 8, 24, 12, 28}[i] + k;
               const float value = 32 * g + c < columns ? x[32 * g + c] : 0.0f;
               const int code = which == SliceView::kHigh ? (high[c] << bits.shift()) + low[c] : high[c];
               chains[k] = std::fma(value, static_cast<float>(code), chains[k]);
