@@ -1,5 +1,5 @@
 // sluice_bench_kernels [--mib N] [--rounds N] [--isa NAME] [--threads N]
-//   [--only limits | matmul | tiles | packed | attention] [--json FILE]
+//   [--only limits | matmul | tiles | packed | sliced | attention] [--json FILE]
 // Matrix products and attention beside what memory and the FMA units of this machine give in the same
 // minutes.
 #include <cmath>
@@ -20,6 +20,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_matmul.h"
+#include "kernels/sliced_matmul.h"
 #include "kernels/vector_products.h"
 #include "measure.h"
 #include "report.h"
@@ -310,6 +311,29 @@ class Bench {
     }
   }
 
+  // The same matrices as family `sliced` stores them: their MSB slices, or both.
+  void add_sliced(codec::SliceBits bits, std::size_t tokens, std::size_t count) {
+    const Slices& slices = slice(bits);
+    for (std::size_t p = 0; p < pools_.size(); ++p) {
+      for (const Isa isa : isas_) {
+        for (const codec::SliceView which : {codec::SliceView::kLow, codec::SliceView::kHigh}) {
+          const Context ctx{pools_[p].get(), isa};
+          check_sliced(ctx, slices, which, tokens);
+          const std::size_t n = std::min(count, matrices_);
+          const bool low = which == codec::SliceView::kLow;
+          add({fmt::format("sliced {} {} m={} {}, {}T", codec::slice_bits_text(bits), low ? "MSB" : "both",
+                           tokens, isa_name(isa), ctx.pool->threads()),
+               [this, &slices, ctx, which, tokens, n](std::size_t round) {
+                 for (std::size_t i = 0; i < n; ++i)
+                   multiply_sliced(ctx, slices, which, tokens, (round * n + i) % matrices_);
+               }},
+              static_cast<double>(n * (slices.shape.msb_bytes() + (low ? 0 : slices.shape.lsb_bytes()))),
+              2.0 * static_cast<double>(n * kRows * kCols * tokens), p, isa);
+        }
+      }
+    }
+  }
+
   void add_attention(const std::string& name, const kernels::AttentionShape& shape, std::size_t context,
                      bool latent) {
     // Layers one after the other, as in decode, so that the cache of one is not still in L2.
@@ -450,6 +474,55 @@ class Bench {
                            y_.data(), kRows);
   }
 
+  // Each matrix in memory of its own, all of the first one's codes.
+  struct Slices {
+    codec::SlicedShape shape;
+    std::size_t each = 0, lsb = 0;  // bytes from one matrix to the next, and from it to its LSB slice
+    Aligned<std::byte> bytes;
+    codec::SlicedView view(std::size_t matrix) const {
+      const std::byte* const first = bytes.data() + matrix * each;
+      return codec::sliced_view(shape, {first, shape.msb_bytes()}, {first + lsb, shape.lsb_bytes()});
+    }
+  };
+
+  const Slices& slice(codec::SliceBits bits) {
+    std::unique_ptr<Slices>& slices = slices_[bits.high];
+    if (slices != nullptr) return *slices;
+    slices = std::make_unique<Slices>();
+    slices->shape = {{kRows, kCols}, bits};
+    slices->lsb = round_up(slices->shape.msb_bytes(), 4096);
+    slices->each = slices->lsb + round_up(slices->shape.lsb_bytes(), 4096);
+    slices->bytes.resize(matrices_ * slices->each);
+    std::byte* const first = slices->bytes.data();
+    codec::quantise_sliced({weights_.data(), kMatrixBytes}, DType::kBF16, slices->shape,
+                           {first, first + slices->shape.scales_offset(),
+                            first + slices->shape.zeros_offset(), first + slices->lsb});
+    for (std::size_t m = 1; m < matrices_; ++m) std::memcpy(first + m * slices->each, first, slices->each);
+    return *slices;
+  }
+
+  void multiply_sliced(const Context& ctx, const Slices& slices, codec::SliceView which, std::size_t tokens,
+                       std::size_t matrix) {
+    sliced_packed_.resize(512 * kernels::sliced_floats(kCols));
+    y_.resize(512 * kRows);
+    kernels::pack_for_slices(ctx, x_.data(), tokens, kCols, kCols, sliced_packed_.data());
+    kernels::sliced_matmul(ctx, sliced_packed_.data(), tokens, slices.view(matrix), which, {}, y_.data(),
+                           kRows);
+  }
+
+  // The bits of the scalar path, for the first and the last token.
+  void check_sliced(const Context& ctx, const Slices& slices, codec::SliceView which, std::size_t tokens) {
+    multiply_sliced(ctx, slices, which, tokens, matrices_ - 1);
+    for (const std::size_t t : {std::size_t{0}, tokens - 1}) {
+      std::vector<float> expected(kRows);
+      kernels::sliced_matmul({ctx.pool, Isa::kScalar},
+                             sliced_packed_.data() + t * kernels::sliced_floats(kCols), 1, slices.view(0),
+                             which, {}, expected.data(), kRows);
+      // Bits, not values. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
+      SLUICE_CHECK(std::memcmp(expected.data(), &y_[t * kRows], kRows * 4) == 0, fmt::format("token {}", t));
+    }
+  }
+
   // The bits of the scalar path, for the first and the last token.
   void check_matmul(const Context& ctx, std::size_t tokens,
                     void (Bench::*multiply)(const Context&, std::size_t, std::size_t)) {
@@ -470,7 +543,8 @@ class Bench {
   Aligned<std::byte> weights_, planes_, coded_;
   std::size_t planes_each_ = 0, coded_each_ = 0;
   kernels::PackedChunk chunk_;
-  Aligned<float> x_, packed_, y_, scratch_;
+  std::map<unsigned, std::unique_ptr<Slices>> slices_;  // by bits of a code
+  Aligned<float> x_, packed_, sliced_packed_, y_, scratch_;
   std::vector<std::unique_ptr<ThreadPool>> pools_;
   std::vector<Workload> workloads_;
   std::vector<Row> rows_;
@@ -525,6 +599,16 @@ int run(int argc, char** argv) {
     bench.add_packed(1, matrices);
     bench.add_packed(2, 64);
     bench.add_packed(8, 64);
+  }
+  if (only.empty() || only == "sliced") {
+    if (only == "sliced") bench.add_matmul(1, matrices);
+    bench.add_sliced({8, 4}, 1, matrices);
+    if (only == "sliced") {
+      bench.add_sliced({6, 3}, 1, matrices);
+      bench.add_sliced({4, 2}, 1, matrices);
+    }
+    for (const std::size_t tokens : {2, 8, 32, 128})
+      bench.add_sliced({8, 4}, tokens, std::clamp<std::size_t>(512 / tokens, 8, 64));
   }
   if (only.empty() || only == "attention") {
     bench.add_attention("MHA 16x128, 2k", {16, 16, 128, 128, 0.088f, 0}, 2048, false);

@@ -17,6 +17,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_matmul.h"
+#include "kernels/sliced_matmul.h"
 
 namespace sluice::kernels {
 namespace {
@@ -80,6 +81,29 @@ Result tiny_sums(const Context& ctx) {
   return {"matmul", std::move(sums)};
 }
 
+// Products with the codes of a matrix, in all that a store may have.
+void add_sliced(const Context& ctx, std::span<const float> x, std::size_t tokens, std::size_t rows,
+                std::size_t cols, std::vector<Result>& all) {
+  std::vector<float> packed(tokens * sliced_floats(cols));
+  pack_for_slices(ctx, x.data(), tokens, cols, cols, packed.data());
+  const std::vector<std::byte> weights = weights_of(DType::kF32, rows * cols);
+  for (const codec::SliceBits bits : codec::kStoredSliceBits) {
+    const codec::SlicedShape shape{{rows, cols}, bits};
+    std::vector<std::byte> msb(shape.msb_bytes()), lsb(shape.lsb_bytes());
+    codec::quantise_sliced(
+        weights, DType::kF32, shape,
+        {msb.data(), msb.data() + shape.scales_offset(), msb.data() + shape.zeros_offset(), lsb.data()});
+    for (const auto view : {codec::SliceView::kHigh, codec::SliceView::kLow, codec::SliceView::kCenter}) {
+      for (const std::size_t some : {std::size_t{1}, tokens}) {
+        std::vector<float> y(some * rows);
+        sliced_matmul(ctx, packed.data(), some, codec::sliced_view(shape, msb, lsb), view, {}, y.data(),
+                      rows);
+        all.push_back({"sliced_matmul", std::move(y)});
+      }
+    }
+  }
+}
+
 // Every kernel on a small tile with ragged ends in all directions.
 std::vector<Result> results(Isa isa, Products products) {
   const Context ctx{nullptr, isa, products};
@@ -115,6 +139,7 @@ std::vector<Result> results(Isa isa, Products products) {
       all.push_back({"packed_matmul", std::move(y)});
     }
   }
+  add_sliced(ctx, x, kTokens, kRows, kCols, all);
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
     constexpr std::size_t kQueries = 3, kPositions = 21;
     const AttentionShape shape{4, 2, 40, 24, 0.17f, 11};

@@ -3,18 +3,18 @@
 namespace sluice::kernels {
 
 const KernelTable& kernel_table(Isa isa) {
-  static const KernelTable scalar = {kMatmulScalar, kAttentionScalar, kElementwiseScalar, {},
+  static const KernelTable scalar = {kMatmulScalar, kAttentionScalar, kElementwiseScalar, kSlicedScalar, {},
                                      kTilesScalar,  kPairsScalar};
 #if defined(__x86_64__)
-  static const KernelTable avx2 = {kMatmulAvx2, kAttentionAvx2, kElementwiseAvx2,
+  static const KernelTable avx2 = {kMatmulAvx2, kAttentionAvx2, kElementwiseAvx2, kSlicedAvx2,
                                    {},          kTilesScalar,   kPairsScalar};
-  static const KernelTable avx512 = {kMatmulAvx512, kAttentionAvx512, kElementwiseAvx512,
+  static const KernelTable avx512 = {kMatmulAvx512, kAttentionAvx512, kElementwiseAvx512, kSlicedAvx512,
                                      kPackedAvx512, kTilesScalar,     kPairsScalar};
-  static const KernelTable vbmi2 = {kMatmulAvx512,      kAttentionAvx512, kElementwiseAvx512,
+  static const KernelTable vbmi2 = {kMatmulAvx512,      kAttentionAvx512, kElementwiseAvx512, kSlicedAvx512,
                                     kPackedAvx512Vbmi2, kTilesScalar,     kPairsScalar};
-  static const KernelTable bf16 = {kMatmulAvx512,      kAttentionAvx512, kElementwiseAvx512,
+  static const KernelTable bf16 = {kMatmulAvx512,      kAttentionAvx512, kElementwiseAvx512, kSlicedAvx512,
                                    kPackedAvx512Vbmi2, kTilesScalar,     kPairsAvx512Bf16};
-  static const KernelTable amx = {kMatmulAvx512,      kAttentionAvx512, kElementwiseAvx512,
+  static const KernelTable amx = {kMatmulAvx512,      kAttentionAvx512, kElementwiseAvx512, kSlicedAvx512,
                                   kPackedAvx512Vbmi2, kTilesAmx,        kPairsScalar};
   if (isa == Isa::kAmx) return amx;
   if (isa == Isa::kAvx512Bf16) return bf16;

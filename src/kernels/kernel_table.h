@@ -8,6 +8,7 @@
 #include "kernels/elementwise_impl.h"
 #include "kernels/matmul_impl.h"
 #include "kernels/packed_impl.h"
+#include "kernels/sliced_matmul_impl.h"
 #include "kernels/tile_impl.h"
 
 namespace sluice::kernels {
@@ -16,6 +17,7 @@ struct KernelTable {
   MatmulKernels matmul;
   AttentionKernels attention;
   ElementwiseKernels elementwise;
+  SlicedKernels sliced;
   PackedKernels packed;
   TileKernels tiles, pairs;
 };
@@ -23,6 +25,7 @@ struct KernelTable {
 extern const MatmulKernels kMatmulScalar, kMatmulAvx2, kMatmulAvx512;
 extern const AttentionKernels kAttentionScalar, kAttentionAvx2, kAttentionAvx512;
 extern const ElementwiseKernels kElementwiseScalar, kElementwiseAvx2, kElementwiseAvx512;
+extern const SlicedKernels kSlicedScalar, kSlicedAvx2, kSlicedAvx512;
 extern const PackedKernels kPackedAvx512, kPackedAvx512Vbmi2;
 extern const TileKernels kTilesScalar, kTilesAmx;
 extern const TileKernels kPairsScalar, kPairsAvx512Bf16;

@@ -1,0 +1,357 @@
+// sliced_matmul.h over the Vec and the CodeLine of an instruction set. A code_line_ISA-inl.h offers, beside
+// the Vec, CodeLine (a line of codes: 16 lanes of 32 bits) with load_line store_line widen_bytes keep_bits
+// either differ shift_right shift_left in_registers to_floats, and kSlicedVecs, how many Vec of accumulators
+// registers hold.
+#pragma once
+
+#include "kernels/sliced_matmul_impl.h"
+#include "kernels/vec-inl.h"
+
+namespace sluice::kernels {
+namespace {
+
+using codec::kCellColumns;
+using codec::kLineBytes;
+using codec::kStripRows;
+using codec::SliceView;
+
+inline constexpr unsigned kPairs = 4;  // of quads of a cell: columns 4p … 4p+3, which are bytes 0 … 3 of a
+                                       // lane, and 16 further on
+inline constexpr std::size_t kCellBytes = 2 * kPairs * kLineBytes;  // unpacked: a byte a code
+
+// Codes in bytes; bits that are not of the view's codes may be set in them.
+struct QuadPair {
+  CodeLine quads[2];
+};
+
+constexpr unsigned in_all_bytes(unsigned bits) { return bits * 0x01010101u; }
+
+// Pairs of codes of up to 4 bits as nibbles: quad p in the lower ones, p + 4 in the higher
+// (docs/store-format.md, section 4.2).
+template <unsigned kBits>
+struct Slice;
+template <>
+struct Slice<4> {
+  [[gnu::always_inline]] static CodeLine nibbles(const std::byte* cell, unsigned p) {
+    return load_line(cell + kLineBytes * p);
+  }
+};
+template <>
+struct Slice<3> {
+  [[gnu::always_inline]] static CodeLine nibbles(const std::byte* cell, unsigned p) {
+    CodeLine low = load_line(cell + kLineBytes * (p % 2)), top = load_line(cell + kLineBytes * 2);
+    if (p >= 2) low = shift_right(low, 2);
+    if (p < 2) top = shift_left(top, 2 - p);
+    if (p > 2) top = shift_right(top, p - 2);
+    return either(keep_bits(low, in_all_bytes(0x33)), keep_bits(top, in_all_bytes(0x44)));
+  }
+};
+template <>
+struct Slice<2> {
+  // The two bits above a code are of other codes.
+  [[gnu::always_inline]] static CodeLine nibbles(const std::byte* cell, unsigned p) {
+    const CodeLine line = load_line(cell + kLineBytes * (p % 2));
+    return p < 2 ? line : shift_right(line, 2);
+  }
+};
+
+[[gnu::always_inline]] inline QuadPair pair_of(CodeLine nibbles) {
+  return {{nibbles, shift_right(nibbles, 4)}};
+}
+
+// Pair p of both slices.
+template <unsigned kBits>
+[[gnu::always_inline]] inline QuadPair pair_of_both(const std::byte* msb, const std::byte* lsb, unsigned p) {
+  if constexpr (kBits == 2) {
+    const CodeLine high = load_line(msb + kLineBytes * (p % 2)), low = load_line(lsb + kLineBytes * (p % 2));
+    // Fields 1 and 3 of `low` change places with fields 0 and 2 of `high`.
+    const CodeLine moved = keep_bits(differ(shift_left(high, 2), low), in_all_bytes(0xcc));
+    return pair_of(p < 2 ? differ(low, moved) : differ(high, shift_right(moved, 2)));
+  } else {
+    const CodeLine high = Slice<kBits>::nibbles(msb, p), low = Slice<kBits>::nibbles(lsb, p);
+    if constexpr (kBits == 4) {  // the higher nibbles of `low` change places with the lower ones of `high`
+      const CodeLine moved = keep_bits(differ(shift_left(high, 4), low), in_all_bytes(0xf0));
+      return {{differ(low, moved), differ(high, shift_right(moved, 4))}};
+    } else {
+      return {{either(keep_bits(shift_left(high, 3), in_all_bytes(0x38)), keep_bits(low, in_all_bytes(0x07))),
+               either(keep_bits(shift_right(high, 1), in_all_bytes(0x38)),
+                      keep_bits(shift_right(low, 4), in_all_bytes(0x07)))}};
+    }
+  }
+}
+
+// The codes of a view as they are stored, from a cell on.
+template <unsigned kMsb, unsigned kLsb, SliceView kView>
+struct Stored {
+  static constexpr bool kBoth = kView == SliceView::kHigh;
+  static constexpr bool kWide = kBoth && kMsb + kLsb == kWideBits;
+  static constexpr unsigned kMask = (1u << (kBoth ? kMsb + kLsb : kMsb)) - 1;
+  const std::byte *msb, *lsb, *scales, *zeros;
+
+  Stored(const SlicedArgs& a, std::size_t cell)
+      : msb(a.msb + cell * kLineBytes * kMsb),
+        lsb(kBoth ? a.lsb + cell * kLineBytes * kLsb : nullptr),
+        scales(a.scales + cell * kStripRows * 2),
+        zeros(a.zeros + cell * kStripRows) {}
+  [[gnu::always_inline]] void next() {
+    msb += kLineBytes * kMsb;
+    if constexpr (kBoth) lsb += kLineBytes * kLsb;
+    scales += kStripRows * 2;
+    zeros += kStripRows;
+  }
+  // Asks memory for the cell so many after this one. (2 KiB of 8/4: 6 % faster on Zen 3 than without; twice
+  // as far is the same.)
+  [[gnu::always_inline]] void ask_ahead() const {
+    constexpr std::size_t kCells = 8;
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < kMsb; ++i) __builtin_prefetch(msb + kLineBytes * (kCells * kMsb + i), 0, 3);
+    if constexpr (kBoth) {
+#pragma GCC unroll 4
+      for (unsigned i = 0; i < kLsb; ++i) __builtin_prefetch(lsb + kLineBytes * (kCells * kLsb + i), 0, 3);
+    }
+    __builtin_prefetch(scales + kCells * kStripRows * 2, 0, 3);
+    __builtin_prefetch(zeros + kCells * kStripRows, 0, 3);
+  }
+  // Codes are under kMask.
+  [[gnu::always_inline]] QuadPair pair(unsigned p) const {
+    if constexpr (kBoth)
+      return pair_of_both<kMsb>(msb, lsb, p);
+    else
+      return pair_of(Slice<kMsb>::nibbles(msb, p));
+  }
+  [[gnu::always_inline]] Vec scale() const { return F16::in_order(scales); }
+  [[gnu::always_inline]] Vec zero_points() const {
+    const CodeLine bytes = widen_bytes(zeros);
+    if constexpr (kView == SliceView::kLow) return to_floats(shift_right(bytes, kLsb));
+    constexpr float kStep = 1u << kLsb;
+    if constexpr (kView == SliceView::kCenter)
+      return fma(to_floats(bytes), set1(1 / kStep), set1((1 - kStep) / 2 / kStep));
+    return to_floats(bytes);
+  }
+};
+
+// Groups of a strip, as unpack() leaves them: a byte a code, and the rest in floats. 16 of them (10 KiB) and
+// what their columns have of a tile of tokens (12 KiB) stay in an L1 of 32 KiB.
+inline constexpr std::size_t kBlockGroups = 16;
+struct alignas(64) UnpackedBlock {
+  std::byte codes[kBlockGroups * kCellBytes];
+  float scales[kBlockGroups * kStripRows], zero_points[kBlockGroups * kStripRows];
+};
+
+template <bool kIsWide>
+struct Unpacked {
+  static constexpr bool kWide = kIsWide;
+  static constexpr unsigned kMask = 0xff;
+  const std::byte* lines;
+  [[gnu::always_inline]] QuadPair pair(unsigned p) const {
+    return {{load_line(lines + kLineBytes * 2 * p), load_line(lines + kLineBytes * (2 * p + 1))}};
+  }
+};
+
+template <class Codes>
+inline void unpack(Codes codes, std::size_t groups, UnpackedBlock& block) {
+  for (std::size_t g = 0; g < groups; ++g, codes.next()) {
+#pragma GCC unroll 4
+    for (unsigned p = 0; p < kPairs; ++p) {
+      const QuadPair pair = codes.pair(p);
+      std::byte* const lines = block.codes + kCellBytes * g + kLineBytes * 2 * p;
+      store_line(lines, keep_bits(pair.quads[0], in_all_bytes(Codes::kMask)));
+      store_line(lines + kLineBytes, keep_bits(pair.quads[1], in_all_bytes(Codes::kMask)));
+    }
+    store(block.scales + kStripRows * g, codes.scale());
+    store(block.zero_points + kStripRows * g, codes.zero_points());
+  }
+}
+
+// Column 4q + k, times 2^8k (wide codes of k = 3: as they are).
+template <class Codes>
+[[gnu::always_inline]] inline Vec column(CodeLine quad, unsigned k) {
+  if (Codes::kWide && k == 3) return to_floats(shift_right(quad, 24));
+  return to_floats(keep_bits(quad, Codes::kMask << 8 * k));
+}
+
+// Chains kFirst … kFirst+K−1 of a cell and T tokens.
+template <int kFirst, int K, int T, class Codes>
+[[gnu::always_inline]] inline void chains(const Codes& codes, const float* x, std::size_t x_stride,
+                                          Vec (&acc)[K][T]) {
+#pragma GCC unroll 16
+  for (int k = 0; k < K; ++k) {
+#pragma GCC unroll 16
+    for (int t = 0; t < T; ++t) acc[k][t] = zero();
+  }
+#pragma GCC unroll 4
+  for (unsigned p = 0; p < kPairs; ++p) {
+    const QuadPair pair = codes.pair(p);
+#pragma GCC unroll 2
+    for (unsigned h = 0; h < 2; ++h) {
+      // Few accumulators leave room: else the compiler would make it anew for every column.
+      const CodeLine quad = K * T <= 4 ? in_registers(pair.quads[h]) : pair.quads[h];
+#pragma GCC unroll 16
+      for (int k = 0; k < K; ++k) {
+        const Vec weight = column<Codes>(quad, kFirst + k);
+        const float* const at = x + 16 * h + 4 * p + kFirst + k;
+#pragma GCC unroll 16
+        for (int t = 0; t < T; ++t) acc[k][t] = fma(weight, set1(at[t * x_stride]), acc[k][t]);
+      }
+    }
+  }
+}
+
+// Chain 2 + chain 3.
+template <class Codes>
+[[gnu::always_inline]] inline Vec last_pair(Vec chain2, Vec chain3) {
+  return Codes::kWide ? fma(chain3, set1(kWideFactor), chain2) : add(chain2, chain3);
+}
+
+// The sum of a group, before its zero point: as many chains at once as registers hold.
+template <int T, class Codes>
+[[gnu::always_inline]] inline void sum_cell(const Codes& codes, const float* x, std::size_t x_stride,
+                                            Vec (&sum)[T]) {
+  if constexpr (4 * T <= kSlicedVecs) {
+    Vec acc[4][T];
+    chains<0>(codes, x, x_stride, acc);
+#pragma GCC unroll 16
+    for (int t = 0; t < T; ++t)
+      sum[t] = add(add(acc[0][t], acc[1][t]), last_pair<Codes>(acc[2][t], acc[3][t]));
+  } else if constexpr (2 * T <= kSlicedVecs) {
+    Vec acc[2][T];
+    chains<0>(codes, x, x_stride, acc);
+#pragma GCC unroll 16
+    for (int t = 0; t < T; ++t) sum[t] = add(acc[0][t], acc[1][t]);
+    chains<2>(codes, x, x_stride, acc);
+#pragma GCC unroll 16
+    for (int t = 0; t < T; ++t) sum[t] = add(sum[t], last_pair<Codes>(acc[0][t], acc[1][t]));
+  } else {
+    Vec acc[1][T], third[T];
+    chains<0>(codes, x, x_stride, acc);
+#pragma GCC unroll 16
+    for (int t = 0; t < T; ++t) sum[t] = acc[0][t];
+    chains<1>(codes, x, x_stride, acc);
+#pragma GCC unroll 16
+    for (int t = 0; t < T; ++t) sum[t] = add(sum[t], acc[0][t]);
+    chains<2>(codes, x, x_stride, acc);
+#pragma GCC unroll 16
+    for (int t = 0; t < T; ++t) third[t] = acc[0][t];
+    chains<3>(codes, x, x_stride, acc);
+#pragma GCC unroll 16
+    for (int t = 0; t < T; ++t) sum[t] = add(sum[t], last_pair<Codes>(third[t], acc[0][t]));
+  }
+}
+
+// y of one strip and token.
+inline void finish(const SlicedArgs& a, std::size_t strip, std::size_t token, Vec total) {
+  const std::size_t row = strip * kStripRows;
+  const std::size_t n = a.rows - row < kStripRows ? a.rows - row : kStripRows;
+  total = mul(total, set1(a.factor));
+  if (a.bias != nullptr) total = add(total, load_first(a.bias + row, n, 0.0f));
+  store_first(a.y + token * a.y_stride + row, n, total);
+}
+
+// One token: codes go from memory into registers and are forgotten.
+template <class Codes>
+inline void one_token(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
+  const float* const minus_sums = a.packed + kCellColumns * a.groups;
+  Codes codes(a, strip_begin * a.groups);
+  for (std::size_t strip = strip_begin; strip < strip_end; ++strip) {
+    Vec total = zero();
+    for (std::size_t g = 0; g < a.groups; ++g, codes.next()) {
+      codes.ask_ahead();
+      Vec sum[1];
+      sum_cell<1>(codes, a.packed + kCellColumns * g, 0, sum);
+      total = fma(codes.scale(), fma(codes.zero_points(), set1(minus_sums[g]), sum[0]), total);
+    }
+    finish(a, strip, 0, total);
+  }
+}
+
+// As many tokens at once as leave their activations in L2.
+inline constexpr std::size_t kTokensAtOnce = 96;
+
+struct SlicedTile {
+  const UnpackedBlock* block;
+  std::size_t groups;  // of the block
+  const float* x;      // of the first token and group
+  const float* minus_sums;
+  std::size_t x_stride;  // of both
+  float* totals;         // (T, 16)
+};
+
+template <bool kWide, int T>
+[[gnu::noinline]] void sliced_tile(const SlicedTile& d) {
+  for (std::size_t g = 0; g < d.groups; ++g) {
+    Vec sum[T];
+    sum_cell<T>(Unpacked<kWide>{d.block->codes + kCellBytes * g}, d.x + kCellColumns * g, d.x_stride, sum);
+    const Vec scale = load(d.block->scales + kStripRows * g);
+    const Vec zero_points = load(d.block->zero_points + kStripRows * g);
+#pragma GCC unroll 16
+    for (int t = 0; t < T; ++t) {
+      float* const total = d.totals + kStripRows * t;
+      store(total, fma(scale, fma(zero_points, set1(d.minus_sums[t * d.x_stride + g]), sum[t]), load(total)));
+    }
+  }
+}
+
+// The tile of `tokens` tokens, T at most.
+template <bool kWide, int T>
+inline void sliced_tokens(std::size_t tokens, const SlicedTile& d) {
+  if constexpr (T > 1) {
+    if (tokens < T) return sliced_tokens<kWide, T - 1>(tokens, d);
+  }
+  sliced_tile<kWide, T>(d);
+}
+
+// One strip, kTokensAtOnce tokens at most.
+template <class Codes>
+inline void some_tokens(const SlicedArgs& a, std::size_t strip, std::size_t token_begin,
+                        std::size_t token_end) {
+  UnpackedBlock block;
+  alignas(64) float totals[kTokensAtOnce * kStripRows];
+  for (std::size_t i = 0; i < (token_end - token_begin) * kStripRows; ++i) totals[i] = 0.0f;
+  const std::size_t tiles = (token_end - token_begin + kTokens - 1) / kTokens;
+  for (std::size_t g = 0; g < a.groups; g += kBlockGroups) {
+    SlicedTile tile{};
+    tile.block = &block;
+    tile.groups = a.groups - g < kBlockGroups ? a.groups - g : kBlockGroups;
+    tile.x_stride = a.packed_stride;
+    unpack(Codes(a, strip * a.groups + g), tile.groups, block);
+    std::size_t t = token_begin;
+    for (std::size_t i = 0; i < tiles; ++i) {  // sizes differ by one at most
+      const std::size_t n = (token_end - t + (tiles - i) - 1) / (tiles - i);
+      tile.x = a.packed + t * a.packed_stride + g * kCellColumns;
+      tile.minus_sums = a.packed + t * a.packed_stride + a.groups * kCellColumns + g;
+      tile.totals = totals + (t - token_begin) * kStripRows;
+      sliced_tokens<Codes::kWide, kTokens>(n, tile);
+      t += n;
+    }
+  }
+  for (std::size_t t = token_begin; t < token_end; ++t)
+    finish(a, strip, t, load(totals + (t - token_begin) * kStripRows));
+}
+
+template <class Codes>
+inline void strips_of(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
+  if (a.tokens == 1) return one_token<Codes>(a, strip_begin, strip_end);
+  for (std::size_t t = 0; t < a.tokens; t += kTokensAtOnce) {
+    const std::size_t end = a.tokens - t < kTokensAtOnce ? a.tokens : t + kTokensAtOnce;
+    for (std::size_t strip = strip_begin; strip < strip_end; ++strip) some_tokens<Codes>(a, strip, t, end);
+  }
+}
+
+template <unsigned kMsb, unsigned kLsb>
+inline void strips_of_bits(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
+  if (a.which == SliceView::kHigh)
+    return strips_of<Stored<kMsb, kLsb, SliceView::kHigh>>(a, strip_begin, strip_end);
+  if (a.which == SliceView::kLow)
+    return strips_of<Stored<kMsb, kLsb, SliceView::kLow>>(a, strip_begin, strip_end);
+  strips_of<Stored<kMsb, kLsb, SliceView::kCenter>>(a, strip_begin, strip_end);
+}
+
+// The bits were checked by the dispatch.
+inline void sliced_strips(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
+  if (a.bits.high == 8) return strips_of_bits<4, 4>(a, strip_begin, strip_end);
+  if (a.bits.high == 6) return strips_of_bits<3, 3>(a, strip_begin, strip_end);
+  strips_of_bits<2, 2>(a, strip_begin, strip_end);
+}
+
+}  // namespace
+}  // namespace sluice::kernels
