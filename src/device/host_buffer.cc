@@ -87,9 +87,11 @@ BufferPool::BufferPool(Accountant& accountant, Account account, Bytes limit)
 bool BufferPool::can_take(Bytes bytes) const {
   const Bytes pages = whole_pages(bytes);
   if (in_use_ > limit_ || pages > limit_ - in_use_) return false;
-  const auto same = std::ranges::lower_bound(free_buffers_, pages, {}, &HostBuffer::charged);
-  return (same != free_buffers_.end() && same->charged() == pages) ||
-         pages <= accountant_->available() + free_;
+  return has_free(bytes) || pages <= accountant_->available() + free_;
+}
+
+bool BufferPool::has_free(Bytes bytes) const {
+  return std::ranges::binary_search(free_buffers_, whole_pages(bytes), {}, &HostBuffer::charged);
 }
 
 HostBuffer BufferPool::take(Bytes bytes) {

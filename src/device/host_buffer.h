@@ -51,7 +51,8 @@ class BufferPool {
   BufferPool(Accountant& accountant, Account account, Bytes limit);
   HostBuffer take(Bytes bytes);  // Error(kBudget) if in-use buffers leave no room under limit
   bool can_take(Bytes bytes) const;
-  void give(HostBuffer buffer);  // whatever account it was moved to meanwhile
+  bool has_free(Bytes bytes) const;  // take() of so many maps nothing
+  void give(HostBuffer buffer);      // whatever account it was moved to meanwhile
   // Cuts a buffer in use down to its first `bytes`; the pages behind are given back to the system.
   void shrink(HostBuffer& buffer, Bytes bytes);
   void trim();  // gives every free buffer back to the system

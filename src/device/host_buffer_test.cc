@@ -114,6 +114,8 @@ TEST(BufferPool, FreeBuffersMakeRoomForOtherSizes) {
   BufferPool pool(accountant, Account::kStaging, 10 * kPage);
   pool.give(pool.take(6 * kPage));
   EXPECT_TRUE(pool.can_take(8 * kPage));
+  EXPECT_TRUE(pool.has_free(6 * kPage));
+  EXPECT_FALSE(pool.has_free(8 * kPage));
   const Bytes before = accountant.used();
   EXPECT_EQ(before, 6 * kPage);
   HostBuffer big = pool.take(8 * kPage);

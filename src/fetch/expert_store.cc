@@ -461,18 +461,22 @@ void ExpertStore::unpin(Expert& it) {
 }
 
 void ExpertStore::settle(Expert& it) {
-  // State S from F alone: the planes are taken out of the words, in place if they fit; the rest of the buffer
-  // goes.
+  // State S from F alone: the planes are taken out of the words, into a free buffer if there is one, so that
+  // nothing is mapped or unmapped; else in place if they fit, and the rest of the buffer goes.
   if (it.target == Parts(Part::kSm) && it.held == Parts(Part::kFull)) {
-    if (planes_fit_in_place(it.layout)) {
-      extract_planes(it.layout, it.full.data(), it.full.data());
+    if (pool_->has_free(it.layout.words.bytes)) {
+      it.words = pool_->take(it.layout.words.bytes);
+      extract_planes(it.layout, it.full.data(), it.words.data(), extract_scratch_);
+      pool_->give(std::move(it.full));
+    } else if (planes_fit_in_place(it.layout)) {
+      extract_planes(it.layout, it.full.data(), it.full.data(), extract_scratch_);
       it.words = std::move(it.full);
       pool_->shrink(it.words, it.layout.words.bytes);
     } else {  // narrow matrices in tiles: a few KiB
       const std::vector<std::byte> view(it.full.data(), it.full.data() + it.layout.view_bytes);
       pool_->give(std::move(it.full));
       it.words = pool_->take(it.layout.words.bytes);
-      extract_planes(it.layout, view.data(), it.words.data());
+      extract_planes(it.layout, view.data(), it.words.data(), extract_scratch_);
     }
     it.held = Part::kSm;
   }

@@ -198,7 +198,8 @@ class ExpertStore {
   std::vector<std::unique_ptr<FetchJob>> spare_jobs_;
   std::vector<FetchTask> tasks_to_start_;
   std::vector<std::uint32_t> block_end_;
-  std::size_t to_hand_out_ = 0;  // of the running event
+  std::vector<std::byte> extract_scratch_;  // of extract_planes
+  std::size_t to_hand_out_ = 0;             // of the running event
   std::size_t pins_ = 0;
   ExpertCounters counters_;
   FetchExecutor executor_;

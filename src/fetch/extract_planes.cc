@@ -1,7 +1,6 @@
 #include "fetch/extract_planes.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "base/error.h"
 #include "codec/tiles.h"
@@ -18,8 +17,8 @@ void extract_flat(const PiecePlace& piece, const std::byte* words, std::byte* pl
 }
 
 // Group by group, each from a copy: its tiles may lie over its own words.
-void extract_tiles(const codec::TileShape& tiles, const std::byte* words, std::byte* plane) {
-  std::vector<std::byte> copy;
+void extract_tiles(const codec::TileShape& tiles, const std::byte* words, std::byte* plane,
+                   std::vector<std::byte>& copy) {
   for (std::uint64_t g = 0; g < tiles.groups(); ++g) {
     const auto [row, rows] = codec::tile_rows(tiles, g * tiles.group_places(), tiles.group_places());
     const std::byte* const first = words + 2 * row * tiles.columns;
@@ -40,12 +39,13 @@ bool planes_fit_in_place(const ExpertLayout& layout) {
          });
 }
 
-void extract_planes(const ExpertLayout& layout, const std::byte* view, std::byte* words) {
+void extract_planes(const ExpertLayout& layout, const std::byte* view, std::byte* words,
+                    std::vector<std::byte>& scratch) {
   SLUICE_CHECK(layout.split);
   for (const PiecePlace& piece : layout.pieces) {
     SLUICE_CHECK(piece.split);
     if (piece.tiled()) {
-      extract_tiles(piece.tiles, view + piece.view_place, words + piece.place);
+      extract_tiles(piece.tiles, view + piece.view_place, words + piece.place, scratch);
     } else {
       extract_flat(piece, view + piece.view_place, words + piece.place);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "fetch/expert_layout.h"
 
@@ -12,7 +13,9 @@ namespace sluice::fetch {
 bool planes_fit_in_place(const ExpertLayout& layout);
 
 // The planes of a split expert as its region `words` has them on disk, from a view with all its words. `view`
-// and `words` may be the same memory if planes_fit_in_place(), else they do not overlap.
-void extract_planes(const ExpertLayout& layout, const std::byte* view, std::byte* words);
+// and `words` may be the same memory if planes_fit_in_place(), else they do not overlap. `scratch`: a few
+// KiB, kept by the caller so that a steady state allocates nothing.
+void extract_planes(const ExpertLayout& layout, const std::byte* view, std::byte* words,
+                    std::vector<std::byte>& scratch);
 
 }  // namespace sluice::fetch

@@ -27,6 +27,7 @@ ExpertLayout layout_of(codec::TileShape tiles) {
 TEST(ExtractPlanes, GivesTheTilesOfTheStoreInPlaceOrBeside) {
   std::mt19937 random(9);
   bool any_in_place = false, any_beside = false;
+  std::vector<std::byte> scratch;
   for (const codec::TileShape tiles :
        {codec::TileShape{16, 128}, {24, 96}, {9, 200}, {64, 33}, {3, 512}, {40, 7}}) {
     const ExpertLayout layout = layout_of(tiles);
@@ -36,10 +37,10 @@ TEST(ExtractPlanes, GivesTheTilesOfTheStoreInPlaceOrBeside) {
     codec::split_tiles(words, tiles, exponents, expected);
     const bool in_place = planes_fit_in_place(layout);
     (in_place ? any_in_place : any_beside) = true;
-    extract_planes(layout, words.data(), found.data());
+    extract_planes(layout, words.data(), found.data(), scratch);
     EXPECT_EQ(found, expected) << tiles.rows << 'x' << tiles.columns;
     if (!in_place) continue;
-    extract_planes(layout, words.data(), words.data());
+    extract_planes(layout, words.data(), words.data(), scratch);
     words.resize(tiles.places());
     EXPECT_EQ(words, expected) << tiles.rows << 'x' << tiles.columns;
   }
