@@ -204,7 +204,12 @@ void run(const Options& options) {
       engine::generate(engine, open.tokenizer.get(), requests);
   live.finish();
   if (decisions) decisions->finish(engine);
-  if (!options.out.empty()) write_file_atomically(options.out, results[0].text.value_or(""));
+  if (!options.out.empty()) {
+    if (results[0].reason == engine::StopReason::kInterrupted)
+      fmt::print(stderr, "sluice: warning: {}: not written, since the run was interrupted\n", options.out);
+    else
+      write_file_atomically(options.out, results[0].text.value_or(""));
+  }
 
   if (flags.json) {
     std::cout

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 #include "base/system_memory.h"
@@ -15,6 +16,19 @@ constexpr Bytes kMargin = 512 * kMiB;
 
 Bytes activations_of(const MemoryNeeds& needs, std::size_t chunk) {
   return needs.activations(needs.self, chunk);
+}
+
+// About the most tokens whose activations take no more than `room`, `least` or more: all that may be asked
+// for, or a number of three binary digits and zeros, so that it hardly ever differs from start to start as
+// the process does.
+std::size_t largest_chunk(const MemoryNeeds& needs, std::size_t least, Bytes room) {
+  if (activations_of(needs, needs.most_chunk) <= room) return std::max(least, needs.most_chunk);
+  std::size_t fits = least, beyond = std::max(least, needs.most_chunk) + 1;
+  while (beyond - fits > 1) {
+    const std::size_t middle = fits + (beyond - fits) / 2;
+    (activations_of(needs, middle) <= room ? fits : beyond) = middle;
+  }
+  return std::max(least, fits & ~((std::bit_ceil(fits + 1) >> 3) - 1));
 }
 
 }  // namespace
@@ -49,9 +63,7 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
 
   // The chunk takes at most a quarter of what is left, staging at most another quarter of the rest.
   Bytes left = budget - fixed - needs.least_staging;
-  plan.chunk = needs.most_chunk;
-  while (plan.chunk > least_chunk && activations_of(needs, plan.chunk) > left / 4)
-    plan.chunk = std::max(least_chunk, plan.chunk / 2);
+  plan.chunk = largest_chunk(needs, least_chunk, left / 4);
   plan.activations = activations_of(needs, plan.chunk);
   left -= plan.activations;
   plan.staging = needs.least_staging;

@@ -77,5 +77,24 @@ TEST(MemoryPlanTest, MoreMemoryNeverMeansFewerExperts) {
   EXPECT_EQ(large.chunk, needs.most_chunk);
 }
 
+TEST(MemoryPlanTest, TheChunkIsAllThatFitsButForRounding) {
+  const unsigned seed = 98;
+  std::mt19937_64 random(seed);
+  MemoryNeeds needs = some_needs();
+  const Bytes minimum = plan_memory(kGiB, needs).minimum;
+  for (int round = 0; round < 2000; ++round) {
+    needs.most_chunk = 16 + random() % 8000;
+    const Bytes budget = minimum + random() % (120 * kMiB);
+    const MemoryPlan plan = plan_memory(budget, needs);
+    const Bytes left = budget - needs.process - needs.dense - needs.kv - needs.tables - needs.least_staging;
+    const std::size_t fits = std::min<std::size_t>(needs.most_chunk, left / 4 / (10 * kKiB));
+    EXPECT_LE(plan.chunk, std::max<std::size_t>(fits, 16)) << "seed " << seed;
+    EXPECT_GE(plan.chunk, fits * 4 / 5) << "seed " << seed;
+    if (fits == needs.most_chunk) {
+      EXPECT_EQ(plan.chunk, fits) << "seed " << seed;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sluice::engine
