@@ -103,7 +103,10 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags, const std::string& 
                       "; default: auto, which is zipmoe for packed stores")
       ->group(policies);
   const std::string preset_rules = "; default: the preset's";
-  command.add_option("--router", flags.router, names_of(experts::router_policies()) + preset_rules)
+  command
+      .add_option("--router", flags.router,
+                  names_of(experts::router_policies()) +
+                      " (all but exact change the text; prompts are routed exactly)" + preset_rules)
       ->group(policies);
   command.add_option("--cache", flags.cache, cache_names() + preset_rules)->group(policies);
   command
