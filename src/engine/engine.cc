@@ -48,7 +48,7 @@ EngineOptions with_preset(EngineOptions options, bool split) {
   return options;
 }
 
-// There are no kernels for sliced experts yet.
+// Experts in slices are stored and have kernels, but nothing fetches them yet.
 const store::Checkpoint& computable(const store::Checkpoint& checkpoint) {
   if (const auto bits = checkpoint.slices()) {
     throw Error(ErrorKind::kUnsupported, "sliced experts cannot be computed with yet")

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "experts/unit_interval.h"
 
 namespace sluice::experts {
 namespace {
@@ -62,16 +63,9 @@ Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_
 }
 
 void ConstraintConfig::validate() const {
-  const auto in_unit = [](const char* what, double found) {
-    if (found >= 0 && found <= 1) return;
-    throw Error(ErrorKind::kUsage, "value out of range")
-        .in(what)
-        .expected("0 to 1")
-        .found(std::to_string(found));
-  };
-  in_unit("the limit of the miss rate", limit);
-  in_unit("lambda", lambda);
-  in_unit("eta", eta);
+  require_in_unit("the limit of the miss rate", limit);
+  require_in_unit("lambda", lambda);
+  require_in_unit("eta", eta);
   if (low.empty() || !high.has_all(low))
     throw Error(ErrorKind::kUsage, "an expert's low view is no part of its high one");
 }

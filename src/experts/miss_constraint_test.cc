@@ -28,7 +28,7 @@ Ids ranking_of(const std::vector<double>& score) {
   return order;
 }
 
-// SPEC §4.4 as it is written, on sets. What was requested before costs nothing.
+// SPEC §4.4 as it is written, on sets. What an earlier token chose costs nothing.
 Replacement naive(const MissLimit& limit, const std::vector<double>& score,
                   const std::vector<Standing>& standing, std::uint32_t top_j, std::set<std::uint32_t>& sel) {
   Replacement result;

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "experts/unit_interval.h"
 
 namespace sluice::experts {
 namespace {
@@ -54,13 +55,7 @@ void set_critical(const CriticalRule& rule, std::span<Choice> token) {
 
 }  // namespace
 
-void CriticalRule::validate() const {
-  if (theta >= 0 && theta <= 1) return;
-  throw Error(ErrorKind::kUsage, "value out of range")
-      .in("theta")
-      .expected("0 to 1")
-      .found(std::to_string(theta));
-}
+void CriticalRule::validate() const { require_in_unit("theta", theta); }
 
 CriticalRule::Kind critical_kind(std::string_view name) {
   using Kind = CriticalRule::Kind;

@@ -10,6 +10,7 @@
 #include "experts/cache_aware.h"
 #include "experts/router_config.h"
 #include "experts/selection.h"
+#include "experts/unit_interval.h"
 
 namespace sluice::experts {
 namespace {
@@ -140,15 +141,8 @@ class CacheAwareRouter final : public Router {
 }  // namespace
 
 void CacheAwareRules::validate() const {
-  const auto in_unit = [](const char* what, double found) {
-    if (found >= 0 && found <= 1) return;
-    throw Error(ErrorKind::kUsage, "value out of range")
-        .in(what)
-        .expected("0 to 1")
-        .found(std::to_string(found));
-  };
-  in_unit("lambda", lambda);
-  in_unit("p", p);
+  require_in_unit("lambda", lambda);
+  require_in_unit("p", p);
 }
 
 std::unique_ptr<Router> make_cache_prior_router(const RouterConfig& config) {

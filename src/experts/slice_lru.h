@@ -57,8 +57,8 @@ class SliceLru {
   void on_event(std::span<const ExpertId> ranked, std::span<const ExpertId> critical,
                 const ExpertSizes& sizes, Bytes capacity, Bytes lsb_allowance = kAnyBytes);
 
-  // Of the last event, in the order of decision: MSBs by score, then LSBs by score; slices that left. What
-  // was requested never leaves in the same event.
+  // Of the last event, in the order of decision: MSBs by score, then LSBs by score; slices that left. None
+  // leaves in the event that uses it.
   std::span<const Request> requests() const { return requests_; }
   std::span<const Slice> evicted() const { return evicted_; }
 
