@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -417,6 +418,21 @@ TEST_F(RunTest, ReadsAheadUnlessToldNotTo) {
   EXPECT_GT(ahead["experts"]["decode"]["demand_s"], 0);
   EXPECT_EQ(not_ahead["experts"]["decode"]["prefetch_bytes"], 0);
   EXPECT_EQ(not_ahead["experts"]["prefetch"]["policy"], "none");
+}
+
+// What is in the file that -o names is a whole answer: an interrupted run leaves the one that was there.
+TEST_F(RunTest, AnInterruptedRunWritesNoAnswer) {
+  const std::string out = file("answer.txt");
+  std::ofstream(out) << "an earlier answer";
+  sluice::program::Running program({"run", kModel, "-p", "Once", "-n", "4000", "--ignore-eos", "--temp", "0",
+                                    "--isa", "scalar", "--threads", "1", "-o", out});
+  ASSERT_FALSE(program.read().empty());  // it is under way
+  program.interrupt();
+  const Outcome outcome = program.wait();
+  EXPECT_EQ(outcome.code, 130) << "it was finished before the signal came";
+  EXPECT_NE(outcome.out.find(out + ": not written"), std::string::npos) << outcome.out;
+  std::ifstream kept(out);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(kept), {}), "an earlier answer");
 }
 
 // Lossy routing is named by the user, and a run says what it changed.
