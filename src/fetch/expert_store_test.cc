@@ -296,6 +296,33 @@ TEST_F(ExpertStoreTest, APrefetchThatFailsFailsNobody) {
   EXPECT_THROW(run(misses({3}, Parts())), Error);
 }
 
+// Those that need no read, several at a time; the others only by next(), once they are there.
+TEST_F(ExpertStoreTest, WhatIsResidentIsHandedOutTogether) {
+  open(packed("native"), 6, 2);
+  run(misses({0, 1}, Part::kFull));
+  EventOutcome outcome = misses({2}, Parts());
+  for (const std::uint16_t e : {0, 1}) outcome.hits.push_back({{0, e}, Part::kFull, Part::kFull});
+  const std::vector<ExpertId> ids = {{0, 0}, {0, 1}, {0, 2}};
+  EXPECT_FALSE(store_->next_resident());  // no event
+  store_->begin(outcome, {.experts = ids}, *scheduler_);
+  {
+    std::vector<ExpertStore::Pin> pins;
+    while (auto pin = store_->next_resident()) pins.push_back(std::move(*pin));
+    ASSERT_EQ(pins.size(), 2u);
+    EXPECT_EQ(pins[0].id(), ids[0]);
+    EXPECT_EQ(pins[1].id(), ids[1]);
+    for (const ExpertStore::Pin& pin : pins) {
+      const auto gate = testing::bytes_of(pin.view().gate);
+      const auto expected = truth(pin.id());
+      EXPECT_TRUE(std::equal(gate.begin(), gate.end(), expected.begin())) << pin.id().index;
+    }
+  }
+  const auto last = store_->next();
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->id(), ids[2]);
+  EXPECT_FALSE(store_->next_resident());
+}
+
 // An expert whose prefetch was withdrawn while it was in flight is wanted after all: who waits for its
 // buffers learns that the reader broke meanwhile, and does not wait for ever.
 TEST_F(ExpertStoreTest, AReaderThatBreaksUnderAWithdrawnPrefetchIsAnErrorOfWhoWantsItAgain) {
