@@ -45,6 +45,7 @@ class Error : public std::exception {
   std::optional<std::uint64_t> offset() const { return offset_; }
   const std::string& expected_text() const { return expected_; }
   const std::string& found_text() const { return found_; }
+  const std::string& fix_text() const { return fix_; }
 
  private:
   Error& rebuild();

@@ -15,10 +15,10 @@ class FunctionRef;
 template <class Result, class... Arguments>
 class FunctionRef<Result(Arguments...)> {
  public:
-  template <class Callable>
-  requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef> &&
-           std::is_invocable_r_v<Result, Callable&, Arguments...>)
-      FunctionRef(Callable&& callable)  // NOLINT(google-explicit-constructor): stands in for the callable
+  template <class Callable,
+            class = std::enable_if_t<!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef> &&
+                                     std::is_invocable_r_v<Result, Callable&, Arguments...>>>
+  FunctionRef(Callable&& callable)  // NOLINT(google-explicit-constructor): stands in for the callable
       : callable_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
         call_([](void* callable, Arguments... arguments) -> Result {
           return (*static_cast<std::remove_reference_t<Callable>*>(callable))(
