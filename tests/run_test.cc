@@ -94,7 +94,7 @@ TEST_F(RunTest, BudgetCacheThreadsAndFormatNeverShowInTheText) {
   const json expected = run_json("run " + kModel + request);
   EXPECT_EQ(expected["tokens"].size(), 40u);
   for (const std::string& other :
-       {store() + " --memory " + memory(20), store() + " --memory " + memory(32) + " --cache lfu --threads 1",
+       {store() + " --memory " + memory(22), store() + " --memory " + memory(32) + " --cache lfu --threads 1",
         kModel + " --memory " + memory(24) + " --cache none",
         store() + " --memory " + memory(28) + " --keep packed --cache fifo --cache-scope layer",
         store() + " --io mmap --memory " + memory(32), store() + " --io buffered --disk pread --chunk 3"}) {

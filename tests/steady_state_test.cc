@@ -83,7 +83,7 @@ TEST_P(SteadyState, ATokenAllocatesAndMapsNothing) {
   const auto checkpoint = store::open_checkpoint(path);
   const model::Model model = model::describe_model(*checkpoint);
   engine::EngineOptions options;
-  options.memory = engine::process_baseline().resident + GetParam().memory;
+  options.memory = engine::process_bytes(GetParam().memory) + GetParam().memory;
   options.threads = 2;
   options.positions = 128;
   options.preset = GetParam().preset;

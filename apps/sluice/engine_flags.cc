@@ -133,9 +133,10 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags, const std::string& 
   command.add_option("--placement", flags.placement, names_of(experts::placement_policies()) + preset_rules)
       ->group(policies);
   command
-      .add_option(
-          "--profile", flags.profile,
-          "Measured costs to plan with (sluice profile); default: the store's, or measured at the start")
+      .add_option("--profile", flags.profile,
+                  "Measured costs to plan with (sluice profile); default: the store's, or measured at the "
+                  "start (a store "
+                  "without any keeps them)")
       ->group(policies);
   add_common_flags(
       command, flags,
@@ -180,6 +181,15 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
   options.fetch.io = fetch::parse_io_mode(flags.io);
   options.fetch.disk.method = parse_disk_method(flags.disk);
   return options;
+}
+
+void keep_profile(const EngineFlags& flags, const engine::Engine& engine) {
+  if (!engine.profile() || engine.options().profile || !engine.checkpoint().packed()) return;
+  try {
+    store::write_sidecar(flags.model, "profile", "profile", engine::to_json(*engine.profile()));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kIo && error.kind() != ErrorKind::kNotFound) throw;
+  }
 }
 
 OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer) {

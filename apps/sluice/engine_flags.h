@@ -35,6 +35,10 @@ void add_engine_flags(
 engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions,
                                      std::size_t encoder_positions = 0);
 
+// Of a packed store that has no profile yet: keeps the one that this run has measured as its sidecar, so that
+// all later runs plan alike. Nothing if there is one, or --profile was given, or the store cannot be written.
+void keep_profile(const EngineFlags& flags, const engine::Engine& engine);
+
 // A checkpoint, what it is, and its tokenizer (null if it has none and `with_tokenizer` is kIfThere).
 struct OpenModel {
   std::unique_ptr<store::Checkpoint> checkpoint;

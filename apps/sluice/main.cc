@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/shown_text.h"
+#include "base/system_memory.h"
 #include "command.h"
 #include "engine/memory_plan.h"
 #include "help_formatter.h"
@@ -209,6 +210,7 @@ bool interrupted() { return interrupt_unseen.exchange(false); }
 
 int main(int argc, char** argv) {
   sluice::engine::process_baseline();  // before anything is allocated
+  sluice::touch_program();
   sluice::app::open_standard_files();
   sluice::app::install_signal_handlers();
   return sluice::app::flush_output(sluice::app::run_and_report(argc, argv));

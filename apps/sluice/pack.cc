@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/shown_text.h"
+#include "base/system_memory.h"
 #include "codec/exponent_codec.h"
 #include "codec/plane_decoder.h"
 #include "codec/shards.h"
@@ -139,18 +140,23 @@ void pack(const Options& options) {
   pack.isa = parse_isa(options.common.isa);
   constexpr Bytes kLeastMemory = 64 * kMiB;
   const Bytes memory = parse_size(options.common.memory, "--memory");
-  if (memory < kLeastMemory) {
+  const auto need_memory = [&](Bytes least) {
+    if (memory >= least) return;
     throw Error(ErrorKind::kUsage, "too little memory to pack with")
         .in("--memory")
-        .expected(format_bytes(kLeastMemory) + " or more")
+        .expected(format_bytes(least) + " or more")
         .found(format_bytes(memory));
-  }
-  pack.memory = memory / 2;  // the rest: tables, the program, codec contexts
+  };
+  need_memory(kLeastMemory);
   pack.interrupted = [] { return interrupted(); };
 
   store::check_patterns(options.model, options.exclude);
   const auto checkpoint = store::open_directory(options.model, options.exclude);
   const store::PackPlan plan = model::pack_plan(model::describe_model(*checkpoint));
+  // Half of what the program and the model's tables leave: the rest is for codec contexts and more tables.
+  const Bytes taken = read_process_memory().resident;
+  need_memory(taken + kLeastMemory / 2);
+  pack.memory = (memory - taken) / 2;
   store::PackResult result;
   {
     ProgressOfTotal progress("pack", options.common.quiet);

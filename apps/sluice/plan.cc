@@ -91,6 +91,7 @@ void plan(const Options& options) {
     settings.ranks = routing.ranks;
   }
   const engine::Engine engine(*open.checkpoint, open.model, settings, settings.sequences);
+  keep_profile(flags, engine);
   check_identity(routing, options.trace, engine);
   const engine::PoolPlan& pools = *engine.pool_plan();
   if (!flags.json) {

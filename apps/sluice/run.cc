@@ -174,6 +174,7 @@ void run(const Options& options) {
   settings.sequences = requests.size();
   if (!options.decisions.empty()) settings.recording = engine::DecisionRecorder::kMemory;
   engine::Engine engine(*open.checkpoint, open.model, settings, std::min<std::size_t>(requests.size(), 16));
+  keep_profile(flags, engine);
   if (!engine.isa_warning().empty() && !flags.quiet)
     fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
   if (!flags.quiet) warn_of_ignored(open.model.generation, requests[0].sampler.temperature > 0);

@@ -88,6 +88,7 @@ void run(const Options& options) {
       trace::TraceWriter::kMemory + (options.decisions.empty() ? 0 : engine::DecisionRecorder::kMemory);
   engine::Engine engine(*open.checkpoint, open.model, engine_settings,
                         std::min<std::size_t>(requests.size(), 16));
+  keep_profile(flags, engine);
   if (!engine.isa_warning().empty() && !flags.quiet)
     fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
   const trace::TraceHeader header = engine::trace_header(engine);

@@ -1,10 +1,13 @@
 #include "base/system_memory.h"
 
+#include <link.h>
 #include <malloc.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <fstream>
 #include <map>
 
@@ -110,7 +113,25 @@ Bytes free_memory(const MemoryLimits& limits) {
 
 ProcessMemory read_process_memory() {
   const std::map<std::string, Bytes> status = read_kb_fields("/proc/self/status");
-  return {field(status, "VmRSS"), field(status, "VmHWM"), field(status, "VmPTE")};
+  return {field(status, "VmRSS"), field(status, "VmHWM"), field(status, "RssFile"), field(status, "VmPTE")};
+}
+
+void touch_program() {
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void*) {
+        const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+        for (unsigned i = 0; i < object->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+          if (segment.p_type != PT_LOAD || (segment.p_flags & PF_R) == 0 || (segment.p_flags & PF_W) != 0)
+            continue;
+          const std::uintptr_t begin = (object->dlpi_addr + segment.p_vaddr) & ~(page - 1);
+          const std::uintptr_t end = object->dlpi_addr + segment.p_vaddr + segment.p_filesz;
+          for (std::uintptr_t at = begin; at < end; at += page)
+            static_cast<void>(*reinterpret_cast<const volatile char*>(at));
+        }
+        return 1;  // the program comes first; its libraries do not matter
+      },
+      nullptr);
 }
 
 Bytes heap_in_use() {

@@ -30,9 +30,14 @@ Bytes free_memory(const MemoryLimits& limits);
 struct ProcessMemory {
   Bytes resident = 0;       // VmRSS: anonymous, file-backed (code, libraries) and shared
   Bytes peak_resident = 0;  // VmHWM
+  Bytes files = 0;          // RssFile: the part of `resident` that maps files: code, libraries, constants
   Bytes page_tables = 0;    // VmPTE
 };
 ProcessMemory read_process_memory();
+
+// Makes the program's own code and constants resident, all of them: else their pages come one by one as they
+// are first used, and nobody could say at the start how much that will be. Libraries stay as they are.
+void touch_program();
 
 // Bytes of the heap in use (mallinfo2), and returning unused heap to the system.
 Bytes heap_in_use();

@@ -130,7 +130,7 @@ void Engine::make_profile() {
     // Briefly: a small part of the experts is read, of a small model more.
     const Bytes part = model_.experts.size() * experts_->bytes_per_expert() / 64;
     profile_ =
-        measure({.repeats = 5, .seed = options_.seed, .sample_bytes = std::clamp(part, 4 * kMiB, 32 * kMiB)});
+        measure({.repeats = 9, .seed = options_.seed, .sample_bytes = std::clamp(part, 4 * kMiB, 32 * kMiB)});
   }
   experts_->set_costs(profile_->costs());
 }
@@ -261,7 +261,6 @@ MemoryPlan Engine::make_plan(std::size_t logit_rows, DenseView dense) {
   } shape{model_.config, {0, options_.positions, options_.encoder_positions, logit_rows, pool_.threads()}};
 
   MemoryNeeds needs;
-  needs.process = process_baseline().resident;
   // Tables are what the heap has grown by: tokenizer, tensor tables, policies.
   trim_heap();
   const Bytes heap = heap_in_use();
@@ -285,6 +284,9 @@ MemoryPlan Engine::make_plan(std::size_t logit_rows, DenseView dense) {
     shape.workspace.tokens = chunk;
     return workspace_bytes(shape.config, shape.workspace);
   };
+  const Bytes all = needs.dense + needs.kv + needs.experts * (needs.expert_bytes + needs.staging_per_expert) +
+                    needs.activations(&shape, needs.most_chunk);
+  needs.process = process_bytes(std::min(accountant_->budget(), all));
   return plan_memory(accountant_->budget(), needs);
 }
 

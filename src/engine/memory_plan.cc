@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t kLeastChunk = 16;
 constexpr Bytes kMargin = 512 * kMiB;
+// Of libraries, used later than the plan is made.
+constexpr Bytes kLateCode = 384 * kKiB;
 
 Bytes activations_of(const MemoryNeeds& needs, std::size_t chunk) {
   return needs.activations(needs.self, chunk);
@@ -113,9 +115,15 @@ Bytes checked_budget(Bytes budget) {
 const ProcessBaseline& process_baseline() {
   static const ProcessBaseline baseline = [] {
     const ProcessMemory memory = read_process_memory();
-    return ProcessBaseline{memory.resident + memory.page_tables, heap_in_use()};
+    return ProcessBaseline{memory.resident - std::min(memory.resident, memory.files) + memory.page_tables,
+                           heap_in_use()};
   }();
   return baseline;
+}
+
+Bytes process_bytes(Bytes bytes) {
+  constexpr Bytes kBytesOfAnEntry = 512;  // of what it maps, for a byte of the table
+  return process_baseline().own + read_process_memory().files + kLateCode + bytes / kBytesOfAnEntry;
 }
 
 }  // namespace sluice::engine

@@ -46,11 +46,15 @@ Bytes default_budget();
 // all.
 Bytes checked_budget(Bytes budget);
 
-// Resident bytes of the process as it was right after start (the first call decides; the program calls it
-// first thing in main): code, libraries, heap and page tables; and the heap in use then.
+// What the process itself takes, as it was right after start (the first call decides; the program calls it
+// first thing in main): memory of its own, page tables included, and the heap in use then.
 struct ProcessBaseline {
-  Bytes resident = 0, heap = 0;
+  Bytes own = 0, heap = 0;
 };
 const ProcessBaseline& process_baseline();
+
+// The account `process` of a run that takes `bytes` beside: the baseline, code and constants of the program
+// and its libraries that are resident now or will be, and the page tables of those bytes.
+Bytes process_bytes(Bytes bytes);
 
 }  // namespace sluice::engine
