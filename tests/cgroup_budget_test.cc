@@ -126,6 +126,7 @@ class CgroupBudgetTest : public ::testing::Test {
         memory.at("peak").get<double>() - memory.at("by_name").at("process").get<double>();
     const double kernel = static_cast<double>(group->peak()) - static_cast<double>(idle->peak());
     EXPECT_LE(memory.at("peak").get<Bytes>(), kBudget);
+    EXPECT_LE(group->peak(), kBudget);
     EXPECT_NEAR(accounted, kernel, std::max(0.1 * kernel, 4.0 * kMiB))
         << "kernel " << group->peak() << " less " << idle->peak() << ", " << memory.dump();
   }

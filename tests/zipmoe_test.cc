@@ -71,6 +71,29 @@ TEST_F(ZipMoeTest, AProfileIsWrittenAndBelongsToTheStore) {
   expect_error("profile " + kModel, 2, "-o");
 }
 
+TEST_F(ZipMoeTest, TheFirstRunOfAStoreKeepsItsProfileForThoseThatFollow) {
+  const std::string copy = file("copy.sluice"), profile = copy + "/sidecar/profile.json";
+  fs::copy(store(), copy, fs::copy_options::recursive);
+  fs::remove_all(copy + "/sidecar");
+  const std::string request =
+      "run " + copy + " -p 'Once upon a time' -n 20 --temp 0 --prefetch none --memory " + memory(34);
+  run_json(request + " --profile " + made_up_profile());
+  EXPECT_FALSE(fs::exists(profile));  // one was given
+  const json first = run_json(request);
+  ASSERT_TRUE(fs::exists(profile));
+  const std::string kept = sluice::program::content_of(profile);
+  const json second = run_json(request);
+  EXPECT_EQ(sluice::program::content_of(profile), kept);
+  EXPECT_EQ(second["experts"]["bytes_read"], first["experts"]["bytes_read"]);
+  EXPECT_EQ(second["tokens"], first["tokens"]);
+  EXPECT_EQ(run("verify " + copy + " --quiet").code, 0);
+  // One of another machine stays, and is not planned with.
+  ASSERT_EQ(run("profile " + copy + " --repeats 1 --threads 1 --quiet").code, 0);
+  const std::string of_one_thread = sluice::program::content_of(profile);
+  run_json(request + " --threads 2");
+  EXPECT_EQ(sluice::program::content_of(profile), of_one_thread);
+}
+
 TEST_F(ZipMoeTest, AProfileOfAnythingElseIsOneClearError) {
   const std::string base = "run " + store() + " -p x -n 1 --memory " + memory(40) + " --profile ";
   json other = read("profile.json");
