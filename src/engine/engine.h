@@ -83,9 +83,7 @@ class Engine {
   Bytes expert_disk_bytes(experts::ExpertId id) const {
     return experts_->disk_bytes(id);
   }  // what a miss reads
-  Bytes exponent_disk_bytes(experts::ExpertId id) const {
-    return experts_->layout(id).exponents.disk_bytes();
-  }
+  Bytes exponent_disk_bytes(experts::ExpertId id) const { return experts_->layout(id).rest.disk_bytes(); }
   Bytes expert_disk_bytes() const;    // mean bytes that a miss reads
   Bytes expert_memory_bytes() const;  // mean bytes of an expert as the cache keeps it
   const DenseWeights& weights() const { return *weights_; }

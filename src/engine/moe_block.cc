@@ -28,7 +28,7 @@ std::size_t place_of(experts::State state) {
 // Lists the chunks of a packed view in `chunks`, which must outlive the result.
 WeightView weight_of(const fetch::MatrixView& view, std::vector<kernels::PackedChunk>& chunks) {
   if (view.place == nullptr) return Weight{view.data, view.dtype, view.rows, view.cols};
-  return packed_view(*view.place, view.words, view.exponents, chunks);
+  return packed_view(*view.place, view.base, view.rest, chunks);
 }
 
 }  // namespace

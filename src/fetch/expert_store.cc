@@ -27,7 +27,7 @@ struct ExpertStore::Expert {
   ExpertLayout layout;
   std::uint32_t hidden = 0, width = 0;
   // Buffers exist for parts that are held, and while the expert is on its way for those that are being made.
-  device::HostBuffer full, words, exponents;
+  device::HostBuffer full, base, rest;
   Parts held;                     // complete and resident
   Parts target;                   // what stays once what is under way is done
   Parts settled;                  // what settled_ counts for it
@@ -46,8 +46,8 @@ class ExpertStore::Sizes final : public experts::ExpertSizes {
     experts::ExpertBytes bytes;
     bytes.full = layout.view_bytes;
     if (layout.split) {
-      bytes.sm = layout.words.bytes;
-      bytes.exp = layout.exponents.bytes;
+      bytes.sm = layout.base.bytes;
+      bytes.exp = layout.rest.bytes;
     }
     return bytes;
   }
@@ -72,7 +72,7 @@ ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model
     expert.hidden = model.config.hidden;
     expert.width = model.config.moe.width;
     const ExpertLayout& layout = expert.layout;
-    const Bytes read = layout.words.bytes + layout.exponents.bytes;
+    const Bytes read = layout.base.bytes + layout.rest.bytes;
     largest_read_ = std::max(largest_read_, read);
     largest_view_ = std::max(largest_view_, layout.view_bytes);
     largest_staging_ = std::max(largest_staging_, layout.split ? read + layout.view_bytes : read);
@@ -135,7 +135,7 @@ const ExpertStore::Expert& ExpertStore::expert(ExpertId id) const {
 const ExpertLayout& ExpertStore::layout(ExpertId id) const { return expert(id).layout; }
 
 Bytes ExpertStore::disk_bytes(ExpertId id) const {
-  return layout(id).words.disk_bytes() + layout(id).exponents.disk_bytes();
+  return layout(id).base.disk_bytes() + layout(id).rest.disk_bytes();
 }
 
 Parts ExpertStore::parts(ExpertId id) const { return expert(id).held; }
@@ -175,8 +175,8 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
       if (!it.job) {
         drop(it, eviction.parts);
       } else {  // a prefetch builds on it: it goes when that is done
-        if (eviction.parts.has(Part::kSm)) it.words.charge_to(Account::kStaging);
-        if (eviction.parts.has(Part::kExp)) it.exponents.charge_to(Account::kStaging);
+        if (eviction.parts.has(Part::kSm)) it.base.charge_to(Account::kStaging);
+        if (eviction.parts.has(Part::kExp)) it.rest.charge_to(Account::kStaging);
       }
     }
 
@@ -239,14 +239,14 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
 }
 
 Bytes ExpertStore::reads_of(const Expert& it) const {
-  return (it.job->read_words ? it.layout.words.disk_bytes() : 0) +
-         (it.job->read_exponents ? it.layout.exponents.disk_bytes() : 0);
+  return (it.job->read_base ? it.layout.base.disk_bytes() : 0) +
+         (it.job->read_rest ? it.layout.rest.disk_bytes() : 0);
 }
 
 Bytes ExpertStore::buffers_of(const Expert& it) const {
   if (!it.layout.split) return it.layout.view_bytes;
-  return (it.packed ? 0 : it.layout.view_bytes) + (it.job->read_words ? it.layout.words.bytes : 0) +
-         (it.job->read_exponents ? it.layout.exponents.bytes : 0);
+  return (it.packed ? 0 : it.layout.view_bytes) + (it.job->read_base ? it.layout.base.bytes : 0) +
+         (it.job->read_rest ? it.layout.rest.bytes : 0);
 }
 
 bool ExpertStore::fits(const Expert& it) const {
@@ -269,12 +269,12 @@ void ExpertStore::take_buffers(Expert& it) {
   if (!it.packed) it.full = pool_->take(it.layout.view_bytes);
   job.view = it.full.data();
   if (it.layout.split) {
-    if (job.read_words) it.words = pool_->take(it.layout.words.bytes);
-    if (job.read_exponents) it.exponents = pool_->take(it.layout.exponents.bytes);
-    job.words = it.words.data();
-    job.exponents = it.exponents.data();
+    if (job.read_base) it.base = pool_->take(it.layout.base.bytes);
+    if (job.read_rest) it.rest = pool_->take(it.layout.rest.bytes);
+    job.base = it.base.data();
+    job.rest = it.rest.data();
   } else {
-    job.words = job.view;
+    job.base = job.view;
   }
   reading_ += reads_of(it);
 }
@@ -429,8 +429,8 @@ std::unique_ptr<FetchJob> ExpertStore::make_job(const Expert& it) {
   job->clear();
   job->id = it.id;
   job->layout = &it.layout;
-  job->read_words = !it.held.has(Part::kSm);
-  job->read_exponents = it.layout.split && !it.held.has(Part::kExp);
+  job->read_base = !it.held.has(Part::kSm);
+  job->read_rest = it.layout.split && !it.held.has(Part::kExp);
   return job;
 }
 
@@ -464,19 +464,19 @@ void ExpertStore::settle(Expert& it) {
   // State S from F alone: the planes are taken out of the words, into a free buffer if there is one, so that
   // nothing is mapped or unmapped; else in place if they fit, and the rest of the buffer goes.
   if (it.target == Parts(Part::kSm) && it.held == Parts(Part::kFull)) {
-    if (pool_->has_free(it.layout.words.bytes)) {
-      it.words = pool_->take(it.layout.words.bytes);
-      extract_planes(it.layout, it.full.data(), it.words.data(), extract_scratch_);
+    if (pool_->has_free(it.layout.base.bytes)) {
+      it.base = pool_->take(it.layout.base.bytes);
+      extract_planes(it.layout, it.full.data(), it.base.data(), extract_scratch_);
       pool_->give(std::move(it.full));
     } else if (planes_fit_in_place(it.layout)) {
       extract_planes(it.layout, it.full.data(), it.full.data(), extract_scratch_);
-      it.words = std::move(it.full);
-      pool_->shrink(it.words, it.layout.words.bytes);
+      it.base = std::move(it.full);
+      pool_->shrink(it.base, it.layout.base.bytes);
     } else {  // narrow matrices in tiles: a few KiB
       const std::vector<std::byte> view(it.full.data(), it.full.data() + it.layout.view_bytes);
       pool_->give(std::move(it.full));
-      it.words = pool_->take(it.layout.words.bytes);
-      extract_planes(it.layout, view.data(), it.words.data(), extract_scratch_);
+      it.base = pool_->take(it.layout.base.bytes);
+      extract_planes(it.layout, view.data(), it.base.data(), extract_scratch_);
     }
     it.held = Part::kSm;
   }
@@ -484,14 +484,13 @@ void ExpertStore::settle(Expert& it) {
   SLUICE_CHECK(it.held.has_all(keep),
                fmt::format("expert {}/{} is to keep what it never had", it.id.layer, it.id.index));
   drop(it, it.held - keep);
-  for (device::HostBuffer* buffer : {&it.full, &it.words, &it.exponents})
-    buffer->charge_to(Account::kExperts);
+  for (device::HostBuffer* buffer : {&it.full, &it.base, &it.rest}) buffer->charge_to(Account::kExperts);
 }
 
 void ExpertStore::drop(Expert& it, Parts parts) {
   if (parts.has(Part::kFull)) pool_->give(std::move(it.full));
-  if (parts.has(Part::kSm)) pool_->give(std::move(it.words));
-  if (parts.has(Part::kExp)) pool_->give(std::move(it.exponents));
+  if (parts.has(Part::kSm)) pool_->give(std::move(it.base));
+  if (parts.has(Part::kExp)) pool_->give(std::move(it.rest));
   it.held = it.held - parts;
 }
 
@@ -500,8 +499,8 @@ void ExpertStore::abandon_event() noexcept {
   const auto reset = [&](Expert& it) {
     // Buffers that were being filled go; of what was there before stays what was to stay.
     for (const auto& [part, buffer] :
-         {std::pair{Parts(Part::kFull), &it.full}, std::pair{Parts(Part::kSm), &it.words},
-          std::pair{Parts(Part::kExp), &it.exponents}}) {
+         {std::pair{Parts(Part::kFull), &it.full}, std::pair{Parts(Part::kSm), &it.base},
+          std::pair{Parts(Part::kExp), &it.rest}}) {
       if (it.held.has_all(part) && it.target.has_all(part)) continue;
       pool_->give(std::move(*buffer));
       it.held = it.held - part;
@@ -525,7 +524,7 @@ ExpertView ExpertStore::view_of(const Expert& it) const {
     const PiecePlace& place = it.layout.pieces[piece];
     SLUICE_CHECK(place.elements == rows * cols);
     if (it.packed && (it.job || !it.held.has(Part::kFull)))
-      return MatrixView{nullptr, place.dtype, rows, cols, &place, it.words.data(), it.exponents.data()};
+      return MatrixView{nullptr, place.dtype, rows, cols, &place, it.base.data(), it.rest.data()};
     return MatrixView{it.full.data() + place.view_place, place.dtype, rows, cols};
   };
   const std::size_t up = it.layout.pieces.size() - 2;  // a pair has no gate

@@ -24,13 +24,13 @@
 namespace sluice::fetch {
 
 // One matrix of a view. `bf16`: rows × cols words of `dtype`, row-major, contiguous, at `data`. `packed`:
-// data is null, and `place` says where in the regions `words` and `exponents` its planes lie, in tiles.
+// data is null, and `place` says where in the regions `base` and `rest` its planes lie, in tiles.
 struct MatrixView {
   const std::byte* data = nullptr;
   DType dtype = DType::kBF16;
   std::size_t rows = 0, cols = 0;
   const PiecePlace* place = nullptr;
-  const std::byte *words = nullptr, *exponents = nullptr;
+  const std::byte *base = nullptr, *rest = nullptr;
 };
 
 // What a kernel can compute with (DESIGN): the view `bf16` or `packed` of an expert, the same for all its

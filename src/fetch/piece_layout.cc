@@ -57,8 +57,8 @@ std::vector<FileRun> join_extents(std::vector<store::Extent> extents) {
   return runs;
 }
 
-PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun> words,
-                       std::span<const FileRun> exponents, Bytes* view_bytes) {
+PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun> base,
+                       std::span<const FileRun> rest, Bytes* view_bytes) {
   PiecePlace place;
   place.split = piece.encoding == store::Encoding::kSplit;
   const store::Extent& main = place.split ? piece.sm : piece.raw;
@@ -68,10 +68,10 @@ PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun>
   place.own_columns = piece.own_columns;
   place.file = main.file;
   place.file_offset = main.offset;
-  place.place = place_of(words, main);
+  place.place = place_of(base, main);
   place.xxh3 = piece.xxh3;
   for (const store::ExponentChunk& chunk : piece.exponents)
-    place.chunks.push_back({place_of(exponents, chunk.extent), chunk.extent.length, chunk.first_element,
+    place.chunks.push_back({place_of(rest, chunk.extent), chunk.extent.length, chunk.first_element,
                             chunk.elements, chunk.xxh3, chunk.extent.offset, chunk.coded});
   place.view_place = place.place;
   if (view_bytes != nullptr) {

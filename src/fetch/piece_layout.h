@@ -60,9 +60,9 @@ PieceLayout lay_out(std::span<const store::StoredPiece> pieces);
 
 // Extents, in any order, as runs in ascending order of the files; those near each other share one.
 std::vector<FileRun> join_extents(std::vector<store::Extent> extents);
-// Where a piece lies among runs that hold its words and its chunks. `view_bytes`: size of the view so far,
-// which the piece is added to; null: the words are the view.
-PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun> words,
-                       std::span<const FileRun> exponents, Bytes* view_bytes);
+// Where a piece lies among runs that hold its main bytes and its chunks. `view_bytes`: size of the view so
+// far, which the piece is added to; null: what is read is the view.
+PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun> base,
+                       std::span<const FileRun> rest, Bytes* view_bytes);
 
 }  // namespace sluice::fetch
