@@ -227,8 +227,8 @@ void FetchExecutor::add_ops(const FetchTask& task) {
     job.ops_left += state == OpState::kDone ? 0 : 1;
   };
   add(Kind::kCheck, 0, needs_check(job, piece) ? OpState::kBlocked : OpState::kDone);
-  // Exponents that are there already were checked when they came.
-  const bool decodes = job.read_rest || job.view != nullptr || kCheckResident;
+  // What is there already was checked when it came; an LSB slice may not be needed at all.
+  const bool decodes = job.rest != nullptr && (job.read_rest || job.view != nullptr || kCheckResident);
   for (std::size_t chunk = 0; chunk < piece.chunks.size(); ++chunk)
     add(Kind::kDecode, chunk, decodes ? OpState::kBlocked : OpState::kDone);
   add_merges(job, task.tensor);
