@@ -29,7 +29,21 @@ bool over(const MissLimit& limit, const Cost& cost) {
          limit.rate * (limit.requested + static_cast<double>(cost.requests) * limit.high_bytes);
 }
 
+constexpr std::string_view kModes[] = {"none", "boost", "adaptive", "hard"};  // by value
+
 }  // namespace
+
+ConstraintMode constraint_mode(std::string_view name) {
+  const auto found = std::ranges::find(kModes, name);
+  if (found == std::end(kModes))
+    throw Error(ErrorKind::kUsage, "unknown name")
+        .in("--constraint")
+        .expected("one of none, boost, adaptive, hard")
+        .found("\"" + std::string(name) + "\"");
+  return static_cast<ConstraintMode>(found - std::begin(kModes));
+}
+
+std::string_view constraint_name(ConstraintMode mode) { return kModes[static_cast<std::size_t>(mode)]; }
 
 Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_t> ranking,
                             std::span<const double> score, std::span<const Standing> standing,
