@@ -61,8 +61,9 @@ struct Case {
   const char* codec;  // null: the directory as it is
   const char* preset;
   const char* keep;
-  Bytes memory = 34 * kMiB;   // beside the process
-  std::size_t most_maps = 0;  // in 100 tokens
+  Bytes memory = 34 * kMiB;                                          // beside the process
+  std::size_t most_maps = 0;                                         // in 100 tokens
+  experts::PrecisionMode precision = experts::PrecisionMode::kFull;  // else experts are packed in slices
 };
 
 class SteadyState : public ::testing::TestWithParam<Case> {};
@@ -77,6 +78,7 @@ TEST_P(SteadyState, ATokenAllocatesAndMapsNothing) {
     path = scratch.path() + "/packed.sluice";
     store::PackOptions options;
     options.codec = GetParam().codec;
+    if (GetParam().precision != experts::PrecisionMode::kFull) options.slices = codec::SliceBits{8, 4};
     store::pack(program::kModel, path,
                 model::pack_plan(model::describe_model(*store::open_checkpoint(program::kModel))), options);
   }
@@ -88,6 +90,7 @@ TEST_P(SteadyState, ATokenAllocatesAndMapsNothing) {
   options.positions = 128;
   options.preset = GetParam().preset;
   options.keep = GetParam().keep;
+  options.precision = GetParam().precision;
   engine::Engine engine(*checkpoint, model, options, 1);
   const auto sequence = engine.new_sequence();
   const std::uint64_t seed = 4;
@@ -118,17 +121,21 @@ TEST_P(SteadyState, ATokenAllocatesAndMapsNothing) {
 // now and then, when experts change their states (docs/zipmoe.md, "What we do differently").
 constexpr std::size_t kPlanned = 200;
 
-INSTANTIATE_TEST_SUITE_P(Models, SteadyState,
-                         ::testing::Values(Case{"directory", nullptr, "auto", "full"},
-                                           Case{"packed", "native", "auto", "full", 34 * kMiB, kPlanned},
-                                           Case{"kept_packed", "native", "auto", "packed"},
-                                           Case{"zstd", "zstd", "auto", "full", 34 * kMiB, kPlanned},
-                                           Case{"little_memory", "zstd", "auto", "full", 16 * kMiB, kPlanned},
-                                           Case{"equal_pools", "native", "z-C", "full"},
-                                           Case{"equal_pools_zstd", "zstd", "z-C", "full"},
-                                           Case{"equal_pools_little_memory", "native", "z-C", "full",
-                                                16 * kMiB}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Models, SteadyState,
+    ::testing::Values(
+        Case{"directory", nullptr, "auto", "full"},
+        Case{"packed", "native", "auto", "full", 34 * kMiB, kPlanned},
+        Case{"kept_packed", "native", "auto", "packed"},
+        Case{"zstd", "zstd", "auto", "full", 34 * kMiB, kPlanned},
+        Case{"little_memory", "zstd", "auto", "full", 16 * kMiB, kPlanned},
+        Case{"equal_pools", "native", "z-C", "full"}, Case{"equal_pools_zstd", "zstd", "z-C", "full"},
+        Case{"equal_pools_little_memory", "native", "z-C", "full", 16 * kMiB},
+        Case{"slices_high", "native", "auto", "full", 16 * kMiB, 0, experts::PrecisionMode::kHigh},
+        Case{"slices_low", "native", "auto", "full", 14 * kMiB, 0, experts::PrecisionMode::kLow},
+        Case{"slices_dbsc", "native", "auto", "full", 16 * kMiB, 0, experts::PrecisionMode::kDbsc},
+        Case{"slicemoe", "native", "slicemoe", "full", 16 * kMiB, 0, experts::PrecisionMode::kDbsc}),
+    [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace sluice

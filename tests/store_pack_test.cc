@@ -413,8 +413,8 @@ TEST_F(StoreProgram, PacksSlicesAndSaysWhatCannotBeDoneWithThem) {
       const Outcome computed = sluice(
           fmt::format("{} '{}' --tokens 1,2 {}", command, store,
                       command == std::string("run") ? "-n 1" : fmt::format("--out {}", temp_ / "l.npy")));
-      EXPECT_EQ(computed.code, 1);
-      EXPECT_THAT(computed.err, HasSubstr("sliced experts cannot be computed with yet"));
+      EXPECT_EQ(computed.code, 2);
+      EXPECT_THAT(computed.err, HasSubstr("--precision high, low or dbsc, or --preset slicemoe"));
       EXPECT_EQ(std::count(computed.err.begin(), computed.err.end(), '\n'), 1) << computed.err;
     }
     fs::remove_all(store);

@@ -138,6 +138,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags, const std::string& 
                   "start (a store "
                   "without any keeps them)")
       ->group(policies);
+  add_slice_flags(command, flags.slices);
   add_common_flags(
       command, flags,
       {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",
@@ -178,6 +179,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
   options.scheduler = flags.scheduler;
   options.prefetch = flags.prefetch;
   options.placement = flags.placement;
+  set_slice_options(flags.slices, options);
   options.fetch.io = fetch::parse_io_mode(flags.io);
   options.fetch.disk.method = parse_disk_method(flags.disk);
   return options;

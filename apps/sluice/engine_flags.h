@@ -9,12 +9,14 @@
 #include "common_flags.h"
 #include "engine/engine.h"
 #include "model/tokenizer.h"
+#include "slice_flags.h"
 
 namespace sluice::app {
 
 // What the user typed; turned into EngineOptions once, in engine_options().
 struct EngineFlags : CommonFlags {
   std::string model;
+  SliceFlags slices;
   std::string math = "auto", disk = "auto";
   std::string preset, router, cache, cache_scope = "global", keep = "full",
                                      dense = "auto";  // empty: the preset's

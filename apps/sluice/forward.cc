@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "command.h"
 #include "engine_flags.h"
+#include "number_range.h"
 #include "output_path.h"
 #include "run_report.h"
 
@@ -23,6 +24,7 @@ struct Options {
   EngineFlags engine;
   std::string tokens, encoder_tokens, out;
   const CLI::Option* encoder_given = nullptr;
+  std::optional<std::int64_t> prefill;
 };
 
 // The encoder's input; empty for a decoder alone.
@@ -100,13 +102,19 @@ void forward(const Options& options) {
   const std::unique_ptr<engine::Sequence> sequence = engine.new_sequence();
   if (!encoder_tokens.empty() && !engine.encode(*sequence, encoder_tokens, [] { return !interrupted(); }))
     throw Error(ErrorKind::kInterrupted, "stopped before the encoder was done");
-  engine.prefill(*sequence, tokens,
-                 {[](std::size_t) { return true; },
-                  [&](std::size_t, std::span<const float> logits) {
-                    if (interrupted())
-                      throw Error(ErrorKind::kInterrupted, "stopped before the last position");
-                    out.file().write(std::as_bytes(logits));
-                  }});
+  const auto write = [&](std::span<const float> logits) {
+    if (interrupted()) throw Error(ErrorKind::kInterrupted, "stopped before the last position");
+    out.file().write(std::as_bytes(logits));
+  };
+  const bool stepped = options.prefill || decodes_otherwise(engine.options());
+  const std::size_t prompt =
+      stepped ? std::min(tokens.size(), static_cast<std::size_t>(options.prefill.value_or(kPromptTokens)))
+              : tokens.size();
+  if (prompt > 0)
+    engine.prefill(
+        *sequence, std::span(tokens).first(prompt),
+        {[](std::size_t) { return true; }, [&](std::size_t, std::span<const float> row) { write(row); }});
+  for (const model::TokenId token : std::span(tokens).subspan(prompt)) write(engine.decode(*sequence, token));
   out.finish();
   if (flags.json)
     std::cout << Json{{"out", options.out},
@@ -133,6 +141,11 @@ void add_forward(CLI::App& app) {
                                                "are then the decoder's, start token included");
   command->add_option("-o,--out", options->out, "File to write: .npy, float32 [tokens, vocabulary]")
       ->required();
+  command
+      ->add_option("--prefill", options->prefill,
+                   "Tokens that are a prompt; the others are decoded one by one; default: all, but 64 where "
+                   "decoding changes precision or routing")
+      ->check(whole_number("--prefill", 0, std::uint64_t{1} << 31));
   command->footer(
       "Example:\n  sluice forward models/fable-moe-18m --tokens 1,2,3 --out logits.npy --math f32");
   command->callback([options] { forward(*options); });

@@ -17,6 +17,25 @@ std::string speed(double tokens, double seconds, int digits) {
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
+// Of decode steps; what the limit counts leaves out the first ones of each generation.
+Json slices_json(const engine::Engine& engine) {
+  const engine::Statistics& statistics = engine.statistics();
+  const experts::MissAccount& all = statistics.decode.slices;
+  const experts::MissConstraint& constraint = *engine.constraint();
+  return {{"precision", experts::precision_name(engine.options().precision)},
+          {"constraint", experts::constraint_name(constraint.config().mode)},
+          {"hbn_miss_rate", constraint.account().rate()},
+          {"limit", constraint.config().limit},
+          {"msb_hits", all.msb_requests - all.msb_misses},
+          {"msb_misses", all.msb_misses},
+          {"lsb_hits", all.lsb_requests - all.lsb_misses - all.downgrades},
+          {"lsb_misses", all.lsb_misses},
+          {"downgrades", all.downgrades},
+          {"replaced", constraint.replaced()},
+          {"violations", constraint.violations()},
+          {"agreement", statistics.decode_routing.agreement()}};
+}
+
 Json counts_json(const engine::ExpertStatistics& counts) {
   return {{"accesses", counts.accesses},
           {"hits", counts.hits},
@@ -41,6 +60,26 @@ Json counts_json(const engine::ExpertStatistics& counts) {
 constexpr device::Account kAccounts[] = {
     device::Account::kProcess,     device::Account::kDense,   device::Account::kExperts, device::Account::kKv,
     device::Account::kActivations, device::Account::kStaging, device::Account::kTables};
+
+std::string slices_line(const engine::Engine& engine) {
+  const experts::MissAccount& all = engine.statistics().decode.slices;
+  const experts::MissConstraint& constraint = *engine.constraint();
+  const auto share = [](std::uint64_t part, std::uint64_t whole) {
+    return 100 * ratio(static_cast<double>(part), static_cast<double>(whole));
+  };
+  std::string line =
+      fmt::format("{} precision, {:.1f} % MSB misses", experts::precision_name(engine.options().precision),
+                  share(all.msb_misses, all.msb_requests));
+  if (all.lsb_requests > 0)
+    line += fmt::format(", {:.1f} % LSB misses, {} downgrades", share(all.lsb_misses, all.lsb_requests),
+                        all.downgrades);
+  if (constraint.account().requested > 0)
+    line += fmt::format("; {:.2f} % of bytes missed", 100 * constraint.account().rate());
+  if (constraint.config().mode != experts::ConstraintMode::kNone)
+    line += fmt::format(" (limit {:.3g} %, {} replaced, {} times over it)", 100 * constraint.config().limit,
+                        constraint.replaced(), constraint.violations());
+  return line;
+}
 
 }  // namespace
 
@@ -85,6 +124,7 @@ Json experts_json(const engine::Engine& engine) {
   json["decode_work_s"] = counters.decode_s;
   json["schedule"] = {
       {"plans", counters.plans}, {"seconds", counters.plan_s}, {"fallbacks", engine.scheduler_fallbacks()}};
+  if (engine.checkpoint().slices()) json["slices"] = slices_json(engine);
   json["prefill"] = counts_json(statistics.prefill);
   json["decode"] = counts_json(statistics.decode);
   return json;
@@ -143,8 +183,37 @@ double predicted_bytes_per_token(const engine::Engine& engine) {
   return accesses * (1 - ratio(resident, all)) * static_cast<double>(engine.expert_disk_bytes());
 }
 
+namespace {
+
+std::string slices_picture(const engine::Engine& engine, bool colour) {
+  const model::ModelConfig& config = engine.model().config;
+  std::string picture;
+  std::size_t high = 0, low = 0, none = 0;
+  for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
+    if (!config.sparse[layer]) continue;
+    picture += fmt::format("layer {:>3} ", layer);
+    std::string_view last;
+    for (std::uint32_t e = 0; e < config.moe.experts; ++e) {
+      const experts::Parts parts = engine.parts(
+          {static_cast<std::uint16_t>(config.sparse_index(layer)), static_cast<std::uint16_t>(e)});
+      const std::string_view sign = parts.has(experts::Part::kLsb) ? "H" : parts.empty() ? "·" : "l";
+      ++(sign == "H" ? high : sign == "l" ? low : none);
+      if (colour && sign != last) picture += sign == "H" ? "\x1b[32m" : sign == "l" ? "\x1b[36m" : "\x1b[90m";
+      last = sign;
+      picture += sign;
+    }
+    picture += colour ? "\x1b[0m\n" : "\n";
+  }
+  return picture +
+         fmt::format("          H both slices in memory: {}   l the MSB slice: {}   · on disk: {}\n", high,
+                     low, none);
+}
+
+}  // namespace
+
 std::string residency_picture(const engine::Engine& engine, bool colour) {
   const model::ModelConfig& config = engine.model().config;
+  if (engine.checkpoint().slices()) return slices_picture(engine, colour);
   std::map<experts::State, std::size_t> count;
   std::string picture;
   for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
@@ -152,8 +221,8 @@ std::string residency_picture(const engine::Engine& engine, bool colour) {
     picture += fmt::format("layer {:>3} ", layer);
     experts::State last = experts::State::kM;
     for (std::uint32_t e = 0; e < config.moe.experts; ++e) {
-      const experts::State state = engine.state(
-          {static_cast<std::uint16_t>(config.sparse_index(layer)), static_cast<std::uint16_t>(e)});
+      const experts::State state = experts::state_of(engine.parts(
+          {static_cast<std::uint16_t>(config.sparse_index(layer)), static_cast<std::uint16_t>(e)}));
       if (colour && (e == 0 || state != last))
         picture += state == experts::State::kF   ? "\x1b[32m"
                    : state == experts::State::kC ? "\x1b[36m"
@@ -236,7 +305,10 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
                     routing.substituted, 100 * ratio(routing.mass_lost, tokens)));
   }
   const bool decoding = statistics.decode.tokens > 0;
-  if (decoding)
+  const bool sliced = engine.checkpoint().slices().has_value();
+  if (sliced && decoding) row("slices", slices_line(engine));
+  if (decoding && sliced) row("bytes per token", "measured " + format_bytes(static_cast<Bytes>(measured)));
+  if (decoding && !sliced)
     row("bytes per token", fmt::format("predicted {} ({} routing), measured {}",
                                        format_bytes(static_cast<Bytes>(predicted_bytes_per_token(engine))),
                                        !engine.pool_plan()                 ? "uniform"

@@ -17,9 +17,12 @@
 #include "command.h"
 #include "common_flags.h"
 #include "experts/registry.h"
+#include "experts/slice_names.h"
 #include "lab/replay.h"
+#include "lab/slice_replay.h"
 #include "number_range.h"
 #include "output_path.h"
+#include "slice_flags.h"
 #include "timed_replay.h"
 
 namespace sluice::app {
@@ -32,6 +35,7 @@ struct Options {
   std::string trace, caches, capacities, scope, keep = "full", expert_bytes, decisions, pools;
   experts::PoolRules rules;
   TimedFlags timed;
+  SliceFlags slices;
   std::uint64_t window = 0;
 };
 
@@ -172,6 +176,83 @@ void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests
   }
 }
 
+// Replays slice-lru over a recorded run of a model in slices.
+void run_slices(const Options& options) {
+  lab::ReplaySettings capacity;
+  parse_capacity(options.capacities, capacity);
+  if (capacity.unit != lab::CapacityUnit::kBytes)
+    throw Error(ErrorKind::kUsage, "slices have sizes: their cache is told its bytes")
+        .in("--capacity")
+        .expected("a size (4GiB)")
+        .found(options.capacities);
+  engine::EngineOptions chosen;
+  set_slice_options(options.slices, chosen);
+  if (chosen.precision == experts::PrecisionMode::kFull)
+    throw Error(ErrorKind::kUsage, "a replay of slices must be told their precision")
+        .in("--precision")
+        .expected("high, low or dbsc");
+  chosen.slices.warmup.rho = chosen.rho.value_or(experts::usual_rho(chosen.precision));
+  lab::SliceReplaySettings settings;
+  settings.scope = options.scope == "layer" ? lab::Scope::kLayer : lab::Scope::kGlobal;
+  settings.capacity = capacity.capacity;
+  settings.seed = seed_of(options);
+  settings.slices = {{chosen.precision, chosen.critical}, chosen.slices, chosen.limits};
+  settings.slices.limits.mode = chosen.constraint.value_or(experts::ConstraintMode::kNone);
+  if (!options.decisions.empty()) check_new_file(options.decisions);
+
+  const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(options.trace);
+  std::optional<OutputFile> log;
+  std::optional<UnfinishedFile> unfinished;
+  const lab::SliceReplayResult result = lab::replay_slices(
+      *trace, settings,
+      options.decisions.empty() ? std::function<void(std::string_view)>()
+                                : [&](std::string_view line) {
+                                    if (!log) {
+                                      log = OutputFile::create(options.decisions);
+                                      unfinished.emplace(options.decisions);
+                                    }
+                                    log->write(line);
+                                  },
+      interrupted);
+  if (log) {
+    log->close();
+    unfinished->keep();
+  }
+  if (result.cut_off && !options.common.quiet)
+    fmt::print(stderr, "sluice: warning: {} was cut off; its last record is left out\n", options.trace);
+  const experts::MissAccount& slices = result.slices;
+  if (options.common.json) {
+    std::cout << Json{{"trace", options.trace},
+                      {"cache", "slice-lru"},
+                      {"scope", settings.scope == lab::Scope::kLayer ? "layer" : "global"},
+                      {"capacity", settings.capacity},
+                      {"accesses", result.total.accesses},
+                      {"hits", result.total.hits},
+                      {"misses", result.total.misses()},
+                      {"decode_hit_rate", result.decode.hit_rate()},
+                      {"bytes_read", result.bytes_read},
+                      {"slices",
+                       {{"hbn_miss_rate", result.account.rate()},
+                        {"msb_misses", slices.msb_misses},
+                        {"msb_hits", slices.msb_requests - slices.msb_misses},
+                        {"lsb_misses", slices.lsb_misses},
+                        {"lsb_hits", slices.lsb_requests - slices.lsb_misses - slices.downgrades},
+                        {"downgrades", slices.downgrades}}},
+                      {"decisions", fmt::format("{:016x}", result.decision_hash)}}
+                     .dump(-1, ' ', false, Json::error_handler_t::replace)
+              << '\n';
+    return;
+  }
+  fmt::print("{}: slice-lru of {}, one cache {}\n", options.trace, format_bytes(settings.capacity),
+             settings.scope == lab::Scope::kLayer ? "a layer" : "for all layers");
+  fmt::print("{} accesses, {} hits ({:.3f} % of decode steps'), {} read\n", result.total.accesses,
+             result.total.hits, 100 * result.decode.hit_rate(), format_bytes(result.bytes_read));
+  fmt::print(
+      "decode steps: {} of {} MSB slices missing, {} of {} LSB slices, {} downgrades; {:.2f} % of bytes\n",
+      slices.msb_misses, slices.msb_requests, slices.lsb_misses, slices.lsb_requests, slices.downgrades,
+      100 * result.account.rate());
+}
+
 void run(const Options& options) {
   if (options.timed.asked()) {
     if (!options.caches.empty() || !options.capacities.empty() || !options.pools.empty() ||
@@ -188,6 +269,14 @@ void run(const Options& options) {
         .in("--cache")
         .expected("--cache and --capacity; or --profile, --preset and --memory-experts");
   const std::vector<std::string> caches = cache_names(options.caches);
+  if (std::ranges::any_of(caches, [](const auto& name) { return experts::find_cache(name).sliced; })) {
+    if (caches.size() > 1)
+      throw Error(ErrorKind::kUsage, "slices and whole experts are not replayed together")
+          .in("--cache")
+          .expected("slice-lru alone")
+          .found(options.caches);
+    return run_slices(options);
+  }
   const bool pooled =
       std::ranges::all_of(caches, [](const auto& name) { return experts::find_cache(name).pooled; });
   if (!options.pools.empty() &&
@@ -287,11 +376,11 @@ void add_simulate(CLI::App& app) {
   CLI::App* command = app.add_subcommand("simulate", "Replay recorded routing through any cache");
   std::string names;
   for (const experts::CachePolicy& policy : experts::cache_policies())
-    if (!policy.sliced) names += std::string(policy.name) + ", ";
+    names += std::string(policy.name) + ", ";
   command->add_option("--trace", options->trace, "File of `sluice trace`, .mrt or .csv; each also as .zst")
       ->required();
   command->add_option("--cache", options->caches,
-                      names + "several with commas between them, or all (that have no pools)");
+                      names + "several with commas between them, or all (of whole experts, without pools)");
   command->add_option("--capacity", options->capacities,
                       "Of each cache: experts (64) or a size (4GiB); several with commas between them");
   command
@@ -331,6 +420,7 @@ void add_simulate(CLI::App& app) {
       ->group(pools)
       ->capture_default_str();
   add_timed_flags(*command, options->timed);
+  add_slice_flags(*command, options->slices);
   add_common_flags(*command, options->common,
                    {.seed = "Of caches that draw (marking); default: 0",
                     .json = "Print one JSON object and nothing else",

@@ -151,7 +151,8 @@ std::vector<std::string> split_list(const std::string& list, const char* flag) {
 void add_timed_flags(CLI::App& command, TimedFlags& flags) {
   const std::string group = "Timed replay";
   std::string names;
-  for (const experts::Preset& preset : experts::presets()) names += std::string(preset.name) + ", ";
+  for (const experts::Preset& preset : experts::presets())
+    if (!preset.sliced()) names += std::string(preset.name) + ", ";
   command
       .add_option("--profile", flags.profile,
                   "Costs of `sluice profile -o FILE.json`: replay on a virtual clock")
@@ -183,7 +184,8 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
   std::vector<std::string> presets;
   if (flags.presets == "all") {
     for (const experts::Preset& preset : experts::presets())
-      if (preset.name != "auto") presets.emplace_back(preset.name);  // it is one of the others, by the store
+      if (preset.name != "auto" && !preset.sliced())  // that is one of the others, by the store
+        presets.emplace_back(preset.name);
   } else {
     presets = split_list(flags.presets, "--preset");
   }

@@ -4,6 +4,17 @@
 
 namespace sluice::engine {
 
+namespace {
+
+std::optional<experts::SliceSetting> slice_setting(const Engine& engine) {
+  const EngineOptions& options = engine.options();
+  if (!engine.checkpoint().slices()) return std::nullopt;
+  return experts::SliceSetting{
+      {options.precision, options.critical}, options.slices, engine.constraint()->config()};
+}
+
+}  // namespace
+
 DecisionRecorder::DecisionRecorder(const std::string& path, const Engine& engine)
     : out_(OutputFile::create(path), kMemory / 2), unfinished_(path) {
   out_.write(experts::decision_heading(
@@ -12,7 +23,8 @@ DecisionRecorder::DecisionRecorder(const std::string& path, const Engine& engine
        .capacity = engine.cache_capacity(),
        .keep = engine.kept_parts(),
        .seed = engine.options().seed,
-       .pools = engine.pool_plan() ? std::optional(engine.pool_plan()->chosen.slots) : std::nullopt}));
+       .pools = engine.pool_plan() ? std::optional(engine.pool_plan()->chosen.slots) : std::nullopt,
+       .slices = slice_setting(engine)}));
 }
 
 void DecisionRecorder::on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) {

@@ -12,6 +12,7 @@
 #include "experts/combination.h"
 #include "experts/decision_log.h"
 #include "experts/registry.h"
+#include "experts/slice_names.h"
 #include "kernels/packed_matmul.h"
 
 namespace sluice::engine {
@@ -27,7 +28,7 @@ kernels::Context make_kernels(ThreadPool& pool, const EngineOptions& options, st
 
 // `auto` is ZipMoE where experts are stored split, so that there are states to choose from; otherwise whole
 // experts, of which the least recently used leaves.
-EngineOptions with_preset(EngineOptions options, bool split) {
+EngineOptions with_preset(EngineOptions options, bool split, bool sliced) {
   if (options.preset.empty()) options.preset = "auto";
   const bool chosen = options.preset != "auto";
   if (options.preset == "auto" && split && options.keep == "full") options.preset = "zipmoe";
@@ -35,6 +36,11 @@ EngineOptions with_preset(EngineOptions options, bool split) {
   const auto fill = [](std::string& value, std::string_view of_preset) {
     if (value.empty()) value = of_preset;
   };
+  if (sliced && !chosen) {
+    // Where both slices are always wanted, nothing is gained by keeping one without the other.
+    fill(options.cache, options.precision == experts::PrecisionMode::kHigh ? "lru" : "slice-lru");
+    fill(options.prefetch, "none");
+  }
   fill(options.router, preset.router);
   fill(options.cache, preset.cache);
   // Where the user chose nothing, the disk's idle time is used. A preset is what its paper compares, and what
@@ -42,22 +48,48 @@ EngineOptions with_preset(EngineOptions options, bool split) {
   fill(options.prefetch, chosen || options.recording > 0 ? preset.prefetch : "lookahead");
   fill(options.scheduler, preset.scheduler);
   fill(options.placement, preset.placement);
+  if (options.precision == experts::PrecisionMode::kFull) options.precision = preset.precision;
+  if (!options.constraint) options.constraint = preset.constraint;
+  options.slices.warmup.rho = options.rho.value_or(experts::usual_rho(options.precision));
   options.sharing = preset.sharing;
   options.whole_layers = preset.whole_layers;
   options.synchronous = preset.synchronous;
   return options;
 }
 
-// Experts in slices are stored and have kernels, but nothing fetches them yet.
-const store::Checkpoint& computable(const store::Checkpoint& checkpoint) {
-  if (const auto bits = checkpoint.slices()) {
-    throw Error(ErrorKind::kUnsupported, "sliced experts cannot be computed with yet")
-        .in(checkpoint.path())
-        .expected("a model directory, or a store of family raw or split")
-        .found(fmt::format("family sliced, {}/{} bits", bits->high, bits->low))
-        .fix("run the model directory, or pack it without --slices");
+// What was rounded is computed with where that was asked for, and only there.
+void check_precision(const store::Checkpoint& checkpoint, const EngineOptions& options) {
+  const auto bits = checkpoint.slices();
+  if (!bits || options.precision != experts::PrecisionMode::kFull) return;
+  throw Error(ErrorKind::kUsage, "the experts of this store are rounded: say how precise they are to be")
+      .in(checkpoint.path())
+      .expected("--precision high, low or dbsc, or --preset slicemoe")
+      .found(fmt::format("family sliced, {}/{} bits, and neither", bits->high, bits->low))
+      .fix("give --precision high for all that is stored, or run the model it was packed from");
+}
+
+// Codes of 8 bits have no products yet.
+void check_dense(const store::Checkpoint& checkpoint, const model::Model& model) {
+  for (const model::TensorSpec& spec : model.dense)
+    for (const store::Piece& piece : checkpoint.pieces_of(spec.name))
+      if (checkpoint.locate(piece).encoding == store::Encoding::kInt8)
+        throw Error(ErrorKind::kUnsupported, "dense weights in 8 bits cannot be computed with yet")
+            .in(checkpoint.path())
+            .expected("dense weights as they were")
+            .found(spec.name + " in codes of 8 bits")
+            .fix("pack the model again without --dense int8");
+}
+
+experts::Family family_of(const store::Checkpoint& checkpoint) {
+  switch (checkpoint.family()) {
+    case store::Family::kRaw:
+      return experts::Family::kRaw;
+    case store::Family::kSplit:
+      return experts::Family::kSplit;
+    case store::Family::kSliced:
+      return experts::Family::kSliced;
   }
-  return checkpoint;
+  SLUICE_CHECK(false, std::string(store::family_name(checkpoint.family())));
 }
 
 }  // namespace
@@ -74,7 +106,7 @@ Math parse_math(std::string_view text) {
 
 Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, const EngineOptions& options,
                std::size_t logit_rows)
-    : checkpoint_(computable(checkpoint)),
+    : checkpoint_(checkpoint),
       model_(model),
       options_(options),
       pool_(options.threads != 0 ? options.threads : usable_cpus()),
@@ -85,13 +117,16 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   Stopwatch watch;
   options_.encoder_positions =
       model.config.has_encoder() ? std::max<std::size_t>(options_.encoder_positions, 1) : 0;
+  check_dense(checkpoint_, model_);
   process_baseline();
   accountant_ = std::make_unique<device::Accountant>(options_.memory ? checked_budget(*options_.memory)
                                                                      : default_budget());
   files_ = std::make_unique<fetch::WeightFiles>(checkpoint_, options_.fetch);
   experts_ =
       std::make_unique<fetch::ExpertStore>(checkpoint_, model_, *files_, pool_, kernels_.isa, *accountant_);
-  options_ = with_preset(std::move(options_), experts_->split() && !model_.experts.empty());
+  options_ =
+      with_preset(std::move(options_), experts_->split() && !model_.experts.empty(), experts_->sliced());
+  check_precision(checkpoint_, options_);
   experts_->compute_packed(experts_->can_be_packed());  // making words first would take longer on any machine
   policies_ = make_policies();
   plan_with_dense(logit_rows);
@@ -106,8 +141,8 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   start_times_.dense_s = watch.lap();
   workspace_ = std::make_unique<WorkspaceBuffer>(
       model_.config,
-      WorkspaceShape{plan_.chunk, options_.positions, options_.encoder_positions, logit_rows,
-                     pool_.threads()},
+      WorkspaceShape{plan_.chunk, options_.positions, options_.encoder_positions, logit_rows, pool_.threads(),
+                     experts_->sliced()},
       *accountant_);
   spread_bias();
   experts_->configure({plan_.experts, plan_.staging, options_.synchronous});
@@ -119,7 +154,8 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
 
 void Engine::make_profile() {
   const bool pooled = experts::find_cache(options_.cache).pooled;
-  const bool plans = options_.scheduler != "serial" && options_.scheduler != "fifo";
+  const bool plans = experts::find_scheduler(options_.scheduler).by_costs;
+  if (experts_->sliced()) return;  // nothing that takes slices has a use for costs
   if (model_.experts.empty() || !(pooled || plans || options_.profile)) return;
   const ProfiledModel model = profiled_model(checkpoint_, model_, *experts_);
   if (options_.profile && !options_.profile_if_it_fits)
@@ -140,6 +176,7 @@ void Engine::make_caches() {
   experts::CacheConfig config;
   config.keep = kept_parts();
   config.seed = options_.seed;
+  config.slices = options_.slices;
   if (experts::find_cache(options_.cache).pooled && profile_) {
     const PoolShares shares =
         options_.sharing == experts::PoolSharing::kEqual ? PoolShares::kEqual : PoolShares::kPlanned;
@@ -191,20 +228,30 @@ void Engine::record_timeline(fetch::Timeline* timeline) {
 Policies Engine::make_policies() {
   const model::MoeConfig& moe = model_.config.moe;
   Policies policies;
+  const std::string_view routers[] = {options_.router};
+  experts::check_combination({.family = family_of(checkpoint_),
+                              .routers = routers,
+                              .cache = options_.cache,
+                              .precision = options_.precision,
+                              .constraint = *options_.constraint,
+                              .scheduler = options_.scheduler,
+                              .prefetch = options_.prefetch,
+                              .whole_layers = options_.whole_layers,
+                              .slices = &options_.slices});
+  policies.precision = {options_.precision, options_.critical};
+  options_.critical.validate();
+  policies.constraint = make_constraint();
   policies.router = experts::find_router(options_.router)
                         .make({.select = {moe.top_k, moe.groups, moe.top_groups, moe.capacity},
                                .combine = {moe.renormalise, moe.renormalise_epsilon,
-                                           moe.renormalise ? 1.0f : moe.routed_scale}});
+                                           moe.renormalise ? 1.0f : moe.routed_scale},
+                               .cache_aware = options_.cache_aware,
+                               .constraint = policies.constraint.get()});
   policies.scheduler = experts::find_scheduler(options_.scheduler).make();
   policies.prefetch = experts::find_prefetch(options_.prefetch).make();
-  if (!options_.synchronous) policies.prompt_prefetch = experts::find_prefetch("all-next").make();
+  if (!options_.synchronous && !experts_->sliced())
+    policies.prompt_prefetch = experts::find_prefetch("all-next").make();
   policies.placement = experts::find_placement(options_.placement).make();
-  const std::string_view routers[] = {options_.router};
-  experts::check_combination({.family = checkpoint_.family() == store::Family::kSplit
-                                            ? experts::Family::kSplit
-                                            : experts::Family::kRaw,
-                              .routers = routers,
-                              .cache = options_.cache});
   const auto require = [](bool legal, const char* flag, const char* expected, const std::string& found) {
     if (!legal) throw Error(ErrorKind::kUsage, "unknown value").in(flag).expected(expected).found(found);
   };
@@ -218,7 +265,20 @@ Policies Engine::make_policies() {
   return policies;
 }
 
+std::unique_ptr<experts::MissConstraint> Engine::make_constraint() const {
+  if (*options_.constraint == experts::ConstraintMode::kNone && !experts_->sliced()) return nullptr;
+  experts::ConstraintConfig config = options_.limits;
+  config.mode = *options_.constraint;
+  // A limit that replaces what is missing changes the least where routing is the model's own otherwise:
+  // bundled model, 19 MiB, 5 %: 34 % of tokens' sets, 76 % with lambda 0.2, 91 % with 0.5.
+  if (config.mode != experts::ConstraintMode::kHard) config.lambda = options_.cache_aware.lambda;
+  config.top_j = options_.cache_aware.top_j;
+  if (!experts_->sliced()) config.low = config.high = kept_parts();
+  return std::make_unique<experts::MissConstraint>(config, experts_->sizes());
+}
+
 const Profile* Engine::given_profile() const {
+  if (experts_->sliced()) return nullptr;
   if (!options_.profile || model_.experts.empty()) return nullptr;
   const bool fit = fits(*options_.profile, profiled_model(checkpoint_, model_, *experts_), machine());
   return fit ? &*options_.profile : nullptr;
@@ -258,7 +318,9 @@ MemoryPlan Engine::make_plan(std::size_t logit_rows, DenseView dense) {
   struct Shape {
     const model::ModelConfig& config;
     WorkspaceShape workspace;
-  } shape{model_.config, {0, options_.positions, options_.encoder_positions, logit_rows, pool_.threads()}};
+  } shape{
+      model_.config,
+      {0, options_.positions, options_.encoder_positions, logit_rows, pool_.threads(), experts_->sliced()}};
 
   MemoryNeeds needs;
   // Tables are what the heap has grown by: tokenizer, tensor tables, policies.
@@ -307,6 +369,11 @@ Bytes Engine::expert_disk_bytes() const {
 }
 
 experts::Parts Engine::kept_parts() const {
+  if (experts_->sliced() && options_.keep == "full") {  // caches of whole experts know one size
+    const bool low =
+        options_.precision == experts::PrecisionMode::kLow && !experts::find_cache(options_.cache).sliced;
+    return low ? experts::Parts(experts::Part::kMsb) : experts::Part::kMsb | experts::Part::kLsb;
+  }
   if (options_.keep == "full") return experts::Part::kFull;
   if (!experts_->split())
     throw Error(ErrorKind::kUsage,
@@ -331,6 +398,12 @@ ProfiledMachine Engine::machine() const {
 }
 
 Profile Engine::measure(const MeasureOptions& options) {
+  if (experts_->sliced())
+    throw Error(ErrorKind::kUnsupported,
+                "costs of experts in slices are not measured: no policy plans with them")
+        .in(checkpoint_.path())
+        .expected("a model directory, or a store of family raw or split")
+        .found("family sliced");
   struct Restore {  // whatever becomes of it: a read that fails must not leave the engine without its experts
     Engine& engine;
     Statistics statistics = engine.statistics_;
@@ -449,7 +522,9 @@ void Engine::step(const Step& step, const LogitSink& sink) {
 
   const fetch::ExpertCounters before = experts_->counters();
   const auto start = std::chrono::steady_clock::now();
+  const bool first_of_generation = step.phase == Phase::kDecode && statistics_.phase == Phase::kPrefill;
   statistics_.phase = step.phase;
+  moe_->begin_step(first_of_generation);
   if (observer_ != nullptr) observer_->on_step(step);
   LayerRun run(kernels_, model_.config, *weights_, rope_, *moe_, *workspace_, step);
   run.embed(*embedding_);
@@ -459,6 +534,7 @@ void Engine::step(const Step& step, const LogitSink& sink) {
   }
   run.output(sink);
   for (const Slice& slice : step.slices) slice.sequence->advance(slice.tokens);
+  moe_->end_step();
   ExpertStatistics& count = statistics_.now();
   count.steps += 1;
   count.tokens += step.tokens.size();

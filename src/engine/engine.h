@@ -66,7 +66,8 @@ class Engine {
   const StartTimes& start_times() const { return start_times_; }
   DiskReport disk() const;  // reads since the engine was made, loading included
   fetch::ExpertCounters expert_counters() const { return experts_->counters(); }
-  experts::State state(experts::ExpertId id) const { return experts_->state(id); }
+  experts::Parts parts(experts::ExpertId id) const { return experts_->parts(id); }          // in memory now
+  const experts::MissConstraint* constraint() const { return policies_.constraint.get(); }  // may be null
   std::uint64_t scheduler_fallbacks() const {
     return policies_.scheduler->fallbacks();
   }                                                                    // the cost guard acted
@@ -83,9 +84,7 @@ class Engine {
   Bytes expert_disk_bytes(experts::ExpertId id) const {
     return experts_->disk_bytes(id);
   }  // what a miss reads
-  Bytes exponent_disk_bytes(experts::ExpertId id) const {
-    return experts_->layout(id).exponents.disk_bytes();
-  }
+  Bytes exponent_disk_bytes(experts::ExpertId id) const { return experts_->layout(id).rest.disk_bytes(); }
   Bytes expert_disk_bytes() const;    // mean bytes that a miss reads
   Bytes expert_memory_bytes() const;  // mean bytes of an expert as the cache keeps it
   const DenseWeights& weights() const { return *weights_; }
@@ -95,7 +94,8 @@ class Engine {
   std::size_t chunk() const { return plan_.chunk; }
 
   // Costs of this machine for this model. Nothing may be running; caches do not change, and no observer is
-  // told. After an Error(kIo) or (kCorrupt) the engine is as before.
+  // told. After an Error(kIo) or (kCorrupt) the engine is as before. Error(kUnsupported) for slices, which no
+  // policy has costs of.
   Profile measure(const MeasureOptions& options);
   ProfiledMachine machine() const;
   // `observer` watches all steps from now on; null: nobody does. It must outlive the engine or its successor.
@@ -129,6 +129,7 @@ class Engine {
   void plan_with_dense(std::size_t logit_rows);  // plan_ and dense_choice_
   const Profile* given_profile() const;  // the options', if it was measured for this model and machine
   Policies make_policies();
+  std::unique_ptr<experts::MissConstraint> make_constraint() const;
   void make_profile();
   void make_caches();
   void spread_bias();  // relative position bias of both stacks, if there is any

@@ -30,8 +30,8 @@ double seconds(const std::function<void()>& work) {
 // One expert's buffers.
 struct Sample {
   const ExpertLayout* layout = nullptr;
-  device::HostBuffer words, exponents, view;
-  std::byte* view_data() const { return layout->split ? view.data() : words.data(); }
+  device::HostBuffer base, rest, view;
+  std::byte* view_data() const { return layout->split ? view.data() : base.data(); }
 };
 
 const ExpertLayout& layout_of(const MeasureTools& tools, const model::ExpertPieces& pieces) {
@@ -40,12 +40,12 @@ const ExpertLayout& layout_of(const MeasureTools& tools, const model::ExpertPiec
 }
 
 // Reads one region of every sample, all reads in flight.
-void read_all(const MeasureTools& tools, const std::vector<Sample>& samples, bool exponents) {
+void read_all(const MeasureTools& tools, const std::vector<Sample>& samples, bool rest) {
   std::vector<const fetch::FileRun*> runs;
   for (const Sample& sample : samples) {
-    const Region& region = exponents ? sample.layout->exponents : sample.layout->words;
+    const Region& region = rest ? sample.layout->rest : sample.layout->base;
     for (const fetch::FileRun& run : region.runs) {
-      tools.files.submit(run, (exponents ? sample.exponents : sample.words).data(), runs.size());
+      tools.files.submit(run, (rest ? sample.rest : sample.base).data(), runs.size());
       runs.push_back(&run);
     }
   }
@@ -64,12 +64,12 @@ std::vector<Sample> take_samples(const MeasureTools& tools, const MeasureOptions
   ExpertLayout largest;
   for (const model::ExpertPieces& pieces : tools.model.experts) {
     const ExpertLayout& layout = layout_of(tools, pieces);
-    largest.words.bytes = std::max(largest.words.bytes, layout.words.bytes);
-    largest.exponents.bytes = std::max(largest.exponents.bytes, layout.exponents.bytes);
+    largest.base.bytes = std::max(largest.base.bytes, layout.base.bytes);
+    largest.rest.bytes = std::max(largest.rest.bytes, layout.rest.bytes);
     if (layout.split) largest.view_bytes = std::max(largest.view_bytes, layout.view_bytes);
   }
   const Bytes most = std::min(options.sample_bytes, tools.accountant.available() / 2);
-  const Bytes each = largest.words.bytes + largest.exponents.bytes + largest.view_bytes;
+  const Bytes each = largest.base.bytes + largest.rest.bytes + largest.view_bytes;
   const std::size_t count = std::clamp<std::size_t>(static_cast<std::size_t>(most / std::max<Bytes>(1, each)),
                                                     1, tools.model.experts.size());
   const auto take = [&](Bytes bytes) {
@@ -79,8 +79,8 @@ std::vector<Sample> take_samples(const MeasureTools& tools, const MeasureOptions
   };
   std::vector<Sample> samples(count);
   for (Sample& sample : samples) {
-    sample.words = take(largest.words.bytes);
-    sample.exponents = take(largest.exponents.bytes);
+    sample.base = take(largest.base.bytes);
+    sample.rest = take(largest.rest.bytes);
     sample.view = take(largest.view_bytes);
   }
   return samples;
@@ -107,8 +107,7 @@ void compute_expert(const MeasureTools& tools, const Sample& sample, std::size_t
   std::array<std::vector<kernels::PackedChunk>, 3> chunks;
   const auto view = [&](std::size_t piece, std::size_t rows, std::size_t cols) -> kernels::WeightView {
     if (!packed) return weight_of(sample, piece, rows, cols);
-    return packed_view(sample.layout->pieces[piece], sample.words.data(), sample.exponents.data(),
-                       chunks[piece]);
+    return packed_view(sample.layout->pieces[piece], sample.base.data(), sample.rest.data(), chunks[piece]);
   };
   const std::size_t up = sample.layout->pieces.size() - 2;  // a pair has no gate
   compute(tools.kernels,
@@ -162,19 +161,19 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
     if (!chunks.empty()) {
       v.push_back(seconds([&] { read_all(tools, samples, true); }) / static_cast<double>(chunks.size()));
       c.push_back(on_all_threads(tools, chunks.size(), [&](std::size_t i) {
-        decoder.decode(*chunks[i].piece, *chunks[i].chunk, chunks[i].sample->exponents.data(),
+        decoder.decode(*chunks[i].piece, *chunks[i].chunk, chunks[i].sample->rest.data(),
                        chunks[i].sample->view.data());
       }));
       merge.push_back(on_all_threads(tools, chunks.size(),
                                      [&](std::size_t i) {
                                        decoder.merge(
-                                           *chunks[i].piece, *chunks[i].chunk, chunks[i].sample->words.data(),
-                                           chunks[i].sample->exponents.data(), chunks[i].sample->view.data());
+                                           *chunks[i].piece, *chunks[i].chunk, chunks[i].sample->base.data(),
+                                           chunks[i].sample->rest.data(), chunks[i].sample->view.data());
                                      }) *
                       static_cast<double>(chunks.size()) / static_cast<double>(tensors));
       for (const Sample& sample : samples)  // mixed experts: what is stored whole
         for (const PiecePlace& piece : sample.layout->pieces)
-          if (!piece.split) fetch::ChunkDecoder::copy(piece, sample.words.data(), sample.view.data());
+          if (!piece.split) fetch::ChunkDecoder::copy(piece, sample.base.data(), sample.view.data());
     }
     for (std::size_t i = 0; i < token_counts.size(); ++i) {
       const std::size_t tokens = token_counts[i];

@@ -10,7 +10,6 @@
 namespace sluice::engine {
 namespace {
 
-using kernels::packed_floats;
 using kernels::VectorProduct;
 
 // w.gate becomes what `down` is multiplied with.
@@ -49,7 +48,7 @@ void compute(const kernels::Context& kernels, const Mlp& mlp, std::size_t tokens
   if (!mlp.gate.empty()) kernels::matmul(kernels, mlp.packed, tokens, mlp.gate, {}, w.gate, width);
   kernels::matmul(kernels, mlp.packed, tokens, mlp.up, {}, mlp.gate.empty() ? w.gate : w.up, width);
   activate(kernels, mlp, tokens * width, w.gate, w.up);
-  kernels::pack_activations(kernels, w.gate, tokens, width, width, w.packed_inner);
+  kernels::pack_for(kernels, mlp.down, w.gate, tokens, width, w.packed_inner);
   kernels::matmul(kernels, w.packed_inner, tokens, mlp.down, {}, mlp.out, mlp.down.rows());
 }
 
@@ -67,10 +66,10 @@ void compute_together(const kernels::Context& kernels, std::span<const Mlp> mlps
   for (const Mlp& mlp : mlps) {
     const std::size_t width = mlp.up.rows();
     activate(kernels, mlp, width, w.gate + at, w.up + at);
-    kernels::pack_activations(kernels, w.gate + at, 1, width, width, inner);
+    kernels::pack_for(kernels, mlp.down, w.gate + at, 1, width, inner);
     pass.add({inner, &mlp.down, mlp.out});
     at += width;
-    inner += packed_floats(width);
+    inner += kernels::activation_floats(mlp.down);
   }
   pass.run();
 }

@@ -6,14 +6,14 @@
 
 #include "engine/workspace.h"
 #include "kernels/context.h"
-#include "kernels/packed_matmul.h"
+#include "kernels/weight_view.h"
 
 namespace sluice::engine {
 
-// down(silu(gate·x) ⊙ up·x); without a gate (empty) down(relu(up·x)). Non-owning.
+// down(silu(gate·x) ⊙ up·x); without a gate (empty) down(relu(up·x)). All in slices, or none. Non-owning.
 struct Mlp {
   kernels::WeightView gate, up, down;  // (width, d), (width, d), (d, width)
-  const float* packed = nullptr;       // (T, pf(d)) what it is applied to
+  const float* packed = nullptr;       // (T, d) what it is applied to, as kernels::pack_for() leaves it
   float* out = nullptr;                // (T, d)
 };
 

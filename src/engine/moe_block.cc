@@ -17,6 +17,7 @@ namespace {
 
 using experts::ExpertId;
 using kernels::packed_floats;
+using kernels::SlicedWeight;
 using kernels::Weight;
 using kernels::WeightView;
 using model::Role;
@@ -27,8 +28,11 @@ std::size_t place_of(experts::State state) {
 
 // Lists the chunks of a packed view in `chunks`, which must outlive the result.
 WeightView weight_of(const fetch::MatrixView& view, std::vector<kernels::PackedChunk>& chunks) {
+  if (view.sliced())
+    return SlicedWeight{view.slices,
+                        view.slices.lsb == nullptr ? codec::SliceView::kLow : codec::SliceView::kHigh};
   if (view.place == nullptr) return Weight{view.data, view.dtype, view.rows, view.cols};
-  return packed_view(*view.place, view.words, view.exponents, chunks);
+  return packed_view(*view.place, view.base, view.rest, chunks);
 }
 
 }  // namespace
@@ -47,13 +51,11 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
   const std::size_t tokens = step.tokens.size();
   const std::size_t sparse_layer = config_.sparse_index(static_cast<std::uint32_t>(layer));
   if (leave_out_experts_) return shared_experts(layer, tokens, w);
-  route(layer, step, w);
+  const experts::ScoresView scores = route(layer, step, w);
   group_by_expert(sparse_layer);
   Stopwatch deciding;
   policies_.placement->assign({active_, active_tokens_}, assignment_);
-  experts::Residency& residency = policies_.residency(sparse_layer);
-  const experts::EventOutcome& outcome =
-      residency.on_event(active_, {w.mean_scores, config_.moe.experts}, active_tokens_);
+  const experts::EventOutcome& outcome = decide(scores, w);
   statistics_.now().policy_s += deciding.lap();
   struct Event {  // is over when this is left, also by an error; the store keeps what it can
     fetch::ExpertStore* store;
@@ -63,8 +65,7 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
   } event{&store_};
   ExpertStatistics& count = statistics_.now();
   count.accesses += active_.size();
-  for (const auto* used : {&outcome.hits, &outcome.misses})
-    for (const experts::Admission& one : *used) count.found[place_of(experts::state_of(one.before))] += 1;
+  count_found(outcome);
   const fetch::EventReads reads = begin_fetch(sparse_layer, outcome);
   // Only now: what has been decided is being carried out, so that an observer's error leaves both agreeing.
   if (observer_ != nullptr) observer_->on_decisions(static_cast<std::uint32_t>(sparse_layer), outcome);
@@ -74,6 +75,8 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
   count.bytes_read += reads.bytes;
 
   look_ahead(layer, norm, step, w, false);
+  if (policies_.sliced())
+    kernels::pack_for_slices(kernels_, w.normed, tokens, config_.hidden, config_.hidden, w.packed_slices);
   if (tokens == 1)
     start_with_what_is_here(layer, w);
   else
@@ -82,6 +85,40 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
   event.store = nullptr;
   combine(tokens, w);
   look_ahead(layer, norm, step, w, true);
+}
+
+void MoeBlock::begin_step(bool first_of_generation) {
+  if (policies_.constraint && !leave_out_experts_ && first_of_generation)
+    policies_.constraint->begin_generation();
+}
+
+void MoeBlock::end_step() {
+  if (policies_.constraint && !leave_out_experts_ && statistics_.phase == Phase::kDecode)
+    policies_.constraint->end_step();
+}
+
+const experts::EventOutcome& MoeBlock::decide(const experts::ScoresView& scores, const Workspace& w) {
+  experts::Residency& residency = policies_.residency(scores.layer);
+  experts::MissConstraint* const constraint = scores.prompt ? nullptr : policies_.constraint.get();
+  experts::SliceDemand demand;
+  if (policies_.sliced()) {
+    slice_demands_.gather(scores, routing_);
+    demand = slice_demands_.demand(constraint != nullptr ? constraint->lsb_allowance(active_, residency)
+                                                         : experts::kAnyBytes);
+  }
+  const experts::EventOutcome& outcome =
+      residency.on_event(active_, {w.mean_scores, config_.moe.experts}, active_tokens_, demand);
+  if (constraint != nullptr) constraint->on_event(outcome);
+  return outcome;
+}
+
+void MoeBlock::count_found(const experts::EventOutcome& outcome) {
+  ExpertStatistics& count = statistics_.now();
+  if (policies_.sliced())
+    return count.slices.add(outcome, store_.sizes(), experts::Part::kMsb,
+                            experts::Part::kMsb | experts::Part::kLsb);
+  for (const auto* used : {&outcome.hits, &outcome.misses})
+    for (const experts::Admission& one : *used) count.found[place_of(experts::state_of(one.before))] += 1;
 }
 
 void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const Workspace& w, bool computed) {
@@ -165,7 +202,7 @@ fetch::EventReads MoeBlock::begin_fetch(std::size_t sparse_layer, const experts:
   return store_.begin(whole_outcome_, {whole_layer_, whole_tokens_}, *policies_.scheduler);
 }
 
-void MoeBlock::route(std::size_t layer, const Step& step, const Workspace& w) {
+experts::ScoresView MoeBlock::route(std::size_t layer, const Step& step, const Workspace& w) {
   const std::size_t tokens = step.tokens.size(), experts = config_.moe.experts;
   score(layer, w.normed, tokens, w);
   for (std::size_t e = 0; e < experts; ++e) {
@@ -188,8 +225,11 @@ void MoeBlock::route(std::size_t layer, const Step& step, const Workspace& w) {
   view.sequence = sequence_of_token_;
   view.prompt = step.phase == Phase::kPrefill;
   policies_.router->route(view, policies_.residency(view.layer), routing_);
+  experts::set_precision(policies_.precision, routing_);
   statistics_.routing.add(view, routing_);
+  if (!view.prompt) statistics_.decode_routing.add(view, routing_);
   if (observer_ != nullptr) observer_->on_routing(view, routing_);
+  return view;
 }
 
 void MoeBlock::score(std::size_t layer, const float* normed, std::size_t tokens, const Workspace& w) {
@@ -273,7 +313,7 @@ void MoeBlock::start_with_what_is_here(std::size_t layer, const Workspace& w) {
   while (std::optional<fetch::ExpertStore::Pin> pin = store_.next_resident()) {
     if (is_used(pin->id())) {
       if (chunks_.size() == pins_.size()) chunks_.emplace_back();
-      mlps_.push_back(mlp_of(*pin, chunks_[pins_.size()], w.packed, w));
+      mlps_.push_back(mlp_of(*pin, chunks_[pins_.size()], packed_of(w), w));
     }
     pins_.push_back(std::move(*pin));
   }
@@ -281,6 +321,14 @@ void MoeBlock::start_with_what_is_here(std::size_t layer, const Workspace& w) {
   compute_together(kernels_, mlps_, w);
   for (const fetch::ExpertStore::Pin& pin : pins_) record(pin, begin);
   if (shared) gate_shared_experts(layer, 1, w);
+}
+
+const float* MoeBlock::packed_of(const Workspace& w) const {
+  return policies_.sliced() ? w.packed_slices : w.packed;
+}
+
+std::size_t MoeBlock::packed_row() const {
+  return policies_.sliced() ? kernels::sliced_floats(config_.hidden) : packed_floats(config_.hidden);
 }
 
 bool MoeBlock::is_used(ExpertId id) const {
@@ -299,13 +347,12 @@ void MoeBlock::compute_expert(const fetch::ExpertStore::Pin& pin, const Workspac
   if (!is_used(pin.id())) return;  // fetched, but no token chose it
   const std::uint32_t slot = slot_of_expert_[pin.id().index];
   const std::size_t first = begin_[slot], rows = begin_[slot + 1] - first;
-  const std::size_t packed_row = packed_floats(config_.hidden);
+  const std::size_t row = packed_row();
   const std::size_t tokens = routing_.begin.size() - 1;
-  const float* packed = w.packed;
+  const float* packed = packed_of(w);
   if (rows != tokens) {  // all tokens, in order, need no copy
     for (std::size_t r = 0; r < rows; ++r)
-      std::memcpy(w.gathered + r * packed_row, w.packed + token_of_row_[first + r] * packed_row,
-                  packed_row * sizeof(float));
+      std::memcpy(w.gathered + r * row, packed + token_of_row_[first + r] * row, row * sizeof(float));
     packed = w.gathered;
   }
   const auto begin = now();

@@ -14,7 +14,9 @@
 #include "engine/statistics.h"
 #include "engine/step.h"
 #include "engine/workspace.h"
+#include "experts/miss_constraint.h"
 #include "experts/placement.h"
+#include "experts/precision.h"
 #include "experts/prefetch.h"
 #include "experts/prefetch_guard.h"
 #include "experts/residency.h"
@@ -30,7 +32,9 @@ namespace sluice::engine {
 
 // The policies of a run and the logical residency that they decide about.
 struct Policies {
-  std::unique_ptr<experts::Router> router;
+  experts::PrecisionRule precision{.mode = experts::PrecisionMode::kFull};  // kFull: no slices
+  std::unique_ptr<experts::MissConstraint> constraint;  // accounts and limits misses; null: nobody does
+  std::unique_ptr<experts::Router> router;              // may ask the constraint
   std::unique_ptr<experts::Scheduler> scheduler;
   std::unique_ptr<experts::Prefetch> prefetch;
   // Where a step has so many tokens that nearly all experts of the next layer are used; null: as `prefetch`.
@@ -39,6 +43,7 @@ struct Policies {
   std::vector<std::unique_ptr<experts::Residency>> residencies;  // one for all layers, or one a layer
   bool whole_layers = false;  // experts that no token chose are fetched as well
 
+  bool sliced() const { return precision.mode != experts::PrecisionMode::kFull; }
   experts::Residency& residency(std::size_t sparse_layer) {
     return *residencies[residencies.size() == 1 ? 0 : sparse_layer];
   }
@@ -58,12 +63,21 @@ class MoeBlock {
   // Records when each expert was computed (null: nothing).
   void record(fetch::Timeline* timeline) { timeline_ = timeline; }
   void begin_forward() { policies_.router->begin_forward(); }
+  // A step begins, of the phase of Statistics; `first_of_generation`: the one before was a prompt's. It ends,
+  // unless it failed.
+  void begin_step(bool first_of_generation);
+  void end_step();
   // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed and w.packed, which are
   // w.hidden after `norm`.
   void run(std::size_t layer, model::Role norm, const Step& step, const Workspace& w);
 
  private:
-  void route(std::size_t layer, const Step& step, const Workspace& w);
+  experts::ScoresView route(std::size_t layer, const Step& step, const Workspace& w);
+  const experts::EventOutcome& decide(const experts::ScoresView& scores, const Workspace& w);
+  void count_found(const experts::EventOutcome& outcome);
+  // What routed experts are applied to: w.packed, or of slices w.packed_slices; and a row of it.
+  const float* packed_of(const Workspace& w) const;
+  std::size_t packed_row() const;
   void group_by_expert(std::size_t sparse_layer);
   bool uses_nearly_all_experts(std::size_t tokens) const;  // most likely
   fetch::EventReads begin_fetch(std::size_t sparse_layer, const experts::EventOutcome& outcome);
@@ -107,6 +121,7 @@ class MoeBlock {
   std::vector<std::uint32_t> row_fill_;           // (active) next free row while grouping
   std::vector<std::uint32_t> sequence_of_token_;  // (T)
   experts::Assignment assignment_;
+  experts::SliceDemands slice_demands_;
   std::vector<experts::PartRequest> proposals_;
   experts::PrefetchGuard guard_;
   bool may_prefetch_ = true;  // the guard says

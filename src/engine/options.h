@@ -43,6 +43,14 @@ struct EngineOptions {
   bool whole_layers = false, synchronous = false;
   std::uint64_t seed = 0;
   Bytes recording = 0;  // that observers of the run take (traces, decision logs), charged to `tables`
+  // Of models in slices (SliceMoE; SPEC §4), and of limits on misses. Where nothing is said: the preset's.
+  experts::PrecisionMode precision = experts::PrecisionMode::kFull;  // kFull: nothing is said
+  experts::CriticalRule critical;                                    // of dbsc
+  std::optional<experts::ConstraintMode> constraint;
+  experts::ConstraintConfig limits;      // of the constraint; its mode, lambda, top_j and views are set
+  experts::CacheAwareRules cache_aware;  // of routers that prefer what is in memory
+  experts::SlicesConfig slices;          // of slice-lru; rho is set where it is not said …
+  std::optional<double> rho;             // … here: 1 at high precision, 0 at low, else a half
   fetch::FetchOptions fetch;
 };
 

@@ -31,7 +31,7 @@ class SlowDisk final : public RoutingObserver {
     for (const model::ExpertPieces& pieces : model.experts) {
       std::vector<store::StoredPiece> stored;
       for (const store::Piece& piece : pieces.all()) stored.push_back(checkpoint.locate(piece));
-      for (const fetch::FileRun& run : fetch::lay_out_expert(stored).words.runs)
+      for (const fetch::FileRun& run : fetch::lay_out_expert(stored).base.runs)
         layer_at_[{checkpoint.weight_files()[run.file], run.offset}] = pieces.layer;
     }
   }

@@ -13,6 +13,7 @@ ExpertStatistics Statistics::total() const {
   sum.policy_s += decode.policy_s;
   sum.demand_s += decode.demand_s;
   sum.demand_arrived += decode.demand_arrived;
+  sum.slices += decode.slices;
   sum.steps += decode.steps;
   sum.tokens += decode.tokens;
   sum.seconds += decode.seconds;

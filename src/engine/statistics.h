@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "engine/step.h"
+#include "experts/miss_account.h"
 #include "experts/routing_changes.h"
 
 namespace sluice::engine {
@@ -14,21 +15,24 @@ namespace sluice::engine {
 // "Counting").
 struct ExpertStatistics {
   std::uint64_t accesses = 0, hits = 0, misses = 0, partial = 0;
-  Bytes bytes_read = 0;                  // for demand
-  Bytes prefetch_bytes = 0;              // read ahead
-  double demand_s = 0;                   // time in which demanded reads were queued or in flight …
-  Bytes demand_arrived = 0;              // … and what came in that time
-  std::array<std::uint64_t, 5> found{};  // accesses by the state that the expert was in: F, C, S, E, M
-  double policy_s = 0;                   // deciding: residency, the order of reads, what to read ahead
+  Bytes bytes_read = 0;      // for demand
+  Bytes prefetch_bytes = 0;  // read ahead
+  double demand_s = 0;       // time in which demanded reads were queued or in flight …
+  Bytes demand_arrived = 0;  // … and what came in that time
+  // Accesses by the state that the expert was in: F, C, S, E, M. Of slices none: `slices` counts them.
+  std::array<std::uint64_t, 5> found{};
+  experts::MissAccount slices;  // of experts in slices; empty of others
+  double policy_s = 0;          // deciding: residency, the order of reads, what to read ahead
   std::uint64_t steps = 0, tokens = 0;
   double seconds = 0;  // wall time of the forward steps
 };
 
 struct Statistics {
   ExpertStatistics prefill, decode;
-  Phase phase = Phase::kPrefill;      // of the running step
-  experts::RoutingChanges routing;    // by a router that does not do as the model says
-  std::uint64_t prefetch_paused = 0;  // events for which nothing was read ahead, since it had cost more
+  Phase phase = Phase::kPrefill;           // of the running step
+  experts::RoutingChanges routing;         // by a router that does not do as the model says
+  experts::RoutingChanges decode_routing;  // the same, prompts left out
+  std::uint64_t prefetch_paused = 0;       // events for which nothing was read ahead, since it had cost more
 
   ExpertStatistics& now() { return phase == Phase::kPrefill ? prefill : decode; }
   ExpertStatistics total() const;

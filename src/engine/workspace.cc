@@ -5,11 +5,13 @@
 #include "engine/attention_dims.h"
 #include "kernels/attention.h"
 #include "kernels/matmul.h"
+#include "kernels/sliced_matmul.h"
 
 namespace sluice::engine {
 namespace {
 
 using kernels::packed_floats;
+using kernels::sliced_floats;
 
 // Hands out pieces of a buffer; without a base it only counts.
 class Layout {
@@ -36,15 +38,19 @@ Workspace lay_out(const model::ModelConfig& config, const WorkspaceShape& shape,
   const std::size_t inner =
       std::max({widest, dims.heads * dims.value_dim, std::size_t{config.attention.q_lora_rank}});
   // One token computes several MLPs at a time.
+  const std::size_t expert_inner =
+      std::max(packed_floats(moe.width), shape.sliced ? sliced_floats(moe.width) : 0);
   const std::size_t at_once = moe.shared_width + moe.top_k * moe.width,
-                    at_once_packed = packed_floats(moe.shared_width) + moe.top_k * packed_floats(moe.width);
+                    at_once_packed = packed_floats(moe.shared_width) + moe.top_k * expert_inner;
   const bool mla = config.attention.kind == model::AttentionKind::kMla;
 
   Workspace w;
   w.hidden = layout.floats(t * d);
   w.normed = layout.floats(t * d);
   w.packed = layout.floats(t * packed_floats(d));
-  w.packed_inner = layout.floats(std::max<std::size_t>(t * packed_floats(inner), at_once_packed));
+  w.packed_slices = layout.floats(shape.sliced ? t * sliced_floats(d) : 0);
+  w.packed_inner =
+      layout.floats(std::max<std::size_t>(t * std::max(packed_floats(inner), expert_inner), at_once_packed));
   w.branch = layout.floats(t * d);
   w.q = layout.floats(t * dims.heads * dims.query_dim);
   w.k = layout.floats(t * (mla ? dims.key_dim : dims.kv_heads * dims.key_dim));
@@ -67,7 +73,7 @@ Workspace lay_out(const model::ModelConfig& config, const WorkspaceShape& shape,
   w.router_logits = layout.floats(t * moe.experts);
   w.scores = layout.floats(t * moe.experts);
   w.mean_scores = layout.floats(moe.experts);
-  w.gathered = layout.floats(t * packed_floats(d));
+  w.gathered = layout.floats(t * std::max(packed_floats(d), shape.sliced ? sliced_floats(d) : 0));
   w.expert_rows = layout.floats(t * moe.top_k * d);
   w.logits = layout.floats(shape.logit_rows * config.vocab);
   return w;

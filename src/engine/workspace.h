@@ -15,14 +15,16 @@ struct WorkspaceShape {
   std::size_t encoder_positions = 0;  // … of an encoder's input
   std::size_t logit_rows = 1;         // tokens whose logits are made at a time
   unsigned threads = 1;
+  bool sliced = false;  // experts are in slices
 };
 
-// Non-owning pointers into the buffer. d = hidden, pf(n) = kernels::packed_floats(n), H = heads, G =
-// kv_heads.
+// Non-owning pointers into the buffer. d = hidden, pf(n) = kernels::packed_floats(n), sf(n) =
+// kernels::sliced_floats(n), H = heads, G = kv_heads.
 struct Workspace {
-  float* hidden = nullptr;        // (T, d) the residual stream
-  float* normed = nullptr;        // (T, d)
-  float* packed = nullptr;        // (T, pf(d)) `normed`, packed for matmul
+  float* hidden = nullptr;         // (T, d) the residual stream
+  float* normed = nullptr;         // (T, d)
+  float* packed = nullptr;         // (T, pf(d)) `normed`, packed for matmul
+  float* packed_slices = nullptr;  // (T, sf(d)) `normed`, packed for experts in slices
   float* packed_inner = nullptr;  // (T, pf(widest inner row)) whatever is multiplied by an output projection;
                                   // of one token, shared and routed MLPs one after the other
   float* branch = nullptr;        // (T, d) what attention or an MLP adds to the residual stream
@@ -44,7 +46,7 @@ struct Workspace {
   float* router_logits = nullptr;  // (T, N)
   float* scores = nullptr;         // (T, N)
   float* mean_scores = nullptr;    // (N)
-  float* gathered = nullptr;       // (T, pf(d)) packed rows of one expert's tokens
+  float* gathered = nullptr;       // (T, pf(d) or sf(d)) packed rows of one expert's tokens
   float* expert_rows = nullptr;    // (T·k, d) outputs of all experts, kept until they are summed
   float* logits = nullptr;         // (logit_rows, vocab)
 };

@@ -403,6 +403,7 @@ TEST(PresetRegistry, NamesPoliciesThatExist) {
     EXPECT_EQ(find_prefetch(preset.prefetch).make()->name(), preset.prefetch);
     EXPECT_EQ(find_scheduler(preset.scheduler).make()->name(), preset.scheduler);
     EXPECT_EQ(find_placement(preset.placement).make()->name(), preset.placement);
+    EXPECT_EQ(find_cache(preset.cache).sliced, preset.sliced());
   }
   EXPECT_EQ(find_preset("auto").cache, "lru");
   EXPECT_THROW(find_preset("fastest"), Error);

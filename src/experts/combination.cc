@@ -38,6 +38,30 @@ void check_combination(const Combination& combination) {
     refuse("precision by criticality needs a cache that holds slices by themselves", "--cache", cache_name,
            "use the cache slice-lru, or the precision high or low");
   }
+  if (sliced && !combination.scheduler.empty() && find_scheduler(combination.scheduler).by_costs) {
+    refuse("it plans how planes and exponents are read and decoded, and slices are computed with as they are",
+           "--scheduler", std::string(combination.scheduler), "use the scheduler serial or fifo");
+  }
+  if (sliced && !combination.prefetch.empty() && find_prefetch(combination.prefetch).name != "none") {
+    refuse(
+        "nothing of experts in slices is read ahead: what is needed of them is known only when it is needed",
+        "--prefetch", std::string(combination.prefetch), "use --prefetch none");
+  }
+  if (sliced && combination.whole_layers) {
+    refuse("it fetches whole layers of whole experts, and this model's are in slices", "--preset",
+           "z-deepspeed", "use the preset slicemoe, or none");
+  }
+  if (combination.precision == PrecisionMode::kLow && cache.sliced && combination.slices != nullptr) {
+    const SlicesConfig& slices = *combination.slices;
+    if (slices.warmup.rho != 0) {
+      refuse("at low precision no LSB slice may outlive the prompt: it would be computed with", "--rho",
+             std::to_string(slices.warmup.rho), "leave --rho out, or use dbsc");
+    }
+    if (slices.initial == InitialSlices::kLastLayer) {
+      refuse("at low precision no LSB slice may outlive the prompt, and last-layer keeps what it used last",
+             "--warmup", "last-layer", "use the warm-up pcw, empty or random");
+    }
+  }
 
   std::string_view rule;  // the one that changes the selection
   for (std::string_view name : combination.routers) {

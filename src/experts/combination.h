@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "experts/cache_policies.h"
 #include "experts/miss_constraint.h"
 #include "experts/precision.h"
 
@@ -23,6 +24,10 @@ struct Combination {
   std::string_view cache = {};
   PrecisionMode precision = PrecisionMode::kFull;
   ConstraintMode constraint = ConstraintMode::kNone;
+  // Not looked at where nothing is said.
+  std::string_view scheduler = {}, prefetch = {};
+  bool whole_layers = false;             // Preset::whole_layers
+  const SlicesConfig* slices = nullptr;  // of slice-lru
 };
 
 // Error(kUsage) with the reason and what to do instead, also for unknown names.

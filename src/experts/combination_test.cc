@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "experts/registry.h"
 
 namespace sluice::experts {
 namespace {
@@ -70,6 +71,32 @@ TEST(Combination, Refused) {
   EXPECT_THAT(refusal({.routers = cumsum, .cache = "lru", .constraint = ConstraintMode::kAdaptive}),
               HasSubstr("lambda"));
   EXPECT_THAT(refusal({.routers = wrong, .cache = "lru"}), HasSubstr("smoothie"));
+  const Combination slices = {
+      .family = kSliced, .routers = exact, .cache = "slice-lru", .precision = PrecisionMode::kHigh};
+  const auto with = [&](auto change) {
+    Combination combination = slices;
+    change(combination);
+    return refusal(combination);
+  };
+  for (const SchedulerPolicy& scheduler : scheduler_policies())
+    EXPECT_EQ(with([&](Combination& c) { c.scheduler = scheduler.name; }) == "", !scheduler.by_costs)
+        << scheduler.name;
+  for (const PrefetchPolicy& prefetch : prefetch_policies())
+    EXPECT_EQ(with([&](Combination& c) { c.prefetch = prefetch.name; }) == "", prefetch.name == "none")
+        << prefetch.name;
+  EXPECT_THAT(with([](Combination& c) { c.whole_layers = true; }), HasSubstr("whole layers"));
+  for (const double rho : {0.0, 0.5}) {
+    for (const InitialSlices initial : {InitialSlices::kWarmup, InitialSlices::kLastLayer}) {
+      const SlicesConfig config{.initial = initial, .warmup = {.rho = rho}};
+      const bool legal = rho == 0 && initial == InitialSlices::kWarmup;
+      EXPECT_EQ(with([&](Combination& c) {
+                  c.precision = PrecisionMode::kLow;
+                  c.slices = &config;
+                }) == "",
+                legal);
+      EXPECT_EQ(with([&](Combination& c) { c.slices = &config; }), "");
+    }
+  }
   EXPECT_THAT(refusal({.routers = exact, .cache = "lruu"}), HasSubstr("lruu"));
 }
 

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "experts/slice_names.h"
 
 namespace sluice::experts {
 
@@ -22,6 +23,26 @@ std::string_view parts_name(Parts parts) {
 
 namespace {
 
+std::string slice_setting_text(const SliceSetting& setting) {
+  const CriticalRule& critical = setting.precision.critical;
+  std::string text = fmt::format(" precision={}", precision_name(setting.precision.mode));
+  if (setting.precision.mode == PrecisionMode::kDbsc)
+    text += critical.kind == CriticalRule::Kind::kFixedTopC
+                ? fmt::format(" critical=fixed_top_c,{}", critical.count)
+                : fmt::format(" critical={},{}",
+                              critical.kind == CriticalRule::Kind::kSingleHead ? "single-head" : "rel_top1",
+                              critical.theta);
+  text += fmt::format(" lsb_miss={} lsb_reserve={} warmup={} kappa={} rho={}",
+                      lsb_miss_name(setting.cache.rules.lsb_miss), setting.cache.rules.lsb_reserve,
+                      initial_slices_name(setting.cache.initial), setting.cache.warmup.kappa,
+                      setting.cache.warmup.rho);
+  const ConstraintMode mode = setting.limits.mode;
+  text += fmt::format(" constraint={}", constraint_name(mode));
+  if (mode == ConstraintMode::kAdaptive || mode == ConstraintMode::kHard)
+    text += fmt::format(" miss_rate={}", setting.limits.limit);
+  return text;
+}
+
 std::string_view view_mark(const Admission& used) {
   if (used.view.empty()) return "";
   return used.view.has(Part::kLsb) ? ":high" : ":low";
@@ -34,16 +55,17 @@ std::string slots_text(const PoolSlots& slots) {
 }
 
 std::string decision_heading(const DecisionSetting& setting) {
-  std::string pools;
+  std::string rules;
   if (setting.pools)
-    pools = fmt::format(" pools={} delta={} demote={} half_life={}", slots_text(*setting.pools),
+    rules = fmt::format(" pools={} delta={} demote={} half_life={}", slots_text(*setting.pools),
                         setting.rules.delta, demotion_name(setting.rules.demotion), setting.rules.half_life);
+  if (setting.slices) rules += slice_setting_text(*setting.slices);
   return fmt::format("# sluice decisions v1 cache={} scope={} capacity={} keep={} seed={}{}\n", setting.cache,
                      setting.scope, setting.capacity,
                      setting.keep == Parts(Part::kFull) ? "full"
                      : setting.keep.has(Part::kMsb)     ? "slices"
                                                         : "packed",
-                     setting.seed, pools);
+                     setting.seed, rules);
 }
 
 void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,

@@ -9,11 +9,21 @@
 #include <string>
 #include <string_view>
 
+#include "experts/cache_policies.h"
+#include "experts/miss_constraint.h"
 #include "experts/pools.h"
+#include "experts/precision.h"
 #include "experts/residency.h"
 #include "experts/zip_pools.h"
 
 namespace sluice::experts {
+
+// Of a model in slices: what its decisions follow from, beside routing.
+struct SliceSetting {
+  PrecisionRule precision = {};
+  SlicesConfig cache = {};
+  ConstraintConfig limits = {};
+};
 
 // What was asked of the caches; the first line of a log.
 struct DecisionSetting {
@@ -24,6 +34,7 @@ struct DecisionSetting {
   std::uint64_t seed = 0;
   std::optional<PoolSlots> pools = {};  // of zip-pools: a layer's slots; and its rules
   PoolRules rules = {};
+  std::optional<SliceSetting> slices = {};  // of slice-lru
 };
 std::string decision_heading(const DecisionSetting& setting);
 

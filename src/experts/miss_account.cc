@@ -22,4 +22,15 @@ void MissAccount::add(const EventOutcome& outcome, const ExpertSizes& sizes, Par
   }
 }
 
+MissAccount& MissAccount::operator+=(const MissAccount& other) {
+  missed += other.missed;
+  requested += other.requested;
+  msb_requests += other.msb_requests;
+  msb_misses += other.msb_misses;
+  lsb_requests += other.lsb_requests;
+  lsb_misses += other.lsb_misses;
+  downgrades += other.downgrades;
+  return *this;
+}
+
 }  // namespace sluice::experts

@@ -19,6 +19,7 @@ struct MissAccount {
   // One event. `low` and `high`: the parts that the two views of an expert are made of; the same of families
   // without slices, whose slices are not counted.
   void add(const EventOutcome& outcome, const ExpertSizes& sizes, Parts low, Parts high);
+  MissAccount& operator+=(const MissAccount& other);
 
   double rate() const { return requested > 0 ? missed / requested : 0; }  // HBN miss rate
   double msb_rate() const { return share(msb_misses, msb_requests); }

@@ -29,7 +29,21 @@ bool over(const MissLimit& limit, const Cost& cost) {
          limit.rate * (limit.requested + static_cast<double>(cost.requests) * limit.high_bytes);
 }
 
+constexpr std::string_view kModes[] = {"none", "boost", "adaptive", "hard"};  // by value
+
 }  // namespace
+
+ConstraintMode constraint_mode(std::string_view name) {
+  const auto found = std::ranges::find(kModes, name);
+  if (found == std::end(kModes))
+    throw Error(ErrorKind::kUsage, "unknown name")
+        .in("--constraint")
+        .expected("one of none, boost, adaptive, hard")
+        .found("\"" + std::string(name) + "\"");
+  return static_cast<ConstraintMode>(found - std::begin(kModes));
+}
+
+std::string_view constraint_name(ConstraintMode mode) { return kModes[static_cast<std::size_t>(mode)]; }
 
 Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_t> ranking,
                             std::span<const double> score, std::span<const Standing> standing,
@@ -37,9 +51,11 @@ Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_
   Replacement result;
   Cost cost = cost_of(selection, standing);
   if (!over(limit, cost)) return result;
-  std::vector<std::uint8_t> stays(standing.size());  // by id: selected, or not to be touched
+  thread_local std::vector<std::uint8_t> stays;  // by id: selected, or not to be touched
+  stays.assign(standing.size(), 0);
   for (std::uint32_t id : ranking.first(std::min<std::size_t>(top_j, ranking.size()))) stays[id] = 1;
-  std::vector<std::uint32_t*> leaving;  // the lowest score first
+  thread_local std::vector<std::uint32_t*> leaving;  // the lowest score first; both keep their room
+  leaving.clear();
   for (std::uint32_t& id : selection)
     if (standing[id] == Standing::kMissing && stays[id] == 0) leaving.push_back(&id);
   std::ranges::sort(leaving, {}, [&](const std::uint32_t* id) { return std::pair(score[*id], *id); });

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "experts/miss_account.h"
@@ -45,6 +46,9 @@ enum class ConstraintMode : std::uint8_t {
   kAdaptive,  // a lambda that follows the miss rate
   kHard,      // replaces missing experts
 };
+
+ConstraintMode constraint_mode(std::string_view name);  // none, boost, adaptive, hard; Error(kUsage)
+std::string_view constraint_name(ConstraintMode mode);
 
 struct ConstraintConfig {
   ConstraintMode mode = ConstraintMode::kNone;

@@ -26,6 +26,11 @@ Value find(const char* what, const std::array<std::pair<std::string_view, Value>
       .found("\"" + std::string(name) + "\"");
 }
 
+constexpr std::array<std::pair<std::string_view, PrecisionMode>, 4> kModes = {{{"full", PrecisionMode::kFull},
+                                                                               {"dbsc", PrecisionMode::kDbsc},
+                                                                               {"high", PrecisionMode::kHigh},
+                                                                               {"low", PrecisionMode::kLow}}};
+
 void set_critical(const CriticalRule& rule, std::span<Choice> token) {
   double sum = 0, most = 0;
   for (const Choice& choice : token) {
@@ -64,13 +69,10 @@ CriticalRule::Kind critical_kind(std::string_view name) {
   return find("--critical", kKinds, name);
 }
 
-PrecisionMode precision_mode(std::string_view name) {
-  static constexpr std::array<std::pair<std::string_view, PrecisionMode>, 4> kModes = {
-      {{"full", PrecisionMode::kFull},
-       {"dbsc", PrecisionMode::kDbsc},
-       {"high", PrecisionMode::kHigh},
-       {"low", PrecisionMode::kLow}}};
-  return find("--precision", kModes, name);
+PrecisionMode precision_mode(std::string_view name) { return find("--precision", kModes, name); }
+
+std::string_view precision_name(PrecisionMode mode) {
+  return std::ranges::find(kModes, mode, &std::pair<std::string_view, PrecisionMode>::second)->first;
 }
 
 void set_precision(const PrecisionRule& rule, Routing& routing) {

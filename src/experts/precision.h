@@ -34,6 +34,7 @@ enum class PrecisionMode : std::uint8_t {
   kLow,
 };
 PrecisionMode precision_mode(std::string_view name);  // full, dbsc, high, low; Error(kUsage)
+std::string_view precision_name(PrecisionMode mode);
 
 struct PrecisionRule {
   PrecisionMode mode = PrecisionMode::kDbsc;

@@ -56,14 +56,19 @@ constexpr PrefetchPolicy kPrefetches[] = {
 constexpr SchedulerPolicy kSchedulers[] = {
     {.name = "serial", .make = make_serial_scheduler, .source = "SPEC 5.2"},
     {.name = "fifo", .make = make_fifo_scheduler, .source = "SPEC 1.5"},
-    {.name = "p_sorted", .make = make_p_sorted_scheduler, .source = "SPEC 1.5"},
-    {.name = "zip-affinity", .make = make_zip_affinity_scheduler, .source = kZipMoeScheduling},
+    {.name = "p_sorted", .make = make_p_sorted_scheduler, .source = "SPEC 1.5", .by_costs = true},
+    {.name = "zip-affinity",
+     .make = make_zip_affinity_scheduler,
+     .source = kZipMoeScheduling,
+     .by_costs = true},
     {.name = "zip-affinity-literal",
      .make = make_zip_affinity_literal_scheduler,
-     .source = kZipMoeScheduling},
+     .source = kZipMoeScheduling,
+     .by_costs = true},
     {.name = "zip-affinity-best-of",
      .make = make_zip_affinity_best_of_scheduler,
-     .source = kZipMoeScheduling},
+     .source = kZipMoeScheduling,
+     .by_costs = true},
 };
 
 constexpr PlacementPolicy kPlacements[] = {
@@ -123,6 +128,15 @@ constexpr Preset kPresets[] = {
      .source = kZipMoeBaselines,
      .whole_layers = true,
      .whole_experts = true},
+    {.name = "slicemoe",
+     .router = "cache-prior",
+     .cache = "slice-lru",
+     .prefetch = "none",
+     .scheduler = "serial",
+     .placement = "host",
+     .source = "SliceMoE; SPEC 4, 5.2",
+     .precision = PrecisionMode::kDbsc,
+     .constraint = ConstraintMode::kHard},
 };
 
 template <class Policy>

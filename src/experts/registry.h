@@ -8,7 +8,9 @@
 #include <string_view>
 
 #include "experts/cache_policies.h"
+#include "experts/miss_constraint.h"
 #include "experts/placement.h"
+#include "experts/precision.h"
 #include "experts/prefetch.h"
 #include "experts/router.h"
 #include "experts/router_config.h"
@@ -45,6 +47,7 @@ struct SchedulerPolicy {
   std::string_view name;
   std::unique_ptr<Scheduler> (*make)();
   std::string_view source;
+  bool by_costs = false;  // plans with costs of planes, exponent chunks and decoding
 };
 
 struct PlacementPolicy {
@@ -65,6 +68,10 @@ struct Preset {
   bool whole_layers = false;     // all experts of a layer are fetched, whatever the routing
   bool synchronous = false;      // one expert at a time: read, then computed, nothing in between
   bool whole_experts = false;    // knows no compressed ones: a model stored whole, if there is one, is read
+  // Of models in slices: not kFull, and how misses are limited.
+  PrecisionMode precision = PrecisionMode::kFull;
+  ConstraintMode constraint = ConstraintMode::kNone;
+  bool sliced() const { return precision != PrecisionMode::kFull; }
 };
 
 std::span<const CachePolicy> cache_policies();

@@ -84,7 +84,9 @@ class CacheAwareRouter final : public Router {
 
     ranking_.clear();
     own_.append_selectable(ranking_);
-    std::ranges::stable_sort(ranking_, std::ranges::greater(), [&](std::uint32_t id) { return z_[id]; });
+    std::ranges::sort(ranking_, [&](std::uint32_t a, std::uint32_t b) {  // stable_sort would allocate
+      return z_[a] != z_[b] ? z_[a] > z_[b] : a < b;
+    });
     const CacheAwareRules& rules = config_.cache_aware;
     const std::uint32_t k = config_.select.top_k;
     if (rule_ == Rule::kCumsum) {

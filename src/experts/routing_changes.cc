@@ -6,6 +6,7 @@ namespace sluice::experts {
 
 void RoutingChanges::add(const ScoresView& scores, const Routing& routing) {
   tokens += scores.tokens;
+  own += routing.exact_begin.empty() ? routing.choices.size() : routing.exact.size();
   if (routing.exact_begin.empty()) return;
   for (std::uint32_t t = 0; t < scores.tokens; ++t) {
     const std::span<const Choice> chosen = routing.token(t);

@@ -10,10 +10,15 @@ namespace sluice::experts {
 struct RoutingChanges {
   std::uint64_t tokens = 0;          // of layers: a token counts once in each
   std::uint64_t changed_tokens = 0;  // whose set is not the model's own
-  std::uint64_t substituted = 0;     // experts of the model's own sets that were not used
+  std::uint64_t own = 0;             // experts of the model's own sets
+  std::uint64_t substituted = 0;     // of them: that were not used
   double mass_lost = 0;              // sum of their scores
 
-  void add(const ScoresView& scores, const Routing& routing);  // of an exact router: tokens only
+  void add(const ScoresView& scores, const Routing& routing);
+  // Share of the model's own choices that were used.
+  double agreement() const {
+    return own == 0 ? 1 : 1 - static_cast<double>(substituted) / static_cast<double>(own);
+  }
 };
 
 }  // namespace sluice::experts

@@ -52,7 +52,7 @@ void ChunkDecoder::decode(const PiecePlace& piece, const ChunkPlace& chunk, cons
                           std::byte* view) const {
   const std::span<const std::byte> stored(exponents + chunk.place, chunk.stored_bytes);
   check(piece, chunk, exponents);
-  if (piece.tiled()) return;
+  if (piece.tiled() || view == nullptr) return;
   const std::span<std::byte> target = words_of(piece, chunk, view).words;
   try {
     decoder_.exponents(kind_of(chunk), stored, {}, target.last(chunk.elements));

@@ -23,8 +23,9 @@ class ChunkDecoder {
   // The checksum of a chunk, and of one in tiles, which may be computed with as it is, the structure: all but
   // what its codes say. Error(kCorrupt).
   void check(const PiecePlace& piece, const ChunkPlace& chunk, const std::byte* exponents) const;
-  // Checks a chunk and decodes it, into the upper half of its own words in `view`; in tiles there is nothing
-  // to be gained by two passes, and all is left to merge(). Error(kCorrupt).
+  // Checks a chunk (or an LSB slice) and decodes it, into the upper half of its own words in `view`; in tiles
+  // there is nothing to be gained by two passes, and all is left to merge(). No view: only checks.
+  // Error(kCorrupt).
   void decode(const PiecePlace& piece, const ChunkPlace& chunk, const std::byte* exponents,
               std::byte* view) const;
   // What decode() left, and the sign+mantissa plane, into words. Error(kCorrupt).
@@ -38,8 +39,9 @@ class ChunkDecoder {
   const codec::PlaneDecoder decoder_;
 };
 
-// Bytes of the piece where `place` is: whole words, or the sign+mantissa plane.
+// Bytes of the piece where `place` is: whole words, the sign+mantissa plane, the MSB slice, or codes.
 inline Bytes stored_bytes(const PiecePlace& piece) {
+  if (piece.codes > 0) return piece.codes;
   return !piece.split ? piece.raw_bytes() : piece.tiled() ? piece.tiles.places() : piece.elements;
 }
 

@@ -43,22 +43,29 @@ Region::Range Region::covering(Bytes place, Bytes length) const {
   return {static_cast<std::uint32_t>(first - runs.begin()), static_cast<std::uint32_t>(last - runs.begin())};
 }
 
-ExpertLayout lay_out_expert(std::span<const store::StoredPiece> pieces) {
+ExpertLayout lay_out_expert(std::span<const store::StoredPiece> pieces, codec::SliceBits bits) {
   ExpertLayout layout;
-  std::vector<store::Extent> words, exponents;
+  std::vector<store::Extent> base, rest;
   for (const store::StoredPiece& piece : pieces) {
     const bool split = piece.encoding == store::Encoding::kSplit;
     layout.split |= split;
-    words.push_back(split ? piece.sm : piece.raw);
-    for (const store::ExponentChunk& chunk : piece.exponents) exponents.push_back(chunk.extent);
+    layout.sliced |= piece.encoding == store::Encoding::kSliced;
+    base.push_back(main_extent(piece));
+    if (piece.encoding == store::Encoding::kSliced) rest.push_back(piece.lsb);
+    for (const store::ExponentChunk& chunk : piece.exponents) rest.push_back(chunk.extent);
   }
-  layout.words = region_of(words);
-  layout.exponents = region_of(exponents);
+  SLUICE_CHECK(!layout.sliced || std::ranges::all_of(pieces,
+                                                     [](const store::StoredPiece& piece) {
+                                                       return piece.encoding == store::Encoding::kSliced;
+                                                     }),
+               "an expert that is sliced in part");
+  layout.base = region_of(base);
+  layout.rest = region_of(rest);
 
   for (const store::StoredPiece& piece : pieces)
-    layout.pieces.push_back(place_piece(piece, layout.words.runs, layout.exponents.runs,
-                                        layout.split ? &layout.view_bytes : nullptr));
-  layout.view_bytes = layout.split ? shared_size(layout.view_bytes) : layout.words.bytes;
+    layout.pieces.push_back(place_piece(piece, layout.base.runs, layout.rest.runs,
+                                        layout.split ? &layout.view_bytes : nullptr, bits));
+  layout.view_bytes = layout.split ? shared_size(layout.view_bytes) : layout.sliced ? 0 : layout.base.bytes;
   return layout;
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "experts/ids.h"
 #include "fetch/piece_layout.h"
 
 namespace sluice::fetch {
@@ -24,16 +25,26 @@ struct Region {
 
 // Immutable once made.
 struct ExpertLayout {
-  Region words;      // pieces stored whole, and the sign+mantissa planes of split ones (part `sm`)
-  Region exponents;  // the exponent chunks of split pieces (part `exp`); empty if nothing is split
-  std::vector<PiecePlace> pieces;  // places in `words`; those of chunks in `exponents`
-  Bytes view_bytes = 0;            // size of the view (part `full`), a size that buffers share
-  bool split = false;              // a view has to be made; otherwise `words` is the view
+  // Pieces stored whole (part `full`), sign+mantissa planes of split ones (`sm`), or MSB slices (`msb`).
+  Region base;
+  // Exponent chunks (part `exp`) or LSB slices (`lsb`); empty if all is stored whole.
+  Region rest;
+  std::vector<PiecePlace> pieces;  // places in `base`; those of chunks in `rest`
+  Bytes view_bytes = 0;            // size of the view (part `full`), a size that buffers share; of slices 0
+  bool split = false;              // a view has to be made of both regions; otherwise `base` is the view …
+  bool sliced = false;             // … unless regions are slices: kernels compute out of them as they are
+  bool whole() const { return !split && !sliced; }
+  // What the regions are as parts.
+  experts::Part base_part() const {
+    return split ? experts::Part::kSm : sliced ? experts::Part::kMsb : experts::Part::kFull;
+  }
+  experts::Part rest_part() const { return sliced ? experts::Part::kLsb : experts::Part::kExp; }
 };
 
 inline constexpr Bytes kSegmentBytes = kMiB;
 
-ExpertLayout lay_out_expert(std::span<const store::StoredPiece> pieces);
+// `bits`: of the slices of family `sliced`.
+ExpertLayout lay_out_expert(std::span<const store::StoredPiece> pieces, codec::SliceBits bits = {});
 
 // `bytes` rounded up to one of few sizes, at most 1.6 % more (and whole blocks), so that buffers of experts
 // that compress a little differently are reused for one another.

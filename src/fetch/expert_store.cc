@@ -27,14 +27,15 @@ struct ExpertStore::Expert {
   ExpertLayout layout;
   std::uint32_t hidden = 0, width = 0;
   // Buffers exist for parts that are held, and while the expert is on its way for those that are being made.
-  device::HostBuffer full, words, exponents;
+  device::HostBuffer full, base, rest;
   Parts held;                     // complete and resident
+  Parts view;                     // of slices: what the running event computes with
   Parts target;                   // what stays once what is under way is done
   Parts settled;                  // what settled_ counts for it
   std::uint32_t tokens = 0;       // of the running event
   std::unique_ptr<FetchJob> job;  // of the running event, or a prefetch
   bool in_event = false;          // used by the running event; a job without it is a prefetch
-  bool packed = false;            // its job makes no words: the view is `packed`
+  bool packed = false;            // its job makes no words: the view is `packed`, or of slices
   bool withdrawn = false;         // its job is a prefetch that nobody wants any more
 };
 
@@ -45,9 +46,13 @@ class ExpertStore::Sizes final : public experts::ExpertSizes {
     const ExpertLayout& layout = store_.layout(id);
     experts::ExpertBytes bytes;
     bytes.full = layout.view_bytes;
+    if (layout.sliced) {
+      bytes.msb = layout.base.bytes;
+      bytes.lsb = layout.rest.bytes;
+    }
     if (layout.split) {
-      bytes.sm = layout.words.bytes;
-      bytes.exp = layout.exponents.bytes;
+      bytes.sm = layout.base.bytes;
+      bytes.exp = layout.rest.bytes;
     }
     return bytes;
   }
@@ -68,13 +73,15 @@ ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model
     for (const store::Piece& piece : pieces.all()) stored.push_back(checkpoint.locate(piece));
     Expert& expert = experts_.emplace_back();
     expert.id = {static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)};
-    expert.layout = lay_out_expert(stored);
+    expert.layout = lay_out_expert(stored, checkpoint.slices().value_or(codec::SliceBits{}));
     expert.hidden = model.config.hidden;
     expert.width = model.config.moe.width;
     const ExpertLayout& layout = expert.layout;
-    const Bytes read = layout.words.bytes + layout.exponents.bytes;
+    const Bytes read = layout.base.bytes + layout.rest.bytes;
     largest_read_ = std::max(largest_read_, read);
-    largest_view_ = std::max(largest_view_, layout.view_bytes);
+    largest_view_ = std::max(largest_view_, layout.sliced ? read : layout.view_bytes);
+    sliced_ |= layout.sliced;
+    SLUICE_CHECK(sliced_ == layout.sliced, "experts of two families");
     largest_staging_ = std::max(largest_staging_, layout.split ? read + layout.view_bytes : read);
     all_split_ &= std::ranges::all_of(layout.pieces, &PiecePlace::split);
     can_be_packed_ &= std::ranges::all_of(layout.pieces, &PiecePlace::own_columns);
@@ -93,12 +100,15 @@ ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model
       costs_.fetch.v = static_cast<double>(piece.chunks[0].stored_bytes) / 1.5e9;
       costs_.fetch.c = static_cast<double>(piece.chunks[0].elements) / 1e9;
     }
-    costs_.run = static_cast<double>(layout.view_bytes) / 10e9;
+    costs_.run = static_cast<double>(sliced_ ? largest_view_ : layout.view_bytes) / 10e9;
     costs_.run_per_token = costs_.run / 8;
   }
 }
 
-ExpertStore::~ExpertStore() { abandon_event(); }
+ExpertStore::~ExpertStore() {
+  abandon_event();
+  if (page_cache_ > 0) accountant_.release(Account::kStaging, page_cache_);
+}
 
 const experts::ExpertSizes& ExpertStore::sizes() const { return *sizes_; }
 
@@ -135,7 +145,7 @@ const ExpertStore::Expert& ExpertStore::expert(ExpertId id) const {
 const ExpertLayout& ExpertStore::layout(ExpertId id) const { return expert(id).layout; }
 
 Bytes ExpertStore::disk_bytes(ExpertId id) const {
-  return layout(id).words.disk_bytes() + layout(id).exponents.disk_bytes();
+  return layout(id).base.disk_bytes() + layout(id).rest.disk_bytes();
 }
 
 Parts ExpertStore::parts(ExpertId id) const { return expert(id).held; }
@@ -167,16 +177,18 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
   for (ExpertId id : demand.experts) active_[index(id)] = true;
   withdraw_unless(active_);
   while (const FetchJob* const withdrawn = executor_.poll()) discard(expert(withdrawn->id));
+  // What left as a prompt ended is gone when this event asks for it again.
+  std::size_t left = 0;
   for (const experts::Eviction& eviction : outcome.evicted)
-    if (!active_[index(eviction.id)]) {
+    if (left++ < outcome.trimmed || !active_[index(eviction.id)]) {
       Expert& it = expert(eviction.id);
       it.target = (it.job ? it.target : it.held) - eviction.parts;
       change_settled(it);
       if (!it.job) {
         drop(it, eviction.parts);
       } else {  // a prefetch builds on it: it goes when that is done
-        if (eviction.parts.has(Part::kSm)) it.words.charge_to(Account::kStaging);
-        if (eviction.parts.has(Part::kExp)) it.exponents.charge_to(Account::kStaging);
+        if (eviction.parts.has(Part::kSm)) it.base.charge_to(Account::kStaging);
+        if (eviction.parts.has(Part::kExp)) it.rest.charge_to(Account::kStaging);
       }
     }
 
@@ -199,8 +211,11 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
       discard(it);
       it.target = admission.parts;
     }
-    it.packed = compute_packed_ && !it.target.has(Part::kFull);
-    if (it.held.has(Part::kFull) || (it.packed && it.held == kPacked)) {
+    it.packed = sliced_ || (compute_packed_ && !it.target.has(Part::kFull));
+    it.view = admission.view;
+    SLUICE_CHECK(sliced_ == it.view.has(Part::kMsb), "slices have a view, and others none");
+    const Parts needed = sliced_ ? it.view : kPacked;
+    if (it.held.has(Part::kFull) || (it.packed && it.held.has_all(needed))) {
       ready_.push_back(&it);
       return;
     }
@@ -212,7 +227,7 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
     }
     const double run = costs_.run + costs_.run_per_token * it.tokens;
     for (std::uint16_t tensor = 0; tensor < it.layout.pieces.size(); ++tensor)
-      tasks_.push_back({it.id, tensor, experts::state_of(it.held), run});
+      tasks_.push_back({it.id, tensor, sliced_ ? experts::State::kM : experts::state_of(it.held), run});
   };
   for (std::size_t i = 0; i < demand.experts.size(); ++i) {
     active_[index(demand.experts[i])] = false;
@@ -239,14 +254,14 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
 }
 
 Bytes ExpertStore::reads_of(const Expert& it) const {
-  return (it.job->read_words ? it.layout.words.disk_bytes() : 0) +
-         (it.job->read_exponents ? it.layout.exponents.disk_bytes() : 0);
+  return (it.job->read_base ? it.layout.base.disk_bytes() : 0) +
+         (it.job->read_rest ? it.layout.rest.disk_bytes() : 0);
 }
 
 Bytes ExpertStore::buffers_of(const Expert& it) const {
-  if (!it.layout.split) return it.layout.view_bytes;
-  return (it.packed ? 0 : it.layout.view_bytes) + (it.job->read_words ? it.layout.words.bytes : 0) +
-         (it.job->read_exponents ? it.layout.exponents.bytes : 0);
+  if (it.layout.whole()) return it.layout.view_bytes;
+  return (it.packed ? 0 : it.layout.view_bytes) + (it.job->read_base ? it.layout.base.bytes : 0) +
+         (it.job->read_rest ? it.layout.rest.bytes : 0);
 }
 
 bool ExpertStore::fits(const Expert& it) const {
@@ -268,13 +283,13 @@ void ExpertStore::take_buffers(Expert& it) {
   FetchJob& job = *it.job;
   if (!it.packed) it.full = pool_->take(it.layout.view_bytes);
   job.view = it.full.data();
-  if (it.layout.split) {
-    if (job.read_words) it.words = pool_->take(it.layout.words.bytes);
-    if (job.read_exponents) it.exponents = pool_->take(it.layout.exponents.bytes);
-    job.words = it.words.data();
-    job.exponents = it.exponents.data();
+  if (!it.layout.whole()) {
+    if (job.read_base) it.base = pool_->take(it.layout.base.bytes);
+    if (job.read_rest) it.rest = pool_->take(it.layout.rest.bytes);
+    job.base = it.base.data();
+    job.rest = it.rest.data();
   } else {
-    job.words = job.view;
+    job.base = job.view;
   }
   reading_ += reads_of(it);
 }
@@ -340,6 +355,7 @@ std::optional<ExpertStore::Pin> ExpertStore::next_resident() {
 }
 
 void ExpertStore::prefetch(std::span<const experts::PartRequest> requests) {
+  SLUICE_CHECK(requests.empty() || !sliced_, "slices are not read ahead");
   ahead_.assign(requests.begin(), requests.end());
   next_ahead_ = 0;
   const auto mark = [&](bool wanted) {
@@ -429,8 +445,13 @@ std::unique_ptr<FetchJob> ExpertStore::make_job(const Expert& it) {
   job->clear();
   job->id = it.id;
   job->layout = &it.layout;
-  job->read_words = !it.held.has(Part::kSm);
-  job->read_exponents = it.layout.split && !it.held.has(Part::kExp);
+  if (sliced_) {
+    job->read_base = !it.held.has(Part::kMsb);
+    job->read_rest = it.view.has(Part::kLsb) && !it.held.has(Part::kLsb);
+  } else {
+    job->read_base = !it.held.has(Part::kSm);
+    job->read_rest = it.layout.split && !it.held.has(Part::kExp);
+  }
   return job;
 }
 
@@ -438,7 +459,10 @@ void ExpertStore::finish_job(Expert& it) {
   reading_ -= reads_of(it);
   std::erase(running_, &it);
   // For a moment, all of it.
-  it.held = !it.layout.split ? Parts(Part::kFull) : it.packed ? kPacked : kPacked | Part::kFull;
+  it.held = sliced_             ? it.held | it.view
+            : it.layout.whole() ? Parts(Part::kFull)
+            : it.packed         ? kPacked
+                                : kPacked | Part::kFull;
   spare_jobs_.push_back(std::move(it.job));
   it.withdrawn = false;
 }
@@ -464,19 +488,19 @@ void ExpertStore::settle(Expert& it) {
   // State S from F alone: the planes are taken out of the words, into a free buffer if there is one, so that
   // nothing is mapped or unmapped; else in place if they fit, and the rest of the buffer goes.
   if (it.target == Parts(Part::kSm) && it.held == Parts(Part::kFull)) {
-    if (pool_->has_free(it.layout.words.bytes)) {
-      it.words = pool_->take(it.layout.words.bytes);
-      extract_planes(it.layout, it.full.data(), it.words.data(), extract_scratch_);
+    if (pool_->has_free(it.layout.base.bytes)) {
+      it.base = pool_->take(it.layout.base.bytes);
+      extract_planes(it.layout, it.full.data(), it.base.data(), extract_scratch_);
       pool_->give(std::move(it.full));
     } else if (planes_fit_in_place(it.layout)) {
       extract_planes(it.layout, it.full.data(), it.full.data(), extract_scratch_);
-      it.words = std::move(it.full);
-      pool_->shrink(it.words, it.layout.words.bytes);
+      it.base = std::move(it.full);
+      pool_->shrink(it.base, it.layout.base.bytes);
     } else {  // narrow matrices in tiles: a few KiB
       const std::vector<std::byte> view(it.full.data(), it.full.data() + it.layout.view_bytes);
       pool_->give(std::move(it.full));
-      it.words = pool_->take(it.layout.words.bytes);
-      extract_planes(it.layout, view.data(), it.words.data(), extract_scratch_);
+      it.base = pool_->take(it.layout.base.bytes);
+      extract_planes(it.layout, view.data(), it.base.data(), extract_scratch_);
     }
     it.held = Part::kSm;
   }
@@ -484,14 +508,13 @@ void ExpertStore::settle(Expert& it) {
   SLUICE_CHECK(it.held.has_all(keep),
                fmt::format("expert {}/{} is to keep what it never had", it.id.layer, it.id.index));
   drop(it, it.held - keep);
-  for (device::HostBuffer* buffer : {&it.full, &it.words, &it.exponents})
-    buffer->charge_to(Account::kExperts);
+  for (device::HostBuffer* buffer : {&it.full, &it.base, &it.rest}) buffer->charge_to(Account::kExperts);
 }
 
 void ExpertStore::drop(Expert& it, Parts parts) {
   if (parts.has(Part::kFull)) pool_->give(std::move(it.full));
-  if (parts.has(Part::kSm)) pool_->give(std::move(it.words));
-  if (parts.has(Part::kExp)) pool_->give(std::move(it.exponents));
+  if (parts.has(Part::kSm) || parts.has(Part::kMsb)) pool_->give(std::move(it.base));
+  if (parts.has(Part::kExp) || parts.has(Part::kLsb)) pool_->give(std::move(it.rest));
   it.held = it.held - parts;
 }
 
@@ -500,8 +523,8 @@ void ExpertStore::abandon_event() noexcept {
   const auto reset = [&](Expert& it) {
     // Buffers that were being filled go; of what was there before stays what was to stay.
     for (const auto& [part, buffer] :
-         {std::pair{Parts(Part::kFull), &it.full}, std::pair{Parts(Part::kSm), &it.words},
-          std::pair{Parts(Part::kExp), &it.exponents}}) {
+         {std::pair{Parts(Part::kFull), &it.full}, std::pair{Parts(it.layout.base_part()), &it.base},
+          std::pair{Parts(it.layout.rest_part()), &it.rest}}) {
       if (it.held.has_all(part) && it.target.has_all(part)) continue;
       pool_->give(std::move(*buffer));
       it.held = it.held - part;
@@ -524,8 +547,19 @@ ExpertView ExpertStore::view_of(const Expert& it) const {
   const auto matrix = [&](std::size_t piece, std::size_t rows, std::size_t cols) {
     const PiecePlace& place = it.layout.pieces[piece];
     SLUICE_CHECK(place.elements == rows * cols);
+    if (sliced_) {
+      const bool high = it.view.has(Part::kLsb);
+      const codec::SlicedShape& shape = place.slices;
+      SLUICE_CHECK(shape.rows == rows && shape.columns == cols);
+      MatrixView view{nullptr, place.dtype, rows, cols};
+      view.slices =
+          codec::sliced_view(shape, {it.base.data() + place.place, shape.msb_bytes()},
+                             high ? std::span(it.rest.data() + place.chunks[0].place, shape.lsb_bytes())
+                                  : std::span<const std::byte>());
+      return view;
+    }
     if (it.packed && (it.job || !it.held.has(Part::kFull)))
-      return MatrixView{nullptr, place.dtype, rows, cols, &place, it.words.data(), it.exponents.data()};
+      return MatrixView{nullptr, place.dtype, rows, cols, &place, it.base.data(), it.rest.data()};
     return MatrixView{it.full.data() + place.view_place, place.dtype, rows, cols};
   };
   const std::size_t up = it.layout.pieces.size() - 2;  // a pair has no gate

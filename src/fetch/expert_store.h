@@ -24,17 +24,20 @@
 namespace sluice::fetch {
 
 // One matrix of a view. `bf16`: rows × cols words of `dtype`, row-major, contiguous, at `data`. `packed`:
-// data is null, and `place` says where in the regions `words` and `exponents` its planes lie, in tiles.
+// data is null, and `place` says where in the regions `base` and `rest` its planes lie, in tiles. `low` and
+// `high`: data is null, and `slices` has the MSB slice, of `high` the LSB slice, too.
 struct MatrixView {
   const std::byte* data = nullptr;
   DType dtype = DType::kBF16;
   std::size_t rows = 0, cols = 0;
   const PiecePlace* place = nullptr;
-  const std::byte *words = nullptr, *exponents = nullptr;
+  const std::byte *base = nullptr, *rest = nullptr;
+  codec::SlicedView slices = {};
+  bool sliced() const { return slices.msb != nullptr; }
 };
 
-// What a kernel can compute with (DESIGN): the view `bf16` or `packed` of an expert, the same for all its
-// matrices.
+// What a kernel can compute with (docs/architecture.md, "Words"): the view `bf16`, `packed`, `low` or `high`
+// of an expert, the same for all its matrices.
 struct ExpertView {
   MatrixView gate, up, down;  // (width, hidden), (width, hidden), (hidden, width); gate.rows 0: a pair
 };
@@ -103,12 +106,13 @@ class ExpertStore {
   // Sizes as residency counts them: as charged, so that logical and physical bytes agree.
   const experts::ExpertSizes& sizes() const;
   bool split() const { return all_split_; }  // every expert is stored as sm and exp, so states C, S, E exist
+  bool sliced() const { return sliced_; }    // every expert is stored as msb and lsb
   // Experts that are not to stay in state F are computed with as they are stored, in the view `packed`: as
   // soon as their parts are there and checked. Before configure().
   bool can_be_packed() const { return can_be_packed_; }  // all are in tiles that have their matrices' columns
   void compute_packed(bool packed) { compute_packed_ = packed && can_be_packed_; }
   Bytes least_staging() const;       // one expert of any kind on its way
-  Bytes bytes_per_expert() const;    // largest resident size (state F)
+  Bytes bytes_per_expert() const;    // largest resident size (state F, or both slices)
   Bytes staging_per_expert() const;  // largest staging that one more on its way takes
   // Once, before the first event.
   void configure(const ExpertStoreOptions& options);
@@ -118,6 +122,7 @@ class ExpertStore {
   // Starts one event: drops what was evicted, starts reading and decoding in the order that `scheduler`
   // gives. No event may be running. `demand` names the experts of `outcome`, with their tokens. What is
   // physically there decides what is read, so an expert that an earlier error left out is simply read again.
+  // Of slices the outcome says the views (Admission::view): `low` needs no LSB slice.
   // Error(kIo) if the reader broke under a prefetch of one of them; abandon_event() must follow.
   EventReads begin(const experts::EventOutcome& outcome, const experts::Demand& demand,
                    experts::Scheduler& scheduler);
@@ -135,10 +140,11 @@ class ExpertStore {
   // Names what the next event may need, most useful first, instead of what was named before. It is read once
   // all that the running event needs has started and while no demanded read is under way, as far as staging
   // allows beside one demanded expert. Read-ahead only: what the next event does not use is thrown away; what
-  // is resident does not change.
+  // is resident does not change. Nothing of slices is read ahead: no requests then.
   void prefetch(std::span<const experts::PartRequest> requests);
 
   experts::Parts parts(experts::ExpertId id) const;  // physical: what is in memory now
+  // Not of slices.
   experts::State state(experts::ExpertId id) const { return experts::state_of(parts(id)); }
   ExpertCounters counters() const;
   const PrefetchCounters& prefetch_counters() const { return counters_.prefetch; }
@@ -178,7 +184,7 @@ class ExpertStore {
   std::vector<std::uint32_t> layer_begin_;  // experts_ index of the first expert of each sparse layer
   std::unique_ptr<Sizes> sizes_;
   Bytes largest_read_ = 0, largest_view_ = 0, largest_staging_ = 0;
-  bool all_split_ = true, can_be_packed_ = true;
+  bool all_split_ = true, can_be_packed_ = true, sliced_ = false;
   bool compute_packed_ = false;
   ExpertCosts costs_;
   std::optional<device::BufferPool> pool_;

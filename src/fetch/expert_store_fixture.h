@@ -38,8 +38,8 @@ inline std::vector<std::byte> bytes_of(const MatrixView& view) {
           codec::tile_rows(view.place->tiles, chunk.first_element, chunk.elements).shape;
       std::vector<std::byte> part(2 * rows.rows * rows.columns);
       decoder.words(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw,
-                    {view.exponents + chunk.place, chunk.stored_bytes},
-                    {view.words + view.place->place + chunk.first_element, chunk.elements}, rows, part);
+                    {view.rest + chunk.place, chunk.stored_bytes},
+                    {view.base + view.place->place + chunk.first_element, chunk.elements}, rows, part);
       words.insert(words.end(), part.begin(), part.end());
     }
     return words;

@@ -65,8 +65,8 @@ TEST_F(ExpertStoreTest, AColdExpertOfAStoreIsOneStretchOfTheFile) {
   for (const model::ExpertPieces& pieces : model_.experts) {
     const ExpertLayout& layout =
         store_->layout({static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)});
-    std::vector<FileRun> runs = layout.words.runs;
-    runs.insert(runs.end(), layout.exponents.runs.begin(), layout.exponents.runs.end());
+    std::vector<FileRun> runs = layout.base.runs;
+    runs.insert(runs.end(), layout.rest.runs.begin(), layout.rest.runs.end());
     for (std::size_t i = 1; i < runs.size(); ++i) {
       EXPECT_EQ(runs[i].file, runs[0].file);
       EXPECT_EQ(runs[i].offset, runs[i - 1].offset + runs[i - 1].length);
@@ -213,7 +213,7 @@ TEST_F(ExpertStoreTest, DemandGoesBeforePrefetchAndTakesUpWhatWasPrefetched) {
           for (const store::Piece& piece : pieces.all()) stored.push_back(checkpoint_->locate(piece));
       return stored;
     }());
-    for (const Region* region : {&layout.words, &layout.exponents})
+    for (const Region* region : {&layout.base, &layout.rest})
       for (const FileRun& run : region->runs) offsets.push_back(run.offset);
     return offsets;
   };
@@ -374,7 +374,7 @@ TEST_F(ExpertStoreTest, AFlippedBitInAnExpertIsFoundBeforeItIsComputedWith) {
     const std::string path = packed(codec, 4, compute_packed_);
     open(path, 6, 2);
     const ExpertLayout layout = store_->layout({0, 1});
-    const std::string file = files_->path(layout.words.runs[0].file);
+    const std::string file = files_->path(layout.base.runs[0].file);
     store_.reset();
     for (const PiecePlace& piece : layout.pieces) {
       for (const Bytes offset : {piece.file_offset, piece.chunks.back().file_offset}) {

@@ -30,7 +30,7 @@ void extract_tiles(const codec::TileShape& tiles, const std::byte* words, std::b
 }  // namespace
 
 bool planes_fit_in_place(const ExpertLayout& layout) {
-  return layout.words.bytes <= layout.view_bytes &&
+  return layout.base.bytes <= layout.view_bytes &&
          std::ranges::all_of(layout.pieces, [](const PiecePlace& piece) {
            const codec::TileShape& tiles = piece.tiles;
            return piece.place <= piece.view_place &&

@@ -19,7 +19,7 @@ ExpertLayout layout_of(codec::TileShape tiles) {
   piece.tiles = tiles;
   piece.elements = tiles.rows * tiles.columns;
   layout.pieces = {piece};
-  layout.words.bytes = tiles.places();
+  layout.base.bytes = tiles.places();
   layout.view_bytes = 2 * piece.elements;
   return layout;
 }

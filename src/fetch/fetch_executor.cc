@@ -27,7 +27,7 @@ bool all_in(const std::vector<bool>& runs, Region::Range range) {
 }
 
 bool needs_check(const FetchJob& job, const PiecePlace& piece) {
-  return piece.xxh3.has_value() && (job.read_words || kCheckResident);
+  return piece.xxh3.has_value() && (job.read_base || kCheckResident);
 }
 
 // Operations of one piece stand one after the other: the check and decodes of all chunks, then merges of all
@@ -40,12 +40,12 @@ std::size_t merges(const FetchJob& job, const PiecePlace& piece) {
 }  // namespace
 
 void FetchJob::clear() {
-  for (std::vector<bool>* flags : {&words_in, &exponents_in, &words_ready, &queued}) flags->clear();
+  for (std::vector<bool>* flags : {&base_in, &rest_in, &base_ready, &queued}) flags->clear();
   first_op.clear();
   first_merge.clear();
   layout = nullptr;
-  words = exponents = view = nullptr;
-  read_words = read_exponents = withdrawn = false;
+  base = rest = view = nullptr;
+  read_base = read_rest = withdrawn = false;
   reads_left = ops_left = reads_in_flight = 0;
   begun = in_flight = 0;
   urgency = Urgency::kDemand;
@@ -201,7 +201,7 @@ void FetchExecutor::make_words(FetchJob& job, std::byte* view) {
     add_merges(job, p);
     const std::size_t chunks = job.layout->pieces[p].chunks.size();
     for (std::size_t x = 0; x < merges(job, job.layout->pieces[p]); ++x)
-      if (job.words_ready[p] && (x >= chunks || ops_[job.first_op[p] + 1 + x].state == OpState::kDone))
+      if (job.base_ready[p] && (x >= chunks || ops_[job.first_op[p] + 1 + x].state == OpState::kDone))
         make_ready(static_cast<std::uint32_t>(job.first_merge[p] + x));
   }
 }
@@ -213,10 +213,10 @@ void FetchExecutor::add_ops(const FetchTask& task) {
     ++jobs_;
     job.first_op.assign(layout.pieces.size(), 0);
     job.first_merge.assign(layout.pieces.size(), 0);
-    job.words_ready.assign(layout.pieces.size(), false);
-    job.words_in.assign(layout.words.runs.size(), !job.read_words);
-    job.exponents_in.assign(layout.exponents.runs.size(), !job.read_exponents);
-    job.queued.assign(layout.words.runs.size() + layout.exponents.runs.size(), false);
+    job.base_ready.assign(layout.pieces.size(), false);
+    job.base_in.assign(layout.base.runs.size(), !job.read_base);
+    job.rest_in.assign(layout.rest.runs.size(), !job.read_rest);
+    job.queued.assign(layout.base.runs.size() + layout.rest.runs.size(), false);
     job.ops_left = 0;
     job.reads_left = 0;
   }
@@ -227,8 +227,8 @@ void FetchExecutor::add_ops(const FetchTask& task) {
     job.ops_left += state == OpState::kDone ? 0 : 1;
   };
   add(Kind::kCheck, 0, needs_check(job, piece) ? OpState::kBlocked : OpState::kDone);
-  // Exponents that are there already were checked when they came.
-  const bool decodes = job.read_exponents || job.view != nullptr || kCheckResident;
+  // What is there already was checked when it came; an LSB slice may not be needed at all.
+  const bool decodes = job.rest != nullptr && (job.read_rest || job.view != nullptr || kCheckResident);
   for (std::size_t chunk = 0; chunk < piece.chunks.size(); ++chunk)
     add(Kind::kDecode, chunk, decodes ? OpState::kBlocked : OpState::kDone);
   add_merges(job, task.tensor);
@@ -242,9 +242,9 @@ void FetchExecutor::add_merges(FetchJob& job, std::uint16_t p) {
   job.ops_left += static_cast<std::uint32_t>(count);
 }
 
-void FetchExecutor::queue_reads(const FetchTask& task, bool exponents) {
+void FetchExecutor::queue_reads(const FetchTask& task, bool rest) {
   FetchJob& job = *task.job;
-  if (!(exponents ? job.read_exponents : job.read_words)) return;
+  if (!(rest ? job.read_rest : job.read_base)) return;
   const ExpertLayout& layout = *job.layout;
   const PiecePlace& piece = layout.pieces[task.tensor];
   const auto queue = [&](Region::Range range, std::size_t offset) {
@@ -256,32 +256,32 @@ void FetchExecutor::queue_reads(const FetchTask& task, bool exponents) {
       reads_.push_back({&job, static_cast<std::uint32_t>(offset + run)});
     }
   };
-  if (exponents) {
+  if (rest) {
     for (const ChunkPlace& chunk : piece.chunks)
-      queue(layout.exponents.covering(chunk.place, chunk.stored_bytes), layout.words.runs.size());
+      queue(layout.rest.covering(chunk.place, chunk.stored_bytes), layout.base.runs.size());
   } else {
-    queue(layout.words.covering(piece.place, stored_bytes(piece)), 0);
+    queue(layout.base.covering(piece.place, stored_bytes(piece)), 0);
   }
 }
 
 void FetchExecutor::queue_all_reads(FetchJob& job) {
-  for (const bool exponents : {false, true})
-    for (std::uint16_t p = 0; p < job.layout->pieces.size(); ++p) queue_reads({&job, p}, exponents);
+  for (const bool rest : {false, true})
+    for (std::uint16_t p = 0; p < job.layout->pieces.size(); ++p) queue_reads({&job, p}, rest);
 }
 
 void FetchExecutor::settle(FetchJob& job) {
   const ExpertLayout& layout = *job.layout;
   for (std::size_t p = 0; p < layout.pieces.size(); ++p) {
     const PiecePlace& piece = layout.pieces[p];
-    if (all_in(job.words_in, layout.words.covering(piece.place, stored_bytes(piece)))) {
+    if (all_in(job.base_in, layout.base.covering(piece.place, stored_bytes(piece)))) {
       if (ops_[job.first_op[p]].state == OpState::kDone)
-        words_are_ready(job, p);
+        base_is_ready(job, p);
       else
         make_ready(job.first_op[p]);
     }
     for (std::uint32_t x = 0; x < piece.chunks.size(); ++x) {
       const ChunkPlace& chunk = piece.chunks[x];
-      if (all_in(job.exponents_in, layout.exponents.covering(chunk.place, chunk.stored_bytes)))
+      if (all_in(job.rest_in, layout.rest.covering(chunk.place, chunk.stored_bytes)))
         make_ready(job.first_op[p] + 1 + x);
     }
   }
@@ -292,36 +292,36 @@ void FetchExecutor::arrived(FetchJob& job, std::uint32_t run) {
   --job.reads_left;
   if (job.withdrawn) return if_complete(job);
   const ExpertLayout& layout = *job.layout;
-  const bool of_words = run < job.words_in.size();
-  if (!of_words) run -= static_cast<std::uint32_t>(job.words_in.size());
+  const bool of_base = run < job.base_in.size();
+  if (!of_base) run -= static_cast<std::uint32_t>(job.base_in.size());
   const auto in = [run](Region::Range range) { return range.first <= run && run < range.end; };
-  if (of_words) {
-    job.words_in[run] = true;
+  if (of_base) {
+    job.base_in[run] = true;
     for (std::size_t p = 0; p < layout.pieces.size(); ++p) {
       const PiecePlace& piece = layout.pieces[p];
-      const Region::Range range = layout.words.covering(piece.place, stored_bytes(piece));
-      if (!in(range) || !all_in(job.words_in, range)) continue;
+      const Region::Range range = layout.base.covering(piece.place, stored_bytes(piece));
+      if (!in(range) || !all_in(job.base_in, range)) continue;
       if (ops_[job.first_op[p]].state == OpState::kBlocked)
         make_ready(job.first_op[p]);
       else
-        words_are_ready(job, p);
+        base_is_ready(job, p);
     }
   } else {
-    job.exponents_in[run] = true;
+    job.rest_in[run] = true;
     for (std::size_t p = 0; p < layout.pieces.size(); ++p) {
       for (std::uint32_t x = 0; x < layout.pieces[p].chunks.size(); ++x) {
         const ChunkPlace& chunk = layout.pieces[p].chunks[x];
-        const Region::Range range = layout.exponents.covering(chunk.place, chunk.stored_bytes);
-        if (in(range) && all_in(job.exponents_in, range)) make_ready(job.first_op[p] + 1 + x);
+        const Region::Range range = layout.rest.covering(chunk.place, chunk.stored_bytes);
+        if (in(range) && all_in(job.rest_in, range)) make_ready(job.first_op[p] + 1 + x);
       }
     }
   }
   if_complete(job);
 }
 
-void FetchExecutor::words_are_ready(FetchJob& job, std::size_t p) {
-  if (job.words_ready[p]) return;
-  job.words_ready[p] = true;
+void FetchExecutor::base_is_ready(FetchJob& job, std::size_t p) {
+  if (job.base_ready[p]) return;
+  job.base_ready[p] = true;
   const PiecePlace& piece = job.layout->pieces[p];
   const std::uint32_t chunks = static_cast<std::uint32_t>(piece.chunks.size()), first = job.first_op[p] + 1;
   for (std::uint32_t x = 0; x < merges(job, piece); ++x)
@@ -365,19 +365,19 @@ bool FetchExecutor::run_one() {
   --ready_[urgency];
   ++running_ops_;
   // Words that are there are merged at once, while the exponents are in the cache.
-  const bool merge_too = op.kind == Kind::kDecode && job.words_ready[op.piece] && view != nullptr;
+  const bool merge_too = op.kind == Kind::kDecode && job.base_ready[op.piece] && view != nullptr;
   lock.unlock();
 
   const Clock::time_point begin = Clock::now();
   Clock::time_point decoded = begin;
   std::exception_ptr failure;
   try {
-    if (op.kind == Kind::kCheck) decoder_.check(piece, job.words);
-    if (op.kind == Kind::kDecode) decoder_.decode(piece, piece.chunks[op.chunk], job.exponents, view);
+    if (op.kind == Kind::kCheck) decoder_.check(piece, job.base);
+    if (op.kind == Kind::kDecode) decoder_.decode(piece, piece.chunks[op.chunk], job.rest, view);
     if (merge_too) decoded = Clock::now();
-    if (op.kind == Kind::kMerge && !piece.split) ChunkDecoder::copy(piece, job.words, view);
+    if (op.kind == Kind::kMerge && !piece.split) ChunkDecoder::copy(piece, job.base, view);
     if ((op.kind == Kind::kMerge && piece.split) || merge_too)
-      decoder_.merge(piece, piece.chunks[op.chunk], job.words, job.exponents, view);
+      decoder_.merge(piece, piece.chunks[op.chunk], job.base, job.rest, view);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -403,10 +403,10 @@ bool FetchExecutor::run_one() {
     finish_op(number);
   } else {
     const std::uint32_t merge_op = job.first_merge[op.piece] + op.chunk;
-    if (op.kind == Kind::kCheck) words_are_ready(job, op.piece);
+    if (op.kind == Kind::kCheck) base_is_ready(job, op.piece);
     if (op.kind == Kind::kDecode && merge_too) finish_op(merge_op);
     const bool merge_next = op.kind == Kind::kDecode && !merge_too && job.view != nullptr;
-    if (merge_next && job.words_ready[op.piece]) make_ready(merge_op);
+    if (merge_next && job.base_ready[op.piece]) make_ready(merge_op);
     finish_op(number);
   }
   announce();
@@ -468,8 +468,8 @@ FetchCounters FetchExecutor::counters() const {
 }
 
 const FileRun& FetchExecutor::run_of(const FetchJob& job, std::uint32_t run) const {
-  const std::vector<FileRun>& words = job.layout->words.runs;
-  return run < words.size() ? words[run] : job.layout->exponents.runs[run - words.size()];
+  const std::vector<FileRun>& base = job.layout->base.runs;
+  return run < base.size() ? base[run] : job.layout->rest.runs[run - base.size()];
 }
 
 bool FetchExecutor::reads_wait() const {
@@ -527,7 +527,7 @@ void FetchExecutor::io_loop() {
       const Read& read = reads_[index];
       const FetchJob& job = *read.job;
       submissions.push_back(
-          {&run_of(job, read.run), read.run < job.words_in.size() ? job.words : job.exponents, index});
+          {&run_of(job, read.run), read.run < job.base_in.size() ? job.base : job.rest, index});
     }
     lock.unlock();
 

@@ -31,20 +31,20 @@ enum class Urgency : std::uint8_t { kDemand, kPrefetch };
 struct FetchJob {
   experts::ExpertId id;
   const ExpertLayout* layout = nullptr;
-  std::byte* words = nullptr;      // of layout->words
-  std::byte* exponents = nullptr;  // of layout->exponents; null if nothing is split
-  // Where the matrices are made; `words` itself if nothing is split. Null: the view is `packed`, so that
-  // regions that are read and checked are all that is needed.
+  std::byte* base = nullptr;  // of layout->base
+  std::byte* rest = nullptr;  // of layout->rest; null if the view needs nothing of it
+  // Where the matrices are made; `base` itself if it is the view. Null: the view is `packed`, or of slices,
+  // so that regions that are read and checked are all that is needed.
   std::byte* view = nullptr;
-  bool read_words = false, read_exponents = false;  // false: the region's bytes are there already
+  bool read_base = false, read_rest = false;  // false: the region's bytes are there already
 
   // The executor's own.
-  std::vector<bool> words_in, exponents_in;  // runs that have arrived
-  std::vector<bool> words_ready;             // by piece: its bytes are there and checked
-  std::vector<std::uint32_t> first_op;       // by piece: its check; then come the decodes of its chunks
-  std::vector<std::uint32_t> first_merge;    // by piece
+  std::vector<bool> base_in, rest_in;      // runs that have arrived
+  std::vector<bool> base_ready;            // by piece: its bytes are there and checked
+  std::vector<std::uint32_t> first_op;     // by piece: its check; then come the decodes of its chunks
+  std::vector<std::uint32_t> first_merge;  // by piece
   std::uint32_t reads_left = 0, ops_left = 0;
-  std::vector<bool> queued;  // runs of `words`, then of `exponents`, that were given to the I/O thread
+  std::vector<bool> queued;  // runs of `base`, then of `rest`, that were given to the I/O thread
   Urgency urgency = Urgency::kDemand;
   bool withdrawn = false;
   Bytes begun = 0;  // of its reads, given to the disk …
@@ -87,7 +87,7 @@ class FetchExecutor {
 
   // Adds the blocks of tasks [0, block_end[0]), [block_end[0], block_end[1]) … behind those that are under
   // way. All tensors of a job that has tasks must be among them, each once. In a block, exponents are read
-  // before words, both in order of tasks (SPEC §1.4).
+  // before what they are merged with, both in order of tasks (SPEC §1.4).
   void start(std::span<const FetchTask> tasks, std::span<const std::uint32_t> block_end,
              Urgency urgency = Urgency::kDemand);
   // A prefetch that is under way is demanded now: it goes before everything that starts later, and next()
@@ -127,7 +127,7 @@ class FetchExecutor {
   };
   struct Read {
     FetchJob* job;
-    std::uint32_t run;  // of words, then of exponents
+    std::uint32_t run;  // of `base`, then of `rest`
     std::chrono::steady_clock::time_point submitted = {};
   };
   // Of each urgency.
@@ -143,14 +143,14 @@ class FetchExecutor {
   bool reads_wait() const;                             // some read may be given to the disk now
   void take_reads(std::vector<std::size_t>& indices);  // those that may
   bool run_one();                                      // does the first ready operation; false: there is none
-  void queue_reads(const FetchTask& task, bool exponents);
+  void queue_reads(const FetchTask& task, bool rest);
   void queue_all_reads(FetchJob& job);
   void add_ops(const FetchTask& task);
   void add_merges(FetchJob& job, std::uint16_t piece);
   void make_words(FetchJob& job, std::byte* view);  // of a job of the view `packed`; mutex_ is held
   void settle(FetchJob& job);                       // operations that are available from the start
   void arrived(FetchJob& job, std::uint32_t run);
-  void words_are_ready(FetchJob& job, std::size_t piece);
+  void base_is_ready(FetchJob& job, std::size_t piece);
   void make_ready(std::uint32_t op);
   void finish_op(std::uint32_t op);
   void give_up(FetchJob& job);  // withdraws it; mutex_ is held

@@ -15,7 +15,7 @@ constexpr Bytes kViewAlignment = 64;
 std::vector<store::Extent> extents_of(std::span<const store::StoredPiece> pieces) {
   std::vector<store::Extent> extents;
   for (const store::StoredPiece& piece : pieces) {
-    extents.push_back(piece.encoding == store::Encoding::kSplit ? piece.sm : piece.raw);
+    extents.push_back(main_extent(piece));
     for (const store::ExponentChunk& chunk : piece.exponents) extents.push_back(chunk.extent);
   }
   return extents;
@@ -32,6 +32,20 @@ Bytes place_of(std::span<const FileRun> runs, const store::Extent& extent) {
 }
 
 }  // namespace
+
+const store::Extent& main_extent(const store::StoredPiece& piece) {
+  switch (piece.encoding) {
+    case store::Encoding::kRaw:
+      return piece.raw;
+    case store::Encoding::kSplit:
+      return piece.sm;
+    case store::Encoding::kSliced:
+      return piece.msb;
+    case store::Encoding::kInt8:
+      return piece.int8;
+  }
+  SLUICE_CHECK(false, std::to_string(static_cast<int>(piece.encoding)));
+}
 
 std::vector<FileRun> join_extents(std::vector<store::Extent> extents) {
   std::erase_if(extents, [](const store::Extent& extent) { return extent.length == 0; });
@@ -57,22 +71,29 @@ std::vector<FileRun> join_extents(std::vector<store::Extent> extents) {
   return runs;
 }
 
-PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun> words,
-                       std::span<const FileRun> exponents, Bytes* view_bytes) {
+PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun> base,
+                       std::span<const FileRun> rest, Bytes* view_bytes, codec::SliceBits bits) {
   PiecePlace place;
   place.split = piece.encoding == store::Encoding::kSplit;
-  const store::Extent& main = place.split ? piece.sm : piece.raw;
+  const store::Extent& main = main_extent(piece);
   place.dtype = piece.dtype;
   place.elements = piece.elements;
   place.tiles = piece.tiles;
   place.own_columns = piece.own_columns;
   place.file = main.file;
   place.file_offset = main.offset;
-  place.place = place_of(words, main);
+  place.place = place_of(base, main);
   place.xxh3 = piece.xxh3;
   for (const store::ExponentChunk& chunk : piece.exponents)
-    place.chunks.push_back({place_of(exponents, chunk.extent), chunk.extent.length, chunk.first_element,
+    place.chunks.push_back({place_of(rest, chunk.extent), chunk.extent.length, chunk.first_element,
                             chunk.elements, chunk.xxh3, chunk.extent.offset, chunk.coded});
+  if (piece.encoding == store::Encoding::kSliced) {
+    place.slices = {piece.matrix, bits};
+    place.chunks.push_back({place_of(rest, piece.lsb), piece.lsb.length, 0, piece.elements, piece.lsb_xxh3,
+                            piece.lsb.offset, false});
+  }
+  if (piece.encoding == store::Encoding::kSliced || piece.encoding == store::Encoding::kInt8)
+    place.codes = main.length;
   place.view_place = place.place;
   if (view_bytes != nullptr) {
     place.view_place = *view_bytes;

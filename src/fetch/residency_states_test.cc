@@ -46,8 +46,8 @@ class ResidencyStates : public testing::ExpertStoreTest {
   Bytes size(ExpertId id, Parts parts) const { return store_->sizes().bytes(id).of(parts); }
   Bytes disk(ExpertId id, Parts parts) const {
     const ExpertLayout& layout = store_->layout(id);
-    return (parts.has(Part::kSm) ? layout.words.disk_bytes() : 0) +
-           (parts.has(Part::kExp) ? layout.exponents.disk_bytes() : 0);
+    return (parts.has(Part::kSm) ? layout.base.disk_bytes() : 0) +
+           (parts.has(Part::kExp) ? layout.rest.disk_bytes() : 0);
   }
 
   // One random event. `held` is the logical residency, kept up to date.
@@ -256,10 +256,10 @@ TEST_F(ResidencyStates, AChunkCanBeReadAlone) {
   for (const PiecePlace& piece : layout.pieces) {
     ASSERT_EQ(piece.chunks.size(), 3u);
     for (const ChunkPlace& chunk : piece.chunks) {
-      const Region::Range range = layout.exponents.covering(chunk.place, chunk.stored_bytes);
+      const Region::Range range = layout.rest.covering(chunk.place, chunk.stored_bytes);
       ASSERT_LT(range.first, range.end);
-      EXPECT_LE(layout.exponents.runs[range.first].place, chunk.place);
-      const FileRun& last = layout.exponents.runs[range.end - 1];
+      EXPECT_LE(layout.rest.runs[range.first].place, chunk.place);
+      const FileRun& last = layout.rest.runs[range.end - 1];
       EXPECT_GE(last.place + last.length, chunk.place + chunk.stored_bytes);
     }
   }

@@ -38,19 +38,4 @@ void packed_matmul(const Context& ctx, const float* packed, std::size_t tokens, 
 // than reading them.
 bool multiplies_packed(Isa isa);
 
-// A matrix in whichever view there is of it.
-struct WeightView {
-  WeightView(const Weight& weight) : words(weight) {}         // NOLINT(google-explicit-constructor)
-  WeightView(const PackedWeight& weight) : packed(weight) {}  // NOLINT(google-explicit-constructor)
-  bool empty() const { return words.data == nullptr && packed.sign_mantissas == nullptr; }
-  std::size_t rows() const { return words.data != nullptr ? words.rows : packed.shape.rows; }
-  Weight words;
-  PackedWeight packed;
-};
-inline void matmul(const Context& ctx, const float* x, std::size_t tokens, const WeightView& w,
-                   std::span<const float> bias, float* y, std::size_t y_stride) {
-  if (w.packed.sign_mantissas != nullptr) return packed_matmul(ctx, x, tokens, w.packed, bias, y, y_stride);
-  matmul(ctx, x, tokens, w.words, bias, y, y_stride);
-}
-
 }  // namespace sluice::kernels

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "kernels/kernel_table.h"
 #include "kernels/split.h"
+#include "kernels/vector_products_impl.h"
 
 namespace sluice::kernels {
 namespace {
@@ -91,6 +92,14 @@ void sliced_matmul(const Context& ctx, const float* packed, std::size_t tokens, 
   split(ctx, rows, kStripRows, tokens * rows * w.shape.columns, [&](std::size_t begin, std::size_t end) {
     strips(args, begin / kStripRows, (end + kStripRows - 1) / kStripRows);
   });
+}
+
+void sliced_rows(const Context& ctx, const VectorProduct& product, std::size_t begin, std::size_t end) {
+  const SlicedWeight& w = product.weight->slices;
+  check(w.matrix, w.which);
+  const SlicedArgs args =
+      args_of(product.packed, 1, w.matrix, w.which, product.bias, product.y, w.matrix.shape.rows);
+  kernel_table(ctx.isa).sliced.strips(args, begin / kStripRows, (end + kStripRows - 1) / kStripRows);
 }
 
 }  // namespace sluice::kernels

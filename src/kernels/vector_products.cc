@@ -12,20 +12,18 @@
 namespace sluice::kernels {
 namespace {
 
-bool is_packed(const VectorProduct& product) { return product.weight->packed.sign_mantissas != nullptr; }
-
-std::size_t columns(const VectorProduct& product) {
-  return is_packed(product) ? product.weight->packed.shape.columns : product.weight->words.cols;
-}
-
 // Ranges of kVectorRows rows.
 std::size_t ranges_of(const VectorProduct& product) {
   return (product.weight->rows() + kVectorRows - 1) / kVectorRows;
 }
 
 bool multiply_rows(const Context& ctx, const VectorProduct& product, std::size_t begin, std::size_t end) {
+  if (product.weight->is_sliced()) {
+    sliced_rows(ctx, product, begin, end);
+    return true;
+  }
   if (ctx.rounds()) return tile_rows(ctx, product, begin, end);
-  if (is_packed(product)) return packed_rows(ctx, product, begin, end);
+  if (product.weight->is_packed()) return packed_rows(ctx, product, begin, end);
   word_rows(ctx, product, begin, end);
   return true;
 }
@@ -34,9 +32,10 @@ bool multiply_rows(const Context& ctx, const VectorProduct& product, std::size_t
 
 void multiply_vectors(const Context& ctx, std::span<const VectorProduct> products) {
   // Weights that are not multiplied by rounded activations need those widened first: matmul() does.
-  const bool alone = ctx.rounds() && std::ranges::any_of(products, [](const VectorProduct& product) {
-                       return !is_packed(product) && product.weight->words.dtype != DType::kBF16;
-                     });
+  const bool alone =
+      ctx.rounds() && std::ranges::any_of(products, [](const VectorProduct& product) {
+        return product.weight->words.data != nullptr && product.weight->words.dtype != DType::kBF16;
+      });
   if (alone || products.size() == 1) {
     for (const VectorProduct& product : products)
       matmul(ctx, product.packed, 1, *product.weight, product.bias, product.y, product.weight->rows());
@@ -47,7 +46,7 @@ void multiply_vectors(const Context& ctx, std::span<const VectorProduct> product
     SLUICE_CHECK(product.bias.empty() || product.bias.size() == product.weight->rows(),
                  std::to_string(product.bias.size()));
     ranges += ranges_of(product);
-    cost += product.weight->rows() * columns(product);
+    cost += product.weight->rows() * product.weight->columns();
   }
   std::atomic<bool> damaged = false;
   split(ctx, ranges, 1, cost, [&](std::size_t begin, std::size_t end) {

@@ -6,13 +6,13 @@
 #include <span>
 
 #include "kernels/context.h"
-#include "kernels/packed_matmul.h"
+#include "kernels/weight_view.h"
 
 namespace sluice::kernels {
 
 // y[r] = Σ_c x[c]·w[r][c] (+ bias[r] when bias is not empty). Non-owning.
 struct VectorProduct {
-  const float* packed = nullptr;  // x, as pack_activations() leaves it
+  const float* packed = nullptr;  // x, as pack_for() leaves it
   const WeightView* weight = nullptr;
   float* y = nullptr;
   std::span<const float> bias = {};

@@ -13,6 +13,8 @@ inline constexpr std::size_t kVectorRows = 32;
 
 void word_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,
                std::size_t end);  // matmul.cc
+void sliced_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,
+                 std::size_t end);  // sliced_matmul.cc
 // Both: false if a chunk is damaged.
 bool packed_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,
                  std::size_t end);  // packed_matmul.cc

@@ -13,6 +13,7 @@ namespace {
 struct Operand {
   Packed matrix;
   std::vector<std::byte> other;  // as F16 or F32
+  std::vector<std::byte> msb, lsb;
   WeightView weight = Weight{};
   std::vector<float> x, bias;
 
@@ -27,13 +28,24 @@ Operand make_operand(std::mt19937_64& random, bool only_bf16) {
   operand.matrix = pack_numbers(random, rows, columns, numbers);
   operand.x = normal_floats(random, columns);
   operand.bias = normal_floats(random, random() % 2 * rows);
-  switch (random() % (only_bf16 ? 2 : 4)) {
+  switch (random() % (only_bf16 ? 3 : 5)) {
     case 0:
       operand.weight = operand.matrix.weight();
       break;
     case 1:
       operand.weight = Weight{operand.matrix.words.data(), DType::kBF16, rows, columns};
       break;
+    case 2: {
+      const codec::SlicedShape shape{{rows, columns}, codec::kStoredSliceBits[random() % 3]};
+      operand.msb.resize(shape.msb_bytes());
+      operand.lsb.resize(shape.lsb_bytes());
+      codec::quantise_sliced(std::as_bytes(std::span(numbers)), DType::kF32, shape,
+                             {operand.msb.data(), operand.msb.data() + shape.scales_offset(),
+                              operand.msb.data() + shape.zeros_offset(), operand.lsb.data()});
+      operand.weight = SlicedWeight{codec::sliced_view(shape, operand.msb, operand.lsb),
+                                    static_cast<codec::SliceView>(random() % 3)};
+      break;
+    }
     default: {
       const DType dtype = random() % 2 == 0 ? DType::kF32 : DType::kF16;
       operand.other = encode(numbers, dtype);
@@ -65,11 +77,10 @@ TEST(VectorProducts, HaveTheBitsOfEachProductAlone) {
       for (const Context& ctx : contexts(pool)) {
         std::vector<std::vector<float>> packed, expected, found;
         for (const Operand& operand : operands) {
-          packed.emplace_back(packed_floats(operand.columns()));
+          packed.emplace_back(activation_floats(operand.weight));
           expected.emplace_back(operand.rows());
           found.emplace_back(operand.rows());
-          pack_activations(ctx, operand.x.data(), 1, operand.columns(), operand.columns(),
-                           packed.back().data());
+          pack_for(ctx, operand.weight, operand.x.data(), 1, operand.columns(), packed.back().data());
           matmul(ctx, packed.back().data(), 1, operand.weight, operand.bias, expected.back().data(),
                  operand.rows());
         }

@@ -182,6 +182,10 @@ class WholeLayers final : public System {
 std::unique_ptr<System> make_system(std::uint32_t layers, std::uint32_t experts, const PipelineCosts& costs,
                                     const PipelineSettings& settings) {
   const experts::Preset& preset = experts::find_preset(settings.preset);
+  if (preset.sliced())
+    throw Error(ErrorKind::kUsage, "this preset is of models in slices, which have no timed replay")
+        .in("--preset")
+        .found(settings.preset);
   if (preset.synchronous) return std::make_unique<Synchronous>(preset, layers, costs, settings);
   if (preset.whole_layers) return std::make_unique<WholeLayers>(layers, experts, costs);
   if (experts::find_cache(preset.cache).pooled != settings.pools.has_value())

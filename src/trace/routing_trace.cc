@@ -42,7 +42,7 @@ bool TraceSizes::operator==(const TraceSizes& other) const {
     return false;
   for (std::size_t i = 0; i < memory_.size(); ++i) {
     const experts::ExpertBytes &a = memory_[i], &b = other.memory_[i];
-    if (a.full != b.full || a.sm != b.sm || a.exp != b.exp) return false;
+    if (a.full != b.full || a.sm != b.sm || a.exp != b.exp || a.msb != b.msb || a.lsb != b.lsb) return false;
   }
   return true;
 }

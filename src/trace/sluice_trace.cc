@@ -103,12 +103,18 @@ SluiceTrace::SluiceTrace(std::unique_ptr<TraceInput> input)
              exp = read_sizes(sizes, "exp", header_.layers, header_.experts),
              disk = read_sizes(sizes, "disk", header_.layers, header_.experts),
              exp_disk = read_sizes(sizes, "exp_disk", header_.layers, header_.experts);
+  std::vector<Bytes> msb(full.size()), lsb(full.size());
+  if (sizes.find("msb") != nullptr) {  // only of models in slices
+    msb = read_sizes(sizes, "msb", header_.layers, header_.experts);
+    lsb = read_sizes(sizes, "lsb", header_.layers, header_.experts);
+  }
   for (std::uint32_t layer = 0; layer < header_.layers; ++layer)
     for (std::uint32_t e = 0; e < header_.experts; ++e) {
       const std::size_t i = std::size_t{layer} * header_.experts + e;
       if (exp_disk[i] > disk[i]) sizes.fail("exp_disk", "no more than `disk`");
       header_.sizes->set({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)},
-                         {.full = full[i], .sm = sm[i], .exp = exp[i]}, disk[i], exp_disk[i]);
+                         {.full = full[i], .sm = sm[i], .exp = exp[i], .msb = msb[i], .lsb = lsb[i]}, disk[i],
+                         exp_disk[i]);
     }
   next_layer_ = header_.layers;
   whole_bytes_ = input_->offset();

@@ -53,7 +53,7 @@ void refuse_compressed(const std::string& path) {
 std::string trace_header_bytes(const TraceHeader& header) {
   SLUICE_CHECK(header.identity.has_value() && header.sizes.has_value());
   const TraceSizes& sizes = *header.sizes;
-  const std::string json = Json{
+  Json members = {
       {"architecture", header.architecture},
       {"layers", header.layers},
       {"experts", header.experts},
@@ -64,9 +64,12 @@ std::string trace_header_bytes(const TraceHeader& header) {
         {"sm", sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).sm; })},
         {"exp", sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).exp; })},
         {"disk", sizes_json(header, [&](experts::ExpertId id) { return sizes.disk_bytes(id); })},
-        {"exp_disk", sizes_json(header, [&](experts::ExpertId id) {
-           return sizes.exp_disk_bytes(id);
-         })}}}}.dump();
+        {"exp_disk", sizes_json(header, [&](experts::ExpertId id) { return sizes.exp_disk_bytes(id); })}}}};
+  if (header.layers > 0 && header.experts > 0 && sizes.bytes({0, 0}).msb > 0) {
+    members["sizes"]["msb"] = sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).msb; });
+    members["sizes"]["lsb"] = sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).lsb; });
+  }
+  const std::string json = members.dump();
   std::string bytes(kTraceMagic);
   bytes += text_of(kTraceVersion) + text_of(static_cast<std::uint32_t>(json.size())) + json;
   const std::uint64_t hash = xxh3(std::as_bytes(std::span(bytes.data(), bytes.size())));

@@ -1,0 +1,131 @@
+#include "slice_flags.h"
+
+#include <charconv>
+
+#include "base/error.h"
+#include "experts/registry.h"
+#include "experts/slice_names.h"
+#include "number_range.h"
+
+namespace sluice::app {
+namespace {
+
+// "0.05" or "5%", from 0 to 1. Empty: `value` stays.
+template <class Number>
+void read_share(const char* flag, const std::string& text, Number& value) {
+  if (text.empty()) return;
+  const bool percent = text.back() == '%';
+  const char* const end = text.data() + text.size() - (percent ? 1 : 0);
+  double number = 0;
+  const auto [next, error] = std::from_chars(text.data(), end, number);
+  if (percent) number /= 100;
+  if (error != std::errc() || next != end || !(number >= 0 && number <= 1))
+    throw Error(ErrorKind::kUsage, "value out of range")
+        .in(flag)
+        .expected("a share from 0 to 1, or 0% to 100%")
+        .found("\"" + text + "\"");
+  value = number;
+}
+
+}  // namespace
+
+void add_slice_flags(CLI::App& command, SliceFlags& flags) {
+  const std::string slices = "Models in slices (sluice pack --slices)", limits = "Limits on misses";
+  command
+      .add_option(
+          "--precision", flags.precision,
+          "Experts are computed at: high, low, or dbsc (a token's critical experts high); prompts are "
+          "computed high; default: the preset's")
+      ->group(slices);
+  command
+      .add_option("--critical", flags.critical,
+                  "Of dbsc, which experts are critical: single-head (their share of the token's weights), "
+                  "rel_top1 (weight against the largest), fixed_top_c; default: single-head")
+      ->group(slices);
+  command.add_option("--theta", flags.theta, "Of single-head and rel_top1: the least share; default: 0.35")
+      ->group(slices);
+  command.add_option("--critical-count", flags.critical_count, "Of fixed_top_c: experts a token")
+      ->check(whole_number("--critical-count", 0, 65535))
+      ->group(slices)
+      ->capture_default_str();
+  command
+      .add_option("--lsb-miss", flags.lsb_miss,
+                  "An LSB slice that is wanted and not in memory: fetch, skip (computed low), "
+                  "fetch_if_budget (as far as the limit on misses allows); default: fetch_if_budget")
+      ->group(slices);
+  command
+      .add_option("--lsb-reserve", flags.lsb_reserve,
+                  "Share of the cache that MSB slices leave to LSB slices; default: 0")
+      ->group(slices);
+  command
+      .add_option(
+          "--warmup", flags.warmup,
+          "What of a prompt's experts the answer begins with: pcw (predicted), empty, last-layer (used "
+          "last), random; default: pcw")
+      ->group(slices);
+  command
+      .add_option("--kappa", flags.kappa,
+                  "Of pcw: LSB slices critical for a smaller share of their tokens leave first; default: 0.5")
+      ->group(slices);
+  command
+      .add_option(
+          "--rho", flags.rho,
+          "LSB slices an MSB slice that outlive the prompt; default: 0.5, at high precision 1, at low "
+          "0")
+      ->group(slices);
+  command
+      .add_option("--constraint", flags.constraint,
+                  "Keeps the miss rate below --miss-rate (changes the text): none, boost, adaptive, hard; "
+                  "default: the preset's")
+      ->group(limits);
+  command
+      .add_option("--miss-rate", flags.miss_rate,
+                  "Bytes read for misses, of the bytes of all experts asked for; default: 5%")
+      ->group(limits);
+  command
+      .add_option("--lambda", flags.lambda,
+                  "Of cache-prior: how much experts in memory are preferred, 0 to 1; default: 0.5, under the "
+                  "constraint hard 0")
+      ->group(limits);
+  command
+      .add_option("--top-p-experts", flags.p,
+                  "Of cumsum: probability of the experts that are looked at; default: 0.9")
+      ->group(limits);
+  command.add_option("--top-j", flags.top_j, "A token's best experts that are never replaced")
+      ->check(whole_number("--top-j", 0, 65535))
+      ->group(limits)
+      ->capture_default_str();
+}
+
+void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options) {
+  if (!flags.precision.empty()) {
+    options.precision = experts::precision_mode(flags.precision);
+    if (options.precision == experts::PrecisionMode::kFull)
+      throw Error(ErrorKind::kUsage, "that is how models without slices are computed")
+          .in("--precision")
+          .expected("high, low or dbsc")
+          .found("full")
+          .fix("leave --precision out");
+  }
+  if (!flags.critical.empty()) options.critical.kind = experts::critical_kind(flags.critical);
+  read_share("--theta", flags.theta, options.critical.theta);
+  options.critical.count = static_cast<std::uint32_t>(flags.critical_count);
+  if (!flags.constraint.empty()) options.constraint = experts::constraint_mode(flags.constraint);
+  read_share("--miss-rate", flags.miss_rate, options.limits.limit);
+  read_share("--lambda", flags.lambda, options.cache_aware.lambda);
+  read_share("--lambda", flags.lambda, options.limits.lambda);
+  read_share("--top-p-experts", flags.p, options.cache_aware.p);
+  options.cache_aware.top_j = static_cast<std::uint32_t>(flags.top_j);
+  if (!flags.lsb_miss.empty()) options.slices.rules.lsb_miss = experts::lsb_miss_rule(flags.lsb_miss);
+  read_share("--lsb-reserve", flags.lsb_reserve, options.slices.rules.lsb_reserve);
+  if (!flags.warmup.empty()) options.slices.initial = experts::initial_slices(flags.warmup);
+  read_share("--kappa", flags.kappa, options.slices.warmup.kappa);
+  read_share("--rho", flags.rho, options.rho);
+}
+
+bool decodes_otherwise(const engine::EngineOptions& options) {
+  return options.precision == experts::PrecisionMode::kDbsc ||
+         options.precision == experts::PrecisionMode::kLow || experts::find_router(options.router).lossy;
+}
+
+}  // namespace sluice::app

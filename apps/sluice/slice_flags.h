@@ -1,0 +1,30 @@
+// Flags of models in slices, and of routers that prefer what is in memory (SPEC §4).
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "engine/options.h"
+
+namespace sluice::app {
+
+// What the user typed; empty: the preset's, or the default.
+struct SliceFlags {
+  std::string precision, critical, theta;
+  std::string constraint, miss_rate, lambda, p;
+  std::string lsb_miss, lsb_reserve, warmup, kappa, rho;
+  std::int64_t top_j = 0, critical_count = 1;
+};
+
+// `flags` must outlive `command`.
+void add_slice_flags(CLI::App& command, SliceFlags& flags);
+// Error(kUsage) that names the flag.
+void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options);
+
+// With the options of an engine, whose presets are filled in: tokens that are decoded one by one are computed
+// otherwise than in a prompt, by another precision or other experts.
+bool decodes_otherwise(const engine::EngineOptions& options);
+// Of a text that is not generated but given, in that case: how much of it is taken for the prompt.
+inline constexpr std::int64_t kPromptTokens = 64;
+
+}  // namespace sluice::app

@@ -1,0 +1,21 @@
+// What may be chosen for models in slices: the names that flags and decision logs have for it, and defaults
+// that follow from the precision.
+#pragma once
+
+#include <string_view>
+
+#include "experts/cache_policies.h"
+#include "experts/precision.h"
+
+namespace sluice::experts {
+
+// Both ways; by name Error(kUsage) that lists the known ones.
+LsbMiss lsb_miss_rule(std::string_view name);  // fetch, skip, fetch_if_budget
+std::string_view lsb_miss_name(LsbMiss rule);
+InitialSlices initial_slices(std::string_view name);  // pcw, empty, last-layer, random
+std::string_view initial_slices_name(InitialSlices initial);
+
+// WarmupRules::rho where nobody has said it: at high precision every LSB is wanted, at low none.
+double usual_rho(PrecisionMode precision);
+
+}  // namespace sluice::experts

@@ -1,0 +1,38 @@
+// Event-atomic replay of slice-lru over a recorded run of a model in slices: the decisions that the engine
+// made (SPEC I6; docs/replay.md). Routing is the trace's, whatever router it came from.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "experts/decision_log.h"
+#include "experts/miss_account.h"
+#include "lab/replay.h"
+#include "trace/routing_trace.h"
+
+namespace sluice::lab {
+
+struct SliceReplaySettings {
+  Scope scope = Scope::kGlobal;
+  Bytes capacity = 0;  // of each cache
+  std::uint64_t seed = 0;
+  experts::SliceSetting slices = {};
+};
+
+struct SliceReplayResult {
+  ReplayCounts total, decode;
+  Bytes bytes_read = 0;             // slices that were missing
+  experts::MissAccount slices;      // of all decode steps
+  experts::MissAccount account;     // of those that the limit counts
+  std::uint64_t decision_hash = 0;  // as Engine::decision_hash
+  bool cut_off = false;             // the trace's last record was not whole
+};
+
+// Reads `trace` to its end. `log` as of replay(). Error(kUsage) for a trace of whole experts, or without
+// logits; errors as RoutingTrace::next; Error(kInterrupted) when `stop` says so.
+SliceReplayResult replay_slices(trace::RoutingTrace& trace, const SliceReplaySettings& settings,
+                                const std::function<void(std::string_view)>& log = {},
+                                const std::function<bool()>& stop = {});
+
+}  // namespace sluice::lab
