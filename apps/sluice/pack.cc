@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -27,6 +28,7 @@
 #include "store/directory_checkpoint.h"
 #include "store/source_directory.h"
 #include "store/store_checkpoint.h"
+#include "work_memory.h"
 
 namespace sluice::app {
 namespace {
@@ -118,11 +120,7 @@ std::string_view compile_tokenizer(const Options& options) {
 
 void pack(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
-  if (store::looks_like_store(options.model)) {
-    throw Error(ErrorKind::kInvalid, "the model is a packed store already")
-        .in(options.model)
-        .fix("unpack it first to pack it otherwise");
-  }
+  store::check_not_packed(options.model);
   store::PackOptions pack;
   pack.codec = options.codec;
   pack.level = options.level;
@@ -137,19 +135,16 @@ void pack(const Options& options) {
   pack.exclude = options.exclude;
   pack.threads = static_cast<unsigned>(options.common.threads);
   pack.isa = parse_isa(options.common.isa);
-  constexpr Bytes kLeastMemory = 64 * kMiB;
-  const Bytes memory = parse_size(options.common.memory, "--memory");
-  if (memory < kLeastMemory) {
-    throw Error(ErrorKind::kUsage, "too little memory to pack with")
-        .in("--memory")
-        .expected(format_bytes(kLeastMemory) + " or more")
-        .found(format_bytes(memory));
-  }
-  pack.memory = memory / 2;  // the rest: tables, the program, codec contexts
+  pack.memory = work_memory(options.common.memory, "pack");
   pack.interrupted = [] { return interrupted(); };
 
   store::check_patterns(options.model, options.exclude);
   const auto checkpoint = store::open_directory(options.model, options.exclude);
+  if (!checkpoint->find_file("config.json") && std::filesystem::exists(options.model + "/config.json"))
+    throw Error(ErrorKind::kUsage, "a store without the model's config.json could not be run")
+        .in("--exclude")
+        .found("patterns that leave it out")
+        .fix("let them keep config.json");
   const store::PackPlan plan = model::pack_plan(model::describe_model(*checkpoint));
   store::PackResult result;
   {
@@ -223,7 +218,7 @@ void add_pack(CLI::App& app) {
       ->allow_extra_args(false);
   options->common.memory = "1GiB";
   add_common_flags(*command, options->common,
-                   {.memory = "Memory to work with",
+                   {.memory = "Memory to work with; at least 64MiB",
                     .threads = "Threads that compress; 0: one for every CPU",
                     .isa = "Instruction set that splits words: auto, scalar, avx2, avx512, avx512_vbmi2, "
                            "avx512_bf16, amx, neon",

@@ -13,6 +13,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -305,10 +306,11 @@ class Packer {
         journal_.reset();
         partial_.discard();
       }
+      const ComparedBytes sizes = compared_bytes(static_cast<Bytes>(need), free);
       throw Error(ErrorKind::kIo, "not enough free space for the store")
           .in(path)
-          .expected("about " + format_bytes(static_cast<Bytes>(need)))
-          .found(format_bytes(free))
+          .expected("about " + sizes.expected)
+          .found(sizes.found)
           .fix("free some space or choose another place");
     }
   }
@@ -471,9 +473,10 @@ class Packer {
                                first_row);
       }
     } catch (Error& error) {
-      throw error.in(fmt::format("{}/{}, tensor \"{}\", {}", directory_.path,
-                                 weights_.files[slice.file].relative, weights_.tensors[tensor].name,
-                                 error.where()));
+      throw error
+          .in(fmt::format("{}/{}, tensor \"{}\", {}", directory_.path, weights_.files[slice.file].relative,
+                          weights_.tensors[tensor].name, error.where()))
+          .fix("download the file again, or pack the model without --slices");
     }
     slice.words.reset();
   }
@@ -644,11 +647,7 @@ PackResult pack(const std::string& source, const std::string& target, const Pack
         .fix("give --slices, too");
   }
   check_outside(target, source);
-  if (looks_like_store(source)) {
-    throw Error(ErrorKind::kInvalid, "the source is a packed store already")
-        .in(source)
-        .fix("unpack it first to pack it otherwise");
-  }
+  check_not_packed(source);
   return Packer(source, target, plan, options).run();
 }
 
