@@ -27,6 +27,7 @@
 #include "store/journal.h"
 #include "store/ordered_pipeline.h"
 #include "store/pack_identity.h"
+#include "store/pack_quantised.h"
 #include "store/pack_slices.h"
 #include "store/pack_units.h"
 #include "store/partial_directory.h"
@@ -52,7 +53,7 @@ Buffer make_buffer(Bytes bytes) {
 struct Slice : SliceRange {
   Buffer words;  // as read; gone after work if it is coded
   Buffer sm;
-  Buffer codes, scales, zeros, lsb;  // of quantised strips; no zero points and slices of 8 bits
+  QuantisedStrips strips;
   codec::EncodedChunk chunk;
   std::uint64_t chunk_xxh3 = 0;
 
@@ -453,47 +454,19 @@ class Packer {
 
   void quantise(Slice& slice) const {
     const auto& [tensor, first, count] = units_[slice.unit].pieces[slice.piece];
-    const DType dtype = weights_.tensors[tensor].dtype;
-    const std::span<const std::byte> words(slice.words.get(), static_cast<std::size_t>(slice.length));
-    const std::uint64_t first_row = first / slice.matrix.columns + slice.first * codec::kStripRows;
     try {
-      if (slice.encoding == Encoding::kInt8) {
-        const codec::Int8Shape shape{slice.matrix};
-        slice.codes = make_buffer(shape.code_bytes(8));
-        slice.scales = make_buffer(shape.scale_bytes());
-        codec::quantise_int8(words, dtype, shape, slice.codes.get(), slice.scales.get(), first_row);
-      } else {
-        const codec::SlicedShape shape{slice.matrix, *options_.slices};
-        slice.codes = make_buffer(shape.code_bytes(shape.bits.low));
-        slice.scales = make_buffer(shape.scale_bytes());
-        slice.zeros = make_buffer(shape.zero_bytes());
-        slice.lsb = make_buffer(shape.lsb_bytes());
-        codec::quantise_sliced(words, dtype, shape,
-                               {slice.codes.get(), slice.scales.get(), slice.zeros.get(), slice.lsb.get()},
-                               first_row);
-      }
+      slice.strips = {slice.encoding,
+                      slice.matrix,
+                      options_.slices.value_or(codec::SliceBits{}),
+                      weights_.tensors[tensor].dtype,
+                      {slice.words.get(), static_cast<std::size_t>(slice.length)},
+                      first / slice.matrix.columns + slice.first * codec::kStripRows};
     } catch (Error& error) {
-      throw error
-          .in(fmt::format("{}/{}, tensor \"{}\", {}", directory_.path, weights_.files[slice.file].relative,
-                          weights_.tensors[tensor].name, error.where()))
-          .fix("download the file again, or pack the model without --slices");
+      throw error.in(fmt::format("{}/{}, tensor \"{}\", {}", directory_.path,
+                                 weights_.files[slice.file].relative, weights_.tensors[tensor].name,
+                                 error.where()));
     }
     slice.words.reset();
-  }
-
-  void put_quantised(const Slice& slice) {
-    const auto bytes = [](const Buffer& buffer, Bytes size) {
-      return std::span<const std::byte>(buffer.get(), static_cast<std::size_t>(buffer ? size : 0));
-    };
-    const codec::SlicedShape shape{slice.matrix, options_.slices.value_or(codec::SliceBits{})};
-    const bool sliced = slice.encoding == Encoding::kSliced;
-    writer_->put_quantised(
-        slice.piece, slice.first,
-        {.codes = bytes(slice.codes, shape.code_bytes(sliced ? shape.bits.low : 8)),
-         .scales =
-             bytes(slice.scales, sliced ? shape.scale_bytes() : codec::Int8Shape{slice.matrix}.scale_bytes()),
-         .zeros = bytes(slice.zeros, shape.zero_bytes()),
-         .lsb = bytes(slice.lsb, shape.lsb_bytes())});
   }
 
   // The caller's thread, in order.
@@ -518,7 +491,7 @@ class Packer {
       writer_->put_split(slice.piece, slice.first, {slice.sm.get(), static_cast<std::size_t>(slice.count)},
                          slice.chunk, slice.chunk_xxh3);
     } else if (slice.is_quantised()) {
-      put_quantised(slice);
+      writer_->put_quantised(slice.piece, slice.first, slice.strips.parts());
     } else if (slice.length > 0) {
       const Bytes width = dtype_bytes(weights_.tensors[unit.pieces[slice.piece].tensor].dtype);
       writer_->put_raw(slice.piece, slice.first * width,
