@@ -36,6 +36,7 @@ TEST(CommandLine, UsageErrorsExitWith2AndSayWhatWasMeant) {
   expect_usage_error("frobnicate", "unknown command \"frobnicate\"");
   expect_usage_error("''", "unknown command");
   expect_usage_error("--frobnicate", "unknown flag --frobnicate");
+  expect_usage_error("--memory 1GiB run m -p a", "--memory stands before the command");
   expect_usage_error("tokenize", "PATH is required");
   expect_usage_error("doctor --jsno", "did you mean --json?");
   expect_usage_error("tokenize x -p a -f b", "--file");
@@ -233,15 +234,20 @@ TEST(CommandLine, NumbersOutOfRangeSayWhatIsExpectedAndFound) {
   expect_usage_error("pack " + kModel + " -o /nowhere/x --codec none --chunks 3", "--chunks");
 }
 
+// One blank between words, wherever the text was broken.
+std::string words_of(std::string text) {
+  const auto spaces = [](char a, char b) { return std::isspace(a) && std::isspace(b); };
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  text.erase(std::unique(text.begin(), text.end(), spaces), text.end());
+  return text;
+}
+
 TEST(CommandLine, HelpListsTheInstructionSetsThatTheErrorLists) {
   const std::string error = sluice("version --isa bogus").err;
   EXPECT_NE(error.find("auto scalar avx2 avx512 avx512_vbmi2 avx512_bf16 amx neon"), std::string::npos)
       << error;
   for (const char* command : {"run", "pack", "unpack", "verify", "reproduce"}) {
-    std::string help = sluice(std::string(command) + " --help").out;
-    const auto spaces = [](char a, char b) { return std::isspace(a) && std::isspace(b); };
-    std::replace(help.begin(), help.end(), '\n', ' ');
-    help.erase(std::unique(help.begin(), help.end(), spaces), help.end());
+    const std::string help = words_of(sluice(std::string(command) + " --help").out);
     EXPECT_NE(help.find("auto, scalar, avx2, avx512, avx512_vbmi2, avx512_bf16, amx, neon"),
               std::string::npos)
         << help;
@@ -253,6 +259,36 @@ TEST(CommandLine, SeedsThatSampleNothingSayWhatTheyDo) {
     EXPECT_EQ(sluice(std::string(command) + " --help").out.find("random for sampling"), std::string::npos)
         << command;
   EXPECT_NE(sluice("run --help").out.find("random for sampling"), std::string::npos);
+}
+
+// An answer's last token needs no position; a context of 8 holds 5 and 4.
+TEST(CommandLine, HelpOfTheContextSaysWhatItCounts) {
+  const Outcome outcome =
+      sluice("run " + kModel + " --tokens 1,2,3,4,5 -n 20 -c 8 --temp 0 --ignore-eos --json --memory 64MiB");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(nlohmann::json::parse(outcome.out)["tokens"].size(), 4u);
+  EXPECT_NE(words_of(sluice("run --help").out).find("prompt and answer together, less the answer's last"),
+            std::string::npos);
+  EXPECT_NE(words_of(sluice("eval --help").out).find("Refused: the context of eval is its window, --ctx"),
+            std::string::npos);
+}
+
+// They compute prompts alone.
+TEST(CommandLine, HelpSaysWhereARouterHasNoEffect) {
+  for (const char* command : {"forward", "eval"})
+    EXPECT_NE(
+        words_of(sluice(std::string(command) + " --help").out).find("which every router routes exactly"),
+        std::string::npos)
+        << command;
+  EXPECT_NE(words_of(sluice("run --help").out).find("all but exact change the text"), std::string::npos);
+}
+
+TEST(CommandLine, AnEmptyValueBehindAnEqualsSignTakesNothingElse) {
+  expect_usage_error("run m --tokens= -n 3", "--tokens has an empty value");
+  expect_usage_error("run m --tokens 1 --memory=", "--memory has an empty value");
+  expect_usage_error("forward m --out= --tokens 1", "--out has an empty value");
+  const Outcome stop = sluice("run " + kModel + " --stop= --tokens 1 -n 1 --memory 64MiB");
+  EXPECT_EQ(stop.err.find("--tokens"), std::string::npos) << stop.err;
 }
 
 TEST(CommandLine, UnknownCodecsAreWrongUsage) {
@@ -324,6 +360,16 @@ TEST(CommandLine, ErrorsSayWhatToDo) {
              "download the tokenizer files again");
   expect_fix("inspect " + with_config("c", "vocab_size", 6401), "embed_tokens",
              "download the config.json that belongs to these weights");
+  expect_fix("run " + kModel + " --tokens 1 -n 1 --profile " + kModel + "/config.json",
+             "config.json: not a profile", "measure: sluice profile MODEL -o FILE.json");
+  expect_fix("lab evict -f " + directory, directory + ": not a file", "name a file in it");
+  expect_fix("synth " + kModel + "/config.json -o " + directory + "/s --experts 2", "num_experts_per_tok",
+             "choose other --layers or --experts: the config itself is sound");
+  expect_tells(2, "quantise " + kModel + " -o " + directory + "/q --quantiser x",
+               "--quantiser: there is no such");
+  expect_tells(2, "pack " + kModel + " -o " + directory + "/p.sluice --exclude config.json",
+               "--exclude: a store without the model's config.json could not be run");
+  EXPECT_FALSE(fs::exists(directory + "/p.sluice"));
   fs::remove_all(directory);
 }
 

@@ -495,9 +495,94 @@ TEST_F(StoreProgram, VerifyReportsDamageAsJsonAndExitsWith1) {
   EXPECT_EQ(report["errors"][0]["file"], "dense.bin");
   EXPECT_EQ(report["errors"][0]["offset"], 0);
   EXPECT_NE(report["errors"][0]["expected"], report["errors"][0]["found"]);
+  EXPECT_EQ(report["errors"][0]["message"], "the checksum of a part is wrong");
+  EXPECT_EQ(report["errors"][0]["fix"], "copy the store again, or pack the model again");
+  EXPECT_EQ(report["errors"][1]["fix"], "remove it");
   const Outcome plain = sluice(fmt::format("verify '{}'", store));
   EXPECT_EQ(plain.code, 1);
-  EXPECT_THAT(plain.err, HasSubstr("dense.bin at byte 0"));
+  EXPECT_THAT(plain.err, HasSubstr("dense.bin at byte 0: the checksum of a part is wrong; expected XXH3 "));
+  EXPECT_THAT(plain.err, HasSubstr("the store is damaged; copy it again, or pack the model again\n"));
+}
+
+TEST_F(StoreProgram, VerifySaysWhatTheErrorsMeanForTheStore) {
+  const std::string store = temp_ / "m.sluice";
+  ASSERT_EQ(sluice(fmt::format("pack '{}' -o '{}' --quiet", model_, store)).code, 0);
+  write_file(store + "/stray", "");
+  const Outcome stray = sluice(fmt::format("verify '{}'", store));
+  EXPECT_EQ(stray.code, 1);
+  EXPECT_THAT(stray.err, HasSubstr("stray at byte 0: a file that does not belong to the store; remove it\n"));
+  EXPECT_THAT(stray.err, HasSubstr("what was packed is sound"));
+  fs::remove(store + "/stray");
+  std::string manifest = read_file(store + "/manifest.json");
+  manifest[manifest.find("\"version\":") + 10] = '9';
+  write_file(store + "/manifest.json", manifest);
+  const Outcome other = sluice(fmt::format("verify '{}'", store));
+  EXPECT_EQ(other.code, 1);
+  EXPECT_THAT(other.err,
+              HasSubstr("the store has another format version; expected 1, found 9; use the version"));
+  EXPECT_THAT(other.err, HasSubstr("cannot be read by this version of Sluice, or it is damaged"));
+}
+
+// What cannot be done with a store is not advised.
+TEST_F(StoreProgram, AStoreInPlaceOfADirectoryGetsAdviceForItsFamily) {
+  const std::string split = temp_ / "m.sluice", sliced = temp_ / "s.sluice";
+  ASSERT_EQ(sluice(fmt::format("pack '{}' -o '{}' --quiet", model_, split)).code, 0);
+  ASSERT_EQ(sluice(fmt::format("pack '{}' -o '{}' --slices 8/4 --quiet", model_, sliced)).code, 0);
+  for (const char* command : {"pack", "quantise"}) {
+    const Outcome of_split = sluice(fmt::format("{} '{}' -o '{}'", command, split, temp_ / "other"));
+    EXPECT_EQ(of_split.code, 1);
+    EXPECT_THAT(of_split.err, HasSubstr("this is a packed store; expected the directory of a model"));
+    EXPECT_THAT(of_split.err, HasSubstr("or restore that: sluice unpack"));
+    const Outcome of_sliced = sluice(fmt::format("{} '{}' -o '{}'", command, sliced, temp_ / "other"));
+    EXPECT_EQ(of_sliced.code, 1);
+    EXPECT_THAT(of_sliced.err, HasSubstr("its experts are rounded, and it cannot be unpacked"));
+    EXPECT_EQ(of_sliced.err.find("sluice unpack"), std::string::npos) << of_sliced.err;
+  }
+}
+
+TEST_F(StoreProgram, AWeightWithoutAValueGetsTheAdviceOfItsCommand) {
+  const std::string model = temp_ / "nan", name = "model.layers.0.mlp.experts.0.up_proj.weight";
+  fs::copy(model_, model, fs::copy_options::recursive);
+  const auto checkpoint = open_checkpoint(model);
+  const Extent place = checkpoint->locate({name, 0, checkpoint->find(name)->elements()}).raw;
+  std::string weights = read_file(checkpoint->weight_files()[place.file]);
+  weights.replace(place.offset + 4, 2, "\xc0\x7f");  // NaN in BF16, little-endian
+  write_file(checkpoint->weight_files()[place.file], weights);
+  const Outcome packed = sluice(fmt::format("pack '{}' -o '{}' --slices 8/4", model, temp_ / "x.sluice"));
+  EXPECT_EQ(packed.code, 1);
+  EXPECT_THAT(packed.err,
+              HasSubstr("found NaN; download the file again, or pack the model without --slices"));
+  EXPECT_THAT(packed.err, HasSubstr(name));
+  const Outcome rounded = sluice(fmt::format("quantise '{}' -o '{}'", model, temp_ / "x"));
+  EXPECT_EQ(rounded.code, 1);
+  EXPECT_THAT(rounded.err, HasSubstr("found NaN; download the file again"));
+  EXPECT_EQ(rounded.err.find("--slices"), std::string::npos) << rounded.err;
+}
+
+TEST_F(StoreProgram, AConfigurationThatAStoreLacksIsNotToBeDownloadedBesideWeights) {
+  const TinyModel tiny;
+  write_tiny_model(temp_ / "source", tiny);
+  fs::remove(temp_ / "source/config.json");
+  pack(temp_ / "source", temp_ / "m.sluice", tiny_plan(tiny), tiny_options("zstd"));
+  const Outcome of_store = sluice(fmt::format("inspect '{}'", temp_ / "m.sluice"));
+  EXPECT_EQ(of_store.code, 1);
+  EXPECT_THAT(of_store.err, HasSubstr("config.json is missing"));
+  EXPECT_THAT(of_store.err, HasSubstr("; pack the model again, from a directory that has it\n"));
+  EXPECT_THAT(sluice(fmt::format("inspect '{}'", temp_ / "source")).err,
+              HasSubstr("; download it beside the weights\n"));
+}
+
+TEST_F(StoreProgram, UnpackHasTheSameLeastMemoryAsPack) {
+  const std::string store = temp_ / "m.sluice";
+  ASSERT_EQ(sluice(fmt::format("pack '{}' -o '{}' --quiet", model_, store)).code, 0);
+  for (const std::string& command : {fmt::format("unpack '{}' -o '{}'", store, temp_ / "back"),
+                                     fmt::format("pack '{}' -o '{}'", model_, temp_ / "x.sluice")}) {
+    const Outcome refused = sluice(command + " --memory 1KiB");
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_THAT(refused.err, HasSubstr("--memory: too little memory to "));
+    EXPECT_THAT(refused.err, HasSubstr("expected 64.00 MiB or more, found 1.00 KiB; give more"));
+    EXPECT_EQ(sluice(command + " --memory 64MiB --quiet").code, 0);
+  }
 }
 
 TEST_F(StoreProgram, RefusesBadArguments) {
@@ -515,7 +600,7 @@ TEST_F(StoreProgram, RefusesBadArguments) {
   ASSERT_EQ(pack_with("--quiet").code, 0);
   EXPECT_THAT(pack_with("").err, HasSubstr("exists already"));
   EXPECT_THAT(sluice(fmt::format("pack '{}' -o '{}'", temp_ / "m.sluice", temp_ / "n.sluice")).err,
-              HasSubstr("packed store already"));
+              HasSubstr("this is a packed store"));
   const Outcome nowhere = sluice(fmt::format("verify '{}'", temp_ / "nowhere"));
   EXPECT_EQ(nowhere.code, 1);
   EXPECT_THAT(nowhere.err, HasSubstr("no such store"));

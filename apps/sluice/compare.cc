@@ -95,7 +95,7 @@ void add_compare(CLI::App& app) {
       "compare", "Run presets in turns under one budget and set their figures side by side");
   auto options = std::make_shared<Options>();
   options->engine.preset = "zipmoe,z-C,z-basic-lru,z-deepspeed,z-accelerate";
-  add_engine_flags(*command, options->engine, kSeedOfCaches);
+  add_engine_flags(*command, options->engine, {.seed = kSeedOfCaches});
   add_prompt_flags(*command, options->prompt);
   command->add_option("-n,--predict", options->max_tokens, "Tokens to generate, greedily; at least 2")
       ->capture_default_str()

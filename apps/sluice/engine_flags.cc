@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/stopwatch.h"
 #include "experts/registry.h"
@@ -78,7 +79,7 @@ std::size_t in_range(std::int64_t value, std::int64_t least, std::int64_t most, 
 
 }  // namespace
 
-void add_engine_flags(CLI::App& command, EngineFlags& flags, const std::string& seed) {
+void add_engine_flags(CLI::App& command, EngineFlags& flags, const EngineHelp& help) {
   const std::string machine = "This machine", policies = "Policies";
   command.add_option("MODEL", flags.model, "Hugging Face directory or packed NAME.sluice store")->required();
   command.add_option("--disk", flags.disk, "Asynchronous reads by: auto, io_uring, pread")
@@ -87,10 +88,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags, const std::string& 
   command.add_option("--math", flags.math, "Arithmetic: auto (BF16 key/value cache) or f32")
       ->group(machine)
       ->capture_default_str();
-  command
-      .add_option(
-          "-c,--context", flags.context,
-          "Most tokens of prompt and answer (of each, behind an encoder); default: the model's maximum")
+  command.add_option("-c,--context", flags.context, help.context)
       ->check(whole_number("-c", 1, std::uint64_t{1} << 31))
       ->group(machine);
   command.add_option("--chunk", flags.chunk, "Most prompt tokens of one step")
@@ -105,8 +103,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags, const std::string& 
   const std::string preset_rules = "; default: the preset's";
   command
       .add_option("--router", flags.router,
-                  names_of(experts::router_policies()) +
-                      " (all but exact change the text; prompts are routed exactly)" + preset_rules)
+                  fmt::format("{} ({}){}", names_of(experts::router_policies()), help.router, preset_rules))
       ->group(policies);
   command.add_option("--cache", flags.cache, cache_names() + preset_rules)->group(policies);
   command
@@ -145,7 +142,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags, const std::string& 
        .threads = "Compute threads; 0: all usable CPUs",
        .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, avx512_bf16, amx, neon",
        .io = "How weights are read: direct, buffered, mmap",
-       .seed = seed,
+       .seed = help.seed,
        .json = "Print one JSON object and nothing else",
        .quiet = "No progress and no statistics on standard error"});
 }
@@ -218,13 +215,14 @@ std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const
   constexpr Bytes kTimes = 32;
   const Bytes budget = flags.memory.empty() ? engine::default_budget() : parse_size(flags.memory, "--memory");
   constexpr Bytes kSmall = 64 * kKiB;  // whether so little fits, the budget's own check says better
-  if (text.size() > std::max(kSmall, budget / kTimes))
+  if (text.size() > std::max(kSmall, budget / kTimes)) {
+    const ComparedBytes sizes = compared_bytes(budget / kTimes, text.size());
     throw Error(ErrorKind::kBudget, "the text is too large to be tokenized inside the memory budget")
         .in(file)
-        .expected(
-            fmt::format("at most {} in a budget of {}", format_bytes(budget / kTimes), format_bytes(budget)))
-        .found(format_bytes(text.size()))
+        .expected(fmt::format("at most {} in a budget of {}", sizes.expected, format_bytes(budget)))
+        .found(sizes.found)
         .fix("cut the text, or raise --memory");
+  }
   try {
     return tokenizer.encode(text, add_special);
   } catch (Error& error) {

@@ -29,9 +29,19 @@ struct EngineFlags : CommonFlags {
 inline constexpr const char* kSeedOfCaches =
     "Of caches that draw (marking) and of costs measured at the start; has no effect on the result; default: "
     "0";
-void add_engine_flags(
-    CLI::App& command, EngineFlags& flags,
-    const std::string& seed = "Same seed, same random choices; default: random for sampling, printed");
+// What --router does in a command that computes prompts alone.
+inline constexpr const char* kRouterOfPrompts =
+    "without effect here: this command computes prompts alone, which every router routes exactly";
+
+// What flags do that do not do the same in every command.
+struct EngineHelp {
+  std::string seed = "Same seed, same random choices; default: random for sampling, printed";
+  std::string router = "all but exact change the text; prompts are routed exactly";
+  std::string context =
+      "Most tokens of prompt and answer together, less the answer's last (of each by itself, behind an "
+      "encoder); an answer ends there; default: the model's maximum";
+};
+void add_engine_flags(CLI::App& command, EngineFlags& flags, const EngineHelp& help = {});
 // Error(kUsage). `positions`: tokens to reserve the key/value cache for; `encoder_positions`: of an encoder's
 // input.
 engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions,

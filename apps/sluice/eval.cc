@@ -42,13 +42,15 @@ void evaluate(const Options& options) {
     throw Error(ErrorKind::kInvalid, "the text is too short to score")
         .in(options.file)
         .expected("at least 2 tokens")
-        .found(std::to_string(tokens.size()));
+        .found(std::to_string(tokens.size()))
+        .fix("give a longer text");
   const std::size_t window = static_cast<std::size_t>(options.window);
   if (window > open.model.config.max_positions)
     throw Error(ErrorKind::kUsage, "windows are longer than the model's context")
         .in("--ctx")
         .expected(fmt::format("2 to {}", open.model.config.max_positions))
-        .found(std::to_string(window));
+        .found(std::to_string(window))
+        .fix("give a smaller --ctx");
   const std::size_t positions = std::min(window, tokens.size());
   engine::Engine engine(*open.checkpoint, open.model, engine_options(flags, positions),
                         std::min(kLogitRows, positions));
@@ -82,7 +84,10 @@ void evaluate(const Options& options) {
 void add_eval(CLI::App& app) {
   CLI::App* command = app.add_subcommand("eval", "Perplexity of a text");
   auto options = std::make_shared<Options>();
-  add_engine_flags(*command, options->engine, kSeedOfCaches);
+  add_engine_flags(*command, options->engine,
+                   {.seed = kSeedOfCaches,
+                    .router = kRouterOfPrompts,
+                    .context = "Refused: the context of eval is its window, --ctx"});
   command->add_option("-f,--file", options->file, "Text to score; - is standard input")->required();
   command->add_option("--ctx", options->window, "Tokens of a window; at least 2")
       ->capture_default_str()

@@ -33,7 +33,8 @@ std::vector<model::TokenId> encoder_input(const Options& options, const model::M
   if (given && !config.has_encoder())
     throw Error(ErrorKind::kUsage, "this model has no encoder")
         .in("--encoder-tokens")
-        .found(config.model_type);
+        .found(config.model_type)
+        .fix("leave --encoder-tokens out");
   if (!given && config.has_encoder())
     throw Error(ErrorKind::kUsage, "this model needs its encoder's input too")
         .in("--encoder-tokens")
@@ -92,7 +93,9 @@ void forward(const Options& options) {
       throw Error(ErrorKind::kInvalid, "there are more tokens than the context holds")
           .in(flag)
           .expected(fmt::format("at most {}", context))
-          .found(std::to_string(list->size()));
+          .found(std::to_string(list->size()))
+          .fix(flags.context != 0 ? "give fewer tokens, or raise -c"
+                                  : "give fewer tokens: the model takes no more");
   }
   engine::Engine engine(*open.checkpoint, open.model,
                         engine_options(flags, tokens.size(), encoder_tokens.size()),
@@ -134,7 +137,11 @@ void forward(const Options& options) {
 void add_forward(CLI::App& app) {
   CLI::App* command = app.add_subcommand("forward", "Write the logits of every position of a token sequence");
   auto options = std::make_shared<Options>();
-  add_engine_flags(*command, options->engine, kSeedOfCaches);
+  add_engine_flags(*command, options->engine,
+                   {.seed = kSeedOfCaches,
+                    .router = kRouterOfPrompts,
+                    .context = "Most tokens (of --tokens and of --encoder-tokens); default: the model's "
+                               "maximum"});
   command->add_option("--tokens", options->tokens, "Token ids, taken verbatim: 1,2,3")->required();
   options->encoder_given = command->add_option("--encoder-tokens", options->encoder_tokens,
                                                "For an encoder-decoder: the encoder's token ids; --tokens "

@@ -1,5 +1,6 @@
 // `sluice lab NAME`: ask any policy what it would decide.
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -63,6 +64,11 @@ void run(const Options& options) {
   if (options.file.empty()) {
     good = lab::answer_all(function, standard_input(), "standard input", std::cout, stop);
   } else {
+    if (std::filesystem::is_directory(options.file))
+      throw Error(ErrorKind::kInvalid, "not a file")
+          .in(options.file)
+          .found("a directory")
+          .fix("name a file in it");
     std::ifstream in(options.file, std::ios::binary);
     if (!in) throw io_error("open", options.file, errno);
     good = lab::answer_all(function, in, options.file, std::cout, stop);

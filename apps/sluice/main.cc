@@ -147,6 +147,15 @@ int wrong_usage(CLI::App& app, const CLI::ParseError& error) {
                                       chosen.empty() ? "" : command.get_name() + " "));
 }
 
+// `--flag=` becomes two words, as `--flag ""` is: the parser would take the next flag for its value.
+void split_empty_values(std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!words[i].starts_with("--") || words[i].find('=') != words[i].size() - 1) continue;
+    words[i].pop_back();
+    words.insert(words.begin() + static_cast<std::ptrdiff_t>(++i), "");
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Runs mixture-of-experts language models inside a memory budget smaller than the model.",
                "sluice");
@@ -165,6 +174,7 @@ int run(int argc, char** argv) {
     words.erase(words.begin());
     words.emplace_back("--help");
   }
+  split_empty_values(words);
   for (std::size_t i = 1; i < words.size(); ++i) {  // an unset variable must not read as "not given"
     const std::string& flag = words[i - 1];
     const bool text = flag == "-p" || flag == "--prompt" || flag == "--stop";
@@ -177,6 +187,11 @@ int run(int argc, char** argv) {
   const std::vector<std::string> names = command_names(app);
   const bool known = std::find(names.begin(), names.end(), words[0]) != names.end();
   if (!known && !words[0].starts_with('-')) return unknown_command(words[0], names);
+  const bool later = std::ranges::find_first_of(words, names) != words.end();
+  if (!known && later && words[0] != "-h" && words[0] != "--help" && words[0] != "--version")
+    return fail(kExitUsage, fmt::format("{} stands before the command; the command comes first, then its "
+                                        "flags\nsluice: `sluice --help` lists the commands",
+                                        shown_text(words[0].substr(0, words[0].find('=')))));
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them last first
     return 0;

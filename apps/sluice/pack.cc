@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -15,7 +16,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/shown_text.h"
-#include "base/system_memory.h"
 #include "codec/exponent_codec.h"
 #include "codec/plane_decoder.h"
 #include "codec/shards.h"
@@ -28,6 +28,7 @@
 #include "store/directory_checkpoint.h"
 #include "store/source_directory.h"
 #include "store/store_checkpoint.h"
+#include "work_memory.h"
 
 namespace sluice::app {
 namespace {
@@ -119,11 +120,7 @@ std::string_view compile_tokenizer(const Options& options) {
 
 void pack(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
-  if (store::looks_like_store(options.model)) {
-    throw Error(ErrorKind::kInvalid, "the model is a packed store already")
-        .in(options.model)
-        .fix("unpack it first to pack it otherwise");
-  }
+  store::check_not_packed(options.model);
   store::PackOptions pack;
   pack.codec = options.codec;
   pack.level = options.level;
@@ -138,25 +135,18 @@ void pack(const Options& options) {
   pack.exclude = options.exclude;
   pack.threads = static_cast<unsigned>(options.common.threads);
   pack.isa = parse_isa(options.common.isa);
-  constexpr Bytes kLeastMemory = 64 * kMiB;
-  const Bytes memory = parse_size(options.common.memory, "--memory");
-  const auto need_memory = [&](Bytes least) {
-    if (memory >= least) return;
-    throw Error(ErrorKind::kUsage, "too little memory to pack with")
-        .in("--memory")
-        .expected(format_bytes(least) + " or more")
-        .found(format_bytes(memory));
-  };
-  need_memory(kLeastMemory);
+  pack.memory = work_memory(options.common.memory, "pack");
   pack.interrupted = [] { return interrupted(); };
 
   store::check_patterns(options.model, options.exclude);
   const auto checkpoint = store::open_directory(options.model, options.exclude);
+  if (!checkpoint->find_file("config.json") && std::filesystem::exists(options.model + "/config.json"))
+    throw Error(ErrorKind::kUsage, "a store without the model's config.json could not be run")
+        .in("--exclude")
+        .found("patterns that leave it out")
+        .fix("let them keep config.json");
   const store::PackPlan plan = model::pack_plan(model::describe_model(*checkpoint));
-  // Half of what the program and the model's tables leave: the rest is for codec contexts and more tables.
-  const Bytes taken = read_process_memory().resident;
-  need_memory(taken + kLeastMemory / 2);
-  pack.memory = (memory - taken) / 2;
+  pack.memory = work_memory(options.common.memory, "pack");  // the model's tables are there now
   store::PackResult result;
   {
     ProgressOfTotal progress("pack", options.common.quiet);
@@ -229,7 +219,7 @@ void add_pack(CLI::App& app) {
       ->allow_extra_args(false);
   options->common.memory = "1GiB";
   add_common_flags(*command, options->common,
-                   {.memory = "Memory to work with",
+                   {.memory = "Memory to work with; at least 64MiB",
                     .threads = "Threads that compress; 0: one for every CPU",
                     .isa = "Instruction set that splits words: auto, scalar, avx2, avx512, avx512_vbmi2, "
                            "avx512_bf16, amx, neon",

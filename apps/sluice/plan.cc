@@ -120,7 +120,9 @@ void add_plan(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("plan", "Say where the bytes of a budget go and what speed to expect");
   auto options = std::make_shared<Options>();
-  add_engine_flags(*command, options->engine, kSeedOfCaches);
+  add_engine_flags(*command, options->engine,
+                   {.seed = kSeedOfCaches,
+                    .context = "Most tokens to plan for (see --tokens); default: the model's maximum"});
   command->add_option("--tokens", options->tokens, "Prompt and answer to reserve the key/value cache for")
       ->capture_default_str()
       ->check(whole_number("--tokens", 1, std::uint64_t{1} << 31));

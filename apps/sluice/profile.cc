@@ -102,7 +102,7 @@ void add_profile(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("profile", "Measure what reading, decoding and computing experts costs here");
   auto options = std::make_shared<Options>();
-  add_engine_flags(*command, options->engine, "Which experts are measured; default: 0");
+  add_engine_flags(*command, options->engine, {.seed = "Which experts are measured; default: 0"});
   command->add_option("-o,--out", options->output,
                       "File to write; a store without it keeps the profile as a sidecar");
   command->add_option("--repeats", options->repeats, "Runs of which the median is taken")

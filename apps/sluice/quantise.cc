@@ -15,6 +15,7 @@
 #include "progress.h"
 #include "store/directory_checkpoint.h"
 #include "store/rounded_copy.h"
+#include "store/store_checkpoint.h"
 
 namespace sluice::app {
 namespace {
@@ -31,14 +32,23 @@ std::string quantiser_names() {
   return names;
 }
 
+const codec::QuantiserVariant& find_variant(const std::string& name) {
+  try {
+    return codec::find_quantiser_variant(name);
+  } catch (Error& error) {
+    throw error.in("--quantiser");
+  }
+}
+
 void quantise(const Options& options) {
-  const codec::QuantiserVariant& variant = codec::find_quantiser_variant(options.quantiser);
+  const codec::QuantiserVariant& variant = find_variant(options.quantiser);
   const std::optional<codec::SliceBits> bits = codec::parse_slice_bits(options.slices);
   if (!bits)
     throw Error(ErrorKind::kUsage, "unknown slices")
         .in("--slices")
         .expected("one of: 8/4, 6/3, 4/2")
         .found("\"" + options.slices + "\"");
+  store::check_not_packed(options.model);
   const auto checkpoint = store::open_directory(options.model);
   const store::PackPlan plan = model::pack_plan(model::describe_model(*checkpoint));
   store::RoundedCopyOptions copy;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/shown_text.h"
 #include "base/stopwatch.h"
 #include "command.h"
 #include "engine/decision_recorder.h"
@@ -114,13 +115,13 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
 }
 
 // Hugging Face takes such ids, too, and never meets them.
-void warn_of_eos(const model::ModelConfig& config) {
+void warn_of_eos(const std::string& path, const model::ModelConfig& config) {
   for (const model::TokenId token : config.eos)
     if (static_cast<std::size_t>(token) >= config.vocab)
       fmt::print(stderr,
-                 "sluice: warning: end-of-text token {} is beyond the vocabulary of {}: it never comes, and "
-                 "ends nothing\n",
-                 token, config.vocab);
+                 "sluice: warning: {}: end-of-text token {} is beyond the vocabulary of {} (eos_token_id of "
+                 "generation_config.json, else of config.json): it never comes, and ends nothing\n",
+                 shown_text(path), token, config.vocab);
 }
 
 // What the publisher asked for and Hugging Face does, and what the text here comes without.
@@ -178,7 +179,7 @@ void run(const Options& options) {
   if (!engine.isa_warning().empty() && !flags.quiet)
     fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
   if (!flags.quiet) warn_of_ignored(open.model.generation, requests[0].sampler.temperature > 0);
-  if (!flags.quiet && !options.ignore_eos) warn_of_eos(open.model.config);
+  if (!flags.quiet && !options.ignore_eos) warn_of_eos(flags.model, open.model.config);
   std::optional<engine::DecisionRecorder> decisions;
   if (!options.decisions.empty()) engine.observe(&decisions.emplace(options.decisions, engine));
   times.load_s = since(load_start);

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <optional>
 
+#include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -125,11 +126,14 @@ void check_memory(Bytes memory, const engine::ProfiledModel& model) {
   Bytes least = model.full;
   for (const Bytes part : {model.sm, model.exp})
     if (part > 0) least = std::min(least, part);
-  if (memory < least)
+  if (memory < least) {
+    const ComparedBytes sizes = compared_bytes(least, memory);
     throw Error(ErrorKind::kBudget, "no part of any expert can stay in this memory")
         .in("--memory-experts")
-        .expected("at least " + format_bytes(least))
-        .found(format_bytes(memory));
+        .expected("at least " + sizes.expected)
+        .found(sizes.found)
+        .fix("give more");
+  }
 }
 
 }  // namespace

@@ -156,7 +156,7 @@ void run(const Options& options) {
 void add_trace(CLI::App& app) {
   CLI::App* command = app.add_subcommand("trace", "Record the routing of a run");
   auto options = std::make_shared<Options>();
-  add_engine_flags(*command, options->engine, "Same seed, same random choices; default: 0");
+  add_engine_flags(*command, options->engine, {.seed = "Same seed, same random choices; default: 0"});
   add_prompt_flags(*command, options->prompt);
   command->add_option("-n,--predict", options->max_tokens, "Most tokens to generate")
       ->capture_default_str()

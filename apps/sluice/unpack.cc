@@ -13,6 +13,7 @@
 #include "command.h"
 #include "common_flags.h"
 #include "progress.h"
+#include "work_memory.h"
 
 namespace sluice::app {
 namespace {
@@ -26,7 +27,7 @@ void unpack(const Options& options) {
   store::UnpackOptions unpack;
   unpack.threads = static_cast<unsigned>(options.common.threads);
   unpack.isa = parse_isa(options.common.isa);
-  unpack.memory = parse_size(options.common.memory, "--memory") / 2;
+  unpack.memory = work_memory(options.common.memory, "unpack");
   unpack.interrupted = [] { return interrupted(); };
   store::UnpackResult result;
   {
@@ -53,7 +54,7 @@ void add_unpack(CLI::App& app) {
   command->add_option("-o,--output", options->output, "The directory to make; must not exist")->required();
   options->common.memory = "1GiB";
   add_common_flags(*command, options->common,
-                   {.memory = "Memory to work with",
+                   {.memory = "Memory to work with; at least 64MiB",
                     .threads = "Threads that decode; 0: one for every CPU",
                     .isa = "Instruction set that merges words: auto, scalar, avx2, avx512, avx512_vbmi2, "
                            "avx512_bf16, amx, neon",

@@ -8,7 +8,9 @@
 #include <string>
 
 #include "base/cpu.h"
+#include "base/error.h"
 #include "base/json.h"
+#include "base/shown_text.h"
 #include "command.h"
 #include "common_flags.h"
 #include "progress.h"
@@ -21,6 +23,18 @@ struct Options {
   std::string store;
   bool full = false;
 };
+
+// Of a store with errors.
+std::string_view verdict(const store::VerifyReport& report) {
+  if (report.only(store::VerifyKind::kBeside))
+    return "what was packed is sound, but not what lies beside it; remove that";
+  if (report.only(store::VerifyKind::kUnread)) return "the store could not be read as a whole";
+  if (report.only(store::VerifyKind::kUnsupported))
+    return "the store cannot be read by this version of Sluice, or it is damaged; use the version that "
+           "packed "
+           "it, or else copy it again, or pack the model again";
+  return "the store is damaged; copy it again, or pack the model again";
+}
 
 void verify(const Options& options) {
   store::VerifyOptions verify;
@@ -39,8 +53,10 @@ void verify(const Options& options) {
     for (const store::VerifyError& error : report.errors) {
       errors.push_back({{"file", error.file},
                         {"offset", error.offset},
+                        {"message", error.message},
                         {"expected", error.expected},
-                        {"found", error.found}});
+                        {"found", error.found},
+                        {"fix", error.fix}});
     }
     std::cout << Json{{"ok", report.ok()},
                       {"files", report.files},
@@ -50,11 +66,14 @@ void verify(const Options& options) {
               << "\n";
   } else {
     for (const store::VerifyError& error : report.errors) {
-      fmt::print(stderr, "sluice: {}/{} at byte {}: expected {}, found {}\n", options.store, error.file,
-                 error.offset, error.expected, error.found);
+      const Error shown = Error(ErrorKind::kCorrupt, error.message)
+                              .in(options.store + "/" + error.file, error.offset)
+                              .expected(error.expected)
+                              .found(error.found)
+                              .fix(error.fix);
+      fmt::print(stderr, "sluice: {}\n", shown.what());
     }
-    if (!report.ok())
-      fmt::print(stderr, "sluice: {} is damaged; copy it again, or pack the model again\n", options.store);
+    if (!report.ok()) fmt::print(stderr, "sluice: {}: {}\n", shown_text(options.store), verdict(report));
     if (report.ok() && !options.common.quiet)
       std::cout << fmt::format("{}: {} files, {}: ok\n", options.store, report.files,
                                format_bytes(report.bytes));
@@ -74,7 +93,8 @@ void add_verify(CLI::App& app) {
                    {.threads = "Threads; 0: one for every CPU",
                     .isa = "Instruction set that decodes: auto, scalar, avx2, avx512, avx512_vbmi2, "
                            "avx512_bf16, amx, neon",
-                    .json = "Print {\"ok\", \"files\", \"errors\": [{file, offset, expected, found}]}",
+                    .json = "Print {\"ok\", \"files\", \"bytes\", \"errors\": [{file, offset, message, "
+                            "expected, found, fix}]}",
                     .quiet = "Print nothing but errors"});
   command->footer("Exit code 0 if the store is sound, else 1.\nExample:\n  sluice verify qwen.sluice");
   command->callback([options] { verify(*options); });

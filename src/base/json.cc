@@ -88,6 +88,9 @@ class Builder : public nlohmann::json_sax<Json> {
     std::string text = e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
     const std::size_t bracket = text.find("] ");
     if (bracket != std::string::npos) text.erase(0, bracket + 2);
+    // On the first line the byte says all; and what is called that may be line 7 of the caller's input.
+    constexpr std::string_view kFirstLine = "parse error at line 1, column ";
+    if (text.starts_with(kFirstLine)) text.erase(0, text.find(": ", kFirstLine.size()) + 2);
     throw Error(ErrorKind::kInvalid, "not valid JSON")
         .in(name_, position > 0 ? position - 1 : 0)
         .found(shown(text, 200))

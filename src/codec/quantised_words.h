@@ -17,35 +17,22 @@ namespace sluice::codec {
 // What weights of each type are computed in. A quotient of a BF16 or F16 weight by a binary16 scale is never
 // so near to a half of an odd number, without being one, that rounding it to float would move it there: 8 or
 // 11 bits by 11 leave at least 2^-13 between (they are compared below 2^9), floats 2^-15. F32 needs double.
-struct Bf16Words {
-  using Real = float;
-  static constexpr std::size_t kBytes = 2;
-  static float load(const std::byte* at) {
-    std::uint16_t word = 0;
-    std::memcpy(&word, at, 2);
-    return bf16_to_float(word);
+template <class Word, class RealType, RealType (*kReal)(Word)>
+struct Words {
+  using Real = RealType;
+  static constexpr std::size_t kBytes = sizeof(Word);
+  static Real load(const std::byte* at) {
+    Word word{};
+    std::memcpy(&word, at, sizeof(word));
+    return kReal(word);
   }
 };
-struct Fp16Words {
-  using Real = float;
-  static constexpr std::size_t kBytes = 2;
-  static float load(const std::byte* at) {
-    std::uint16_t word = 0;
-    std::memcpy(&word, at, 2);
-    return fp16_to_float(word);
-  }
-};
-struct Fp32Words {
-  using Real = double;
-  static constexpr std::size_t kBytes = 4;
-  static double load(const std::byte* at) {
-    float value = 0;
-    std::memcpy(&value, at, 4);
-    return value;
-  }
-};
+inline double float_to_double(float value) { return value; }
+using Bf16Words = Words<std::uint16_t, float, bf16_to_float>;
+using Fp16Words = Words<std::uint16_t, float, fp16_to_float>;
+using Fp32Words = Words<float, double, float_to_double>;
 
-// code(Words{}) for the words of `dtype`.
+// code(Bf16Words{}), or as `dtype` is.
 template <class Code>
 void with_words(DType dtype, const Code& code) {
   switch (dtype) {

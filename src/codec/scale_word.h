@@ -15,14 +15,14 @@ inline std::uint16_t scale_word(double scale) {
 }
 inline constexpr std::uint16_t kScaleOne = 0x3c00;
 
-// Of a group that holds such a weight; the caller adds where it stands.
+// Of a group that holds such a weight; the caller adds where it stands, and what else helps there.
 inline Error not_finite(double weight) {
   return Error(ErrorKind::kInvalid, "a weight has no value and cannot be quantised")
       .expected("finite numbers")
       .found(weight != weight ? "NaN"
              : weight < 0     ? "-infinity"
                               : "infinity")
-      .fix("download the file again, or keep the weights as they are: leave --slices out");
+      .fix("download the file again; a model that really has such weights cannot be quantised");
 }
 
 }  // namespace sluice::codec

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/compared_bytes.h"
 #include "base/error.h"
 
 namespace sluice::device {
@@ -109,10 +110,11 @@ HostBuffer BufferPool::take(Bytes bytes) {
     return buffer;
   }
   if (in_use_ > limit_ || pages > limit_ - in_use_) {
+    const ComparedBytes sizes = compared_bytes(pages, limit_ - std::min(in_use_, limit_));
     throw Error(ErrorKind::kBudget,
                 "buffers in use leave no room in the pool for " + std::string(account_name(account_)))
-        .expected(format_bytes(pages))
-        .found(format_bytes(limit_ - std::min(in_use_, limit_)) + " of " + format_bytes(limit_));
+        .expected(sizes.expected)
+        .found(sizes.found + " of " + format_bytes(limit_));
   }
   // The largest first: fewest pages are unmapped and faulted in again for a given need.
   while (!free_buffers_.empty() && (in_use_ + free_ + pages > limit_ || pages > accountant_->available())) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/system_memory.h"
 
@@ -88,12 +89,14 @@ Bytes default_budget() {
   const MemoryLimits limits = read_memory_limits();
   const Bytes free = free_memory(limits);
   const Bytes margin = std::max(kMargin, free / 20);
-  if (free <= margin)
+  if (free <= margin) {
+    const ComparedBytes sizes = compared_bytes(margin, free);
     throw Error(ErrorKind::kBudget, "hardly any memory is free")
         .in("--memory")
-        .expected(format_bytes(margin) + " and more")
-        .found(format_bytes(free))
+        .expected("more than " + sizes.expected)
+        .found(sizes.found)
         .fix("close other programs or give --memory SIZE");
+  }
   return free - margin;
 }
 
@@ -101,14 +104,16 @@ Bytes checked_budget(Bytes budget) {
   const MemoryLimits limits = read_memory_limits();
   const Bytes most =
       limits.cgroup_limit ? std::min(limits.machine_total, *limits.cgroup_limit) : limits.machine_total;
-  if (budget > most)
+  if (budget > most) {
+    const ComparedBytes sizes = compared_bytes(most, budget);
     throw Error(ErrorKind::kBudget, limits.cgroup_limit && *limits.cgroup_limit == most
                                         ? "the budget is larger than the memory limit of this control group"
                                         : "the budget is larger than this machine's memory")
         .in("--memory")
-        .expected("at most " + format_bytes(most))
-        .found(format_bytes(budget))
+        .expected("at most " + sizes.expected)
+        .found(sizes.found)
         .fix("leave --memory out for what is free now");
+  }
   return budget;
 }
 

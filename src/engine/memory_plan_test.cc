@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <string>
 
 #include "base/error.h"
+#include "base/system_memory.h"
 
 namespace sluice::engine {
 namespace {
@@ -28,6 +31,21 @@ MemoryNeeds some_needs() {
 
 Bytes total(const MemoryPlan& plan) {
   return plan.process + plan.dense + plan.kv + plan.tables + plan.activations + plan.staging + plan.experts;
+}
+
+// A byte more than there is must not read "at most 23.54 GiB, found 23.54 GiB".
+TEST(MemoryPlanTest, ABudgetAHairTooLargeIsToldFromTheMostThatMayBe) {
+  const MemoryLimits limits = read_memory_limits();
+  const Bytes most = std::min(limits.machine_total, limits.cgroup_limit.value_or(limits.machine_total));
+  EXPECT_EQ(checked_budget(most), most);
+  try {
+    checked_budget(most + 1);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kBudget);
+    EXPECT_NE(error.expected_text(), "at most " + error.found_text());
+    EXPECT_NE(error.found_text().find(std::to_string(most + 1)), std::string::npos) << error.what();
+  }
 }
 
 TEST(MemoryPlanTest, TooSmallABudgetNamesTheLeastThatWouldDo) {

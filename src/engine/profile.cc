@@ -125,6 +125,12 @@ Json to_json(const Profile& profile) {
 
 Profile profile_from_json(const Json& json, const std::string& name) {
   const JsonObject object(json, name);
+  if (!object.has("profile"))
+    throw Error(ErrorKind::kInvalid, "not a profile")
+        .in(name)
+        .expected("what sluice profile writes")
+        .found("an object without \"profile\"")
+        .fix("measure: sluice profile MODEL -o FILE.json");
   if (object.integer("profile", 0, 1 << 20) != kVersion)
     throw Error(ErrorKind::kUnsupported, "a profile of another version")
         .in(name)

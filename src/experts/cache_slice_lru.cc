@@ -6,21 +6,17 @@
 
 #include "base/error.h"
 #include "experts/cache_policies.h"
+#include "experts/event_cache.h"
 
 namespace sluice::experts {
 namespace {
 
 constexpr Parts kBoth = Part::kMsb | Part::kLsb;
 
-class SliceLruCache final : public Cache {
+class SliceLruCache final : public EventCache {
  public:
   explicit SliceLruCache(const SlicesConfig& config)
       : config_(config), lru_(config.rules), warmup_(config.warmup) {}
-  void on_step(const StepReport&) override {}
-  Parts wanted(ExpertId) const override { return {}; }  // decide_event decides
-  void victims(Bytes, const PinnedView&, std::vector<Eviction>&) override {}
-  void on_insert(ExpertId, Parts, Bytes) override {}
-  void on_evict(ExpertId, Parts) override {}
 
   bool decide_event(const StepReport& report, const ExpertSizes& sizes, Bytes capacity,
                     EventDecision& out) override {

@@ -4,18 +4,14 @@
 #include <map>
 
 #include "experts/cache_policies.h"
+#include "experts/event_cache.h"
 
 namespace sluice::experts {
 namespace {
 
-class StaticCache final : public Cache {
+class StaticCache final : public EventCache {
  public:
   explicit StaticCache(Parts keep) : keep_(keep) {}
-  void on_step(const StepReport&) override {}
-  Parts wanted(ExpertId) const override { return keep_; }  // decide_event decides
-  void victims(Bytes, const PinnedView&, std::vector<Eviction>&) override {}
-  void on_insert(ExpertId, Parts, Bytes) override {}
-  void on_evict(ExpertId, Parts) override {}
 
   bool decide_event(const StepReport& report, const ExpertSizes& sizes, Bytes capacity,
                     EventDecision& out) override {

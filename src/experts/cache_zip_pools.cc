@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "experts/cache_policies.h"
+#include "experts/event_cache.h"
 #include "experts/zip_pools.h"
 
 namespace sluice::experts {
@@ -18,14 +19,9 @@ Error too_large(Bytes capacity, Bytes found) {
       .fix("plan with less memory");
 }
 
-class ZipPoolsCache final : public Cache {
+class ZipPoolsCache final : public EventCache {
  public:
   explicit ZipPoolsCache(const PoolsConfig& config) : config_(config) {}
-  void on_step(const StepReport&) override {}
-  Parts wanted(ExpertId) const override { return {}; }  // decide_event decides
-  void victims(Bytes, const PinnedView&, std::vector<Eviction>&) override {}
-  void on_insert(ExpertId, Parts, Bytes) override {}
-  void on_evict(ExpertId, Parts) override {}
 
   bool decide_event(const StepReport& report, const ExpertSizes& sizes, Bytes capacity,
                     EventDecision& out) override {

@@ -69,6 +69,16 @@ TEST(Lab, BadLinesAreAnsweredInPlaceAndTheRestGoesOn) {
   EXPECT_EQ(lines[0], lines[8]);
 }
 
+// The parser counts lines from the start of what it is given, which is one line of the input.
+TEST(Lab, ErrorsNameOneLine) {
+  std::string out;
+  EXPECT_FALSE(run(std::string(kGood) + "\n\n{\"policy\":}\n", out));
+  const std::string told = Json::parse(lines_of(out).at(2))["error"];
+  EXPECT_THAT(told, HasSubstr("line 3 at byte 10: not valid JSON; found syntax error"));
+  EXPECT_EQ(told.find("line 1"), std::string::npos) << told;
+  EXPECT_EQ(told.find("column"), std::string::npos) << told;
+}
+
 TEST(Lab, GoodLinesAndNoLines) {
   std::string out;
   EXPECT_TRUE(run("", out));

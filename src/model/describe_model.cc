@@ -163,7 +163,8 @@ ModelConfig read_config(const store::Checkpoint& checkpoint) {
     throw Error(ErrorKind::kNotFound, "config.json is missing")
         .in(checkpoint.path())
         .expected("a model as Hugging Face publishes it, or a packed store of one")
-        .fix("download it beside the weights");
+        .fix(checkpoint.packed() ? "pack the model again, from a directory that has it"
+                                 : "download it beside the weights");
   }
   return parse_config(read_json_file(*path), *path);
 }

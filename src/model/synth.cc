@@ -8,6 +8,7 @@
 #include <span>
 #include <system_error>
 
+#include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -158,10 +159,11 @@ void check_target(const SynthPlan& plan, const std::string& directory) {
   }
   const Bytes free = free_space(TemporaryDirectory::parent_of(directory)), needed = plan.bytes + kOtherBytes;
   if (free < needed) {
+    const ComparedBytes sizes = compared_bytes(needed, free);
     throw Error(ErrorKind::kIo, "not enough free disk space")
         .in(TemporaryDirectory::parent_of(directory))
-        .expected(format_bytes(needed))
-        .found(format_bytes(free))
+        .expected(sizes.expected)
+        .found(sizes.found)
         .fix("free some, or make the model smaller with --layers or --experts");
   }
 }
@@ -177,7 +179,11 @@ SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options
   parse_config(json,
                config_path);  // what is wrong with the config itself is said before what options make of it
   if (apply_options(json, options, config_path)) plan.config_json = json.dump(2) + "\n";
-  plan.tensors = tensor_table(parse_config(json, config_path));
+  try {
+    plan.tensors = tensor_table(parse_config(json, config_path));
+  } catch (Error& error) {
+    throw error.fix("choose other --layers or --experts: the config itself is sound");
+  }
 
   const Bytes shard_bytes = std::max<Bytes>(options.shard_bytes, 1);
   for (std::size_t i = 0; i < plan.tensors.size(); ++i) {

@@ -14,9 +14,9 @@ namespace {
 
 class DirectoryCheckpoint final : public Checkpoint {
  public:
-  DirectoryCheckpoint(std::string path, std::string directory, Weights weights)
+  DirectoryCheckpoint(std::string path, SourceDirectory directory, Weights weights)
       : path_(std::move(path)), directory_(std::move(directory)), weights_(std::move(weights)) {
-    for (const WeightFile& file : weights_.files) paths_.push_back(directory_ + "/" + file.relative);
+    for (const WeightFile& file : weights_.files) paths_.push_back(directory_.path + "/" + file.relative);
   }
 
   const std::string& path() const override { return path_; }
@@ -25,7 +25,7 @@ class DirectoryCheckpoint final : public Checkpoint {
   const std::vector<TensorInfo>& tensors() const override { return weights_.tensors; }
   const TensorInfo* find(std::string_view name) const override { return find_tensor(weights_.tensors, name); }
   std::string codec() const override { return "none"; }
-  std::string files_directory() const override { return directory_; }
+  std::string files_directory() const override { return directory_.path; }
   void check_files() const override {}  // it has no checksums
 
   StoredPiece locate(const Piece& piece) const override {
@@ -45,12 +45,13 @@ class DirectoryCheckpoint final : public Checkpoint {
   }
 
   std::optional<std::string> find_file(std::string_view relative) const override {
-    return existing_file(directory_, relative);
+    if (directory_.find(relative) == nullptr) return std::nullopt;
+    return directory_.path + "/" + std::string(relative);
   }
 
  private:
   const std::string path_;
-  const std::string directory_;
+  const SourceDirectory directory_;  // its own files, without those below it and those left out
   const Weights weights_;
   std::vector<std::string> paths_;
 };
@@ -58,9 +59,9 @@ class DirectoryCheckpoint final : public Checkpoint {
 }  // namespace
 
 std::unique_ptr<Checkpoint> open_directory(const std::string& path, const std::vector<std::string>& exclude) {
-  const SourceDirectory directory = scan_directory(path, exclude, Depth::kTop);
+  SourceDirectory directory = scan_directory(path, exclude, Depth::kTop);
   Weights weights = read_weights(directory.path, select_weights(directory, OtherWeights::kIgnore));
-  return std::make_unique<DirectoryCheckpoint>(path, directory.path, std::move(weights));
+  return std::make_unique<DirectoryCheckpoint>(path, std::move(directory), std::move(weights));
 }
 
 }  // namespace sluice::store

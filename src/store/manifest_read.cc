@@ -364,8 +364,11 @@ void read_members(JsonReader& json, Manifest& manifest) {
 }  // namespace
 
 void read_piece_json(JsonReader& json, Manifest& manifest, std::uint32_t file) {
-  static constexpr std::array<std::string_view, 10> kNames = {"tensor", "elements", "raw", "sm",  "chunks",
-                                                              "tiles",  "matrix",   "msb", "lsb", "int8"};
+  // kRaw … kInt8 as Encoding has them.
+  enum Member { kTensor, kElements, kRaw, kSm, kMsb, kInt8, kChunks, kTiles, kMatrix, kLsb, kMembers };
+  static constexpr std::array<std::string_view, kMembers> kNames = {
+      "tensor", "elements", "raw", "sm", "msb", "int8", "chunks", "tiles", "matrix", "lsb"};
+  static_assert(kInt8 - kRaw == static_cast<int>(Encoding::kInt8));
   Members members(kNames);
   PieceEntry piece;
   StoredChunk lsb;
@@ -374,55 +377,47 @@ void read_piece_json(JsonReader& json, Manifest& manifest, std::uint32_t file) {
   std::string key;
   json.begin_object();
   while (json.next_key(key)) {
-    switch (members.take(json, key)) {
-      case 0:
+    const auto member = static_cast<Member>(members.take(json, key));
+    switch (member) {
+      case kTensor:
         piece.tensor = read_u32(json);
         break;
-      case 1: {
+      case kElements: {
         const Region range = read_region(json);
         piece.first = range.offset;
         piece.count = range.length;
         break;
       }
-      case 2:
+      case kRaw:
+      case kSm:
+      case kMsb:
+      case kInt8:
+        piece.encoding = static_cast<Encoding>(member - kRaw);
         piece.bytes = read_checked_region(json, piece.xxh3);
         break;
-      case 3:
-        piece.encoding = Encoding::kSplit;
-        piece.bytes = read_checked_region(json, piece.xxh3);
-        break;
-      case 4:
+      case kChunks:
         for (json.begin_array(); json.next_item();) manifest.chunks.push_back(read_chunk(json));
         break;
-      case 5: {
+      case kTiles:
+      case kMatrix: {
         const Region shape = read_region(json);
         piece.tiles = {shape.offset, shape.length};
-        if (piece.tiles.rows == 0 || piece.tiles.columns == 0) throw json.error("tiles of nothing");
+        if (piece.tiles.rows == 0 || piece.tiles.columns == 0)
+          throw json.error(member == kTiles ? "tiles of nothing" : "a matrix of nothing");
         break;
       }
-      case 6: {
-        const Region shape = read_region(json);
-        piece.tiles = {shape.offset, shape.length};
-        if (piece.tiles.rows == 0 || piece.tiles.columns == 0) throw json.error("a matrix of nothing");
-        break;
-      }
-      case 7:
-        piece.encoding = Encoding::kSliced;
-        piece.bytes = read_checked_region(json, piece.xxh3);
-        break;
-      case 8:
+      case kLsb:
         lsb.bytes = read_checked_region(json, lsb.xxh3);
         break;
-      case 9:
-        piece.encoding = Encoding::kInt8;
-        piece.bytes = read_checked_region(json, piece.xxh3);
+      case kMembers:
         break;
     }
   }
   members.need(json, 2);
-  const bool split = members.has(3), sliced = members.has(7), int8 = members.has(9);
-  if (members.has(2) + split + sliced + int8 != 1 || members.has(4) != split || (members.has(5) && !split) ||
-      members.has(6) != (sliced || int8) || members.has(8) != sliced) {
+  const bool split = members.has(kSm), sliced = members.has(kMsb), int8 = members.has(kInt8);
+  if (members.has(kRaw) + split + sliced + int8 != 1 || members.has(kChunks) != split ||
+      (members.has(kTiles) && !split) || members.has(kMatrix) != (sliced || int8) ||
+      members.has(kLsb) != sliced) {
     throw json.error("a piece is not stored in one way")
         .expected(
             "\"raw\"; \"sm\" and \"chunks\"; \"matrix\", \"msb\" and \"lsb\"; or \"matrix\" and \"int8\"");

@@ -13,6 +13,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -26,6 +27,7 @@
 #include "store/journal.h"
 #include "store/ordered_pipeline.h"
 #include "store/pack_identity.h"
+#include "store/pack_quantised.h"
 #include "store/pack_slices.h"
 #include "store/pack_units.h"
 #include "store/partial_directory.h"
@@ -51,7 +53,7 @@ Buffer make_buffer(Bytes bytes) {
 struct Slice : SliceRange {
   Buffer words;  // as read; gone after work if it is coded
   Buffer sm;
-  Buffer codes, scales, zeros, lsb;  // of quantised strips; no zero points and slices of 8 bits
+  QuantisedStrips strips;
   codec::EncodedChunk chunk;
   std::uint64_t chunk_xxh3 = 0;
 
@@ -305,10 +307,11 @@ class Packer {
         journal_.reset();
         partial_.discard();
       }
+      const ComparedBytes sizes = compared_bytes(static_cast<Bytes>(need), free);
       throw Error(ErrorKind::kIo, "not enough free space for the store")
           .in(path)
-          .expected("about " + format_bytes(static_cast<Bytes>(need)))
-          .found(format_bytes(free))
+          .expected("about " + sizes.expected)
+          .found(sizes.found)
           .fix("free some space or choose another place");
     }
   }
@@ -451,46 +454,19 @@ class Packer {
 
   void quantise(Slice& slice) const {
     const auto& [tensor, first, count] = units_[slice.unit].pieces[slice.piece];
-    const DType dtype = weights_.tensors[tensor].dtype;
-    const std::span<const std::byte> words(slice.words.get(), static_cast<std::size_t>(slice.length));
-    const std::uint64_t first_row = first / slice.matrix.columns + slice.first * codec::kStripRows;
     try {
-      if (slice.encoding == Encoding::kInt8) {
-        const codec::Int8Shape shape{slice.matrix};
-        slice.codes = make_buffer(shape.code_bytes(8));
-        slice.scales = make_buffer(shape.scale_bytes());
-        codec::quantise_int8(words, dtype, shape, slice.codes.get(), slice.scales.get(), first_row);
-      } else {
-        const codec::SlicedShape shape{slice.matrix, *options_.slices};
-        slice.codes = make_buffer(shape.code_bytes(shape.bits.low));
-        slice.scales = make_buffer(shape.scale_bytes());
-        slice.zeros = make_buffer(shape.zero_bytes());
-        slice.lsb = make_buffer(shape.lsb_bytes());
-        codec::quantise_sliced(words, dtype, shape,
-                               {slice.codes.get(), slice.scales.get(), slice.zeros.get(), slice.lsb.get()},
-                               first_row);
-      }
+      slice.strips = {slice.encoding,
+                      slice.matrix,
+                      options_.slices.value_or(codec::SliceBits{}),
+                      weights_.tensors[tensor].dtype,
+                      {slice.words.get(), static_cast<std::size_t>(slice.length)},
+                      first / slice.matrix.columns + slice.first * codec::kStripRows};
     } catch (Error& error) {
       throw error.in(fmt::format("{}/{}, tensor \"{}\", {}", directory_.path,
                                  weights_.files[slice.file].relative, weights_.tensors[tensor].name,
                                  error.where()));
     }
     slice.words.reset();
-  }
-
-  void put_quantised(const Slice& slice) {
-    const auto bytes = [](const Buffer& buffer, Bytes size) {
-      return std::span<const std::byte>(buffer.get(), static_cast<std::size_t>(buffer ? size : 0));
-    };
-    const codec::SlicedShape shape{slice.matrix, options_.slices.value_or(codec::SliceBits{})};
-    const bool sliced = slice.encoding == Encoding::kSliced;
-    writer_->put_quantised(
-        slice.piece, slice.first,
-        {.codes = bytes(slice.codes, shape.code_bytes(sliced ? shape.bits.low : 8)),
-         .scales =
-             bytes(slice.scales, sliced ? shape.scale_bytes() : codec::Int8Shape{slice.matrix}.scale_bytes()),
-         .zeros = bytes(slice.zeros, shape.zero_bytes()),
-         .lsb = bytes(slice.lsb, shape.lsb_bytes())});
   }
 
   // The caller's thread, in order.
@@ -515,7 +491,7 @@ class Packer {
       writer_->put_split(slice.piece, slice.first, {slice.sm.get(), static_cast<std::size_t>(slice.count)},
                          slice.chunk, slice.chunk_xxh3);
     } else if (slice.is_quantised()) {
-      put_quantised(slice);
+      writer_->put_quantised(slice.piece, slice.first, slice.strips.parts());
     } else if (slice.length > 0) {
       const Bytes width = dtype_bytes(weights_.tensors[unit.pieces[slice.piece].tensor].dtype);
       writer_->put_raw(slice.piece, slice.first * width,
@@ -644,11 +620,7 @@ PackResult pack(const std::string& source, const std::string& target, const Pack
         .fix("give --slices, too");
   }
   check_outside(target, source);
-  if (looks_like_store(source)) {
-    throw Error(ErrorKind::kInvalid, "the source is a packed store already")
-        .in(source)
-        .fix("unpack it first to pack it otherwise");
-  }
+  check_not_packed(source);
   return Packer(source, target, plan, options).run();
 }
 

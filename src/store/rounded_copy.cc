@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/float16.h"
 #include "base/thread_pool.h"
+#include "codec/quantised_words.h"
 #include "codec/sliced_matrix.h"
 #include "store/data_writer.h"
 #include "store/directory_checkpoint.h"
@@ -28,14 +29,9 @@ constexpr std::string_view kMarkerName = ".sluice-quantise";
 constexpr std::size_t kGroup = codec::kCellColumns;
 
 double load(DType dtype, const std::byte* at) {
-  std::uint16_t word = 0;
-  float value = 0;
-  if (dtype == DType::kF32) {
-    std::memcpy(&value, at, 4);
-    return value;
-  }
-  std::memcpy(&word, at, 2);
-  return dtype == DType::kBF16 ? bf16_to_float(word) : fp16_to_float(word);
+  double value = 0;
+  codec::with_words(dtype, [&](auto words) { value = decltype(words)::load(at); });
+  return value;
 }
 
 void store_value(DType dtype, double value, std::byte* at) {
@@ -218,11 +214,7 @@ void write_rounded_copy(const std::string& source, const std::string& target, co
                         const codec::QuantiserVariant& variant, codec::SliceBits bits,
                         const RoundedCopyOptions& options) {
   check_outside(target, source);
-  if (looks_like_store(source)) {
-    throw Error(ErrorKind::kInvalid, "the source is a packed store")
-        .in(source)
-        .fix("give the model directory");
-  }
+  check_not_packed(source);
   Copier(source, target, plan, variant, bits, options).run();
 }
 

@@ -15,6 +15,8 @@
 namespace sluice::store {
 namespace {
 
+constexpr std::string_view kRemove = "remove it: what it holds is made again";
+
 bool is_word(std::string_view text) {
   return !text.empty() &&
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string_view::npos;
@@ -57,9 +59,13 @@ Head read_head(std::string_view text, const std::string& name) {
         .in(name, 0)
         .expected(expected)
         .found(text.empty() ? "an empty file" : quoted(text))
-        .fix("remove it");
+        .fix(kRemove);
   };
-  check_checksum(text, name);
+  try {
+    check_checksum(text, name);
+  } catch (Error& error) {
+    throw error.fix(kRemove);
+  }
   if (!text.starts_with(kSidecarStart)) throw malformed(kSidecarStart);
   std::string_view rest = text.substr(kSidecarStart.size());
   constexpr std::string_view kKind = "\",\"kind\":\"";
@@ -125,7 +131,7 @@ void check_owner(std::uint64_t found, std::uint64_t manifest_checksum, const std
       .in(name, kSidecarStart.size())
       .expected(hex64(manifest_checksum))
       .found(hex64(found))
-      .fix("remove it");
+      .fix(kRemove);
 }
 
 }  // namespace

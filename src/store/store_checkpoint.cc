@@ -223,6 +223,25 @@ Error not_finished(const std::string& path) {
       .fix("run the pack command again: it goes on where it stopped");
 }
 
+void check_not_packed(const std::string& path) {
+  if (!looks_like_store(path)) return;
+  bool rounded = false;
+  try {
+    rounded =
+        parse_manifest(read_manifest_text(path), joined(path, kManifestName)).family() == Family::kSliced;
+  } catch (const Error&) {
+    // Whether anything can be had from it is for unpack to say.
+  }
+  throw Error(ErrorKind::kInvalid, "this is a packed store")
+      .in(path)
+      .expected("the directory of a model")
+      .found(rounded ? "a store of family sliced" : "a store")
+      .fix(rounded ? "give the directory that it was packed from: its experts are rounded, and it cannot be "
+                     "unpacked"
+                   : "give the directory that it was packed from, or restore that: sluice unpack STORE -o "
+                     "DIRECTORY");
+}
+
 std::string read_manifest_text(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {

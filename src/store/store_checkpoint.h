@@ -22,6 +22,10 @@ Manifest open_store(const std::string& path);
 Error not_finished(const std::string& path);
 std::string read_manifest_text(const std::string& path);
 
+// Error(kInvalid) if `path` looks like a packed store, where the directory of a model is needed: it says what
+// helps for a store of its family.
+void check_not_packed(const std::string& path);
+
 // The same. Files of the source are compared with their SHA-256 where they are asked for, weights as they are
 // read.
 std::unique_ptr<Checkpoint> open_store_checkpoint(const std::string& path);

@@ -1,12 +1,10 @@
 #include "store/tensor_list.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "store/source_directory.h"
 
 namespace sluice::store {
 
@@ -47,14 +45,6 @@ const TensorInfo& checked_tensor(const std::vector<TensorInfo>& tensors, const P
 Piece whole_tensor(const std::vector<TensorInfo>& tensors, std::string_view name, const std::string& path) {
   const TensorInfo& tensor = checked_tensor(tensors, {std::string(name), 0, 0}, path);
   return {tensor.name, 0, tensor.elements()};
-}
-
-std::optional<std::string> existing_file(const std::string& directory, std::string_view relative) {
-  if (!is_safe_relative_path(relative)) return std::nullopt;
-  std::string path = directory + "/" + std::string(relative);
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
-  return path;
 }
 
 }  // namespace sluice::store

@@ -1,7 +1,6 @@
-// What both kinds of checkpoint do with a list of tensors and with a directory of other files.
+// What both kinds of checkpoint do with a list of tensors.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +19,5 @@ const TensorInfo& checked_tensor(const std::vector<TensorInfo>& tensors, const P
 
 // All of a tensor; Error(kInvalid) if there is none of that name.
 Piece whole_tensor(const std::vector<TensorInfo>& tensors, std::string_view name, const std::string& path);
-
-// "directory/relative" if that is a regular file (or a link to one) and does not leave the directory.
-std::optional<std::string> existing_file(const std::string& directory, std::string_view relative);
 
 }  // namespace sluice::store

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -138,10 +139,11 @@ UnpackResult unpack(const std::string& store, const std::string& target, const U
     partial.clear();
     OutputFile::create(partial.file(kMarkerName)).close();
     if (const Bytes free = free_space(partial.path()); free < result.bytes) {
+      const ComparedBytes sizes = compared_bytes(result.bytes, free);
       throw Error(ErrorKind::kIo, "not enough free space")
           .in(partial.path())
-          .expected(format_bytes(result.bytes))
-          .found(format_bytes(free))
+          .expected(sizes.expected)
+          .found(sizes.found)
           .fix("free some space or choose another place");
     }
     UnpackSink sink(partial.path(), result.bytes, options);

@@ -33,6 +33,7 @@ namespace sluice::store {
 namespace {
 
 constexpr Bytes kStep = kMiB;
+constexpr std::string_view kMissing = "a file of the store is missing", kNoFile = "no such file";
 
 // A range of a file with one checksum. What lies between two of them is padding.
 struct Covered {
@@ -77,7 +78,8 @@ class Verifier {
       if (options_.depth == VerifyDepth::kFull && restorable && report_.ok()) restore();
     }
     std::sort(report_.errors.begin(), report_.errors.end(), [](const VerifyError& a, const VerifyError& b) {
-      return std::tie(a.file, a.offset, a.expected) < std::tie(b.file, b.offset, b.expected);
+      return std::tie(a.file, a.offset, a.message, a.expected) <
+             std::tie(b.file, b.offset, b.message, b.expected);
     });
     return std::move(report_);
   }
@@ -86,27 +88,47 @@ class Verifier {
   std::string path(std::string_view file) const { return store_ + "/" + std::string(file); }
 
   // Any thread.
-  void add(std::string_view file, Bytes offset, std::string expected, std::string found) {
+  void add(VerifyKind kind, std::string_view file, const Error& error) {
     const std::lock_guard lock(mutex_);
     if (++errors_of_[std::string(file)] > kMaxVerifyErrors) return;
-    report_.errors.push_back({std::string(file), offset, std::move(expected), std::move(found)});
+    report_.errors.push_back({.kind = kind,
+                              .file = std::string(file),
+                              .offset = error.offset().value_or(0),
+                              .message = error.message(),
+                              .expected = error.expected_text(),
+                              .found = error.found_text(),
+                              .fix = error.fix_text()});
   }
   void add(std::string_view file, const Error& error) {
-    add(file, error.offset().value_or(0), error.expected_text().empty() ? "no error" : error.expected_text(),
-        error.message() + (error.found_text().empty() ? "" : ": " + error.found_text()));
+    add(error.kind() == ErrorKind::kUnsupported ? VerifyKind::kUnsupported
+        : error.kind() == ErrorKind::kIo        ? VerifyKind::kUnread
+                                                : VerifyKind::kDamage,
+        file, error);
+  }
+  void add_damage(std::string_view file, Bytes offset, std::string_view message, std::string_view expected,
+                  std::string_view found) {
+    add(VerifyKind::kDamage, file,
+        Error(ErrorKind::kCorrupt, message)
+            .in(file, offset)
+            .expected(expected)
+            .found(found)
+            .fix("copy the store again, or pack the model again"));
+  }
+  void add_foreign(std::string_view file, std::string_view message) {
+    add(VerifyKind::kBeside, file, Error(ErrorKind::kInvalid, message).in(file).fix("remove it"));
   }
 
   bool read_manifest() {
     ++report_.files;
     if (::access(path(kManifestName).c_str(), F_OK) != 0) {
-      add(kManifestName, 0, "the manifest of the store", "no such file");
+      add_damage(kManifestName, 0, kMissing, "the manifest of the store", kNoFile);
       return false;
     }
     try {
       const std::string text = read_manifest_text(store_);
       report_.bytes += text.size();
-      manifest_checksum_ = stated_checksum(text, std::string(kManifestName));
       manifest_ = parse_manifest(text, std::string(kManifestName));
+      manifest_checksum_ = stated_checksum(text, std::string(kManifestName));
       decoder_.emplace(manifest_.codec.name, options_.isa);
       return true;
     } catch (const Error& error) {
@@ -138,22 +160,24 @@ class Verifier {
         if (file.size == wanted->second) {
           sound_.insert(sound_.end(), file.relative);
         } else {
-          add(file.relative, std::min(file.size, wanted->second), fmt::format("{} bytes", wanted->second),
-              fmt::format("{} bytes", file.size));
+          add_damage(file.relative, std::min(file.size, wanted->second),
+                     "a file of the store has a wrong size", fmt::format("{} bytes", wanted->second),
+                     fmt::format("{} bytes", file.size));
         }
         expected.erase(wanted);
       } else if (is_sidecar(file.relative)) {
         check_sidecar_file(file.relative);
       } else {
-        add(file.relative, 0, "no such file", "a file that does not belong to the store");
+        add_foreign(file.relative, "a file that does not belong to the store");
       }
     }
-    for (const auto& [name, size] : expected) add(name, 0, fmt::format("{} bytes", size), "no such file");
+    for (const auto& [name, size] : expected)
+      add_damage(name, 0, kMissing, fmt::format("{} bytes", size), kNoFile);
     for (const std::string& directory : there.empty_directories) {
       const auto inside = expected.lower_bound(directory + "/");  // of a missing file, which is told already
       const bool known = inside != expected.end() && inside->first.starts_with(directory + "/");
       if (directory != kSidecarDirectory && directory != kFilesDirectory && !known) {
-        add(directory, 0, "no such directory", "a directory that does not belong to the store");
+        add_foreign(directory, "a directory that does not belong to the store");
       }
     }
   }
@@ -162,7 +186,7 @@ class Verifier {
     try {
       check_sidecar(path(name), name, manifest_checksum_);
     } catch (const Error& error) {
-      add(name, error);
+      add(VerifyKind::kBeside, name, error);
     }
   }
 
@@ -265,7 +289,9 @@ class Verifier {
       Sha256Stream sum;
       read(file, {0, scan.size}, [&](Bytes, std::span<const std::byte> bytes) { sum.update(bytes); });
       const std::string found = sum.hex_digest();
-      if (found != scan.sha256 && !stop_) add(scan.file, 0, "SHA-256 " + scan.sha256, "SHA-256 " + found);
+      if (found != scan.sha256 && !stop_)
+        add_damage(scan.file, 0, "the checksum of the file is wrong", "SHA-256 " + scan.sha256,
+                   "SHA-256 " + found);
       return;
     }
     Bytes at = 0;
@@ -280,7 +306,8 @@ class Verifier {
       });
       if (stop_) return;
       if (sum.digest() != covered.xxh3) {
-        add(scan.file, covered.bytes.offset, "XXH3 " + hex64(covered.xxh3), "XXH3 " + hex64(sum.digest()));
+        add_damage(scan.file, covered.bytes.offset, "the checksum of a part is wrong",
+                   "XXH3 " + hex64(covered.xxh3), "XXH3 " + hex64(sum.digest()));
       } else if (covered.chunk != nullptr) {
         check_encoding(scan.file, covered, chunk);
       }
@@ -319,8 +346,9 @@ class Verifier {
           std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; });
       if (odd == bytes.end() || found) return;
       found = true;
-      add(name, offset + static_cast<Bytes>(odd - bytes.begin()), "zero padding",
-          fmt::format("0x{:02x}", std::to_integer<unsigned>(*odd)));
+      add_damage(name, offset + static_cast<Bytes>(odd - bytes.begin()),
+                 "a byte that belongs to no part is not zero", "0x00",
+                 fmt::format("0x{:02x}", std::to_integer<unsigned>(*odd)));
     });
   }
 
@@ -360,15 +388,15 @@ class Verifier {
           const auto index = static_cast<std::size_t>(at - manifest_.tensors.begin());
           if (!same || manifest_.places[index].source != s ||
               manifest_.places[index].offset != tensor.offset) {
-            add(kManifestName, 0,
-                fmt::format("tensor \"{}\" as in the header of {}", tensor.info.name, source.path),
-                same ? "another place in it" : "no such tensor, or another dtype or shape");
+            add_damage(kManifestName, 0, "the manifest and the headers do not say the same of a tensor",
+                       fmt::format("tensor \"{}\" as in the header of {}", tensor.info.name, source.path),
+                       same ? "another place in it" : "no such tensor, or another dtype or shape");
           }
         }
       }
       if (described != manifest_.tensors.size()) {
-        add(kManifestName, 0, fmt::format("{} tensors", described),
-            fmt::format("{}", manifest_.tensors.size()));
+        add_damage(kManifestName, 0, "the manifest lists other tensors than the headers",
+                   fmt::format("{} tensors", described), fmt::format("{}", manifest_.tensors.size()));
       }
     } catch (const Error& error) {
       add(kHeadersName, error);
@@ -385,7 +413,8 @@ class Verifier {
     void end(const StoredSource& source) override {
       const std::string found = sum_->hex_digest();
       if (found != source.sha256)
-        verifier_.add(source.path, 0, "SHA-256 " + source.sha256, "SHA-256 " + found);
+        verifier_.add_damage(source.path, 0, "the restored file is not the one that was packed",
+                             "SHA-256 " + source.sha256, "SHA-256 " + found);
     }
     void poll() override { verifier_.report_progress(); }
 
@@ -421,6 +450,10 @@ class Verifier {
 };
 
 }  // namespace
+
+bool VerifyReport::only(VerifyKind kind) const {
+  return !ok() && std::ranges::all_of(errors, [&](const VerifyError& error) { return error.kind == kind; });
+}
 
 VerifyReport verify(const std::string& store, const VerifyOptions& options) {
   std::string path = store;

@@ -13,10 +13,21 @@
 
 namespace sluice::store {
 
+// What an error says of the store.
+enum class VerifyKind {
+  kDamage,       // bytes are not those that were packed
+  kUnsupported,  // it is of a version or kind that this program does not know; or damage that looks like that
+  kUnread,       // the system refused to read it
+  kBeside,  // the packed bytes are as they were: a sidecar is wrong, or a file is there that is not of it
+};
+
 struct VerifyError {
+  VerifyKind kind = VerifyKind::kDamage;
   std::string file;  // relative to the store
   Bytes offset = 0;  // of the part, chunk or byte that is wrong
-  std::string expected, found;
+  std::string message;
+  std::string expected, found;  // either may be empty
+  std::string fix;
 };
 
 struct VerifyReport {
@@ -24,6 +35,7 @@ struct VerifyReport {
   Bytes bytes = 0;
   std::vector<VerifyError> errors;  // ascending by (file, offset); at most kMaxVerifyErrors for one file
   bool ok() const { return errors.empty(); }
+  bool only(VerifyKind kind) const;  // there are errors, and all are of this kind
 };
 inline constexpr std::size_t kMaxVerifyErrors = 100;
 

@@ -86,7 +86,7 @@ TEST_F(Verify, EveryFlippedBitIsFoundAndPlaced) {
         unpack(store_, temp_ / "back", {.threads = 1});
         // Only padding may be wrong without anyone noticing.
         EXPECT_EQ(read_tree(temp_ / "back"), source) << name << " " << at;
-        EXPECT_EQ(report.errors[0].expected, "zero padding");
+        EXPECT_THAT(report.errors[0].message, HasSubstr("belongs to no part"));
         fs::remove_all(temp_ / "back");
       } catch (const Error& error) {
         EXPECT_FALSE(fs::exists(temp_ / "back"));
@@ -144,21 +144,60 @@ TEST_F(Verify, EveryTruncationAndEveryGrowthIsFound) {
 }
 
 TEST_F(Verify, WhatIsFoundInsteadOfAManifestIsTold) {
-  const auto found = [&] {
+  const auto told = [&] {
     const VerifyReport report = run();
-    return report.errors.size() == 1 && report.errors[0].file == "manifest.json" ? report.errors[0].found
-                                                                                 : "?";
+    EXPECT_TRUE(report.only(VerifyKind::kDamage));
+    return report.errors.size() == 1 && report.errors[0].file == "manifest.json" ? report.errors[0]
+                                                                                 : VerifyError();
   };
   put("manifest.json", "<html>\n");
-  EXPECT_THAT(found(), HasSubstr(": \"<html>?\""));
+  EXPECT_EQ(told().message, "not the manifest of a packed store");
+  EXPECT_EQ(told().found, "\"<html>?\"");
+  EXPECT_THAT(told().fix, HasSubstr("copy the store again"));
   put("manifest.json", "");
-  EXPECT_THAT(found(), HasSubstr("an empty file"));
+  EXPECT_EQ(told().found, "an empty file");
   const std::string& whole = files_["manifest.json"];
   put("manifest.json", whole.substr(0, whole.size() / 2));
-  EXPECT_THAT(found(), ::testing::AllOf(HasSubstr("does not end with its checksum: \""),
-                                        ::testing::Not(HasSubstr("else"))));
+  EXPECT_THAT(told().message, HasSubstr("does not end with its checksum"));
+  EXPECT_THAT(told().found, ::testing::Not(HasSubstr("else")));
   fs::remove(store_ + "/manifest.json");
-  EXPECT_EQ(found(), "no such file");
+  EXPECT_EQ(told().message, "a file of the store is missing");
+  EXPECT_EQ(told().found, "no such file");
+}
+
+// What only a newer program knows is not called damage; a bit that flipped there cannot be told from it.
+TEST_F(Verify, AnotherVersionIsNotCalledDamage) {
+  std::string other = files_["manifest.json"];
+  const std::size_t digit = kManifestStart.size();
+  ASSERT_EQ(other[digit], '0' + static_cast<char>(kFormatVersion));
+  other[digit] = '9';
+  put("manifest.json", other);
+  const VerifyReport report = run();
+  EXPECT_TRUE(report.only(VerifyKind::kUnsupported));
+  ASSERT_EQ(report.errors.size(), 1u);
+  EXPECT_EQ(report.errors[0].offset, digit);
+  EXPECT_EQ(report.errors[0].message, "the store has another format version");
+  EXPECT_EQ(report.errors[0].found, "9");
+  EXPECT_THAT(report.errors[0].fix, HasSubstr("the version of Sluice that packed it"));
+  EXPECT_FALSE(run().only(VerifyKind::kDamage));
+  put("manifest.json", files_["manifest.json"]);
+  EXPECT_FALSE(run().only(VerifyKind::kUnsupported));  // there are no errors
+}
+
+TEST_F(Verify, UnknownCodecsAndFeaturesAreNotCalledDamage) {
+  const std::string& whole = files_["manifest.json"];
+  for (const auto& [known, unknown] :
+       {std::pair("\"name\":\"zstd\"", "\"name\":\"zst9\""), {"\"requires\":[", "\"requires\":[\"warp\""}}) {
+    std::string other = whole.substr(0, whole.size() - kChecksumTailBytes);
+    const std::size_t at = other.find(known);
+    ASSERT_NE(at, std::string::npos) << known;
+    other.replace(at, std::string_view(known).size(), unknown);
+    append_checksum(other);
+    put("manifest.json", other);
+    const VerifyReport report = run();
+    EXPECT_TRUE(report.only(VerifyKind::kUnsupported)) << unknown;
+    EXPECT_EQ(report.errors.at(0).fix, "use a newer version of Sluice");
+  }
 }
 
 TEST_F(Verify, AnUnfinishedStoreIsNoDamagedOne) {
@@ -215,7 +254,8 @@ TEST_P(VerifyChunks, AnImpossibleChunkIsFoundThoughItsChecksumIsRight) {
       EXPECT_EQ(report.errors.size(), 1u);
       EXPECT_EQ(report.errors[0].file, name);
       EXPECT_EQ(report.errors[0].offset, chunk.bytes.offset);
-      EXPECT_THAT(report.errors[0].found, HasSubstr("chunk"));
+      EXPECT_THAT(report.errors[0].message, HasSubstr("chunk"));
+      EXPECT_NE(report.errors[0].fix, "");
     }
     EXPECT_FALSE(verify(store, {.depth = VerifyDepth::kFull, .threads = 1}).ok() && !restoring.empty());
     write_file(store + "/" + name, content);
@@ -241,7 +281,9 @@ TEST_F(Verify, MissingAndForeignFiles) {
     const VerifyReport report = run();
     ASSERT_EQ(report.errors.size(), 1u) << name;
     EXPECT_EQ(report.errors[0].file, name);
-    EXPECT_THAT(report.errors[0].found, HasSubstr("does not belong"));
+    EXPECT_THAT(report.errors[0].message, HasSubstr("does not belong"));
+    EXPECT_EQ(report.errors[0].fix, "remove it");
+    EXPECT_TRUE(report.only(VerifyKind::kBeside));
     fs::remove(store_ + "/" + name);
     fs::remove_all(store_ + "/sidecar");
   }
@@ -273,6 +315,8 @@ TEST_F(Verify, SidecarsAreNeverForeign) {
     const VerifyReport report = run();
     ASSERT_EQ(report.errors.size(), 1u) << bit;
     EXPECT_EQ(report.errors[0].file, "sidecar/profile.json");
+    EXPECT_THAT(report.errors[0].fix, HasSubstr("remove it")) << bit;
+    EXPECT_TRUE(report.only(VerifyKind::kBeside));
   }
   // Of another store: verify says so, and a reader does not take it.
   std::string other = good.substr(0, good.size() - kChecksumTailBytes);

@@ -1,0 +1,40 @@
+// Strips of matrices as family `sliced` stores them: experts in two slices of codes, large dense matrices in
+// codes of 8 bits (docs/store-format.md, section 4).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/dtype.h"
+#include "codec/sliced_matrix.h"
+#include "store/checkpoint.h"
+#include "store/unit_writer.h"
+
+namespace sluice::store {
+
+class QuantisedStrips {
+ public:
+  QuantisedStrips() = default;  // none
+  // Of `words`, which are the rows of `matrix` in elements of `dtype`, the first of them row `first_row` of
+  // the tensor. REQUIRES: encoding is kSliced, with `bits`, or kInt8. Error(kInvalid) naming row and column
+  // of a weight that is infinite or NaN.
+  QuantisedStrips(Encoding encoding, const codec::CellShape& matrix, codec::SliceBits bits, DType dtype,
+                  std::span<const std::byte> words, std::uint64_t first_row);
+
+  // As the writer takes them; of this object.
+  UnitWriter::QuantisedStrips parts() const;
+
+ private:
+  struct Part {
+    std::unique_ptr<std::byte[]> data;
+    std::size_t bytes = 0;
+
+    std::byte* make(std::uint64_t size);
+    std::span<const std::byte> span() const { return {data.get(), bytes}; }
+  };
+  Part codes_, scales_, zeros_, lsb_;  // of 8 bits there are no zero points and no LSB slices
+};
+
+}  // namespace sluice::store
