@@ -280,7 +280,7 @@ TEST(Pack, RefusesAStoreAsSource) {
   write_tiny_model(temp / "source", {});
   pack(temp / "source", temp / "x.sluice", tiny_plan({}), tiny_options("none"));
   EXPECT_THAT(error_of([&] { pack(temp / "x.sluice", temp / "y.sluice", {}, {}); }),
-              HasSubstr("packed store already"));
+              HasSubstr("this is a packed store"));
 }
 
 // Interrupts at every poll in turn, then goes on to the end.
