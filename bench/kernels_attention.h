@@ -1,0 +1,28 @@
+// Benchmarks of attention over one token and a long context.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "kernels/attention.h"
+#include "kernels_suite.h"
+
+namespace sluice::bench {
+
+// Adds workloads to `suite`, which must outlive it; it must itself live until they have run.
+class AttentionBench {
+ public:
+  explicit AttentionBench(Suite& suite) : suite_(suite) {}
+  AttentionBench(const AttentionBench&) = delete;
+  AttentionBench& operator=(const AttentionBench&) = delete;
+
+  // `context`: positions. `latent`: values are the first dimensions of the keys. Checked against the bits of
+  // the scalar path.
+  void add(const std::string& name, const kernels::AttentionShape& shape, std::size_t context, bool latent);
+
+ private:
+  Suite& suite_;
+  Aligned<float> y_, scratch_;
+};
+
+}  // namespace sluice::bench
