@@ -1,0 +1,19 @@
+// What the results of an evaluation depend on.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "engine/engine.h"
+
+namespace sluice::eval {
+
+// The weights and how they are computed with. A packed store is known by its manifest, a directory by the
+// names, sizes and times of its weight files and the content of config.json.
+Json identity_of(const engine::Engine& engine);
+
+// Whether results depend on what was computed before: a router that changes the model's choice does so by
+// what happens to be in memory. Such an evaluation cannot be continued with the same results.
+bool depends_on_history(const engine::Engine& engine);
+
+}  // namespace sluice::eval
