@@ -32,11 +32,13 @@ Json identity_of(const engine::Engine& engine) {
   return {{"weights", weights_of(engine.checkpoint())},
           {"math", engine.options().math == engine::Math::kF32 ? "f32" : "auto"},
           {"isa", std::string(isa_name(engine.isa()))},
-          {"router", engine.options().router}};
+          {"router", engine.options().router},
+          {"precision", std::string(experts::precision_name(engine.options().precision))}};
 }
 
-bool depends_on_history(const engine::Engine& engine) {
-  return experts::find_router(engine.options().router).lossy;
+bool depends_on_history(const engine::EngineOptions& options) {
+  return experts::find_router(options.router).lossy || options.precision == experts::PrecisionMode::kDbsc ||
+         options.constraint.value_or(experts::ConstraintMode::kNone) != experts::ConstraintMode::kNone;
 }
 
 }  // namespace sluice::eval

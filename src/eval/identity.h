@@ -12,8 +12,9 @@ namespace sluice::eval {
 // names, sizes and times of its weight files and the content of config.json.
 Json identity_of(const engine::Engine& engine);
 
-// Whether results depend on what was computed before: a router that changes the model's choice does so by
-// what happens to be in memory. Such an evaluation cannot be continued with the same results.
-bool depends_on_history(const engine::Engine& engine);
+// Whether results depend on what was computed before: of a router, a limit on misses or a precision that goes
+// by what happens to be in memory. Such an evaluation cannot be continued with the same results. With the
+// options of an engine, whose presets are filled in.
+bool depends_on_history(const engine::EngineOptions& options);
 
 }  // namespace sluice::eval
