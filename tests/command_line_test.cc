@@ -273,12 +273,12 @@ TEST(CommandLine, HelpOfTheContextSaysWhatItCounts) {
             std::string::npos);
 }
 
-// They compute prompts alone.
-TEST(CommandLine, HelpSaysWhereARouterHasNoEffect) {
+// They are given all tokens, and take some for a prompt.
+TEST(CommandLine, HelpSaysWhereARouterHasAnEffect) {
   for (const char* command : {"forward", "eval"})
-    EXPECT_NE(
-        words_of(sluice(std::string(command) + " --help").out).find("which every router routes exactly"),
-        std::string::npos)
+    EXPECT_NE(words_of(sluice(std::string(command) + " --help").out)
+                  .find("where --prefill leaves tokens to single"),
+              std::string::npos)
         << command;
   EXPECT_NE(words_of(sluice("run --help").out).find("all but exact change the text"), std::string::npos);
 }

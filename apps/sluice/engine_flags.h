@@ -29,9 +29,10 @@ struct EngineFlags : CommonFlags {
 inline constexpr const char* kSeedOfCaches =
     "Of caches that draw (marking) and of costs measured at the start; has no effect on the result; default: "
     "0";
-// What --router does in a command that computes prompts alone.
-inline constexpr const char* kRouterOfPrompts =
-    "without effect here: this command computes prompts alone, which every router routes exactly";
+// What --router does in a command that is given all tokens.
+inline constexpr const char* kRouterOfSteps =
+    "all but exact change the result, where --prefill leaves tokens to single steps: prompts are routed "
+    "exactly";
 
 // What flags do that do not do the same in every command.
 struct EngineHelp {

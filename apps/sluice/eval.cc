@@ -1,99 +1,134 @@
-// `sluice eval`: perplexity of a text.
+// `sluice eval`: how well a model predicts a text, or chooses among answers.
 #include <fmt/format.h>
-
-#include <iostream>
 
 #include "base/error.h"
 #include "command.h"
-#include "engine/evaluate.h"
-#include "engine_flags.h"
+#include "eval/choice_tasks.h"
+#include "eval/identity.h"
+#include "eval_command.h"
 #include "number_range.h"
-#include "open_tokenizer.h"
-#include "progress.h"
-#include "run_report.h"
+#include "output_path.h"
 
 namespace sluice::app {
 namespace {
 
-constexpr std::size_t kLogitRows = 64;
-
-struct Options {
-  EngineFlags engine;
-  std::string file;
-  std::int64_t window = 512;
-};
-
-void evaluate(const Options& options) {
-  const EngineFlags& flags = options.engine;
-  engine_options(flags, 1);
-  if (flags.context != 0)
+// Which flags go together.
+void check(const EvalOptions& options) {
+  const bool text = options.task.empty();
+  const auto refuse = [&](bool given, const char* flag) {
+    if (given)
+      throw Error(ErrorKind::kUsage, text ? "the flag needs a choice task" : "the flag is for texts")
+          .in(flag)
+          .fix(text ? "give --task and --data, or leave it out"
+                    : "give -f instead of --task, or leave it out");
+  };
+  if (text == options.file.empty())
+    throw Error(ErrorKind::kUsage, "there is nothing to evaluate, or more than one thing")
+        .in(text ? "-f" : "--task")
+        .expected("either a text, -f FILE, or a choice task, --task NAME --data FILE");
+  refuse(text && !options.data.empty(), "--data");
+  refuse(text && options.limit != 0, "--limit");
+  refuse(!text && options.stride != 0, "--stride");
+  refuse(!text && !options.reference.empty(), "--reference");
+  if (!text) eval::find_choice_task(options.task);
+  if (!text && options.data.empty())
+    throw Error(ErrorKind::kUsage, "a task needs its data").in("--data").fix("give --data FILE");
+  if (options.reference.empty() && !options.reference_memory.empty())
+    throw Error(ErrorKind::kUsage, "there is no reference")
+        .in("--reference-memory")
+        .fix("give --reference MODEL");
+  if (options.engine.context != 0)
     throw Error(ErrorKind::kUsage, "the context of eval is its window").in("-c").fix("use --ctx N");
-  const OpenModel open = open_model(flags.model, WithTokenizer::kRequired);
-  if (open.model.config.has_encoder())
-    throw Error(ErrorKind::kUnsupported, "an encoder-decoder has no perplexity of a text by itself")
-        .in(flags.model)
-        .expected("a decoder without an encoder")
-        .found(open.model.config.model_type)
-        .fix("score an answer to an input by `sluice forward --encoder-tokens`");
-  const std::string text = read_input_text(options.file);
-  const std::vector<model::TokenId> tokens =
-      encode_file(*open.tokenizer, text, options.file, model::AddSpecial::kNo, flags);
-  if (tokens.size() < 2)
-    throw Error(ErrorKind::kInvalid, "the text is too short to score")
-        .in(options.file)
-        .expected("at least 2 tokens")
-        .found(std::to_string(tokens.size()))
-        .fix("give a longer text");
-  const std::size_t window = static_cast<std::size_t>(options.window);
-  if (window > open.model.config.max_positions)
-    throw Error(ErrorKind::kUsage, "windows are longer than the model's context")
-        .in("--ctx")
-        .expected(fmt::format("2 to {}", open.model.config.max_positions))
-        .found(std::to_string(window))
-        .fix("give a smaller --ctx");
-  const std::size_t positions = std::min(window, tokens.size());
-  engine::Engine engine(*open.checkpoint, open.model, engine_options(flags, positions),
-                        std::min(kLogitRows, positions));
-  Progress progress("eval: tokens", tokens.size(),
-                    flags.quiet || flags.json ? Verbosity::kQuiet : Verbosity::kNormal,
-                    Progress::Unit::kCount);
-  const engine::Evaluation result = engine::evaluate(engine, tokens, window, [&](std::size_t done) {
-    progress.update(done);
-    return !interrupted();
-  });
-  if (flags.json) {
-    std::cout << Json{{"tokens", result.tokens},
-                      {"predicted", result.predicted},
-                      {"nll", result.nll},
-                      {"perplexity", result.perplexity()},
-                      {"bits_per_byte", result.bits_per_byte(text.size())},
-                      {"memory", memory_json(engine)},
-                      {"io", io_json(engine)},
-                      {"experts", experts_json(engine)}}
-                     .dump()
-              << '\n';
-    return;
-  }
-  std::cout << fmt::format("perplexity {:.4f}  ({} tokens, {} predicted, nll {:.3f}, {:.5f} bits a byte)\n",
-                           result.perplexity(), result.tokens, result.predicted, result.nll,
-                           result.bits_per_byte(text.size()));
+  if (!options.state.empty()) check_output_path(options.state);
 }
 
 }  // namespace
 
+void check_decoder(const model::Model& model, const std::string& path) {
+  if (model.config.has_encoder())
+    throw Error(ErrorKind::kUnsupported, "an encoder-decoder has no perplexity of a text by itself")
+        .in(path)
+        .expected("a decoder without an encoder")
+        .found(model.config.model_type)
+        .fix("score an answer to an input by `sluice forward --encoder-tokens`");
+}
+
+void check_engine(const EvalOptions& options, const engine::Engine& engine) {
+  if (!options.state.empty() && eval::depends_on_history(engine.options()))
+    throw Error(ErrorKind::kUsage,
+                "this evaluation cannot go on with the same results: they depend on what is in memory")
+        .in("--state")
+        .found("router " + engine.options().router)
+        .fix("leave --state out");
+  if (!options.engine.quiet && !engine.isa_warning().empty())
+    fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
+}
+
+std::size_t prompt_tokens(const EvalOptions& options, const engine::Engine& engine) {
+  if (options.prefill) return static_cast<std::size_t>(*options.prefill);
+  return decodes_otherwise(engine.options()) ? static_cast<std::size_t>(kPromptTokens) : eval::kAllOfIt;
+}
+
+Json prefill_json(std::size_t prompt) { return prompt == eval::kAllOfIt ? Json(nullptr) : Json(prompt); }
+
 void add_eval(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("eval", "Perplexity of a text");
-  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("eval", "Perplexity of a text, distance from another model, choice tasks");
+  auto options = std::make_shared<EvalOptions>();
   add_engine_flags(*command, options->engine,
                    {.seed = kSeedOfCaches,
-                    .router = kRouterOfPrompts,
+                    .router = kRouterOfSteps,
                     .context = "Refused: the context of eval is its window, --ctx"});
-  command->add_option("-f,--file", options->file, "Text to score; - is standard input")->required();
-  command->add_option("--ctx", options->window, "Tokens of a window; at least 2")
-      ->capture_default_str()
+  const std::string text = "A text", task = "A choice task";
+  command->add_option("-f,--file", options->file, "Text to score, also NAME.zst; - is standard input")
+      ->group(text);
+  command
+      ->add_option("--ctx", options->window,
+                   "Tokens of a window, at least 2; default: 512. Of a task: what is longer is cut; default: "
+                   "the model's "
+                   "maximum")
       ->check(whole_number("--ctx", 2, 1 << 24));
-  command->footer("Example:\n  sluice eval models/fable-moe-18m -f models/fable-moe-18m/eval.txt");
-  command->callback([options] { evaluate(*options); });
+  command
+      ->add_option(
+          "--stride", options->stride,
+          "Tokens from window to window, at most --ctx: the rest of a window is context; default: --ctx")
+      ->check(whole_number("--stride", 1, 1 << 24))
+      ->group(text);
+  command
+      ->add_option("--reference", options->reference,
+                   "Exact model to compare with, of the same vocabulary: KL divergence and top-1 agreement")
+      ->group(text);
+  command
+      ->add_option("--reference-memory", options->reference_memory,
+                   "The reference's share of --memory; default: half of what the two models have")
+      ->group(text);
+  command->add_option("--task", options->task, eval::choice_task_names())->group(task);
+  command->add_option("--data", options->data, "Its items, also NAME.zst")->group(task);
+  command->add_option("--limit", options->limit, "The first so many items only")
+      ->check(whole_number("--limit", 1, 1 << 30))
+      ->group(task);
+  command
+      ->add_option(
+          "--prefill", options->prefill,
+          "The first so many tokens of each window or item go in as a prompt, the others one by one, as in a "
+          "generation; default: all as a prompt, but 64 where decoding changes precision or routing")
+      ->check(whole_number("--prefill", 0, 1 << 24));
+  command->add_option(
+      "--state", options->state,
+      "File that keeps what is finished: the same command goes on there after an interruption");
+  command->footer(
+      "What is computed, and how it compares with other tools: docs/eval.md\n"
+      "Examples:\n"
+      "  sluice eval models/fable-moe-18m -f models/fable-moe-18m/eval.txt\n"
+      "  sluice eval models/fable-moe-18m -f models/fable-moe-18m/eval.txt --ctx 1024 --stride 512 --state "
+      "ppl.state\n"
+      "  sluice eval fable.sluice -f models/fable-moe-18m/eval.txt --router cache-prior --prefill 64 \\\n"
+      "      --reference models/fable-moe-18m --memory 256MiB\n"
+      "  sluice eval models/fable-moe-18m --task arc-easy --data arc-easy.jsonl.zst --limit 100 --json");
+  command->callback([options] {
+    check(*options);
+    options->task.empty() ? evaluate_text(*options) : evaluate_choices(*options);
+  });
 }
 
 }  // namespace sluice::app

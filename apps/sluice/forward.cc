@@ -139,7 +139,7 @@ void add_forward(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_engine_flags(*command, options->engine,
                    {.seed = kSeedOfCaches,
-                    .router = kRouterOfPrompts,
+                    .router = kRouterOfSteps,
                     .context = "Most tokens (of --tokens and of --encoder-tokens); default: the model's "
                                "maximum"});
   command->add_option("--tokens", options->tokens, "Token ids, taken verbatim: 1,2,3")->required();

@@ -2,6 +2,7 @@
 // to.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 #include "base/dtype.h"
@@ -29,6 +30,7 @@ class Sequence {
   std::size_t positions() const { return positions_; }  // most tokens
   void advance(std::size_t tokens) { length_ += tokens; }
   void clear() { length_ = 0; }
+  void cut(std::size_t tokens) { length_ = std::min(length_, tokens); }  // keeps the first `tokens`
 
   // The encoder's input: how many tokens it has (0: nothing encoded yet), and the residual stream of each.
   std::size_t encoder_length() const { return encoder_length_; }

@@ -1,0 +1,148 @@
+// `sluice eval --task`: which of some answers a model finds most likely.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "command.h"
+#include "eval/choice_score.h"
+#include "eval/choice_tasks.h"
+#include "eval/data_file.h"
+#include "eval/identity.h"
+#include "eval/state.h"
+#include "eval_command.h"
+#include "progress.h"
+#include "run_report.h"
+
+namespace sluice::app {
+namespace {
+
+constexpr std::size_t kLogitRows = 64;
+constexpr Bytes kMostDataBytes = 256 * kMiB;
+
+std::size_t most_tokens(const EvalOptions& options, const model::Model& model) {
+  const std::size_t most = model.config.max_positions;
+  if (options.window == 0) return most;
+  const auto window = static_cast<std::size_t>(options.window);
+  if (window > most)
+    throw Error(ErrorKind::kUsage, "items would be longer than the model's context")
+        .in("--ctx")
+        .expected(fmt::format("2 to {}", most))
+        .found(std::to_string(window))
+        .fix("give a smaller --ctx");
+  return window;
+}
+
+// The items that were asked for, as requests.
+struct Work {
+  std::vector<eval::ChoiceItem> items;
+  std::vector<std::vector<eval::ChoiceRequest>> requests;
+  std::size_t choices = 0, scored = 0, cut = 0;  // in all: requests, tokens of answers, requests that are cut
+  std::size_t longest = 0, longest_answer = 0;   // of one request: tokens that are fed, and scored
+};
+
+Work prepare(const EvalOptions& options, const OpenModel& open, const std::string& data) {
+  Work work;
+  work.items = eval::find_choice_task(options.task).read(data, options.data);
+  if (options.limit != 0)
+    work.items.resize(std::min(work.items.size(), static_cast<std::size_t>(options.limit)));
+  const std::size_t most = most_tokens(options, open.model);
+  for (const eval::ChoiceItem& item : work.items) {
+    const std::string place = fmt::format("{}, item {}", options.data, work.requests.size() + 1);
+    work.requests.push_back(eval::encode_choices(*open.tokenizer, item, most, place));
+    for (const eval::ChoiceRequest& request : work.requests.back()) {
+      ++work.choices;
+      work.scored += request.tokens.size() - request.scored;
+      work.cut += request.scored < request.context_tokens;
+      work.longest = std::max(work.longest, request.fed());
+      work.longest_answer = std::max(work.longest_answer, request.tokens.size() - request.scored);
+    }
+  }
+  return work;
+}
+
+// Of the first items: a state of fewer or more of them is one of the same evaluation.
+std::string tokenizer_hash(const OpenModel& open, const std::string& data) {
+  constexpr std::size_t kSome = 64 * kKiB;
+  std::string_view some = std::string_view(data).substr(0, kSome);
+  while (!some.empty() && (static_cast<unsigned char>(some.back()) & 0x80) != 0) some.remove_suffix(1);
+  const std::vector<model::TokenId> ids = open.tokenizer->encode(some, model::AddSpecial::kYes);
+  return hex64(xxh3(std::as_bytes(std::span(ids))));
+}
+
+Json error_json(const eval::Share& share) { return share.error ? Json(*share.error) : Json(nullptr); }
+
+void print(const EvalOptions& options, const Work& work, const eval::ChoiceMetrics& metrics,
+           const engine::Engine& engine) {
+  if (options.engine.json) {
+    std::cout << Json{{"task", options.task},
+                      {"items", work.items.size()},
+                      {"choices", work.choices},
+                      {"tokens", work.scored},
+                      {"cut", work.cut},
+                      {"prefill", prefill_json(prompt_tokens(options, engine))},
+                      {"acc", metrics.acc.mean},
+                      {"acc_stderr", error_json(metrics.acc)},
+                      {"acc_norm", metrics.acc_norm.mean},
+                      {"acc_norm_stderr", error_json(metrics.acc_norm)},
+                      {"acc_bytes", metrics.acc_bytes.mean},
+                      {"acc_bytes_stderr", error_json(metrics.acc_bytes)},
+                      {"memory", memory_json(engine)},
+                      {"io", io_json(engine)},
+                      {"experts", experts_json(engine)}}
+                     .dump()
+              << '\n';
+    return;
+  }
+  const auto line = [](const char* name, const eval::Share& share) {
+    return fmt::format("{:<9}  {:.4f}{}\n", name, share.mean,
+                       share.error ? fmt::format(" ± {:.4f}", *share.error) : std::string());
+  };
+  std::cout << fmt::format("{}: {} items, {} answers of {} tokens in all\n", options.task, work.items.size(),
+                           work.choices, work.scored)
+            << line("acc", metrics.acc) << line("acc_norm", metrics.acc_norm)
+            << line("acc_bytes", metrics.acc_bytes);
+  if (work.cut > 0)
+    std::cout << fmt::format("{} of the questions were longer than the context and were cut in front\n",
+                             work.cut);
+}
+
+}  // namespace
+
+void evaluate_choices(const EvalOptions& options) {
+  const EngineFlags& flags = options.engine;
+  engine_options(flags, 1);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kRequired);
+  check_decoder(open.model, flags.model);
+  const std::string data = eval::read_data_file(options.data, kMostDataBytes);
+  const Work work = prepare(options, open, data);
+  engine::Engine engine(*open.checkpoint, open.model,
+                        engine_options(flags, std::max<std::size_t>(work.longest, 1)),
+                        std::min(kLogitRows, work.longest_answer));
+  check_engine(options, engine);
+  const std::size_t prompt = prompt_tokens(options, engine);
+
+  Json identity = eval::identity_of(engine);
+  identity.update({{"task", options.task},
+                   {"data", sha256_hex(std::as_bytes(std::span(data)))},
+                   {"tokens", tokenizer_hash(open, data)},
+                   {"ctx", most_tokens(options, open.model)},
+                   {"prefill", prefill_json(prompt)}});
+  eval::State state(options.state, std::move(identity));
+
+  eval::ChoiceScorer scorer(engine, prompt);
+  Progress progress("eval: items", work.items.size(),
+                    options.quiet() ? Verbosity::kQuiet : Verbosity::kNormal, Progress::Unit::kCount);
+  const auto stop = interrupted_so_far();
+  const std::vector<eval::ChoiceScore> scores = eval::finish<eval::ChoiceScore>(
+      state, work.items.size(), eval::choice_score_from_json, [&](std::size_t i) {
+        progress.update(i);
+        return scorer.score(work.requests[i], [&] { return !stop(); });
+      });
+  progress.update(work.items.size());
+  print(options, work, eval::choice_metrics(work.items, scores), engine);
+}
+
+}  // namespace sluice::app

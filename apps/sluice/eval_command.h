@@ -1,0 +1,39 @@
+// What `sluice eval` was asked; its two kinds of evaluation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine_flags.h"
+#include "eval/feed.h"
+
+namespace sluice::app {
+
+struct EvalOptions {
+  EngineFlags engine;
+  std::string file;                         // a text, or:
+  std::string task, data;                   // a choice task
+  std::int64_t window = 0, stride = 0;      // 0: the default
+  std::int64_t limit = 0;                   // of items; 0: all
+  std::optional<std::int64_t> prefill;      // tokens that go in chunks; none: prompt_tokens()
+  std::string reference, reference_memory;  // a model to compare with
+  std::string state;                        // file; empty: none
+
+  bool quiet() const { return engine.quiet || engine.json; }
+};
+
+// Error(kUnsupported) for a model with an encoder.
+void check_decoder(const model::Model& model, const std::string& path);
+// Warnings about the engine, on standard error. Error(kUsage) if there is a state, and results depend on what
+// was computed before.
+void check_engine(const EvalOptions& options, const engine::Engine& engine);
+// Tokens of each window or item that go in together; eval::kAllOfIt: all. As --prefill says, else all, but
+// few where tokens by themselves are computed otherwise.
+std::size_t prompt_tokens(const EvalOptions& options, const engine::Engine& engine);
+Json prefill_json(std::size_t prompt);  // the number; null: all
+
+void evaluate_text(const EvalOptions& options);
+void evaluate_choices(const EvalOptions& options);
+
+}  // namespace sluice::app

@@ -1,0 +1,260 @@
+// `sluice eval -f`: perplexity of a text, and the distance from a reference model.
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "command.h"
+#include "engine/memory_plan.h"
+#include "eval/data_file.h"
+#include "eval/identity.h"
+#include "eval/split_budget.h"
+#include "eval/state.h"
+#include "eval/text_score.h"
+#include "eval/windows.h"
+#include "eval_command.h"
+#include "open_tokenizer.h"
+#include "progress.h"
+#include "run_report.h"
+
+namespace sluice::app {
+namespace {
+
+constexpr std::size_t kLogitRows = 64;
+constexpr std::int64_t kDefaultWindow = 512;
+constexpr Bytes kMostTextBytes = 256 * kMiB;
+
+struct Text {
+  std::string bytes;
+  std::vector<model::TokenId> tokens;
+};
+
+Text read_text(const EvalOptions& options, const OpenModel& open) {
+  Text text;
+  text.bytes = options.file.ends_with(".zst") ? eval::read_data_file(options.file, kMostTextBytes)
+                                              : read_input_text(options.file);
+  text.tokens =
+      encode_file(*open.tokenizer, text.bytes, options.file, model::AddSpecial::kNo, options.engine);
+  if (text.tokens.size() < 2)
+    throw Error(ErrorKind::kInvalid, "the text is too short to score")
+        .in(options.file)
+        .expected("at least 2 tokens")
+        .found(std::to_string(text.tokens.size()))
+        .fix("give a longer text");
+  return text;
+}
+
+struct Cut {
+  std::size_t length = 0, stride = 0;
+  std::vector<eval::Window> windows;
+  std::size_t predicted = 0;
+};
+
+void check_window(std::size_t window, const model::Model& model) {
+  if (window > model.config.max_positions)
+    throw Error(ErrorKind::kUsage, "windows are longer than the model's context")
+        .in("--ctx")
+        .expected(fmt::format("2 to {}", model.config.max_positions))
+        .found(std::to_string(window))
+        .fix("give a smaller --ctx");
+}
+
+Cut cut(const EvalOptions& options, const model::Model& model, std::size_t tokens) {
+  Cut cut;
+  cut.length = static_cast<std::size_t>(options.window != 0 ? options.window : kDefaultWindow);
+  cut.stride = options.stride != 0 ? static_cast<std::size_t>(options.stride) : cut.length;
+  check_window(cut.length, model);
+  if (cut.stride > cut.length)
+    throw Error(ErrorKind::kUsage, "windows would leave tokens out between them")
+        .in("--stride")
+        .expected(fmt::format("at most --ctx, {}", cut.length))
+        .found(std::to_string(cut.stride))
+        .fix("give a smaller --stride");
+  cut.windows = eval::cut_windows(tokens, cut.length, cut.stride);
+  for (const eval::Window& window : cut.windows) cut.predicted += window.end - window.scored;
+  return cut;
+}
+
+Error other_vocabulary(const EvalOptions& options, const std::string& expected, const std::string& found) {
+  return Error(ErrorKind::kInvalid, "the reference has another vocabulary than the model")
+      .in(options.reference)
+      .expected(expected)
+      .found(found)
+      .fix("compare models of the same tokenizer");
+}
+
+// A reference that gives logits of the same tokens.
+OpenModel open_reference(const EvalOptions& options, const OpenModel& open, const Text& text,
+                         const Cut& cut) {
+  OpenModel reference = open_model(options.reference, WithTokenizer::kIfThere);
+  check_decoder(reference.model, options.reference);
+  if (reference.checkpoint->slices())
+    throw Error(ErrorKind::kUnsupported, "a model in slices is rounded, and no exact reference")
+        .in(options.reference)
+        .expected("a model directory, or a store of family raw or split")
+        .fix("give the model it was packed from");
+  check_window(cut.length, reference.model);
+  const std::size_t expected = open.model.config.vocab, found = reference.model.config.vocab;
+  if (expected != found)
+    throw other_vocabulary(options, fmt::format("{} tokens", expected), fmt::format("{} tokens", found));
+  if (reference.tokenizer != nullptr) {
+    const std::vector<model::TokenId> tokens =
+        encode_file(*reference.tokenizer, text.bytes, options.file, model::AddSpecial::kNo, options.engine);
+    const auto [ours, theirs] =
+        std::mismatch(text.tokens.begin(), text.tokens.end(), tokens.begin(), tokens.end());
+    const auto shown = [](auto at, auto end) { return at == end ? "the end" : fmt::format("id {}", *at); };
+    if (ours != text.tokens.end() || theirs != tokens.end())
+      throw other_vocabulary(options,
+                             fmt::format("{} as token {} of the text", shown(ours, text.tokens.end()),
+                                         ours - text.tokens.begin()),
+                             shown(theirs, tokens.end()));
+    reference.tokenizer.reset();  // its memory is wanted
+  }
+  return reference;
+}
+
+engine::EngineOptions reference_options(const EvalOptions& options, std::size_t positions) {
+  EngineFlags flags;  // policies as they are by default; the machine as for the model
+  static_cast<CommonFlags&>(flags) = options.engine;
+  flags.model = options.reference;
+  flags.math = options.engine.math;
+  flags.disk = options.engine.disk;
+  flags.chunk = options.engine.chunk;
+  flags.router = "exact";
+  return engine_options(flags, positions);
+}
+
+// With the message about `memory` that is wanted where it is a share.
+std::unique_ptr<engine::Engine> make_engine(const OpenModel& open, engine::EngineOptions options,
+                                            std::size_t rows, std::optional<Bytes> share, const char* whose) {
+  if (share) options.memory = share;
+  try {
+    return std::make_unique<engine::Engine>(*open.checkpoint, open.model, options, rows);
+  } catch (const Error& error) {
+    if (!share || error.kind() != ErrorKind::kBudget) throw;
+    throw Error(ErrorKind::kBudget, fmt::format("the {}'s share of the memory budget is too small", whose))
+        .in("--memory")
+        .expected(error.expected_text())
+        .found(error.found_text())
+        .fix("raise --memory, or divide it otherwise by --reference-memory");
+  }
+}
+
+std::string tokens_hash(const std::vector<model::TokenId>& tokens) {
+  return hex64(xxh3(std::as_bytes(std::span(tokens))));
+}
+
+void print(const EvalOptions& options, const Text& text, const Cut& cut, const eval::TextScore& score,
+           const engine::Engine& engine, const engine::Engine* reference, const eval::BudgetSplit& split) {
+  if (!options.engine.json) {
+    std::cout << fmt::format("perplexity {:.4f}  ({} tokens, {} predicted, nll {:.3f}, {:.5f} bits a byte)\n",
+                             score.perplexity(), text.tokens.size(), score.predicted, score.nll,
+                             score.bits_per_byte(text.bytes.size()));
+    if (!score.divergence) return;
+    const eval::Quantiles& kl = *score.divergence;
+    std::cout << fmt::format(
+        "reference  {:.4f}  (ratio {:.6f})\n"
+        "KL(reference || model), nats: mean {:.6f}  median {:.6f}  90 % {:.6f}  95 % {:.6f}  99 % {:.6f}  "
+        "99.9 % {:.6f}  "
+        "max {:.6f}\n"
+        "same top token: {:.3f} %\n",
+        score.reference_perplexity(), score.perplexity() / score.reference_perplexity(), kl.mean, kl.median,
+        kl.p90, kl.p95, kl.p99, kl.p999, kl.most, 100 * score.top_agreement);
+    return;
+  }
+  Json json = {{"tokens", text.tokens.size()},
+               {"predicted", score.predicted},
+               {"nll", score.nll},
+               {"perplexity", score.perplexity()},
+               {"bits_per_byte", score.bits_per_byte(text.bytes.size())},
+               {"ctx", cut.length},
+               {"stride", cut.stride},
+               {"prefill", prefill_json(prompt_tokens(options, engine))},
+               {"memory", memory_json(engine)},
+               {"io", io_json(engine)},
+               {"experts", experts_json(engine)}};
+  if (score.divergence) {
+    const eval::Quantiles& kl = *score.divergence;
+    json["divergence"] = {{"mean", kl.mean}, {"median", kl.median}, {"p90", kl.p90},  {"p95", kl.p95},
+                          {"p99", kl.p99},   {"p999", kl.p999},     {"max", kl.most}, {"min", kl.least}};
+    json["top_agreement"] = score.top_agreement;
+    json["reference"] = {{"model", options.reference},
+                         {"nll", score.reference_nll},
+                         {"perplexity", score.reference_perplexity()},
+                         {"memory", memory_json(*reference)},
+                         {"io", io_json(*reference)},
+                         {"experts", experts_json(*reference)}};
+    json["budget"] = {{"whole", split.whole},
+                      {"model", split.model},
+                      {"reference", split.reference},
+                      {"logits", split.logits},
+                      {"results", split.results}};
+  }
+  std::cout << json.dump() << '\n';
+}
+
+}  // namespace
+
+void evaluate_text(const EvalOptions& options) {
+  const EngineFlags& flags = options.engine;
+  engine_options(flags, 1);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kRequired);
+  check_decoder(open.model, flags.model);
+  const Text text = read_text(options, open);
+  const Cut cut = app::cut(options, open.model, text.tokens.size());
+  const std::size_t positions = std::min(cut.length, text.tokens.size());
+
+  OpenModel open_other;
+  std::unique_ptr<engine::Engine> reference;
+  eval::BudgetSplit split;
+  std::optional<Bytes> share;
+  if (!options.reference.empty()) {
+    open_other = open_reference(options, open, text, cut);
+    std::optional<Bytes> asked;
+    if (!options.reference_memory.empty()) asked = parse_size(options.reference_memory, "--reference-memory");
+    const Bytes whole = flags.memory.empty() ? engine::default_budget()
+                                             : engine::checked_budget(parse_size(flags.memory, "--memory"));
+    split = eval::split_budget(whole, asked, open.model.config.vocab, positions, cut.predicted);
+    share = split.model;
+    reference = make_engine(open_other, reference_options(options, positions),
+                            std::min(kLogitRows, positions), split.reference, "reference");
+  }
+  const std::unique_ptr<engine::Engine> engine =
+      make_engine(open, engine_options(flags, positions), std::min(kLogitRows, positions), share, "model");
+  check_engine(options, *engine);
+  const std::size_t prompt = prompt_tokens(options, *engine);
+
+  Json identity = eval::identity_of(*engine);
+  identity.update({{"task", "text"},
+                   {"data", sha256_hex(std::as_bytes(std::span(text.bytes)))},
+                   {"tokens", tokens_hash(text.tokens)},
+                   {"ctx", cut.length},
+                   {"stride", cut.stride},
+                   {"prefill", prefill_json(prompt)},
+                   {"reference", reference ? eval::identity_of(*reference).at("weights") : Json("")}});
+  eval::State state(options.state, std::move(identity));
+
+  eval::TextScorer scorer(*engine, prompt);
+  if (reference) scorer.compare_with(*reference, split.rows);
+  Progress progress("eval: tokens", text.tokens.size(),
+                    options.quiet() ? Verbosity::kQuiet : Verbosity::kNormal, Progress::Unit::kCount);
+  const auto go_on = interrupted_so_far();
+  const std::vector<eval::WindowScore> scores = eval::finish<eval::WindowScore>(
+      state, cut.windows.size(),
+      [&](const Json& json, const std::string& name) {
+        return eval::window_score_from_json(json, reference ? eval::Compared::kYes : eval::Compared::kNo,
+                                            name);
+      },
+      [&](std::size_t i) {
+        std::size_t done = cut.windows[i].scored;
+        return scorer.score(text.tokens, cut.windows[i], [&] {
+          progress.update(std::min(done++, text.tokens.size()));
+          return !go_on();
+        });
+      });
+  progress.update(text.tokens.size());
+  print(options, text, cut, eval::sum(scores), *engine, reference.get(), split);
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,32 @@
+// Choice tasks by name: how their files are read and how their questions are put. Prompts are those of
+// lm-evaluation-harness 0.4 (docs/eval.md). The table is constant: thread-safe.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "eval/choice_item.h"
+
+namespace sluice::eval {
+
+struct ChoiceTask {
+  std::string_view name;
+  // All items of a file's text, at least one. `file` is for errors, which name line or entry and field:
+  // Error(kInvalid).
+  std::vector<ChoiceItem> (*read)(std::string_view text, const std::string& file);
+  std::string_view layouts;  // of files that are read
+};
+
+std::span<const ChoiceTask> choice_tasks();
+const ChoiceTask& find_choice_task(std::string_view name);  // Error(kUsage) that lists the known names
+std::string choice_task_names();                            // "arc-easy, arc-challenge, …"
+
+// Of the table, one a file.
+std::vector<ChoiceItem> read_arc(std::string_view text, const std::string& file);
+std::vector<ChoiceItem> read_hellaswag(std::string_view text, const std::string& file);
+std::vector<ChoiceItem> read_openbookqa(std::string_view text, const std::string& file);
+std::vector<ChoiceItem> read_boolq(std::string_view text, const std::string& file);
+
+}  // namespace sluice::eval

@@ -1,0 +1,23 @@
+// Any bytes as the data of every task: items that can be put, or Error.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/error.h"
+#include "eval/choice_tasks.h"
+#include "model/tokenizer/utf8.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace sluice;
+  for (const eval::ChoiceTask& task : eval::choice_tasks()) {
+    try {
+      for (const eval::ChoiceItem& item : task.read({reinterpret_cast<const char*>(data), size}, "data")) {
+        SLUICE_CHECK(item.choices.size() >= 2 && item.answer < item.choices.size());
+        SLUICE_CHECK(!model::find_invalid_utf8(item.context));
+        for (const std::string& choice : item.choices) SLUICE_CHECK(!model::find_invalid_utf8(choice));
+      }
+    } catch (const Error&) {
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,20 @@
+#include "eval/feed.h"
+
+#include <algorithm>
+
+namespace sluice::eval {
+
+void feed(engine::Engine& engine, engine::Sequence& sequence, std::span<const model::TokenId> tokens,
+          std::size_t prompt, const engine::LogitSink& sink) {
+  const std::size_t at = sequence.length(), together = std::min(tokens.size(), prompt > at ? prompt - at : 0);
+  if (together > 0) engine.prefill(sequence, tokens.first(together), sink);
+  for (std::size_t t = together; t < tokens.size(); ++t) {
+    engine.begin_forward();
+    const engine::Slice slice{&sequence, 0, 1};
+    engine.step({tokens.subspan(t, 1), {&slice, 1}, engine::Phase::kDecode},
+                {[&](std::size_t) { return sink.wants(t); },
+                 [&](std::size_t, std::span<const float> logits) { sink.take(t, logits); }});
+  }
+}
+
+}  // namespace sluice::eval

@@ -1,0 +1,44 @@
+#include "eval/identity.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "experts/registry.h"
+#include "store/manifest.h"
+#include "store/store_checkpoint.h"
+
+namespace sluice::eval {
+namespace {
+
+std::string weights_of(const store::Checkpoint& checkpoint) {
+  if (checkpoint.packed())
+    return hex64(store::stated_checksum(store::read_manifest_text(checkpoint.path()), checkpoint.path()));
+  std::string text;
+  for (const std::string& file : checkpoint.weight_files()) {
+    const std::filesystem::path path = file;
+    text += fmt::format("{} {} {}\n", path.filename().string(), std::filesystem::file_size(path),
+                        std::filesystem::last_write_time(path).time_since_epoch().count());
+  }
+  if (const auto config = checkpoint.find_file("config.json")) text += read_text_file(*config, kMiB);
+  return hex64(xxh3(std::as_bytes(std::span(text.data(), text.size()))));
+}
+
+}  // namespace
+
+Json identity_of(const engine::Engine& engine) {
+  return {{"weights", weights_of(engine.checkpoint())},
+          {"math", engine.options().math == engine::Math::kF32 ? "f32" : "auto"},
+          {"isa", std::string(isa_name(engine.isa()))},
+          {"router", engine.options().router},
+          {"precision", std::string(experts::precision_name(engine.options().precision))}};
+}
+
+bool depends_on_history(const engine::EngineOptions& options) {
+  return experts::find_router(options.router).lossy || options.precision == experts::PrecisionMode::kDbsc ||
+         options.constraint.value_or(experts::ConstraintMode::kNone) != experts::ConstraintMode::kNone;
+}
+
+}  // namespace sluice::eval

@@ -1,0 +1,273 @@
+// `sluice eval` through the built program: interrupted and continued, compared with a reference, tasks, and
+// what it refuses.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "bundled_model.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using sluice::program::content_of;
+using sluice::program::kModel;
+using sluice::program::memory;
+using sluice::program::Outcome;
+using sluice::program::run;
+using sluice::program::run_json;
+using sluice::program::Running;
+
+const std::string kData = SLUICE_SOURCE_DIR "/tests/data/eval/";
+
+class EvalTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = ::testing::TempDir() + "/sluice-eval-XXXXXX";
+    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+  std::string file(const std::string& name) const { return directory_ + "/" + name; }
+  // The first words of the bundled text, about so many bytes.
+  std::string text(std::size_t bytes) const {
+    const std::string whole = content_of(kModel + "/eval.txt");
+    std::ofstream(file("text")) << whole.substr(0, whole.rfind(' ', bytes));
+    return file("text");
+  }
+  static void expect_error(const std::string& arguments, int code, const std::string& part) {
+    const Outcome outcome = run("eval " + arguments);
+    EXPECT_EQ(outcome.code, code) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+  }
+
+  std::string directory_;
+};
+
+// What was computed; what it took is another matter.
+json results(json answer) {
+  for (const char* key : {"memory", "io", "experts"}) {
+    answer.erase(key);
+    if (answer.contains("reference")) answer["reference"].erase(key);
+  }
+  answer.erase("budget");
+  return answer;
+}
+
+std::vector<std::string> words_of(const std::string& command) {
+  std::istringstream stream(command);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+std::size_t finished(const std::string& state) {
+  const std::string content = content_of(state);
+  return json::parse(content.substr(content.find('\n') + 1)).at("finished").size();
+}
+
+TEST_F(EvalTest, KilledOrInterruptedItGoesOnToTheSameNumbers) {
+  const std::string score = "eval " + kModel + " -f " + text(6000) + " --ctx 48 --prefill 0";
+  const std::string compare = score + " --stride 24 --reference " + kModel + " --memory " + memory(120);
+  const std::string choose = "eval " + kModel + " --task boolq --prefill 0 --data " + kData + "boolq.jsonl";
+  for (const std::string& command : {score, compare, choose}) {
+    SCOPED_TRACE(command);
+    const json whole = run_json(command);
+    const std::string state = file("state"), kept = command + " --state " + state;
+    for (const bool kill : {false, true}) {
+      fs::remove(state);
+      {
+        Running program(words_of(kept + " --quiet"));
+        while (!fs::exists(state)) ::usleep(500);
+        if (!kill) {
+          program.interrupt();
+          EXPECT_EQ(program.wait().code, 130);
+        }
+      }  // killed here, if it is still there
+      const std::size_t before = finished(state);
+      EXPECT_GT(before, 0u);
+      const json resumed = run_json(kept);
+      EXPECT_LT(before, finished(state));
+      EXPECT_EQ(results(resumed), results(whole));
+      // All is done: nothing is computed any more.
+      const json again = run_json(kept);
+      EXPECT_EQ(results(again), results(whole));
+      EXPECT_EQ(again["experts"]["accesses"], 0);
+    }
+  }
+}
+
+TEST_F(EvalTest, StatesOfOtherEvaluationsAndDamagedOnesAreRefused) {
+  const std::string state = file("state"), text_file = text(1500);
+  const std::string base = kModel + " -f " + text_file + " --state " + state;
+  run_json("eval " + base + " --ctx 64");
+  expect_error(base + " --ctx 32", 1, "expected ctx 32, found 64");
+  expect_error(base + " --ctx 64 --stride 32", 1, "expected stride 32, found 64");
+  expect_error(base + " --ctx 64 --prefill 3", 1, "prefill");
+  expect_error(base + " --ctx 64 --math f32", 1, "math");
+  expect_error(base + " --ctx 64 --reference " + kModel, 1, "reference");
+  expect_error(kModel + " --task boolq --data " + kData + "boolq.jsonl --state " + state, 1,
+               "another evaluation");
+  std::ofstream(text_file, std::ios::app) << "!";
+  expect_error(base + " --ctx 64", 1, "expected data");
+  std::ofstream(state, std::ios::in | std::ios::out).seekp(200) << "#";
+  expect_error(base + " --ctx 64", 1, "the state of the evaluation is damaged");
+  const std::string before = content_of(state);
+  expect_error(base + " --ctx 64", 1, state);
+  EXPECT_EQ(content_of(state), before);
+  expect_error(kModel + " -f " + text_file + " --state " + file("no/such/state"), 1, "no such directory");
+  expect_error(kModel + " -f " + text_file + " --router cache-prior --state " + file("other"), 2, "--state");
+  // Copies with other weights are other models, whatever their routers.
+  fs::remove(state);
+  run_json("eval " + base + " --ctx 64");
+  ASSERT_EQ(run("quantise " + kModel + " -o " + file("rounded") + " --quiet").code, 0);
+  expect_error(file("rounded") + " -f " + text_file + " --ctx 64 --state " + state, 1, "weights");
+}
+
+TEST_F(EvalTest, AReferenceIsComparedWithInsideTheBudget) {
+  const std::string store = file("fable.sluice"), rounded = file("rounded");
+  ASSERT_EQ(run("pack " + kModel + " -o " + store + " --quiet").code, 0);
+  ASSERT_EQ(run("quantise " + kModel + " -o " + rounded + " --slices 4/2 --quiet").code, 0);
+  const std::string score = " -f " + text(4000) + " --ctx 128 --stride 64";
+  const json alone = run_json("eval " + store + score);
+  const json same = run_json("eval " + store + score + " --reference " + kModel + " --memory " + memory(96));
+  EXPECT_EQ(same["perplexity"], alone["perplexity"]);
+  EXPECT_EQ(same["reference"]["perplexity"], alone["perplexity"]);
+  EXPECT_EQ(same["top_agreement"], 1);
+  EXPECT_NEAR(same["divergence"]["max"].get<double>(), 0, 1e-12);
+  const json budget = same["budget"];
+  EXPECT_EQ(budget["whole"], std::stoull(memory(96)) << 20);
+  EXPECT_EQ(budget["model"].get<std::uint64_t>() + budget["reference"].get<std::uint64_t>() +
+                budget["logits"].get<std::uint64_t>() + budget["results"].get<std::uint64_t>(),
+            budget["whole"]);
+  EXPECT_LE(same["memory"]["peak"], budget["model"]);
+  EXPECT_LE(same["reference"]["memory"]["peak"], budget["reference"]);
+
+  const json lossy = run_json("eval " + rounded + score + " --reference " + store + " --reference-memory " +
+                              memory(48) + " --memory " + memory(112));
+  EXPECT_EQ(lossy["reference"]["perplexity"], alone["perplexity"]);
+  EXPECT_EQ(lossy["budget"]["reference"], std::stoull(memory(48)) << 20);
+  EXPECT_GT(lossy["perplexity"], alone["perplexity"]);
+  EXPECT_LT(lossy["top_agreement"], 1);
+  const json kl = lossy["divergence"];
+  EXPECT_GT(kl["min"], -1e-9);
+  for (const auto& [less, more] : {std::pair("min", "median"),
+                                   {"median", "p90"},
+                                   {"p90", "p95"},
+                                   {"p95", "p99"},
+                                   {"p99", "p999"},
+                                   {"p999", "max"},
+                                   {"min", "mean"},
+                                   {"mean", "max"}})
+    EXPECT_LT(kl[less], kl[more]) << less << " " << more;
+  const Outcome table = run("eval " + rounded + score + " --reference " + store + " --memory " + memory(112));
+  EXPECT_NE(table.out.find("KL(reference || model)"), std::string::npos) << table.out << table.err;
+}
+
+TEST_F(EvalTest, ReferencesThatCannotBeComparedAreRefused) {
+  const std::string score = kModel + " -f " + text(1000) + " --ctx 64 --reference ";
+  const std::string golden = SLUICE_SOURCE_DIR "/tests/golden/models/";
+  expect_error(score + golden + "qwen2_moe_a", 1, "another vocabulary than the model; expected 6400 tokens");
+  expect_error(score + golden + "switch_transformers_a", 1, "switch_transformers");
+  expect_error(score + "/no/such/model", 1, "/no/such/model");
+  expect_error(score + kModel + " --memory " + memory(24), 1, "share of the memory budget is too small");
+  expect_error(score + kModel + " --memory 1GiB --reference-memory 1GiB", 2, "--reference-memory");
+  // As many tokens, but others.
+  const std::string other = file("other");
+  fs::copy(kModel, other);
+  fs::permissions(other, fs::perms::owner_write, fs::perm_options::add);
+  json tokenizer = json::parse(content_of(other + "/tokenizer.json"));
+  json& vocab = tokenizer["model"]["vocab"];
+  const std::string the = "\u0120the", of = "\u0120of";
+  const json first = vocab.at(the), second = vocab.at(of);
+  vocab[the] = second;
+  vocab[of] = first;
+  fs::remove(other + "/tokenizer.json");
+  std::ofstream(other + "/tokenizer.json") << tokenizer;
+  expect_error(score + other, 1, "of the text, found id");
+}
+
+TEST_F(EvalTest, TasksCountWhatTheyWereGiven) {
+  const std::string choose = "eval " + kModel + " --task hellaswag --data " + kData + "hellaswag.jsonl.zst";
+  const json all = run_json(choose);
+  EXPECT_EQ(all["items"], 12);
+  EXPECT_EQ(all["choices"], 48);
+  EXPECT_EQ(all["cut"], 0);
+  EXPECT_EQ(all["prefill"], nullptr);
+  const std::string state = " --state " + file("state");
+  const json some = run_json(choose + " --limit 5" + state);
+  EXPECT_EQ(some["items"], 5);
+  EXPECT_EQ(finished(file("state")), 5u);
+  EXPECT_EQ(results(run_json(choose + state)), results(all));  // the first five are taken over
+  EXPECT_EQ(results(run_json(choose + " --limit 5" + state)), results(some));
+  EXPECT_EQ(run_json(choose + " --limit 1")["acc_stderr"], nullptr);
+  const json short_context =
+      run_json("eval " + kModel + " --task boolq --ctx 96 --data " + kData + "boolq.jsonl");
+  EXPECT_GT(short_context["cut"], 0);
+  const Outcome table = run(choose + " --limit 3 --quiet");
+  EXPECT_EQ(table.code, 0);
+  EXPECT_NE(table.out.find("acc_norm"), std::string::npos) << table.out;
+}
+
+// Routers and precisions that act on steps: 64 tokens are a prompt unless something else is said.
+TEST_F(EvalTest, WhatActsOnStepsHasSteps) {
+  const std::string store = file("sliced.sluice");
+  ASSERT_EQ(run("pack " + kModel + " -o " + store + " --slices 4/2 --quiet").code, 0);
+  const std::string score = " --ctx 96 -f " + text(900);
+  const std::string exact = "eval " + kModel + score, router = exact + " --router cache-prior",
+                    high = "eval " + store + score + " --precision high",
+                    low = "eval " + store + score + " --precision low";
+  EXPECT_EQ(run_json(exact)["prefill"], nullptr);
+  EXPECT_EQ(run_json(high)["prefill"], nullptr);
+  for (const std::string& command : {router, low}) {
+    SCOPED_TRACE(command);
+    EXPECT_EQ(run_json(command)["prefill"], 64);
+    EXPECT_EQ(results(run_json(command + " --prefill 64")), results(run_json(command)));
+    EXPECT_EQ(run_json(command + " --prefill 96")["experts"]["decode"]["accesses"], 0);
+  }
+  // High: the same bits in a prompt and in steps. Low only in steps, and worse than all high.
+  EXPECT_EQ(run_json(high + " --prefill 1")["nll"], run_json(high)["nll"]);
+  EXPECT_EQ(run_json(low + " --prefill 96")["nll"], run_json(high)["nll"]);
+  EXPECT_GT(run_json(low + " --prefill 0")["nll"], run_json(high)["nll"]);
+  const json compared = run_json(low + " --reference " + kModel + " --memory " + memory(96));
+  EXPECT_GT(compared["divergence"]["mean"], 0);
+  // Low precision goes by nothing that came before; the others do.
+  const std::string state = " --state " + file("state");
+  run_json(low + state);
+  expect_error(store + score + " --precision high" + state, 1, "precision");
+  expect_error(store + score + " --precision dbsc" + state, 2, "--state");
+  expect_error(kModel + score + " --reference " + store, 1, "no exact reference");
+}
+
+TEST_F(EvalTest, TextsMayBeCompressed) {
+  ASSERT_EQ(std::system(("zstd -q " + text(1500) + " -o " + file("text.zst")).c_str()), 0);
+  EXPECT_EQ(results(run_json("eval " + kModel + " -f " + file("text.zst"))),
+            results(run_json("eval " + kModel + " -f " + file("text"))));
+}
+
+TEST_F(EvalTest, FlagsThatDoNotGoTogetherAreWrongUsage) {
+  const std::string text = " -f x", task = " --task boolq --data x";
+  for (const auto& [flags, part] :
+       {std::pair<std::string, std::string>{"", "-f"},
+        {text + task, "--task"},
+        {text + " --limit 3", "--limit"},
+        {text + " --data x", "--data"},
+        {task + " --stride 3", "--stride"},
+        {task + " --reference x", "--reference"},
+        {" --task boolq", "--data"},
+        {" --task mmlu --data x", "arc-easy, arc-challenge, hellaswag, openbookqa, boolq"},
+        {text + " --reference-memory 1GiB", "--reference-memory"},
+        {text + " -c 100", "--ctx"}})
+    expect_error(kModel + flags, 2, part);
+  expect_error(kModel + " -f " + this->text(1000) + " --ctx 64 --stride 65", 2, "--stride");
+  expect_error(kModel + " -f " + this->text(1000) + " --ctx 5000", 2, "--ctx");
+  expect_error(kModel + task, 1, "x");
+  expect_error(kModel + " --task arc-easy --data " + kData + "boolq.jsonl", 1, "boolq.jsonl, line 1");
+}
+
+}  // namespace
