@@ -98,6 +98,59 @@ TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedOfAPackedStore) {
     expect_same_decisions(store, "lru", "global", keep, "--memory " + memory(36));
 }
 
+TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedOfSlices) {
+  const std::string store = file("slices.sluice");
+  ASSERT_EQ(run("pack " + kModel + " -o " + store + " --slices 8/4 --quiet").code, 0);
+  struct Case {
+    const char *engine, *replay;  // flags of both; what the first has beside them does not matter to a replay
+    const char* heading;
+  };
+  std::uint64_t downgrades = 0, misses = 0;
+  for (const Case& one : {
+           Case{"--preset slicemoe --miss-rate 3%", "--precision dbsc --constraint hard --miss-rate 3%",
+                " precision=dbsc critical=single-head,0.35 lsb_miss=fetch_if_budget lsb_reserve=0 warmup=pcw "
+                "kappa=0.5 rho=0.5 constraint=hard miss_rate=0.03\n"},
+           Case{"--precision dbsc --router cumsum --lsb-miss fetch --warmup last-layer --rho 0.25",
+                "--precision dbsc --lsb-miss fetch --warmup last-layer --rho 0.25",
+                " rho=0.25 constraint=none\n"},
+           Case{"--precision low", "--precision low", " precision=low "},
+           Case{"--precision high --cache slice-lru --warmup random --lsb-reserve 0.3",
+                "--precision high --warmup random --lsb-reserve 0.3", " warmup=random "},
+           Case{"--precision dbsc --critical rel_top1 --theta 80% --lsb-miss skip --warmup empty --kappa 0.3",
+                "--precision dbsc --critical rel_top1 --theta 80% --lsb-miss skip --warmup empty --kappa 0.3",
+                " critical=rel_top1,0.8 lsb_miss=skip "},
+       }) {
+    for (const std::string scope : {"global", "layer"}) {
+      SCOPED_TRACE(std::string(one.engine) + " " + scope);
+      for (const char* name : {"a.trace", "engine", "replay"}) fs::remove(file(name));
+      const json ran =
+          run_json("trace " + store +
+                   " -p 'The sea was calm, and the old man' -p 'A fox' -n 24 --temp 0.8 --seed 7 "
+                   "--ignore-eos --chunk 5 -o " +
+                   file("a.trace") + " --decisions " + file("engine") + " --cache-scope " + scope +
+                   " --memory " + memory(23) + " " + one.engine);
+      const json replayed =
+          run_json("simulate --trace " + file("a.trace") + " --cache slice-lru --scope " + scope +
+                   " --seed 7 --capacity " + std::to_string(ran["run"]["capacity"].get<std::uint64_t>()) +
+                   "B --decisions " + file("replay") + " " + one.replay);
+      const std::string log = content_of(file("engine"));
+      EXPECT_EQ(log, content_of(file("replay")));
+      EXPECT_GT(log.size(), 2000u);
+      EXPECT_NE(log.find(one.heading), std::string::npos) << log.substr(0, log.find('\n'));
+      EXPECT_EQ(ran["decisions"], replayed["decisions"]);
+      for (const char* count : {"accesses", "hits", "misses", "bytes_read"})
+        EXPECT_EQ(ran["experts"][count], replayed[count]) << count;
+      downgrades += replayed["slices"]["downgrades"].get<std::uint64_t>();
+      misses += replayed["slices"]["msb_misses"].get<std::uint64_t>();
+    }
+  }
+  EXPECT_GT(downgrades, 0u);
+  EXPECT_GT(misses, 0u);
+  const Outcome whole = run("simulate --trace " + file("a.trace") + " --cache slice-lru,lru --capacity 1MiB");
+  EXPECT_EQ(whole.code, 2);
+  EXPECT_NE(whole.err.find("slice-lru alone"), std::string::npos) << whole.err;
+}
+
 TEST_F(TraceTest, ABatchIsRecordedAndReplayed) {
   const std::string others =
       " -p 'A fox went out' -p 'It was the best house in the village, with a red roof'";
