@@ -36,6 +36,10 @@ inline CodeLine either(CodeLine a, CodeLine b) {
 inline CodeLine differ(CodeLine a, CodeLine b) {
   return {_mm256_xor_si256(a.lo, b.lo), _mm256_xor_si256(a.hi, b.hi)};
 }
+inline CodeLine differ_bits(CodeLine a, unsigned bits) {
+  const __m256i mask = _mm256_set1_epi32(static_cast<int>(bits));
+  return {_mm256_xor_si256(a.lo, mask), _mm256_xor_si256(a.hi, mask)};
+}
 inline CodeLine shift_right(CodeLine a, unsigned n) {
   const int count = static_cast<int>(n);
   return {_mm256_srli_epi32(a.lo, count), _mm256_srli_epi32(a.hi, count)};

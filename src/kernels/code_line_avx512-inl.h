@@ -24,6 +24,9 @@ inline CodeLine keep_bits(CodeLine a, unsigned bits) {
 }
 inline CodeLine either(CodeLine a, CodeLine b) { return {_mm512_or_si512(a.v, b.v)}; }
 inline CodeLine differ(CodeLine a, CodeLine b) { return {_mm512_xor_si512(a.v, b.v)}; }
+inline CodeLine differ_bits(CodeLine a, unsigned bits) {
+  return {_mm512_xor_si512(a.v, _mm512_set1_epi32(static_cast<int>(bits)))};
+}
 inline CodeLine shift_right(CodeLine a, unsigned n) { return {_mm512_srli_epi32(a.v, n)}; }
 inline CodeLine shift_left(CodeLine a, unsigned n) { return {_mm512_slli_epi32(a.v, n)}; }
 inline CodeLine in_registers(CodeLine a) { return a; }  // there are enough of them

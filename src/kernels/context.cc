@@ -15,6 +15,7 @@
 #include "base/float16.h"
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
+#include "kernels/int8_matmul.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_matmul.h"
 #include "kernels/sliced_matmul.h"
@@ -104,6 +105,19 @@ void add_sliced(const Context& ctx, std::span<const float> x, std::size_t tokens
   }
 }
 
+void add_int8(const Context& ctx, std::span<const float> x, std::size_t tokens, std::size_t rows,
+              std::size_t cols, std::vector<Result>& all) {
+  std::vector<float> packed(tokens * packed_floats(cols));
+  pack_activations(ctx, x.data(), tokens, cols, cols, packed.data());
+  const codec::Int8Shape shape{{rows, cols}};
+  std::vector<std::byte> matrix(shape.bytes());
+  codec::quantise_int8(weights_of(DType::kF32, rows * cols), DType::kF32, shape, matrix.data(),
+                       matrix.data() + shape.scales_offset());
+  std::vector<float> y(tokens * rows);
+  int8_matmul(ctx, packed.data(), tokens, {shape, matrix.data()}, {}, y.data(), rows);
+  all.push_back({"int8_matmul", std::move(y)});
+}
+
 // Every kernel on a small tile with ragged ends in all directions.
 std::vector<Result> results(Isa isa, Products products) {
   const Context ctx{nullptr, isa, products};
@@ -140,6 +154,7 @@ std::vector<Result> results(Isa isa, Products products) {
     }
   }
   add_sliced(ctx, x, kTokens, kRows, kCols, all);
+  add_int8(ctx, x, kTokens, kRows, kCols, all);
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
     constexpr std::size_t kQueries = 3, kPositions = 21;
     const AttentionShape shape{4, 2, 40, 24, 0.17f, 11};

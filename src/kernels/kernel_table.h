@@ -6,6 +6,7 @@
 #include "kernels/attention_impl.h"
 #include "kernels/context.h"
 #include "kernels/elementwise_impl.h"
+#include "kernels/int8_matmul_impl.h"
 #include "kernels/matmul_impl.h"
 #include "kernels/packed_impl.h"
 #include "kernels/sliced_matmul_impl.h"
@@ -18,6 +19,7 @@ struct KernelTable {
   AttentionKernels attention;
   ElementwiseKernels elementwise;
   SlicedKernels sliced;
+  Int8Kernels int8;
   PackedKernels packed;
   TileKernels tiles, pairs;
 };
@@ -26,6 +28,7 @@ extern const MatmulKernels kMatmulScalar, kMatmulAvx2, kMatmulAvx512;
 extern const AttentionKernels kAttentionScalar, kAttentionAvx2, kAttentionAvx512;
 extern const ElementwiseKernels kElementwiseScalar, kElementwiseAvx2, kElementwiseAvx512;
 extern const SlicedKernels kSlicedScalar, kSlicedAvx2, kSlicedAvx512;
+extern const Int8Kernels kInt8Scalar, kInt8Avx2, kInt8Avx512;
 extern const PackedKernels kPackedAvx512, kPackedAvx512Vbmi2;
 extern const TileKernels kTilesScalar, kTilesAmx;
 extern const TileKernels kPairsScalar, kPairsAvx512Bf16;

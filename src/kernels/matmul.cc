@@ -23,23 +23,6 @@ void check_weight(const Weight& w) {
                fmt::format("{} x {} without data", w.rows, w.cols));
 }
 
-// Activations that were rounded, for weights that are not multiplied so.
-const float* widen(const Context& ctx, const float* packed, std::size_t tokens, std::size_t cols,
-                   std::vector<float>& widened) {
-  const std::size_t stride = packed_floats(cols);
-  std::vector<float> row(cols);
-  widened.resize(tokens * stride);
-  for (std::size_t t = 0; t < tokens; ++t) {
-    for (std::size_t c = 0; c < cols; ++c) {
-      std::uint16_t word;
-      std::memcpy(&word, reinterpret_cast<const std::byte*>(packed + t * stride) + 2 * c, sizeof(word));
-      row[c] = bf16_to_float(word);
-    }
-    kernel_table(ctx.isa).matmul.pack(row.data(), cols, widened.data() + t * stride);
-  }
-  return widened.data();
-}
-
 // With few tokens memory is the limit. Eight lines ahead in each row is where the prefetching of Intel's CPUs
 // stands when a row, often a page, begins: 7 to 10 % faster than without. AMD's (Zen 3, Zen 5) go on into the
 // next page by themselves: asking costs them 5 to 15 %.
@@ -70,6 +53,22 @@ constexpr std::size_t kRowGrain = 16;
 
 }  // namespace
 
+const float* widen_activations(const Context& ctx, const float* packed, std::size_t tokens, std::size_t cols,
+                               std::vector<float>& widened) {
+  const std::size_t stride = packed_floats(cols);
+  std::vector<float> row(cols);
+  widened.resize(tokens * stride);
+  for (std::size_t t = 0; t < tokens; ++t) {
+    for (std::size_t c = 0; c < cols; ++c) {
+      std::uint16_t word;
+      std::memcpy(&word, reinterpret_cast<const std::byte*>(packed + t * stride) + 2 * c, sizeof(word));
+      row[c] = bf16_to_float(word);
+    }
+    kernel_table(ctx.isa).matmul.pack(row.data(), cols, widened.data() + t * stride);
+  }
+  return widened.data();
+}
+
 void pack_activations(const Context& ctx, const float* x, std::size_t tokens, std::size_t cols,
                       std::size_t x_stride, float* packed) {
   if (ctx.rounds()) {
@@ -94,7 +93,7 @@ void matmul(const Context& ctx, const float* packed, std::size_t tokens, const W
   if (tokens == 0) return;
   if (ctx.rounds() && w.dtype == DType::kBF16) return tile_matmul(ctx, packed, tokens, w, bias, y, y_stride);
   std::vector<float> widened;
-  if (ctx.rounds()) packed = widen(ctx, packed, tokens, w.cols, widened);
+  if (ctx.rounds()) packed = widen_activations(ctx, packed, tokens, w.cols, widened);
   const MatmulArgs args = args_of(packed, tokens, w, bias, y, y_stride);
   const auto rows = kernel_table(ctx.isa).matmul.rows;
   split(ctx, w.rows, kRowGrain, tokens * w.rows * w.cols,

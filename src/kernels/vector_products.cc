@@ -22,6 +22,10 @@ bool multiply_rows(const Context& ctx, const VectorProduct& product, std::size_t
     sliced_rows(ctx, product, begin, end);
     return true;
   }
+  if (product.weight->is_int8()) {
+    int8_rows(ctx, product, begin, end);
+    return true;
+  }
   if (ctx.rounds()) return tile_rows(ctx, product, begin, end);
   if (product.weight->is_packed()) return packed_rows(ctx, product, begin, end);
   word_rows(ctx, product, begin, end);
@@ -34,7 +38,8 @@ void multiply_vectors(const Context& ctx, std::span<const VectorProduct> product
   // Weights that are not multiplied by rounded activations need those widened first: matmul() does.
   const bool alone =
       ctx.rounds() && std::ranges::any_of(products, [](const VectorProduct& product) {
-        return product.weight->words.data != nullptr && product.weight->words.dtype != DType::kBF16;
+        const WeightView& weight = *product.weight;
+        return weight.is_int8() || (weight.words.data != nullptr && weight.words.dtype != DType::kBF16);
       });
   if (alone || products.size() == 1) {
     for (const VectorProduct& product : products)

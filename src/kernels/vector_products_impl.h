@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "kernels/vector_products.h"
 
@@ -13,6 +14,14 @@ inline constexpr std::size_t kVectorRows = 32;
 
 void word_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,
                std::size_t end);  // matmul.cc
+// Activations that were rounded, for weights that are not multiplied so: as pack_activations() leaves them
+// where nothing rounds. In `widened`, or where they are.
+const float* widen_activations(const Context& ctx, const float* packed, std::size_t tokens, std::size_t cols,
+                               std::vector<float>& widened);  // matmul.cc
+
+// REQUIRES: !ctx.rounds().
+void int8_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,
+               std::size_t end);  // int8_matmul.cc
 void sliced_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,
                  std::size_t end);  // sliced_matmul.cc
 // Both: false if a chunk is damaged.

@@ -12,7 +12,7 @@ namespace {
 // A matrix in all views that there are of it, and one token for it.
 struct Operand {
   Packed matrix;
-  std::vector<std::byte> other;  // as F16 or F32
+  std::vector<std::byte> other;  // as F16, F32 or codes of 8 bits
   std::vector<std::byte> msb, lsb;
   WeightView weight = Weight{};
   std::vector<float> x, bias;
@@ -28,7 +28,7 @@ Operand make_operand(std::mt19937_64& random, bool only_bf16) {
   operand.matrix = pack_numbers(random, rows, columns, numbers);
   operand.x = normal_floats(random, columns);
   operand.bias = normal_floats(random, random() % 2 * rows);
-  switch (random() % (only_bf16 ? 3 : 5)) {
+  switch (random() % (only_bf16 ? 4 : 6)) {
     case 0:
       operand.weight = operand.matrix.weight();
       break;
@@ -44,6 +44,14 @@ Operand make_operand(std::mt19937_64& random, bool only_bf16) {
                               operand.msb.data() + shape.zeros_offset(), operand.lsb.data()});
       operand.weight = SlicedWeight{codec::sliced_view(shape, operand.msb, operand.lsb),
                                     static_cast<codec::SliceView>(random() % 3)};
+      break;
+    }
+    case 3: {
+      const codec::Int8Shape shape{{rows, columns}};
+      operand.other.resize(shape.bytes());
+      codec::quantise_int8(std::as_bytes(std::span(numbers)), DType::kF32, shape, operand.other.data(),
+                           operand.other.data() + shape.scales_offset());
+      operand.weight = Int8Weight{shape, operand.other.data()};
       break;
     }
     default: {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "kernels/context.h"
+#include "kernels/int8_matmul.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_matmul.h"
 #include "kernels/sliced_matmul.h"
@@ -17,23 +18,32 @@ struct SlicedWeight {
   codec::SliceView which = codec::SliceView::kHigh;
 };
 
-// Exactly one of the three is there, or none. Non-owning.
+// Exactly one of the four is there, or none. Non-owning.
 struct WeightView {
   WeightView(const Weight& weight) : words(weight) {}         // NOLINT(google-explicit-constructor)
   WeightView(const PackedWeight& weight) : packed(weight) {}  // NOLINT(google-explicit-constructor)
   WeightView(const SlicedWeight& weight) : slices(weight) {}  // NOLINT(google-explicit-constructor)
+  WeightView(const Int8Weight& weight) : int8(weight) {}      // NOLINT(google-explicit-constructor)
   bool is_packed() const { return packed.sign_mantissas != nullptr; }
   bool is_sliced() const { return slices.matrix.msb != nullptr; }
-  bool empty() const { return words.data == nullptr && !is_packed() && !is_sliced(); }
+  bool is_int8() const { return int8.data != nullptr; }
+  bool empty() const { return words.data == nullptr && !is_packed() && !is_sliced() && !is_int8(); }
   std::size_t rows() const {
-    return is_packed() ? packed.shape.rows : is_sliced() ? slices.matrix.shape.rows : words.rows;
+    return is_packed()   ? packed.shape.rows
+           : is_sliced() ? slices.matrix.shape.rows
+           : is_int8()   ? int8.shape.rows
+                         : words.rows;
   }
   std::size_t columns() const {
-    return is_packed() ? packed.shape.columns : is_sliced() ? slices.matrix.shape.columns : words.cols;
+    return is_packed()   ? packed.shape.columns
+           : is_sliced() ? slices.matrix.shape.columns
+           : is_int8()   ? int8.shape.columns
+                         : words.cols;
   }
   Weight words;
   PackedWeight packed;
   SlicedWeight slices;
+  Int8Weight int8;
 };
 
 // Activations as the product with `w` reads them, (tokens, activation_floats(w)); w is not empty.
@@ -46,11 +56,12 @@ inline void pack_for(const Context& ctx, const WeightView& w, const float* x, st
   pack_activations(ctx, x, tokens, w.columns(), x_stride, packed);
 }
 
-// As matmul(), packed_matmul() or sliced_matmul(); x as pack_for() leaves it.
+// As matmul(), packed_matmul(), sliced_matmul() or int8_matmul(); x as pack_for() leaves it.
 inline void matmul(const Context& ctx, const float* x, std::size_t tokens, const WeightView& w,
                    std::span<const float> bias, float* y, std::size_t y_stride) {
   if (w.is_packed()) return packed_matmul(ctx, x, tokens, w.packed, bias, y, y_stride);
   if (w.is_sliced()) return sliced_matmul(ctx, x, tokens, w.slices.matrix, w.slices.which, bias, y, y_stride);
+  if (w.is_int8()) return int8_matmul(ctx, x, tokens, w.int8, bias, y, y_stride);
   matmul(ctx, x, tokens, w.words, bias, y, y_stride);
 }
 

@@ -1,0 +1,58 @@
+#include "kernels/int8_matmul.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "base/error.h"
+#include "kernels/kernel_table.h"
+#include "kernels/matmul.h"
+#include "kernels/split.h"
+#include "kernels/vector_products_impl.h"
+
+namespace sluice::kernels {
+namespace {
+
+using codec::kStripRows;
+
+Int8Args args_of(const float* packed, std::size_t tokens, const Int8Weight& w, std::span<const float> bias,
+                 float* y, std::size_t y_stride) {
+  Int8Args args{};
+  args.packed = packed;
+  args.packed_stride = packed_floats(w.shape.columns);
+  args.tokens = tokens;
+  args.codes = w.data;
+  args.scales = w.data + w.shape.scales_offset();
+  args.rows = w.shape.rows;
+  args.columns = w.shape.columns;
+  args.bias = bias.empty() ? nullptr : bias.data();
+  args.y = y;
+  args.y_stride = y_stride;
+  return args;
+}
+
+}  // namespace
+
+void int8_matmul(const Context& ctx, const float* packed, std::size_t tokens, const Int8Weight& w,
+                 std::span<const float> bias, float* y, std::size_t y_stride) {
+  const std::size_t rows = w.shape.rows, columns = w.shape.columns;
+  SLUICE_CHECK(w.data != nullptr && columns > 0, fmt::format("{} columns", columns));
+  SLUICE_CHECK(bias.empty() || bias.size() == rows, fmt::format("{} biases, {} rows", bias.size(), rows));
+  SLUICE_CHECK(y_stride >= rows || tokens <= 1, fmt::format("stride {}, {} rows", y_stride, rows));
+  if (tokens == 0) return;
+  std::vector<float> widened;
+  if (ctx.rounds()) packed = widen_activations(ctx, packed, tokens, columns, widened);
+  const Int8Args args = args_of(packed, tokens, w, bias, y, y_stride);
+  const auto strips = kernel_table(ctx.isa).int8.strips;
+  split(ctx, rows, kStripRows, tokens * rows * columns, [&](std::size_t begin, std::size_t end) {
+    strips(args, begin / kStripRows, (end + kStripRows - 1) / kStripRows);
+  });
+}
+
+void int8_rows(const Context& ctx, const VectorProduct& product, std::size_t begin, std::size_t end) {
+  const Int8Weight& w = product.weight->int8;
+  const Int8Args args = args_of(product.packed, 1, w, product.bias, product.y, w.shape.rows);
+  kernel_table(ctx.isa).int8.strips(args, begin / kStripRows, (end + kStripRows - 1) / kStripRows);
+}
+
+}  // namespace sluice::kernels

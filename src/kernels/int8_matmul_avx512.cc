@@ -1,0 +1,11 @@
+#include "kernels/code_line_avx512-inl.h"
+#include "kernels/kernel_table.h"
+
+// After the lanes, which it is written with.
+#include "kernels/int8_matmul-inl.h"
+
+namespace sluice::kernels {
+
+const Int8Kernels kInt8Avx512 = {int8_strips};
+
+}  // namespace sluice::kernels
