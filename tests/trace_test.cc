@@ -128,7 +128,7 @@ TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedOfSlices) {
                    " -p 'The sea was calm, and the old man' -p 'A fox' -n 24 --temp 0.8 --seed 7 "
                    "--ignore-eos --chunk 5 -o " +
                    file("a.trace") + " --decisions " + file("engine") + " --cache-scope " + scope +
-                   " --memory " + memory(23) + " " + one.engine);
+                   " --memory " + memory(26) + " " + one.engine);
       const json replayed =
           run_json("simulate --trace " + file("a.trace") + " --cache slice-lru --scope " + scope +
                    " --seed 7 --capacity " + std::to_string(ran["run"]["capacity"].get<std::uint64_t>()) +

@@ -61,14 +61,20 @@ std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock:
   const engine::DiskReport disk = engine.disk();
   const engine::ExpertStatistics total = engine.statistics().total();
   const double seconds = since(first_token);
-  return fmt::format("{:.1f} tok/s | hits {:.0f} % | disk {:.2f} GB/s | {} of {}\n{}",
-                     tokens > 1 && seconds > 0 ? static_cast<double>(tokens - 1) / seconds : 0.0,
-                     total.accesses > 0
-                         ? 100.0 * static_cast<double>(total.hits) / static_cast<double>(total.accesses)
+  // Of slices the rate that the limit is about.
+  const experts::MissConstraint* const constraint =
+      engine.checkpoint().slices() ? engine.constraint() : nullptr;
+  const std::string missed = constraint == nullptr || constraint->account().requested <= 0
+                                 ? ""
+                                 : fmt::format("missed {:.1f} % | ", 100 * constraint->account().rate());
+  return fmt::format(
+      "{:.1f} tok/s | hits {:.0f} % | {}disk {:.2f} GB/s | {} of {}\n{}",
+      tokens > 1 && seconds > 0 ? static_cast<double>(tokens - 1) / seconds : 0.0,
+      total.accesses > 0 ? 100.0 * static_cast<double>(total.hits) / static_cast<double>(total.accesses)
                          : 0.0,
-                     disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0,
-                     format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget),
-                     memory_line_short(engine, columns));
+      missed, disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0,
+      format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget),
+      memory_line_short(engine, columns));
 }
 
 Json sequence_json(const engine::GenerateRequest& request, const engine::GenerateResult& result) {
@@ -103,7 +109,7 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
   json["memory"] = memory_json(engine);
   json["io"] = io_json(engine);
   json["experts"] = experts_json(engine);
-  if (engine.statistics().decode.tokens > 0)
+  if (engine.statistics().decode.tokens > 0 && !engine.checkpoint().slices())
     json["predicted"] = {{"bytes_per_token", predicted_bytes_per_token(engine)}};
   if (engine.pool_plan()) json["plan"] = engine::to_json(*engine.pool_plan());
   json["preset"] = engine.options().preset;

@@ -61,6 +61,14 @@ constexpr device::Account kAccounts[] = {
     device::Account::kProcess,     device::Account::kDense,   device::Account::kExperts, device::Account::kKv,
     device::Account::kActivations, device::Account::kStaging, device::Account::kTables};
 
+std::string limit_text(const experts::MissConstraint& constraint) {
+  std::string text = fmt::format("{:.2f} % of bytes missed", 100 * constraint.account().rate());
+  if (constraint.config().mode != experts::ConstraintMode::kNone)
+    text += fmt::format(" (limit {:.3g} %, {} replaced, {} times over it)", 100 * constraint.config().limit,
+                        constraint.replaced(), constraint.violations());
+  return text;
+}
+
 std::string slices_line(const engine::Engine& engine) {
   const experts::MissAccount& all = engine.statistics().decode.slices;
   const experts::MissConstraint& constraint = *engine.constraint();
@@ -73,11 +81,7 @@ std::string slices_line(const engine::Engine& engine) {
   if (all.lsb_requests > 0)
     line += fmt::format(", {:.1f} % LSB misses, {} downgrades", share(all.lsb_misses, all.lsb_requests),
                         all.downgrades);
-  if (constraint.account().requested > 0)
-    line += fmt::format("; {:.2f} % of bytes missed", 100 * constraint.account().rate());
-  if (constraint.config().mode != experts::ConstraintMode::kNone)
-    line += fmt::format(" (limit {:.3g} %, {} replaced, {} times over it)", 100 * constraint.config().limit,
-                        constraint.replaced(), constraint.violations());
+  if (constraint.account().requested > 0) line += "; " + limit_text(constraint);
   return line;
 }
 
@@ -124,7 +128,14 @@ Json experts_json(const engine::Engine& engine) {
   json["decode_work_s"] = counters.decode_s;
   json["schedule"] = {
       {"plans", counters.plans}, {"seconds", counters.plan_s}, {"fallbacks", engine.scheduler_fallbacks()}};
-  if (engine.checkpoint().slices()) json["slices"] = slices_json(engine);
+  if (engine.checkpoint().slices())
+    json["slices"] = slices_json(engine);
+  else if (const experts::MissConstraint* const limit = engine.constraint())
+    json["limit"] = {{"constraint", experts::constraint_name(limit->config().mode)},
+                     {"limit", limit->config().limit},
+                     {"miss_rate", limit->account().rate()},
+                     {"replaced", limit->replaced()},
+                     {"violations", limit->violations()}};
   json["prefill"] = counts_json(statistics.prefill);
   json["decode"] = counts_json(statistics.decode);
   return json;
@@ -307,6 +318,7 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
   const bool decoding = statistics.decode.tokens > 0;
   const bool sliced = engine.checkpoint().slices().has_value();
   if (sliced && decoding) row("slices", slices_line(engine));
+  if (!sliced && decoding && engine.constraint() != nullptr) row("misses", limit_text(*engine.constraint()));
   if (decoding && sliced) row("bytes per token", "measured " + format_bytes(static_cast<Bytes>(measured)));
   if (decoding && !sliced)
     row("bytes per token", fmt::format("predicted {} ({} routing), measured {}",

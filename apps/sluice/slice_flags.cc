@@ -49,6 +49,11 @@ void add_slice_flags(CLI::App& command, SliceFlags& flags) {
       ->group(slices)
       ->capture_default_str();
   command
+      .add_option("--low-view", flags.low_view,
+                  "What an MSB slice alone stands for: amat, amat-center (the middle of what its codes may "
+                  "have been; nearer); default: amat")
+      ->group(slices);
+  command
       .add_option("--lsb-miss", flags.lsb_miss,
                   "An LSB slice that is wanted and not in memory: fetch, skip (computed low), "
                   "fetch_if_budget (as far as the limit on misses allows); default: fetch_if_budget")
@@ -88,7 +93,10 @@ void add_slice_flags(CLI::App& command, SliceFlags& flags) {
                   "constraint hard 0")
       ->group(limits);
   command
-      .add_option("--top-p-experts", flags.p,
+      .add_option("--eta", flags.eta, "Of the constraint adaptive: how fast lambda follows; default: 0.05")
+      ->group(limits);
+  command
+      .add_option("--cumsum-p", flags.p,
                   "Of cumsum: probability of the experts that are looked at; default: 0.9")
       ->group(limits);
   command.add_option("--top-j", flags.top_j, "A token's best experts that are never replaced")
@@ -110,11 +118,19 @@ void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options) 
   if (!flags.critical.empty()) options.critical.kind = experts::critical_kind(flags.critical);
   read_share("--theta", flags.theta, options.critical.theta);
   options.critical.count = static_cast<std::uint32_t>(flags.critical_count);
+  if (flags.low_view == "amat-center")
+    options.low_view = codec::SliceView::kCenter;
+  else if (!flags.low_view.empty() && flags.low_view != "amat")
+    throw Error(ErrorKind::kUsage, "unknown name")
+        .in("--low-view")
+        .expected("amat or amat-center")
+        .found("\"" + flags.low_view + "\"");
   if (!flags.constraint.empty()) options.constraint = experts::constraint_mode(flags.constraint);
   read_share("--miss-rate", flags.miss_rate, options.limits.limit);
   read_share("--lambda", flags.lambda, options.cache_aware.lambda);
   read_share("--lambda", flags.lambda, options.limits.lambda);
-  read_share("--top-p-experts", flags.p, options.cache_aware.p);
+  read_share("--eta", flags.eta, options.limits.eta);
+  read_share("--cumsum-p", flags.p, options.cache_aware.p);
   options.cache_aware.top_j = static_cast<std::uint32_t>(flags.top_j);
   if (!flags.lsb_miss.empty()) options.slices.rules.lsb_miss = experts::lsb_miss_rule(flags.lsb_miss);
   read_share("--lsb-reserve", flags.lsb_reserve, options.slices.rules.lsb_reserve);

@@ -10,8 +10,8 @@ namespace sluice::app {
 
 // What the user typed; empty: the preset's, or the default.
 struct SliceFlags {
-  std::string precision, critical, theta;
-  std::string constraint, miss_rate, lambda, p;
+  std::string precision, critical, theta, low_view;
+  std::string constraint, miss_rate, lambda, eta, p;
   std::string lsb_miss, lsb_reserve, warmup, kappa, rho;
   std::int64_t top_j = 0, critical_count = 1;
 };

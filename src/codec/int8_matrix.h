@@ -26,7 +26,7 @@ struct Int8Shape : CellShape {
 void quantise_int8(std::span<const std::byte> words, DType dtype, const Int8Shape& shape, std::byte* codes,
                    std::byte* scales, std::uint64_t first_row = 0);
 
-// Row `row` of a stored matrix, shape.columns floats, each exactly scale · code. Plain; for tests.
+// Row `row` of a stored matrix, shape.columns floats, each exactly scale · code. Plain; for single rows.
 void dequantise_int8_row(std::span<const std::byte> matrix, const Int8Shape& shape, std::uint64_t row,
                          std::span<float> out);
 

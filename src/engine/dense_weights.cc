@@ -50,6 +50,18 @@ bool is_packed(const TensorSpec& spec, const store::StoredPiece& stored, DenseVi
   return view == DenseView::kPacked && stored.own_columns && !needs_words(spec);
 }
 
+// Of codes of 8 bits only products and rows are made.
+void check_codes(const store::Checkpoint& checkpoint, const TensorSpec& spec,
+                 const store::StoredPiece& stored) {
+  if (stored.encoding != store::Encoding::kInt8 || !needs_words(spec) || spec.role == Role::kEmbedding)
+    return;
+  throw Error(ErrorKind::kUnsupported, "this matrix cannot be computed with in codes of 8 bits")
+      .in(checkpoint.path())
+      .expected(spec.name + " as it was")
+      .found("8 bits")
+      .fix("pack the model again with this version of Sluice");
+}
+
 // All but what embedding_on_disk() leaves out.
 std::vector<const TensorSpec*> kept_specs(const store::Checkpoint& checkpoint, const model::Model& model) {
   const bool rows = DenseWeights::embedding_on_disk(checkpoint, model).has_value();
@@ -99,7 +111,12 @@ DenseWeights::DenseWeights(const store::Checkpoint& checkpoint, const model::Mod
       packed.push_back(std::move(stored));
       continue;
     }
+    check_codes(checkpoint, *spec, stored);
     pieces_.push_back(fetch::load_piece(stored, files, decoder, accountant, Account::kDense));
+    if (stored.encoding == store::Encoding::kInt8) {
+      matrices_.emplace(key, kernels::Int8Weight{{stored.matrix}, pieces_.back().data});
+      continue;
+    }
     matrices_.emplace(key, kernels::Weight{pieces_.back().data, pieces_.back().dtype,
                                            static_cast<std::size_t>(spec->shape[0]),
                                            static_cast<std::size_t>(spec->shape[1])});

@@ -1,5 +1,5 @@
-// Weights that every token uses: loaded once, kept as the checkpoint's words or as a store has them. All but
-// an input embedding that can be read row by row (embedding.h).
+// Weights that every token uses: loaded once, kept as the checkpoint's words or as a store has them (codes of
+// 8 bits always). All but an input embedding that can be read row by row (embedding.h).
 #pragma once
 
 #include <map>
@@ -32,8 +32,8 @@ class DenseWeights {
 
   // To multiply with. Our own bug if the architecture has no such tensor.
   const kernels::WeightView& matrix(model::Role role, std::int32_t layer = -1) const;
-  // The words of one of the roles that always are words: the embedding, routers, relative biases, and what
-  // absorbed MLA multiplies with transposed.
+  // The words of one of the roles that always are words: the embedding (unless it is in codes of 8 bits),
+  // routers, relative biases, and what absorbed MLA multiplies with transposed.
   const kernels::Weight& words(model::Role role, std::int32_t layer = -1) const;
   std::span<const float> vector(model::Role role, std::int32_t layer = -1) const;
   // Empty if the architecture has none (biases).

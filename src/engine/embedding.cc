@@ -11,7 +11,8 @@ Embedding::Embedding(const store::Checkpoint& checkpoint, const model::Model& mo
     table_ = std::make_unique<fetch::RowTable>(checkpoint, *layout, options, accountant);
     matrix_ = {nullptr, layout->dtype, 1, layout->columns};
   } else {
-    matrix_ = weights.words(Role::kEmbedding);
+    codes_ = weights.matrix(Role::kEmbedding).int8;
+    if (codes_.data == nullptr) matrix_ = weights.words(Role::kEmbedding);
   }
 }
 
@@ -25,6 +26,13 @@ void Embedding::rows(std::span<const model::TokenId> tokens, float* out) {
     table_->read(tokens, [&](std::size_t i, const std::byte* words) {
       kernels::row_to_float({words, matrix_.dtype, 1, matrix_.cols}, 0, out + i * matrix_.cols);
     });
+    return;
+  }
+  if (codes_.data != nullptr) {
+    const std::size_t columns = codes_.shape.columns;
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      codec::dequantise_int8_row({codes_.data, codes_.shape.bytes()}, codes_.shape,
+                                 static_cast<std::size_t>(tokens[i]), {out + i * columns, columns});
     return;
   }
   for (std::size_t i = 0; i < tokens.size(); ++i)

@@ -27,6 +27,7 @@ class Embedding {
 
  private:
   kernels::Weight matrix_;
+  kernels::Int8Weight codes_;               // instead of it, where the matrix is in codes of 8 bits
   std::unique_ptr<fetch::RowTable> table_;  // null: in memory
 };
 

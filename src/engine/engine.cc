@@ -68,18 +68,6 @@ void check_precision(const store::Checkpoint& checkpoint, const EngineOptions& o
       .fix("give --precision high for all that is stored, or run the model it was packed from");
 }
 
-// Codes of 8 bits have no products yet.
-void check_dense(const store::Checkpoint& checkpoint, const model::Model& model) {
-  for (const model::TensorSpec& spec : model.dense)
-    for (const store::Piece& piece : checkpoint.pieces_of(spec.name))
-      if (checkpoint.locate(piece).encoding == store::Encoding::kInt8)
-        throw Error(ErrorKind::kUnsupported, "dense weights in 8 bits cannot be computed with yet")
-            .in(checkpoint.path())
-            .expected("dense weights as they were")
-            .found(spec.name + " in codes of 8 bits")
-            .fix("pack the model again without --dense int8");
-}
-
 experts::Family family_of(const store::Checkpoint& checkpoint) {
   switch (checkpoint.family()) {
     case store::Family::kRaw:
@@ -117,7 +105,6 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   Stopwatch watch;
   options_.encoder_positions =
       model.config.has_encoder() ? std::max<std::size_t>(options_.encoder_positions, 1) : 0;
-  check_dense(checkpoint_, model_);
   process_baseline();
   accountant_ = std::make_unique<device::Accountant>(options_.memory ? checked_budget(*options_.memory)
                                                                      : default_budget());
@@ -239,6 +226,7 @@ Policies Engine::make_policies() {
                               .whole_layers = options_.whole_layers,
                               .slices = &options_.slices});
   policies.precision = {options_.precision, options_.critical};
+  policies.low_view = options_.low_view;
   options_.critical.validate();
   policies.constraint = make_constraint();
   policies.router = experts::find_router(options_.router)

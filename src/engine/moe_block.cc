@@ -26,11 +26,12 @@ std::size_t place_of(experts::State state) {
   return std::string_view("FCSEM").find(static_cast<char>(state));
 }
 
-// Lists the chunks of a packed view in `chunks`, which must outlive the result.
-WeightView weight_of(const fetch::MatrixView& view, std::vector<kernels::PackedChunk>& chunks) {
+// Lists the chunks of a packed view in `chunks`, which must outlive the result. `low`: what an MSB slice
+// alone stands for.
+WeightView weight_of(const fetch::MatrixView& view, codec::SliceView low,
+                     std::vector<kernels::PackedChunk>& chunks) {
   if (view.sliced())
-    return SlicedWeight{view.slices,
-                        view.slices.lsb == nullptr ? codec::SliceView::kLow : codec::SliceView::kHigh};
+    return SlicedWeight{view.slices, view.slices.lsb == nullptr ? low : codec::SliceView::kHigh};
   if (view.place == nullptr) return Weight{view.data, view.dtype, view.rows, view.cols};
   return packed_view(*view.place, view.base, view.rest, chunks);
 }
@@ -339,8 +340,10 @@ bool MoeBlock::is_used(ExpertId id) const {
 Mlp MoeBlock::mlp_of(const fetch::ExpertStore::Pin& pin, PackedChunks& chunks, const float* packed,
                      const Workspace& w) const {
   const fetch::ExpertView& view = pin.view();
-  return {weight_of(view.gate, chunks[0]), weight_of(view.up, chunks[1]), weight_of(view.down, chunks[2]),
-          packed, w.expert_rows + begin_[slot_of_expert_[pin.id().index]] * config_.hidden};
+  const codec::SliceView low = policies_.low_view;
+  return {weight_of(view.gate, low, chunks[0]), weight_of(view.up, low, chunks[1]),
+          weight_of(view.down, low, chunks[2]), packed,
+          w.expert_rows + begin_[slot_of_expert_[pin.id().index]] * config_.hidden};
 }
 
 void MoeBlock::compute_expert(const fetch::ExpertStore::Pin& pin, const Workspace& w) {

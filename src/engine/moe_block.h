@@ -33,6 +33,7 @@ namespace sluice::engine {
 // The policies of a run and the logical residency that they decide about.
 struct Policies {
   experts::PrecisionRule precision{.mode = experts::PrecisionMode::kFull};  // kFull: no slices
+  codec::SliceView low_view = codec::SliceView::kLow;   // what an MSB slice alone stands for
   std::unique_ptr<experts::MissConstraint> constraint;  // accounts and limits misses; null: nobody does
   std::unique_ptr<experts::Router> router;              // may ask the constraint
   std::unique_ptr<experts::Scheduler> scheduler;

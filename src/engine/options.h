@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "codec/sliced_matrix.h"
 #include "engine/profile.h"
 #include "experts/registry.h"
 #include "fetch/weight_files.h"
@@ -46,6 +47,7 @@ struct EngineOptions {
   // Of models in slices (SliceMoE; SPEC §4), and of limits on misses. Where nothing is said: the preset's.
   experts::PrecisionMode precision = experts::PrecisionMode::kFull;  // kFull: nothing is said
   experts::CriticalRule critical;                                    // of dbsc
+  codec::SliceView low_view = codec::SliceView::kLow;                // of low precision; or kCenter
   std::optional<experts::ConstraintMode> constraint;
   experts::ConstraintConfig limits;      // of the constraint; its mode, lambda, top_j and views are set
   experts::CacheAwareRules cache_aware;  // of routers that prefer what is in memory

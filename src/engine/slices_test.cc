@@ -38,10 +38,11 @@ constexpr Parts kBoth = Part::kMsb | Part::kLsb;
 const std::string kFable = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
 
 void pack_sliced(const std::string& source, const std::string& target, codec::SliceBits bits,
-                 const std::string& codec = "native") {
+                 store::DenseWeights dense = store::DenseWeights::kExact) {
   store::PackOptions options;
-  options.codec = codec;
   options.slices = bits;
+  options.dense = dense;
+  if (dense == store::DenseWeights::kInt8) options.least_split_dense = 0;  // small matrices, too
   store::pack(source, target, model::pack_plan(model::describe_model(*store::open_checkpoint(source))),
               options);
 }
@@ -94,7 +95,21 @@ std::string file_bytes(const std::string& path, const store::Extent& extent) {
   return bytes;
 }
 
-// A plain directory whose experts are F32 matrices of the values that a sliced store stands for.
+// The values of a dense tensor in codes of 8 bits; none of another.
+std::vector<float> int8_values(const store::Checkpoint& checkpoint, const store::TensorInfo& tensor) {
+  const std::vector<store::Piece> pieces = checkpoint.pieces_of(tensor.name);
+  const store::StoredPiece stored = checkpoint.locate(pieces[0]);
+  if (pieces.size() != 1 || stored.encoding != store::Encoding::kInt8) return {};
+  const codec::Int8Shape shape{stored.matrix};
+  const std::string bytes = file_bytes(checkpoint.weight_files()[stored.int8.file], stored.int8);
+  std::vector<float> values(tensor.elements());
+  for (std::uint64_t row = 0; row < shape.rows; ++row)
+    codec::dequantise_int8_row(std::as_bytes(std::span(bytes)), shape, row,
+                               std::span(values).subspan(row * shape.columns, shape.columns));
+  return values;
+}
+
+// A plain directory whose matrices are F32 ones of the values that a sliced store stands for.
 void write_plain_model(const std::string& source, const Opened& sliced, codec::SliceView which,
                        const std::string& target) {
   const Opened from(source);
@@ -118,6 +133,9 @@ void write_plain_model(const std::string& source, const Opened& sliced, codec::S
   }
   std::vector<store::testing::TestTensor> tensors;
   for (const store::TensorInfo& info : from.checkpoint->tensors()) {
+    if (!experts.contains(info.name))
+      if (std::vector<float> dense = int8_values(*sliced.checkpoint, info); !dense.empty())
+        experts[info.name] = std::move(dense);
     if (const auto at = experts.find(info.name); at != experts.end()) {
       const auto bytes = std::as_bytes(std::span(at->second));
       tensors.push_back({info.name, "F32", info.shape,
@@ -156,13 +174,17 @@ class SlicedGolden : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(SlicedGolden, ComputesWhatAPlainModelOfTheSameValuesDoes) {
   const std::string source = std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/" + GetParam();
-  for (const codec::SliceBits bits : codec::kStoredSliceBits) {
+  using Dense = store::DenseWeights;
+  for (const auto& [bits, dense] :
+       {std::pair(codec::SliceBits{8, 4}, Dense::kExact), std::pair(codec::SliceBits{6, 3}, Dense::kInt8),
+        std::pair(codec::SliceBits{4, 2}, Dense::kExact), std::pair(codec::SliceBits{8, 4}, Dense::kInt8)}) {
     const TempDirectory scratch;
-    pack_sliced(source, scratch / "m.sluice", bits);
+    pack_sliced(source, scratch / "m.sluice", bits, dense);
     const Opened sliced(scratch / "m.sluice");
     const auto tokens = random_tokens(24, sliced.model.config.vocab, bits.high);
     std::map<codec::SliceView, std::vector<std::vector<float>>> expected;
-    for (const codec::SliceView which : {codec::SliceView::kHigh, codec::SliceView::kLow}) {
+    for (const codec::SliceView which :
+         {codec::SliceView::kHigh, codec::SliceView::kLow, codec::SliceView::kCenter}) {
       const TempDirectory plain;
       write_plain_model(source, sliced, which, plain.path());
       const Opened opened(plain.path());
@@ -174,8 +196,11 @@ TEST_P(SlicedGolden, ComputesWhatAPlainModelOfTheSameValuesDoes) {
     const double scale = largest_of(expected[codec::SliceView::kHigh]);
     // The views are not each other's.
     EXPECT_GT(furthest(expected[codec::SliceView::kHigh], expected[codec::SliceView::kLow]), 0.01 * scale);
-    const auto found = [&](PrecisionMode precision, std::size_t prompt) {
+    EXPECT_GT(furthest(expected[codec::SliceView::kCenter], expected[codec::SliceView::kLow]), 0.01 * scale);
+    const auto found = [&](PrecisionMode precision, std::size_t prompt,
+                           codec::SliceView low = codec::SliceView::kLow) {
       EngineOptions options = options_of(precision);
+      options.low_view = low;
       options.math = Math::kF32;
       Engine engine(*sliced.checkpoint, sliced.model, options, 4);
       return logits_of(engine, tokens, prompt);
@@ -185,7 +210,8 @@ TEST_P(SlicedGolden, ComputesWhatAPlainModelOfTheSameValuesDoes) {
       EXPECT_LT(furthest(found(any, tokens.size()), expected[codec::SliceView::kHigh]), kTolerance * scale);
     EXPECT_LT(furthest(found(PrecisionMode::kHigh, 0), expected[codec::SliceView::kHigh]),
               kTolerance * scale);
-    EXPECT_LT(furthest(found(PrecisionMode::kLow, 0), expected[codec::SliceView::kLow]), kTolerance * scale);
+    for (const codec::SliceView low : {codec::SliceView::kLow, codec::SliceView::kCenter})
+      EXPECT_LT(furthest(found(PrecisionMode::kLow, 0, low), expected[low]), kTolerance * scale);
   }
 }
 
@@ -296,6 +322,28 @@ TEST_F(Slices, DbscGivesTheSameBitsAndDecisionsWhateverTheThreadsAndDisk) {
       EXPECT_EQ(again->decision_hash(), first->decision_hash());
     }
   }
+}
+
+// Its embedding is the output head, too: rows and products come out of the same codes.
+TEST_F(Slices, DenseWeightsOfEightBitsTakeHalfAndGiveTheSameBitsEverywhere) {
+  const TempDirectory scratch;
+  pack_sliced(kFable, scratch / "int8.sluice", {8, 4}, store::DenseWeights::kInt8);
+  const Opened int8(scratch / "int8.sluice");
+  std::vector<std::uint64_t> bits;
+  Bytes dense = 0;
+  for (const unsigned threads : {1u, 2u, 4u}) {
+    EngineOptions options = options_of(PrecisionMode::kHigh);
+    options.threads = threads;
+    options.chunk = threads == 2 ? 16 : 5;
+    Engine engine(*int8.checkpoint, int8.model, options, threads);
+    bits.push_back(bits_of(engine));
+    dense = engine.plan().dense;
+    EXPECT_EQ(engine.accountant().used(device::Account::kDense), dense);
+  }
+  EXPECT_EQ(bits, std::vector(3, bits[0]));
+  EngineOptions words = options_of(PrecisionMode::kHigh);
+  words.dense = "words";
+  EXPECT_LT(dense, 6 * engine_of(words)->plan().dense / 10);
 }
 
 TEST_F(Slices, AFailedReadFailsItsStepAndNoBitOfTheNext) {

@@ -15,9 +15,12 @@ store::PackPlan pack_plan(const Model& model) {
   plan.experts.reserve(model.experts.size());
   for (const ExpertPieces& expert : model.experts)
     plan.experts.push_back({expert.layer, expert.index, expert.all()});
-  // Routers choose the experts, and the gate of shared experts weighs them: neither is worth rounding.
+  // Routers choose the experts, and the gate of shared experts weighs them: neither is worth rounding. The
+  // others are not only multiplied with, but also transposed, or spread.
   for (const TensorSpec& spec : model.dense)
-    if (spec.role == Role::kRouter || spec.role == Role::kSharedExpertGate) plan.exact.push_back(spec.name);
+    if (spec.role == Role::kRouter || spec.role == Role::kSharedExpertGate || spec.role == Role::kKvUp ||
+        spec.role == Role::kRelativeBias)
+      plan.exact.push_back(spec.name);
   const TensorSpec* const embedding = model.find(Role::kEmbedding);
   if (embedding == nullptr || model.config.tied_head) return plan;
   const std::uint64_t rows = embedding->shape[0], columns = embedding->shape[1];
