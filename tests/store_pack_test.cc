@@ -417,6 +417,11 @@ TEST_F(StoreProgram, PacksSlicesAndSaysWhatCannotBeDoneWithThem) {
       EXPECT_THAT(computed.err, HasSubstr("--precision high, low or dbsc, or --preset slicemoe"));
       EXPECT_EQ(std::count(computed.err.begin(), computed.err.end(), '\n'), 1) << computed.err;
     }
+    for (const char* command : {"plan", "profile"}) {
+      const Outcome refused = sluice(fmt::format("{} '{}'", command, store));
+      EXPECT_EQ(refused.code, 1);
+      EXPECT_THAT(refused.err, HasSubstr("family sliced"));
+    }
     fs::remove_all(store);
   }
   for (const auto& [flags, words] :

@@ -79,6 +79,13 @@ void plan(const Options& options) {
   if (open.model.experts.empty())
     throw Error(ErrorKind::kUnsupported, "the model has no experts, so there is nothing to plan")
         .in(flags.model);
+  if (open.checkpoint->slices())
+    throw Error(ErrorKind::kUnsupported,
+                "a plan shares memory between pools, which experts in slices do not have")
+        .in(flags.model)
+        .expected("a model directory, or a store of family raw or split")
+        .found("family sliced")
+        .fix("`sluice run` says what memory it takes");
   const std::size_t positions =
       std::min<std::size_t>(static_cast<std::size_t>(options.tokens), context_tokens(flags, open.model));
   engine::EngineOptions settings = engine_options(flags, positions);

@@ -73,6 +73,12 @@ void profile(const Options& options) {
   engine_options(flags, 1);
   if (!options.output.empty()) check_output_path(options.output);
   const OpenModel open = open_model(flags.model, WithTokenizer::kNo);
+  if (open.checkpoint->slices())
+    throw Error(ErrorKind::kUnsupported,
+                "costs of experts in slices are not measured: no policy plans with them")
+        .in(flags.model)
+        .expected("a model directory, or a store of family raw or split")
+        .found("family sliced");
   if (options.output.empty() && !open.checkpoint->packed())
     throw Error(ErrorKind::kUsage, "a directory has no place for its profile")
         .in("-o")

@@ -90,7 +90,7 @@ void add_slice_flags(CLI::App& command, SliceFlags& flags) {
   command
       .add_option("--lambda", flags.lambda,
                   "Of cache-prior: how much experts in memory are preferred, 0 to 1; default: 0.5, under the "
-                  "constraint hard 0")
+                  "constraint hard 0.1")
       ->group(limits);
   command
       .add_option("--eta", flags.eta, "Of the constraint adaptive: how fast lambda follows; default: 0.05")

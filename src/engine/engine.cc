@@ -257,8 +257,6 @@ std::unique_ptr<experts::MissConstraint> Engine::make_constraint() const {
   if (*options_.constraint == experts::ConstraintMode::kNone && !experts_->sliced()) return nullptr;
   experts::ConstraintConfig config = options_.limits;
   config.mode = *options_.constraint;
-  // A limit that replaces what is missing changes the least where routing is the model's own otherwise:
-  // bundled model, 19 MiB, 5 %: 34 % of tokens' sets, 76 % with lambda 0.2, 91 % with 0.5.
   if (config.mode != experts::ConstraintMode::kHard) config.lambda = options_.cache_aware.lambda;
   config.top_j = options_.cache_aware.top_j;
   if (!experts_->sliced()) config.low = config.high = kept_parts();

@@ -49,7 +49,9 @@ struct EngineOptions {
   experts::CriticalRule critical;                                    // of dbsc
   codec::SliceView low_view = codec::SliceView::kLow;                // of low precision; or kCenter
   std::optional<experts::ConstraintMode> constraint;
-  experts::ConstraintConfig limits;      // of the constraint; its mode, lambda, top_j and views are set
+  // Of the constraint; its mode, top_j and views are set. This lambda is that of kHard (docs/slicemoe.md says
+  // why it is small), of others it is cache_aware's.
+  experts::ConstraintConfig limits{.lambda = 0.1};
   experts::CacheAwareRules cache_aware;  // of routers that prefer what is in memory
   experts::SlicesConfig slices;          // of slice-lru; rho is set where it is not said …
   std::optional<double> rho;             // … here: 1 at high precision, 0 at low, else a half
