@@ -72,7 +72,7 @@ std::size_t finished(const std::string& state) {
 }
 
 TEST_F(EvalTest, KilledOrInterruptedItGoesOnToTheSameNumbers) {
-  const std::string score = "eval " + kModel + " -f " + text(6000) + " --ctx 48 --prefill 0";
+  const std::string score = "eval " + kModel + " -f " + text(3000) + " --ctx 48 --prefill 0";
   const std::string compare = score + " --stride 24 --reference " + kModel + " --memory " + memory(120);
   const std::string choose = "eval " + kModel + " --task boolq --prefill 0 --data " + kData + "boolq.jsonl";
   for (const std::string& command : {score, compare, choose}) {

@@ -63,7 +63,7 @@ State::State(std::string path, Json identity) : path_(std::move(path)), identity
   for (const Json& object : {identity_, there.value()}) {
     for (const auto& [key, ignored_value] : object.items()) {
       const Json* const here = identity_.contains(key) ? &identity_.at(key) : nullptr;
-      const Json* const found = there.find(key);
+      const Json* const found = there.value().contains(key) ? &there.value().at(key) : nullptr;
       if (here != nullptr && found != nullptr && *here == *found) continue;
       throw Error(ErrorKind::kInvalid, "the state is of another evaluation")
           .in(path_)

@@ -21,7 +21,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const Json kIdentity = {{"task", "text"}, {"ctx", 512}};
+const Json kIdentity = {{"task", "text"}, {"ctx", 512}, {"prefill", nullptr}};
 
 std::string content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -90,13 +90,16 @@ TEST(State, OfAnotherEvaluationIsRefused) {
     run(state, 2, 100);
   }
   EXPECT_EQ(error_of(path).text, "nothing thrown");
-  const Found other = error_of(path, {{"task", "text"}, {"ctx", 256}});
+  const Found other = error_of(path, {{"task", "text"}, {"ctx", 256}, {"prefill", nullptr}});
   EXPECT_EQ(other.kind, ErrorKind::kInvalid);
   EXPECT_THAT(other.text,
               HasSubstr(path + ": the state is of another evaluation; expected ctx 256, found 512"));
-  EXPECT_THAT(error_of(path, {{"task", "text"}}).text, HasSubstr("expected ctx nothing, found 512"));
-  EXPECT_THAT(error_of(path, {{"task", "text"}, {"ctx", 512}, {"stride", 1}}).text,
+  EXPECT_THAT(error_of(path, {{"task", "text"}, {"prefill", nullptr}}).text,
+              HasSubstr("expected ctx nothing, found 512"));
+  EXPECT_THAT(error_of(path, {{"task", "text"}, {"ctx", 512}, {"prefill", nullptr}, {"stride", 1}}).text,
               HasSubstr("expected stride 1, found nothing"));
+  EXPECT_THAT(error_of(path, {{"task", "text"}, {"ctx", 512}, {"prefill", 64}}).text,
+              HasSubstr("expected prefill 64, found null"));
 }
 
 // Any byte wrong, or the end missing: one error that says so, and never other results.
