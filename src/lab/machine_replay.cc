@@ -33,7 +33,8 @@ void check(const RoutedSteps& steps, const SlicedModel& model, const MachineRepl
                               .routers = routers,
                               .cache = settings.cache,
                               .precision = settings.precision.mode,
-                              .constraint = settings.constraint.mode});
+                              .constraint = settings.constraint.mode,
+                              .slices = &settings.slices});
   settings.precision.critical.validate();
   const auto shape = [](std::uint32_t layers, std::uint32_t experts, std::uint32_t k) {
     return fmt::format("{} sparse layers of {} experts, top {}", layers, experts, k);
