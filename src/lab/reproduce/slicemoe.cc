@@ -128,6 +128,7 @@ class SlicemoeReproducer {
             figures_of(steps, replay(steps, model, settings), found.routing.facts);
       }
     }
+    routers(steps, model, found);
     Json& data = report_.data["synthetic"][name];
     data["parameters"] = {{"a", found.settings.a},
                           {"d", found.settings.d},
@@ -137,10 +138,44 @@ class SlicemoeReproducer {
     data["routing"] = routing_json(found.routing);
     for (const StartCell& cell : found.limited_starts) data["limited_starts"].push_back(start_json(cell));
     for (const SystemCell& cell : found.systems) data["systems"].push_back(system_json(cell));
+    for (const RouterCell& cell : found.routers)
+      data["routers"].push_back({{"router", cell.router},
+                                 {"constraint", cell.constraint},
+                                 {"lambda", cell.lambda},
+                                 {"violations", cell.violations},
+                                 {"figures", figures_json(cell.figures)}});
     for (const ReserveCell& cell : found.reserves)
       data["reserves"].push_back({{"reserve", cell.reserve},
                                   {"exact", figures_json(cell.exact)},
                                   {"limited", figures_json(cell.limited)}});
+  }
+
+  // Each way to choose experts, with nothing else changed.
+  void routers(const RoutedSteps& steps, const SlicedModel& model, SlicemoeResults::Synthetic& found) const {
+    using experts::ConstraintMode;
+    struct Way {
+      const char* router;
+      ConstraintMode mode;
+      double lambda = 0;
+    };
+    constexpr Way kWays[] = {
+        {"exact", ConstraintMode::kNone},           {"cache-prior", ConstraintMode::kNone, .2},
+        {"cache-prior", ConstraintMode::kNone, .5}, {"cache-prior", ConstraintMode::kAdaptive},
+        {"cache-prior", ConstraintMode::kHard},     {"cache-prior", ConstraintMode::kHard, .2},
+        {"cumsum", ConstraintMode::kNone},          {"cumsum", ConstraintMode::kHard}};
+    for (const Way& way : kWays) {
+      stage(fmt::format("{}: router {}", found.model, way.router));
+      MachineReplaySettings settings = slicemoe_system(model, kMiddle.bits, kMiddle.memory, kMissRate);
+      settings.router = way.router;
+      settings.cache_aware.lambda = settings.constraint.lambda = way.lambda;
+      settings.constraint.mode = way.mode;
+      const MachineReplayResult result = replay(steps, model, settings);
+      found.routers.push_back({.router = way.router,
+                               .constraint = std::string(experts::constraint_name(way.mode)),
+                               .lambda = result.lambda,
+                               .figures = figures_of(steps, result, found.routing.facts),
+                               .violations = result.violations});
+    }
   }
 
   void look_at(const RoutedSteps& steps, const SlicedModel& model, RoutingResults& found) const {

@@ -43,6 +43,14 @@ struct ReserveCell {
 };
 inline constexpr std::array<double, 5> kReserves = {0, .05, .1, .2, .4};
 
+// A way to route and to limit misses (SPEC §4.4, §4.5).
+struct RouterCell {
+  std::string router, constraint;
+  double lambda = 0;  // at the end
+  SystemFigures figures;
+  std::uint64_t violations = 0;
+};
+
 // SliceMoE against Cache-Prior at high precision.
 struct SystemCell {
   CacheCell cell;
@@ -80,6 +88,7 @@ struct SlicemoeResults {
     std::vector<StartCell> limited_starts;  // within kMissRate, routed by cache-prior
     std::vector<SystemCell> systems;
     std::vector<ReserveCell> reserves;  // MAT84, 2.4 GB
+    std::vector<RouterCell> routers;    // likewise
   };
   std::vector<Synthetic> synthetic;
 };

@@ -41,6 +41,7 @@ class Rows {
     critical();
     routing_section();
     reserve_section();
+    router_section();
     for (const SlicemoeResults::Synthetic& one : results_.synthetic) systems_section(one);
     starts_section(routing_, routing_.starts, "the model's own routing, no limit");
     for (const SlicemoeResults::Synthetic& one : results_.synthetic)
@@ -196,6 +197,22 @@ class Rows {
                       1e3 * cell.exact.joules, 100 * cell.limited.msb_missed, 100 * cell.limited.lsb_missed,
                       1e3 * cell.limited.joules, 100 * cell.limited.high, 100 * cell.limited.mass_lost);
     report_.sections.push_back({"Room for LSBs", text});
+  }
+
+  void router_section() {
+    std::string text = fmt::format(
+        "Slices by criticality (θ = {}), MAT84 in 2.4 GB, predicted warm-up, {}; the limit is 5 % of bytes. "
+        "cumsum looks at experts of probability {}.\n\n"
+        "| router | constraint | λ at the end | HBN % | lost % | mJ | ms | limit passed, tokens of a layer "
+        "|\n|---|---|---|---|---|---|---|---|\n",
+        experts::CriticalRule().theta, first_.routing.source, experts::CacheAwareRules().p);
+    for (const RouterCell& cell : first_.routers)
+      text += fmt::format("| {} | {} | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {} |\n", cell.router,
+                          cell.constraint,
+                          cell.router == "cache-prior" ? fmt::format("{:.2f}", cell.lambda) : "–",
+                          100 * cell.figures.hbn, 100 * cell.figures.mass_lost, 1e3 * cell.figures.joules,
+                          1e3 * cell.figures.seconds, cell.violations);
+    report_.sections.push_back({"Routers", text});
   }
 
   void systems_section(const SlicemoeResults::Synthetic& one) {
