@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "experts/decision_log.h"
 #include "experts/slice_names.h"
+#include "lab/slice_replay.h"
 #include "lab/synthetic_routing.h"
 
 namespace sluice::lab {
@@ -479,6 +480,50 @@ TEST(MachineReplay, ChunksOfAPromptAreOnePrompt) {
   EXPECT_EQ(a.decode.traffic.flash, b.decode.traffic.flash);
   EXPECT_EQ(a.decode.account.lsb_misses, b.decode.account.lsb_misses);
   EXPECT_GT(a.decode.account.lsb_misses, 0u);
+}
+
+// Synthetic routing of a model in slices, as `sluice trace` would have recorded it.
+class SlicedTrace final : public SyntheticTrace {
+ public:
+  SlicedTrace(const SyntheticRouting& settings, std::size_t prefill, const experts::ExpertBytes& bytes)
+      : SyntheticTrace(settings, prefill) {
+    header_.sizes.emplace(settings.layers, settings.experts);
+    for (std::uint16_t layer = 0; layer < settings.layers; ++layer)
+      for (std::uint16_t e = 0; e < settings.experts; ++e)
+        header_.sizes->set({layer, e}, bytes, bytes.msb + bytes.lsb, bytes.lsb);
+  }
+};
+
+// The replay of a run's trace, which decides as the engine did, decides as this one does.
+TEST(MachineReplay, DecidesAsTheReplayOfARun) {
+  const SyntheticRouting routing = {
+      .layers = 3, .experts = 16, .top_k = 4, .prompts = 2, .tokens = 90, .seed = 11};
+  const SlicedModel model = tiny_model(3, 16, 4);
+  std::set<std::uint64_t> hashes;
+  for (const PrecisionMode precision : {PrecisionMode::kDbsc, PrecisionMode::kHigh})
+    for (const InitialSlices initial :
+         {InitialSlices::kWarmup, InitialSlices::kEmpty, InitialSlices::kLastLayer, InitialSlices::kRandom})
+      for (const LsbMiss lsb_miss : {LsbMiss::kFetch, LsbMiss::kSkip}) {
+        MachineReplaySettings settings = usual(.35);
+        settings.precision.mode = precision;
+        settings.slices.initial = initial;
+        settings.slices.rules = {lsb_miss, .1};
+        settings.seed = 5;
+        SlicedTrace trace(routing, 40, settings.bytes), same(routing, 40, settings.bytes);
+        const SliceReplayResult run =
+            replay_slices(trace, {.capacity = settings.memory,
+                                  .seed = settings.seed,
+                                  .slices = {settings.precision, settings.slices, settings.constraint}});
+        const MachineReplayResult result =
+            replay_on_machine(read_routed_steps(same), model, slicemoe_machine(), settings);
+        EXPECT_EQ(result.decision_hash, run.decision_hash);
+        EXPECT_EQ(result.prefill.traffic.flash + result.decode.traffic.flash,
+                  static_cast<double>(run.bytes_read));
+        EXPECT_EQ(result.accounted.missed, run.account.missed);
+        EXPECT_EQ(result.decode.account.downgrades, run.slices.downgrades);
+        hashes.insert(run.decision_hash);
+      }
+  EXPECT_EQ(hashes.size(), 16u);
 }
 
 TEST(MachineReplay, RefusesWhatItCannotDo) {

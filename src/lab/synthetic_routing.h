@@ -89,7 +89,7 @@ class SyntheticTokens {
 
 // As a trace with logits: of each prompt, `prefill` tokens are one prefill step, the others decode steps.
 // Weights of choices are scores.
-class SyntheticTrace final : public trace::RoutingTrace {
+class SyntheticTrace : public trace::RoutingTrace {
  public:
   SyntheticTrace(const SyntheticRouting& settings, std::size_t prefill);
   bool next(trace::TraceEvent& event) override;

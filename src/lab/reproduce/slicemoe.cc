@@ -21,9 +21,10 @@ using experts::InitialSlices;
 
 constexpr std::uint32_t kPromptTokens = 500, kDecodeTokens = 112;  // SPEC §6.4, "Settings"
 constexpr CacheCell kMiddle = {{8, 4}, kCacheSizes[1]};
+constexpr CacheCell kRoomy = {{4, 2}, kCacheSizes[2]};  // holds the largest share of the slices
 constexpr double kThetas[] = {.26, .35, .5};
 
-bool is_middle(const CacheCell& cell) { return cell.bits == kMiddle.bits && cell.memory == kMiddle.memory; }
+bool same(const CacheCell& a, const CacheCell& b) { return a.bits == b.bits && a.memory == b.memory; }
 
 // The stages, in turn; each leaves what it found in the results and in the data of the report.
 class SlicemoeReproducer {
@@ -245,10 +246,12 @@ class SlicemoeReproducer {
                         facts);
     };
     for (const double limit : kLimits) found.high_sweep.push_back(high(limit));
-    if (!settings_.quick || is_middle(cell))
+    if (!settings_.quick || same(cell, kMiddle))
       for (const double limit : kLimits) found.slices_sweep.push_back(slices(limit));
     found.high = high(kMissRate);
     found.slices = slices(kMissRate);
+    found.free_high = found.high_sweep.back();  // a limit of 100 % never acts
+    found.free_slices = slices(kLimits.back());
     found.equal_loss = at_equal_loss(found.high_sweep, found.slices.mass_lost);
     return found;
   }
@@ -284,11 +287,13 @@ class SlicemoeReproducer {
   static Json system_json(const SystemCell& cell) {
     Json json = cell_json(cell.cell);
     json["high"] = figures_json(cell.high);
-    json["slices"] = figures_json(cell.slices);
+    json["sliced"] = figures_json(cell.slices);
+    json["free_high"] = figures_json(cell.free_high);
+    json["free_sliced"] = figures_json(cell.free_slices);
     json["limits"] = kLimits;
-    json["high_sweep"] = json["slices_sweep"] = Json::array();
+    json["high_sweep"] = json["sliced_sweep"] = Json::array();
     for (const SystemFigures& one : cell.high_sweep) json["high_sweep"].push_back(figures_json(one));
-    for (const SystemFigures& one : cell.slices_sweep) json["slices_sweep"].push_back(figures_json(one));
+    for (const SystemFigures& one : cell.slices_sweep) json["sliced_sweep"].push_back(figures_json(one));
     json["high_at_equal_loss"] = {{"joules_per_token", cell.equal_loss.joules},
                                   {"seconds_per_token", cell.equal_loss.seconds},
                                   {"inside", cell.equal_loss.inside}};
@@ -339,9 +344,9 @@ class SlicemoeReproducer {
   }
 
   void start_picture(const RoutingResults& routing) {
-    constexpr std::size_t kWindow = 8;
+    constexpr std::size_t kWindow = 4;
     for (const StartCell& cell : routing.starts) {
-      if (!is_middle(cell.cell)) continue;
+      if (!same(cell.cell, kRoomy)) continue;
       std::vector<PlotSeries> series;
       for (std::size_t i = 0; i < kInitialStates; ++i) {
         PlotSeries& one = series.emplace_back(
@@ -355,7 +360,7 @@ class SlicemoeReproducer {
         }
       }
       picture("start.svg", "What decode steps cost behind a prompt, by what the cache begins with",
-              line_chart({"MAT84 in 2.4 GB, the model's own routing", "decode steps",
+              line_chart({"MAT42 in 3.6 GB, the model's own routing", "decode steps",
                           fmt::format("mJ a token, mean of {} steps", kWindow), routing.source},
                          series));
     }
@@ -381,7 +386,7 @@ class SlicemoeReproducer {
 
   void loss_picture(const SlicemoeResults::Synthetic& synthetic) {
     for (const SystemCell& cell : synthetic.systems) {
-      if (!is_middle(cell.cell)) continue;
+      if (!same(cell.cell, kMiddle)) continue;
       std::vector<PlotSeries> series;
       for (const auto& [name, sweep] : {std::pair{"Cache-Prior at high precision", &cell.high_sweep},
                                         std::pair{"in slices", &cell.slices_sweep}}) {

@@ -55,6 +55,7 @@ struct RouterCell {
 struct SystemCell {
   CacheCell cell;
   SystemFigures high, slices;             // under kMissRate
+  SystemFigures free_high, free_slices;   // under no limit: the model's own routing
   std::vector<SystemFigures> high_sweep;  // under kLimits
   std::vector<SystemFigures> slices_sweep;
   EqualLoss equal_loss;  // of high, where it loses what `slices` does

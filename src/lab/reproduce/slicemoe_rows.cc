@@ -81,14 +81,17 @@ class Rows {
         return range(one.systems, joules) + ", " + range(one.systems, seconds);
       };
       ours += fmt::format(
-          "{}{} at equal miss rate {} (behind the exempt steps {}); at equal routing loss {}",
+          "{}{} at equal miss rate {} (behind the exempt steps {}); at equal routing loss {}; at the model's "
+          "own routing {}",
           ours.empty() ? "" : "; ", one.model,
           pair([](const SystemCell& c) { return c.high.joules / c.slices.joules; },
                [](const SystemCell& c) { return c.high.seconds / c.slices.seconds; }),
           pair([](const SystemCell& c) { return c.high.limited_joules / c.slices.limited_joules; },
                [](const SystemCell& c) { return c.high.limited_seconds / c.slices.limited_seconds; }),
           pair([](const SystemCell& c) { return c.equal_loss.joules / c.slices.joules; },
-               [](const SystemCell& c) { return c.equal_loss.seconds / c.slices.seconds; }));
+               [](const SystemCell& c) { return c.equal_loss.seconds / c.slices.seconds; }),
+          pair([](const SystemCell& c) { return c.free_high.joules / c.free_slices.joules; },
+               [](const SystemCell& c) { return c.free_high.seconds / c.free_slices.seconds; }));
     }
     row("L-F9",
         "decode energy reduction; speed-up of slices by criticality with warm-up against Cache-Prior at high "
@@ -101,7 +104,7 @@ class Rows {
         "limit "
         "counts. At equal routing loss (an equal share of the scores of the model's own experts goes to "
         "others) Cache-Prior needs a higher limit, so more of Flash; what low precision costs in accuracy is "
-        "not in it");
+        "not in it. The model's own routing: neither has a limit, and nothing is lost by routing");
   }
 
   static std::string start_text(const std::vector<StartCell>& cells) {

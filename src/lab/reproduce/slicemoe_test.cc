@@ -105,10 +105,10 @@ TEST(ReproduceSlicemoe, HasEveryRowWithPictures) {
   const Json& systems = report.data.at("synthetic").at("DeepSeek-V2-Lite").at("systems");
   ASSERT_EQ(systems.size(), 9u);
   for (const Json& cell : systems) {
-    EXPECT_LE(cell.at("slices").at("hbn_miss_rate").get<double>(), kMissRate);
+    EXPECT_LE(cell.at("sliced").at("hbn_miss_rate").get<double>(), kMissRate);
     EXPECT_LE(cell.at("high").at("hbn_miss_rate").get<double>(), kMissRate);
     EXPECT_EQ(cell.at("high").at("high_share"), 1);
-    EXPECT_LT(cell.at("slices").at("high_share").get<double>(), 1);
+    EXPECT_LT(cell.at("sliced").at("high_share").get<double>(), 1);
     EXPECT_EQ(cell.at("high_sweep").size(), 8u);
     EXPECT_EQ(cell.at("high_sweep").back().at("mass_lost"), 0);  // a limit of 100 % changes nothing
   }
