@@ -45,7 +45,7 @@ lab::SlicedModel model_of(const std::string& shape, const trace::TraceHeader& he
       return model;
   std::string known;
   for (const lab::SlicedModel& model : lab::published_models()) known += model.name() + ", ";
-  throw Error(ErrorKind::kUsage, "the trace does not say how large its model is")
+  throw Error(ErrorKind::kUsage, "no published model has the shape of this trace")
       .in("--shape")
       .expected(known + "a model's directory, or its config.json")
       .found(
@@ -167,7 +167,10 @@ void print_table(const lab::RoutedSteps& steps, const lab::SlicedModel& model, c
   for (const Row& row : rows) {
     const lab::MachinePhase& decode = row.result.decode;
     const lab::Energy& energy = decode.energy;
-    const auto part = [&](double sum) { return fmt::format("{:.1f}", 1e3 * decode.per_token(sum)); };
+    const auto part = [&](double sum) {
+      const double value = 1e3 * decode.per_token(sum);
+      return fmt::format("{:.{}f}", value, value < 1 ? 3 : value < 10 ? 2 : 1);
+    };
     const double own = static_cast<double>(row.result.changes.tokens) * model.top_k();
     fmt::print(
         "{:<8} {:>8} {:>7.2f} {:>7.2f} {:>7.2f} {:>6.2f} {:>8} {:>31} {:>9} {:>25} {:>8.2f}\n",
