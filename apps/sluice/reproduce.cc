@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "command.h"
 #include "engine_flags.h"
+#include "lab/reproduce/slicemoe.h"
 #include "lab/reproduce/zipmoe.h"
 #include "model/pack_plan.h"
 #include "number_range.h"
@@ -22,11 +23,13 @@ namespace sluice::app {
 namespace {
 
 constexpr const char* kTrace = "tests/data/routing/dsv2lite.first48.mrt.zst";
+constexpr const char* kSlicemoeTrace =
+    "tests/data/routing/dsv2lite.summary612.mrt.zst";  // a prompt and an answer
 
 struct Options {
   CommonFlags common;
   std::string paper, model = "models/fable-moe-18m", whole, output;
-  std::string trace;  // empty: kTrace, if it is there
+  std::string trace;  // empty: the paper's of the above, if it is there
   std::vector<std::string> memory;
   std::int64_t tokens = 0, runs = 0;
   bool quick = false;
@@ -78,12 +81,58 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-void reproduce(const Options& options) {
+std::string trace_of(const Options& options, const char* usual) {
+  return options.trace.empty() && std::filesystem::exists(usual) ? usual : options.trace;
+}
+
+void give_out(const lab::Report& report, const Options& options, const std::string& output) {
+  lab::write_report(report, output, options.paper);
+  if (options.common.json) {
+    std::cout << lab::to_json(report).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+  } else {
+    for (const lab::ReportRow& row : report.rows)
+      std::cout << fmt::format("{:<8}{:<5}{}\n             paper  {}\n             here   {}\n", row.id,
+                               lab::mode_text(row), row.quantity, row.paper, row.ours);
+    std::cout << fmt::format("\nconfiguration {0}\n{1}/{2}.md, {1}/{2}.json and {3} pictures\n",
+                             report.configuration.hash(), output, options.paper, report.pictures.size());
+  }
+}
+
+std::string output_of(const Options& options) {
+  return options.output.empty() ? "reproduce-" + options.paper : options.output;
+}
+
+// Replays alone: no model is run.
+void reproduce_slicemoe(const Options& options) {
+  const Options usual;
+  if (options.model != usual.model || !options.whole.empty() || !options.memory.empty() ||
+      options.tokens != 0 || options.runs != 0)
+    throw Error(ErrorKind::kUsage, "the rows of slicemoe are replays, which run no model")
+        .in("reproduce slicemoe")
+        .fix("leave out --model, --whole, --budget, --runs and -n");
+  const std::string output = output_of(options);
+  const OutputDirectory directory(output);
+  lab::SlicemoeSettings settings;
+  settings.trace = trace_of(options, kSlicemoeTrace);
+  settings.quick = options.quick;
+  settings.seed = options.common.seed.value_or(settings.seed);
+  settings.command = "sluice reproduce slicemoe";
+  if (options.quick) settings.command += " --quick";
+  if (!options.trace.empty()) settings.command += " --trace " + quoted(options.trace);
+  if (options.common.seed) settings.command += fmt::format(" --seed {}", *options.common.seed);
+  settings.version = SLUICE_VERSION;
+  settings.interrupted = interrupted_so_far();
+  if (!options.common.quiet)
+    settings.on_stage = [](std::string_view text) { fmt::print(stderr, "reproduce: {}\n", text); };
+  give_out(lab::reproduce_slicemoe(settings), options, output);
+}
+
+void reproduce_zipmoe(const Options& options) {
   const CommonFlags& common = options.common;
   lab::ZipmoeSettings settings;
   for (const std::string& size : options.memory) settings.budgets.push_back(parse_size(size, "--budget"));
   std::ranges::sort(settings.budgets);
-  const std::string output = options.output.empty() ? "reproduce-" + options.paper : options.output;
+  const std::string output = output_of(options);
   if (!std::filesystem::exists(options.model))
     throw Error(ErrorKind::kNotFound, "no such model")
         .in(options.model)
@@ -116,7 +165,7 @@ void reproduce(const Options& options) {
   if (common.isa != CommonFlags().isa) settings.flags += " --isa " + common.isa;
   if (common.io != CommonFlags().io) settings.flags += " --io " + common.io;
   settings.command += settings.flags;
-  settings.trace = !options.trace.empty() || !std::filesystem::exists(kTrace) ? options.trace : kTrace;
+  settings.trace = trace_of(options, kTrace);
   settings.version = SLUICE_VERSION;
   settings.interrupted = interrupted_so_far();
   if (!common.quiet)
@@ -138,16 +187,7 @@ void reproduce(const Options& options) {
   settings.tokenizer = packed.tokenizer.get();
 
   const lab::Report report = lab::reproduce_zipmoe(settings);
-  lab::write_report(report, output, options.paper);
-  if (common.json) {
-    std::cout << lab::to_json(report).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
-  } else {
-    for (const lab::ReportRow& row : report.rows)
-      std::cout << fmt::format("{:<8}{:<5}{}\n             paper  {}\n             here   {}\n", row.id,
-                               lab::mode_text(row), row.quantity, row.paper, row.ours);
-    std::cout << fmt::format("\nconfiguration {0}\n{1}/{2}.md, {1}/{2}.json and {3} pictures\n",
-                             report.configuration.hash(), output, options.paper, report.pictures.size());
-  }
+  give_out(report, options, output);
   if (!report.data.at("texts_equal").get<bool>()) {
     fmt::print(stderr, "sluice: presets gave different texts, which must never be; the figures are void\n");
     throw Exit{kExitFailed};
@@ -159,10 +199,12 @@ void reproduce(const Options& options) {
 void add_reproduce(CLI::App& app) {
   CLI::App* command = app.add_subcommand("reproduce", "Try the tables of a paper again on this machine");
   auto options = std::make_shared<Options>();
-  command->add_option("PAPER", options->paper, "zipmoe (arXiv 2601.21198)")
+  command
+      ->add_option("PAPER", options->paper,
+                   "zipmoe (arXiv 2601.21198): runs and replays; slicemoe: replays on the paper's machine")
       ->required()
-      ->check(CLI::IsMember({"zipmoe"}));
-  command->add_flag("--quick", options->quick, "Fewer budgets, runs and tokens: less than a minute");
+      ->check(CLI::IsMember({"zipmoe", "slicemoe"}));
+  command->add_flag("--quick", options->quick, "Fewer budgets, runs, prompts and tokens: less than a minute");
   command->add_option("-o,--output", options->output,
                       "Directory for PAPER.md, PAPER.json and pictures; default: reproduce-PAPER");
   command
@@ -177,8 +219,8 @@ void add_reproduce(CLI::App& app) {
   command->add_option(
       "--trace", options->trace,
       fmt::format("Recorded routing of DeepSeek-V2-Lite (.mrt) that is replayed with a virtual "
-                  "clock; default: {}, if it is there",
-                  kTrace));
+                  "clock; default: {}, of slicemoe {}, if it is there",
+                  kTrace, kSlicemoeTrace));
   command->add_option("--runs", options->runs, "Runs of each preset, in turns; 0: 5, quick 2")
       ->check(whole_number("--runs", 0, 1000));
   add_common_flags(
@@ -186,17 +228,24 @@ void add_reproduce(CLI::App& app) {
       {.threads = "Compute threads; 0: all usable CPUs",
        .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, avx512_bf16, amx, neon",
        .io = "How weights are read: direct, buffered, mmap",
+       .seed = "Of synthetic routing (slicemoe); default: 1",
        .json = "Print the report as one JSON object",
        .quiet = "No progress on standard error"});
   command->footer(
       "Examples:\n"
       "  sluice reproduce zipmoe --quick\n"
+      "  sluice reproduce slicemoe\n"
       "  sluice reproduce zipmoe --model qwen.sluice --whole Qwen1.5-MoE-A2.7B --budget 6GiB --budget 8GiB "
       "-o evidence");
   command->add_option(
       "--budget", options->memory,
       "Budget to compare under; may be given several times; default: what holds 25 to 75 % of the experts");
-  command->callback([options] { reproduce(*options); });
+  command->callback([options] {
+    if (options->paper == "slicemoe")
+      reproduce_slicemoe(*options);
+    else
+      reproduce_zipmoe(*options);
+  });
 }
 
 }  // namespace sluice::app

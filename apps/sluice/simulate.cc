@@ -20,6 +20,7 @@
 #include "experts/slice_names.h"
 #include "lab/replay.h"
 #include "lab/slice_replay.h"
+#include "machine_replay.h"
 #include "number_range.h"
 #include "output_path.h"
 #include "slice_flags.h"
@@ -36,6 +37,7 @@ struct Options {
   experts::PoolRules rules;
   TimedFlags timed;
   SliceFlags slices;
+  MachineFlags machine;
   std::uint64_t window = 0;
 };
 
@@ -254,6 +256,16 @@ void run_slices(const Options& options) {
 }
 
 void run(const Options& options) {
+  if (options.machine.asked()) {
+    if (!options.capacities.empty() || !options.pools.empty() || !options.timed.profile.empty() ||
+        options.scope == "layer")
+      throw Error(ErrorKind::kUsage, "a replay on a modelled machine has one cache of --memory-experts")
+          .in("--machine")
+          .fix("leave out --capacity, --scope, --pools and --profile");
+    return machine_replay({options.trace, options.caches, options.timed.presets, options.timed.memories,
+                           options.decisions, seed_of(options), options.common.json, options.common.quiet},
+                          options.machine, options.slices);
+  }
   if (options.timed.asked()) {
     if (!options.caches.empty() || !options.capacities.empty() || !options.pools.empty() ||
         !options.decisions.empty())
@@ -421,6 +433,7 @@ void add_simulate(CLI::App& app) {
       ->capture_default_str();
   add_timed_flags(*command, options->timed);
   add_slice_flags(*command, options->slices);
+  add_machine_flags(*command, options->machine);
   add_common_flags(*command, options->common,
                    {.seed = "Of caches that draw (marking); default: 0",
                     .json = "Print one JSON object and nothing else",
@@ -433,7 +446,9 @@ void add_simulate(CLI::App& app) {
       "  sluice simulate --trace fable.trace --cache zip-pools --pools 3,4,2,1\n"
       "  sluice simulate --trace fable.trace --profile here.json --preset zipmoe,z-C,z-basic-lru "
       "--memory-experts "
-      "10MiB,20MiB");
+      "10MiB,20MiB\n"
+      "  sluice simulate --trace dsv2lite.mrt --machine slicemoe --slices 8/4,4/2 --memory-experts "
+      "1.8GB,2.4GB --prefill 500");
   command->callback([options] { run(*options); });
 }
 

@@ -12,6 +12,7 @@ namespace sluice::lab {
 namespace {
 
 constexpr double kWidth = 760, kLeft = 84, kRight = 28, kTop = 56;
+constexpr double kTickRoom = 30;  // of a label below an axis
 // Okabe and Ito's colours, told apart also by those who do not see all of them.
 constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                     "#e69f00", "#56b4e9", "#999999", "#7f6000"};
@@ -169,7 +170,12 @@ std::string line_chart(const PlotText& text, const std::vector<PlotSeries>& seri
     for (const PlotPoint& point : one.points) ticks.push_back(point.x);
   std::ranges::sort(ticks);
   ticks.erase(std::ranges::unique(ticks).begin(), ticks.end());
-  for (const double tick : ticks) body += label(x.at(tick), bottom + 18, number(tick), "middle");
+  double labelled = -kTickRoom;  // where the last label is; one that would touch it is left out
+  for (const double tick : ticks) {
+    if (x.at(tick) - labelled < kTickRoom) continue;
+    labelled = x.at(tick);
+    body += label(labelled, bottom + 18, number(tick), "middle");
+  }
   std::vector<std::string> names;
   for (std::size_t i = 0; i < series.size(); ++i) {
     names.push_back(series[i].name);

@@ -123,5 +123,21 @@ TEST(Svg, RaggedInputIsACallersMistake) {
   EXPECT_DEATH(gantt_chart(kText, {"r"}, {"k"}, {{0, 2, 0, 1, ""}}), "kind 2 of 1");
 }
 
+TEST(Svg, LabelsBelowAnAxisDoNotTouch) {
+  std::vector<PlotPoint> points;
+  for (int i = 0; i <= 100; ++i) points.push_back({static_cast<double>(i), 1, 1, 1});
+  const std::string svg = line_chart(kText, {{"a", points}});
+  const std::regex label("<text x=\"([0-9.]+)\" y=\"374.0\" text-anchor=\"middle\">");
+  double before = -1e9;
+  std::size_t labels = 0;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), label), end; at != end; ++at, ++labels) {
+    const double x = std::stod((*at)[1].str());
+    EXPECT_GE(x - before, 29.9);
+    before = x;
+  }
+  EXPECT_GT(labels, 10u);
+  EXPECT_LT(labels, 30u);
+}
+
 }  // namespace
 }  // namespace sluice::lab

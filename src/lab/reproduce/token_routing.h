@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lab/replay.h"
+#include "lab/synthetic_routing.h"
 #include "trace/routing_trace.h"
 
 namespace sluice::lab {
@@ -45,19 +46,7 @@ class TokenRouting {
 // RoutingTrace::next; Error(kInterrupted).
 TokenRouting read_token_routing(trace::RoutingTrace& trace, const std::function<bool()>& stop = {});
 
-// Synthetic routing of SPEC §6: z = b + x, b = -a·ln(rank) by layer, ranks exchanged for each prompt with
-// probability d; x is AR(1) over the tokens of a prompt with φ and std σ. The best k are chosen.
-struct SyntheticRouting {
-  std::uint32_t layers = 1, experts = 1, top_k = 1;
-  std::size_t prompts = 1, tokens = 1;  // tokens of each prompt
-  double a = 1, d = .1, phi = .7, sigma = 1;
-  std::uint64_t seed = 1;
-};
-struct SyntheticFacts {
-  double f_1 = 0;      // share of the tokens of a prompt that choose a layer's most used expert, mean
-  double mass = 0;     // of the chosen in the softmax of z, mean
-  double overlap = 0;  // share of a token's experts that the token before it chose, too, mean
-};
-TokenRouting synthetic_routing(const SyntheticRouting& settings, SyntheticFacts& facts);
+// Of lab/synthetic_routing.h.
+TokenRouting synthetic_routing(const SyntheticRouting& settings, RoutingFacts& facts);
 
 }  // namespace sluice::lab

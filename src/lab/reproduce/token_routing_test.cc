@@ -47,7 +47,7 @@ TEST(TokenRouting, ReadsTracesInWhichEveryTokenIsWhole) {
 
 TEST(SyntheticRouting, IsWhatItsParametersSay) {
   SyntheticRouting settings{.layers = 2, .experts = 32, .top_k = 3, .prompts = 40, .tokens = 30};
-  SyntheticFacts plain, again, skewed, sticky;
+  RoutingFacts plain, again, skewed, sticky;
   const TokenRouting routing = synthetic_routing(settings, plain), same = synthetic_routing(settings, again);
   ASSERT_EQ(routing.tokens(), 1200u);
   for (std::size_t t = 0; t < routing.tokens(); ++t)

@@ -185,7 +185,7 @@ Half encoder_decoder(std::size_t most_sequences, std::string& conditions) {
                             .top_k = model.top_k,
                             .prompts = 2 * most_sequences,
                             .tokens = kPromptTokens + kOutputTokens};
-  SyntheticFacts facts;
+  RoutingFacts facts;
   Half half{model, synthetic_routing(settings, facts), {}, {}};
   conditions += fmt::format(
       "\nEncoder-decoder: synthetic routing (SPEC §6) of {}, k = 1, N = 128; a {}, d {}, φ {}, σ {}, by "

@@ -1,0 +1,29 @@
+// `sluice simulate --machine`: what SliceMoE would have decided for recorded routing, and what that costs on
+// a modelled machine.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "slice_flags.h"
+
+namespace sluice::app {
+
+struct MachineFlags {
+  std::string machine, slices, shape, router;
+  std::int64_t prefill = 64;
+  bool asked() const { return !(machine.empty() && slices.empty() && shape.empty() && router.empty()); }
+};
+// `flags` must outlive `command`.
+void add_machine_flags(CLI::App& command, MachineFlags& flags);
+
+struct MachineRequest {
+  std::string trace, cache, preset, memories, decisions;  // as given; may be empty, but trace and memories
+  std::uint64_t seed = 0;
+  bool json = false, quiet = false;
+};
+// Prints a table, or one JSON object.
+void machine_replay(const MachineRequest& request, const MachineFlags& flags, const SliceFlags& slices);
+
+}  // namespace sluice::app

@@ -1,0 +1,84 @@
+// Replay of recorded routing through SliceMoE's decisions, on a modelled machine. The objects are those of
+// the engine, called in its order: router, precision, demands, constraint, residency. Time and energy are the
+// equations of SPEC §4.1. SliceMoE; SPEC §4; docs/slicemoe.md.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "experts/cache_policies.h"
+#include "experts/miss_constraint.h"
+#include "experts/precision.h"
+#include "experts/residency.h"
+#include "experts/router_config.h"
+#include "experts/routing_changes.h"
+#include "lab/machine.h"
+#include "lab/routed_steps.h"
+#include "lab/sliced_model.h"
+
+namespace sluice::lab {
+
+struct MachineReplaySettings {
+  experts::ExpertBytes bytes;  // of every expert: slice_bytes()
+  Bytes memory = 0;            // of the one cache for all layers
+  std::string cache = "slice-lru";
+  std::string router = "exact";
+  experts::CacheAwareRules cache_aware = {};
+  experts::PrecisionRule precision = {};
+  experts::ConstraintConfig constraint = {};  // views are set by the replay
+  experts::SlicesConfig slices = {};          // of slice-lru
+  std::uint64_t seed = 0;
+};
+
+// Of all steps of one phase.
+struct MachinePhase {
+  std::uint64_t steps = 0, tokens = 0;
+  experts::MissAccount account;          // of all its steps, exempt ones too
+  std::uint64_t requests = 0, hits = 0;  // experts of events; a hit has all that was asked for
+  Traffic traffic;
+  Energy energy;
+  double seconds = 0;                // = rest + compute + wait
+  double rest_s = 0;                 // all that is no routed expert
+  double compute_s = 0, wait_s = 0;  // routed experts: the unit computes, or waits for Flash
+
+  double per_token(double sum) const { return tokens == 0 ? 0 : sum / static_cast<double>(tokens); }
+};
+
+// One decode step.
+struct MachineStepFigures {
+  double joules = 0, seconds = 0;
+  double missed = 0, requested = 0;  // bytes, as in MissAccount
+};
+
+struct MachineReplayResult {
+  MachinePhase prefill, decode;
+  std::uint64_t prompts = 0;
+  experts::MissAccount accounted;  // what the constraint looks at: decode steps but the exempt ones
+  std::uint64_t replaced = 0, violations = 0;
+  double lambda = 0;                // at the end
+  experts::RoutingChanges changes;  // of decode steps
+  std::uint64_t recorded_differs =
+      0;  // tokens of layers whose recorded experts are not the top k of the logits
+  std::vector<std::uint64_t> critical;    // decode: by number of critical experts, tokens of layers
+  std::vector<MachineStepFigures> steps;  // decode steps, in order
+  std::uint64_t decision_hash = 0;        // as Residency::decision_hash
+};
+
+// Told of every event's decisions, in order.
+using DecisionObserver =
+    std::function<void(std::uint64_t event, std::uint32_t layer, const experts::EventOutcome& outcome)>;
+
+// One cache for all layers; it begins empty and is kept over the ends of sequences. Prompts are computed at
+// high precision (SPEC §4.3) and neither constrained nor accounted; behind each, the constraint's exempt
+// steps begin again. Without logits the recorded experts are used as they are, by the router `exact`. Either
+// may be empty: observer, stop. Error(kUsage) for a combination that is not valid (experts/combination.h),
+// for a router that needs logits and has none; Error(kInvalid) for steps of another shape than the model's;
+// Error(kBudget) for memory that no expert's MSB fits in; Error(kInterrupted).
+MachineReplayResult replay_on_machine(const RoutedSteps& steps, const SlicedModel& model,
+                                      const Machine& machine, const MachineReplaySettings& settings,
+                                      const DecisionObserver& observer = {},
+                                      const std::function<bool()>& stop = {});
+
+}  // namespace sluice::lab

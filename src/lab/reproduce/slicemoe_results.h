@@ -1,0 +1,97 @@
+// What was found of SliceMoE before it becomes rows of a report.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lab/reproduce/hot_overlap.h"
+#include "lab/reproduce/slicemoe_replays.h"
+#include "lab/synthetic_routing.h"
+
+namespace sluice::lab {
+
+inline constexpr double kMissRate = .05;          // the limit of rows at equal miss rate; SPEC §4.4
+inline constexpr std::size_t kEarlySteps = 16;    // what an answer begins with
+inline constexpr std::size_t kInitialStates = 4;  // pcw, empty, last-layer, random: experts::InitialSlices
+
+// One cache size and pair of slices.
+struct CacheCell {
+  codec::SliceBits bits;
+  Bytes memory = 0;
+};
+std::vector<CacheCell> cache_grid();  // of SPEC §6.4: MAT84, MAT63, MAT42, each at every size
+
+// Initial states of the cache; by experts::InitialSlices.
+struct StartCell {
+  CacheCell cell;
+  std::array<SystemFigures, kInitialStates> whole;  // of all decode steps
+  std::array<SystemFigures, kInitialStates> early;  // joules and seconds of the first ones of each answer
+  std::array<std::vector<double>, kInitialStates> joules_by_step;  // mean over the answers
+  // How many times that of pcw `initial` takes.
+  double energy_ratio(experts::InitialSlices initial) const;
+  double time_ratio(experts::InitialSlices initial) const;
+};
+
+// A share of the cache that MSBs leave to LSBs (SliceLruRules::lsb_reserve).
+struct ReserveCell {
+  double reserve = 0;
+  SystemFigures exact, limited;  // the model's own routing, no limit; cache-prior within kMissRate
+};
+inline constexpr std::array<double, 5> kReserves = {0, .05, .1, .2, .4};
+
+// A way to route and to limit misses (SPEC §4.4, §4.5).
+struct RouterCell {
+  std::string router, constraint;
+  double lambda = 0;  // at the end
+  SystemFigures figures;
+  std::uint64_t violations = 0;
+};
+
+// SliceMoE against Cache-Prior at high precision.
+struct SystemCell {
+  CacheCell cell;
+  SystemFigures high, slices;             // under kMissRate
+  SystemFigures free_high, free_slices;   // under no limit: the model's own routing
+  std::vector<SystemFigures> high_sweep;  // under kLimits
+  std::vector<SystemFigures> slices_sweep;
+  EqualLoss equal_loss;  // of high, where it loses what `slices` does
+};
+inline constexpr std::array<double, 8> kLimits = {.01, .02, .05, .1, .15, .2, .3, 1};
+
+// Shares of tokens of a layer that have 0, 1, … critical experts.
+struct CriticalShares {
+  double theta = 0;
+  std::vector<double> shares;
+  double mean() const;
+  std::size_t most() const;  // that any has
+};
+
+// One model's routing, recorded or synthetic.
+struct RoutingResults {
+  std::string source;  // "recorded routing of …"
+  RoutingFacts facts;
+  std::uint64_t prompts = 0, prompt_tokens = 0, decode_tokens = 0;
+  std::vector<HotOverlap> overlap;
+  std::vector<CriticalShares> critical;
+  std::vector<StartCell> starts;  // the model's own routing, no limit
+};
+
+struct SlicemoeResults {
+  std::optional<RoutingResults> recorded;  // none: no trace is at hand
+  struct Synthetic {
+    std::string model;  // "DeepSeek-V2-Lite"
+    SyntheticRouting settings;
+    RoutingResults routing;
+    std::vector<StartCell> limited_starts;  // within kMissRate, routed by cache-prior
+    std::vector<SystemCell> systems;
+    std::vector<ReserveCell> reserves;  // MAT84, 2.4 GB
+    std::vector<RouterCell> routers;    // likewise
+  };
+  std::vector<Synthetic> synthetic;
+};
+
+}  // namespace sluice::lab

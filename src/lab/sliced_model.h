@@ -1,0 +1,74 @@
+// What a token of a model asks of a machine, apart from which experts it chooses: the sizes of expert slices,
+// and the part that is no routed expert. Everything follows from the model's config. SliceMoE; SPEC §4.1.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codec/slice_bits.h"
+#include "experts/ids.h"
+#include "lab/machine.h"
+#include "model/config.h"
+
+namespace sluice::lab {
+
+// Codes of `bits` for each weight, groups of 32 with a binary16 scale and a zero point of one byte: metadata
+// belongs to the MSB. `weights` are those of one expert.
+experts::ExpertBytes slice_bytes(double weights, codec::SliceBits bits);
+
+// Every expert alike.
+class EqualSlices final : public experts::ExpertSizes {
+ public:
+  explicit EqualSlices(const experts::ExpertBytes& bytes) : bytes_(bytes) {}
+  experts::ExpertBytes bytes(experts::ExpertId) const override { return bytes_; }
+
+ private:
+  experts::ExpertBytes bytes_;
+};
+
+// Non-expert weights are INT8 in groups of 128 with a binary16 scale, the key/value cache is INT8.
+class SlicedModel {
+ public:
+  // Error(kUnsupported) for a model without experts, or with an encoder.
+  explicit SlicedModel(std::string name, const model::ModelConfig& config);
+
+  const std::string& name() const { return name_; }
+  std::uint32_t layers() const { return layers_; }  // sparse ones
+  std::uint32_t experts() const { return experts_; }
+  std::uint32_t top_k() const { return top_k_; }
+  double expert_weights() const { return expert_weights_; }  // P
+  double expert_ops(double tokens) const { return 2 * expert_weights_ * tokens; }
+
+  struct Work {
+    Traffic traffic;
+    double seconds = 0;
+  };
+  // Of all that is no routed expert, when each of these sequences takes `tokens` more behind `context`
+  // positions: dense layers, attention, shared experts, routers and, for one token a sequence, the head.
+  struct Stretch {
+    double tokens = 0, context = 0;
+  };
+  Work rest(const Machine& machine, std::span<const Stretch> sequences) const;
+
+ private:
+  struct Layer {
+    double weights = 0;  // that are no routed experts'
+    double window = 0;   // positions that its attention sees; 0: all
+  };
+  std::string name_;
+  std::uint32_t layers_, experts_, top_k_;
+  double expert_weights_ = 0;
+  std::vector<Layer> model_layers_;  // dense ones, too
+  double head_ = 0;                  // weights
+  double kv_numbers_ = 0;            // that a layer keeps of a position
+  double attention_macs_ = 0;        // of a token and a position that it sees, in one layer
+};
+
+// Published shapes, by name: deepseek-v2-lite, qwen1.5-moe-a2.7b.
+std::span<const SlicedModel> published_models();
+const SlicedModel& find_published_model(std::string_view name);  // Error(kUsage)
+
+}  // namespace sluice::lab

@@ -1,0 +1,177 @@
+// Slices on a modelled machine, and SliceMoE's tables tried again, through the built program.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lab/reproduce/slicemoe.h"
+#include "lab/reproduce/well_formed.h"
+#include "program.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using sluice::program::Outcome;
+using sluice::program::run;
+
+const std::string kTrace = SLUICE_SOURCE_DIR "/tests/data/routing/dsv2lite.summary612.mrt.zst";
+const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
+
+class MachineReplayTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = ::testing::TempDir() + "/sluice-machine-XXXXXX";
+    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+  std::string path(const std::string& name) const { return directory_ + "/" + name; }
+  std::string directory_;
+};
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST_F(MachineReplayTest, PublishedRoutingCostsWhatTheEquationsSay) {
+  const std::string command = "simulate --trace " + kTrace +
+                              " --machine slicemoe --prefill 500 --slices 8/4,4/2 "
+                              "--memory-experts 1.8GB,3.6GB";
+  const Outcome outcome = run(command + " --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const json result = json::parse(outcome.out);
+  EXPECT_EQ(result.at("model"), "deepseek-v2-lite");
+  ASSERT_EQ(result.at("results").size(), 4u);
+  for (const json& row : result.at("results")) {
+    const json& decode = row.at("decode");
+    EXPECT_EQ(decode.at("tokens"), 112);
+    EXPECT_EQ(decode.at("requests"), 112 * 26 * 6);
+    EXPECT_EQ(row.at("prefill").at("tokens"), 500);
+    EXPECT_EQ(row.at("recorded_differs"), 0);
+    const double flash = decode.at("bytes_read").get<double>();
+    EXPECT_EQ(flash, decode.at("msb_misses").get<double>() * row.at("msb_bytes").get<double>() +
+                         decode.at("lsb_misses").get<double>() * row.at("lsb_bytes").get<double>());
+    const json &joules = decode.at("joules_per_token"), &seconds = decode.at("seconds_per_token");
+    EXPECT_NEAR(joules.at("flash").get<double>(), 8 * 103e-12 * flash / 112, 1e-9);
+    double sum = 0;
+    for (const char* part : {"flash", "dram_read", "dram_write", "compute"})
+      sum += joules.at(part).get<double>();
+    EXPECT_NEAR(joules.at("total").get<double>(), sum, 1e-9);
+    sum = 0;
+    for (const char* part : {"rest", "compute", "flash_wait"}) sum += seconds.at(part).get<double>();
+    EXPECT_NEAR(seconds.at("total").get<double>(), sum, 1e-9);
+  }
+  EXPECT_EQ(result.at("results")[0].at("msb_bytes"), 5136384);
+  // More memory, fewer misses; fewer bits, less of everything.
+  const auto total = [&](std::size_t row) {
+    return result.at("results")[row].at("decode").at("joules_per_token").at("total").get<double>();
+  };
+  EXPECT_LT(total(1), total(0));
+  EXPECT_LT(total(2), total(0));
+  const Outcome table = run(command);
+  ASSERT_EQ(table.code, 0) << table.err;
+  EXPECT_NE(table.out.find("as deepseek-v2-lite"), std::string::npos);
+}
+
+TEST_F(MachineReplayTest, OwnTracesHaveLogitsForEveryRouter) {
+  const std::string trace = path("f.trace");
+  ASSERT_EQ(run("trace " + kModel + " -p 'Once upon a time there was' -n 40 --ignore-eos --memory 60MiB -o " +
+                trace)
+                .code,
+            0);
+  const std::string command = "simulate --trace " + trace + " --shape " + kModel +
+                              " --machine slicemoe --memory-experts 6MB --slices 8/4 --json ";
+  const Outcome exact = run(command);
+  ASSERT_EQ(exact.code, 0) << exact.err;
+  EXPECT_EQ(json::parse(exact.out).at("routing").at("substituted"), 0);
+  EXPECT_EQ(json::parse(exact.out).at("recorded_differs"), 0);
+  EXPECT_EQ(exact.err, "");
+  const Outcome limited = run(command + "--preset slicemoe --miss-rate 10% --decisions " + path("log"));
+  ASSERT_EQ(limited.code, 0) << limited.err;
+  const json result = json::parse(limited.out);
+  EXPECT_EQ(result.at("router"), "cache-prior");
+  EXPECT_EQ(result.at("constraint"), "hard");
+  EXPECT_GT(result.at("routing").at("substituted"), 0);
+  EXPECT_LT(result.at("hbn_miss_rate"), json::parse(exact.out).at("hbn_miss_rate"));
+  const std::string log = content_of(path("log"));
+  EXPECT_NE(log.find("miss_rate=0.1"), std::string::npos);
+  EXPECT_NE(log.find("# hash " + result.at("decisions").get<std::string>()), std::string::npos);
+  const Outcome again = run(command + "--preset slicemoe --miss-rate 10%");
+  EXPECT_EQ(again.out, limited.out);
+}
+
+TEST_F(MachineReplayTest, MachinesComeFromFiles) {
+  const std::string file = path("fast.json");
+  std::ofstream(file) << R"({"name": "fast", "flash": {"bits_per_s": 40e9, "joules_per_bit": 103e-12},
+    "dram": {"bits_per_s": 104e9, "joules_per_bit": 1.5e-12}, "xpu": {"ops_per_s": 16.384e12, "ops_per_joule": 3.18e12}})";
+  const std::string common =
+      "simulate --trace " + kTrace + " --prefill 500 --memory-experts 2.4GB --json --machine ";
+  const json slow = json::parse(run(common + "slicemoe").out), fast = json::parse(run(common + file).out);
+  EXPECT_EQ(fast.at("machine").at("name"), "fast");
+  EXPECT_EQ(fast.at("decisions"), slow.at("decisions"));
+  EXPECT_EQ(fast.at("decode").at("joules_per_token"), slow.at("decode").at("joules_per_token"));
+  EXPECT_LT(fast.at("decode").at("seconds_per_token").at("total"),
+            slow.at("decode").at("seconds_per_token").at("total"));
+}
+
+TEST_F(MachineReplayTest, RefusalsNameTheFlag) {
+  const auto refused = [](const std::string& arguments, const std::string& named, int code = 2) {
+    const Outcome outcome = run("simulate --trace " + kTrace + " " + arguments);
+    EXPECT_EQ(outcome.code, code) << arguments;
+    EXPECT_NE(outcome.err.find(named), std::string::npos) << arguments << ": " << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  };
+  const std::string all = "--machine slicemoe --memory-experts 1.8GB ";
+  refused("--machine slicemoe", "--memory-experts");
+  refused("--slices 8/4 --memory-experts 1GB", "--machine");
+  refused("--machine toaster --memory-experts 1GB", "--machine");
+  refused(all + "--slices 8/3", "--slices");
+  refused(all + "--router cache-prior", "--router");  // the trace has no logits
+  refused(all + "--constraint hard", "--router");     // nor does exact leave anything to replace
+  refused(all + "--precision dbsc --cache lru", "--cache");
+  refused(all + "--precision low --warmup last-layer", "--warmup");
+  refused(all + "--capacity 8", "--machine");
+  refused(all + "--preset zipmoe", "--preset");
+  refused(all + "--shape qwen1.5-moe-a2.7b", "--shape", 1);
+  refused("--machine slicemoe --memory-experts 1MB", "--memory-experts", 1);
+  const Outcome no_shape =
+      run("simulate --trace " SLUICE_SOURCE_DIR
+          "/tests/data/routing/qwen.route.csv.zst --machine slicemoe --memory-experts 1GB");
+  EXPECT_EQ(no_shape.code, 2);
+  EXPECT_NE(no_shape.err.find("--shape"), std::string::npos) << no_shape.err;
+}
+
+TEST_F(MachineReplayTest, ReproducesTheRowsThatAreSimulated) {
+  const std::string out = path("report");
+  const Outcome outcome = run("reproduce slicemoe --quick --quiet --trace " + kTrace + " -o " + out);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const json report = json::parse(content_of(out + "/slicemoe.json"));
+  const std::string markdown = content_of(out + "/slicemoe.md");
+  ASSERT_EQ(report.at("rows").size(), sluice::lab::slicemoe_row_ids().size());
+  for (std::size_t i = 0; i < report.at("rows").size(); ++i) {
+    const json& row = report.at("rows")[i];
+    EXPECT_EQ(row.at("id"), sluice::lab::slicemoe_row_ids()[i]);
+    EXPECT_EQ(row.at("mode"), "S");
+    EXPECT_NE(outcome.out.find(row.at("ours").get<std::string>()), std::string::npos);
+    EXPECT_NE(markdown.find(row.at("ours").get<std::string>()), std::string::npos);
+  }
+  ASSERT_FALSE(report.at("pictures").empty());
+  for (const json& picture : report.at("pictures"))
+    EXPECT_EQ(sluice::testing::xml_fault(content_of(out + "/" + picture.get<std::string>())), "") << picture;
+  // Equal settings, equal report; without a recording, synthetic routing stands in and the report says so.
+  const Outcome again =
+      run("reproduce slicemoe --quick --quiet --json --trace " + kTrace + " -o " + path("again"));
+  EXPECT_EQ(json::parse(again.out).at("data"), report.at("data"));
+  const std::string before = fs::current_path();
+  fs::current_path(directory_);
+  const Outcome none = run("reproduce slicemoe --quick --quiet -o " + path("none"));
+  fs::current_path(before);
+  ASSERT_EQ(none.code, 0) << none.err;
+  EXPECT_NE(content_of(path("none") + "/slicemoe.md").find("No recorded routing"), std::string::npos);
+  EXPECT_EQ(run("reproduce slicemoe --model x").code, 2);
+}
+
+}  // namespace
