@@ -1,0 +1,117 @@
+// Models in slices through the built program: what is asked for, what is refused, and what is reported.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "bundled_model.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using sluice::program::content_of;
+using sluice::program::kModel;
+using sluice::program::memory;
+using sluice::program::Outcome;
+using sluice::program::run;
+using sluice::program::run_json;
+using testing::HasSubstr;
+
+class SlicesRun : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = testing::TempDir() + "/sluice-slices-XXXXXX";
+    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
+    ASSERT_EQ(run("pack " + kModel + " -o " + store() + " --slices 8/4 --dense int8 --quiet").code, 0);
+  }
+  static void TearDownTestSuite() { fs::remove_all(directory_); }
+  static std::string store() { return directory_ + "/s.sluice"; }
+  static std::string file(const std::string& name) { return directory_ + "/" + name; }
+
+  static inline std::string directory_;
+};
+
+TEST_F(SlicesRun, ReportsWhatBecameOfSlicesAndKeepsTheLimit) {
+  const std::string prompt = " -p 'The sea was calm, and the old man' -n 60 --temp 0 --ignore-eos --memory ";
+  const json ran = run_json("run " + store() + prompt + memory(23) + " --preset slicemoe --miss-rate 4%");
+  const json& slices = ran["experts"]["slices"];
+  EXPECT_EQ(slices["precision"], "dbsc");
+  EXPECT_EQ(slices["constraint"], "hard");
+  EXPECT_DOUBLE_EQ(slices["limit"].get<double>(), 0.04);
+  EXPECT_GT(slices["hbn_miss_rate"].get<double>(), 0);
+  EXPECT_LE(slices["hbn_miss_rate"].get<double>(), 0.04);
+  EXPECT_GT(slices["replaced"].get<int>(), 0);
+  const double agreement = slices["agreement"];
+  EXPECT_GT(agreement, 0.3);
+  EXPECT_LT(agreement, 1);
+  // An access of a decode step asks for one MSB slice; those that are read are misses.
+  const json& decode = ran["experts"]["decode"];
+  EXPECT_EQ(slices["msb_hits"].get<std::uint64_t>() + slices["msb_misses"].get<std::uint64_t>(),
+            decode["accesses"].get<std::uint64_t>());
+  EXPECT_GE(decode["misses"].get<std::uint64_t>(), slices["msb_misses"].get<std::uint64_t>());
+  EXPECT_FALSE(ran.contains("predicted"));
+
+  const Outcome table = run("run " + store() + prompt + memory(23) + " --preset slicemoe");
+  EXPECT_EQ(table.code, 0);
+  EXPECT_THAT(table.err, HasSubstr("dbsc precision"));
+  EXPECT_THAT(table.err, HasSubstr("(limit 5 %"));
+  const Outcome picture = run("run " + store() + prompt + memory(40) + " --precision high --show-experts");
+  EXPECT_THAT(picture.err, HasSubstr("H both slices in memory"));
+}
+
+TEST_F(SlicesRun, AtHighPrecisionStepsAreThePromptsBits) {
+  const std::string tokens = " --tokens 5,900,17,4000,33,8,1200,77 --precision high --quiet -o ";
+  ASSERT_EQ(run("forward " + store() + tokens + file("prompt.npy")).code, 0);
+  ASSERT_EQ(run("forward " + store() + tokens + file("steps.npy") + " --prefill 3").code, 0);
+  EXPECT_EQ(content_of(file("prompt.npy")), content_of(file("steps.npy")));
+  const std::string low = " --tokens 5,900,17,4000,33,8,1200,77 --precision low --quiet -o ";
+  ASSERT_EQ(run("forward " + store() + low + file("low.npy") + " --prefill 3").code, 0);
+  ASSERT_EQ(run("forward " + store() + low + file("all.npy")).code, 0);  // shorter than what is prefilled
+  EXPECT_NE(content_of(file("low.npy")), content_of(file("prompt.npy")));
+  EXPECT_EQ(content_of(file("all.npy")), content_of(file("prompt.npy")));
+  ASSERT_EQ(run("forward " + store() + low + file("c.npy") + " --prefill 3 --low-view amat-center").code, 0);
+  EXPECT_NE(content_of(file("c.npy")), content_of(file("low.npy")));
+}
+
+TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
+  const std::string at = "run " + store() + " -p x -n 1 ";
+  struct Case {
+    const char *flags, *words;
+  };
+  for (const Case& one : {
+           Case{"", "--precision high, low or dbsc, or --preset slicemoe"},
+           Case{"--precision full", "high, low or dbsc"},
+           Case{"--precision best", "dbsc"},
+           Case{"--precision low --rho 0.5", "--rho"},
+           Case{"--precision low --warmup last-layer", "--warmup"},
+           Case{"--precision high --prefetch lookahead", "--prefetch"},
+           Case{"--precision high --scheduler zip-affinity", "--scheduler"},
+           Case{"--precision high --cache zip-pools", "--cache"},
+           Case{"--precision dbsc --cache lru", "--cache"},
+           Case{"--precision high --constraint hard", "--router"},
+           Case{"--preset slicemoe --miss-rate 120%", "--miss-rate"},
+           Case{"--preset slicemoe --lambda x", "--lambda"},
+           Case{"--preset slicemoe --lsb-miss never", "--lsb-miss"},
+           Case{"--preset slicemoe --low-view clip", "--low-view"},
+           Case{"--preset zipmoe --precision high", "slices"},
+       }) {
+    const Outcome refused = run(at + one.flags);
+    EXPECT_EQ(refused.code, 2) << one.flags;
+    EXPECT_THAT(refused.err, HasSubstr(one.words)) << one.flags;
+    EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+  }
+  for (const char* flags : {"--precision high", "--preset slicemoe"}) {
+    const Outcome refused = run("run " + kModel + " -p x -n 1 " + flags);
+    EXPECT_EQ(refused.code, 2) << flags;
+    EXPECT_THAT(refused.err, HasSubstr("slices")) << flags;
+  }
+  const Outcome small = run(at + "--precision high --memory 12MiB");
+  EXPECT_EQ(small.code, 1);
+  EXPECT_THAT(small.err, HasSubstr("give --memory"));
+}
+
+}  // namespace
