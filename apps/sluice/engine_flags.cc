@@ -113,7 +113,8 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags, const EngineHelp& h
       ->capture_default_str();
   command
       .add_option("--keep", flags.keep,
-                  "Experts stay in memory as: full, or packed (smaller, decoded at each use)")
+                  "Experts stay in memory as: full, or packed (smaller; of codec native computed with as "
+                  "they are, else decoded at each use)")
       ->group(policies)
       ->capture_default_str();
   command

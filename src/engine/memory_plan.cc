@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t kLeastChunk = 16;
 constexpr Bytes kMargin = 512 * kMiB;
-// Of libraries, used later than the plan is made.
-constexpr Bytes kLateCode = 384 * kKiB;
+// Of libraries, used later than the plan is made, and what codecs take for their contexts.
+constexpr Bytes kLateCode = 640 * kKiB;
 
 Bytes activations_of(const MemoryNeeds& needs, std::size_t chunk) {
   return needs.activations(needs.self, chunk);

@@ -55,7 +55,8 @@ struct Product {
       const std::size_t rows = std::min(kTileRows, w.shape.rows - row);
       for (std::size_t t = 0; t < tokens; ++t) {
         for (std::size_t r = 0; r < rows; ++r)
-          y[t * y_stride + row + r] = out[t * kTileRows + r] + (bias.empty() ? 0 : bias[row + r]);
+          y[t * y_stride + row + r] = bias.empty() ? out[t * kTileRows + r]  // adding 0 would lose a -0
+                                                   : out[t * kTileRows + r] + bias[row + r];
       }
     }
     return true;
