@@ -97,7 +97,8 @@ class Rows {
         "decode energy reduction; speed-up of slices by criticality with warm-up against Cache-Prior at high "
         "precision",
         "at equal accuracy: DeepSeek 2.37×, 1.81×; Qwen 2.85×, 1.64×", ours,
-        "misses limited to 5 % of bytes in both; ranges over 1.8, 2.4, 3.6 GB and MAT84, MAT63, MAT42. "
+        "misses limited to 5 % of bytes in both (hard, λ = 0); ranges over 1.8, 2.4, 3.6 GB and MAT84, "
+        "MAT63, MAT42. "
         "Accuracy "
         "cannot be replayed. At an equal miss rate both may read the same bytes from Flash, for that rate is "
         "normalised by high-precision bytes: what is left is DRAM, and the 10 steps of an answer that no "
