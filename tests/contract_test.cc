@@ -22,7 +22,7 @@ class MaxLoss : public ::testing::Test {
     store_ = directory_ + "/m.sluice";
     ASSERT_EQ(run("pack " + kModel + " -o " + store_ + " --slices 4/2 -q").code, 0);
     calibrate_ = "calibrate " + store_ + " --reference " + kModel + " --io buffered --threads 2 -f " +
-                 kModel + "/eval.txt --tokens 192 --ctx 96 --prefill 32";
+                 kModel + "/eval.txt --tokens 96 --ctx 48 --prefill 16";
   }
   static void TearDownTestSuite() { fs::remove_all(directory_); }
 
@@ -42,12 +42,12 @@ std::string MaxLoss::directory_, MaxLoss::store_, MaxLoss::calibrate_;
 TEST_F(MaxLoss, IsKeptAndReported) {
   const nlohmann::json calibration = run_json(calibrate_);
   EXPECT_EQ(calibration["text"]["windows"], 2);
-  EXPECT_EQ(calibration["text"]["scored"], 2 * 63);
+  EXPECT_EQ(calibration["text"]["scored"], 2 * 31);
   EXPECT_GE(calibration["precision"].size(), 6u);
   EXPECT_GE(calibration["routing"].size(), 6u);
   EXPECT_EQ(run("verify " + store_).code, 0);
 
-  const Outcome outcome = contracted("--memory " + memory(20) + " --max-loss 60% --json");
+  const Outcome outcome = contracted("--memory " + memory(24) + " --max-loss 60% --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const nlohmann::json slices = nlohmann::json::parse(outcome.out)["experts"]["slices"];
   EXPECT_NEAR(slices["max_loss"], .6, 1e-9);
@@ -55,7 +55,7 @@ TEST_F(MaxLoss, IsKeptAndReported) {
   EXPECT_GT(slices["estimated_loss"]["total"], 0);
   EXPECT_LE(slices["estimated_loss"]["total"], slices["estimated_loss"]["upper"]);
   EXPECT_EQ(slices["constraint"], "hard");
-  const Outcome table = contracted("--memory " + memory(20) + " --max-loss 60%");
+  const Outcome table = contracted("--memory " + memory(24) + " --max-loss 60%");
   EXPECT_THAT(table.err, AllOf(HasSubstr("\n  loss "), HasSubstr("(accepted 60 %)")));
 }
 

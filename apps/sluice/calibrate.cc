@@ -135,7 +135,7 @@ void add_calibrate(CLI::App& app) {
       "token.\n"
       "Examples:\n"
       "  sluice calibrate fable.sluice --reference models/fable-moe-18m -f models/fable-moe-18m/eval.txt\n"
-      "  sluice run fable.sluice --max-loss 1% --memory 24MiB -p \"Once upon a time\"");
+      "  sluice run fable.sluice --max-loss 1% --memory 30MiB -p \"Once upon a time\"");
   command->callback([options] { calibrate(*options); });
 }
 
