@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "command.h"
 #include "common_flags.h"
-#include "engine/measure_calibration.h"
 #include "engine_flags.h"
+#include "eval/measure_calibration.h"
 #include "number_range.h"
 #include "open_tokenizer.h"
 #include "progress.h"
@@ -63,7 +63,7 @@ void calibrate(const Options& options) {
       encode_file(*open.tokenizer, text, options.file, model::AddSpecial::kNo, flags);
   tokens.resize(std::min(tokens.size(), static_cast<std::size_t>(options.tokens)));
 
-  engine::CalibrateOptions settings;
+  eval::CalibrateOptions settings;
   settings.windows = {static_cast<std::size_t>(options.window), static_cast<std::size_t>(options.prompt)};
   if (settings.windows.window < settings.windows.prompt + 2)
     throw Error(ErrorKind::kUsage, "a window leaves no token to score behind its prompt")
@@ -87,8 +87,8 @@ void calibrate(const Options& options) {
       progress->update(done);
       return !interrupted();
     };
-    calibration = engine::measure_calibration(*open.checkpoint, open.model, *reference.checkpoint,
-                                              reference.model, tokens, settings);
+    calibration = eval::measure_calibration(*open.checkpoint, open.model, *reference.checkpoint,
+                                            reference.model, tokens, settings);
   }
   const Json json = engine::to_json(calibration);
   store::write_sidecar(flags.model, "calibration", "calibration", json);

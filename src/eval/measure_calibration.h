@@ -1,4 +1,4 @@
-// Measures a Calibration (calibration.h): the same text by the exact model, and by the store in slices at
+// Measures an engine::Calibration: the same text by the exact model, and by the store in slices at
 // several precisions and with more and more of its routing replaced.
 #pragma once
 
@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "engine/calibration.h"
-#include "engine/stepped_evaluation.h"
+#include "eval/stepped_windows.h"
 
-namespace sluice::engine {
+namespace sluice::eval {
 
 struct CalibrateOptions {
-  EngineOptions engine;  // memory, threads, arithmetic and reads, of all runs
+  engine::EngineOptions engine;  // memory, threads, arithmetic and reads, of all runs
   SteppedWindows windows;
   std::vector<double> thetas = {.1, .15, .2, .25, .3, .35, .4, .45, .5};
   // Of routing: score mass that may be lost, a token of a layer.
@@ -23,8 +23,10 @@ struct CalibrateOptions {
 
 // Error(kUnsupported) for a store without slices, (kInvalid) for a reference that is not the model it was
 // packed from, or is rounded itself, and for a text of fewer than two windows; (kInterrupted).
-Calibration measure_calibration(const store::Checkpoint& checkpoint, const model::Model& model,
-                                const store::Checkpoint& reference, const model::Model& reference_model,
-                                std::span<const model::TokenId> tokens, const CalibrateOptions& options);
+engine::Calibration measure_calibration(const store::Checkpoint& checkpoint, const model::Model& model,
+                                        const store::Checkpoint& reference,
+                                        const model::Model& reference_model,
+                                        std::span<const model::TokenId> tokens,
+                                        const CalibrateOptions& options);
 
-}  // namespace sluice::engine
+}  // namespace sluice::eval

@@ -1,4 +1,4 @@
-#include "engine/measure_calibration.h"
+#include "eval/measure_calibration.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,13 @@
 #include "base/hash.h"
 #include "engine/model_identity.h"
 
-namespace sluice::engine {
+namespace sluice::eval {
 namespace {
+
+using engine::Calibration;
+using engine::CalibrationPoint;
+using engine::Engine;
+using engine::EngineOptions;
 
 constexpr std::size_t kLogitRows = 32;
 
@@ -71,7 +76,7 @@ class Measurement {
     return scores;
   }
 
-  std::unique_ptr<Engine> engine(const EngineOptions& settings) const {
+  std::unique_ptr<Engine> make(const EngineOptions& settings) const {
     return std::make_unique<Engine>(checkpoint_, model_, settings, kLogitRows);
   }
 
@@ -85,14 +90,14 @@ class Measurement {
   // A store's point against `high`.
   CalibrationPoint point(EngineOptions settings, double cache, std::span<const WindowScore> high) {
     if (all_experts_ == 0) {
-      const auto any = engine(settings);
+      const auto any = make(settings);
       all_experts_ = any->expert_memory_bytes() * model_.experts.size();
     }
     settings.most_cache = static_cast<Bytes>(cache * static_cast<double>(all_experts_));
-    const auto engine = this->engine(settings);
-    const std::vector<WindowScore> scores = score(*engine, true);
+    const auto run = make(settings);
+    const std::vector<WindowScore> scores = score(*run, true);
     const LossDifference loss = difference(scores, high);
-    const Statistics& statistics = engine->statistics();
+    const engine::Statistics& statistics = run->statistics();
     CalibrationPoint point{.precision = settings.precision, .cache = cache};
     if (point.precision == experts::PrecisionMode::kDbsc) point.theta = settings.critical.theta;
     point.amount = settings.contract ? statistics.decode_routing.mass_lost /
@@ -143,20 +148,20 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
     settings.precision = experts::PrecisionMode::kFull;
     settings.cache = "lru";  // costs need not be measured for it
     Engine engine(reference, reference_model, settings, kLogitRows);
-    result.reference = hex64(model_identity(engine));
+    result.reference = hex64(engine::model_identity(engine));
     exact = measurement.score(engine, false);
   }
   result.perplexity = perplexity(exact);
   std::vector<WindowScore> high;
   {
-    const auto engine = measurement.engine(measurement.settings(experts::PrecisionMode::kHigh));
-    if (const std::string identity = hex64(model_identity(*engine)); identity != result.reference)
+    const auto run = measurement.make(measurement.settings(experts::PrecisionMode::kHigh));
+    if (const std::string identity = hex64(engine::model_identity(*run)); identity != result.reference)
       throw Error(ErrorKind::kInvalid, "the reference is not the model that the store was packed from")
           .in(reference.path())
           .expected("tensors and routers of identity " + identity)
           .found(result.reference)
           .fix("give the model that the store was packed from");
-    high = measurement.score(*engine, false);
+    high = measurement.score(*run, false);
   }
   const LossDifference loss = difference(high, exact);
   result.high = {.precision = experts::PrecisionMode::kHigh,
@@ -191,4 +196,4 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
   return result;
 }
 
-}  // namespace sluice::engine
+}  // namespace sluice::eval

@@ -1,13 +1,12 @@
-#include "engine/stepped_evaluation.h"
+#include "eval/stepped_windows.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "base/error.h"
-#include "engine/evaluate.h"
 
-namespace sluice::engine {
+namespace sluice::eval {
 
 std::size_t SteppedWindows::count(std::size_t tokens) const {
   return tokens / window + (tokens % window >= prompt + 2 ? 1 : 0);
@@ -18,39 +17,22 @@ std::size_t SteppedWindows::scored(std::size_t tokens) const {
   return tokens / window * (window - prompt - 1) + (last >= prompt + 2 ? last - prompt - 1 : 0);
 }
 
-std::vector<WindowScore> score_windows(Engine& engine, std::span<const model::TokenId> tokens,
+std::vector<WindowScore> score_windows(engine::Engine& engine, std::span<const model::TokenId> tokens,
                                        const SteppedWindows& windows, bool steps,
                                        const std::function<bool(std::size_t)>& on_progress) {
   SLUICE_CHECK(windows.prompt > 0 && windows.window >= windows.prompt + 2);
   std::vector<WindowScore> scores;
-  const std::unique_ptr<Sequence> sequence = engine.new_sequence();
-  const auto go_on = [&](std::size_t done) {
-    if (!on_progress(done)) throw Error(ErrorKind::kInterrupted, "stopped before the end of the text");
-  };
+  TextScorer scorer(engine, steps ? windows.prompt : kAllOfIt);
   for (std::size_t w = 0; w < windows.count(tokens.size()); ++w) {
     const std::size_t begin = w * windows.window;
-    const std::span<const model::TokenId> part =
-        tokens.subspan(begin, std::min(windows.window, tokens.size() - begin));
-    WindowScore& score = scores.emplace_back();
-    const auto take = [&](std::size_t t, std::span<const float> logits) {
-      score.nll += negative_log_likelihood(logits, part[t + 1]);
-      score.predicted += 1;
-    };
-    go_on(begin);
-    sequence->clear();
-    if (!steps) {
-      engine.prefill(*sequence, part,
-                     {[&](std::size_t t) { return t >= windows.prompt && t + 1 < part.size(); }, take});
-      continue;
-    }
-    engine.prefill(*sequence, part.first(windows.prompt),
-                   {[](std::size_t) { return false; }, [](std::size_t, std::span<const float>) {}});
-    for (std::size_t t = windows.prompt; t + 1 < part.size(); ++t) {
-      go_on(begin + t);
-      take(t, engine.decode(*sequence, part[t]));
-    }
+    std::size_t done = begin;
+    scores.push_back(scorer.score(tokens,
+                                  {.begin = begin,
+                                   .end = std::min(begin + windows.window, tokens.size()),
+                                   .scored = begin + windows.prompt + 1},
+                                  [&] { return on_progress(done++); }));
   }
-  go_on(tokens.size());
+  if (!on_progress(tokens.size())) throw Error(ErrorKind::kInterrupted, "stopped before the end of the text");
   return scores;
 }
 
@@ -82,4 +64,4 @@ double perplexity(std::span<const WindowScore> windows) {
   return std::exp(nll / tokens);
 }
 
-}  // namespace sluice::engine
+}  // namespace sluice::eval

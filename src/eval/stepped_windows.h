@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "eval/text_score.h"
 
-namespace sluice::engine {
+namespace sluice::eval {
 
 // A text is cut into consecutive windows, each begun anew: `prompt` tokens as a prompt, then one a step. What
 // is scored are the tokens that a step predicts: those from index prompt + 1 on.
@@ -20,15 +21,10 @@ struct SteppedWindows {
   std::size_t scored(std::size_t tokens) const;  // tokens
 };
 
-struct WindowScore {
-  std::uint64_t predicted = 0;  // tokens scored
-  double nll = 0;               // sum, in nats
-};
-
 // One a window. With `steps` false each window is one prompt, and the same tokens are scored: the same
 // numbers where steps compute as prompts do, and sooner. on_progress gets the tokens done; returning false
 // stops early with Error(kInterrupted). The engine has room for sequences of `window` tokens.
-std::vector<WindowScore> score_windows(Engine& engine, std::span<const model::TokenId> tokens,
+std::vector<WindowScore> score_windows(engine::Engine& engine, std::span<const model::TokenId> tokens,
                                        const SteppedWindows& windows, bool steps,
                                        const std::function<bool(std::size_t done)>& on_progress);
 
@@ -40,4 +36,4 @@ struct LossDifference {
 LossDifference difference(std::span<const WindowScore> changed, std::span<const WindowScore> reference);
 double perplexity(std::span<const WindowScore> windows);
 
-}  // namespace sluice::engine
+}  // namespace sluice::eval
