@@ -17,6 +17,7 @@ inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInterrupted = 130;
 
 void add_pack(CLI::App& app);
+void add_calibrate(CLI::App& app);
 void add_quantise(CLI::App& app);
 void add_unpack(CLI::App& app);
 void add_verify(CLI::App& app);

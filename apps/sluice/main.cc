@@ -28,9 +28,9 @@ namespace sluice::app {
 namespace {
 
 constexpr void (*kCommands[])(CLI::App&) = {
-    add_run,      add_forward,    add_eval,   add_profile,  add_plan,                 // a model
-    add_inspect,  add_pack,       add_unpack, add_verify,   add_quantise,             // its files
-    add_tokenize, add_detokenize, add_trace,  add_simulate, add_lab,      add_synth,  // experiments
+    add_run,      add_forward,    add_eval,   add_profile,  add_plan,                     // a model
+    add_inspect,  add_pack,       add_unpack, add_verify,   add_quantise, add_calibrate,  // its files
+    add_tokenize, add_detokenize, add_trace,  add_simulate, add_lab,      add_synth,      // experiments
     add_compare,  add_reproduce,  add_doctor, add_version,  // this machine, this program
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string_view>
 
@@ -17,23 +18,46 @@ std::string speed(double tokens, double seconds, int digits) {
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
+double as_share(double nats) { return std::expm1(nats); }
+
+// Losses as shares of perplexity; each part by itself, so that their sum is a little less than the total.
+Json contract_json(const engine::Engine& engine) {
+  const experts::LossGuard& guard = *engine.loss_guard();
+  const experts::LossEstimate estimate = guard.estimate();
+  Json json = {{"max_loss", as_share(guard.contract().limit)},
+               {"estimated_loss",
+                {{"high", as_share(estimate.high)},
+                 {"precision", as_share(estimate.precision)},
+                 {"routing", as_share(estimate.routing)},
+                 {"total", as_share(estimate.total())},
+                 {"upper", as_share(estimate.upper)}}},
+               {"low_share", guard.low_share()},
+               {"mass_lost", guard.mass_lost()},
+               {"raised", guard.raised()}};
+  if (engine.options().precision == experts::PrecisionMode::kDbsc)
+    json["theta"] = engine.options().critical.theta;
+  return json;
+}
+
 // Of decode steps; what the limit counts leaves out the first ones of each generation.
 Json slices_json(const engine::Engine& engine) {
   const engine::Statistics& statistics = engine.statistics();
   const experts::MissAccount& all = statistics.decode.slices;
   const experts::MissConstraint& constraint = *engine.constraint();
-  return {{"precision", experts::precision_name(engine.options().precision)},
-          {"constraint", experts::constraint_name(constraint.config().mode)},
-          {"hbn_miss_rate", constraint.account().rate()},
-          {"limit", constraint.config().limit},
-          {"msb_hits", all.msb_requests - all.msb_misses},
-          {"msb_misses", all.msb_misses},
-          {"lsb_hits", all.lsb_requests - all.lsb_misses - all.downgrades},
-          {"lsb_misses", all.lsb_misses},
-          {"downgrades", all.downgrades},
-          {"replaced", constraint.replaced()},
-          {"violations", constraint.violations()},
-          {"agreement", statistics.decode_routing.agreement()}};
+  Json json = {{"precision", experts::precision_name(engine.options().precision)},
+               {"constraint", experts::constraint_name(constraint.config().mode)},
+               {"hbn_miss_rate", constraint.account().rate()},
+               {"limit", constraint.config().limit},
+               {"msb_hits", all.msb_requests - all.msb_misses},
+               {"msb_misses", all.msb_misses},
+               {"lsb_hits", all.lsb_requests - all.lsb_misses - all.downgrades},
+               {"lsb_misses", all.lsb_misses},
+               {"downgrades", all.downgrades},
+               {"replaced", constraint.replaced()},
+               {"violations", constraint.violations()},
+               {"agreement", statistics.decode_routing.agreement()}};
+  if (engine.loss_guard() != nullptr) json.update(contract_json(engine));
+  return json;
 }
 
 Json counts_json(const engine::ExpertStatistics& counts) {
@@ -75,14 +99,32 @@ std::string slices_line(const engine::Engine& engine) {
   const auto share = [](std::uint64_t part, std::uint64_t whole) {
     return 100 * ratio(static_cast<double>(part), static_cast<double>(whole));
   };
-  std::string line =
-      fmt::format("{} precision, {:.1f} % MSB misses", experts::precision_name(engine.options().precision),
-                  share(all.msb_misses, all.msb_requests));
+  std::string line = fmt::format(
+      "{} precision{}, {:.1f} % MSB misses", experts::precision_name(engine.options().precision),
+      engine.loss_guard() != nullptr && engine.options().precision == experts::PrecisionMode::kDbsc
+          ? fmt::format(" (theta {:.3g})", engine.options().critical.theta)
+          : "",
+      share(all.msb_misses, all.msb_requests));
   if (all.lsb_requests > 0)
     line += fmt::format(", {:.1f} % LSB misses, {} downgrades", share(all.lsb_misses, all.lsb_requests),
                         all.downgrades);
-  if (constraint.account().requested > 0) line += "; " + limit_text(constraint);
+  if (constraint.account().requested == 0) return line;
+  if (engine.loss_guard() != nullptr)
+    return line + fmt::format("; {:.2f} % of bytes missed, {} replaced", 100 * constraint.account().rate(),
+                              constraint.replaced());
+  line += "; " + limit_text(constraint);
   return line;
+}
+
+std::string contract_line(const engine::Engine& engine) {
+  const experts::LossGuard& guard = *engine.loss_guard();
+  const experts::LossEstimate estimate = guard.estimate();
+  const auto percent = [](double nats) { return 100 * as_share(nats); };
+  return fmt::format(
+      "estimated {:.2f} % of perplexity, at most {:.2f} % with errors of calibration (accepted {:.4g} %): "
+      "rounding {:.2f}, low precision {:.2f}, routing {:.2f}",
+      percent(estimate.total()), percent(estimate.upper), percent(guard.contract().limit),
+      percent(estimate.high), percent(estimate.precision), percent(estimate.routing));
 }
 
 }  // namespace
@@ -319,6 +361,7 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
   const bool sliced = engine.checkpoint().slices().has_value();
   if (sliced && decoding) row("slices", slices_line(engine));
   if (!sliced && decoding && engine.constraint() != nullptr) row("misses", limit_text(*engine.constraint()));
+  if (engine.loss_guard() != nullptr && decoding) row("loss", contract_line(engine));
   if (decoding && sliced) row("bytes per token", "measured " + format_bytes(static_cast<Bytes>(measured)));
   if (decoding && !sliced)
     row("bytes per token", fmt::format("predicted {} ({} routing), measured {}",

@@ -3,9 +3,12 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "engine/calibration.h"
 #include "experts/registry.h"
 #include "experts/slice_names.h"
 #include "number_range.h"
+#include "store/sidecar.h"
+#include "store/store_checkpoint.h"
 
 namespace sluice::app {
 namespace {
@@ -79,13 +82,19 @@ void add_slice_flags(CLI::App& command, SliceFlags& flags) {
           "0")
       ->group(slices);
   command
+      .add_option("--max-loss", flags.max_loss,
+                  "The loss of perplexity that is accepted (1%): chooses precision and theta, and limits how "
+                  "far routing changes, by the store's calibration (sluice calibrate)")
+      ->group(slices);
+  command
       .add_option("--constraint", flags.constraint,
                   "Keeps the miss rate below --miss-rate (changes the text): none, boost, adaptive, hard; "
                   "default: the preset's")
       ->group(limits);
   command
       .add_option("--miss-rate", flags.miss_rate,
-                  "Bytes read for misses, of the bytes of all experts asked for; default: 5%")
+                  "Bytes read for misses, of the bytes of all experts asked for; default: 5%, under "
+                  "--max-loss 0")
       ->group(limits);
   command
       .add_option("--lambda", flags.lambda,
@@ -137,6 +146,44 @@ void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options) 
   if (!flags.warmup.empty()) options.slices.initial = experts::initial_slices(flags.warmup);
   read_share("--kappa", flags.kappa, options.slices.warmup.kappa);
   read_share("--rho", flags.rho, options.rho);
+}
+
+void set_max_loss(const SliceFlags& flags, const std::string& path, engine::EngineOptions& options) {
+  if (flags.max_loss.empty()) return;
+  double most = 0;
+  read_share("--max-loss", flags.max_loss, most);
+  const std::pair<const char*, bool> chosen[] = {{"--precision", !flags.precision.empty()},
+                                                 {"--theta", !flags.theta.empty()},
+                                                 {"--critical", !flags.critical.empty()},
+                                                 {"--lsb-miss", !flags.lsb_miss.empty()},
+                                                 {"--rho", !flags.rho.empty()},
+                                                 {"--constraint", !flags.constraint.empty()},
+                                                 {"--lambda", !flags.lambda.empty()},
+                                                 {"--top-p-experts", !flags.p.empty()},
+                                                 {"--router", !options.router.empty()},
+                                                 {"--preset", !options.preset.empty()}};
+  for (const auto& [flag, given] : chosen)
+    if (given)
+      throw Error(ErrorKind::kUsage, "--max-loss chooses precision and routing by what they cost")
+          .in(flag)
+          .expected("either of them")
+          .found("both")
+          .fix(std::string("leave out ") + flag + " or --max-loss");
+  const auto refuse = [&](ErrorKind kind, const char* message) {
+    return Error(kind, message).in("--max-loss").found(path);
+  };
+  if (!store::looks_like_store(path))
+    throw refuse(ErrorKind::kUsage, "what a loss costs is calibrated for stores in slices")
+        .expected("a store of family sliced")
+        .fix("leave --max-loss out: nothing is lost of a model directory");
+  const std::string name = path + "/sidecar/calibration.json";
+  const std::optional<Json> sidecar = store::read_sidecar(path, "calibration", "calibration");
+  if (!sidecar)
+    throw refuse(ErrorKind::kNotFound, "nobody has measured what this store loses")
+        .expected(name + ", made for this store")
+        .fix("make it: sluice calibrate STORE --reference MODEL -f TEXT");
+  engine::set_contract(engine::calibration_from_json(*sidecar, name), most, name, options);
+  read_share("--miss-rate", flags.miss_rate, options.limits.limit);
 }
 
 bool decodes_otherwise(const engine::EngineOptions& options) {

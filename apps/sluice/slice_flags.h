@@ -13,6 +13,7 @@ struct SliceFlags {
   std::string precision, critical, theta, low_view;
   std::string constraint, miss_rate, lambda, eta, p;
   std::string lsb_miss, lsb_reserve, warmup, kappa, rho;
+  std::string max_loss;
   std::int64_t top_j = 0, critical_count = 1;
 };
 
@@ -20,6 +21,12 @@ struct SliceFlags {
 void add_slice_flags(CLI::App& command, SliceFlags& flags);
 // Error(kUsage) that names the flag.
 void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options);
+
+// --max-loss, behind set_slice_options: what it chooses for the store at `path`, from its calibration.
+// Nothing without the flag. Error(kUsage) that names the flag, also where one says what --max-loss is to
+// choose; Error(kNotFound) for a store without a calibration; Error(kInvalid), (kCorrupt) for a bad one, and
+// for less than the store can keep to.
+void set_max_loss(const SliceFlags& flags, const std::string& path, engine::EngineOptions& options);
 
 // With the options of an engine, whose presets are filled in: tokens that are decoded one by one are computed
 // otherwise than in a prompt, by another precision or other experts.

@@ -117,6 +117,8 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   experts_->compute_packed(experts_->can_be_packed());  // making words first would take longer on any machine
   policies_ = make_policies();
   plan_with_dense(logit_rows);
+  if (options_.most_cache) plan_.experts = std::min(plan_.experts, *options_.most_cache);
+  lose_nothing_where_all_fits();
   start_times_.plan_s = watch.lap();
 
   accountant_->charge(device::Account::kProcess, plan_.process);
@@ -224,11 +226,13 @@ Policies Engine::make_policies() {
                               .scheduler = options_.scheduler,
                               .prefetch = options_.prefetch,
                               .whole_layers = options_.whole_layers,
-                              .slices = &options_.slices});
+                              .slices = &options_.slices,
+                              .loss_limited = options_.contract.has_value()});
   policies.precision = {options_.precision, options_.critical};
   policies.low_view = options_.low_view;
   options_.critical.validate();
-  policies.constraint = make_constraint();
+  if (options_.contract) policies.guard = std::make_unique<experts::LossGuard>(*options_.contract);
+  policies.constraint = make_constraint(policies.guard.get());
   policies.router = experts::find_router(options_.router)
                         .make({.select = {moe.top_k, moe.groups, moe.top_groups, moe.capacity},
                                .combine = {moe.renormalise, moe.renormalise_epsilon,
@@ -253,14 +257,25 @@ Policies Engine::make_policies() {
   return policies;
 }
 
-std::unique_ptr<experts::MissConstraint> Engine::make_constraint() const {
+void Engine::lose_nothing_where_all_fits() {
+  if (!options_.contract || plan_.experts < model_.experts.size() * experts_->bytes_per_expert()) return;
+  options_.contract->planned_low = 0;
+  options_.precision = experts::PrecisionMode::kHigh;
+  options_.router = "exact";
+  options_.constraint = experts::ConstraintMode::kNone;
+  options_.slices.warmup.rho = options_.rho.value_or(experts::usual_rho(options_.precision));
+  policies_ = make_policies();
+}
+
+std::unique_ptr<experts::MissConstraint> Engine::make_constraint(const experts::LossGuard* guard) const {
   if (*options_.constraint == experts::ConstraintMode::kNone && !experts_->sliced()) return nullptr;
   experts::ConstraintConfig config = options_.limits;
   config.mode = *options_.constraint;
   if (config.mode != experts::ConstraintMode::kHard) config.lambda = options_.cache_aware.lambda;
+  if (guard != nullptr) config.lambda = 0;  // what it moves, the guard is not asked about
   config.top_j = options_.cache_aware.top_j;
   if (!experts_->sliced()) config.low = config.high = kept_parts();
-  return std::make_unique<experts::MissConstraint>(config, experts_->sizes());
+  return std::make_unique<experts::MissConstraint>(config, experts_->sizes(), guard);
 }
 
 const Profile* Engine::given_profile() const {

@@ -68,6 +68,7 @@ class Engine {
   fetch::ExpertCounters expert_counters() const { return experts_->counters(); }
   experts::Parts parts(experts::ExpertId id) const { return experts_->parts(id); }          // in memory now
   const experts::MissConstraint* constraint() const { return policies_.constraint.get(); }  // may be null
+  const experts::LossGuard* loss_guard() const { return policies_.guard.get(); }            // may be null
   std::uint64_t scheduler_fallbacks() const {
     return policies_.scheduler->fallbacks();
   }                                                                    // the cost guard acted
@@ -129,7 +130,8 @@ class Engine {
   void plan_with_dense(std::size_t logit_rows);  // plan_ and dense_choice_
   const Profile* given_profile() const;  // the options', if it was measured for this model and machine
   Policies make_policies();
-  std::unique_ptr<experts::MissConstraint> make_constraint() const;
+  std::unique_ptr<experts::MissConstraint> make_constraint(const experts::LossGuard* guard) const;
+  void lose_nothing_where_all_fits();  // under a contract
   void make_profile();
   void make_caches();
   void spread_bias();  // relative position bias of both stacks, if there is any

@@ -110,7 +110,28 @@ const experts::EventOutcome& MoeBlock::decide(const experts::ScoresView& scores,
   const experts::EventOutcome& outcome =
       residency.on_event(active_, {w.mean_scores, config_.moe.experts}, active_tokens_, demand);
   if (constraint != nullptr) constraint->on_event(outcome);
+  if (policies_.sliced() && !scores.prompt) count_low(outcome);
   return outcome;
+}
+
+void MoeBlock::count_low(const experts::EventOutcome& outcome) {
+  is_low_.assign(config_.moe.experts, 0);
+  for (const auto* used : {&outcome.hits, &outcome.misses})
+    for (const experts::Admission& one : *used)
+      is_low_[one.id.index] = !one.view.empty() && !one.view.has(experts::Part::kLsb) ? 1 : 0;
+  const auto tokens = static_cast<std::uint32_t>(routing_.begin.size() - 1);
+  double low = 0;
+  for (std::uint32_t t = 0; t < tokens; ++t) {
+    double part = 0, sum = 0;
+    for (const experts::Choice& choice : routing_.token(t)) {
+      sum += choice.weight;
+      part += is_low_[choice.expert] != 0 ? choice.weight : 0;
+    }
+    low += sum > 0 ? part / sum : 0;
+  }
+  statistics_.low_tokens += tokens;
+  statistics_.low_share += low;
+  if (policies_.guard) policies_.guard->add_precision(tokens, low);
 }
 
 void MoeBlock::count_found(const experts::EventOutcome& outcome) {
@@ -228,7 +249,15 @@ experts::ScoresView MoeBlock::route(std::size_t layer, const Step& step, const W
   policies_.router->route(view, policies_.residency(view.layer), routing_);
   experts::set_precision(policies_.precision, routing_);
   statistics_.routing.add(view, routing_);
-  if (!view.prompt) statistics_.decode_routing.add(view, routing_);
+  if (!view.prompt) {
+    const double before = statistics_.decode_routing.mass_lost;
+    statistics_.decode_routing.add(view, routing_);
+    if (policies_.guard) {
+      policies_.guard->add_routing(view.tokens, statistics_.decode_routing.mass_lost - before);
+      if (policies_.precision.mode == experts::PrecisionMode::kDbsc)
+        policies_.guard->limit_precision(routing_);
+    }
+  }
   if (observer_ != nullptr) observer_->on_routing(view, routing_);
   return view;
 }

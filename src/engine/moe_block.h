@@ -34,6 +34,7 @@ namespace sluice::engine {
 struct Policies {
   experts::PrecisionRule precision{.mode = experts::PrecisionMode::kFull};  // kFull: no slices
   codec::SliceView low_view = codec::SliceView::kLow;   // what an MSB slice alone stands for
+  std::unique_ptr<experts::LossGuard> guard;            // limits what is lost; null: nobody does
   std::unique_ptr<experts::MissConstraint> constraint;  // accounts and limits misses; null: nobody does
   std::unique_ptr<experts::Router> router;              // may ask the constraint
   std::unique_ptr<experts::Scheduler> scheduler;
@@ -76,6 +77,7 @@ class MoeBlock {
   experts::ScoresView route(std::size_t layer, const Step& step, const Workspace& w);
   const experts::EventOutcome& decide(const experts::ScoresView& scores, const Workspace& w);
   void count_found(const experts::EventOutcome& outcome);
+  void count_low(const experts::EventOutcome& outcome);  // of a decode step, of slices
   // What routed experts are applied to: w.packed, or of slices w.packed_slices; and a row of it.
   const float* packed_of(const Workspace& w) const;
   std::size_t packed_row() const;
@@ -120,6 +122,7 @@ class MoeBlock {
   std::vector<std::uint32_t> token_of_row_;       // (rows)
   std::vector<std::uint32_t> row_of_choice_;      // (choices)
   std::vector<std::uint32_t> row_fill_;           // (active) next free row while grouping
+  std::vector<std::uint8_t> is_low_;              // (N) computed low in this event
   std::vector<std::uint32_t> sequence_of_token_;  // (T)
   experts::Assignment assignment_;
   experts::SliceDemands slice_demands_;

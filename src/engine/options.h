@@ -8,6 +8,7 @@
 #include "base/cpu.h"
 #include "codec/sliced_matrix.h"
 #include "engine/profile.h"
+#include "experts/loss_guard.h"
 #include "experts/registry.h"
 #include "fetch/weight_files.h"
 
@@ -55,6 +56,10 @@ struct EngineOptions {
   experts::CacheAwareRules cache_aware;  // of routers that prefer what is in memory
   experts::SlicesConfig slices;          // of slice-lru; rho is set where it is not said …
   std::optional<double> rho;             // … here: 1 at high precision, 0 at low, else a half
+  // Limits what is lost (cache-prior under the constraint hard, slices always fetched). Where memory holds
+  // all experts at high precision, nothing but the rounding is lost.
+  std::optional<experts::LossContract> contract;
+  std::optional<Bytes> most_cache;  // of all caches together, where the budget would let them have more
   fetch::FetchOptions fetch;
 };
 

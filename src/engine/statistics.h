@@ -32,7 +32,11 @@ struct Statistics {
   Phase phase = Phase::kPrefill;           // of the running step
   experts::RoutingChanges routing;         // by a router that does not do as the model says
   experts::RoutingChanges decode_routing;  // the same, prompts left out
-  std::uint64_t prefetch_paused = 0;       // events for which nothing was read ahead, since it had cost more
+  // Of experts in slices, prompts left out: tokens (one counts once in each sparse layer), and the sum of the
+  // shares of their weights that were computed at low precision.
+  std::uint64_t low_tokens = 0;
+  double low_share = 0;
+  std::uint64_t prefetch_paused = 0;  // events for which nothing was read ahead, since it had cost more
 
   ExpertStatistics& now() { return phase == Phase::kPrefill ? prefill : decode; }
   ExpertStatistics total() const;

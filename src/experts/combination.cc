@@ -4,12 +4,31 @@
 
 #include "base/error.h"
 #include "experts/registry.h"
+#include "experts/slice_names.h"
 
 namespace sluice::experts {
 namespace {
 
 [[noreturn]] void refuse(const char* why, std::string_view where, const std::string& found, const char* fix) {
   throw Error(ErrorKind::kUsage, why).in(std::string(where)).found(found).fix(fix);
+}
+
+// What a loss guard promises holds where it is asked before anything is changed.
+void check_loss_limit(const Combination& combination, std::string_view rule) {
+  if (combination.family != Family::kSliced) {
+    refuse("what a change costs is calibrated for models in slices", "--max-loss", "a model without slices",
+           "pack the model in slices, or leave --max-loss out");
+  }
+  if (!rule.empty() && (rule != "cache-prior" || combination.constraint != ConstraintMode::kHard)) {
+    refuse("a limit on the loss counts experts as they are replaced, which only a hard limit on misses does",
+           "--router", std::string(rule), "leave --router and --constraint out");
+  }
+  if (combination.slices != nullptr && combination.slices->rules.lsb_miss != LsbMiss::kFetch &&
+      combination.precision != PrecisionMode::kLow) {
+    refuse("a limit on the loss decides which experts are computed low, so that their LSBs are not skipped",
+           "--lsb-miss", std::string(lsb_miss_name(combination.slices->rules.lsb_miss)),
+           "leave --lsb-miss out");
+  }
 }
 
 }  // namespace
@@ -76,6 +95,7 @@ void check_combination(const Combination& combination) {
     refuse("a limit on misses changes the selection, which the router exact does not allow", "--router",
            "exact", "use the router cache-prior, or no limit");
   }
+  if (combination.loss_limited) check_loss_limit(combination, rule);
   const bool by_lambda =
       combination.constraint == ConstraintMode::kBoost || combination.constraint == ConstraintMode::kAdaptive;
   if (by_lambda && rule != "cache-prior") {

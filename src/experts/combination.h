@@ -28,6 +28,7 @@ struct Combination {
   std::string_view scheduler = {}, prefetch = {};
   bool whole_layers = false;             // Preset::whole_layers
   const SlicesConfig* slices = nullptr;  // of slice-lru
+  bool loss_limited = false;             // by a LossGuard
 };
 
 // Error(kUsage) with the reason and what to do instead, also for unknown names.

@@ -98,6 +98,30 @@ TEST(Combination, Refused) {
     }
   }
   EXPECT_THAT(refusal({.routers = exact, .cache = "lruu"}), HasSubstr("lruu"));
+
+  // A limit on the loss: whatever is changed asks first.
+  const Names prior = {"cache-prior"};
+  const SlicesConfig fetch{.rules = {.lsb_miss = LsbMiss::kFetch}};
+  const auto limited = [&](auto change) {
+    return with([&](Combination& c) {
+      c.precision = PrecisionMode::kDbsc;
+      c.routers = prior;
+      c.constraint = ConstraintMode::kHard;
+      c.slices = &fetch;
+      c.loss_limited = true;
+      change(c);
+    });
+  };
+  EXPECT_EQ(limited([](Combination&) {}), "");
+  EXPECT_EQ(limited([&](Combination& c) { c.routers = exact, c.constraint = ConstraintMode::kNone; }), "");
+  EXPECT_THAT(limited([&](Combination& c) { c.routers = cumsum; }), HasSubstr("as they are replaced"));
+  EXPECT_THAT(limited([](Combination& c) { c.constraint = ConstraintMode::kBoost; }),
+              HasSubstr("as they are replaced"));
+  EXPECT_THAT(limited([](Combination& c) { c.constraint = ConstraintMode::kNone; }),
+              HasSubstr("as they are replaced"));
+  EXPECT_THAT(refusal({.routers = exact, .cache = "lru", .loss_limited = true}), HasSubstr("calibrated"));
+  const SlicesConfig skip{.rules = {.lsb_miss = LsbMiss::kSkip}};
+  EXPECT_THAT(limited([&](Combination& c) { c.slices = &skip; }), HasSubstr("--lsb-miss"));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ std::string_view constraint_name(ConstraintMode mode) { return kModes[static_cas
 
 Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_t> ranking,
                             std::span<const double> score, std::span<const Standing> standing,
-                            std::uint32_t top_j, std::vector<std::uint32_t>& selection) {
+                            std::uint32_t top_j, std::vector<std::uint32_t>& selection, MassLimit mass) {
   Replacement result;
   Cost cost = cost_of(selection, standing);
   if (!over(limit, cost)) return result;
@@ -69,6 +69,11 @@ Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_
       return standing[other] != Standing::kMissing && stays[other] == 0;
     });
     if (better == ranking.end()) break;
+    if (!mass.mass.empty()) {
+      // Those behind it have higher scores.
+      if (result.mass + mass.mass[*id] > mass.allowed) break;
+      result.mass += mass.mass[*id];
+    }
     cost.missing -= 1;
     cost.requests -= standing[*better] == Standing::kRequested ? 1 : 0;
     *id = *better++;
@@ -86,8 +91,9 @@ void ConstraintConfig::validate() const {
     throw Error(ErrorKind::kUsage, "an expert's low view is no part of its high one");
 }
 
-MissConstraint::MissConstraint(const ConstraintConfig& config, const ExpertSizes& sizes)
-    : config_(config), sizes_(sizes), lambda_(config.lambda) {
+MissConstraint::MissConstraint(const ConstraintConfig& config, const ExpertSizes& sizes,
+                               const LossGuard* guard)
+    : config_(config), sizes_(sizes), guard_(guard), lambda_(config.lambda) {
   config.validate();
 }
 
@@ -120,7 +126,7 @@ std::optional<double> MissConstraint::lambda() const {
 
 void MissConstraint::replace(std::uint32_t layer, std::span<const std::uint32_t> ranking,
                              std::span<const double> score, std::span<const Standing> standing,
-                             std::vector<std::uint32_t>& selection) {
+                             std::span<const float> mass, std::vector<std::uint32_t>& selection) {
   if (!replaces() || selection.empty()) return;
   const auto at = [&](std::size_t id) {
     return ExpertId{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(id)};
@@ -131,7 +137,12 @@ void MissConstraint::replace(std::uint32_t layer, std::span<const std::uint32_t>
                         .requested = account_.requested + pending_requested_,
                         .low_bytes = static_cast<double>(bytes.of(config_.low)),
                         .high_bytes = static_cast<double>(bytes.of(config_.high))};
-  const Replacement result = replace_missing(limit, ranking, score, standing, config_.top_j, selection);
+  MassLimit allowed;
+  if (guard_ != nullptr) allowed = {mass, guard_->mass_allowance(pending_tokens_, pending_mass_)};
+  const Replacement result =
+      replace_missing(limit, ranking, score, standing, config_.top_j, selection, allowed);
+  pending_mass_ += result.mass;
+  pending_tokens_ += 1;
   replaced_ += result.replaced;
   violations_ += result.violation ? 1 : 0;
   const Cost cost = cost_of(selection, standing);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experts/loss_guard.h"
 #include "experts/miss_account.h"
 #include "experts/residency_view.h"
 
@@ -30,15 +31,21 @@ struct MissLimit {
 struct Replacement {
   std::uint32_t replaced = 0;  // missing experts that made place for resident ones
   bool violation = false;      // still over the limit, and something is missing
+  double mass = 0;             // of those that made place, where it is limited
 };
 
 // While the account with `selection` would be over the limit, the missing expert of the lowest score (ties:
 // id ascending) makes place for the best one that is not missing and not selected. The `top_j` best of the
 // ranking are not replaced. `ranking`: experts that may be selected, best first (score descending, id
-// ascending); `score` and `standing` by id.
+// ascending); `score` and `standing` by id. Where a loss is limited, what makes place has no more than
+// `allowed` of `mass` (by id) altogether.
+struct MassLimit {
+  std::span<const float> mass = {};  // empty: no limit
+  double allowed = 0;
+};
 Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_t> ranking,
                             std::span<const double> score, std::span<const Standing> standing,
-                            std::uint32_t top_j, std::vector<std::uint32_t>& selection);
+                            std::uint32_t top_j, std::vector<std::uint32_t>& selection, MassLimit mass = {});
 
 enum class ConstraintMode : std::uint8_t {
   kNone,      // only accounts
@@ -67,8 +74,9 @@ struct ConstraintConfig {
 // end_step. Prompts are neither accounted nor constrained: nothing is called for them. Thread-compatible.
 class MissConstraint {
  public:
-  // `sizes` must outlive this; the experts of one layer are of one size. Error(kUsage).
-  MissConstraint(const ConstraintConfig& config, const ExpertSizes& sizes);
+  // `sizes` must outlive this; the experts of one layer are of one size. `guard`, which must outlive it too:
+  // whom kHard asks how much score mass may be lost; null: nobody. Error(kUsage).
+  MissConstraint(const ConstraintConfig& config, const ExpertSizes& sizes, const LossGuard* guard = nullptr);
 
   void begin_generation() { step_ = 0; }  // the next `exempt_steps` are free again
   // Bytes of LSBs that may be read for an event of these experts (SliceDemand::lsb_allowance), before it is
@@ -82,9 +90,11 @@ class MissConstraint {
   bool replaces() const { return config_.mode == ConstraintMode::kHard && accounts(); }
   // A router's: begins an event; then, for each of its tokens, replaces in its selection what the account
   // with the event's earlier tokens does not allow. Counts.
-  void begin_event() { pending_missed_ = pending_requested_ = 0; }
+  // `mass`: the scores that a guard counts, by id.
+  void begin_event() { pending_missed_ = pending_requested_ = pending_mass_ = 0, pending_tokens_ = 0; }
   void replace(std::uint32_t layer, std::span<const std::uint32_t> ranking, std::span<const double> score,
-               std::span<const Standing> standing, std::vector<std::uint32_t>& selection);
+               std::span<const Standing> standing, std::span<const float> mass,
+               std::vector<std::uint32_t>& selection);
 
   const ConstraintConfig& config() const { return config_; }
   const MissAccount& account() const { return account_; }
@@ -96,9 +106,12 @@ class MissConstraint {
 
   ConstraintConfig config_;
   const ExpertSizes& sizes_;
+  const LossGuard* guard_;
   MissAccount account_;
   double lambda_;
-  double pending_missed_ = 0, pending_requested_ = 0;  // of the running event's tokens so far
+  // Of the running event's tokens so far.
+  double pending_missed_ = 0, pending_requested_ = 0, pending_mass_ = 0;
+  std::uint64_t pending_tokens_ = 0;
   std::uint64_t step_ = 0, replaced_ = 0, violations_ = 0;
 };
 

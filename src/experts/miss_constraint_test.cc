@@ -106,6 +106,50 @@ TEST(ReplaceMissing, TiesLowerIdLeavesFirst) {
   EXPECT_THAT(sel, ElementsAre(0u, 3u, 4u));
 }
 
+TEST(ReplaceMissing, LosesNoMoreMassThanIsAllowed) {
+  std::uint64_t cut_short = 0;
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+    std::mt19937_64 random(seed);
+    const std::size_t n = 2 + random() % 10;
+    std::vector<double> score;
+    std::vector<float> mass;
+    std::vector<Standing> standing;
+    for (std::size_t e = 0; e < n; ++e) {
+      mass.push_back(static_cast<float>(1 + random() % 1000) / 1000);
+      score.push_back(std::log(double{mass.back()}));
+      standing.push_back(random() % 2 == 0 ? Standing::kMissing : Standing::kResident);
+    }
+    const MissLimit limit{.rate = 0, .low_bytes = 1, .high_bytes = 2};
+    const Ids own = [&] {
+      Ids ids = ranking_of(score);
+      ids.resize(1 + random() % n);
+      return ids;
+    }();
+    const double allowed = static_cast<double>(random() % 1500) / 1000;
+    Ids any = own, limited = own;
+    const Replacement free = replace_missing(limit, ranking_of(score), score, standing, 0, any);
+    const Replacement kept =
+        replace_missing(limit, ranking_of(score), score, standing, 0, limited, {mass, allowed});
+    double lost = 0, least_left = 2;
+    for (const std::uint32_t id : own) {
+      if (std::ranges::find(limited, id) == limited.end())
+        lost += mass[id];
+      else if (std::ranges::find(any, id) == any.end())
+        least_left = std::min(least_left, double{mass[id]});
+    }
+    ASSERT_NEAR(kept.mass, lost, 1e-9) << "seed " << seed;
+    ASSERT_LE(lost, allowed) << "seed " << seed;
+    ASSERT_LE(kept.replaced, free.replaced) << "seed " << seed;
+    if (kept.replaced < free.replaced) {  // and no less: the next one would not have been paid for
+      ASSERT_GT(lost + least_left, allowed) << "seed " << seed;
+      ++cut_short;
+    } else {
+      ASSERT_EQ(limited, any) << "seed " << seed;
+    }
+  }
+  EXPECT_GT(cut_short, 200u);
+}
+
 class Sizes final : public ExpertSizes {
  public:
   ExpertBytes bytes(ExpertId) const override { return {.full = 5, .msb = 3, .lsb = 2}; }

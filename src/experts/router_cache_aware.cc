@@ -98,7 +98,9 @@ class CacheAwareRouter final : public Router {
       select_cache_prior(ranking_, z_, cached_, boost, rules.top_j, k, selection_);
     }
     if (config_.constraint == nullptr || !config_.constraint->replaces()) return;
-    config_.constraint->replace(view.layer, ranking_, z_, standing_, selection_);
+    config_.constraint->replace(view.layer, ranking_, z_, standing_,
+                                view.scores.subspan(std::size_t{token} * view.experts, view.experts),
+                                selection_);
     for (std::uint32_t id : selection_) standing_[id] = Standing::kRequested;
   }
 

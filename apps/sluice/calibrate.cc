@@ -1,0 +1,142 @@
+// `sluice calibrate`: measure what precision and routing cost a store in slices, and keep it there.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iostream>
+#include <optional>
+
+#include "base/error.h"
+#include "command.h"
+#include "common_flags.h"
+#include "engine_flags.h"
+#include "eval/measure_calibration.h"
+#include "number_range.h"
+#include "open_tokenizer.h"
+#include "progress.h"
+#include "store/sidecar.h"
+#include "store/store_checkpoint.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+  EngineFlags engine;
+  std::string reference, file;
+  std::int64_t tokens = 8192, window = 256, prompt = 64;
+};
+
+std::string percent(double nats) { return fmt::format("{:.3f} %", 100 * std::expm1(nats)); }
+
+std::string table(const engine::Calibration& calibration) {
+  std::string text = fmt::format(
+      "{} tokens scored in {} windows; the reference has perplexity {:.4f}\n"
+      "                      amount  perplexity       loss      ± error   bytes a token\n",
+      calibration.scored, calibration.windows, calibration.perplexity);
+  const auto row = [&](const std::string& name, const engine::CalibrationPoint& point) {
+    text +=
+        fmt::format("  {:<18}{:>8.4f}{:>12.4f}{:>11}{:>13}{:>16}\n", name, point.amount, point.perplexity,
+                    percent(point.loss), percent(point.error),
+                    point.bytes_per_token > 0 ? format_bytes(static_cast<Bytes>(point.bytes_per_token)) : "");
+  };
+  row("high (against exact)", calibration.high);
+  for (const engine::CalibrationPoint& point : calibration.precision)
+    row(point.precision == experts::PrecisionMode::kDbsc ? fmt::format("dbsc, theta {:.2f}", point.theta)
+                                                         : "low",
+        point);
+  for (const engine::CalibrationPoint& point : calibration.routing)
+    row(fmt::format("mass {:.3f}, {:.0f} %", point.ceiling, 100 * point.cache), point);
+  return text;
+}
+
+void calibrate(const Options& options) {
+  const EngineFlags& flags = options.engine;
+  if (!store::looks_like_store(flags.model))
+    throw Error(ErrorKind::kUnsupported, "only a store in slices has losses to calibrate")
+        .in(flags.model)
+        .expected("a store of family sliced")
+        .found("no packed store")
+        .fix("pack the model in slices: sluice pack MODEL -o NAME.sluice --slices 8/4");
+  const OpenModel open = open_model(flags.model, WithTokenizer::kRequired);
+  const OpenModel reference = open_model(options.reference, WithTokenizer::kNo);
+  const std::string text = read_input_text(options.file);
+  std::vector<model::TokenId> tokens =
+      encode_file(*open.tokenizer, text, options.file, model::AddSpecial::kNo, flags);
+  tokens.resize(std::min(tokens.size(), static_cast<std::size_t>(options.tokens)));
+
+  eval::CalibrateOptions settings;
+  settings.windows = {static_cast<std::size_t>(options.window), static_cast<std::size_t>(options.prompt)};
+  if (settings.windows.window < settings.windows.prompt + 2)
+    throw Error(ErrorKind::kUsage, "a window leaves no token to score behind its prompt")
+        .in("--ctx")
+        .expected(fmt::format("at least {}", settings.windows.prompt + 2))
+        .found(std::to_string(settings.windows.window));
+  if (settings.windows.window > open.model.config.max_positions)
+    throw Error(ErrorKind::kUsage, "windows are longer than the model's context")
+        .in("--ctx")
+        .expected(fmt::format("at most {}", open.model.config.max_positions))
+        .found(std::to_string(settings.windows.window));
+  settings.engine = engine_options(flags, settings.windows.window);
+  engine::Calibration calibration;
+  {
+    std::optional<Progress> progress;
+    settings.on_progress = [&](std::size_t done, std::size_t all) {
+      if (!progress)
+        progress.emplace("calibrate: tokens", all,
+                         flags.quiet || flags.json ? Verbosity::kQuiet : Verbosity::kNormal,
+                         Progress::Unit::kCount);
+      progress->update(done);
+      return !interrupted();
+    };
+    calibration = eval::measure_calibration(*open.checkpoint, open.model, *reference.checkpoint,
+                                            reference.model, tokens, settings);
+  }
+  const Json json = engine::to_json(calibration);
+  store::write_sidecar(flags.model, "calibration", "calibration", json);
+  if (flags.json)
+    std::cout << json.dump() << '\n';
+  else
+    std::cout << table(calibration);
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "calibrate", "Measure what a store in slices loses, so that --max-loss can keep to it");
+  auto options = std::make_shared<Options>();
+  EngineFlags& flags = options->engine;
+  command
+      ->add_option("STORE", flags.model, "Packed NAME.sluice store in slices; keeps the result as a sidecar")
+      ->required();
+  command
+      ->add_option("--reference", options->reference,
+                   "The model that it was packed from: a Hugging Face directory, or a store without slices")
+      ->required();
+  command->add_option("-f,--file", options->file, "Text to measure with; - is standard input")->required();
+  command->add_option("--tokens", options->tokens, "Most tokens of the text that are used")
+      ->capture_default_str()
+      ->check(whole_number("--tokens", 2, std::uint64_t{1} << 31));
+  command->add_option("--ctx", options->window, "Tokens of a window")
+      ->capture_default_str()
+      ->check(whole_number("--ctx", 3, 1 << 24));
+  command->add_option("--prefill", options->prompt, "Of them, that are a prompt; what is behind it is scored")
+      ->capture_default_str()
+      ->check(whole_number("--prefill", 1, 1 << 24));
+  add_common_flags(
+      *command, flags,
+      {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",
+       .threads = "Compute threads; 0: all usable CPUs",
+       .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, avx512_bf16, amx, neon",
+       .io = "How weights are read: direct, buffered, mmap",
+       .json = "Print one JSON object and nothing else",
+       .quiet = "No progress on standard error"});
+  command->footer(
+      "The text should be like those that will be written. It is computed some twenty times, token by "
+      "token.\n"
+      "Examples:\n"
+      "  sluice calibrate fable.sluice --reference models/fable-moe-18m -f models/fable-moe-18m/eval.txt\n"
+      "  sluice run fable.sluice --max-loss 1% --memory 30MiB -p \"Once upon a time\"");
+  command->callback([options] { calibrate(*options); });
+}
+
+}  // namespace sluice::app

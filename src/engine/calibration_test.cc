@@ -1,0 +1,105 @@
+#include "engine/calibration.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace sluice::engine {
+namespace {
+
+using experts::PrecisionMode;
+using ::testing::HasSubstr;
+
+std::string error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+CalibrationPoint point(PrecisionMode precision, double theta, double amount, double loss, double error) {
+  return {.precision = precision,
+          .theta = theta,
+          .cache = .25,
+          .amount = amount,
+          .perplexity = 40 * std::exp(loss),
+          .loss = loss,
+          .error = error,
+          .bytes_per_token = 12345.5};
+}
+
+Calibration made_up() {
+  Calibration calibration{.text_sha256 = std::string(64, 'a'),
+                          .tokens = 1000,
+                          .scored = 700,
+                          .windows = 4,
+                          .window = 256,
+                          .prompt = 64,
+                          .reference = "0123456789abcdef",
+                          .perplexity = 40};
+  calibration.high = point(PrecisionMode::kHigh, 0, 0, .001, .001);
+  calibration.precision = {point(PrecisionMode::kDbsc, .2, .25, .002, .001),
+                           point(PrecisionMode::kDbsc, .4, .5, .006, .001),
+                           point(PrecisionMode::kLow, 0, 1, .03, .002)};
+  calibration.routing = {point(PrecisionMode::kHigh, 0, .01, .004, .001),
+                         point(PrecisionMode::kHigh, 0, .1, .05, .004)};
+  calibration.routing[0].ceiling = .01;
+  calibration.routing[1].ceiling = .1;
+  return calibration;
+}
+
+TEST(Calibration, SurvivesItsJson) {
+  const Json json = to_json(made_up());
+  EXPECT_EQ(to_json(calibration_from_json(json, "c.json")), json);
+}
+
+TEST(Calibration, RefusesDamage) {
+  const Json whole = to_json(made_up());
+  const auto refused = [&](const std::function<void(Json&)>& damage) {
+    Json json = whole;
+    damage(json);
+    return error_of([&] { calibration_from_json(json, "c.json"); });
+  };
+  for (const auto& [field, json] : whole.items())
+    EXPECT_THAT(refused([&, field = field](Json& damaged) { damaged.erase(field); }),
+                AllOf(HasSubstr("c.json"), HasSubstr(field)));
+  EXPECT_THAT(refused([](Json& json) { json["version"] = 2; }), HasSubstr("version"));
+  EXPECT_THAT(refused([](Json& json) { json["precision"][1]["amount"] = 1.5; }),
+              HasSubstr("precision[1]: amount"));
+  EXPECT_THAT(refused([](Json& json) { json["precision"][1].erase("theta"); }), HasSubstr("theta"));
+  EXPECT_THAT(refused([](Json& json) { json["routing"][0]["error"] = -1; }), HasSubstr("error"));
+  EXPECT_THAT(refused([](Json& json) { json["high"]["precision"] = "full"; }), HasSubstr("precision"));
+  EXPECT_THAT(refused([](Json& json) { json["routing"] = 5; }), HasSubstr("routing"));
+}
+
+TEST(Calibration, ChoosesTheLargestThetaThatLeavesRoom) {
+  const auto chosen = [](double most) {
+    EngineOptions options;
+    set_contract(made_up(), most, "c.json", options);
+    EXPECT_EQ(options.router, "cache-prior");
+    EXPECT_EQ(options.constraint, experts::ConstraintMode::kHard);
+    EXPECT_EQ(options.slices.rules.lsb_miss, experts::LsbMiss::kFetch);
+    EXPECT_NEAR(options.contract->limit, std::log1p(most), 1e-15);
+    return options;
+  };
+  EXPECT_EQ(chosen(.003).precision, PrecisionMode::kHigh);
+  EXPECT_EQ(chosen(.003).contract->planned_low, 0);
+  EXPECT_EQ(chosen(.01).precision, PrecisionMode::kDbsc);
+  EXPECT_EQ(chosen(.01).critical.theta, .2);
+  EXPECT_EQ(chosen(.03).critical.theta, .4);
+  EXPECT_EQ(chosen(.03).contract->planned_low, .5);
+  EXPECT_EQ(chosen(.1).precision, PrecisionMode::kLow);
+  EXPECT_THAT(error_of([&] { chosen(.001); }),
+              AllOf(HasSubstr("--max-loss"), HasSubstr("at least 0.2 %"), HasSubstr("0.1 %")));
+}
+
+}  // namespace
+}  // namespace sluice::engine

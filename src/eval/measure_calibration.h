@@ -1,0 +1,32 @@
+// Measures an engine::Calibration: the same text by the exact model, and by the store in slices at
+// several precisions and with more and more of its routing replaced.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/calibration.h"
+#include "eval/stepped_windows.h"
+
+namespace sluice::eval {
+
+struct CalibrateOptions {
+  engine::EngineOptions engine;  // memory, threads, arithmetic and reads, of all runs
+  SteppedWindows windows;
+  std::vector<double> thetas = {.1, .15, .2, .25, .3, .35, .4, .45, .5};
+  // Of routing: score mass that may be lost, a token of a layer.
+  std::vector<double> ceilings = {.005, .01, .02, .04, .08, .16};
+  std::vector<double> caches = {.25, .5};  // shares of all experts; precision is measured with the first
+  std::function<bool(std::size_t done, std::size_t all)> on_progress;  // tokens; false stops
+};
+
+// Error(kUnsupported) for a store without slices, (kInvalid) for a reference that is not the model it was
+// packed from, or is rounded itself, and for a text of fewer than two windows; (kInterrupted).
+engine::Calibration measure_calibration(const store::Checkpoint& checkpoint, const model::Model& model,
+                                        const store::Checkpoint& reference,
+                                        const model::Model& reference_model,
+                                        std::span<const model::TokenId> tokens,
+                                        const CalibrateOptions& options);
+
+}  // namespace sluice::eval

@@ -1,0 +1,238 @@
+// The contract from end to end: the bundled model in slices is calibrated on one part of its text, and loses
+// what was accepted, and no more, on another.
+#include "eval/measure_calibration.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "engine/calibration.h"
+#include "model/pack_plan.h"
+#include "model/tokenizer/store_tokenizer.h"
+#include "store/testing.h"
+
+namespace sluice::eval {
+namespace {
+
+using engine::Calibration;
+using engine::CalibrationPoint;
+using engine::Engine;
+using engine::EngineOptions;
+using engine::set_contract;
+using engine::Statistics;
+using experts::PrecisionMode;
+using store::testing::TempDirectory;
+using ::testing::HasSubstr;
+
+const std::string kFable = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
+
+struct Opened {
+  explicit Opened(const std::string& path)
+      : checkpoint(store::open_checkpoint(path)), model(model::describe_model(*checkpoint)) {}
+  std::unique_ptr<store::Checkpoint> checkpoint;
+  model::Model model;
+};
+
+std::string error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(SteppedWindows, CountWhatIsScored) {
+  for (std::size_t window = 3; window < 12; ++window) {
+    for (std::size_t prompt = 1; prompt + 2 <= window; ++prompt) {
+      for (std::size_t tokens = 0; tokens < 40; ++tokens) {
+        std::size_t windows = 0, scored = 0;
+        for (std::size_t begin = 0; begin < tokens; begin += window) {
+          const std::size_t length = std::min(window, tokens - begin);
+          const std::size_t here = length > prompt + 1 ? length - prompt - 1 : 0;
+          windows += here > 0 ? 1 : 0;
+          scored += here;
+        }
+        const SteppedWindows cut{window, prompt};
+        ASSERT_EQ(cut.count(tokens), windows) << tokens << " tokens by " << window << ", " << prompt;
+        ASSERT_EQ(cut.scored(tokens), scored) << tokens << " tokens by " << window << ", " << prompt;
+      }
+    }
+  }
+}
+
+TEST(LossDifference, IsThatOfTheMeanOfWindows) {
+  const std::vector<WindowScore> reference{{10, 20}, {10, 25}, {10, 30}},
+      changed{{10, 21}, {10, 27}, {10, 33}};
+  const LossDifference loss = difference(changed, reference);
+  EXPECT_NEAR(loss.loss, 6.0 / 30, 1e-12);
+  EXPECT_NEAR(loss.error, .1 / std::sqrt(3.0), 1e-12);  // means .1, .2, .3: deviation .1
+  EXPECT_NEAR(perplexity(reference), std::exp(75.0 / 30), 1e-12);
+  EXPECT_EQ(difference(std::span(changed).first(1), std::span(reference).first(1)).error, HUGE_VAL);
+}
+
+class Contract : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    scratch_ = std::make_unique<TempDirectory>();
+    store::PackOptions options;
+    options.slices = codec::SliceBits{4, 2};
+    store::pack(kFable, *scratch_ / "m.sluice",
+                model::pack_plan(model::describe_model(*store::open_checkpoint(kFable))), options);
+    exact_ = std::make_unique<Opened>(kFable);
+    sliced_ = std::make_unique<Opened>(*scratch_ / "m.sluice");
+    const auto tokenizer = model::load_tokenizer_of(*exact_->checkpoint);
+    tokens_ = tokenizer->encode(read_text_file(kFable + "/eval.txt", kMiB), model::AddSpecial::kNo);
+    CalibrateOptions calibrate;
+    calibrate.engine = engine_options();
+    calibrate.windows = kWindows;
+    calibrate.thetas = {.3};
+    calibrate.ceilings = {.01, .08};
+    calibrate.caches = {.25};
+    calibration_ = std::make_unique<Calibration>(
+        measure_calibration(*sliced_->checkpoint, sliced_->model, *exact_->checkpoint, exact_->model,
+                            std::span(tokens_).first(1024), calibrate));
+  }
+  static void TearDownTestSuite() {
+    sliced_.reset();
+    exact_.reset();
+    calibration_.reset();
+    scratch_.reset();
+  }
+
+  static EngineOptions engine_options() {
+    EngineOptions options;
+    options.memory = 256 * kMiB;
+    options.threads = 2;
+    options.positions = kWindows.window;
+    options.chunk = 64;
+    options.fetch.io = fetch::IoMode::kBuffered;
+    return options;
+  }
+
+  static constexpr SteppedWindows kWindows{128, 32};
+  static std::unique_ptr<TempDirectory> scratch_;
+  static std::unique_ptr<Opened> exact_, sliced_;
+  static std::vector<model::TokenId> tokens_;
+  static std::unique_ptr<Calibration> calibration_;
+};
+std::unique_ptr<TempDirectory> Contract::scratch_;
+std::unique_ptr<Opened> Contract::exact_, Contract::sliced_;
+std::vector<model::TokenId> Contract::tokens_;
+std::unique_ptr<Calibration> Contract::calibration_;
+
+bool go_on(std::size_t) { return true; }
+
+TEST_F(Contract, MeasuresWhatIsChanged) {
+  EXPECT_EQ(calibration_->scored, 8u * (128 - 32 - 1));
+  EXPECT_GT(calibration_->perplexity, 20);
+  EXPECT_LT(calibration_->perplexity, 80);
+  ASSERT_EQ(calibration_->precision.size(), 2u);
+  EXPECT_GT(calibration_->precision[0].amount, .1);
+  EXPECT_LT(calibration_->precision[0].amount, .9);
+  EXPECT_EQ(calibration_->precision[1].amount, 1);  // low: of prompts no LSB is left
+  EXPECT_GT(calibration_->precision[1].loss, calibration_->precision[0].loss);
+  // Half the bits: fewer bytes, and a loss that the text shows.
+  EXPECT_GT(calibration_->precision[1].loss, 2 * calibration_->precision[1].error);
+  ASSERT_EQ(calibration_->routing.size(), 2u);
+  for (const CalibrationPoint& one : calibration_->routing) {
+    EXPECT_GT(one.amount, one.ceiling / 2);
+    EXPECT_LE(one.amount, one.ceiling + 1e-9);
+  }
+  EXPECT_LT(calibration_->routing[1].bytes_per_token, calibration_->routing[0].bytes_per_token);
+}
+
+// Of 760 tokens each. The tolerance is two standard errors, of what is measured here and of the calibration.
+TEST_F(Contract, IsKeptOnAnotherText) {
+  const std::span<const model::TokenId> text = std::span(tokens_).subspan(20000, 1024);
+  std::vector<WindowScore> reference;
+  {
+    Engine engine(*exact_->checkpoint, exact_->model, engine_options(), 32);
+    reference = score_windows(engine, text, kWindows, false, go_on);
+  }
+  double bytes_before = HUGE_VAL;
+  for (const double most : {.02, .05, .2}) {
+    EngineOptions options = engine_options();
+    set_contract(*calibration_, most, "c.json", options);
+    Engine any(*sliced_->checkpoint, sliced_->model, options);
+    options.most_cache = any.expert_memory_bytes() * sliced_->model.experts.size() / 3;
+    Engine engine(*sliced_->checkpoint, sliced_->model, options, 32);
+    const LossDifference loss = difference(score_windows(engine, text, kWindows, true, go_on), reference);
+    const experts::LossEstimate estimate = engine.loss_guard()->estimate();
+    std::printf("accepted %.1f %%: measured %.2f %% +- %.2f, estimated %.2f %%, at most %.2f %%\n",
+                100 * most, 100 * std::expm1(loss.loss), 100 * loss.error, 100 * std::expm1(estimate.total()),
+                100 * std::expm1(estimate.upper));
+    EXPECT_LE(estimate.upper, std::log1p(most) + 1e-9);
+    const double calibrated = estimate.upper - estimate.total();  // of these errors one is in the limit
+    EXPECT_LE(loss.loss, std::log1p(most) + calibrated + 2 * loss.error);
+    EXPECT_GT(engine.constraint()->replaced(), 0u);
+    // What is accepted is used.
+    const Statistics& statistics = engine.statistics();
+    const double bytes =
+        static_cast<double>(statistics.decode.bytes_read) / static_cast<double>(statistics.decode.tokens);
+    EXPECT_LT(bytes, bytes_before);
+    bytes_before = bytes;
+  }
+}
+
+// The guard counts what the statistics count.
+TEST_F(Contract, GuardAndStatisticsAgree) {
+  EngineOptions options = engine_options();
+  set_contract(*calibration_, .05, "c.json", options);
+  options.most_cache = 2 * kMiB;
+  Engine engine(*sliced_->checkpoint, sliced_->model, options, 32);
+  score_windows(engine, std::span(tokens_).subspan(5000, 256), kWindows, true, go_on);
+  const Statistics& statistics = engine.statistics();
+  const experts::LossGuard& guard = *engine.loss_guard();
+  const std::uint64_t places = statistics.decode.tokens * sliced_->model.config.sparse_layers();
+  EXPECT_EQ(statistics.decode_routing.tokens, places);
+  EXPECT_EQ(statistics.low_tokens, places);
+  EXPECT_NEAR(guard.mass_lost(), statistics.decode_routing.mass_lost / static_cast<double>(places), 1e-12);
+  EXPECT_NEAR(guard.low_share(), statistics.low_share / static_cast<double>(places), 1e-12);
+}
+
+TEST_F(Contract, WhereAllFitsNothingIsChanged) {
+  EngineOptions options = engine_options(), high = engine_options();
+  set_contract(*calibration_, .2, "c.json", options);
+  high.precision = PrecisionMode::kHigh;
+  const auto nll = [&](const EngineOptions& settings) {
+    Engine engine(*sliced_->checkpoint, sliced_->model, settings, 32);
+    return score_windows(engine, std::span(tokens_).first(128), kWindows, true, go_on)[0].nll;
+  };
+  EXPECT_EQ(nll(options), nll(high));
+}
+
+TEST_F(Contract, ReferenceMustBeTheModelItself) {
+  const auto error = [&](const Opened& store, const Opened& reference, std::size_t tokens) {
+    CalibrateOptions options{.engine = engine_options(), .windows = kWindows};
+    return error_of([&] {
+      measure_calibration(*store.checkpoint, store.model, *reference.checkpoint, reference.model,
+                          std::span(tokens_).first(tokens), options);
+    });
+  };
+  EXPECT_THAT(error(*exact_, *exact_, 512), HasSubstr("only a store in slices has losses to calibrate"));
+  EXPECT_THAT(error(*sliced_, *sliced_, 512), HasSubstr("the reference is rounded itself"));
+  EXPECT_THAT(error(*sliced_, *exact_, 140), HasSubstr("at least 2 windows of 128 tokens"));
+  const Opened other(std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/qwen2_moe_b");
+  EXPECT_THAT(error(*sliced_, other, 512), HasSubstr("the reference has another vocabulary"));
+}
+
+TEST_F(Contract, StopsWhenAsked) {
+  CalibrateOptions options{.engine = engine_options(), .windows = kWindows};
+  options.on_progress = [](std::size_t done, std::size_t all) { return done * 10 < all; };
+  EXPECT_THAT(error_of([&] {
+                measure_calibration(*sliced_->checkpoint, sliced_->model, *exact_->checkpoint, exact_->model,
+                                    std::span(tokens_).first(256), options);
+              }),
+              HasSubstr("stopped before the end"));
+}
+
+}  // namespace
+}  // namespace sluice::eval

@@ -1,0 +1,127 @@
+// --max-loss on the command line: calibrated, chosen, reported; and refused where it cannot be kept.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "bundled_model.h"
+
+namespace sluice::program {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class MaxLoss : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = ::testing::TempDir() + "/sluice-contract-XXXXXX";
+    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
+    store_ = directory_ + "/m.sluice";
+    ASSERT_EQ(run("pack " + kModel + " -o " + store_ + " --slices 4/2 -q").code, 0);
+    calibrate_ = "calibrate " + store_ + " --reference " + kModel + " --io buffered --threads 2 -f " +
+                 kModel + "/eval.txt --tokens 96 --ctx 48 --prefill 16";
+  }
+  static void TearDownTestSuite() { fs::remove_all(directory_); }
+
+  static std::string sidecar() { return store_ + "/sidecar/calibration.json"; }
+  static void calibrated() {
+    if (!fs::exists(sidecar())) run_json(calibrate_);
+  }
+  static Outcome contracted(const std::string& arguments) {
+    return run("run " + store_ +
+               " --io buffered --threads 2 -p 'Once upon a time' -n 40 --ignore-eos --temp 0 " + arguments);
+  }
+
+  static std::string directory_, store_, calibrate_;
+};
+std::string MaxLoss::directory_, MaxLoss::store_, MaxLoss::calibrate_;
+
+TEST_F(MaxLoss, IsKeptAndReported) {
+  const nlohmann::json calibration = run_json(calibrate_);
+  EXPECT_EQ(calibration["text"]["windows"], 2);
+  EXPECT_EQ(calibration["text"]["scored"], 2 * 31);
+  EXPECT_GE(calibration["precision"].size(), 6u);
+  EXPECT_GE(calibration["routing"].size(), 6u);
+  EXPECT_EQ(run("verify " + store_).code, 0);
+
+  const Outcome outcome = contracted("--memory " + memory(24) + " --max-loss 60% --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const nlohmann::json slices = nlohmann::json::parse(outcome.out)["experts"]["slices"];
+  EXPECT_NEAR(slices["max_loss"], .6, 1e-9);
+  EXPECT_LE(slices["estimated_loss"]["upper"], .6 + 1e-9);
+  EXPECT_GT(slices["estimated_loss"]["total"], 0);
+  EXPECT_LE(slices["estimated_loss"]["total"], slices["estimated_loss"]["upper"]);
+  EXPECT_EQ(slices["constraint"], "hard");
+  const Outcome table = contracted("--memory " + memory(24) + " --max-loss 60%");
+  EXPECT_THAT(table.err, AllOf(HasSubstr("\n  loss "), HasSubstr("(accepted 60 %)")));
+}
+
+TEST_F(MaxLoss, LessThanTheStoreCanDoIsRefused) {
+  calibrated();
+  const Outcome outcome = contracted("--max-loss 0.01%");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("--max-loss"), HasSubstr("at least"), HasSubstr("0.01 %")));
+}
+
+TEST_F(MaxLoss, NeedsACalibrationOfThisStore) {
+  calibrated();
+  const std::string kept = directory_ + "/kept.json";
+  fs::rename(sidecar(), kept);
+  const auto refused = [&](const std::string& why) {
+    const Outcome outcome = contracted("--max-loss 60%");
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_THAT(outcome.err, HasSubstr(why));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
+  };
+  refused("sluice calibrate STORE --reference MODEL -f TEXT");
+  std::ifstream file(kept, std::ios::binary);
+  const std::string whole(std::istreambuf_iterator<char>(file), {});
+  const auto write = [&](const std::string& text) { std::ofstream(sidecar(), std::ios::binary) << text; };
+  std::string damaged = whole;
+  damaged[damaged.find("\"loss\":") + 7] ^= 1;
+  write(damaged);
+  refused("calibration.json");
+  write(whole.substr(0, whole.size() / 2));
+  refused("calibration.json");
+  // Another store's.
+  const std::string other = directory_ + "/other.sluice";
+  ASSERT_EQ(run("pack " + kModel + " -o " + other + " --slices 8/4 -q").code, 0);
+  fs::create_directories(other + "/sidecar");
+  fs::copy_file(kept, other + "/sidecar/calibration.json");
+  const Outcome foreign = run("run " + other + " --io buffered -p a -n 2 --max-loss 60%");
+  EXPECT_EQ(foreign.code, 1);
+  EXPECT_THAT(foreign.err, HasSubstr("sluice calibrate"));
+  fs::rename(kept, sidecar());
+}
+
+TEST_F(MaxLoss, ChoosesAlone) {
+  for (const std::string flag : {"--precision high", "--preset slicemoe", "--constraint hard", "--theta .4",
+                                 "--router exact", "--lambda .2", "--lsb-miss skip", "--rho 1"}) {
+    const Outcome outcome = contracted("--max-loss 5% " + flag);
+    EXPECT_EQ(outcome.code, 2) << flag;
+    EXPECT_THAT(outcome.err,
+                AllOf(HasSubstr("--max-loss chooses"), HasSubstr(flag.substr(0, flag.find(' ')))));
+  }
+  EXPECT_EQ(contracted("--max-loss five").code, 2);
+  const Outcome directory = run("run " + kModel + " -p a -n 1 --max-loss 5%");
+  EXPECT_EQ(directory.code, 2);
+  EXPECT_THAT(directory.err, HasSubstr("a store of family sliced"));
+}
+
+TEST_F(MaxLoss, CalibrationIsRefusedWithoutWhatItNeeds) {
+  const Outcome no_reference = run("calibrate " + store_ + " -f " + kModel + "/eval.txt");
+  EXPECT_EQ(no_reference.code, 2);
+  EXPECT_THAT(no_reference.err, HasSubstr("--reference"));
+  const Outcome not_sliced =
+      run("calibrate " + kModel + " --reference " + kModel + " -f " + kModel + "/eval.txt");
+  EXPECT_EQ(not_sliced.code, 1);
+  EXPECT_THAT(not_sliced.err, HasSubstr("only a store in slices"));
+  const Outcome window = run(calibrate_ + " --ctx 20");
+  EXPECT_EQ(window.code, 2);
+}
+
+}  // namespace
+}  // namespace sluice::program
