@@ -30,8 +30,8 @@ struct Calibration {
   std::uint64_t window = 0, prompt = 0;  // tokens
   std::string reference;                 // identity of the model it was packed from (model_identity.h)
   double perplexity = 0;                 // of the reference
-  CalibrationPoint high;                 // its loss is against the reference
-  std::vector<CalibrationPoint> precision, routing;
+  CalibrationPoint high = {};            // its loss is against the reference
+  std::vector<CalibrationPoint> precision = {}, routing = {};
 
   experts::LossModel model() const;
 };

@@ -18,7 +18,7 @@ struct CalibrateOptions {
   // Of routing: score mass that may be lost, a token of a layer.
   std::vector<double> ceilings = {.005, .01, .02, .04, .08, .16};
   std::vector<double> caches = {.25, .5};  // shares of all experts; precision is measured with the first
-  std::function<bool(std::size_t done, std::size_t all)> on_progress;  // tokens; false stops
+  std::function<bool(std::size_t done, std::size_t all)> on_progress = {};  // tokens; false stops
 };
 
 // Error(kUnsupported) for a store without slices, (kInvalid) for a reference that is not the model it was

@@ -21,8 +21,8 @@ struct WindowScore {
   double nll = 0;               // −ln of their probabilities, summed, in nats
   // With a reference:
   double reference_nll = 0;
-  std::uint64_t same_top = 0;      // positions where both would choose the same token
-  std::vector<double> divergence;  // KL(reference ‖ model) of each scored position, in nats
+  std::uint64_t same_top = 0;           // positions where both would choose the same token
+  std::vector<double> divergence = {};  // KL(reference ‖ model) of each scored position, in nats
 };
 
 Json to_json(const WindowScore& score);

@@ -143,7 +143,9 @@ TEST(LossGuard, RaisesWholeTokensAndCountsThem) {
                               {1, Precision::kLow, .75f},  // 1.25 of 1
                               {0, Precision::kLow, .75f},
                               {1, Precision::kHigh, .25f}},  // 1 of 1.5
-                  .begin = {0, 2, 4, 6}};
+                  .begin = {0, 2, 4, 6},
+                  .exact = {},
+                  .exact_begin = {}};
   guard.limit_precision(routing);
   EXPECT_EQ(guard.raised(), 1u);
   EXPECT_EQ(low_share(routing.token(0)), .25);
@@ -152,7 +154,8 @@ TEST(LossGuard, RaisesWholeTokensAndCountsThem) {
 }
 
 TEST(LossGuard, RefusesWhatIsNoLimit) {
-  for (const double limit : {-.1, std::nan(""), HUGE_VAL}) EXPECT_THROW(LossGuard({.limit = limit}), Error);
+  for (const double limit : {-.1, std::nan(""), HUGE_VAL})
+    EXPECT_THROW(LossGuard({.model = {}, .limit = limit}), Error);
 }
 
 }  // namespace
