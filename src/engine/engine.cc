@@ -274,7 +274,10 @@ std::unique_ptr<experts::MissConstraint> Engine::make_constraint(const experts::
   if (config.mode != experts::ConstraintMode::kHard) config.lambda = options_.cache_aware.lambda;
   if (guard != nullptr) config.lambda = 0;  // what it moves, the guard is not asked about
   config.top_j = options_.cache_aware.top_j;
-  if (!experts_->sliced()) config.low = config.high = kept_parts();
+  if (experts_->sliced())
+    config.low = experts::least_parts(options_.precision);
+  else
+    config.low = config.high = kept_parts();
   return std::make_unique<experts::MissConstraint>(config, experts_->sizes(), guard);
 }
 

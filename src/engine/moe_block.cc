@@ -137,7 +137,7 @@ void MoeBlock::count_low(const experts::EventOutcome& outcome) {
 void MoeBlock::count_found(const experts::EventOutcome& outcome) {
   ExpertStatistics& count = statistics_.now();
   if (policies_.sliced())
-    return count.slices.add(outcome, store_.sizes(), experts::Part::kMsb,
+    return count.slices.add(outcome, store_.sizes(), experts::least_parts(policies_.precision.mode),
                             experts::Part::kMsb | experts::Part::kLsb);
   for (const auto* used : {&outcome.hits, &outcome.misses})
     for (const experts::Admission& one : *used) count.found[place_of(experts::state_of(one.before))] += 1;

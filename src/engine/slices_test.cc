@@ -473,6 +473,15 @@ TEST_F(Slices, ALimitOnMissesIsKept) {
   EXPECT_GT(free, 0.06);
   EXPECT_LE(rate(ConstraintMode::kHard, &replaced), 0.05);
   EXPECT_GT(replaced, 0u);
+
+  // Misses of whole experts are foreseen as such.
+  options.precision = PrecisionMode::kHigh;
+  for (const char* cache : {"lru", "slice-lru"}) {
+    options.cache = cache;
+    EXPECT_GT(rate(ConstraintMode::kNone), 0.06);
+    EXPECT_LE(rate(ConstraintMode::kHard, &replaced), 0.05);
+    EXPECT_GT(replaced, 0u);
+  }
 }
 
 std::string refusal(const auto& work) {

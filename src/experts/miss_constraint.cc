@@ -1,46 +1,54 @@
 #include "experts/miss_constraint.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "base/error.h"
 #include "experts/unit_interval.h"
+#include "experts/value_names.h"
 
 namespace sluice::experts {
 namespace {
 
 // What a selection adds to the account.
 struct Cost {
-  std::size_t missing = 0, requests = 0;
+  std::size_t missing = 0, partial = 0, requests = 0;
+
+  bool nothing() const { return missing == 0 && partial == 0; }
+  void add(Standing one) {
+    missing += one == Standing::kMissing ? 1 : 0;
+    partial += one == Standing::kPartial ? 1 : 0;
+    requests += one != Standing::kRequested ? 1 : 0;
+  }
+  void take(Standing one) {
+    missing -= one == Standing::kMissing ? 1 : 0;
+    partial -= one == Standing::kPartial ? 1 : 0;
+    requests -= one != Standing::kRequested ? 1 : 0;
+  }
+  double missed(const MissLimit& limit) const {
+    return static_cast<double>(missing) * limit.low_bytes + static_cast<double>(partial) * limit.rest_bytes;
+  }
+  double requested(const MissLimit& limit) const { return static_cast<double>(requests) * limit.high_bytes; }
 };
 
 Cost cost_of(std::span<const std::uint32_t> selection, std::span<const Standing> standing) {
   Cost cost;
-  for (std::uint32_t id : selection) {
-    cost.missing += standing[id] == Standing::kMissing ? 1 : 0;
-    cost.requests += standing[id] != Standing::kRequested ? 1 : 0;
-  }
+  for (std::uint32_t id : selection) cost.add(standing[id]);
   return cost;
 }
 
 bool over(const MissLimit& limit, const Cost& cost) {
-  return limit.missed + static_cast<double>(cost.missing) * limit.low_bytes >
-         limit.rate * (limit.requested + static_cast<double>(cost.requests) * limit.high_bytes);
+  return limit.missed + cost.missed(limit) > limit.rate * (limit.requested + cost.requested(limit));
 }
+
+bool is_read(Standing one) { return one == Standing::kMissing || one == Standing::kPartial; }
 
 constexpr std::string_view kModes[] = {"none", "boost", "adaptive", "hard"};  // by value
 
 }  // namespace
 
 ConstraintMode constraint_mode(std::string_view name) {
-  const auto found = std::ranges::find(kModes, name);
-  if (found == std::end(kModes))
-    throw Error(ErrorKind::kUsage, "unknown name")
-        .in("--constraint")
-        .expected("one of none, boost, adaptive, hard")
-        .found("\"" + std::string(name) + "\"");
-  return static_cast<ConstraintMode>(found - std::begin(kModes));
+  return value_named<ConstraintMode>("--constraint", kModes, name);
 }
 
 std::string_view constraint_name(ConstraintMode mode) { return kModes[static_cast<std::size_t>(mode)]; }
@@ -57,29 +65,35 @@ Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_
   thread_local std::vector<std::uint32_t*> leaving;  // the lowest score first; both keep their room
   leaving.clear();
   for (std::uint32_t& id : selection)
-    if (standing[id] == Standing::kMissing && stays[id] == 0) leaving.push_back(&id);
+    if (is_read(standing[id]) && stays[id] == 0) leaving.push_back(&id);
   std::ranges::sort(leaving, {}, [&](const std::uint32_t* id) { return std::pair(score[*id], *id); });
   std::ranges::fill(stays, std::uint8_t{0});
   for (std::uint32_t id : selection) stays[id] = 1;
 
-  auto better = ranking.begin();
+  auto free = ranking.begin(), partial = ranking.begin();  // the best ones left that cost nothing; less
+  const auto advance = [&](auto& at, auto accepts) {
+    at = std::find_if(at, ranking.end(),
+                      [&](std::uint32_t other) { return stays[other] == 0 && accepts(standing[other]); });
+    return at != ranking.end();
+  };
   for (std::uint32_t* const id : leaving) {
     if (!over(limit, cost)) break;
-    better = std::find_if(better, ranking.end(), [&](std::uint32_t other) {
-      return standing[other] != Standing::kMissing && stays[other] == 0;
-    });
-    if (better == ranking.end()) break;
+    auto* better = advance(free, [](Standing one) { return !is_read(one); }) ? &free : nullptr;
+    if (better == nullptr && standing[*id] == Standing::kMissing &&
+        advance(partial, [](Standing one) { return one == Standing::kPartial; }))
+      better = &partial;
+    if (better == nullptr) continue;
     if (!mass.mass.empty()) {
       // Those behind it have higher scores.
       if (result.mass + mass.mass[*id] > mass.allowed) break;
       result.mass += mass.mass[*id];
     }
-    cost.missing -= 1;
-    cost.requests -= standing[*better] == Standing::kRequested ? 1 : 0;
-    *id = *better++;
+    cost.take(standing[*id]);
+    *id = *(*better)++;
+    cost.add(standing[*id]);
     ++result.replaced;
   }
-  result.violation = cost.missing > 0 && over(limit, cost);
+  result.violation = !cost.nothing() && over(limit, cost);
   return result;
 }
 
@@ -97,6 +111,17 @@ MissConstraint::MissConstraint(const ConstraintConfig& config, const ExpertSizes
   config.validate();
 }
 
+Standing MissConstraint::standing(Parts parts) const {
+  if (!is_computable(parts)) return Standing::kMissing;
+  const bool short_of_lsb = config_.low.has(Part::kLsb) && !parts.has(Part::kLsb);
+  return short_of_lsb ? Standing::kPartial : Standing::kResident;
+}
+
+Bytes MissConstraint::bytes_to_read(Standing standing, const ExpertBytes& bytes) const {
+  if (standing == Standing::kPartial) return bytes.of(config_.low - Part::kMsb);
+  return standing == Standing::kMissing ? bytes.of(config_.low) : 0;
+}
+
 Bytes MissConstraint::lsb_allowance(std::span<const ExpertId> experts, const ResidencyView& residency) const {
   const bool limited = config_.mode == ConstraintMode::kAdaptive || config_.mode == ConstraintMode::kHard;
   if (!limited || !accounts()) return kAnyBytes;
@@ -104,7 +129,7 @@ Bytes MissConstraint::lsb_allowance(std::span<const ExpertId> experts, const Res
   for (ExpertId id : experts) {
     const ExpertBytes bytes = sizes_.bytes(id);
     requested += static_cast<double>(bytes.of(config_.high));
-    missed += is_computable(residency.parts(id)) ? 0 : static_cast<double>(bytes.of(config_.low));
+    missed += static_cast<double>(bytes_to_read(standing(residency.parts(id)), bytes));
   }
   return static_cast<Bytes>(std::max(0.0, config_.limit * requested - missed));
 }
@@ -135,7 +160,8 @@ void MissConstraint::replace(std::uint32_t layer, std::span<const std::uint32_t>
   const MissLimit limit{.rate = config_.limit,
                         .missed = account_.missed + pending_missed_,
                         .requested = account_.requested + pending_requested_,
-                        .low_bytes = static_cast<double>(bytes.of(config_.low)),
+                        .low_bytes = static_cast<double>(bytes_to_read(Standing::kMissing, bytes)),
+                        .rest_bytes = static_cast<double>(bytes_to_read(Standing::kPartial, bytes)),
                         .high_bytes = static_cast<double>(bytes.of(config_.high))};
   MassLimit allowed;
   if (guard_ != nullptr) allowed = {mass, guard_->mass_allowance(pending_tokens_, pending_mass_)};
@@ -146,8 +172,8 @@ void MissConstraint::replace(std::uint32_t layer, std::span<const std::uint32_t>
   replaced_ += result.replaced;
   violations_ += result.violation ? 1 : 0;
   const Cost cost = cost_of(selection, standing);
-  pending_missed_ += static_cast<double>(cost.missing) * limit.low_bytes;
-  pending_requested_ += static_cast<double>(cost.requests) * limit.high_bytes;
+  pending_missed_ += cost.missed(limit);
+  pending_requested_ += cost.requested(limit);
 }
 
 }  // namespace sluice::experts

@@ -17,15 +17,18 @@ namespace sluice::experts {
 // Where an expert is when a token is routed.
 enum class Standing : std::uint8_t {
   kMissing,    // would have to be read
-  kResident,   // in memory, at low precision at least
+  kPartial,    // its MSB is in memory, where high precision is asked for everywhere
+  kResident,   // in memory, as much as any use needs
   kRequested,  // an earlier token of the event has asked for it: costs nothing more
 };
 
 // What a selection is measured by. In bytes.
 struct MissLimit {
-  double rate = 0;                       // m*
-  double missed = 0, requested = 0;      // the account so far
-  double low_bytes = 0, high_bytes = 0;  // of one expert of the layer
+  double rate = 0;                   // m*
+  double missed = 0, requested = 0;  // the account so far
+  // Of one expert of the layer: what is read of a missing one, of a partial one, and what all are measured
+  // by.
+  double low_bytes = 0, rest_bytes = 0, high_bytes = 0;
 };
 
 struct Replacement {
@@ -35,7 +38,8 @@ struct Replacement {
 };
 
 // While the account with `selection` would be over the limit, the missing expert of the lowest score (ties:
-// id ascending) makes place for the best one that is not missing and not selected. The `top_j` best of the
+// id ascending) makes place for the best one that was not selected and costs nothing. A partial expert counts
+// as missing; and it takes the place of an absent one where none costs nothing. The `top_j` best of the
 // ranking are not replaced. `ranking`: experts that may be selected, best first (score descending, id
 // ascending); `score` and `standing` by id. Where a loss is limited, what makes place has no more than
 // `allowed` of `mass` (by id) altogether.
@@ -64,7 +68,8 @@ struct ConstraintConfig {
   double eta = 0.05;                // kAdaptive: how fast lambda follows
   std::uint32_t top_j = 0;          // kHard: a token's best experts that are not replaced
   std::uint32_t exempt_steps = 10;  // decode steps at first that are free, and not accounted
-  // What the two views of an expert are made of; the same of families without slices.
+  // What of an expert a use needs at least (least_parts), and what the rate is normalised by; the same of
+  // families without slices.
   Parts low = Part::kMsb, high = Part::kMsb | Part::kLsb;
 
   void validate() const;  // Error(kUsage)
@@ -87,6 +92,8 @@ class MissConstraint {
 
   // What cache-prior is to use; none: its own.
   std::optional<double> lambda() const;
+  // By what is in memory of an expert.
+  Standing standing(Parts parts) const;
   bool replaces() const { return config_.mode == ConstraintMode::kHard && accounts(); }
   // A router's: begins an event; then, for each of its tokens, replaces in its selection what the account
   // with the event's earlier tokens does not allow. Counts.
@@ -102,6 +109,7 @@ class MissConstraint {
   std::uint64_t violations() const { return violations_; }
 
  private:
+  Bytes bytes_to_read(Standing standing, const ExpertBytes& bytes) const;
   bool accounts() const { return step_ >= config_.exempt_steps; }
 
   ConstraintConfig config_;

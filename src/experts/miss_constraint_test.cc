@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -28,35 +29,48 @@ Ids ranking_of(const std::vector<double>& score) {
   return order;
 }
 
-// SPEC §4.4 as it is written, on sets. What an earlier token chose costs nothing.
+double bytes_read(const MissLimit& limit, Standing one) {
+  return one == Standing::kMissing ? limit.low_bytes : one == Standing::kPartial ? limit.rest_bytes : 0;
+}
+
+// SPEC §4.4 as it is written, on sets. What an earlier token chose costs nothing; of high precision
+// everywhere, what is there but for its LSB costs that.
 Replacement naive(const MissLimit& limit, const std::vector<double>& score,
                   const std::vector<Standing>& standing, std::uint32_t top_j, std::set<std::uint32_t>& sel) {
   Replacement result;
   const Ids ranking = ranking_of(score);
+  const std::set<std::uint32_t> own = sel;
+  const auto read = [&](std::uint32_t id) { return bytes_read(limit, standing[id]); };
   const auto over = [&] {
-    double missing = 0, requests = 0;
+    double missed = 0, requests = 0;
     for (std::uint32_t id : sel) {
-      missing += standing[id] == Standing::kMissing ? 1 : 0;
+      missed += read(id);
       requests += standing[id] == Standing::kRequested ? 0 : 1;
     }
-    return limit.missed + missing * limit.low_bytes >
-           limit.rate * (limit.requested + requests * limit.high_bytes);
+    return limit.missed + missed > limit.rate * (limit.requested + requests * limit.high_bytes);
   };
+  // The best one that may come for it.
+  const auto better = [&](std::uint32_t id) {
+    for (const double most : {0.0, standing[id] == Standing::kMissing ? limit.rest_bytes : 0.0})
+      for (std::uint32_t other : ranking)
+        if (!own.contains(other) && !sel.contains(other) && standing[other] != Standing::kMissing &&
+            read(other) <= most)
+          return std::optional(other);
+    return std::optional<std::uint32_t>();
+  };
+  Ids lowest_first(ranking.begin() + std::min<std::ptrdiff_t>(top_j, std::ssize(ranking)), ranking.end());
+  std::ranges::sort(lowest_first, {}, [&](std::uint32_t id) { return std::pair(score[id], id); });
   while (over()) {
-    Ids replaceable, better;
-    for (std::size_t i = top_j; i < ranking.size(); ++i)
-      if (sel.contains(ranking[i]) && standing[ranking[i]] == Standing::kMissing)
-        replaceable.push_back(ranking[i]);
-    for (std::uint32_t id : ranking)
-      if (!sel.contains(id) && standing[id] != Standing::kMissing) better.push_back(id);
-    if (replaceable.empty() || better.empty()) break;
-    const double lowest = score[replaceable.back()];
-    sel.erase(*std::ranges::find_if(replaceable, [&](std::uint32_t id) { return score[id] == lowest; }));
-    sel.insert(better.front());
+    const auto x = std::ranges::find_if(lowest_first, [&](std::uint32_t id) {
+      return own.contains(id) && sel.contains(id) && read(id) > 0 && better(id);
+    });
+    if (x == lowest_first.end()) break;
+    const std::uint32_t y = *better(*x);
+    sel.erase(*x);
+    sel.insert(y);
     ++result.replaced;
   }
-  const bool missing =
-      std::ranges::any_of(sel, [&](std::uint32_t id) { return standing[id] == Standing::kMissing; });
+  const bool missing = std::ranges::any_of(sel, [&](std::uint32_t id) { return read(id) > 0; });
   result.violation = missing && over();
   return result;
 }
@@ -71,12 +85,13 @@ TEST(ReplaceMissing, EqualsTheObviousImplementation) {
     const std::uint64_t levels = random() % 2 == 0 ? 3 : 1000;
     for (std::size_t e = 0; e < n; ++e) {
       score.push_back(static_cast<double>(random() % levels));
-      standing.push_back(static_cast<Standing>(random() % 3));
+      standing.push_back(static_cast<Standing>(random() % 4));
     }
     const MissLimit limit{.rate = static_cast<double>(random() % 5) / 8,
                           .missed = static_cast<double>(random() % 30),
                           .requested = static_cast<double>(random() % 100),
-                          .low_bytes = static_cast<double>(1 + random() % 4),
+                          .low_bytes = static_cast<double>(3 + random() % 4),
+                          .rest_bytes = static_cast<double>(1 + random() % 2),
                           .high_bytes = static_cast<double>(4 + random() % 4)};
     Ids sel = ranking_of(score);
     std::ranges::shuffle(sel, random);  // any selection, in any order
@@ -165,12 +180,15 @@ struct Decoder {
   SliceDemands demands;
   Routing routing;
   double free_missed = 0;  // bytes read in steps that are not accounted
+  PrecisionMode precision;
 
-  explicit Decoder(const ConstraintConfig& config, Bytes capacity = 40)
-      : constraint(config, sizes),
+  explicit Decoder(ConstraintConfig config, PrecisionMode precision = PrecisionMode::kDbsc,
+                   const char* cache = "slice-lru")
+      : constraint((config.low = least_parts(precision), config), sizes),
         router(find_router("cache-prior")
                    .make({.select = {.top_k = k}, .cache_aware = {.lambda = 0}, .constraint = &constraint})),
-        residency(make_cache("slice-lru", {.keep = Part::kMsb | Part::kLsb}), sizes, capacity) {}
+        residency(make_cache(cache, {.keep = Part::kMsb | Part::kLsb}), sizes, 40),
+        precision(precision) {}
 
   EventOutcome step(std::mt19937_64& random, std::uint32_t tokens = 1) {
     std::vector<float> logits, scores;
@@ -185,7 +203,7 @@ struct Decoder {
     }
     const ScoresView view{.experts = experts, .tokens = tokens, .logits = logits, .scores = scores};
     router->route(view, residency, routing);
-    set_precision({.critical = {.theta = .3}}, routing);
+    set_precision({.mode = precision, .critical = {.theta = .3}}, routing);
     demands.gather(view, routing);
     std::vector<ExpertId> ids(demands.demand().ranked.begin(), demands.demand().ranked.end());
     const Bytes allowance = constraint.lsb_allowance(ids, residency);
@@ -200,12 +218,16 @@ struct Decoder {
   }
 };
 
-TEST(MissConstraint, HardKeepsTheRateOrCountsAViolation) {
+class HardMissConstraint : public ::testing::TestWithParam<std::pair<PrecisionMode, const char*>> {};
+
+TEST_P(HardMissConstraint, KeepsTheRateOrCountsAViolation) {
+  std::uint64_t replaced = 0;
+  int kept = 0;
   for (double limit : {.01, .05, .1, .3}) {
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
       SCOPED_TRACE("limit " + std::to_string(limit) + ", seed " + std::to_string(seed));
       std::mt19937_64 random(seed);
-      Decoder run({.mode = ConstraintMode::kHard, .limit = limit});
+      Decoder run({.mode = ConstraintMode::kHard, .limit = limit}, GetParam().first, GetParam().second);
       for (int step = 0; step < 200; ++step) {
         const std::uint64_t violations = run.constraint.violations();
         run.step(random, 1 + seed % 3);
@@ -214,10 +236,23 @@ TEST(MissConstraint, HardKeepsTheRateOrCountsAViolation) {
                     limit * run.constraint.account().requested * (1 + 1e-12));
         }
       }
-      EXPECT_GT(run.constraint.replaced(), 0u);
+      replaced += run.constraint.replaced();
+      kept += run.constraint.violations() == 0;
     }
   }
+  EXPECT_GT(replaced, 100u);
+  EXPECT_GT(kept, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Precisions, HardMissConstraint,
+                         ::testing::Values(std::pair(PrecisionMode::kDbsc, "slice-lru"),
+                                           std::pair(PrecisionMode::kHigh, "slice-lru"),
+                                           std::pair(PrecisionMode::kHigh, "lru"),
+                                           std::pair(PrecisionMode::kLow, "slice-lru")),
+                         [](const auto& info) {
+                           return std::string(precision_name(info.param.first)) +
+                                  (info.param.second == std::string("lru") ? "_whole" : "_slices");
+                         });
 
 TEST(MissConstraint, FirstStepsAreFreeAndNotAccounted) {
   std::mt19937_64 random(1);

@@ -1,35 +1,18 @@
 #include "experts/precision.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <string>
 #include <tuple>
 
-#include "base/error.h"
 #include "experts/unit_interval.h"
+#include "experts/value_names.h"
 
 namespace sluice::experts {
 namespace {
 
-template <class Value, std::size_t n>
-Value find(const char* what, const std::array<std::pair<std::string_view, Value>, n>& table,
-           std::string_view name) {
-  std::string known;
-  for (const auto& [key, value] : table) {
-    if (key == name) return value;
-    known += (known.empty() ? "" : ", ") + std::string(key);
-  }
-  throw Error(ErrorKind::kUsage, "unknown name")
-      .in(what)
-      .expected("one of " + known)
-      .found("\"" + std::string(name) + "\"");
-}
-
-constexpr std::array<std::pair<std::string_view, PrecisionMode>, 4> kModes = {{{"full", PrecisionMode::kFull},
-                                                                               {"dbsc", PrecisionMode::kDbsc},
-                                                                               {"high", PrecisionMode::kHigh},
-                                                                               {"low", PrecisionMode::kLow}}};
+// By value.
+constexpr std::string_view kModes[] = {"full", "dbsc", "high", "low"};
+constexpr std::string_view kCriticalRules[] = {"single-head", "rel_top1", "fixed_top_c"};
 
 void set_critical(const CriticalRule& rule, std::span<Choice> token) {
   double sum = 0, most = 0;
@@ -63,16 +46,17 @@ void set_critical(const CriticalRule& rule, std::span<Choice> token) {
 void CriticalRule::validate() const { require_in_unit("theta", theta); }
 
 CriticalRule::Kind critical_kind(std::string_view name) {
-  using Kind = CriticalRule::Kind;
-  static constexpr std::array<std::pair<std::string_view, Kind>, 3> kKinds = {
-      {{"single-head", Kind::kSingleHead}, {"rel_top1", Kind::kRelTop1}, {"fixed_top_c", Kind::kFixedTopC}}};
-  return find("--critical", kKinds, name);
+  return value_named<CriticalRule::Kind>("--critical", kCriticalRules, name);
 }
 
-PrecisionMode precision_mode(std::string_view name) { return find("--precision", kModes, name); }
+PrecisionMode precision_mode(std::string_view name) {
+  return value_named<PrecisionMode>("--precision", kModes, name);
+}
 
-std::string_view precision_name(PrecisionMode mode) {
-  return std::ranges::find(kModes, mode, &std::pair<std::string_view, PrecisionMode>::second)->first;
+std::string_view precision_name(PrecisionMode mode) { return kModes[static_cast<std::size_t>(mode)]; }
+
+Parts least_parts(PrecisionMode mode) {
+  return mode == PrecisionMode::kHigh ? Part::kMsb | Part::kLsb : Parts(Part::kMsb);
 }
 
 void set_precision(const PrecisionRule& rule, Routing& routing) {

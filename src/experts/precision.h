@@ -35,6 +35,8 @@ enum class PrecisionMode : std::uint8_t {
 };
 PrecisionMode precision_mode(std::string_view name);  // full, dbsc, high, low; Error(kUsage)
 std::string_view precision_name(PrecisionMode mode);
+// Of models in slices: what of an expert has to be in memory for any of its uses.
+Parts least_parts(PrecisionMode mode);
 
 struct PrecisionRule {
   PrecisionMode mode = PrecisionMode::kDbsc;

@@ -46,13 +46,13 @@ class CacheAwareRouter final : public Router {
     out.exact.clear();
     out.exact_begin.assign(1, 0);
     standing_.clear();
+    cached_.clear();
     for (std::uint32_t e = 0; e < view.experts; ++e) {
       const ExpertId id{static_cast<std::uint16_t>(view.layer), static_cast<std::uint16_t>(e)};
-      standing_.push_back(is_computable(residency.parts(id)) ? Standing::kResident : Standing::kMissing);
+      const Parts parts = residency.parts(id);
+      cached_.push_back(is_computable(parts) ? 1 : 0);
+      if (config_.constraint != nullptr) standing_.push_back(config_.constraint->standing(parts));
     }
-    cached_.resize(view.experts);
-    std::ranges::transform(standing_, cached_.begin(),
-                           [](Standing at) -> std::uint8_t { return at == Standing::kResident ? 1 : 0; });
     if (config_.constraint != nullptr) config_.constraint->begin_event();
     for (std::uint32_t t = 0; t < view.tokens; ++t) {
       route_token(view, t);
@@ -133,7 +133,7 @@ class CacheAwareRouter final : public Router {
   RouterConfig config_;
   OwnSelection own_;
   std::vector<Range> ranges_;  // by layer
-  // Of one event, by expert.
+  // Of one event, by expert; where there is a constraint, how it sees them.
   std::vector<Standing> standing_;
   std::vector<std::uint8_t> cached_;
   // Of one token.

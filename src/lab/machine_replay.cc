@@ -22,9 +22,9 @@ using experts::ExpertId, experts::Part, experts::Parts;
 constexpr std::size_t kStepsBetweenStops = 64;
 constexpr Parts kHighView = Part::kMsb | Part::kLsb;
 
-// What a miss brings at least: at high precision everywhere, all of the expert.
+// What a miss brings at least.
 Parts low_view(const MachineReplaySettings& settings) {
-  return settings.precision.mode == experts::PrecisionMode::kHigh ? kHighView : Parts(Part::kMsb);
+  return experts::least_parts(settings.precision.mode);
 }
 
 void check(const RoutedSteps& steps, const SlicedModel& model, const MachineReplaySettings& settings) {

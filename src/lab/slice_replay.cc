@@ -67,7 +67,9 @@ SliceReplayResult replay_slices(trace::RoutingTrace& trace, const SliceReplaySet
   for (std::uint32_t i = 0; i < (by_layer ? header.layers : 1); ++i)
     caches.push_back(std::make_unique<experts::Residency>(experts::make_cache("slice-lru", config), sizes,
                                                           settings.capacity));
-  experts::MissConstraint constraint(settings.slices.limits, sizes);
+  experts::ConstraintConfig limits = settings.slices.limits;
+  limits.low = experts::least_parts(settings.slices.precision.mode);
+  experts::MissConstraint constraint(limits, sizes);
   if (log)
     log(experts::decision_heading({.cache = "slice-lru",
                                    .scope = by_layer ? "layer" : "global",

@@ -1,0 +1,27 @@
+// Values of an enumeration by their names.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace sluice::experts {
+
+// `names`: by value, from 0 on. Error(kUsage) names the flag and all that it knows.
+template <class Value, std::size_t n>
+Value value_named(const char* flag, const std::string_view (&names)[n], std::string_view name) {
+  const auto found = std::ranges::find(names, name);
+  if (found != std::end(names)) return static_cast<Value>(found - std::begin(names));
+  std::string known;
+  for (std::string_view one : names) known += (known.empty() ? "" : ", ") + std::string(one);
+  throw Error(ErrorKind::kUsage, "unknown name")
+      .in(flag)
+      .expected("one of " + known)
+      .found("\"" + std::string(name) + "\"");
+}
+
+}  // namespace sluice::experts
