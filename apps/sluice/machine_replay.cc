@@ -73,7 +73,7 @@ lab::MachineReplaySettings settings_of(const MachineRequest& request, const Mach
     if (precision == experts::PrecisionMode::kFull) precision = preset.precision;
   }
   if (precision == experts::PrecisionMode::kFull) precision = experts::PrecisionMode::kDbsc;
-  if (!request.cache.empty()) settings.cache = request.cache;
+  settings.cache = request.cache.empty() ? experts::usual_slice_cache(precision) : request.cache;
   settings.cache_aware = options.cache_aware;
   settings.precision = {precision, options.critical};
   settings.constraint = options.limits;

@@ -36,11 +36,8 @@ EngineOptions with_preset(EngineOptions options, bool split, bool sliced) {
   const auto fill = [](std::string& value, std::string_view of_preset) {
     if (value.empty()) value = of_preset;
   };
-  if (sliced && !chosen) {
-    // Where both slices are always wanted, nothing is gained by keeping one without the other.
-    fill(options.cache, options.precision == experts::PrecisionMode::kHigh ? "lru" : "slice-lru");
-    fill(options.prefetch, "none");
-  }
+  if (sliced) fill(options.cache, experts::usual_slice_cache(options.precision));
+  if (sliced && !chosen) fill(options.prefetch, "none");
   fill(options.router, preset.router);
   fill(options.cache, preset.cache);
   // Where the user chose nothing, the disk's idle time is used. A preset is what its paper compares, and what

@@ -460,6 +460,9 @@ TEST_F(Slices, ALimitOnMissesIsKept) {
     const experts::MissAccount& account = engine->constraint()->account();
     if (replaced != nullptr) *replaced = engine->constraint()->replaced();
     EXPECT_GT(account.requested, 0);
+    if (options.precision == PrecisionMode::kHigh) {
+      EXPECT_EQ(account.downgrades, 0u);
+    }
     EXPECT_EQ(engine->statistics().prefill.slices.downgrades, 0u);
     if (mode == ConstraintMode::kNone) {
       EXPECT_EQ(engine->statistics().decode_routing.agreement(), 1);

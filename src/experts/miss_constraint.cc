@@ -124,12 +124,12 @@ Bytes MissConstraint::bytes_to_read(Standing standing, const ExpertBytes& bytes)
 
 Bytes MissConstraint::lsb_allowance(std::span<const ExpertId> experts, const ResidencyView& residency) const {
   const bool limited = config_.mode == ConstraintMode::kAdaptive || config_.mode == ConstraintMode::kHard;
-  if (!limited || !accounts()) return kAnyBytes;
+  if (!limited || !accounts() || config_.low.has(Part::kLsb)) return kAnyBytes;
   double missed = account_.missed, requested = account_.requested;
   for (ExpertId id : experts) {
     const ExpertBytes bytes = sizes_.bytes(id);
     requested += static_cast<double>(bytes.of(config_.high));
-    missed += static_cast<double>(bytes_to_read(standing(residency.parts(id)), bytes));
+    missed += is_computable(residency.parts(id)) ? 0 : static_cast<double>(bytes.of(config_.low));
   }
   return static_cast<Bytes>(std::max(0.0, config_.limit * requested - missed));
 }

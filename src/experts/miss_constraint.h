@@ -85,7 +85,7 @@ class MissConstraint {
 
   void begin_generation() { step_ = 0; }  // the next `exempt_steps` are free again
   // Bytes of LSBs that may be read for an event of these experts (SliceDemand::lsb_allowance), before it is
-  // decided.
+  // decided. Where a use needs its LSB, any.
   Bytes lsb_allowance(std::span<const ExpertId> experts, const ResidencyView& residency) const;
   void on_event(const EventOutcome& outcome);
   void end_step();

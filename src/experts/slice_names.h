@@ -17,5 +17,8 @@ std::string_view initial_slices_name(InitialSlices initial);
 
 // WarmupRules::rho where nobody has said it: at high precision every LSB is wanted, at low none.
 double usual_rho(PrecisionMode precision);
+// The cache, where nobody names one: where both slices are always wanted, nothing is gained by keeping one
+// without the other.
+std::string_view usual_slice_cache(PrecisionMode precision);
 
 }  // namespace sluice::experts
