@@ -1,7 +1,10 @@
-// immintrin.h without the false warnings of its AVX-512 part.
+// immintrin.h for files that are compiled for AVX-512 or AMX. What else they need of a compiler for these is
+// here, too, so that tests can compile them with an emulation of both (tests/emulation).
 #pragma once
 
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(SLUICE_EMULATED_INTRINSICS)
+#include <emulation/intrinsics.h>
+#elif defined(__GNUC__) && !defined(__clang__)
 // GCC 12 reports the deliberately undefined operands inside its own AVX-512 intrinsics (GCC bug 105593).
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -11,3 +14,30 @@
 #else
 #include <immintrin.h>
 #endif
+
+namespace sluice {
+namespace {
+
+// Loads `a` into a register, so that the compiler does not make the load part of the instruction that uses
+// it.
+[[gnu::always_inline]] inline void load_apart(__m512i& a) {
+#if defined(SLUICE_EMULATED_INTRINSICS)
+  (void)a;
+#else
+  __asm__("" : "+v"(a));
+#endif
+}
+
+// LDTILECFG; `shapes` has 64 bytes. (GCC 12 takes its own _tile_loadconfig to read the first 8 of them only.)
+template <class Shapes>
+[[gnu::always_inline]] inline void load_tile_shapes(const Shapes& shapes) {
+  static_assert(sizeof(shapes) == 64);
+#if defined(SLUICE_EMULATED_INTRINSICS)
+  _tile_loadconfig(&shapes);
+#else
+  __asm__ volatile("ldtilecfg %0" ::"m"(shapes) : "memory");
+#endif
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,6 +1,5 @@
 // 32 words at a time; the tail by masked loads and stores, which touch no byte outside.
-#include <immintrin.h>
-
+#include "base/avx512_intrinsics.h"
 #include "codec/bf16_split_impl.h"
 
 namespace sluice::codec {

@@ -78,7 +78,7 @@ template <int kS>
 template <int, class Codes>
 [[gnu::always_inline]] inline Line expand(const Codes&, Line entries, Mask mask, const std::byte*& next) {
   __m512i list = _mm512_loadu_si512(next);
-  __asm__("" : "+v"(list));  // in a register: else the compiler makes the two one instruction again
+  load_apart(list);
   const Line expanded = {_mm512_mask_expand_epi8(entries.v, mask, list)};
   next += __builtin_popcountll(mask);
   return expanded;

@@ -1,10 +1,9 @@
 // A line in one register of AVX-512: what native_encode_avx512.cc and native_encode_avx512vbmi2.cc share.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
 
+#include "base/avx512_intrinsics.h"
 #include "codec/native_encode_impl.h"
 
 namespace sluice::codec {

@@ -29,7 +29,7 @@ void begin(std::size_t tokens) {
     shapes.rows[i] = 16;
     shapes.row_bytes[i] = static_cast<std::uint16_t>(weights ? 64 : 4 * tokens);
   }
-  __asm__ volatile("ldtilecfg %0" ::"m"(shapes) : "memory");
+  load_tile_shapes(shapes);
 }
 void end() { _tile_release(); }
 
