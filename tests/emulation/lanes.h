@@ -40,26 +40,27 @@ inline V made(const F& make) {
   return vector(l);
 }
 
-// f of each lane, of those of two vectors, and of three.
+// f of each lane, of those of two vectors, and of three. (Not inline: else kernels, which unroll their loops,
+// compile twice as long.)
 template <class T, class V, class F>
-inline V each(const V& a, const F& f) {
+[[gnu::noinline]] inline V each(const V& a, const F& f) {
   const auto x = lanes<T>(a);
   return made<V, T>([&](std::size_t i) { return f(x[i]); });
 }
 template <class T, class V, class F>
-inline V each(const V& a, const V& b, const F& f) {
+[[gnu::noinline]] inline V each(const V& a, const V& b, const F& f) {
   const auto x = lanes<T>(a), y = lanes<T>(b);
   return made<V, T>([&](std::size_t i) { return f(x[i], y[i]); });
 }
 template <class T, class V, class F>
-inline V each(const V& a, const V& b, const V& c, const F& f) {
+[[gnu::noinline]] inline V each(const V& a, const V& b, const V& c, const F& f) {
   const auto x = lanes<T>(a), y = lanes<T>(b), z = lanes<T>(c);
   return made<V, T>([&](std::size_t i) { return f(x[i], y[i], z[i]); });
 }
 
 // Bit i of `mask` chooses lane i of `yes`, else that of `no`.
 template <class T, class V>
-inline V chosen(std::uint64_t mask, const V& yes, const V& no) {
+[[gnu::noinline]] inline V chosen(std::uint64_t mask, const V& yes, const V& no) {
   const auto y = lanes<T>(yes), n = lanes<T>(no);
   return made<V, T>([&](std::size_t i) { return (mask >> i & 1) != 0 ? y[i] : n[i]; });
 }

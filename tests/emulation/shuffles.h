@@ -61,7 +61,9 @@ inline V permuted_in_quarters(const V& a, int control) {
   return made<V, std::uint32_t>([&](std::size_t i) { return x[i / 4 * 4 + (control >> i % 4 * 2 & 3)]; });
 }
 inline __m512 _mm512_permute_ps(__m512 a, int control) { return permuted_in_quarters(a, control); }
-inline __m512i _mm512_shuffle_epi32(__m512i a, int control) { return permuted_in_quarters(a, control); }
+inline __m512i shuffled_epi32(__m512i a, int control) { return permuted_in_quarters(a, control); }
+// A macro, since the compiler's own is found by the type of its argument _MM_PERM_ENUM.
+#define _mm512_shuffle_epi32(a, control) shuffled_epi32(a, control)
 // Two lanes of a, then two of b.
 inline __m512 _mm512_shuffle_ps(__m512 a, __m512 b, int control) {
   const auto x = lanes<float>(a), y = lanes<float>(b);
