@@ -9,43 +9,86 @@
 namespace sluice::emulation {
 namespace {
 
+inline float of_bits(std::uint32_t bits) {
+  float number;
+  __builtin_memcpy(&number, &bits, sizeof(number));
+  return number;
+}
+inline std::uint32_t bits_of(float number) {
+  std::uint32_t bits;
+  __builtin_memcpy(&bits, &number, sizeof(bits));
+  return bits;
+}
+inline float of_bf16(std::uint32_t word) { return of_bits(word << 16); }
+
 // A zero of its sign for a subnormal number.
-inline float flushed(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
+inline float flushed(float x) {
+  const std::uint32_t bits = bits_of(x);
+  return of_bits((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
+}
 
 // a·b + c, rounded once; a zero if that is less than 2^-126 when rounded to 24 bits as if exponents had no
-// limit (underflow is detected after rounding, Intel SDM vol. 1, 4.9.1.5).
+// limit (underflow is detected after rounding, Intel SDM vol. 1, 4.9.1.5). None of the three is subnormal.
 inline float flushed_fma(float a, float b, float c) {
-  a = flushed(a);
-  b = flushed(b);
-  c = flushed(c);
   const float sum = std::fma(a, b, c);
   if (std::fabs(sum) != 0x1p-126f) return flushed(sum);
   // Again, 2^30 times as large, where no exponent is at its limit.
   (std::fabs(a) < std::fabs(b) ? a : b) *= 0x1p30f;
   return std::fabs(std::fma(a, b, c * 0x1p30f)) < 0x1p-96f ? std::copysign(0.0f, sum) : sum;
 }
+// Of 16 lanes, in loops without branches, which compilers make fast.
+struct Floats {
+  float at[16];
+};
+inline Floats flushed_fma(const Floats& a, const Floats& b, const Floats& c) {
+  Floats sum;
+  int least = 0;
+  for (int i = 0; i < 16; ++i) sum.at[i] = std::fma(a.at[i], b.at[i], c.at[i]);
+  for (int i = 0; i < 16; ++i) least |= (bits_of(sum.at[i]) & 0x7fffffffu) == 0x00800000u;
+  if (least != 0) {
+    for (int i = 0; i < 16; ++i) sum.at[i] = flushed_fma(a.at[i], b.at[i], c.at[i]);
+  } else {
+    for (int i = 0; i < 16; ++i) sum.at[i] = flushed(sum.at[i]);
+  }
+  return sum;
+}
+inline Floats flushed(const Floats& x) {
+  Floats y;
+  for (int i = 0; i < 16; ++i) y.at[i] = flushed(x.at[i]);
+  return y;
+}
 
-inline float of_bf16(std::uint16_t word) {
-  const std::uint32_t bits = std::uint32_t{word} << 16;
-  float number;
-  __builtin_memcpy(&number, &bits, sizeof(number));
-  return number;
+// Of 16 dwords, each a pair of words: the even ones, and the odd ones.
+struct Pairs {
+  std::uint32_t at[16];
+};
+inline Floats even_words(const Pairs& pairs) {
+  Floats x;
+  for (int i = 0; i < 16; ++i) x.at[i] = flushed(of_bits(pairs.at[i] << 16));
+  return x;
+}
+inline Floats odd_words(const Pairs& pairs) {
+  Floats x;
+  for (int i = 0; i < 16; ++i) x.at[i] = flushed(of_bits(pairs.at[i] & 0xffff0000u));
+  return x;
 }
 
 // To each lane the product of the odd words of a pair, then that of the even ones.
 inline __m512 _mm512_dpbf16_ps(__m512 sums, __m512bh a, __m512bh b) {
-  const auto x = lanes<std::uint16_t>(a), y = lanes<std::uint16_t>(b);
-  const auto sum = lanes<float>(sums);
-  return made<__m512, float>([&](std::size_t i) {
-    const float odd = flushed_fma(of_bf16(x[2 * i + 1]), of_bf16(y[2 * i + 1]), sum[i]);
-    return flushed_fma(of_bf16(x[2 * i]), of_bf16(y[2 * i]), odd);
-  });
+  Floats sum;
+  Pairs x, y;
+  __builtin_memcpy(&sum, &sums, sizeof(sum));
+  __builtin_memcpy(&x, &a, sizeof(x));
+  __builtin_memcpy(&y, &b, sizeof(y));
+  sum = flushed_fma(odd_words(x), odd_words(y), flushed(sum));
+  sum = flushed_fma(even_words(x), even_words(y), sum);
+  __builtin_memcpy(&sums, &sum, sizeof(sum));
+  return sums;
 }
 
 // Infinities stay; NaNs become quiet.
 inline std::uint16_t to_bf16(float number) {
-  std::uint32_t bits;
-  __builtin_memcpy(&bits, &number, sizeof(bits));
+  const std::uint32_t bits = bits_of(number);
   if (std::isnan(number)) return static_cast<std::uint16_t>(bits >> 16 | 0x40);
   if (std::fabs(number) < 0x1p-126f) return static_cast<std::uint16_t>(bits >> 16 & 0x8000);
   return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);

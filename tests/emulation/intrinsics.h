@@ -8,8 +8,8 @@
 #pragma once
 
 #include <immintrin.h>
-
 // Some of the compiler's are macros.
+#undef _mm512_setzero_epi32
 #undef _mm256_dpbusd_epi32
 #undef _mm256_dpbusds_epi32
 #undef _mm256_dpwssd_epi32

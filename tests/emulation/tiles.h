@@ -115,16 +115,19 @@ inline void _tile_dpbf16ps(int sums, int a, int b) {
   require_product(sums, a, b);
   Tile& to = tile(sums);
   const Tile &x = tile(a), &y = tile(b);
+  // (Of all 16 columns: those that are not there are not written.)
   for (std::size_t m = 0; m < to.rows; ++m) {
+    Floats even{}, odd{};
+    for (std::size_t k = 0; k < x.row_bytes / 4; ++k) {
+      const std::uint32_t pair = lane<std::uint32_t>(x.bytes[m], k);
+      Pairs same, row;
+      for (std::uint32_t& p : same.at) p = pair;
+      __builtin_memcpy(&row, y.bytes[k], sizeof(row));
+      even = flushed_fma(even_words(same), even_words(row), even);
+      odd = flushed_fma(odd_words(same), odd_words(row), odd);
+    }
     for (std::size_t n = 0; n < to.row_bytes / 4; ++n) {
-      float chains[2] = {0, 0};
-      for (std::size_t k = 0; k < x.row_bytes / 4; ++k) {
-        for (std::size_t j = 0; j < 2; ++j) {
-          chains[j] = flushed_fma(of_bf16(lane<std::uint16_t>(x.bytes[m], 2 * k + j)),
-                                  of_bf16(lane<std::uint16_t>(y.bytes[k], 2 * n + j)), chains[j]);
-        }
-      }
-      const float both = flushed(chains[0] + chains[1]);
+      const float both = flushed(even.at[n] + odd.at[n]);
       const float sum = flushed(flushed(lane<float>(to.bytes[m], n)) + both);
       __builtin_memcpy(to.bytes[m] + 4 * n, &sum, sizeof(sum));
     }
