@@ -88,6 +88,11 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags, const EngineHelp& h
   command.add_option("--math", flags.math, "Arithmetic: auto (BF16 key/value cache) or f32")
       ->group(machine)
       ->capture_default_str();
+  command
+      .add_option("--kv", flags.kv,
+                  "Key/value cache: bf16, f32, int8 (half of bf16, with rounding of its own), auto")
+      ->group(machine)
+      ->capture_default_str();
   command.add_option("-c,--context", flags.context, help.context)
       ->check(whole_number("-c", 1, std::uint64_t{1} << 31))
       ->group(machine);
@@ -157,6 +162,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
   options.chunk = in_range(flags.chunk, 1, 65536, "--chunk");
   options.isa = flags.isa;
   options.math = engine::parse_math(flags.math);
+  options.kv = engine::parse_kv(flags.kv);
   options.positions = positions;
   options.encoder_positions = encoder_positions;
   options.preset = flags.preset;

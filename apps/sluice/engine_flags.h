@@ -17,7 +17,7 @@ namespace sluice::app {
 struct EngineFlags : CommonFlags {
   std::string model;
   SliceFlags slices;
-  std::string math = "auto", disk = "auto";
+  std::string math = "auto", kv = "auto", disk = "auto";
   std::string preset, router, cache, cache_scope = "global", keep = "full",
                                      dense = "auto";  // empty: the preset's
   std::string scheduler, prefetch, placement;

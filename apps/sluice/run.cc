@@ -115,6 +115,7 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
   json["preset"] = engine.options().preset;
   json["decisions"] = fmt::format("{:016x}", engine.decision_hash());
   json["isa"] = isa_name(engine.isa());
+  json["kv"] = dtype_name(engine.cache_dtype());
   json["threads"] = engine.threads();
   json["chunk"] = engine.chunk();
   return json;

@@ -18,8 +18,6 @@
 namespace sluice::engine {
 namespace {
 
-DType cache_dtype(Math math) { return math == Math::kF32 ? DType::kF32 : DType::kBF16; }
-
 kernels::Context make_kernels(ThreadPool& pool, const EngineOptions& options, std::string* warning) {
   const Isa isa = kernels::self_check(parse_isa(options.isa), warning);
   return {&pool, isa,
@@ -87,6 +85,18 @@ Math parse_math(std::string_view text) {
       .expected("auto or f32")
       .found(text)
       .fix("leave --math out for auto");
+}
+
+std::optional<DType> parse_kv(std::string_view text) {
+  if (text == "auto") return std::nullopt;
+  if (text == "bf16") return DType::kBF16;
+  if (text == "f32") return DType::kF32;
+  if (text == "int8") return DType::kI8;
+  throw Error(ErrorKind::kUsage, "unknown form of the key/value cache")
+      .in("--kv")
+      .expected("auto, bf16, f32 or int8")
+      .found(text)
+      .fix("leave --kv out for auto");
 }
 
 Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, const EngineOptions& options,
@@ -211,8 +221,17 @@ void Engine::record_timeline(fetch::Timeline* timeline) {
   moe_->record(timeline);
 }
 
+DType Engine::cache_dtype() const {
+  return options_.kv.value_or(options_.math == Math::kF32 ? DType::kF32 : DType::kBF16);
+}
+
 Policies Engine::make_policies() {
   const model::MoeConfig& moe = model_.config.moe;
+  if (options_.contract && cache_dtype() == DType::kI8)
+    throw Error(ErrorKind::kUsage, "what a key/value cache of 8 bits loses is not in a calibration")
+        .in("--max-loss")
+        .found("--kv int8")
+        .fix("leave one of the two out");
   Policies policies;
   const std::string_view routers[] = {options_.router};
   experts::check_combination({.family = family_of(checkpoint_),
@@ -332,8 +351,8 @@ MemoryPlan Engine::make_plan(std::size_t logit_rows, DenseView dense) {
   needs.dense = DenseWeights::resident_bytes(checkpoint_, model_, dense) +
                 Embedding::resident_bytes(checkpoint_, model_);
   needs.load_staging = DenseWeights::load_staging_bytes(checkpoint_, model_, dense);
-  needs.kv = options_.sequences * kv_bytes(model_.config, cache_dtype(options_.math), options_.positions,
-                                           options_.encoder_positions);
+  needs.kv = options_.sequences *
+             kv_bytes(model_.config, cache_dtype(), options_.positions, options_.encoder_positions);
   needs.least_staging = experts_->least_staging();
   needs.staging_per_expert = experts_->staging_per_expert();
   needs.expert_bytes = experts_->bytes_per_expert();
@@ -429,8 +448,8 @@ Profile Engine::measure(const MeasureOptions& options) {
 }
 
 std::unique_ptr<Sequence> Engine::new_sequence() {
-  return std::make_unique<Sequence>(model_.config, cache_dtype(options_.math), options_.positions,
-                                    *accountant_, options_.encoder_positions);
+  return std::make_unique<Sequence>(model_.config, cache_dtype(), options_.positions, *accountant_,
+                                    options_.encoder_positions);
 }
 
 void Engine::check_tokens(std::span<const model::TokenId> tokens) const {

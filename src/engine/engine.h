@@ -91,6 +91,7 @@ class Engine {
   const DenseWeights& weights() const { return *weights_; }
   const std::string& isa_warning() const { return isa_warning_; }
   Isa isa() const { return kernels_.isa; }
+  DType cache_dtype() const;  // of keys and values
   unsigned threads() const { return pool_.threads(); }
   std::size_t chunk() const { return plan_.chunk; }
 

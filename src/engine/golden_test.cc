@@ -120,18 +120,36 @@ TEST_P(GoldenTest, F32LogitsEqualTheOracle) {
   RecordProperty("worst_relative", std::to_string(worst / golden.largest));
 }
 
-TEST_P(GoldenTest, AutoLogitsAreNearTheOracleAtNinePositionsOfTen) {
-  const Golden golden = read_golden(GetParam());
-  const std::vector<float> logits = all_logits(path(), golden, small_options(Math::kAuto));
+// Within `share` of the largest logit.
+void expect_near_at_nine_positions_of_ten(const std::vector<float>& logits, const Golden& golden,
+                                          double share) {
   const std::size_t vocab = logits.size() / golden.tokens.size();
   std::size_t near = 0;
   for (std::size_t t = 0; t < golden.tokens.size(); ++t) {
     double worst = 0;
     for (std::size_t i = t * vocab; i < (t + 1) * vocab; ++i)
       worst = std::max(worst, std::abs(static_cast<double>(logits[i]) - golden.logits[i]));
-    near += worst <= 3e-2 * golden.largest;
+    near += worst <= share * golden.largest;
   }
   EXPECT_GE(near * 10, golden.tokens.size() * 9);
+}
+
+TEST_P(GoldenTest, AutoLogitsAreNearTheOracleAtNinePositionsOfTen) {
+  const Golden golden = read_golden(GetParam());
+  expect_near_at_nine_positions_of_ten(all_logits(path(), golden, small_options(Math::kAuto)), golden, 3e-2);
+}
+
+TEST_P(GoldenTest, ACacheOfEightBitsIsSmallerAndLogitsStayNearTheOracle) {
+  const Golden golden = read_golden(GetParam());
+  EngineOptions options = small_options(Math::kF32);
+  options.kv = DType::kBF16;
+  const Bytes words = plan_of(path(), options).kv;
+  const std::vector<float> plain = all_logits(path(), golden, options);
+  options.kv = DType::kI8;
+  EXPECT_LT(plan_of(path(), options).kv, words);
+  const std::vector<float> logits = all_logits(path(), golden, options);
+  EXPECT_NE(logits, plain);
+  expect_near_at_nine_positions_of_ten(logits, golden, 5e-2);
 }
 
 TEST_P(GoldenTest, F32GreedyTokensEqualTheOracle) {
@@ -178,8 +196,10 @@ TEST_P(GoldenTest, EverySequenceOfABatchGetsTheTokensThatItGetsAlone) {
 
 TEST_P(GoldenTest, EveryWayOfRunningGivesTheSameBits) {
   const Golden golden = read_golden(GetParam());
-  for (const Math math : {Math::kF32, Math::kAuto}) {
-    const EngineOptions plain = small_options(math);
+  for (const auto& [math, kv] : std::vector<std::pair<Math, std::optional<DType>>>{
+           {Math::kF32, {}}, {Math::kAuto, {}}, {Math::kAuto, DType::kI8}}) {
+    EngineOptions plain = small_options(math);
+    plain.kv = kv;
     const std::vector<float> expected = all_logits(path(), golden, plain);
     const auto expect_same = [&](const char* what, const EngineOptions& options) {
       const std::vector<float> found = all_logits(path(), golden, options);

@@ -116,12 +116,9 @@ void LayerRun::write_cache_rows() {
   for (const Slice& slice : step_.slices) {
     for (std::size_t t = 0; t < slice.tokens; ++t) {
       const std::size_t token = slice.first_token + t, position = step_.position(slice) + t;
-      const DType dtype = slice.sequence->dtype();
-      kernels::store_cache(w_.k + token * dims_.key_row, dims_.key_row, dtype,
-                           slice.sequence->key_row(layer_, position));
+      kernels::store_cache(w_.k + token * dims_.key_row, slice.sequence->key_row(layer_, position));
       if (dims_.value_row != 0)
-        kernels::store_cache(w_.v + token * dims_.value_row, dims_.value_row, dtype,
-                             slice.sequence->value_row(layer_, position));
+        kernels::store_cache(w_.v + token * dims_.value_row, slice.sequence->value_row(layer_, position));
     }
   }
 }
@@ -211,10 +208,8 @@ void LayerRun::keep_encoder_output() {
     project(Role::kCrossV, std::nullopt, w_.packed, w_.v);
     for (std::size_t t = 0; t < tokens_; ++t) {
       const std::size_t position = step_.position(slice) + t;
-      kernels::store_cache(w_.k + t * dims_.key_row, dims_.key_row, sequence.dtype(),
-                           sequence.cross_key_row(layer, position));
-      kernels::store_cache(w_.v + t * dims_.value_row, dims_.value_row, sequence.dtype(),
-                           sequence.cross_value_row(layer, position));
+      kernels::store_cache(w_.k + t * dims_.key_row, sequence.cross_key_row(layer, position));
+      kernels::store_cache(w_.v + t * dims_.value_row, sequence.cross_value_row(layer, position));
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/dtype.h"
 #include "codec/sliced_matrix.h"
 #include "engine/profile.h"
 #include "experts/loss_guard.h"
@@ -18,14 +19,16 @@ enum class Math {
   kAuto,  // the key/value cache is BF16
   kF32,   // everything is fp32: the conformance path
 };
-Math parse_math(std::string_view text);  // Error(kUsage)
+Math parse_math(std::string_view text);                // Error(kUsage)
+std::optional<DType> parse_kv(std::string_view text);  // auto (none), bf16, f32, int8; Error(kUsage)
 
 struct EngineOptions {
   std::optional<Bytes> memory;  // budget; none: what the machine or its cgroup leaves free, less a margin
   unsigned threads = 0;         // compute threads; 0: usable CPUs
   std::string isa = "auto";
   Math math = Math::kAuto;
-  std::size_t chunk = 4096;      // most tokens of one prefill step
+  std::optional<DType> kv;   // of keys and values in the cache: BF16, F32, I8 (rounded); none: as math says
+  std::size_t chunk = 4096;  // most tokens of one prefill step
   std::size_t positions = 4096;  // key/value cache reserved per sequence
   std::size_t encoder_positions =
       0;  // encoder-decoders: most tokens of the encoder's input, reserved likewise

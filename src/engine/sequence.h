@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "base/dtype.h"
 #include "device/host_buffer.h"
@@ -12,8 +13,9 @@
 
 namespace sluice::engine {
 
-// Numbers that one token adds over all layers.
+// Numbers that one token adds over all layers, and the bytes that they take (BF16, F32 or I8).
 std::size_t kv_elements_per_token(const model::ModelConfig& config);
+Bytes kv_bytes_per_token(const model::ModelConfig& config, DType dtype);
 // `encoder_positions`: most tokens of the encoder's input. They add, to the keys and values of the decoder's
 // layers, the input's keys and values for each of these, its hidden states in fp32, and its keys and values
 // of one encoder layer.
@@ -43,28 +45,29 @@ class Sequence {
   kernels::CacheView keys(std::size_t layer) const;
   kernels::CacheView values(std::size_t layer) const;
   // Where the row of a position is written.
-  std::byte* key_row(std::size_t layer, std::size_t position);
-  std::byte* value_row(std::size_t layer, std::size_t position);
+  kernels::CacheRow key_row(std::size_t layer, std::size_t position);
+  kernels::CacheRow value_row(std::size_t layer, std::size_t position);
   // Keys and values that a decoder layer makes of the encoder's output.
   kernels::CacheView cross_keys(std::size_t layer) const;
   kernels::CacheView cross_values(std::size_t layer) const;
-  std::byte* cross_key_row(std::size_t layer, std::size_t position);
-  std::byte* cross_value_row(std::size_t layer, std::size_t position);
-  DType dtype() const { return dtype_; }
+  kernels::CacheRow cross_key_row(std::size_t layer, std::size_t position);
+  kernels::CacheRow cross_value_row(std::size_t layer, std::size_t position);
 
  private:
-  // Keys and values of one layer: rows of the keys, then of the values.
+  // Keys or values of one layer: the scales, if it has any, by group and position; then the rows.
   struct Rows {
     Bytes begin = 0;
     std::size_t positions = 0;
+    std::size_t heads = 0, columns = 0;
   };
-  Rows self_rows(std::size_t layer) const;
-  Rows cross_rows(std::size_t layer) const;
+  Rows keys_at(Bytes begin, std::size_t positions) const;
+  Rows values_at(Bytes begin, std::size_t positions) const;  // behind the keys that begin there
   Bytes layer_bytes(std::size_t positions) const;
-  kernels::CacheView keys_of(const Rows& rows) const;
-  kernels::CacheView values_of(const Rows& rows) const;
-  Bytes key_place(const Rows& rows, std::size_t position) const;
-  Bytes value_place(const Rows& rows, std::size_t position) const;
+  // Where a layer's keys begin, and how many positions it has.
+  std::pair<Bytes, std::size_t> self(std::size_t layer) const;
+  std::pair<Bytes, std::size_t> cross(std::size_t layer) const;
+  kernels::CacheView view(const Rows& rows) const;
+  kernels::CacheRow row(const Rows& rows, std::size_t position);
 
   AttentionDims dims_;
   DType dtype_;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -14,18 +16,27 @@
 namespace sluice::kernels {
 namespace {
 
+void check(DType cache) {
+  SLUICE_CHECK(cache == DType::kBF16 || cache == DType::kF32 || cache == DType::kI8,
+               fmt::format("a cache of {}", dtype_name(cache)));
+}
+
 void check(const AttentionShape& shape, const CacheView& keys, const CacheView& values) {
   SLUICE_CHECK(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0,
                fmt::format("{} heads, {} kv heads", shape.heads, shape.kv_heads));
-  for (const DType dtype : {keys.dtype, values.dtype}) {
-    SLUICE_CHECK(dtype == DType::kBF16 || dtype == DType::kF32,
-                 fmt::format("a cache of {}", dtype_name(dtype)));
+  for (const CacheView* cache : {&keys, &values}) {
+    check(cache->dtype);
+    SLUICE_CHECK(cache->dtype != DType::kI8 || cache->scales != nullptr, "a cache of codes without scales");
   }
 }
 
 CacheHead head_of(const CacheView& view, std::size_t head) {
   const std::size_t bytes = dtype_bytes(view.dtype);
-  return {view.data + head * view.head_stride * bytes, view.dtype, view.row_elements * bytes};
+  const float* scales = view.scales == nullptr
+                            ? nullptr
+                            : view.scales + head * cache_groups(view.head_stride) * view.scale_stride;
+  return {view.data + head * view.head_stride * bytes, view.dtype, view.row_elements * bytes, scales,
+          view.scale_stride};
 }
 
 }  // namespace
@@ -86,16 +97,46 @@ void attention(const Context& ctx, const AttentionShape& shape, const float* q, 
   }
 }
 
-void store_cache(const float* src, std::size_t n, DType dtype, std::byte* dst) {
-  SLUICE_CHECK(dtype == DType::kBF16 || dtype == DType::kF32,
-               fmt::format("a cache of {}", dtype_name(dtype)));
-  if (dtype == DType::kF32) {
-    std::memcpy(dst, src, n * sizeof(float));
-    return;
-  }
+namespace {
+
+// Returns the scale.
+float store_codes(const float* src, std::size_t n, std::byte* dst) {
+  float most = 0.0f;
+  bool finite = true;
   for (std::size_t i = 0; i < n; ++i) {
-    const std::uint16_t word = float_to_bf16(src[i]);
-    std::memcpy(dst + 2 * i, &word, sizeof(word));
+    finite = finite && std::isfinite(src[i]);
+    most = std::max(most, std::fabs(src[i]));
+  }
+  // The least scale keeps 1 / scale finite; below it, numbers lose bits.
+  const float scale = finite ? std::max(most / 127.0f, 0x1p-126f) : std::numeric_limits<float>::quiet_NaN();
+  for (std::size_t i = 0; i < n; ++i)
+    dst[i] = finite ? static_cast<std::byte>(std::lrintf(src[i] / scale)) : std::byte{0};
+  return scale;
+}
+
+}  // namespace
+
+void store_cache(const float* src, const CacheRow& row) {
+  check(row.dtype);
+  const std::size_t n = row.heads * row.columns;
+  switch (row.dtype) {
+    case DType::kF32:
+      std::memcpy(row.data, src, n * sizeof(float));
+      break;
+    case DType::kI8: {
+      float* scale = row.scales;
+      for (std::size_t h = 0; h < row.heads; ++h)
+        for (std::size_t c = 0; c < row.columns; c += kCacheGroup, scale += row.scale_stride) {
+          const std::size_t at = h * row.columns + c;
+          *scale = store_codes(src + at, std::min(kCacheGroup, row.columns - c), row.data + at);
+        }
+      break;
+    }
+    default:
+      for (std::size_t i = 0; i < n; ++i) {
+        const std::uint16_t word = float_to_bf16(src[i]);
+        std::memcpy(row.data + 2 * i, &word, sizeof(word));
+      }
   }
 }
 

@@ -5,17 +5,22 @@
 #include <cstddef>
 
 #include "base/dtype.h"
+#include "kernels/cache_group.h"
 #include "kernels/context.h"
 
 namespace sluice::kernels {
 
-// Rows of cached keys or values by position, BF16 or F32.
+// Rows of cached keys or values by position, BF16, F32 or I8.
 // Row p, head h at data + (p*row_elements + h*head_stride)*bytes.
 struct CacheView {
   const std::byte* data = nullptr;
   DType dtype = DType::kBF16;
   std::size_t row_elements = 0;
   std::size_t head_stride = 0;  // elements between kv heads in a row
+  // Of I8: scales[(h*cache_groups(head_stride) + g)*scale_stride + p] of group g. Elements are codes times
+  // it.
+  const float* scales = nullptr;
+  std::size_t scale_stride = 0;
 };
 
 struct AttentionShape {
@@ -41,13 +46,26 @@ struct ScoreBias {
 // summed in ascending position. q (tokens, heads, key_dim), out (tokens, heads, value_dim), both dense. Keys
 // and values of all visible positions are already in the cache. A query's result depends on nothing but its
 // row, its position and the cache, so chunks of any size agree bit for bit. Threads split (token, head).
+// Of I8, a score is fma(scale, dot of the group's codes, score) over the groups, ascending, from the first
+// one's product; and a value's weight is its softmax weight times its group's scale.
 // scratch: threads × scratch_floats(shape, positions) floats.
 std::size_t attention_scratch_floats(const AttentionShape& shape, std::size_t positions);
 void attention(const Context& ctx, const AttentionShape& shape, const float* q, std::size_t tokens,
                std::size_t first_position, const CacheView& keys, const CacheView& values, float* out,
                float* scratch, const ScoreBias& bias = {});
 
-// src (n floats) into cache words: rounded to nearest even for BF16, copied for F32.
-void store_cache(const float* src, std::size_t n, DType dtype, std::byte* dst);
+// The row of one position, to be written.
+struct CacheRow {
+  std::byte* data = nullptr;
+  DType dtype = DType::kBF16;
+  std::size_t heads = 0, columns = 0;  // elements: heads × columns
+  float* scales = nullptr;  // of I8: group g of head h at [(h*cache_groups(columns) + g)*scale_stride]
+  std::size_t scale_stride = 0;
+};
+
+// src (heads × columns floats): rounded to nearest even for BF16, copied for F32. For I8 a group's scale is
+// its largest magnitude / 127, and its codes are src / scale, rounded to nearest even; a group with a number
+// that is not finite becomes NaN.
+void store_cache(const float* src, const CacheRow& row);
 
 }  // namespace sluice::kernels

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "base/dtype.h"
+#include "kernels/cache_group.h"
 
 namespace sluice::kernels {
 
@@ -11,11 +12,16 @@ namespace sluice::kernels {
 // They share every key and value that they read.
 constexpr std::size_t kQueriesPerItem = 4;
 
-struct CacheHead {        // one kv head of a CacheView
-  const std::byte* data;  // of position 0
-  DType dtype;            // BF16 or F32
-  std::size_t row_bytes;  // from one position to the next
+struct CacheHead {           // one kv head of a CacheView
+  const std::byte* data;     // of position 0
+  DType dtype;               // BF16, F32 or I8
+  std::size_t row_bytes;     // from one position to the next
+  const float* scales;       // of I8: of position 0, group 0
+  std::size_t scale_stride;  // from one group to the next
 };
+
+// Positions whose scaled numbers wait in L1, where a cache has scales.
+constexpr std::size_t kScaledPositions = 256;
 
 struct AttentionItem {
   CacheHead keys, values;

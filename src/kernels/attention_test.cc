@@ -26,6 +26,7 @@ struct Case {
 
 struct Cache {
   std::vector<std::byte> keys, values;
+  std::vector<float> key_scales, value_scales;  // of I8
   CacheView key_view, value_view;
 };
 
@@ -37,22 +38,53 @@ std::string name(const Case& c) {
          " from " + ::testing::PrintToString(c.first_position);
 }
 
+// Rows of `numbers`, (positions, heads × stride), as a cache keeps them.
+void keep(std::mt19937_64& random, const std::vector<float>& numbers, std::size_t positions,
+          std::size_t heads, std::size_t stride, DType dtype, std::vector<std::byte>& bytes,
+          std::vector<float>& scales, CacheView& view) {
+  if (dtype == DType::kI8) {
+    const std::size_t scale_stride = positions + random() % 3;
+    bytes.resize(numbers.size());
+    scales.resize(heads * cache_groups(stride) * scale_stride);
+    for (std::size_t p = 0; p < positions; ++p)
+      store_cache(&numbers[p * heads * stride],
+                  {&bytes[p * heads * stride], dtype, heads, stride, &scales[p], scale_stride});
+    view.scales = scales.data();
+    view.scale_stride = scale_stride;
+  } else {
+    bytes = encode(numbers, dtype);
+  }
+  view.data = bytes.data();
+  view.dtype = dtype;
+  view.row_elements = heads * stride;
+  view.head_stride = stride;
+}
+
 Cache make_cache(std::mt19937_64& random, const Case& c, DType dtype) {
   const std::size_t positions = c.positions();
   Cache cache;
   if (c.latent) {
-    cache.keys = encode(normal_floats(random, positions * c.shape.key_dim), dtype);
-    cache.key_view = {cache.keys.data(), dtype, c.shape.key_dim, 0};
+    keep(random, normal_floats(random, positions * c.shape.key_dim), positions, 1, c.shape.key_dim, dtype,
+         cache.keys, cache.key_scales, cache.key_view);
     cache.value_view = cache.key_view;
     return cache;
   }
-  const std::size_t key_stride = c.shape.key_dim + random() % 3,
+  const std::size_t heads = c.shape.kv_heads, key_stride = c.shape.key_dim + random() % 3,
                     value_stride = c.shape.value_dim + random() % 3;
-  cache.keys = encode(normal_floats(random, positions * c.shape.kv_heads * key_stride), dtype);
-  cache.values = encode(normal_floats(random, positions * c.shape.kv_heads * value_stride), dtype);
-  cache.key_view = {cache.keys.data(), dtype, c.shape.kv_heads * key_stride, key_stride};
-  cache.value_view = {cache.values.data(), dtype, c.shape.kv_heads * value_stride, value_stride};
+  keep(random, normal_floats(random, positions * heads * key_stride), positions, heads, key_stride, dtype,
+       cache.keys, cache.key_scales, cache.key_view);
+  keep(random, normal_floats(random, positions * heads * value_stride), positions, heads, value_stride, dtype,
+       cache.values, cache.value_scales, cache.value_view);
   return cache;
+}
+
+// Element d of a head's row.
+double number(const CacheView& cache, std::size_t position, std::size_t head, std::size_t d) {
+  const std::size_t i = position * cache.row_elements + head * cache.head_stride + d;
+  if (cache.dtype != DType::kI8) return double{decode(cache.data, cache.dtype, i)};
+  const std::size_t group = head * cache_groups(cache.head_stride) + d / kCacheGroup;
+  return double{static_cast<float>(static_cast<std::int8_t>(cache.data[i]))} *
+         double{cache.scales[group * cache.scale_stride + position]};
 }
 
 std::vector<float> attend(const Context& ctx, const Case& c, std::span<const float> q, const CacheView& keys,
@@ -102,7 +134,7 @@ std::vector<Case> cases(std::mt19937_64& random) {
 TEST(Attention, EveryInstructionSetHasTheBitsOfScalar) {
   std::mt19937_64 random = test_random(1);
   for (const Case& c : cases(random)) {
-    for (const DType dtype : {DType::kBF16, DType::kF32}) {
+    for (const DType dtype : {DType::kBF16, DType::kF32, DType::kI8}) {
       const Cache cache = make_cache(random, c, dtype);
       const std::vector<float> q = normal_floats(random, c.tokens * c.shape.heads * c.shape.key_dim);
       const std::vector<float> expected =
@@ -154,7 +186,7 @@ TEST(Attention, ThreadsAndChunksDoNotShow) {
 TEST(Attention, WithinTheErrorBoundOfDoublePrecision) {
   std::mt19937_64 random = test_random(3);
   for (const Case& c : cases(random)) {
-    for (const DType dtype : {DType::kBF16, DType::kF32}) {
+    for (const DType dtype : {DType::kBF16, DType::kF32, DType::kI8}) {
       const Cache cache = make_cache(random, c, dtype);
       const AttentionShape& s = c.shape;
       const std::vector<float> q = normal_floats(random, c.tokens * s.heads * s.key_dim);
@@ -170,8 +202,7 @@ TEST(Attention, WithinTheErrorBoundOfDoublePrecision) {
           for (std::size_t p = begin; p < end; ++p) {
             double sum = 0, norm = 0;
             for (std::size_t d = 0; d < s.key_dim; ++d) {
-              const std::size_t i = p * cache.key_view.row_elements + kv * cache.key_view.head_stride + d;
-              const double product = double{query[d]} * double{decode(cache.key_view.data, dtype, i)};
+              const double product = double{query[d]} * number(cache.key_view, p, kv, d);
               sum += product;
               norm += std::fabs(product);
             }
@@ -188,16 +219,17 @@ TEST(Attention, WithinTheErrorBoundOfDoublePrecision) {
           for (std::size_t d = 0; d < s.value_dim; ++d) {
             double sum = 0, norm = 0;
             for (std::size_t p = begin; p < end; ++p) {
-              const std::size_t i = p * cache.value_view.row_elements + kv * cache.value_view.head_stride + d;
-              const double term = score[p - begin] / total * double{decode(cache.value_view.data, dtype, i)};
+              const double term = score[p - begin] / total * number(cache.value_view, p, kv, d);
               sum += term;
               norm += std::fabs(term);
             }
             // Relative error of each weight: that of its score and of the maximum (dot, scale, subtraction:
             // absolute, turned relative by exp), of exp (2 ulp = 4 eps) and of the two sums.
             const double n = static_cast<double>(score.size());
-            const double in_scores = 2 * (static_cast<double>(s.key_dim) / 16 + 10) * worst_score;
-            const double bound = (2 * in_scores + 8 + n + n / 16 + 6) * 0x1p-24 * norm;
+            // Groups of codes add a rounding each, and one of the weight.
+            const double groups = dtype == DType::kI8 ? static_cast<double>(cache_groups(s.key_dim)) + 1 : 0;
+            const double in_scores = 2 * (static_cast<double>(s.key_dim) / 16 + 10 + groups) * worst_score;
+            const double bound = (2 * in_scores + 9 + n + n / 16 + 6) * 0x1p-24 * norm;
             EXPECT_NEAR(out[(t * s.heads + h) * s.value_dim + d], sum, bound + 1e-30) << name(c);
           }
         }
@@ -252,12 +284,17 @@ TEST(Attention, HiddenPositionsDoNotShowEvenIfTheyAreNotNumbers) {
 TEST(Attention, ReadsAndWritesNothingOutside) {
   std::mt19937_64 random = test_random(6);
   for (Case c : cases(random)) {
-    for (const DType dtype : {DType::kBF16, DType::kF32}) {
+    for (const DType dtype : {DType::kBF16, DType::kF32, DType::kI8}) {
       const Cache cache = make_cache(random, c, dtype);
       GuardedBytes keys(cache.keys), values(cache.values);
       CacheView key_view = cache.key_view, value_view = cache.value_view;
       key_view.data = keys.data();
       value_view.data = c.latent ? keys.data() : values.data();
+      GuardedBytes key_scales(bytes_of(cache.key_scales)), value_scales(bytes_of(cache.value_scales));
+      if (dtype == DType::kI8) {
+        key_view.scales = key_scales.floats();
+        value_view.scales = c.latent ? key_scales.floats() : value_scales.floats();
+      }
       GuardedBytes q(bytes_of(normal_floats(random, c.tokens * c.shape.heads * c.shape.key_dim)));
       GuardedBytes out(bytes_of(std::vector<float>(c.tokens * c.shape.heads * c.shape.value_dim)));
       const std::size_t scratch_floats = attention_scratch_floats(c.shape, c.positions());
@@ -276,12 +313,55 @@ TEST(Attention, ReadsAndWritesNothingOutside) {
 TEST(StoreCache, RoundsToNearestEvenOrCopies) {
   const std::vector<float> numbers = {1.0f, 1.00390625f, 1.01171875f, -0.0f, 3.3e38f, INFINITY, 1e-45f};
   std::vector<std::byte> words(2 * numbers.size()), copy(4 * numbers.size());
-  store_cache(numbers.data(), numbers.size(), DType::kBF16, words.data());
-  store_cache(numbers.data(), numbers.size(), DType::kF32, copy.data());
+  store_cache(numbers.data(), {words.data(), DType::kBF16, 1, numbers.size()});
+  store_cache(numbers.data(), {copy.data(), DType::kF32, 1, numbers.size()});
   EXPECT_EQ(words, encode(numbers, DType::kBF16));
   EXPECT_EQ(copy, encode(numbers, DType::kF32));
   EXPECT_EQ(decode(words.data(), DType::kBF16, 1), 1.0f);       // a tie goes to the even word
   EXPECT_EQ(decode(words.data(), DType::kBF16, 2), 1.015625f);  // and here up
+}
+
+TEST(StoreCache, CodesAreWithinHalfAScaleOfTheirNumbers) {
+  std::mt19937_64 random = test_random(7);
+  for (int i = 0; i < 200; ++i) {
+    const std::size_t heads = 1 + random() % 3, columns = 1 + random() % 200, stride = 1 + random() % 5;
+    std::vector<float> numbers = normal_floats(random, heads * columns);
+    const float magnitude = std::ldexp(1.0f, static_cast<int>(random() % 200) - 100);
+    for (float& number : numbers) number *= magnitude;
+    if (i % 5 == 0) std::fill(numbers.begin(), numbers.end(), 0.0f);
+    std::vector<std::byte> codes(numbers.size());
+    std::vector<float> scales(heads * cache_groups(columns) * stride, -1.0f);
+    store_cache(numbers.data(), {codes.data(), DType::kI8, heads, columns, scales.data(), stride});
+    for (std::size_t h = 0; h < heads; ++h) {
+      std::vector<float> most(cache_groups(columns));
+      for (std::size_t c = 0; c < columns; ++c)
+        most[c / kCacheGroup] = std::max(most[c / kCacheGroup], std::fabs(numbers[h * columns + c]));
+      for (std::size_t c = 0; c < columns; ++c) {
+        const double scale = scales[(h * cache_groups(columns) + c / kCacheGroup) * stride];
+        EXPECT_NEAR(scale, most[c / kCacheGroup] / 127.0, 1e-7 * scale + 0x1p-126);
+        const int code = static_cast<std::int8_t>(codes[h * columns + c]);
+        EXPECT_LE(std::abs(code), 127);
+        EXPECT_NEAR(code * scale, double{numbers[h * columns + c]}, scale * (0.5 + 1e-5));
+      }
+    }
+    for (std::size_t s = 0; s < scales.size(); ++s) {
+      if (s % stride != 0) {
+        EXPECT_EQ(scales[s], -1.0f);
+      }
+    }
+  }
+}
+
+TEST(StoreCache, WhatIsNotFiniteSpoilsItsGroupAlone) {
+  for (const float bad : {INFINITY, -INFINITY, NAN}) {
+    std::vector<float> numbers(2 * kCacheGroup, 1.0f);
+    numbers[kCacheGroup + 3] = bad;
+    std::vector<std::byte> codes(numbers.size());
+    std::vector<float> scales(2);
+    store_cache(numbers.data(), {codes.data(), DType::kI8, 1, numbers.size(), scales.data(), 1});
+    EXPECT_FLOAT_EQ(scales[0], 1 / 127.0f);
+    EXPECT_TRUE(std::isnan(scales[1]));
+  }
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ float sum_tree(Lanes lanes);
 // Dot of one row of `cols` weights and one packed token, in the order of matmul.h.
 float dot_scalar(const std::byte* row, DType dtype, std::size_t cols, const float* packed);
 
-// Element i of an array of BF16, F16 or F32.
+// Element i of an array of BF16, F16, F32 or I8.
 float element(const std::byte* data, DType dtype, std::size_t i);
 
 void pack_scalar(const float* x, std::size_t cols, float* packed);

@@ -16,6 +16,7 @@ float element(const std::byte* data, DType dtype, std::size_t i) {
     std::memcpy(&value, data + 4 * i, sizeof(value));
     return value;
   }
+  if (dtype == DType::kI8) return static_cast<float>(static_cast<std::int8_t>(data[i]));
   std::uint16_t word;
   std::memcpy(&word, data + 2 * i, sizeof(word));
   return dtype == DType::kBF16 ? bf16_to_float(word) : fp16_to_float(word);

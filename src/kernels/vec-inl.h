@@ -10,7 +10,7 @@
 //   sum_tree, max_tree     the tree of matmul.h; sum_tree4: four at once
 //   mul_pow2(p, t, magic)  p · 2^n, n = bits(t) − bits(magic); two multiplications, the last one rounds
 //   even_lanes, odd_lanes  of the 32 numbers of two Vec
-//   Bf16, F16, F32         element types in memory: in_order(p) 16 numbers; even(p), odd(p) 16 of 32 each
+//   Bf16, F16, F32, I8     element types in memory: in_order(p) 16 numbers; even(p), odd(p) 16 of 32 each
 //   kRows …                register tile sizes
 #pragma once
 

@@ -108,6 +108,17 @@ struct F32 {
   static Vec odd(const std::byte* p) { return odd_lanes(in_order(p), in_order(p + 64)); }
 };
 
+struct I8 {
+  static constexpr std::size_t kBytes = 1;
+  static __m256 eight(const std::byte* p) {
+    const __m128i codes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes));
+  }
+  static Vec in_order(const std::byte* p) { return {eight(p), eight(p + 8)}; }
+  static Vec even(const std::byte* p) { return even_lanes(in_order(p), in_order(p + 16)); }
+  static Vec odd(const std::byte* p) { return odd_lanes(in_order(p), in_order(p + 16)); }
+};
+
 struct F16 {
   static constexpr std::size_t kBytes = 2;
   static __m256 eight(const std::byte* p) {

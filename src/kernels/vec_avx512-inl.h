@@ -99,6 +99,16 @@ struct F32 {
   static Vec odd(const std::byte* p) { return odd_lanes(in_order(p), in_order(p + 64)); }
 };
 
+struct I8 {
+  static constexpr std::size_t kBytes = 1;
+  static Vec in_order(const std::byte* p) {
+    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes))};
+  }
+  static Vec even(const std::byte* p) { return even_lanes(in_order(p), in_order(p + 16)); }
+  static Vec odd(const std::byte* p) { return odd_lanes(in_order(p), in_order(p + 16)); }
+};
+
 struct F16 {
   static constexpr std::size_t kBytes = 2;
   static Vec in_order(const std::byte* p) {

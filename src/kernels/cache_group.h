@@ -1,0 +1,12 @@
+// How a key/value cache of I8 is scaled.
+#pragma once
+
+#include <cstddef>
+
+namespace sluice::kernels {
+
+// So many columns of a head's row share a scale; the last of them may be fewer.
+inline constexpr std::size_t kCacheGroup = 64;
+constexpr std::size_t cache_groups(std::size_t columns) { return (columns + kCacheGroup - 1) / kCacheGroup; }
+
+}  // namespace sluice::kernels
