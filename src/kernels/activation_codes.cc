@@ -71,7 +71,12 @@ void code_packed_token(const float* packed, std::size_t columns, float* out) {
   const CodedToken<float> token(out, groups);
   for (std::size_t g = 0; g < groups; ++g) {
     float group[kCellColumns];
-    for (std::size_t c = 0; c < kCellColumns; ++c) group[c] = packed[packed_place(g * kCellColumns + c)];
+    const float* const even = packed + packed_place(g * kCellColumns);
+    const float* const odd = packed + packed_place(g * kCellColumns + 1);
+    for (std::size_t i = 0; i < kCellColumns / 2; ++i) {
+      group[2 * i] = even[i];
+      group[2 * i + 1] = odd[i];
+    }
     put_group(group, g, token);
   }
 }

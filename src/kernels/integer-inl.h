@@ -1,7 +1,7 @@
 // Products of codes (activation_codes.h) over the Vec and the CodeLine of an instruction set. Beside what
 // sliced_codes-inl.h wants, an integer_line_ISA-inl.h offers
 //   kMostCode              the largest code of weights that add_products() takes
-//   kIntegerTokens         how many tokens are multiplied with a line at once
+//   kIntegerTokens         how many tokens are multiplied with a line at once, of one plane and of two
 //   no_sums, add_products(sums, codes, x)   sums of a group, in whatever form; of each lane the products of
 //                          its four codes, unsigned, and those of x, signed. Eight times from no_sums() on
 //   whole_sums(sums, shift)   the sums times 2^shift, in lanes of 32 bits; add_lines adds such
@@ -159,41 +159,36 @@ inline CodedTile from_token(CodedTile tile, std::size_t first, std::size_t token
   return tile;
 }
 
-template <int T>
-[[gnu::always_inline]] inline void plane_sums(const std::byte* lines, const std::byte* x,
-                                              std::size_t x_stride, CodeLine (&sums)[T]) {
-#pragma GCC unroll 16
-  for (int t = 0; t < T; ++t) sums[t] = no_sums();
-#pragma GCC unroll 8
-  for (unsigned q = 0; q < 2 * kPairs; ++q) {
-    const CodeLine line = load_line(lines + kLineBytes * q);
-#pragma GCC unroll 16
-    for (int t = 0; t < T; ++t)
-      sums[t] = add_products(sums[t], line, four_codes(x + t * x_stride * sizeof(float) + 4 * q));
-  }
-}
-
 template <unsigned kPlanes, unsigned kShift, int T>
 [[gnu::noinline]] void coded_tile(const CodedTile& d) {
   for (std::size_t g = 0; g < d.groups; ++g) {
     const std::byte* const cell = d.block->codes + kPlanes * kCellBytes * g;
     const std::byte* const x = d.x + kCellColumns * g;
-    CodeLine sums[T];
-    plane_sums<T>(cell, x, d.x_stride, sums);
+    CodeLine sums[kPlanes][T];
+#pragma GCC unroll 2
+    for (unsigned plane = 0; plane < kPlanes; ++plane) {
 #pragma GCC unroll 16
-    for (int t = 0; t < T; ++t) sums[t] = whole_sums(sums[t], 0);
-    if constexpr (kPlanes == 2) {
-      CodeLine upper[T];
-      plane_sums<T>(cell + kCellBytes, x, d.x_stride, upper);
+      for (int t = 0; t < T; ++t) sums[plane][t] = no_sums();
+    }
+#pragma GCC unroll 8
+    for (unsigned q = 0; q < 2 * kPairs; ++q) {
+      const CodeLine line = load_line(cell + kLineBytes * q);
+      const CodeLine upper = kPlanes == 2 ? load_line(cell + kCellBytes + kLineBytes * q) : line;
 #pragma GCC unroll 16
-      for (int t = 0; t < T; ++t) sums[t] = add_lines(sums[t], whole_sums(upper[t], kShift));
+      for (int t = 0; t < T; ++t) {
+        const CodeLine four = four_codes(x + t * d.x_stride * sizeof(float) + 4 * q);
+        sums[0][t] = add_products(sums[0][t], line, four);
+        if constexpr (kPlanes == 2) sums[1][t] = add_products(sums[1][t], upper, four);
+      }
     }
     const Vec scale = load(d.block->scales + kStripRows * g);
     const Vec zero_points = load(d.block->zero_points + kStripRows * g);
 #pragma GCC unroll 16
     for (int t = 0; t < T; ++t) {
+      CodeLine whole = whole_sums(sums[0][t], 0);
+      if constexpr (kPlanes == 2) whole = add_lines(whole, whole_sums(sums[1][t], kShift));
       float* const total = d.totals + kStripRows * t;
-      store(total, add_group(scale, zero_points, sums[t], d.x_scales[t * d.x_stride + g],
+      store(total, add_group(scale, zero_points, whole, d.x_scales[t * d.x_stride + g],
                              d.x_minus_sums[t * d.x_stride + g], load(total)));
     }
   }
@@ -212,11 +207,12 @@ inline void coded_tokens(const CodedTile& d) {
 struct VectorTiles {
   template <unsigned kPlanes, unsigned kShift>
   static void multiply(const CodedTile& all) {
-    const std::size_t tiles = (all.tokens + kIntegerTokens - 1) / kIntegerTokens;
+    constexpr int kMost = kIntegerTokens[kPlanes - 1];
+    const std::size_t tiles = (all.tokens + kMost - 1) / kMost;
     std::size_t t = 0;
     for (std::size_t i = 0; i < tiles; ++i) {  // sizes differ by one at most
       const std::size_t n = (all.tokens - t + (tiles - i) - 1) / (tiles - i);
-      coded_tokens<kPlanes, kShift, kIntegerTokens>(from_token(all, t, n));
+      coded_tokens<kPlanes, kShift, kMost>(from_token(all, t, n));
       t += n;
     }
   }

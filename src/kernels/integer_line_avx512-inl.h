@@ -7,7 +7,7 @@ namespace sluice::kernels {
 namespace {
 
 inline constexpr unsigned kMostCode = 15;
-inline constexpr int kIntegerTokens = 12;
+inline constexpr int kIntegerTokens[] = {12, 8};
 
 inline CodeLine no_sums() { return {_mm512_setzero_si512()}; }
 inline CodeLine four_codes(const std::byte* p) {
@@ -16,7 +16,9 @@ inline CodeLine four_codes(const std::byte* p) {
   return {_mm512_set1_epi32(word)};
 }
 inline CodeLine add_products(CodeLine sums, CodeLine codes, CodeLine x) {
-  return {_mm512_add_epi16(sums.v, _mm512_maddubs_epi16(codes.v, x.v))};
+  sums.v = _mm512_add_epi16(sums.v, _mm512_maddubs_epi16(codes.v, x.v));
+  __asm__("" : "+v"(sums.v));  // as on AVX2: else all products of a group are kept
+  return sums;
 }
 inline CodeLine whole_sums(CodeLine sums, unsigned shift) {
   return {_mm512_madd_epi16(sums.v, _mm512_set1_epi16(static_cast<short>(1 << shift)))};

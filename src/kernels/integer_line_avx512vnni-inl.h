@@ -8,7 +8,7 @@ namespace sluice::kernels {
 namespace {
 
 inline constexpr unsigned kMostCode = 255;
-inline constexpr int kIntegerTokens = 12;
+inline constexpr int kIntegerTokens[] = {12, 12};
 
 inline CodeLine no_sums() { return {_mm512_setzero_si512()}; }
 inline CodeLine four_codes(const std::byte* p) {
