@@ -34,7 +34,7 @@ void shape_tiles(std::size_t tokens) {
   shapes.rows[2] = 2 * kPairs;
   shapes.row_bytes[0] = shapes.row_bytes[2] = kLineBytes;
   shapes.row_bytes[1] = kCellColumns;
-  __asm__ volatile("ldtilecfg %0" ::"m"(shapes) : "memory");
+  load_tile_shapes(shapes);
 }
 
 // A tile of up to kTileTokens tokens, for which the tiles are shaped.

@@ -17,7 +17,7 @@ inline CodeLine four_codes(const std::byte* p) {
 }
 inline CodeLine add_products(CodeLine sums, CodeLine codes, CodeLine x) {
   sums.v = _mm512_add_epi16(sums.v, _mm512_maddubs_epi16(codes.v, x.v));
-  __asm__("" : "+v"(sums.v));  // as on AVX2: else all products of a group are kept
+  load_apart(sums.v);  // in a register, as on AVX2: else all products of a group are kept
   return sums;
 }
 inline CodeLine whole_sums(CodeLine sums, unsigned shift) {
