@@ -346,9 +346,10 @@ TEST_F(Slices, CodedActivationsAreNearTheOthersAndTheirBitsAreTheSameEverywhere)
   EXPECT_NE(plain, coded);
   EXPECT_LT(furthest(plain, coded), 0.05 * largest_of(plain));
   EXPECT_EQ(coded, logits(Form::kInt8, "auto", 1, 7));
-  for (const Isa isa : available_isas())
-    if (kernels::rounded_products(isa) == kernels::rounded_products(best_isa()))
-      EXPECT_EQ(coded, logits(Form::kInt8, std::string(isa_name(isa)), 3, 0)) << isa_name(isa);
+  for (const Isa isa : available_isas()) {
+    if (kernels::rounded_products(isa) != kernels::rounded_products(best_isa())) continue;
+    EXPECT_EQ(coded, logits(Form::kInt8, std::string(isa_name(isa)), 3, 0)) << isa_name(isa);
+  }
 }
 
 // Its embedding is the output head, too: rows and products come out of the same codes.

@@ -50,17 +50,19 @@ struct Kernels {
 };
 
 std::vector<Kernels> vector_kernels() {
+#if defined(__x86_64__)
   const CpuInfo cpu = cpu_info();
   const auto has = [&](const char* feature) { return std::ranges::count(cpu.features, feature) != 0; };
-  const auto isa = [](Isa set) { return std::ranges::count(available_isas(), set) != 0; };
-  return {
-#if defined(__x86_64__)
-    {"avx2", &kIntegerAvx2, isa(Isa::kAvx2)}, {"avx512", &kIntegerAvx512, isa(Isa::kAvx512)},
-        {"avx512vnni", &kIntegerAvx512Vnni, isa(Isa::kAvx512) && has("avx512vnni")},
-        {"amxint8", &kIntegerAmxInt8,
-         isa(Isa::kAvx512) && has("avx512vnni") && has("amx_tile") && has("amx_int8")},
+  const bool avx2 = std::ranges::count(available_isas(), Isa::kAvx2) != 0,
+             avx512 = std::ranges::count(available_isas(), Isa::kAvx512) != 0,
+             vnni = avx512 && has("avx512vnni");
+  return {{"avx2", &kIntegerAvx2, avx2},
+          {"avx512", &kIntegerAvx512, avx512},
+          {"avx512vnni", &kIntegerAvx512Vnni, vnni},
+          {"amxint8", &kIntegerAmxInt8, vnni && has("amx_tile") && has("amx_int8")}};
+#else
+  return {};
 #endif
-  };
 }
 
 struct DenseMatrix {
