@@ -77,6 +77,13 @@ int run(int argc, char** argv) {
     }
     for (const std::size_t tokens : {2, 8, 32, 128})
       products.add_sliced({8, 4}, tokens, std::clamp<std::size_t>(512 / tokens, 8, 64));
+    products.add_int8(1, matrices);
+    if (only == "sliced") {
+      products.add_sliced({6, 3}, 128, 8);
+      products.add_sliced({4, 2}, 128, 8);
+      products.add_matmul(128, 8);
+    }
+    products.add_int8(128, 8);
   }
   if (only.empty() || only == "attention") {
     attention.add("MHA 16x128, 2k", {16, 16, 128, 128, 0.088f, 0}, 2048, false);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/int8_matmul.h"
 #include "kernels/kernel_table.h"
 #include "kernels/matmul.h"
 #include "kernels/sliced_matmul.h"
@@ -19,6 +20,12 @@ namespace {
 
 kernels::Products products(Isa isa, bool rounded) {
   return rounded ? kernels::rounded_products(isa) : kernels::Products::kExact;
+}
+
+constexpr kernels::ActivationForm kForms[] = {kernels::ActivationForm::kF32, kernels::ActivationForm::kInt8};
+
+const char* suffix(kernels::ActivationForm form) {
+  return form == kernels::ActivationForm::kInt8 ? " by int8" : "";
 }
 
 }  // namespace
@@ -100,17 +107,45 @@ void ProductBench::add_sliced(codec::SliceBits bits, std::size_t tokens, std::si
   for (std::size_t p = 0; p < suite_.pools(); ++p) {
     for (const Isa isa : suite_.isas()) {
       for (const codec::SliceView which : {codec::SliceView::kLow, codec::SliceView::kHigh}) {
-        const Context ctx{suite_.pool(p), isa};
-        check_sliced(ctx, slices, which, tokens);
+        for (const kernels::ActivationForm form : kForms) {
+          const Context ctx{suite_.pool(p), isa, kernels::Products::kExact, form};
+          check_sliced(ctx, slices, which, tokens);
+          const std::size_t n = std::min(count, suite_.matrices());
+          const bool low = which == codec::SliceView::kLow;
+          suite_.add(
+              {fmt::format("sliced {} {}{} m={} {}, {}T", codec::slice_bits_text(bits), low ? "MSB" : "both",
+                           suffix(form), tokens, isa_name(isa), ctx.pool->threads()),
+               [this, &slices, ctx, which, tokens, n](std::size_t round) {
+                 for (std::size_t i = 0; i < n; ++i)
+                   multiply_sliced(ctx, slices, which, tokens, (round * n + i) % suite_.matrices());
+               }},
+              static_cast<double>(n * (slices.shape.msb_bytes() + (low ? 0 : slices.shape.lsb_bytes()))),
+              2.0 * static_cast<double>(n * kRows * kCols * tokens), p, isa);
+        }
+      }
+    }
+  }
+}
+
+void ProductBench::add_int8(std::size_t tokens, std::size_t count) {
+  code_int8();
+  for (std::size_t p = 0; p < suite_.pools(); ++p) {
+    for (const Isa isa : suite_.isas()) {
+      for (const kernels::ActivationForm form : kForms) {
+        const Context ctx{suite_.pool(p), isa, kernels::Products::kExact, form};
         const std::size_t n = std::min(count, suite_.matrices());
-        const bool low = which == codec::SliceView::kLow;
-        suite_.add({fmt::format("sliced {} {} m={} {}, {}T", codec::slice_bits_text(bits),
-                                low ? "MSB" : "both", tokens, isa_name(isa), ctx.pool->threads()),
-                    [this, &slices, ctx, which, tokens, n](std::size_t round) {
+        multiply_int8({ctx.pool, Isa::kScalar, ctx.products, form}, 1, 0);
+        const std::vector<float> expected(y_.data(), y_.data() + kRows);
+        multiply_int8(ctx, tokens, suite_.matrices() - 1);
+        // Bits, not values. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
+        SLUICE_CHECK(std::memcmp(expected.data(), y_.data(), kRows * 4) == 0);
+        suite_.add({fmt::format("dense int8{} m={} {}, {}T", suffix(form), tokens, isa_name(isa),
+                                ctx.pool->threads()),
+                    [this, ctx, tokens, n](std::size_t round) {
                       for (std::size_t i = 0; i < n; ++i)
-                        multiply_sliced(ctx, slices, which, tokens, (round * n + i) % suite_.matrices());
+                        multiply_int8(ctx, tokens, (round * n + i) % suite_.matrices());
                     }},
-                   static_cast<double>(n * (slices.shape.msb_bytes() + (low ? 0 : slices.shape.lsb_bytes()))),
+                   static_cast<double>(n * int8_shape().bytes()),
                    2.0 * static_cast<double>(n * kRows * kCols * tokens), p, isa);
       }
     }
@@ -180,12 +215,33 @@ void ProductBench::multiply_sliced(const Context& ctx, const Slices& slices, cod
                          kRows);
 }
 
+codec::Int8Shape ProductBench::int8_shape() { return {{kRows, kCols}}; }
+
+void ProductBench::code_int8() {
+  if (int8_.size() != 0) return;
+  const codec::Int8Shape shape = int8_shape();
+  const std::size_t each = round_up(shape.bytes(), 4096);
+  int8_.resize(suite_.matrices() * each);
+  codec::quantise_int8({suite_.weights().data(), kMatrixBytes}, DType::kBF16, shape, int8_.data(),
+                       int8_.data() + shape.scales_offset());
+  for (std::size_t m = 1; m < suite_.matrices(); ++m)
+    std::memcpy(int8_.data() + m * each, int8_.data(), each);
+}
+
+void ProductBench::multiply_int8(const Context& ctx, std::size_t tokens, std::size_t matrix) {
+  packed_.resize(kMostTokens * kCols);
+  y_.resize(kMostTokens * kRows);
+  kernels::pack_activations(ctx, suite_.x(), tokens, kCols, kCols, packed_.data());
+  const std::byte* const data = int8_.data() + matrix * round_up(int8_shape().bytes(), 4096);
+  kernels::int8_matmul(ctx, packed_.data(), tokens, {int8_shape(), data}, {}, y_.data(), kRows);
+}
+
 void ProductBench::check_sliced(const Context& ctx, const Slices& slices, codec::SliceView which,
                                 std::size_t tokens) {
   multiply_sliced(ctx, slices, which, tokens, suite_.matrices() - 1);
   for (const std::size_t t : {std::size_t{0}, tokens - 1}) {
     std::vector<float> expected(kRows);
-    kernels::sliced_matmul({ctx.pool, Isa::kScalar},
+    kernels::sliced_matmul({ctx.pool, Isa::kScalar, ctx.products, ctx.activations},
                            sliced_packed_.data() + t * kernels::sliced_floats(kCols), 1, slices.view(0),
                            which, {}, expected.data(), kRows);
     // Bits, not values. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)

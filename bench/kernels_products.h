@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "codec/int8_matrix.h"
 #include "codec/sliced_matrix.h"
 #include "kernels/context.h"
 #include "kernels/packed_matmul.h"
@@ -27,8 +28,11 @@ class ProductBench {
   void add_vectors(std::size_t count, bool rounded = false);
   // The same matrices as codec `native` stores them.
   void add_packed(std::size_t tokens, std::size_t count, bool rounded = false);
-  // The same matrices as family `sliced` stores them: their MSB slices, or both.
+  // The same matrices as family `sliced` stores them: their MSB slices, or both; by activations as they are,
+  // and by codes of them.
   void add_sliced(codec::SliceBits bits, std::size_t tokens, std::size_t count);
+  // The same matrices as `pack --dense int8` stores them, by both.
+  void add_int8(std::size_t tokens, std::size_t count);
 
  private:
   using Context = kernels::Context;
@@ -48,14 +52,17 @@ class ProductBench {
   void multiply_packed(const Context& ctx, std::size_t tokens, std::size_t matrix);
   void multiply_sliced(const Context& ctx, const Slices& slices, codec::SliceView which, std::size_t tokens,
                        std::size_t matrix);
+  void multiply_int8(const Context& ctx, std::size_t tokens, std::size_t matrix);
   void pack();
+  void code_int8();
+  static codec::Int8Shape int8_shape();
   const Slices& slice(codec::SliceBits bits);
   void check_matmul(const Context& ctx, std::size_t tokens,
                     void (ProductBench::*multiply)(const Context&, std::size_t, std::size_t));
   void check_sliced(const Context& ctx, const Slices& slices, codec::SliceView which, std::size_t tokens);
 
   Suite& suite_;
-  Aligned<std::byte> planes_, coded_;
+  Aligned<std::byte> planes_, coded_, int8_;
   std::size_t planes_each_ = 0, coded_each_ = 0;
   kernels::PackedChunk chunk_;
   std::map<unsigned, std::unique_ptr<Slices>> slices_;  // by bits of a code

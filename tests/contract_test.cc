@@ -42,6 +42,7 @@ std::string MaxLoss::directory_, MaxLoss::store_, MaxLoss::calibrate_;
 TEST_F(MaxLoss, IsKeptAndReported) {
   const nlohmann::json calibration = run_json(calibrate_);
   EXPECT_EQ(calibration["text"]["windows"], 2);
+  EXPECT_EQ(calibration["activations"], "int8");
   EXPECT_EQ(calibration["text"]["scored"], 2 * 31);
   EXPECT_GE(calibration["precision"].size(), 6u);
   EXPECT_GE(calibration["routing"].size(), 6u);
@@ -106,6 +107,9 @@ TEST_F(MaxLoss, ChoosesAlone) {
                 AllOf(HasSubstr("--max-loss chooses"), HasSubstr(flag.substr(0, flag.find(' ')))));
   }
   EXPECT_EQ(contracted("--max-loss five").code, 2);
+  const Outcome other = contracted("--max-loss 5% --activations fp32");
+  EXPECT_EQ(other.code, 1);
+  EXPECT_THAT(other.err, AllOf(HasSubstr("other activations"), HasSubstr("--activations")));
   const Outcome directory = run("run " + kModel + " -p a -n 1 --max-loss 5%");
   EXPECT_EQ(directory.code, 2);
   EXPECT_THAT(directory.err, HasSubstr("a store of family sliced"));

@@ -41,6 +41,7 @@ TEST_F(SlicesRun, ReportsWhatBecameOfSlicesAndKeepsTheLimit) {
   const json& slices = ran["experts"]["slices"];
   EXPECT_EQ(slices["precision"], "dbsc");
   EXPECT_EQ(slices["constraint"], "hard");
+  EXPECT_EQ(slices["activations"], "int8");
   EXPECT_DOUBLE_EQ(slices["limit"].get<double>(), 0.04);
   EXPECT_GT(slices["hbn_miss_rate"].get<double>(), 0);
   EXPECT_LE(slices["hbn_miss_rate"].get<double>(), 0.04);
@@ -75,6 +76,10 @@ TEST_F(SlicesRun, AtHighPrecisionStepsAreThePromptsBits) {
   EXPECT_EQ(content_of(file("all.npy")), content_of(file("prompt.npy")));
   ASSERT_EQ(run("forward " + store() + low + file("c.npy") + " --prefill 3 --low-view amat-center").code, 0);
   EXPECT_NE(content_of(file("c.npy")), content_of(file("low.npy")));
+  ASSERT_EQ(run("forward " + store() + tokens + file("fp32.npy") + " --activations fp32").code, 0);
+  ASSERT_EQ(run("forward " + store() + tokens + file("int8.npy") + " --activations int8").code, 0);
+  EXPECT_NE(content_of(file("fp32.npy")), content_of(file("prompt.npy")));
+  EXPECT_EQ(content_of(file("int8.npy")), content_of(file("prompt.npy")));
 }
 
 TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
@@ -97,6 +102,8 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
            Case{"--preset slicemoe --lambda x", "--lambda"},
            Case{"--preset slicemoe --lsb-miss never", "--lsb-miss"},
            Case{"--preset slicemoe --low-view clip", "--low-view"},
+           Case{"--preset slicemoe --activations fp16", "--activations"},
+           Case{"--precision high --activations int8 --math f32", "--activations"},
            Case{"--preset zipmoe --precision high", "slices"},
        }) {
     const Outcome refused = run(at + one.flags);
@@ -104,7 +111,7 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
     EXPECT_THAT(refused.err, HasSubstr(one.words)) << one.flags;
     EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
   }
-  for (const char* flags : {"--precision high", "--preset slicemoe"}) {
+  for (const char* flags : {"--precision high", "--preset slicemoe", "--activations int8"}) {
     const Outcome refused = run("run " + kModel + " -p x -n 1 " + flags);
     EXPECT_EQ(refused.code, 2) << flags;
     EXPECT_THAT(refused.err, HasSubstr("slices")) << flags;

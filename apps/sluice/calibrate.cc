@@ -29,9 +29,10 @@ std::string percent(double nats) { return fmt::format("{:.3f} %", 100 * std::exp
 
 std::string table(const engine::Calibration& calibration) {
   std::string text = fmt::format(
-      "{} tokens scored in {} windows; the reference has perplexity {:.4f}\n"
+      "{} tokens scored in {} windows, activations {}; the reference has perplexity {:.4f}\n"
       "                      amount  perplexity       loss      ± error   bytes a token\n",
-      calibration.scored, calibration.windows, calibration.perplexity);
+      calibration.scored, calibration.windows, engine::activations_name(calibration.activations),
+      calibration.perplexity);
   const auto row = [&](const std::string& name, const engine::CalibrationPoint& point) {
     text +=
         fmt::format("  {:<18}{:>8.4f}{:>12.4f}{:>11}{:>13}{:>16}\n", name, point.amount, point.perplexity,
@@ -122,6 +123,7 @@ void add_calibrate(CLI::App& app) {
   command->add_option("--prefill", options->prompt, "Of them, that are a prompt; what is behind it is scored")
       ->capture_default_str()
       ->check(whole_number("--prefill", 1, 1 << 24));
+  add_activations_flag(*command, flags.slices);
   add_common_flags(
       *command, flags,
       {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",

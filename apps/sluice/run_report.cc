@@ -45,6 +45,7 @@ Json slices_json(const engine::Engine& engine) {
   const experts::MissAccount& all = statistics.decode.slices;
   const experts::MissConstraint& constraint = *engine.constraint();
   Json json = {{"precision", experts::precision_name(engine.options().precision)},
+               {"activations", engine::activations_name(*engine.options().activations)},
                {"constraint", experts::constraint_name(constraint.config().mode)},
                {"hbn_miss_rate", constraint.account().rate()},
                {"limit", constraint.config().limit},
@@ -100,11 +101,12 @@ std::string slices_line(const engine::Engine& engine) {
     return 100 * ratio(static_cast<double>(part), static_cast<double>(whole));
   };
   std::string line = fmt::format(
-      "{} precision{}, {:.1f} % MSB misses", experts::precision_name(engine.options().precision),
+      "{} precision{}, {} activations, {:.1f} % MSB misses",
+      experts::precision_name(engine.options().precision),
       engine.loss_guard() != nullptr && engine.options().precision == experts::PrecisionMode::kDbsc
           ? fmt::format(" (theta {:.3g})", engine.options().critical.theta)
           : "",
-      share(all.msb_misses, all.msb_requests));
+      engine::activations_name(*engine.options().activations), share(all.msb_misses, all.msb_requests));
   if (all.lsb_requests > 0)
     line += fmt::format(", {:.1f} % LSB misses, {} downgrades", share(all.lsb_misses, all.lsb_requests),
                         all.downgrades);

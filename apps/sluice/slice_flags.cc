@@ -30,10 +30,21 @@ void read_share(const char* flag, const std::string& text, Number& value) {
   value = number;
 }
 
+constexpr const char* kSlicesGroup = "Models in slices (sluice pack --slices)";
+
 }  // namespace
 
+void add_activations_flag(CLI::App& command, SliceFlags& flags) {
+  command
+      .add_option(
+          "--activations", flags.activations,
+          "What experts in slices (and dense weights of 8 bits) are multiplied with: int8 (codes of 8 bits, "
+          "faster), fp32; default: int8, with --math f32 fp32")
+      ->group(kSlicesGroup);
+}
+
 void add_slice_flags(CLI::App& command, SliceFlags& flags) {
-  const std::string slices = "Models in slices (sluice pack --slices)", limits = "Limits on misses";
+  const std::string slices = kSlicesGroup, limits = "Limits on misses";
   command
       .add_option(
           "--precision", flags.precision,
@@ -134,6 +145,7 @@ void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options) 
         .in("--low-view")
         .expected("amat or amat-center")
         .found("\"" + flags.low_view + "\"");
+  if (!flags.activations.empty()) options.activations = engine::parse_activations(flags.activations);
   if (!flags.constraint.empty()) options.constraint = experts::constraint_mode(flags.constraint);
   read_share("--miss-rate", flags.miss_rate, options.limits.limit);
   read_share("--lambda", flags.lambda, options.cache_aware.lambda);

@@ -10,14 +10,15 @@ namespace sluice::app {
 
 // What the user typed; empty: the preset's, or the default.
 struct SliceFlags {
-  std::string precision, critical, theta, low_view;
+  std::string precision, critical, theta, low_view, activations;
   std::string constraint, miss_rate, lambda, eta, p;
   std::string lsb_miss, lsb_reserve, warmup, kappa, rho;
   std::string max_loss;
   std::int64_t top_j = 0, critical_count = 1;
 };
 
-// `flags` must outlive `command`.
+// `flags` must outlive `command`, of both. --activations is apart: replays compute nothing.
+void add_activations_flag(CLI::App& command, SliceFlags& flags);
 void add_slice_flags(CLI::App& command, SliceFlags& flags);
 // Error(kUsage) that names the flag.
 void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options);

@@ -9,7 +9,7 @@
 namespace sluice::engine {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;    // 1: without the form of activations
 constexpr double kMost = 1e9;  // nats, perplexities, bytes
 
 // Of what high precision leaves, the part that may go to low precision; routing has the rest.
@@ -68,6 +68,18 @@ experts::LossCurve curve_of(const std::vector<CalibrationPoint>& points, double 
   return experts::LossCurve(std::move(measured));
 }
 
+// Losses of one form of activations say nothing of another.
+void check_activations(const Calibration& calibration, const std::string& name,
+                       const EngineOptions& options) {
+  const bool exact = options.math == Math::kF32 && calibration.activations != kernels::ActivationForm::kF32;
+  if (!exact && options.activations.value_or(calibration.activations) == calibration.activations) return;
+  throw Error(ErrorKind::kInvalid, "what this store loses was measured with other activations")
+      .in(exact ? "--math" : "--activations")
+      .expected(fmt::format("{}, as {} was measured", activations_name(calibration.activations), name))
+      .found(exact ? "f32, which computes all in fp32" : activations_name(*options.activations))
+      .fix("leave it out, or calibrate with those activations: sluice calibrate --activations");
+}
+
 }  // namespace
 
 experts::LossModel Calibration::model() const {
@@ -88,6 +100,7 @@ Json to_json(const Calibration& calibration) {
             {"windows", calibration.windows},
             {"window", calibration.window},
             {"prompt", calibration.prompt}}},
+          {"activations", activations_name(calibration.activations)},
           {"reference", {{"identity", calibration.reference}, {"perplexity", calibration.perplexity}}},
           {"high", to_json(calibration.high)},
           {"precision", to_json(calibration.precision)},
@@ -109,6 +122,9 @@ Calibration calibration_from_json(const Json& json, const std::string& name) {
   calibration.windows = number("windows", 2);
   calibration.window = number("window", 3);
   calibration.prompt = number("prompt", 1);
+  const std::string activations = object.string("activations");
+  if (activations != "fp32" && activations != "int8") object.fail("activations", "fp32 or int8");
+  calibration.activations = parse_activations(activations);
   const JsonObject reference = object.object("reference");
   calibration.reference = reference.string("identity");
   calibration.perplexity = reference.real("perplexity", 1, kMost);
@@ -131,6 +147,8 @@ void set_contract(const Calibration& calibration, double most, const std::string
         .found(fmt::format("{:.4g} %", 100 * most))
         .fix(
             "accept more, calibrate with a longer text, pack more bits, or run the model it was packed from");
+  check_activations(calibration, name, options);
+  options.activations = calibration.activations;
   options.precision = experts::PrecisionMode::kHigh;
   const double room = kPrecisionShare * (limit - model.high_upper);
   double largest = -1;  // theta; low stands behind all

@@ -27,10 +27,11 @@ struct CalibrationPoint {
 struct Calibration {
   std::string text_sha256;  // of the token ids, as little-endian 32-bit numbers
   std::uint64_t tokens = 0, scored = 0, windows = 0;
-  std::uint64_t window = 0, prompt = 0;  // tokens
-  std::string reference;                 // identity of the model it was packed from (model_identity.h)
-  double perplexity = 0;                 // of the reference
-  CalibrationPoint high = {};            // its loss is against the reference
+  std::uint64_t window = 0, prompt = 0;                                 // tokens
+  kernels::ActivationForm activations = kernels::ActivationForm::kF32;  // of the store's runs
+  std::string reference;       // identity of the model it was packed from (model_identity.h)
+  double perplexity = 0;       // of the reference
+  CalibrationPoint high = {};  // its loss is against the reference
   std::vector<CalibrationPoint> precision = {}, routing = {};
 
   experts::LossModel model() const;
@@ -40,9 +41,10 @@ Json to_json(const Calibration& calibration);
 // Error(kInvalid) naming `name` and field.
 Calibration calibration_from_json(const Json& json, const std::string& name);
 
-// Sets precision, theta, router, constraint (its limit 0), the rule for LSBs and the contract so that the
-// loss of perplexity stays at `most`, a share (0.01: 1 %). Error(kInvalid) naming `name` where that is less
-// than high precision itself loses.
+// Sets precision, theta, router, constraint (its limit 0), the rule for LSBs, the form of activations and the
+// contract so that the loss of perplexity stays at `most`, a share (0.01: 1 %). Error(kInvalid) naming `name`
+// where that is less than high precision itself loses, and where the options ask for other activations than
+// those it was measured with.
 void set_contract(const Calibration& calibration, double most, const std::string& name,
                   EngineOptions& options);
 

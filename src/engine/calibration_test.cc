@@ -43,6 +43,7 @@ Calibration made_up() {
                           .windows = 4,
                           .window = 256,
                           .prompt = 64,
+                          .activations = kernels::ActivationForm::kInt8,
                           .reference = "0123456789abcdef",
                           .perplexity = 40};
   calibration.high = point(PrecisionMode::kHigh, 0, 0, .001, .001);
@@ -71,12 +72,13 @@ TEST(Calibration, RefusesDamage) {
   for (const auto& [field, json] : whole.items())
     EXPECT_THAT(refused([&, field = field](Json& damaged) { damaged.erase(field); }),
                 AllOf(HasSubstr("c.json"), HasSubstr(field)));
-  EXPECT_THAT(refused([](Json& json) { json["version"] = 2; }), HasSubstr("version"));
+  EXPECT_THAT(refused([](Json& json) { json["version"] = 1; }), HasSubstr("version"));
   EXPECT_THAT(refused([](Json& json) { json["precision"][1]["amount"] = 1.5; }),
               HasSubstr("precision[1]: amount"));
   EXPECT_THAT(refused([](Json& json) { json["precision"][1].erase("theta"); }), HasSubstr("theta"));
   EXPECT_THAT(refused([](Json& json) { json["routing"][0]["error"] = -1; }), HasSubstr("error"));
   EXPECT_THAT(refused([](Json& json) { json["high"]["precision"] = "full"; }), HasSubstr("precision"));
+  EXPECT_THAT(refused([](Json& json) { json["activations"] = "fp16"; }), HasSubstr("activations"));
   EXPECT_THAT(refused([](Json& json) { json["routing"] = 5; }), HasSubstr("routing"));
 }
 
@@ -99,6 +101,27 @@ TEST(Calibration, ChoosesTheLargestThetaThatLeavesRoom) {
   EXPECT_EQ(chosen(.1).precision, PrecisionMode::kLow);
   EXPECT_THAT(error_of([&] { chosen(.001); }),
               AllOf(HasSubstr("--max-loss"), HasSubstr("at least 0.2 %"), HasSubstr("0.1 %")));
+}
+
+TEST(Calibration, HoldsForTheActivationsItWasMeasuredWith) {
+  using kernels::ActivationForm;
+  EngineOptions options;
+  set_contract(made_up(), .01, "c.json", options);
+  EXPECT_EQ(options.activations, ActivationForm::kInt8);
+  options.activations = ActivationForm::kF32;
+  EXPECT_THAT(error_of([&] { set_contract(made_up(), .01, "c.json", options); }),
+              AllOf(HasSubstr("--activations"), HasSubstr("int8, as c.json"), HasSubstr("fp32")));
+  EngineOptions exact;
+  exact.math = Math::kF32;
+  EXPECT_THAT(error_of([&] { set_contract(made_up(), .01, "c.json", exact); }),
+              AllOf(HasSubstr("--math"), HasSubstr("int8, as c.json")));
+  Calibration plain = made_up();
+  plain.activations = ActivationForm::kF32;
+  set_contract(plain, .01, "c.json", exact);
+  EXPECT_EQ(exact.activations, ActivationForm::kF32);
+  EngineOptions coded;
+  coded.activations = ActivationForm::kInt8;
+  EXPECT_THAT(error_of([&] { set_contract(plain, .01, "c.json", coded); }), HasSubstr("fp32, as c.json"));
 }
 
 }  // namespace

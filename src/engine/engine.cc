@@ -18,6 +18,9 @@
 namespace sluice::engine {
 namespace {
 
+// docs/slicemoe.md has what it costs.
+constexpr kernels::ActivationForm kUsualActivations = kernels::ActivationForm::kInt8;
+
 kernels::Context make_kernels(ThreadPool& pool, const EngineOptions& options, std::string* warning) {
   const Isa isa = kernels::self_check(parse_isa(options.isa), warning);
   return {&pool, isa,
@@ -63,6 +66,28 @@ void check_precision(const store::Checkpoint& checkpoint, const EngineOptions& o
       .fix("give --precision high for all that is stored, or run the model it was packed from");
 }
 
+kernels::ActivationForm activations_of(const store::Checkpoint& checkpoint, const EngineOptions& options) {
+  using kernels::ActivationForm;
+  const bool exact = options.math == Math::kF32;
+  const auto wanted = options.activations;
+  const auto refuse = [&](const char* message, const char* expected, const char* fix) {
+    return Error(ErrorKind::kUsage, message)
+        .in("--activations")
+        .expected(expected)
+        .found(activations_name(*wanted))
+        .fix(fix);
+  };
+  if (!checkpoint.slices()) {  // only such stores have dense matrices in codes
+    if (wanted)
+      throw refuse("nothing of this model is in slices or in codes of 8 bits: its activations are fp32",
+                   "a store of family sliced", "leave --activations out");
+    return ActivationForm::kF32;
+  }
+  if (exact && wanted == ActivationForm::kInt8)
+    throw refuse("--math f32 computes all in fp32", "fp32", "leave out --activations or --math");
+  return wanted.value_or(exact ? ActivationForm::kF32 : kUsualActivations);
+}
+
 experts::Family family_of(const store::Checkpoint& checkpoint) {
   switch (checkpoint.family()) {
     case store::Family::kRaw:
@@ -99,6 +124,20 @@ std::optional<DType> parse_kv(std::string_view text) {
       .fix("leave --kv out for auto");
 }
 
+kernels::ActivationForm parse_activations(std::string_view text) {
+  if (text == "fp32") return kernels::ActivationForm::kF32;
+  if (text == "int8") return kernels::ActivationForm::kInt8;
+  throw Error(ErrorKind::kUsage, "unknown form of activations")
+      .in("--activations")
+      .expected("fp32 or int8")
+      .found(text)
+      .fix("leave --activations out for the default");
+}
+
+std::string_view activations_name(kernels::ActivationForm form) {
+  return form == kernels::ActivationForm::kInt8 ? "int8" : "fp32";
+}
+
 Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, const EngineOptions& options,
                std::size_t logit_rows)
     : checkpoint_(checkpoint),
@@ -121,6 +160,8 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   options_ =
       with_preset(std::move(options_), experts_->split() && !model_.experts.empty(), experts_->sliced());
   check_precision(checkpoint_, options_);
+  kernels_.activations = activations_of(checkpoint_, options_);
+  if (checkpoint_.slices()) options_.activations = kernels_.activations;
   experts_->compute_packed(experts_->can_be_packed());  // making words first would take longer on any machine
   policies_ = make_policies();
   plan_with_dense(logit_rows);

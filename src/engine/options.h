@@ -12,6 +12,7 @@
 #include "experts/loss_guard.h"
 #include "experts/registry.h"
 #include "fetch/weight_files.h"
+#include "kernels/context.h"
 
 namespace sluice::engine {
 
@@ -21,6 +22,9 @@ enum class Math {
 };
 Math parse_math(std::string_view text);                // Error(kUsage)
 std::optional<DType> parse_kv(std::string_view text);  // auto (none), bf16, f32, int8; Error(kUsage)
+// "fp32" or "int8", and back. Error(kUsage)
+kernels::ActivationForm parse_activations(std::string_view text);
+std::string_view activations_name(kernels::ActivationForm form);
 
 struct EngineOptions {
   std::optional<Bytes> memory;  // budget; none: what the machine or its cgroup leaves free, less a margin
@@ -52,6 +56,9 @@ struct EngineOptions {
   experts::PrecisionMode precision = experts::PrecisionMode::kFull;  // kFull: nothing is said
   experts::CriticalRule critical;                                    // of dbsc
   codec::SliceView low_view = codec::SliceView::kLow;                // of low precision; or kCenter
+  // What weights in codes are multiplied with: experts in slices, and dense matrices of 8 bits. Nothing said:
+  // int8, but fp32 in Math::kF32. Of an engine whose model has no such weights: nothing.
+  std::optional<kernels::ActivationForm> activations;
   std::optional<experts::ConstraintMode> constraint;
   // Of the constraint; its mode, top_j and views are set. This lambda is that of kHard (docs/slicemoe.md says
   // why it is small), of others it is cache_aware's.

@@ -194,7 +194,7 @@ TEST_P(SlicedGolden, ComputesWhatAPlainModelOfTheSameValuesDoes) {
       expected[which] = logits_of(engine, tokens, tokens.size());
     }
     const double scale = largest_of(expected[codec::SliceView::kHigh]);
-    // The views are not each other's.
+    // The views are not each other's. (Activations are fp32: their codes cost more than other orders do.)
     EXPECT_GT(furthest(expected[codec::SliceView::kHigh], expected[codec::SliceView::kLow]), 0.01 * scale);
     EXPECT_GT(furthest(expected[codec::SliceView::kCenter], expected[codec::SliceView::kLow]), 0.01 * scale);
     const auto found = [&](PrecisionMode precision, std::size_t prompt,
@@ -202,6 +202,7 @@ TEST_P(SlicedGolden, ComputesWhatAPlainModelOfTheSameValuesDoes) {
       EngineOptions options = options_of(precision);
       options.low_view = low;
       options.math = Math::kF32;
+      options.activations = kernels::ActivationForm::kF32;
       Engine engine(*sliced.checkpoint, sliced.model, options, 4);
       return logits_of(engine, tokens, prompt);
     };
@@ -321,6 +322,33 @@ TEST_F(Slices, DbscGivesTheSameBitsAndDecisionsWhateverTheThreadsAndDisk) {
       EXPECT_EQ(bits_of(*again), expected);
       EXPECT_EQ(again->decision_hash(), first->decision_hash());
     }
+  }
+}
+
+// Each form has bits of its own, which are the same whatever the instruction set: integers have no order of
+// sums. What is rounded is small.
+TEST_F(Slices, CodedActivationsAreNearTheOthersAndTheirBitsAreTheSameEverywhere) {
+  const TempDirectory scratch;
+  pack_sliced(kFable, scratch / "int8.sluice", {8, 4}, store::DenseWeights::kInt8);
+  const Opened int8(scratch / "int8.sluice");
+  const auto logits = [&](kernels::ActivationForm form, const std::string& isa, unsigned threads,
+                          std::size_t prompt) {
+    EngineOptions options = options_of(PrecisionMode::kHigh);
+    options.activations = form;
+    options.isa = isa;
+    options.threads = threads;
+    Engine engine(*int8.checkpoint, int8.model, options, 4);
+    EXPECT_EQ(engine.options().activations, form);
+    return logits_of(engine, std::span(tokens_).first(24), prompt);
+  };
+  using Form = kernels::ActivationForm;
+  const auto plain = logits(Form::kF32, "auto", 2, 24), coded = logits(Form::kInt8, "auto", 2, 24);
+  EXPECT_NE(plain, coded);
+  EXPECT_LT(furthest(plain, coded), 0.05 * largest_of(plain));
+  EXPECT_EQ(coded, logits(Form::kInt8, "auto", 1, 7));
+  for (const Isa isa : available_isas()) {
+    if (kernels::rounded_products(isa) != kernels::rounded_products(best_isa())) continue;
+    EXPECT_EQ(coded, logits(Form::kInt8, std::string(isa_name(isa)), 3, 0)) << isa_name(isa);
   }
 }
 
@@ -517,6 +545,11 @@ TEST_F(Slices, WhatMakesNoSenseIsRefusedWithTheReason) {
                 o.rho = 0.5;
               }),
               HasSubstr("--rho"));
+  EXPECT_THAT(refused([](EngineOptions& o) {
+                o.math = Math::kF32;
+                o.activations = kernels::ActivationForm::kInt8;
+              }),
+              AllOf(HasSubstr("--activations"), HasSubstr("--math")));
   EXPECT_THAT(refused([](EngineOptions& o) { o.memory = 20 * kMiB; }),
               AllOf(HasSubstr("too small"), HasSubstr("--memory")));
   const auto engine = engine_of(options_of(PrecisionMode::kHigh));

@@ -29,13 +29,15 @@ std::string weights_of(const store::Checkpoint& checkpoint) {
 }  // namespace
 
 Json identity_of(const engine::Engine& engine) {
+  const auto activations = engine.options().activations;
   return {{"weights", weights_of(engine.checkpoint())},
           {"math", engine.options().math == engine::Math::kF32 ? "f32" : "auto"},
           {"kv", std::string(dtype_name(engine.cache_dtype()))},
           {"isa", std::string(isa_name(engine.isa()))},
           {"router", engine.options().router},
           {"precision", std::string(experts::precision_name(engine.options().precision))},
-          {"low_view", engine.options().low_view == codec::SliceView::kCenter ? "amat-center" : "amat"}};
+          {"low_view", engine.options().low_view == codec::SliceView::kCenter ? "amat-center" : "amat"},
+          {"activations", activations ? std::string(engine::activations_name(*activations)) : "fp32"}};
 }
 
 bool depends_on_history(const engine::EngineOptions& options) {

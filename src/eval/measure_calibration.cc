@@ -146,6 +146,7 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
   {
     EngineOptions settings = options.engine;
     settings.precision = experts::PrecisionMode::kFull;
+    settings.activations.reset();
     settings.cache = "lru";  // costs need not be measured for it
     Engine engine(reference, reference_model, settings, kLogitRows);
     result.reference = hex64(engine::model_identity(engine));
@@ -161,6 +162,7 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
           .expected("tensors and routers of identity " + identity)
           .found(result.reference)
           .fix("give the model that the store was packed from");
+    result.activations = *run->options().activations;
     high = measurement.score(*run, false);
   }
   const LossDifference loss = difference(high, exact);

@@ -1,4 +1,4 @@
-// Lines of codes on AVX2: two registers of eight 32-bit lanes. See sliced_matmul-inl.h.
+// Lines of codes on AVX2: two registers of eight 32-bit lanes. See sliced_codes-inl.h.
 #pragma once
 
 #include "kernels/vec_avx2-inl.h"

@@ -1,4 +1,4 @@
-// Lines of codes on AVX-512: sixteen 32-bit lanes. See sliced_matmul-inl.h.
+// Lines of codes on AVX-512: sixteen 32-bit lanes. See sliced_codes-inl.h.
 #pragma once
 
 #include "kernels/vec_avx512-inl.h"

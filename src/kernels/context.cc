@@ -99,7 +99,9 @@ void add_sliced(const Context& ctx, std::span<const float> x, std::size_t tokens
         std::vector<float> y(some * rows);
         sliced_matmul(ctx, packed.data(), some, codec::sliced_view(shape, msb, lsb), view, {}, y.data(),
                       rows);
-        all.push_back({"sliced_matmul", std::move(y)});
+        all.push_back(
+            {ctx.activations == ActivationForm::kInt8 ? "sliced_matmul of activation codes" : "sliced_matmul",
+             std::move(y)});
       }
     }
   }
@@ -115,7 +117,8 @@ void add_int8(const Context& ctx, std::span<const float> x, std::size_t tokens, 
                        matrix.data() + shape.scales_offset());
   std::vector<float> y(tokens * rows);
   int8_matmul(ctx, packed.data(), tokens, {shape, matrix.data()}, {}, y.data(), rows);
-  all.push_back({"int8_matmul", std::move(y)});
+  all.push_back({ctx.activations == ActivationForm::kInt8 ? "int8_matmul of activation codes" : "int8_matmul",
+                 std::move(y)});
 }
 
 // Every kernel on a small tile with ragged ends in all directions.
@@ -153,8 +156,11 @@ std::vector<Result> results(Isa isa, Products products) {
       all.push_back({"packed_matmul", std::move(y)});
     }
   }
-  add_sliced(ctx, x, kTokens, kRows, kCols, all);
-  add_int8(ctx, x, kTokens, kRows, kCols, all);
+  for (const ActivationForm form : {ActivationForm::kF32, ActivationForm::kInt8}) {
+    const Context multiplies{nullptr, isa, products, form};
+    add_sliced(multiplies, x, kTokens, kRows, kCols, all);
+    add_int8(multiplies, x, kTokens, kRows, kCols, all);
+  }
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
     constexpr std::size_t kQueries = 3, kPositions = 21;
     const AttentionShape shape{4, 2, 40, 24, 0.17f, 11};

@@ -15,14 +15,22 @@ enum class Products {
   kPairs,  // rounded to BF16, in the order of dot products of pairs (tile_impl.h)
 };
 
+// What weights in codes (slices, and dense matrices of 8 bits) are multiplied with; results depend on it,
+// too.
+enum class ActivationForm {
+  kF32,   // activations as they are
+  kInt8,  // codes of 8 bits (activation_codes.h)
+};
+
 // Passed by reference; the pool must outlive every call. Kernels split work between threads by output rows
 // only, so results do not depend on the number of threads.
 struct Context {
   ThreadPool* pool = nullptr;
   Isa isa = Isa::kScalar;
   // By the instructions for it if the instruction set has them, else one number after the other. Activations
-  // packed by a context are for contexts that agree with it in this.
+  // packed by a context are for contexts that agree with it in both.
   Products products = Products::kExact;
+  ActivationForm activations = ActivationForm::kF32;
   bool rounds() const { return products != Products::kExact; }
 };
 

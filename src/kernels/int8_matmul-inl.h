@@ -1,4 +1,4 @@
-// int8_matmul.h over the Vec and the CodeLine of an instruction set (sliced_matmul-inl.h says what a CodeLine
+// int8_matmul.h over the Vec and the CodeLine of an instruction set (sliced_codes-inl.h says what a CodeLine
 // offers).
 #pragma once
 

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/error.h"
+#include "kernels/activation_codes.h"
 #include "kernels/kernel_table.h"
 #include "kernels/matmul.h"
 #include "kernels/split.h"
@@ -31,6 +33,43 @@ Int8Args args_of(const float* packed, std::size_t tokens, const Int8Weight& w, s
   return args;
 }
 
+// A matrix in lines of 8 bits, as the kernels for coded activations take it.
+SlicedArgs coded_args(const float* codes, std::size_t tokens, const Int8Weight& w,
+                      std::span<const float> bias, float* y, std::size_t y_stride) {
+  SlicedArgs args{};
+  args.packed = codes;
+  args.packed_stride = activation_code_floats(w.shape.columns);
+  args.tokens = tokens;
+  args.msb = w.data;
+  args.scales = w.data + w.shape.scales_offset();
+  args.factor = 1;
+  args.rows = w.shape.rows;
+  args.groups = w.shape.groups();
+  args.bias = bias.empty() ? nullptr : bias.data();
+  args.y = y;
+  args.y_stride = y_stride;
+  return args;
+}
+
+// As many tokens as the kernels take at once: so what codes need of memory does not grow with a prompt.
+constexpr std::size_t kCodedTokens = 128;
+
+void multiply_codes(const Context& ctx, const float* packed, std::size_t tokens, const Int8Weight& w,
+                    std::span<const float> bias, float* y, std::size_t y_stride) {
+  const std::size_t rows = w.shape.rows, columns = w.shape.columns;
+  const auto strips = kernel_table(ctx.isa).integer.dense;
+  thread_local std::vector<float> codes;  // kept, so that decoding allocates nothing
+  for (std::size_t t = 0; t < tokens; t += kCodedTokens) {
+    const std::size_t n = std::min(kCodedTokens, tokens - t);
+    codes.resize(std::max(codes.size(), n * activation_code_floats(columns)));
+    code_packed(ctx, packed + t * packed_floats(columns), n, columns, codes.data());
+    const SlicedArgs args = coded_args(codes.data(), n, w, bias, y + t * y_stride, y_stride);
+    split(ctx, rows, kStripRows, n * rows * columns, [&](std::size_t begin, std::size_t end) {
+      strips(args, begin / kStripRows, (end + kStripRows - 1) / kStripRows);
+    });
+  }
+}
+
 }  // namespace
 
 void int8_matmul(const Context& ctx, const float* packed, std::size_t tokens, const Int8Weight& w,
@@ -40,6 +79,8 @@ void int8_matmul(const Context& ctx, const float* packed, std::size_t tokens, co
   SLUICE_CHECK(bias.empty() || bias.size() == rows, fmt::format("{} biases, {} rows", bias.size(), rows));
   SLUICE_CHECK(y_stride >= rows || tokens <= 1, fmt::format("stride {}, {} rows", y_stride, rows));
   if (tokens == 0) return;
+  if (ctx.activations == ActivationForm::kInt8)
+    return multiply_codes(ctx, packed, tokens, w, bias, y, y_stride);
   std::vector<float> widened;
   if (ctx.rounds()) packed = widen_activations(ctx, packed, tokens, columns, widened);
   const Int8Args args = args_of(packed, tokens, w, bias, y, y_stride);
@@ -51,8 +92,13 @@ void int8_matmul(const Context& ctx, const float* packed, std::size_t tokens, co
 
 void int8_rows(const Context& ctx, const VectorProduct& product, std::size_t begin, std::size_t end) {
   const Int8Weight& w = product.weight->int8;
+  const std::size_t strip = begin / kStripRows, strip_end = (end + kStripRows - 1) / kStripRows;
+  if (ctx.activations == ActivationForm::kInt8) {
+    const SlicedArgs args = coded_args(product.packed, 1, w, product.bias, product.y, w.shape.rows);
+    return kernel_table(ctx.isa).integer.dense(args, strip, strip_end);
+  }
   const Int8Args args = args_of(product.packed, 1, w, product.bias, product.y, w.shape.rows);
-  kernel_table(ctx.isa).int8.strips(args, begin / kStripRows, (end + kStripRows - 1) / kStripRows);
+  kernel_table(ctx.isa).int8.strips(args, strip, strip_end);
 }
 
 }  // namespace sluice::kernels

@@ -1,8 +1,10 @@
-// Products of fp32 activations with dense matrices in codes of 8 bits (docs/store-format.md, section 4.3),
-// out of the codes: half the bytes of BF16 come from memory, and nothing is dequantised into it but 128
-// columns of 16 rows at a time, into the L1 cache.
+// Products of activations with dense matrices in codes of 8 bits (docs/store-format.md, section 4.3), out of
+// the codes: half the bytes of BF16 come from memory, and nothing is dequantised into it but 128 columns of
+// 16 rows at a time, into the L1 cache. Activations stay fp32, or are coded where the context says so:
+// activation_codes.h has the order of sums and the error of that.
 //
-// ORDER OF SUMS. For one output element, columns are taken in groups of 128, the last one padded with zeros.
+// ORDER OF SUMS with activations in fp32. For one output element, columns are taken in groups of 128, the
+// last one padded with zeros.
 //   chains   k = 0 … 3 of a group adds x·code of columns k, k+4, k+8 …, by fused multiply-add from +0
 //   group    sum = (chain 0 + chain 1) + (chain 2 + chain 3)
 //   row      total = fma(scale, sum, total), groups ascending, from +0; then the bias is added
@@ -28,8 +30,8 @@ struct Int8Weight {
 };
 
 // As matmul() of the weights that the matrix stands for: `packed` as pack_activations() leaves it, rounded
-// where the context's products round. Threads split the rows. Bytes moved: the matrix once, plus activations
-// once for 16 rows.
+// where the context's products round (and coded behind that, where it says so). Threads split the rows. Bytes
+// moved: the matrix once, plus activations once for 16 rows.
 void int8_matmul(const Context& ctx, const float* packed, std::size_t tokens, const Int8Weight& w,
                  std::span<const float> bias, float* y, std::size_t y_stride);
 

@@ -7,6 +7,7 @@
 #include "kernels/context.h"
 #include "kernels/elementwise_impl.h"
 #include "kernels/int8_matmul_impl.h"
+#include "kernels/integer_impl.h"
 #include "kernels/matmul_impl.h"
 #include "kernels/packed_impl.h"
 #include "kernels/sliced_matmul_impl.h"
@@ -22,6 +23,7 @@ struct KernelTable {
   Int8Kernels int8;
   PackedKernels packed;
   TileKernels tiles, pairs;
+  IntegerKernels integer;
 };
 
 extern const MatmulKernels kMatmulScalar, kMatmulAvx2, kMatmulAvx512;
@@ -29,6 +31,7 @@ extern const AttentionKernels kAttentionScalar, kAttentionAvx2, kAttentionAvx512
 extern const ElementwiseKernels kElementwiseScalar, kElementwiseAvx2, kElementwiseAvx512;
 extern const SlicedKernels kSlicedScalar, kSlicedAvx2, kSlicedAvx512;
 extern const Int8Kernels kInt8Scalar, kInt8Avx2, kInt8Avx512;
+extern const IntegerKernels kIntegerScalar, kIntegerAvx2, kIntegerAvx512, kIntegerAvx512Vnni, kIntegerAmxInt8;
 extern const PackedKernels kPackedAvx512, kPackedAvx512Vbmi2;
 extern const TileKernels kTilesScalar, kTilesAmx;
 extern const TileKernels kPairsScalar, kPairsAvx512Bf16;

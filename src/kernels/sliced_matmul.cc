@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "kernels/activation_codes.h"
 #include "kernels/kernel_table.h"
 #include "kernels/split.h"
 #include "kernels/vector_products_impl.h"
@@ -70,10 +71,18 @@ SlicedArgs args_of(const float* packed, std::size_t tokens, const codec::SlicedV
   return args;
 }
 
+auto strips_of(const Context& ctx) {
+  const KernelTable& table = kernel_table(ctx.isa);
+  return ctx.activations == ActivationForm::kInt8 ? table.integer.slices : table.sliced.strips;
+}
+
 }  // namespace
 
 void pack_for_slices(const Context& ctx, const float* x, std::size_t tokens, std::size_t columns,
                      std::size_t x_stride, float* packed) {
+  static_assert(activation_code_floats(1) <= sliced_floats(1));
+  if (ctx.activations == ActivationForm::kInt8)
+    return code_activations(ctx, x, tokens, columns, x_stride, packed, sliced_floats(columns));
   split(ctx, tokens, 1, tokens * columns, [&](std::size_t begin, std::size_t end) {
     for (std::size_t t = begin; t < end; ++t)
       pack_token(x + t * x_stride, columns, packed + t * sliced_floats(columns));
@@ -88,7 +97,7 @@ void sliced_matmul(const Context& ctx, const float* packed, std::size_t tokens, 
   SLUICE_CHECK(y_stride >= rows || tokens <= 1, fmt::format("stride {}, {} rows", y_stride, rows));
   if (tokens == 0) return;
   const SlicedArgs args = args_of(packed, tokens, w, which, bias, y, y_stride);
-  const auto strips = kernel_table(ctx.isa).sliced.strips;
+  const auto strips = strips_of(ctx);
   split(ctx, rows, kStripRows, tokens * rows * w.shape.columns, [&](std::size_t begin, std::size_t end) {
     strips(args, begin / kStripRows, (end + kStripRows - 1) / kStripRows);
   });
@@ -99,7 +108,7 @@ void sliced_rows(const Context& ctx, const VectorProduct& product, std::size_t b
   check(w.matrix, w.which);
   const SlicedArgs args =
       args_of(product.packed, 1, w.matrix, w.which, product.bias, product.y, w.matrix.shape.rows);
-  kernel_table(ctx.isa).sliced.strips(args, begin / kStripRows, (end + kStripRows - 1) / kStripRows);
+  strips_of(ctx)(args, begin / kStripRows, (end + kStripRows - 1) / kStripRows);
 }
 
 }  // namespace sluice::kernels

@@ -1,9 +1,11 @@
-// Products of fp32 activations with matrices of family `sliced`, out of their codes (docs/store-format.md,
+// Products of activations with matrices of family `sliced`, out of their codes (docs/store-format.md,
 // section 4.2): nothing is dequantised into memory, and the LSB slice is read only where it is asked for.
+// Activations stay fp32, or are coded where the context says so: activation_codes.h has the order of sums
+// and the error of that.
 //
-// ORDER OF SUMS. For one output element, columns are taken in groups of 32, the last one padded with zeros.
-// With q the codes of the view (kHigh: MSB·2^S + LSB, else MSB), n columns of the group and f = 1 (kHigh)
-// or 2^S:
+// ORDER OF SUMS with activations in fp32. For one output element, columns are taken in groups of 32, the last
+// one padded with zeros. With q the codes of the view (kHigh: MSB·2^S + LSB, else MSB), n columns of the
+// group and f = 1 (kHigh) or 2^S:
 //   chains   k = 0 … 3 of a group adds x·q of columns k, k+16, k+4, k+20, k+8, k+24, k+12, k+28 (as lines of
 //            codes of 4 bits have them), by fused multiply-add from +0
 //   group    sum = (chain 0 + chain 1) + (chain 2 + chain 3)
@@ -32,8 +34,9 @@
 
 namespace sluice::kernels {
 
-// Activations in the form that sliced_matmul reads, the same for all contexts: per token the columns of whole
-// groups, each times 2^-8k in column k mod 4, then −Σx of the groups. Any alignment is legal.
+// Activations in the form that sliced_matmul reads, the same for all contexts that agree in ctx.activations:
+// per token the columns of whole groups, each times 2^-8k in column k mod 4, then −Σx of the groups; coded
+// ones as activation_codes.h has them, and the rest of the row left as it was. Any alignment is legal.
 constexpr std::size_t sliced_floats(std::size_t columns) { return (columns + 31) / 32 * 33; }
 // x (tokens, columns), row t at x + t*x_stride  →  packed (tokens, sliced_floats(columns)).
 void pack_for_slices(const Context& ctx, const float* x, std::size_t tokens, std::size_t columns,
@@ -41,8 +44,8 @@ void pack_for_slices(const Context& ctx, const float* x, std::size_t tokens, std
 
 // y[t][r] = Σ_c x[t][c]·w[r][c] (+ bias[r] when bias is not empty), w what `which` makes of the matrix
 // (codec::dequantise_row). y row t at y + t*y_stride. Nothing of `w` needs any alignment; what is read is in
-// its arrays. Activations stay fp32 whatever ctx.products says. Threads split r. Bytes moved: codes, scales
-// and zero points once per 96 tokens, plus activations. REQUIRES: w.lsb for kHigh.
+// its arrays. Activations are not rounded whatever ctx.products says. Threads split r. Bytes moved: codes,
+// scales and zero points once per 96 tokens, plus activations. REQUIRES: w.lsb for kHigh.
 void sliced_matmul(const Context& ctx, const float* packed, std::size_t tokens, const codec::SlicedView& w,
                    codec::SliceView which, std::span<const float> bias, float* y, std::size_t y_stride);
 

@@ -7,54 +7,10 @@
 #include <limits>
 #include <string>
 
-#include "codec/slice_bits.h"
-#include "codec/slice_cells.h"
-#include "kernels/test_data.h"
+#include "kernels/sliced_test_data.h"
 
 namespace sluice::kernels {
 namespace {
-
-using codec::SliceBits;
-using codec::SlicedShape;
-using codec::SlicedView;
-using codec::SliceView;
-
-constexpr SliceView kViews[] = {SliceView::kHigh, SliceView::kLow, SliceView::kCenter};
-
-struct Matrix {
-  SlicedShape shape;
-  std::vector<std::byte> msb, lsb;
-  SlicedView view() const { return codec::sliced_view(shape, msb, lsb); }
-};
-
-Matrix matrix_of(std::span<const float> weights, std::size_t rows, std::size_t columns, SliceBits bits) {
-  Matrix m{{{rows, columns}, bits}, {}, {}};
-  m.msb.resize(m.shape.msb_bytes());
-  m.lsb.resize(m.shape.lsb_bytes());
-  codec::quantise_sliced(std::as_bytes(weights), DType::kF32, m.shape,
-                         {m.msb.data(), m.msb.data() + m.shape.scales_offset(),
-                          m.msb.data() + m.shape.zeros_offset(), m.lsb.data()});
-  return m;
-}
-
-Matrix normal_matrix(std::mt19937_64& random, std::size_t rows, std::size_t columns, SliceBits bits) {
-  std::vector<float> weights = normal_floats(random, rows * columns);
-  // Groups in which all weights are of one sign, or zero, have zero points at the ends.
-  const auto sign = static_cast<int>(random() % 4);
-  for (float& w : weights) w = sign == 0 ? std::fabs(w) : sign == 1 ? -std::fabs(w) : w;
-  if (random() % 4 == 0) std::fill(weights.begin(), weights.begin() + static_cast<long>(columns), 0.0f);
-  return matrix_of(weights, rows, columns, bits);
-}
-
-// Any bytes: codes, zero points and scales that no coder writes, infinite ones and NaN among them.
-Matrix any_bytes(std::mt19937_64& random, std::size_t rows, std::size_t columns, SliceBits bits) {
-  Matrix m{{{rows, columns}, bits}, {}, {}};
-  m.msb.resize(m.shape.msb_bytes());
-  m.lsb.resize(m.shape.lsb_bytes());
-  for (std::byte& b : m.msb) b = static_cast<std::byte>(random());
-  for (std::byte& b : m.lsb) b = static_cast<std::byte>(random());
-  return m;
-}
 
 std::vector<float> pack(const Context& ctx, std::span<const float> x, std::size_t tokens,
                         std::size_t columns) {
@@ -71,40 +27,16 @@ std::vector<float> multiply(const Context& ctx, std::span<const float> x, std::s
   return y;
 }
 
-std::string name_of(const SlicedShape& shape, SliceView which, std::size_t tokens) {
-  return std::to_string(shape.rows) + 'x' + std::to_string(shape.columns) + ", " +
-         codec::slice_bits_text(shape.bits) + ", view " + std::to_string(static_cast<int>(which)) + ", " +
-         std::to_string(tokens) + " tokens, seed " + std::to_string(test_seed());
-}
-
-struct Shape {
-  std::size_t rows, columns, tokens;
-};
-
-// Every small size once in each direction, and sizes around the blocks of groups and tokens.
-std::vector<Shape> shapes(std::mt19937_64& random) {
-  std::vector<Shape> all;
-  for (std::size_t i = 1; i <= 50; ++i) all.push_back({i, 1 + random() % 200, 1 + random() % 8});
-  for (std::size_t i = 1; i <= 130; ++i) all.push_back({1 + random() % 40, i, 1 + random() % 3});
-  for (std::size_t i = 1; i <= 40; ++i) all.push_back({1 + random() % 40, 1 + random() % 200, i});
-  all.push_back({60, 2048, 1});
-  all.push_back({40, 1100, 7});
-  all.push_back({17, 513, 96});
-  all.push_back({17, 511, 97});
-  all.push_back({16, 544, 200});
-  return all;
-}
-
 void expect_the_bits_of_scalar(Isa isa, std::uint64_t salt) {
   std::mt19937_64 random = test_random(salt);
-  for (const Shape& s : shapes(random)) {
+  for (const SlicedProduct& s : sliced_products(random)) {
     const SliceBits bits = codec::kStoredSliceBits[random() % codec::kStoredSliceBits.size()];
     const bool wild = random() % 4 == 0;
     const auto numbers = [&](std::size_t n) {
       return wild ? wild_floats(random, n) : normal_floats(random, n);
     };
-    const Matrix m = random() % 4 == 0 ? any_bytes(random, s.rows, s.columns, bits)
-                                       : normal_matrix(random, s.rows, s.columns, bits);
+    const SlicedMatrix m = random() % 4 == 0 ? any_bytes(random, s.rows, s.columns, bits)
+                                             : normal_matrix(random, s.rows, s.columns, bits);
     const std::vector<float> x = numbers(s.tokens * s.columns), bias = numbers(random() % 2 * s.rows);
     for (const SliceView which : kViews) {
       EXPECT_TRUE(same_bits(multiply({nullptr, Isa::kScalar}, x, s.tokens, m.view(), which, bias),
@@ -131,7 +63,7 @@ TEST(SlicedMatmul, ThreadsAndChunksDoNotShow) {
   const std::size_t rows = 203, columns = 391, tokens = 37;
   const std::vector<float> x = normal_floats(random, tokens * columns), bias = normal_floats(random, rows);
   for (const SliceBits bits : codec::kStoredSliceBits) {
-    const Matrix m = normal_matrix(random, rows, columns, bits);
+    const SlicedMatrix m = normal_matrix(random, rows, columns, bits);
     const SliceView which = kViews[random() % 3];
     for (const Isa isa : available_isas()) {
       const std::vector<float> whole = multiply({nullptr, isa}, x, tokens, m.view(), which, bias);
@@ -156,9 +88,10 @@ TEST(SlicedMatmul, ThreadsAndChunksDoNotShow) {
 
 TEST(SlicedMatmul, WithinTheErrorBoundOfDoublePrecision) {
   std::mt19937_64 random = test_random(23);
-  for (const Shape& s : {Shape{40, 2048, 3}, Shape{7, 199, 11}, Shape{19, 5000, 1}, Shape{3, 1, 1}}) {
+  for (const SlicedProduct& s : {SlicedProduct{40, 2048, 3}, SlicedProduct{7, 199, 11},
+                                 SlicedProduct{19, 5000, 1}, SlicedProduct{3, 1, 1}}) {
     for (const SliceBits bits : codec::kStoredSliceBits) {
-      const Matrix m = normal_matrix(random, s.rows, s.columns, bits);
+      const SlicedMatrix m = normal_matrix(random, s.rows, s.columns, bits);
       const std::vector<float> x = normal_floats(random, s.tokens * s.columns);
       const std::vector<float> bias = normal_floats(random, s.rows);
       const std::size_t groups = m.shape.groups();
@@ -197,7 +130,7 @@ TEST(SlicedMatmul, TheOrderIsTheWrittenOne) {
   for (const SliceBits bits : codec::kStoredSliceBits) {
     for (const std::size_t columns : {1, 2, 31, 32, 33, 100, 517}) {
       const std::size_t rows = 21, row = random() % rows, r = row % 16;
-      const Matrix m = normal_matrix(random, rows, columns, bits);
+      const SlicedMatrix m = normal_matrix(random, rows, columns, bits);
       const std::vector<float> x = normal_floats(random, columns);
       const float step = static_cast<float>(1u << bits.shift());
       for (const SliceView which : kViews) {
@@ -242,7 +175,7 @@ TEST(SlicedMatmul, TheLowViewsReadNoLowerSlice) {
   std::mt19937_64 random = test_random(25);
   const std::vector<float> x = normal_floats(random, 100);
   for (const SliceBits bits : codec::kStoredSliceBits) {
-    const Matrix m = normal_matrix(random, 20, 100, bits);
+    const SlicedMatrix m = normal_matrix(random, 20, 100, bits);
     const SlicedView alone = codec::sliced_view(m.shape, m.msb, {});
     for (const SliceView which : {SliceView::kLow, SliceView::kCenter}) {
       for (const Isa isa : available_isas()) {
@@ -258,7 +191,7 @@ TEST(SlicedMatmul, ReadsAndWritesNothingOutside) {
   for (int i = 0; i < 40; ++i) {
     const std::size_t rows = 1 + random() % 40, columns = 1 + random() % 140, tokens = 1 + random() % 9;
     for (const SliceBits bits : codec::kStoredSliceBits) {
-      const Matrix m = normal_matrix(random, rows, columns, bits);
+      const SlicedMatrix m = normal_matrix(random, rows, columns, bits);
       const SlicedShape& shape = m.shape;
       // Each array by itself, so that each ends at its page.
       GuardedBytes codes(std::span(m.msb).first(shape.scales_offset()));
@@ -283,7 +216,7 @@ TEST(SlicedMatmul, StridesLeaveGapsAlone) {
   std::mt19937_64 random = test_random(27);
   const std::size_t rows = 21, columns = 45, tokens = 8, stride = 61;
   const std::vector<float> wide = normal_floats(random, tokens * stride);
-  const Matrix m = normal_matrix(random, rows, columns, {8, 4});
+  const SlicedMatrix m = normal_matrix(random, rows, columns, {8, 4});
   std::vector<float> dense;
   for (std::size_t t = 0; t < tokens; ++t)
     dense.insert(dense.end(), wide.begin() + static_cast<long>(t * stride),
@@ -308,7 +241,7 @@ TEST(SlicedMatmul, NoActivationThatIsNoNumberIsLost) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float value : {std::nanf(""), infinity, -infinity}) {
     for (const SliceBits bits : codec::kStoredSliceBits) {
-      const Matrix m = normal_matrix(random, rows, columns, bits);
+      const SlicedMatrix m = normal_matrix(random, rows, columns, bits);
       std::vector<float> x = normal_floats(random, tokens * columns);
       x[columns + random() % columns] = value;  // of token 1
       for (const SliceView which : kViews) {
@@ -328,7 +261,7 @@ TEST(SlicedMatmul, ActivationsBelowTheLeastAreZero) {
   // Weights 1 … 4: codes 51 … 255 at a scale near 1/64.
   std::vector<float> weights(64);
   for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i % 4 + 1);
-  const Matrix m = matrix_of(weights, 1, 64, {8, 4});
+  const SlicedMatrix m = matrix_of(weights, 1, 64, {8, 4});
   const std::vector<float> bias = {3.0f};
   for (const Isa isa : available_isas()) {
     for (const float least : {0x1p-100f, -0x1p-100f}) {
@@ -366,7 +299,7 @@ TEST(SlicedMatmul, NothingToDo) {
 
 TEST(SlicedMatmulDeathTest, RefusesWhatIsNotThere) {
   std::mt19937_64 random = test_random(29);
-  const Matrix m = normal_matrix(random, 2, 32, {8, 4});
+  const SlicedMatrix m = normal_matrix(random, 2, 32, {8, 4});
   const SlicedView alone = codec::sliced_view(m.shape, m.msb, {});
   const std::vector<float> x(32, 1.0f), bias(3, 1.0f);
   EXPECT_DEATH(multiply({}, x, 1, alone, SliceView::kHigh, {}), "no LSB slice");

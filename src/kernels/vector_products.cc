@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "kernels/activation_codes.h"
 #include "kernels/packed_groups.h"
 #include "kernels/split.h"
 #include "kernels/vector_products_impl.h"
@@ -32,20 +34,57 @@ bool multiply_rows(const Context& ctx, const VectorProduct& product, std::size_t
   return true;
 }
 
+// The same products, those with dense matrices in codes by activations in codes.
+class CodedVectors {
+ public:
+  std::span<const VectorProduct> of(const Context& ctx, std::span<const VectorProduct> products) {
+    products_.assign(products.begin(), products.end());
+    std::size_t floats = 0;
+    for (const VectorProduct& product : products) floats += floats_of(product);
+    codes_.resize(std::max(codes_.size(), floats));
+    float* end = codes_.data();
+    for (std::size_t i = 0; i < products.size(); ++i) {
+      if (floats_of(products[i]) == 0) continue;
+      products_[i].packed = already(products.first(i), products[i]);
+      if (products_[i].packed != nullptr) continue;
+      code_packed(ctx, products[i].packed, 1, products[i].weight->columns(), end);
+      products_[i].packed = end;
+      end += floats_of(products[i]);
+    }
+    return products_;
+  }
+
+ private:
+  static std::size_t floats_of(const VectorProduct& product) {
+    return product.weight->is_int8() ? activation_code_floats(product.weight->columns()) : 0;
+  }
+  // What other projections of the same activations have.
+  const float* already(std::span<const VectorProduct> before, const VectorProduct& product) const {
+    for (std::size_t i = 0; i < before.size(); ++i)
+      if (before[i].packed == product.packed && floats_of(before[i]) == floats_of(product))
+        return products_[i].packed;
+    return nullptr;
+  }
+  std::vector<VectorProduct> products_;
+  std::vector<float> codes_;
+};
+
 }  // namespace
 
 void multiply_vectors(const Context& ctx, std::span<const VectorProduct> products) {
   // Weights that are not multiplied by rounded activations need those widened first: matmul() does.
-  const bool alone =
-      ctx.rounds() && std::ranges::any_of(products, [](const VectorProduct& product) {
-        const WeightView& weight = *product.weight;
-        return weight.is_int8() || (weight.words.data != nullptr && weight.words.dtype != DType::kBF16);
-      });
+  const bool alone = ctx.rounds() && std::ranges::any_of(products, [&ctx](const VectorProduct& product) {
+                       const WeightView& weight = *product.weight;
+                       return (weight.is_int8() && ctx.activations != ActivationForm::kInt8) ||
+                              (weight.words.data != nullptr && weight.words.dtype != DType::kBF16);
+                     });
   if (alone || products.size() == 1) {
     for (const VectorProduct& product : products)
       matmul(ctx, product.packed, 1, *product.weight, product.bias, product.y, product.weight->rows());
     return;
   }
+  thread_local CodedVectors coded;  // kept, so that decoding allocates nothing
+  if (ctx.activations == ActivationForm::kInt8) products = coded.of(ctx, products);
   std::size_t ranges = 0, cost = 0;
   for (const VectorProduct& product : products) {
     SLUICE_CHECK(product.bias.empty() || product.bias.size() == product.weight->rows(),

@@ -19,7 +19,12 @@ void word_rows(const Context& ctx, const VectorProduct& product, std::size_t beg
 const float* widen_activations(const Context& ctx, const float* packed, std::size_t tokens, std::size_t cols,
                                std::vector<float>& widened);  // matmul.cc
 
-// REQUIRES: !ctx.rounds().
+// Codes of activations (activation_codes.h) that pack_activations() has left: (tokens,
+// activation_code_floats(columns)).
+void code_packed(const Context& ctx, const float* packed, std::size_t tokens, std::size_t columns,
+                 float* codes);  // activation_codes.cc
+
+// REQUIRES: !ctx.rounds(); or coded activations, and product.packed as code_packed() leaves them.
 void int8_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,
                std::size_t end);  // int8_matmul.cc
 void sliced_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,

@@ -67,9 +67,11 @@ Operand make_operand(std::mt19937_64& random, bool only_bf16) {
 std::vector<Context> contexts(ThreadPool* pool) {
   std::vector<Context> all;
   for (const Isa isa : available_isas()) {
-    all.push_back({pool, isa, Products::kExact});
-    all.push_back({pool, isa, Products::kTiles});
-    all.push_back({pool, isa, Products::kPairs});
+    for (const ActivationForm form : {ActivationForm::kF32, ActivationForm::kInt8}) {
+      all.push_back({pool, isa, Products::kExact, form});
+      all.push_back({pool, isa, Products::kTiles, form});
+      all.push_back({pool, isa, Products::kPairs, form});
+    }
   }
   return all;
 }
