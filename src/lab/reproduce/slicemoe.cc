@@ -51,10 +51,10 @@ class SlicemoeReproducer {
   }
 
   Report run() {
+    if (settings_.trained) trained();  // first: it may find the model or its text wanting
     if (!settings_.trace.empty()) recorded();
     synthetic("DeepSeek-V2-Lite", find_published_model("deepseek-v2-lite"));
     if (!settings_.quick) synthetic("Qwen1.5-MoE", find_published_model("qwen1.5-moe-a2.7b"));
-    if (settings_.trained) trained();
     pictures();
     add_slicemoe_rows(results_, report_);
     report_.data["quick"] = settings_.quick;

@@ -160,7 +160,7 @@ class TrainedMeasurement {
     stages_ = 2 + grid_.quantised.size() * codec::quantiser_variants().size();
     for (const SliceBits bits : grid_.curves) {
       const bool has_low = bits == SliceBits{8, 4};
-      stages_ += (has_low ? 2 : 1) * grid_.lambdas.size();
+      stages_ += (has_low ? 2 : 0) * grid_.lambdas.size();
       stages_ += (has_low ? 5 : 4) * (grid_.limits.size() + 1);
       stages_ += 2 * grid_.thetas.size() + grid_.kappas.size();
     }
@@ -209,15 +209,15 @@ class TrainedMeasurement {
 
   QuantiserCell quantiser_cell(const codec::QuantiserVariant& variant, SliceBits bits,
                                const eval::ReferenceWindows& reference, const EngineOptions& options) const {
-    QuantiserCell cell{.quantiser = std::string(variant.name), .bits = bits, .loss = {}};
+    QuantiserCell cell{.quantiser = std::string(variant.name), .bits = bits, .loss = {}, .windows = {}};
     cell.sqnr_db = sqnr_db(variant, bits);
     const Opened rounded(store::open_directory(work_ / "rounded"));
     Engine engine(*rounded.checkpoint, rounded.model, options, kLogitRows);
     try {
-      const std::vector<WindowScore> scores = reference.compare(engine, false, go_on());
-      cell.perplexity = eval::perplexity(scores);
-      cell.loss = eval::difference(scores, reference.scores());
-      cell.agreement = eval::top_agreement(scores);
+      cell.windows = reference.compare(engine, false, go_on());
+      cell.perplexity = eval::perplexity(cell.windows);
+      cell.loss = eval::difference(cell.windows, reference.scores());
+      cell.agreement = eval::top_agreement(cell.windows);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kInvalid) throw;  // the router's, of scores that are no numbers
       cell.broken = true;
@@ -334,8 +334,8 @@ class TrainedMeasurement {
   void by_lambda(TrainedSlices& found, const Opened& store, const Opened* low, double normal) {
     found.high_bit.name = fmt::format("{} bits", found.bits.high);
     found.low_bit.name = fmt::format("{} bits", found.bits.low);
+    if (low == nullptr) return;  // nothing to compare with
     for (const Opened* one : {&store, low}) {
-      if (one == nullptr) continue;
       for (const double lambda : grid_.lambdas) {
         stage(fmt::format("{}, cache-prior, {} bits, λ = {}", mat_name(found.bits),
                           one == low ? found.bits.low : found.bits.high, lambda));
@@ -448,6 +448,7 @@ TrainedGrid trained_grid(bool quick) {
   grid.quantised = all;
   if (quick) {
     grid.quantiser_tokens = 1024;
+    grid.quantiser_window = 256;
     grid.windows = {.window = 224, .prompt = 128};
     grid.count = 4;
     grid.curves = {{8, 4}};
@@ -459,9 +460,9 @@ TrainedGrid trained_grid(bool quick) {
   }
   grid.curves = {{8, 4}, {4, 2}};
   grid.limits = {.01, .02, .05, .1, .2, .3};
-  grid.lambdas = {0, .05, .1, .2, .3, .5, .8};
-  grid.thetas = {.2, .25, .3, .35, .4, .45, .5};
-  grid.kappas = {.25, .5, .75, 1};
+  grid.lambdas = {0, .1, .2, .3, .5, .8};
+  grid.thetas = {.25, .3, .35, .4, .5};
+  grid.kappas = {.25, .5, .75};
   return grid;
 }
 

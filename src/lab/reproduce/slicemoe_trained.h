@@ -20,9 +20,9 @@ namespace sluice::lab {
 
 // How much is measured.
 struct TrainedGrid {
-  std::size_t quantiser_tokens = 4096, quantiser_window = 512;  // of Table 1: prompts alone
+  std::size_t quantiser_tokens = 3072, quantiser_window = 512;  // of Table 1: prompts alone
   eval::SteppedWindows windows{.window = 640, .prompt = 500};   // SPEC §6.4, "Settings"
-  std::size_t count = 10;                                       // of these windows; fewer of a shorter text
+  std::size_t count = 5;                                        // of these windows; fewer of a shorter text
   std::vector<codec::SliceBits> quantised, curves;
   double cache = .25;           // share of all experts at high precision that the cache holds
   std::vector<double> limits;   // m* of L-F8
@@ -46,10 +46,11 @@ struct QuantiserCell {
   std::string quantiser;  // of codec::quantiser_variants()
   codec::SliceBits bits;
   double perplexity = 0;
-  eval::LossDifference loss;  // against the exact model
-  double agreement = 0;       // likeliest token, with the exact model's
-  double sqnr_db = 0;         // of normal weights (SPEC §7.4): arithmetic
-  bool broken = false;        // scores of its routers are no numbers: no perplexity
+  eval::LossDifference loss;               // against the exact model
+  double agreement = 0;                    // likeliest token, with the exact model's
+  double sqnr_db = 0;                      // of normal weights (SPEC §7.4): arithmetic
+  bool broken = false;                     // scores of its routers are no numbers: no perplexity
+  std::vector<eval::WindowScore> windows;  // behind `loss`
 };
 
 // One way to run the model.

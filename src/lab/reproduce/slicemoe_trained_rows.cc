@@ -105,11 +105,9 @@ void order_quantisers(const TrainedResults& found, std::vector<Ordering>& list) 
     if (a == nullptr || b == nullptr) return;
     Ordering one{.claim = fmt::format("{}, {}", claim, mat_name(bits)),
                  .found = perplexity_text(*a) + " against " + perplexity_text(*b)};
-    // Both are of the same windows, but their differences are not kept: errors are added as if independent.
-    const double error = std::hypot(a->loss.error, b->loss.error);
     one.verdict = a->broken   ? Verdict::kFails
                   : b->broken ? Verdict::kHolds
-                              : verdict({a->loss.loss - b->loss.loss, error});
+                              : verdict(eval::difference(a->windows, b->windows));
     list.push_back(one);
   };
   for (const SliceBits bits : columns(found)) {
