@@ -237,7 +237,7 @@ void add_reproduce(CLI::App& app) {
       ->required()
       ->check(CLI::IsMember({"zipmoe", "slicemoe"}));
   command->add_flag("--quick", options->quick,
-                    "Fewer budgets, runs, prompts and tokens: a minute; of slicemoe some");
+                    "Fewer budgets, runs, prompts and tokens: a minute; of slicemoe a few");
   command->add_option("-o,--output", options->output,
                       "Directory for PAPER.md, PAPER.json and pictures; default: reproduce-PAPER");
   command
