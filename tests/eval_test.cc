@@ -51,7 +51,7 @@ class EvalTest : public ::testing::Test {
 
 // What was computed; what it took is another matter.
 json results(json answer) {
-  for (const char* key : {"memory", "io", "experts"}) {
+  for (const char* key : {"memory", "io", "experts", "energy_model"}) {
     answer.erase(key);
     if (answer.contains("reference")) answer["reference"].erase(key);
   }
@@ -230,6 +230,27 @@ TEST_F(EvalTest, WhatActsOnStepsHasSteps) {
     EXPECT_EQ(results(run_json(command + " --prefill 64")), results(run_json(command)));
     EXPECT_EQ(run_json(command + " --prefill 96")["experts"]["decode"]["accesses"], 0);
   }
+  // Of a window of 96 tokens 95 are scored; the 31 of them behind the 65th are predicted by steps.
+  const json few = run_json(low);
+  const std::size_t tokens = few["tokens"], last = tokens % 96;
+  ASSERT_GE(tokens, 96u);
+  EXPECT_EQ(few["stepped"], tokens / 96 * 31 + (last > 65 ? last - 65 : 0));
+  EXPECT_EQ(run_json(low + " --prefill 0")["stepped"], few["predicted"]);
+  EXPECT_EQ(run_json(low + " --prefill 96")["stepped"], 0);
+  EXPECT_EQ(run_json(exact)["stepped"], 0);
+  const auto warned = [&](const std::string& command) {
+    return run(command).err.find("smaller --prefill") != std::string::npos;
+  };
+  EXPECT_TRUE(warned(low));  // 31 of 95
+  EXPECT_TRUE(warned(low + " --prefill 96"));
+  EXPECT_FALSE(warned(low + " --prefill 96 --quiet"));
+  EXPECT_FALSE(warned(low + " --prefill 16"));
+  EXPECT_FALSE(warned(exact));
+  EXPECT_FALSE(warned(high));
+  const json energy = run_json(low + " --prefill 16")["energy_model"];
+  EXPECT_EQ(energy["decode"]["tokens"].get<std::size_t>() + energy["prefill"]["tokens"].get<std::size_t>(),
+            tokens);
+  EXPECT_GT(energy["decode"]["joules_per_token"]["total"], 0);
   // High: the same bits in a prompt and in steps. Low only in steps, and worse than all high.
   EXPECT_EQ(run_json(high + " --prefill 1")["nll"], run_json(high)["nll"]);
   EXPECT_EQ(run_json(low + " --prefill 96")["nll"], run_json(high)["nll"]);
@@ -242,6 +263,20 @@ TEST_F(EvalTest, WhatActsOnStepsHasSteps) {
   expect_error(store + score + " --precision high" + state, 1, "precision");
   expect_error(store + score + " --precision dbsc" + state, 2, "--state");
   expect_error(kModel + score + " --reference " + store, 1, "no exact reference");
+}
+
+TEST_F(EvalTest, ShortItemsOfATaskAreSaidToHaveNoSteps) {
+  const std::string choose =
+      "eval " + kModel + " --task hellaswag --limit 3 --data " + kData + "hellaswag.jsonl.zst";
+  const json exact = run_json(choose);
+  EXPECT_EQ(exact["stepped"], 0);
+  const json none = run_json(choose + " --router cache-prior --prefill 4096"),
+             all = run_json(choose + " --router cache-prior --prefill 0");
+  EXPECT_EQ(none["stepped"], 0);
+  EXPECT_EQ(none["experts"]["decode"]["tokens"], 0);
+  EXPECT_EQ(all["stepped"], all["tokens"]);
+  EXPECT_NE(run(choose + " --router cache-prior --prefill 4096").err.find("none of"), std::string::npos);
+  EXPECT_EQ(run(choose + " --router cache-prior --prefill 0").err.find("--prefill"), std::string::npos);
 }
 
 TEST_F(EvalTest, TextsMayBeCompressed) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -62,6 +63,53 @@ TEST_F(SlicesRun, ReportsWhatBecameOfSlicesAndKeepsTheLimit) {
   EXPECT_THAT(table.err, HasSubstr("(limit 5 %"));
   const Outcome picture = run("run " + store() + prompt + memory(40) + " --precision high --show-experts");
   EXPECT_THAT(picture.err, HasSubstr("H both slices in memory"));
+}
+
+// The equations of SPEC §4.1 on what the run says of itself.
+TEST_F(SlicesRun, EnergyIsThatOfTheBytesThatWereRead) {
+  const std::string prompt = " -p 'The sea was calm' -n 20 --temp 0 --ignore-eos --memory ";
+  const json sliced = run_json("run " + store() + prompt + memory(23) + " --preset slicemoe"),
+             exact = run_json("run " + kModel + prompt + memory(30));
+  for (const json& ran : {sliced, exact}) {
+    const json& model = ran["energy_model"];
+    EXPECT_EQ(model["machine"], "slicemoe");
+    for (const char* phase : {"prefill", "decode"}) {
+      const json &one = model[phase], &counts = ran["experts"][phase];
+      const double tokens = one["tokens"], flash = one["bytes_read"];
+      EXPECT_EQ(tokens, counts["tokens"].get<double>());
+      EXPECT_EQ(flash, counts["bytes_read"].get<double>() + counts["prefetch_bytes"].get<double>());
+      EXPECT_GE(one["dram_bytes_written"].get<double>(), flash);
+      const json& joules = one["joules_per_token"];
+      const auto expect = [&](const char* part, double value) {
+        EXPECT_NEAR(joules[part].get<double>(), value / tokens, 1e-9 * value / tokens) << part;
+      };
+      const double read = 8 * 1.5e-12 * one["dram_bytes_read"].get<double>(),
+                   written = 8 * 1.5e-12 * one["dram_bytes_written"].get<double>(),
+                   compute = one["operations"].get<double>() / 3.18e12;
+      expect("flash", 8 * 103e-12 * flash);
+      expect("dram_read", read);
+      expect("dram_write", written);
+      expect("compute", compute);
+      expect("total", 8 * 103e-12 * flash + read + written + compute);
+      const json& seconds = one["seconds_per_token"];
+      EXPECT_NEAR(seconds["total"].get<double>(),
+                  seconds["rest"].get<double>() + seconds["compute"].get<double>() +
+                      seconds["flash_wait"].get<double>(),
+                  1e-12);
+    }
+    EXPECT_GT(model["decode"]["bytes_read"].get<double>(), 0);
+  }
+  // A machine of twice the energy of Flash; one that is not there.
+  std::ofstream(file("machine.json"))
+      << R"({"name": "mine", "flash": {"bits_per_s": 1e10, "joules_per_bit": 206e-12},
+            "dram": {"bits_per_s": 104e9, "joules_per_bit": 1.5e-12},
+            "xpu": {"ops_per_s": 16.384e12, "ops_per_joule": 3.18e12}})";
+  const json mine = run_json("run " + store() + prompt + memory(23) + " --preset slicemoe --machine " +
+                             file("machine.json"))["energy_model"];
+  EXPECT_EQ(mine["machine"], "mine");
+  EXPECT_NEAR(mine["decode"]["joules_per_token"]["flash"].get<double>(),
+              2 * sliced["energy_model"]["decode"]["joules_per_token"]["flash"].get<double>(), 1e-12);
+  EXPECT_EQ(run("run " + store() + prompt + memory(23) + " --preset slicemoe --machine nothing").code, 2);
 }
 
 TEST_F(SlicesRun, AtHighPrecisionStepsAreThePromptsBits) {

@@ -6,6 +6,7 @@
 #include "eval/choice_tasks.h"
 #include "eval/identity.h"
 #include "eval_command.h"
+#include "lab/machine.h"
 #include "number_range.h"
 #include "output_path.h"
 
@@ -40,6 +41,7 @@ void check(const EvalOptions& options) {
   if (options.engine.context != 0)
     throw Error(ErrorKind::kUsage, "the context of eval is its window").in("-c").fix("use --ctx N");
   if (!options.state.empty()) check_output_path(options.state);
+  lab::find_machine(options.machine);
 }
 
 }  // namespace
@@ -67,6 +69,18 @@ void check_engine(const EvalOptions& options, const engine::Engine& engine) {
 std::size_t prompt_tokens(const EvalOptions& options, const engine::Engine& engine) {
   if (options.prefill) return static_cast<std::size_t>(*options.prefill);
   return decodes_otherwise(engine.options()) ? static_cast<std::size_t>(kPromptTokens) : eval::kAllOfIt;
+}
+
+void warn_of_few_steps(const EvalOptions& options, const engine::Engine& engine, std::size_t stepped,
+                       std::size_t scored) {
+  if (options.engine.quiet || !decodes_otherwise(engine.options()) || 2 * stepped >= scored) return;
+  fmt::print(
+      stderr,
+      "sluice: warning: {} of {} scored tokens {} decoded in a step, where precision, router and limit act; "
+      "the "
+      "others are as the exact router and high precision have them: give a smaller --prefill than {}\n",
+      stepped == 0 ? "none" : std::to_string(stepped), scored, stepped == 1 ? "is" : "are",
+      prompt_tokens(options, engine));
 }
 
 Json prefill_json(std::size_t prompt) { return prompt == eval::kAllOfIt ? Json(nullptr) : Json(prompt); }
@@ -113,6 +127,10 @@ void add_eval(CLI::App& app) {
           "The first so many tokens of each window or item go in as a prompt, the others one by one, as in a "
           "generation; default: all as a prompt, but 64 where decoding changes precision or routing")
       ->check(whole_number("--prefill", 0, 1 << 24));
+  command
+      ->add_option("--machine", options->machine,
+                   "Modelled hardware of energy_model (--json): slicemoe, or a JSON file (docs/replay.md)")
+      ->capture_default_str();
   command->add_option(
       "--state", options->state,
       "File that keeps what is finished: the same command goes on there after an interruption");

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "command.h"
+#include "energy_report.h"
 #include "eval/choice_score.h"
 #include "eval/choice_tasks.h"
 #include "eval/data_file.h"
@@ -63,6 +64,17 @@ Work prepare(const EvalOptions& options, const OpenModel& open, const std::strin
   return work;
 }
 
+// Tokens of answers that a step predicts, when the first `prompt` tokens of a request are its prompt.
+std::size_t stepped_tokens(const Work& work, std::size_t prompt) {
+  std::size_t stepped = 0;
+  for (const std::vector<eval::ChoiceRequest>& item : work.requests)
+    for (const eval::ChoiceRequest& request : item)
+      for (std::size_t t = request.scored; t < request.tokens.size();
+           ++t)  // predicted by the token before it
+        stepped += t - 1 >= prompt;
+  return stepped;
+}
+
 // Of the first items: a state of fewer or more of them is one of the same evaluation.
 std::string tokenizer_hash(const OpenModel& open, const std::string& data) {
   constexpr std::size_t kSome = 64 * kKiB;
@@ -75,7 +87,7 @@ std::string tokenizer_hash(const OpenModel& open, const std::string& data) {
 Json error_json(const eval::Share& share) { return share.error ? Json(*share.error) : Json(nullptr); }
 
 void print(const EvalOptions& options, const Work& work, const eval::ChoiceMetrics& metrics,
-           const engine::Engine& engine) {
+           const engine::Engine& engine, std::size_t stepped, const EnergyReport& energy) {
   if (options.engine.json) {
     std::cout << Json{{"task", options.task},
                       {"items", work.items.size()},
@@ -83,6 +95,7 @@ void print(const EvalOptions& options, const Work& work, const eval::ChoiceMetri
                       {"tokens", work.scored},
                       {"cut", work.cut},
                       {"prefill", prefill_json(prompt_tokens(options, engine))},
+                      {"stepped", stepped},
                       {"acc", metrics.acc.mean},
                       {"acc_stderr", error_json(metrics.acc)},
                       {"acc_norm", metrics.acc_norm.mean},
@@ -91,7 +104,8 @@ void print(const EvalOptions& options, const Work& work, const eval::ChoiceMetri
                       {"acc_bytes_stderr", error_json(metrics.acc_bytes)},
                       {"memory", memory_json(engine)},
                       {"io", io_json(engine)},
-                      {"experts", experts_json(engine)}}
+                      {"experts", experts_json(engine)},
+                      {"energy_model", energy.json()}}
                      .dump()
               << '\n';
     return;
@@ -123,6 +137,10 @@ void evaluate_choices(const EvalOptions& options) {
                         std::min(kLogitRows, work.longest_answer));
   check_engine(options, engine);
   const std::size_t prompt = prompt_tokens(options, engine);
+  const std::size_t stepped = stepped_tokens(work, prompt);
+  warn_of_few_steps(options, engine, stepped, work.scored);
+  const EnergyReport energy(engine, options.machine);
+  if (energy.observer() != nullptr) engine.observe(energy.observer());
 
   Json identity = eval::identity_of(engine);
   identity.update({{"task", options.task},
@@ -142,7 +160,7 @@ void evaluate_choices(const EvalOptions& options) {
         return scorer.score(work.requests[i], [&] { return !stop(); });
       });
   progress.update(work.items.size());
-  print(options, work, eval::choice_metrics(work.items, scores), engine);
+  print(options, work, eval::choice_metrics(work.items, scores), engine, stepped, energy);
 }
 
 }  // namespace sluice::app

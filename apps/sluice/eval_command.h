@@ -19,6 +19,7 @@ struct EvalOptions {
   std::optional<std::int64_t> prefill;      // tokens that go in chunks; none: prompt_tokens()
   std::string reference, reference_memory;  // a model to compare with
   std::string state;                        // file; empty: none
+  std::string machine = "slicemoe";         // of energy_model
 
   bool quiet() const { return engine.quiet || engine.json; }
 };
@@ -32,6 +33,11 @@ void check_engine(const EvalOptions& options, const engine::Engine& engine);
 // few where tokens by themselves are computed otherwise.
 std::size_t prompt_tokens(const EvalOptions& options, const engine::Engine& engine);
 Json prefill_json(std::size_t prompt);  // the number; null: all
+// A warning on standard error where tokens by themselves are computed otherwise, and fewer than half of those
+// that are scored are: what was asked for hardly shows then. `stepped` of `scored` tokens are predicted by a
+// step.
+void warn_of_few_steps(const EvalOptions& options, const engine::Engine& engine, std::size_t stepped,
+                       std::size_t scored);
 
 void evaluate_text(const EvalOptions& options);
 void evaluate_choices(const EvalOptions& options);

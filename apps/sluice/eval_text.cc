@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "command.h"
+#include "energy_report.h"
 #include "engine/memory_plan.h"
 #include "eval/data_file.h"
 #include "eval/identity.h"
@@ -43,6 +44,15 @@ Text read_text(const EvalOptions& options, const OpenModel& open) {
         .found(std::to_string(text.tokens.size()))
         .fix("give a longer text");
   return text;
+}
+
+// Scored tokens that a step predicts, when the first `prompt` tokens of a window are its prompt.
+std::size_t stepped_tokens(const std::vector<eval::Window>& windows, std::size_t prompt) {
+  std::size_t stepped = 0;
+  for (const eval::Window& window : windows)
+    for (std::size_t t = window.scored; t < window.end; ++t)  // predicted by the token before it
+      stepped += t - 1 - window.begin >= prompt;
+  return stepped;
 }
 
 struct Cut {
@@ -146,7 +156,8 @@ std::string tokens_hash(const std::vector<model::TokenId>& tokens) {
 }
 
 void print(const EvalOptions& options, const Text& text, const Cut& cut, const eval::TextScore& score,
-           const engine::Engine& engine, const engine::Engine* reference, const eval::BudgetSplit& split) {
+           const engine::Engine& engine, const engine::Engine* reference, const eval::BudgetSplit& split,
+           std::size_t stepped, const EnergyReport& energy) {
   if (!options.engine.json) {
     std::cout << fmt::format("perplexity {:.4f}  ({} tokens, {} predicted, nll {:.3f}, {:.5f} bits a byte)\n",
                              score.perplexity(), text.tokens.size(), score.predicted, score.nll,
@@ -171,9 +182,11 @@ void print(const EvalOptions& options, const Text& text, const Cut& cut, const e
                {"ctx", cut.length},
                {"stride", cut.stride},
                {"prefill", prefill_json(prompt_tokens(options, engine))},
+               {"stepped", stepped},
                {"memory", memory_json(engine)},
                {"io", io_json(engine)},
-               {"experts", experts_json(engine)}};
+               {"experts", experts_json(engine)},
+               {"energy_model", energy.json()}};
   if (score.divergence) {
     const eval::Quantiles& kl = *score.divergence;
     json["divergence"] = {{"mean", kl.mean}, {"median", kl.median}, {"p90", kl.p90},  {"p95", kl.p95},
@@ -224,6 +237,10 @@ void evaluate_text(const EvalOptions& options) {
       make_engine(open, engine_options(flags, positions), std::min(kLogitRows, positions), share, "model");
   check_engine(options, *engine);
   const std::size_t prompt = prompt_tokens(options, *engine);
+  const std::size_t stepped = stepped_tokens(cut.windows, prompt);
+  warn_of_few_steps(options, *engine, stepped, cut.predicted);
+  const EnergyReport energy(*engine, options.machine);
+  if (energy.observer() != nullptr) engine->observe(energy.observer());
 
   Json identity = eval::identity_of(*engine);
   identity.update({{"task", "text"},
@@ -254,7 +271,7 @@ void evaluate_text(const EvalOptions& options) {
         });
       });
   progress.update(text.tokens.size());
-  print(options, text, cut, eval::sum(scores), *engine, reference.get(), split);
+  print(options, text, cut, eval::sum(scores), *engine, reference.get(), split, stepped, energy);
 }
 
 }  // namespace sluice::app

@@ -13,6 +13,7 @@
 #include "base/unfinished_file.h"
 #include "codec/slice_bits.h"
 #include "command.h"
+#include "energy_report.h"
 #include "experts/decision_log.h"
 #include "experts/registry.h"
 #include "experts/slice_names.h"
@@ -86,15 +87,6 @@ lab::MachineReplaySettings settings_of(const MachineRequest& request, const Mach
   return settings;
 }
 
-Json energy_json(const lab::MachinePhase& phase) {
-  const lab::Energy& energy = phase.energy;
-  return {{"flash", phase.per_token(energy.flash)},
-          {"dram_read", phase.per_token(energy.dram_read)},
-          {"dram_write", phase.per_token(energy.dram_write)},
-          {"compute", phase.per_token(energy.compute)},
-          {"total", phase.per_token(energy.total())}};
-}
-
 Json phase_json(const lab::MachinePhase& phase) {
   const experts::MissAccount& account = phase.account;
   return {{"steps", phase.steps},
@@ -111,7 +103,7 @@ Json phase_json(const lab::MachinePhase& phase) {
           {"hbn_miss_rate", account.rate()},
           {"bytes_read", phase.traffic.flash},
           {"bytes_per_token", phase.per_token(phase.traffic.flash)},
-          {"joules_per_token", energy_json(phase)},
+          {"joules_per_token", joules_json(phase.energy, static_cast<double>(phase.tokens))},
           {"seconds_per_token",
            {{"rest", phase.per_token(phase.rest_s)},
             {"compute", phase.per_token(phase.compute_s)},

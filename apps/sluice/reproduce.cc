@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "command.h"
 #include "engine_flags.h"
 #include "lab/reproduce/slicemoe.h"
@@ -30,6 +31,7 @@ struct Options {
   CommonFlags common;
   std::string paper, model = "models/fable-moe-18m", whole, output;
   std::string trace;  // empty: the paper's of the above, if it is there
+  std::string text;   // of slicemoe; empty: the model's eval.txt
   std::vector<std::string> memory;
   std::int64_t tokens = 0, runs = 0;
   bool quick = false;
@@ -102,22 +104,46 @@ std::string output_of(const Options& options) {
   return options.output.empty() ? "reproduce-" + options.paper : options.output;
 }
 
-// Replays alone: no model is run.
+constexpr Bytes kMostTextBytes = 64 * kMiB;
+
+// What is measured on a model; nothing where none is at hand and none was asked for.
+std::optional<lab::TrainedSettings> trained_settings(const Options& options, const std::string& output) {
+  const bool asked = options.model != Options().model || !options.text.empty();
+  if (!asked && !std::filesystem::exists(options.model)) return std::nullopt;
+  if (!std::filesystem::exists(options.model))
+    throw Error(ErrorKind::kNotFound, "no such model").in(options.model).fix("give --model DIR");
+  store::check_not_packed(options.model);
+  lab::TrainedSettings settings;
+  settings.model = options.model;
+  const std::string text = options.text.empty() ? options.model + "/eval.txt" : options.text;
+  if (!std::filesystem::exists(text))
+    throw Error(ErrorKind::kNotFound, "there is no text to measure quality on").in(text).fix("give -f FILE");
+  settings.text = read_text_file(text, kMostTextBytes);
+  settings.work = output;
+  settings.grid = lab::trained_grid(options.quick);
+  EngineFlags flags;
+  static_cast<CommonFlags&>(flags) = options.common;
+  flags.seed.reset();  // of synthetic routing
+  settings.options = engine_options(flags, 1);
+  return settings;
+}
+
 void reproduce_slicemoe(const Options& options) {
-  const Options usual;
-  if (options.model != usual.model || !options.whole.empty() || !options.memory.empty() ||
-      options.tokens != 0 || options.runs != 0)
-    throw Error(ErrorKind::kUsage, "the rows of slicemoe are replays, which run no model")
+  if (!options.whole.empty() || !options.memory.empty() || options.tokens != 0 || options.runs != 0)
+    throw Error(ErrorKind::kUsage, "these flags are of zipmoe's runs, which compare presets under budgets")
         .in("reproduce slicemoe")
-        .fix("leave out --model, --whole, --budget, --runs and -n");
+        .fix("leave out --whole, --budget, --runs and -n");
   const std::string output = output_of(options);
   const OutputDirectory directory(output);
   lab::SlicemoeSettings settings;
+  settings.trained = trained_settings(options, output);
   settings.trace = trace_of(options, kSlicemoeTrace);
   settings.quick = options.quick;
   settings.seed = options.common.seed.value_or(settings.seed);
   settings.command = "sluice reproduce slicemoe";
   if (options.quick) settings.command += " --quick";
+  if (options.model != Options().model) settings.command += " --model " + quoted(options.model);
+  if (!options.text.empty()) settings.command += " -f " + quoted(options.text);
   if (!options.trace.empty()) settings.command += " --trace " + quoted(options.trace);
   if (options.common.seed) settings.command += fmt::format(" --seed {}", *options.common.seed);
   settings.version = SLUICE_VERSION;
@@ -129,6 +155,10 @@ void reproduce_slicemoe(const Options& options) {
 
 void reproduce_zipmoe(const Options& options) {
   const CommonFlags& common = options.common;
+  if (!options.text.empty())
+    throw Error(ErrorKind::kUsage, "the runs of zipmoe generate, and score no text")
+        .in("-f")
+        .fix("leave out -f");
   lab::ZipmoeSettings settings;
   for (const std::string& size : options.memory) settings.budgets.push_back(parse_size(size, "--budget"));
   std::ranges::sort(settings.budgets);
@@ -200,17 +230,22 @@ void add_reproduce(CLI::App& app) {
   CLI::App* command = app.add_subcommand("reproduce", "Try the tables of a paper again on this machine");
   auto options = std::make_shared<Options>();
   command
-      ->add_option("PAPER", options->paper,
-                   "zipmoe (arXiv 2601.21198): runs and replays; slicemoe: replays on the paper's machine")
+      ->add_option(
+          "PAPER", options->paper,
+          "zipmoe (arXiv 2601.21198): runs and replays; slicemoe: replays on the paper's machine, and "
+          "quality of a trained model")
       ->required()
       ->check(CLI::IsMember({"zipmoe", "slicemoe"}));
-  command->add_flag("--quick", options->quick, "Fewer budgets, runs, prompts and tokens: less than a minute");
+  command->add_flag("--quick", options->quick,
+                    "Fewer budgets, runs, prompts and tokens: a minute; of slicemoe a few");
   command->add_option("-o,--output", options->output,
                       "Directory for PAPER.md, PAPER.json and pictures; default: reproduce-PAPER");
   command
       ->add_option("--model", options->model,
-                   "Model directory (packed into a temporary store) or packed store")
+                   "Model directory (packed into a temporary store) or packed store; of slicemoe a directory")
       ->capture_default_str();
+  command->add_option("-f,--file", options->text,
+                      "Text that slicemoe measures quality on; default: eval.txt of the model");
   command->add_option("--whole", options->whole,
                       "The same model stored whole, for presets that read whole experts; default: --model");
   command

@@ -11,6 +11,7 @@
 #include "base/shown_text.h"
 #include "base/stopwatch.h"
 #include "command.h"
+#include "energy_report.h"
 #include "engine/decision_recorder.h"
 #include "engine/generate.h"
 #include "engine_flags.h"
@@ -32,7 +33,7 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 struct Options {
   EngineFlags engine;
   PromptFlags prompt;
-  std::string out, decisions;
+  std::string out, decisions, machine = "slicemoe";
   std::int64_t max_tokens = 128;
   std::optional<double> temperature, top_p, min_p, repetition_penalty;
   std::optional<std::int64_t> top_k;
@@ -86,7 +87,8 @@ Json sequence_json(const engine::GenerateRequest& request, const engine::Generat
 
 // One sequence stands in the object itself, a batch in "sequences".
 Json result_json(const engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
-                 const std::vector<engine::GenerateResult>& results, const RunTimes& times) {
+                 const std::vector<engine::GenerateResult>& results, const RunTimes& times,
+                 const EnergyReport& energy) {
   Json json;
   double prompt = 0, decoded = 0, prefill_s = 0, decode_s = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -109,6 +111,7 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
   json["memory"] = memory_json(engine);
   json["io"] = io_json(engine);
   json["experts"] = experts_json(engine);
+  if (Json model = energy.json(); !model.is_null()) json["energy_model"] = std::move(model);
   if (engine.statistics().decode.tokens > 0 && !engine.checkpoint().slices())
     json["predicted"] = {{"bytes_per_token", predicted_bytes_per_token(engine)}};
   if (engine.pool_plan()) json["plan"] = engine::to_json(*engine.pool_plan());
@@ -145,6 +148,7 @@ void run(const Options& options) {
   const EngineFlags& flags = options.engine;
   const Clock::time_point load_start = Clock::now();
   engine_options(flags, 1);  // wrong flags are told before the model is opened
+  lab::find_machine(options.machine);
   if (!options.out.empty()) check_output_path(options.out);
   if (!options.decisions.empty()) check_new_file(options.decisions);
   const std::size_t max_tokens = static_cast<std::size_t>(options.max_tokens);
@@ -188,7 +192,11 @@ void run(const Options& options) {
   if (!flags.quiet) warn_of_ignored(open.model.generation, requests[0].sampler.temperature > 0);
   if (!flags.quiet && !options.ignore_eos) warn_of_eos(flags.model, open.model.config);
   std::optional<engine::DecisionRecorder> decisions;
-  if (!options.decisions.empty()) engine.observe(&decisions.emplace(options.decisions, engine));
+  const EnergyReport energy(engine, options.machine);
+  engine::ObserverList observers;
+  if (energy.observer() != nullptr) observers.add(energy.observer());
+  if (!options.decisions.empty()) observers.add(&decisions.emplace(options.decisions, engine));
+  if (!observers.empty()) engine.observe(&observers);
   times.load_s = since(load_start);
 
   const bool terminal = !flags.json && stdout_moves_cursor();
@@ -221,9 +229,9 @@ void run(const Options& options) {
   }
 
   if (flags.json) {
-    std::cout
-        << result_json(engine, requests, results, times).dump(-1, ' ', false, Json::error_handler_t::replace)
-        << '\n';
+    std::cout << result_json(engine, requests, results, times, energy)
+                     .dump(-1, ' ', false, Json::error_handler_t::replace)
+              << '\n';
   } else {
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (batch) std::cout << fmt::format("[{}] {}", i + 1, results[i].text.value_or(""));
@@ -272,6 +280,10 @@ void add_run(CLI::App& app) {
   command->add_option("-o,--out", options->out, "Also write the text to this file, once it is complete");
   command->add_option("--decisions", options->decisions,
                       "Write every decision of the caches to this new file");
+  command
+      ->add_option("--machine", options->machine,
+                   "Modelled hardware of energy_model (--json): slicemoe, or a JSON file (docs/replay.md)")
+      ->capture_default_str();
   command->add_flag("--show-experts", options->show_experts, "Draw which experts are in memory at the end");
   command->footer(
       "Examples:\n"

@@ -11,8 +11,7 @@
 namespace sluice::lab {
 namespace {
 
-constexpr double kExpertGroup = 32, kDenseGroup = 128;
-constexpr double kInt8Bytes = 1 + 2 / kDenseGroup;  // a non-expert weight
+constexpr double kExpertGroup = 32;
 
 // What the published config.json files say of shapes (2024; deepseek-ai/DeepSeek-V2-Lite and
 // Qwen/Qwen1.5-MoE-A2.7B), without what no size depends on.
@@ -82,7 +81,14 @@ SlicedModel::SlicedModel(std::string name, const model::ModelConfig& config)
   }
 }
 
-SlicedModel::Work SlicedModel::rest(const Machine& machine, std::span<const Stretch> sequences) const {
+double SlicedModel::rest_weights() const {
+  double weights = head_;
+  for (const Layer& layer : model_layers_) weights += layer.weights;
+  return weights;
+}
+
+SlicedModel::Work SlicedModel::rest(const Machine& machine, std::span<const Stretch> sequences,
+                                    const RestWidths& widths) const {
   Work work;
   const auto add = [&](const Traffic& traffic) {
     work.traffic += traffic;
@@ -92,12 +98,12 @@ SlicedModel::Work SlicedModel::rest(const Machine& machine, std::span<const Stre
   for (const Stretch& one : sequences) tokens += one.tokens;
   if (tokens == 0) return work;
   for (const Layer& layer : model_layers_) {
-    Traffic traffic = {.dram_read = layer.weights * kInt8Bytes,
-                       .dram_written = tokens * kv_numbers_,
+    Traffic traffic = {.dram_read = layer.weights * widths.weight,
+                       .dram_written = tokens * kv_numbers_ * widths.kv,
                        .ops = 2 * layer.weights * tokens};
     for (const Stretch& one : sequences) {
       const double most = layer.window > 0 ? layer.window : 1e300;
-      traffic.dram_read += kv_numbers_ * std::min(one.context + one.tokens, most);
+      traffic.dram_read += kv_numbers_ * widths.kv * std::min(one.context + one.tokens, most);
       // Token i of n sees context + i positions, itself included.
       const double seen = one.tokens * std::min(one.context + (one.tokens + 1) / 2, most);
       traffic.ops += 2 * attention_macs_ * seen;
@@ -105,7 +111,7 @@ SlicedModel::Work SlicedModel::rest(const Machine& machine, std::span<const Stre
     add(traffic);
   }
   const double heads = static_cast<double>(sequences.size());
-  add({.dram_read = head_ * kInt8Bytes, .ops = 2 * head_ * heads});
+  add({.dram_read = head_ * widths.weight, .ops = 2 * head_ * heads});
   return work;
 }
 

@@ -29,7 +29,11 @@ class EqualSlices final : public experts::ExpertSizes {
   experts::ExpertBytes bytes_;
 };
 
-// Non-expert weights are INT8 in groups of 128 with a binary16 scale, the key/value cache is INT8.
+// Bytes of what is no routed expert: of a weight, and of a number of the key/value cache.
+struct RestWidths {
+  double weight = 1 + 2 / 128.0, kv = 1;  // INT8 in groups of 128 with a binary16 scale; INT8
+};
+
 class SlicedModel {
  public:
   // Error(kUnsupported) for a model without experts, or with an encoder.
@@ -41,6 +45,7 @@ class SlicedModel {
   std::uint32_t top_k() const { return top_k_; }
   double expert_weights() const { return expert_weights_; }  // P
   double expert_ops(double tokens) const { return 2 * expert_weights_ * tokens; }
+  double rest_weights() const;  // that are no routed experts', the head included
 
   struct Work {
     Traffic traffic;
@@ -51,7 +56,7 @@ class SlicedModel {
   struct Stretch {
     double tokens = 0, context = 0;
   };
-  Work rest(const Machine& machine, std::span<const Stretch> sequences) const;
+  Work rest(const Machine& machine, std::span<const Stretch> sequences, const RestWidths& widths = {}) const;
 
  private:
   struct Layer {

@@ -40,15 +40,18 @@ class SlicemoeReproducer {
         machine.flash_bits_per_s * 1e-9, machine.flash_joules_per_bit * 1e12, machine.dram_bits_per_s * 1e-9,
         machine.dram_joules_per_bit * 1e12, machine.xpu_ops_per_s * 1e-12, machine.xpu_ops_per_joule * 1e-12);
     const std::string trace = settings.trace.substr(settings.trace.rfind('/') + 1);
-    report_.configuration = {.model = settings.quick ? "shape of DeepSeek-V2-Lite"
-                                                     : "shapes of DeepSeek-V2-Lite, Qwen1.5-MoE-A2.7B",
-                             .flags = fmt::format("{}seed {}, trace {}", settings.quick ? "quick, " : "",
-                                                  settings.seed, trace.empty() ? "none" : trace),
-                             .machine = "modelled: " + machine.name,
-                             .version = settings.version};
+    report_.configuration = {
+        .model =
+            settings.quick ? "shape of DeepSeek-V2-Lite" : "shapes of DeepSeek-V2-Lite, Qwen1.5-MoE-A2.7B",
+        .flags = fmt::format("{}seed {}, trace {}, trained model {}", settings.quick ? "quick, " : "",
+                             settings.seed, trace.empty() ? "none" : trace,
+                             settings.trained ? settings.trained->model : "none"),
+        .machine = "modelled: " + machine.name,
+        .version = settings.version};
   }
 
   Report run() {
+    if (settings_.trained) trained();  // first: it may find the model or its text wanting
     if (!settings_.trace.empty()) recorded();
     synthetic("DeepSeek-V2-Lite", find_published_model("deepseek-v2-lite"));
     if (!settings_.quick) synthetic("Qwen1.5-MoE", find_published_model("qwen1.5-moe-a2.7b"));
@@ -67,6 +70,14 @@ class SlicemoeReproducer {
   MachineReplayResult replay(const RoutedSteps& steps, const SlicedModel& model,
                              const MachineReplaySettings& settings) const {
     return replay_on_machine(steps, model, slicemoe_machine(), settings, {}, settings_.interrupted);
+  }
+
+  void trained() {
+    TrainedSettings settings = *settings_.trained;
+    settings.interrupted = settings_.interrupted;
+    settings.on_stage = settings_.on_stage;
+    results_.trained = measure_trained(settings);
+    report_.data["trained"] = to_json(*results_.trained);
   }
 
   void recorded() {

@@ -13,6 +13,8 @@
 
 namespace sluice::lab {
 
+inline constexpr double kMissRate = .05;        // the limit of rows at equal miss rate; SPEC §4.4
+inline constexpr std::size_t kEarlySteps = 16;  // what an answer begins with
 inline constexpr std::array<Bytes, 3> kCacheSizes = {1'800'000'000, 2'400'000'000, 3'600'000'000};
 std::string mat_name(codec::SliceBits bits);  // "MAT84"
 

@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "lab/reproduce/critical_shares.h"
 #include "lab/reproduce/hot_overlap.h"
 #include "lab/reproduce/slicemoe_replays.h"
+#include "lab/reproduce/slicemoe_trained.h"
 #include "lab/synthetic_routing.h"
 
 namespace sluice::lab {
 
-inline constexpr double kMissRate = .05;          // the limit of rows at equal miss rate; SPEC §4.4
-inline constexpr std::size_t kEarlySteps = 16;    // what an answer begins with
 inline constexpr std::size_t kInitialStates = 4;  // pcw, empty, last-layer, random: experts::InitialSlices
 
 // One cache size and pair of slices.
@@ -62,14 +62,6 @@ struct SystemCell {
 };
 inline constexpr std::array<double, 8> kLimits = {.01, .02, .05, .1, .15, .2, .3, 1};
 
-// Shares of tokens of a layer that have 0, 1, … critical experts.
-struct CriticalShares {
-  double theta = 0;
-  std::vector<double> shares;
-  double mean() const;
-  std::size_t most() const;  // that any has
-};
-
 // One model's routing, recorded or synthetic.
 struct RoutingResults {
   std::string source;  // "recorded routing of …"
@@ -92,6 +84,7 @@ struct SlicemoeResults {
     std::vector<RouterCell> routers;    // likewise
   };
   std::vector<Synthetic> synthetic;
+  std::optional<TrainedResults> trained;  // none: no model is at hand
 };
 
 }  // namespace sluice::lab

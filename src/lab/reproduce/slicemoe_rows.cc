@@ -7,6 +7,7 @@
 
 #include "experts/slice_names.h"
 #include "lab/reproduce/slicemoe.h"
+#include "lab/reproduce/slicemoe_trained_rows.h"
 
 namespace sluice::lab {
 namespace {
@@ -32,13 +33,23 @@ class Rows {
       : results_(results),
         report_(report),
         first_(results.synthetic.front()),
-        routing_(results.recorded ? *results.recorded : first_.routing) {}
+        routing_(results.recorded ? *results.recorded : first_.routing),
+        trained_(results.trained ? &*results.trained : nullptr) {}
 
   void add() {
+    report_.rows.push_back(quantiser_row(trained_));
+    report_.rows.push_back(miss_rate_row(trained_));
     hot();
+    report_.rows.push_back(pareto_row(trained_));
     systems();
     starts();
     critical();
+    if (trained_ != nullptr) {
+      for (ReportSection& section : trained_sections(*trained_))
+        report_.sections.push_back(std::move(section));
+      for (ReportPicture& picture : trained_pictures(*trained_))
+        report_.pictures.push_back(std::move(picture));
+    }
     routing_section();
     reserve_section();
     router_section();
@@ -49,12 +60,19 @@ class Rows {
   }
 
  private:
-  void row(std::string id, std::string quantity, std::string paper, std::string ours, std::string note) {
+  // `measured`: what a trained model adds; may be empty.
+  void row(std::string id, std::string quantity, std::string paper, std::string ours, std::string note,
+           const std::string& measured = "") {
+    std::vector<Evidence> evidence = {Evidence::kReplay};
+    if (!measured.empty()) {
+      ours += "; " + measured;
+      evidence.push_back(Evidence::kRun);
+    }
     report_.rows.push_back({std::move(id),
                             std::move(quantity),
                             std::move(paper),
                             std::move(ours),
-                            {Evidence::kReplay},
+                            std::move(evidence),
                             std::move(note),
                             {}});
   }
@@ -70,8 +88,10 @@ class Rows {
     if (results_.recorded) ours += "; synthetic " + hot_text(first_.routing);
     row("L-F3", "overlap of the prompt's hottest experts with those of the first decode steps",
         "figure: they overlap", ours,
-        fmt::format("share of the requests of the first {} steps that 16 experts of each layer cover; {}",
-                    kEarlySteps, routing_.source));
+        fmt::format(
+            "share of the requests of the first {} steps that so many experts of each layer cover; {}",
+            kEarlySteps, routing_.source),
+        trained_ == nullptr ? "" : lab::hot_text(*trained_));
   }
 
   void systems() {
@@ -105,7 +125,11 @@ class Rows {
         "limit "
         "counts. At equal routing loss (an equal share of the scores of the model's own experts goes to "
         "others) Cache-Prior needs a higher limit, so more of Flash; what low precision costs in accuracy is "
-        "not in it. The model's own routing: neither has a limit, and nothing is lost by routing");
+        "not in it. The model's own routing: neither has a limit, and nothing is lost by routing. Equal "
+        "perplexity: runs of the trained model, slices within 5 %, Cache-Prior at the limit at which it "
+        "loses as "
+        "much; the machine's equations on what the runs read and computed",
+        trained_ == nullptr ? "" : equal_accuracy_text(*trained_));
   }
 
   static std::string start_text(const std::vector<StartCell>& cells) {
@@ -156,7 +180,8 @@ class Rows {
         others += fmt::format("{}θ {}: {}", others.empty() ? "" : "; ", one.theta, text(one));
     row("L-crit", "critical experts per token", "0–2", ours,
         fmt::format("share of the tokens of a layer with so many at θ = {}, decode steps; {}. {}",
-                    experts::CriticalRule().theta, routing_.source, others));
+                    experts::CriticalRule().theta, routing_.source, others),
+        trained_ == nullptr ? "" : critical_text(*trained_));
   }
 
   void routing_section() {
@@ -279,6 +304,7 @@ class Rows {
   Report& report_;
   const SlicemoeResults::Synthetic& first_;
   const RoutingResults& routing_;
+  const TrainedResults* const trained_;  // may be null
 };
 
 }  // namespace
@@ -299,23 +325,10 @@ double StartCell::time_ratio(InitialSlices initial) const {
          whole[static_cast<std::size_t>(InitialSlices::kWarmup)].seconds;
 }
 
-double CriticalShares::mean() const {
-  double sum = 0;
-  for (std::size_t count = 0; count < shares.size(); ++count)
-    sum += static_cast<double>(count) * shares[count];
-  return sum;
-}
-std::size_t CriticalShares::most() const {
-  std::size_t most = 0;
-  for (std::size_t count = 0; count < shares.size(); ++count)
-    if (shares[count] > 0) most = count;
-  return most;
-}
-
 void add_slicemoe_rows(const SlicemoeResults& results, Report& report) { Rows(results, report).add(); }
 
 const std::vector<std::string>& slicemoe_row_ids() {
-  static const std::vector<std::string> ids = {"L-F3", "L-F9", "L-F10", "L-crit"};
+  static const std::vector<std::string> ids = {"L-T1", "L-F2", "L-F3", "L-F8", "L-F9", "L-F10", "L-crit"};
   return ids;
 }
 

@@ -1,4 +1,4 @@
-// The rows of SPEC §6.4 for SliceMoE that are simulated: what the paper says beside what was found.
+// The rows of SPEC §6.4 for SliceMoE: what the paper says beside what was found.
 #pragma once
 
 #include "lab/reproduce/report.h"

@@ -1,0 +1,33 @@
+// Energy and time that a run would take on a modelled machine, as JSON; of `run`, `eval` and `simulate`.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/json.h"
+#include "engine/engine.h"
+#include "lab/machine.h"
+#include "lab/run_on_machine.h"
+
+namespace sluice::app {
+
+// {flash, dram_read, dram_write, compute, total}: joules a token.
+Json joules_json(const lab::Energy& energy, double tokens);
+
+// Watches the steps of an engine from now on; of models without experts, and with an encoder, nothing. An
+// engine has one observer: give observer() to whoever has others, too. The engine must outlive it.
+class EnergyReport {
+ public:
+  // `machine`: as lab::find_machine.
+  EnergyReport(const engine::Engine& engine, const std::string& machine);
+  engine::RoutingObserver* observer() const { return watched_.get(); }  // may be null
+  // {"machine", "prefill": {…}, "decode": {"tokens", "bytes_read", "joules_per_token", "seconds_per_token"}};
+  // null where nothing is watched.
+  Json json() const;
+
+ private:
+  lab::Machine machine_;
+  std::unique_ptr<lab::RunOnMachine> watched_;
+};
+
+}  // namespace sluice::app

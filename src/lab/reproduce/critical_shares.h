@@ -1,0 +1,21 @@
+// How many experts of a token are critical. SliceMoE; SPEC §4.3, §6.4, L-crit.
+#pragma once
+
+#include <vector>
+
+#include "lab/routed_steps.h"
+
+namespace sluice::lab {
+
+// Shares of tokens of a layer that have 0, 1, … critical experts.
+struct CriticalShares {
+  double theta = 0;
+  std::vector<double> shares;
+  double mean() const;
+  std::size_t most() const;  // that any has
+};
+
+// Of the decode steps, by the weights that their choices have: single-head θ. REQUIRES: there are some.
+CriticalShares critical_shares(const RoutedSteps& steps, double theta);
+
+}  // namespace sluice::lab
