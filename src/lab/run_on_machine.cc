@@ -12,9 +12,10 @@ using experts::Part;
 RestWidths widths_of(const engine::Engine& engine, const SlicedModel& model) {
   const Bytes dense =
       engine::DenseWeights::resident_bytes(engine.checkpoint(), engine.model(), engine.dense_choice().view);
+  const model::ModelConfig& config = engine.model().config;
   return {.weight = static_cast<double>(dense) / model.rest_weights(),
-          .kv = static_cast<double>(
-              dtype_bytes(engine.options().math == engine::Math::kF32 ? DType::kF32 : DType::kBF16))};
+          .kv = static_cast<double>(engine::kv_bytes_per_token(config, engine.cache_dtype())) /
+                static_cast<double>(engine::kv_elements_per_token(config))};
 }
 
 }  // namespace
