@@ -107,9 +107,13 @@ TEST_F(MaxLoss, ChoosesAlone) {
                 AllOf(HasSubstr("--max-loss chooses"), HasSubstr(flag.substr(0, flag.find(' ')))));
   }
   EXPECT_EQ(contracted("--max-loss five").code, 2);
+  calibrated();
   const Outcome other = contracted("--max-loss 5% --activations fp32");
   EXPECT_EQ(other.code, 1);
   EXPECT_THAT(other.err, AllOf(HasSubstr("other activations"), HasSubstr("--activations")));
+  const Outcome cache = contracted("--max-loss 60% --kv int8");
+  EXPECT_EQ(cache.code, 2);
+  EXPECT_THAT(cache.err, HasSubstr("--kv int8"));
   const Outcome directory = run("run " + kModel + " -p a -n 1 --max-loss 5%");
   EXPECT_EQ(directory.code, 2);
   EXPECT_THAT(directory.err, HasSubstr("a store of family sliced"));

@@ -49,7 +49,7 @@ TEST_F(ResidentSet, OfARunIsWithinTheBudget) {
   const std::string store = scratch.path() + "/packed.sluice";
   ASSERT_EQ(program::run("pack " + program::kModel + " -o " + store + " --quiet").code, 0);
   for (const std::string& model : {program::kModel, store})
-    for (const Bytes mib : {28, 32, 40})
+    for (const Bytes mib : {30, 34, 40})
       for (const char* tokens : {"3", "300"}) {
         SCOPED_TRACE(model + ", " + std::to_string(mib) + " MiB, " + tokens + " tokens");
         EXPECT_LE(largest_resident_set({"run", model, "-p", "Once upon a time there was a", "-n", tokens,

@@ -30,9 +30,10 @@ std::string weights_of(const store::Checkpoint& checkpoint) {
 
 Json identity_of(const engine::Engine& engine) {
   const auto activations = engine.options().activations;
+  const auto kv = engine.options().kv;
   return {{"weights", weights_of(engine.checkpoint())},
           {"math", engine.options().math == engine::Math::kF32 ? "f32" : "auto"},
-          {"kv", std::string(dtype_name(engine.cache_dtype()))},
+          {"kv", kv ? std::string(dtype_name(*kv)) : "auto"},
           {"isa", std::string(isa_name(engine.isa()))},
           {"router", engine.options().router},
           {"precision", std::string(experts::precision_name(engine.options().precision))},
