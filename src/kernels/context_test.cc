@@ -44,6 +44,12 @@ TEST(KernelTable, EachInstructionSetHasItsOwnKernels) {
       EXPECT_NE(a->elementwise.silu_mul, b->elementwise.silu_mul);
     }
   }
+#elif defined(__aarch64__)
+  const KernelTable &neon = kernel_table(Isa::kNeon), &scalar = kernel_table(Isa::kScalar);
+  EXPECT_NE(neon.matmul.rows, scalar.matmul.rows);
+  EXPECT_NE(neon.matmul.transposed, scalar.matmul.transposed);
+  EXPECT_NE(neon.attention.item, scalar.attention.item);
+  EXPECT_NE(neon.elementwise.silu_mul, scalar.elementwise.silu_mul);
 #endif
 }
 

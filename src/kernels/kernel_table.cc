@@ -46,6 +46,10 @@ const KernelTable& kernel_table(Isa isa) {
   if (isa == Isa::kAvx512Vbmi2) return vbmi2;
   if (isa == Isa::kAvx512) return avx512;
   if (isa == Isa::kAvx2) return avx2;
+#elif defined(__aarch64__)
+  static const KernelTable neon = {kMatmulNeon, kAttentionNeon, kElementwiseNeon, kSlicedScalar, kInt8Scalar,
+                                   {},          kTilesScalar,   kPairsScalar,     kIntegerScalar};
+  if (isa == Isa::kNeon) return neon;
 #endif
   (void)isa;
   return scalar;

@@ -26,9 +26,9 @@ struct KernelTable {
   IntegerKernels integer;
 };
 
-extern const MatmulKernels kMatmulScalar, kMatmulAvx2, kMatmulAvx512;
-extern const AttentionKernels kAttentionScalar, kAttentionAvx2, kAttentionAvx512;
-extern const ElementwiseKernels kElementwiseScalar, kElementwiseAvx2, kElementwiseAvx512;
+extern const MatmulKernels kMatmulScalar, kMatmulAvx2, kMatmulAvx512, kMatmulNeon;
+extern const AttentionKernels kAttentionScalar, kAttentionAvx2, kAttentionAvx512, kAttentionNeon;
+extern const ElementwiseKernels kElementwiseScalar, kElementwiseAvx2, kElementwiseAvx512, kElementwiseNeon;
 extern const SlicedKernels kSlicedScalar, kSlicedAvx2, kSlicedAvx512;
 extern const Int8Kernels kInt8Scalar, kInt8Avx2, kInt8Avx512;
 extern const IntegerKernels kIntegerScalar, kIntegerAvx2, kIntegerAvx512, kIntegerAvx512Vnni, kIntegerAmxInt8;
