@@ -50,6 +50,8 @@ TEST(KernelTable, EachInstructionSetHasItsOwnKernels) {
   EXPECT_NE(neon.matmul.transposed, scalar.matmul.transposed);
   EXPECT_NE(neon.attention.item, scalar.attention.item);
   EXPECT_NE(neon.elementwise.silu_mul, scalar.elementwise.silu_mul);
+  EXPECT_NE(neon.sliced.strips, scalar.sliced.strips);
+  EXPECT_NE(neon.int8.strips, scalar.int8.strips);
 #endif
 }
 

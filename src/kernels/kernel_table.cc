@@ -47,7 +47,7 @@ const KernelTable& kernel_table(Isa isa) {
   if (isa == Isa::kAvx512) return avx512;
   if (isa == Isa::kAvx2) return avx2;
 #elif defined(__aarch64__)
-  static const KernelTable neon = {kMatmulNeon, kAttentionNeon, kElementwiseNeon, kSlicedScalar, kInt8Scalar,
+  static const KernelTable neon = {kMatmulNeon, kAttentionNeon, kElementwiseNeon, kSlicedNeon,   kInt8Neon,
                                    {},          kTilesScalar,   kPairsScalar,     kIntegerScalar};
   if (isa == Isa::kNeon) return neon;
 #endif

@@ -58,6 +58,11 @@ TEST(SlicedMatmul, Avx512HasTheBitsOfScalar) {
   expect_the_bits_of_scalar(Isa::kAvx512, 21);
 }
 
+TEST(SlicedMatmul, NeonHasTheBitsOfScalar) {
+  if (!available(Isa::kNeon)) GTEST_SKIP() << "this CPU has no NEON: its kernels were not run";
+  expect_the_bits_of_scalar(Isa::kNeon, 19);
+}
+
 TEST(SlicedMatmul, ThreadsAndChunksDoNotShow) {
   std::mt19937_64 random = test_random(22);
   const std::size_t rows = 203, columns = 391, tokens = 37;

@@ -1,0 +1,11 @@
+#include "kernels/code_line_neon-inl.h"
+#include "kernels/kernel_table.h"
+
+// After the lanes, which it is written with.
+#include "kernels/sliced_matmul-inl.h"
+
+namespace sluice::kernels {
+
+const SlicedKernels kSlicedNeon = {sliced_strips};
+
+}  // namespace sluice::kernels
