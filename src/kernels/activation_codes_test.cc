@@ -60,6 +60,8 @@ std::vector<Kernels> vector_kernels() {
           {"avx512", &kIntegerAvx512, avx512},
           {"avx512vnni", &kIntegerAvx512Vnni, vnni},
           {"amxint8", &kIntegerAmxInt8, vnni && has("amx_tile") && has("amx_int8")}};
+#elif defined(__aarch64__)
+  return {{"neon", &kIntegerNeon, true}};
 #else
   return {};
 #endif
@@ -246,6 +248,8 @@ TEST(IntegerProducts, Avx2HasTheBitsOfScalar) { expect_the_bits_of_scalar(vector
 TEST(IntegerProducts, Avx512HasTheBitsOfScalar) { expect_the_bits_of_scalar(vector_kernels()[1], 83); }
 TEST(IntegerProducts, Avx512VnniHasTheBitsOfScalar) { expect_the_bits_of_scalar(vector_kernels()[2], 84); }
 TEST(IntegerProducts, AmxInt8HasTheBitsOfScalar) { expect_the_bits_of_scalar(vector_kernels()[3], 85); }
+#elif defined(__aarch64__)
+TEST(IntegerProducts, NeonHasTheBitsOfScalar) { expect_the_bits_of_scalar(vector_kernels()[0], 87); }
 #endif
 
 // The largest sums that 16 bits, or 32, must hold.

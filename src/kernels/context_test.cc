@@ -52,6 +52,7 @@ TEST(KernelTable, EachInstructionSetHasItsOwnKernels) {
   EXPECT_NE(neon.elementwise.silu_mul, scalar.elementwise.silu_mul);
   EXPECT_NE(neon.sliced.strips, scalar.sliced.strips);
   EXPECT_NE(neon.int8.strips, scalar.int8.strips);
+  EXPECT_NE(neon.integer.slices, scalar.integer.slices);
 #endif
 }
 

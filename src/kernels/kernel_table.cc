@@ -47,8 +47,8 @@ const KernelTable& kernel_table(Isa isa) {
   if (isa == Isa::kAvx512) return avx512;
   if (isa == Isa::kAvx2) return avx2;
 #elif defined(__aarch64__)
-  static const KernelTable neon = {kMatmulNeon, kAttentionNeon, kElementwiseNeon, kSlicedNeon,   kInt8Neon,
-                                   {},          kTilesScalar,   kPairsScalar,     kIntegerScalar};
+  static const KernelTable neon = {kMatmulNeon, kAttentionNeon, kElementwiseNeon, kSlicedNeon, kInt8Neon,
+                                   {},          kTilesScalar,   kPairsScalar,     kIntegerNeon};
   if (isa == Isa::kNeon) return neon;
 #endif
   (void)isa;

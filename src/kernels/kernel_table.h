@@ -31,7 +31,8 @@ extern const AttentionKernels kAttentionScalar, kAttentionAvx2, kAttentionAvx512
 extern const ElementwiseKernels kElementwiseScalar, kElementwiseAvx2, kElementwiseAvx512, kElementwiseNeon;
 extern const SlicedKernels kSlicedScalar, kSlicedAvx2, kSlicedAvx512, kSlicedNeon;
 extern const Int8Kernels kInt8Scalar, kInt8Avx2, kInt8Avx512, kInt8Neon;
-extern const IntegerKernels kIntegerScalar, kIntegerAvx2, kIntegerAvx512, kIntegerAvx512Vnni, kIntegerAmxInt8;
+extern const IntegerKernels kIntegerScalar, kIntegerAvx2, kIntegerAvx512, kIntegerAvx512Vnni, kIntegerAmxInt8,
+    kIntegerNeon;
 extern const PackedKernels kPackedAvx512, kPackedAvx512Vbmi2;
 extern const TileKernels kTilesScalar, kTilesAmx;
 extern const TileKernels kPairsScalar, kPairsAvx512Bf16;

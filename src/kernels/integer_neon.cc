@@ -1,0 +1,11 @@
+#include "kernels/integer_line_neon-inl.h"
+#include "kernels/kernel_table.h"
+
+// After the lanes, which it is written with.
+#include "kernels/integer-inl.h"
+
+namespace sluice::kernels {
+
+const IntegerKernels kIntegerNeon = {integer_slices<VectorTiles>, integer_strips<VectorTiles, DenseCodes>};
+
+}  // namespace sluice::kernels
