@@ -302,9 +302,10 @@ class Bench {
 };
 
 int run(int argc, char** argv) {
-  const std::size_t rounds = std::stoul(bench::option(argc, argv, "rounds", "25"));
-  const std::uint64_t rows = std::stoull(bench::option(argc, argv, "rows", "1408"));
-  const std::uint64_t columns = std::stoull(bench::option(argc, argv, "columns", "2048"));
+  bench::check_options(argc, argv, {"rounds", "rows", "columns", "seed", "only", "json"});
+  const std::size_t rounds = bench::whole_option(argc, argv, "rounds", 25);
+  const std::uint64_t rows = bench::whole_option(argc, argv, "rows", 1408);
+  const std::uint64_t columns = bench::whole_option(argc, argv, "columns", 2048);
   const std::uint64_t seed = std::stoull(bench::option(argc, argv, "seed", "7"));
   fmt::print("{}; {} matrices {} x {}, seed {}; {} rounds, one core\n", cpu_info().model, kMatrices, rows,
              columns, seed, rounds);

@@ -125,7 +125,8 @@ void bench_planner(std::size_t rounds, bench::Report& report) {
 }  // namespace sluice
 
 int main(int argc, char** argv) {
-  const std::size_t rounds = std::stoul(sluice::bench::option(argc, argv, "rounds", "200"));
+  sluice::bench::check_options(argc, argv, {"rounds", "json"});
+  const std::size_t rounds = sluice::bench::whole_option(argc, argv, "rounds", 200);
   sluice::bench::Report report("decisions", argc, argv);
   sluice::bench_schedulers(rounds, report);
   sluice::bench_planner(std::min<std::size_t>(rounds, 5), report);

@@ -173,9 +173,10 @@ class RandomReads {
 };
 
 int run(int argc, char** argv) {
+  bench::check_options(argc, argv, {"dir", "size", "rounds", "json"});
   const std::string directory = bench::option(argc, argv, "dir", ".");
   const Bytes size = round_up(parse_size(bench::option(argc, argv, "size", "1GiB"), "--size"), 4 * kMiB);
-  const std::size_t rounds = std::stoul(bench::option(argc, argv, "rounds", "5"));
+  const std::size_t rounds = bench::whole_option(argc, argv, "rounds", 5);
   const Bytes per_round = std::min<Bytes>(size, 256 * kMiB);
 
   const TemporaryFile temporary(directory, size);

@@ -20,10 +20,11 @@ namespace sluice {
 namespace {
 
 int run(int argc, char** argv) {
-  const Bytes wanted = std::stoull(bench::option(argc, argv, "mib", "1536")) * kMiB;
+  bench::check_options(argc, argv, {"mib", "rounds", "threads", "isa", "only", "json"});
+  const Bytes wanted = bench::whole_option(argc, argv, "mib", 1536) * kMiB;
   const Bytes memory = std::min(wanted, free_memory(read_memory_limits()) / 4);
   const std::size_t matrices = std::max<std::size_t>(2, memory / bench::kMatrixBytes);
-  const std::size_t rounds = std::stoul(bench::option(argc, argv, "rounds", "7"));
+  const std::size_t rounds = bench::whole_option(argc, argv, "rounds", 7);
   const unsigned threads =
       static_cast<unsigned>(std::stoul(bench::option(argc, argv, "threads", std::to_string(usable_cpus()))));
   const std::string isa = bench::option(argc, argv, "isa", "all");

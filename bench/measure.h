@@ -3,15 +3,21 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "base/error.h"
 
 namespace sluice::bench {
 
@@ -51,6 +57,36 @@ inline std::string option(int argc, char** argv, const std::string& name, const 
     if (argv[i] == "--" + name) return argv[i + 1];
   }
   return fallback;
+}
+
+// Likewise, of a whole number of at least `least`. Error(kUsage).
+inline std::uint64_t whole_option(int argc, char** argv, const std::string& name, std::uint64_t fallback,
+                                  std::uint64_t least = 1) {
+  const std::string text = option(argc, argv, name, std::to_string(fallback));
+  std::uint64_t value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc() || end != text.data() + text.size() || value < least)
+    throw Error(ErrorKind::kUsage, "not such a number")
+        .in("--" + name)
+        .expected("a whole number from " + std::to_string(least) + " on")
+        .found(text);
+  return value;
+}
+
+// Error(kUsage) where something else than these, each with a value, is given.
+inline void check_options(int argc, char** argv, std::initializer_list<std::string_view> names) {
+  std::string known;
+  for (std::string_view name : names) known += (known.empty() ? "--" : ", --") + std::string(name);
+  for (int i = 1; i < argc; i += 2) {
+    const std::string_view flag = argv[i];
+    const bool found = std::ranges::any_of(
+        names, [&](std::string_view name) { return flag.starts_with("--") && flag.substr(2) == name; });
+    if (!found || i + 1 == argc)
+      throw Error(ErrorKind::kUsage, found ? "a flag without its value" : "unknown flag")
+          .in(std::string(flag))
+          .expected(known + ", each with a value")
+          .found(found ? "nothing behind it" : std::string(flag));
+  }
 }
 
 }  // namespace sluice::bench

@@ -72,8 +72,9 @@ class MadeUpTrace final : public trace::RoutingTrace {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  bench::check_options(argc, argv, {"trace", "rounds", "json"});
   const std::string file = bench::option(argc, argv, "trace", "");
-  const auto rounds = static_cast<std::size_t>(std::stoul(bench::option(argc, argv, "rounds", "3")));
+  const auto rounds = bench::whole_option(argc, argv, "rounds", 3);
   const std::unique_ptr<trace::RoutingTrace> trace =
       file.empty() ? std::make_unique<MadeUpTrace>(48, 128, 8, 10000) : trace::open_trace(file);
   const lab::Requests requests = lab::read_requests(*trace);

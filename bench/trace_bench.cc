@@ -48,8 +48,9 @@ class Timed final : public engine::RoutingObserver {
 
 int main(int argc, char** argv) try {
   engine::process_baseline();
+  bench::check_options(argc, argv, {"model", "tokens", "out", "memory", "threads", "json"});
   const std::string path = bench::option(argc, argv, "model", "models/fable-moe-18m");
-  const std::size_t steps = std::stoul(bench::option(argc, argv, "tokens", "900"));
+  const std::size_t steps = bench::whole_option(argc, argv, "tokens", 900);
   const std::string out = bench::option(argc, argv, "out", "trace_bench.trace");
   const std::unique_ptr<store::Checkpoint> checkpoint = store::open_checkpoint(path);
   const model::Model model = model::describe_model(*checkpoint);

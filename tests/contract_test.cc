@@ -114,6 +114,9 @@ TEST_F(MaxLoss, ChoosesAlone) {
   const Outcome cache = contracted("--max-loss 60% --kv int8");
   EXPECT_EQ(cache.code, 2);
   EXPECT_THAT(cache.err, HasSubstr("--kv int8"));
+  const Outcome view = contracted("--max-loss 60% --low-view amat-center");
+  EXPECT_EQ(view.code, 2);
+  EXPECT_THAT(view.err, HasSubstr("--low-view"));
   const Outcome directory = run("run " + kModel + " -p a -n 1 --max-loss 5%");
   EXPECT_EQ(directory.code, 2);
   EXPECT_THAT(directory.err, HasSubstr("a store of family sliced"));

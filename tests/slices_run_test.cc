@@ -147,6 +147,8 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
            Case{"--precision dbsc --cache lru", "--cache"},
            Case{"--precision high --constraint hard", "--router"},
            Case{"--preset slicemoe --miss-rate 120%", "--miss-rate"},
+           Case{"--precision dbsc --miss-rate 5%", "nothing would keep this limit"},
+           Case{"--preset slicemoe --constraint boost --miss-rate 5%", "nothing would keep this limit"},
            Case{"--preset slicemoe --lambda x", "--lambda"},
            Case{"--preset slicemoe --lsb-miss never", "--lsb-miss"},
            Case{"--preset slicemoe --low-view clip", "--low-view"},

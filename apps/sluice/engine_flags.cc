@@ -185,6 +185,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
   options.prefetch = flags.prefetch;
   options.placement = flags.placement;
   set_slice_options(flags.slices, options);
+  check_limit(flags.slices, options);
   set_max_loss(flags.slices, flags.model, options);
   options.fetch.io = fetch::parse_io_mode(flags.io);
   options.fetch.disk.method = parse_disk_method(flags.disk);

@@ -39,6 +39,15 @@ Json contract_json(const engine::Engine& engine) {
   return json;
 }
 
+bool keeps_limit(const experts::ConstraintConfig& config) {
+  return config.mode == experts::ConstraintMode::kHard || config.mode == experts::ConstraintMode::kAdaptive;
+}
+
+// Null where nothing keeps one.
+Json limit_json(const experts::ConstraintConfig& config) {
+  return keeps_limit(config) ? Json(config.limit) : Json();
+}
+
 // Of decode steps; what the limit counts leaves out the first ones of each generation.
 Json slices_json(const engine::Engine& engine) {
   const engine::Statistics& statistics = engine.statistics();
@@ -48,7 +57,7 @@ Json slices_json(const engine::Engine& engine) {
                {"activations", engine::activations_name(*engine.options().activations)},
                {"constraint", experts::constraint_name(constraint.config().mode)},
                {"hbn_miss_rate", constraint.account().rate()},
-               {"limit", constraint.config().limit},
+               {"limit", limit_json(constraint.config())},
                {"msb_hits", all.msb_requests - all.msb_misses},
                {"msb_misses", all.msb_misses},
                {"lsb_hits", all.lsb_requests - all.lsb_misses - all.downgrades},
@@ -86,12 +95,16 @@ constexpr device::Account kAccounts[] = {
     device::Account::kProcess,     device::Account::kDense,   device::Account::kExperts, device::Account::kKv,
     device::Account::kActivations, device::Account::kStaging, device::Account::kTables};
 
-std::string limit_text(const experts::MissConstraint& constraint) {
+std::string limit_text(const engine::Engine& engine) {
+  const experts::MissConstraint& constraint = *engine.constraint();
   std::string text = fmt::format("{:.2f} % of bytes missed", 100 * constraint.account().rate());
-  if (constraint.config().mode != experts::ConstraintMode::kNone)
-    text += fmt::format(" (limit {:.3g} %, {} replaced, {} times over it)", 100 * constraint.config().limit,
-                        constraint.replaced(), constraint.violations());
-  return text;
+  if (!keeps_limit(constraint.config())) return text;
+  // Under a contract misses are only as few as the accepted loss allows.
+  const bool exceeded =
+      engine.loss_guard() == nullptr && constraint.account().rate() > constraint.config().limit;
+  return text + fmt::format(" (limit {:.3g} %{}, {} replaced, {} times read all the same)",
+                            100 * constraint.config().limit, exceeded ? ", exceeded" : "",
+                            constraint.replaced(), constraint.violations());
 }
 
 std::string slices_line(const engine::Engine& engine) {
@@ -114,7 +127,7 @@ std::string slices_line(const engine::Engine& engine) {
   if (engine.loss_guard() != nullptr)
     return line + fmt::format("; {:.2f} % of bytes missed, {} replaced", 100 * constraint.account().rate(),
                               constraint.replaced());
-  line += "; " + limit_text(constraint);
+  line += "; " + limit_text(engine);
   return line;
 }
 
@@ -176,7 +189,7 @@ Json experts_json(const engine::Engine& engine) {
     json["slices"] = slices_json(engine);
   else if (const experts::MissConstraint* const limit = engine.constraint())
     json["limit"] = {{"constraint", experts::constraint_name(limit->config().mode)},
-                     {"limit", limit->config().limit},
+                     {"limit", limit_json(limit->config())},
                      {"miss_rate", limit->account().rate()},
                      {"replaced", limit->replaced()},
                      {"violations", limit->violations()}};
@@ -362,7 +375,7 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
   const bool decoding = statistics.decode.tokens > 0;
   const bool sliced = engine.checkpoint().slices().has_value();
   if (sliced && decoding) row("slices", slices_line(engine));
-  if (!sliced && decoding && engine.constraint() != nullptr) row("misses", limit_text(*engine.constraint()));
+  if (!sliced && decoding && engine.constraint() != nullptr) row("misses", limit_text(engine));
   if (engine.loss_guard() != nullptr && decoding) row("loss", contract_line(engine));
   if (decoding && sliced) row("bytes per token", "measured " + format_bytes(static_cast<Bytes>(measured)));
   if (decoding && !sliced)

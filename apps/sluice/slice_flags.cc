@@ -160,6 +160,19 @@ void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options) 
   read_share("--rho", flags.rho, options.rho);
 }
 
+void check_limit(const SliceFlags& flags, const engine::EngineOptions& options) {
+  if (flags.miss_rate.empty() || !flags.max_loss.empty()) return;
+  const experts::ConstraintMode mode =
+      options.constraint.value_or(options.preset.empty() ? experts::ConstraintMode::kNone
+                                                         : experts::find_preset(options.preset).constraint);
+  if (mode == experts::ConstraintMode::kHard || mode == experts::ConstraintMode::kAdaptive) return;
+  throw Error(ErrorKind::kUsage, "nothing would keep this limit on misses")
+      .in("--miss-rate")
+      .expected("--preset slicemoe, or --constraint hard or adaptive")
+      .found("constraint " + std::string(experts::constraint_name(mode)))
+      .fix("add one of these, or leave --miss-rate out");
+}
+
 void set_max_loss(const SliceFlags& flags, const std::string& path, engine::EngineOptions& options) {
   if (flags.max_loss.empty()) return;
   double most = 0;

@@ -22,6 +22,8 @@ void add_activations_flag(CLI::App& command, SliceFlags& flags);
 void add_slice_flags(CLI::App& command, SliceFlags& flags);
 // Error(kUsage) that names the flag.
 void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options);
+// Behind it: Error(kUsage) where --miss-rate is given, and neither the preset nor --constraint keeps it.
+void check_limit(const SliceFlags& flags, const engine::EngineOptions& options);
 
 // --max-loss, behind set_slice_options: what it chooses for the store at `path`, from its calibration.
 // Nothing without the flag. Error(kUsage) that names the flag, also where one says what --max-loss is to

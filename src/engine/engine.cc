@@ -61,7 +61,7 @@ void check_precision(const store::Checkpoint& checkpoint, const EngineOptions& o
   if (!bits || options.precision != experts::PrecisionMode::kFull) return;
   throw Error(ErrorKind::kUsage, "the experts of this store are rounded: say how precise they are to be")
       .in(checkpoint.path())
-      .expected("--precision high, low or dbsc, or --preset slicemoe")
+      .expected("--precision high, low or dbsc, --preset slicemoe, or --max-loss")
       .found(fmt::format("family sliced, {}/{} bits, and neither", bits->high, bits->low))
       .fix("give --precision high for all that is stored, or run the model it was packed from");
 }
@@ -272,6 +272,11 @@ Policies Engine::make_policies() {
     throw Error(ErrorKind::kUsage, "what a key/value cache of 8 bits loses is not in a calibration")
         .in("--max-loss")
         .found("--kv int8")
+        .fix("leave one of the two out");
+  if (options_.contract && options_.low_view != codec::SliceView::kLow)
+    throw Error(ErrorKind::kUsage, "low precision was calibrated as amat")
+        .in("--max-loss")
+        .found("--low-view amat-center")
         .fix("leave one of the two out");
   Policies policies;
   const std::string_view routers[] = {options_.router};
