@@ -136,7 +136,7 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
     const char *flags, *words;
   };
   for (const Case& one : {
-           Case{"", "--precision high, low or dbsc, or --preset slicemoe"},
+           Case{"", "--precision high, low or dbsc, --preset slicemoe, or --max-loss"},
            Case{"--precision full", "high, low or dbsc"},
            Case{"--precision best", "dbsc"},
            Case{"--precision low --rho 0.5", "--rho"},

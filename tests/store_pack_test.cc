@@ -414,7 +414,7 @@ TEST_F(StoreProgram, PacksSlicesAndSaysWhatCannotBeDoneWithThem) {
           fmt::format("{} '{}' --tokens 1,2 {}", command, store,
                       command == std::string("run") ? "-n 1" : fmt::format("--out {}", temp_ / "l.npy")));
       EXPECT_EQ(computed.code, 2);
-      EXPECT_THAT(computed.err, HasSubstr("--precision high, low or dbsc, or --preset slicemoe"));
+      EXPECT_THAT(computed.err, HasSubstr("--precision high, low or dbsc, --preset slicemoe, or --max-loss"));
       EXPECT_EQ(std::count(computed.err.begin(), computed.err.end(), '\n'), 1) << computed.err;
     }
     for (const char* command : {"plan", "profile"}) {
