@@ -32,5 +32,14 @@ inline CodeLine shift_left(CodeLine a, unsigned n) { return {_mm512_slli_epi32(a
 inline CodeLine in_registers(CodeLine a) { return a; }  // there are enough of them
 inline Vec to_floats(CodeLine a) { return {_mm512_cvtepi32_ps(a.v)}; }
 
+// Of integer-inl.h, with VNNI and without.
+inline CodeLine no_sums() { return {_mm512_setzero_si512()}; }
+inline CodeLine four_codes(const std::byte* p) {
+  int word;
+  __builtin_memcpy(&word, p, sizeof(word));
+  return {_mm512_set1_epi32(word)};
+}
+inline CodeLine add_lines(CodeLine a, CodeLine b) { return {_mm512_add_epi32(a.v, b.v)}; }
+
 }  // namespace
 }  // namespace sluice::kernels

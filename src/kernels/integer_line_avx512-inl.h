@@ -9,12 +9,6 @@ namespace {
 inline constexpr unsigned kMostCode = 15;
 inline constexpr int kIntegerTokens[] = {12, 8};
 
-inline CodeLine no_sums() { return {_mm512_setzero_si512()}; }
-inline CodeLine four_codes(const std::byte* p) {
-  int word;
-  __builtin_memcpy(&word, p, sizeof(word));
-  return {_mm512_set1_epi32(word)};
-}
 inline CodeLine add_products(CodeLine sums, CodeLine codes, CodeLine x) {
   sums.v = _mm512_add_epi16(sums.v, _mm512_maddubs_epi16(codes.v, x.v));
   load_apart(sums.v);  // in a register, as on AVX2: else all products of a group are kept
@@ -23,7 +17,6 @@ inline CodeLine add_products(CodeLine sums, CodeLine codes, CodeLine x) {
 inline CodeLine whole_sums(CodeLine sums, unsigned shift) {
   return {_mm512_madd_epi16(sums.v, _mm512_set1_epi16(static_cast<short>(1 << shift)))};
 }
-inline CodeLine add_lines(CodeLine a, CodeLine b) { return {_mm512_add_epi32(a.v, b.v)}; }
 
 }  // namespace
 }  // namespace sluice::kernels

@@ -10,17 +10,10 @@ namespace {
 inline constexpr unsigned kMostCode = 255;
 inline constexpr int kIntegerTokens[] = {12, 12};
 
-inline CodeLine no_sums() { return {_mm512_setzero_si512()}; }
-inline CodeLine four_codes(const std::byte* p) {
-  int word;
-  __builtin_memcpy(&word, p, sizeof(word));
-  return {_mm512_set1_epi32(word)};
-}
 inline CodeLine add_products(CodeLine sums, CodeLine codes, CodeLine x) {
   return {_mm512_dpbusd_epi32(sums.v, codes.v, x.v)};
 }
 inline CodeLine whole_sums(CodeLine sums, unsigned shift) { return {_mm512_slli_epi32(sums.v, shift)}; }
-inline CodeLine add_lines(CodeLine a, CodeLine b) { return {_mm512_add_epi32(a.v, b.v)}; }
 
 }  // namespace
 }  // namespace sluice::kernels
