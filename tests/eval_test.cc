@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/scratch_directory.h"
 #include "bundled_model.h"
 
 namespace {
@@ -22,17 +23,13 @@ using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::program::run_json;
 using sluice::program::Running;
+using sluice::testing::ScratchDirectory;
 
 const std::string kData = SLUICE_SOURCE_DIR "/tests/data/eval/";
 
 class EvalTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    directory_ = ::testing::TempDir() + "/sluice-eval-XXXXXX";
-    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-  std::string file(const std::string& name) const { return directory_ + "/" + name; }
+  std::string file(const std::string& name) const { return directory_.file(name); }
   // The first words of the bundled text, about so many bytes.
   std::string text(std::size_t bytes) const {
     const std::string whole = content_of(kModel + "/eval.txt");
@@ -46,7 +43,7 @@ class EvalTest : public ::testing::Test {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
   }
 
-  std::string directory_;
+  ScratchDirectory directory_;
 };
 
 // What was computed; what it took is another matter.
@@ -247,6 +244,15 @@ TEST_F(EvalTest, WhatActsOnStepsHasSteps) {
   EXPECT_FALSE(warned(low + " --prefill 16"));
   EXPECT_FALSE(warned(exact));
   EXPECT_FALSE(warned(high));
+  // What was lost is said to people, too.
+  const auto said = [&](const std::string& command, const char* words) {
+    return run(command).out.find(words) != std::string::npos;
+  };
+  EXPECT_TRUE(said(high, "high precision, int8 activations"));
+  EXPECT_TRUE(said(low, "% MSB misses"));
+  EXPECT_TRUE(said(router, "of their scores lost"));
+  EXPECT_TRUE(said("eval " + store + score + " --preset slicemoe --miss-rate 4%", "(limit 4 %"));
+  EXPECT_FALSE(said(exact, "precision"));
   const json energy = run_json(low + " --prefill 16")["energy_model"];
   EXPECT_EQ(energy["decode"]["tokens"].get<std::size_t>() + energy["prefill"]["tokens"].get<std::size_t>(),
             tokens);

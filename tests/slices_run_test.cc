@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
+#include "base/scratch_directory.h"
 #include "bundled_model.h"
 
 namespace {
@@ -20,20 +22,20 @@ using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::program::run_json;
+using sluice::testing::ScratchDirectory;
 using testing::HasSubstr;
 
 class SlicesRun : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    directory_ = testing::TempDir() + "/sluice-slices-XXXXXX";
-    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
+    directory_.emplace();
     ASSERT_EQ(run("pack " + kModel + " -o " + store() + " --slices 8/4 --dense int8 --quiet").code, 0);
   }
-  static void TearDownTestSuite() { fs::remove_all(directory_); }
-  static std::string store() { return directory_ + "/s.sluice"; }
-  static std::string file(const std::string& name) { return directory_ + "/" + name; }
+  static void TearDownTestSuite() { directory_.reset(); }
+  static std::string store() { return directory_->file("s.sluice"); }
+  static std::string file(const std::string& name) { return directory_->file(name); }
 
-  static inline std::string directory_;
+  static inline std::optional<ScratchDirectory> directory_;
 };
 
 TEST_F(SlicesRun, ReportsWhatBecameOfSlicesAndKeepsTheLimit) {
@@ -130,6 +132,24 @@ TEST_F(SlicesRun, AtHighPrecisionStepsAreThePromptsBits) {
   EXPECT_EQ(content_of(file("int8.npy")), content_of(file("prompt.npy")));
 }
 
+TEST_F(SlicesRun, OfOneCapacityEveryRunDecidesAlike) {
+  const std::string prompt =
+      " -p 'The sea was calm' -n 40 --temp 0 --ignore-eos --preset slicemoe --capacity 5MiB --memory ";
+  const auto decided = [&](const std::string& more) { return run_json("run " + store() + prompt + more); };
+  const json one = decided(memory(30)), other = decided(memory(33));
+  EXPECT_EQ(one["decisions"], other["decisions"]);
+  EXPECT_EQ(one["text"], other["text"]);
+  EXPECT_EQ(one["experts"]["bytes_read"], other["experts"]["bytes_read"]);
+  const std::string at = "run " + store() + " -p x -n 1 --precision high --capacity ";
+  const Outcome small = run(at + "16MiB --memory " + memory(24));
+  EXPECT_EQ(small.code, 1);
+  EXPECT_THAT(small.err, HasSubstr("--capacity"));
+  EXPECT_EQ(run(at + "1GiB").code, 0);  // more than all experts
+  const Outcome bare = run(at + "8");
+  EXPECT_EQ(bare.code, 2);
+  EXPECT_THAT(bare.err, HasSubstr("without its unit"));
+}
+
 TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
   const std::string at = "run " + store() + " -p x -n 1 ";
   struct Case {
@@ -147,8 +167,22 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
            Case{"--precision dbsc --cache lru", "--cache"},
            Case{"--precision high --constraint hard", "--router"},
            Case{"--preset slicemoe --miss-rate 120%", "--miss-rate"},
-           Case{"--precision dbsc --miss-rate 5%", "nothing would keep this limit"},
-           Case{"--preset slicemoe --constraint boost --miss-rate 5%", "nothing would keep this limit"},
+           Case{"--precision dbsc --miss-rate 5%", "looks at this flag: --miss-rate"},
+           Case{"--preset slicemoe --constraint boost --miss-rate 5%", "looks at this flag: --miss-rate"},
+           Case{"--precision high --theta 0.3", "looks at this flag: --theta"},
+           Case{"--preset slicemoe --theta 0.3 --critical fixed_top_c", "looks at this flag: --theta"},
+           Case{"--preset slicemoe --critical-count 1", "looks at this flag: --critical-count"},
+           Case{"--precision low --critical rel_top1", "looks at this flag: --critical"},
+           Case{"--precision high --low-view amat", "looks at this flag: --low-view"},
+           Case{"--precision high --lsb-miss fetch", "looks at this flag: --lsb-miss"},
+           Case{"--precision low --lsb-reserve 0.1", "looks at this flag: --lsb-reserve"},
+           Case{"--precision high --warmup empty", "looks at this flag: --warmup"},
+           Case{"--preset slicemoe --warmup empty --kappa 0.2", "looks at this flag: --kappa"},
+           Case{"--preset slicemoe --warmup last-layer --rho 0.2", "looks at this flag: --rho"},
+           Case{"--precision dbsc --lambda 0.2", "looks at this flag: --lambda"},
+           Case{"--preset slicemoe --eta 0.2", "looks at this flag: --eta"},
+           Case{"--preset slicemoe --cumsum-p 0.5", "looks at this flag: --cumsum-p"},
+           Case{"--precision high --top-j 0", "looks at this flag: --top-j"},
            Case{"--preset slicemoe --lambda x", "--lambda"},
            Case{"--preset slicemoe --lsb-miss never", "--lsb-miss"},
            Case{"--preset slicemoe --low-view clip", "--low-view"},
@@ -166,6 +200,9 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
     EXPECT_EQ(refused.code, 2) << flags;
     EXPECT_THAT(refused.err, HasSubstr("slices")) << flags;
   }
+  const Outcome whole = run("run " + kModel + " -p x -n 1 --theta 0.3");
+  EXPECT_EQ(whole.code, 2);
+  EXPECT_THAT(whole.err, HasSubstr("looks at this flag: --theta"));
   const Outcome small = run(at + "--precision high --memory 12MiB");
   EXPECT_EQ(small.code, 1);
   EXPECT_THAT(small.err, HasSubstr("give --memory"));

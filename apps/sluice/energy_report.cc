@@ -28,9 +28,9 @@ Json joules_json(const lab::Energy& energy, double tokens) {
           {"total", per_token(energy.total())}};
 }
 
-EnergyReport::EnergyReport(const engine::Engine& engine, const std::string& machine)
+EnergyReport::EnergyReport(const engine::Engine& engine, const std::string& machine, bool wanted)
     : machine_(lab::find_machine(machine)) {
-  if (lab::RunOnMachine::models(engine.model().config))
+  if (wanted && lab::RunOnMachine::models(engine.model().config))
     watched_ = std::make_unique<lab::RunOnMachine>(engine, machine_);
 }
 

@@ -18,8 +18,8 @@ Json joules_json(const lab::Energy& energy, double tokens);
 // engine has one observer: give observer() to whoever has others, too. The engine must outlive it.
 class EnergyReport {
  public:
-  // `machine`: as lab::find_machine.
-  EnergyReport(const engine::Engine& engine, const std::string& machine);
+  // `machine`: as lab::find_machine. `wanted`: false watches nothing, for runs that print no JSON.
+  EnergyReport(const engine::Engine& engine, const std::string& machine, bool wanted);
   engine::RoutingObserver* observer() const { return watched_.get(); }  // may be null
   // {"machine", "prefill": {…}, "decode": {"tokens", "bytes_read", "joules_per_token", "seconds_per_token"}};
   // null where nothing is watched.

@@ -11,6 +11,7 @@
 #include "model/tokenizer/store_tokenizer.h"
 #include "number_range.h"
 #include "open_tokenizer.h"
+#include "slice_effects.h"
 #include "store/sidecar.h"
 #include "store/store_checkpoint.h"
 
@@ -68,6 +69,16 @@ DiskMethod parse_disk_method(const std::string& text) {
       .found(text);
 }
 
+// A bare number, which counts experts in replays, is not taken for bytes.
+Bytes parse_capacity(const std::string& text) {
+  if (text.find_first_not_of("0123456789") == std::string::npos)
+    throw Error(ErrorKind::kUsage, "a size without its unit")
+        .in("--capacity")
+        .expected("a size (4GiB, 21217280B)")
+        .found(text);
+  return parse_size(text, "--capacity");
+}
+
 std::size_t in_range(std::int64_t value, std::int64_t least, std::int64_t most, const char* flag) {
   if (value < least || value > most)
     throw Error(ErrorKind::kUsage, "value out of range")
@@ -116,6 +127,11 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags, const EngineHelp& h
                   "One cache for all layers or one a layer: global, layer")
       ->group(policies)
       ->capture_default_str();
+  command
+      .add_option("--capacity", flags.capacity,
+                  "Size of all caches together (4GiB), so that every start decides alike; default: what "
+                  "--memory leaves, which differs a little")
+      ->group(policies);
   command
       .add_option("--keep", flags.keep,
                   "Experts stay in memory as: full, or packed (smaller; of codec native computed with as "
@@ -179,14 +195,15 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
   options.router = flags.router;
   options.cache = flags.cache;
   options.cache_scope = flags.cache_scope;
+  if (!flags.capacity.empty()) options.cache_bytes = parse_capacity(flags.capacity);
   options.keep = flags.keep;
   options.dense = flags.dense;
   options.scheduler = flags.scheduler;
   options.prefetch = flags.prefetch;
   options.placement = flags.placement;
   set_slice_options(flags.slices, options);
-  check_limit(flags.slices, options);
   set_max_loss(flags.slices, flags.model, options);
+  check_effects(flags.slices, options, chosen_policies(options));
   options.fetch.io = fetch::parse_io_mode(flags.io);
   options.fetch.disk.method = parse_disk_method(flags.disk);
   return options;

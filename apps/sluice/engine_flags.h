@@ -21,6 +21,7 @@ struct EngineFlags : CommonFlags {
   std::string preset, router, cache, cache_scope = "global", keep = "full",
                                      dense = "auto";  // empty: the preset's
   std::string scheduler, prefetch, placement;
+  std::string capacity;                    // empty: what the budget leaves
   std::string profile;                     // file; empty: the store's sidecar if it has one for this machine
   std::int64_t chunk = 4096, context = 0;  // context 0: the model's maximum
 };

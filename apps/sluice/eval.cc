@@ -1,6 +1,8 @@
 // `sluice eval`: how well a model predicts a text, or chooses among answers.
 #include <fmt/format.h>
 
+#include <iostream>
+
 #include "base/error.h"
 #include "command.h"
 #include "eval/choice_tasks.h"
@@ -9,6 +11,7 @@
 #include "lab/machine.h"
 #include "number_range.h"
 #include "output_path.h"
+#include "run_report.h"
 
 namespace sluice::app {
 namespace {
@@ -81,6 +84,10 @@ void warn_of_few_steps(const EvalOptions& options, const engine::Engine& engine,
       "others are as the exact router and high precision have them: give a smaller --prefill than {}\n",
       stepped == 0 ? "none" : std::to_string(stepped), scored, stepped == 1 ? "is" : "are",
       prompt_tokens(options, engine));
+}
+
+void print_losses(const engine::Engine& engine) {
+  for (const auto& [name, text] : loss_rows(engine)) std::cout << fmt::format("{:<10} {}\n", name, text);
 }
 
 Json prefill_json(std::size_t prompt) { return prompt == eval::kAllOfIt ? Json(nullptr) : Json(prompt); }

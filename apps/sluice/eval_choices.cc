@@ -118,6 +118,7 @@ void print(const EvalOptions& options, const Work& work, const eval::ChoiceMetri
                            work.choices, work.scored)
             << line("acc", metrics.acc) << line("acc_norm", metrics.acc_norm)
             << line("acc_bytes", metrics.acc_bytes);
+  print_losses(engine);
   if (work.cut > 0)
     std::cout << fmt::format("{} of the questions were longer than the context and were cut in front\n",
                              work.cut);
@@ -139,7 +140,7 @@ void evaluate_choices(const EvalOptions& options) {
   const std::size_t prompt = prompt_tokens(options, engine);
   const std::size_t stepped = stepped_tokens(work, prompt);
   warn_of_few_steps(options, engine, stepped, work.scored);
-  const EnergyReport energy(engine, options.machine);
+  const EnergyReport energy(engine, options.machine, options.engine.json);
   if (energy.observer() != nullptr) engine.observe(energy.observer());
 
   Json identity = eval::identity_of(engine);

@@ -162,6 +162,7 @@ void print(const EvalOptions& options, const Text& text, const Cut& cut, const e
     std::cout << fmt::format("perplexity {:.4f}  ({} tokens, {} predicted, nll {:.3f}, {:.5f} bits a byte)\n",
                              score.perplexity(), text.tokens.size(), score.predicted, score.nll,
                              score.bits_per_byte(text.bytes.size()));
+    print_losses(engine);
     if (!score.divergence) return;
     const eval::Quantiles& kl = *score.divergence;
     std::cout << fmt::format(
@@ -239,7 +240,7 @@ void evaluate_text(const EvalOptions& options) {
   const std::size_t prompt = prompt_tokens(options, *engine);
   const std::size_t stepped = stepped_tokens(cut.windows, prompt);
   warn_of_few_steps(options, *engine, stepped, cut.predicted);
-  const EnergyReport energy(*engine, options.machine);
+  const EnergyReport energy(*engine, options.machine, options.engine.json);
   if (energy.observer() != nullptr) engine->observe(energy.observer());
 
   Json identity = eval::identity_of(*engine);

@@ -20,6 +20,7 @@
 #include "lab/machine_replay.h"
 #include "number_range.h"
 #include "output_path.h"
+#include "slice_effects.h"
 #include "timed_replay.h"
 
 namespace sluice::app {
@@ -58,31 +59,30 @@ lab::MachineReplaySettings settings_of(const MachineRequest& request, const Mach
                                        const SliceFlags& slices) {
   engine::EngineOptions options;
   set_slice_options(slices, options);
+  options.preset = request.preset.empty() ? "auto" : request.preset;
+  options.router = flags.router;
+  options.cache = request.cache;
+  if (!request.preset.empty() && !experts::find_preset(request.preset).sliced())
+    throw Error(ErrorKind::kUsage, "this preset is of models without slices")
+        .in("--preset")
+        .expected("slicemoe")
+        .found(request.preset);
+  if (request.preset.empty() && options.precision == experts::PrecisionMode::kFull)
+    options.precision = experts::PrecisionMode::kDbsc;
+  const ChosenPolicies chosen = chosen_policies(options);
+  check_effects(slices, options, chosen);
   lab::MachineReplaySettings settings;
-  settings.router = flags.router.empty() ? "exact" : flags.router;
-  experts::ConstraintMode mode = options.constraint.value_or(experts::ConstraintMode::kNone);
-  experts::PrecisionMode precision = options.precision;
-  if (!request.preset.empty()) {
-    const experts::Preset& preset = experts::find_preset(request.preset);
-    if (!preset.sliced())
-      throw Error(ErrorKind::kUsage, "this preset is of models without slices")
-          .in("--preset")
-          .expected("slicemoe")
-          .found(request.preset);
-    if (flags.router.empty()) settings.router = preset.router;
-    if (!options.constraint) mode = preset.constraint;
-    if (precision == experts::PrecisionMode::kFull) precision = preset.precision;
-  }
-  if (precision == experts::PrecisionMode::kFull) precision = experts::PrecisionMode::kDbsc;
-  settings.cache = request.cache.empty() ? experts::usual_slice_cache(precision) : request.cache;
+  settings.router = chosen.router;
+  settings.cache = chosen.cache;
   settings.cache_aware = options.cache_aware;
-  settings.precision = {precision, options.critical};
+  settings.precision = {chosen.precision, options.critical};
   settings.constraint = options.limits;
-  settings.constraint.mode = mode;
-  if (mode != experts::ConstraintMode::kHard) settings.constraint.lambda = options.cache_aware.lambda;
+  settings.constraint.mode = chosen.constraint;
+  if (chosen.constraint != experts::ConstraintMode::kHard)
+    settings.constraint.lambda = options.cache_aware.lambda;
   settings.constraint.top_j = options.cache_aware.top_j;
   settings.slices = options.slices;
-  settings.slices.warmup.rho = options.rho.value_or(experts::usual_rho(precision));
+  settings.slices.warmup.rho = options.rho.value_or(experts::usual_rho(chosen.precision));
   settings.seed = request.seed;
   return settings;
 }

@@ -35,6 +35,12 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
+// Of bytes, or of things that are counted.
+std::string speed_text(double rate, bool bytes) {
+  if (!bytes) return fmt::format("{:.0f}/s", rate);
+  return rate < 1e8 ? fmt::format("{:.1f} MB/s", rate / 1e6) : fmt::format("{:.2f} GB/s", rate / 1e9);
+}
+
 std::string bar(double share, std::size_t cells) {
   const auto full = static_cast<std::size_t>(share * static_cast<double>(cells));
   return std::string(full, '#') + std::string(cells - full, '.');
@@ -82,10 +88,9 @@ void Progress::draw(Bytes done, bool last) {
   const double left = rate > 0 ? static_cast<double>(total_ - done) / rate : 0.0;
   const bool bytes = unit_ == Unit::kBytes;
   const auto amount = [&](Bytes value) { return bytes ? format_bytes(value) : std::to_string(value); };
-  const std::string speed = bytes ? fmt::format("{:.2f} GB/s", rate / 1e9) : fmt::format("{:.0f}/s", rate);
-  const std::string numbers =
-      fmt::format("{:3.0f}%  {} of {}  {}  {} {}", 100 * share, amount(done), amount(total_), speed,
-                  duration_text(last ? seconds : left), last ? "in all" : "left");
+  const std::string numbers = fmt::format("{:3.0f}%  {} of {}  {}{} {}", 100 * share, amount(done),
+                                          amount(total_), rate > 0 ? speed_text(rate, bytes) + "  " : "",
+                                          duration_text(last ? seconds : left), last ? "in all" : "left");
   if (!terminal_) {
     fmt::print(stderr, "{}: {}\n", label_, numbers);
     return;

@@ -192,7 +192,7 @@ void run(const Options& options) {
   if (!flags.quiet) warn_of_ignored(open.model.generation, requests[0].sampler.temperature > 0);
   if (!flags.quiet && !options.ignore_eos) warn_of_eos(flags.model, open.model.config);
   std::optional<engine::DecisionRecorder> decisions;
-  const EnergyReport energy(engine, options.machine);
+  const EnergyReport energy(engine, options.machine, flags.json);
   engine::ObserverList observers;
   if (energy.observer() != nullptr) observers.add(energy.observer());
   if (!options.decisions.empty()) observers.add(&decisions.emplace(options.decisions, engine));

@@ -95,13 +95,11 @@ constexpr device::Account kAccounts[] = {
     device::Account::kProcess,     device::Account::kDense,   device::Account::kExperts, device::Account::kKv,
     device::Account::kActivations, device::Account::kStaging, device::Account::kTables};
 
-std::string limit_text(const engine::Engine& engine) {
-  const experts::MissConstraint& constraint = *engine.constraint();
+// Of runs without a contract, under which misses are only as few as the accepted loss allows.
+std::string limit_text(const experts::MissConstraint& constraint) {
   std::string text = fmt::format("{:.2f} % of bytes missed", 100 * constraint.account().rate());
   if (!keeps_limit(constraint.config())) return text;
-  // Under a contract misses are only as few as the accepted loss allows.
-  const bool exceeded =
-      engine.loss_guard() == nullptr && constraint.account().rate() > constraint.config().limit;
+  const bool exceeded = constraint.account().rate() > constraint.config().limit;
   return text + fmt::format(" (limit {:.3g} %{}, {} replaced, {} times read all the same)",
                             100 * constraint.config().limit, exceeded ? ", exceeded" : "",
                             constraint.replaced(), constraint.violations());
@@ -114,12 +112,13 @@ std::string slices_line(const engine::Engine& engine) {
     return 100 * ratio(static_cast<double>(part), static_cast<double>(whole));
   };
   std::string line = fmt::format(
-      "{} precision{}, {} activations, {:.1f} % MSB misses",
-      experts::precision_name(engine.options().precision),
+      "{} precision{}, {} activations", experts::precision_name(engine.options().precision),
       engine.loss_guard() != nullptr && engine.options().precision == experts::PrecisionMode::kDbsc
           ? fmt::format(" (theta {:.3g})", engine.options().critical.theta)
           : "",
-      engine::activations_name(*engine.options().activations), share(all.msb_misses, all.msb_requests));
+      engine::activations_name(*engine.options().activations));
+  if (all.msb_requests > 0)
+    line += fmt::format(", {:.1f} % MSB misses", share(all.msb_misses, all.msb_requests));
   if (all.lsb_requests > 0)
     line += fmt::format(", {:.1f} % LSB misses, {} downgrades", share(all.lsb_misses, all.lsb_requests),
                         all.downgrades);
@@ -127,8 +126,7 @@ std::string slices_line(const engine::Engine& engine) {
   if (engine.loss_guard() != nullptr)
     return line + fmt::format("; {:.2f} % of bytes missed, {} replaced", 100 * constraint.account().rate(),
                               constraint.replaced());
-  line += "; " + limit_text(engine);
-  return line;
+  return line + "; " + limit_text(constraint);
 }
 
 std::string contract_line(const engine::Engine& engine) {
@@ -314,6 +312,28 @@ std::string residency_picture(const engine::Engine& engine, bool colour) {
   return picture;
 }
 
+std::vector<ReportRow> loss_rows(const engine::Engine& engine) {
+  std::vector<ReportRow> rows;
+  const engine::Statistics& statistics = engine.statistics();
+  const experts::RoutingChanges& routing = statistics.routing;
+  if (experts::find_router(engine.options().router).lossy) {
+    const auto tokens = static_cast<double>(routing.tokens);
+    rows.push_back(
+        {"routing", fmt::format("{}: {:.1f} % of tokens' sets changed, {} experts substituted, {:.2f} % of "
+                                "their scores lost",
+                                engine.options().router,
+                                100 * ratio(static_cast<double>(routing.changed_tokens), tokens),
+                                routing.substituted, 100 * ratio(routing.mass_lost, tokens))});
+  }
+  const bool decoding = statistics.decode.tokens > 0;
+  if (engine.checkpoint().slices())
+    rows.push_back({"slices", slices_line(engine)});
+  else if (decoding && engine.constraint() != nullptr)
+    rows.push_back({"misses", limit_text(*engine.constraint())});
+  if (engine.loss_guard() != nullptr && decoding) rows.push_back({"loss", contract_line(engine)});
+  return rows;
+}
+
 std::string run_table(const engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
                       const std::vector<engine::GenerateResult>& results, const RunTimes& times) {
   std::size_t prompt = 0, generated = 0;
@@ -363,20 +383,9 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
   if (statistics.decode.accesses > 0)
     accesses += fmt::format(" ({:.1f} % while decoding)", hits(statistics.decode));
   row("experts", accesses);
-  const experts::RoutingChanges& routing = statistics.routing;
-  if (experts::find_router(engine.options().router).lossy) {
-    const auto tokens = static_cast<double>(routing.tokens);
-    row("routing",
-        fmt::format("{}: {:.1f} % of tokens' sets changed, {} experts substituted, {:.2f} % of "
-                    "their scores lost",
-                    engine.options().router, 100 * ratio(static_cast<double>(routing.changed_tokens), tokens),
-                    routing.substituted, 100 * ratio(routing.mass_lost, tokens)));
-  }
+  for (const auto& [name, text] : loss_rows(engine)) row(name, text);
   const bool decoding = statistics.decode.tokens > 0;
   const bool sliced = engine.checkpoint().slices().has_value();
-  if (sliced && decoding) row("slices", slices_line(engine));
-  if (!sliced && decoding && engine.constraint() != nullptr) row("misses", limit_text(engine));
-  if (engine.loss_guard() != nullptr && decoding) row("loss", contract_line(engine));
   if (decoding && sliced) row("bytes per token", "measured " + format_bytes(static_cast<Bytes>(measured)));
   if (decoding && !sliced)
     row("bytes per token", fmt::format("predicted {} ({} routing), measured {}",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -26,6 +27,13 @@ double predicted_bytes_per_token(const engine::Engine& engine);
 
 // One line a layer, one character an expert: F in full, c packed, · on disk; coloured if `colour`.
 std::string residency_picture(const engine::Engine& engine, bool colour);
+
+struct ReportRow {
+  std::string_view name;
+  std::string text;
+};
+// What was computed otherwise than the exact model does it, and how often; none if nothing was.
+std::vector<ReportRow> loss_rows(const engine::Engine& engine);
 
 struct RunTimes {
   double load_s = 0;                                 // all of the start up to here

@@ -23,6 +23,7 @@
 #include "machine_replay.h"
 #include "number_range.h"
 #include "output_path.h"
+#include "slice_effects.h"
 #include "slice_flags.h"
 #include "timed_replay.h"
 
@@ -178,6 +179,19 @@ void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests
   }
 }
 
+// Of replays of whole experts.
+void check_whole(const SliceFlags& flags) {
+  engine::EngineOptions chosen;
+  set_slice_options(flags, chosen);
+  if (!flags.precision.empty())
+    throw Error(ErrorKind::kUsage, "only experts in slices have two precisions")
+        .in("--precision")
+        .expected("--cache slice-lru, or --machine")
+        .found(flags.precision);
+  check_effects(flags, chosen,
+                {experts::PrecisionMode::kFull, experts::ConstraintMode::kNone, "exact", "lru"});
+}
+
 // Replays slice-lru over a recorded run of a model in slices.
 void run_slices(const Options& options) {
   lab::ReplaySettings capacity;
@@ -193,6 +207,10 @@ void run_slices(const Options& options) {
     throw Error(ErrorKind::kUsage, "a replay of slices must be told their precision")
         .in("--precision")
         .expected("high, low or dbsc");
+  // What the recorded run chose stays chosen, so that of limits only what an account needs is looked at.
+  check_effects(
+      options.slices, chosen,
+      {chosen.precision, chosen.constraint.value_or(experts::ConstraintMode::kNone), "exact", "slice-lru"});
   chosen.slices.warmup.rho = chosen.rho.value_or(experts::usual_rho(chosen.precision));
   lab::SliceReplaySettings settings;
   settings.scope = options.scope == "layer" ? lab::Scope::kLayer : lab::Scope::kGlobal;
@@ -266,6 +284,10 @@ void run(const Options& options) {
                            options.decisions, seed_of(options), options.common.json, options.common.quiet},
                           options.machine, options.slices);
   }
+  const bool by_slices =
+      std::ranges::any_of(options.caches.empty() ? std::vector<std::string>() : cache_names(options.caches),
+                          [](const auto& name) { return experts::find_cache(name).sliced; });
+  if (!by_slices) check_whole(options.slices);
   if (options.timed.asked()) {
     if (!options.caches.empty() || !options.capacities.empty() || !options.pools.empty() ||
         !options.decisions.empty())
@@ -281,7 +303,7 @@ void run(const Options& options) {
         .in("--cache")
         .expected("--cache and --capacity; or --profile, --preset and --memory-experts");
   const std::vector<std::string> caches = cache_names(options.caches);
-  if (std::ranges::any_of(caches, [](const auto& name) { return experts::find_cache(name).sliced; })) {
+  if (by_slices) {
     if (caches.size() > 1)
       throw Error(ErrorKind::kUsage, "slices and whole experts are not replayed together")
           .in("--cache")

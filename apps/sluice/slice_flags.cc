@@ -58,10 +58,9 @@ void add_slice_flags(CLI::App& command, SliceFlags& flags) {
       ->group(slices);
   command.add_option("--theta", flags.theta, "Of single-head and rel_top1: the least share; default: 0.35")
       ->group(slices);
-  command.add_option("--critical-count", flags.critical_count, "Of fixed_top_c: experts a token")
+  command.add_option("--critical-count", flags.critical_count, "Of fixed_top_c: experts a token; default: 1")
       ->check(whole_number("--critical-count", 0, 65535))
-      ->group(slices)
-      ->capture_default_str();
+      ->group(slices);
   command
       .add_option("--low-view", flags.low_view,
                   "What an MSB slice alone stands for: amat, amat-center (the middle of what its codes may "
@@ -119,25 +118,24 @@ void add_slice_flags(CLI::App& command, SliceFlags& flags) {
       .add_option("--cumsum-p", flags.p,
                   "Of cumsum: probability of the experts that are looked at; default: 0.9")
       ->group(limits);
-  command.add_option("--top-j", flags.top_j, "A token's best experts that are never replaced")
+  command.add_option("--top-j", flags.top_j, "A token's best experts that are never replaced; default: 0")
       ->check(whole_number("--top-j", 0, 65535))
-      ->group(limits)
-      ->capture_default_str();
+      ->group(limits);
 }
 
 void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options) {
   if (!flags.precision.empty()) {
-    options.precision = experts::precision_mode(flags.precision);
-    if (options.precision == experts::PrecisionMode::kFull)
+    if (flags.precision == "full")
       throw Error(ErrorKind::kUsage, "that is how models without slices are computed")
           .in("--precision")
           .expected("high, low or dbsc")
           .found("full")
           .fix("leave --precision out");
+    options.precision = experts::precision_mode(flags.precision);
   }
   if (!flags.critical.empty()) options.critical.kind = experts::critical_kind(flags.critical);
   read_share("--theta", flags.theta, options.critical.theta);
-  options.critical.count = static_cast<std::uint32_t>(flags.critical_count);
+  if (flags.critical_count) options.critical.count = static_cast<std::uint32_t>(*flags.critical_count);
   if (flags.low_view == "amat-center")
     options.low_view = codec::SliceView::kCenter;
   else if (!flags.low_view.empty() && flags.low_view != "amat")
@@ -152,25 +150,12 @@ void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options) 
   read_share("--lambda", flags.lambda, options.limits.lambda);
   read_share("--eta", flags.eta, options.limits.eta);
   read_share("--cumsum-p", flags.p, options.cache_aware.p);
-  options.cache_aware.top_j = static_cast<std::uint32_t>(flags.top_j);
+  if (flags.top_j) options.cache_aware.top_j = static_cast<std::uint32_t>(*flags.top_j);
   if (!flags.lsb_miss.empty()) options.slices.rules.lsb_miss = experts::lsb_miss_rule(flags.lsb_miss);
   read_share("--lsb-reserve", flags.lsb_reserve, options.slices.rules.lsb_reserve);
   if (!flags.warmup.empty()) options.slices.initial = experts::initial_slices(flags.warmup);
   read_share("--kappa", flags.kappa, options.slices.warmup.kappa);
   read_share("--rho", flags.rho, options.rho);
-}
-
-void check_limit(const SliceFlags& flags, const engine::EngineOptions& options) {
-  if (flags.miss_rate.empty() || !flags.max_loss.empty()) return;
-  const experts::ConstraintMode mode =
-      options.constraint.value_or(options.preset.empty() ? experts::ConstraintMode::kNone
-                                                         : experts::find_preset(options.preset).constraint);
-  if (mode == experts::ConstraintMode::kHard || mode == experts::ConstraintMode::kAdaptive) return;
-  throw Error(ErrorKind::kUsage, "nothing would keep this limit on misses")
-      .in("--miss-rate")
-      .expected("--preset slicemoe, or --constraint hard or adaptive")
-      .found("constraint " + std::string(experts::constraint_name(mode)))
-      .fix("add one of these, or leave --miss-rate out");
 }
 
 void set_max_loss(const SliceFlags& flags, const std::string& path, engine::EngineOptions& options) {
@@ -184,7 +169,7 @@ void set_max_loss(const SliceFlags& flags, const std::string& path, engine::Engi
                                                  {"--rho", !flags.rho.empty()},
                                                  {"--constraint", !flags.constraint.empty()},
                                                  {"--lambda", !flags.lambda.empty()},
-                                                 {"--top-p-experts", !flags.p.empty()},
+                                                 {"--cumsum-p", !flags.p.empty()},
                                                  {"--router", !options.router.empty()},
                                                  {"--preset", !options.preset.empty()}};
   for (const auto& [flag, given] : chosen)

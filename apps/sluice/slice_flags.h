@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 
 #include "engine/options.h"
@@ -14,7 +15,7 @@ struct SliceFlags {
   std::string constraint, miss_rate, lambda, eta, p;
   std::string lsb_miss, lsb_reserve, warmup, kappa, rho;
   std::string max_loss;
-  std::int64_t top_j = 0, critical_count = 1;
+  std::optional<std::int64_t> top_j, critical_count;
 };
 
 // `flags` must outlive `command`, of both. --activations is apart: replays compute nothing.
@@ -22,8 +23,6 @@ void add_activations_flag(CLI::App& command, SliceFlags& flags);
 void add_slice_flags(CLI::App& command, SliceFlags& flags);
 // Error(kUsage) that names the flag.
 void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options);
-// Behind it: Error(kUsage) where --miss-rate is given, and neither the preset nor --constraint keeps it.
-void check_limit(const SliceFlags& flags, const engine::EngineOptions& options);
 
 // --max-loss, behind set_slice_options: what it chooses for the store at `path`, from its calibration.
 // Nothing without the flag. Error(kUsage) that names the flag, also where one says what --max-loss is to

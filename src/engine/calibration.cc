@@ -80,6 +80,17 @@ void check_activations(const Calibration& calibration, const std::string& name,
       .fix("leave it out, or calibrate with those activations: sluice calibrate --activations");
 }
 
+// What is computed otherwise than while it was measured, and for which there is no other measurement.
+void check_measured(const EngineOptions& options) {
+  const auto refuse = [](const char* message, const char* flag) {
+    return Error(ErrorKind::kUsage, message).in("--max-loss").found(flag).fix("leave one of the two out");
+  };
+  if (options.kv == DType::kI8)
+    throw refuse("what a key/value cache of 8 bits loses is not in a calibration", "--kv int8");
+  if (options.low_view != codec::SliceView::kLow)
+    throw refuse("low precision was calibrated as amat", "--low-view amat-center");
+}
+
 }  // namespace
 
 experts::LossModel Calibration::model() const {
@@ -148,6 +159,7 @@ void set_contract(const Calibration& calibration, double most, const std::string
         .fix(
             "accept more, calibrate with a longer text, pack more bits, or run the model it was packed from");
   check_activations(calibration, name, options);
+  check_measured(options);
   options.activations = calibration.activations;
   options.precision = experts::PrecisionMode::kHigh;
   const double room = kPrecisionShare * (limit - model.high_upper);

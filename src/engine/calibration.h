@@ -44,7 +44,8 @@ Calibration calibration_from_json(const Json& json, const std::string& name);
 // Sets precision, theta, router, constraint (its limit 0), the rule for LSBs, the form of activations and the
 // contract so that the loss of perplexity stays at `most`, a share (0.01: 1 %). Error(kInvalid) naming `name`
 // where that is less than high precision itself loses, and where the options ask for other activations than
-// those it was measured with.
+// those it was measured with; Error(kUsage) where they ask for what none was measured with (a cache of 8
+// bits, amat-center).
 void set_contract(const Calibration& calibration, double most, const std::string& name,
                   EngineOptions& options);
 

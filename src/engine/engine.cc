@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/stopwatch.h"
 #include "base/system_memory.h"
@@ -62,7 +63,7 @@ void check_precision(const store::Checkpoint& checkpoint, const EngineOptions& o
   throw Error(ErrorKind::kUsage, "the experts of this store are rounded: say how precise they are to be")
       .in(checkpoint.path())
       .expected("--precision high, low or dbsc, --preset slicemoe, or --max-loss")
-      .found(fmt::format("family sliced, {}/{} bits, and neither", bits->high, bits->low))
+      .found(fmt::format("family sliced, {}/{} bits, and none of these", bits->high, bits->low))
       .fix("give --precision high for all that is stored, or run the model it was packed from");
 }
 
@@ -165,7 +166,7 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   experts_->compute_packed(experts_->can_be_packed());  // making words first would take longer on any machine
   policies_ = make_policies();
   plan_with_dense(logit_rows);
-  if (options_.most_cache) plan_.experts = std::min(plan_.experts, *options_.most_cache);
+  if (options_.cache_bytes) limit_caches(*options_.cache_bytes);
   lose_nothing_where_all_fits();
   start_times_.plan_s = watch.lap();
 
@@ -268,16 +269,6 @@ DType Engine::cache_dtype() const {
 
 Policies Engine::make_policies() {
   const model::MoeConfig& moe = model_.config.moe;
-  if (options_.contract && cache_dtype() == DType::kI8)
-    throw Error(ErrorKind::kUsage, "what a key/value cache of 8 bits loses is not in a calibration")
-        .in("--max-loss")
-        .found("--kv int8")
-        .fix("leave one of the two out");
-  if (options_.contract && options_.low_view != codec::SliceView::kLow)
-    throw Error(ErrorKind::kUsage, "low precision was calibrated as amat")
-        .in("--max-loss")
-        .found("--low-view amat-center")
-        .fix("leave one of the two out");
   Policies policies;
   const std::string_view routers[] = {options_.router};
   experts::check_combination({.family = family_of(checkpoint_),
@@ -317,6 +308,19 @@ Policies Engine::make_policies() {
   require(options_.chunk > 0, "--chunk", "at least 1", "0");
   policies.whole_layers = options_.whole_layers;
   return policies;
+}
+
+void Engine::limit_caches(Bytes bytes) {
+  const Bytes all = model_.experts.size() * experts_->bytes_per_expert();
+  if (!options_.less_cache_will_do && plan_.experts < std::min(bytes, all)) {
+    const ComparedBytes sizes = compared_bytes(bytes, plan_.experts);
+    throw Error(ErrorKind::kBudget, "the memory budget leaves less for experts than was asked for")
+        .in("--capacity")
+        .expected("at most " + sizes.found)
+        .found(sizes.expected)
+        .fix("raise --memory, or lower --capacity");
+  }
+  plan_.experts = std::min(plan_.experts, bytes);
 }
 
 void Engine::lose_nothing_where_all_fits() {

@@ -132,6 +132,7 @@ class Engine {
   const Profile* given_profile() const;  // the options', if it was measured for this model and machine
   Policies make_policies();
   std::unique_ptr<experts::MissConstraint> make_constraint(const experts::LossGuard* guard) const;
+  void limit_caches(Bytes bytes);
   void lose_nothing_where_all_fits();  // under a contract
   void make_profile();
   void make_caches();

@@ -69,7 +69,10 @@ struct EngineOptions {
   // Limits what is lost (cache-prior under the constraint hard, slices always fetched). Where memory holds
   // all experts at high precision, nothing but the rounding is lost.
   std::optional<experts::LossContract> contract;
-  std::optional<Bytes> most_cache;  // of all caches together, where the budget would let them have more
+  // Of all caches of experts together; none: what the budget leaves, which differs a little from start to
+  // start. Error(kBudget) where it leaves less, unless that would do.
+  std::optional<Bytes> cache_bytes;
+  bool less_cache_will_do = false;
   fetch::FetchOptions fetch;
 };
 

@@ -93,7 +93,8 @@ class Measurement {
       const auto any = make(settings);
       all_experts_ = any->expert_memory_bytes() * model_.experts.size();
     }
-    settings.most_cache = static_cast<Bytes>(cache * static_cast<double>(all_experts_));
+    settings.less_cache_will_do = true;
+    settings.cache_bytes = static_cast<Bytes>(cache * static_cast<double>(all_experts_));
     const auto run = make(settings);
     const std::vector<WindowScore> scores = score(*run, true);
     const LossDifference loss = difference(scores, high);

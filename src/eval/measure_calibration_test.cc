@@ -162,7 +162,7 @@ TEST_F(Contract, IsKeptOnAnotherText) {
     EngineOptions options = engine_options();
     set_contract(*calibration_, most, "c.json", options);
     Engine any(*sliced_->checkpoint, sliced_->model, options);
-    options.most_cache = any.expert_memory_bytes() * sliced_->model.experts.size() / 3;
+    options.cache_bytes = any.expert_memory_bytes() * sliced_->model.experts.size() / 3;
     Engine engine(*sliced_->checkpoint, sliced_->model, options, 32);
     const LossDifference loss = difference(score_windows(engine, text, kWindows, true, go_on), reference);
     const experts::LossEstimate estimate = engine.loss_guard()->estimate();
@@ -186,7 +186,7 @@ TEST_F(Contract, IsKeptOnAnotherText) {
 TEST_F(Contract, GuardAndStatisticsAgree) {
   EngineOptions options = engine_options();
   set_contract(*calibration_, .05, "c.json", options);
-  options.most_cache = 2 * kMiB;
+  options.cache_bytes = 2 * kMiB;
   Engine engine(*sliced_->checkpoint, sliced_->model, options, 32);
   score_windows(engine, std::span(tokens_).subspan(5000, 256), kWindows, true, go_on);
   const Statistics& statistics = engine.statistics();

@@ -37,16 +37,18 @@ struct Replacement {
   double mass = 0;             // of those that made place, where it is limited
 };
 
+// Score mass (by id) that may be lost.
+struct MassLimit {
+  std::span<const float> mass = {};  // empty: no limit
+  double allowed = 0;
+};
+
 // While the account with `selection` would be over the limit, the missing expert of the lowest score (ties:
 // id ascending) makes place for the best one that was not selected and costs nothing. A partial expert counts
 // as missing; and it takes the place of an absent one where none costs nothing. The `top_j` best of the
 // ranking are not replaced. `ranking`: experts that may be selected, best first (score descending, id
 // ascending); `score` and `standing` by id. Where a loss is limited, what makes place has no more than
 // `allowed` of `mass` (by id) altogether.
-struct MassLimit {
-  std::span<const float> mass = {};  // empty: no limit
-  double allowed = 0;
-};
 Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_t> ranking,
                             std::span<const double> score, std::span<const Standing> standing,
                             std::uint32_t top_j, std::vector<std::uint32_t>& selection, MassLimit mass = {});

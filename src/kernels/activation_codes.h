@@ -6,9 +6,8 @@
 // |x| of a group:
 //   m is infinite or NaN   scale = NaN, all codes 0
 //   m < 2^-100             scale = 0, all codes 0
-//   else                   scale = m / 127, code = x · (127 / m) to the nearest whole number, ties to the
-//   even
-//                          one: -127 … 127. Divisions and the product are rounded to fp32 first
+//   else                   scale = m / 127, code = x · (127 / m) to the nearest whole number, ties to
+//                          even: -127 … 127. Divisions and the product are rounded to fp32 first
 //
 // ORDER OF SUMS. For one output element, with q the codes of the weights and z their zero points (in slices
 // as sliced_matmul.h says; dense matrices have signed codes and z = 0), c the codes of the activations:

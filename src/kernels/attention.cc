@@ -107,7 +107,7 @@ float store_codes(const float* src, std::size_t n, std::byte* dst) {
     finite = finite && std::isfinite(src[i]);
     most = std::max(most, std::fabs(src[i]));
   }
-  // The least scale keeps 1 / scale finite; below it, numbers lose bits.
+  // Not below the smallest normal number: a scale with fewer bits would lose more than half a code.
   const float scale = finite ? std::max(most / 127.0f, 0x1p-126f) : std::numeric_limits<float>::quiet_NaN();
   for (std::size_t i = 0; i < n; ++i)
     dst[i] = finite ? static_cast<std::byte>(std::lrintf(src[i] / scale)) : std::byte{0};

@@ -74,7 +74,7 @@ TEST_F(RunOnMachineTest, ExactRunsCostWhatHandsWorkOut) {
   EngineOptions settings = options();
   settings.cache = "lru";
   settings.prefetch = "none";
-  settings.most_cache = 4 * kMiB;
+  settings.cache_bytes = 4 * kMiB;
   engine::Engine engine(*checkpoint_, model_, settings);
   RunOnMachine machine(engine, slicemoe_machine());
   engine.observe(&machine);
@@ -134,7 +134,7 @@ TEST_P(Slices, CostWhatTheReplayOfTheirDecisionsSays) {
   open(*scratch_ / "m.sluice");
   EngineOptions settings = options();
   settings.precision = GetParam();
-  settings.most_cache = 3 * kMiB;
+  settings.cache_bytes = 3 * kMiB;
   engine::Engine engine(*checkpoint_, model_, settings);
   RunOnMachine machine(engine, slicemoe_machine());
   RoutingRecorder recorder(model_.config);

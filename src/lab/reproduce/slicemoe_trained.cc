@@ -270,7 +270,7 @@ class TrainedMeasurement {
   EngineOptions sliced_options(PrecisionMode precision, Bytes cache) const {
     EngineOptions sliced = options(grid_.windows.window);
     sliced.precision = precision;
-    sliced.most_cache = cache;
+    sliced.cache_bytes = cache;
     if (precision == PrecisionMode::kDbsc) sliced.slices.initial = InitialSlices::kWarmup;
     return sliced;
   }
@@ -309,7 +309,7 @@ class TrainedMeasurement {
   }
 
   static Bytes expert_bytes(const Opened& store, EngineOptions options) {
-    options.most_cache.reset();
+    options.cache_bytes.reset();
     return Engine(*store.checkpoint, store.model, options).expert_memory_bytes();
   }
 

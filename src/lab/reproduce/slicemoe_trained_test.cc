@@ -187,7 +187,7 @@ TEST_F(Trained, MissesAreOfTheBytesAtHighPrecision) {
         engine.expert_sizes().bytes({0, 0}).of(experts::Part::kMsb | experts::Part::kLsb));
   };
   EXPECT_EQ(found_->slices[0].cache, static_cast<Bytes>(.25 * 192 * expert(s84)));
-  options.most_cache = found_->slices[0].cache;
+  options.cache_bytes = found_->slices[0].cache;
   double rate = 0;
   scores(s42, options, windows, 112, true, &rate);
   EXPECT_DOUBLE_EQ(point("low", 1).hbn, rate * expert(s42) / expert(s84));
