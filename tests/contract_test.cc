@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
+#include "base/scratch_directory.h"
 #include "bundled_model.h"
 
 namespace sluice::program {
@@ -17,14 +19,13 @@ namespace fs = std::filesystem;
 class MaxLoss : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    directory_ = ::testing::TempDir() + "/sluice-contract-XXXXXX";
-    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
-    store_ = directory_ + "/m.sluice";
+    directory_.emplace();
+    store_ = directory_->file("m.sluice");
     ASSERT_EQ(run("pack " + kModel + " -o " + store_ + " --slices 4/2 -q").code, 0);
     calibrate_ = "calibrate " + store_ + " --reference " + kModel + " --io buffered --threads 2 -f " +
                  kModel + "/eval.txt --tokens 96 --ctx 48 --prefill 16";
   }
-  static void TearDownTestSuite() { fs::remove_all(directory_); }
+  static void TearDownTestSuite() { directory_.reset(); }
 
   static std::string sidecar() { return store_ + "/sidecar/calibration.json"; }
   static void calibrated() {
@@ -35,9 +36,9 @@ class MaxLoss : public ::testing::Test {
                " --io buffered --threads 2 -p 'Once upon a time' -n 40 --ignore-eos --temp 0 " + arguments);
   }
 
-  static std::string directory_, store_, calibrate_;
+  static inline std::optional<sluice::testing::ScratchDirectory> directory_;
+  static inline std::string store_, calibrate_;
 };
-std::string MaxLoss::directory_, MaxLoss::store_, MaxLoss::calibrate_;
 
 TEST_F(MaxLoss, IsKeptAndReported) {
   const nlohmann::json calibration = run_json(calibrate_);
@@ -69,7 +70,7 @@ TEST_F(MaxLoss, LessThanTheStoreCanDoIsRefused) {
 
 TEST_F(MaxLoss, NeedsACalibrationOfThisStore) {
   calibrated();
-  const std::string kept = directory_ + "/kept.json";
+  const std::string kept = directory_->file("kept.json");
   fs::rename(sidecar(), kept);
   const auto refused = [&](const std::string& why) {
     const Outcome outcome = contracted("--max-loss 60%");
@@ -88,7 +89,7 @@ TEST_F(MaxLoss, NeedsACalibrationOfThisStore) {
   write(whole.substr(0, whole.size() / 2));
   refused("calibration.json");
   // Another store's.
-  const std::string other = directory_ + "/other.sluice";
+  const std::string other = directory_->file("other.sluice");
   ASSERT_EQ(run("pack " + kModel + " -o " + other + " --slices 8/4 -q").code, 0);
   fs::create_directories(other + "/sidecar");
   fs::copy_file(kept, other + "/sidecar/calibration.json");

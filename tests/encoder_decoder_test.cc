@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/scratch_directory.h"
 #include "program.h"
 
 namespace {
@@ -17,6 +18,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using sluice::program::Outcome;
 using sluice::program::run;
+using sluice::testing::ScratchDirectory;
 
 const std::string kModels = SLUICE_SOURCE_DIR "/tests/golden/models/";
 
@@ -39,16 +41,13 @@ std::vector<float> read_npy(const std::string& path) {
 class EncoderDecoderTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    directory_ = ::testing::TempDir() + "/sluice-encoder-XXXXXX";
-    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
     std::ifstream file(kModels + GetParam() + ".golden/golden.json");
     golden_ = json::parse(file);
   }
-  void TearDown() override { fs::remove_all(directory_); }
   std::string model() const { return kModels + GetParam(); }
-  std::string file(const std::string& name) const { return directory_ + "/" + name; }
+  std::string file(const std::string& name) const { return directory_.file(name); }
 
-  std::string directory_;
+  ScratchDirectory directory_;
   json golden_;
 };
 

@@ -11,8 +11,10 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
+#include "base/scratch_directory.h"
 #include "bundled_model.h"
 
 namespace {
@@ -22,6 +24,7 @@ using nlohmann::json;
 using sluice::program::kModel;
 using sluice::program::Outcome;
 using sluice::program::run;
+using sluice::testing::ScratchDirectory;
 
 struct Group {
   std::uint64_t parameters = 0, bytes = 0, tensors = 0;
@@ -69,18 +72,17 @@ struct Oracle {
 class InspectTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    directory_ = ::testing::TempDir() + "/sluice-inspect-XXXXXX";
-    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
+    directory_.emplace();
     ASSERT_EQ(run("pack " + kModel + " -o " + store() + " -q").code, 0);
     ASSERT_EQ(run("pack " + kModel + " -o " + store("zstd") + " --codec zstd -q").code, 0);
     oracle_ = new Oracle;
   }
   static void TearDownTestSuite() {
     delete oracle_;
-    fs::remove_all(directory_);
+    directory_.reset();
   }
   static std::string store(const std::string& codec = "native") {
-    return directory_ + "/" + codec + ".sluice";
+    return directory_->file(codec + ".sluice");
   }
 
   static json inspect(const std::string& arguments) {
@@ -98,7 +100,7 @@ class InspectTest : public ::testing::Test {
     EXPECT_NEAR(found["exponent_entropy_bits"].get<double>(), group.entropy(), 1e-9);
   }
 
-  static inline std::string directory_;
+  static inline std::optional<ScratchDirectory> directory_;
   static inline const Oracle* oracle_ = nullptr;
 };
 

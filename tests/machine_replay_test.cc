@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/scratch_directory.h"
 #include "lab/reproduce/slicemoe.h"
 #include "lab/reproduce/well_formed.h"
 #include "program.h"
@@ -16,19 +17,15 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using sluice::program::Outcome;
 using sluice::program::run;
+using sluice::testing::ScratchDirectory;
 
 const std::string kTrace = SLUICE_SOURCE_DIR "/tests/data/routing/dsv2lite.summary612.mrt.zst";
 const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
 
 class MachineReplayTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    directory_ = ::testing::TempDir() + "/sluice-machine-XXXXXX";
-    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-  std::string path(const std::string& name) const { return directory_ + "/" + name; }
-  std::string directory_;
+  std::string path(const std::string& name) const { return directory_.file(name); }
+  ScratchDirectory directory_;
 };
 
 std::string content_of(const std::string& path) {
@@ -146,7 +143,7 @@ TEST_F(MachineReplayTest, RefusalsNameTheFlag) {
 
 TEST_F(MachineReplayTest, ReproducesTheRowsThatAreSimulated) {
   const std::string out = path("report"), before = fs::current_path();
-  fs::current_path(directory_);  // where no model lies
+  fs::current_path(directory_.path());  // where no model lies
   const Outcome outcome = run("reproduce slicemoe --quick --quiet --trace " + kTrace + " -o " + out);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const json report = json::parse(content_of(out + "/slicemoe.json"));

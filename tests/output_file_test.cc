@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/scratch_directory.h"
 #include "bundled_model.h"
 
 namespace {
@@ -17,23 +18,19 @@ using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::program::run_json;
+using sluice::testing::ScratchDirectory;
 
 // Nobody can make a file there, not even root.
 const std::string kNowhere = "/proc/no-file-is-made-here";
 
 class OutputFileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    directory_ = ::testing::TempDir() + "/sluice-output-XXXXXX";
-    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-  std::string file(const std::string& name) const { return directory_ + "/" + name; }
+  std::string file(const std::string& name) const { return directory_.file(name); }
   std::size_t files() const {
     return static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
+        std::distance(fs::directory_iterator(directory_.path()), fs::directory_iterator()));
   }
-  std::string directory_;
+  ScratchDirectory directory_;
 };
 
 // The model or the trace is not there either: whoever looked at it first would say so.

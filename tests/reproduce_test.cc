@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/scratch_directory.h"
 #include "bundled_model.h"
 #include "lab/reproduce/well_formed.h"
 #include "lab/reproduce/zipmoe.h"
@@ -23,25 +24,21 @@ using sluice::program::kModel;
 using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::run;
+using sluice::testing::ScratchDirectory;
 
 class ReproduceTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    directory_ = ::testing::TempDir() + "/sluice-reproduce-XXXXXX";
-    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
     before_ = fs::current_path();
-    fs::current_path(directory_);  // commands of reports name files as they lie here
+    fs::current_path(directory_.path());  // commands of reports name files as they lie here
   }
-  void TearDown() override {
-    fs::current_path(before_);
-    fs::remove_all(directory_);
-  }
-  std::string directory_;
+  void TearDown() override { fs::current_path(before_); }
+  ScratchDirectory directory_;
   fs::path before_;
 };
 
 TEST_F(ReproduceTest, CompareSetsPresetsSideBySide) {
-  const std::string store = directory_ + "/fable.sluice", prompt = " -p 'Once upon a time' ";
+  const std::string store = directory_.file("fable.sluice"), prompt = " -p 'Once upon a time' ";
   ASSERT_EQ(run("pack " + kModel + " -o " + store + " --quiet").code, 0);
   const Outcome outcome = run("compare " + store + " --whole " + kModel +
                               " --preset zipmoe,z-C,z-basic-lru,z-accelerate,z-moe-infinity,z-deepspeed" +
@@ -100,7 +97,7 @@ TEST_F(ReproduceTest, CompareRefusesWhatIsNotThere) {
   EXPECT_NE(outcome.err.find("no-such"), std::string::npos);
   EXPECT_EQ(run("compare " + kModel + " --preset , -p a -n 4").code, 2);
   EXPECT_EQ(run("reproduce no-such-paper").code, 2);
-  EXPECT_EQ(run("reproduce zipmoe --model " + directory_ + "/none -o " + directory_).code, 1);
+  EXPECT_EQ(run("reproduce zipmoe --model " + directory_.file("none") + " -o " + directory_.path()).code, 1);
 }
 
 // SPEC §6.1, word by word.
@@ -155,7 +152,7 @@ void expect_known_flags(const std::string& command) {
 }
 
 TEST_F(ReproduceTest, EveryRowOfZipmoe) {
-  const std::string out = directory_ + "/out",
+  const std::string out = directory_.file("out"),
                     trace = SLUICE_SOURCE_DIR "/tests/data/routing/dsv2lite.first48.mrt.zst";
   const Outcome outcome =
       run("reproduce zipmoe --quick --model " + kModel + " --trace " + trace + " -o " + out + " --quiet");
@@ -226,7 +223,7 @@ TEST_F(ReproduceTest, OutputsThatAreTooShortOrTooLongAreRefused) {
 
 // A model stored whole that is not the same as the one stored split; neither has a tokenizer.
 TEST_F(ReproduceTest, TextsThatDifferFailTheRunAfterItsReport) {
-  const fs::path model = directory_ + "/split", other = directory_ + "/whole";
+  const fs::path model = directory_.file("split"), other = directory_.file("whole");
   for (const fs::path& copy : {model, other}) {
     fs::create_directory(copy);
     for (const char* file : {"config.json", "generation_config.json", "model.safetensors"})

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "base/scratch_directory.h"
 #include "bundled_model.h"
 
 namespace {
@@ -32,19 +33,19 @@ using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::program::run_json;
+using sluice::testing::ScratchDirectory;
 
 // A directory of its own, and in it a store of the bundled model.
 class RunTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    directory_ = ::testing::TempDir() + "/sluice-run-XXXXXX";
-    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
+    directory_.emplace();
     ASSERT_EQ(run("pack " + kModel + " -o " + store() + " --quiet").code, 0);
   }
-  static void TearDownTestSuite() { fs::remove_all(directory_); }
-  static std::string store() { return directory_ + "/fable.sluice"; }
-  static std::string file(const std::string& name) { return directory_ + "/" + name; }
-  static inline std::string directory_;
+  static void TearDownTestSuite() { directory_.reset(); }
+  static std::string store() { return directory_->file("fable.sluice"); }
+  static std::string file(const std::string& name) { return directory_->file(name); }
+  static inline std::optional<ScratchDirectory> directory_;
 };
 
 // models/fable-moe-18m/README.md states what Hugging Face transformers computed in fp32.
@@ -506,7 +507,7 @@ TEST_F(RunTest, RequestsThatMakeNoSenseAreRefusedWithNumbers) {
   expect_error("run /nowhere -p x", 1, "/nowhere");
   expect_error("eval " + kModel + " -f /dev/null", 1, "too short");
   expect_error("run " + kModel + " -p x -n 1 --out /nowhere/x.txt", 1, "/nowhere");
-  expect_error("run " + kModel + " -p x -n 1 --out " + directory_, 1, directory_);
+  expect_error("run " + kModel + " -p x -n 1 --out " + directory_->path(), 1, directory_->path());
   expect_error("run /no/model -p x -n 1 --out /nowhere/x.txt", 1,
                "/nowhere");  // told before the model is opened
   expect_error("forward /no/model --tokens 1 --out /nowhere/x.npy", 1, "/nowhere");

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/scratch_directory.h"
 #include "bundled_model.h"
 
 namespace {
@@ -23,17 +24,13 @@ using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::program::run_json;
+using sluice::testing::ScratchDirectory;
 
 const std::string kData = SLUICE_SOURCE_DIR "/tests/data/routing/";
 
 class TraceTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    directory_ = ::testing::TempDir() + "/sluice-trace-XXXXXX";
-    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-  std::string file(const std::string& name) const { return directory_ + "/" + name; }
+  std::string file(const std::string& name) const { return directory_.file(name); }
 
   // The run's log and the replay's, and their counts, are the same.
   void expect_same_decisions(const std::string& model, const std::string& cache, const std::string& scope,
@@ -76,7 +73,7 @@ class TraceTest : public ::testing::Test {
     return store;
   }
 
-  std::string directory_;
+  ScratchDirectory directory_;
   std::vector<int> slots_;  // F, C, S, E of the last run, if it had pools
   std::uint64_t any_hits_ = 0, any_misses_ = 0;
 };
