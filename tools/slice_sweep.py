@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Sweeps of theta and kappa on a store in slices, as Markdown tables.
 
-    tools/slice_sweep.py PROGRAM STORE MODEL TEXT [--tokens N] [--memory 16MiB]
+    tools/slice_sweep.py PROGRAM STORE MODEL TEXT
+                         [--tokens N] [--prompts 12] [--theta 0.35] [--memory 32MiB] [--io direct]
 
 theta: what `sluice calibrate --json` says of dbsc. kappa: what the first steps behind prompts find, of `sluice run
---precision dbsc`, over prompts cut from TEXT.
+--precision dbsc`, over prompts cut from TEXT, which has more than 1000 characters.
 """
 import argparse
 import json
@@ -17,8 +18,16 @@ def sluice(program, *words):
     return json.loads(done.stdout)
 
 
-def percent(nats):
-    return f"{100 * math.expm1(nats):.3f}"
+PROMPT = 1000  # characters
+
+
+def percent(loss):
+    return f"{100 * math.expm1(loss):.3f}"
+
+
+# Of a loss and its error in nats: d(e^x) = e^x dx.
+def percent_error(loss, error):
+    return f"{100 * math.exp(loss) * error:.3f}"
 
 
 def thetas(args):
@@ -28,18 +37,22 @@ def thetas(args):
           f"scored in {result['text']['windows']} windows\n")
     print("| | cache | amount | loss % | ± | KiB a token |\n|---|---|---|---|---|---|")
     high = result["high"]
-    print(f"| high, against exact | | | {percent(high['loss'])} | {percent(high['error'])} | |")
+    print(f"| high, against exact | | | {percent(high['loss'])} | {percent_error(high['loss'], high['error'])} | |")
     for point in result["precision"] + result["routing"]:
         name = {"dbsc": f"θ {point.get('theta', 0):.2f}", "low": "low",
                 "high": f"mass {point.get('ceiling', 0):.3f}"}[point["precision"]]
         print(f"| {name} | {100 * point['cache']:.0f} % | {point['amount']:.4f} | {percent(point['loss'])} "
-              f"| {percent(point['error'])} | {point['bytes_per_token'] / 1024:.1f} |")
+              f"| {percent_error(point['loss'], point['error'])} | {point['bytes_per_token'] / 1024:.1f} |")
 
 
-def kappas(args):
+def prompts_of(args):
     with open(args.text, encoding="utf-8") as file:
         text = file.read()
-    prompts = [text[at:at + 1000] for at in range(0, len(text) - 1000, len(text) // args.prompts)][:args.prompts]
+    return [text[at:at + PROMPT]
+            for at in range(0, len(text) - PROMPT, max(1, len(text) // args.prompts))][:args.prompts]
+
+
+def kappas(args, prompts):
     print("\n| κ | MSB misses % | LSB misses % | KiB a token |\n|---|---|---|---|")
     for kappa in ("0.25", "0.5", "0.75"):
         sums = dict.fromkeys(("msb_hits", "msb_misses", "lsb_hits", "lsb_misses", "bytes", "tokens"), 0)
@@ -66,8 +79,13 @@ def main():
     parser.add_argument("--memory", default="32MiB")
     parser.add_argument("--io", default="direct")
     args = parser.parse_args()
+    if args.prompts < 1:
+        parser.error("--prompts is at least 1")
+    prompts = prompts_of(args)
+    if not prompts:
+        parser.error(f"{args.text} has no more than {PROMPT} characters")
     thetas(args)
-    kappas(args)
+    kappas(args, prompts)
 
 
 if __name__ == "__main__":
