@@ -19,8 +19,8 @@ void word_rows(const Context& ctx, const VectorProduct& product, std::size_t beg
 const float* widen_activations(const Context& ctx, const float* packed, std::size_t tokens, std::size_t cols,
                                std::vector<float>& widened);  // matmul.cc
 
-// Codes of activations (activation_codes.h) that pack_activations() has left: (tokens,
-// activation_code_floats(columns)).
+// Codes (activation_codes.h) of the activations that pack_activations() has packed: (tokens,
+// activation_code_floats(columns)), to `codes`.
 void code_packed(const Context& ctx, const float* packed, std::size_t tokens, std::size_t columns,
                  float* codes);  // activation_codes.cc
 

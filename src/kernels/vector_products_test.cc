@@ -1,5 +1,6 @@
 #include "kernels/vector_products.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/error.h"
@@ -21,12 +22,14 @@ struct Operand {
   std::size_t columns() const { return matrix.shape.columns; }
 };
 
-Operand make_operand(std::mt19937_64& random, bool only_bf16) {
-  const std::size_t rows = 1 + random() % (random() % 4 == 0 ? 700 : 70), columns = 1 + random() % 300;
+// Of the activations `x`, or of its own if that is empty.
+Operand make_operand(std::mt19937_64& random, bool only_bf16, const std::vector<float>& x) {
+  const std::size_t rows = 1 + random() % (random() % 4 == 0 ? 700 : 70),
+                    columns = x.empty() ? 1 + random() % 300 : x.size();
   const std::vector<float> numbers = normal_floats(random, rows * columns);
   Operand operand;
   operand.matrix = pack_numbers(random, rows, columns, numbers);
-  operand.x = normal_floats(random, columns);
+  operand.x = x.empty() ? normal_floats(random, columns) : x;
   operand.bias = normal_floats(random, random() % 2 * rows);
   switch (random() % (only_bf16 ? 4 : 6)) {
     case 0:
@@ -76,13 +79,27 @@ std::vector<Context> contexts(ThreadPool* pool) {
   return all;
 }
 
+// The first with the activations of operand i, packed alike: i at the latest.
+std::size_t first_of_same_activations(const std::vector<Operand>& operands, std::size_t i) {
+  const auto found = std::ranges::find_if(operands, [&](const Operand& other) {
+    return other.x == operands[i].x && other.weight.is_sliced() == operands[i].weight.is_sliced();
+  });
+  return static_cast<std::size_t>(found - operands.begin());
+}
+
 TEST(VectorProducts, HaveTheBitsOfEachProductAlone) {
   std::mt19937_64 random = test_random(31);
   ThreadPool two(2), three(3);
   for (int round = 0; round < 40; ++round) {
     std::vector<Operand> operands;
     const bool only_bf16 = random() % 2 == 0;
-    for (std::size_t n = random() % 12; n > 0; --n) operands.push_back(make_operand(random, only_bf16));
+    for (std::size_t n = random() % 12; n > 0; --n) {
+      const bool shares = !operands.empty() && random() % 4 != 0;
+      operands.push_back(make_operand(random, only_bf16, shares ? operands.back().x : std::vector<float>()));
+    }
+    std::vector<std::size_t> sources;  // whose packed activations a product reads
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      sources.push_back(first_of_same_activations(operands, i));
     for (ThreadPool* const pool : {static_cast<ThreadPool*>(nullptr), &two, &three}) {
       for (const Context& ctx : contexts(pool)) {
         std::vector<std::vector<float>> packed, expected, found;
@@ -96,7 +113,8 @@ TEST(VectorProducts, HaveTheBitsOfEachProductAlone) {
         }
         std::vector<VectorProduct> products;
         for (std::size_t i = 0; i < operands.size(); ++i)
-          products.push_back({packed[i].data(), &operands[i].weight, found[i].data(), operands[i].bias});
+          products.push_back(
+              {packed[sources[i]].data(), &operands[i].weight, found[i].data(), operands[i].bias});
         multiply_vectors(ctx, products);
         for (std::size_t i = 0; i < operands.size(); ++i)
           EXPECT_TRUE(same_bits(expected[i], found[i]))
