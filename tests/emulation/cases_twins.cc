@@ -19,7 +19,7 @@ inline Half half(const Operands& o, int h) {
   return {a, b, c, _mm256_castsi256_ps(a), _mm256_castsi256_ps(b), _mm256_castsi256_ps(c)};
 }
 
-// 64 bytes from two halves; from `bytes` and as many more, for conversions to longer lanes.
+// 64 bytes from two halves.
 template <class F>
 inline void by_halves(const Operands& o, Result& r, const F& f) {
   for (int h = 0; h < 2; ++h) {
@@ -27,6 +27,7 @@ inline void by_halves(const Operands& o, Result& r, const F& f) {
     __builtin_memcpy(r.bytes + 32 * h, &v, sizeof(v));
   }
 }
+// 64 bytes from two parts of `bytes` each, for conversions to longer lanes.
 template <class F>
 inline void widened(const unsigned char* from, std::size_t bytes, Result& r, const F& f) {
   for (int h = 0; h < 2; ++h) {
@@ -53,8 +54,7 @@ inline __m256i less_unsigned(__m256i a, __m256i b) {
 // Four products, widened to words first: no sum of theirs is out of range.
 inline __m256i byte_products(__m256i a, __m256i b) {
   const auto quarter = [](__m128i x, __m128i y) {
-    const __m256i pairs = _mm256_madd_epi16(_mm256_cvtepu8_epi16(x), _mm256_cvtepi8_epi16(y));
-    return pairs;
+    return _mm256_madd_epi16(_mm256_cvtepu8_epi16(x), _mm256_cvtepi8_epi16(y));
   };
   const __m256i low = quarter(_mm256_castsi256_si128(a), _mm256_castsi256_si128(b)),
                 high = quarter(_mm256_extracti128_si256(a, 1), _mm256_extracti128_si256(b, 1));

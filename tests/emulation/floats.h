@@ -9,15 +9,9 @@
 namespace sluice::emulation {
 namespace {
 
-#define SLUICE_BINARY(name, expression)                                           \
-  inline __m512 _mm512_##name(__m512 a, __m512 b) {                               \
-    return each<float>(a, b, [](float x, float y) { return expression; });        \
-  }                                                                               \
-  inline __m512 _mm512_mask_##name(__m512 src, __mmask16 k, __m512 a, __m512 b) { \
-    return chosen<float>(k, _mm512_##name(a, b), src);                            \
-  }                                                                               \
-  inline __m512 _mm512_maskz_##name(__mmask16 k, __m512 a, __m512 b) {            \
-    return kept<float>(k, _mm512_##name(a, b));                                   \
+#define SLUICE_BINARY(name, expression)                                    \
+  inline __m512 _mm512_##name(__m512 a, __m512 b) {                        \
+    return each<float>(a, b, [](float x, float y) { return expression; }); \
   }
 SLUICE_BINARY(add_ps, x + y)
 SLUICE_BINARY(sub_ps, x - y)
@@ -27,6 +21,12 @@ SLUICE_BINARY(div_ps, x / y)
 SLUICE_BINARY(max_ps, x > y ? x : y)
 SLUICE_BINARY(min_ps, x < y ? x : y)
 #undef SLUICE_BINARY
+inline __m512 _mm512_mask_add_ps(__m512 src, __mmask16 k, __m512 a, __m512 b) {
+  return chosen<float>(k, _mm512_add_ps(a, b), src);
+}
+inline __m512 _mm512_maskz_mul_ps(__mmask16 k, __m512 a, __m512 b) {
+  return kept<float>(k, _mm512_mul_ps(a, b));
+}
 
 inline __m512 _mm512_fmadd_ps(__m512 a, __m512 b, __m512 c) {
   return each<float>(a, b, c, [](float x, float y, float z) { return std::fma(x, y, z); });
@@ -50,19 +50,12 @@ inline __m512 _mm512_roundscale_ps(__m512 a, int control) {
 }
 
 // In pairs that are 8, 4, 2 and 1 lanes apart, as GCC and Clang add.
-template <class F>
-inline float reduced(const __m512& a, const F& f) {
+inline float _mm512_reduce_add_ps(__m512 a) {
   auto x = lanes<float>(a);
   for (std::size_t apart = 8; apart > 0; apart /= 2) {
-    for (std::size_t i = 0; i < apart; ++i) x[i] = f(x[i], x[i + apart]);
+    for (std::size_t i = 0; i < apart; ++i) x[i] += x[i + apart];
   }
   return x[0];
-}
-inline float _mm512_reduce_add_ps(__m512 a) {
-  return reduced(a, [](float x, float y) { return x + y; });
-}
-inline float _mm512_reduce_max_ps(__m512 a) {
-  return reduced(a, [](float x, float y) { return x > y ? x : y; });
 }
 
 inline __mmask16 _mm512_cmp_ps_mask(__m512 a, __m512 b, int predicate) {
@@ -159,8 +152,6 @@ inline __m512i _mm512_cvtps_epi32(__m512 a) {
 inline __m512i _mm512_cvttps_epi32(__m512 a) {
   return to_integers(a, [](float x) { return std::trunc(x); });
 }
-inline float _mm512_cvtss_f32(__m512 a) { return lanes<float>(a)[0]; }
-inline int _mm512_cvtsi512_si32(__m512i a) { return lanes<std::int32_t>(a)[0]; }
 
 // Binary16; a signalling NaN becomes quiet.
 inline float of_half(std::uint16_t half) {

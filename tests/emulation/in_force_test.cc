@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "base/cpu.h"
 
@@ -14,6 +16,10 @@ TEST(Emulation, IsInForce) {
     GTEST_SKIP() << "EMULATED KERNELS ARE NOT TESTED HERE: the CPU lacks AVX2, FMA, F16C or BMI2";
   for (const Isa isa : {Isa::kAvx512, Isa::kAvx512Vbmi2, Isa::kAvx512Bf16, Isa::kAmx})
     EXPECT_EQ(std::ranges::count(isas, isa), 1) << isa_name(isa);
+  // What kernels of these choose by.
+  const std::vector<std::string> features = cpu_info().features;
+  for (const char* const feature : {"avx512vnni", "amx_tile", "amx_int8"})
+    EXPECT_EQ(std::ranges::count(features, feature), 1) << feature;
 }
 
 }  // namespace

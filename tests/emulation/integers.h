@@ -42,26 +42,25 @@ SLUICE_BINARY(mulhi_epi16, std::int16_t, __mmask32, (std::int32_t{x} * y) >> 16)
 SLUICE_BINARY(mulhi_epu16, std::uint16_t, __mmask32, (std::uint32_t{x} * y) >> 16)
 SLUICE_BINARY(mullo_epi32, std::uint32_t, __mmask16, x* y)
 SLUICE_BINARY(and_epi32, std::uint32_t, __mmask16, x& y)
-SLUICE_BINARY(and_epi64, std::uint64_t, __mmask8, x& y)
 SLUICE_BINARY(andnot_epi32, std::uint32_t, __mmask16, ~x& y)
 SLUICE_BINARY(or_epi32, std::uint32_t, __mmask16, x | y)
-SLUICE_BINARY(or_epi64, std::uint64_t, __mmask8, x | y)
 SLUICE_BINARY(xor_epi32, std::uint32_t, __mmask16, x ^ y)
-SLUICE_BINARY(xor_epi64, std::uint64_t, __mmask8, x ^ y)
 // Shifts of as many bits as a lane has, or more, leave nothing (of signed ones: the sign).
-SLUICE_BINARY(sllv_epi16, std::uint16_t, __mmask32, y < 16 ? x << y : 0)
-SLUICE_BINARY(srlv_epi16, std::uint16_t, __mmask32, y < 16 ? x >> y : 0)
 SLUICE_BINARY(sllv_epi32, std::uint32_t, __mmask16, y < 32 ? x << y : 0)
 SLUICE_BINARY(srlv_epi32, std::uint32_t, __mmask16, y < 32 ? x >> y : 0)
 SLUICE_BINARY(srlv_epi64, std::uint64_t, __mmask8, y < 64 ? x >> y : 0)
 #undef SLUICE_BINARY
-
-inline __m512i _mm512_and_si512(__m512i a, __m512i b) { return _mm512_and_epi64(a, b); }
-inline __m512i _mm512_or_si512(__m512i a, __m512i b) { return _mm512_or_epi64(a, b); }
-inline __m512i _mm512_xor_si512(__m512i a, __m512i b) { return _mm512_xor_epi64(a, b); }
-inline __m512i _mm512_andnot_si512(__m512i a, __m512i b) {
-  return each<std::uint64_t>(a, b, [](std::uint64_t x, std::uint64_t y) { return ~x & y; });
+inline __m512i _mm512_sllv_epi16(__m512i a, __m512i b) {
+  return each<std::uint16_t>(a, b, [](std::uint16_t x, std::uint16_t y) { return y < 16 ? x << y : 0; });
 }
+inline __m512i _mm512_srlv_epi16(__m512i a, __m512i b) {
+  return each<std::uint16_t>(a, b, [](std::uint16_t x, std::uint16_t y) { return y < 16 ? x >> y : 0; });
+}
+
+inline __m512i _mm512_and_si512(__m512i a, __m512i b) { return _mm512_and_epi32(a, b); }
+inline __m512i _mm512_or_si512(__m512i a, __m512i b) { return _mm512_or_epi32(a, b); }
+inline __m512i _mm512_xor_si512(__m512i a, __m512i b) { return _mm512_xor_epi32(a, b); }
+inline __m512i _mm512_andnot_si512(__m512i a, __m512i b) { return _mm512_andnot_epi32(a, b); }
 
 // Bit i of the result is the bit of `table` at the place that bits i of a, b and c are, a the highest.
 inline __m512i _mm512_ternarylogic_epi64(__m512i a, __m512i b, __m512i c, int table) {
@@ -111,9 +110,6 @@ inline __m512i _mm512_abs_epi32(__m512i a) {
 #define SLUICE_COMPARE(name, T, Mask, expression)                                    \
   inline Mask _mm512_##name(__m512i a, __m512i b) {                                  \
     return static_cast<Mask>(mask_of<T>(a, b, [](T x, T y) { return expression; })); \
-  }                                                                                  \
-  inline Mask _mm512_mask_##name(Mask k, __m512i a, __m512i b) {                     \
-    return static_cast<Mask>(k & _mm512_##name(a, b));                               \
   }
 SLUICE_COMPARE(cmpeq_epi8_mask, std::uint8_t, __mmask64, x == y)
 SLUICE_COMPARE(cmpneq_epi8_mask, std::uint8_t, __mmask64, x != y)
@@ -129,6 +125,9 @@ SLUICE_COMPARE(test_epi8_mask, std::uint8_t, __mmask64, (x & y) != 0)
 SLUICE_COMPARE(testn_epi8_mask, std::uint8_t, __mmask64, (x & y) == 0)
 SLUICE_COMPARE(test_epi32_mask, std::uint32_t, __mmask16, (x & y) != 0)
 #undef SLUICE_COMPARE
+inline __mmask64 _mm512_mask_cmpeq_epi8_mask(__mmask64 k, __m512i a, __m512i b) {
+  return k & _mm512_cmpeq_epi8_mask(a, b);
+}
 
 // The highest bit of each lane.
 inline __mmask64 _mm512_movepi8_mask(__m512i a) {
@@ -198,7 +197,6 @@ inline V dpwssd(const V& sum, const V& a, const V& b) {
 }
 inline __m512i _mm512_dpbusd_epi32(__m512i sum, __m512i a, __m512i b) { return dpbusd(sum, a, b); }
 inline __m256i _mm256_dpbusd_epi32(__m256i sum, __m256i a, __m256i b) { return dpbusd(sum, a, b); }
-inline __m256i _mm256_dpbusd_avx_epi32(__m256i sum, __m256i a, __m256i b) { return dpbusd(sum, a, b); }
 inline __m512i _mm512_dpbusds_epi32(__m512i sum, __m512i a, __m512i b) { return dpbusds(sum, a, b); }
 inline __m256i _mm256_dpbusds_epi32(__m256i sum, __m256i a, __m256i b) { return dpbusds(sum, a, b); }
 inline __m512i _mm512_dpwssd_epi32(__m512i sum, __m512i a, __m512i b) { return dpwssd(sum, a, b); }

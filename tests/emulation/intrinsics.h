@@ -8,8 +8,7 @@
 #pragma once
 
 #include <immintrin.h>
-// Some of the compiler's are macros.
-#undef _mm512_setzero_epi32
+// Some of the compiler's are macros; those of AMX compile with any flags, so all of these go.
 #undef _mm256_dpbusd_epi32
 #undef _mm256_dpbusds_epi32
 #undef _mm256_dpwssd_epi32
@@ -30,21 +29,11 @@
 #undef _mm512_extracti32x4_epi32
 #undef _mm512_extracti32x8_epi32
 #undef _mm512_extracti64x4_epi64
-#undef _mm512_insertf32x8
 #undef _mm512_inserti32x4
 #undef _mm512_inserti32x8
 #undef _mm512_inserti64x4
 #undef _mm512_mask_blend_epi8
-#undef _mm512_mask_cmpeq_epi16_mask
-#undef _mm512_mask_cmpeq_epi32_mask
 #undef _mm512_mask_cmpeq_epi8_mask
-#undef _mm512_mask_cmpgt_epi32_mask
-#undef _mm512_mask_cmpgt_epi8_mask
-#undef _mm512_mask_cmpgt_epu8_mask
-#undef _mm512_mask_cmple_epu8_mask
-#undef _mm512_mask_cmplt_epi32_mask
-#undef _mm512_mask_cmplt_epu8_mask
-#undef _mm512_mask_cmpneq_epi8_mask
 #undef _mm512_mask_slli_epi16
 #undef _mm512_mask_slli_epi32
 #undef _mm512_mask_slli_epi64
@@ -63,7 +52,6 @@
 #undef _mm512_maskz_srli_epi64
 #undef _mm512_permute_ps
 #undef _mm512_roundscale_ps
-#undef _mm512_setr4_epi32
 #undef _mm512_setr_epi32
 #undef _mm512_setr_epi64
 #undef _mm512_shuffle_epi32
@@ -81,6 +69,18 @@
 #undef _mm512_srli_epi64
 #undef _mm512_ternarylogic_epi32
 #undef _mm512_ternarylogic_epi64
+#undef _tile_dpbf16ps
+#undef _tile_dpbssd
+#undef _tile_dpbsud
+#undef _tile_dpbusd
+#undef _tile_dpbuud
+#undef _tile_loadconfig
+#undef _tile_loadd
+#undef _tile_release
+#undef _tile_storeconfig
+#undef _tile_stored
+#undef _tile_stream_loadd
+#undef _tile_zero
 
 #include "emulation/bf16.h"
 #include "emulation/floats.h"

@@ -34,14 +34,8 @@ inline void require_aligned(const void* p) {
 }
 
 inline __m512i _mm512_loadu_si512(const void* p) { return loaded<__m512i>(p); }
-inline __m512i _mm512_loadu_epi8(const void* p) { return loaded<__m512i>(p); }
-inline __m512i _mm512_loadu_epi16(const void* p) { return loaded<__m512i>(p); }
-inline __m512i _mm512_loadu_epi32(const void* p) { return loaded<__m512i>(p); }
-inline __m512i _mm512_loadu_epi64(const void* p) { return loaded<__m512i>(p); }
 inline __m512 _mm512_loadu_ps(const void* p) { return loaded<__m512>(p); }
 inline __m256i _mm256_loadu_epi8(const void* p) { return loaded<__m256i>(p); }
-inline __m256i _mm256_loadu_epi16(const void* p) { return loaded<__m256i>(p); }
-inline __m256i _mm256_loadu_epi32(const void* p) { return loaded<__m256i>(p); }
 inline __m512i _mm512_load_si512(const void* p) {
   require_aligned<64>(p);
   return loaded<__m512i>(p);
@@ -64,26 +58,13 @@ inline __m512 _mm512_maskz_loadu_ps(__mmask16 k, const void* p) { return loaded<
 inline __m512i _mm512_mask_loadu_epi8(__m512i src, __mmask64 k, const void* p) {
   return loaded<std::int8_t>(k, p, src);
 }
-inline __m512 _mm512_mask_loadu_ps(__m512 src, __mmask16 k, const void* p) {
-  return loaded<float>(k, p, src);
-}
 inline __m256i _mm256_maskz_loadu_epi8(__mmask32 k, const void* p) {
   return loaded<std::int8_t>(k, p, __m256i{});
 }
-inline __m256i _mm256_maskz_loadu_epi16(__mmask16 k, const void* p) {
-  return loaded<std::int16_t>(k, p, __m256i{});
-}
-inline __m128i _mm_maskz_loadu_epi8(__mmask16 k, const void* p) {
-  return loaded<std::int8_t>(k, p, __m128i{});
-}
 
 inline void _mm512_storeu_si512(void* p, __m512i v) { __builtin_memcpy(p, &v, sizeof(v)); }
-inline void _mm512_storeu_epi8(void* p, __m512i v) { __builtin_memcpy(p, &v, sizeof(v)); }
-inline void _mm512_storeu_epi16(void* p, __m512i v) { __builtin_memcpy(p, &v, sizeof(v)); }
-inline void _mm512_storeu_epi32(void* p, __m512i v) { __builtin_memcpy(p, &v, sizeof(v)); }
 inline void _mm512_storeu_ps(void* p, __m512 v) { __builtin_memcpy(p, &v, sizeof(v)); }
 inline void _mm256_storeu_epi8(void* p, __m256i v) { __builtin_memcpy(p, &v, sizeof(v)); }
-inline void _mm256_storeu_epi16(void* p, __m256i v) { __builtin_memcpy(p, &v, sizeof(v)); }
 inline void _mm512_store_si512(void* p, __m512i v) {
   require_aligned<64>(p);
   __builtin_memcpy(p, &v, sizeof(v));
@@ -99,11 +80,8 @@ inline void _mm512_mask_storeu_epi16(void* p, __mmask32 k, __m512i v) { stored<s
 inline void _mm512_mask_storeu_epi32(void* p, __mmask16 k, __m512i v) { stored<std::int32_t>(k, p, v); }
 inline void _mm512_mask_storeu_ps(void* p, __mmask16 k, __m512 v) { stored<float>(k, p, v); }
 inline void _mm256_mask_storeu_epi8(void* p, __mmask32 k, __m256i v) { stored<std::int8_t>(k, p, v); }
-inline void _mm256_mask_storeu_epi16(void* p, __mmask16 k, __m256i v) { stored<std::int16_t>(k, p, v); }
-inline void _mm_mask_storeu_epi8(void* p, __mmask16 k, __m128i v) { stored<std::int8_t>(k, p, v); }
 
 inline __m512i _mm512_setzero_si512() { return __m512i{}; }
-inline __m512i _mm512_setzero_epi32() { return __m512i{}; }
 inline __m512 _mm512_setzero_ps() { return __m512{}; }
 inline __m512i _mm512_set1_epi8(char x) {
   return made<__m512i, std::int8_t>([&](std::size_t) { return x; });
@@ -123,12 +101,6 @@ inline __m512 _mm512_set1_ps(float x) {
 inline __m512i _mm512_maskz_set1_epi8(__mmask64 k, char x) {
   return kept<std::int8_t>(k, _mm512_set1_epi8(x));
 }
-inline __m512i _mm512_mask_set1_epi8(__m512i src, __mmask64 k, char x) {
-  return chosen<std::int8_t>(k, _mm512_set1_epi8(x), src);
-}
-inline __m512i _mm512_maskz_set1_epi32(__mmask16 k, int x) {
-  return kept<std::int32_t>(k, _mm512_set1_epi32(x));
-}
 inline __m512i _mm512_movm_epi8(__mmask64 k) { return _mm512_maskz_set1_epi8(k, -1); }
 
 // The lowest lane first ("r"), or last.
@@ -136,10 +108,6 @@ inline __m512i _mm512_setr_epi32(int e0, int e1, int e2, int e3, int e4, int e5,
                                  int e9, int e10, int e11, int e12, int e13, int e14, int e15) {
   return vector(
       Lanes<std::int32_t, __m512i>{{e0, e1, e2, e3, e4, e5, e6, e7, e8, e9, e10, e11, e12, e13, e14, e15}});
-}
-inline __m512i _mm512_set_epi32(int e15, int e14, int e13, int e12, int e11, int e10, int e9, int e8, int e7,
-                                int e6, int e5, int e4, int e3, int e2, int e1, int e0) {
-  return _mm512_setr_epi32(e0, e1, e2, e3, e4, e5, e6, e7, e8, e9, e10, e11, e12, e13, e14, e15);
 }
 inline __m512i _mm512_setr_epi64(long long e0, long long e1, long long e2, long long e3, long long e4,
                                  long long e5, long long e6, long long e7) {
@@ -152,9 +120,6 @@ inline __m512i _mm512_set_epi64(long long e7, long long e6, long long e5, long l
 // The four again and again.
 inline __m512i _mm512_set4_epi32(int e3, int e2, int e1, int e0) {
   return _mm512_setr_epi32(e0, e1, e2, e3, e0, e1, e2, e3, e0, e1, e2, e3, e0, e1, e2, e3);
-}
-inline __m512i _mm512_setr4_epi32(int e0, int e1, int e2, int e3) {
-  return _mm512_set4_epi32(e3, e2, e1, e0);
 }
 
 // Bits as they are; upper parts that Intel leaves undefined are 0xa5, so that nothing rests on them.
@@ -169,19 +134,13 @@ inline __m512 _mm512_castsi512_ps(__m512i a) { return cast<__m512>(a); }
 inline __m512i _mm512_castps_si512(__m512 a) { return cast<__m512i>(a); }
 inline __m128 _mm512_castps512_ps128(__m512 a) { return cast<__m128>(a); }
 inline __m256 _mm512_castps512_ps256(__m512 a) { return cast<__m256>(a); }
-inline __m128i _mm512_castsi512_si128(__m512i a) { return cast<__m128i>(a); }
 inline __m256i _mm512_castsi512_si256(__m512i a) { return cast<__m256i>(a); }
 inline __m512i _mm512_castsi128_si512(__m128i a) { return cast<__m512i>(a); }
-inline __m512i _mm512_castsi256_si512(__m256i a) { return cast<__m512i>(a); }
-inline __m512 _mm512_castps256_ps512(__m256 a) { return cast<__m512>(a); }
-inline __m512 _mm512_castps128_ps512(__m128 a) { return cast<__m512>(a); }
-inline __m512i zero_extended(const void* p, std::size_t bytes) {
+inline __m512i _mm512_zextsi128_si512(__m128i a) {
   __m512i v{};
-  __builtin_memcpy(&v, p, bytes);
+  __builtin_memcpy(&v, &a, sizeof(a));
   return v;
 }
-inline __m512i _mm512_zextsi128_si512(__m128i a) { return zero_extended(&a, sizeof(a)); }
-inline __m512i _mm512_zextsi256_si512(__m256i a) { return zero_extended(&a, sizeof(a)); }
 
 }  // namespace
 }  // namespace sluice::emulation

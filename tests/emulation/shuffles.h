@@ -216,7 +216,6 @@ inline __m256 _mm512_extractf32x8_ps(__m512 a, int at) { return extracted<__m256
 inline __m512i _mm512_inserti32x4(__m512i a, __m128i part, int at) { return inserted(a, part, at); }
 inline __m512i _mm512_inserti64x4(__m512i a, __m256i part, int at) { return inserted(a, part, at); }
 inline __m512i _mm512_inserti32x8(__m512i a, __m256i part, int at) { return inserted(a, part, at); }
-inline __m512 _mm512_insertf32x8(__m512 a, __m256 part, int at) { return inserted(a, part, at); }
 
 template <class Part>
 inline __m512i repeated(const Part& part) {
@@ -226,9 +225,7 @@ inline __m512i repeated(const Part& part) {
   return a;
 }
 inline __m512i _mm512_broadcast_i32x4(__m128i a) { return repeated(a); }
-inline __m512i _mm512_broadcast_i64x2(__m128i a) { return repeated(a); }
 inline __m512i _mm512_broadcast_i64x4(__m256i a) { return repeated(a); }
-inline __m512i _mm512_broadcast_i32x8(__m256i a) { return repeated(a); }
 inline __m512i _mm512_broadcastb_epi8(__m128i a) { return repeated(lanes<std::uint8_t>(a)[0]); }
 inline __m512i _mm512_broadcastw_epi16(__m128i a) { return repeated(lanes<std::uint16_t>(a)[0]); }
 inline __m512i _mm512_broadcastd_epi32(__m128i a) { return repeated(lanes<std::uint32_t>(a)[0]); }

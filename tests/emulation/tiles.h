@@ -8,6 +8,7 @@
 
 namespace sluice::emulation {
 
+// Rows and bytes beyond the tile's shape are 0: loads clear them, products do not write them.
 struct Tile {
   std::size_t rows = 0, row_bytes = 0;
   unsigned char bytes[16][64] = {};
@@ -42,19 +43,6 @@ inline T lane(const unsigned char* row, std::size_t i) {
   return value;
 }
 
-#undef _tile_loadconfig
-#undef _tile_storeconfig
-#undef _tile_release
-#undef _tile_zero
-#undef _tile_loadd
-#undef _tile_stream_loadd
-#undef _tile_stored
-#undef _tile_dpbf16ps
-#undef _tile_dpbssd
-#undef _tile_dpbsud
-#undef _tile_dpbusd
-#undef _tile_dpbuud
-
 inline void _tile_release() { tile_unit = TileUnit{}; }
 
 // 64 bytes: palette, row to start with, 14 of 0, 16 times bytes of a row (16 bits), 16 times rows.
@@ -86,9 +74,6 @@ inline void _tile_loadd(int number, const void* from, std::size_t stride) {
   for (std::size_t r = 0; r < t.rows; ++r)
     __builtin_memcpy(t.bytes[r], static_cast<const char*>(from) + r * stride, t.row_bytes);
 }
-inline void _tile_stream_loadd(int number, const void* from, std::size_t stride) {
-  _tile_loadd(number, from, stride);
-}
 inline void _tile_stored(int number, void* to, std::size_t stride) {
   const Tile& t = tile(number);
   for (std::size_t r = 0; r < t.rows; ++r)
@@ -106,8 +91,6 @@ inline void require_product(int sums, int a, int b) {
   require_tile(tile(a).row_bytes / 4 == tile(b).rows,
                "the first tile has as many dwords in a row as the second has rows (#UD)");
 }
-
-// Rows above those that are written become 0, and so do bytes beyond those of a row; neither is ever set.
 
 // For each sum two chains, of even and of odd words, ascending, each from +0; they are added, and that is
 // added to the sum.
