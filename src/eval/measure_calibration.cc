@@ -127,6 +127,7 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
                                 const store::Checkpoint& reference, const model::Model& reference_model,
                                 std::span<const model::TokenId> tokens, const CalibrateOptions& options) {
   check_models(checkpoint, model, reference, reference_model);
+  check_windows(options.windows, tokens.size(), "give a longer text, or smaller windows");
   SLUICE_CHECK(!options.caches.empty());
   Calibration result;
   result.text_sha256 = sha256_of(tokens);
@@ -135,12 +136,6 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
   result.prompt = options.windows.prompt;
   result.windows = options.windows.count(tokens.size());
   result.scored = options.windows.scored(tokens.size());
-  if (result.windows < 2)
-    throw Error(ErrorKind::kInvalid, "the text is too short: the error of a loss comes from its windows")
-        .in("-f")
-        .expected(fmt::format("at least 2 windows of {} tokens", options.windows.window))
-        .found(fmt::format("{} tokens", tokens.size()))
-        .fix("give a longer text, or smaller windows");
 
   Measurement measurement(checkpoint, model, tokens, options);
   std::vector<WindowScore> exact;

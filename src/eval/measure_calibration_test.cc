@@ -78,6 +78,30 @@ TEST(LossDifference, IsThatOfTheMeanOfWindows) {
   EXPECT_EQ(difference(std::span(changed).first(1), std::span(reference).first(1)).error, HUGE_VAL);
 }
 
+TEST(PerplexityLoss, IsThatOfTheExponential) {
+  const PerplexityLoss loss = of_perplexity({.loss = std::log(3.0), .error = .1});
+  EXPECT_NEAR(loss.share, 2, 1e-12);
+  EXPECT_NEAR(loss.error, .3, 1e-12);  // a tenth more of three times the perplexity
+  const PerplexityLoss small = of_perplexity({.loss = 1e-6, .error = 1e-7});
+  EXPECT_NEAR(small.share, 1e-6, 1e-11);
+  EXPECT_NEAR(small.error, 1e-7, 1e-12);
+}
+
+TEST(SteppedWindows, OfALossAreAtLeastTwo) {
+  const SteppedWindows windows{.window = 12, .prompt = 4};
+  EXPECT_NO_THROW(check_windows(windows, 18, "…"));  // the second has 6 tokens: one is scored
+  try {
+    check_windows(windows, 17, "give more");
+    FAIL() << "one window is enough";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalid);
+    EXPECT_EQ(error.where(), "-f");
+    EXPECT_EQ(error.expected_text(), "at least 2 windows of 12 tokens");
+    EXPECT_EQ(error.found_text(), "17 tokens");
+    EXPECT_EQ(error.fix_text(), "give more");
+  }
+}
+
 class Contract : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -165,9 +189,10 @@ TEST_F(Contract, IsKeptOnAnotherText) {
     options.cache_bytes = any.expert_memory_bytes() * sliced_->model.experts.size() / 3;
     Engine engine(*sliced_->checkpoint, sliced_->model, options, 32);
     const LossDifference loss = difference(score_windows(engine, text, kWindows, true, go_on), reference);
+    const PerplexityLoss measured = of_perplexity(loss);
     const experts::LossEstimate estimate = engine.loss_guard()->estimate();
     std::printf("accepted %.1f %%: measured %.2f %% +- %.2f, estimated %.2f %%, at most %.2f %%\n",
-                100 * most, 100 * std::expm1(loss.loss), 100 * loss.error, 100 * std::expm1(estimate.total()),
+                100 * most, 100 * measured.share, 100 * measured.error, 100 * std::expm1(estimate.total()),
                 100 * std::expm1(estimate.upper));
     EXPECT_LE(estimate.upper, std::log1p(most) + 1e-9);
     const double calibrated = estimate.upper - estimate.total();  // of these errors one is in the limit

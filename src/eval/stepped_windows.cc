@@ -1,5 +1,7 @@
 #include "eval/stepped_windows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,6 +17,15 @@ std::size_t SteppedWindows::count(std::size_t tokens) const {
 std::size_t SteppedWindows::scored(std::size_t tokens) const {
   const std::size_t last = tokens % window;
   return tokens / window * (window - prompt - 1) + (last >= prompt + 2 ? last - prompt - 1 : 0);
+}
+
+void check_windows(const SteppedWindows& windows, std::size_t tokens, std::string_view fix) {
+  if (windows.count(tokens) >= 2) return;
+  throw Error(ErrorKind::kInvalid, "the text is too short: the error of a loss comes from its windows")
+      .in("-f")
+      .expected(fmt::format("at least 2 windows of {} tokens", windows.window))
+      .found(fmt::format("{} tokens", tokens))
+      .fix(fix);
 }
 
 std::vector<WindowScore> score_windows(engine::Engine& engine, std::span<const model::TokenId> tokens,
@@ -53,6 +64,10 @@ LossDifference difference(std::span<const WindowScore> changed, std::span<const 
   }
   const double n = static_cast<double>(changed.size());
   return {mean, std::sqrt(squares * n / (n - 1)) / tokens};
+}
+
+PerplexityLoss of_perplexity(const LossDifference& difference) {
+  return {std::expm1(difference.loss), std::exp(difference.loss) * difference.error};
 }
 
 double perplexity(std::span<const WindowScore> windows) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "engine/engine.h"
@@ -21,6 +22,10 @@ struct SteppedWindows {
   std::size_t scored(std::size_t tokens) const;  // tokens
 };
 
+// Error(kInvalid), naming the flag -f, for a text of fewer than two windows: the error of a loss comes from
+// them. `fix`: what the user can do.
+void check_windows(const SteppedWindows& windows, std::size_t tokens, std::string_view fix);
+
 // One a window. With `steps` false each window is one prompt, and the same tokens are scored: the same
 // numbers where steps compute as prompts do, and sooner. on_progress gets the tokens done; returning false
 // stops early with Error(kInterrupted). The engine has room for sequences of `window` tokens.
@@ -34,6 +39,13 @@ struct LossDifference {
   double loss = 0, error = 0;  // nats a token
 };
 LossDifference difference(std::span<const WindowScore> changed, std::span<const WindowScore> reference);
+
+// The same as shares of the reference's perplexity; the error by d(eˣ) = eˣ dx.
+struct PerplexityLoss {
+  double share = 0, error = 0;
+};
+PerplexityLoss of_perplexity(const LossDifference& difference);
+
 double perplexity(std::span<const WindowScore> windows);
 
 }  // namespace sluice::eval
