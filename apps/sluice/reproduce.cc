@@ -5,10 +5,11 @@
 #include <cctype>
 #include <filesystem>
 #include <iostream>
-#include <system_error>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/temporary_directory.h"
 #include "command.h"
 #include "engine_flags.h"
 #include "lab/reproduce/slicemoe.h"
@@ -40,36 +41,14 @@ struct Options {
 // As the paper's, one whose decoding takes time: what its pools and threads are for.
 constexpr const char* kCodec = "zstd";
 
-// A store that is made for one report and goes away with it.
-class TemporaryStore {
- public:
-  TemporaryStore(const std::string& model, const std::string& directory)
-      : path_(directory + "/temporary.sluice") {
-    remove();
-    const auto checkpoint = store::open_directory(model, {});
-    store::PackOptions options;
-    options.codec = kCodec;
-    options.interrupted = [] { return interrupted(); };
-    try {
-      store::pack(model, path_, model::pack_plan(model::describe_model(*checkpoint)), options);
-    } catch (...) {
-      remove();  // what could be gone on with, had it a lasting name
-      throw;
-    }
-  }
-  ~TemporaryStore() { remove(); }
-  TemporaryStore(const TemporaryStore&) = delete;
-  TemporaryStore& operator=(const TemporaryStore&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  void remove() const {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-    std::filesystem::remove_all(path_ + ".partial", ignored);
-  }
-  std::string path_;
-};
+// The store of one report.
+void pack(const std::string& model, const std::string& path) {
+  const auto checkpoint = store::open_directory(model, {});
+  store::PackOptions options;
+  options.codec = kCodec;
+  options.interrupted = [] { return interrupted(); };
+  store::pack(model, path, model::pack_plan(model::describe_model(*checkpoint)), options);
+}
 
 // A word as a shell takes it.
 std::string quoted(const std::string& word) {
@@ -201,11 +180,12 @@ void reproduce_zipmoe(const Options& options) {
   if (!common.quiet)
     settings.on_stage = [](std::string_view text) { fmt::print(stderr, "reproduce: {}\n", text); };
 
-  std::optional<TemporaryStore> temporary;
+  std::optional<TemporaryDirectory> temporary;
   std::string packed_path = options.model, whole_path = options.whole.empty() ? options.model : options.whole;
   if (!store::looks_like_store(options.model)) {
     if (!common.quiet) fmt::print(stderr, "reproduce: packing {}\n", options.model);
-    packed_path = temporary.emplace(options.model, output).path();
+    packed_path = temporary.emplace(output).file("model.sluice");
+    pack(options.model, packed_path);
   }
   const OpenModel packed = open_model(packed_path, WithTokenizer::kIfThere),
                   whole = open_model(whole_path, WithTokenizer::kNo);

@@ -1,8 +1,6 @@
-// For tests: a directory of its own that goes away with the object. Header only; no production code includes
-// it.
+// For tests: a temporary directory in the place that the environment names, with a way to fill it. No
+// production code includes it.
 #pragma once
-
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -11,29 +9,18 @@
 #include <string>
 #include <string_view>
 
+#include "base/temporary_directory.h"
+
 namespace sluice::testing {
 
 class ScratchDirectory {
  public:
   // Below `parent`, or $TMPDIR, or /tmp.
-  explicit ScratchDirectory(std::string parent = {}) {
-    if (parent.empty()) {
-      const char* tmp = std::getenv("TMPDIR");
-      parent = tmp != nullptr && *tmp != '\0' ? tmp : "/tmp";
-    }
-    std::string pattern = parent + "/sluice-test-XXXXXX";
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp " + pattern);
-    path_ = pattern;
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
+  explicit ScratchDirectory(const std::string& parent = {})
+      : directory_(parent.empty() ? usual_parent() : parent, "sluice-test") {}
 
-  const std::string& path() const { return path_; }
-  std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
+  const std::string& path() const { return directory_.path(); }
+  std::string file(std::string_view name) const { return directory_.file(name); }
 
   // Writes a file, directories included; returns its path.
   std::string write(std::string_view name, std::string_view content) const {
@@ -47,7 +34,11 @@ class ScratchDirectory {
   }
 
  private:
-  std::string path_;
+  static std::string usual_parent() {
+    const char* tmp = std::getenv("TMPDIR");
+    return tmp != nullptr && *tmp != '\0' ? tmp : "/tmp";
+  }
+  TemporaryDirectory directory_;
 };
 
 }  // namespace sluice::testing
