@@ -1,7 +1,6 @@
 // `sluice calibrate`: measure what precision and routing cost a store in slices, and keep it there.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <iostream>
 #include <optional>
 
@@ -25,7 +24,7 @@ struct Options {
   std::int64_t tokens = 8192, window = 256, prompt = 64;
 };
 
-std::string percent(double nats) { return fmt::format("{:.3f} %", 100 * std::expm1(nats)); }
+std::string percent(double share) { return fmt::format("{:.3f} %", 100 * share); }
 
 std::string table(const engine::Calibration& calibration) {
   std::string text = fmt::format(
@@ -34,9 +33,10 @@ std::string table(const engine::Calibration& calibration) {
       calibration.scored, calibration.windows, engine::activations_name(calibration.activations),
       calibration.perplexity);
   const auto row = [&](const std::string& name, const engine::CalibrationPoint& point) {
+    const eval::PerplexityLoss loss = eval::of_perplexity({point.loss, point.error});
     text +=
         fmt::format("  {:<18}{:>8.4f}{:>12.4f}{:>11}{:>13}{:>16}\n", name, point.amount, point.perplexity,
-                    percent(point.loss), percent(point.error),
+                    percent(loss.share), percent(loss.error),
                     point.bytes_per_token > 0 ? format_bytes(static_cast<Bytes>(point.bytes_per_token)) : "");
   };
   row("high (against exact)", calibration.high);
