@@ -1,6 +1,7 @@
 // Slices on a modelled machine, and SliceMoE's tables tried again, through the built program.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 
 #include "base/scratch_directory.h"
 #include "lab/reproduce/slicemoe.h"
+#include "lab/reproduce/slicemoe_trained_rows.h"
 #include "lab/reproduce/well_formed.h"
 #include "program.h"
 
@@ -24,8 +26,14 @@ const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
 
 class MachineReplayTest : public ::testing::Test {
  protected:
+  void SetUp() override {
+    before_ = fs::current_path();
+    fs::current_path(directory_.path());  // where no model lies
+  }
+  void TearDown() override { fs::current_path(before_); }
   std::string path(const std::string& name) const { return directory_.file(name); }
   ScratchDirectory directory_;
+  fs::path before_;
 };
 
 std::string content_of(const std::string& path) {
@@ -142,8 +150,7 @@ TEST_F(MachineReplayTest, RefusalsNameTheFlag) {
 }
 
 TEST_F(MachineReplayTest, ReproducesTheRowsThatAreSimulated) {
-  const std::string out = path("report"), before = fs::current_path();
-  fs::current_path(directory_.path());  // where no model lies
+  const std::string out = path("report");
   const Outcome outcome = run("reproduce slicemoe --quick --quiet --trace " + kTrace + " -o " + out);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const json report = json::parse(content_of(out + "/slicemoe.json"));
@@ -154,7 +161,7 @@ TEST_F(MachineReplayTest, ReproducesTheRowsThatAreSimulated) {
     EXPECT_EQ(row.at("id"), sluice::lab::slicemoe_row_ids()[i]);
     // The others are measured on a trained model.
     const bool measured =
-        std::string("L-T1 L-F2 L-F8").find(row.at("id").get<std::string>()) != std::string::npos;
+        std::ranges::count(sluice::lab::trained_row_ids(), row.at("id").get<std::string>()) == 1;
     EXPECT_EQ(row.at("mode"), measured ? "N" : "S");
     EXPECT_NE(outcome.out.find(row.at("ours").get<std::string>()), std::string::npos);
     EXPECT_NE(markdown.find(row.at("ours").get<std::string>()), std::string::npos);
@@ -167,7 +174,6 @@ TEST_F(MachineReplayTest, ReproducesTheRowsThatAreSimulated) {
       run("reproduce slicemoe --quick --quiet --json --trace " + kTrace + " -o " + path("again"));
   EXPECT_EQ(json::parse(again.out).at("data"), report.at("data"));
   const Outcome none = run("reproduce slicemoe --quick --quiet -o " + path("none"));
-  fs::current_path(before);
   ASSERT_EQ(none.code, 0) << none.err;
   EXPECT_NE(content_of(path("none") + "/slicemoe.md").find("No recorded routing"), std::string::npos);
   EXPECT_EQ(run("reproduce slicemoe --budget 8GiB").code, 2);

@@ -22,11 +22,6 @@ using experts::ExpertId, experts::Part, experts::Parts;
 constexpr std::size_t kStepsBetweenStops = 64;
 constexpr Parts kHighView = Part::kMsb | Part::kLsb;
 
-// What a miss brings at least.
-Parts low_view(const MachineReplaySettings& settings) {
-  return experts::least_parts(settings.precision.mode);
-}
-
 void check(const RoutedSteps& steps, const SlicedModel& model, const MachineReplaySettings& settings) {
   const std::array<std::string_view, 1> routers = {settings.router};
   experts::check_combination({.family = experts::Family::kSliced,
@@ -51,17 +46,18 @@ void check(const RoutedSteps& steps, const SlicedModel& model, const MachineRepl
         .in("--router")
         .found(settings.router)
         .fix("use the router exact, or a trace of `sluice trace`");
-  if (settings.memory < settings.bytes.of(low_view(settings)))
+  if (settings.memory < settings.bytes.of(experts::least_parts(settings.precision.mode)))
     throw Error(ErrorKind::kBudget, "no expert fits in this memory")
         .in("--memory-experts")
-        .expected(fmt::format("at least {} bytes", settings.bytes.of(low_view(settings))))
+        .expected(fmt::format("at least {} bytes",
+                              settings.bytes.of(experts::least_parts(settings.precision.mode))))
         .found(std::to_string(settings.memory));
 }
 
 experts::CacheConfig cache_config(const MachineReplaySettings& settings) {
   experts::CacheConfig config;
   const bool sliced = experts::find_cache(settings.cache).sliced;
-  config.keep = sliced ? kHighView : low_view(settings);
+  config.keep = sliced ? kHighView : experts::least_parts(settings.precision.mode);
   config.seed = settings.seed;
   config.slices = settings.slices;
   return config;
@@ -69,7 +65,7 @@ experts::CacheConfig cache_config(const MachineReplaySettings& settings) {
 
 experts::ConstraintConfig constraint_config(const MachineReplaySettings& settings) {
   experts::ConstraintConfig config = settings.constraint;
-  config.low = low_view(settings);
+  config.low = experts::least_parts(settings.precision.mode);
   config.high = kHighView;
   return config;
 }
@@ -157,7 +153,7 @@ class MachineReplay {
       result_.changes.add(scores_, routing_);
       count_critical();
     }
-    phase.account.add(outcome, sizes_, low_view(settings_), kHighView);
+    phase.account.add(outcome, sizes_, experts::least_parts(settings_.precision.mode), kHighView);
     phase.requests += used_.size();
     phase.hits += outcome.hits.size();
     if (observer_) observer_(residency_.events() - 1, layer, outcome);

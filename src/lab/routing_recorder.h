@@ -7,8 +7,8 @@
 
 namespace sluice::lab {
 
-// As an observer of an engine, which it must be told of before the first step. Keeps every logit: 4 bytes for
-// each token, sparse layer and expert. A step that fails is kept as far as it came. Thread-compatible.
+// Watches an engine (Engine::observe) from before its first step. Keeps every logit: 4 bytes for each token,
+// sparse layer and expert. A step that fails is kept as far as it came. Thread-compatible.
 class RoutingRecorder final : public engine::RoutingObserver {
  public:
   explicit RoutingRecorder(const model::ModelConfig& config);

@@ -15,11 +15,12 @@
 
 namespace sluice::lab {
 
-// Of all steps of one phase, since the run was watched.
+// Of all steps of one phase, since the run was watched. traffic.flash and energy are set only in what
+// prefill() and decode() return.
 struct RunPhase {
   std::uint64_t steps = 0, tokens = 0;
-  Traffic
-      traffic;  // flash: bytes that the engine asked of the disk for experts, whole blocks, prefetches too
+  // flash: bytes that the engine asked of the disk for experts, whole blocks, prefetches too.
+  Traffic traffic;
   Energy energy;
   double rest_s = 0;                 // all that is no routed expert
   double compute_s = 0, wait_s = 0;  // routed experts: the unit computes, or waits for Flash

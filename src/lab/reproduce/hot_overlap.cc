@@ -31,6 +31,12 @@ double covered(const std::vector<double>& heat, const std::vector<double>& reque
 
 }  // namespace
 
+std::vector<std::uint32_t> hot_counts(std::uint32_t experts) {
+  std::vector<std::uint32_t> counts = {std::max(1u, experts / 16)};
+  while (2 * counts.back() < experts) counts.push_back(2 * counts.back());
+  return counts;
+}
+
 std::vector<HotOverlap> hot_overlap(const RoutedSteps& steps, const std::vector<std::uint32_t>& hottest,
                                     std::size_t early) {
   std::vector<HotOverlap> overlaps;

@@ -17,6 +17,9 @@ struct HotOverlap {
   double chance = 0;  // … are drawn at random
 };
 
+// A sixteenth of the experts, and doubled while it is not all of them; never none.
+std::vector<std::uint32_t> hot_counts(std::uint32_t experts);
+
 // Of the first `early` decode steps behind each prompt, mean over prompts and layers; one entry for each of
 // `hottest`. Ties of counts: the lower id is hotter. Prompts without steps behind them do not count.
 std::vector<HotOverlap> hot_overlap(const RoutedSteps& steps, const std::vector<std::uint32_t>& hottest,

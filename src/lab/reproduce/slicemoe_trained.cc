@@ -6,10 +6,10 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
-#include <system_error>
 #include <utility>
 
 #include "base/error.h"
+#include "base/temporary_directory.h"
 #include "codec/quantiser_variants.h"
 #include "engine/engine.h"
 #include "eval/feed.h"
@@ -41,38 +41,15 @@ constexpr SliceBits kLowBit = {4, 2};  // at high precision: 4 bits with scales 
 constexpr std::size_t kKappaSteps = 24;
 constexpr std::size_t kNormalWeights = 131072;  // SPEC §7.4
 
-// Goes away with all that is in it.
-class WorkDirectory {
- public:
-  explicit WorkDirectory(const std::string& parent) : path_(parent + "/temporary") {
-    remove();
-    std::error_code code;
-    fs::create_directory(path_, code);
-    if (code) throw io_error("mkdir", path_, code.value());
-  }
-  ~WorkDirectory() { remove(); }
-  WorkDirectory(const WorkDirectory&) = delete;
-  WorkDirectory& operator=(const WorkDirectory&) = delete;
+Bytes bytes_of_files(const std::string& directory) {
+  Bytes bytes = 0;
+  for (const fs::directory_entry& file : fs::recursive_directory_iterator(directory))
+    if (file.is_regular_file()) bytes += file.file_size();
+  return bytes;
+}
 
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  void drop(const std::string& name) const {
-    std::error_code ignored;
-    fs::remove_all(path_ + "/" + name, ignored);
-  }
-  Bytes bytes() const {
-    Bytes bytes = 0;
-    for (const fs::directory_entry& file : fs::recursive_directory_iterator(path_))
-      if (file.is_regular_file()) bytes += file.file_size();
-    return bytes;
-  }
-
- private:
-  void remove() const {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  std::string path_;
-};
+// Whether the low bits of a pair are also measured as a store of their own, kLowBit.
+bool has_low_bits(SliceBits bits) { return bits == SliceBits{8, 4}; }
 
 struct Opened {
   explicit Opened(std::unique_ptr<store::Checkpoint> opened)
@@ -114,12 +91,8 @@ class TrainedMeasurement {
           .in(settings.model);
     all_tokens_ = tokenizer->encode(settings.text, model::AddSpecial::kNo);
     tokens_ = std::span(all_tokens_).first(std::min(all_tokens_.size(), grid_.count * grid_.windows.window));
+    eval::check_windows(grid_.windows, tokens_.size(), "give a longer text");
     found_.windows = grid_.windows.count(tokens_.size());
-    if (found_.windows < 2)
-      throw Error(ErrorKind::kInvalid, "the text is too short: the error of a loss comes from its windows")
-          .expected(fmt::format("at least 2 windows of {} tokens", grid_.windows.window))
-          .found(fmt::format("{} tokens", all_tokens_.size()))
-          .fix("give a longer text");
     found_.model = fs::path(settings.model + "/").lexically_normal().parent_path().filename().string();
     const SlicedModel sizes(settings.model, config);
     found_.parameters =
@@ -128,7 +101,7 @@ class TrainedMeasurement {
     found_.scored = grid_.windows.scored(tokens_.size());
     found_.window = grid_.windows.window;
     found_.prompt = grid_.windows.prompt;
-    found_.cache = grid_.cache;
+    found_.cache_share = grid_.cache_share;
     count_stages();
   }
 
@@ -159,7 +132,7 @@ class TrainedMeasurement {
   void count_stages() {
     stages_ = 2 + grid_.quantised.size() * codec::quantiser_variants().size();
     for (const SliceBits bits : grid_.curves) {
-      const bool has_low = bits == SliceBits{8, 4};
+      const bool has_low = has_low_bits(bits);
       stages_ += (has_low ? 2 : 0) * grid_.lambdas.size();
       stages_ += (has_low ? 5 : 4) * (grid_.limits.size() + 1);
       stages_ += 2 * grid_.thetas.size() + grid_.kappas.size();
@@ -199,25 +172,25 @@ class TrainedMeasurement {
     for (const SliceBits bits : grid_.quantised) {
       for (const codec::QuantiserVariant& variant : codec::quantiser_variants()) {
         stage(fmt::format("{}, {}", mat_name(bits), variant.name));
-        store::write_rounded_copy(settings_.model, work_ / "rounded", plan, variant, bits, copy);
+        const TemporaryDirectory rounded(work_.path(), "rounded");
+        store::write_rounded_copy(settings_.model, rounded.file("model"), plan, variant, bits, copy);
         note_work();
-        found_.quantisers.push_back(quantiser_cell(variant, bits, *reference, options));
-        work_.drop("rounded");
+        found_.quantisers.push_back(
+            quantiser_cell(rounded.file("model"), variant, bits, *reference, options));
       }
     }
   }
 
-  QuantiserCell quantiser_cell(const codec::QuantiserVariant& variant, SliceBits bits,
-                               const eval::ReferenceWindows& reference, const EngineOptions& options) const {
+  // Of the model in `path`.
+  QuantiserCell quantiser_cell(const std::string& path, const codec::QuantiserVariant& variant,
+                               SliceBits bits, const eval::ReferenceWindows& reference,
+                               const EngineOptions& options) const {
     QuantiserCell cell{.quantiser = std::string(variant.name), .bits = bits, .loss = {}, .windows = {}};
     cell.sqnr_db = sqnr_db(variant, bits);
-    const Opened rounded(store::open_directory(work_ / "rounded"));
+    const Opened rounded(store::open_directory(path));
     Engine engine(*rounded.checkpoint, rounded.model, options, kLogitRows);
     try {
-      cell.windows = reference.compare(engine, false, go_on());
-      cell.perplexity = eval::perplexity(cell.windows);
-      cell.loss = eval::difference(cell.windows, reference.scores());
-      cell.agreement = eval::top_agreement(cell.windows);
+      set_scores(cell, reference.compare(engine, false, go_on()), reference.scores());
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kInvalid) throw;  // the router's, of scores that are no numbers
       cell.broken = true;
@@ -241,10 +214,7 @@ class TrainedMeasurement {
     eval::score_windows(engine, tokens_, grid_.windows, true, go_on());
     engine.observe(nullptr);
     const RoutedSteps& steps = recorder.steps();
-    std::vector<std::uint32_t> hottest;
-    for (std::uint32_t count = steps.experts / 16; count < steps.experts; count *= 2)
-      if (count > 0) hottest.push_back(count);
-    found_.overlap = hot_overlap(steps, hottest, kEarlySteps);
+    found_.overlap = hot_overlap(steps, hot_counts(steps.experts), kEarlySteps);
     for (const double theta : {.26, experts::CriticalRule().theta, .5})
       found_.critical.push_back(critical_shares(steps, theta));
     found_.decode_tokens = steps.decode_tokens;
@@ -257,14 +227,12 @@ class TrainedMeasurement {
     pack.slices = bits;
     pack.threads = settings_.options.threads;
     pack.interrupted = settings_.interrupted;
-    store::pack(settings_.model, work_ / store_name(bits), model::pack_plan(exact_.model), pack);
+    const std::string path = work_.file(store_name(bits));
+    store::pack(settings_.model, path, model::pack_plan(exact_.model), pack);
     note_work();
-    return *stores_
-                .emplace_back(bits,
-                              std::make_unique<Opened>(store::open_checkpoint(work_ / store_name(bits))))
-                .second;
+    return *stores_.emplace_back(bits, std::make_unique<Opened>(store::open_checkpoint(path))).second;
   }
-  void note_work() { found_.work_bytes = std::max(found_.work_bytes, work_.bytes()); }
+  void note_work() { found_.work_bytes = std::max(found_.work_bytes, bytes_of_files(work_.path())); }
 
   // What all runs of a pair have: routers that look at what is in memory, limits, a small cache.
   EngineOptions sliced_options(PrecisionMode precision, Bytes cache) const {
@@ -318,9 +286,10 @@ class TrainedMeasurement {
     const Bytes expert = expert_bytes(store, sliced_options(PrecisionMode::kHigh, 0));
     TrainedSlices& found = found_.slices.emplace_back();
     found.bits = bits;
-    found.cache = static_cast<Bytes>(grid_.cache * static_cast<double>(expert * exact_.model.experts.size()));
+    found.cache_bytes =
+        static_cast<Bytes>(grid_.cache_share * static_cast<double>(expert * exact_.model.experts.size()));
     // Uniform low bits: a store whose codes have as many bits as this one's MSBs, in the same bytes of cache.
-    const Opened* low = bits == SliceBits{8, 4} ? &packed(kLowBit) : nullptr;
+    const Opened* low = has_low_bits(bits) ? &packed(kLowBit) : nullptr;
     const double normal =
         low == nullptr ? 1
                        : static_cast<double>(expert) /
@@ -339,7 +308,7 @@ class TrainedMeasurement {
       for (const double lambda : grid_.lambdas) {
         stage(fmt::format("{}, cache-prior, {} bits, λ = {}", mat_name(found.bits),
                           one == low ? found.bits.low : found.bits.high, lambda));
-        EngineOptions options = sliced_options(PrecisionMode::kHigh, found.cache);
+        EngineOptions options = sliced_options(PrecisionMode::kHigh, found.cache_bytes);
         options.router = "cache-prior";
         options.constraint = ConstraintMode::kBoost;
         options.cache_aware.lambda = lambda;
@@ -370,7 +339,7 @@ class TrainedMeasurement {
         const double limit = free ? 1 : grid_.limits[i];
         stage(fmt::format("{}, {}, {}", mat_name(found.bits), system.name,
                           free ? std::string("no limit") : fmt::format("limit {:.3g} %", 100 * limit)));
-        EngineOptions options = sliced_options(system.precision, found.cache);
+        EngineOptions options = sliced_options(system.precision, found.cache_bytes);
         if (system.precision == PrecisionMode::kDbsc) options.slices.initial = system.initial;
         curve.points.push_back(point(
             *system.store, free ? options : limited(options, std::min(1.0, limit * scale)), limit, scale));
@@ -384,7 +353,7 @@ class TrainedMeasurement {
       curve->name = free ? "no limit, LSBs always read" : fmt::format("limit {:.3g} %", 100 * kMissRate);
       for (const double theta : grid_.thetas) {
         stage(fmt::format("{}, θ = {}, {}", mat_name(found.bits), theta, curve->name));
-        EngineOptions options = sliced_options(PrecisionMode::kDbsc, found.cache);
+        EngineOptions options = sliced_options(PrecisionMode::kDbsc, found.cache_bytes);
         options.critical.theta = theta;
         if (free) options.slices.rules.lsb_miss = experts::LsbMiss::kFetch;
         curve->points.push_back(point(store, free ? options : limited(options, kMissRate), theta));
@@ -397,7 +366,7 @@ class TrainedMeasurement {
     found.kappa.name = fmt::format("the first {} steps, no limit, LSBs always read", kKappaSteps);
     for (const double kappa : grid_.kappas) {
       stage(fmt::format("{}, κ = {}", mat_name(found.bits), kappa));
-      EngineOptions options = sliced_options(PrecisionMode::kDbsc, found.cache);
+      EngineOptions options = sliced_options(PrecisionMode::kDbsc, found.cache_bytes);
       options.slices.rules.lsb_miss = experts::LsbMiss::kFetch;
       options.slices.warmup.kappa = kappa;
       Engine engine(*store.checkpoint, store.model, options, kLogitRows);
@@ -430,7 +399,7 @@ class TrainedMeasurement {
 
   const TrainedSettings& settings_;
   const TrainedGrid& grid_;
-  const WorkDirectory work_;
+  const TemporaryDirectory work_;
   const Opened exact_;
   std::vector<model::TokenId> all_tokens_;
   std::span<const model::TokenId> tokens_;
@@ -466,8 +435,18 @@ TrainedGrid trained_grid(bool quick) {
   return grid;
 }
 
+void set_scores(QuantiserCell& cell, std::vector<WindowScore> windows, std::span<const WindowScore> exact) {
+  const double perplexity = eval::perplexity(windows);
+  cell.broken = !std::isfinite(perplexity);
+  if (cell.broken) return;
+  cell.perplexity = perplexity;
+  cell.loss = eval::difference(windows, exact);
+  cell.agreement = eval::top_agreement(windows);
+  cell.windows = std::move(windows);
+}
+
 SweepVerdict verdict_of(const std::vector<TrainedPoint>& points, double standard) {
-  constexpr double kErrors = 2, kMoreBytes = 1.02;
+  constexpr double kMoreBytes = 1.02;
   SweepVerdict verdict{.standard = standard, .better = {}};
   const auto own = std::ranges::find(points, standard, &TrainedPoint::setting);
   if (own == points.end()) return verdict;
@@ -527,7 +506,7 @@ Json to_json(const TrainedResults& results) {
                {"window", results.window},
                {"prompt", results.prompt},
                {"scored", results.scored},
-               {"cache", results.cache},
+               {"cache", results.cache_share},
                {"perplexity", results.perplexity},
                {"quantiser_tokens", results.quantiser_tokens},
                {"quantiser_perplexity", results.quantiser_perplexity},
@@ -548,7 +527,7 @@ Json to_json(const TrainedResults& results) {
   }
   for (const TrainedSlices& one : results.slices) {
     Json slices = {{"slices", codec::slice_bits_text(one.bits)},
-                   {"cache", one.cache},
+                   {"cache", one.cache_bytes},
                    {"by_lambda", Json::array()},
                    {"by_limit", Json::array()},
                    {"theta", {curve_json(one.theta_free), curve_json(one.theta_limited)}},

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,7 @@ struct TrainedGrid {
   eval::SteppedWindows windows{.window = 640, .prompt = 500};   // SPEC §6.4, "Settings"
   std::size_t count = 5;                                        // of these windows; fewer of a shorter text
   std::vector<codec::SliceBits> quantised, curves;
-  double cache = .25;           // share of all experts at high precision that the cache holds
+  double cache_share = .25;     // of all experts at high precision
   std::vector<double> limits;   // m* of L-F8
   std::vector<double> lambdas;  // of cache-prior, L-F2
   std::vector<double> thetas, kappas;
@@ -49,9 +50,13 @@ struct QuantiserCell {
   eval::LossDifference loss;               // against the exact model
   double agreement = 0;                    // likeliest token, with the exact model's
   double sqnr_db = 0;                      // of normal weights (SPEC §7.4): arithmetic
-  bool broken = false;                     // scores of its routers are no numbers: no perplexity
+  bool broken = false;                     // scores of its routers, or logits, are no numbers: only sqnr_db
   std::vector<eval::WindowScore> windows;  // behind `loss`
 };
+
+// Sets what follows from the cell's `windows`, or `broken` where that is no number.
+void set_scores(QuantiserCell& cell, std::vector<eval::WindowScore> windows,
+                std::span<const eval::WindowScore> exact);
 
 // One way to run the model.
 struct TrainedPoint {
@@ -71,8 +76,10 @@ struct TrainedCurve {
   std::vector<TrainedPoint> points;  // by setting
 };
 
-// Whether another setting does better than the default: loses less by more than two standard errors of the
-// paired difference, and reads no more.
+inline constexpr double kErrors = 2;  // standard errors beyond which a difference counts
+
+// Whether another setting does better than the default: loses less by more than kErrors standard errors
+// of the paired difference, and reads no more.
 struct SweepVerdict {
   double standard = 0;         // the default
   std::vector<double> better;  // settings
@@ -82,7 +89,7 @@ SweepVerdict verdict_of(const std::vector<TrainedPoint>& points, double standard
 // Of one pair of slices.
 struct TrainedSlices {
   codec::SliceBits bits;
-  Bytes cache = 0;
+  Bytes cache_bytes = 0;
   TrainedCurve high_bit, low_bit;    // L-F2: by λ
   std::vector<TrainedCurve> limits;  // L-F8: high, low (8/4 alone), AMAT-only, DBSC+AMAT, +PCW
   TrainedCurve theta_free, theta_limited, kappa;
@@ -100,17 +107,19 @@ struct TrainedResults {
   double parameters = 0;
   std::uint64_t quantiser_tokens = 0, windows = 0, tokens = 0, scored = 0;
   std::size_t window = 0, prompt = 0;
-  double cache = 0;
+  double cache_share = 0;                           // of all experts at high precision
   double quantiser_perplexity = 0, perplexity = 0;  // of the exact model
   std::vector<QuantiserCell> quantisers;
   std::vector<TrainedSlices> slices;
   std::vector<HotOverlap> overlap;
   std::vector<CriticalShares> critical;
-  std::uint64_t decode_tokens = 0;  // behind overlap and critical
+  std::uint64_t decode_tokens = 0;  // behind critical; overlap: the first kEarlySteps of each window
   Bytes work_bytes = 0;             // that variants took on disk, at most at a time
 };
 
-// Leaves nothing behind in `work`, also where it fails. Error(kInvalid) for a text of fewer than two windows;
+// Beside options.memory it keeps logits of the exact model: 4 bytes × vocabulary × scored tokens, of Table 1
+// and then of the windows, never of both; and what RoutingRecorder keeps of the windows, for a while. Leaves
+// nothing behind in `work`, also where it fails. Error(kInvalid) for a text of fewer than two windows;
 // (kUnsupported) for a model without experts, or with an encoder; as store::pack and
 // store::write_rounded_copy of the directory, and Engine; (kInterrupted).
 TrainedResults measure_trained(const TrainedSettings& settings);

@@ -15,13 +15,17 @@ namespace {
 using codec::SliceBits;
 using Verdict = Ordering::Verdict;
 
-constexpr double kErrors = 2;  // standard errors that a difference must have
+constexpr double kMostLoss = 19;          // a share of perplexity; beyond, it does not matter how much
+constexpr double kSmallParameters = 1e9;  // the paper's models have 14e9 and more
 
-// A loss in nats as per cent of perplexity.
-double percent(double nats) { return 100 * std::expm1(nats); }
-
-std::string loss_text(const eval::LossDifference& loss) {
-  return fmt::format("{:.2f} ± {:.2f}", percent(loss.loss), 100 * loss.error);
+// In per cent of perplexity.
+std::string loss_text(const eval::LossDifference& difference) {
+  const eval::PerplexityLoss loss = eval::of_perplexity(difference);
+  return fmt::format("{:.2f} ± {:.2f}", 100 * loss.share, 100 * loss.error);
+}
+std::string bounded_loss_text(const eval::LossDifference& difference) {
+  if (eval::of_perplexity(difference).share <= kMostLoss) return loss_text(difference);
+  return fmt::format("> {:.0f}", 100 * kMostLoss);
 }
 
 std::string perplexity_text(const QuantiserCell& cell) {
@@ -55,7 +59,7 @@ const TrainedPoint* point_at(const TrainedCurve& curve, double setting) {
   return point == curve.points.end() ? nullptr : &*point;
 }
 
-// "1, 2, 5 %" of the limits, without the last, which is none.
+// The limits (shares) of its curves, without the last, which is none.
 std::vector<double> limits_of(const TrainedSlices& slices) {
   std::vector<double> limits;
   for (const TrainedPoint& point : slices.limits.front().points) limits.push_back(point.setting);
@@ -78,10 +82,10 @@ std::string text_of(const TrainedResults& found) {
       "{} ({:.0f} M parameters), {} tokens of text in {} windows of {}, the first {} of each a "
       "prompt, {} scored; experts in {:.0f} % of what all take at high precision",
       found.model, found.parameters * 1e-6, found.tokens, found.windows, found.window, found.prompt,
-      found.scored, 100 * found.cache);
+      found.scored, 100 * found.cache_share);
 }
 
-// Ours of an ordering by a paired difference: negative where it holds.
+// `difference` is of the better less the worse, as the paper has them: negative where the ordering holds.
 Verdict verdict(const eval::LossDifference& difference) {
   if (std::abs(difference.loss) <= kErrors * difference.error) return Verdict::kWithinNoise;
   return difference.loss < 0 ? Verdict::kHolds : Verdict::kFails;
@@ -154,22 +158,21 @@ std::string count_text(const std::vector<Ordering>& list) {
 }
 
 ReportSection about_section(const TrainedResults& found) {
-  return {
-      "Measured on a trained model",
-      fmt::format(
-          "{}. Every number of this section is a run of the engine: its kernels, its cache, its "
-          "decisions.\n\n"
-          "**This model is small.** It has {:.0f} M parameters, has seen little text, and is near chance in "
-          "choice tasks, so quality here is perplexity and agreement with the exact model on its own kind of "
-          "text, not accuracy. Its matrices are a few hundred columns wide, so rounding averages out less "
-          "than "
-          "in the paper's models, and with a perplexity of {:.1f} it has less to lose from a wrong expert "
-          "than a "
-          "model that knows what comes next. Orderings can carry over; percentages do not. Losses are of "
-          "perplexity against the exact model on the same tokens, ± one standard error from {} windows. "
-          "Variants took at most {:.0f} MB of disk at a time, and are gone.",
-          text_of(found), found.parameters * 1e-6, found.perplexity, found.windows,
-          static_cast<double>(found.work_bytes) * 1e-6)};
+  std::string text = fmt::format(
+      "{}. Every number of this section is a run of the engine: its kernels, its cache, its decisions.\n\n"
+      "Quality is perplexity and agreement with the exact model on this text, not accuracy in tasks. The "
+      "exact model has a perplexity of {:.1f}. Losses are of perplexity against the exact model on the same "
+      "tokens, ± one standard error from {} windows. Variants took at most {:.0f} MB of disk at a time, and "
+      "are gone.",
+      text_of(found), found.perplexity, found.windows, static_cast<double>(found.work_bytes) * 1e-6);
+  if (found.parameters < kSmallParameters)
+    text += fmt::format(
+        "\n\n**This model is small** ({:.0f} M parameters): what it loses by rounding, or by another expert "
+        "in "
+        "an expert's place, may be far from what the paper's models lose. Orderings can carry over; "
+        "percentages do not.",
+        found.parameters * 1e-6);
+  return {"Measured on a trained model", text};
 }
 
 ReportSection quantiser_section(const TrainedResults& found) {
@@ -192,8 +195,7 @@ ReportSection quantiser_section(const TrainedResults& found) {
       const QuantiserCell& cell = *find_cell(found, name, bits);
       text += cell.broken ? fmt::format(" breaks | {:.1f} |", cell.sqnr_db)
                           : fmt::format(" {} ({}, {:.1f}) | {:.1f} |", perplexity_text(cell),
-                                        cell.loss.loss < 3 ? loss_text(cell.loss) : std::string("> 1900"),
-                                        100 * cell.agreement, cell.sqnr_db);
+                                        bounded_loss_text(cell.loss), 100 * cell.agreement, cell.sqnr_db);
     }
     text += "\n";
   }
@@ -216,7 +218,7 @@ ReportSection curve_section(const TrainedSlices& slices) {
   std::string text = fmt::format(
       "A cache of {:.1f} MiB; mJ and ms a token are of the modelled machine, from what the run read and "
       "computed (BF16 in all but experts).\n",
-      static_cast<double>(slices.cache) / static_cast<double>(kMiB));
+      static_cast<double>(slices.cache_bytes) / static_cast<double>(kMiB));
   for (const TrainedCurve* curve : {&slices.high_bit, &slices.low_bit}) {
     if (curve->points.empty()) continue;
     text += fmt::format("\nCache-Prior, {}, no limit (L-F2):\n\n{}", curve->name, point_head("λ"));
@@ -231,7 +233,7 @@ ReportSection curve_section(const TrainedSlices& slices) {
   return {"Miss rate and quality: " + mat_name(slices.bits), text};
 }
 
-std::string verdict_text(const std::vector<TrainedPoint>& points, double standard) {
+std::string sweep_text(const std::vector<TrainedPoint>& points, double standard) {
   const SweepVerdict verdict = verdict_of(points, standard);
   if (verdict.better.empty())
     return fmt::format("no other value loses less by two standard errors without reading more: {} stays.\n",
@@ -247,7 +249,7 @@ ReportSection sweep_section(const TrainedSlices& slices) {
     text += fmt::format("θ, {}:\n\n{}", curve->name, point_head("θ"));
     for (const TrainedPoint& point : curve->points)
       text += point_row(point, fmt::format("{}", point.setting));
-    text += "\nθ: " + verdict_text(curve->points, standard) + "\n";
+    text += "\nθ: " + sweep_text(curve->points, standard) + "\n";
   }
   text +=
       fmt::format("κ, {}:\n\n| κ | MSB misses % | LSB misses % | KiB a token | mJ |\n|---|---|---|---|---|\n",
@@ -273,7 +275,8 @@ ReportSection ordering_section(const TrainedResults& found) {
 PlotSeries series_of(const TrainedCurve& curve, double TrainedPoint::*x, double factor) {
   PlotSeries series{curve.name, {}};
   for (const TrainedPoint& point : curve.points) {
-    const double y = percent(point.loss.loss), error = 100 * point.loss.error;
+    const eval::PerplexityLoss loss = eval::of_perplexity(point.loss);
+    const double y = 100 * loss.share, error = 100 * loss.error;
     series.points.push_back({factor * point.*x, y, y - error, y + error});
   }
   std::ranges::sort(series.points, {}, &PlotPoint::x);
@@ -411,6 +414,11 @@ ReportRow pareto_row(const TrainedResults* found) {
               fmt::format("{}", engine::EngineOptions().limits.lambda) +
               "; all limits below, with which orderings hold",
           {}};
+}
+
+const std::vector<std::string>& trained_row_ids() {
+  static const std::vector<std::string> ids = {"L-T1", "L-F2", "L-F8"};
+  return ids;
 }
 
 std::string hot_text(const TrainedResults& found) {

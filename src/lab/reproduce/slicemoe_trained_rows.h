@@ -14,6 +14,8 @@ ReportRow quantiser_row(const TrainedResults* found);
 ReportRow miss_rate_row(const TrainedResults* found);
 ReportRow pareto_row(const TrainedResults* found);
 
+const std::vector<std::string>& trained_row_ids();  // of these three
+
 // What the model adds to rows that are also replayed.
 std::string hot_text(const TrainedResults& found);             // L-F3
 std::string equal_accuracy_text(const TrainedResults& found);  // L-F9

@@ -2,13 +2,18 @@
 // and what is made of it by hand-made numbers.
 #include "lab/reproduce/slicemoe_trained.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <filesystem>
+#include <iterator>
+#include <limits>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -69,7 +74,11 @@ class Trained : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     scratch_ = std::make_unique<TempDirectory>();
-    const TrainedSettings settings = small_settings(scratch_->path());
+    TrainedSettings settings = small_settings(scratch_->path());
+    settings.on_stage = [](std::string_view text) {
+      ++stages_;
+      last_stage_ = text;
+    };
     found_ = std::make_unique<TrainedResults>(measure_trained(settings));
     left_behind_ = !std::filesystem::is_empty(scratch_->path());
     exact_ = std::make_unique<Opened>(kFable);
@@ -114,6 +123,8 @@ class Trained : public ::testing::Test {
   static inline std::unique_ptr<Opened> exact_;
   static inline std::vector<model::TokenId> tokens_;
   static inline bool left_behind_ = true;
+  static inline std::size_t stages_ = 0;
+  static inline std::string last_stage_;
 };
 
 TEST_F(Trained, RoundedExpertsHaveThePerplexityOfTheirCopies) {
@@ -186,8 +197,8 @@ TEST_F(Trained, MissesAreOfTheBytesAtHighPrecision) {
     return static_cast<double>(
         engine.expert_sizes().bytes({0, 0}).of(experts::Part::kMsb | experts::Part::kLsb));
   };
-  EXPECT_EQ(found_->slices[0].cache, static_cast<Bytes>(.25 * 192 * expert(s84)));
-  options.cache_bytes = found_->slices[0].cache;
+  EXPECT_EQ(found_->slices[0].cache_bytes, static_cast<Bytes>(.25 * 192 * expert(s84)));
+  options.cache_bytes = found_->slices[0].cache_bytes;
   double rate = 0;
   scores(s42, options, windows, 112, true, &rate);
   EXPECT_DOUBLE_EQ(point("low", 1).hbn, rate * expert(s42) / expert(s84));
@@ -202,22 +213,46 @@ TEST_F(Trained, MissesAreOfTheBytesAtHighPrecision) {
   EXPECT_GT(kappa.points[0].bytes, 0);
 }
 
+TEST_F(Trained, StagesAreAsManyAsAnnounced) {
+  EXPECT_THAT(last_stage_, HasSubstr(fmt::format(" {0} of {0}: ", stages_)));
+}
+
+ErrorKind kind_of_failure(const TrainedSettings& settings) {
+  try {
+    measure_trained(settings);
+  } catch (const Error& error) {
+    return error.kind();
+  }
+  throw std::runtime_error("it was measured");
+}
+
 TEST_F(Trained, LeavesNothingBehind) {
   EXPECT_FALSE(left_behind_);
   EXPECT_GT(found_->work_bytes, Bytes{30'000'000});  // a rounded copy of the model
   EXPECT_LT(found_->work_bytes, Bytes{80'000'000});
   const TempDirectory work;
+  const std::string own = work / "temporary/own";  // a user's, as all names but fresh ones
+  store::testing::write_file(own, "kept");
+  const auto only_own_is_there = [&] {
+    return store::testing::read_file(own) == "kept" &&
+           std::ranges::distance(std::filesystem::directory_iterator(work.path()),
+                                 std::filesystem::directory_iterator()) == 1;
+  };
   TrainedSettings settings = small_settings(work.path());
   std::size_t stages = 0;
   settings.on_stage = [&](std::string_view) { ++stages; };
   settings.interrupted = [&] { return stages == 3; };  // a copy has been made
-  EXPECT_THROW(measure_trained(settings), Error);
+  EXPECT_EQ(kind_of_failure(settings), ErrorKind::kInterrupted);
   EXPECT_EQ(stages, 3u);
-  EXPECT_TRUE(std::filesystem::is_empty(work.path()));
+  EXPECT_TRUE(only_own_is_there());
   settings = small_settings(work.path());
   settings.text = "Once upon a time.";
-  EXPECT_THROW(measure_trained(settings), Error);
-  EXPECT_TRUE(std::filesystem::is_empty(work.path()));
+  EXPECT_EQ(kind_of_failure(settings), ErrorKind::kInvalid);
+  EXPECT_TRUE(only_own_is_there());
+  settings = small_settings(work.path());
+  settings.model = SLUICE_SOURCE_DIR "/tests/golden/models/switch_transformers_a";  // it has an encoder
+  EXPECT_EQ(kind_of_failure(settings), ErrorKind::kUnsupported);
+  EXPECT_TRUE(only_own_is_there());
 }
 
 TEST_F(Trained, RowsTablesAndPicturesAreWhole) {
@@ -232,7 +267,7 @@ TEST_F(Trained, RowsTablesAndPicturesAreWhole) {
   }
   std::string all;
   for (const ReportSection& section : trained_sections(*found_)) all += section.markdown;
-  EXPECT_THAT(all, HasSubstr("**This model is small.** It has 18 M parameters"));
+  EXPECT_THAT(all, HasSubstr("**This model is small** (18 M parameters): "));
   EXPECT_THAT(all, ::testing::Not(HasSubstr("nan")));
   const std::vector<ReportPicture> pictures = trained_pictures(*found_);
   EXPECT_THAT(pictures, SizeIs(4));
@@ -241,6 +276,23 @@ TEST_F(Trained, RowsTablesAndPicturesAreWhole) {
   const Json json = to_json(*found_);
   EXPECT_EQ(json.at("slices")[0].at("by_limit").size(), 5u);
   EXPECT_EQ(json.dump().find("null"), std::string::npos);  // no number that is none
+}
+
+TEST_F(Trained, OfALargeModelNothingIsSaidThatHoldsOfASmallOne) {
+  TrainedResults large = *found_;
+  large.parameters = 14e9;
+  EXPECT_THAT(trained_sections(large)[0].markdown, ::testing::Not(HasSubstr("small")));
+}
+
+TEST_F(Trained, LossesAreOfPerplexityUpToABound) {
+  const auto table = [](double loss) {
+    TrainedResults found = *found_;
+    found.quantisers[0].loss = {.loss = loss, .error = .01};
+    return trained_sections(found)[2].markdown;
+  };
+  EXPECT_THAT(table(std::log(3.0)), HasSubstr("(200.00 ± 3.00, "));
+  EXPECT_THAT(table(std::log(19.9)), HasSubstr("(1890.00 ± 19.90, "));
+  EXPECT_THAT(table(std::log(20.1)), HasSubstr("(> 1900, "));
 }
 
 WindowScore window(double nll) { return {.predicted = 10, .nll = nll}; }
@@ -277,6 +329,27 @@ TEST(EqualAccuracy, IsThatOfTheOtherAtItsLoss) {
   EXPECT_TRUE(equal.inside);
   EXPECT_FALSE(at_equal_accuracy(high, at(.6, .5)).inside);
   EXPECT_DOUBLE_EQ(at_equal_accuracy(high, at(.6, .5)).energy_ratio, 2);
+}
+
+TEST(QuantiserCells, WithoutNumbersAreBroken) {
+  const std::vector<WindowScore> exact = {window(20), window(30)};
+  TrainedResults found;
+  const auto cell = [&](const char* name, double nll) -> const QuantiserCell& {
+    QuantiserCell& one = found.quantisers.emplace_back();
+    one.quantiser = name;
+    one.bits = {8, 4};
+    set_scores(one, {window(21), window(nll)}, exact);
+    return one;
+  };
+  const auto verdict = [&] { return orderings_of(found)[0].verdict; };  // AMAT beats the code alone
+  EXPECT_FALSE(cell("amat", 32).broken);
+  EXPECT_NEAR(found.quantisers[0].loss.loss, 3. / 20, 1e-12);
+  EXPECT_THAT(found.quantisers[0].windows, SizeIs(2));
+  EXPECT_TRUE(cell("asym_keep_zero", std::numeric_limits<double>::quiet_NaN()).broken);
+  EXPECT_EQ(found.quantisers[1].loss.loss, 0);
+  EXPECT_EQ(verdict(), Ordering::Verdict::kHolds);
+  std::swap(found.quantisers[0].quantiser, found.quantisers[1].quantiser);
+  EXPECT_EQ(verdict(), Ordering::Verdict::kFails);
 }
 
 TEST(Orderings, HoldFailOrAreNoise) {
