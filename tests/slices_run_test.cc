@@ -167,22 +167,23 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
            Case{"--precision dbsc --cache lru", "--cache"},
            Case{"--precision high --constraint hard", "--router"},
            Case{"--preset slicemoe --miss-rate 120%", "--miss-rate"},
-           Case{"--precision dbsc --miss-rate 5%", "looks at this flag: --miss-rate"},
-           Case{"--preset slicemoe --constraint boost --miss-rate 5%", "looks at this flag: --miss-rate"},
-           Case{"--precision high --theta 0.3", "looks at this flag: --theta"},
-           Case{"--preset slicemoe --theta 0.3 --critical fixed_top_c", "looks at this flag: --theta"},
-           Case{"--preset slicemoe --critical-count 1", "looks at this flag: --critical-count"},
-           Case{"--precision low --critical rel_top1", "looks at this flag: --critical"},
-           Case{"--precision high --low-view amat", "looks at this flag: --low-view"},
-           Case{"--precision high --lsb-miss fetch", "looks at this flag: --lsb-miss"},
-           Case{"--precision low --lsb-reserve 0.1", "looks at this flag: --lsb-reserve"},
-           Case{"--precision high --warmup empty", "looks at this flag: --warmup"},
-           Case{"--preset slicemoe --warmup empty --kappa 0.2", "looks at this flag: --kappa"},
-           Case{"--preset slicemoe --warmup last-layer --rho 0.2", "looks at this flag: --rho"},
-           Case{"--precision dbsc --lambda 0.2", "looks at this flag: --lambda"},
-           Case{"--preset slicemoe --eta 0.2", "looks at this flag: --eta"},
-           Case{"--preset slicemoe --cumsum-p 0.5", "looks at this flag: --cumsum-p"},
-           Case{"--precision high --top-j 0", "looks at this flag: --top-j"},
+           Case{"--precision dbsc --miss-rate 5%", "--miss-rate: nothing in this run looks"},
+           Case{"--preset slicemoe --constraint boost --miss-rate 5%",
+                "--miss-rate: nothing in this run looks"},
+           Case{"--precision high --theta 0.3", "--theta: nothing in this run looks"},
+           Case{"--preset slicemoe --theta 0.3 --critical fixed_top_c", "--theta: nothing in this run looks"},
+           Case{"--preset slicemoe --critical-count 1", "--critical-count: nothing in this run looks"},
+           Case{"--precision low --critical rel_top1", "--critical: nothing in this run looks"},
+           Case{"--precision high --low-view amat", "--low-view: nothing in this run looks"},
+           Case{"--precision high --lsb-miss fetch", "--lsb-miss: nothing in this run looks"},
+           Case{"--precision low --lsb-reserve 0.1", "--lsb-reserve: nothing in this run looks"},
+           Case{"--precision high --warmup empty", "--warmup: nothing in this run looks"},
+           Case{"--preset slicemoe --warmup empty --kappa 0.2", "--kappa: nothing in this run looks"},
+           Case{"--preset slicemoe --warmup last-layer --rho 0.2", "--rho: nothing in this run looks"},
+           Case{"--precision dbsc --lambda 0.2", "--lambda: nothing in this run looks"},
+           Case{"--preset slicemoe --eta 0.2", "--eta: nothing in this run looks"},
+           Case{"--preset slicemoe --cumsum-p 0.5", "--cumsum-p: nothing in this run looks"},
+           Case{"--precision high --top-j 0", "--top-j: nothing in this run looks"},
            Case{"--preset slicemoe --lambda x", "--lambda"},
            Case{"--preset slicemoe --lsb-miss never", "--lsb-miss"},
            Case{"--preset slicemoe --low-view clip", "--low-view"},
@@ -202,7 +203,7 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
   }
   const Outcome whole = run("run " + kModel + " -p x -n 1 --theta 0.3");
   EXPECT_EQ(whole.code, 2);
-  EXPECT_THAT(whole.err, HasSubstr("looks at this flag: --theta"));
+  EXPECT_THAT(whole.err, HasSubstr("--theta: nothing in this run looks"));
   const Outcome small = run(at + "--precision high --memory 12MiB");
   EXPECT_EQ(small.code, 1);
   EXPECT_THAT(small.err, HasSubstr("give --memory"));

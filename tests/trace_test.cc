@@ -107,14 +107,15 @@ TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedOfSlices) {
            Case{"--preset slicemoe --miss-rate 3%", "--precision dbsc --constraint hard --miss-rate 3%",
                 " precision=dbsc critical=single-head,0.35 lsb_miss=fetch_if_budget lsb_reserve=0 warmup=pcw "
                 "kappa=0.5 rho=0.5 constraint=hard miss_rate=0.03\n"},
-           Case{"--precision dbsc --router cumsum --lsb-miss fetch --warmup last-layer --rho 0.25",
-                "--precision dbsc --lsb-miss fetch --warmup last-layer --rho 0.25",
-                " rho=0.25 constraint=none\n"},
+           Case{"--precision dbsc --router cumsum --lsb-miss fetch --warmup last-layer",
+                "--precision dbsc --lsb-miss fetch --warmup last-layer", " rho=0.5 constraint=none\n"},
            Case{"--precision low", "--precision low", " precision=low "},
-           Case{"--precision high --cache slice-lru --warmup random --lsb-reserve 0.3",
-                "--precision high --warmup random --lsb-reserve 0.3", " warmup=random "},
-           Case{"--precision dbsc --critical rel_top1 --theta 80% --lsb-miss skip --warmup empty --kappa 0.3",
-                "--precision dbsc --critical rel_top1 --theta 80% --lsb-miss skip --warmup empty --kappa 0.3",
+           Case{"--precision high --cache slice-lru --warmup random --lsb-reserve 0.3 --rho 0.25",
+                "--precision high --warmup random --lsb-reserve 0.3 --rho 0.25", " warmup=random "},
+           Case{"--precision dbsc --kappa 0.3 --rho 0.25", "--precision dbsc --kappa 0.3 --rho 0.25",
+                " kappa=0.3 rho=0.25 constraint=none\n"},
+           Case{"--precision dbsc --critical rel_top1 --theta 80% --lsb-miss skip --warmup empty",
+                "--precision dbsc --critical rel_top1 --theta 80% --lsb-miss skip --warmup empty",
                 " critical=rel_top1,0.8 lsb_miss=skip "},
        }) {
     for (const std::string scope : {"global", "layer"}) {
