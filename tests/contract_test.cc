@@ -69,6 +69,16 @@ TEST_F(MaxLoss, LessThanTheStoreCanDoIsRefused) {
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("--max-loss"), HasSubstr("at least"), HasSubstr("0.01 %")));
 }
 
+TEST_F(MaxLoss, OfAStoreWithoutSlicesNothingIsLost) {
+  const std::string store = directory_->file("exact.sluice");
+  ASSERT_EQ(run("pack " + kModel + " -o " + store + " -q").code, 0);
+  for (const std::string& model : {store, kModel}) {
+    const Outcome refused = run("run " + model + " -p x -n 1 --max-loss 3%");
+    EXPECT_EQ(refused.code, 2) << model;
+    EXPECT_THAT(refused.err, HasSubstr("nothing is lost of this model")) << model;
+  }
+}
+
 TEST_F(MaxLoss, NeedsACalibrationOfThisStore) {
   calibrated();
   const std::string kept = directory_->file("kept.json");

@@ -250,7 +250,7 @@ TEST_F(EvalTest, WhatActsOnStepsHasSteps) {
   };
   EXPECT_TRUE(said(high, "high precision, int8 activations"));
   EXPECT_TRUE(said(low, "% MSB misses"));
-  EXPECT_TRUE(said(router, "of their scores lost"));
+  EXPECT_TRUE(said(router, "of all scores lost"));
   EXPECT_TRUE(said("eval " + store + score + " --preset slicemoe --miss-rate 4%", "(limit 4 %"));
   EXPECT_FALSE(said(exact, "precision"));
   const json energy = run_json(low + " --prefill 16")["energy_model"];

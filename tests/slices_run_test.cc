@@ -204,6 +204,12 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
   const Outcome whole = run("run " + kModel + " -p x -n 1 --theta 0.3");
   EXPECT_EQ(whole.code, 2);
   EXPECT_THAT(whole.err, HasSubstr("--theta: nothing in this run looks"));
+  const Outcome compared =
+      run("compare " + store() + " --preset slicemoe,z-basic-lru -p x -n 2 --memory 60MiB");
+  EXPECT_EQ(compared.code, 2);
+  EXPECT_THAT(compared.err, HasSubstr("preset z-basic-lru does not go with this model"));
+  for (const char* flag : {"--max-loss 1%", "--low-view amat"})  // a replay computes nothing
+    EXPECT_EQ(run(std::string("simulate --trace x --machine slicemoe --memory-experts 6MB ") + flag).code, 2);
   const Outcome small = run(at + "--precision high --memory 12MiB");
   EXPECT_EQ(small.code, 1);
   EXPECT_THAT(small.err, HasSubstr("give --memory"));

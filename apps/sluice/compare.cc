@@ -8,11 +8,13 @@
 #include "base/error.h"
 #include "command.h"
 #include "engine_flags.h"
+#include "experts/combination.h"
 #include "experts/registry.h"
 #include "lab/compare.h"
 #include "number_range.h"
 #include "progress.h"
 #include "prompt_flags.h"
+#include "slice_effects.h"
 
 namespace sluice::app {
 namespace {
@@ -36,6 +38,32 @@ std::vector<std::string> split_names(const std::string& text) {
         .in("--preset")
         .fix("name presets: --preset zipmoe,z-basic-lru");
   return names;
+}
+
+// Before anything is run. Error(kUsage) that names the preset.
+void check_goes_with(std::string_view name, const store::Checkpoint& checkpoint,
+                     engine::EngineOptions options) {
+  const experts::Preset& preset = experts::find_preset(name);
+  const bool sliced = checkpoint.slices().has_value();
+  options.preset = name;
+  ChosenPolicies chosen = chosen_policies(options);
+  if (!sliced && options.cache.empty()) chosen.cache = preset.cache;
+  const std::string_view routers[] = {chosen.router};
+  try {
+    experts::check_combination(
+        {.family = sliced ? experts::Family::kSliced : experts::Family::kRaw,
+         .routers = routers,
+         .cache = chosen.cache,
+         .precision = chosen.precision,
+         .constraint = chosen.constraint,
+         .scheduler = options.scheduler.empty() ? preset.scheduler : options.scheduler,
+         .prefetch = options.prefetch.empty() && name != "auto" ? preset.prefetch : options.prefetch,
+         .whole_layers = preset.whole_layers});
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("preset {} does not go with this model: {}", name, error.what()))
+        .in("--preset");
+  }
 }
 
 void compare(const Options& options) {
@@ -70,6 +98,7 @@ void compare(const Options& options) {
   std::vector<lab::Contender> contenders;
   for (const std::string& name : names) {
     const OpenModel& source = whole && experts::find_preset(name).whole_experts ? *whole : open;
+    check_goes_with(name, *source.checkpoint, settings.options);
     contenders.push_back({name, source.checkpoint.get(), &source.model});
   }
   const lab::Comparison result = lab::Comparer().run(contenders, settings);

@@ -157,7 +157,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags, const EngineHelp& h
                   "start (a store "
                   "without any keeps them)")
       ->group(policies);
-  add_activations_flag(command, flags.slices);
+  add_computing_flags(command, flags.slices);
   add_slice_flags(command, flags.slices);
   add_common_flags(
       command, flags,

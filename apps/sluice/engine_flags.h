@@ -28,8 +28,7 @@ struct EngineFlags : CommonFlags {
 
 // What --seed does in a command that samples nothing.
 inline constexpr const char* kSeedOfCaches =
-    "Of caches that draw (marking) and of costs measured at the start; has no effect on the result; default: "
-    "0";
+    "Of what draws (the cache marking, --warmup random) and of costs measured at the start; default: 0";
 // What --router does in a command that is given all tokens.
 inline constexpr const char* kRouterOfSteps =
     "all but exact change the result, where --prefill leaves tokens to single steps: prompts are routed "

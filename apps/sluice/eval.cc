@@ -63,7 +63,9 @@ void check_engine(const EvalOptions& options, const engine::Engine& engine) {
     throw Error(ErrorKind::kUsage,
                 "this evaluation cannot go on with the same results: they depend on what is in memory")
         .in("--state")
-        .found("router " + engine.options().router)
+        .found(fmt::format("precision {}, router {}, constraint {}",
+                           experts::precision_name(engine.options().precision), engine.options().router,
+                           experts::constraint_name(*engine.options().constraint)))
         .fix("leave --state out");
   if (!options.engine.quiet && !engine.isa_warning().empty())
     fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "experts/registry.h"
+#include "slice_effects.h"
 
 namespace sluice::app {
 namespace {
@@ -39,13 +40,9 @@ Json contract_json(const engine::Engine& engine) {
   return json;
 }
 
-bool keeps_limit(const experts::ConstraintConfig& config) {
-  return config.mode == experts::ConstraintMode::kHard || config.mode == experts::ConstraintMode::kAdaptive;
-}
-
 // Null where nothing keeps one.
 Json limit_json(const experts::ConstraintConfig& config) {
-  return keeps_limit(config) ? Json(config.limit) : Json();
+  return keeps_limit(config.mode) ? Json(config.limit) : Json();
 }
 
 // Of decode steps; what the limit counts leaves out the first ones of each generation.
@@ -98,7 +95,7 @@ constexpr device::Account kAccounts[] = {
 // Of runs without a contract, under which misses are only as few as the accepted loss allows.
 std::string limit_text(const experts::MissConstraint& constraint) {
   std::string text = fmt::format("{:.2f} % of bytes missed", 100 * constraint.account().rate());
-  if (!keeps_limit(constraint.config())) return text;
+  if (!keeps_limit(constraint.config().mode)) return text;
   const bool exceeded = constraint.account().rate() > constraint.config().limit;
   return text + fmt::format(" (limit {:.3g} %{}, {} replaced, {} times read all the same)",
                             100 * constraint.config().limit, exceeded ? ", exceeded" : "",
@@ -176,6 +173,7 @@ Json experts_json(const engine::Engine& engine) {
   const experts::RoutingChanges& routing = statistics.routing;
   json["routing"] = {{"router", engine.options().router},
                      {"tokens", routing.tokens},
+                     {"decode_tokens", statistics.decode_routing.tokens},
                      {"changed_tokens", routing.changed_tokens},
                      {"substituted", routing.substituted},
                      {"mass_lost", routing.mass_lost}};
@@ -315,15 +313,14 @@ std::string residency_picture(const engine::Engine& engine, bool colour) {
 std::vector<ReportRow> loss_rows(const engine::Engine& engine) {
   std::vector<ReportRow> rows;
   const engine::Statistics& statistics = engine.statistics();
-  const experts::RoutingChanges& routing = statistics.routing;
-  if (experts::find_router(engine.options().router).lossy) {
+  const experts::RoutingChanges& routing = statistics.decode_routing;  // prompts are routed exactly
+  if (experts::find_router(engine.options().router).lossy && routing.tokens > 0) {
     const auto tokens = static_cast<double>(routing.tokens);
-    rows.push_back(
-        {"routing", fmt::format("{}: {:.1f} % of tokens' sets changed, {} experts substituted, {:.2f} % of "
-                                "their scores lost",
-                                engine.options().router,
-                                100 * ratio(static_cast<double>(routing.changed_tokens), tokens),
-                                routing.substituted, 100 * ratio(routing.mass_lost, tokens))});
+    rows.push_back({"routing", fmt::format("{}: while decoding, {:.1f} % of tokens' sets changed, {} experts "
+                                           "substituted, {:.2f} % of all scores lost",
+                                           engine.options().router,
+                                           100 * ratio(static_cast<double>(routing.changed_tokens), tokens),
+                                           routing.substituted, 100 * ratio(routing.mass_lost, tokens))});
   }
   const bool decoding = statistics.decode.tokens > 0;
   if (engine.checkpoint().slices())

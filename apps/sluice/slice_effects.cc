@@ -8,6 +8,10 @@
 
 namespace sluice::app {
 
+bool keeps_limit(experts::ConstraintMode mode) {
+  return mode == experts::ConstraintMode::kHard || mode == experts::ConstraintMode::kAdaptive;
+}
+
 ChosenPolicies chosen_policies(const engine::EngineOptions& options) {
   const experts::Preset& preset = experts::find_preset(options.preset.empty() ? "auto" : options.preset);
   ChosenPolicies chosen{.precision = options.precision,
@@ -31,7 +35,6 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
   const bool low = chosen.precision == experts::PrecisionMode::kLow;
   const bool counted = options.critical.kind == CriticalRule::Kind::kFixedTopC;
   const bool by_slices = experts::find_cache(chosen.cache).sliced;
-  const bool hard = chosen.constraint == ConstraintMode::kHard;
   const bool adaptive = chosen.constraint == ConstraintMode::kAdaptive;
   const InitialSlices initial = options.slices.initial;
   const struct {
@@ -54,7 +57,7 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
       {"--rho", !flags.rho.empty(),
        by_slices && (initial == InitialSlices::kWarmup || initial == InitialSlices::kRandom),
        "the cache slice-lru with --warmup pcw or random"},
-      {"--miss-rate", !flags.miss_rate.empty(), hard || adaptive,
+      {"--miss-rate", !flags.miss_rate.empty(), keeps_limit(chosen.constraint),
        "--preset slicemoe, or --constraint hard or adaptive"},
       {"--lambda", !flags.lambda.empty(), chosen.router == "cache-prior", "the router cache-prior"},
       {"--eta", !flags.eta.empty(), adaptive, "--constraint adaptive"},

@@ -17,6 +17,8 @@ struct ChosenPolicies {
 // What options come to, with what their preset sets. Of a model without slices the precision is kFull.
 ChosenPolicies chosen_policies(const engine::EngineOptions& options);
 
+bool keeps_limit(experts::ConstraintMode mode);  // adaptive, hard
+
 // Behind set_slice_options() and set_max_loss(): Error(kUsage) that names a flag which was given and has no
 // effect, and those that it would need.
 void check_effects(const SliceFlags& flags, const engine::EngineOptions& options,

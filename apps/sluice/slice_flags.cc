@@ -43,6 +43,21 @@ void add_activations_flag(CLI::App& command, SliceFlags& flags) {
       ->group(kSlicesGroup);
 }
 
+void add_computing_flags(CLI::App& command, SliceFlags& flags) {
+  add_activations_flag(command, flags);
+  const std::string slices = kSlicesGroup;
+  command
+      .add_option("--low-view", flags.low_view,
+                  "What an MSB slice alone stands for: amat, amat-center (the middle of what its codes may "
+                  "have been; nearer); default: amat")
+      ->group(slices);
+  command
+      .add_option("--max-loss", flags.max_loss,
+                  "The loss of perplexity that is accepted (1%): chooses precision and theta, and limits how "
+                  "far routing changes, by the store's calibration (sluice calibrate)")
+      ->group(slices);
+}
+
 void add_slice_flags(CLI::App& command, SliceFlags& flags) {
   const std::string slices = kSlicesGroup, limits = "Limits on misses";
   command
@@ -60,11 +75,6 @@ void add_slice_flags(CLI::App& command, SliceFlags& flags) {
       ->group(slices);
   command.add_option("--critical-count", flags.critical_count, "Of fixed_top_c: experts a token; default: 1")
       ->check(whole_number("--critical-count", 0, 65535))
-      ->group(slices);
-  command
-      .add_option("--low-view", flags.low_view,
-                  "What an MSB slice alone stands for: amat, amat-center (the middle of what its codes may "
-                  "have been; nearer); default: amat")
       ->group(slices);
   command
       .add_option("--lsb-miss", flags.lsb_miss,
@@ -90,11 +100,6 @@ void add_slice_flags(CLI::App& command, SliceFlags& flags) {
           "--rho", flags.rho,
           "LSB slices an MSB slice that outlive the prompt; default: 0.5, at high precision 1, at low "
           "0")
-      ->group(slices);
-  command
-      .add_option("--max-loss", flags.max_loss,
-                  "The loss of perplexity that is accepted (1%): chooses precision and theta, and limits how "
-                  "far routing changes, by the store's calibration (sluice calibrate)")
       ->group(slices);
   command
       .add_option("--constraint", flags.constraint,
@@ -182,12 +187,14 @@ void set_max_loss(const SliceFlags& flags, const std::string& path, engine::Engi
   const auto refuse = [&](ErrorKind kind, const char* message) {
     return Error(kind, message).in("--max-loss").found(path);
   };
-  if (!store::looks_like_store(path))
+  const std::string name = path + "/sidecar/calibration.json";
+  const bool is_store = store::looks_like_store(path);
+  const std::optional<Json> sidecar =
+      is_store ? store::read_sidecar(path, "calibration", "calibration") : std::nullopt;
+  if (!is_store || (!sidecar && !store::open_checkpoint(path)->slices()))
     throw refuse(ErrorKind::kUsage, "what a loss costs is calibrated for stores in slices")
         .expected("a store of family sliced")
-        .fix("leave --max-loss out: nothing is lost of a model directory");
-  const std::string name = path + "/sidecar/calibration.json";
-  const std::optional<Json> sidecar = store::read_sidecar(path, "calibration", "calibration");
+        .fix("leave --max-loss out: nothing is lost of this model");
   if (!sidecar)
     throw refuse(ErrorKind::kNotFound, "nobody has measured what this store loses")
         .expected(name + ", made for this store")

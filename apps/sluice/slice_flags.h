@@ -18,8 +18,10 @@ struct SliceFlags {
   std::optional<std::int64_t> top_j, critical_count;
 };
 
-// `flags` must outlive `command`, of both. --activations is apart: replays compute nothing.
+// `flags` must outlive `command`, of all.
 void add_activations_flag(CLI::App& command, SliceFlags& flags);
+// That and others of commands that compute, which replays do not.
+void add_computing_flags(CLI::App& command, SliceFlags& flags);
 void add_slice_flags(CLI::App& command, SliceFlags& flags);
 // Error(kUsage) that names the flag.
 void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options);

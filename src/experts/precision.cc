@@ -50,7 +50,9 @@ CriticalRule::Kind critical_kind(std::string_view name) {
 }
 
 PrecisionMode precision_mode(std::string_view name) {
-  return value_named<PrecisionMode>("--precision", kModes, name);
+  if (name == kModes[0]) return PrecisionMode::kFull;  // which nobody can ask for
+  constexpr std::string_view kAsked[] = {kModes[1], kModes[2], kModes[3]};
+  return static_cast<PrecisionMode>(1 + value_named<int>("--precision", kAsked, name));
 }
 
 std::string_view precision_name(PrecisionMode mode) { return kModes[static_cast<std::size_t>(mode)]; }

@@ -15,7 +15,7 @@
 namespace sluice::store {
 namespace {
 
-constexpr std::string_view kRemove = "remove it: what it holds is made again";
+constexpr std::string_view kRemove = "remove it; the command that made it makes it again";
 
 bool is_word(std::string_view text) {
   return !text.empty() &&

@@ -137,7 +137,9 @@ void order_curves(const TrainedResults& found, std::vector<Ordering>& list) {
       const eval::LossDifference difference = eval::difference(a.windows, b.windows);
       list.push_back(
           {.claim = fmt::format("{}, {}, limit {:.3g} %", claim, mat_name(slices.bits), 100 * limit),
-           .found = fmt::format("{} % of perplexity", loss_text(difference)),
+           .found = fmt::format("{:.2f} % of perplexity, {:.1f} standard errors",
+                                100 * eval::of_perplexity(difference).share,
+                                std::abs(difference.loss) / difference.error),
            .verdict = verdict(difference)});
     };
     for (const double limit : limits_of(slices)) {
