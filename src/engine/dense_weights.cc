@@ -1,6 +1,7 @@
 #include "engine/dense_weights.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "base/error.h"
@@ -23,18 +24,25 @@ store::StoredPiece locate(const store::Checkpoint& checkpoint, const TensorSpec&
 
 bool is_vector(const TensorSpec& spec) { return spec.shape.size() == 1; }
 
+template <class Value>
+Value load(const std::byte* data, std::uint64_t i) {
+  Value value;
+  std::memcpy(&value, data + i * sizeof(Value), sizeof(Value));
+  return value;
+}
+
+// Files need not align their tensors.
 void to_float(const fetch::ResidentPiece& piece, float* out) {
-  const auto* halves = reinterpret_cast<const std::uint16_t*>(piece.data);
   for (std::uint64_t i = 0; i < piece.elements; ++i) {
     switch (piece.dtype) {
       case DType::kBF16:
-        out[i] = bf16_to_float(halves[i]);
+        out[i] = bf16_to_float(load<std::uint16_t>(piece.data, i));
         break;
       case DType::kF16:
-        out[i] = fp16_to_float(halves[i]);
+        out[i] = fp16_to_float(load<std::uint16_t>(piece.data, i));
         break;
       default:
-        out[i] = reinterpret_cast<const float*>(piece.data)[i];
+        out[i] = load<float>(piece.data, i);
         break;
     }
   }
