@@ -51,7 +51,7 @@ class RunOnMachineTest : public ::testing::Test {
   }
   static EngineOptions options() {
     EngineOptions options;
-    options.memory = 256 * kMiB;
+    options.memory = 2 * kGiB;
     options.threads = 1;
     options.positions = kTokens;
     options.fetch.io = fetch::IoMode::kBuffered;

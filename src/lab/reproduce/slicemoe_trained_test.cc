@@ -47,7 +47,7 @@ TrainedSettings small_settings(const std::string& work) {
   settings.model = kFable;
   settings.text = read_text_file(kFable + "/eval.txt", kMiB).substr(0, 2000);
   settings.work = work;
-  settings.options.memory = 256 * kMiB;
+  settings.options.memory = 2 * kGiB;
   settings.options.threads = 1;
   settings.options.fetch.io = fetch::IoMode::kBuffered;
   settings.grid.quantiser_tokens = 128;
@@ -94,7 +94,7 @@ class Trained : public ::testing::Test {
   static std::vector<WindowScore> scores(const Opened& opened, EngineOptions options,
                                          const eval::SteppedWindows& windows, std::size_t tokens, bool steps,
                                          double* rate = nullptr) {
-    options.memory = 256 * kMiB;
+    options.memory = 2 * kGiB;
     options.threads = 1;
     options.positions = windows.window;
     options.fetch.io = fetch::IoMode::kBuffered;
@@ -190,7 +190,7 @@ TEST_F(Trained, MissesAreOfTheBytesAtHighPrecision) {
   options.precision = PrecisionMode::kHigh;
   const auto expert = [&](const Opened& store) {
     EngineOptions any = options;
-    any.memory = 256 * kMiB;
+    any.memory = 2 * kGiB;
     any.positions = 8;
     any.fetch.io = fetch::IoMode::kBuffered;
     const Engine engine(*store.checkpoint, store.model, any);
