@@ -208,6 +208,8 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
       run("compare " + store() + " --preset slicemoe,z-basic-lru -p x -n 2 --memory 60MiB");
   EXPECT_EQ(compared.code, 2);
   EXPECT_THAT(compared.err, HasSubstr("preset z-basic-lru does not go with this model"));
+  EXPECT_EQ(
+      run("compare " + store() + " --preset slicemoe --miss-rate 4% --theta 0.3 --runs 1 -p x -n 2").code, 0);
   for (const char* flag : {"--max-loss 1%", "--low-view amat"})  // a replay computes nothing
     EXPECT_EQ(run(std::string("simulate --trace x --machine slicemoe --memory-experts 6MB ") + flag).code, 2);
   const Outcome small = run(at + "--precision high --memory 12MiB");

@@ -69,8 +69,10 @@ void check_goes_with(std::string_view name, const store::Checkpoint& checkpoint,
 void compare(const Options& options) {
   EngineFlags flags = options.engine;
   const std::vector<std::string> names = split_names(flags.preset);
-  flags.preset.clear();
-  engine_options(flags, 1);
+  for (const std::string& name : names) {  // flags are to act with each of them
+    flags.preset = name;
+    engine_options(flags, 1);
+  }
   const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere);
   std::optional<OpenModel> whole;
   if (!options.whole.empty()) whole = open_model(options.whole, WithTokenizer::kNo);
@@ -88,6 +90,7 @@ void compare(const Options& options) {
   }
   settings.options = engine_options(
       flags, positions_for(longest, static_cast<std::size_t>(options.max_tokens), flags, open));
+  settings.options.preset.clear();  // each contender's
   settings.runs = static_cast<unsigned>(options.runs);
   settings.tokenizer = open.tokenizer.get();
   settings.interrupted = interrupted_so_far();
