@@ -11,6 +11,7 @@
 #include "eval/measure_calibration.h"
 #include "number_range.h"
 #include "open_tokenizer.h"
+#include "output_path.h"
 #include "progress.h"
 #include "store/sidecar.h"
 #include "store/store_checkpoint.h"
@@ -20,7 +21,7 @@ namespace {
 
 struct Options {
   EngineFlags engine;
-  std::string reference, file;
+  std::string reference, file, state;
   std::int64_t tokens = 8192, window = 256, prompt = 64;
 };
 
@@ -57,6 +58,7 @@ void calibrate(const Options& options) {
         .expected("a store of family sliced")
         .found("no packed store")
         .fix("pack the model in slices: sluice pack MODEL -o NAME.sluice --slices 8/4");
+  if (!options.state.empty()) check_output_path(options.state);
   const OpenModel open = open_model(flags.model, WithTokenizer::kRequired);
   const OpenModel reference = open_model(options.reference, WithTokenizer::kNo);
   const std::string text = read_input_text(options.file);
@@ -77,6 +79,7 @@ void calibrate(const Options& options) {
         .expected(fmt::format("at most {}", open.model.config.max_positions))
         .found(std::to_string(settings.windows.window));
   settings.engine = engine_options(flags, settings.windows.window);
+  settings.state = options.state;
   engine::Calibration calibration;
   {
     std::optional<Progress> progress;
@@ -123,6 +126,9 @@ void add_calibrate(CLI::App& app) {
   command->add_option("--prefill", options->prompt, "Of them, that are a prompt; what is behind it is scored")
       ->capture_default_str()
       ->check(whole_number("--prefill", 1, 1 << 24));
+  command->add_option(
+      "--state", options->state,
+      "File that keeps what is finished: the same command goes on there after an interruption");
   add_activations_flag(*command, flags.slices);
   add_common_flags(
       *command, flags,
@@ -134,7 +140,7 @@ void add_calibrate(CLI::App& app) {
        .quiet = "No progress on standard error"});
   command->footer(
       "The text should be like those that will be written. It is computed some twenty times, token by "
-      "token.\n"
+      "token: --state keeps each of them.\n"
       "Examples:\n"
       "  sluice calibrate fable.sluice --reference models/fable-moe-18m -f models/fable-moe-18m/eval.txt\n"
       "  sluice run fable.sluice --max-loss 1% --memory 30MiB -p \"Once upon a time\"");

@@ -1,12 +1,15 @@
 #include "eval/measure_calibration.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "engine/model_identity.h"
+#include "eval/identity.h"
+#include "eval/state.h"
 
 namespace sluice::eval {
 namespace {
@@ -59,67 +62,75 @@ std::string sha256_of(std::span<const model::TokenId> tokens) {
   return sha256_hex(bytes);
 }
 
-// Measures point after point, and tells how far all of them are.
-class Measurement {
- public:
-  Measurement(const store::Checkpoint& checkpoint, const model::Model& model,
-              std::span<const model::TokenId> tokens, const CalibrateOptions& options)
-      : checkpoint_(checkpoint), model_(model), tokens_(tokens), options_(options) {
-    all_ = tokens.size() * (2 + options.thetas.size() + 1 + options.caches.size() * options.ceilings.size());
-  }
+// The text computed in one way.
+struct Scored {
+  std::vector<WindowScore> windows;
+  double amount = 0, bytes_per_token = 0;  // as of CalibrationPoint
+};
 
-  std::vector<WindowScore> score(Engine& engine, bool steps) {
-    auto scores = score_windows(engine, tokens_, options_.windows, steps, [&](std::size_t done) {
-      return !options_.on_progress || options_.on_progress(done_ + done, all_);
-    });
-    done_ += tokens_.size();
-    return scores;
-  }
+Json to_json(const Scored& scored) {
+  Json windows = Json::array();
+  for (const WindowScore& window : scored.windows) windows.push_back(to_json(window));
+  return {{"windows", windows}, {"amount", scored.amount}, {"bytes_per_token", scored.bytes_per_token}};
+}
 
-  std::unique_ptr<Engine> make(const EngineOptions& settings) const {
-    return std::make_unique<Engine>(checkpoint_, model_, settings, kLogitRows);
-  }
+// Of `windows` windows. Error(kInvalid).
+Scored scored_from_json(const Json& json, const std::string& name, std::size_t windows) {
+  constexpr double kMost = 1e300;
+  const JsonObject object(json, name);
+  Scored scored;
+  scored.amount = object.real("amount", 0, kMost);
+  scored.bytes_per_token = object.real("bytes_per_token", 0, kMost);
+  const Json* const list = object.find("windows");
+  if (list == nullptr || !list->is_array() || list->size() != windows)
+    object.fail("windows", fmt::format("the scores of {} windows", windows));
+  for (const Json& window : *list)
+    scored.windows.push_back(window_score_from_json(window, Compared::kNo, name + ": windows"));
+  return scored;
+}
 
-  EngineOptions settings(experts::PrecisionMode precision) const {
-    EngineOptions settings = options_.engine;
+// A way of computing the text by the store, and what of its point is known before.
+struct Way {
+  CalibrationPoint point;
+  EngineOptions settings;
+};
+
+// All but high precision with all in memory.
+std::vector<Way> ways(const CalibrateOptions& options, Bytes all_experts) {
+  const auto settings = [&](experts::PrecisionMode precision, double cache) {
+    EngineOptions settings = options.engine;
     settings.precision = precision;
     settings.slices.rules.lsb_miss = experts::LsbMiss::kFetch;
-    return settings;
-  }
-
-  // A store's point against `high`.
-  CalibrationPoint point(EngineOptions settings, double cache, std::span<const WindowScore> high) {
-    if (all_experts_ == 0) {
-      const auto any = make(settings);
-      all_experts_ = any->expert_memory_bytes() * model_.experts.size();
-    }
+    settings.prefetch = "none";  // bytes are counted as they are demanded
     settings.less_cache_will_do = true;
-    settings.cache_bytes = static_cast<Bytes>(cache * static_cast<double>(all_experts_));
-    const auto run = make(settings);
-    const std::vector<WindowScore> scores = score(*run, true);
-    const LossDifference loss = difference(scores, high);
-    const engine::Statistics& statistics = run->statistics();
-    CalibrationPoint point{.precision = settings.precision, .cache = cache};
-    if (point.precision == experts::PrecisionMode::kDbsc) point.theta = settings.critical.theta;
-    point.amount = settings.contract ? statistics.decode_routing.mass_lost /
-                                           static_cast<double>(statistics.decode_routing.tokens)
-                                     : statistics.low_share / static_cast<double>(statistics.low_tokens);
-    point.perplexity = perplexity(scores);
-    point.loss = loss.loss;
-    point.error = loss.error;
-    point.bytes_per_token =
-        static_cast<double>(statistics.decode.bytes_read) / static_cast<double>(statistics.decode.tokens);
-    return point;
+    settings.cache_bytes = static_cast<Bytes>(cache * static_cast<double>(all_experts));
+    return settings;
+  };
+  using experts::PrecisionMode;
+  std::vector<Way> all;
+  const double cache = options.caches.front();
+  for (const double theta : options.thetas) {
+    all.push_back({{.precision = PrecisionMode::kDbsc, .theta = theta, .cache = cache},
+                   settings(PrecisionMode::kDbsc, cache)});
+    all.back().settings.critical = {.kind = experts::CriticalRule::Kind::kSingleHead, .theta = theta};
   }
-
- private:
-  const store::Checkpoint& checkpoint_;
-  const model::Model& model_;
-  std::span<const model::TokenId> tokens_;
-  const CalibrateOptions& options_;
-  Bytes all_experts_ = 0;
-  std::size_t done_ = 0, all_ = 0;
-};
+  all.push_back({{.precision = PrecisionMode::kLow, .cache = cache}, settings(PrecisionMode::kLow, cache)});
+  for (const double share : options.caches)
+    for (const double ceiling : options.ceilings) {
+      all.push_back({{.precision = PrecisionMode::kHigh, .ceiling = ceiling, .cache = share},
+                     settings(PrecisionMode::kHigh, share)});
+      EngineOptions& routed = all.back().settings;
+      routed.router = "cache-prior";
+      routed.constraint = experts::ConstraintMode::kHard;
+      routed.limits.limit = 0;
+      // A loss that is the mass itself, limited to the ceiling.
+      const experts::LossCurve none({{1, 0}}), mass({{1, 1}});
+      routed.contract = {
+          .model = {.precision = none, .routing = mass, .precision_upper = none, .routing_upper = mass},
+          .limit = ceiling};
+    }
+  return all;
+}
 
 }  // namespace
 
@@ -137,60 +148,88 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
   result.windows = options.windows.count(tokens.size());
   result.scored = options.windows.scored(tokens.size());
 
-  Measurement measurement(checkpoint, model, tokens, options);
-  std::vector<WindowScore> exact;
+  const auto of_store = [&](const EngineOptions& settings) {
+    return std::make_unique<Engine>(checkpoint, model, settings, kLogitRows);
+  };
+  EngineOptions exact_settings = options.engine, high_settings = options.engine;
+  exact_settings.precision = experts::PrecisionMode::kFull;
+  exact_settings.activations.reset();
+  exact_settings.cache = "lru";  // costs need not be measured for it
+  high_settings.precision = experts::PrecisionMode::kHigh;
+  const auto of_reference = [&] {
+    return std::make_unique<Engine>(reference, reference_model, exact_settings, kLogitRows);
+  };
+
+  // Before hours are spent on them: they are the same model.
+  Json identity;
+  Bytes all_experts = 0;
   {
-    EngineOptions settings = options.engine;
-    settings.precision = experts::PrecisionMode::kFull;
-    settings.activations.reset();
-    settings.cache = "lru";  // costs need not be measured for it
-    Engine engine(reference, reference_model, settings, kLogitRows);
-    result.reference = hex64(engine::model_identity(engine));
-    exact = measurement.score(engine, false);
+    const auto engine = of_reference();
+    result.reference = hex64(engine::model_identity(*engine));
+    identity["reference"] = identity_of(*engine).at("weights");
   }
-  result.perplexity = perplexity(exact);
-  std::vector<WindowScore> high;
   {
-    const auto run = measurement.make(measurement.settings(experts::PrecisionMode::kHigh));
-    if (const std::string identity = hex64(engine::model_identity(*run)); identity != result.reference)
+    const auto engine = of_store(high_settings);
+    if (const std::string own = hex64(engine::model_identity(*engine)); own != result.reference)
       throw Error(ErrorKind::kInvalid, "the reference is not the model that the store was packed from")
           .in(reference.path())
-          .expected("tensors and routers of identity " + identity)
+          .expected("tensors and routers of identity " + own)
           .found(result.reference)
           .fix("give the model that the store was packed from");
-    result.activations = *run->options().activations;
-    high = measurement.score(*run, false);
+    result.activations = *engine->options().activations;
+    all_experts = engine->expert_memory_bytes() * model.experts.size();
+    identity.update(identity_of(*engine));
   }
-  const LossDifference loss = difference(high, exact);
-  result.high = {.precision = experts::PrecisionMode::kHigh,
-                 .cache = 1,
-                 .perplexity = perplexity(high),
-                 .loss = loss.loss,
-                 .error = loss.error};
+  const std::vector<Way> all = ways(options, all_experts);
+  identity.update({{"task", "calibrate"},
+                   {"data", result.text_sha256},
+                   {"tokens", tokens.size()},
+                   {"ctx", result.window},
+                   {"prefill", result.prompt},
+                   {"grid", fmt::format("theta {}; ceilings {}; caches {}", fmt::join(options.thetas, " "),
+                                        fmt::join(options.ceilings, " "), fmt::join(options.caches, " "))}});
+  State state(options.state, std::move(identity));
 
-  for (const double theta : options.thetas) {
-    EngineOptions settings = measurement.settings(experts::PrecisionMode::kDbsc);
-    settings.critical = {.kind = experts::CriticalRule::Kind::kSingleHead, .theta = theta};
-    result.precision.push_back(measurement.point(settings, options.caches.front(), high));
-  }
-  result.precision.push_back(
-      measurement.point(measurement.settings(experts::PrecisionMode::kLow), options.caches.front(), high));
-  for (const double cache : options.caches) {
-    for (const double ceiling : options.ceilings) {
-      EngineOptions settings = measurement.settings(experts::PrecisionMode::kHigh);
-      settings.router = "cache-prior";
-      settings.constraint = experts::ConstraintMode::kHard;
-      settings.limits.limit = 0;
-      // A loss that is the mass itself, limited to the ceiling.
-      const experts::LossCurve none({{1, 0}}), mass({{1, 1}});
-      settings.contract = {
-          .model = {.precision = none, .routing = mass, .precision_upper = none, .routing_upper = mass},
-          .limit = ceiling};
-      CalibrationPoint point = measurement.point(settings, cache, high);
-      point.ceiling = ceiling;
-      result.routing.push_back(point);
-    }
-  }
+  constexpr std::size_t kExact = 0, kHigh = 1, kWays = 2;
+  const auto score = [&](std::size_t i) {
+    const bool steps = i >= kWays;
+    const auto engine =
+        i == kExact ? of_reference() : of_store(steps ? all[i - kWays].settings : high_settings);
+    Scored scored;
+    scored.windows = score_windows(*engine, tokens, options.windows, steps, [&](std::size_t done) {
+      return !options.on_progress ||
+             options.on_progress(i * tokens.size() + done, (kWays + all.size()) * tokens.size());
+    });
+    if (!steps) return scored;
+    const engine::Statistics& statistics = engine->statistics();
+    scored.amount =
+        all[i - kWays].settings.contract
+            ? statistics.decode_routing.mass_lost / static_cast<double>(statistics.decode_routing.tokens)
+            : statistics.low_share / static_cast<double>(statistics.low_tokens);
+    scored.bytes_per_token =
+        static_cast<double>(statistics.decode.bytes_read) / static_cast<double>(statistics.decode.tokens);
+    return scored;
+  };
+  const std::vector<Scored> scored = finish<Scored>(
+      state, kWays + all.size(),
+      [&](const Json& json, const std::string& name) { return scored_from_json(json, name, result.windows); },
+      score);
+
+  const auto point = [&](CalibrationPoint point, const Scored& one, const Scored& against) {
+    const LossDifference loss = difference(one.windows, against.windows);
+    point.amount = one.amount;
+    point.bytes_per_token = one.bytes_per_token;
+    point.perplexity = perplexity(one.windows);
+    point.loss = loss.loss;
+    point.error = loss.error;
+    return point;
+  };
+  result.perplexity = perplexity(scored[kExact].windows);
+  result.high =
+      point({.precision = experts::PrecisionMode::kHigh, .cache = 1}, scored[kHigh], scored[kExact]);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    (all[i].settings.contract ? result.routing : result.precision)
+        .push_back(point(all[i].point, scored[kWays + i], scored[kHigh]));
   return result;
 }
 

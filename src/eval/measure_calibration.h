@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/calibration.h"
@@ -19,10 +20,12 @@ struct CalibrateOptions {
   std::vector<double> ceilings = {.005, .01, .02, .04, .08, .16};
   std::vector<double> caches = {.25, .5};  // shares of all experts; precision is measured with the first
   std::function<bool(std::size_t done, std::size_t all)> on_progress = {};  // tokens; false stops
+  std::string state = {};  // file that keeps each way of computing the text that is done (eval/state.h)
 };
 
 // Error(kUnsupported) for a store without slices, (kInvalid) for a reference that is not the model it was
-// packed from, or is rounded itself, and for a text of fewer than two windows; (kInterrupted).
+// packed from, or is rounded itself, and for a text of fewer than two windows; (kInterrupted); those of
+// State.
 engine::Calibration measure_calibration(const store::Checkpoint& checkpoint, const model::Model& model,
                                         const store::Checkpoint& reference,
                                         const model::Model& reference_model,

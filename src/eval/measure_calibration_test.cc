@@ -259,5 +259,40 @@ TEST_F(Contract, StopsWhenAsked) {
               HasSubstr("stopped before the end"));
 }
 
+TEST_F(Contract, GoesOnWhereItWasInterrupted) {
+  constexpr std::size_t kTokens = 256;
+  CalibrateOptions options{.engine = engine_options(), .windows = kWindows};
+  options.thetas = {.3};
+  options.ceilings = {.01};
+  options.caches = {.25};
+  const auto measure = [&](const Opened& store, std::size_t begin) {
+    return to_json(measure_calibration(*store.checkpoint, store.model, *exact_->checkpoint, exact_->model,
+                                       std::span(tokens_).subspan(begin, kTokens), options));
+  };
+  const Json at_once = measure(*sliced_, 0);
+
+  options.state = *scratch_ / "calibrate.state";
+  const std::size_t finished = 3;  // of five: exact, high, theta, low, mass
+  options.on_progress = [&](std::size_t done, std::size_t) { return done < finished * kTokens + 50; };
+  EXPECT_THAT(error_of([&] { measure(*sliced_, 0); }), HasSubstr("stopped before the end"));
+  std::size_t first = 0, last = 0;
+  options.on_progress = [&](std::size_t done, std::size_t all) {
+    if (last == 0) first = done;
+    last = done;
+    EXPECT_EQ(all, 5 * kTokens);
+    return true;
+  };
+  EXPECT_EQ(measure(*sliced_, 0), at_once);
+  EXPECT_EQ(first / kTokens, finished);
+  EXPECT_EQ(last, 5 * kTokens);
+  last = 0;
+  EXPECT_EQ(measure(*sliced_, 0), at_once);  // all of it is there
+  EXPECT_EQ(last, 0u);
+  // A state of anything else.
+  EXPECT_THAT(error_of([&] { measure(*sliced_, 1); }), HasSubstr("data"));
+  options.ceilings = {.02};
+  EXPECT_THAT(error_of([&] { measure(*sliced_, 0); }), HasSubstr("grid"));
+}
+
 }  // namespace
 }  // namespace sluice::eval
