@@ -69,9 +69,10 @@ DiskMethod parse_disk_method(const std::string& text) {
       .found(text);
 }
 
-// A bare number, which counts experts in replays, is not taken for bytes.
+// A bare number, which counts experts in replays, is not taken for bytes; nothing is nothing in any unit.
 Bytes parse_capacity(const std::string& text) {
-  if (text.find_first_not_of("0123456789") == std::string::npos)
+  const bool bare = text.find_first_not_of("0123456789") == std::string::npos;
+  if (bare && text.find_first_not_of('0') != std::string::npos)
     throw Error(ErrorKind::kUsage, "a size without its unit")
         .in("--capacity")
         .expected("a size (4GiB, 21217280B)")

@@ -142,7 +142,7 @@ std::unique_ptr<engine::Engine> make_engine(const OpenModel& open, engine::Engin
   try {
     return std::make_unique<engine::Engine>(*open.checkpoint, open.model, options, rows);
   } catch (const Error& error) {
-    if (!share || error.kind() != ErrorKind::kBudget) throw;
+    if (!share || error.kind() != ErrorKind::kBudget || error.where() == "--capacity") throw;
     throw Error(ErrorKind::kBudget, fmt::format("the {}'s share of the memory budget is too small", whose))
         .in("--memory")
         .expected(error.expected_text())

@@ -149,10 +149,12 @@ void print_table(const lab::RoutedSteps& steps, const lab::SlicedModel& model, c
   fmt::print("{}: {} sparse layers of {} experts, top {}, as {}; {} prompts of {} tokens in all, {} steps\n",
              request.trace, model.layers(), model.experts(), model.top_k(), model.name(), steps.prompts,
              steps.prompt_tokens, rows[0].result.decode.steps);
-  fmt::print("machine {}; router {}, precision {}, constraint {}, cache {}, warm-up {}\n\n", machine.name,
+  fmt::print("machine {}; router {}, precision {}, constraint {}, cache {}{}\n\n", machine.name,
              settings.router, experts::precision_name(settings.precision.mode),
              experts::constraint_name(settings.constraint.mode), settings.cache,
-             experts::initial_slices_name(settings.slices.initial));
+             experts::find_cache(settings.cache).sliced
+                 ? fmt::format(", warm-up {}", experts::initial_slices_name(settings.slices.initial))
+                 : "");
   fmt::print("{:<8} {:>8} {:>7} {:>7} {:>7} {:>6} {:>8} {:>31} {:>9} {:>25} {:>8}\n", "slices", "memory",
              "HBN %", "MSB %", "LSB %", "lost %", "mJ/token", "Flash/read/write/compute mJ", "ms/token",
              "rest/compute/wait ms", "prompt s");
