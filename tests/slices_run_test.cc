@@ -161,7 +161,6 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
            Case{"--precision best", "dbsc"},
            Case{"--precision low --rho 0.5", "--rho"},
            Case{"--precision low --warmup last-layer", "--warmup"},
-           Case{"--precision high --prefetch lookahead", "--prefetch"},
            Case{"--precision high --scheduler zip-affinity", "--scheduler"},
            Case{"--precision high --cache zip-pools", "--cache"},
            Case{"--precision dbsc --cache lru", "--cache"},

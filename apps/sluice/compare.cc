@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iostream>
 #include <sstream>
+#include <utility>
 
 #include "base/error.h"
 #include "command.h"
@@ -14,7 +15,6 @@
 #include "number_range.h"
 #include "progress.h"
 #include "prompt_flags.h"
-#include "slice_effects.h"
 
 namespace sluice::app {
 namespace {
@@ -43,22 +43,19 @@ std::vector<std::string> split_names(const std::string& text) {
 // Before anything is run. Error(kUsage) that names the preset.
 void check_goes_with(std::string_view name, const store::Checkpoint& checkpoint,
                      engine::EngineOptions options) {
-  const experts::Preset& preset = experts::find_preset(name);
   const bool sliced = checkpoint.slices().has_value();
   options.preset = name;
-  ChosenPolicies chosen = chosen_policies(options);
-  if (!sliced && options.cache.empty()) chosen.cache = preset.cache;
+  const engine::EngineOptions chosen = engine::with_preset(std::move(options), false, sliced);
   const std::string_view routers[] = {chosen.router};
   try {
-    experts::check_combination(
-        {.family = sliced ? experts::Family::kSliced : experts::Family::kRaw,
-         .routers = routers,
-         .cache = chosen.cache,
-         .precision = chosen.precision,
-         .constraint = chosen.constraint,
-         .scheduler = options.scheduler.empty() ? preset.scheduler : options.scheduler,
-         .prefetch = options.prefetch.empty() && name != "auto" ? preset.prefetch : options.prefetch,
-         .whole_layers = preset.whole_layers});
+    experts::check_combination({.family = sliced ? experts::Family::kSliced : experts::Family::kRaw,
+                                .routers = routers,
+                                .cache = chosen.cache,
+                                .precision = chosen.precision,
+                                .constraint = *chosen.constraint,
+                                .scheduler = chosen.scheduler,
+                                .prefetch = chosen.prefetch,
+                                .whole_layers = chosen.whole_layers});
   } catch (const Error& error) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("preset {} does not go with this model: {}", name, error.what()))

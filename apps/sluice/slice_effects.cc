@@ -13,17 +13,12 @@ bool keeps_limit(experts::ConstraintMode mode) {
 }
 
 ChosenPolicies chosen_policies(const engine::EngineOptions& options) {
-  const experts::Preset& preset = experts::find_preset(options.preset.empty() ? "auto" : options.preset);
-  ChosenPolicies chosen{.precision = options.precision,
-                        .constraint = options.constraint.value_or(preset.constraint),
-                        .router = options.router.empty() ? preset.router : options.router,
-                        .cache = options.cache};
-  if (chosen.precision == experts::PrecisionMode::kFull) chosen.precision = preset.precision;
-  if (chosen.cache.empty())
-    chosen.cache = chosen.precision == experts::PrecisionMode::kFull
-                       ? preset.cache
-                       : experts::usual_slice_cache(chosen.precision);
-  return chosen;
+  using experts::PrecisionMode;
+  const std::string preset = options.preset.empty() ? "auto" : options.preset;
+  const bool sliced = options.precision != PrecisionMode::kFull ||
+                      experts::find_preset(preset).precision != PrecisionMode::kFull;
+  const engine::EngineOptions all = engine::with_preset(options, false, sliced);
+  return {all.precision, *all.constraint, all.router, all.cache};
 }
 
 void check_effects(const SliceFlags& flags, const engine::EngineOptions& options,

@@ -1,18 +1,18 @@
 // Flags of slices and limits that would change nothing are refused: who gives one expects it to act.
 #pragma once
 
-#include <string_view>
+#include <string>
 
 #include "engine/options.h"
 #include "slice_flags.h"
 
 namespace sluice::app {
 
-// What a run computes with; its strings must outlive it.
+// What a run computes with.
 struct ChosenPolicies {
   experts::PrecisionMode precision;
   experts::ConstraintMode constraint;
-  std::string_view router, cache;
+  std::string router, cache;
 };
 // What options come to, with what their preset sets. Of a model without slices the precision is kFull.
 ChosenPolicies chosen_policies(const engine::EngineOptions& options);

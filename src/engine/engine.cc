@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/stopwatch.h"
 #include "base/system_memory.h"
@@ -14,7 +13,6 @@
 #include "experts/decision_log.h"
 #include "experts/registry.h"
 #include "experts/slice_names.h"
-#include "kernels/packed_matmul.h"
 
 namespace sluice::engine {
 namespace {
@@ -26,34 +24,6 @@ kernels::Context make_kernels(ThreadPool& pool, const EngineOptions& options, st
   const Isa isa = kernels::self_check(parse_isa(options.isa), warning);
   return {&pool, isa,
           options.math == Math::kAuto ? kernels::rounded_products(isa) : kernels::Products::kExact};
-}
-
-// `auto` is ZipMoE where experts are stored split, so that there are states to choose from; otherwise whole
-// experts, of which the least recently used leaves.
-EngineOptions with_preset(EngineOptions options, bool split, bool sliced) {
-  if (options.preset.empty()) options.preset = "auto";
-  const bool chosen = options.preset != "auto";
-  if (options.preset == "auto" && split && options.keep == "full") options.preset = "zipmoe";
-  const experts::Preset& preset = experts::find_preset(options.preset);
-  const auto fill = [](std::string& value, std::string_view of_preset) {
-    if (value.empty()) value = of_preset;
-  };
-  if (sliced) fill(options.cache, experts::usual_slice_cache(options.precision));
-  if (sliced && !chosen) fill(options.prefetch, "none");
-  fill(options.router, preset.router);
-  fill(options.cache, preset.cache);
-  // Where the user chose nothing, the disk's idle time is used. A preset is what its paper compares, and what
-  // is recorded is counted as a replay counts it, which knows nothing of time.
-  fill(options.prefetch, chosen || options.recording > 0 ? preset.prefetch : "lookahead");
-  fill(options.scheduler, preset.scheduler);
-  fill(options.placement, preset.placement);
-  if (options.precision == experts::PrecisionMode::kFull) options.precision = preset.precision;
-  if (!options.constraint) options.constraint = preset.constraint;
-  options.slices.warmup.rho = options.rho.value_or(experts::usual_rho(options.precision));
-  options.sharing = preset.sharing;
-  options.whole_layers = preset.whole_layers;
-  options.synchronous = preset.synchronous;
-  return options;
 }
 
 // What was rounded is computed with where that was asked for, and only there.
@@ -102,42 +72,6 @@ experts::Family family_of(const store::Checkpoint& checkpoint) {
 }
 
 }  // namespace
-
-Math parse_math(std::string_view text) {
-  if (text == "auto") return Math::kAuto;
-  if (text == "f32") return Math::kF32;
-  throw Error(ErrorKind::kUsage, "unknown arithmetic")
-      .in("--math")
-      .expected("auto or f32")
-      .found(text)
-      .fix("leave --math out for auto");
-}
-
-std::optional<DType> parse_kv(std::string_view text) {
-  if (text == "auto") return std::nullopt;
-  if (text == "bf16") return DType::kBF16;
-  if (text == "f32") return DType::kF32;
-  if (text == "int8") return DType::kI8;
-  throw Error(ErrorKind::kUsage, "unknown form of the key/value cache")
-      .in("--kv")
-      .expected("auto, bf16, f32 or int8")
-      .found(text)
-      .fix("leave --kv out for auto");
-}
-
-kernels::ActivationForm parse_activations(std::string_view text) {
-  if (text == "fp32") return kernels::ActivationForm::kF32;
-  if (text == "int8") return kernels::ActivationForm::kInt8;
-  throw Error(ErrorKind::kUsage, "unknown form of activations")
-      .in("--activations")
-      .expected("fp32 or int8")
-      .found(text)
-      .fix("leave --activations out for the default");
-}
-
-std::string_view activations_name(kernels::ActivationForm form) {
-  return form == kernels::ActivationForm::kInt8 ? "int8" : "fp32";
-}
 
 Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, const EngineOptions& options,
                std::size_t logit_rows)
@@ -294,8 +228,7 @@ Policies Engine::make_policies() {
                                .constraint = policies.constraint.get()});
   policies.scheduler = experts::find_scheduler(options_.scheduler).make();
   policies.prefetch = experts::find_prefetch(options_.prefetch).make();
-  if (!options_.synchronous && !experts_->sliced())
-    policies.prompt_prefetch = experts::find_prefetch("all-next").make();
+  if (!options_.synchronous) policies.prompt_prefetch = experts::find_prefetch("all-next").make();
   policies.placement = experts::find_placement(options_.placement).make();
   const auto require = [](bool legal, const char* flag, const char* expected, const std::string& found) {
     if (!legal) throw Error(ErrorKind::kUsage, "unknown value").in(flag).expected(expected).found(found);
@@ -308,19 +241,6 @@ Policies Engine::make_policies() {
   require(options_.chunk > 0, "--chunk", "at least 1", "0");
   policies.whole_layers = options_.whole_layers;
   return policies;
-}
-
-void Engine::limit_caches(Bytes bytes) {
-  const Bytes all = model_.experts.size() * experts_->bytes_per_expert();
-  if (!options_.less_cache_will_do && plan_.experts < std::min(bytes, all)) {
-    const ComparedBytes sizes = compared_bytes(bytes, plan_.experts);
-    throw Error(ErrorKind::kBudget, "the memory budget leaves less for experts than was asked for")
-        .in("--capacity")
-        .expected("at most " + sizes.found)
-        .found(sizes.expected)
-        .fix("raise --memory, or lower --capacity");
-  }
-  plan_.experts = std::min(plan_.experts, bytes);
 }
 
 void Engine::lose_nothing_where_all_fits() {
@@ -345,81 +265,6 @@ std::unique_ptr<experts::MissConstraint> Engine::make_constraint(const experts::
   else
     config.low = config.high = kept_parts();
   return std::make_unique<experts::MissConstraint>(config, experts_->sizes(), guard);
-}
-
-const Profile* Engine::given_profile() const {
-  if (experts_->sliced()) return nullptr;
-  if (!options_.profile || model_.experts.empty()) return nullptr;
-  const bool fit = fits(*options_.profile, profiled_model(checkpoint_, model_, *experts_), machine());
-  return fit ? &*options_.profile : nullptr;
-}
-
-void Engine::plan_with_dense(std::size_t logit_rows) {
-  DenseQuestion question;
-  question.either_way = DenseWeights::either_way_bytes(checkpoint_, model_);
-  if (options_.dense != "auto" || question.either_way == 0) {
-    const DenseView asked = options_.dense == "packed" ? DenseView::kPacked : DenseView::kWords;
-    dense_choice_ = options_.dense == "auto" ? choose_dense_view(question, nullptr)
-                                             : asked_dense_view(asked, question.either_way,
-                                                                checkpoint_.path(), checkpoint_.codec());
-    plan_ = make_plan(logit_rows, dense_choice_.view);
-    return;
-  }
-  const MemoryPlan packed = make_plan(logit_rows, DenseView::kPacked);
-  std::optional<MemoryPlan> words;
-  try {
-    words = make_plan(logit_rows, DenseView::kWords);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kBudget) throw;
-  }
-  const Bytes expert = std::max<Bytes>(experts_->bytes_per_expert(), 1);
-  question.packed = packed.dense;
-  question.words = DenseWeights::resident_bytes(checkpoint_, model_, DenseView::kWords) +
-                   Embedding::resident_bytes(checkpoint_, model_);
-  question.words_fit = words.has_value();
-  question.fast_packed = kernels::multiplies_packed(kernels_.isa);
-  question.experts_beside_packed = packed.experts / expert;
-  question.experts_beside_words = words ? words->experts / expert : 0;
-  dense_choice_ = choose_dense_view(question, given_profile());
-  plan_ = dense_choice_.view == DenseView::kPacked ? packed : *words;
-}
-
-MemoryPlan Engine::make_plan(std::size_t logit_rows, DenseView dense) {
-  struct Shape {
-    const model::ModelConfig& config;
-    WorkspaceShape workspace;
-  } shape{
-      model_.config,
-      {0, options_.positions, options_.encoder_positions, logit_rows, pool_.threads(), experts_->sliced()}};
-
-  MemoryNeeds needs;
-  // Tables are what the heap has grown by: tokenizer, tensor tables, policies.
-  trim_heap();
-  const Bytes heap = heap_in_use();
-  needs.tables = heap > process_baseline().heap ? round_up(heap - process_baseline().heap, kBlockBytes) : 0;
-  needs.tables += options_.recording;
-  needs.dense = DenseWeights::resident_bytes(checkpoint_, model_, dense) +
-                Embedding::resident_bytes(checkpoint_, model_);
-  needs.load_staging = DenseWeights::load_staging_bytes(checkpoint_, model_, dense);
-  needs.kv = options_.sequences *
-             kv_bytes(model_.config, cache_dtype(), options_.positions, options_.encoder_positions);
-  needs.least_staging = experts_->least_staging();
-  needs.staging_per_expert = experts_->staging_per_expert();
-  needs.expert_bytes = experts_->bytes_per_expert();
-  needs.experts = model_.experts.size();
-  needs.top_k = model_.config.moe.top_k;
-  needs.most_chunk = std::max(
-      options_.sequences, std::min(options_.chunk, std::max(options_.positions, options_.encoder_positions)));
-  needs.self = &shape;
-  needs.activations = [](const void* self, std::size_t chunk) {
-    Shape shape = *static_cast<const Shape*>(self);
-    shape.workspace.tokens = chunk;
-    return workspace_bytes(shape.config, shape.workspace);
-  };
-  const Bytes all = needs.dense + needs.kv + needs.experts * (needs.expert_bytes + needs.staging_per_expert) +
-                    needs.activations(&shape, needs.most_chunk);
-  needs.process = process_bytes(std::min(accountant_->budget(), all));
-  return plan_memory(accountant_->budget(), needs);
 }
 
 DiskReport Engine::disk() const {

@@ -178,6 +178,12 @@ void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const 
   }
   proposals_.clear();
   prefetch.propose(state, proposals_);
+  if (policies_.sliced()) {
+    const experts::Parts wanted = step.phase == Phase::kPrefill
+                                      ? experts::Part::kMsb | experts::Part::kLsb
+                                      : experts::least_parts(policies_.precision.mode);
+    for (experts::PartRequest& proposal : proposals_) proposal.parts = wanted;
+  }
   statistics_.now().policy_s += deciding.lap();
   store_.prefetch(proposals_);
 }

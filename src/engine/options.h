@@ -76,4 +76,10 @@ struct EngineOptions {
   fetch::FetchOptions fetch;
 };
 
+// With what the preset says wherever nothing else was said; `preset` is a name, and no blank is left.
+// `split`, `sliced`: how the model's experts are stored. `auto` is ZipMoE where they are stored split, so
+// that there are states to choose from; otherwise whole experts, of which the least recently used leaves.
+// Error(kUsage) for a preset that is none.
+EngineOptions with_preset(EngineOptions options, bool split, bool sliced);
+
 }  // namespace sluice::engine

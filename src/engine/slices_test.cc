@@ -13,6 +13,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/error.h"
@@ -293,6 +294,9 @@ TEST_F(Slices, HighAndLowGiveTheSameBitsWhateverTheBudgetCacheThreadsAndDisk) {
     expect_same("fifo", [&](EngineOptions& o) { o.memory = half, o.scheduler = "fifo"; });
     for (const char* cache : {"lru", "lfu", "none", "static", "marking"})
       expect_same(cache, [&](EngineOptions& o) { o.memory = half, o.cache = cache; });
+    for (const experts::PrefetchPolicy& prefetch : experts::prefetch_policies())
+      expect_same(prefetch.name.data(),
+                  [&](EngineOptions& o) { o.memory = half, o.prefetch = prefetch.name; });
     expect_same("by layer", [&](EngineOptions& o) { o.memory = half, o.cache_scope = "layer"; });
     expect_same("empty", [&](EngineOptions& o) {
       o.memory = half;
@@ -313,10 +317,12 @@ TEST_F(Slices, DbscGivesTheSameBitsAndDecisionsWhateverTheThreadsAndDisk) {
     const std::uint64_t expected = bits_of(*first);
     EXPECT_NE(expected, bits_of(options_of(PrecisionMode::kHigh)));
     EXPECT_NE(expected, bits_of(options_of(PrecisionMode::kLow)));
-    for (const auto& [threads, method] :
-         {std::pair(1u, DiskMethod::kAuto), std::pair(4u, DiskMethod::kPread)}) {
+    for (const auto& [threads, method, prefetch] :
+         {std::tuple(1u, DiskMethod::kAuto, "none"), std::tuple(4u, DiskMethod::kPread, "none"),
+          std::tuple(2u, DiskMethod::kAuto, "lookahead"), std::tuple(3u, DiskMethod::kAuto, "all-next")}) {
       options.threads = threads;
       options.fetch.disk.method = method;
+      options.prefetch = prefetch;
       const auto again = engine_of(options);
       if (again->cache_capacity() != first->cache_capacity()) continue;  // the process has grown meanwhile
       EXPECT_EQ(bits_of(*again), expected);
@@ -536,7 +542,7 @@ TEST_F(Slices, WhatMakesNoSenseIsRefusedWithTheReason) {
               AllOf(HasSubstr("rounded"), HasSubstr("--precision"), HasSubstr("8/4 bits")));
   EXPECT_THAT(refused([](EngineOptions& o) { o.cache = "zip-pools"; }), HasSubstr("slices"));
   EXPECT_THAT(refused([](EngineOptions& o) { o.preset = "zipmoe"; }), HasSubstr("slices"));
-  EXPECT_THAT(refused([](EngineOptions& o) { o.preset = "z-deepspeed"; }), HasSubstr("--prefetch"));
+  EXPECT_THAT(refused([](EngineOptions& o) { o.preset = "z-deepspeed"; }), HasSubstr("--preset"));
   EXPECT_THAT(refused([](EngineOptions& o) { o.scheduler = "zip-affinity"; }), HasSubstr("--scheduler"));
   EXPECT_THAT(refused([](EngineOptions& o) { o.keep = "packed"; }), HasSubstr("--keep"));
   EXPECT_THAT(refused([](EngineOptions& o) { o.constraint = ConstraintMode::kHard; }), HasSubstr("--router"));

@@ -61,11 +61,6 @@ void check_combination(const Combination& combination) {
     refuse("it plans how planes and exponents are read and decoded, and slices are computed with as they are",
            "--scheduler", std::string(combination.scheduler), "use the scheduler serial or fifo");
   }
-  if (sliced && !combination.prefetch.empty() && find_prefetch(combination.prefetch).name != "none") {
-    refuse(
-        "nothing of experts in slices is read ahead: what is needed of them is known only when it is needed",
-        "--prefetch", std::string(combination.prefetch), "use --prefetch none");
-  }
   if (sliced && combination.whole_layers) {
     refuse("it fetches whole layers of whole experts, and this model's are in slices", "--preset",
            "z-deepspeed", "use the preset slicemoe, or none");

@@ -29,7 +29,7 @@ struct ExpertStore::Expert {
   // Buffers exist for parts that are held, and while the expert is on its way for those that are being made.
   device::HostBuffer full, base, rest;
   Parts held;                     // complete and resident
-  Parts view;                     // of slices: what the running event computes with
+  Parts view;                     // of slices: what the running event computes with, or a prefetch is for
   Parts target;                   // what stays once what is under way is done
   Parts settled;                  // what settled_ counts for it
   std::uint32_t tokens = 0;       // of the running event
@@ -187,8 +187,9 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
       if (!it.job) {
         drop(it, eviction.parts);
       } else {  // a prefetch builds on it: it goes when that is done
-        if (eviction.parts.has(Part::kSm)) it.base.charge_to(Account::kStaging);
-        if (eviction.parts.has(Part::kExp)) it.rest.charge_to(Account::kStaging);
+        const auto evicted = [&](Part part) { return eviction.parts.has(part); };
+        if (evicted(Part::kSm) || evicted(Part::kMsb)) it.base.charge_to(Account::kStaging);
+        if (evicted(Part::kExp) || evicted(Part::kLsb)) it.rest.charge_to(Account::kStaging);
       }
     }
 
@@ -202,8 +203,11 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
       executor_.reclaim(*it.job);
       discard(it);
     }
+    if (it.job && sliced_ && !(it.held | made_by(it)).has_all(admission.view)) take_back(it, admission.parts);
     it.in_event = true;
     it.target = admission.parts;
+    it.view = admission.view;
+    SLUICE_CHECK(sliced_ == it.view.has(Part::kMsb), "slices have a view, and others none");
     if (it.job) {
       if (attach(it, counted, reads)) return;
       executor_.reclaim(*it.job);  // it failed
@@ -212,8 +216,6 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
       it.target = admission.parts;
     }
     it.packed = sliced_ || (compute_packed_ && !it.target.has(Part::kFull));
-    it.view = admission.view;
-    SLUICE_CHECK(sliced_ == it.view.has(Part::kMsb), "slices have a view, and others none");
     const Parts needed = sliced_ ? it.view : kPacked;
     if (it.held.has(Part::kFull) || (it.packed && it.held.has_all(needed))) {
       ready_.push_back(&it);
@@ -355,7 +357,6 @@ std::optional<ExpertStore::Pin> ExpertStore::next_resident() {
 }
 
 void ExpertStore::prefetch(std::span<const experts::PartRequest> requests) {
-  SLUICE_CHECK(requests.empty() || !sliced_, "slices are not read ahead");
   ahead_.assign(requests.begin(), requests.end());
   next_ahead_ = 0;
   const auto mark = [&](bool wanted) {
@@ -373,10 +374,13 @@ void ExpertStore::start_ahead() {
   tasks_to_start_.clear();
   block_end_.clear();
   for (; next_ahead_ < ahead_.size(); ++next_ahead_) {
-    Expert& it = expert(ahead_[next_ahead_].id);
-    if (it.job || it.in_event || it.held.has(Part::kFull) || it.held == kPacked) continue;
+    const experts::PartRequest& request = ahead_[next_ahead_];
+    Expert& it = expert(request.id);
+    if (it.job || it.in_event) continue;
+    if (sliced_ ? it.held.has_all(request.parts) : it.held.has(Part::kFull) || it.held == kPacked) continue;
+    it.view = request.parts;
     it.job = make_job(it);
-    it.packed = compute_packed_;
+    it.packed = sliced_ || compute_packed_;
     it.target = it.held;
     const Bytes reads = reads_of(it);
     const bool room = fits(it) && pool_->in_use() + buffers_of(it) + largest_staging_ <= pool_->limit() &&
@@ -433,6 +437,27 @@ bool ExpertStore::attach(Expert& it, bool counted, EventReads& reads) {
   return true;
 }
 
+void ExpertStore::take_back(Expert& it, Parts keep) {
+  const FetchProgress progress = executor_.withdraw(*it.job);
+  Parts use = it.held;
+  if (progress.complete) use = use | (made_by(it) - (made_by(it) - keep));
+  const experts::ExpertBytes bytes = sizes_->bytes(it.id);
+  if (settled_ - bytes.of(it.settled) + bytes.of(use) > capacity_) use = it.held;
+  PrefetchCounters& count = counters_.prefetch;
+  if (use != it.held) {
+    count.useful += 1;
+    count.used_bytes += progress.begun;
+  } else if (!progress.withdrawn) {
+    (progress.begun > 0 ? count.wasted : count.dropped) += 1;
+    count.wasted_bytes += progress.begun;
+    count.delay_bytes += progress.in_flight;
+  }
+  executor_.reclaim(*it.job);
+  it.target = use;
+  change_settled(it);
+  discard(it);
+}
+
 void ExpertStore::discard(Expert& it) {
   finish_job(it);
   settle(it);
@@ -455,14 +480,18 @@ std::unique_ptr<FetchJob> ExpertStore::make_job(const Expert& it) {
   return job;
 }
 
+Parts ExpertStore::made_by(const Expert& it) const {
+  if (sliced_)
+    return (it.job->read_base ? Parts(Part::kMsb) : Parts()) |
+           (it.job->read_rest ? Parts(Part::kLsb) : Parts());
+  if (it.layout.whole()) return Part::kFull;
+  return it.packed ? kPacked : kPacked | Part::kFull;
+}
+
 void ExpertStore::finish_job(Expert& it) {
   reading_ -= reads_of(it);
   std::erase(running_, &it);
-  // For a moment, all of it.
-  it.held = sliced_             ? it.held | it.view
-            : it.layout.whole() ? Parts(Part::kFull)
-            : it.packed         ? kPacked
-                                : kPacked | Part::kFull;
+  it.held = it.held | made_by(it);  // for a moment, all of it
   spare_jobs_.push_back(std::move(it.job));
   it.withdrawn = false;
 }

@@ -140,7 +140,7 @@ class ExpertStore {
   // Names what the next event may need, most useful first, instead of what was named before. It is read once
   // all that the running event needs has started and while no demanded read is under way, as far as staging
   // allows beside one demanded expert. Read-ahead only: what the next event does not use is thrown away; what
-  // is resident does not change. Nothing of slices is read ahead: no requests then.
+  // is resident does not change. What of slices is read the requests say; of others, all that is missing.
   void prefetch(std::span<const experts::PartRequest> requests);
 
   experts::Parts parts(experts::ExpertId id) const;  // physical: what is in memory now
@@ -174,6 +174,9 @@ class ExpertStore {
   void withdraw(Expert& expert);                                 // a prefetch that nobody uses
   void withdraw_unless(const std::vector<bool>& wanted);         // prefetches of others, by index of experts_
   void discard(Expert& expert);                                  // what was withdrawn
+  // A prefetch of fewer slices than are needed. What of it is there and to be kept is kept.
+  void take_back(Expert& expert, experts::Parts keep);
+  experts::Parts made_by(const Expert& expert) const;  // parts that its job makes
   Pin pin(Expert& expert);
   void unpin(Expert& expert);
   ExpertView view_of(const Expert& expert) const;

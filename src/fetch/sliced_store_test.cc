@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <random>
+#include <thread>
 
 #include "base/error.h"
 #include "fetch/expert_store_fixture.h"
@@ -205,6 +207,62 @@ TEST_F(SlicedStore, RandomEventsReadExactlyTheSlicesThatAreMissing) {
       EXPECT_EQ(accountant_.used(), 0u);
     }
   }
+}
+
+// What is read ahead may be less than the view needs, more, or of another expert.
+TEST_F(SlicedStore, ReadAheadChangesNoView) {
+  std::uint64_t seed = 61;
+  PrefetchCounters sum;
+  for (const std::uint64_t staging : {2, 3, 8}) {
+    SCOPED_TRACE("seed " + std::to_string(++seed));
+    std::mt19937_64 random(seed);
+    std::atomic<Bytes> asked{0};
+    FetchOptions options;
+    options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
+      return make_faulty_reader(std::move(inner),
+                                [&](const DiskRead& read) { return asked += read.length, 0; });
+    };
+    store_.reset();
+    open(sliced(), 3, staging, options);
+    const Bytes capacity = 3 * store_->bytes_per_expert();
+    const auto truth = truths();
+    auto held = all_missing();
+    Bytes demanded = 0;
+    for (int step = 0; step < 300; ++step) {
+      const EventOutcome outcome = event(held, capacity, random);
+      std::vector<experts::PartRequest> requests;
+      for (const auto* list : {&outcome.misses, &outcome.hits})
+        for (const Admission& used : *list)
+          if (random() % 4 != 0) requests.push_back({used.id, random() % 2 == 0 ? kBoth : Parts(Part::kMsb)});
+      std::shuffle(requests.begin(), requests.end(), random);
+      const Bytes before = store_->counters().prefetch_bytes;
+      store_->prefetch(requests);
+      if (random() % 2 == 0)  // some of it is there when the event begins
+        for (int i = 0; i < 1000 && store_->counters().prefetch_bytes == before; ++i)
+          std::this_thread::sleep_for(std::chrono::microseconds(20));
+      if (random() % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      ASSERT_NO_FATAL_FAILURE(expect_views(outcome, run(outcome), truth));
+      demanded += reads_.bytes;
+      for (const auto& [id, parts] : held) {
+        ASSERT_TRUE((store_->parts(id) - parts).empty()) << id.layer << "/" << id.index;
+        ASSERT_TRUE(experts::is_legal(store_->parts(id)));
+      }
+      ASSERT_LE(store_->resident_bytes(), capacity);
+    }
+    store_->abandon_event();
+    EXPECT_EQ(asked, demanded + store_->counters().prefetch_bytes);
+    EXPECT_EQ(accountant_.used(device::Account::kExperts), store_->resident_bytes());
+    const PrefetchCounters& count = store_->prefetch_counters();
+    sum.useful += count.useful;
+    sum.late += count.late;
+    sum.wasted += count.wasted + count.dropped;
+    EXPECT_LE(count.used_bytes + count.wasted_bytes, store_->counters().prefetch_bytes);
+    store_.reset();
+    EXPECT_EQ(accountant_.used(), 0u);
+  }
+  EXPECT_GT(sum.useful, 20u);
+  EXPECT_GT(sum.useful + sum.late, 50u);
+  EXPECT_GT(sum.wasted, 20u);
 }
 
 TEST_F(SlicedStore, AFailedReadFailsItsEventOnlyAndTheNextOneRepairsIt) {

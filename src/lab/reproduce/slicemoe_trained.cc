@@ -142,6 +142,7 @@ class TrainedMeasurement {
   EngineOptions options(std::size_t positions) const {
     EngineOptions options = settings_.options;
     options.positions = positions;
+    options.prefetch = "none";                           // what it reads depends on time
     options.chunk = std::max(options.chunk, positions);  // a prompt is one step
     return options;
   }

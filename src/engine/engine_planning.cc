@@ -1,0 +1,100 @@
+// What of an engine depends on its budget: the plan, and how dense weights and caches follow from it.
+#include <algorithm>
+
+#include "base/compared_bytes.h"
+#include "base/error.h"
+#include "base/system_memory.h"
+#include "engine/engine.h"
+#include "kernels/packed_matmul.h"
+
+namespace sluice::engine {
+
+const Profile* Engine::given_profile() const {
+  if (experts_->sliced()) return nullptr;
+  if (!options_.profile || model_.experts.empty()) return nullptr;
+  const bool fit = fits(*options_.profile, profiled_model(checkpoint_, model_, *experts_), machine());
+  return fit ? &*options_.profile : nullptr;
+}
+
+void Engine::plan_with_dense(std::size_t logit_rows) {
+  DenseQuestion question;
+  question.either_way = DenseWeights::either_way_bytes(checkpoint_, model_);
+  if (options_.dense != "auto" || question.either_way == 0) {
+    const DenseView asked = options_.dense == "packed" ? DenseView::kPacked : DenseView::kWords;
+    dense_choice_ = options_.dense == "auto" ? choose_dense_view(question, nullptr)
+                                             : asked_dense_view(asked, question.either_way,
+                                                                checkpoint_.path(), checkpoint_.codec());
+    plan_ = make_plan(logit_rows, dense_choice_.view);
+    return;
+  }
+  const MemoryPlan packed = make_plan(logit_rows, DenseView::kPacked);
+  std::optional<MemoryPlan> words;
+  try {
+    words = make_plan(logit_rows, DenseView::kWords);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kBudget) throw;
+  }
+  const Bytes expert = std::max<Bytes>(experts_->bytes_per_expert(), 1);
+  question.packed = packed.dense;
+  question.words = DenseWeights::resident_bytes(checkpoint_, model_, DenseView::kWords) +
+                   Embedding::resident_bytes(checkpoint_, model_);
+  question.words_fit = words.has_value();
+  question.fast_packed = kernels::multiplies_packed(kernels_.isa);
+  question.experts_beside_packed = packed.experts / expert;
+  question.experts_beside_words = words ? words->experts / expert : 0;
+  dense_choice_ = choose_dense_view(question, given_profile());
+  plan_ = dense_choice_.view == DenseView::kPacked ? packed : *words;
+}
+
+MemoryPlan Engine::make_plan(std::size_t logit_rows, DenseView dense) {
+  struct Shape {
+    const model::ModelConfig& config;
+    WorkspaceShape workspace;
+  } shape{
+      model_.config,
+      {0, options_.positions, options_.encoder_positions, logit_rows, pool_.threads(), experts_->sliced()}};
+
+  MemoryNeeds needs;
+  // Tables are what the heap has grown by: tokenizer, tensor tables, policies.
+  trim_heap();
+  const Bytes heap = heap_in_use();
+  needs.tables = heap > process_baseline().heap ? round_up(heap - process_baseline().heap, kBlockBytes) : 0;
+  needs.tables += options_.recording;
+  needs.dense = DenseWeights::resident_bytes(checkpoint_, model_, dense) +
+                Embedding::resident_bytes(checkpoint_, model_);
+  needs.load_staging = DenseWeights::load_staging_bytes(checkpoint_, model_, dense);
+  needs.kv = options_.sequences *
+             kv_bytes(model_.config, cache_dtype(), options_.positions, options_.encoder_positions);
+  needs.least_staging = experts_->least_staging();
+  needs.staging_per_expert = experts_->staging_per_expert();
+  needs.expert_bytes = experts_->bytes_per_expert();
+  needs.experts = model_.experts.size();
+  needs.top_k = model_.config.moe.top_k;
+  needs.most_chunk = std::max(
+      options_.sequences, std::min(options_.chunk, std::max(options_.positions, options_.encoder_positions)));
+  needs.self = &shape;
+  needs.activations = [](const void* self, std::size_t chunk) {
+    Shape shape = *static_cast<const Shape*>(self);
+    shape.workspace.tokens = chunk;
+    return workspace_bytes(shape.config, shape.workspace);
+  };
+  const Bytes all = needs.dense + needs.kv + needs.experts * (needs.expert_bytes + needs.staging_per_expert) +
+                    needs.activations(&shape, needs.most_chunk);
+  needs.process = process_bytes(std::min(accountant_->budget(), all));
+  return plan_memory(accountant_->budget(), needs);
+}
+
+void Engine::limit_caches(Bytes bytes) {
+  const Bytes all = model_.experts.size() * experts_->bytes_per_expert();
+  if (!options_.less_cache_will_do && plan_.experts < std::min(bytes, all)) {
+    const ComparedBytes sizes = compared_bytes(bytes, plan_.experts);
+    throw Error(ErrorKind::kBudget, "the memory budget leaves less for experts than was asked for")
+        .in("--capacity")
+        .expected("at most " + sizes.found)
+        .found(sizes.expected)
+        .fix("raise --memory, or lower --capacity");
+  }
+  plan_.experts = std::min(plan_.experts, bytes);
+}
+
+}  // namespace sluice::engine
