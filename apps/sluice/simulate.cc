@@ -284,9 +284,10 @@ void run(const Options& options) {
                            options.decisions, seed_of(options), options.common.json, options.common.quiet},
                           options.machine, options.slices);
   }
+  const std::vector<std::string> caches =
+      options.caches.empty() ? std::vector<std::string>() : cache_names(options.caches);
   const bool by_slices =
-      std::ranges::any_of(options.caches.empty() ? std::vector<std::string>() : cache_names(options.caches),
-                          [](const auto& name) { return experts::find_cache(name).sliced; });
+      std::ranges::any_of(caches, [](const auto& name) { return experts::find_cache(name).sliced; });
   if (!by_slices) check_whole(options.slices);
   if (options.timed.asked()) {
     if (!options.caches.empty() || !options.capacities.empty() || !options.pools.empty() ||
@@ -302,7 +303,6 @@ void run(const Options& options) {
     throw Error(ErrorKind::kUsage, "nothing to replay the trace through")
         .in("--cache")
         .expected("--cache and --capacity; or --profile, --preset and --memory-experts");
-  const std::vector<std::string> caches = cache_names(options.caches);
   if (by_slices) {
     if (caches.size() > 1)
       throw Error(ErrorKind::kUsage, "slices and whole experts are not replayed together")

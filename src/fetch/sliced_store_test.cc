@@ -265,6 +265,32 @@ TEST_F(SlicedStore, ReadAheadChangesNoView) {
   EXPECT_GT(sum.wasted, 20u);
 }
 
+// An MSB slice has been read ahead, and both slices are needed: it is kept if it is there and to stay.
+TEST_F(SlicedStore, ADecisionThatWantsMoreUsesWhatIsThere) {
+  const ExpertId id{0, 1};
+  for (const Parts after : {kBoth, Parts()}) {
+    bool used = false;
+    for (int tries = 0; tries < 200 && !used; ++tries) {  // until it has come before the event began
+      store_.reset();
+      open(sliced(), 3, 2);
+      const auto truth = truths();
+      const experts::PartRequest request{id, Part::kMsb};
+      store_->prefetch({&request, 1});
+      std::this_thread::sleep_for(std::chrono::milliseconds(tries));
+      EventOutcome outcome;
+      outcome.misses.push_back({.id = id, .parts = after, .asked = kBoth, .view = kBoth});
+      ASSERT_NO_FATAL_FAILURE(expect_views(outcome, run(outcome), truth));
+      const PrefetchCounters& count = store_->prefetch_counters();
+      EXPECT_EQ(count.useful + count.wasted + count.dropped, 1u);
+      EXPECT_EQ(store_->parts(id), after);
+      EXPECT_EQ(reads_.bytes, disk(id, count.useful > 0 ? Parts(Part::kLsb) : kBoth));
+      used = count.useful > 0;
+      if (after.empty()) break;
+    }
+    EXPECT_EQ(used, !after.empty());
+  }
+}
+
 TEST_F(SlicedStore, AFailedReadFailsItsEventOnlyAndTheNextOneRepairsIt) {
   const std::uint64_t seed = 1234;
   SCOPED_TRACE("seed " + std::to_string(seed));

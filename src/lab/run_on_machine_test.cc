@@ -135,6 +135,7 @@ TEST_P(Slices, CostWhatTheReplayOfTheirDecisionsSays) {
   EngineOptions settings = options();
   settings.precision = GetParam();
   settings.cache_bytes = 3 * kMiB;
+  settings.prefetch = "none";  // a replay knows nothing of time
   engine::Engine engine(*checkpoint_, model_, settings);
   RunOnMachine machine(engine, slicemoe_machine());
   RoutingRecorder recorder(model_.config);
