@@ -419,6 +419,24 @@ TEST_F(RunTest, ReadsAheadUnlessToldNotTo) {
   EXPECT_GT(ahead["experts"]["decode"]["demand_s"], 0);
   EXPECT_EQ(not_ahead["experts"]["decode"]["prefetch_bytes"], 0);
   EXPECT_EQ(not_ahead["experts"]["prefetch"]["policy"], "none");
+
+  std::string prompt;
+  for (int i = 0; i < 40; ++i) prompt += "Once upon a time ";
+  const nlohmann::json one =
+      run_json("run " + kModel + " -p '" + prompt + "' -n 1 --temp 0 --prefetch none " +
+               "--cache none --memory " + memory(40));
+  EXPECT_EQ(one["experts"]["prefill"]["prefetch_bytes"], 0);
+  EXPECT_EQ(one["experts"]["prefill"]["hits"], 0);
+}
+
+TEST_F(RunTest, AStoreWithoutItsManifestIsNamedSo) {
+  const std::string store = file("headless.sluice");
+  ASSERT_EQ(run("pack " + kModel + " -o " + store + " -q").code, 0);
+  fs::remove(store + "/manifest.json");
+  const Outcome outcome = run("run " + store + " -p Once -n 1");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("manifest.json: a file of the store is missing"), std::string::npos)
+      << outcome.err;
 }
 
 // What is in the file that -o names is a whole answer: an interrupted run leaves the one that was there.

@@ -228,7 +228,6 @@ Policies Engine::make_policies() {
                                .constraint = policies.constraint.get()});
   policies.scheduler = experts::find_scheduler(options_.scheduler).make();
   policies.prefetch = experts::find_prefetch(options_.prefetch).make();
-  if (!options_.synchronous) policies.prompt_prefetch = experts::find_prefetch("all-next").make();
   policies.placement = experts::find_placement(options_.placement).make();
   const auto require = [](bool legal, const char* flag, const char* expected, const std::string& found) {
     if (!legal) throw Error(ErrorKind::kUsage, "unknown value").in(flag).expected(expected).found(found);

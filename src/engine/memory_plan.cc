@@ -61,8 +61,8 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
             format_bytes(needs.kv), format_bytes(needs.tables), format_bytes(least_activations),
             format_bytes(plan.minimum - fixed - least_activations), format_bytes(plan.stated - plan.minimum)))
         .found(format_bytes(budget))
-        .fix(
-            fmt::format("give --memory {}MiB or more, or ask for fewer tokens (-n, -c)", plan.stated / kMiB));
+        .fix(fmt::format("give --memory {}MiB or more, or ask for fewer tokens (-c, of a run -n)",
+                         plan.stated / kMiB));
 
   // The chunk takes at most a quarter of what is left, staging at most another quarter of the rest.
   Bytes left = budget - fixed - needs.least_staging;

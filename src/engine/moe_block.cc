@@ -148,14 +148,12 @@ void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const 
   if (config_.has_encoder() && step.phase == Phase::kPrefill) return;
   const std::size_t tokens = step.tokens.size();
   const std::uint32_t sparse_layer = config_.sparse_index(static_cast<std::uint32_t>(layer));
-  const bool whole = policies_.prompt_prefetch && uses_nearly_all_experts(tokens);
-  experts::Prefetch& prefetch = whole ? *policies_.prompt_prefetch : *policies_.prefetch;
+  experts::Prefetch& prefetch = *policies_.prefetch;
   if (computed && !prefetch.wants_next_scores()) return;
   if (!computed) {
     const fetch::PrefetchCounters& now = store_.prefetch_counters();
-    // Prompts that use nearly all experts are not guessed at.
-    may_prefetch_ = whole || guard_.allows(now.used_bytes - ahead_before_.used_bytes,
-                                           now.delay_bytes - ahead_before_.delay_bytes);
+    may_prefetch_ =
+        guard_.allows(now.used_bytes - ahead_before_.used_bytes, now.delay_bytes - ahead_before_.delay_bytes);
     ahead_before_ = now;
     statistics_.prefetch_paused = guard_.paused_events();
   }
@@ -204,13 +202,6 @@ experts::ScoresView MoeBlock::next_scores(std::size_t next, Role norm, std::size
   view.logits = {w.router_logits, tokens * experts};
   view.scores = {w.scores, tokens * experts};
   return view;
-}
-
-bool MoeBlock::uses_nearly_all_experts(std::size_t tokens) const {
-  // Of experts chosen evenly, the share that no token chooses.
-  const double passed_over =
-      1 - static_cast<double>(config_.moe.top_k) / static_cast<double>(config_.moe.experts);
-  return std::pow(passed_over, static_cast<double>(tokens)) < 0.1;
 }
 
 fetch::EventReads MoeBlock::begin_fetch(std::size_t sparse_layer, const experts::EventOutcome& outcome) {

@@ -39,8 +39,6 @@ struct Policies {
   std::unique_ptr<experts::Router> router;              // may ask the constraint
   std::unique_ptr<experts::Scheduler> scheduler;
   std::unique_ptr<experts::Prefetch> prefetch;
-  // Where a step has so many tokens that nearly all experts of the next layer are used; null: as `prefetch`.
-  std::unique_ptr<experts::Prefetch> prompt_prefetch;
   std::unique_ptr<experts::Placement> placement;
   std::vector<std::unique_ptr<experts::Residency>> residencies;  // one for all layers, or one a layer
   bool whole_layers = false;  // experts that no token chose are fetched as well
@@ -82,7 +80,6 @@ class MoeBlock {
   const float* packed_of(const Workspace& w) const;
   std::size_t packed_row() const;
   void group_by_expert(std::size_t sparse_layer);
-  bool uses_nearly_all_experts(std::size_t tokens) const;  // most likely
   fetch::EventReads begin_fetch(std::size_t sparse_layer, const experts::EventOutcome& outcome);
   using PackedChunks = std::array<std::vector<kernels::PackedChunk>, 3>;
 

@@ -71,7 +71,7 @@ inline bool merge_group(const codec::NativeKernels& native, const PackedGroup& g
 }
 
 [[noreturn]] inline void throw_damaged() {
-  throw Error(ErrorKind::kCorrupt, "exponents of a resident expert are no valid encoding by native")
+  throw Error(ErrorKind::kCorrupt, "exponents of packed weights in memory are no valid encoding by native")
       .fix("check the store with `sluice verify`, and the machine's memory");
 }
 

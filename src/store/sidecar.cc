@@ -35,6 +35,7 @@ bool is_there(const std::string& path) {
 
 // Of the end of the manifest alone: the rest may be megabytes, and is checked where it is used.
 std::uint64_t manifest_checksum(const std::string& store) {
+  check_has_manifest(store);
   const InputFile file = InputFile::open(store + "/" + std::string(kManifestName));
   std::string tail(std::min<Bytes>(file.size(), kChecksumTailBytes), '\0');
   file.read_at(file.size() - tail.size(), std::as_writable_bytes(std::span(tail)));

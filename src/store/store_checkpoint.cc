@@ -27,9 +27,10 @@ std::string joined(const std::string& directory, std::string_view name) {
   return directory + "/" + std::string(name);
 }
 
+constexpr std::string_view kRestore = "copy the store again, or pack the model again";
+
 void check_size(const std::string& path, Bytes wanted) {
   struct stat info {};
-  constexpr std::string_view kRestore = "copy the store again, or pack the model again";
   if (::stat(path.c_str(), &info) != 0) {
     if (errno == ENOENT || errno == ENOTDIR)
       throw Error(ErrorKind::kCorrupt, "a file of the store is missing").in(path).fix(kRestore);
@@ -67,7 +68,7 @@ void check_digest(const std::string& path, const std::string& wanted) {
         .in(path)
         .expected("SHA-256 " + wanted)
         .found(found)
-        .fix("copy the store again, or pack the model again");
+        .fix(kRestore);
 }
 
 class StoreCheckpoint final : public Checkpoint {
@@ -242,7 +243,7 @@ void check_not_packed(const std::string& path) {
                      "DIRECTORY");
 }
 
-std::string read_manifest_text(const std::string& path) {
+void check_has_manifest(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) throw Error(ErrorKind::kNotFound, "no such store").in(path).fix("check the path");
@@ -256,16 +257,20 @@ std::string read_manifest_text(const std::string& path) {
         .fix("name the directory of the store");
   const std::string name = joined(path, kManifestName);
   if (!is_there(name)) {
-    if (is_there(joined(path, kJournalName))) {
-      throw not_finished(path);
-    }
+    if (is_there(joined(path, kJournalName))) throw not_finished(path);
+    if (is_there(joined(path, kDenseName)) && is_there(joined(path, kHeadersName)))
+      throw Error(ErrorKind::kCorrupt, "a file of the store is missing").in(name).fix(kRestore);
     throw Error(ErrorKind::kInvalid, "not a packed store")
         .in(path)
         .expected("a directory with manifest.json")
         .found("none")
         .fix("pack the model first: sluice pack MODEL -o NAME.sluice");
   }
-  return read_text_file(name, kMaxManifestBytes);
+}
+
+std::string read_manifest_text(const std::string& path) {
+  check_has_manifest(path);
+  return read_text_file(joined(path, kManifestName), kMaxManifestBytes);
 }
 
 Manifest open_store(const std::string& path) {

@@ -20,6 +20,8 @@ bool looks_like_store(const std::string& path);
 Manifest open_store(const std::string& path);
 // Of what an interrupted pack has left.
 Error not_finished(const std::string& path);
+// Error(kNotFound), (kInvalid) or (kCorrupt) that says what the store lacks.
+void check_has_manifest(const std::string& path);
 std::string read_manifest_text(const std::string& path);
 
 // Error(kInvalid) if `path` looks like a packed store, where the directory of a model is needed: it says what
