@@ -59,6 +59,7 @@ void calibrate(const Options& options) {
         .found("no packed store")
         .fix("pack the model in slices: sluice pack MODEL -o NAME.sluice --slices 8/4");
   if (!options.state.empty()) check_output_path(options.state);
+  store::check_takes_sidecars(flags.model);
   const OpenModel open = open_model(flags.model, WithTokenizer::kRequired);
   const OpenModel reference = open_model(options.reference, WithTokenizer::kNo);
   const std::string text = read_input_text(options.file);
@@ -91,8 +92,15 @@ void calibrate(const Options& options) {
       progress->update(done);
       return !interrupted();
     };
-    calibration = eval::measure_calibration(*open.checkpoint, open.model, *reference.checkpoint,
-                                            reference.model, tokens, settings);
+    try {
+      calibration = eval::measure_calibration(*open.checkpoint, open.model, *reference.checkpoint,
+                                              reference.model, tokens, settings);
+    } catch (Error& error) {
+      if (error.kind() != ErrorKind::kInterrupted) throw;
+      throw error.fix(options.state.empty()
+                          ? "with --state FILE it could go on there"
+                          : "what is finished is in " + options.state + ": the same command goes on there");
+    }
   }
   const Json json = engine::to_json(calibration);
   store::write_sidecar(flags.model, "calibration", "calibration", json);

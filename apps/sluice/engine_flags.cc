@@ -77,7 +77,11 @@ Bytes parse_capacity(const std::string& text) {
         .in("--capacity")
         .expected("a size (4GiB, 21217280B)")
         .found(text);
-  return parse_size(text, "--capacity");
+  try {
+    return parse_size(text, "--capacity");
+  } catch (Error& error) {
+    throw error.expected("a size (4GiB, 21217280B)");
+  }
 }
 
 std::size_t in_range(std::int64_t value, std::int64_t least, std::int64_t most, const char* flag) {
@@ -148,7 +152,10 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags, const EngineHelp& h
       ->capture_default_str();
   command.add_option("--scheduler", flags.scheduler, names_of(experts::scheduler_policies()) + preset_rules)
       ->group(policies);
-  command.add_option("--prefetch", flags.prefetch, names_of(experts::prefetch_policies()) + preset_rules)
+  command
+      .add_option("--prefetch", flags.prefetch,
+                  names_of(experts::prefetch_policies()) + preset_rules +
+                      ", of auto lookahead (none for slices whose router prefers what is in memory)")
       ->group(policies);
   command.add_option("--placement", flags.placement, names_of(experts::placement_policies()) + preset_rules)
       ->group(policies);
@@ -204,7 +211,14 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
   options.placement = flags.placement;
   set_slice_options(flags.slices, options);
   set_max_loss(flags.slices, flags.model, options);
-  check_effects(flags.slices, options, chosen_policies(options));
+  const ChosenPolicies chosen = chosen_policies(options);
+  check_effects(flags.slices, options, chosen);
+  if (options.cache_bytes && chosen.cache == "none")
+    throw Error(ErrorKind::kUsage, "this cache keeps nothing")
+        .in("--capacity")
+        .expected("a cache that keeps experts")
+        .found("none")
+        .fix("leave out --capacity, or choose another --cache");
   options.fetch.io = fetch::parse_io_mode(flags.io);
   options.fetch.disk.method = parse_disk_method(flags.disk);
   return options;

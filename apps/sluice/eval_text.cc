@@ -142,7 +142,10 @@ std::unique_ptr<engine::Engine> make_engine(const OpenModel& open, engine::Engin
   try {
     return std::make_unique<engine::Engine>(*open.checkpoint, open.model, options, rows);
   } catch (const Error& error) {
-    if (!share || error.kind() != ErrorKind::kBudget || error.where() == "--capacity") throw;
+    if (!share || error.kind() != ErrorKind::kBudget) throw;
+    if (error.where() == "--capacity")
+      throw Error(error).fix(
+          "raise --memory, lower --capacity, or leave the model more by --reference-memory");
     throw Error(ErrorKind::kBudget, fmt::format("the {}'s share of the memory budget is too small", whose))
         .in("--memory")
         .expected(error.expected_text())

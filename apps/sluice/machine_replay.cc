@@ -288,6 +288,9 @@ void machine_replay(const MachineRequest& request, const MachineFlags& flags, co
     row.result = lab::replay_on_machine(steps, model, machine, row.settings, observer, interrupted);
     if (log) log->close(row.result.decision_hash);
   }
+  if (rows[0].result.decode.steps == 0 && !request.quiet)
+    fmt::print(stderr, "sluice: warning: all tokens are of prompts, and no step was replayed{}\n",
+               flags.prefill > 0 ? fmt::format(": --prefill {} takes them all", flags.prefill) : "");
   if (rows[0].result.recorded_differs > 0 && !request.quiet)
     fmt::print(stderr,
                "sluice: warning: {} recorded choices of a token in a layer are not the best of their logits: "

@@ -65,9 +65,11 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
     throw Error(ErrorKind::kUsage, "nothing in this run looks at this flag")
         .in(flag)
         .expected(needs)
-        .found(fmt::format("precision {}, constraint {}, router {}, cache {}",
-                           experts::precision_name(chosen.precision),
-                           experts::constraint_name(chosen.constraint), chosen.router, chosen.cache))
+        .found(
+            fmt::format("precision {}, constraint {}, router {}{}", experts::precision_name(chosen.precision),
+                        experts::constraint_name(chosen.constraint), chosen.router,
+                        // Which cache other models have depends on how their experts are stored, too.
+                        chosen.precision == experts::PrecisionMode::kFull ? "" : ", cache " + chosen.cache))
         .fix(fmt::format("add what it needs, or leave {} out", flag));
   }
 }

@@ -59,6 +59,23 @@ kernels::ActivationForm activations_of(const store::Checkpoint& checkpoint, cons
   return wanted.value_or(exact ? ActivationForm::kF32 : kUsualActivations);
 }
 
+// Named by what was asked for: nobody chose the parts of a preset one by one.
+void check_preset(const EngineOptions& asked, const EngineOptions& options, bool sliced,
+                  const std::string& path) {
+  if (asked.preset.empty() || asked.preset == "auto") return;
+  const bool of_slices = experts::find_preset(asked.preset).sliced();
+  if (of_slices && !sliced)
+    throw Error(ErrorKind::kUsage, "this preset is for models in slices")
+        .in("--preset")
+        .found(asked.preset + ", and " + path + " has none")
+        .fix("pack the model in slices: sluice pack MODEL -o NAME.sluice --slices 8/4");
+  if (sliced && asked.scheduler.empty() && experts::find_scheduler(options.scheduler).by_costs)
+    throw Error(ErrorKind::kUsage, "this preset is for models without slices")
+        .in("--preset")
+        .found(asked.preset)
+        .fix("use the preset slicemoe, or none");
+}
+
 experts::Family family_of(const store::Checkpoint& checkpoint) {
   switch (checkpoint.family()) {
     case store::Family::kRaw:
@@ -94,6 +111,7 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
       std::make_unique<fetch::ExpertStore>(checkpoint_, model_, *files_, pool_, kernels_.isa, *accountant_);
   options_ =
       with_preset(std::move(options_), experts_->split() && !model_.experts.empty(), experts_->sliced());
+  check_preset(options, options_, experts_->sliced(), checkpoint_.path());
   check_precision(checkpoint_, options_);
   kernels_.activations = activations_of(checkpoint_, options_);
   if (checkpoint_.slices()) options_.activations = kernels_.activations;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 
 #include "base/error.h"
@@ -92,6 +94,13 @@ std::optional<Json> read_sidecar(const std::string& store, std::string_view name
   const Head head = read_head(text, path);
   if (head.kind != kind || head.manifest != manifest_checksum(store)) return std::nullopt;
   return parse_json(text, path, {.max_bytes = kMaxSidecarBytes});
+}
+
+void check_takes_sidecars(const std::string& store) {
+  const std::string sidecars = fmt::format("{}/{}", store, kSidecarDirectory);
+  const std::string& directory = is_there(sidecars) ? sidecars : store;
+  if (::access(directory.c_str(), W_OK) == 0) return;
+  throw io_error("write", directory, errno).fix("copy the store to where it can be written");
 }
 
 void write_sidecar(const std::string& store, std::string_view name, std::string_view kind, const Json& body) {

@@ -14,6 +14,9 @@ namespace sluice::store {
 // checksum). Error(kCorrupt) or (kInvalid) if it is damaged.
 std::optional<Json> read_sidecar(const std::string& store, std::string_view name, std::string_view kind);
 
+// Error(kIo) where write_sidecar() could not make a file, so that nobody works for nothing.
+void check_takes_sidecars(const std::string& store);
+
 // Writes (replaces) it, whole or not at all. `body` is an object without the members "sidecar", "manifest",
 // "kind" and "checksum"; `name` and `kind` are of a-z, 0-9, '_' and '-'.
 void write_sidecar(const std::string& store, std::string_view name, std::string_view kind, const Json& body);
