@@ -210,6 +210,13 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
       run("compare " + store() + " --preset slicemoe,z-basic-lru -p x -n 2 --memory 60MiB");
   EXPECT_EQ(compared.code, 2);
   EXPECT_THAT(compared.err, HasSubstr("preset z-basic-lru does not go with this model"));
+  const Outcome exact = run("run " + kModel + " --preset slicemoe -p x -n 1");
+  EXPECT_EQ(exact.code, 2);
+  EXPECT_THAT(exact.err, HasSubstr("--preset: this preset is for models in slices"));
+  const Outcome beside = run("eval " + store() + " -f " + kModel + "/eval.txt --ctx 128 --precision high " +
+                             "--capacity 8MiB --reference " + kModel + " --memory 70MiB");
+  EXPECT_EQ(beside.code, 1);
+  EXPECT_THAT(beside.err, HasSubstr("--reference-memory"));
   EXPECT_EQ(
       run("compare " + store() + " --preset slicemoe --miss-rate 4% --theta 0.3 --runs 1 -p x -n 2").code, 0);
   for (const char* flag : {"--max-loss 1%", "--low-view amat"})  // a replay computes nothing

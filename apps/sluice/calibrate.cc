@@ -1,6 +1,7 @@
 // `sluice calibrate`: measure what precision and routing cost a store in slices, and keep it there.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <iostream>
 #include <optional>
 
@@ -97,9 +98,10 @@ void calibrate(const Options& options) {
                                               reference.model, tokens, settings);
     } catch (Error& error) {
       if (error.kind() != ErrorKind::kInterrupted) throw;
-      throw error.fix(options.state.empty()
-                          ? "with --state FILE it could go on there"
-                          : "what is finished is in " + options.state + ": the same command goes on there");
+      if (options.state.empty()) throw error.fix("with --state FILE it could go on there");
+      const bool kept = std::filesystem::exists(options.state);  // not before the first way is finished
+      throw error.fix(kept ? "what is finished is in " + options.state + ": the same command goes on there"
+                           : "nothing was finished, so that nothing is kept");
     }
   }
   const Json json = engine::to_json(calibration);
