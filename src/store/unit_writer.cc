@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -222,6 +224,22 @@ std::string UnitWriter::end() {
   }
   record += "}";
   return record;
+}
+
+Manifest UnitWriter::in_order() const {
+  Manifest ordered = manifest_;
+  ordered.pieces.clear();
+  for (const std::uint32_t piece : dense_) ordered.pieces.push_back(manifest_.pieces[piece]);
+  ordered.dense_pieces = static_cast<std::uint32_t>(ordered.pieces.size());
+  std::sort(ordered.experts.begin(), ordered.experts.end(), [](const ExpertEntry& a, const ExpertEntry& b) {
+    return std::tie(a.layer, a.index) < std::tie(b.layer, b.index);
+  });
+  for (ExpertEntry& expert : ordered.experts) {
+    const auto from = manifest_.pieces.begin() + expert.first_piece;
+    expert.first_piece = static_cast<std::uint32_t>(ordered.pieces.size());
+    ordered.pieces.insert(ordered.pieces.end(), from, from + expert.piece_count);
+  }
+  return ordered;
 }
 
 void UnitWriter::sync() {

@@ -19,7 +19,7 @@ class UnitWriter {
  public:
   // `manifest` receives pieces, chunks, experts and data_files; it has those of an earlier run already (in
   // the order in which they were written), and the files are cut to what it says. It must outlive the writer.
-  // Pieces of dense units are listed in `dense()`, as their order in the manifest's array is that of writing.
+  // `dense` are the indices of dense pieces among those, since the order in the array is that of writing.
   UnitWriter(const std::string& directory, Manifest& manifest, std::vector<std::uint32_t> dense,
              Bytes expert_file_bytes);
 
@@ -48,7 +48,8 @@ class UnitWriter {
 
   void sync();  // everything that end() has returned for is on disk
   Bytes bytes_since_sync() const { return unsynced_; }
-  const std::vector<std::uint32_t>& dense() const { return dense_; }
+  // The manifest in the order of the format: dense pieces first, then experts ascending.
+  Manifest in_order() const;
 
  private:
   Bytes part_bytes(const PieceEntry& piece) const;  // of a piece that is not raw: its first part

@@ -1,0 +1,41 @@
+// What becomes of one slice of a pack between being read and being written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/bytes.h"
+#include "codec/exponent_codec.h"
+#include "store/pack_job.h"
+#include "store/pack_quantised.h"
+#include "store/pack_slices.h"
+#include "store/unit_writer.h"
+
+namespace sluice::store {
+
+// One slice on its way through the pipeline.
+struct CodedSlice : SliceRange {
+  std::unique_ptr<std::byte[]> words;  // as read; gone after coding, unless it is raw
+  std::unique_ptr<std::byte[]> sm;
+  QuantisedStrips strips;
+  codec::EncodedChunk chunk;
+  std::uint64_t chunk_xxh3 = 0;
+
+  bool is_split() const { return encoding == Encoding::kSplit; }
+  bool is_quantised() const { return encoding == Encoding::kSliced || encoding == Encoding::kInt8; }
+  // The most that it takes at any moment. Quantised: the words, at most a byte for each two or four of
+  // theirs, and padding.
+  Bytes memory() const {
+    return is_split() ? count * 5 : is_quantised() ? length + matrix.code_bytes(9) : length;
+  }
+};
+
+// From `words` to what is written. Thread-safe. Error(kInvalid) naming a weight that cannot be rounded.
+void code_slice(const PackJob& job, CodedSlice& slice);
+
+// The shapes of a unit's pieces, and a coded slice of one of them, as the writer takes them.
+void begin_unit(const PackJob& job, const PackUnit& unit, UnitWriter& writer);
+void put_slice(const PackJob& job, const CodedSlice& slice, UnitWriter& writer);
+
+}  // namespace sluice::store

@@ -1,0 +1,51 @@
+// What one pack has to do, as it was found before anything is written: the source, its weights, the units
+// they are packed in and how.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codec/exponent_codec.h"
+#include "store/manifest.h"
+#include "store/pack.h"
+#include "store/pack_identity.h"
+#include "store/pack_slices.h"
+#include "store/pack_units.h"
+#include "store/source_directory.h"
+#include "store/weight_files.h"
+
+namespace sluice::store {
+
+// Thread-compatible, not changed once it is made. `options` must outlive it.
+struct PackJob {
+  // Error as pack(), of the options, the source and the plan.
+  PackJob(const std::string& source, const PackPlan& plan, const PackOptions& options);
+  PackJob(const PackJob&) = delete;  // `identity` points into it
+  PackJob& operator=(const PackJob&) = delete;
+
+  PieceCoding coding_of(const PackUnit& unit, const UnitPiece& piece) const;
+  Bytes unit_bytes(const PackUnit& unit) const;  // of the source
+  std::string source_path(std::string_view relative) const {
+    return directory.path + "/" + std::string(relative);
+  }
+
+  const PackOptions& options;
+  const std::unique_ptr<const codec::ExponentCodec> codec;  // null: native
+  const SourceDirectory directory;
+  const Weights weights;
+  const Coding coding;
+  const std::vector<PackUnit> units;
+  const std::vector<Bytes> file_starts;     // file_positions()
+  std::vector<std::size_t> source_of_file;  // weights.files[i] → manifest.sources
+  Manifest manifest;                        // all but what is learned from the bytes
+  PackIdentity identity;
+  Bytes source_bytes = 0;  // of all files
+};
+
+// Error(kInvalid) naming a file of the source that is not as it was when the job was made, and `partial`,
+// which holds what was made of it.
+void check_source_unchanged(const PackJob& job, const std::string& partial);
+
+}  // namespace sluice::store
