@@ -20,21 +20,23 @@ struct Outcome {
   std::string out, err;
 };
 
-// `arguments` as written in a shell, with the two streams apart. A redirection in them wins.
-inline Outcome run(const std::string& arguments) {
+// `words` as written in a shell, with the two streams apart. A redirection in them wins.
+inline Outcome run_command(const std::string& words) {
   std::string directory = ::testing::TempDir() + "/sluice-program-XXXXXX";
   EXPECT_NE(::mkdtemp(directory.data()), nullptr);
   const auto content = [&](const char* name) {
     std::ifstream file(directory + name, std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
-  const std::string command =
-      ">" + directory + "/out 2>" + directory + "/err '" SLUICE_PROGRAM "' " + arguments + " </dev/null";
+  const std::string command = ">" + directory + "/out 2>" + directory + "/err " + words + " </dev/null";
   const int status = std::system(command.c_str());
   const Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, content("/out"), content("/err")};
   std::filesystem::remove_all(directory);
   return outcome;
 }
+
+// The program, likewise.
+inline Outcome run(const std::string& arguments) { return run_command("'" SLUICE_PROGRAM "' " + arguments); }
 
 // The program while it runs, started with these words as they are: its standard input stays open, its output
 // can be read as it comes. It dies with SIGALRM if it does not end by itself.
