@@ -256,6 +256,35 @@ TEST_F(StorePack, WhatVanishesIsOneError) {
   EXPECT_FALSE(fs::exists(temp_ / "y.sluice"));
 }
 
+// What was written is not there any more: that is told before the store gets its name, and left as it is.
+TEST_F(StorePack, WhatOthersCutIsOneErrorAndNothingIsPublished) {
+  const std::string store = temp_ / "x.sluice", partial = store + ".partial";
+  for (const char* name :
+       {"dense.bin", "experts-00000.bin", "experts-00001.bin", "headers.bin", "files/config.json"}) {
+    SCOPED_TRACE(name);
+    const std::string file = partial + "/" + name;
+    PackOptions options = tiny_options("zstd");
+    options.on_progress = [&, done = false](const PackProgress&) mutable {
+      if (done || !fs::exists(partial + "/experts-00001.bin") || fs::file_size(file) == 0) return;
+      done = true;
+      fs::resize_file(file, fs::file_size(file) / 2);
+    };
+    const std::string error = error_of([&] { pack_to(store, options); });
+    EXPECT_THAT(error, HasSubstr(file + " at byte "));
+    EXPECT_THAT(error, HasSubstr("something else has changed it: remove "));
+    EXPECT_FALSE(fs::exists(store));
+    EXPECT_FALSE(fs::exists(partial + "/manifest.json"));
+    EXPECT_TRUE(fs::exists(partial + "/journal"));
+    EXPECT_TRUE(fs::exists(file));
+    // The next run writes what is missing, or refuses.
+    if (error_of([&] { pack_to(store, tiny_options("zstd")); }) == "no error") {
+      EXPECT_TRUE(verify(store, {.depth = VerifyDepth::kFull}).ok());
+    }
+    fs::remove_all(partial);
+    fs::remove_all(store);
+  }
+}
+
 TEST_F(StorePack, CtrlCKeepsWhatIsPackedAndSaysSo) {
   // Slow enough to be caught at work: a level at which zstd takes its time.
   const std::string source = temp_ / "slow", store = temp_ / "m.sluice";

@@ -14,6 +14,16 @@
 
 namespace sluice::store {
 
+namespace {
+
+Bytes size_of(int fd, const std::string& path) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) throw io_error("fstat", path, errno);
+  return static_cast<Bytes>(info.st_size);
+}
+
+}  // namespace
+
 DataWriter DataWriter::open(const std::string& path, Bytes keep) {
   DataWriter file;
   file.path_ = path;
@@ -21,26 +31,29 @@ DataWriter DataWriter::open(const std::string& path, Bytes keep) {
     file.fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   } while (file.fd_ < 0 && errno == EINTR);
   if (file.fd_ < 0) throw io_error("open", path, errno);
-  struct stat info {};
-  if (::fstat(file.fd_, &info) != 0) throw io_error("fstat", path, errno);
-  if (static_cast<Bytes>(info.st_size) < keep) {
+  if (const Bytes size = size_of(file.fd_, path); size < keep) {
     throw Error(ErrorKind::kCorrupt, "the unfinished file is shorter than its journal says")
-        .in(path, static_cast<Bytes>(info.st_size))
+        .in(path, size)
         .expected(fmt::format("at least {} bytes", keep))
-        .found(fmt::format("{}", info.st_size))
+        .found(fmt::format("{}", size))
         .fix("remove the .partial directory and pack again");
   }
   if (::ftruncate(file.fd_, static_cast<off_t>(keep)) != 0) throw io_error("truncate", path, errno);
+  file.size_ = keep;
   return file;
 }
 
 DataWriter::DataWriter(DataWriter&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), dirty_(other.dirty_), path_(std::move(other.path_)) {}
+    : fd_(std::exchange(other.fd_, -1)),
+      size_(other.size_),
+      dirty_(other.dirty_),
+      path_(std::move(other.path_)) {}
 
 DataWriter& DataWriter::operator=(DataWriter&& other) noexcept {
   if (this != &other) {
     if (fd_ >= 0) ::close(fd_);
     fd_ = std::exchange(other.fd_, -1);
+    size_ = other.size_;
     dirty_ = other.dirty_;
     path_ = std::move(other.path_);
   }
@@ -52,7 +65,10 @@ DataWriter::~DataWriter() {
 }
 
 void DataWriter::write_at(Bytes offset, std::span<const std::byte> data) {
+  if (data.empty()) return;
+  check_size();
   dirty_ = true;
+  size_ = std::max(size_, offset + data.size());
   while (!data.empty()) {
     const ssize_t n =
         ::pwrite(fd_, data.data(), std::min<std::size_t>(data.size(), kGiB), static_cast<off_t>(offset));
@@ -80,8 +96,19 @@ void DataWriter::write_zeros(Bytes offset, Bytes length) {
   }
 }
 
+void DataWriter::check_size() const {
+  const Bytes found = size_of(fd_, path_);
+  if (found == size_) return;
+  throw Error(ErrorKind::kCorrupt, "the unfinished file is not as long as what was written to it")
+      .in(path_, std::min(found, size_))
+      .expected(fmt::format("{} bytes", size_))
+      .found(fmt::format("{}", found))
+      .fix("something else has changed it: remove the .partial directory and pack again");
+}
+
 void DataWriter::sync() {
   if (fd_ < 0 || !dirty_) return;
+  check_size();
   if (::fdatasync(fd_) != 0 && errno != EINVAL) throw io_error("fdatasync", path_, errno);
   ::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED);
   dirty_ = false;

@@ -8,7 +8,9 @@
 
 namespace sluice::store {
 
-// Not thread-safe. Every failure, disk full included, is an Error that names path and offset.
+// Not thread-safe. Every failure, disk full included, is an Error that names path and offset; (kCorrupt)
+// where something else has cut the file: written beyond its end, it would have a hole, and in the end the
+// right size.
 class DataWriter {
  public:
   DataWriter() = default;
@@ -25,7 +27,10 @@ class DataWriter {
   const std::string& path() const { return path_; }
 
  private:
+  void check_size() const;
+
   int fd_ = -1;
+  Bytes size_ = 0;  // as it was written
   bool dirty_ = false;
   std::string path_;
 };

@@ -202,6 +202,16 @@ class Packer {
     source_files_.clear();
   }
 
+  // Others may have cut what was written, or removed it.
+  void check_written(const Manifest& manifest) const {
+    try {
+      check_file_sizes(partial_.path(), manifest);
+    } catch (Error& error) {
+      throw error.fix(
+          fmt::format("something else has changed it: remove {} and pack again", partial_.path()));
+    }
+  }
+
   PackResult publish() {
     const Manifest ordered = writer_->in_order();
     check_manifest(ordered, partial_.file(kManifestName));
@@ -224,6 +234,7 @@ class Packer {
     result.tensors = ordered.tensors.size();
 
     writer_.reset();
+    check_written(ordered);
     write_file_atomically(partial_.file(kManifestName), text);
     partial_.remove_others(names);
     journal_.reset();

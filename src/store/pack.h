@@ -84,8 +84,9 @@ struct PackResult {
 //
 // Errors leave the partial store, to be resumed: (kIo) disk full and the like, (kInterrupted) when
 // interrupted() says so. (kInvalid): the target exists, another pack works on it, the source has changed
-// since, the options are not those of the partial store, or the plan does not fit the source; (kUsage),
-// (kUnsupported): codec, level or chunks; experts that cannot be sliced.
+// since, the options are not those of the partial store, or the plan does not fit the source; (kCorrupt):
+// something else has cut or removed files of the partial store; (kUsage), (kUnsupported): codec, level or
+// chunks; experts that cannot be sliced.
 PackResult pack(const std::string& source, const std::string& target, const PackPlan& plan,
                 const PackOptions& options);
 

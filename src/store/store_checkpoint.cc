@@ -273,13 +273,17 @@ std::string read_manifest_text(const std::string& path) {
   return read_text_file(joined(path, kManifestName), kMaxManifestBytes);
 }
 
-Manifest open_store(const std::string& path) {
-  Manifest manifest = parse_manifest(read_manifest_text(path), joined(path, kManifestName));
+void check_file_sizes(const std::string& path, const Manifest& manifest) {
   for (const DataFile& file : manifest.data_files) check_size(joined(path, file.name), file.size);
   check_size(joined(path, kHeadersName), manifest.headers_bytes());
   for (const StoredSource& source : manifest.sources) {
     if (!source.weights) check_size(joined(path, kFilesDirectory) + "/" + source.path, source.size);
   }
+}
+
+Manifest open_store(const std::string& path) {
+  Manifest manifest = parse_manifest(read_manifest_text(path), joined(path, kManifestName));
+  check_file_sizes(path, manifest);
   return manifest;
 }
 

@@ -18,6 +18,9 @@ bool looks_like_store(const std::string& path);
 // manifest.json of the store at `path`, parsed and checked, and the sizes of all its other files compared
 // with it (nothing of them is read). Error(kNotFound), (kInvalid), (kUnsupported), (kCorrupt).
 Manifest open_store(const std::string& path);
+// Error(kCorrupt) naming a file that the manifest speaks of and that the directory lacks, or has in another
+// size.
+void check_file_sizes(const std::string& path, const Manifest& manifest);
 // Of what an interrupted pack has left.
 Error not_finished(const std::string& path);
 // Error(kNotFound), (kInvalid) or (kCorrupt) that says what the store lacks.
