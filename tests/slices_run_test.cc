@@ -210,6 +210,10 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
       run("compare " + store() + " --preset slicemoe,z-basic-lru -p x -n 2 --memory 60MiB");
   EXPECT_EQ(compared.code, 2);
   EXPECT_THAT(compared.err, HasSubstr("preset z-basic-lru does not go with this model"));
+  const Outcome kept =
+      run("compare " + store() + " --preset slicemoe --precision low --warmup last-layer -p x -n 2");
+  EXPECT_EQ(kept.code, 2);
+  EXPECT_THAT(kept.err, HasSubstr("preset slicemoe does not go with this model: --warmup"));
   const Outcome exact = run("run " + kModel + " --preset slicemoe -p x -n 1");
   EXPECT_EQ(exact.code, 2);
   EXPECT_THAT(exact.err, HasSubstr("--preset: this preset is for models in slices"));

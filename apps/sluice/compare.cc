@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "command.h"
 #include "engine_flags.h"
-#include "experts/combination.h"
 #include "experts/registry.h"
 #include "lab/compare.h"
 #include "number_range.h"
@@ -43,19 +42,12 @@ std::vector<std::string> split_names(const std::string& text) {
 // Before anything is run. Error(kUsage) that names the preset.
 void check_goes_with(std::string_view name, const store::Checkpoint& checkpoint,
                      engine::EngineOptions options) {
-  const bool sliced = checkpoint.slices().has_value();
+  const store::Family family = checkpoint.family();
   options.preset = name;
-  const engine::EngineOptions chosen = engine::with_preset(std::move(options), false, sliced);
-  const std::string_view routers[] = {chosen.router};
+  options = engine::with_preset(std::move(options), family == store::Family::kSplit,
+                                family == store::Family::kSliced);
   try {
-    experts::check_combination({.family = sliced ? experts::Family::kSliced : experts::Family::kRaw,
-                                .routers = routers,
-                                .cache = chosen.cache,
-                                .precision = chosen.precision,
-                                .constraint = *chosen.constraint,
-                                .scheduler = chosen.scheduler,
-                                .prefetch = chosen.prefetch,
-                                .whole_layers = chosen.whole_layers});
+    engine::check_combination(options, family);
   } catch (const Error& error) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("preset {} does not go with this model: {}", name, error.what()))

@@ -9,7 +9,6 @@
 #include "base/stopwatch.h"
 #include "base/system_memory.h"
 #include "engine/relative_bias.h"
-#include "experts/combination.h"
 #include "experts/decision_log.h"
 #include "experts/registry.h"
 #include "experts/slice_names.h"
@@ -74,18 +73,6 @@ void check_preset(const EngineOptions& asked, const EngineOptions& options, bool
         .in("--preset")
         .found(asked.preset)
         .fix("use the preset slicemoe, or none");
-}
-
-experts::Family family_of(const store::Checkpoint& checkpoint) {
-  switch (checkpoint.family()) {
-    case store::Family::kRaw:
-      return experts::Family::kRaw;
-    case store::Family::kSplit:
-      return experts::Family::kSplit;
-    case store::Family::kSliced:
-      return experts::Family::kSliced;
-  }
-  SLUICE_CHECK(false, std::string(store::family_name(checkpoint.family())));
 }
 
 }  // namespace
@@ -222,17 +209,7 @@ DType Engine::cache_dtype() const {
 Policies Engine::make_policies() {
   const model::MoeConfig& moe = model_.config.moe;
   Policies policies;
-  const std::string_view routers[] = {options_.router};
-  experts::check_combination({.family = family_of(checkpoint_),
-                              .routers = routers,
-                              .cache = options_.cache,
-                              .precision = options_.precision,
-                              .constraint = *options_.constraint,
-                              .scheduler = options_.scheduler,
-                              .prefetch = options_.prefetch,
-                              .whole_layers = options_.whole_layers,
-                              .slices = &options_.slices,
-                              .loss_limited = options_.contract.has_value()});
+  check_combination(options_, checkpoint_.family());
   policies.precision = {options_.precision, options_.critical};
   policies.low_view = options_.low_view;
   options_.critical.validate();

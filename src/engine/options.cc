@@ -1,6 +1,7 @@
 #include "engine/options.h"
 
 #include "base/error.h"
+#include "experts/combination.h"
 #include "experts/slice_names.h"
 
 namespace sluice::engine {
@@ -65,6 +66,36 @@ EngineOptions with_preset(EngineOptions options, bool split, bool sliced) {
   options.whole_layers = preset.whole_layers;
   options.synchronous = preset.synchronous;
   return options;
+}
+
+namespace {
+
+experts::Family family_of_experts(store::Family family) {
+  switch (family) {
+    case store::Family::kRaw:
+      return experts::Family::kRaw;
+    case store::Family::kSplit:
+      return experts::Family::kSplit;
+    case store::Family::kSliced:
+      return experts::Family::kSliced;
+  }
+  SLUICE_CHECK(false, std::string(store::family_name(family)));
+}
+
+}  // namespace
+
+void check_combination(const EngineOptions& options, store::Family family) {
+  const std::string_view routers[] = {options.router};
+  experts::check_combination({.family = family_of_experts(family),
+                              .routers = routers,
+                              .cache = options.cache,
+                              .precision = options.precision,
+                              .constraint = options.constraint.value(),
+                              .scheduler = options.scheduler,
+                              .prefetch = options.prefetch,
+                              .whole_layers = options.whole_layers,
+                              .slices = &options.slices,
+                              .loss_limited = options.contract.has_value()});
 }
 
 }  // namespace sluice::engine

@@ -13,6 +13,7 @@
 #include "experts/registry.h"
 #include "fetch/weight_files.h"
 #include "kernels/context.h"
+#include "store/checkpoint.h"
 
 namespace sluice::engine {
 
@@ -81,5 +82,9 @@ struct EngineOptions {
 // that there are states to choose from; otherwise whole experts, of which the least recently used leaves.
 // Error(kUsage) for a preset that is none.
 EngineOptions with_preset(EngineOptions options, bool split, bool sliced);
+
+// experts::check_combination() of what with_preset() gives, for a model whose experts are stored as `family`
+// says.
+void check_combination(const EngineOptions& options, store::Family family);
 
 }  // namespace sluice::engine
