@@ -59,8 +59,8 @@ bool is_packed(const TensorSpec& spec, const store::StoredPiece& stored, DenseVi
 }
 
 // Of codes of 8 bits only products and rows are made.
-void check_codes(const store::Checkpoint& checkpoint, const TensorSpec& spec,
-                 const store::StoredPiece& stored) {
+void check_can_be_coded(const store::Checkpoint& checkpoint, const TensorSpec& spec,
+                        const store::StoredPiece& stored) {
   if (stored.encoding != store::Encoding::kInt8 || !needs_words(spec) || spec.role == Role::kEmbedding)
     return;
   throw Error(ErrorKind::kUnsupported, "this matrix cannot be computed with in codes of 8 bits")
@@ -96,18 +96,25 @@ DenseWeights::DenseWeights(const store::Checkpoint& checkpoint, const model::Mod
   vector_buffers_.emplace_back(accountant, Account::kDense, vector_bytes(model));
   float* vector_place = vector_buffers_.back().as<float>();
 
+  const auto load = [&](const TensorSpec& spec, const store::StoredPiece& stored, Account account) {
+    try {
+      return fetch::load_piece(stored, files, decoder, accountant, account);
+    } catch (Error& error) {
+      if (error.kind() == ErrorKind::kCorrupt) fetch::in_tensor(error, spec.name);
+      throw;
+    }
+  };
   std::vector<const TensorSpec*> specs = kept_specs(checkpoint, model);
   std::stable_sort(specs.begin(), specs.end(), [](const TensorSpec* a, const TensorSpec* b) {
     return elements_of(*a) > elements_of(*b);
   });
   std::vector<Key> packed_keys;
-  std::vector<store::StoredPiece> packed;
+  std::vector<fetch::NamedPiece> packed;
   for (const TensorSpec* spec : specs) {
     const Key key{spec->role, spec->layer};
     store::StoredPiece stored = locate(checkpoint, *spec);
     if (is_vector(*spec)) {
-      const fetch::ResidentPiece piece =
-          fetch::load_piece(stored, files, decoder, accountant, Account::kStaging);
+      const fetch::ResidentPiece piece = load(*spec, stored, Account::kStaging);
       to_float(piece, vector_place);
       vectors_[key] = {vector_place, static_cast<std::size_t>(piece.elements)};
       vector_place += round_up(piece.elements * sizeof(float), 64) / sizeof(float);
@@ -116,11 +123,11 @@ DenseWeights::DenseWeights(const store::Checkpoint& checkpoint, const model::Mod
     SLUICE_CHECK(spec->shape.size() == 2, spec->name);
     if (is_packed(*spec, stored, view)) {
       packed_keys.push_back(key);
-      packed.push_back(std::move(stored));
+      packed.push_back({spec->name, std::move(stored)});
       continue;
     }
-    check_codes(checkpoint, *spec, stored);
-    pieces_.push_back(fetch::load_piece(stored, files, decoder, accountant, Account::kDense));
+    check_can_be_coded(checkpoint, *spec, stored);
+    pieces_.push_back(load(*spec, stored, Account::kDense));
     if (stored.encoding == store::Encoding::kInt8) {
       matrices_.emplace(key, kernels::Int8Weight{{stored.matrix}, pieces_.back().data});
       continue;
@@ -159,6 +166,10 @@ std::span<const float> DenseWeights::vector(Role role, std::int32_t layer) const
 std::span<const float> DenseWeights::vector_or_empty(Role role, std::int32_t layer) const {
   const auto found = vectors_.find({role, layer});
   return found == vectors_.end() ? std::span<const float>{} : found->second;
+}
+
+void DenseWeights::check_codes(const fetch::PieceDecoder& decoder) const {
+  for (const fetch::PackedPiece& piece : packed_) fetch::check_codes(piece, decoder);
 }
 
 std::optional<fetch::RowLayout> DenseWeights::embedding_on_disk(const store::Checkpoint& checkpoint,

@@ -26,7 +26,7 @@ enum class DenseView {
 class DenseWeights {
  public:
   // Words first, the largest first, so that staging is over before the budget fills. Error as
-  // fetch::load_piece.
+  // fetch::load_piece; (kCorrupt) names the tensor, too.
   DenseWeights(const store::Checkpoint& checkpoint, const model::Model& model, DenseView view,
                fetch::WeightFiles& files, fetch::PieceDecoder& decoder, device::Accountant& accountant);
 
@@ -38,6 +38,10 @@ class DenseWeights {
   std::span<const float> vector(model::Role role, std::int32_t layer = -1) const;
   // Empty if the architecture has none (biases).
   std::span<const float> vector_or_empty(model::Role role, std::int32_t layer) const;
+
+  // Error(kCorrupt) naming tensor, file and bytes if a matrix that is kept as it is stored has impossible
+  // codes: kernels, which find that, do not know where it came from.
+  void check_codes(const fetch::PieceDecoder& decoder) const;
 
   // How the rows of the input embedding are read, if it is not kept here.
   static std::optional<fetch::RowLayout> embedding_on_disk(const store::Checkpoint& checkpoint,

@@ -380,7 +380,12 @@ bool Engine::encode(Sequence& sequence, std::span<const model::TokenId> tokens,
       const Slice slice{&sequence, 0, chunk.size()};
       const Step step{chunk, {&slice, 1}, Phase::kPrefill, begin};
       LayerRun run(kernels_, model_.config, *weights_, rope_, *moe_, *workspace_, step);
-      work(run);
+      try {
+        work(run);
+      } catch (const Error& error) {
+        locate_damage(error);
+        throw;
+      }
     }
     return true;
   };
@@ -413,6 +418,12 @@ bool Engine::encode(Sequence& sequence, std::span<const model::TokenId> tokens,
   return done;
 }
 
+void Engine::locate_damage(const Error& error) {
+  if (!kernels::is_damaged_weight(error)) return;
+  const fetch::PieceDecoder decoder(*files_, pool_, kernels_.isa, checkpoint_.codec());
+  weights_->check_codes(decoder);
+}
+
 void Engine::step(const Step& step, const LogitSink& sink) {
   if (step.tokens.empty()) return;
   SLUICE_CHECK(step.tokens.size() <= plan_.chunk,
@@ -436,12 +447,17 @@ void Engine::step(const Step& step, const LogitSink& sink) {
   moe_->begin_step(first_of_generation);
   if (observer_ != nullptr) observer_->on_step(step);
   LayerRun run(kernels_, model_.config, *weights_, rope_, *moe_, *workspace_, step);
-  run.embed(*embedding_);
-  for (std::size_t layer = model_.config.encoder_layers; layer < model_.config.layers; ++layer) {
-    run.begin_layer(layer);
-    forward_(run);
+  try {
+    run.embed(*embedding_);
+    for (std::size_t layer = model_.config.encoder_layers; layer < model_.config.layers; ++layer) {
+      run.begin_layer(layer);
+      forward_(run);
+    }
+    run.output(sink);
+  } catch (const Error& error) {
+    locate_damage(error);
+    throw;
   }
-  run.output(sink);
   for (const Slice& slice : step.slices) slice.sequence->advance(slice.tokens);
   moe_->end_step();
   ExpertStatistics& count = statistics_.now();

@@ -136,6 +136,8 @@ class Engine {
   void lose_nothing_where_all_fits();  // under a contract
   void make_profile();
   void make_caches();
+  // To be called with what a step threw: of impossible codes of dense weights says where they lie.
+  void locate_damage(const Error& error);
   void spread_bias();  // relative position bias of both stacks, if there is any
 
   const store::Checkpoint& checkpoint_;

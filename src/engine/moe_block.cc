@@ -325,6 +325,17 @@ void MoeBlock::gate_shared_experts(std::size_t layer, std::size_t tokens, const 
     kernels::scale(kernels_, kernels::sigmoid(w.gate[t]), config_.hidden, w.branch + t * config_.hidden);
 }
 
+template <class Work>
+void MoeBlock::compute_pinned(std::span<const fetch::ExpertStore::Pin> pins, const Work& work) const {
+  try {
+    work();
+  } catch (const Error& error) {
+    if (kernels::is_damaged_weight(error))
+      for (const fetch::ExpertStore::Pin& pin : pins) store_.check_codes(pin);
+    throw;
+  }
+}
+
 void MoeBlock::start_with_what_is_here(std::size_t layer, const Workspace& w) {
   const bool shared = config_.moe.shared_width != 0;
   struct Release {  // also by an error: the event cannot end while pins are held
@@ -344,7 +355,7 @@ void MoeBlock::start_with_what_is_here(std::size_t layer, const Workspace& w) {
     pins_.push_back(std::move(*pin));
   }
   const auto begin = now();
-  compute_together(kernels_, mlps_, w);
+  compute_pinned(pins_, [&] { compute_together(kernels_, mlps_, w); });
   for (const fetch::ExpertStore::Pin& pin : pins_) record(pin, begin);
   if (shared) gate_shared_experts(layer, 1, w);
 }
@@ -385,7 +396,7 @@ void MoeBlock::compute_expert(const fetch::ExpertStore::Pin& pin, const Workspac
   }
   const auto begin = now();
   if (chunks_.empty()) chunks_.emplace_back();
-  compute(kernels_, mlp_of(pin, chunks_[0], packed, w), rows, w);
+  compute_pinned({&pin, 1}, [&] { compute(kernels_, mlp_of(pin, chunks_[0], packed, w), rows, w); });
   record(pin, begin);
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/dense_weights.h"
@@ -92,6 +93,9 @@ class MoeBlock {
   Mlp mlp_of(const fetch::ExpertStore::Pin& pin, PackedChunks& chunks, const float* packed,
              const Workspace& w) const;
   void compute_expert(const fetch::ExpertStore::Pin& pin, const Workspace& w);
+  // compute() of these experts, and perhaps the shared ones. Error(kCorrupt) says where the damaged one lies.
+  template <class Work>
+  void compute_pinned(std::span<const fetch::ExpertStore::Pin> pins, const Work& work) const;
   std::chrono::steady_clock::time_point now() const;  // if that is recorded
   void record(const fetch::ExpertStore::Pin& pin, std::chrono::steady_clock::time_point begin);
   void combine(std::size_t tokens, const Workspace& w);

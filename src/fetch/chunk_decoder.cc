@@ -1,8 +1,11 @@
 #include "fetch/chunk_decoder.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "fetch/checked_hash.h"
 
 namespace sluice::fetch {
@@ -25,6 +28,12 @@ ChunkWords words_of(const PiecePlace& piece, const ChunkPlace& chunk, std::byte*
           rows.shape};
 }
 
+// What a codec says of a chunk, with where that is.
+[[noreturn]] void throw_in_chunk(Error& error, const std::string& path, const ChunkPlace& chunk) {
+  throw error.in(path, chunk.file_offset)
+      .found(fmt::format("{} (in a chunk of {} bytes)", error.found_text(), chunk.stored_bytes));
+}
+
 }  // namespace
 
 ChunkDecoder::ChunkDecoder(const WeightFiles& files, Isa isa, const std::string& codec)
@@ -44,7 +53,27 @@ void ChunkDecoder::check(const PiecePlace& piece, const ChunkPlace& chunk, const
   try {
     codec::NativeChunk(stored, {rows.groups(), rows.blocks()});
   } catch (Error& error) {
-    throw error.in(files_.path(piece.file), chunk.file_offset);
+    throw_in_chunk(error, files_.path(piece.file), chunk);
+  }
+}
+
+void ChunkDecoder::check_codes(const PiecePlace& piece, const std::byte* exponents) const {
+  SLUICE_CHECK(piece.tiled());
+  for (const ChunkPlace& chunk : piece.chunks) {
+    const std::span<const std::byte> stored(exponents + chunk.place, chunk.stored_bytes);
+    if (const std::uint64_t found = xxh3(stored); found != chunk.xxh3)
+      throw Error(ErrorKind::kCorrupt,
+                  fmt::format("{} bytes of weights are not what was read", stored.size()))
+          .in(files_.path(piece.file), chunk.file_offset)
+          .expected(hex64(chunk.xxh3))
+          .found(hex64(found))
+          .fix("check the machine's memory");
+    const codec::TileShape rows = codec::tile_rows(piece.tiles, chunk.first_element, chunk.elements).shape;
+    try {
+      decoder_.check(kind_of(chunk), stored, rows, rows.rows * rows.columns);
+    } catch (Error& error) {
+      throw_in_chunk(error, files_.path(piece.file), chunk);
+    }
   }
 }
 
@@ -57,7 +86,7 @@ void ChunkDecoder::decode(const PiecePlace& piece, const ChunkPlace& chunk, cons
   try {
     decoder_.exponents(kind_of(chunk), stored, {}, target.last(chunk.elements));
   } catch (Error& error) {
-    throw error.in(files_.path(piece.file), chunk.file_offset);
+    throw_in_chunk(error, files_.path(piece.file), chunk);
   }
 }
 
@@ -70,7 +99,7 @@ void ChunkDecoder::merge(const PiecePlace& piece, const ChunkPlace& chunk, const
     decoder_.words(kind_of(chunk), {exponents + chunk.place, chunk.stored_bytes}, plane, target.tiles,
                    target.words);
   } catch (Error& error) {
-    throw error.in(files_.path(piece.file), chunk.file_offset);
+    throw_in_chunk(error, files_.path(piece.file), chunk);
   }
 }
 

@@ -12,7 +12,8 @@
 namespace sluice::fetch {
 
 // `words` and `exponents` are the buffers that the places of pieces and of their chunks are counted in (they
-// may be one and the same), `view` the one of view_place. Thread-safe. Errors name file and offset.
+// may be one and the same), `view` the one of view_place. Thread-safe. Errors name the file and where in it
+// the bytes lie.
 class ChunkDecoder {
  public:
   // `codec` is the checkpoint's ("none" for directories). `files` must outlive this.
@@ -23,6 +24,9 @@ class ChunkDecoder {
   // The checksum of a chunk, and of one in tiles, which may be computed with as it is, the structure: all but
   // what its codes say. Error(kCorrupt).
   void check(const PiecePlace& piece, const ChunkPlace& chunk, const std::byte* exponents) const;
+  // The codes too, of chunks in tiles that check() took: to say which of those is damaged that were computed
+  // with. Error(kCorrupt).
+  void check_codes(const PiecePlace& piece, const std::byte* exponents) const;
   // Checks a chunk (or an LSB slice) and decodes it, into the upper half of its own words in `view`; in tiles
   // there is nothing to be gained by two passes, and all is left to merge(). No view: only checks.
   // Error(kCorrupt).

@@ -1,8 +1,9 @@
 #include "fetch/dense_loader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/hash.h"
 #include "fetch/checked_hash.h"
 
@@ -141,16 +142,22 @@ Bytes packed_bytes(const store::StoredPiece& piece) {
   return round_up(lay_out({&piece, 1}).read_bytes, kBlockBytes);
 }
 
-std::vector<PackedPiece> load_packed(std::span<const store::StoredPiece> pieces, WeightFiles& files,
+Error& in_tensor(Error& error, std::string_view tensor) {
+  const std::string where = fmt::format("{}, tensor \"{}\"", error.where(), tensor);
+  return error.offset() ? error.in(where, *error.offset()) : error.in(where);
+}
+
+std::vector<PackedPiece> load_packed(std::span<const NamedPiece> pieces, WeightFiles& files,
                                      PieceDecoder& decoder, device::Accountant& accountant,
                                      device::Account account) {
   std::vector<PackedPiece> loaded;
   loaded.reserve(pieces.size());
   const DrainAtEnd drain{files};  // before the buffers go
-  const auto start = [&](const store::StoredPiece& piece) {
-    SLUICE_CHECK(piece.own_columns);
-    PieceLayout layout = lay_out({&piece, 1});
-    loaded.push_back({device::HostBuffer(accountant, account, layout.read_bytes), layout.pieces[0]});
+  const auto start = [&](const NamedPiece& piece) {
+    SLUICE_CHECK(piece.stored.own_columns);
+    PieceLayout layout = lay_out({&piece.stored, 1});
+    loaded.push_back(
+        {piece.tensor, device::HostBuffer(accountant, account, layout.read_bytes), layout.pieces[0]});
     start_read(layout, files, loaded.back().buffer.data());
     return layout;
   };
@@ -160,10 +167,22 @@ std::vector<PackedPiece> load_packed(std::span<const store::StoredPiece> pieces,
     finish_read(now, files);
     PieceLayout next;
     if (i + 1 < pieces.size()) next = start(pieces[i + 1]);
-    decoder.check(now, loaded[i].buffer.data());
+    try {
+      decoder.check(now, loaded[i].buffer.data());
+    } catch (Error& error) {
+      throw in_tensor(error, loaded[i].tensor);
+    }
     now = std::move(next);
   }
   return loaded;
+}
+
+void check_codes(const PackedPiece& piece, const PieceDecoder& decoder) {
+  try {
+    decoder.check_codes(piece.place, piece.buffer.data());
+  } catch (Error& error) {
+    throw in_tensor(error, piece.tensor);
+  }
 }
 
 }  // namespace sluice::fetch

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "base/hash.h"
 #include "device/accountant.h"
 #include "device/host_buffer.h"
@@ -31,8 +34,17 @@ Bytes load_staging_bytes(const store::StoredPiece& piece);
 ResidentPiece load_piece(const store::StoredPiece& piece, WeightFiles& files, PieceDecoder& decoder,
                          device::Accountant& accountant, device::Account account);
 
+struct NamedPiece {
+  std::string tensor;
+  store::StoredPiece stored;
+};
+
+// Adds the tensor to what an error says of bytes of a file.
+Error& in_tensor(Error& error, std::string_view tensor);
+
 // A matrix in tiles, kept as it is stored: its planes lie at their places in `buffer`.
 struct PackedPiece {
+  std::string tensor;
   device::HostBuffer buffer;
   PiecePlace place;
 };
@@ -40,9 +52,13 @@ struct PackedPiece {
 // Bytes that load_packed charges for this piece, which has its own columns.
 Bytes packed_bytes(const store::StoredPiece& piece);
 
-// Reads pieces in place, one while the one before it is checked. Otherwise as load_piece.
-std::vector<PackedPiece> load_packed(std::span<const store::StoredPiece> pieces, WeightFiles& files,
+// Reads pieces in place, one while the one before it is checked: all but the codes of their exponents, which
+// nobody decodes before they are computed with. Otherwise as load_piece; Error(kCorrupt) names the tensor,
+// too.
+std::vector<PackedPiece> load_packed(std::span<const NamedPiece> pieces, WeightFiles& files,
                                      PieceDecoder& decoder, device::Accountant& accountant,
                                      device::Account account);
+// The codes. Error(kCorrupt) likewise.
+void check_codes(const PackedPiece& piece, const PieceDecoder& decoder);
 
 }  // namespace sluice::fetch

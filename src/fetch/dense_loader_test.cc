@@ -1,5 +1,7 @@
 #include "fetch/dense_loader.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,9 +15,12 @@
 #include "base/scratch_directory.h"
 #include "model/pack_plan.h"
 #include "store/pack.h"
+#include "store/testing.h"
 
 namespace sluice::fetch {
 namespace {
+
+using ::testing::HasSubstr;
 
 // One BF16 tensor of several packing chunks in a safetensors file, whose header is a few odd bytes long.
 class DenseLoaderTest : public ::testing::Test {
@@ -67,12 +72,12 @@ class DenseLoaderTest : public ::testing::Test {
     const auto checkpoint = store::open_checkpoint(path);
     WeightFiles files(*checkpoint, options);
     PieceDecoder decoder(files, pool_, best_isa(), checkpoint->codec());
-    const std::vector<store::StoredPiece> pieces(2, checkpoint->locate({"w", 0, kRows * kCols}));
+    const std::vector<NamedPiece> pieces(2, {"w", checkpoint->locate({"w", 0, kRows * kCols})});
     EXPECT_EQ(accountant_.used(), 0u);
     std::vector<PackedPiece> loaded =
         load_packed(pieces, files, decoder, accountant_, device::Account::kDense);
-    EXPECT_EQ(accountant_.used(), 2 * packed_bytes(pieces[0]));
-    EXPECT_LT(packed_bytes(pieces[0]), resident_bytes(pieces[0]) * 7 / 10);
+    EXPECT_EQ(accountant_.used(), 2 * packed_bytes(pieces[0].stored));
+    EXPECT_LT(packed_bytes(pieces[0].stored), resident_bytes(pieces[0].stored) * 7 / 10);
     EXPECT_EQ(accountant_.used(device::Account::kDense), accountant_.used());
     return loaded;
   }
@@ -193,6 +198,7 @@ TEST_F(DenseLoaderTest, AFlippedBitAnywhereIsFound) {
           ADD_FAILURE() << at;
         } catch (const Error& error) {
           EXPECT_EQ(error.kind(), ErrorKind::kCorrupt);
+          EXPECT_EQ(error.where(), file + ", tensor \"w\"");
           EXPECT_EQ(error.offset(), extent.offset) << at;
         }
         EXPECT_EQ(accountant_.used(), 0u);
@@ -200,6 +206,45 @@ TEST_F(DenseLoaderTest, AFlippedBitAnywhereIsFound) {
       flip();
     }
   }
+}
+
+// Right checksums, and yet no encoding.
+TEST_F(DenseLoaderTest, AnImpossibleChunkOfAPackedPieceIsNamed) {
+  namespace files = store::testing;
+  const std::string path = packed("native");
+  const std::string manifest = files::read_file(path + "/manifest.json");
+  const std::string dense = files::read_file(path + "/dense.bin");
+  const auto expect_named = [&](const auto& work, const files::DamagedChunk& damaged) {
+    try {
+      work();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kCorrupt);
+      EXPECT_EQ(error.where(), damaged.file + ", tensor \"w\"");
+      EXPECT_EQ(error.offset(), damaged.bytes.offset);
+      EXPECT_THAT(error.found_text(),
+                  HasSubstr(fmt::format("(in a chunk of {} bytes)", damaged.bytes.length)));
+      EXPECT_THAT(error.fix_text(), HasSubstr("sluice verify"));
+    }
+  };
+  {  // that of its structure is seen at once
+    const files::DamagedChunk damaged = files::damage_chunk(path, "w", files::Damage::kStructure);
+    expect_named([&] { load_packed_pieces(path); }, damaged);
+    EXPECT_EQ(accountant_.used(), 0u);
+  }
+  files::write_file(path + "/manifest.json", manifest);
+  files::write_file(path + "/dense.bin", dense);
+  // That of its codes is looked for where a product has found that there is some.
+  const files::DamagedChunk damaged = files::damage_chunk(path, "w", files::Damage::kCodes);
+  std::vector<PackedPiece> loaded = load_packed_pieces(path);
+  const auto checkpoint = store::open_checkpoint(path);
+  WeightFiles weights(*checkpoint, {});
+  const PieceDecoder decoder(weights, pool_, best_isa(), checkpoint->codec());
+  expect_named([&] { check_codes(loaded[1], decoder); }, damaged);
+  // Of bytes that have changed since they were read the store is not to blame.
+  loaded[0].buffer.data()[loaded[0].place.chunks.front().place] ^= std::byte{1};
+  EXPECT_THAT([&] { check_codes(loaded[0], decoder); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("are not what was read")));
 }
 
 }  // namespace

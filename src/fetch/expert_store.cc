@@ -356,6 +356,12 @@ std::optional<ExpertStore::Pin> ExpertStore::next_resident() {
   return pin(it);
 }
 
+void ExpertStore::check_codes(const Pin& pin) const {
+  const ExpertView& view = pin.view();
+  for (const MatrixView* matrix : {&view.gate, &view.up, &view.down})
+    if (matrix->place != nullptr) executor_.decoder().check_codes(*matrix->place, matrix->rest);
+}
+
 void ExpertStore::prefetch(std::span<const experts::PartRequest> requests) {
   ahead_.assign(requests.begin(), requests.end());
   next_ahead_ = 0;

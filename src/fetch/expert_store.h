@@ -134,6 +134,9 @@ class ExpertStore {
   // The next one that can be computed with at once: of those that need no read, as long as any is left. Other
   // pins may be held.
   std::optional<Pin> next_resident();
+  // Error(kCorrupt) naming file and bytes if the view is `packed` and its codes are impossible: kernels,
+  // which find that, do not know where it came from.
+  void check_codes(const Pin& pin) const;
   // Ends a running event early, as an error does. No pin may be held. Nothing if none is running.
   void abandon_event() noexcept;
 

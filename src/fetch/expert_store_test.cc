@@ -13,9 +13,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/hash.h"
 #include "fetch/expert_store_fixture.h"
-#include "store/manifest.h"
 #include "store/testing.h"
 
 namespace sluice::fetch {
@@ -26,6 +24,7 @@ using experts::ExpertId;
 using experts::Part;
 using experts::Parts;
 using experts::State;
+using ::testing::HasSubstr;
 using testing::kModel;
 
 class ExpertStoreTest : public testing::ExpertStoreTest {};
@@ -404,19 +403,13 @@ TEST_F(ExpertStoreTest, AFlippedBitInAnExpertIsFoundBeforeItIsComputedWith) {
 // A chunk that was written wrong has the right checksum. In its view `packed` nothing is decoded before it is
 // computed with, where nobody knows the file any more.
 TEST_F(ExpertStoreTest, AnImpossibleChunkIsRefusedWhereItIsReadAndTheErrorSaysWhatToDo) {
-  namespace files = store::testing;
-  const std::string path = packed("native", 4, true), manifest_path = path + "/manifest.json";
-  store::Manifest manifest = store::parse_manifest(files::read_file(manifest_path), "manifest.json");
-  const store::PieceEntry& piece = manifest.pieces[manifest.experts[1].first_piece];
-  store::StoredChunk& chunk = manifest.chunks[piece.first_chunk];
-  ASSERT_TRUE(chunk.coded);
-  const std::string file = path + "/" + manifest.data_files[piece.file].name;
-  std::string content = files::read_file(file);
-  content[chunk.bytes.offset] ^= 1;  // where the first group's lists begin
-  chunk.xxh3 = xxh3(std::as_bytes(
-      std::span(content.data() + chunk.bytes.offset, static_cast<std::size_t>(chunk.bytes.length))));
-  files::write_file(file, content);
-  files::write_file(manifest_path, store::write_manifest(manifest));
+  const std::string path = packed("native", 4, true);
+  open(path, 6, 2);
+  const auto expert = std::ranges::find_if(
+      model_.experts, [](const model::ExpertPieces& one) { return one.layer == 0 && one.index == 1; });
+  const std::string tensor = expert->up.tensor;
+  store_.reset();
+  const auto [file, bytes] = store::testing::damage_chunk(path, tensor, store::testing::Damage::kStructure);
   for (const bool packed_views : {true, false}) {
     compute_packed_ = packed_views;
     open(path, 6, 2);
@@ -426,11 +419,44 @@ TEST_F(ExpertStoreTest, AnImpossibleChunkIsRefusedWhereItIsReadAndTheErrorSaysWh
     } catch (const Error& caught) {
       EXPECT_EQ(caught.kind(), ErrorKind::kCorrupt);
       EXPECT_EQ(caught.where(), file);
-      EXPECT_EQ(caught.offset(), chunk.bytes.offset);
-      EXPECT_THAT(caught.what(), ::testing::HasSubstr("find out where with `sluice verify`"));
+      EXPECT_EQ(caught.offset(), bytes.offset);
+      EXPECT_THAT(caught.found_text(), HasSubstr(fmt::format("(in a chunk of {} bytes)", bytes.length)));
+      EXPECT_THAT(caught.what(), HasSubstr("find out where with `sluice verify`"));
     }
     store_.reset();
   }
+}
+
+// What is wrong with the codes alone is seen by whoever computes with them; asked then, the store knows the
+// place.
+TEST_F(ExpertStoreTest, OfAViewWithImpossibleCodesTheStoreKnowsThePlace) {
+  const std::string path = packed("native", 4, true);
+  compute_packed_ = true;
+  open(path, 6, 2);
+  const std::string tensor = model_.experts.front().down.tensor;
+  const ExpertId id{static_cast<std::uint16_t>(model_.experts.front().layer),
+                    static_cast<std::uint16_t>(model_.experts.front().index)};
+  store_.reset();
+  const auto [file, bytes] = store::testing::damage_chunk(path, tensor, store::testing::Damage::kCodes);
+  open(path, 6, 2);
+  const std::vector<ExpertId> ids = {id, {id.layer, static_cast<std::uint16_t>(id.index + 1)}};
+  EventOutcome outcome;
+  for (const ExpertId one : ids) outcome.misses.push_back({one, Parts()});
+  store_->begin(outcome, {.experts = ids}, *scheduler_);
+  int damaged = 0;
+  while (const auto pin = store_->next()) {
+    try {
+      store_->check_codes(*pin);
+    } catch (const Error& caught) {
+      ++damaged;
+      EXPECT_EQ(pin->id(), id);
+      EXPECT_EQ(caught.kind(), ErrorKind::kCorrupt);
+      EXPECT_EQ(caught.where(), file);
+      EXPECT_EQ(caught.offset(), bytes.offset);
+      EXPECT_THAT(caught.found_text(), HasSubstr(fmt::format("(in a chunk of {} bytes)", bytes.length)));
+    }
+  }
+  EXPECT_EQ(damaged, 1);
 }
 
 TEST_F(ExpertStoreTest, CompressedExpertsInTilesAreHandedOutAsTheyAre) {

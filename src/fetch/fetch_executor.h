@@ -113,6 +113,7 @@ class FetchExecutor {
   void cancel() noexcept;
 
   FetchCounters counters() const;
+  const ChunkDecoder& decoder() const { return decoder_; }
   // Records every operation from now on into `timeline`, or stops (null). Not while jobs are under way.
   void record(Timeline* timeline) { timeline_ = timeline; }
 

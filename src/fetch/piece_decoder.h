@@ -24,6 +24,10 @@ class PieceDecoder {
   void decode(const PieceLayout& layout, const std::byte* read_buffer, std::byte* view_buffer);
   // The checksums alone: of what is kept as it is stored. Error(kCorrupt) likewise.
   void check(const PieceLayout& layout, const std::byte* read_buffer);
+  // As ChunkDecoder's.
+  void check_codes(const PiecePlace& piece, const std::byte* read_buffer) const {
+    decoder_.check_codes(piece, read_buffer);
+  }
 
  private:
   struct Job {

@@ -120,6 +120,10 @@ bool packed_rows(const Context& ctx, const VectorProduct& product, std::size_t b
   return Product{ctx, product.packed, 1, w, product.bias, product.y, w.shape.rows}.multiply(begin, end);
 }
 
+bool is_damaged_weight(const Error& error) {
+  return error.kind() == ErrorKind::kCorrupt && error.where().empty();
+}
+
 bool multiplies_packed(Isa isa) { return kernel_table(isa).packed.few != nullptr; }
 
 }  // namespace sluice::kernels

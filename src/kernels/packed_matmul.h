@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/error.h"
 #include "codec/native_chunk.h"
 #include "codec/tiles.h"
 #include "kernels/context.h"
@@ -33,6 +34,9 @@ struct PackedWeight {
 // Working memory of a thread, kept for the next call: 16 bytes a column, and codec::native_scratch_bytes().
 void packed_matmul(const Context& ctx, const float* packed, std::size_t tokens, const PackedWeight& w,
                    std::span<const float> bias, float* y, std::size_t y_stride);
+
+// Whether `error` says that a chunk is no encoding: it has no place, since kernels know of no files.
+bool is_damaged_weight(const Error& error);
 
 // Whether it has kernels that compute out of the planes; without, words are made first, which takes longer
 // than reading them.

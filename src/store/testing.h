@@ -13,6 +13,7 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@
 
 #include "base/dtype.h"
 #include "base/float16.h"
+#include "base/hash.h"
+#include "store/format.h"
+#include "store/manifest.h"
 #include "store/pack.h"
 
 namespace sluice::store::testing {
@@ -216,6 +220,45 @@ inline PackOptions tiny_options(const std::string& codec) {
   options.expert_file_bytes = 16 * kKiB;
   options.journal_bytes = 4 * kKiB;
   return options;
+}
+
+// What is wrong with a chunk of codec native whose checksum is right: a list that begins elsewhere, which is
+// seen by who reads it, or a code that leaves tier 1, which is seen by who decodes it.
+enum class Damage { kStructure, kCodes };
+
+struct DamagedChunk {
+  std::string file;
+  Region bytes;
+};
+
+// The first chunk of the tensor's first piece, in a store that then says that it was written so.
+inline DamagedChunk damage_chunk(const std::string& store, std::string_view tensor, Damage damage) {
+  const std::string manifest_path = store + "/" + std::string(kManifestName);
+  Manifest manifest = parse_manifest(read_file(manifest_path), manifest_path);
+  const auto piece = std::ranges::find_if(manifest.pieces, [&](const PieceEntry& entry) {
+    return manifest.tensors[entry.tensor].name == tensor;
+  });
+  if (piece == manifest.pieces.end() || !piece->tiled()) throw std::runtime_error("nothing to damage");
+  StoredChunk& chunk = manifest.chunks[piece->first_chunk];
+  if (!chunk.coded) throw std::runtime_error("the chunk is not coded");
+  const DamagedChunk damaged{store + "/" + manifest.data_files[piece->file].name, chunk.bytes};
+  std::string content = read_file(damaged.file);
+  const std::span bytes(content.data() + chunk.bytes.offset, static_cast<std::size_t>(chunk.bytes.length));
+  const std::uint64_t groups = chunk.count / piece->tiles.group_places();
+  if (damage == Damage::kStructure) {
+    bytes[0] ^= 1;  // where the first group's lists begin
+  } else {
+    std::uint32_t tables = 0;
+    std::memcpy(&tables, bytes.data() + 12 * groups + 4, sizeof tables);
+    const std::span tier1 = bytes.subspan((12 * groups + 8 + 13 * tables + 63) / 64 * 64);
+    const auto first = std::ranges::find_if(tier1, [](char byte) { return (byte & 3) == 3; });
+    if (first == tier1.end()) throw std::runtime_error("no code leaves tier 1");
+    *first ^= 1;  // 3, of tier 2, becomes 2
+  }
+  chunk.xxh3 = xxh3(std::as_bytes(bytes));
+  write_file(damaged.file, content);
+  write_file(manifest_path, write_manifest(manifest));
+  return damaged;
 }
 
 }  // namespace sluice::store::testing

@@ -1,0 +1,117 @@
+// Weights that were written wrong, and have the right checksums: the error of a step says where they lie,
+// though the kernels that find them do not know.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/scratch_directory.h"
+#include "engine/engine.h"
+#include "model/pack_plan.h"
+#include "store/testing.h"
+
+namespace sluice::engine {
+namespace {
+
+using store::testing::Damage, store::testing::DamagedChunk;
+using ::testing::HasSubstr;
+
+const std::string kModel = SLUICE_SOURCE_DIR "/tests/golden/models/qwen2_moe_b";
+
+class DamagedWeights : public ::testing::TestWithParam<Math> {
+ protected:
+  // Every matrix in tiles with its own columns, so that it can be computed with as it is stored.
+  DamagedWeights() {
+    store::PackOptions options;
+    options.chunks = 2;
+    options.keep_columns = true;
+    options.least_split_dense = 0;
+    store::pack(kModel, store_, model::pack_plan(model::describe_model(*store::open_checkpoint(kModel))),
+                options);
+    model_ = model::describe_model(*store::open_checkpoint(store_));
+  }
+
+  EngineOptions options() const {
+    EngineOptions options;
+    options.memory = 256 * kMiB;
+    options.threads = 2;
+    options.math = GetParam();
+    options.positions = 32;
+    options.dense = "packed";
+    options.cache = "lru";
+    options.keep = "packed";
+    options.scheduler = "serial";  // needs no profile
+    options.prefetch = "none";
+    options.fetch.io = fetch::IoMode::kBuffered;
+    return options;
+  }
+
+  // Prompts and single tokens go through different products.
+  void expect_error_of_steps(const std::string& where, const std::vector<DamagedChunk>& damaged) {
+    const auto checkpoint = store::open_checkpoint(store_);
+    Engine engine(*checkpoint, model_, options());
+    const auto sequence = engine.new_sequence();
+    const std::vector<model::TokenId> prompt = {3, 17, 4, 20, 33, 9, 12, 7, 2};
+    const auto error_of = [](const auto& step) -> std::optional<Error> {
+      try {
+        step();
+      } catch (const Error& error) {
+        return error;
+      }
+      return std::nullopt;
+    };
+    for (int i = 0; i < 3; ++i) {  // what was read is still there the second time
+      const std::optional<Error> error = i == 0 ? error_of([&] {
+        engine.prefill(*sequence, prompt, {[](std::size_t) { return true; }, [](std::size_t, auto) {}});
+      })
+                                                : error_of([&] { engine.decode(*sequence, prompt[0]); });
+      ASSERT_TRUE(error) << i;
+      SCOPED_TRACE(error->what());
+      EXPECT_EQ(error->kind(), ErrorKind::kCorrupt);
+      EXPECT_EQ(error->where(), where);
+      const auto chunk = std::ranges::find_if(
+          damaged, [&](const DamagedChunk& one) { return error->offset() == one.bytes.offset; });
+      ASSERT_NE(chunk, damaged.end());
+      EXPECT_THAT(error->found_text(),
+                  HasSubstr(fmt::format("(in a chunk of {} bytes)", chunk->bytes.length)));
+      EXPECT_THAT(error->fix_text(), HasSubstr("sluice verify"));
+      EXPECT_EQ(sequence->length(), 0u);
+    }
+  }
+
+  const sluice::testing::ScratchDirectory scratch_;
+  const std::string store_ = scratch_.path() + "/m.sluice";
+  model::Model model_;
+};
+
+TEST_P(DamagedWeights, OfADenseMatrixTensorFileAndBytesAreNamed) {
+  const auto spec = std::ranges::find(model_.dense, model::Role::kO, &model::TensorSpec::role);
+  ASSERT_NE(spec, model_.dense.end());
+  const DamagedChunk damaged = damage_chunk(store_, spec->name, Damage::kCodes);
+  expect_error_of_steps(damaged.file + ", tensor \"" + spec->name + "\"", {damaged});
+}
+
+TEST_P(DamagedWeights, OfASharedExpertToo) {
+  const auto spec = std::ranges::find(model_.dense, model::Role::kSharedDown, &model::TensorSpec::role);
+  ASSERT_NE(spec, model_.dense.end());
+  const DamagedChunk damaged = damage_chunk(store_, spec->name, Damage::kCodes);
+  expect_error_of_steps(damaged.file + ", tensor \"" + spec->name + "\"", {damaged});
+}
+
+TEST_P(DamagedWeights, OfAnExpertFileAndBytesAreNamed) {
+  std::vector<DamagedChunk> damaged;
+  for (const model::ExpertPieces& expert : model_.experts)  // whichever is chosen
+    if (expert.layer == 0) damaged.push_back(damage_chunk(store_, expert.up.tensor, Damage::kCodes));
+  ASSERT_FALSE(damaged.empty());
+  expect_error_of_steps(damaged.front().file, damaged);
+}
+
+INSTANTIATE_TEST_SUITE_P(Products, DamagedWeights, ::testing::Values(Math::kF32, Math::kAuto),
+                         [](const auto& info) { return info.param == Math::kF32 ? "exact" : "rounding"; });
+
+}  // namespace
+}  // namespace sluice::engine
