@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstddef>
@@ -133,13 +134,41 @@ TEST_F(RunTest, TheTokenizerInAStoreNeedsNoFilesBesideIt) {
   flip("/sidecar/tokenizer.bin");
   Outcome outcome = run(command);
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_NE(outcome.err.find("sidecar/tokenizer.bin at byte"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("files/tokenizer.json"), std::string::npos) << outcome.err;
   fs::remove(copy + "/sidecar/tokenizer.bin");
   outcome = run(command);
   EXPECT_EQ(outcome.code, 1);
   EXPECT_NE(outcome.err.find("files/tokenizer.json"), std::string::npos) << outcome.err;
   flip("/files/tokenizer.json");
   EXPECT_EQ(run(command).out, text);
+  fs::remove_all(copy);
+}
+
+TEST_F(RunTest, ADamagedTokenizerInAStoreIsReplacedByItsFiles) {
+  const std::string copy = file("damaged.sluice"), sidecar = copy + "/sidecar/tokenizer.bin";
+  fs::copy(store(), copy, fs::copy_options::recursive);
+  const std::string request = "tokenize " + copy + " -p 'Once upon a time'";
+  const std::string ids = run(request).out;
+  std::ifstream in(sidecar, std::ios::binary);
+  const std::string good((std::istreambuf_iterator<char>(in)), {});
+  std::string flipped = good, malformed = good;
+  flipped[5000] ^= 1;
+  malformed[0] = 'X';
+  for (const std::string& damaged : {flipped, malformed, good.substr(0, 100), std::string()}) {
+    std::ofstream(sidecar, std::ios::binary) << damaged;
+    const Outcome outcome = run(request);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, ids);
+    EXPECT_TRUE(outcome.err.starts_with("sluice: warning: the tokenizer is read from the model's files: "));
+    EXPECT_NE(outcome.err.find("sidecar/tokenizer.bin at byte"), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_EQ(run(request + " -q").err, "");
+  }
+  // In a run, too, whose text is the same.
+  const std::string command = " -p 'Once upon a time' -n 8 --temp 0 --memory " + memory(40) + " --ignore-eos";
+  const Outcome outcome = run("run " + copy + command);
+  EXPECT_EQ(outcome.out, run("run " + store() + command).out);
+  EXPECT_NE(outcome.err.find("warning: the tokenizer is read"), std::string::npos) << outcome.err;
   fs::remove_all(copy);
 }
 

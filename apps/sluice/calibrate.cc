@@ -61,8 +61,8 @@ void calibrate(const Options& options) {
         .fix("pack the model in slices: sluice pack MODEL -o NAME.sluice --slices 8/4");
   if (!options.state.empty()) check_output_path(options.state);
   store::check_takes_sidecars(flags.model);
-  const OpenModel open = open_model(flags.model, WithTokenizer::kRequired);
-  const OpenModel reference = open_model(options.reference, WithTokenizer::kNo);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kRequired, flags);
+  const OpenModel reference = open_model(options.reference, WithTokenizer::kNo, flags);
   const std::string text = read_input_text(options.file);
   std::vector<model::TokenId> tokens =
       encode_file(*open.tokenizer, text, options.file, model::AddSpecial::kNo, flags);

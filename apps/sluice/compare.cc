@@ -62,9 +62,9 @@ void compare(const Options& options) {
     flags.preset = name;
     engine_options(flags, 1);
   }
-  const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);
   std::optional<OpenModel> whole;
-  if (!options.whole.empty()) whole = open_model(options.whole, WithTokenizer::kNo);
+  if (!options.whole.empty()) whole = open_model(options.whole, WithTokenizer::kNo, flags);
 
   lab::CompareSettings settings;
   std::size_t longest = 0;

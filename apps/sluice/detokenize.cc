@@ -20,7 +20,7 @@ struct Options {
 
 void detokenize(const Options& options) {
   const std::vector<model::TokenId> ids = parse_token_list(options.tokens, "--tokens");
-  const std::unique_ptr<model::Tokenizer> tokenizer = open_tokenizer(options.path);
+  const std::unique_ptr<model::Tokenizer> tokenizer = open_tokenizer(options.path, options.common);
   const std::string text =
       tokenizer->decode(ids, options.special ? model::ShowSpecial::kYes : model::ShowSpecial::kNo);
   if (options.common.json) {
@@ -38,7 +38,8 @@ void add_detokenize(CLI::App& app) {
   command->add_option("PATH", options->path, "Model directory, packed store, or tokenizer.json")->required();
   command->add_option("--tokens", options->tokens, "Token ids, separated by commas")->required();
   command->add_flag("--special", options->special, "Show special tokens too");
-  add_common_flags(*command, options->common, {.json = "Print {\"text\": \"...\"}"});
+  add_common_flags(*command, options->common,
+                   {.json = "Print {\"text\": \"...\"}", .quiet = "No warnings on standard error"});
   command->footer(
       "Example:\n"
       "  sluice detokenize models/fable-moe-18m --tokens 12,407,33");

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/stopwatch.h"
 #include "experts/registry.h"
-#include "model/tokenizer/store_tokenizer.h"
 #include "number_range.h"
 #include "open_tokenizer.h"
 #include "slice_effects.h"
@@ -233,13 +232,13 @@ void keep_profile(const EngineFlags& flags, const engine::Engine& engine) {
   }
 }
 
-OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer) {
+OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer, const CommonFlags& flags) {
   OpenModel open;
   Stopwatch watch;
   open.checkpoint = store::open_checkpoint(path);
   open.model = model::describe_model(*open.checkpoint);
   open.open_s = watch.lap();
-  if (with_tokenizer != WithTokenizer::kNo) open.tokenizer = model::load_tokenizer_of(*open.checkpoint);
+  if (with_tokenizer != WithTokenizer::kNo) open.tokenizer = tokenizer_of(*open.checkpoint, flags);
   if (with_tokenizer == WithTokenizer::kRequired && open.tokenizer == nullptr) throw no_tokenizer(path);
   open.tokenizer_s = watch.lap();
   return open;

@@ -52,7 +52,8 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
 // all later runs plan alike. Nothing if there is one, or --profile was given, or the store cannot be written.
 void keep_profile(const EngineFlags& flags, const engine::Engine& engine);
 
-// A checkpoint, what it is, and its tokenizer (null if it has none and `with_tokenizer` is kIfThere).
+// A checkpoint, what it is, and its tokenizer (null if it has none and `with_tokenizer` is kIfThere). Warns
+// of a damaged sidecar, unless --quiet.
 struct OpenModel {
   std::unique_ptr<store::Checkpoint> checkpoint;
   model::Model model;
@@ -60,7 +61,7 @@ struct OpenModel {
   double open_s = 0, tokenizer_s = 0;  // seconds that took
 };
 enum class WithTokenizer { kNo, kIfThere, kRequired };
-OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer);
+OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer, const CommonFlags& flags);
 
 // Tokens the key/value cache may hold: -c, else the model's maximum. Error(kUsage) if -c is more than that.
 std::size_t context_tokens(const EngineFlags& flags, const model::Model& model);

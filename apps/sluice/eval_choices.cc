@@ -129,7 +129,7 @@ void print(const EvalOptions& options, const Work& work, const eval::ChoiceMetri
 void evaluate_choices(const EvalOptions& options) {
   const EngineFlags& flags = options.engine;
   engine_options(flags, 1);
-  const OpenModel open = open_model(flags.model, WithTokenizer::kRequired);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kRequired, flags);
   check_decoder(open.model, flags.model);
   const std::string data = eval::read_data_file(options.data, kMostDataBytes);
   const Work work = prepare(options, open, data);

@@ -97,7 +97,7 @@ Error other_vocabulary(const EvalOptions& options, const std::string& expected, 
 // A reference that gives logits of the same tokens.
 OpenModel open_reference(const EvalOptions& options, const OpenModel& open, const Text& text,
                          const Cut& cut) {
-  OpenModel reference = open_model(options.reference, WithTokenizer::kIfThere);
+  OpenModel reference = open_model(options.reference, WithTokenizer::kIfThere, options.engine);
   check_decoder(reference.model, options.reference);
   if (reference.checkpoint->slices())
     throw Error(ErrorKind::kUnsupported, "a model in slices is rounded, and no exact reference")
@@ -216,7 +216,7 @@ void print(const EvalOptions& options, const Text& text, const Cut& cut, const e
 void evaluate_text(const EvalOptions& options) {
   const EngineFlags& flags = options.engine;
   engine_options(flags, 1);
-  const OpenModel open = open_model(flags.model, WithTokenizer::kRequired);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kRequired, flags);
   check_decoder(open.model, flags.model);
   const Text text = read_text(options, open);
   const Cut cut = app::cut(options, open.model, text.tokens.size());

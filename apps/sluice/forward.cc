@@ -83,7 +83,7 @@ void forward(const Options& options) {
   const std::vector<model::TokenId> tokens = parse_token_list(options.tokens, "--tokens");
   engine_options(flags, 1);
   check_output_path(options.out);
-  const OpenModel open = open_model(flags.model, WithTokenizer::kNo);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kNo, flags);
   const std::vector<model::TokenId> encoder_tokens = encoder_input(options, open.model.config);
   const std::size_t context = context_tokens(flags, open.model);
   for (const auto& [list, flag] :

@@ -5,12 +5,16 @@
 #include <string>
 
 #include "base/error.h"
+#include "common_flags.h"
 #include "model/tokenizer.h"
+#include "store/checkpoint.h"
 
 namespace sluice::app {
 
 // `path` is a packed store, a model directory, or a tokenizer file. Error(kNotFound) if there is none.
-std::unique_ptr<model::Tokenizer> open_tokenizer(const std::string& path);
+std::unique_ptr<model::Tokenizer> open_tokenizer(const std::string& path, const CommonFlags& flags);
+// model::load_tokenizer_of(), whose warning is shown unless --quiet.
+std::unique_ptr<model::Tokenizer> tokenizer_of(const store::Checkpoint& checkpoint, const CommonFlags& flags);
 Error no_tokenizer(const std::string& path);  // what it throws then
 
 // Reads the text of `-f FILE`; "-" is standard input.

@@ -75,7 +75,7 @@ std::string table(const engine::Engine& engine, const engine::PoolPlan& plan) {
 void plan(const Options& options) {
   const EngineFlags& flags = options.engine;
   engine_options(flags, 1);
-  const OpenModel open = open_model(flags.model, WithTokenizer::kNo);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kNo, flags);
   if (open.model.experts.empty())
     throw Error(ErrorKind::kUnsupported, "the model has no experts, so there is nothing to plan")
         .in(flags.model);

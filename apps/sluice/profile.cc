@@ -72,7 +72,7 @@ void profile(const Options& options) {
   const EngineFlags& flags = options.engine;
   engine_options(flags, 1);
   if (!options.output.empty()) check_output_path(options.output);
-  const OpenModel open = open_model(flags.model, WithTokenizer::kNo);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kNo, flags);
   if (open.checkpoint->slices())
     throw Error(ErrorKind::kUnsupported,
                 "costs of experts in slices are not measured: no policy plans with them")

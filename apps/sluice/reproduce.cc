@@ -187,8 +187,8 @@ void reproduce_zipmoe(const Options& options) {
     packed_path = temporary.emplace(output).file("model.sluice");
     pack(options.model, packed_path);
   }
-  const OpenModel packed = open_model(packed_path, WithTokenizer::kIfThere),
-                  whole = open_model(whole_path, WithTokenizer::kNo);
+  const OpenModel packed = open_model(packed_path, WithTokenizer::kIfThere, common),
+                  whole = open_model(whole_path, WithTokenizer::kNo, common);
   if (packed.model.experts.empty())
     throw Error(ErrorKind::kUnsupported, "the model has no experts, so there is nothing to show")
         .in(options.model);

@@ -152,7 +152,7 @@ void run(const Options& options) {
   if (!options.out.empty()) check_output_path(options.out);
   if (!options.decisions.empty()) check_new_file(options.decisions);
   const std::size_t max_tokens = static_cast<std::size_t>(options.max_tokens);
-  const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);
 
   RunTimes times;
   times.open_s = open.open_s;

@@ -26,7 +26,7 @@ std::string quoted(const std::string& piece) {
 }
 
 void tokenize(const Options& options) {
-  const std::unique_ptr<model::Tokenizer> tokenizer = open_tokenizer(options.path);
+  const std::unique_ptr<model::Tokenizer> tokenizer = open_tokenizer(options.path, options.common);
   const std::string text = options.from_file ? read_input_text(options.file) : options.prompt;
   const std::vector<model::TokenId> ids =
       encode_file(*tokenizer, text, options.from_file ? input_name(options.file) : "-p",
@@ -57,7 +57,8 @@ void add_tokenize(CLI::App& app) {
                     "Leave out what the tokenizer adds around a text (such as a begin token)");
   add_common_flags(*command, options->common,
                    {.memory = "A text too large for this is refused; default: what is free",
-                    .json = "Print {\"ids\": [...]}"});
+                    .json = "Print {\"ids\": [...]}",
+                    .quiet = "No warnings on standard error"});
   command->footer(
       "Examples:\n"
       "  sluice tokenize models/fable-moe-18m -p \"Once upon a time\"\n"

@@ -67,7 +67,7 @@ void run(const Options& options) {
   if (!resume) check_new_file(options.out, "choose another name, or add to it with --append");
   trace::TraceWriter::check(options.out);
   if (!options.decisions.empty()) check_new_file(options.decisions);
-  const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);
   const auto max_tokens = static_cast<std::size_t>(options.max_tokens);
   std::vector<engine::GenerateRequest> requests;
   std::size_t positions = 1;

@@ -1,5 +1,7 @@
 #include "model/tokenizer/store_tokenizer.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "base/error.h"
@@ -18,11 +20,21 @@ std::unique_ptr<Tokenizer> load_files_of(const store::Checkpoint& checkpoint) {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> load_tokenizer_of(const store::Checkpoint& checkpoint) {
-  if (checkpoint.packed())
+std::unique_ptr<Tokenizer> load_tokenizer_of(const store::Checkpoint& checkpoint, std::string* warning) {
+  if (!checkpoint.packed()) return load_files_of(checkpoint);
+  std::optional<Error> damage;
+  try {
     if (const auto tables = store::read_tables(checkpoint.path(), kSidecar, kTokenizerTables))
       return load_compiled_tokenizer(*tables);
-  return load_files_of(checkpoint);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kCorrupt && error.kind() != ErrorKind::kInvalid) throw;
+    damage = error;
+  }
+  std::unique_ptr<Tokenizer> tokenizer = load_files_of(checkpoint);
+  if (damage && tokenizer == nullptr) throw Error(*damage);
+  if (damage && warning != nullptr)
+    *warning = fmt::format("the tokenizer is read from the model's files: {}", damage->what());
+  return tokenizer;
 }
 
 bool compile_tokenizer_of(const store::Checkpoint& checkpoint) {
