@@ -48,6 +48,17 @@ Bytes bytes_of_files(const std::string& directory) {
   return bytes;
 }
 
+// `measure` computes the text and says what it found. A router that is given scores that are no numbers
+// throws Error(kInvalid).
+void measure_or_break(TextScores& scores, const std::function<void()>& measure) {
+  try {
+    measure();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kInvalid) throw;
+    scores.broken = true;
+  }
+}
+
 // Whether the low bits of a pair are also measured as a store of their own, kLowBit.
 bool has_low_bits(SliceBits bits) { return bits == SliceBits{8, 4}; }
 
@@ -165,7 +176,7 @@ class TrainedMeasurement {
       reference = std::make_unique<eval::ReferenceWindows>(engine, tokens, windows, go_on());
     }
     found_.quantiser_tokens = windows.scored(tokens.size());
-    found_.quantiser_perplexity = eval::perplexity(reference->scores());
+    found_.quantiser_perplexity = own_perplexity(*reference);
     const store::PackPlan plan = model::pack_plan(exact_.model);
     store::RoundedCopyOptions copy;
     copy.threads = settings_.options.threads;
@@ -186,16 +197,14 @@ class TrainedMeasurement {
   QuantiserCell quantiser_cell(const std::string& path, const codec::QuantiserVariant& variant,
                                SliceBits bits, const eval::ReferenceWindows& reference,
                                const EngineOptions& options) const {
-    QuantiserCell cell{.quantiser = std::string(variant.name), .bits = bits, .loss = {}, .windows = {}};
+    QuantiserCell cell;
+    cell.quantiser = variant.name;
+    cell.bits = bits;
     cell.sqnr_db = sqnr_db(variant, bits);
     const Opened rounded(store::open_directory(path));
     Engine engine(*rounded.checkpoint, rounded.model, options, kLogitRows);
-    try {
-      set_scores(cell, reference.compare(engine, false, go_on()), reference.scores());
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kInvalid) throw;  // the router's, of scores that are no numbers
-      cell.broken = true;
-    }
+    measure_or_break(
+        cell, [&] { set_scores(cell, reference.compare(engine, false, go_on()), reference.scores()); });
     return cell;
   }
 
@@ -203,7 +212,14 @@ class TrainedMeasurement {
     stage("exact");
     Engine engine(*exact_.checkpoint, exact_.model, exact_options(grid_.windows.window), kLogitRows);
     reference_ = std::make_unique<eval::ReferenceWindows>(engine, tokens_, grid_.windows, go_on());
-    found_.perplexity = eval::perplexity(reference_->scores());
+    found_.perplexity = own_perplexity(*reference_);
+  }
+  double own_perplexity(const eval::ReferenceWindows& reference) const {
+    const double perplexity = eval::perplexity(reference.scores());
+    if (std::isfinite(perplexity)) return perplexity;
+    throw Error(ErrorKind::kInvalid, "the model's own logits of the text are no numbers")
+        .in(settings_.model)
+        .fix("the weights are damaged or do not fit config.json: get the model again");
   }
 
   // The exact model's, in steps.
@@ -257,24 +273,26 @@ class TrainedMeasurement {
     engine.observe(&machine);
     TrainedPoint point;
     point.setting = setting;
-    point.windows = reference_->compare(engine, true, go_on());
+    measure_or_break(
+        point, [&] { set_scores(point, reference_->compare(engine, true, go_on()), reference_->scores()); });
     engine.observe(nullptr);
+    if (point.broken) return point;
     const engine::Statistics& statistics = engine.statistics();
     const experts::MissAccount& slices = statistics.decode.slices;
     const RunPhase decode = machine.decode();
-    point.perplexity = eval::perplexity(point.windows);
-    point.loss = eval::difference(point.windows, reference_->scores());
-    point.agreement = eval::top_agreement(point.windows);
-    point.divergence = eval::mean_divergence(point.windows);
     point.hbn = engine.constraint()->account().rate() / normal;
     point.msb_missed = slices.msb_rate();
     point.lsb_missed = slices.lsb_rate();
     point.low_share = statistics.low_share / static_cast<double>(statistics.low_tokens);
     point.own = statistics.decode_routing.agreement();
+    set_costs(point, decode);
+    return point;
+  }
+
+  static void set_costs(TrainedPoint& point, const RunPhase& decode) {
     point.bytes = decode.per_token(decode.traffic.flash);
     point.joules = decode.per_token(decode.energy.total());
     point.seconds = decode.per_token(decode.seconds());
-    return point;
   }
 
   static Bytes expert_bytes(const Opened& store, EngineOptions options) {
@@ -375,26 +393,26 @@ class TrainedMeasurement {
       engine.observe(&machine);
       const std::unique_ptr<engine::Sequence> sequence = engine.new_sequence();
       const std::size_t steps = std::min(kKappaSteps, grid_.windows.window - grid_.windows.prompt);
-      for (std::size_t w = 0; w < found_.windows; ++w) {
-        check_interrupted();
-        const std::span rest = tokens_.subspan(w * grid_.windows.window);
-        sequence->clear();
-        eval::feed(engine, *sequence, rest.first(std::min(rest.size(), grid_.windows.prompt + steps)),
-                   grid_.windows.prompt,
-                   {[](std::size_t) { return false; }, [](std::size_t, std::span<const float>) {}});
-      }
+      TrainedPoint& point = found.kappa.points.emplace_back();
+      point.setting = kappa;
+      measure_or_break(point, [&] {
+        for (std::size_t w = 0; w < found_.windows; ++w) {
+          check_interrupted();
+          const std::span rest = tokens_.subspan(w * grid_.windows.window);
+          sequence->clear();
+          eval::feed(engine, *sequence, rest.first(std::min(rest.size(), grid_.windows.prompt + steps)),
+                     grid_.windows.prompt,
+                     {[](std::size_t) { return false; }, [](std::size_t, std::span<const float>) {}});
+        }
+      });
       engine.observe(nullptr);
+      if (point.broken) continue;
       const experts::MissAccount& slices = engine.statistics().decode.slices;
       const RunPhase decode = machine.decode();
-      found.kappa.points.push_back({.setting = kappa,
-                                    .loss = {},
-                                    .hbn = slices.rate(),
-                                    .msb_missed = slices.msb_rate(),
-                                    .lsb_missed = slices.lsb_rate(),
-                                    .bytes = decode.per_token(decode.traffic.flash),
-                                    .joules = decode.per_token(decode.energy.total()),
-                                    .seconds = decode.per_token(decode.seconds()),
-                                    .windows = {}});
+      point.hbn = slices.rate();
+      point.msb_missed = slices.msb_rate();
+      point.lsb_missed = slices.lsb_rate();
+      set_costs(point, decode);
     }
   }
 
@@ -436,23 +454,24 @@ TrainedGrid trained_grid(bool quick) {
   return grid;
 }
 
-void set_scores(QuantiserCell& cell, std::vector<WindowScore> windows, std::span<const WindowScore> exact) {
+void set_scores(TextScores& scores, std::vector<WindowScore> windows, std::span<const WindowScore> exact) {
   const double perplexity = eval::perplexity(windows);
-  cell.broken = !std::isfinite(perplexity);
-  if (cell.broken) return;
-  cell.perplexity = perplexity;
-  cell.loss = eval::difference(windows, exact);
-  cell.agreement = eval::top_agreement(windows);
-  cell.windows = std::move(windows);
+  scores.broken = !std::isfinite(perplexity);
+  if (scores.broken) return;
+  scores.perplexity = perplexity;
+  scores.loss = eval::difference(windows, exact);
+  scores.agreement = eval::top_agreement(windows);
+  scores.divergence = eval::mean_divergence(windows);
+  scores.windows = std::move(windows);
 }
 
 SweepVerdict verdict_of(const std::vector<TrainedPoint>& points, double standard) {
   constexpr double kMoreBytes = 1.02;
   SweepVerdict verdict{.standard = standard, .better = {}};
   const auto own = std::ranges::find(points, standard, &TrainedPoint::setting);
-  if (own == points.end()) return verdict;
+  if (own == points.end() || own->broken) return verdict;
   for (const TrainedPoint& point : points) {
-    if (&point == &*own) continue;
+    if (&point == &*own || point.broken) continue;
     const eval::LossDifference against = eval::difference(point.windows, own->windows);
     if (against.loss < -kErrors * against.error && point.bytes <= kMoreBytes * own->bytes)
       verdict.better.push_back(point.setting);
@@ -460,16 +479,18 @@ SweepVerdict verdict_of(const std::vector<TrainedPoint>& points, double standard
   return verdict;
 }
 
-EqualAccuracy at_equal_accuracy(const TrainedCurve& high, const TrainedPoint& slices) {
+std::optional<EqualAccuracy> at_equal_accuracy(const TrainedCurve& high, const TrainedPoint& slices) {
   std::vector<SystemFigures> sweep;
   for (const TrainedPoint& point : high.points) {
+    if (point.broken) continue;
     SystemFigures& figures = sweep.emplace_back();
     figures.mass_lost = point.loss.loss;  // what both are to have the same of
     figures.joules = point.joules;
     figures.seconds = point.seconds;
   }
+  if (sweep.empty() || slices.broken) return std::nullopt;
   const EqualLoss equal = at_equal_loss(std::move(sweep), slices.loss.loss);
-  return {equal.joules / slices.joules, equal.seconds / slices.seconds, equal.inside};
+  return EqualAccuracy{equal.joules / slices.joules, equal.seconds / slices.seconds, equal.inside};
 }
 
 TrainedResults measure_trained(const TrainedSettings& settings) { return TrainedMeasurement(settings).run(); }
@@ -477,11 +498,15 @@ TrainedResults measure_trained(const TrainedSettings& settings) { return Trained
 namespace {
 
 Json point_json(const TrainedPoint& point) {
-  Json json = {{"setting", point.setting},          {"hbn_miss_rate", point.hbn},
-               {"msb_miss_rate", point.msb_missed}, {"lsb_miss_rate", point.lsb_missed},
-               {"bytes_per_token", point.bytes},    {"joules_per_token", point.joules},
-               {"seconds_per_token", point.seconds}};
-  if (point.windows.empty()) return json;
+  Json json = {{"setting", point.setting}, {"broken", point.broken}};
+  if (point.broken) return json;
+  json.update({{"hbn_miss_rate", point.hbn},
+               {"msb_miss_rate", point.msb_missed},
+               {"lsb_miss_rate", point.lsb_missed},
+               {"bytes_per_token", point.bytes},
+               {"joules_per_token", point.joules},
+               {"seconds_per_token", point.seconds}});
+  if (point.windows.empty()) return json;  // κ: nothing is scored
   json.update({{"perplexity", point.perplexity},
                {"loss", point.loss.loss},
                {"loss_error", point.loss.error},

@@ -42,34 +42,34 @@ struct TrainedSettings {
   std::function<void(std::string_view)> on_stage;  // may be empty
 };
 
-// A row of Table 1: all experts rounded, everything computed as one prompt.
-struct QuantiserCell {
-  std::string quantiser;  // of codec::quantiser_variants()
-  codec::SliceBits bits;
+// The text as one way to compute it has it.
+struct TextScores {
   double perplexity = 0;
   eval::LossDifference loss;               // against the exact model
-  double agreement = 0;                    // likeliest token, with the exact model's
-  double sqnr_db = 0;                      // of normal weights (SPEC §7.4): arithmetic
-  bool broken = false;                     // scores of its routers, or logits, are no numbers: only sqnr_db
+  double agreement = 0, divergence = 0;    // with the exact model: likeliest token; KL, nats
   std::vector<eval::WindowScore> windows;  // behind `loss`
+  bool broken = false;                     // scores of its routers, or logits, are no numbers: none of these
 };
 
-// Sets what follows from the cell's `windows`, or `broken` where that is no number.
-void set_scores(QuantiserCell& cell, std::vector<eval::WindowScore> windows,
+// Sets what follows from `windows`, or `broken` where that is no number.
+void set_scores(TextScores& scores, std::vector<eval::WindowScore> windows,
                 std::span<const eval::WindowScore> exact);
 
-// One way to run the model.
-struct TrainedPoint {
-  double setting = 0;  // the limit, λ, θ or κ
-  double perplexity = 0;
-  eval::LossDifference loss;                  // against the exact model
-  double agreement = 0, divergence = 0;       // with the exact model: likeliest token; KL, nats
+// A row of Table 1: all experts rounded, everything computed as one prompt.
+struct QuantiserCell : TextScores {
+  std::string quantiser;  // of codec::quantiser_variants()
+  codec::SliceBits bits;
+  double sqnr_db = 0;  // of normal weights (SPEC §7.4): arithmetic, and there where all else is broken
+};
+
+// One way to run the model. Broken: nothing but the setting.
+struct TrainedPoint : TextScores {
+  double setting = 0;                         // the limit, λ, θ or κ
   double hbn = 0;                             // bytes missed of the bytes at b_high of all that was asked for
   double msb_missed = 0, lsb_missed = 0;      // shares of slices asked for
   double low_share = 0;                       // of a token's weight, computed low
   double own = 1;                             // share of the model's own choices that were used
   double bytes = 0, joules = 0, seconds = 0;  // a decode token; on the modelled machine
-  std::vector<eval::WindowScore> windows;     // behind `loss`
 };
 struct TrainedCurve {
   std::string name;
@@ -79,7 +79,7 @@ struct TrainedCurve {
 inline constexpr double kErrors = 2;  // standard errors beyond which a difference counts
 
 // Whether another setting does better than the default: loses less by more than kErrors standard errors
-// of the paired difference, and reads no more.
+// of the paired difference, and reads no more. What is broken is not compared.
 struct SweepVerdict {
   double standard = 0;         // the default
   std::vector<double> better;  // settings
@@ -95,12 +95,13 @@ struct TrainedSlices {
   TrainedCurve theta_free, theta_limited, kappa;
 };
 
-// Slices against Cache-Prior at high precision where both lose as much (L-F9).
+// Slices against Cache-Prior at high precision where both lose as much (L-F9); none where one of them is
+// broken.
 struct EqualAccuracy {
   double energy_ratio = 0, time_ratio = 0;
   bool inside = false;  // of the sweep of the other; else it is compared at its nearest end
 };
-EqualAccuracy at_equal_accuracy(const TrainedCurve& high, const TrainedPoint& slices);
+std::optional<EqualAccuracy> at_equal_accuracy(const TrainedCurve& high, const TrainedPoint& slices);
 
 struct TrainedResults {
   std::string model;  // its name
@@ -119,7 +120,8 @@ struct TrainedResults {
 
 // Beside options.memory it keeps logits of the exact model: 4 bytes × vocabulary × scored tokens, of Table 1
 // and then of the windows, never of both; and what RoutingRecorder keeps of the windows, for a while. Leaves
-// nothing behind in `work`, also where it fails. Error(kInvalid) for a text of fewer than two windows;
+// nothing behind in `work`, also where it fails. Error(kInvalid) for a text of fewer than two windows, and
+// for a model whose own logits are no numbers;
 // (kUnsupported) for a model without experts, or with an encoder; as store::pack and
 // store::write_rounded_copy of the directory, and Engine; (kInterrupted).
 TrainedResults measure_trained(const TrainedSettings& settings);

@@ -28,8 +28,14 @@ std::string bounded_loss_text(const eval::LossDifference& difference) {
   return fmt::format("> {:.0f}", 100 * kMostLoss);
 }
 
+constexpr const char* kBroken = "breaks";  // there are no numbers
+
+std::string loss_text(const TrainedPoint& point) {
+  return point.broken ? kBroken : loss_text(point.loss) + " %";
+}
+
 std::string perplexity_text(const QuantiserCell& cell) {
-  if (cell.broken) return "breaks";
+  if (cell.broken) return kBroken;
   return cell.perplexity < 1e5 ? fmt::format("{:.2f}", cell.perplexity)
                                : fmt::format("{:.1e}", cell.perplexity);
 }
@@ -85,10 +91,14 @@ std::string text_of(const TrainedResults& found) {
       found.scored, 100 * found.cache_share);
 }
 
-// `difference` is of the better less the worse, as the paper has them: negative where the ordering holds.
+// Of the better less the worse, as the paper has them: negative where the ordering holds.
 Verdict verdict(const eval::LossDifference& difference) {
   if (std::abs(difference.loss) <= kErrors * difference.error) return Verdict::kWithinNoise;
   return difference.loss < 0 ? Verdict::kHolds : Verdict::kFails;
+}
+Verdict verdict(const TextScores& better, const TextScores& worse) {
+  if (better.broken) return Verdict::kFails;
+  return worse.broken ? Verdict::kHolds : verdict(eval::difference(better.windows, worse.windows));
 }
 std::string_view verdict_text(Verdict verdict) {
   switch (verdict) {
@@ -109,9 +119,7 @@ void order_quantisers(const TrainedResults& found, std::vector<Ordering>& list) 
     if (a == nullptr || b == nullptr) return;
     Ordering one{.claim = fmt::format("{}, {}", claim, mat_name(bits)),
                  .found = perplexity_text(*a) + " against " + perplexity_text(*b)};
-    one.verdict = a->broken   ? Verdict::kFails
-                  : b->broken ? Verdict::kHolds
-                              : verdict(eval::difference(a->windows, b->windows));
+    one.verdict = verdict(*a, *b);
     list.push_back(one);
   };
   for (const SliceBits bits : columns(found)) {
@@ -134,13 +142,17 @@ void order_curves(const TrainedResults& found, std::vector<Ordering>& list) {
       if (!has(better) || !has(worse)) return;
       const TrainedPoint &a = *point_at(curve_of(slices, better), limit),
                          &b = *point_at(curve_of(slices, worse), limit);
-      const eval::LossDifference difference = eval::difference(a.windows, b.windows);
+      std::string found = loss_text(a) + " against " + loss_text(b);
+      if (!a.broken && !b.broken) {
+        const eval::LossDifference difference = eval::difference(a.windows, b.windows);
+        found = fmt::format("{:.2f} % of perplexity, {:.1f} standard errors",
+                            100 * eval::of_perplexity(difference).share,
+                            std::abs(difference.loss) / difference.error);
+      }
       list.push_back(
           {.claim = fmt::format("{}, {}, limit {:.3g} %", claim, mat_name(slices.bits), 100 * limit),
-           .found = fmt::format("{:.2f} % of perplexity, {:.1f} standard errors",
-                                100 * eval::of_perplexity(difference).share,
-                                std::abs(difference.loss) / difference.error),
-           .verdict = verdict(difference)});
+           .found = std::move(found),
+           .verdict = verdict(a, b)});
     };
     for (const double limit : limits_of(slices)) {
       if (limit > kMissRate) continue;  // SPEC §4.4: the region of interest
@@ -195,7 +207,7 @@ ReportSection quantiser_section(const TrainedResults& found) {
     text += fmt::format("| {} |", name);
     for (const SliceBits bits : columns(found)) {
       const QuantiserCell& cell = *find_cell(found, name, bits);
-      text += cell.broken ? fmt::format(" breaks | {:.1f} |", cell.sqnr_db)
+      text += cell.broken ? fmt::format(" {} | {:.1f} |", kBroken, cell.sqnr_db)
                           : fmt::format(" {} ({}, {:.1f}) | {:.1f} |", perplexity_text(cell),
                                         bounded_loss_text(cell.loss), 100 * cell.agreement, cell.sqnr_db);
     }
@@ -205,6 +217,7 @@ ReportSection quantiser_section(const TrainedResults& found) {
 }
 
 std::string point_row(const TrainedPoint& point, const std::string& setting) {
+  if (point.broken) return fmt::format("| {} | | {} | | | | | | | |\n", setting, kBroken);
   return fmt::format("| {} | {:.2f} | {:.3f} | {} | {:.1f} | {:.4f} | {:.1f} | {:.0f} | {:.3f} | {:.3f} |\n",
                      setting, 100 * point.hbn, point.perplexity, loss_text(point.loss), 100 * point.agreement,
                      point.divergence, 100 * point.low_share, point.bytes / 1024, 1e3 * point.joules,
@@ -257,8 +270,10 @@ ReportSection sweep_section(const TrainedSlices& slices) {
       fmt::format("κ, {}:\n\n| κ | MSB misses % | LSB misses % | KiB a token | mJ |\n|---|---|---|---|---|\n",
                   slices.kappa.name);
   for (const TrainedPoint& point : slices.kappa.points)
-    text += fmt::format("| {} | {:.1f} | {:.1f} | {:.1f} | {:.3f} |\n", point.setting, 100 * point.msb_missed,
-                        100 * point.lsb_missed, point.bytes / 1024, 1e3 * point.joules);
+    text += point.broken ? fmt::format("| {} | {} | | | |\n", point.setting, kBroken)
+                         : fmt::format("| {} | {:.1f} | {:.1f} | {:.1f} | {:.3f} |\n", point.setting,
+                                       100 * point.msb_missed, 100 * point.lsb_missed, point.bytes / 1024,
+                                       1e3 * point.joules);
   return {"θ and κ: " + mat_name(slices.bits), text};
 }
 
@@ -277,6 +292,7 @@ ReportSection ordering_section(const TrainedResults& found) {
 PlotSeries series_of(const TrainedCurve& curve, double TrainedPoint::*x, double factor) {
   PlotSeries series{curve.name, {}};
   for (const TrainedPoint& point : curve.points) {
+    if (point.broken) continue;
     const eval::PerplexityLoss loss = eval::of_perplexity(point.loss);
     const double y = 100 * loss.share, error = 100 * loss.error;
     series.points.push_back({factor * point.*x, y, y - error, y + error});
@@ -306,8 +322,9 @@ void add_pictures(const TrainedResults& found, const TrainedSlices& slices,
     loss.push_back(series_of(limited, &TrainedPoint::hbn, 100));
     PlotSeries& one = agreement.emplace_back(PlotSeries{curve.name, {}});
     for (const TrainedPoint& point : limited.points)
-      one.points.push_back(
-          {100 * point.hbn, 100 * point.agreement, 100 * point.agreement, 100 * point.agreement});
+      if (!point.broken)
+        one.points.push_back(
+            {100 * point.hbn, 100 * point.agreement, 100 * point.agreement, 100 * point.agreement});
     std::ranges::sort(one.points, {}, &PlotPoint::x);
   }
   pictures.push_back(
@@ -375,9 +392,8 @@ ReportRow miss_rate_row(const TrainedResults* found) {
     for (const double limit : limits_of(slices)) {
       const TrainedPoint &high = *point_at(curve_of(slices, "high"), limit),
                          &low = *point_at(curve_of(slices, "low"), limit);
-      ours += fmt::format("{}limit {:.3g} %: {} bits lose {} %, {} bits {} %", ours.empty() ? "" : "; ",
-                          100 * limit, slices.bits.high, loss_text(high.loss), slices.bits.low,
-                          loss_text(low.loss));
+      ours += fmt::format("{}limit {:.3g} %: {} bits lose {}, {} bits {}", ours.empty() ? "" : "; ",
+                          100 * limit, slices.bits.high, loss_text(high), slices.bits.low, loss_text(low));
     }
   }
   return {"L-F2",
@@ -403,8 +419,9 @@ ReportRow pareto_row(const TrainedResults* found) {
         fmt::format("{}{} at {:.0f} %:", ours.empty() ? "" : "; ", mat_name(slices.bits), 100 * kMissRate);
     for (const TrainedCurve& curve : slices.limits) {
       const TrainedPoint& point = *point_at(curve, kMissRate);
-      ours += fmt::format("{} {} {} % (agreement {:.1f} %)", &curve == &slices.limits.front() ? "" : ",",
-                          curve.name, loss_text(point.loss), 100 * point.agreement);
+      ours +=
+          fmt::format("{} {} {}", &curve == &slices.limits.front() ? "" : ",", curve.name, loss_text(point));
+      if (!point.broken) ours += fmt::format(" (agreement {:.1f} %)", 100 * point.agreement);
     }
   }
   return {"L-F8",
@@ -436,10 +453,12 @@ std::string equal_accuracy_text(const TrainedResults& found) {
   for (const TrainedSlices& slices : found.slices) {
     const TrainedPoint* point = point_at(curve_of(slices, "DBSC+AMAT+PCW"), kMissRate);
     if (point == nullptr) continue;
-    const EqualAccuracy equal = at_equal_accuracy(curve_of(slices, "high"), *point);
-    text += fmt::format("{}{} {}: at equal perplexity {:.2f}×, {:.2f}×{}", text.empty() ? "" : "; ",
-                        found.model, mat_name(slices.bits), equal.energy_ratio, equal.time_ratio,
-                        equal.inside ? "" : " (outside of the sweep: its nearest)");
+    const std::optional<EqualAccuracy> equal = at_equal_accuracy(curve_of(slices, "high"), *point);
+    text += fmt::format("{}{} {}: at equal perplexity ", text.empty() ? "" : "; ", found.model,
+                        mat_name(slices.bits));
+    text += !equal ? fmt::format("n/a ({})", kBroken)
+                   : fmt::format("{:.2f}×, {:.2f}×{}", equal->energy_ratio, equal->time_ratio,
+                                 equal->inside ? "" : " (outside of the sweep: its nearest)");
   }
   return text;
 }

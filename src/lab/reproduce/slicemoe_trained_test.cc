@@ -11,6 +11,7 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -62,6 +63,8 @@ TrainedSettings small_settings(const std::string& work) {
   settings.grid.kappas = {.5};
   return settings;
 }
+
+WindowScore window(double nll) { return {.predicted = 10, .nll = nll}; }
 
 struct Opened {
   explicit Opened(const std::string& path)
@@ -278,6 +281,57 @@ TEST_F(Trained, RowsTablesAndPicturesAreWhole) {
   EXPECT_EQ(json.dump().find("null"), std::string::npos);  // no number that is none
 }
 
+// Runs whose logits, or scores of routers, are no numbers say so wherever their numbers would be.
+TEST_F(Trained, BrokenRunsAreMarkedInTablesJsonAndPictures) {
+  TrainedResults found = *found_;
+  TrainedSlices& slices = found.slices[0];
+  const auto break_points = [](TrainedCurve& curve, std::size_t first) {
+    for (TrainedPoint& point : std::span(curve.points).subspan(first)) {
+      const double setting = point.setting;
+      point = TrainedPoint();
+      point.setting = setting;
+      set_scores(point, {window(std::numeric_limits<double>::quiet_NaN())}, {});
+      ASSERT_TRUE(point.broken);
+    }
+  };
+  for (TrainedCurve& curve : slices.limits) break_points(curve, 0);
+  for (TrainedCurve* curve : {&slices.high_bit, &slices.theta_free, &slices.kappa}) break_points(*curve, 0);
+  break_points(slices.theta_limited, 1);
+
+  EXPECT_THAT(miss_rate_row(&found).ours, HasSubstr("limit 5 %: 8 bits lose breaks, 4 bits breaks"));
+  EXPECT_THAT(pareto_row(&found).ours, HasSubstr("AMAT-only breaks, DBSC+AMAT breaks"));
+  EXPECT_THAT(equal_accuracy_text(found), HasSubstr("MAT84: at equal perplexity n/a (breaks)"));
+  std::string all;
+  for (const ReportSection& section : trained_sections(found)) all += section.markdown;
+  EXPECT_THAT(all, HasSubstr("| none | | breaks | | | | | | | |\n"));
+  EXPECT_THAT(all, HasSubstr("| 0.5 | | breaks | | | | | | | |\n"));  // λ, θ
+  EXPECT_THAT(all, HasSubstr("| 0.5 | breaks | | | |\n"));            // κ
+  EXPECT_THAT(all, HasSubstr("| DBSC+AMAT beats high, MAT84, limit 5 % | breaks against breaks |"));
+  EXPECT_THAT(all, ::testing::Not(HasSubstr("nan")));
+  EXPECT_THAT(all, ::testing::Not(HasSubstr("± inf")));
+  for (const Json& curve : to_json(found).at("slices")[0].at("by_limit"))
+    for (const Json& point : curve.at("points")) {
+      EXPECT_EQ(point.at("broken"), true);
+      EXPECT_EQ(point.size(), 2u);  // and the setting
+    }
+  EXPECT_EQ(to_json(*found_).at("slices")[0].at("by_limit")[0].at("points")[0].at("broken"), false);
+  const auto circles = [](const std::string& svg) {
+    std::size_t count = 0;
+    for (std::size_t at = svg.find("<circle"); at != std::string::npos; at = svg.find("<circle", at + 1))
+      ++count;
+    return count;
+  };
+  const std::vector<ReportPicture> pictures = trained_pictures(found), whole = trained_pictures(*found_);
+  ASSERT_EQ(pictures.size(), whole.size());
+  const std::size_t drawn[] = {slices.low_bit.points.size(), 0, 0, 1};
+  for (std::size_t i = 0; i < pictures.size(); ++i) {
+    EXPECT_EQ(sluice::testing::xml_fault(pictures[i].svg), "") << pictures[i].file;
+    EXPECT_EQ(pictures[i].svg.find("nan"), std::string::npos) << pictures[i].file;
+    EXPECT_EQ(circles(pictures[i].svg), drawn[i]) << pictures[i].file;
+    EXPECT_GT(circles(whole[i].svg), drawn[i]) << pictures[i].file;
+  }
+}
+
 TEST_F(Trained, OfALargeModelNothingIsSaidThatHoldsOfASmallOne) {
   TrainedResults large = *found_;
   large.parameters = 14e9;
@@ -294,8 +348,6 @@ TEST_F(Trained, LossesAreOfPerplexityUpToABound) {
   EXPECT_THAT(table(std::log(19.9)), HasSubstr("(1890.00 ± 19.90, "));
   EXPECT_THAT(table(std::log(20.1)), HasSubstr("(> 1900, "));
 }
-
-WindowScore window(double nll) { return {.predicted = 10, .nll = nll}; }
 
 TrainedPoint made_up(double setting, std::vector<double> nll, double bytes) {
   TrainedPoint point;
@@ -323,12 +375,21 @@ TEST(EqualAccuracy, IsThatOfTheOtherAtItsLoss) {
     return point;
   };
   const TrainedCurve high{"high", {at(.4, 1), at(.2, 2), at(0, 4)}};
-  const EqualAccuracy equal = at_equal_accuracy(high, at(.1, .5));
+  const EqualAccuracy equal = at_equal_accuracy(high, at(.1, .5)).value();
   EXPECT_DOUBLE_EQ(equal.energy_ratio, 6);  // 3 joules, half way from 2 to 4
   EXPECT_DOUBLE_EQ(equal.time_ratio, 6);
   EXPECT_TRUE(equal.inside);
-  EXPECT_FALSE(at_equal_accuracy(high, at(.6, .5)).inside);
-  EXPECT_DOUBLE_EQ(at_equal_accuracy(high, at(.6, .5)).energy_ratio, 2);
+  EXPECT_FALSE(at_equal_accuracy(high, at(.6, .5))->inside);
+  EXPECT_DOUBLE_EQ(at_equal_accuracy(high, at(.6, .5))->energy_ratio, 2);
+}
+
+TEST(EqualAccuracy, IsNoneOfWhatIsBroken) {
+  TrainedPoint broken, whole;
+  broken.broken = true;
+  whole.joules = whole.seconds = 1;
+  EXPECT_FALSE(at_equal_accuracy({"high", {whole}}, broken));
+  EXPECT_FALSE(at_equal_accuracy({"high", {broken}}, whole));
+  EXPECT_DOUBLE_EQ(at_equal_accuracy({"high", {broken, whole}}, whole)->energy_ratio, 1);
 }
 
 TEST(QuantiserCells, WithoutNumbersAreBroken) {
