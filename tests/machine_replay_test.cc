@@ -151,7 +151,8 @@ TEST_F(MachineReplayTest, RefusalsNameTheFlag) {
 
 TEST_F(MachineReplayTest, ReproducesTheRowsThatAreSimulated) {
   const std::string out = path("report");
-  const Outcome outcome = run("reproduce slicemoe --quick --quiet --trace " + kTrace + " -o " + out);
+  const std::string command = "reproduce slicemoe --quick --quiet --model none --trace ";
+  const Outcome outcome = run(command + kTrace + " -o " + out);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const json report = json::parse(content_of(out + "/slicemoe.json"));
   const std::string markdown = content_of(out + "/slicemoe.md");
@@ -170,10 +171,9 @@ TEST_F(MachineReplayTest, ReproducesTheRowsThatAreSimulated) {
   for (const json& picture : report.at("pictures"))
     EXPECT_EQ(sluice::testing::xml_fault(content_of(out + "/" + picture.get<std::string>())), "") << picture;
   // Equal settings, equal report; without a recording, synthetic routing stands in and the report says so.
-  const Outcome again =
-      run("reproduce slicemoe --quick --quiet --json --trace " + kTrace + " -o " + path("again"));
+  const Outcome again = run(command + kTrace + " --json -o " + path("again"));
   EXPECT_EQ(json::parse(again.out).at("data"), report.at("data"));
-  const Outcome none = run("reproduce slicemoe --quick --quiet -o " + path("none"));
+  const Outcome none = run(command + "none -o " + path("none"));
   ASSERT_EQ(none.code, 0) << none.err;
   EXPECT_NE(content_of(path("none") + "/slicemoe.md").find("No recorded routing"), std::string::npos);
   EXPECT_EQ(run("reproduce slicemoe --budget 8GiB").code, 2);
@@ -181,7 +181,8 @@ TEST_F(MachineReplayTest, ReproducesTheRowsThatAreSimulated) {
 
 TEST_F(MachineReplayTest, ATrainedModelThatCannotBeMeasuredIsRefusedBeforeAnythingIs) {
   const auto refused = [&](const std::string& flags, const std::string& words) {
-    const Outcome outcome = run("reproduce slicemoe --quick --quiet -o " + path("none") + " " + flags);
+    const Outcome outcome =
+        run("reproduce slicemoe --quick --quiet --trace " + kTrace + " -o " + path("none") + " " + flags);
     EXPECT_EQ(outcome.code, 1) << flags;
     EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.err;
     EXPECT_FALSE(fs::exists(path("none"))) << flags;
@@ -192,6 +193,32 @@ TEST_F(MachineReplayTest, ATrainedModelThatCannotBeMeasuredIsRefusedBeforeAnythi
   refused("--model " + kModel + " -f " + path("short"), "at least 2 windows");
   ASSERT_EQ(run("pack " + kModel + " -o " + path("m.sluice") + " --quiet").code, 0);
   refused("--model " + path("m.sluice") + " -f " + kModel + "/eval.txt", "m.sluice");
+}
+
+// Its default data lie with the sources: elsewhere it says so at once, and leaves nothing.
+TEST_F(MachineReplayTest, DataThatAreNotThereAreNamedWithWhatHelps) {
+  const auto refused = [&](const std::string& flags, const std::string& where, const std::string& fix,
+                           int code = 1) {
+    const Outcome outcome = run("reproduce " + flags + " -o " + path("none"));
+    EXPECT_EQ(outcome.code, code) << flags;
+    EXPECT_NE(outcome.err.find(where), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find(fix), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+    EXPECT_FALSE(fs::exists(path("none"))) << flags;
+    return outcome.err;
+  };
+  const std::string model = "models/fable-moe-18m: no such model; expected the directory of Sluice's sources";
+  const std::string error = refused("slicemoe", model, "--model none for replays alone");
+  EXPECT_NE(error.find("found " + fs::current_path().string()), std::string::npos) << error;
+  refused("zipmoe", model, "start there, or give --model");
+  refused("slicemoe --model none", "tests/data/routing/dsv2lite.summary612.mrt.zst: no such recorded routing",
+          "start there, or give --trace FILE, or --trace none");
+  refused("zipmoe --model " + kModel, "tests/data/routing/dsv2lite.first48.mrt.zst: no such recorded routing",
+          "--trace none");
+  refused("slicemoe --model " + kModel + " --trace there", "there: no such recorded routing",
+          "; give --trace FILE, or --trace none");
+  refused("slicemoe --model none --trace none -f text", "-f: without a model no text is scored",
+          "leave out -f", 2);
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ TEST_F(OutputFileTest, AFailureBehindTheCheckLeavesNothing) {
         "trace " + file("no-model") + " -p x -o " + file("a.trace"),
         "forward " + kModel + " --tokens 99999999 -o " + file("a.npy"),
         "profile " + file("no-model") + " -o " + file("a.json"),
-        "reproduce zipmoe --quick --model " SLUICE_SOURCE_DIR "/tests -o " + file("deep/report")}) {
+        "reproduce zipmoe --quick --trace none --model " SLUICE_SOURCE_DIR "/tests -o " +
+            file("deep/report")}) {
     EXPECT_EQ(run(command).code, 1) << command;
     EXPECT_EQ(files(), 0u) << command;
   }
@@ -101,7 +102,8 @@ TEST_F(OutputFileTest, AFailedRunLeavesNoTraceAndNoLog) {
 }
 
 TEST_F(OutputFileTest, AReportsDirectoryIsTriedFirst) {
-  const Outcome outcome = run("reproduce zipmoe --quick --model " + kModel + " -o " + kNowhere + " --quiet");
+  const Outcome outcome =
+      run("reproduce zipmoe --quick --trace none --model " + kModel + " -o " + kNowhere + " --quiet");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_NE(outcome.err.find(kNowhere), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("choose another place"), std::string::npos) << outcome.err;

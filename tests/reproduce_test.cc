@@ -215,11 +215,11 @@ TEST_F(ReproduceTest, EveryRowOfZipmoe) {
 
 TEST_F(ReproduceTest, OutputsThatAreTooShortOrTooLongAreRefused) {
   for (const char* tokens : {"0", "1", "2", "3", "-4"}) {
-    const Outcome outcome = run("reproduce zipmoe --quick --model " + kModel + " -n " + tokens);
+    const Outcome outcome = run("reproduce zipmoe --quick --trace none --model " + kModel + " -n " + tokens);
     EXPECT_EQ(outcome.code, 2) << tokens;
   }
-  const Outcome outcome =
-      run("reproduce zipmoe --quick --quiet --model " + kModel + " -n 2048");  // and twice as many
+  const Outcome outcome = run("reproduce zipmoe --quick --quiet --trace none --model " + kModel +
+                              " -n 2048");  // and twice as many
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("at most 4096 positions"), std::string::npos) << outcome.err;
 }
@@ -237,9 +237,9 @@ TEST_F(ReproduceTest, TextsThatDifferFailTheRunAfterItsReport) {
     file.seekp(20'000'000);
     file << std::string(8'000'000, '\0');
   }
-  const Outcome outcome =
-      run("reproduce zipmoe --quick --quiet -n 4 --runs 1 --model split --whole whole --budget " +
-          memory(30) + " --threads 1 --io buffered -o out");
+  const Outcome outcome = run(
+      "reproduce zipmoe --quick --quiet -n 4 --runs 1 --model split --whole whole --trace none --budget " +
+      memory(30) + " --threads 1 --io buffered -o out");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_NE(outcome.err.find("different texts"), std::string::npos) << outcome.err;
   const json report = json::parse(content_of("out/zipmoe.json"));
@@ -247,7 +247,7 @@ TEST_F(ReproduceTest, TextsThatDifferFailTheRunAfterItsReport) {
   EXPECT_NE(content_of("out/zipmoe.md").find("DIFFERED"), std::string::npos);
   const std::string flags = " --threads 1 --io buffered";
   EXPECT_EQ(report.at("command"), "sluice reproduce zipmoe --quick --model split --whole whole --budget " +
-                                      memory(30) + " -n 4 --runs 1" + flags);
+                                      memory(30) + " -n 4 --runs 1 --trace none" + flags);
   for (const json& row : report.at("rows")) {
     SCOPED_TRACE(row.at("id").get<std::string>());
     expect_plain_numbers(row);
@@ -260,7 +260,7 @@ TEST_F(ReproduceTest, TextsThatDifferFailTheRunAfterItsReport) {
     }
   }
   EXPECT_NE(report.at("rows")[8].at("note").get<std::string>().find("--io buffered"), std::string::npos);
-  // No routing of the paper's model lies here.
+  // Nothing was replayed.
   EXPECT_NE(report.at("rows")[0].at("ours").get<std::string>().find("S n/a; "), std::string::npos);
   EXPECT_NE(report.at("rows")[0].at("note").get<std::string>().find("--trace"), std::string::npos);
   ASSERT_EQ(run(arguments(report.at("prepare")) + " --quiet").code, 0);

@@ -31,7 +31,7 @@ constexpr const char* kSlicemoeTrace =
 struct Options {
   CommonFlags common;
   std::string paper, model = "models/fable-moe-18m", whole, output;
-  std::string trace;  // empty: the paper's of the above, if it is there
+  std::string trace;  // empty: the paper's of the above
   std::string text;   // of slicemoe; empty: the model's eval.txt
   std::vector<std::string> memory;
   std::int64_t tokens = 0, runs = 0;
@@ -62,9 +62,35 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-std::string trace_of(const Options& options, const char* usual) {
-  return options.trace.empty() && std::filesystem::exists(usual) ? usual : options.trace;
+// Said instead of a path: the report goes without this data.
+constexpr const char* kNone = "none";
+
+// `what` is what `flag` names. Data of its default lie with the sources.
+Error not_there(const std::string& what, const std::string& flag, const std::string& path, bool is_default,
+                const std::string& without) {
+  Error error(ErrorKind::kNotFound, "no such " + what);
+  error.in(path);
+  std::string fix = "give " + flag + without;
+  if (is_default) {
+    std::error_code unknown;
+    error.expected("the directory of Sluice's sources, where it lies, as the current one")
+        .found(std::filesystem::current_path(unknown).string());
+    fix = "start there, or " + fix;
+  }
+  return error.fix(fix);
 }
+
+// Empty: none is to be replayed.
+std::string trace_of(const Options& options, const char* usual) {
+  if (options.trace == kNone) return "";
+  std::string trace = options.trace.empty() ? usual : options.trace;
+  if (!std::filesystem::exists(trace))
+    throw not_there("recorded routing", "--trace FILE", trace, options.trace.empty(),
+                    ", or --trace none to do without it");
+  return trace;
+}
+
+bool is_default_model(const Options& options) { return options.model == Options().model; }
 
 void give_out(const lab::Report& report, const Options& options, const std::string& output) {
   lab::write_report(report, output, options.paper);
@@ -85,12 +111,17 @@ std::string output_of(const Options& options) {
 
 constexpr Bytes kMostTextBytes = 64 * kMiB;
 
-// What is measured on a model; nothing where none is at hand and none was asked for.
+// What is measured on a model; nothing of `none`.
 std::optional<lab::TrainedSettings> trained_settings(const Options& options, const std::string& output) {
-  const bool asked = options.model != Options().model || !options.text.empty();
-  if (!asked && !std::filesystem::exists(options.model)) return std::nullopt;
+  if (options.model == kNone) {
+    if (options.text.empty()) return std::nullopt;
+    throw Error(ErrorKind::kUsage, "without a model no text is scored")
+        .in("-f")
+        .fix("leave out -f, or give --model DIR");
+  }
   if (!std::filesystem::exists(options.model))
-    throw Error(ErrorKind::kNotFound, "no such model").in(options.model).fix("give --model DIR");
+    throw not_there("model", "--model DIR", options.model, is_default_model(options),
+                    ", or --model none for replays alone");
   store::check_not_packed(options.model);
   lab::TrainedSettings settings;
   settings.model = options.model;
@@ -113,15 +144,15 @@ void reproduce_slicemoe(const Options& options) {
         .in("reproduce slicemoe")
         .fix("leave out --whole, --budget, --runs and -n");
   const std::string output = output_of(options);
-  const OutputDirectory directory(output);
   lab::SlicemoeSettings settings;
   settings.trained = trained_settings(options, output);
   settings.trace = trace_of(options, kSlicemoeTrace);
+  const OutputDirectory directory(output);
   settings.quick = options.quick;
   settings.seed = options.common.seed.value_or(settings.seed);
   settings.command = "sluice reproduce slicemoe";
   if (options.quick) settings.command += " --quick";
-  if (options.model != Options().model) settings.command += " --model " + quoted(options.model);
+  if (!is_default_model(options)) settings.command += " --model " + quoted(options.model);
   if (!options.text.empty()) settings.command += " -f " + quoted(options.text);
   if (!options.trace.empty()) settings.command += " --trace " + quoted(options.trace);
   if (options.common.seed) settings.command += fmt::format(" --seed {}", *options.common.seed);
@@ -143,9 +174,8 @@ void reproduce_zipmoe(const Options& options) {
   std::ranges::sort(settings.budgets);
   const std::string output = output_of(options);
   if (!std::filesystem::exists(options.model))
-    throw Error(ErrorKind::kNotFound, "no such model")
-        .in(options.model)
-        .fix("give --model, or start in the directory that holds it");
+    throw not_there("model", "--model", options.model, is_default_model(options), "");
+  settings.trace = trace_of(options, kTrace);
   const OutputDirectory directory(output);
 
   EngineFlags flags;
@@ -164,7 +194,7 @@ void reproduce_zipmoe(const Options& options) {
         fmt::format("sluice pack {} -o {} --codec {}", quoted(options.model), settings.packed_name, kCodec);
   }
   settings.command = "sluice reproduce " + options.paper + (options.quick ? " --quick" : "");
-  if (options.model != Options().model) settings.command += " --model " + quoted(options.model);
+  if (!is_default_model(options)) settings.command += " --model " + quoted(options.model);
   if (!options.whole.empty()) settings.command += " --whole " + quoted(options.whole);
   for (const std::string& size : options.memory) settings.command += " --budget " + size;
   if (options.tokens != 0) settings.command += fmt::format(" -n {}", options.tokens);
@@ -174,7 +204,6 @@ void reproduce_zipmoe(const Options& options) {
   if (common.isa != CommonFlags().isa) settings.flags += " --isa " + common.isa;
   if (common.io != CommonFlags().io) settings.flags += " --io " + common.io;
   settings.command += settings.flags;
-  settings.trace = trace_of(options, kTrace);
   settings.version = SLUICE_VERSION;
   settings.interrupted = interrupted_so_far();
   if (!common.quiet)
@@ -221,8 +250,10 @@ void add_reproduce(CLI::App& app) {
   command->add_option("-o,--output", options->output,
                       "Directory for PAPER.md, PAPER.json and pictures; default: reproduce-PAPER");
   command
-      ->add_option("--model", options->model,
-                   "Model directory (packed into a temporary store) or packed store; of slicemoe a directory")
+      ->add_option(
+          "--model", options->model,
+          "Model directory (packed into a temporary store) or packed store; of slicemoe a directory, "
+          "or none: replays alone")
       ->capture_default_str();
   command->add_option("-f,--file", options->text,
                       "Text that slicemoe measures quality on; default: eval.txt of the model");
@@ -234,7 +265,7 @@ void add_reproduce(CLI::App& app) {
   command->add_option(
       "--trace", options->trace,
       fmt::format("Recorded routing of DeepSeek-V2-Lite (.mrt) that is replayed with a virtual "
-                  "clock; default: {}, of slicemoe {}, if it is there",
+                  "clock, or none; default: {}, of slicemoe {}",
                   kTrace, kSlicemoeTrace));
   command->add_option("--runs", options->runs, "Runs of each preset, in turns; 0: 5, quick 2")
       ->check(whole_number("--runs", 0, 1000));

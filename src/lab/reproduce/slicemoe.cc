@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -51,8 +52,11 @@ class SlicemoeReproducer {
   }
 
   Report run() {
-    if (settings_.trained) trained();  // first: it may find the model or its text wanting
-    if (!settings_.trace.empty()) recorded();
+    // Data first: it may be found wanting.
+    std::optional<RoutedSteps> steps;
+    if (!settings_.trace.empty()) steps = read_recorded();
+    if (settings_.trained) trained();
+    if (steps) recorded(*steps);
     synthetic("DeepSeek-V2-Lite", find_published_model("deepseek-v2-lite"));
     if (!settings_.quick) synthetic("Qwen1.5-MoE", find_published_model("qwen1.5-moe-a2.7b"));
     pictures();
@@ -80,13 +84,13 @@ class SlicemoeReproducer {
     report_.data["trained"] = to_json(*results_.trained);
   }
 
-  void recorded() {
+  static const SlicedModel& recorded_model() { return find_published_model("deepseek-v2-lite"); }
+
+  RoutedSteps read_recorded() const {
     stage("recorded routing: reading");
-    const SlicedModel& model = find_published_model("deepseek-v2-lite");
-    RoutingResults& found = results_.recorded.emplace();
-    found.facts = facts_of(*trace::open_trace(settings_.trace));
-    const RoutedSteps steps = read_routed_steps(*trace::open_trace(settings_.trace),
-                                                {.prefill = kPromptTokens}, settings_.interrupted);
+    const SlicedModel& model = recorded_model();
+    RoutedSteps steps = read_routed_steps(*trace::open_trace(settings_.trace), {.prefill = kPromptTokens},
+                                          settings_.interrupted);
     if (steps.layers != model.layers() || steps.experts != model.experts() || steps.top_k != model.top_k())
       throw Error(ErrorKind::kInvalid, "the trace is of another model")
           .in(settings_.trace)
@@ -99,8 +103,14 @@ class SlicemoeReproducer {
           .expected(fmt::format("a prompt and {} steps; of a .mrt, sequences of more than {} tokens",
                                 kEarlySteps, kPromptTokens))
           .found(fmt::format("{} prompts, {} steps", steps.prompts, steps.decode_tokens));
+    return steps;
+  }
+
+  void recorded(const RoutedSteps& steps) {
+    RoutingResults& found = results_.recorded.emplace();
+    found.facts = facts_of(*trace::open_trace(settings_.trace));
     found.source = "recorded routing of DeepSeek-V2-Lite";
-    look_at(steps, model, found);
+    look_at(steps, recorded_model(), found);
     report_.data["recorded"] = routing_json(found);
   }
 
