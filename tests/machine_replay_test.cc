@@ -138,6 +138,8 @@ TEST_F(MachineReplayTest, RefusalsNameTheFlag) {
   refused(all + "--constraint hard", "--router");     // nor does exact leave anything to replace
   refused(all + "--precision dbsc --cache lru", "--cache");
   refused(all + "--precision low --warmup last-layer", "--warmup");
+  refused(all + "--critical fixed_top_c --critical-count 7", "--critical-count: a token has fewer");
+  refused(all + "--router cumsum --top-j 65", "--top-j: a layer has fewer experts");
   refused(all + "--capacity 8", "--machine");
   refused(all + "--preset zipmoe", "--preset");
   refused(all + "--shape qwen1.5-moe-a2.7b", "--shape", 1);

@@ -165,6 +165,12 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
            Case{"--precision high --preset zipmoe", "--preset: this preset is for models without slices"},
            Case{"--precision high --cache none --capacity 4MiB", "--capacity: this cache keeps nothing"},
            Case{"--precision high --capacity -5", "a size (4GiB, 21217280B)"},
+           Case{"--precision high --capacity 1KiB", "--capacity: nothing of an expert fits"},
+           Case{"--preset slicemoe --cache-scope layer --capacity 64KiB", "for 6 caches, found 65536B"},
+           Case{"--preset slicemoe --critical fixed_top_c --critical-count 5",
+                "--critical-count: a token has fewer experts than are to be critical; expected 0 to 4"},
+           Case{"--preset slicemoe --top-j 33", "--top-j: a layer has fewer experts"},
+           Case{"--precision dbsc --router cumsum --top-j 33", "expected 0 to 32"},
            Case{"--precision high --cache zip-pools", "--cache"},
            Case{"--precision dbsc --cache lru", "--cache"},
            Case{"--precision high --constraint hard", "--router"},
@@ -198,6 +204,20 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
     EXPECT_THAT(refused.err, HasSubstr(one.words)) << one.flags;
     EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
   }
+  // All that the model has, and nothing.
+  EXPECT_EQ(
+      run(at + "--preset slicemoe --critical fixed_top_c --critical-count 4 --top-j 32 --capacity 0").code,
+      0);
+  EXPECT_EQ(run(at + "--preset slicemoe --critical fixed_top_c --critical-count 0 --capacity 64KiB").code, 0);
+  for (const std::string& command : {"forward " + store() + " --tokens 1,2 --quiet -o " + file("x.npy"),
+                                     "eval " + store() + " --ctx 64 -f " + kModel + "/eval.txt"}) {
+    const Outcome refused = run(command + " --precision dbsc --critical fixed_top_c --critical-count 5");
+    EXPECT_EQ(refused.code, 2) << command;
+    EXPECT_THAT(refused.err, HasSubstr("--critical-count: a token has fewer")) << command;
+  }
+  const Outcome whole_cache = run("run " + kModel + " -p x -n 1 --capacity 100KiB");
+  EXPECT_EQ(whole_cache.code, 2);
+  EXPECT_THAT(whole_cache.err, HasSubstr("--capacity: nothing of an expert fits"));
   for (const char* flags : {"--precision high", "--preset slicemoe", "--activations int8"}) {
     const Outcome refused = run("run " + kModel + " -p x -n 1 " + flags);
     EXPECT_EQ(refused.code, 2) << flags;

@@ -144,6 +144,11 @@ TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedOfSlices) {
   }
   EXPECT_GT(downgrades, 0u);
   EXPECT_GT(misses, 0u);
+  const Outcome critical = run("simulate --trace " + file("a.trace") +
+                               " --cache slice-lru --capacity 1MiB --precision dbsc --critical fixed_top_c "
+                               "--critical-count 5");
+  EXPECT_EQ(critical.code, 2);
+  EXPECT_NE(critical.err.find("--critical-count: a token has fewer"), std::string::npos) << critical.err;
   const Outcome whole = run("simulate --trace " + file("a.trace") + " --cache slice-lru,lru --capacity 1MiB");
   EXPECT_EQ(whole.code, 2);
   EXPECT_NE(whole.err.find("slice-lru alone"), std::string::npos) << whole.err;

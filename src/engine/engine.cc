@@ -148,8 +148,12 @@ void Engine::make_profile() {
   experts_->set_costs(profile_->costs());
 }
 
+std::size_t Engine::cache_count() const {
+  return options_.cache_scope == "layer" ? model_.config.sparse_layers() : 1;
+}
+
 void Engine::make_caches() {
-  const std::size_t caches = options_.cache_scope == "layer" ? model_.config.sparse_layers() : 1;
+  const std::size_t caches = cache_count();
   experts::CacheConfig config;
   config.keep = kept_parts();
   config.seed = options_.seed;
@@ -212,7 +216,8 @@ Policies Engine::make_policies() {
   check_combination(options_, checkpoint_.family());
   policies.precision = {options_.precision, options_.critical};
   policies.low_view = options_.low_view;
-  options_.critical.validate();
+  options_.critical.validate(moe.top_k);
+  options_.cache_aware.validate_for(moe.experts);
   if (options_.contract) policies.guard = std::make_unique<experts::LossGuard>(*options_.contract);
   policies.constraint = make_constraint(policies.guard.get());
   policies.router = experts::find_router(options_.router)

@@ -132,6 +132,8 @@ class Engine {
   const Profile* given_profile() const;  // the options', if it was measured for this model and machine
   Policies make_policies();
   std::unique_ptr<experts::MissConstraint> make_constraint(const experts::LossGuard* guard) const;
+  std::size_t cache_count() const;
+  Bytes least_kept_bytes() const;  // of the least that the cache keeps of an expert
   void limit_caches(Bytes bytes);
   void lose_nothing_where_all_fits();  // under a contract
   void make_profile();

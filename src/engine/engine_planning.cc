@@ -1,10 +1,14 @@
 // What of an engine depends on its budget: the plan, and how dense weights and caches follow from it.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 
 #include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/system_memory.h"
 #include "engine/engine.h"
+#include "experts/registry.h"
 #include "kernels/packed_matmul.h"
 
 namespace sluice::engine {
@@ -84,7 +88,30 @@ MemoryPlan Engine::make_plan(std::size_t logit_rows, DenseView dense) {
   return plan_memory(accountant_->budget(), needs);
 }
 
+Bytes Engine::least_kept_bytes() const {
+  const experts::CachePolicy& cache = experts::find_cache(options_.cache);
+  experts::Parts least = kept_parts();
+  if (cache.sliced) least = experts::Part::kMsb;
+  if (cache.pooled && experts_->split()) least = experts::Part::kExp;
+  Bytes bytes = std::numeric_limits<Bytes>::max();
+  for (const model::ExpertPieces& pieces : model_.experts)
+    bytes = std::min(bytes, experts_->sizes()
+                                .bytes({static_cast<std::uint16_t>(pieces.layer),
+                                        static_cast<std::uint16_t>(pieces.index)})
+                                .of(least));
+  return model_.experts.empty() ? 0 : bytes;
+}
+
 void Engine::limit_caches(Bytes bytes) {
+  const std::size_t caches = cache_count();
+  if (const Bytes least = least_kept_bytes() * caches;
+      !options_.less_cache_will_do && bytes > 0 && bytes < least)
+    throw Error(ErrorKind::kUsage, "nothing of an expert fits in a cache of this size")
+        .in("--capacity")
+        .expected(
+            fmt::format("at least {}B{}", least, caches > 1 ? fmt::format(", for {} caches", caches) : ""))
+        .found(fmt::format("{}B", bytes))
+        .fix("give more, or 0 to keep nothing");
   const Bytes all = model_.experts.size() * experts_->bytes_per_expert();
   if (!options_.less_cache_will_do && plan_.experts < std::min(bytes, all)) {
     const ComparedBytes sizes = compared_bytes(bytes, plan_.experts);

@@ -71,7 +71,8 @@ struct EngineOptions {
   // all experts at high precision, nothing but the rounding is lost.
   std::optional<experts::LossContract> contract;
   // Of all caches of experts together; none: what the budget leaves, which differs a little from start to
-  // start. Error(kBudget) where it leaves less, unless that would do.
+  // start. Error(kBudget) where it leaves less, unless that would do; Error(kUsage) for something that no
+  // expert's least part fits in.
   std::optional<Bytes> cache_bytes;
   bool less_cache_will_do = false;
   fetch::FetchOptions fetch;

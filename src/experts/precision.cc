@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <tuple>
 
+#include "base/error.h"
 #include "experts/unit_interval.h"
 #include "experts/value_names.h"
 
@@ -43,7 +45,15 @@ void set_critical(const CriticalRule& rule, std::span<Choice> token) {
 
 }  // namespace
 
-void CriticalRule::validate() const { require_in_unit("theta", theta); }
+void CriticalRule::validate(std::uint32_t top_k) const {
+  require_in_unit("theta", theta);
+  if (kind == Kind::kFixedTopC && count > top_k)
+    throw Error(ErrorKind::kUsage, "a token has fewer experts than are to be critical")
+        .in("--critical-count")
+        .expected("0 to " + std::to_string(top_k) + ", the experts of a token")
+        .found(std::to_string(count))
+        .fix("give fewer, or compute all of them high: --precision high");
+}
 
 CriticalRule::Kind critical_kind(std::string_view name) {
   return value_named<CriticalRule::Kind>("--critical", kCriticalRules, name);

@@ -23,7 +23,7 @@ struct CriticalRule {
   double theta = 0.35;
   std::uint32_t count = 1;
 
-  void validate() const;  // Error(kUsage)
+  void validate(std::uint32_t top_k) const;  // Error(kUsage); top_k: experts of a token
 };
 CriticalRule::Kind critical_kind(std::string_view name);  // single-head, rel_top1, fixed_top_c; Error(kUsage)
 

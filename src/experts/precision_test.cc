@@ -89,8 +89,11 @@ TEST(Critical, Modes) {
   EXPECT_EQ(critical_kind("fixed_top_c"), Kind::kFixedTopC);
   EXPECT_THROW(precision_mode("medium"), Error);
   EXPECT_THROW(critical_kind("all"), Error);
-  for (double bad : {-.1, 1.1, std::nan("")}) EXPECT_THROW((CriticalRule{.theta = bad}.validate()), Error);
-  CriticalRule().validate();
+  for (double bad : {-.1, 1.1, std::nan("")}) EXPECT_THROW((CriticalRule{.theta = bad}.validate(4)), Error);
+  CriticalRule().validate(4);
+  CriticalRule{.kind = Kind::kFixedTopC, .count = 4}.validate(4);
+  EXPECT_THROW((CriticalRule{.kind = Kind::kFixedTopC, .count = 5}.validate(4)), Error);
+  CriticalRule{.count = 5}.validate(4);  // nothing counts them
 }
 
 TEST(SliceDemands, JoinTheTokensOfAnEvent) {

@@ -149,6 +149,16 @@ void CacheAwareRules::validate() const {
   require_in_unit("p", p);
 }
 
+void CacheAwareRules::validate_for(std::uint32_t experts) const {
+  validate();
+  if (top_j <= experts) return;
+  throw Error(ErrorKind::kUsage, "a layer has fewer experts than are never to be replaced")
+      .in("--top-j")
+      .expected("0 to " + std::to_string(experts) + ", the experts of a layer")
+      .found(std::to_string(top_j))
+      .fix("give fewer: as many as a token has are enough to replace none");
+}
+
 std::unique_ptr<Router> make_cache_prior_router(const RouterConfig& config) {
   return std::make_unique<CacheAwareRouter>(CacheAwareRouter::Rule::kCachePrior, config);
 }

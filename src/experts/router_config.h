@@ -15,7 +15,8 @@ struct CacheAwareRules {
   double p = 0.9;           // cumsum: probability that the experts looked at must reach. [0, 1]
   std::uint32_t top_j = 0;  // a token's best experts, treated as if they were in memory
 
-  void validate() const;  // Error(kUsage)
+  void validate() const;                           // Error(kUsage)
+  void validate_for(std::uint32_t experts) const;  // of a layer; Error(kUsage) for a top_j beyond them, too
 };
 
 struct RouterConfig {

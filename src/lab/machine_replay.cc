@@ -30,7 +30,8 @@ void check(const RoutedSteps& steps, const SlicedModel& model, const MachineRepl
                               .precision = settings.precision.mode,
                               .constraint = settings.constraint.mode,
                               .slices = &settings.slices});
-  settings.precision.critical.validate();
+  settings.precision.critical.validate(model.top_k());
+  settings.cache_aware.validate_for(model.experts());
   const auto shape = [](std::uint32_t layers, std::uint32_t experts, std::uint32_t k) {
     return fmt::format("{} sparse layers of {} experts, top {}", layers, experts, k);
   };

@@ -74,7 +74,8 @@ using DecisionObserver =
 // high precision (SPEC §4.3) and neither constrained nor accounted; behind each, the constraint's exempt
 // steps begin again. Without logits the recorded experts are used as they are, by the router `exact`. Either
 // may be empty: observer, stop. Error(kUsage) for a combination that is not valid (experts/combination.h),
-// for a router that needs logits and has none; Error(kInvalid) for steps of another shape than the model's;
+// for more critical experts than a token has, or more kept ones than a layer, and for a router that needs
+// logits and has none; Error(kInvalid) for steps of another shape than the model's;
 // Error(kBudget) for memory that no expert's MSB fits in; Error(kInterrupted).
 MachineReplayResult replay_on_machine(const RoutedSteps& steps, const SlicedModel& model,
                                       const Machine& machine, const MachineReplaySettings& settings,

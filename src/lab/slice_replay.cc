@@ -19,10 +19,10 @@ using experts::Part;
 
 constexpr std::size_t kEventsBetweenStops = 4096;
 
-void check(const trace::RoutingTrace& trace) {
+void check(const trace::RoutingTrace& trace, const SliceReplaySettings& settings) {
   const trace::TraceHeader& header = trace.header();
   const bool sliced = header.sizes && header.layers > 0 && header.sizes->bytes({0, 0}).msb > 0;
-  if (sliced && header.logits) return;
+  if (sliced && header.logits) return settings.slices.precision.critical.validate(header.top_k);
   throw Error(ErrorKind::kUsage, "slice-lru is replayed from a trace of a model in slices")
       .in(trace.path())
       .expected("what `sluice trace` records of a store that was packed with --slices")
@@ -55,7 +55,7 @@ class Active {
 SliceReplayResult replay_slices(trace::RoutingTrace& trace, const SliceReplaySettings& settings,
                                 const std::function<void(std::string_view)>& log,
                                 const std::function<bool()>& stop) {
-  check(trace);
+  check(trace, settings);
   const trace::TraceHeader& header = trace.header();
   const trace::TraceSizes& sizes = *header.sizes;
   const bool by_layer = settings.scope == Scope::kLayer;

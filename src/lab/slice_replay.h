@@ -30,7 +30,8 @@ struct SliceReplayResult {
 };
 
 // Reads `trace` to its end. `log` as of replay(). Error(kUsage) for a trace of whole experts, or without
-// logits; errors as RoutingTrace::next; Error(kInterrupted) when `stop` says so.
+// logits, and for more critical experts than a token has; errors as RoutingTrace::next; Error(kInterrupted)
+// when `stop` says so.
 SliceReplayResult replay_slices(trace::RoutingTrace& trace, const SliceReplaySettings& settings,
                                 const std::function<void(std::string_view)>& log = {},
                                 const std::function<bool()>& stop = {});
