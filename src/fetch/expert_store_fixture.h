@@ -113,6 +113,22 @@ class ExpertStoreTest : public ::testing::Test {
     return all;
   }
 
+  // What is in memory of experts against what was decided to stay of them: all of it, or less where reads
+  // have failed. The bytes agree.
+  enum class Stays { kAll, kAtMost };
+  void expect_stays(const std::map<ExpertId, Parts>& decided, Stays stays) const {
+    Bytes resident = 0;
+    for (const auto& [id, parts] : decided) {
+      const Parts there = store_->parts(id);
+      ASSERT_TRUE(stays == Stays::kAll ? there == parts : (there - parts).empty())
+          << id.layer << "/" << id.index;
+      EXPECT_TRUE(experts::is_legal(there)) << id.layer << "/" << id.index;
+      resident += store_->sizes().bytes(id).of(there);
+    }
+    EXPECT_EQ(store_->resident_bytes(), resident);
+    EXPECT_EQ(accountant_.used(device::Account::kExperts), resident);
+  }
+
   static EventOutcome misses(std::initializer_list<std::uint16_t> ids, Parts keep) {
     EventOutcome outcome;
     for (std::uint16_t id : ids) outcome.misses.push_back({{0, id}, keep});

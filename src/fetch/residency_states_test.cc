@@ -148,13 +148,7 @@ TEST_F(ResidencyStates, RandomEventsReadExactlyWhatIsMissingAndKeepExactlyWhatIs
         EXPECT_EQ(reads_.partial, partial);
         EXPECT_EQ(views.size(), outcome.hits.size() + outcome.misses.size());
         for (const auto& [id, view] : views) ASSERT_EQ(view, truth.at(id)) << id.layer << "/" << id.index;
-        Bytes resident = 0;
-        for (const auto& [id, parts] : held) {
-          ASSERT_EQ(store_->parts(id), parts) << id.layer << "/" << id.index;
-          resident += size(id, parts);
-        }
-        EXPECT_EQ(store_->resident_bytes(), resident);
-        EXPECT_EQ(accountant_.used(device::Account::kExperts), resident);
+        ASSERT_NO_FATAL_FAILURE(expect_stays(held, Stays::kAll));
         EXPECT_LE(accountant_.peak(), budget);
       }
       store_.reset();
@@ -189,14 +183,7 @@ TEST_F(ResidencyStates, AFailedReadFailsItsEventOnlyAndTheNextOneRepairsIt) {
       EXPECT_TRUE(error.offset().has_value());
       ++failures;
     }
-    // Physically there is never more than what was decided, and the bytes agree.
-    Bytes resident = 0;
-    for (const auto& [id, parts] : held) {
-      EXPECT_TRUE((store_->parts(id) - parts).empty());
-      resident += size(id, store_->parts(id));
-    }
-    EXPECT_EQ(accountant_.used(device::Account::kExperts), resident);
-    EXPECT_EQ(store_->resident_bytes(), resident);
+    ASSERT_NO_FATAL_FAILURE(expect_stays(held, Stays::kAtMost));
   }
   EXPECT_GT(failures, 20);
 }

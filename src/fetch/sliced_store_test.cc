@@ -195,13 +195,7 @@ TEST_F(SlicedStore, RandomEventsReadExactlyTheSlicesThatAreMissing) {
         EXPECT_EQ(reads_.bytes, expected);
         EXPECT_EQ(reads_.experts, reads);
         EXPECT_EQ(reads_.partial, partial);
-        Bytes resident = 0;
-        for (const auto& [id, parts] : held) {
-          ASSERT_EQ(store_->parts(id), parts) << id.layer << "/" << id.index;
-          resident += size(id, parts);
-        }
-        EXPECT_EQ(store_->resident_bytes(), resident);
-        EXPECT_EQ(accountant_.used(device::Account::kExperts), resident);
+        ASSERT_NO_FATAL_FAILURE(expect_stays(held, Stays::kAll));
       }
       store_.reset();
       EXPECT_EQ(accountant_.used(), 0u);
@@ -318,15 +312,7 @@ TEST_F(SlicedStore, AFailedReadFailsItsEventOnlyAndTheNextOneRepairsIt) {
       EXPECT_TRUE(error.offset().has_value());
       ++failures;
     }
-    // Physically there is never more than what was decided, and the bytes agree.
-    Bytes resident = 0;
-    for (const auto& [id, parts] : held) {
-      EXPECT_TRUE((store_->parts(id) - parts).empty());
-      EXPECT_TRUE(experts::is_legal(store_->parts(id)));
-      resident += size(id, store_->parts(id));
-    }
-    EXPECT_EQ(accountant_.used(device::Account::kExperts), resident);
-    EXPECT_EQ(store_->resident_bytes(), resident);
+    ASSERT_NO_FATAL_FAILURE(expect_stays(held, Stays::kAtMost));
   }
   EXPECT_GT(failures, 20);
 }
