@@ -48,6 +48,13 @@ std::string table(const engine::Calibration& calibration) {
         point);
   for (const engine::CalibrationPoint& point : calibration.routing)
     row(fmt::format("mass {:.3f}, {:.0f} %", point.ceiling, 100 * point.cache), point);
+  const experts::LossModel model = calibration.model();
+  for (const engine::CalibrationPoint& point : calibration.both) {
+    row(fmt::format("both {:.2f}, {:.3f}", point.theta, point.ceiling), point);
+    const double sum = model.precision.at(point.low) + model.routing.at(point.amount);
+    text += fmt::format("    low share {:.4f}; the sum of the two is {}\n", point.low,
+                        percent(eval::of_perplexity({sum, 0}).share));
+  }
   return text;
 }
 
@@ -149,7 +156,7 @@ void add_calibrate(CLI::App& app) {
        .json = "Print one JSON object and nothing else",
        .quiet = "No progress on standard error"});
   command->footer(
-      "The text should be like those that will be written. It is computed some twenty times, token by "
+      "The text should be like those that will be written. It is computed some twenty-five times, token by "
       "token: --state keeps each of them.\n"
       "Examples:\n"
       "  sluice calibrate fable.sluice --reference models/fable-moe-18m -f models/fable-moe-18m/eval.txt\n"

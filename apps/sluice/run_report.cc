@@ -30,6 +30,7 @@ Json contract_json(const engine::Engine& engine) {
                 {{"high", as_share(estimate.high)},
                  {"precision", as_share(estimate.precision)},
                  {"routing", as_share(estimate.routing)},
+                 {"both", as_share(estimate.both)},
                  {"total", as_share(estimate.total())},
                  {"upper", as_share(estimate.upper)}}},
                {"low_share", guard.low_share()},
@@ -132,9 +133,9 @@ std::string contract_line(const engine::Engine& engine) {
   const auto percent = [](double nats) { return 100 * as_share(nats); };
   return fmt::format(
       "estimated {:.2f} % of perplexity, at most {:.2f} % with errors of calibration (accepted {:.4g} %): "
-      "rounding {:.2f}, low precision {:.2f}, routing {:.2f}",
+      "rounding {:.2f}, low precision {:.2f}, routing {:.2f}, these two together {:.2f}",
       percent(estimate.total()), percent(estimate.upper), percent(guard.contract().limit),
-      percent(estimate.high), percent(estimate.precision), percent(estimate.routing));
+      percent(estimate.high), percent(estimate.precision), percent(estimate.routing), percent(estimate.both));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace sluice::engine {
 namespace {
 
-constexpr int kVersion = 2;    // 1: without the form of activations
+constexpr int kVersion = 3;    // 1: without the form of activations; 2: without `both`
 constexpr double kMost = 1e9;  // nats, perplexities, bytes
 
 // Of what high precision leaves, the part that may go to low precision; routing has the rest.
@@ -25,6 +25,7 @@ Json to_json(const CalibrationPoint& point) {
                {"bytes_per_token", point.bytes_per_token}};
   if (point.precision == experts::PrecisionMode::kDbsc) json["theta"] = point.theta;
   if (point.ceiling > 0) json["ceiling"] = point.ceiling;
+  if (point.low > 0) json["low_share"] = point.low;
   return json;
 }
 
@@ -38,6 +39,7 @@ CalibrationPoint point_of(const JsonObject& object) {
   point.ceiling = object.real_or("ceiling", 0, 0, 1);
   point.cache = object.real("cache", 0, 1);
   point.amount = object.real("amount", 0, 1);
+  point.low = object.real_or("low_share", 0, 0, 1);
   point.perplexity = object.real("perplexity", 1, kMost);
   point.loss = object.real("loss", -kMost, kMost);
   point.error = object.real("error", 0, kMost);
@@ -68,6 +70,20 @@ experts::LossCurve curve_of(const std::vector<CalibrationPoint>& points, double 
   return experts::LossCurve(std::move(measured));
 }
 
+// What `both` lose beyond the sum of the curves, as a multiple of their product. A point that a curve knows
+// nothing of says nothing.
+double together(const std::vector<CalibrationPoint>& both, const experts::LossCurve& precision,
+                const experts::LossCurve& routing, double errors) {
+  double sum = 0, squares = 0;
+  for (const CalibrationPoint& point : both) {
+    const double low = precision.at(point.low), routed = routing.at(point.amount);
+    if (!std::isfinite(low + routed)) continue;
+    sum += (point.loss + errors * point.error - low - routed) * low * routed;
+    squares += low * routed * low * routed;
+  }
+  return squares > 0 ? std::max(0.0, sum / squares) : 0;
+}
+
 // Losses of one form of activations say nothing of another.
 void check_activations(const Calibration& calibration, const std::string& name,
                        const EngineOptions& options) {
@@ -94,12 +110,15 @@ void check_measured(const EngineOptions& options) {
 }  // namespace
 
 experts::LossModel Calibration::model() const {
-  return {.high = std::max(0.0, high.loss),
-          .precision = curve_of(precision, 0),
-          .routing = curve_of(routing, 0),
-          .high_upper = std::max(0.0, high.loss + high.error),
-          .precision_upper = curve_of(precision, 1),
-          .routing_upper = curve_of(routing, 1)};
+  experts::LossModel model{.high = std::max(0.0, high.loss),
+                           .precision = curve_of(precision, 0),
+                           .routing = curve_of(routing, 0),
+                           .high_upper = std::max(0.0, high.loss + high.error),
+                           .precision_upper = curve_of(precision, 1),
+                           .routing_upper = curve_of(routing, 1)};
+  model.both = together(both, model.precision, model.routing, 0);
+  model.both_upper = std::max(model.both, together(both, model.precision_upper, model.routing_upper, 1));
+  return model;
 }
 
 Json to_json(const Calibration& calibration) {
@@ -115,7 +134,8 @@ Json to_json(const Calibration& calibration) {
           {"reference", {{"identity", calibration.reference}, {"perplexity", calibration.perplexity}}},
           {"high", to_json(calibration.high)},
           {"precision", to_json(calibration.precision)},
-          {"routing", to_json(calibration.routing)}};
+          {"routing", to_json(calibration.routing)},
+          {"both", to_json(calibration.both)}};
 }
 
 Calibration calibration_from_json(const Json& json, const std::string& name) {
@@ -142,6 +162,7 @@ Calibration calibration_from_json(const Json& json, const std::string& name) {
   calibration.high = point_of(object.object("high"));
   calibration.precision = points_of(object, "precision");
   calibration.routing = points_of(object, "routing");
+  calibration.both = points_of(object, "both");
   return calibration;
 }
 

@@ -18,9 +18,10 @@ struct CalibrationPoint {
   double theta = 0;    // of dbsc
   double ceiling = 0;  // of routing: score mass that might be lost, a token of a layer
   double cache = 0;    // share of all experts that memory had room for
-  double amount = 0;   // low share, or score mass lost, as it came out
+  double amount = 0;   // low share, or score mass lost, as it came out; of `both` the latter
+  double low = 0;      // of `both`: low share
   double perplexity = 0;
-  double loss = 0, error = 0;  // of the points of precision and routing against high precision
+  double loss = 0, error = 0;  // of all points but `high` against high precision
   double bytes_per_token = 0;  // read for experts, of a decode step
 };
 
@@ -33,7 +34,9 @@ struct Calibration {
   double perplexity = 0;       // of the reference
   CalibrationPoint high = {};  // its loss is against the reference
   std::vector<CalibrationPoint> precision = {}, routing = {};
+  std::vector<CalibrationPoint> both = {};  // precision and routing changed together
 
+  // What both lose together is fitted to `both`, by least squares; never below 0.
   experts::LossModel model() const;
 };
 

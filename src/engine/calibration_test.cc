@@ -54,6 +54,9 @@ Calibration made_up() {
                          point(PrecisionMode::kHigh, 0, .1, .05, .004)};
   calibration.routing[0].ceiling = .01;
   calibration.routing[1].ceiling = .1;
+  calibration.both = {point(PrecisionMode::kDbsc, .4, .1, .08, .004)};
+  calibration.both[0].ceiling = .1;
+  calibration.both[0].low = .5;
   return calibration;
 }
 
@@ -72,7 +75,8 @@ TEST(Calibration, RefusesDamage) {
   for (const auto& [field, json] : whole.items())
     EXPECT_THAT(refused([&, field = field](Json& damaged) { damaged.erase(field); }),
                 AllOf(HasSubstr("c.json"), HasSubstr(field)));
-  EXPECT_THAT(refused([](Json& json) { json["version"] = 1; }), HasSubstr("version"));
+  EXPECT_THAT(refused([](Json& json) { json["version"] = 2; }), HasSubstr("version"));
+  EXPECT_THAT(refused([](Json& json) { json["both"][0]["low_share"] = 2; }), HasSubstr("both[0]: low_share"));
   EXPECT_THAT(refused([](Json& json) { json["precision"][1]["amount"] = 1.5; }),
               HasSubstr("precision[1]: amount"));
   EXPECT_THAT(refused([](Json& json) { json["precision"][1].erase("theta"); }), HasSubstr("theta"));
@@ -80,6 +84,27 @@ TEST(Calibration, RefusesDamage) {
   EXPECT_THAT(refused([](Json& json) { json["high"]["precision"] = "full"; }), HasSubstr("precision"));
   EXPECT_THAT(refused([](Json& json) { json["activations"] = "fp16"; }), HasSubstr("activations"));
   EXPECT_THAT(refused([](Json& json) { json["routing"] = 5; }), HasSubstr("routing"));
+}
+
+// The curves lose .006 and .05 there, with their errors .007 and .054.
+TEST(Calibration, WhatBothLoseTogetherIsFitted) {
+  Calibration calibration = made_up();
+  EXPECT_NEAR(calibration.model().both, .024 / (.006 * .05), 1e-9);
+  EXPECT_NEAR(calibration.model().both_upper, .024 / (.006 * .05), 1e-9);  // .023 / (.007 · .054) is less
+  calibration.both[0].error = .02;
+  EXPECT_NEAR(calibration.model().both_upper, .039 / (.007 * .054), 1e-9);
+  // A point beyond the curves says nothing; one that loses less than the sum is weighed, and the rest is 0.
+  calibration.both.push_back(point(PrecisionMode::kDbsc, .4, .2, 1, 0));
+  calibration.both.back().low = .5;
+  EXPECT_NEAR(calibration.model().both, .024 / (.006 * .05), 1e-9);
+  calibration.both.push_back(point(PrecisionMode::kDbsc, .2, .01, .0, 0));
+  calibration.both.back().low = .25;
+  const double x = .006 * .05, y = .002 * .004;
+  EXPECT_NEAR(calibration.model().both, (.024 * x - .006 * y) / (x * x + y * y), 1e-9);
+  calibration.both[0].loss = .04;
+  EXPECT_EQ(calibration.model().both, 0);
+  calibration.both.clear();
+  EXPECT_EQ(calibration.model().both_upper, 0);
 }
 
 TEST(Calibration, ChoosesTheLargestThetaThatLeavesRoom) {

@@ -65,13 +65,17 @@ std::string sha256_of(std::span<const model::TokenId> tokens) {
 // The text computed in one way.
 struct Scored {
   std::vector<WindowScore> windows;
-  double amount = 0, bytes_per_token = 0;  // as of CalibrationPoint
+  double low = 0, mass = 0;    // low share; score mass lost, a token of a layer
+  double bytes_per_token = 0;  // as of CalibrationPoint
 };
 
 Json to_json(const Scored& scored) {
   Json windows = Json::array();
   for (const WindowScore& window : scored.windows) windows.push_back(to_json(window));
-  return {{"windows", windows}, {"amount", scored.amount}, {"bytes_per_token", scored.bytes_per_token}};
+  return {{"windows", windows},
+          {"low_share", scored.low},
+          {"mass_lost", scored.mass},
+          {"bytes_per_token", scored.bytes_per_token}};
 }
 
 // Of `windows` windows. Error(kInvalid).
@@ -79,7 +83,8 @@ Scored scored_from_json(const Json& json, const std::string& name, std::size_t w
   constexpr double kMost = 1e300;
   const JsonObject object(json, name);
   Scored scored;
-  scored.amount = object.real("amount", 0, kMost);
+  scored.low = object.real("low_share", 0, kMost);
+  scored.mass = object.real("mass_lost", 0, kMost);
   scored.bytes_per_token = object.real("bytes_per_token", 0, kMost);
   const Json* const list = object.find("windows");
   if (list == nullptr || !list->is_array() || list->size() != windows)
@@ -109,27 +114,44 @@ std::vector<Way> ways(const CalibrateOptions& options, Bytes all_experts) {
   using experts::PrecisionMode;
   std::vector<Way> all;
   const double cache = options.caches.front();
-  for (const double theta : options.thetas) {
+  const auto add_dbsc = [&](double theta) {
     all.push_back({{.precision = PrecisionMode::kDbsc, .theta = theta, .cache = cache},
                    settings(PrecisionMode::kDbsc, cache)});
     all.back().settings.critical = {.kind = experts::CriticalRule::Kind::kSingleHead, .theta = theta};
-  }
+  };
+  const auto limit_mass = [&](double ceiling) {
+    all.back().point.ceiling = ceiling;
+    EngineOptions& routed = all.back().settings;
+    routed.router = "cache-prior";
+    routed.constraint = experts::ConstraintMode::kHard;
+    routed.limits.limit = 0;
+    // A loss that is the mass itself, limited to the ceiling.
+    const experts::LossCurve none({{1, 0}}), mass({{1, 1}});
+    routed.contract = {
+        .model = {.precision = none, .routing = mass, .precision_upper = none, .routing_upper = mass},
+        .limit = ceiling};
+  };
+  for (const double theta : options.thetas) add_dbsc(theta);
   all.push_back({{.precision = PrecisionMode::kLow, .cache = cache}, settings(PrecisionMode::kLow, cache)});
   for (const double share : options.caches)
     for (const double ceiling : options.ceilings) {
-      all.push_back({{.precision = PrecisionMode::kHigh, .ceiling = ceiling, .cache = share},
-                     settings(PrecisionMode::kHigh, share)});
-      EngineOptions& routed = all.back().settings;
-      routed.router = "cache-prior";
-      routed.constraint = experts::ConstraintMode::kHard;
-      routed.limits.limit = 0;
-      // A loss that is the mass itself, limited to the ceiling.
-      const experts::LossCurve none({{1, 0}}), mass({{1, 1}});
-      routed.contract = {
-          .model = {.precision = none, .routing = mass, .precision_upper = none, .routing_upper = mass},
-          .limit = ceiling};
+      all.push_back(
+          {{.precision = PrecisionMode::kHigh, .cache = share}, settings(PrecisionMode::kHigh, share)});
+      limit_mass(ceiling);
     }
+  for (const CalibrateOptions::Both& both : options.both) {
+    add_dbsc(both.theta);
+    limit_mass(both.ceiling);
+  }
   return all;
+}
+
+std::string grid_text(const CalibrateOptions& options) {
+  std::string text = fmt::format("theta {}; ceilings {}; caches {}; both", fmt::join(options.thetas, " "),
+                                 fmt::join(options.ceilings, " "), fmt::join(options.caches, " "));
+  for (const CalibrateOptions::Both& both : options.both)
+    text += fmt::format(" {}:{}", both.theta, both.ceiling);
+  return text;
 }
 
 }  // namespace
@@ -186,8 +208,7 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
                    {"tokens", tokens.size()},
                    {"ctx", result.window},
                    {"prefill", result.prompt},
-                   {"grid", fmt::format("theta {}; ceilings {}; caches {}", fmt::join(options.thetas, " "),
-                                        fmt::join(options.ceilings, " "), fmt::join(options.caches, " "))}});
+                   {"grid", grid_text(options)}});
   State state(options.state, std::move(identity));
 
   constexpr std::size_t kExact = 0, kHigh = 1, kWays = 2;
@@ -202,10 +223,11 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
     });
     if (!steps) return scored;
     const engine::Statistics& statistics = engine->statistics();
-    scored.amount =
-        all[i - kWays].settings.contract
-            ? statistics.decode_routing.mass_lost / static_cast<double>(statistics.decode_routing.tokens)
-            : statistics.low_share / static_cast<double>(statistics.low_tokens);
+    const auto mean = [](double sum, std::uint64_t count) {
+      return count == 0 ? 0 : sum / static_cast<double>(count);
+    };
+    scored.low = mean(statistics.low_share, statistics.low_tokens);
+    scored.mass = mean(statistics.decode_routing.mass_lost, statistics.decode_routing.tokens);
     scored.bytes_per_token =
         static_cast<double>(statistics.decode.bytes_read) / static_cast<double>(statistics.decode.tokens);
     return scored;
@@ -217,7 +239,6 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
 
   const auto point = [&](CalibrationPoint point, const Scored& one, const Scored& against) {
     const LossDifference loss = difference(one.windows, against.windows);
-    point.amount = one.amount;
     point.bytes_per_token = one.bytes_per_token;
     point.perplexity = perplexity(one.windows);
     point.loss = loss.loss;
@@ -227,9 +248,14 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
   result.perplexity = perplexity(scored[kExact].windows);
   result.high =
       point({.precision = experts::PrecisionMode::kHigh, .cache = 1}, scored[kHigh], scored[kExact]);
-  for (std::size_t i = 0; i < all.size(); ++i)
-    (all[i].settings.contract ? result.routing : result.precision)
-        .push_back(point(all[i].point, scored[kWays + i], scored[kHigh]));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Scored& one = scored[kWays + i];
+    CalibrationPoint found = point(all[i].point, one, scored[kHigh]);
+    const bool routed = found.ceiling > 0, rounded = found.precision != experts::PrecisionMode::kHigh;
+    found.amount = routed ? one.mass : one.low;
+    if (routed && rounded) found.low = one.low;
+    (!routed ? result.precision : rounded ? result.both : result.routing).push_back(found);
+  }
   return result;
 }
 

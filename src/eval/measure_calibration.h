@@ -19,6 +19,11 @@ struct CalibrateOptions {
   // Of routing: score mass that may be lost, a token of a layer.
   std::vector<double> ceilings = {.005, .01, .02, .04, .08, .16};
   std::vector<double> caches = {.25, .5};  // shares of all experts; precision is measured with the first
+  // Of both together, with the first cache.
+  struct Both {
+    double theta = 0, ceiling = 0;
+  };
+  std::vector<Both> both = {{.25, .02}, {.35, .04}, {.35, .08}};
   std::function<bool(std::size_t done, std::size_t all)> on_progress = {};  // tokens; false stops
   std::string state = {};  // file that keeps each way of computing the text that is done (eval/state.h)
 };

@@ -120,6 +120,7 @@ class Contract : public ::testing::Test {
     calibrate.thetas = {.3};
     calibrate.ceilings = {.01, .08};
     calibrate.caches = {.25};
+    calibrate.both = {{.3, .08}};
     calibration_ = std::make_unique<Calibration>(
         measure_calibration(*sliced_->checkpoint, sliced_->model, *exact_->checkpoint, exact_->model,
                             std::span(tokens_).first(1024), calibrate));
@@ -171,6 +172,13 @@ TEST_F(Contract, MeasuresWhatIsChanged) {
     EXPECT_LE(one.amount, one.ceiling + 1e-9);
   }
   EXPECT_LT(calibration_->routing[1].bytes_per_token, calibration_->routing[0].bytes_per_token);
+  ASSERT_EQ(calibration_->both.size(), 1u);
+  const CalibrationPoint& both = calibration_->both[0];
+  EXPECT_EQ(both.precision, PrecisionMode::kDbsc);
+  EXPECT_NEAR(both.low, calibration_->precision[0].amount, .1);  // of other experts, in another cache
+  EXPECT_GT(both.amount, both.ceiling / 2);
+  EXPECT_LE(both.amount, both.ceiling + 1e-9);
+  EXPECT_LT(both.bytes_per_token, calibration_->routing[1].bytes_per_token);
 }
 
 // Of 760 tokens each. The tolerance is two standard errors, of what is measured here and of the calibration.
@@ -265,6 +273,7 @@ TEST_F(Contract, GoesOnWhereItWasInterrupted) {
   options.thetas = {.3};
   options.ceilings = {.01};
   options.caches = {.25};
+  options.both = {};
   const auto measure = [&](const Opened& store, std::size_t begin) {
     return to_json(measure_calibration(*store.checkpoint, store.model, *exact_->checkpoint, exact_->model,
                                        std::span(tokens_).subspan(begin, kTokens), options));
@@ -290,7 +299,7 @@ TEST_F(Contract, GoesOnWhereItWasInterrupted) {
   EXPECT_EQ(last, 0u);
   // A state of anything else.
   EXPECT_THAT(error_of([&] { measure(*sliced_, 1); }), HasSubstr("data"));
-  options.ceilings = {.02};
+  options.both = {{.3, .01}};
   EXPECT_THAT(error_of([&] { measure(*sliced_, 0); }), HasSubstr("grid"));
 }
 

@@ -17,6 +17,15 @@ double low_share(std::span<const Choice> token) {
   return sum > 0 ? low / sum : 0;
 }
 
+namespace {
+
+// Of losses, either of which may be infinite.
+double together(double both, double precision, double routing) {
+  return precision > 0 && routing > 0 && both > 0 ? both * precision * routing : 0;
+}
+
+}  // namespace
+
 LossGuard::LossGuard(const LossContract& contract) : contract_(contract) {
   if (!(contract.limit >= 0) || !std::isfinite(contract.limit))
     throw Error(ErrorKind::kUsage, "no loss that can be kept to")
@@ -27,8 +36,9 @@ LossGuard::LossGuard(const LossContract& contract) : contract_(contract) {
 double LossGuard::mass_allowance(std::uint64_t tokens, double mass) const {
   const LossModel& model = contract_.model;
   const double low = std::max(low_share(), contract_.planned_low);
-  const double room = contract_.limit - model.high_upper - model.precision_upper.at(low);
-  const double most = model.routing_upper.most(room);
+  const double precision = model.precision_upper.at(low);
+  const double room = contract_.limit - model.high_upper - precision;
+  const double most = model.routing_upper.most(room / (1 + model.both_upper * precision));
   return std::max(0.0, most * static_cast<double>(routed_ + tokens + 1) - mass_ - mass);
 }
 
@@ -39,8 +49,9 @@ void LossGuard::add_routing(std::uint64_t tokens, double mass) {
 
 void LossGuard::limit_precision(Routing& routing) {
   const LossModel& model = contract_.model;
-  const double room = contract_.limit - model.high_upper - model.routing_upper.at(mass_lost());
-  const double most = model.precision_upper.most(room);
+  const double routed = model.routing_upper.at(mass_lost());
+  const double room = contract_.limit - model.high_upper - routed;
+  const double most = model.precision_upper.most(room / (1 + model.both_upper * routed));
   double low = low_;
   for (std::size_t t = 0; t + 1 < routing.begin.size(); ++t) {
     const std::span<Choice> token =
@@ -62,11 +73,15 @@ void LossGuard::add_precision(std::uint64_t tokens, double low) {
 
 LossEstimate LossGuard::estimate() const {
   const LossModel& model = contract_.model;
+  const double precision = model.precision.at(low_share()), routing = model.routing.at(mass_lost());
+  const double precision_upper = model.precision_upper.at(low_share()),
+               routing_upper = model.routing_upper.at(mass_lost());
   return {.high = model.high,
-          .precision = model.precision.at(low_share()),
-          .routing = model.routing.at(mass_lost()),
-          .upper =
-              model.high_upper + model.precision_upper.at(low_share()) + model.routing_upper.at(mass_lost())};
+          .precision = precision,
+          .routing = routing,
+          .both = together(model.both, precision, routing),
+          .upper = model.high_upper + precision_upper + routing_upper +
+                   together(model.both_upper, precision_upper, routing_upper)};
 }
 
 }  // namespace sluice::experts

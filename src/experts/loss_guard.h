@@ -11,13 +11,16 @@ namespace sluice::experts {
 
 // What a store loses, in nats a token. Two kinds of change are counted in decode steps, each as a mean over
 // tokens of layers: the share of a token's weight that is computed at low precision, and the score mass of
-// experts of the model's own choice that are not used. Losses are assumed to add.
+// experts of the model's own choice that are not used. Losses add, and what both lose together beyond that
+// is `both` times their product.
 struct LossModel {
   double high = 0;               // of high precision itself
   LossCurve precision, routing;  // as measured
-  // The same, each one standard error above what was measured: what is promised by.
+  double both = 0;               // a token/nat, at least 0
+  // The same, each one standard error above what was measured: what is promised by. None is below it.
   double high_upper = 0;
   LossCurve precision_upper, routing_upper;
+  double both_upper = 0;
 };
 
 struct LossContract {
@@ -27,9 +30,9 @@ struct LossContract {
 };
 
 struct LossEstimate {
-  double high = 0, precision = 0, routing = 0;  // nats a token, as measured
+  double high = 0, precision = 0, routing = 0, both = 0;  // nats a token, as measured
   double upper = 0;  // of their sum, errors included: what is held against the limit
-  double total() const { return high + precision + routing; }
+  double total() const { return high + precision + routing + both; }
 };
 
 // One a run. Of each event of a decode step, in order: the router asks mass_allowance and add_routing

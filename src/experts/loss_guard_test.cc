@@ -31,6 +31,10 @@ LossModel random_model(std::mt19937_64& random) {
   model.high_upper = model.high + between(random, 0, .01);
   curves(model.precision, model.precision_upper);
   curves(model.routing, model.routing_upper);
+  if (random() % 3 != 0) {
+    model.both = between(random, 0, 100);
+    model.both_upper = model.both + between(random, 0, 50);
+  }
   return model;
 }
 
@@ -128,6 +132,34 @@ TEST(LossGuard, KeepsRoomForThePlannedPrecision) {
   EXPECT_NEAR(quarter.mass_allowance(3, .01), .05, 1e-12);
   quarter.add_precision(1, .75);
   EXPECT_NEAR(quarter.mass_allowance(), .005, 1e-12);
+}
+
+// Each of the two leaves the other what their product takes.
+TEST(LossGuard, KeepsRoomForWhatBothLoseTogether) {
+  LossContract contract{.model = {.precision = LossCurve({{1, 1}}),
+                                  .routing = LossCurve({{1, 1}}),
+                                  .both = 4,
+                                  .precision_upper = LossCurve({{1, 1}}),
+                                  .routing_upper = LossCurve({{1, 1}}),
+                                  .both_upper = 5},
+                        .limit = .5,
+                        .planned_low = .2};
+  LossGuard guard(contract);
+  EXPECT_NEAR(guard.mass_allowance(), .15, 1e-12);  // .2 + .15 + 5 · .2 · .15
+  guard.add_routing(1, .1);
+  Routing routing{.choices = {{0, Precision::kLow, .28f}, {1, Precision::kHigh, .72f}},
+                  .begin = {0, 2},
+                  .exact = {},
+                  .exact_begin = {}};
+  guard.limit_precision(routing);
+  EXPECT_EQ(guard.raised(), 1u);  // .28 + .1 + 5 · .28 · .1 is above, .26 is not
+  routing.choices = {{0, Precision::kLow, .26f}, {1, Precision::kHigh, .74f}};
+  guard.limit_precision(routing);
+  EXPECT_EQ(guard.raised(), 1u);
+  guard.add_precision(1, .2);
+  EXPECT_NEAR(guard.estimate().both, 4 * .2 * .1, 1e-12);
+  EXPECT_NEAR(guard.estimate().total(), .38, 1e-12);
+  EXPECT_NEAR(guard.estimate().upper, .4, 1e-12);
 }
 
 TEST(LossGuard, RaisesWholeTokensAndCountsThem) {
