@@ -36,14 +36,18 @@ struct DiskCompletion {
 };
 
 struct DiskCounters {
-  Bytes bytes = 0;          // delivered
-  std::uint64_t reads = 0;  // requests given by callers
+  Bytes bytes = 0;             // delivered
+  std::uint64_t reads = 0;     // given by callers
+  std::uint64_t requests = 0;  // given to the device for them, without those for the rest of a short one
   double busy_s = 0;  // wall time during which at least one read was in flight, as the owner thread saw it
 };
 
-// Thread-compatible: one owner thread submits and waits. Reads start when submitted (or, beyond
-// `queue_depth`, as earlier ones finish, in order of submission). The destructor waits for reads that have
-// started, because they write to the callers' buffers, and drops those that have not.
+// Thread-compatible: one owner thread submits and waits. Reads start at the next wait() (or, beyond
+// `queue_depth`, as earlier ones finish, in order of submission), so that those that were submitted one after
+// the other and are neighbours in a file, in this order, go to the device as one request of at most
+// `segment_bytes`. One that fails is made again read by read: an error is that of its read alone. The
+// destructor waits for reads that have started, because they write to the callers' buffers, and drops those
+// that have not.
 class DiskReader {
  public:
   virtual ~DiskReader() = default;

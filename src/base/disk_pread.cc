@@ -1,5 +1,5 @@
-// Reads by a pool of threads that call pread.
-#include <unistd.h>
+// Reads by a pool of threads that call preadv.
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,7 +17,8 @@ namespace {
 
 class PreadReader final : public DiskReader {
  public:
-  explicit PreadReader(const DiskOptions& options) : ledger_(options.segment_bytes) {
+  explicit PreadReader(const DiskOptions& options)
+      : segment_bytes_(options.segment_bytes), ledger_(options.segment_bytes) {
     const unsigned count = std::min(options.pread_threads, options.queue_depth);
     try {
       for (unsigned i = 0; i < count; ++i) {
@@ -42,32 +43,20 @@ class PreadReader final : public DiskReader {
     threads_.clear();  // joins: reads that have started end before the members below go
   }
 
-  void submit(const DiskRead& read) override {
-    ledger_.begin(read, fresh_);
-    if (fresh_.empty()) return;
-    const std::size_t added = fresh_.size();
-    {
-      const std::lock_guard lock(mutex_);
-      for (; !fresh_.empty(); fresh_.pop_front()) work_.push_back(fresh_.front());
-    }
-    if (added == 1) {
-      work_ready_.notify_one();
-    } else {
-      work_ready_.notify_all();
-    }
-  }
+  void submit(const DiskRead& read) override { ledger_.begin(read, fresh_); }
 
   void wait(std::size_t min_completions, std::vector<DiskCompletion>& done) override {
     const std::size_t wanted = std::min(min_completions, ledger_.in_flight());
     for (;;) {
+      start();
       {
         std::unique_lock lock(mutex_);
         if (ledger_.completed() < wanted) result_ready_.wait(lock, [&] { return !results_.empty(); });
         taken_.swap(results_);
       }
-      for (const Result& result : taken_) ledger_.segment_finished(result.segment, result.error);
+      for (const Result& result : taken_) came_back(result);
       taken_.clear();
-      if (ledger_.completed() >= wanted) break;
+      if (fresh_.empty() && ledger_.completed() >= wanted) break;
     }
     ledger_.take_completed(done);
   }
@@ -82,6 +71,28 @@ class PreadReader final : public DiskReader {
     int error = 0;
   };
 
+  // Gives what was submitted to the threads.
+  void start() {
+    std::size_t added = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      for (; !fresh_.empty(); ++added) {
+        work_.push_back(take_joined(fresh_, segment_bytes_));
+        ledger_.request_started();
+      }
+    }
+    if (added == 1) work_ready_.notify_one();
+    if (added > 1) work_ready_.notify_all();
+  }
+
+  void came_back(const Result& result) {
+    if (result.error == 0 || result.segment.part_count == 1)
+      return ledger_.segment_finished(result.segment, result.error);
+    apart_.clear();
+    take_apart(result.segment, apart_);
+    for (const DiskSegment& one : apart_) fresh_.push_back(one);
+  }
+
   void serve(const std::stop_token& stop) {
     for (;;) {
       Result result;
@@ -93,9 +104,11 @@ class PreadReader final : public DiskReader {
       }
       DiskSegment& s = result.segment;
       SegmentState state = SegmentState::kAgain;
+      DiskVectors vectors;
       while (state == SegmentState::kAgain) {
+        const unsigned count = memory_of(s, vectors);
         const ssize_t n =
-            ::pread(s.fd, s.dst + s.got, s.length - s.got, static_cast<off_t>(s.offset + s.got));
+            ::preadv(s.fd, vectors.data(), static_cast<int>(count), static_cast<off_t>(s.offset + s.got));
         state = advance(s, n >= 0 ? n : -std::int64_t{errno}, result.error);
       }
       {
@@ -106,10 +119,14 @@ class PreadReader final : public DiskReader {
     }
   }
 
-  DiskLedger ledger_;          // owner thread only
-  Fifo<DiskSegment> fresh_;    // owner thread only: scratch of submit()
-  std::vector<Result> taken_;  // owner thread only: scratch of wait()
-  std::mutex mutex_;           // protects work_ and results_
+  // Owner thread only.
+  const Bytes segment_bytes_;
+  DiskLedger ledger_;
+  Fifo<DiskSegment> fresh_;         // submitted, not given to the threads
+  std::vector<Result> taken_;       // scratch of wait()
+  std::vector<DiskSegment> apart_;  // scratch of came_back()
+
+  std::mutex mutex_;  // protects work_ and results_
   std::condition_variable_any work_ready_;
   std::condition_variable result_ready_;
   Fifo<DiskSegment> work_;

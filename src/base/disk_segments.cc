@@ -17,6 +17,54 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
+DiskSegment take_joined(Fifo<DiskSegment>& queue, Bytes most) {
+  DiskSegment segment = queue.front();
+  queue.pop_front();
+  while (!queue.empty()) {
+    const DiskSegment& next = queue.front();
+    const bool neighbours = next.fd == segment.fd && next.offset == segment.offset + segment.length;
+    const bool fresh = segment.fresh() && next.fresh();
+    const bool inside = segment.needed == segment.length && segment.alignment == next.alignment;
+    const bool fits = segment.length + next.length <= most &&
+                      segment.part_count + next.part_count <= DiskSegment::kMostParts;
+    if (!neighbours || !fresh || !inside || !fits) break;
+    for (std::size_t part = 0; part < next.part_count; ++part)
+      segment.parts[segment.part_count++] = next.parts[part];
+    segment.length += next.length;
+    segment.needed += next.needed;
+    queue.pop_front();
+  }
+  return segment;
+}
+
+void take_apart(const DiskSegment& segment, std::vector<DiskSegment>& apart) {
+  Bytes before = 0;
+  for (std::size_t part = 0; part < segment.part_count; ++part) {
+    DiskSegment& one = apart.emplace_back(segment);
+    one.offset += before;
+    one.length = segment.parts[part].length;
+    one.needed = std::min(one.length, segment.needed - before);
+    one.parts[0] = segment.parts[part];
+    one.part_count = 1;
+    one.got = 0;
+    one.retries = 0;
+    one.alone = true;
+    before += one.length;
+  }
+}
+
+unsigned memory_of(const DiskSegment& segment, DiskVectors& vectors) {
+  unsigned count = 0;
+  Bytes before = 0;
+  for (std::size_t i = 0; i < segment.part_count; ++i) {
+    const DiskSegment::Part& part = segment.parts[i];
+    const Bytes skipped = std::min(segment.got - std::min(segment.got, before), part.length);
+    before += part.length;
+    if (skipped < part.length) vectors[count++] = {part.dst + skipped, part.length - skipped};
+  }
+  return count;
+}
+
 SegmentState advance(DiskSegment& segment, std::int64_t result, int& error) {
   error = 0;
   if (result < 0) {
@@ -83,21 +131,32 @@ void DiskLedger::begin(const DiskRead& read, Fifo<DiskSegment>& queue) {
     segment.length = std::min(segment_bytes_, read.length - at);
     segment.needed = std::min(segment.length, inside - at);
     segment.alignment = alignment;
-    segment.dst = read.dst + at;
-    segment.read = slot;
+    segment.parts[0] = {read.dst + at, segment.length, slot};
+    segment.part_count = 1;
     queue.push_back(segment);
     ++reads_[slot].segments_left;
   }
 }
 
 void DiskLedger::segment_finished(const DiskSegment& segment, int error) {
-  Read& read = reads_[segment.read];
-  read.completion.bytes += segment.got;
-  counters_.bytes += segment.got;
+  SLUICE_CHECK(error == 0 || segment.part_count == 1, "a joined request fails read by read");
+  Bytes left = segment.got;
+  for (std::size_t i = 0; i < segment.part_count; ++i) {
+    const DiskSegment::Part& part = segment.parts[i];
+    const Bytes got = std::min(left, part.length);
+    left -= got;
+    part_finished(part.read, got, error);
+  }
+}
+
+void DiskLedger::part_finished(std::size_t slot, Bytes got, int error) {
+  Read& read = reads_[slot];
+  read.completion.bytes += got;
+  counters_.bytes += got;
   if (read.completion.error == 0) read.completion.error = error;
   SLUICE_CHECK(read.segments_left > 0);
   if (--read.segments_left > 0) return;
-  free_slots_.push_back(segment.read);
+  free_slots_.push_back(slot);
   finish(read.completion);
 }
 

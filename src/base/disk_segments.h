@@ -1,7 +1,10 @@
-// What every DiskReader shares: reads are cut into segments, segments make progress, and a read completes
-// with its last segment. Internal to base/disk*.cc.
+// What every DiskReader shares: reads are cut into segments, neighbours are joined, segments make progress,
+// and a read completes with its last segment. Internal to base/disk*.cc.
 #pragma once
 
+#include <sys/uio.h>
+
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -16,16 +19,36 @@ namespace sluice {
 
 // One request to the device: the bytes [offset + got, offset + length) of a file are still wanted.
 struct DiskSegment {
+  static constexpr std::size_t kMostParts = 8;
+  struct Part {
+    std::byte* dst = nullptr;
+    Bytes length = 0;
+    std::size_t read = 0;  // slot of the read it belongs to, in DiskLedger
+  };
   int fd = -1;
   Bytes offset = 0;
   Bytes length = 0;
-  Bytes needed = 0;     // of `length`, those inside the file; the rest is rounding
-  Bytes alignment = 1;  // a request continues on this grid
-  std::byte* dst = nullptr;
-  std::size_t read = 0;  // slot of the read it belongs to, in DiskLedger
+  Bytes needed = 0;                    // of `length`, those inside the file; the rest is rounding
+  Bytes alignment = 1;                 // a request continues on this grid
+  std::array<Part, kMostParts> parts;  // of `length`, in order; only the last may reach past the file
+  std::size_t part_count = 0;
   Bytes got = 0;
   unsigned retries = 0;  // of EINTR and EAGAIN since the last progress
+  bool alone = false;    // was part of a request that failed: not to be joined again
+  bool fresh() const { return got == 0 && retries == 0 && !alone; }
 };
+
+// Takes the first segment of `queue`, which is not empty, and with it those behind it that go on where it
+// ends, up to `most` bytes in all.
+DiskSegment take_joined(Fifo<DiskSegment>& queue, Bytes most);
+
+// A joined segment as it was before, and as if nothing of it had been read: it failed, so each is tried
+// alone.
+void take_apart(const DiskSegment& segment, std::vector<DiskSegment>& apart);
+
+// Where the bytes go that are still wanted. The array and the buffers are the segment's as long as it lives.
+using DiskVectors = std::array<iovec, DiskSegment::kMostParts>;
+unsigned memory_of(const DiskSegment& segment, DiskVectors& vectors);
 
 enum class SegmentState { kDone, kAgain, kFailed };
 
@@ -41,6 +64,7 @@ class DiskLedger {
   // Appends the segments of `read` to `queue`. A read of nothing, or of nothing inside the file, is complete
   // at once.
   void begin(const DiskRead& read, Fifo<DiskSegment>& queue);
+  void request_started() { ++counters_.requests; }
   void segment_finished(const DiskSegment& segment, int error);
   std::size_t completed() const { return completed_.size(); }
   void take_completed(std::vector<DiskCompletion>& done);
@@ -52,6 +76,7 @@ class DiskLedger {
     DiskCompletion completion;
     std::size_t segments_left = 0;
   };
+  void part_finished(std::size_t slot, Bytes got, int error);
   void finish(const DiskCompletion& completion);
 
   const Bytes segment_bytes_;

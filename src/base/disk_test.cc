@@ -13,6 +13,7 @@
 
 #include "base/disk_segments.h"
 #include "base/error.h"
+#include "base/fifo.h"
 #include "base/scratch_directory.h"
 
 namespace sluice {
@@ -111,6 +112,110 @@ TEST(DiskSegment, OtherErrorsAreReported) {
   int error = 0;
   EXPECT_EQ(advance(s, -EIO, error), SegmentState::kFailed);
   EXPECT_EQ(error, EIO);
+}
+
+// ------------------------------------------------------------------------------------- joined segments
+
+DiskSegment neighbour(Bytes offset, Bytes length, std::byte* dst = nullptr) {
+  DiskSegment segment = segment_of(length, length, 1);
+  segment.fd = 3;
+  segment.offset = offset;
+  segment.parts[0] = {dst, length, 0};
+  segment.part_count = 1;
+  return segment;
+}
+
+// Lengths of what goes to the device of these, in order.
+std::vector<Bytes> joined(const std::vector<DiskSegment>& segments, Bytes most = kMiB) {
+  Fifo<DiskSegment> queue;
+  for (const DiskSegment& segment : segments) queue.push_back(segment);
+  std::vector<Bytes> lengths;
+  while (!queue.empty()) lengths.push_back(take_joined(queue, most).length);
+  return lengths;
+}
+
+TEST(JoinedSegments, AreNeighboursInOrderUpToTheMost) {
+  const DiskSegment a = neighbour(0, 100), b = neighbour(100, 50), c = neighbour(150, 50);
+  EXPECT_EQ(joined({a, b, c}), (std::vector<Bytes>{200}));
+  EXPECT_EQ(joined({a, b, c}, 199), (std::vector<Bytes>{150, 50}));
+  EXPECT_EQ(joined({b, a, c}), (std::vector<Bytes>{50, 100, 50})) << "in another order";
+  EXPECT_EQ(joined({a, c}), (std::vector<Bytes>{100, 50})) << "with a gap";
+  EXPECT_EQ(joined({a, neighbour(99, 50)}), (std::vector<Bytes>{100, 50})) << "overlapping";
+  DiskSegment other = b;
+  other.fd = 4;
+  EXPECT_EQ(joined({a, other}), (std::vector<Bytes>{100, 50})) << "of another file";
+}
+
+TEST(JoinedSegments, AreNotThoseThatWereTriedBefore) {
+  const DiskSegment a = neighbour(0, 100), b = neighbour(100, 50);
+  DiskSegment begun = b, retried = b, failed = b, tail = a;
+  begun.got = 1;
+  retried.retries = 1;
+  failed.alone = true;
+  tail.needed = 99;
+  for (const DiskSegment& other : {begun, retried, failed})
+    EXPECT_EQ(joined({a, other}), (std::vector<Bytes>{100, 50}));
+  EXPECT_EQ(joined({tail, b}), (std::vector<Bytes>{100, 50})) << "past the end of the file";
+}
+
+TEST(JoinedSegments, HaveNoMoreThanTheirParts) {
+  std::vector<DiskSegment> segments;
+  for (Bytes i = 0; i < 2 * DiskSegment::kMostParts + 1; ++i) segments.push_back(neighbour(i * 10, 10));
+  constexpr Bytes kMost = 10 * DiskSegment::kMostParts;
+  EXPECT_EQ(joined(segments), (std::vector<Bytes>{kMost, kMost, 10}));
+}
+
+// However short the reads are, bytes of the file end up where the parts say, and a part that is taken out
+// again has its place, its length and what is inside the file.
+TEST(JoinedSegments, DeliverWhatTheirPartsWouldHave) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 300; ++round) {
+    const std::string file = random_text(random, 400);
+    std::vector<std::string> memory(1 + random() % DiskSegment::kMostParts);
+    Fifo<DiskSegment> queue;
+    const Bytes begin = random() % 8;
+    Bytes at = begin;
+    for (std::string& part : memory) {
+      part.assign(1 + random() % 40, '?');
+      queue.push_back(neighbour(at, part.size(), reinterpret_cast<std::byte*>(part.data())));
+      at += part.size();
+    }
+    DiskSegment segment = take_joined(queue, kMiB);
+    ASSERT_TRUE(queue.empty());
+    ASSERT_EQ(segment.part_count, memory.size());
+    std::vector<DiskSegment> apart;
+    take_apart(segment, apart);
+    at = begin;
+    ASSERT_EQ(apart.size(), memory.size());
+    for (std::size_t i = 0; i < memory.size(); at += memory[i++].size()) {
+      EXPECT_EQ(apart[i].offset, at);
+      EXPECT_EQ(apart[i].length, memory[i].size());
+      EXPECT_EQ(apart[i].needed, memory[i].size());
+      EXPECT_EQ(static_cast<void*>(apart[i].parts[0].dst), memory[i].data());
+    }
+    for (SegmentState state = SegmentState::kAgain; state == SegmentState::kAgain;) {
+      DiskVectors vectors;
+      const unsigned count = memory_of(segment, vectors);
+      Bytes wanted = 0;
+      for (unsigned i = 0; i < count; ++i) wanted += vectors[i].iov_len;
+      ASSERT_EQ(wanted, segment.length - segment.got);
+      const Bytes got = 1 + random() % wanted;
+      Bytes from = segment.offset + segment.got, left = got;
+      for (unsigned i = 0; i < count; ++i) {
+        const Bytes some = std::min<Bytes>(left, vectors[i].iov_len);
+        std::memcpy(vectors[i].iov_base, file.data() + from, some);
+        from += some;
+        left -= some;
+      }
+      int error = 0;
+      state = advance(segment, static_cast<std::int64_t>(got), error);
+    }
+    std::string all;
+    for (const std::string& part : memory) all += part;
+    EXPECT_EQ(all, file.substr(begin, all.size()));
+  }
 }
 
 // ------------------------------------------------------------------------------------------- every reader
@@ -280,6 +385,70 @@ TEST_P(DiskReaderTest, AnErrorOfTheSystemIsReported) {
   ASSERT_EQ(done.size(), 2u);
   for (const DiskCompletion& completion : done) EXPECT_EQ(completion.error, completion.tag == 1 ? EFAULT : 0);
   EXPECT_EQ(buffer.text(8192), content);
+}
+
+TEST_P(DiskReaderTest, NeighboursAreOneRequestToTheDevice) {
+  const std::string content = random_text(random_, 40 * kBlockBytes);
+  const InputFile file = file_of(content);
+  for (const unsigned depth : {1u, 16u}) {
+    const auto reader = make_disk_reader(options(depth));
+    const auto read = [&](Bytes block, Bytes blocks, AlignedBuffer& buffer) {
+      reader->submit({.file = &file,
+                      .offset = block * kBlockBytes,
+                      .length = blocks * kBlockBytes,
+                      .dst = buffer.data,
+                      .tag = block});
+    };
+    AlignedBuffer a(3 * kBlockBytes), b(kBlockBytes), c(12 * kBlockBytes), d(2 * kBlockBytes);
+    read(0, 3, a);
+    read(3, 1, b);
+    read(4, 12, c);  // 16 blocks, the longest request
+    read(17, 2, d);  // a block further
+    std::vector<DiskCompletion> done;
+    reader->wait(4, done);
+    ASSERT_EQ(done.size(), 4u);
+    for (const DiskCompletion& completion : done) EXPECT_EQ(completion.error, 0);
+    EXPECT_EQ(reader->counters().reads, 4u);
+    EXPECT_EQ(reader->counters().requests, 2u);
+    EXPECT_EQ(reader->counters().bytes, 18 * kBlockBytes);
+    EXPECT_TRUE(a.text(a.size) + b.text(b.size) + c.text(c.size) == content.substr(0, 16 * kBlockBytes));
+    EXPECT_TRUE(d.text(d.size) == content.substr(17 * kBlockBytes, d.size));
+  }
+}
+
+TEST_P(DiskReaderTest, AFaultInAJoinedRequestIsAnErrorOfItsReadOnly) {
+  const std::string content = random_text(random_, 8 * kBlockBytes);
+  const InputFile file = file_of(content);
+  const auto reader = make_disk_reader(options());
+  AlignedBuffer buffer(8 * kBlockBytes);
+  std::map<std::uint64_t, DiskCompletion> by_tag;
+  const auto wait_for_all = [&] {
+    std::vector<DiskCompletion> done;
+    reader->wait(reader->in_flight(), done);
+    by_tag.clear();
+    for (const DiskCompletion& completion : done) by_tag[completion.tag] = completion;
+  };
+  const auto read = [&](std::uint64_t block) {
+    std::byte* const nowhere = reinterpret_cast<std::byte*>(kBlockBytes);
+    const Bytes at = block * kBlockBytes;
+    std::byte* const dst = block == 3 ? nowhere : buffer.data + at;
+    reader->submit({.file = &file, .offset = at, .length = kBlockBytes, .dst = dst, .tag = block});
+  };
+  for (std::uint64_t block = 0; block < 8; ++block) read(block);
+  wait_for_all();
+  ASSERT_EQ(by_tag.size(), 8u);
+  for (std::uint64_t block = 0; block < 8; ++block) {
+    EXPECT_EQ(by_tag[block].error, block == 3 ? EFAULT : 0) << block;
+    if (block == 3) continue;
+    const Bytes at = block * kBlockBytes;
+    EXPECT_TRUE(buffer.text(at + kBlockBytes).substr(at) == content.substr(at, kBlockBytes)) << block;
+  }
+  // Cut inside the third block of the next request.
+  ASSERT_EQ(::truncate(file.path().c_str(), 6 * kBlockBytes + 100), 0);
+  for (std::uint64_t block = 4; block < 8; ++block) read(block);
+  wait_for_all();
+  ASSERT_EQ(by_tag.size(), 4u);
+  for (std::uint64_t block = 4; block < 8; ++block) EXPECT_EQ(by_tag[block].error, block < 6 ? 0 : ENODATA);
 }
 
 TEST_P(DiskReaderTest, WaitForMoreThanIsInFlightReturns) {

@@ -19,7 +19,11 @@ class UringReader final : public DiskReader {
  public:
   // Takes over `ring`, which is initialised and does not move.
   UringReader(const DiskOptions& options, std::unique_ptr<io_uring> ring)
-      : ring_(std::move(ring)), slots_(options.queue_depth), ledger_(options.segment_bytes) {
+      : ring_(std::move(ring)),
+        segment_bytes_(options.segment_bytes),
+        slots_(options.queue_depth),
+        vectors_(options.queue_depth),
+        ledger_(options.segment_bytes) {
     for (std::size_t i = slots_.size(); i-- > 0;) free_.push_back(i);
   }
 
@@ -33,11 +37,7 @@ class UringReader final : public DiskReader {
     io_uring_queue_exit(ring_.get());
   }
 
-  void submit(const DiskRead& read) override {
-    ledger_.begin(read, queue_);
-    start();
-    flush_and_wait_or_throw(0);
-  }
+  void submit(const DiskRead& read) override { ledger_.begin(read, queue_); }
 
   void wait(std::size_t min_completions, std::vector<DiskCompletion>& done) override {
     const std::size_t wanted = std::min(min_completions, ledger_.in_flight());
@@ -61,21 +61,27 @@ class UringReader final : public DiskReader {
   // Fills the submission queue from queue_, in order, while slots are free.
   void start() {
     while (!queue_.empty() && !free_.empty()) {
+      io_uring_sqe* sqe = io_uring_get_sqe(ring_.get());
+      if (sqe == nullptr) return;  // full; what is in it has not been taken by the kernel yet
       const std::size_t slot = free_.back();
-      if (!prepare(slot, queue_.front())) return;
       free_.pop_back();
-      queue_.pop_front();
+      prepare(sqe, slot, take_joined(queue_, segment_bytes_));
     }
   }
 
-  bool prepare(std::size_t slot, const DiskSegment& segment) {
-    io_uring_sqe* sqe = io_uring_get_sqe(ring_.get());
-    if (sqe == nullptr) return false;  // full; what is in it has not been taken by the kernel yet
+  void prepare(io_uring_sqe* sqe, std::size_t slot, const DiskSegment& segment) {
     slots_[slot] = segment;
-    io_uring_prep_read(sqe, segment.fd, segment.dst + segment.got,
-                       static_cast<unsigned>(segment.length - segment.got), segment.offset + segment.got);
+    if (segment.got == 0 && segment.retries == 0) ledger_.request_started();
+    DiskVectors& vectors = vectors_[slot];
+    const unsigned count = memory_of(segment, vectors);
+    const Bytes offset = segment.offset + segment.got;
+    if (count == 1) {
+      const unsigned length = static_cast<unsigned>(vectors[0].iov_len);
+      io_uring_prep_read(sqe, segment.fd, vectors[0].iov_base, length, offset);
+    } else {
+      io_uring_prep_readv(sqe, segment.fd, vectors.data(), count, offset);
+    }
     io_uring_sqe_set_data64(sqe, slot);
-    return true;
   }
 
   // Gives prepared requests to the kernel and waits for `completions`. False if the ring does not work any
@@ -113,29 +119,40 @@ class UringReader final : public DiskReader {
       const std::size_t slot = io_uring_cqe_get_data64(cqe);
       const std::int64_t result = cqe->res;
       io_uring_cqe_seen(ring_.get(), cqe);
-      DiskSegment& segment = slots_[slot];
-      int error = 0;
-      if (!stopping_ && advance(segment, result, error) == SegmentState::kAgain) {
-        queue_.push_front(segment);  // before those that have not started
-        free_.push_back(slot);
-        continue;
-      }
       free_.push_back(slot);
-      if (!stopping_) ledger_.segment_finished(segment, error);
+      if (!stopping_) came_back(slots_[slot], result);
+    }
+  }
+
+  // What is still wanted goes before those that have not started.
+  void came_back(DiskSegment& segment, std::int64_t result) {
+    int error = 0;
+    const SegmentState state = advance(segment, result, error);
+    if (state == SegmentState::kAgain) {
+      queue_.push_front(segment);
+    } else if (state == SegmentState::kFailed && segment.part_count > 1) {
+      apart_.clear();
+      take_apart(segment, apart_);
+      for (std::size_t i = apart_.size(); i-- > 0;) queue_.push_front(apart_[i]);
+    } else {
+      ledger_.segment_finished(segment, error);
     }
   }
 
   std::unique_ptr<io_uring> ring_;
-  std::vector<DiskSegment> slots_;  // by user_data; at most queue_depth are with the kernel
+  const Bytes segment_bytes_;
+  std::vector<DiskSegment> slots_;    // by user_data; at most queue_depth are with the kernel
+  std::vector<DiskVectors> vectors_;  // of slots_
   std::vector<std::size_t> free_;
   Fifo<DiskSegment> queue_;
+  std::vector<DiskSegment> apart_;  // scratch of came_back()
   DiskLedger ledger_;
   int error_ = 0;
   bool stopping_ = false;
 };
 
-// A ring can be set up and still be of no use: old kernels lack IORING_OP_READ, filters may forbid
-// io_uring_enter.
+// A ring can be set up and still be of no use: old kernels lack IORING_OP_READ (Linux 5.6; that of vectors is
+// older), filters may forbid io_uring_enter.
 bool works(io_uring* ring) {
   io_uring_probe* probe = io_uring_get_probe_ring(ring);
   const bool can_read = probe != nullptr && io_uring_opcode_supported(probe, IORING_OP_READ) != 0;

@@ -268,7 +268,7 @@ std::unique_ptr<experts::MissConstraint> Engine::make_constraint(const experts::
 
 DiskReport Engine::disk() const {
   const DiskCounters counters = files_->reader().counters(), rows = embedding_->counters();
-  return {counters.bytes + rows.bytes, counters.reads + rows.reads, counters.busy_s + rows.busy_s,
+  return {counters.bytes + rows.bytes, counters.requests + rows.requests, counters.busy_s + rows.busy_s,
           files_->reader().name()};
 }
 

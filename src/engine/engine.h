@@ -32,9 +32,9 @@ namespace sluice::engine {
 
 struct DiskReport {
   Bytes bytes_read = 0;
-  std::uint64_t reads = 0;
-  double seconds = 0;  // during which at least one read was in flight
-  std::string method;  // "io_uring" "pread" "mmap"
+  std::uint64_t reads = 0;  // requests to the device
+  double seconds = 0;       // during which at least one read was in flight
+  std::string method;       // "io_uring" "pread" "mmap"
 };
 
 // Seconds of what the constructor did.

@@ -73,6 +73,21 @@ TEST_F(ExpertStoreTest, AColdExpertOfAStoreIsOneStretchOfTheFile) {
   }
 }
 
+TEST_F(ExpertStoreTest, AMissIsOneRequestToTheDevice) {
+  for (const bool packed_view : {false, true}) {
+    store_.reset();
+    compute_packed_ = packed_view;
+    open(packed("native"), 6, 2);
+    ASSERT_FALSE(store_->layout({0, 0}).rest.runs.empty());
+    for (std::uint16_t id = 0; id < 4; ++id) {
+      const DiskCounters before = files_->reader().counters();
+      EXPECT_EQ(run(misses({id}, Parts())).at({0, id}), truth({0, id}));
+      EXPECT_EQ(files_->reader().counters().reads, before.reads + 2);
+      EXPECT_EQ(files_->reader().counters().requests, before.requests + 1);
+    }
+  }
+}
+
 TEST_F(ExpertStoreTest, EvictedExpertsMakeRoomAndSteadyStateMapsNothing) {
   open(packed("zstd"), 2, 2);
   run(misses({0, 1}, Part::kFull));

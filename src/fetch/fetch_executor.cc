@@ -30,6 +30,11 @@ bool needs_check(const FetchJob& job, const PiecePlace& piece) {
   return piece.xxh3.has_value() && (job.read_base || kCheckResident);
 }
 
+// The reader joins neighbours up to a segment.
+bool is_one_request(const ExpertLayout& layout) {
+  return layout.base.disk_bytes() + layout.rest.disk_bytes() <= kSegmentBytes;
+}
+
 // Operations of one piece stand one after the other: the check and decodes of all chunks, then merges of all
 // chunks. A whole piece of a split expert is merged (copied) as if it were one chunk.
 std::size_t merges(const FetchJob& job, const PiecePlace& piece) {
@@ -78,9 +83,9 @@ void FetchExecutor::start(std::span<const FetchTask> tasks, std::span<const std:
       begin = end;
       for (const FetchTask& task : block) add_ops(task);
       // Where nothing is decoded ahead, an expert's bytes come in the order in which they lie in the file,
-      // and those of the next expert after them.
+      // and those of the next expert after them; so do those that are one request to the device.
       for (const FetchTask& task : block)
-        if (task.job->view == nullptr) queue_all_reads(*task.job);
+        if (task.job->view == nullptr || is_one_request(*task.job->layout)) queue_all_reads(*task.job);
       for (const FetchTask& task : block) queue_reads(task, true);
       for (const FetchTask& task : block) queue_reads(task, false);
     }

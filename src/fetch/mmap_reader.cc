@@ -68,6 +68,7 @@ class MmapReader final : public DiskReader {
     }
     counters_.bytes += completion.bytes;
     counters_.reads += 1;
+    counters_.requests += 1;
     counters_.busy_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     finished_.push_back(completion);
   }
