@@ -87,7 +87,8 @@ class FetchExecutor {
 
   // Adds the blocks of tasks [0, block_end[0]), [block_end[0], block_end[1]) … behind those that are under
   // way. All tensors of a job that has tasks must be among them, each once. In a block, exponents are read
-  // before what they are merged with, both in order of tasks (SPEC §1.4).
+  // before what they are merged with, both in order of tasks (SPEC §1.4). First of all, in the file's order,
+  // jobs of which nothing is decoded ahead (view null), or which are one request to the device.
   void start(std::span<const FetchTask> tasks, std::span<const std::uint32_t> block_end,
              Urgency urgency = Urgency::kDemand);
   // A prefetch that is under way is demanded now: it goes before everything that starts later, and next()
