@@ -171,7 +171,12 @@ class ExpertStore {
   Bytes reads_of(const Expert& expert) const;
   bool fits(const Expert& expert) const;
   void take_buffers(Expert& expert);
-  void settle(Expert& expert);                                   // after use: keeps what its target says
+  void settle(Expert& expert);                         // after use: keeps what its target says
+  experts::Parts made_by(const Expert& expert) const;  // parts that its job makes
+  Pin pin(Expert& expert);
+  void unpin(Expert& expert);
+  ExpertView view_of(const Expert& expert) const;
+  // Read-ahead: expert_store_ahead.cc.
   void start_ahead();                                            // what fits of what prefetch() named
   bool attach(Expert& expert, bool counted, EventReads& reads);  // a prefetch to the event that uses it
   void withdraw(Expert& expert);                                 // a prefetch that nobody uses
@@ -179,10 +184,6 @@ class ExpertStore {
   void discard(Expert& expert);                                  // what was withdrawn
   // A prefetch of fewer slices than are needed. What of it is there and to be kept is kept.
   void take_back(Expert& expert, experts::Parts keep);
-  experts::Parts made_by(const Expert& expert) const;  // parts that its job makes
-  Pin pin(Expert& expert);
-  void unpin(Expert& expert);
-  ExpertView view_of(const Expert& expert) const;
 
   WeightFiles& files_;
   device::Accountant& accountant_;
