@@ -52,7 +52,8 @@ def machine():
 
 def machine_name(facts):
     best = [f for f in ("amx_bf16", "avx512_bf16", "avx512_vbmi2", "avx512f", "avx2", "asimd") if f in facts["features"]][:2]
-    return "-".join([platform.machine(), *reversed(best), f"{facts['cores']}cores", f"{facts['memory_gib']}gib"]).replace("_", "")
+    cpu = [f"family{facts['family']}", f"model{facts['model']}"] if facts["family"] else []
+    return "-".join([platform.machine(), *cpu, *reversed(best), f"{facts['cores']}cores", f"{facts['memory_gib']}gib"]).replace("_", "")
 
 
 def commit():
