@@ -21,7 +21,7 @@ struct Options {
   CommonFlags common;
   std::string config, output, dtype = "bf16", shard_size = "5GB";
   std::uint32_t layers = 0, experts = 0;  // 0: the config's
-  double embedding_scale = 1;
+  double embedding_scale = 1, embedding_common = 0;
 };
 
 void synthesise(const Options& options) {
@@ -30,6 +30,7 @@ void synthesise(const Options& options) {
   if (options.layers != 0) synth.layers = options.layers;
   if (options.experts != 0) synth.experts = options.experts;
   synth.embedding_scale = options.embedding_scale;
+  synth.embedding_common = options.embedding_common;
   synth.shard_bytes = parse_size(options.shard_size, "--shard-size");
   if (synth.shard_bytes == 0)
     throw Error(ErrorKind::kUsage, "files without room for a tensor")
@@ -43,6 +44,12 @@ void synthesise(const Options& options) {
         .expected("a number from 0.001 to 1000000")
         .found(fmt::format("{}", synth.embedding_scale))
         .fix("leave the flag out for 1");
+  if (!(synth.embedding_common >= 0 && synth.embedding_common < 1))
+    throw Error(ErrorKind::kUsage, "tokens would have nothing of their own")
+        .in("--embedding-common")
+        .expected("a share from 0 to below 1")
+        .found(fmt::format("{}", synth.embedding_common))
+        .fix("leave the flag out for 0");
   const model::SynthPlan plan = model::plan_synth(options.config, synth);
   ThreadPool threads(options.common.threads != 0 ? static_cast<unsigned>(options.common.threads)
                                                  : usable_cpus());
@@ -82,6 +89,11 @@ void add_synth(CLI::App& app) {
   command
       ->add_option("--embedding-scale", options->embedding_scale,
                    "Input embeddings so many times as large: fewer experts repeat from token to token")
+      ->capture_default_str();
+  command
+      ->add_option("--embedding-common", options->embedding_common,
+                   "Share of the input embeddings' variance that all tokens have in common: more experts "
+                   "repeat from token to token")
       ->capture_default_str();
   command->add_option("--dtype", options->dtype, "Element type: bf16")
       ->check(CLI::IsMember({"bf16"}))

@@ -174,6 +174,7 @@ SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options
   SynthPlan plan;
   plan.seed = options.seed;
   plan.embedding_scale = options.embedding_scale;
+  plan.embedding_common = options.embedding_common;
   plan.config_json = read_text_file(config_path, JsonLimits().max_bytes);
   Json json = parse_json(plan.config_json, config_path);
   parse_config(json,
@@ -217,9 +218,10 @@ void write_synth(const SynthPlan& plan, const std::string& directory, ThreadPool
     const std::span<const TensorSpec> specs = std::span(plan.tensors).subspan(shard.first, shard.count);
     std::vector<SynthTensor> tensors;
     for (const TensorSpec& spec : specs) {
-      const double scale = spec.role == Role::kEmbedding ? plan.embedding_scale : 1;
+      SynthValues::Options values;
+      if (spec.role == Role::kEmbedding) values = {plan.embedding_scale, plan.embedding_common};
       tensors.push_back(
-          {SynthValues(spec, plan.seed, quantiles, scale), elements_of(spec) / spec.shape.back()});
+          {SynthValues(spec, plan.seed, quantiles, values), elements_of(spec) / spec.shape.back()});
     }
     write_synth_shard(temporary.file(shard.file), safetensors_head(specs), tensors, threads, on_progress);
     before += shard.bytes;

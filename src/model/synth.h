@@ -19,6 +19,7 @@ struct SynthOptions {
   std::optional<std::uint32_t> layers = {}, experts = {};  // instead of the config's
   Bytes shard_bytes = 5'000'000'000;  // of tensor data; a larger tensor has a shard of its own
   double embedding_scale = 1;         // input embeddings are so many times as large
+  double embedding_common = 0;        // share of their variance that all tokens have in common: in [0, 1)
 };
 
 struct SynthShard {
@@ -33,7 +34,7 @@ struct SynthPlan {
   std::vector<TensorSpec> tensors;  // all BF16
   std::vector<SynthShard> shards;
   std::uint64_t seed = 0;
-  double embedding_scale = 1;
+  double embedding_scale = 1, embedding_common = 0;
   Bytes bytes = 0;  // of all tensor data
 };
 
@@ -56,7 +57,7 @@ SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options
 // How many experts one token shares with the next depends on what the residual stream is made of: at scale 1
 // the text before a token outweighs the token, and a deep model repeats two thirds of its experts and soon
 // its words; larger embeddings make the token itself decide (Qwen1.5-MoE, 12 layers: a third at 8, a sixth
-// at 64, a ninth at 128).
+// at 64, a ninth at 128). What all tokens have in common makes them prefer the same experts, at any depth.
 void write_synth(const SynthPlan& plan, const std::string& directory, ThreadPool& threads,
                  const std::function<bool(Bytes)>& go_on);
 

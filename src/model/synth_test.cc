@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -126,6 +127,42 @@ TEST_F(SynthTest, EmbeddingScaleChangesEmbeddingsAlone) {
     for (std::size_t i = 0; i < words.size(); ++i)
       ASSERT_EQ(bf16_to_float(scaled.at(name)[i]), bf16_to_float(words[i]) * (embedding ? 64 : 1)) << name;
   }
+}
+
+// Rows of the embedding correlate as the share says, are as large as before, and nothing else changes.
+TEST_F(SynthTest, EmbeddingsHaveAPartInCommon) {
+  constexpr double kShare = 0.4;
+  write(plan(), "none");
+  write(plan({.embedding_common = kShare}), "some");
+  const auto none = read(path("none")), some = read(path("some"));
+  for (const auto& [name, words] : none) {
+    if (name == "model.embed_tokens.weight") continue;
+    EXPECT_EQ(some.at(name), words) << name;
+  }
+  const auto rows_of = [](const std::vector<std::uint16_t>& words) {
+    std::vector<std::vector<double>> rows(300, std::vector<double>(64));
+    for (std::size_t i = 0; i < words.size(); ++i) rows[i / 64][i % 64] = bf16_to_float(words[i]);
+    return rows;
+  };
+  const auto dot = [](const std::vector<double>& a, const std::vector<double>& b) {
+    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+  };
+  const auto mean_cosine = [&](const std::vector<std::vector<double>>& rows) {
+    double sum = 0;
+    for (std::size_t i = 0; i + 1 < rows.size(); ++i)
+      sum += dot(rows[i], rows[i + 1]) / std::sqrt(dot(rows[i], rows[i]) * dot(rows[i + 1], rows[i + 1]));
+    return sum / static_cast<double>(rows.size() - 1);
+  };
+  const auto size = [&](const std::vector<std::vector<double>>& rows) {
+    double sum = 0;
+    for (const auto& row : rows) sum += dot(row, row);
+    return std::sqrt(sum);
+  };
+  const auto alone = rows_of(none.at("model.embed_tokens.weight"));
+  const auto alike = rows_of(some.at("model.embed_tokens.weight"));
+  EXPECT_NEAR(mean_cosine(alone), 0, 0.05);
+  EXPECT_NEAR(mean_cosine(alike), kShare, 0.1);
+  EXPECT_NEAR(size(alike) / size(alone), 1, 0.15);
 }
 
 TEST_F(SynthTest, ConfigTellsTheElementType) {

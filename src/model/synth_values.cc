@@ -79,7 +79,7 @@ std::vector<float> make_weight_quantiles() {
 }
 
 SynthValues::SynthValues(const TensorSpec& spec, std::uint64_t seed, std::span<const float> quantiles,
-                         double scale)
+                         const Options& options)
     : quantiles_(quantiles),
       columns_(spec.shape.back()),
       key_(Random::mixed(xxh3(std::as_bytes(std::span(spec.name))) ^ Random::mixed(seed))) {
@@ -94,7 +94,12 @@ SynthValues::SynthValues(const TensorSpec& spec, std::uint64_t seed, std::span<c
     case Kind::kWeight:
       break;
   }
-  deviation_ *= scale;
+  deviation_ *= options.scale;
+  if (options.common == 0) return;
+  own_ = static_cast<float>(std::sqrt(1 - options.common));
+  const float share = static_cast<float>(std::sqrt(options.common));
+  Random random(Random::mixed(~key_));
+  for (std::uint64_t i = 0; i < columns_; ++i) common_.push_back(share * quantiles_[random.next() & 0xffff]);
 }
 
 void SynthValues::fill_row(std::uint64_t row, std::uint16_t* out) const {
@@ -102,6 +107,11 @@ void SynthValues::fill_row(std::uint64_t row, std::uint16_t* out) const {
   const double of_row = normal_quantile((static_cast<double>(random.next() >> 11) + 0.5) * 0x1p-53);
   const float scale = static_cast<float>(deviation_ * std::exp(spread_ * of_row));
   const float* quantiles = quantiles_.data();
+  if (!common_.empty()) {
+    for (std::uint64_t i = 0; i < columns_; ++i)
+      out[i] = float_to_bf16(scale * (common_[i] + own_ * quantiles[random.next() & 0xffff]));
+    return;
+  }
   const float mean = mean_;
   std::uint64_t i = 0;
   for (; i + 4 <= columns_; i += 4) {

@@ -14,12 +14,17 @@ namespace sluice::model {
 std::vector<float> make_weight_quantiles();
 
 // One tensor's values, row by row; each row has a stream of its own, so that rows can be made in any order,
-// by any thread. Thread-safe. They depend on the tensor's name, role and columns, on the seed and the scale,
-// and on nothing else.
+// by any thread. Thread-safe. They depend on the tensor's name, role and columns, on the seed and the
+// options, and on nothing else.
 class SynthValues {
  public:
+  struct Options {
+    double scale = 1;
+    double common = 0;  // share of the variance that all rows have in common: a vector that each begins with
+  };
   // `quantiles` must outlive this.
-  SynthValues(const TensorSpec& spec, std::uint64_t seed, std::span<const float> quantiles, double scale = 1);
+  SynthValues(const TensorSpec& spec, std::uint64_t seed, std::span<const float> quantiles,
+              const Options& options);
 
   std::uint64_t columns() const { return columns_; }
   void fill_row(std::uint64_t row, std::uint16_t* out) const;  // (columns) BF16
@@ -31,6 +36,8 @@ class SynthValues {
   double deviation_ = 0.02;  // of a row, before the lognormal factor
   double spread_ = 0.25;     // sigma of the lognormal factor
   float mean_ = 0.0f;
+  std::vector<float> common_;  // (columns) at unit deviation of a row; empty: none
+  float own_ = 1.0f;           // deviation of what is a row's own, of a unit deviation of the row
 };
 
 }  // namespace sluice::model
