@@ -6,8 +6,9 @@ Decoding, of one token:
 
 or the time in which memory gives all active weights once, where that is longer. Bytes that must be read come from the recorded routing of
 the very tokens: misses of a cache of the budget's size, less the dense weights, that keeps experts packed. Two caches: the best of LRU and
-LFU, and the optimal one, which knows the future (and so needs little in a short run: what the prompt has read it keeps if it comes again). Prefill: every expert that the prompt uses, once, over the disk's rate, or the
-products over the fastest multiply-add loop, whichever is longer.
+LFU, and the optimal one, which knows the future (and so needs little in a short run: what the prompt has read it keeps if it comes again).
+Prefill: every expert that the prompt uses, once, over the disk's rate, or the products over the fastest multiply-add loop, whichever is
+longer.
 """
 import json
 import os

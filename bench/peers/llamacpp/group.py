@@ -76,6 +76,7 @@ class Watched:
         try:
             out, err = process.communicate()
         finally:
+            process.kill()  # where this program was stopped meanwhile
             killer.cancel()
             stop.set()
             sampler.join()

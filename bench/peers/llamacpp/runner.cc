@@ -123,6 +123,8 @@ class Runner {
     for (const auto& prompt : options.prompts) longest = std::max(longest, prompt.size());
     llama_context_params of_context = llama_context_default_params();
     of_context.n_ctx = static_cast<uint32_t>(longest + static_cast<std::size_t>(options.predict) + 1);
+    of_context.n_batch =
+        std::max(of_context.n_batch, static_cast<uint32_t>(longest));  // a prompt is one call
     if (options.threads > 0) of_context.n_threads = of_context.n_threads_batch = options.threads;
     context_ = llama_init_from_model(model_, of_context);
     if (context_ == nullptr) throw std::runtime_error(options.model + ": no context");
