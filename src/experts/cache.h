@@ -56,9 +56,11 @@ struct Placed {
   Parts parts;
 };
 
-// A verdict on a whole event (Cache::decide_event). Victims leave first, then the placed change.
+// A verdict on a whole event (Cache::decide_event). Victims leave first, then the reduced and the placed
+// change.
 struct EventDecision {
   std::vector<Eviction> victims;     // in order; may be experts of the event itself, which is over by then
+  std::vector<ExpertId> reduced;     // not of the event: were in state F, and are in S; their words leave
   std::vector<Placed> placed;        // experts of the event that gain parts, ascending: all they hold then
   std::vector<ExpertId> downgraded;  // of slices: those whose LSB is asked for, not there, and not to be read
 };

@@ -159,6 +159,11 @@ TEST_P(EveryCache, KeepsTheRulesOfTheEvent) {
           EXPECT_FALSE(std::ranges::binary_search(ids, gone.id));
         }
       }
+      for (ExpertId id : outcome.reduced) {  // others whose words leave and whose planes stay
+        EXPECT_TRUE(GetParam().pooled && expected[id] == Part::kFull);
+        EXPECT_FALSE(std::ranges::binary_search(ids, id));
+        expected[id] = Part::kSm;
+      }
       // What stays is exactly what was there, less victims, plus admissions; legal, and within the capacity.
       for (const std::vector<Admission>* used : {&outcome.hits, &outcome.misses}) {
         for (const Admission& a : *used) {

@@ -49,8 +49,16 @@ class ZipPoolsCache final : public EventCache {
     for (const ZipPools::Move& move : pools.moves()) {
       const ExpertId id{layer, move.expert};
       const Parts before = parts_of(pools.found(move.expert)), after = parts_of(pools.state(move.expert));
-      const bool seen = std::ranges::any_of(out.victims, [&](const Eviction& gone) { return gone.id == id; });
-      if (seen || before == after || !before.has_all(after)) continue;
+      const bool seen =
+          std::ranges::any_of(out.victims, [&](const Eviction& gone) { return gone.id == id; }) ||
+          std::ranges::find(out.reduced, id) != out.reduced.end();
+      if (seen || before == after) continue;
+      if (before == Part::kFull && after == Part::kSm && !std::ranges::binary_search(active_, id.index)) {
+        out.reduced.push_back(id);
+        used_ = used_ - sizes.bytes(id).of(before) + sizes.bytes(id).of(after);
+        continue;
+      }
+      if (!before.has_all(after)) continue;
       out.victims.push_back({id, before - after});
       used_ -= sizes.bytes(id).of(before - after);
     }

@@ -91,6 +91,11 @@ void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,
     fmt::format_to(out, "{}{}/{}={}", mark, gone.id.layer, gone.id.index, parts_name(gone.parts));
     mark = ",";
   }
+  mark = " reduce ";
+  for (ExpertId id : outcome.reduced) {
+    fmt::format_to(out, "{}{}/{}={}", mark, id.layer, id.index, parts_name(Part::kSm));
+    mark = ",";
+  }
   log += '\n';
 }
 

@@ -13,14 +13,18 @@ TEST(DecisionLog, SpellsOutHitsMissesAndWhatLeft) {
   outcome.hits = {{{2, 3}, Part::kFull, Part::kFull}, {{2, 9}, Part::kFull, Part::kSm | Part::kExp}};
   outcome.misses = {{{2, 4}, Part::kFull}, {{2, 5}, {}}, {{2, 6}, Part::kSm | Part::kExp, Part::kSm}};
   outcome.evicted = {{{0, 17}, Part::kFull}, {{1, 2}, Part::kExp}};
+  outcome.reduced = {{0, 8}};
   std::string log;
   append_decision(log, 41, 2, outcome);
   append_decision(log, 42, 0, {});
-  EXPECT_EQ(log, "41 2 hit 3,9=sm+exp>full miss 4=full,5=-,6=sm>sm+exp out 0/17=full,1/2=exp\n42 0\n");
+  EXPECT_EQ(
+      log,
+      "41 2 hit 3,9=sm+exp>full miss 4=full,5=-,6=sm>sm+exp out 0/17=full,1/2=exp reduce 0/8=sm\n42 0\n");
   const Parts both = Part::kMsb | Part::kLsb;
   outcome.hits = {{{2, 3}, Part::kMsb, Part::kMsb, Part::kMsb, Part::kMsb}};
   outcome.misses = {{{2, 4}, both, Part::kMsb, both, both}, {{2, 5}, {}, {}, both, Part::kMsb}};
   outcome.evicted = {};
+  outcome.reduced = {};
   log.clear();
   append_decision(log, 0, 2, outcome);
   EXPECT_EQ(log, "0 2 hit 3:low miss 4=msb>msb+lsb:high,5=-:low\n");

@@ -40,6 +40,7 @@ const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span
   outcome_.hits.clear();
   outcome_.misses.clear();
   outcome_.evicted.clear();
+  outcome_.reduced.clear();
   outcome_.trimmed = 0;
   if (in_prompt_ && !slices.prompt && !ids_.empty()) end_prompt();
   in_prompt_ = in_prompt_ || slices.prompt;
@@ -68,6 +69,7 @@ const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span
   cache_->on_step(report);
 
   decision_.victims.clear();
+  decision_.reduced.clear();
   decision_.placed.clear();
   decision_.downgraded.clear();
   if (cache_->decide_event(report, sizes_, capacity_, decision_)) {
@@ -138,6 +140,7 @@ void Residency::decide_misses_one_by_one() {
 
 void Residency::decide_whole_event() {
   for (const Eviction& victim : decision_.victims) evict(victim);
+  for (ExpertId id : decision_.reduced) reduce(id);
   for (const Placed& placed : decision_.placed) {
     SLUICE_CHECK(pins_.pinned(placed.id),
                  cache_->name() + " placed " + name_of(placed.id) + ", which was not used");
@@ -167,6 +170,17 @@ void Residency::evict(const Eviction& victim) {
   outcome_.evicted.push_back(victim);
 }
 
+void Residency::reduce(ExpertId id) {
+  Parts& slot = resident_.at(id);
+  SLUICE_CHECK(slot == Part::kFull && !pins_.pinned(id), name_of(id) + " cannot be reduced");
+  const Bytes bytes = sizes_.bytes(id).of(Part::kSm);
+  slot = Part::kSm;
+  used_ = used_ - sizes_.bytes(id).of(Part::kFull) + bytes;
+  cache_->on_evict(id, Part::kFull);
+  cache_->on_insert(id, Part::kSm, bytes);
+  outcome_.reduced.push_back(id);
+}
+
 Parts Residency::parts(ExpertId id) const {
   const Parts* slot = resident_.find(id);
   return slot == nullptr ? Parts() : *slot;
@@ -190,6 +204,7 @@ void Residency::hash_outcome() {
     for (const Admission& one : *used)
       if (!one.view.empty()) hash_ = mixed(hash_, word(one.id, one.view, one.downgraded() ? 5 : 4));
   for (const Eviction& gone : outcome_.evicted) hash_ = mixed(hash_, word(gone.id, gone.parts, 3));
+  for (ExpertId id : outcome_.reduced) hash_ = mixed(hash_, word(id, Part::kSm, 6));
 }
 
 }  // namespace sluice::experts

@@ -32,6 +32,9 @@ struct EventOutcome {
   std::vector<Admission> hits;    // ascending: all that was asked for was there
   std::vector<Admission> misses;  // ascending: something was not
   std::vector<Eviction> evicted;  // parts resident before the event and not after it, of any expert
+  // Not of the event: were in state F, and are in S. The planes of sign and mantissa are taken out of the
+  // words, which leave.
+  std::vector<ExpertId> reduced;
   // The first so many of `evicted` left as a prompt ended, before hits and misses were fixed: a used expert's
   // `before` is without them.
   std::size_t trimmed = 0;
@@ -88,6 +91,7 @@ class Residency final : public ResidencyView {
   void decide_whole_event();
   void place(const Placed& placed);
   void evict(const Eviction& victim);
+  void reduce(ExpertId id);
   void hash_outcome();
 
   std::unique_ptr<Cache> cache_;

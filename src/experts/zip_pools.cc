@@ -9,11 +9,11 @@
 namespace sluice::experts {
 namespace {
 
-// An expert in C is computed with without a read, too. So it takes the place of one in F, which then leaves
-// for good, only once it has been used so many times more, and others are there for its slot in C. Drawn
-// routing, 12 and 64 experts, 200 and 800 steps (2026-11): 0 reads up to 20 % more; never (but where the one
-// in F is colder than all of C) reads as little, and leaves a fifth to a third of the hits of F to C; 8 reads
-// as 4, with fewer hits of F.
+// An expert in C is computed with without a read, too. So it takes the place of one in F, of which then at
+// most the planes stay, only once it has been used so many times more, and others are there for its slot in
+// C. Drawn routing, 12 and 64 experts, 200 and 800 steps (2026-11): 0 reads up to 20 % more; never (but where
+// the one in F is colder than all of C) reads as little, and leaves a fifth to a third of the hits of F to C;
+// 8 reads as 4, with fewer hits of F.
 constexpr double kUsesWorthARead = 4;
 
 }  // namespace
@@ -132,7 +132,7 @@ bool ZipPools::is_kept_full(std::uint16_t victim, std::uint16_t expert) const {
 
 bool ZipPools::can_become(const Entry& entry, State pool) const {
   if (entry.used == now_) return entry.found != State::kF || pool == State::kF || pool == State::kS;
-  return entry.state == State::kC && pool != State::kF;
+  return (entry.state == State::kC && pool != State::kF) || (entry.state == State::kF && pool == State::kS);
 }
 
 void ZipPools::move(std::uint16_t expert, State to) {

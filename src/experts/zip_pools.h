@@ -23,7 +23,7 @@ enum class Demotion : std::uint8_t {
   kNone,  // they leave; SPEC §1.7 as printed
   kRoom,  // victims of C stay as S or E where there is room (SPEC §1.7 (iv), demote = true)
   kRank,  // they go on to the next pool that they can be in and that has room or a colder one, which goes on;
-          // one in F, which could not, keeps its slot while C takes the hotter one and that is not much
+          // one in F, which only S takes, keeps its slot while C takes the hotter one and that is not much
           // hotter
 };
 std::string_view demotion_name(Demotion demotion);  // "none" "room" "rank"

@@ -137,9 +137,20 @@ TEST(ZipPools, ByRankFullOnesOfTheStepGiveTheirSignsAndMantissas) {
   ZipPools pools({.f = 1, .s = 3}, {.delta = 0});
   pools.on_step(Step{1});
   pools.on_step(Step{5});
-  EXPECT_EQ(states(pools, 6), "MMMMMF");
+  EXPECT_EQ(states(pools, 6), "MSMMMF");  // 1 was not used in this step: it has words
   pools.on_step(Step{1, 5});
   EXPECT_EQ(states(pools, 6), "MFMMMS");
+}
+
+TEST(ZipPools, ByRankVictimsOfFullGiveTheirSignsAndMantissas) {
+  for (const std::uint32_t compressed : {0u, 2u}) {
+    ZipPools pools({.f = 1, .c = compressed, .s = 1}, {.delta = 0});
+    for (int i = 0; i < 2; ++i) pools.on_step(Step{1});
+    for (int i = 0; i < 9; ++i) pools.on_step(Step{5});
+    EXPECT_EQ(states(pools, 6), compressed == 0 ? "MSMMMF" : "MFMMMC");
+    pools.on_step(Step{3});
+    EXPECT_EQ(states(pools, 6), compressed == 0 ? "MSMMMF" : "MFMCMC");
+  }
 }
 
 TEST(ZipPools, HalfLifeForgets) {
@@ -235,7 +246,8 @@ class NaivePools {
       });
       if (in.size() > slots && in.back() == e) continue;
       if (in.size() > slots && pool == 'F' && slots_.c > 0 && possible(e, was, 'C')) {
-        // A victim of F is lost: better the coldest of C, if it is colder, and better C for the newcomer.
+        // A victim of F loses its exponents: better the coldest of C, if it is colder, and better C for the
+        // newcomer.
         const std::uint16_t full = in.back();
         const std::vector<std::uint16_t> c = members('C');
         const bool lose_c = std::ranges::any_of(c, [&](auto i) {
@@ -262,9 +274,9 @@ class NaivePools {
   }
 
   // Nothing is read and nothing is compressed: what this step used is all at hand, but full ones have no
-  // exponents; of others, those in C have both planes.
+  // exponents; of others, those in C have both planes, and those in F have words, which hold the first plane.
   bool possible(std::uint16_t e, char was, char pool) const {
-    if (last_[e] != now_) return was == 'C' && (pool == 'S' || pool == 'E');
+    if (last_[e] != now_) return (was == 'C' && (pool == 'S' || pool == 'E')) || (was == 'F' && pool == 'S');
     return !found.contains(e) || found.at(e) != 'F' || pool == 'F' || pool == 'S';
   }
 
@@ -313,7 +325,7 @@ RandomRun random_run(std::uint64_t seed) {
 }
 
 TEST(ZipPools, EqualsTheNaiveOne) {
-  std::uint64_t demotions = 0, extractions = 0;
+  std::uint64_t demotions = 0, extractions = 0, reductions = 0;
   for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const RandomRun run = random_run(seed);
@@ -344,6 +356,7 @@ TEST(ZipPools, EqualsTheNaiveOne) {
       }
       for (const Admission& hit : outcome.hits)
         extractions += hit.before == Part::kFull && hit.parts == Part::kSm;
+      reductions += outcome.reduced.size();
       for (const Eviction& gone : outcome.evicted)
         demotions += gone.parts == Part::kExp && !residency.parts(gone.id).empty();
       if (testing::Test::HasFailure()) return;
@@ -351,6 +364,7 @@ TEST(ZipPools, EqualsTheNaiveOne) {
   }
   EXPECT_GT(demotions, 100u);
   EXPECT_GT(extractions, 20u);
+  EXPECT_GT(reductions, 100u);
 }
 
 // ---- What a plan counts on.

@@ -172,6 +172,14 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
       }
     }
 
+  for (ExpertId id : outcome.reduced) {
+    Expert& it = expert(id);
+    if (it.job || it.held != Parts(Part::kFull)) continue;  // an earlier error has left it out
+    it.target = Part::kSm;
+    change_settled(it);
+    settle(it);
+  }
+
   EventReads reads;
   tasks_.clear();
   const auto use = [&](const Admission& admission, bool miss) {
@@ -392,8 +400,9 @@ void ExpertStore::unpin(Expert& it) {
 }
 
 void ExpertStore::settle(Expert& it) {
-  // State S from F alone: the planes are taken out of the words, into a free buffer if there is one, so that
-  // nothing is mapped or unmapped; else in place if they fit, and the rest of the buffer goes.
+  // State S from F alone (an expert of the event, or a reduced one): the planes are taken out of the words,
+  // into a free buffer if there is one, so that nothing is mapped or unmapped; else in place if they fit, and
+  // the rest of the buffer goes.
   if (it.target == Parts(Part::kSm) && it.held == Parts(Part::kFull)) {
     if (pool_->has_free(it.layout.base.bytes)) {
       it.base = pool_->take(it.layout.base.bytes);

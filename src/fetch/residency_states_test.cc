@@ -61,6 +61,11 @@ class ResidencyStates : public testing::ExpertStoreTest {
     for (std::size_t i = used; i < ids.size(); ++i) {
       Parts& parts = held[ids[i]];
       if (parts.empty() || random() % 2 == 0) continue;
+      if (parts == Parts(Part::kFull) && random() % 2 == 0) {
+        outcome.reduced.push_back(ids[i]);
+        parts = Part::kSm;
+        continue;
+      }
       const Parts lost =
           parts == kC && random() % 2 == 0 ? Parts(random() % 2 == 0 ? Part::kSm : Part::kExp) : parts;
       outcome.evicted.push_back({ids[i], lost});
