@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/error.h"
 #include "base/system_memory.h"
 #include "kernels_attention.h"
 #include "kernels_products.h"
@@ -25,10 +26,16 @@ int run(int argc, char** argv) {
   const Bytes memory = std::min(wanted, free_memory(read_memory_limits()) / 4);
   const std::size_t matrices = std::max<std::size_t>(2, memory / bench::kMatrixBytes);
   const std::size_t rounds = bench::whole_option(argc, argv, "rounds", 7);
-  const unsigned threads =
-      static_cast<unsigned>(std::stoul(bench::option(argc, argv, "threads", std::to_string(usable_cpus()))));
+  const unsigned threads = static_cast<unsigned>(
+      std::min<std::uint64_t>(bench::whole_option(argc, argv, "threads", usable_cpus()), 1024));
   const std::string isa = bench::option(argc, argv, "isa", "all");
   const std::string only = bench::option(argc, argv, "only", "");
+  const std::string parts[] = {"", "limits", "matmul", "tiles", "packed", "sliced", "attention"};
+  if (std::ranges::find(parts, only) == std::end(parts))
+    throw Error(ErrorKind::kUsage, "no such part")
+        .in("--only")
+        .expected("limits, matmul, tiles, packed, sliced or attention")
+        .found(only);
   std::vector<Isa> isas = isa == "all" ? available_isas() : std::vector<Isa>{parse_isa(isa)};
   if (isa == "all" && isas.size() > 1) std::erase(isas, Isa::kScalar);
   const std::vector<Isa> packed_isas = isas;
