@@ -42,6 +42,7 @@ class MaxLoss : public ::testing::Test {
 };
 
 TEST_F(MaxLoss, IsKeptAndReported) {
+  EXPECT_THAT(run(calibrate_).out, HasSubstr("few tokens"));
   const nlohmann::json calibration = run_json(calibrate_);
   EXPECT_EQ(calibration["text"]["windows"], 2);
   EXPECT_EQ(calibration["activations"], "int8");
@@ -119,6 +120,9 @@ TEST_F(MaxLoss, ChoosesAlone) {
                 AllOf(HasSubstr("--max-loss chooses"), HasSubstr(flag.substr(0, flag.find(' ')))));
   }
   EXPECT_EQ(contracted("--max-loss five").code, 2);
+  const Outcome one = contracted("--max-loss 1");
+  EXPECT_EQ(one.code, 2);
+  EXPECT_THAT(one.err, HasSubstr("1% or 100%"));
   calibrated();
   const Outcome other = contracted("--max-loss 5% --activations fp32");
   EXPECT_EQ(other.code, 1);

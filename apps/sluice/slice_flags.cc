@@ -13,9 +13,11 @@
 namespace sluice::app {
 namespace {
 
+enum class Bare { kShare, kBelowOne };  // what a number without % may be: where 1 is likely 1 %, not 1
+
 // "0.05" or "5%", from 0 to 1. Empty: `value` stays.
 template <class Number>
-void read_share(const char* flag, const std::string& text, Number& value) {
+void read_share(const char* flag, const std::string& text, Number& value, Bare bare = Bare::kShare) {
   if (text.empty()) return;
   const bool percent = text.back() == '%';
   const char* const end = text.data() + text.size() - (percent ? 1 : 0);
@@ -26,6 +28,11 @@ void read_share(const char* flag, const std::string& text, Number& value) {
     throw Error(ErrorKind::kUsage, "value out of range")
         .in(flag)
         .expected("a share from 0 to 1, or 0% to 100%")
+        .found("\"" + text + "\"");
+  if (bare == Bare::kBelowOne && !percent && number == 1)
+    throw Error(ErrorKind::kUsage, "may mean 1 % or all of it")
+        .in(flag)
+        .expected("1% or 100%")
         .found("\"" + text + "\"");
   value = number;
 }
@@ -150,7 +157,7 @@ void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options) 
         .found("\"" + flags.low_view + "\"");
   if (!flags.activations.empty()) options.activations = engine::parse_activations(flags.activations);
   if (!flags.constraint.empty()) options.constraint = experts::constraint_mode(flags.constraint);
-  read_share("--miss-rate", flags.miss_rate, options.limits.limit);
+  read_share("--miss-rate", flags.miss_rate, options.limits.limit, Bare::kBelowOne);
   read_share("--lambda", flags.lambda, options.cache_aware.lambda);
   read_share("--lambda", flags.lambda, options.limits.lambda);
   read_share("--eta", flags.eta, options.limits.eta);
@@ -166,7 +173,7 @@ void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options) 
 void set_max_loss(const SliceFlags& flags, const std::string& path, engine::EngineOptions& options) {
   if (flags.max_loss.empty()) return;
   double most = 0;
-  read_share("--max-loss", flags.max_loss, most);
+  read_share("--max-loss", flags.max_loss, most, Bare::kBelowOne);
   const std::pair<const char*, bool> chosen[] = {{"--precision", !flags.precision.empty()},
                                                  {"--theta", !flags.theta.empty()},
                                                  {"--critical", !flags.critical.empty()},
@@ -200,7 +207,7 @@ void set_max_loss(const SliceFlags& flags, const std::string& path, engine::Engi
         .expected(name + ", made for this store")
         .fix("make it: sluice calibrate STORE --reference MODEL -f TEXT");
   engine::set_contract(engine::calibration_from_json(*sidecar, name), most, name, options);
-  read_share("--miss-rate", flags.miss_rate, options.limits.limit);
+  read_share("--miss-rate", flags.miss_rate, options.limits.limit, Bare::kBelowOne);
 }
 
 bool decodes_otherwise(const engine::EngineOptions& options) {
