@@ -9,6 +9,7 @@
 #include <csetjmp>
 #include <csignal>
 #include <cstring>
+#include <mutex>
 #include <vector>
 
 namespace sluice::fetch {
@@ -22,14 +23,35 @@ extern "C" void on_bus_error(int) {
   std::signal(SIGBUS, SIG_DFL);  // not ours: the access faults again and ends the program
 }
 
+// Handlers are the process's, readers a thread's: the first copy under way sets ours, and the last one sets
+// back what was there.
+class BusErrorHandler {
+ public:
+  BusErrorHandler() {
+    const std::lock_guard lock(mutex_);
+    if (copies_++ > 0) return;
+    struct sigaction action {};
+    action.sa_handler = on_bus_error;
+    action.sa_flags = SA_NODEFER;
+    ::sigaction(SIGBUS, &action, &before_);
+  }
+  ~BusErrorHandler() {
+    const std::lock_guard lock(mutex_);
+    if (--copies_ == 0) ::sigaction(SIGBUS, &before_, nullptr);
+  }
+  BusErrorHandler(const BusErrorHandler&) = delete;
+  BusErrorHandler& operator=(const BusErrorHandler&) = delete;
+
+ private:
+  static inline std::mutex mutex_;
+  static inline int copies_ = 0;
+  static inline struct sigaction before_ {};
+};
+
 // A page that the disk cannot deliver, or that was cut off the file meanwhile, arrives as SIGBUS; here it is
 // EIO.
 int copy_or_errno(std::byte* dst, const std::byte* src, Bytes length) {
-  struct sigaction action {
-  }, before{};
-  action.sa_handler = on_bus_error;
-  action.sa_flags = SA_NODEFER;
-  if (::sigaction(SIGBUS, &action, &before) != 0) return errno;
+  const BusErrorHandler handler;
   sigjmp_buf target;
   volatile int error = 0;
   if (sigsetjmp(target, 1) == 0) {
@@ -39,7 +61,6 @@ int copy_or_errno(std::byte* dst, const std::byte* src, Bytes length) {
     error = EIO;
   }
   fault_target = nullptr;
-  ::sigaction(SIGBUS, &before, nullptr);
   return error;
 }
 
