@@ -280,10 +280,11 @@ ReportSection sweep_section(const TrainedSlices& slices) {
 ReportSection ordering_section(const TrainedResults& found) {
   const std::vector<Ordering> list = orderings_of(found);
   std::string text = fmt::format(
-      "{}. A difference counts beyond two standard errors; a negative one is a smaller loss.\n\n| the "
-      "paper's "
-      "ordering | here | |\n|---|---|---|\n",
-      count_text(list));
+      "{}. A difference counts beyond two standard errors; a negative one is a smaller loss. Standard errors "
+      "of "
+      "{} windows are themselves uncertain by {:.0f} %, so that more text may change an ordering.\n\n"
+      "| the paper's ordering | here | |\n|---|---|---|\n",
+      count_text(list), found.windows, 100 / std::sqrt(2.0 * static_cast<double>(found.windows - 1)));
   for (const Ordering& one : list)
     text += fmt::format("| {} | {} | {} |\n", one.claim, one.found, verdict_text(one.verdict));
   return {"Which orderings hold", text};
