@@ -117,8 +117,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags, const EngineHelp& h
       ->capture_default_str();
   command
       .add_option("--preset", flags.preset,
-                  "Policies set together: " + names_of(experts::presets()) +
-                      "; default: auto, which is zipmoe for packed stores")
+                  "Policies set together: " + names_of(experts::presets()) + "; default: " + help.preset)
       ->group(policies);
   const std::string preset_rules = "; default: the preset's";
   command
@@ -175,6 +174,17 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags, const EngineHelp& h
        .seed = help.seed,
        .json = "Print one JSON object and nothing else",
        .quiet = "No progress and no statistics on standard error"});
+}
+
+EngineFlags reference_flags(const EngineFlags& flags, const std::string& path) {
+  EngineFlags reference;
+  static_cast<CommonFlags&>(reference) = flags;
+  reference.model = path;
+  reference.math = flags.math;
+  reference.disk = flags.disk;
+  reference.chunk = flags.chunk;
+  reference.router = "exact";
+  return reference;
 }
 
 engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions,

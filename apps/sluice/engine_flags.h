@@ -36,6 +36,7 @@ inline constexpr const char* kRouterOfSteps =
 
 // What flags do that do not do the same in every command.
 struct EngineHelp {
+  std::string preset = "auto, which is zipmoe for packed stores";  // the default
   std::string seed = "Same seed, same random choices; default: random for sampling, printed";
   std::string router = "all but exact change the text; prompts are routed exactly";
   std::string context =
@@ -43,6 +44,9 @@ struct EngineHelp {
       "encoder); an answer ends there; default: the model's maximum";
 };
 void add_engine_flags(CLI::App& command, EngineFlags& flags, const EngineHelp& help = {});
+// Of an exact reference at `path` beside the model of `flags`: policies as they are by default, the router
+// exact; the machine as for the model.
+EngineFlags reference_flags(const EngineFlags& flags, const std::string& path);
 // Error(kUsage). `positions`: tokens to reserve the key/value cache for; `encoder_positions`: of an encoder's
 // input.
 engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions,

@@ -124,17 +124,6 @@ OpenModel open_reference(const EvalOptions& options, const OpenModel& open, cons
   return reference;
 }
 
-engine::EngineOptions reference_options(const EvalOptions& options, std::size_t positions) {
-  EngineFlags flags;  // policies as they are by default; the machine as for the model
-  static_cast<CommonFlags&>(flags) = options.engine;
-  flags.model = options.reference;
-  flags.math = options.engine.math;
-  flags.disk = options.engine.disk;
-  flags.chunk = options.engine.chunk;
-  flags.router = "exact";
-  return engine_options(flags, positions);
-}
-
 // With the message about `memory` that is wanted where it is a share.
 std::unique_ptr<engine::Engine> make_engine(const OpenModel& open, engine::EngineOptions options,
                                             std::size_t rows, std::optional<Bytes> share, const char* whose) {
@@ -234,7 +223,7 @@ void evaluate_text(const EvalOptions& options) {
                                              : engine::checked_budget(parse_size(flags.memory, "--memory"));
     split = eval::split_budget(whole, asked, open.model.config.vocab, positions, cut.predicted);
     share = split.model;
-    reference = make_engine(open_other, reference_options(options, positions),
+    reference = make_engine(open_other, engine_options(reference_flags(flags, options.reference), positions),
                             std::min(kLogitRows, positions), split.reference, "reference");
   }
   const std::unique_ptr<engine::Engine> engine =

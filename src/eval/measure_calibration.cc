@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "engine/model_identity.h"
+#include "eval/check_reference.h"
 #include "eval/identity.h"
 #include "eval/state.h"
 
@@ -29,29 +30,12 @@ void check_models(const store::Checkpoint& checkpoint, const model::Model& model
         .expected("a store of family sliced")
         .found("experts that are computed as they are")
         .fix("pack the model in slices: sluice pack MODEL -o NAME.sluice --slices 8/4");
-  if (reference.slices())
-    throw Error(ErrorKind::kInvalid, "the reference is rounded itself")
-        .in(reference.path())
-        .expected("the model that the store was packed from, as a directory or a store without slices")
-        .found("a store of family sliced");
-  const auto refuse = [&](const char* what, const std::string& expected, const std::string& found) {
-    if (expected == found) return;
-    throw Error(ErrorKind::kInvalid, fmt::format("the reference has another {} than the store", what))
-        .in(reference.path())
-        .expected(expected)
-        .found(found)
-        .fix("give the model that the store was packed from");
-  };
-  const model::ModelConfig &a = model.config, &b = reference_model.config;
-  refuse("architecture", a.model_type, b.model_type);
-  refuse("vocabulary", std::to_string(a.vocab), std::to_string(b.vocab));
-  refuse("number of layers", std::to_string(a.layers), std::to_string(b.layers));
-  refuse("number of experts", std::to_string(a.moe.experts), std::to_string(b.moe.experts));
-  if (a.has_encoder())
+  check_reference(model, reference, reference_model);
+  if (model.config.has_encoder())
     throw Error(ErrorKind::kUnsupported, "an encoder-decoder has no perplexity of a text by itself")
         .in(checkpoint.path())
         .expected("a decoder without an encoder")
-        .found(a.model_type);
+        .found(model.config.model_type);
 }
 
 std::string sha256_of(std::span<const model::TokenId> tokens) {
@@ -185,19 +169,16 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
   // Before hours are spent on them: they are the same model.
   Json identity;
   Bytes all_experts = 0;
+  std::uint64_t reference_identity = 0;
   {
     const auto engine = of_reference();
-    result.reference = hex64(engine::model_identity(*engine));
+    reference_identity = engine::model_identity(*engine);
+    result.reference = hex64(reference_identity);
     identity["reference"] = identity_of(*engine).at("weights");
   }
   {
     const auto engine = of_store(high_settings);
-    if (const std::string own = hex64(engine::model_identity(*engine)); own != result.reference)
-      throw Error(ErrorKind::kInvalid, "the reference is not the model that the store was packed from")
-          .in(reference.path())
-          .expected("tensors and routers of identity " + own)
-          .found(result.reference)
-          .fix("give the model that the store was packed from");
+    check_reference_identity(engine::model_identity(*engine), reference_identity, reference.path());
     result.activations = *engine->options().activations;
     all_experts = engine->expert_memory_bytes() * model.experts.size();
     identity.update(identity_of(*engine));

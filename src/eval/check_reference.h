@@ -1,0 +1,17 @@
+// Whether a reference is the exact model that another one was made from.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/engine.h"
+
+namespace sluice::eval {
+
+// By what stands in their files, before either is loaded. Error(kInvalid) for a reference that is rounded, or
+// is of another shape than `model`.
+void check_reference(const model::Model& model, const store::Checkpoint& reference,
+                     const model::Model& reference_model);
+// By engine::model_identity of both. Error(kInvalid) naming the reference, at `path`.
+void check_reference_identity(std::uint64_t model, std::uint64_t reference, const std::string& path);
+
+}  // namespace sluice::eval
