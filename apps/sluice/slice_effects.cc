@@ -53,7 +53,8 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
        by_slices && (initial == InitialSlices::kWarmup || initial == InitialSlices::kRandom),
        "the cache slice-lru with --warmup pcw or random"},
       {"--miss-rate", !flags.miss_rate.empty(), keeps_limit(chosen.constraint),
-       "--preset slicemoe, or --constraint hard or adaptive"},
+       flags.constraint.empty() ? "--preset slicemoe, or --constraint hard or adaptive"
+                                : "--constraint hard or adaptive"},
       {"--lambda", !flags.lambda.empty(), chosen.router == "cache-prior", "the router cache-prior"},
       {"--eta", !flags.eta.empty(), adaptive, "--constraint adaptive"},
       {"--cumsum-p", !flags.p.empty(), chosen.router == "cumsum", "--router cumsum"},
@@ -70,7 +71,7 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
                         experts::constraint_name(chosen.constraint), chosen.router,
                         // Which cache other models have depends on how their experts are stored, too.
                         chosen.precision == experts::PrecisionMode::kFull ? "" : ", cache " + chosen.cache))
-        .fix(fmt::format("add what it needs, or leave {} out", flag));
+        .fix(fmt::format("give what it needs, or leave {} out", flag));
   }
 }
 
