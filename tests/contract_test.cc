@@ -138,6 +138,27 @@ TEST_F(MaxLoss, ChoosesAlone) {
   EXPECT_THAT(directory.err, HasSubstr("a store of family sliced"));
 }
 
+TEST_F(MaxLoss, IsAContenderByItself) {
+  calibrated();
+  const std::string at =
+      "compare " + store_ + " --io buffered -p 'Once upon a time' -n 8 --runs 1 -q --max-loss 60% ";
+  const nlohmann::json one = run_json(at), both = run_json(at + "--reference " + kModel);
+  ASSERT_EQ(one["presets"].size(), 1u);
+  ASSERT_EQ(both["presets"].size(), 2u);
+  EXPECT_EQ(both["presets"][0]["preset"], "exact");
+  for (const nlohmann::json& contender : {one["presets"][0], both["presets"][1]}) {
+    EXPECT_EQ(contender["preset"], "max-loss");
+    EXPECT_NEAR(contender["experts"]["slices"]["max_loss"].get<double>(), .6, 1e-9);
+    EXPECT_GT(contender["experts"]["slices"]["estimated_loss"]["total"].get<double>(), 0);
+  }
+  EXPECT_EQ(both["presets"][1]["equal_tokens"]["of"], 8);
+  const Outcome table = run(at);
+  EXPECT_THAT(table.out, AllOf(HasSubstr("\nmax-loss "), HasSubstr("(accepted 60 %)")));
+  const Outcome refused = run(at + "--preset slicemoe");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("--max-loss chooses"), HasSubstr("--preset")));
+}
+
 TEST_F(MaxLoss, CalibrationIsRefusedWithoutWhatItNeeds) {
   const Outcome no_reference = run("calibrate " + store_ + " -f " + kModel + "/eval.txt");
   EXPECT_EQ(no_reference.code, 2);

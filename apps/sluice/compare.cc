@@ -9,19 +9,24 @@
 #include "base/error.h"
 #include "command.h"
 #include "engine_flags.h"
+#include "eval/check_reference.h"
 #include "experts/registry.h"
 #include "lab/compare.h"
 #include "number_range.h"
 #include "progress.h"
 #include "prompt_flags.h"
+#include "run_report.h"
 
 namespace sluice::app {
 namespace {
 
+constexpr const char* kPresets = "zipmoe,z-C,z-basic-lru,z-deepspeed,z-accelerate";
+constexpr const char *kContract = "max-loss", *kReference = "exact";  // contenders that are no presets
+
 struct Options {
   EngineFlags engine;
   PromptFlags prompt;
-  std::string whole;
+  std::string whole, reference;
   std::int64_t max_tokens = 64, runs = 3, batch = 1;
 };
 
@@ -39,32 +44,70 @@ std::vector<std::string> split_names(const std::string& text) {
   return names;
 }
 
+// None: what --max-loss chooses is compared.
+std::vector<std::string> preset_names(const EngineFlags& flags) {
+  if (!flags.preset.empty()) return split_names(flags.preset);
+  if (!flags.slices.max_loss.empty()) return {};
+  return split_names(kPresets);
+}
+
 // Before anything is run. Error(kUsage) that names the preset.
 void check_goes_with(std::string_view name, const store::Checkpoint& checkpoint,
                      engine::EngineOptions options) {
   const store::Family family = checkpoint.family();
+  const bool sliced = family == store::Family::kSliced;
   options.preset = name;
-  options = engine::with_preset(std::move(options), family == store::Family::kSplit,
-                                family == store::Family::kSliced);
+  options = engine::with_preset(std::move(options), family == store::Family::kSplit, sliced);
+  const bool silent = sliced && options.precision == experts::PrecisionMode::kFull;
+  if (silent) options.precision = experts::PrecisionMode::kHigh;
+  const std::string refusal = fmt::format("preset {} does not go with this model", name);
   try {
     engine::check_combination(options, family);
   } catch (const Error& error) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("preset {} does not go with this model: {}", name, error.what()))
-        .in("--preset");
+    throw Error(ErrorKind::kUsage, fmt::format("{}: {}", refusal, error.what())).in("--preset");
   }
+  if (silent)
+    throw Error(ErrorKind::kUsage,
+                refusal + ": its experts are rounded, and nothing says how precise they are to be")
+        .in("--preset")
+        .expected("--precision high, low or dbsc beside it")
+        .found("none")
+        .fix(fmt::format("add --precision high, low or dbsc, or leave {} out", name));
+}
+
+OpenModel open_reference(const std::string& path, const OpenModel& open, const EngineFlags& flags) {
+  OpenModel reference = open_model(path, WithTokenizer::kNo, flags);
+  eval::check_reference(open.model, *reference.checkpoint, reference.model);
+  return reference;
+}
+
+// By default in all but what the machine and the budget are.
+lab::Contender reference_contender(const OpenModel& reference, const EngineFlags& flags,
+                                   std::size_t positions) {
+  EngineFlags exact = reference_flags(flags, reference.checkpoint->path());
+  exact.capacity = flags.capacity;
+  return {kReference, reference.checkpoint.get(), &reference.model, engine_options(exact, positions)};
+}
+
+lab::Changes changes_of(const engine::Engine& engine) {
+  lab::Changes changes;
+  for (const auto& [name, text] : loss_rows(engine)) changes.rows.emplace_back(name, text);
+  if (!changes.rows.empty()) changes.json = losses_json(engine);
+  return changes;
 }
 
 void compare(const Options& options) {
   EngineFlags flags = options.engine;
-  const std::vector<std::string> names = split_names(flags.preset);
+  const std::vector<std::string> names = preset_names(flags);
+  if (names.empty()) engine_options(flags, 1);
   for (const std::string& name : names) {  // flags are to act with each of them
     flags.preset = name;
     engine_options(flags, 1);
   }
   const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);
-  std::optional<OpenModel> whole;
+  std::optional<OpenModel> whole, reference;
   if (!options.whole.empty()) whole = open_model(options.whole, WithTokenizer::kNo, flags);
+  if (!options.reference.empty()) reference = open_reference(options.reference, open, flags);
 
   lab::CompareSettings settings;
   std::size_t longest = 0;
@@ -77,30 +120,37 @@ void compare(const Options& options) {
     request.ignore_eos = true;
     settings.requests.insert(settings.requests.end(), static_cast<std::size_t>(options.batch), request);
   }
-  settings.options = engine_options(
-      flags, positions_for(longest, static_cast<std::size_t>(options.max_tokens), flags, open));
+  const std::size_t positions =
+      positions_for(longest, static_cast<std::size_t>(options.max_tokens), flags, open);
+  settings.options = engine_options(flags, positions);
   settings.options.preset.clear();  // each contender's
   settings.runs = static_cast<unsigned>(options.runs);
   settings.tokenizer = open.tokenizer.get();
+  settings.changes = changes_of;
   settings.interrupted = interrupted_so_far();
-  Progress progress("compare", static_cast<Bytes>(options.runs) * names.size(),
-                    flags.quiet ? Verbosity::kQuiet : Verbosity::kNormal, Progress::Unit::kCount);
-  settings.on_run = [&](std::size_t done, std::size_t) { progress.update(done); };
 
   std::vector<lab::Contender> contenders;
+  if (reference) {
+    settings.first = lab::First::kReference;
+    contenders.push_back(reference_contender(*reference, flags, positions));
+  }
+  if (names.empty()) contenders.push_back({kContract, open.checkpoint.get(), &open.model, settings.options});
   for (const std::string& name : names) {
     const OpenModel& source = whole && experts::find_preset(name).whole_experts ? *whole : open;
     check_goes_with(name, *source.checkpoint, settings.options);
     contenders.push_back({name, source.checkpoint.get(), &source.model});
   }
+  Progress progress("compare", static_cast<Bytes>(options.runs) * contenders.size(),
+                    flags.quiet ? Verbosity::kQuiet : Verbosity::kNormal, Progress::Unit::kCount);
+  settings.on_run = [&](std::size_t done, std::size_t) { progress.update(done); };
   const lab::Comparison result = lab::Comparer().run(contenders, settings);
   if (flags.json) {
     std::cout << lab::to_json(result).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {
     std::cout << lab::table_text(result);
   }
-  if (!result.same_texts) {
-    fmt::print(stderr, "sluice: presets gave different texts, which must never be\n");
+  if (!result.same_where_computed_alike()) {
+    fmt::print(stderr, "sluice: presets that compute alike gave different texts, which must never be\n");
     throw Exit{kExitFailed};
   }
 }
@@ -115,8 +165,8 @@ void add_compare(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "compare", "Run presets in turns under one budget and set their figures side by side");
   auto options = std::make_shared<Options>();
-  options->engine.preset = "zipmoe,z-C,z-basic-lru,z-deepspeed,z-accelerate";
-  add_engine_flags(*command, options->engine, {.seed = kSeedOfCaches});
+  add_engine_flags(*command, options->engine,
+                   {.preset = std::string(kPresets) + ", or what --max-loss chooses", .seed = kSeedOfCaches});
   add_prompt_flags(*command, options->prompt);
   command->add_option("-n,--predict", options->max_tokens, "Tokens to generate, greedily; at least 2")
       ->capture_default_str()
@@ -129,13 +179,22 @@ void add_compare(CLI::App& app) {
       ->check(whole_number("--batch", 1, 256));
   command->add_option("--whole", options->whole,
                       "The same model stored whole, for presets that read whole experts; default: MODEL");
+  command->add_option(
+      "--reference", options->reference,
+      "The exact model that MODEL was packed from: runs, too, as \"exact\", and is what lossy "
+      "contenders are held against");
   command->footer(
-      "Presets are given as a list. Tokens after an end of text are generated, too.\n"
+      "Presets are given as a list. Tokens after an end of text are generated, too. Presets that compute "
+      "alike "
+      "must give one text, else the command fails; what lossy ones change is reported.\n"
       "Examples:\n"
       "  sluice compare fable.sluice --preset zipmoe,z-basic-lru -p \"Once upon a time\" -n 64 --memory "
       "30MiB\n"
       "  sluice compare qwen.sluice --whole Qwen1.5-MoE-A2.7B --preset z-C+P,z-accelerate -p Hello -n 32 "
-      "--memory 8GiB --json");
+      "--memory 8GiB --json\n"
+      "  sluice compare sliced.sluice --reference MODEL --preset slicemoe,auto --precision dbsc -p Hello -n "
+      "64 "
+      "--memory 8GiB");
   command->callback([options] { compare(*options); });
 }
 

@@ -157,6 +157,26 @@ Json io_json(const engine::Engine& engine) {
   return json;
 }
 
+Json losses_json(const engine::Engine& engine) {
+  Json json;
+  const experts::RoutingChanges& routing = engine.statistics().routing;
+  json["routing"] = {{"router", engine.options().router},
+                     {"tokens", routing.tokens},
+                     {"decode_tokens", engine.statistics().decode_routing.tokens},
+                     {"changed_tokens", routing.changed_tokens},
+                     {"substituted", routing.substituted},
+                     {"mass_lost", routing.mass_lost}};
+  if (engine.checkpoint().slices())
+    json["slices"] = slices_json(engine);
+  else if (const experts::MissConstraint* const limit = engine.constraint())
+    json["limit"] = {{"constraint", experts::constraint_name(limit->config().mode)},
+                     {"limit", limit_json(limit->config())},
+                     {"miss_rate", limit->account().rate()},
+                     {"replaced", limit->replaced()},
+                     {"violations", limit->violations()}};
+  return json;
+}
+
 Json experts_json(const engine::Engine& engine) {
   const engine::Statistics& statistics = engine.statistics();
   Json json = counts_json(statistics.total());
@@ -171,25 +191,11 @@ Json experts_json(const engine::Engine& engine) {
                       {"wasted_bytes", ahead.wasted_bytes},
                       {"delay_bytes", ahead.delay_bytes},
                       {"paused_events", statistics.prefetch_paused}};
-  const experts::RoutingChanges& routing = statistics.routing;
-  json["routing"] = {{"router", engine.options().router},
-                     {"tokens", routing.tokens},
-                     {"decode_tokens", statistics.decode_routing.tokens},
-                     {"changed_tokens", routing.changed_tokens},
-                     {"substituted", routing.substituted},
-                     {"mass_lost", routing.mass_lost}};
+  json.update(losses_json(engine));
   json["wait_s"] = counters.wait_s;
   json["decode_work_s"] = counters.decode_s;
   json["schedule"] = {
       {"plans", counters.plans}, {"seconds", counters.plan_s}, {"fallbacks", engine.scheduler_fallbacks()}};
-  if (engine.checkpoint().slices())
-    json["slices"] = slices_json(engine);
-  else if (const experts::MissConstraint* const limit = engine.constraint())
-    json["limit"] = {{"constraint", experts::constraint_name(limit->config().mode)},
-                     {"limit", limit_json(limit->config())},
-                     {"miss_rate", limit->account().rate()},
-                     {"replaced", limit->replaced()},
-                     {"violations", limit->violations()}};
   json["prefill"] = counts_json(statistics.prefill);
   json["decode"] = counts_json(statistics.decode);
   return json;

@@ -14,6 +14,9 @@ namespace sluice::app {
 Json memory_json(const engine::Engine& engine);   // {budget, peak, by_name{}}
 Json io_json(const engine::Engine& engine);       // {bytes_read, reads, seconds}
 Json experts_json(const engine::Engine& engine);  // {accesses, hits, …, prefill{}, decode{}}
+// Of experts_json, what was computed otherwise than the exact model does it: {routing{}, and slices{} or,
+// with a limit, limit{}}.
+Json losses_json(const engine::Engine& engine);
 
 // "process 9.1 MiB, dense 7.3 MiB, …": the most that each name has held.
 std::string memory_line(const engine::Engine& engine);

@@ -7,7 +7,9 @@
 #include <chrono>
 
 #include "base/error.h"
-#include "experts/registry.h"
+#include "engine/model_identity.h"
+#include "eval/check_reference.h"
+#include "eval/identity.h"
 
 namespace sluice::lab {
 namespace {
@@ -70,6 +72,16 @@ OneRun measure(engine::Engine& engine, const CompareSettings& settings, double l
   return run;
 }
 
+std::optional<std::string> arithmetic_of(const engine::Engine& engine) {
+  const engine::EngineOptions& options = engine.options();
+  if (eval::depends_on_history(options)) return std::nullopt;
+  const std::string kept = fmt::format("{} keys and values", dtype_name(engine.cache_dtype()));
+  if (!engine.checkpoint().slices()) return "exact weights, " + kept;
+  return fmt::format("{} precision{}, {} activations, {}", experts::precision_name(options.precision),
+                     options.low_view == codec::SliceView::kCenter ? " (amat-center)" : "",
+                     engine::activations_name(*options.activations), kept);
+}
+
 std::string found_text(const std::array<std::uint64_t, 5>& found) {
   std::string text;
   for (std::size_t i = 0; i < found.size(); ++i)
@@ -94,6 +106,44 @@ Spread Compared::of(double RunFigures::*figure) const {
   return spread_of(std::move(values));
 }
 
+std::size_t equal_tokens(const Texts& texts, const Texts& exact) {
+  SLUICE_CHECK(texts.size() == exact.size(), "other requests");
+  std::size_t equal = 0;
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    equal += static_cast<std::size_t>(std::ranges::mismatch(texts[i], exact[i]).in1 - texts[i].begin());
+  return equal;
+}
+
+bool Compared::same() const {
+  return std::ranges::all_of(texts, [&](const Texts& run) { return run == texts.front(); });
+}
+
+bool Comparison::same_texts() const {
+  return std::ranges::all_of(contenders, [&](const Compared& it) {
+    return it.same() && it.texts.front() == contenders.front().texts.front();
+  });
+}
+
+bool Comparison::same_where_computed_alike() const {
+  std::map<std::string, const Texts*> texts;  // by arithmetic
+  for (const Compared& it : contenders) {
+    if (!it.arithmetic) continue;
+    const Texts& others = *texts.try_emplace(*it.arithmetic, &it.texts.front()).first->second;
+    if (!it.same() || it.texts.front() != others) return false;
+  }
+  return true;
+}
+
+std::optional<Agreement> Comparison::agreement(const Compared& contender) const {
+  if (first != First::kReference || &contender == &contenders.front()) return std::nullopt;
+  const Texts& exact = contenders.front().texts.front();
+  std::vector<double> equal;
+  for (const Texts& run : contender.texts) equal.push_back(static_cast<double>(equal_tokens(run, exact)));
+  Agreement agreement{.equal = spread_of(std::move(equal))};
+  for (const std::vector<model::TokenId>& text : exact) agreement.of += text.size();
+  return agreement;
+}
+
 const Compared& Comparison::find(std::string_view preset) const {
   const auto it = std::ranges::find(contenders, preset, &Compared::preset);
   SLUICE_CHECK(it != contenders.end(), "not compared: " + std::string(preset));
@@ -112,6 +162,7 @@ Comparison Comparer::run(const std::vector<Contender>& contenders, const Compare
   for (const engine::GenerateRequest& request : settings.requests)
     SLUICE_CHECK(request.max_tokens >= 2, "a request that decodes nothing");
   Comparison comparison;
+  comparison.first = settings.first;
   for (const Contender& contender : contenders) {
     SLUICE_CHECK(contender.checkpoint != nullptr && contender.model != nullptr, contender.preset);
     comparison.contenders.emplace_back();
@@ -119,12 +170,13 @@ Comparison Comparer::run(const std::vector<Contender>& contenders, const Compare
     comparison.contenders.back().path = contender.checkpoint->path();
   }
   std::size_t done = 0;
+  std::uint64_t reference = 0;  // its identity
   for (unsigned r = 0; r < settings.runs; ++r) {
     for (std::size_t i = 0; i < contenders.size(); ++i) {
       const Contender& contender = contenders[i];
       Compared& compared = comparison.contenders[i];
-      engine::EngineOptions options = settings.options;
-      options.preset = contender.preset;
+      engine::EngineOptions options = contender.options.value_or(settings.options);
+      if (!contender.options) options.preset = contender.preset;
       options.sequences = settings.requests.size();
       if (const std::optional<engine::Profile> known = profile(*contender.checkpoint)) {
         options.profile = known;
@@ -133,16 +185,22 @@ Comparison Comparer::run(const std::vector<Contender>& contenders, const Compare
       const Clock::time_point begin = Clock::now();
       engine::Engine engine(*contender.checkpoint, *contender.model, options, options.sequences);
       if (engine.profile()) profiles_.try_emplace(contender.checkpoint, *engine.profile());
+      if (r == 0 && settings.first == First::kReference) {
+        const std::uint64_t identity = engine::model_identity(engine);
+        if (i == 0) reference = identity;
+        eval::check_reference_identity(identity, reference, contenders.front().checkpoint->path());
+      }
       OneRun run = measure(engine, settings, seconds(begin, Clock::now()));
+      compared.arithmetic = arithmetic_of(engine);
+      compared.lossy = !compared.arithmetic || engine.checkpoint().slices();
       compared.runs.push_back(run.figures);
       compared.found = engine.statistics().decode.found;
       if (engine.pool_plan()) compared.planned = engine.pool_plan()->chosen;
-      std::vector<std::vector<model::TokenId>> tokens;
-      for (const engine::GenerateResult& result : run.results) tokens.push_back(result.tokens);
-      if (r == 0) compared.tokens = tokens;
+      if (settings.changes) compared.changes = settings.changes(engine);
+      compared.texts.emplace_back();
+      for (engine::GenerateResult& result : run.results)
+        compared.texts.back().push_back(std::move(result.tokens));
       if (!comparison.text) comparison.text = run.results.front().text;
-      compared.same = compared.same && tokens == compared.tokens;
-      comparison.same_texts = comparison.same_texts && tokens == comparison.contenders.front().tokens;
       comparison.budget = engine.plan().budget;
       comparison.threads = engine.threads();
       if (settings.on_run) settings.on_run(++done, settings.runs * contenders.size());
@@ -173,7 +231,14 @@ Json to_json(const Comparison& comparison) {
                  {"hit_rate", json_of(it.of(&RunFigures::hit_rate))},
                  {"peak_bytes", it.of(&RunFigures::peak).high},
                  {"found", found},
-                 {"same_tokens", it.same}};
+                 {"same_tokens", it.same()},
+                 {"lossy", it.lossy},
+                 {"arithmetic", it.arithmetic ? Json(*it.arithmetic) : Json(nullptr)}};
+    if (!it.changes.json.is_null()) json["experts"] = it.changes.json;
+    if (const std::optional<Agreement> agreement = comparison.agreement(it)) {
+      json["equal_tokens"] = json_of(agreement->equal);
+      json["equal_tokens"]["of"] = agreement->of;
+    }
     if (it.planned)
       json["planned"] = {{"slots",
                           {{"F", it.planned->slots.f},
@@ -184,14 +249,45 @@ Json to_json(const Comparison& comparison) {
                          {"limit", it.planned->limit}};
     presets.push_back(std::move(json));
   }
-  return {
-      {"budget", comparison.budget},
-      {"threads", comparison.threads},
-      {"texts_equal", comparison.same_texts},
-      {"text", comparison.text ? Json(*comparison.text) : Json(nullptr)},
-      {"tokens", comparison.contenders.empty() ? Json::array() : Json(comparison.contenders.front().tokens)},
-      {"presets", presets}};
+  return {{"budget", comparison.budget},
+          {"threads", comparison.threads},
+          {"texts_equal", comparison.same_texts()},
+          {"texts_equal_where_computed_alike", comparison.same_where_computed_alike()},
+          {"text", comparison.text ? Json(*comparison.text) : Json(nullptr)},
+          {"tokens",
+           comparison.contenders.empty() ? Json::array() : Json(comparison.contenders.front().texts.front())},
+          {"presets", presets}};
 }
+
+namespace {
+
+std::string texts_text(const Comparison& comparison) {
+  if (comparison.same_texts()) return "all equal";
+  return comparison.same_where_computed_alike() ? "equal where computed alike" : "DIFFER";
+}
+
+// Of those that compute otherwise than the exact model.
+std::string changes_text(const Comparison& comparison) {
+  std::string text;
+  const Compared& front = comparison.contenders.front();
+  for (const Compared& it : comparison.contenders) {
+    const std::optional<Agreement> agreement = comparison.agreement(it);
+    if (!it.lossy && !(agreement && it.arithmetic != front.arithmetic)) continue;
+    std::vector<std::pair<std::string, std::string>> rows = it.changes.rows;
+    if (agreement)
+      rows.emplace_back(
+          "tokens",
+          fmt::format("{} ({}-{}) of {} before the first that is not the exact model's",
+                      agreement->equal.median, agreement->equal.low, agreement->equal.high, agreement->of));
+    if (!it.same()) rows.emplace_back("texts", "of its runs differ");
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      text += fmt::format("{:<17}{:<9}{}\n", i == 0 ? it.preset : "", rows[i].first, rows[i].second);
+  }
+  return text.empty() ? text
+                      : "\nwhat lossy contenders changed (of the last run each; tokens: of all)\n" + text;
+}
+
+}  // namespace
 
 std::string table_text(const Comparison& comparison) {
   std::string text =
@@ -206,13 +302,12 @@ std::string table_text(const Comparison& comparison) {
         100 * it.of(&RunFigures::hit_rate).median, it.of(&RunFigures::cpu_s_per_token).median,
         format_bytes(static_cast<Bytes>(it.of(&RunFigures::peak).high)), found_text(it.found));
   }
-  text +=
-      fmt::format("budget {}, {} threads, {} runs each in turns; medians; texts {}\n",
-                  format_bytes(comparison.budget), comparison.threads,
-                  comparison.contenders.front().runs.size(), comparison.same_texts ? "all equal" : "DIFFER");
+  text += fmt::format("budget {}, {} threads, {} runs each in turns; medians; texts {}\n",
+                      format_bytes(comparison.budget), comparison.threads,
+                      comparison.contenders.front().runs.size(), texts_text(comparison));
   text +=
       "hits: experts that needed no demand read, prefetched ones among them; found in: what the cache held\n";
-  return text;
+  return text + changes_text(comparison);
 }
 
 }  // namespace sluice::lab

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -36,9 +37,26 @@ Spread spread_of(std::vector<double> values);  // of at least one
 
 // What is compared: a preset, and the checkpoint that it reads.
 struct Contender {
-  std::string preset;                             // experts::presets()
+  std::string preset;  // experts::presets(); of one with options of its own: what it is called
   const store::Checkpoint* checkpoint = nullptr;  // must outlive the Comparer
   const model::Model* model = nullptr;
+  std::optional<engine::EngineOptions> options = {};  // none: the settings', with this preset
+};
+
+using Texts = std::vector<std::vector<model::TokenId>>;  // of one run, by request
+
+// Tokens before the first one that differs, of all requests together. REQUIRES: as many requests.
+std::size_t equal_tokens(const Texts& texts, const Texts& exact);
+
+// What a run computed otherwise than the exact model does, and how often.
+struct Changes {
+  Json json;                                              // null: nothing
+  std::vector<std::pair<std::string, std::string>> rows;  // name and text, for a table
+};
+
+enum class First {
+  kContender,
+  kReference,  // the exact model that the others are held against
 };
 
 struct CompareSettings {
@@ -47,32 +65,50 @@ struct CompareSettings {
   engine::EngineOptions options;                  // the preset aside; `sequences` is the number of requests
   unsigned runs = 3;                              // of each contender, in turns: a b c a b c; at least one
   const model::Tokenizer* tokenizer = nullptr;    // may be null: then there are no texts
-  std::function<bool()> interrupted;              // may be empty
+  First first = First::kContender;                // of the contenders
+  std::function<Changes(const engine::Engine&)> changes;          // asked behind each run; may be empty
+  std::function<bool()> interrupted;                              // may be empty
   std::function<void(std::size_t done, std::size_t all)> on_run;  // may be empty
 };
 
 struct Compared {
   std::string preset, path;
-  std::vector<RunFigures> runs;
-  std::array<std::uint64_t, 5> found{};             // of the last run, decoding: accesses by state, F C S E M
-  std::optional<engine::PoolChoice> planned;        // of presets with pools
-  std::vector<std::vector<model::TokenId>> tokens;  // of the first run, by request
-  bool same = true;                                 // every run gave the same tokens
+  // What every token is computed with, whatever is in memory: who shares it must give the same texts. None:
+  // precision or routing go by what is in memory, and so does the text.
+  std::optional<std::string> arithmetic = {};
+  bool lossy = false;  // weights are rounded, or there is no `arithmetic`
+  std::vector<RunFigures> runs = {};
+  std::array<std::uint64_t, 5> found{};            // of the last run, decoding: accesses by state, F C S E M
+  std::optional<engine::PoolChoice> planned = {};  // of presets with pools
+  std::vector<Texts> texts = {};                   // of each run
+  Changes changes = {};                            // of the last run
 
   Spread of(double RunFigures::*figure) const;  // REQUIRES: at least one run
+  bool same() const;                            // every run gave the same tokens
+};
+
+// Tokens that a contender's runs have in common with the reference.
+struct Agreement {
+  Spread equal;  // equal_tokens()
+  std::size_t of = 0;
 };
 
 struct Comparison {
   std::vector<Compared> contenders;
-  bool same_texts = true;           // of all runs of all contenders
-  std::optional<std::string> text;  // of the first request
+  First first = First::kContender;
+  std::optional<std::string> text = {};  // of the first request
   Bytes budget = 0;
   unsigned threads = 0;
   const Compared& find(std::string_view preset) const;  // REQUIRES: it was compared
+  bool same_texts() const;                              // of all runs of all contenders
+  // The same texts of all runs of one arithmetic. That this is false must never be.
+  bool same_where_computed_alike() const;
+  // None: there is no reference, or this is it. REQUIRES: one of the contenders.
+  std::optional<Agreement> agreement(const Compared& contender) const;
 };
 
 // Costs are measured once for each checkpoint and used for all its runs. Errors as Engine and generate();
-// Error(kInterrupted).
+// Error(kInterrupted); Error(kInvalid) for a reference that is another model than a contender's.
 class Comparer {
  public:
   // REQUIRES: at least one contender, request and run.

@@ -1,8 +1,10 @@
 // Runs of the built program are in tests/reproduce_test.cc.
 #include "lab/compare.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
 #include <set>
 
 #include "base/error.h"
@@ -16,6 +18,113 @@ TEST(Compare, TheThreeBaselinesWithoutCompressionReadWholeExperts) {
   for (const experts::Preset& preset : experts::presets())
     if (preset.whole_experts) whole.insert(preset.name);
   EXPECT_EQ(whole, (std::set<std::string_view>{"z-accelerate", "z-deepspeed", "z-moe-infinity"}));
+}
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Compared contender(const std::string& preset, std::optional<std::string> arithmetic,
+                   const std::vector<Texts>& texts) {
+  Compared made{.preset = preset, .path = "m", .arithmetic = std::move(arithmetic)};
+  made.lossy = !made.arithmetic;
+  made.texts = texts;
+  made.runs.resize(texts.size());
+  return made;
+}
+
+TEST(Compare, OnlyThoseThatComputeAlikeMustAgree) {
+  const Texts one = {{1, 2, 3}, {4, 5, 6}}, other = {{1, 2, 3}, {4, 5, 7}};
+  struct Case {
+    std::vector<Compared> contenders;
+    bool same, alike;
+    const char* words;
+  };
+  for (const Case& it : {
+           Case{{contender("a", "x", {one, one}), contender("b", "x", {one, one})}, true, true, "all equal"},
+           Case{{contender("a", "x", {one, one}), contender("b", "x", {other, other})},
+                false,
+                false,
+                "DIFFER"},
+           Case{{contender("a", "x", {one, other}), contender("b", "x", {one, one})}, false, false, "DIFFER"},
+           Case{{contender("a", "x", {one, other})}, false, false, "DIFFER"},
+           Case{{contender("a", "x", {one, one}), contender("b", "y", {other, other})}, false, true, "alike"},
+           Case{{contender("a", {}, {one, other}), contender("b", {}, {other, other})}, false, true, "alike"},
+           Case{{contender("a", {}, {other, one}), contender("b", "x", {one, one}),
+                 contender("c", "x", {one, one})},
+                false,
+                true,
+                "alike"},
+           // What lies between them is no excuse.
+           Case{{contender("a", "x", {one, one}), contender("b", {}, {one, one}),
+                 contender("c", "y", {one, one}), contender("d", "x", {other, other})},
+                false,
+                false,
+                "DIFFER"},
+       }) {
+    const Comparison comparison{.contenders = it.contenders};
+    EXPECT_EQ(comparison.same_texts(), it.same) << it.words;
+    EXPECT_EQ(comparison.same_where_computed_alike(), it.alike) << it.words;
+    EXPECT_THAT(table_text(comparison), HasSubstr(it.words));
+    const Json json = to_json(comparison);
+    EXPECT_EQ(json.at("texts_equal"), it.same);
+    EXPECT_EQ(json.at("texts_equal_where_computed_alike"), it.alike);
+    EXPECT_EQ(json.at("tokens"), Json(it.contenders.front().texts.front()));
+  }
+}
+
+TEST(Compare, EqualTokensEndAtTheFirstThatDiffers) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 500; ++round) {
+    Texts texts(1 + random() % 3), exact(texts.size());
+    std::size_t expected = 0;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      for (std::size_t n = random() % 8; n > 0; --n)
+        texts[i].push_back(static_cast<model::TokenId>(random() % 2));
+      for (std::size_t n = random() % 8; n > 0; --n)
+        exact[i].push_back(static_cast<model::TokenId>(random() % 2));
+      for (std::size_t t = 0; t < texts[i].size(); ++t) {
+        if (t == exact[i].size() || texts[i][t] != exact[i][t]) break;
+        ++expected;
+      }
+    }
+    EXPECT_EQ(equal_tokens(texts, exact), expected);
+  }
+  EXPECT_DEATH(equal_tokens({{1}}, {}), "other requests");
+}
+
+TEST(Compare, AgreementIsWithTheReferenceOverAllRuns) {
+  const Texts exact = {{1, 2, 3}, {4, 5, 6}};
+  Comparison comparison{
+      .contenders = {
+          contender("exact", "x", {exact, exact, exact}), contender("alike", "x", {exact, exact, exact}),
+          contender("lossy", {}, {{{1, 9, 3}, {4, 5, 6}}, {{1, 2, 9}, {4, 5, 6}}, {{9, 2, 3}, {9, 5, 6}}}),
+          contender("kept", "z", {exact, exact, exact})}};
+  EXPECT_FALSE(comparison.agreement(comparison.contenders[2]));  // with nothing
+  EXPECT_THAT(table_text(comparison), Not(HasSubstr("the exact model's")));
+  comparison.first = First::kReference;
+  EXPECT_FALSE(comparison.agreement(comparison.contenders[0]));
+  EXPECT_EQ(comparison.agreement(comparison.contenders[1])->equal.low, 6);
+  const Agreement lossy = *comparison.agreement(comparison.contenders[2]);
+  EXPECT_EQ(lossy.equal.median, 4);
+  EXPECT_EQ(lossy.equal.low, 0);
+  EXPECT_EQ(lossy.equal.high, 5);
+  EXPECT_EQ(lossy.of, 6u);
+  comparison.contenders[2].changes = {.json = {{"routing", 1}}, .rows = {{"routing", "much"}}};
+  const std::string table = table_text(comparison);
+  EXPECT_THAT(table, HasSubstr("lossy            routing  much\n"));
+  EXPECT_THAT(table, HasSubstr("tokens   4 (0-5) of 6 before the first"));
+  EXPECT_THAT(table, HasSubstr("texts    of its runs differ\n"));
+  EXPECT_THAT(table, HasSubstr("kept             tokens   6 (6-6) of 6"));
+  EXPECT_THAT(table, Not(HasSubstr("alike            tokens")));
+  const Json presets = to_json(comparison).at("presets");
+  EXPECT_FALSE(presets[0].contains("equal_tokens"));
+  EXPECT_EQ(presets[1].at("equal_tokens").at("median"), 6);
+  EXPECT_EQ(presets[1].at("arithmetic"), "x");
+  EXPECT_FALSE(presets[1].contains("experts"));
+  EXPECT_EQ(presets[2].at("equal_tokens").at("of"), 6);
+  EXPECT_EQ(presets[2].at("experts").at("routing"), 1);
+  EXPECT_EQ(presets[2].at("arithmetic"), nullptr);
+  EXPECT_EQ(presets[2].at("same_tokens"), false);
 }
 
 TEST(Compare, NothingToCompareIsACallersMistake) {

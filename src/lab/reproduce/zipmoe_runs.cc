@@ -114,7 +114,7 @@ Comparison ZipmoeRuns::compare(const std::string& what, const std::vector<std::s
     contenders.push_back(contender);
   }
   Comparison result = comparer_.run(contenders, settings);
-  all_same_ = all_same_ && result.same_texts;
+  all_same_ = all_same_ && result.same_texts();
   return result;
 }
 

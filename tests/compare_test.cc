@@ -1,0 +1,127 @@
+// What `sluice compare` says of presets that lose something, through the built program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "base/scratch_directory.h"
+#include "bundled_model.h"
+
+namespace {
+
+using nlohmann::json;
+using sluice::program::kModel;
+using sluice::program::Outcome;
+using sluice::program::run;
+using sluice::program::run_json;
+using sluice::testing::ScratchDirectory;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kPrompt = " -p 'Once upon a time there was a king who' -n 60 --capacity 3MiB";
+
+class CompareLossy : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_.emplace();
+    ASSERT_EQ(run("pack " + kModel + " -o " + store() + " --slices 4/2 --quiet").code, 0);
+  }
+  static void TearDownTestSuite() { directory_.reset(); }
+  static std::string store() { return directory_->file("s.sluice"); }
+  // Of one capacity, so that every start decides alike.
+  static json alone(const std::string& arguments) {
+    return run_json("run " + arguments + kPrompt + " --temp 0 --ignore-eos");
+  }
+
+  static inline std::optional<ScratchDirectory> directory_;
+};
+
+TEST_F(CompareLossy, TextsMayDifferAndItIsSaidWhatChanged) {
+  const json result = run_json("compare " + store() + " --reference " + kModel +
+                               " --preset slicemoe,auto --precision low --runs 2 -q" + kPrompt);
+  EXPECT_EQ(result["texts_equal"], false);
+  EXPECT_EQ(result["texts_equal_where_computed_alike"], true);
+  const json &exact = result["presets"][0], &lossy = result["presets"][1], &fixed = result["presets"][2];
+  EXPECT_EQ(exact["preset"], "exact");
+  EXPECT_EQ(exact["model"], kModel);
+  EXPECT_EQ(exact["lossy"], false);
+  EXPECT_FALSE(exact.contains("experts"));
+  EXPECT_EQ(lossy["preset"], "slicemoe");
+  EXPECT_EQ(lossy["arithmetic"], nullptr);
+  EXPECT_EQ(lossy["lossy"], true);
+  EXPECT_EQ(fixed["preset"], "auto");
+  EXPECT_EQ(fixed["arithmetic"], "low precision, int8 activations, BF16 keys and values");
+  EXPECT_EQ(fixed["lossy"], true);
+
+  // All as `run` has it.
+  const json tokens = alone(kModel)["tokens"];
+  EXPECT_EQ(result["tokens"][0], tokens);
+  for (const json* contender : {&lossy, &fixed}) {
+    const std::string preset = (*contender)["preset"];
+    SCOPED_TRACE(preset);
+    const json ran = alone(store() + " --precision low --preset " + preset);
+    EXPECT_EQ((*contender)["experts"]["slices"], ran["experts"]["slices"]);
+    EXPECT_EQ((*contender)["experts"]["routing"], ran["experts"]["routing"]);
+    std::size_t equal = 0;
+    while (equal < tokens.size() && tokens[equal] == ran["tokens"][equal]) ++equal;
+    EXPECT_LT(equal, tokens.size());  // else this test says nothing
+    EXPECT_EQ((*contender)["equal_tokens"]["median"], equal);
+    EXPECT_EQ((*contender)["equal_tokens"]["high"], equal);
+    EXPECT_EQ((*contender)["equal_tokens"]["of"], tokens.size());
+  }
+}
+
+TEST_F(CompareLossy, RoutersThatPreferWhatIsThereMayDiffer) {
+  const std::string split = directory_->file("split.sluice");
+  ASSERT_EQ(run("pack " + kModel + " -o " + split + " --quiet").code, 0);
+  const Outcome outcome =
+      run("compare " + split + " --preset auto,z-C --router cache-prior --lambda 1 --runs 1 -q" + kPrompt);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("texts equal where computed alike"), HasSubstr("what lossy contenders changed"),
+                    HasSubstr("\nz-C              routing  cache-prior:")));
+}
+
+TEST_F(CompareLossy, RoundedPresetsOfOnePrecisionAgree) {
+  for (const std::string precision : {"high", "low"}) {
+    const json result =
+        run_json("compare " + store() + " --reference " + kModel +
+                 " --preset auto,z-basic-lru,z-accelerate --scheduler fifo --runs 1 -q --precision " +
+                 precision + kPrompt);
+    EXPECT_EQ(result["texts_equal_where_computed_alike"], true);
+    for (std::size_t i : {1u, 2u, 3u})
+      EXPECT_THAT(result["presets"][i]["arithmetic"].get<std::string>(), HasSubstr(precision + " precision"));
+  }
+}
+
+TEST_F(CompareLossy, AReferenceIsTheExactModel) {
+  const std::string at =
+      "compare " + store() + " --preset auto --precision high --runs 1 -q -p a -n 2 --reference ";
+  const std::string other = directory_->file("other");
+  ASSERT_EQ(run("synth " + kModel + "/config.json -o " + other + " --quiet").code, 0);
+  for (const auto& [reference, words] :
+       {std::pair(store(), "the reference is rounded itself"),
+        std::pair(std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/qwen2_moe_b", "another vocabulary"),
+        std::pair(other, "the reference is not the model")}) {
+    const Outcome refused = run(at + reference);
+    EXPECT_EQ(refused.code, 1) << reference;
+    EXPECT_THAT(refused.err, AllOf(HasSubstr(words), HasSubstr("give the model that it was packed from")));
+    EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+    EXPECT_EQ(refused.out, "");
+  }
+}
+
+TEST_F(CompareLossy, ItIsSaidWhatIsMissing) {
+  const Outcome bare = run("compare " + store() + " --preset slicemoe,auto -p x -n 2");
+  EXPECT_EQ(bare.code, 2);
+  EXPECT_THAT(bare.err, AllOf(HasSubstr("preset auto does not go with this model"),
+                              HasSubstr("add --precision high, low or dbsc")));
+  const Outcome pools = run("compare " + store() + " --preset zipmoe -p x -n 2 --cache zip-pools");
+  EXPECT_EQ(pools.code, 2);
+  EXPECT_THAT(pools.err, HasSubstr("its pools hold experts"));
+}
+
+}  // namespace
