@@ -97,6 +97,17 @@ TEST_F(CompareLossy, RoundedPresetsOfOnePrecisionAgree) {
   }
 }
 
+// Other weights behind --whole, for want of a preset that computes wrongly.
+TEST_F(CompareLossy, ExactPresetsThatDifferAreAFailure) {
+  const std::string other = directory_->file("whole");
+  ASSERT_EQ(run("synth " + kModel + "/config.json -o " + other + " --quiet").code, 0);
+  const Outcome outcome = run("compare " + kModel + " --whole " + other +
+                              " --preset auto,z-accelerate --runs 1 -q -p 'Once upon a time' -n 8");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("texts DIFFER"));
+  EXPECT_THAT(outcome.err, HasSubstr("presets that compute alike gave different texts"));
+}
+
 TEST_F(CompareLossy, AReferenceIsTheExactModel) {
   const std::string at =
       "compare " + store() + " --preset auto --precision high --runs 1 -q -p a -n 2 --reference ";
