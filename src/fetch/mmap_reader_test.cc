@@ -22,6 +22,12 @@ TEST(MmapReader, AFileThatIsCutDuringAReadIsAnError) {
       << "ThreadSanitizer spends all but a moment of a read on its own tables: no cut falls into the copying";
 #endif
   constexpr Bytes kSize = 4 * kMiB, kOther = 32 * kKiB;
+  const auto handler = [] {
+    struct sigaction action {};
+    EXPECT_EQ(::sigaction(SIGBUS, nullptr, &action), 0);
+    return action.sa_handler;
+  };
+  const auto before = handler();
   const testing::ScratchDirectory directory;
   const std::string path = directory.write("weights", std::string(kSize, 'w'));
   const InputFile file = InputFile::open(path);
@@ -67,9 +73,7 @@ TEST(MmapReader, AFileThatIsCutDuringAReadIsAnError) {
   done = true;
   EXPECT_EQ(errors, 10) << "hardly ever cut in the middle of a read";
   neighbour.join();
-  struct sigaction left {};
-  ASSERT_EQ(::sigaction(SIGBUS, nullptr, &left), 0);
-  EXPECT_EQ(left.sa_handler, SIG_DFL) << "what was there before is set back";
+  EXPECT_EQ(handler(), before) << "what was there is set back";
 }
 
 }  // namespace
