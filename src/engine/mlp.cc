@@ -12,15 +12,6 @@ namespace {
 
 using kernels::VectorProduct;
 
-// w.gate becomes what `down` is multiplied with.
-void activate(const kernels::Context& kernels, const Mlp& mlp, std::size_t count, float* gate,
-              const float* up) {
-  if (mlp.gate.empty())
-    kernels::relu(kernels, count, gate);
-  else
-    kernels::silu_mul(kernels, gate, up, count, gate);
-}
-
 // As many products as one pass of the threads takes.
 class Pass {
  public:
@@ -46,9 +37,12 @@ void compute(const kernels::Context& kernels, const Mlp& mlp, std::size_t tokens
   if (tokens == 1) return compute_together(kernels, {&mlp, 1}, w);
   const std::size_t width = mlp.up.rows();
   if (!mlp.gate.empty()) kernels::matmul(kernels, mlp.packed, tokens, mlp.gate, {}, w.gate, width);
-  kernels::matmul(kernels, mlp.packed, tokens, mlp.up, {}, mlp.gate.empty() ? w.gate : w.up, width);
-  activate(kernels, mlp, tokens * width, w.gate, w.up);
-  kernels::pack_for(kernels, mlp.down, w.gate, tokens, width, w.packed_inner);
+  kernels::matmul(kernels, mlp.packed, tokens, mlp.up, {}, w.up, width);
+  if (mlp.gate.empty())
+    kernels::relu(kernels, tokens * width, w.up);
+  else
+    kernels::silu_mul(kernels, w.gate, w.up, tokens * width, w.up);
+  kernels::pack_for(kernels, mlp.down, w.up, tokens, width, w.packed_inner);
   kernels::matmul(kernels, w.packed_inner, tokens, mlp.down, {}, mlp.out, mlp.down.rows());
 }
 
@@ -56,8 +50,11 @@ void compute_together(const kernels::Context& kernels, std::span<const Mlp> mlps
   Pass pass(kernels);
   std::size_t at = 0;  // in w.gate and w.up
   for (const Mlp& mlp : mlps) {
-    if (!mlp.gate.empty()) pass.add({mlp.packed, &mlp.gate, w.gate + at});
-    pass.add({mlp.packed, &mlp.up, (mlp.gate.empty() ? w.gate : w.up) + at});
+    pass.add({.packed = mlp.packed,
+              .weight = &mlp.up,
+              .y = w.up + at,
+              .gate = mlp.gate.empty() ? nullptr : &mlp.gate,
+              .gated = w.gate + at});
     at += mlp.up.rows();
   }
   pass.run();
@@ -65,8 +62,8 @@ void compute_together(const kernels::Context& kernels, std::span<const Mlp> mlps
   float* inner = w.packed_inner;
   for (const Mlp& mlp : mlps) {
     const std::size_t width = mlp.up.rows();
-    activate(kernels, mlp, width, w.gate + at, w.up + at);
-    kernels::pack_for(kernels, mlp.down, w.gate + at, 1, width, inner);
+    if (mlp.gate.empty()) kernels::relu(kernels, width, w.up + at);
+    kernels::pack_for(kernels, mlp.down, w.up + at, 1, width, inner);
     pass.add({inner, &mlp.down, mlp.out});
     at += width;
     inner += kernels::activation_floats(mlp.down);

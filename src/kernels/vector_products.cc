@@ -7,6 +7,9 @@
 
 #include "base/error.h"
 #include "kernels/activation_codes.h"
+#include "kernels/elementwise.h"
+#include "kernels/kernel_table.h"
+#include "kernels/matmul.h"
 #include "kernels/packed_groups.h"
 #include "kernels/split.h"
 #include "kernels/vector_products_impl.h"
@@ -19,7 +22,31 @@ std::size_t ranges_of(const VectorProduct& product) {
   return (product.weight->rows() + kVectorRows - 1) / kVectorRows;
 }
 
+VectorProduct gate_of(const VectorProduct& product) { return {product.packed, product.gate, product.gated}; }
+
+// As matmul() does. Weights that are not multiplied by rounded activations need those widened first.
+bool goes_alone(const Context& ctx, const WeightView& weight) {
+  return ctx.rounds() && ((weight.is_int8() && ctx.activations != ActivationForm::kInt8) ||
+                          (weight.words.data != nullptr && weight.words.dtype != DType::kBF16));
+}
+
+void multiply_alone(const Context& ctx, const VectorProduct& product) {
+  const std::size_t rows = product.weight->rows();
+  if (product.gate != nullptr) multiply_alone(ctx, gate_of(product));
+  matmul(ctx, product.packed, 1, *product.weight, product.bias, product.y, rows);
+  if (product.gate != nullptr) silu_mul(ctx, product.gated, product.y, rows, product.y);
+}
+
 bool multiply_rows(const Context& ctx, const VectorProduct& product, std::size_t begin, std::size_t end) {
+  if (product.gate != nullptr) {
+    const bool sound = multiply_rows(ctx, gate_of(product), begin, end);
+    VectorProduct other = product;
+    other.gate = nullptr;
+    if (!multiply_rows(ctx, other, begin, end) || !sound) return false;
+    const auto silu = kernel_table(ctx.isa).elementwise.silu_mul;
+    silu(product.gated + begin, product.y + begin, end - begin, product.y + begin);
+    return true;
+  }
   if (product.weight->is_sliced()) {
     sliced_rows(ctx, product, begin, end);
     return true;
@@ -72,15 +99,17 @@ class CodedVectors {
 }  // namespace
 
 void multiply_vectors(const Context& ctx, std::span<const VectorProduct> products) {
-  // Weights that are not multiplied by rounded activations need those widened first: matmul() does.
-  const bool alone = ctx.rounds() && std::ranges::any_of(products, [&ctx](const VectorProduct& product) {
-                       const WeightView& weight = *product.weight;
-                       return (weight.is_int8() && ctx.activations != ActivationForm::kInt8) ||
-                              (weight.words.data != nullptr && weight.words.dtype != DType::kBF16);
-                     });
-  if (alone || products.size() == 1) {
-    for (const VectorProduct& product : products)
-      matmul(ctx, product.packed, 1, *product.weight, product.bias, product.y, product.weight->rows());
+  for (const VectorProduct& product : products)
+    SLUICE_CHECK(product.gate == nullptr || (product.gate->rows() == product.weight->rows() &&
+                                             product.gate->columns() == product.weight->columns() &&
+                                             product.gate->is_sliced() == product.weight->is_sliced() &&
+                                             product.gate->is_int8() == product.weight->is_int8()),
+                 "a gate of another kind");
+  const bool alone = std::ranges::any_of(products, [&ctx](const VectorProduct& product) {
+    return goes_alone(ctx, *product.weight) || (product.gate != nullptr && goes_alone(ctx, *product.gate));
+  });
+  if (alone || (products.size() == 1 && products[0].gate == nullptr)) {
+    for (const VectorProduct& product : products) multiply_alone(ctx, product);
     return;
   }
   thread_local CodedVectors coded;  // kept, so that decoding allocates nothing
@@ -90,7 +119,7 @@ void multiply_vectors(const Context& ctx, std::span<const VectorProduct> product
     SLUICE_CHECK(product.bias.empty() || product.bias.size() == product.weight->rows(),
                  std::to_string(product.bias.size()));
     ranges += ranges_of(product);
-    cost += product.weight->rows() * product.weight->columns();
+    cost += product.weight->rows() * product.weight->columns() * (product.gate != nullptr ? 2 : 1);
   }
   std::atomic<bool> damaged = false;
   split(ctx, ranges, 1, cost, [&](std::size_t begin, std::size_t end) {

@@ -10,16 +10,20 @@
 
 namespace sluice::kernels {
 
-// y[r] = Σ_c x[c]·w[r][c] (+ bias[r] when bias is not empty). Non-owning.
+// y[r] = Σ_c x[c]·w[r][c] (+ bias[r] when bias is not empty). With a gate, a matrix of the same shape and the
+// same kind of view: y[r] = silu(Σ_c x[c]·gate[r][c]) · Σ_c x[c]·w[r][c]. Non-owning.
 struct VectorProduct {
   const float* packed = nullptr;  // x, as pack_for() leaves it
   const WeightView* weight = nullptr;
   float* y = nullptr;
   std::span<const float> bias = {};
+  const WeightView* gate = nullptr;
+  float* gated = nullptr;  // (rows) room for what `gate` gives
 };
 
-// As matmul() of each, with one token: the same bits. Threads split the rows of all together. Error(kCorrupt)
-// as packed_matmul().
+// As matmul() of each, with one token, and silu_mul() of those with a gate: the same bits. Threads split the
+// rows of all together, and who has rows of a gate has those of its product. Error(kCorrupt) as
+// packed_matmul().
 void multiply_vectors(const Context& ctx, std::span<const VectorProduct> products);
 
 }  // namespace sluice::kernels

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "kernels/elementwise.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_test_data.h"
 
@@ -22,10 +23,11 @@ struct Operand {
   std::size_t columns() const { return matrix.shape.columns; }
 };
 
-// Of the activations `x`, or of its own if that is empty.
-Operand make_operand(std::mt19937_64& random, bool only_bf16, const std::vector<float>& x) {
-  const std::size_t rows = 1 + random() % (random() % 4 == 0 ? 700 : 70),
-                    columns = x.empty() ? 1 + random() % 300 : x.size();
+// Of the activations `x`, or of its own if that is empty; 0: any rows.
+Operand make_operand(std::mt19937_64& random, bool only_bf16, const std::vector<float>& x,
+                     std::size_t rows = 0) {
+  if (rows == 0) rows = 1 + random() % (random() % 4 == 0 ? 700 : 70);
+  const std::size_t columns = x.empty() ? 1 + random() % 300 : x.size();
   const std::vector<float> numbers = normal_floats(random, rows * columns);
   Operand operand;
   operand.matrix = pack_numbers(random, rows, columns, numbers);
@@ -125,6 +127,54 @@ TEST(VectorProducts, HaveTheBitsOfEachProductAlone) {
   }
 }
 
+// Some with a gate and some without.
+TEST(VectorProducts, GatedOnesHaveTheBitsOfTheirPartsAndOfSiluMul) {
+  std::mt19937_64 random = test_random(33);
+  ThreadPool three(3);
+  for (int round = 0; round < 40; ++round) {
+    std::vector<Operand> operands, gates;
+    const bool only_bf16 = random() % 2 == 0;
+    for (std::size_t n = 1 + random() % 5; n > 0; --n) {
+      operands.push_back(make_operand(random, only_bf16, {}));
+      const Operand& operand = operands.back();
+      do {
+        if (gates.size() == operands.size()) gates.pop_back();
+        gates.push_back(make_operand(random, only_bf16, operand.x, operand.rows()));
+      } while (gates.back().weight.is_sliced() != operand.weight.is_sliced() ||
+               gates.back().weight.is_int8() != operand.weight.is_int8());
+    }
+    const std::uint64_t plain = random();  // those without
+    for (ThreadPool* const pool : {static_cast<ThreadPool*>(nullptr), &three}) {
+      for (const Context& ctx : contexts(pool)) {
+        std::vector<std::vector<float>> packed, expected, found, gated;
+        std::vector<VectorProduct> products;
+        for (std::size_t i = 0; i < operands.size(); ++i) {
+          const Operand& operand = operands[i];
+          const std::size_t rows = operand.rows();
+          packed.emplace_back(activation_floats(operand.weight));
+          expected.emplace_back(rows);
+          found.emplace_back(rows);
+          gated.emplace_back(rows);
+          pack_for(ctx, operand.weight, operand.x.data(), 1, operand.columns(), packed.back().data());
+          matmul(ctx, packed[i].data(), 1, operand.weight, operand.bias, expected[i].data(), rows);
+          products.push_back({packed[i].data(), &operand.weight, found[i].data(), operand.bias});
+          if ((plain >> i & 1) != 0) continue;
+          std::vector<float> gate(rows);
+          matmul(ctx, packed[i].data(), 1, gates[i].weight, {}, gate.data(), rows);
+          silu_mul(ctx, gate.data(), expected[i].data(), rows, expected[i].data());
+          products[i].gate = &gates[i].weight;
+          products[i].gated = gated[i].data();
+        }
+        multiply_vectors(ctx, products);
+        for (std::size_t i = 0; i < operands.size(); ++i)
+          EXPECT_TRUE(same_bits(expected[i], found[i]))
+              << isa_name(ctx.isa) << ", product " << i << " of " << operands.size() << ", "
+              << operands[i].rows() << 'x' << operands[i].columns();
+      }
+    }
+  }
+}
+
 TEST(VectorProducts, ADamagedChunkOfAnyIsAnError) {
   std::mt19937_64 random = test_random(32);
   const Packed sound = pack_matrix(random, 64, 256, false);
@@ -135,6 +185,12 @@ TEST(VectorProducts, ADamagedChunkOfAnyIsAnError) {
   const VectorProduct products[] = {{packed.data(), &views[0], y.data()},
                                     {packed.data(), &views[1], y.data()}};
   for (const Isa isa : available_isas()) EXPECT_THROW(multiply_vectors({nullptr, isa}, products), Error);
+  std::vector<float> gated(64);
+  for (const int damaged : {0, 1}) {  // the product, or its gate
+    const VectorProduct pair[] = {
+        {packed.data(), &views[1 - damaged], y.data(), {}, &views[damaged], gated.data()}};
+    for (const Isa isa : available_isas()) EXPECT_THROW(multiply_vectors({nullptr, isa}, pair), Error);
+  }
 }
 
 }  // namespace
