@@ -81,6 +81,16 @@ TEST_P(EncoderDecoderTest, ForwardAndRunGiveTheGoldensFromDirectoryAndStore) {
   }
 }
 
+TEST_P(EncoderDecoderTest, IsCompared) {
+  ASSERT_EQ(run("pack " + model() + " -o " + file("m.sluice") + " --quiet").code, 0);
+  const std::string prompt =
+      " --tokens " + list(golden_["encoder_tokens"]) + " -n 24 --math f32 --io buffered --json";
+  const Outcome compared = run("compare " + file("m.sluice") + " --reference " + model() + " --whole " +
+                               model() + " --preset auto,z-accelerate --runs 1" + prompt);
+  ASSERT_EQ(compared.code, 0) << compared.err;
+  EXPECT_EQ(json::parse(compared.out)["tokens"][0], golden_["greedy"]);
+}
+
 TEST_P(EncoderDecoderTest, WhatMakesNoSenseIsRefused) {
   const auto expect = [](int code, const std::string& arguments, const std::string& said) {
     const Outcome outcome = run(arguments);

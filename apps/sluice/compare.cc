@@ -83,10 +83,11 @@ OpenModel open_reference(const std::string& path, const OpenModel& open, const E
 
 // By default in all but what the machine and the budget are.
 lab::Contender reference_contender(const OpenModel& reference, const EngineFlags& flags,
-                                   std::size_t positions) {
+                                   std::size_t positions, std::size_t encoder_positions) {
   EngineFlags exact = reference_flags(flags, reference.checkpoint->path());
   exact.capacity = flags.capacity;
-  return {kReference, reference.checkpoint.get(), &reference.model, engine_options(exact, positions)};
+  return {kReference, reference.checkpoint.get(), &reference.model,
+          engine_options(exact, positions, encoder_positions)};
 }
 
 lab::Changes changes_of(const engine::Engine& engine) {
@@ -122,7 +123,9 @@ void compare(const Options& options) {
   }
   const std::size_t positions =
       positions_for(longest, static_cast<std::size_t>(options.max_tokens), flags, open);
-  settings.options = engine_options(flags, positions);
+  // Then the prompt is its input, and the answer stands alone.
+  const std::size_t encoder_positions = open.model.config.has_encoder() ? longest : 0;
+  settings.options = engine_options(flags, positions, encoder_positions);
   settings.options.preset.clear();  // each contender's
   settings.runs = static_cast<unsigned>(options.runs);
   settings.tokenizer = open.tokenizer.get();
@@ -132,7 +135,7 @@ void compare(const Options& options) {
   std::vector<lab::Contender> contenders;
   if (reference) {
     settings.first = lab::First::kReference;
-    contenders.push_back(reference_contender(*reference, flags, positions));
+    contenders.push_back(reference_contender(*reference, flags, positions, encoder_positions));
   }
   if (names.empty()) contenders.push_back({kContract, open.checkpoint.get(), &open.model, settings.options});
   for (const std::string& name : names) {
@@ -149,8 +152,13 @@ void compare(const Options& options) {
   } else {
     std::cout << lab::table_text(result);
   }
-  if (!result.same_where_computed_alike()) {
-    fmt::print(stderr, "sluice: presets that compute alike gave different texts, which must never be\n");
+  if (const auto different = result.different_though_computed_alike()) {
+    fmt::print(
+        stderr,
+        "sluice: presets that compute alike gave different texts, which must never be: {} in run 1 and "
+        "{} in run {} ({})\n",
+        different->from.preset, different->contender.preset, different->run,
+        *different->contender.arithmetic);
     throw Exit{kExitFailed};
   }
 }

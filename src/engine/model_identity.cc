@@ -1,15 +1,21 @@
 #include "engine/model_identity.h"
 
+#include <limits>
 #include <span>
 #include <string>
 
+#include "base/error.h"
 #include "base/hash.h"
 
 namespace sluice::engine {
+namespace {
 
-std::uint64_t model_identity(const Engine& engine) {
+// `add_router(layer, hash)` adds the words of a sparse layer's router.
+template <class AddRouter>
+std::uint64_t identity_of(const store::Checkpoint& checkpoint, const model::ModelConfig& config,
+                          AddRouter add_router) {
   Xxh3Stream hash;
-  for (const store::TensorInfo& tensor : engine.checkpoint().tensors()) {
+  for (const store::TensorInfo& tensor : checkpoint.tensors()) {
     std::string line = tensor.name;
     line += ' ';
     line += dtype_name(tensor.dtype);
@@ -18,14 +24,41 @@ std::uint64_t model_identity(const Engine& engine) {
     line += '\n';
     hash.update(std::as_bytes(std::span(line.data(), line.size())));
   }
-  const model::ModelConfig& config = engine.model().config;
-  for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
-    if (!config.sparse[layer]) continue;
-    const kernels::Weight& router =
-        engine.weights().words(model::Role::kRouter, static_cast<std::int32_t>(layer));
-    hash.update({router.data, router.rows * router.cols * dtype_bytes(router.dtype)});
-  }
+  for (std::uint32_t layer = 0; layer < config.layers; ++layer)
+    if (config.sparse[layer]) add_router(static_cast<std::int32_t>(layer), hash);
   return hash.digest();
+}
+
+}  // namespace
+
+std::uint64_t model_identity(const Engine& engine) {
+  return identity_of(engine.checkpoint(), engine.model().config, [&](std::int32_t layer, Xxh3Stream& hash) {
+    const kernels::Weight& router = engine.weights().words(model::Role::kRouter, layer);
+    hash.update({router.data, router.rows * router.cols * dtype_bytes(router.dtype)});
+  });
+}
+
+std::uint64_t model_identity(const store::Checkpoint& checkpoint, const model::Model& model,
+                             const fetch::FetchOptions& options) {
+  fetch::WeightFiles files(checkpoint, options);
+  ThreadPool pool(1);
+  fetch::PieceDecoder decoder(files, pool, best_isa(), checkpoint.codec());
+  device::Accountant accountant(std::numeric_limits<Bytes>::max());  // of no engine's budget
+  return identity_of(checkpoint, model.config, [&](std::int32_t layer, Xxh3Stream& hash) {
+    const model::TensorSpec* const spec = model.find(model::Role::kRouter, layer);
+    SLUICE_CHECK(spec != nullptr, model.config.model_type);
+    const store::TensorInfo* const tensor = checkpoint.find(spec->name);
+    SLUICE_CHECK(tensor != nullptr, spec->name);
+    try {
+      const fetch::ResidentPiece router =
+          fetch::load_piece(checkpoint.locate({tensor->name, 0, tensor->elements()}), files, decoder,
+                            accountant, device::Account::kStaging);
+      hash.update({router.data, router.elements * dtype_bytes(router.dtype)});
+    } catch (Error& error) {
+      if (error.kind() == ErrorKind::kCorrupt) fetch::in_tensor(error, spec->name);
+      throw;
+    }
+  });
 }
 
 }  // namespace sluice::engine

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "engine/model_identity.h"
 #include "eval/check_reference.h"
 #include "eval/identity.h"
@@ -89,6 +91,49 @@ std::string found_text(const std::array<std::uint64_t, 5>& found) {
   return text;
 }
 
+// The same error, which says whose it is.
+Error of_contender(const std::string& name, const Error& error) {
+  Error named(error.kind(), fmt::format("{}: {}", name, error.message()));
+  if (error.offset())
+    named.in(error.where(), *error.offset());
+  else
+    named.in(error.where());
+  return named.expected(error.expected_text()).found(error.found_text()).fix(error.fix_text());
+}
+
+std::unique_ptr<engine::Engine> make_engine(const Contender& contender,
+                                            const engine::EngineOptions& options) {
+  try {
+    return std::make_unique<engine::Engine>(*contender.checkpoint, *contender.model, options,
+                                            options.sequences);
+  } catch (const Error& error) {
+    throw of_contender(contender.preset, error);
+  }
+}
+
+// By what their files say, before anything runs.
+void check_one_model(const std::vector<Contender>& contenders, const CompareSettings& settings) {
+  const Contender& first = contenders.front();
+  std::optional<std::uint64_t> expected;  // of the first, once there is another checkpoint
+  std::set<const store::Checkpoint*> seen{first.checkpoint};
+  const auto identity_of = [&](const Contender& it) {
+    return engine::model_identity(*it.checkpoint, *it.model, it.options.value_or(settings.options).fetch);
+  };
+  for (const Contender& it : contenders) {
+    if (!seen.insert(it.checkpoint).second) continue;
+    if (!expected) expected = identity_of(first);
+    const std::uint64_t identity = identity_of(it);
+    if (settings.first == First::kReference)
+      eval::check_reference_identity(identity, *expected, first.checkpoint->path());
+    if (identity == *expected) continue;
+    throw Error(ErrorKind::kInvalid, fmt::format("this is not the model at {}", first.checkpoint->path()))
+        .in(it.checkpoint->path())
+        .expected("tensors and routers of identity " + hex64(*expected))
+        .found(hex64(identity))
+        .fix("compare on one model: a directory and stores packed from it");
+  }
+}
+
 }  // namespace
 
 Spread spread_of(std::vector<double> values) {
@@ -114,6 +159,16 @@ std::size_t equal_tokens(const Texts& texts, const Texts& exact) {
   return equal;
 }
 
+void Compared::add_run(const RunFigures& figures, const std::optional<std::string>& computed_with,
+                       bool loses) {
+  if (runs.empty())
+    arithmetic = computed_with;
+  else if (arithmetic != computed_with)
+    arithmetic.reset();
+  lossy = lossy || loses;
+  runs.push_back(figures);
+}
+
 bool Compared::same() const {
   return std::ranges::all_of(texts, [&](const Texts& run) { return run == texts.front(); });
 }
@@ -124,14 +179,15 @@ bool Comparison::same_texts() const {
   });
 }
 
-bool Comparison::same_where_computed_alike() const {
-  std::map<std::string, const Texts*> texts;  // by arithmetic
+std::optional<Comparison::Different> Comparison::different_though_computed_alike() const {
+  std::map<std::string, const Compared*> firsts;  // by arithmetic
   for (const Compared& it : contenders) {
     if (!it.arithmetic) continue;
-    const Texts& others = *texts.try_emplace(*it.arithmetic, &it.texts.front()).first->second;
-    if (!it.same() || it.texts.front() != others) return false;
+    const Compared& first = *firsts.try_emplace(*it.arithmetic, &it).first->second;
+    for (std::size_t run = 0; run < it.texts.size(); ++run)
+      if (it.texts[run] != first.texts.front()) return Different{first, it, run + 1};
   }
-  return true;
+  return std::nullopt;
 }
 
 std::optional<Agreement> Comparison::agreement(const Compared& contender) const {
@@ -169,8 +225,8 @@ Comparison Comparer::run(const std::vector<Contender>& contenders, const Compare
     comparison.contenders.back().preset = contender.preset;
     comparison.contenders.back().path = contender.checkpoint->path();
   }
+  check_one_model(contenders, settings);
   std::size_t done = 0;
-  std::uint64_t reference = 0;  // its identity
   for (unsigned r = 0; r < settings.runs; ++r) {
     for (std::size_t i = 0; i < contenders.size(); ++i) {
       const Contender& contender = contenders[i];
@@ -183,17 +239,12 @@ Comparison Comparer::run(const std::vector<Contender>& contenders, const Compare
         options.profile_if_it_fits = true;
       }
       const Clock::time_point begin = Clock::now();
-      engine::Engine engine(*contender.checkpoint, *contender.model, options, options.sequences);
+      const std::unique_ptr<engine::Engine> made = make_engine(contender, options);
+      engine::Engine& engine = *made;
       if (engine.profile()) profiles_.try_emplace(contender.checkpoint, *engine.profile());
-      if (r == 0 && settings.first == First::kReference) {
-        const std::uint64_t identity = engine::model_identity(engine);
-        if (i == 0) reference = identity;
-        eval::check_reference_identity(identity, reference, contenders.front().checkpoint->path());
-      }
       OneRun run = measure(engine, settings, seconds(begin, Clock::now()));
-      compared.arithmetic = arithmetic_of(engine);
-      compared.lossy = !compared.arithmetic || engine.checkpoint().slices();
-      compared.runs.push_back(run.figures);
+      const std::optional<std::string> arithmetic = arithmetic_of(engine);
+      compared.add_run(run.figures, arithmetic, !arithmetic || engine.checkpoint().slices());
       compared.found = engine.statistics().decode.found;
       if (engine.pool_plan()) compared.planned = engine.pool_plan()->chosen;
       if (settings.changes) compared.changes = settings.changes(engine);
@@ -252,7 +303,7 @@ Json to_json(const Comparison& comparison) {
   return {{"budget", comparison.budget},
           {"threads", comparison.threads},
           {"texts_equal", comparison.same_texts()},
-          {"texts_equal_where_computed_alike", comparison.same_where_computed_alike()},
+          {"texts_equal_where_computed_alike", !comparison.different_though_computed_alike()},
           {"text", comparison.text ? Json(*comparison.text) : Json(nullptr)},
           {"tokens",
            comparison.contenders.empty() ? Json::array() : Json(comparison.contenders.front().texts.front())},
@@ -263,7 +314,7 @@ namespace {
 
 std::string texts_text(const Comparison& comparison) {
   if (comparison.same_texts()) return "all equal";
-  return comparison.same_where_computed_alike() ? "equal where computed alike" : "DIFFER";
+  return !comparison.different_though_computed_alike() ? "equal where computed alike" : "DIFFER";
 }
 
 // Of those that compute otherwise than the exact model.

@@ -74,15 +74,16 @@ struct CompareSettings {
 struct Compared {
   std::string preset, path;
   // What every token is computed with, whatever is in memory: who shares it must give the same texts. None:
-  // precision or routing go by what is in memory, and so does the text.
+  // precision or routing go by what is in memory, and so does the text; or its runs chose differently.
   std::optional<std::string> arithmetic = {};
-  bool lossy = false;  // weights are rounded, or there is no `arithmetic`
+  bool lossy = false;  // weights are rounded, or routing goes by what is in memory, in one of the runs
   std::vector<RunFigures> runs = {};
   std::array<std::uint64_t, 5> found{};            // of the last run, decoding: accesses by state, F C S E M
   std::optional<engine::PoolChoice> planned = {};  // of presets with pools
   std::vector<Texts> texts = {};                   // of each run
   Changes changes = {};                            // of the last run
 
+  void add_run(const RunFigures& figures, const std::optional<std::string>& computed_with, bool loses);
   Spread of(double RunFigures::*figure) const;  // REQUIRES: at least one run
   bool same() const;                            // every run gave the same tokens
 };
@@ -101,14 +102,19 @@ struct Comparison {
   unsigned threads = 0;
   const Compared& find(std::string_view preset) const;  // REQUIRES: it was compared
   bool same_texts() const;                              // of all runs of all contenders
-  // The same texts of all runs of one arithmetic. That this is false must never be.
-  bool same_where_computed_alike() const;
+  // Of contenders of one arithmetic, the first run (from 1) of the second one whose text is not that of the
+  // first one's first run. There must never be one.
+  struct Different {
+    const Compared &from, &contender;
+    std::size_t run;
+  };
+  std::optional<Different> different_though_computed_alike() const;
   // None: there is no reference, or this is it. REQUIRES: one of the contenders.
   std::optional<Agreement> agreement(const Compared& contender) const;
 };
 
 // Costs are measured once for each checkpoint and used for all its runs. Errors as Engine and generate();
-// Error(kInterrupted); Error(kInvalid) for a reference that is another model than a contender's.
+// Error(kInterrupted); Error(kInvalid), before anything runs, for contenders that are not of one model.
 class Comparer {
  public:
   // REQUIRES: at least one contender, request and run.

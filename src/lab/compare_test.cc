@@ -63,13 +63,43 @@ TEST(Compare, OnlyThoseThatComputeAlikeMustAgree) {
        }) {
     const Comparison comparison{.contenders = it.contenders};
     EXPECT_EQ(comparison.same_texts(), it.same) << it.words;
-    EXPECT_EQ(comparison.same_where_computed_alike(), it.alike) << it.words;
+    EXPECT_EQ(!comparison.different_though_computed_alike(), it.alike) << it.words;
     EXPECT_THAT(table_text(comparison), HasSubstr(it.words));
     const Json json = to_json(comparison);
     EXPECT_EQ(json.at("texts_equal"), it.same);
     EXPECT_EQ(json.at("texts_equal_where_computed_alike"), it.alike);
     EXPECT_EQ(json.at("tokens"), Json(it.contenders.front().texts.front()));
   }
+}
+
+TEST(Compare, WhatDiffersIsNamed) {
+  const Texts one = {{1, 2, 3}}, other = {{1, 2, 4}};
+  const Comparison comparison{
+      .contenders = {contender("a", "x", {one, one}), contender("b", {}, {other, one}),
+                     contender("c", "y", {other, other}), contender("d", "x", {one, other})}};
+  const auto different = comparison.different_though_computed_alike();
+  ASSERT_TRUE(different);
+  EXPECT_EQ(different->from.preset, "a");
+  EXPECT_EQ(different->contender.preset, "d");
+  EXPECT_EQ(different->run, 2u);
+}
+
+// As --max-loss does where memory grows between two runs.
+TEST(Compare, RunsThatChoseDifferentlyNeedNotAgree) {
+  Compared it;
+  it.add_run({}, "x", false);
+  EXPECT_EQ(it.arithmetic, "x");
+  EXPECT_FALSE(it.lossy);
+  it.add_run({}, std::nullopt, true);
+  EXPECT_EQ(it.arithmetic, std::nullopt);
+  it.add_run({}, "x", false);
+  EXPECT_EQ(it.arithmetic, std::nullopt);
+  EXPECT_TRUE(it.lossy);
+  EXPECT_EQ(it.runs.size(), 3u);
+  Compared between;
+  between.add_run({}, "x", true);
+  between.add_run({}, "y", true);
+  EXPECT_EQ(between.arithmetic, std::nullopt);
 }
 
 TEST(Compare, EqualTokensEndAtTheFirstThatDiffers) {
