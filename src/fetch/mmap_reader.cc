@@ -18,26 +18,44 @@ namespace {
 // Volatile: to the compiler nobody reads it between the two stores round a copy.
 thread_local sigjmp_buf* volatile fault_target = nullptr;
 
-extern "C" void on_bus_error(int) {
-  if (fault_target != nullptr) siglongjmp(*fault_target, 1);
-  std::signal(SIGBUS, SIG_DFL);  // not ours: the access faults again and ends the program
+struct sigaction before {};  // the handler that ours stands in for; set before ours is
+
+// What is not ours goes to who was there.
+extern "C" void on_bus_error(int signal, siginfo_t* info, void* context) {
+  const bool fault = info->si_code > 0;  // else somebody sent it
+  if (fault && fault_target != nullptr) siglongjmp(*fault_target, 1);
+  if ((before.sa_flags & SA_SIGINFO) != 0) {
+    before.sa_sigaction(signal, info, context);
+  } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+    before.sa_handler(signal);
+  } else if (fault || before.sa_handler == SIG_DFL) {  // the end of the program
+    std::signal(SIGBUS, SIG_DFL);
+    if (!fault) ::raise(SIGBUS);  // a fault comes again by itself
+  }
+}
+
+bool is_set() {
+  struct sigaction now {};
+  ::sigaction(SIGBUS, nullptr, &now);
+  return (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_bus_error;
 }
 
 // Handlers are the process's, readers a thread's: the first copy under way sets ours, and the last one sets
-// back what was there.
+// back what was there, unless somebody has set another one meanwhile.
 class BusErrorHandler {
  public:
   BusErrorHandler() {
     const std::lock_guard lock(mutex_);
-    if (copies_++ > 0) return;
+    if (copies_++ > 0 || is_set()) return;
+    ::sigaction(SIGBUS, nullptr, &before);
     struct sigaction action {};
-    action.sa_handler = on_bus_error;
-    action.sa_flags = SA_NODEFER;
-    ::sigaction(SIGBUS, &action, &before_);
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_NODEFER | SA_SIGINFO;
+    ::sigaction(SIGBUS, &action, nullptr);
   }
   ~BusErrorHandler() {
     const std::lock_guard lock(mutex_);
-    if (--copies_ == 0) ::sigaction(SIGBUS, &before_, nullptr);
+    if (--copies_ == 0 && is_set()) ::sigaction(SIGBUS, &before, nullptr);
   }
   BusErrorHandler(const BusErrorHandler&) = delete;
   BusErrorHandler& operator=(const BusErrorHandler&) = delete;
@@ -45,7 +63,6 @@ class BusErrorHandler {
  private:
   static inline std::mutex mutex_;
   static inline int copies_ = 0;
-  static inline struct sigaction before_ {};
 };
 
 // A page that the disk cannot deliver, or that was cut off the file meanwhile, arrives as SIGBUS; here it is

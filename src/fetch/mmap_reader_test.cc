@@ -1,10 +1,12 @@
 #include "fetch/mmap_reader.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csetjmp>
 #include <csignal>
 #include <thread>
 
@@ -55,6 +57,10 @@ TEST(MmapReader, AFileThatIsCutDuringAReadIsAnError) {
       ASSERT_EQ(completions.at(0).error, 0);
     }
   });
+  const struct Finish {  // whatever fails below
+    std::atomic<bool>& done;
+    ~Finish() { done = true; }
+  } finish{done};
   const auto reader = make_mmap_reader();
   std::vector<std::byte> buffer(kSize);
   std::vector<DiskCompletion> completions;
@@ -74,6 +80,74 @@ TEST(MmapReader, AFileThatIsCutDuringAReadIsAnError) {
   EXPECT_EQ(errors, 10) << "hardly ever cut in the middle of a read";
   neighbour.join();
   EXPECT_EQ(handler(), before) << "what was there is set back";
+}
+
+thread_local sigjmp_buf* volatile target = nullptr;
+std::atomic<int> handled = 0;
+
+void on_other_fault(int) {
+  ++handled;
+  if (target != nullptr) siglongjmp(*target, 1);
+}
+
+bool other_is_set() {
+  struct sigaction action {};
+  EXPECT_EQ(::sigaction(SIGBUS, nullptr, &action), 0);
+  return action.sa_handler == on_other_fault;
+}
+
+// Of the program that the reader is a part of: faults of its own maps, and signals that are sent to it.
+TEST(MmapReader, WhatIsNoFaultOfACopyGoesToTheHandlerThatWasThere) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer runs handlers later, when nobody can jump out of them";
+#endif
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = on_other_fault;
+  action.sa_flags = SA_NODEFER;
+  ASSERT_EQ(::sigaction(SIGBUS, &action, &before), 0);
+  constexpr Bytes kSize = 4 * kMiB;
+  const testing::ScratchDirectory directory;
+  const InputFile file = InputFile::open(directory.write("weights", std::string(kSize, 'w')));
+  const std::string cut = directory.write("cut", std::string(kBlockBytes, 'c'));
+  const InputFile cut_file = InputFile::open(cut);
+  void* const map = ::mmap(nullptr, kBlockBytes, PROT_READ, MAP_SHARED, cut_file.fd(), 0);
+  ASSERT_NE(map, MAP_FAILED);
+  ASSERT_EQ(::truncate(cut.c_str(), 0), 0);
+  std::atomic<bool> done = false;
+  {
+    const std::jthread copier([&] {
+      const auto reader = make_mmap_reader();
+      std::vector<std::byte> buffer(kSize);
+      std::vector<DiskCompletion> completions;
+      while (!done) {
+        reader->submit({&file, 0, kSize, buffer.data(), 1});
+        completions.clear();
+        reader->wait(1, completions);
+        EXPECT_EQ(completions.at(0).error, 0);
+      }
+    });
+    volatile int seen = 0;  // while the reader's stood in for it
+    sigjmp_buf here;
+    for (volatile int tries = 0; tries < 10'000'000 && seen < 20;) {
+      tries = tries + 1;
+      if (other_is_set()) continue;
+      seen = seen + 1;
+      if (seen % 2 == 0) {
+        ::raise(SIGBUS);
+      } else if (sigsetjmp(here, 1) == 0) {
+        target = &here;
+        [[maybe_unused]] const char byte = *static_cast<const volatile char*>(map);
+      }
+      target = nullptr;
+      EXPECT_EQ(handled, seen);
+    }
+    EXPECT_EQ(seen, 20) << "the reader hardly ever copied";
+    done = true;
+  }
+  EXPECT_TRUE(other_is_set()) << "what was there is set back";
+  ASSERT_EQ(::sigaction(SIGBUS, &before, nullptr), 0);
+  ::munmap(map, kBlockBytes);
 }
 
 }  // namespace
