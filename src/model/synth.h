@@ -39,7 +39,7 @@ struct SynthPlan {
 };
 
 // Reads config.json. Error(kInvalid) or (kUnsupported) for a config that is no model, with the options
-// applied too.
+// applied too; (kUsage) for options that do not go with it.
 SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options);
 
 // Writes the plan as a Hugging Face directory: config.json, safetensors shards and their index. It appears

@@ -129,6 +129,21 @@ TEST_F(SynthTest, EmbeddingScaleChangesEmbeddingsAlone) {
   }
 }
 
+// Where the head is the embedding, too, the part in common would choose the same token each time.
+TEST_F(SynthTest, TiedEmbeddingsHaveNoPartInCommon) {
+  Json json = Json::parse(kConfig);
+  json["tie_word_embeddings"] = true;
+  write_config(json.dump());
+  EXPECT_NO_THROW(plan());
+  try {
+    plan({.embedding_common = 0.1});
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    EXPECT_EQ(error.where(), "--embedding-common");
+  }
+}
+
 // Rows of the embedding correlate as the share says, are as large as before, and nothing else changes.
 TEST_F(SynthTest, EmbeddingsHaveAPartInCommon) {
   constexpr double kShare = 0.4;
