@@ -42,7 +42,13 @@ def parse():
     parser.add_argument("--sluice", default=os.path.join(ROOT, "build/sluice"))
     parser.add_argument("--bench", default=os.path.join(ROOT, "build/release/bin"), help="where sluice_bench_kernels is")
     parser.add_argument("--runner", default=os.path.join(CACHE, "build/llama-runner"))
-    return parser.parse_args()
+    options = parser.parse_args()
+    unknown = set(options.cache.split(",")) - {"cold", "warm"}
+    if unknown:
+        parser.error(f"--cache: expected cold, warm or both, found {options.cache}")
+    if options.n < 2:
+        parser.error(f"-n: expected at least 2 tokens, the first of which is the prompt's, found {options.n}")
+    return options
 
 
 class Comparison:
@@ -195,7 +201,7 @@ class Comparison:
 
         ours = {cache: {key: median(runs, key) for key in ("decode_tok_s", "prefill_s")}
                 for (engine, _, cache), runs in kinds.items() if engine == "sluice"}
-        if "second prompt" in ours:  # llama.cpp's weights are in memory, too, when it begins
+        if ours.get("second prompt", {}).get("prefill_s"):  # llama.cpp's weights are in memory, too, when it begins
             for cache in ours:
                 ours[cache]["prefill_s"] = ours["second prompt"]["prefill_s"]
         best = max((kind["decode_tok_s"] for kind in ours.values() if kind["decode_tok_s"]), default=None)
