@@ -117,7 +117,8 @@ TEST_P(SteadyState, ATokenAllocatesAndMapsNothing) {
   // How much room is needed at most depends on which thread was faster, so a few passes may still find more;
   // two in a row are to find none.
   std::size_t allocated = 0, mapped = 0;
-  for (int i = 0, good = 0; i < 20 && good < 2; ++i) {
+  int good = 0;
+  for (int i = 0; i < 20 && good < 2; ++i) {
     allocations = maps = 0;
     counting = i > 0;
     pass();
@@ -126,6 +127,7 @@ TEST_P(SteadyState, ATokenAllocatesAndMapsNothing) {
     mapped = maps;
     good = i > 0 && allocated == 0 && mapped <= GetParam().most_maps ? good + 1 : 0;
   }
+  EXPECT_EQ(good, 2) << "passes in a row";
   EXPECT_EQ(allocated, 0u) << "in 100 tokens";
   EXPECT_LE(mapped, GetParam().most_maps) << "in 100 tokens";
   EXPECT_GT(engine.statistics().decode.misses, 100u);  // it did read

@@ -180,7 +180,7 @@ TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedWithPools) {
     for (const int slots : slots_) EXPECT_GT(slots, 0);
     const std::string log = content_of(file("engine"));
     EXPECT_NE(log.find(" pools=" + std::to_string(slots_[0]) + ","), std::string::npos);
-    for (const char* state : {"=full", "=sm+exp", "=sm,", "=exp,", "=sm>", "=exp>"})
+    for (const char* state : {"=full", "=sm+exp", "=sm,", "=exp,", "=sm>", "=exp>", " reduce "})
       EXPECT_NE(log.find(state), std::string::npos) << state;
   }
   EXPECT_GT(any_hits_, 500u);
