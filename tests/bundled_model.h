@@ -1,11 +1,14 @@
 // What tests of the built program on the bundled model share.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "program.h"
 
@@ -44,6 +47,21 @@ inline std::string content_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   EXPECT_TRUE(file) << path;
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Of every layer, experts 0 and 1 come to have each other's output matrix: another model to compute with,
+// which its tensors and routers do not tell from the bundled one.
+inline void exchange_experts(const std::string& path) {
+  std::string content = content_of(path);
+  std::size_t exchanged = 0;
+  for (int layer = 0;; ++layer, ++exchanged) {
+    const std::string name = "\"model.layers." + std::to_string(layer) + ".mlp.experts.";
+    const std::size_t zero = content.find(name + "0.down_proj"), one = content.find(name + "1.down_proj");
+    if (zero == std::string::npos || one == std::string::npos) break;
+    std::swap(content[zero + name.size()], content[one + name.size()]);
+  }
+  ASSERT_GT(exchanged, 0u);
+  ASSERT_TRUE(std::ofstream(path, std::ios::binary) << content);
 }
 
 }  // namespace sluice::program

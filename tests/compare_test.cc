@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -24,20 +23,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr const char* kPrompt = " -p 'Once upon a time there was a king who' -n 60 --capacity 3MiB";
-
-// Of every layer, experts 0 and 1 come to have each other's output matrix.
-void exchange_experts(const std::string& path) {
-  std::string content = sluice::program::content_of(path);
-  std::size_t exchanged = 0;
-  for (int layer = 0;; ++layer, ++exchanged) {
-    const std::string name = "\"model.layers." + std::to_string(layer) + ".mlp.experts.";
-    const std::size_t zero = content.find(name + "0.down_proj"), one = content.find(name + "1.down_proj");
-    if (zero == std::string::npos || one == std::string::npos) break;
-    std::swap(content[zero + name.size()], content[one + name.size()]);
-  }
-  ASSERT_GT(exchanged, 0u);
-  ASSERT_TRUE(std::ofstream(path, std::ios::binary) << content);
-}
 
 class CompareLossy : public testing::Test {
  protected:
@@ -120,7 +105,7 @@ TEST_F(CompareLossy, ExactPresetsThatDifferAreAFailure) {
   const std::string other = directory_->file("whole");
   std::filesystem::copy(kModel, other);
   for (const auto& entry : std::filesystem::directory_iterator(other))
-    if (entry.path().extension() == ".safetensors") exchange_experts(entry.path().string());
+    if (entry.path().extension() == ".safetensors") sluice::program::exchange_experts(entry.path().string());
   const Outcome outcome = run("compare " + kModel + " --whole " + other +
                               " --preset auto,z-accelerate --runs 1 -q -p 'Once upon a time' -n 8");
   EXPECT_EQ(outcome.code, 1);

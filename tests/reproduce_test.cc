@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -20,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using sluice::program::content_of;
+using sluice::program::exchange_experts;
 using sluice::program::kModel;
 using sluice::program::memory;
 using sluice::program::Outcome;
@@ -232,11 +232,7 @@ TEST_F(ReproduceTest, TextsThatDifferFailTheRunAfterItsReport) {
     for (const char* file : {"config.json", "generation_config.json", "model.safetensors"})
       fs::copy_file(fs::path(kModel) / file, copy / file);
   }
-  {
-    std::fstream file(other / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(20'000'000);
-    file << std::string(8'000'000, '\0');
-  }
+  exchange_experts(other / "model.safetensors");
   const Outcome outcome = run(
       "reproduce zipmoe --quick --quiet -n 4 --runs 1 --model split --whole whole --trace none --budget " +
       memory(30) + " --threads 1 --io buffered -o out");
