@@ -1,8 +1,10 @@
 // What tests of the built program on the bundled model share.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
@@ -49,18 +51,22 @@ inline std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Of every layer, experts 0 and 1 come to have each other's output matrix: another model to compute with,
-// which its tensors and routers do not tell from the bundled one.
+// Experts 0 and 1 of every layer come to have each other's output matrix, and so do 2 and 3 and all others:
+// another model to compute with, which its tensors and routers do not tell from the bundled one.
 inline void exchange_experts(const std::string& path) {
+  constexpr int kLayers = 6, kExperts = 32;
   std::string content = content_of(path);
-  std::size_t exchanged = 0;
-  for (int layer = 0;; ++layer, ++exchanged) {
-    const std::string name = "\"model.layers." + std::to_string(layer) + ".mlp.experts.";
-    const std::size_t zero = content.find(name + "0.down_proj"), one = content.find(name + "1.down_proj");
-    if (zero == std::string::npos || one == std::string::npos) break;
-    std::swap(content[zero + name.size()], content[one + name.size()]);
-  }
-  ASSERT_GT(exchanged, 0u);
+  for (int layer = 0; layer < kLayers; ++layer)
+    for (int expert = 0; expert < kExperts; expert += 2) {
+      const auto last_digit = [&](int index) {
+        const std::string name =
+            fmt::format("\"model.layers.{}.mlp.experts.{}.down_proj.weight\"", layer, index);
+        return content.find(name) + name.find(".down_proj") - 1;
+      };
+      const std::size_t one = last_digit(expert), other = last_digit(expert + 1);
+      ASSERT_LT(std::max(one, other), content.size());
+      std::swap(content[one], content[other]);
+    }
   ASSERT_TRUE(std::ofstream(path, std::ios::binary) << content);
 }
 
