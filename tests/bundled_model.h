@@ -61,7 +61,8 @@ inline void exchange_experts(const std::string& path) {
       const auto last_digit = [&](int index) {
         const std::string name =
             fmt::format("\"model.layers.{}.mlp.experts.{}.down_proj.weight\"", layer, index);
-        return content.find(name) + name.find(".down_proj") - 1;
+        const std::size_t at = content.find(name);
+        return at == std::string::npos ? at : at + name.find(".down_proj") - 1;
       };
       const std::size_t one = last_digit(expert), other = last_digit(expert + 1);
       ASSERT_LT(std::max(one, other), content.size());
