@@ -123,7 +123,7 @@ void compare(const Options& options) {
   }
   const std::size_t positions =
       positions_for(longest, static_cast<std::size_t>(options.max_tokens), flags, open);
-  // Then the prompt is its input, and the answer stands alone.
+  // Of a model with an encoder the prompt is its input, and the answer stands alone.
   const std::size_t encoder_positions = open.model.config.has_encoder() ? longest : 0;
   settings.options = engine_options(flags, positions, encoder_positions);
   settings.options.preset.clear();  // each contender's
