@@ -76,6 +76,7 @@ MemoryPlan Engine::make_plan(std::size_t logit_rows, DenseView dense) {
   needs.top_k = model_.config.moe.top_k;
   needs.most_chunk = std::max(
       options_.sequences, std::min(options_.chunk, std::max(options_.positions, options_.encoder_positions)));
+  needs.same_chunk = options_.cache_bytes.has_value();
   needs.self = &shape;
   needs.activations = [](const void* self, std::size_t chunk) {
     Shape shape = *static_cast<const Shape*>(self);

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kLeastChunk = 16;
 constexpr Bytes kMargin = 512 * kMiB;
+constexpr Bytes kUsualProcess = 32 * kMiB;
 // Of libraries, used later than the plan is made, and what codecs take for their contexts.
 constexpr Bytes kLateCode = 640 * kKiB;
 
@@ -32,6 +33,12 @@ std::size_t largest_chunk(const MemoryNeeds& needs, std::size_t least, Bytes roo
     (activations_of(needs, middle) <= room ? fits : beyond) = middle;
   }
   return std::max(least, fits & ~((std::bit_ceil(fits + 1) >> 3) - 1));
+}
+
+// At least what the process and the tables take, and the same for any that takes about as much.
+Bytes round_size(const MemoryNeeds& needs) {
+  return std::max(kUsualProcess, std::bit_ceil(needs.process + needs.process / 2)) +
+         round_up(needs.tables, kMiB);
 }
 
 }  // namespace
@@ -66,7 +73,9 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
 
   // The chunk takes at most a quarter of what is left, staging at most another quarter of the rest.
   Bytes left = budget - fixed - needs.least_staging;
-  plan.chunk = largest_chunk(needs, least_chunk, left / 4);
+  Bytes room = left;
+  if (needs.same_chunk) room -= std::min(left, round_size(needs) - needs.process - needs.tables);
+  plan.chunk = largest_chunk(needs, least_chunk, room / 4);
   plan.activations = activations_of(needs, plan.chunk);
   left -= plan.activations;
   plan.staging = needs.least_staging;

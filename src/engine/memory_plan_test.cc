@@ -114,5 +114,46 @@ TEST(MemoryPlanTest, TheChunkIsAllThatFitsButForRounding) {
   }
 }
 
+// What the process takes differs by a part of a MiB from start to start.
+TEST(MemoryPlanTest, TheSameChunkAtEveryStartWhereItIsAskedFor) {
+  const unsigned seed = 99;
+  std::mt19937_64 random(seed);
+  MemoryNeeds needs = some_needs();
+  needs.most_chunk = 4000;
+  std::size_t differ = 0, larger = 0;
+  for (int round = 0; round < 2000; ++round) {
+    needs.process = 14 * kMiB + random() % (5 * kMiB);
+    needs.tables = kMiB + random() % (100 * kKiB);
+    MemoryNeeds again = needs;
+    again.process += random() % kMiB;
+    again.tables += random() % (100 * kKiB);
+    const Bytes budget = 40 * kMiB + random() % (200 * kMiB);
+    differ += plan_memory(budget, needs).chunk != plan_memory(budget, again).chunk ? 1 : 0;
+    needs.same_chunk = again.same_chunk = true;
+    const MemoryPlan plan = plan_memory(budget, needs);
+    ASSERT_EQ(plan.chunk, plan_memory(budget, again).chunk) << "seed " << seed << ", budget " << budget;
+    EXPECT_LE(total(plan), budget);
+    needs.same_chunk = false;
+    EXPECT_LE(plan.chunk, plan_memory(budget, needs).chunk);
+    larger += plan.chunk > 16 ? 1 : 0;
+  }
+  EXPECT_GT(differ, 20u);  // else this test says nothing
+  EXPECT_GT(larger, 1000u);
+}
+
+// Also of a process beyond the usual size, as long as it is not near half again a power of two.
+TEST(MemoryPlanTest, TheSameChunkIsNeverBesideTooSmallAProcess) {
+  MemoryNeeds needs = some_needs();
+  needs.most_chunk = 4000;
+  needs.same_chunk = true;
+  for (Bytes process = kMiB; process < 700 * kMiB; process += 7 * kMiB + 4096) {
+    needs.process = process;
+    const Bytes budget = process + 60 * kMiB;
+    const MemoryPlan plan = plan_memory(budget, needs);
+    EXPECT_LE(total(plan), budget);
+    EXPECT_GE(plan.chunk, 16u);
+  }
+}
+
 }  // namespace
 }  // namespace sluice::engine
