@@ -53,6 +53,7 @@ json results(json answer) {
     if (answer.contains("reference")) answer["reference"].erase(key);
   }
   answer.erase("budget");
+  answer.erase("resumed");
   return answer;
 }
 
@@ -91,10 +92,13 @@ TEST_F(EvalTest, KilledOrInterruptedItGoesOnToTheSameNumbers) {
       const json resumed = run_json(kept);
       EXPECT_LT(before, finished(state));
       EXPECT_EQ(results(resumed), results(whole));
+      EXPECT_EQ(whole["resumed"], 0);
+      EXPECT_EQ(resumed["resumed"], before);
       // All is done: nothing is computed any more.
       const json again = run_json(kept);
       EXPECT_EQ(results(again), results(whole));
       EXPECT_EQ(again["experts"]["accesses"], 0);
+      EXPECT_EQ(again["resumed"], finished(state));
     }
   }
 }

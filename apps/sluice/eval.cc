@@ -88,8 +88,12 @@ void warn_of_few_steps(const EvalOptions& options, const engine::Engine& engine,
       prompt_tokens(options, engine));
 }
 
-void print_losses(const engine::Engine& engine) {
-  for (const auto& [name, text] : loss_rows(engine)) std::cout << fmt::format("{:<10} {}\n", name, text);
+void print_losses(const engine::Engine& engine, std::size_t resumed, std::size_t all) {
+  if (resumed == all) return;  // it has computed nothing
+  const auto rows = loss_rows(engine);
+  for (const auto& [name, text] : rows) std::cout << fmt::format("{:<10} {}\n", name, text);
+  if (!rows.empty() && resumed > 0)
+    std::cout << fmt::format("           (without the {} of {} that --state had)\n", resumed, all);
 }
 
 Json prefill_json(std::size_t prompt) { return prompt == eval::kAllOfIt ? Json(nullptr) : Json(prompt); }

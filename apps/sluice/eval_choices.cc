@@ -87,7 +87,8 @@ std::string tokenizer_hash(const OpenModel& open, const std::string& data) {
 Json error_json(const eval::Share& share) { return share.error ? Json(*share.error) : Json(nullptr); }
 
 void print(const EvalOptions& options, const Work& work, const eval::ChoiceMetrics& metrics,
-           const engine::Engine& engine, std::size_t stepped, const EnergyReport& energy) {
+           const engine::Engine& engine, std::size_t stepped, std::size_t resumed,
+           const EnergyReport& energy) {
   if (options.engine.json) {
     std::cout << Json{{"task", options.task},
                       {"items", work.items.size()},
@@ -96,6 +97,7 @@ void print(const EvalOptions& options, const Work& work, const eval::ChoiceMetri
                       {"cut", work.cut},
                       {"prefill", prefill_json(prompt_tokens(options, engine))},
                       {"stepped", stepped},
+                      {"resumed", resumed},
                       {"acc", metrics.acc.mean},
                       {"acc_stderr", error_json(metrics.acc)},
                       {"acc_norm", metrics.acc_norm.mean},
@@ -118,7 +120,7 @@ void print(const EvalOptions& options, const Work& work, const eval::ChoiceMetri
                            work.choices, work.scored)
             << line("acc", metrics.acc) << line("acc_norm", metrics.acc_norm)
             << line("acc_bytes", metrics.acc_bytes);
-  print_losses(engine);
+  print_losses(engine, resumed, work.items.size());
   if (work.cut > 0)
     std::cout << fmt::format("{} of the questions were longer than the context and were cut in front\n",
                              work.cut);
@@ -161,7 +163,8 @@ void evaluate_choices(const EvalOptions& options) {
         return scorer.score(work.requests[i], [&] { return !stop(); });
       });
   progress.update(work.items.size());
-  print(options, work, eval::choice_metrics(work.items, scores), engine, stepped, energy);
+  const std::size_t resumed = std::min(state.found().size(), scores.size());
+  print(options, work, eval::choice_metrics(work.items, scores), engine, stepped, resumed, energy);
 }
 
 }  // namespace sluice::app

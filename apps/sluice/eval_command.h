@@ -38,8 +38,9 @@ Json prefill_json(std::size_t prompt);  // the number; null: all
 // step.
 void warn_of_few_steps(const EvalOptions& options, const engine::Engine& engine, std::size_t stepped,
                        std::size_t scored);
-// What was computed otherwise than by the exact model, of what this call has computed, on standard output.
-void print_losses(const engine::Engine& engine);
+// What was computed otherwise than by the exact model, on standard output: by this call, which found
+// `resumed` results of `all` in its state.
+void print_losses(const engine::Engine& engine, std::size_t resumed, std::size_t all);
 
 void evaluate_text(const EvalOptions& options);
 void evaluate_choices(const EvalOptions& options);

@@ -149,12 +149,12 @@ std::string tokens_hash(const std::vector<model::TokenId>& tokens) {
 
 void print(const EvalOptions& options, const Text& text, const Cut& cut, const eval::TextScore& score,
            const engine::Engine& engine, const engine::Engine* reference, const eval::BudgetSplit& split,
-           std::size_t stepped, const EnergyReport& energy) {
+           std::size_t stepped, std::size_t resumed, const EnergyReport& energy) {
   if (!options.engine.json) {
     std::cout << fmt::format("perplexity {:.4f}  ({} tokens, {} predicted, nll {:.3f}, {:.5f} bits a byte)\n",
                              score.perplexity(), text.tokens.size(), score.predicted, score.nll,
                              score.bits_per_byte(text.bytes.size()));
-    print_losses(engine);
+    print_losses(engine, resumed, cut.windows.size());
     if (!score.divergence) return;
     const eval::Quantiles& kl = *score.divergence;
     std::cout << fmt::format(
@@ -176,6 +176,7 @@ void print(const EvalOptions& options, const Text& text, const Cut& cut, const e
                {"stride", cut.stride},
                {"prefill", prefill_json(prompt_tokens(options, engine))},
                {"stepped", stepped},
+               {"resumed", resumed},
                {"memory", memory_json(engine)},
                {"io", io_json(engine)},
                {"experts", experts_json(engine)},
@@ -264,7 +265,8 @@ void evaluate_text(const EvalOptions& options) {
         });
       });
   progress.update(text.tokens.size());
-  print(options, text, cut, eval::sum(scores), *engine, reference.get(), split, stepped, energy);
+  const std::size_t resumed = std::min(state.found().size(), scores.size());
+  print(options, text, cut, eval::sum(scores), *engine, reference.get(), split, stepped, resumed, energy);
 }
 
 }  // namespace sluice::app
