@@ -38,8 +38,8 @@ void add_synth(CLI::App& app);
 void add_doctor(CLI::App& app);
 void add_version(CLI::App& app);
 
-// True once after Ctrl-C (SIGINT) since the last call; main.cc installs the handler. A second Ctrl-C within
-// one running command ends the program with exit code 130.
+// True once after Ctrl-C (SIGINT, or SIGTERM) since the last call; main.cc installs the handler. A second one
+// within one running command ends the program with exit code 130.
 bool interrupted();
 // The same for callees that ask many times: stays true.
 std::function<bool()> interrupted_so_far();

@@ -63,6 +63,7 @@ void install_signal_handlers() {
   action.sa_handler = on_interrupt;
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);  // what is begun is taken back, as at Ctrl-C
   std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is a failed write, reported where it happens
 }
 
