@@ -2,6 +2,8 @@
 // What decisions cost on one core: schedulers of a layer's tasks in µs a call and ns a decode tried (what
 // ScheduleCosts::step wants), rank models and plans in ms. Checks that every task is ordered once, that the
 // search is the cheaper of guarded and free, and that plans are the best of their grid's corners.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
@@ -124,11 +126,14 @@ void bench_planner(std::size_t rounds, bench::Report& report) {
 }  // namespace
 }  // namespace sluice
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   sluice::bench::check_options(argc, argv, {"rounds", "json"});
   const std::size_t rounds = sluice::bench::whole_option(argc, argv, "rounds", 200);
   sluice::bench::Report report("decisions", argc, argv);
   sluice::bench_schedulers(rounds, report);
   sluice::bench_planner(std::min<std::size_t>(rounds, 5), report);
   report.write();
+} catch (const std::exception& error) {
+  fmt::print(stderr, "sluice_bench_decisions: {}\n", error.what());
+  return 1;
 }

@@ -11,8 +11,9 @@
 #include "measure.h"
 #include "report.h"
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   using namespace sluice;
+  bench::check_options(argc, argv, {"json"});
   bench::Report report("recover", argc, argv);
   if (!device::unified_memory_available()) {
     fmt::print("no CUDA device: nothing was measured\n");
@@ -52,4 +53,7 @@ int main(int argc, char** argv) {
              bench::quantile(workloads[1].seconds, 0.5) / bench::quantile(workloads[0].seconds, 0.5),
              right ? "right" : "WRONG");
   return right ? 0 : 1;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "sluice_bench_recover: {}\n", error.what());
+  return 1;
 }

@@ -43,6 +43,28 @@ def parse():
     parser.add_argument("--bench", default=os.path.join(ROOT, "build/release/bin"), help="where sluice_bench_kernels is")
     parser.add_argument("--runner", default=os.path.join(CACHE, "build/llama-runner"))
     options = parser.parse_args()
+    for limit in options.memory.split(","):
+        try:
+            bytes_of = size(limit)
+            if bytes_of is not None and bytes_of <= size(options.headroom):
+                parser.error(f"--memory: {limit} leaves nothing beside --headroom {options.headroom}")
+        except ValueError:
+            parser.error(f"--memory, --headroom: expected a number of GB or (--memory) none, found {limit}, {options.headroom}")
+    if options.settings:
+        load, _, threads = options.settings.partition(",")
+        if load not in ("mmap", "none", "dio") or not threads.isdigit() or int(threads) < 1:
+            parser.error(f"--settings: expected mmap, none or dio, a comma and threads, found {options.settings}")
+    for kib in options.read_ahead.split(","):
+        if kib != "found" and not kib.isdigit():
+            parser.error(f"--read-ahead: expected found or KiB, found {kib}")
+    for name, least in (("runs", 1), ("prompt", 1), ("seconds", 1)):
+        if getattr(options, name) < least:
+            parser.error(f"--{name}: expected at least {least}, found {getattr(options, name)}")
+    if options.json:
+        try:
+            open(options.json, "a").close()
+        except OSError as error:
+            parser.error(f"--json: {error}")
     unknown = set(options.cache.split(",")) - {"cold", "warm"}
     if unknown:
         parser.error(f"--cache: expected cold, warm or both, found {options.cache}")

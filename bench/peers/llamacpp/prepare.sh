@@ -7,6 +7,8 @@ set -eu
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 sluice=${SLUICE:-$root/build/sluice}
 cache=${SLUICE_PEERS:-$HOME/.cache/sluice-peers}
+[ $# -ge 2 ] || { echo "prepare.sh: expected CONFIG.json NAME [options of sluice synth]" >&2; exit 2; }
+[ -x "$sluice" ] || { echo "prepare.sh: $sluice: not there; build it, or say SLUICE=PROGRAM" >&2; exit 1; }
 config=$1
 name=$cache/models/$2
 shift 2
