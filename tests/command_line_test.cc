@@ -155,11 +155,13 @@ TEST(CommandLine, CtrlCEndsACommandThatWaitsForStandardInput) {
                                              {"lab", "evict"},
                                              {"run", kModel, "-f", "-"},
                                              {"eval", kModel, "-f", "-"}}) {
-    sluice::program::Running program(words);
-    program.interrupt();
-    const Outcome outcome = program.wait();
-    EXPECT_EQ(outcome.code, 130) << words[0];
-    EXPECT_EQ(outcome.out, "sluice: interrupted\n") << words[0];
+    for (const int signal : {SIGINT, SIGTERM}) {
+      sluice::program::Running program(words);
+      program.interrupt(signal);
+      const Outcome outcome = program.wait();
+      EXPECT_EQ(outcome.code, 130) << words[0];
+      EXPECT_EQ(outcome.out, "sluice: interrupted\n") << words[0];
+    }
   }
 }
 

@@ -85,10 +85,10 @@ class Running {
     const ssize_t count = ::read(out_, bytes, sizeof bytes);
     return std::string(bytes, count > 0 ? static_cast<std::size_t>(count) : 0);
   }
-  // Ctrl-C, as soon as the program minds it.
-  void interrupt() {
-    while (!minds_interrupt()) ::usleep(1000);
-    EXPECT_EQ(::kill(child_, SIGINT), 0);
+  // Ctrl-C or SIGTERM, as soon as the program minds it.
+  void interrupt(int signal = SIGINT) {
+    while (!minds(signal)) ::usleep(1000);
+    EXPECT_EQ(::kill(child_, signal), 0);
   }
   // The rest of the output, and the exit code: -1 if a signal ended it.
   Outcome wait() {
@@ -102,12 +102,12 @@ class Running {
   }
 
  private:
-  // Whether a handler for SIGINT is installed, or the program has ended.
-  bool minds_interrupt() const {
+  // Whether a handler for the signal is installed, or the program has ended.
+  bool minds(int signal) const {
     std::ifstream file("/proc/" + std::to_string(child_) + "/status");
     for (std::string line; std::getline(file, line);) {
       if (line.starts_with("SigCgt:"))
-        return (std::stoull(line.substr(7), nullptr, 16) >> (SIGINT - 1) & 1) != 0;
+        return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
       if (line.starts_with("State:") && line.find('Z') != std::string::npos) return true;
     }
     return true;

@@ -29,7 +29,7 @@ struct Opened {
 
 EngineOptions buffered() {
   EngineOptions options;
-  options.memory = 256 * kMiB;
+  options.memory = process_bytes(256 * kMiB) + 256 * kMiB;
   options.fetch.io = fetch::IoMode::kBuffered;  // not every scratch directory can do better
   return options;
 }
