@@ -103,6 +103,7 @@ TEST(MmapReader, WhatIsNoFaultOfACopyGoesToTheHandlerThatWasThere) {
 #endif
   struct sigaction action {
   }, before{};
+  handled = 0;
   action.sa_handler = on_other_fault;
   action.sa_flags = SA_NODEFER;
   ASSERT_EQ(::sigaction(SIGBUS, &action, &before), 0);
