@@ -125,6 +125,20 @@ TEST_F(CompareLossy, WholeIsTheSameModel) {
                                    HasSubstr("a directory and stores packed from it")));
     EXPECT_EQ(refused.out, "");
   }
+  // A reference that is right is not what is wrong.
+  const Outcome beside = run("compare " + kModel + " --reference " + kModel + " --whole " + other +
+                             " --preset auto,z-accelerate -q -p a -n 2");
+  EXPECT_EQ(beside.code, 1);
+  EXPECT_THAT(beside.err, HasSubstr(other + ": this is not the model at " + kModel));
+}
+
+TEST_F(CompareLossy, AContenderWhoseBudgetIsTooSmallIsNamed) {
+  const std::string at = "compare " + store() + " --preset auto --precision high -q -p a -n 2 --memory " +
+                         sluice::program::memory(45) + " --capacity 1GiB";
+  EXPECT_EQ(run(at).code, 0);
+  const Outcome refused = run(at + " --reference " + kModel);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("sluice: --capacity: exact: the memory budget leaves less for experts"));
 }
 
 TEST_F(CompareLossy, AReferenceIsTheExactModel) {

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <set>
+#include <map>
+#include <span>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -111,27 +112,33 @@ std::unique_ptr<engine::Engine> make_engine(const Contender& contender,
   }
 }
 
-// By what their files say, before anything runs.
+// By what their files say, before anything runs. The reference is asked last, so that it is not blamed for
+// another one's path.
 void check_one_model(const std::vector<Contender>& contenders, const CompareSettings& settings) {
-  const Contender& first = contenders.front();
-  std::optional<std::uint64_t> expected;  // of the first, once there is another checkpoint
-  std::set<const store::Checkpoint*> seen{first.checkpoint};
-  const auto identity_of = [&](const Contender& it) {
-    return engine::model_identity(*it.checkpoint, *it.model, it.options.value_or(settings.options).fetch);
-  };
+  std::map<const store::Checkpoint*, std::uint64_t> identities;
+  for (const Contender& it : contenders) identities.try_emplace(it.checkpoint, 0);
+  if (identities.size() == 1) return;
   for (const Contender& it : contenders) {
-    if (!seen.insert(it.checkpoint).second) continue;
-    if (!expected) expected = identity_of(first);
-    const std::uint64_t identity = identity_of(it);
-    if (settings.first == First::kReference)
-      eval::check_reference_identity(identity, *expected, first.checkpoint->path());
-    if (identity == *expected) continue;
-    throw Error(ErrorKind::kInvalid, fmt::format("this is not the model at {}", first.checkpoint->path()))
+    const engine::EngineOptions& options = it.options ? *it.options : settings.options;
+    std::uint64_t& identity = identities.at(it.checkpoint);
+    if (identity == 0) identity = engine::model_identity(*it.checkpoint, *it.model, options.fetch);
+  }
+  const bool has_reference = settings.first == First::kReference;
+  const std::span<const Contender> others = std::span(contenders).subspan(has_reference ? 1 : 0);
+  const std::uint64_t expected = identities.at(others.front().checkpoint);
+  for (const Contender& it : others) {
+    const std::uint64_t identity = identities.at(it.checkpoint);
+    if (identity == expected) continue;
+    throw Error(ErrorKind::kInvalid,
+                fmt::format("this is not the model at {}", others.front().checkpoint->path()))
         .in(it.checkpoint->path())
-        .expected("tensors and routers of identity " + hex64(*expected))
+        .expected("tensors and routers of identity " + hex64(expected))
         .found(hex64(identity))
         .fix("compare on one model: a directory and stores packed from it");
   }
+  if (has_reference)
+    eval::check_reference_identity(expected, identities.at(contenders.front().checkpoint),
+                                   contenders.front().checkpoint->path());
 }
 
 }  // namespace

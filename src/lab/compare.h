@@ -117,7 +117,7 @@ struct Comparison {
 // Error(kInterrupted); Error(kInvalid), before anything runs, for contenders that are not of one model.
 class Comparer {
  public:
-  // REQUIRES: at least one contender, request and run.
+  // REQUIRES: at least one contender (beside a reference), request and run.
   Comparison run(const std::vector<Contender>& contenders, const CompareSettings& settings);
   // Of a checkpoint that was compared by a preset that needs costs; else none.
   std::optional<engine::Profile> profile(const store::Checkpoint& checkpoint) const;
