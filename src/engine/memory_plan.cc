@@ -35,10 +35,11 @@ std::size_t largest_chunk(const MemoryNeeds& needs, std::size_t least, Bytes roo
   return std::max(least, fits & ~((std::bit_ceil(fits + 1) >> 3) - 1));
 }
 
-// At least what the process and the tables take, and the same for any that takes about as much.
-Bytes round_size(const MemoryNeeds& needs) {
-  return std::max(kUsualProcess, std::bit_ceil(needs.process + needs.process / 2)) +
-         round_up(needs.tables, kMiB);
+// At least what the process and its tables take, and the same at every start, unless that is within a start's
+// difference of two thirds of a power of two.
+Bytes round_process(const MemoryNeeds& needs) {
+  const Bytes own = needs.process + needs.tables;
+  return std::max(kUsualProcess, std::bit_ceil(own + own / 2));
 }
 
 }  // namespace
@@ -74,7 +75,7 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
   // The chunk takes at most a quarter of what is left, staging at most another quarter of the rest.
   Bytes left = budget - fixed - needs.least_staging;
   Bytes room = left;
-  if (needs.same_chunk) room -= std::min(left, round_size(needs) - needs.process - needs.tables);
+  if (needs.same_chunk) room -= std::min(left, round_process(needs) - needs.process - needs.tables);
   plan.chunk = largest_chunk(needs, least_chunk, room / 4);
   plan.activations = activations_of(needs, plan.chunk);
   left -= plan.activations;

@@ -141,17 +141,21 @@ TEST(MemoryPlanTest, TheSameChunkAtEveryStartWhereItIsAskedFor) {
   EXPECT_GT(larger, 1000u);
 }
 
-// Also of a process beyond the usual size, as long as it is not near half again a power of two.
-TEST(MemoryPlanTest, TheSameChunkIsNeverBesideTooSmallAProcess) {
+// Also of processes beyond the usual size, as those of sanitizers and of a GPU's libraries are.
+TEST(MemoryPlanTest, TheSameChunkGrowsWithTheBudgetWhateverTheProcessTakes) {
   MemoryNeeds needs = some_needs();
   needs.most_chunk = 4000;
   needs.same_chunk = true;
   for (Bytes process = kMiB; process < 700 * kMiB; process += 7 * kMiB + 4096) {
     needs.process = process;
-    const Bytes budget = process + 60 * kMiB;
-    const MemoryPlan plan = plan_memory(budget, needs);
-    EXPECT_LE(total(plan), budget);
-    EXPECT_GE(plan.chunk, 16u);
+    std::size_t before = 0;
+    for (const Bytes more : {20 * kMiB, 60 * kMiB, 400 * kMiB, 4 * kGiB}) {
+      const MemoryPlan plan = plan_memory(process + more, needs);
+      EXPECT_LE(total(plan), process + more);
+      EXPECT_GE(plan.chunk, std::max<std::size_t>(before, 16));
+      before = plan.chunk;
+    }
+    EXPECT_EQ(before, needs.most_chunk);
   }
 }
 

@@ -48,8 +48,7 @@ std::uint64_t from_engine(const std::string& path) {
 
 // Out of the one safetensors file of a model whose routers are called so, as the format's page says.
 std::uint64_t as_written(const std::string& directory, const std::string& router) {
-  std::ifstream file(directory + "/model.safetensors", std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  const std::string bytes = store::testing::read_file(directory + "/model.safetensors");
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof length);
   const Json header = Json::parse(bytes.substr(8, length));
