@@ -180,20 +180,20 @@ SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options
   parse_config(json,
                config_path);  // what is wrong with the config itself is said before what options make of it
   if (apply_options(json, options, config_path)) plan.config_json = json.dump(2) + "\n";
+  ModelConfig config;
   try {
-    const ModelConfig config = parse_config(json, config_path);
-    if (config.tied_head && options.embedding_common > 0)
-      throw Error(ErrorKind::kUsage,
-                  "input embeddings that are the output head, too, have no part in common: one token would "
-                  "win everywhere")
-          .in("--embedding-common")
-          .expected("a config whose tie_word_embeddings is false")
-          .found("true, in " + config_path);
+    config = parse_config(json, config_path);
     plan.tensors = tensor_table(config);
   } catch (Error& error) {
-    if (error.kind() == ErrorKind::kUsage) throw;
     throw error.fix("choose other --layers or --experts: the config itself is sound");
   }
+  if (config.tied_head && options.embedding_common > 0)
+    throw Error(ErrorKind::kUsage,
+                "input embeddings that are the output head, too, have no part in common: one token would win "
+                "everywhere")
+        .in("--embedding-common")
+        .expected("a config whose tie_word_embeddings is false")
+        .found("true, in " + config_path);
 
   const Bytes shard_bytes = std::max<Bytes>(options.shard_bytes, 1);
   for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
