@@ -60,11 +60,8 @@ def parse():
     for name, least in (("runs", 1), ("prompt", 1), ("seconds", 1)):
         if getattr(options, name) < least:
             parser.error(f"--{name}: expected at least {least}, found {getattr(options, name)}")
-    if options.json:
-        try:
-            open(options.json, "a").close()
-        except OSError as error:
-            parser.error(f"--json: {error}")
+    if options.json and not os.access(os.path.dirname(os.path.abspath(options.json)), os.W_OK):
+        parser.error(f"--json: expected a file in a folder that can be written to, found {options.json}")
     unknown = set(options.cache.split(",")) - {"cold", "warm"}
     if unknown:
         parser.error(f"--cache: expected cold, warm or both, found {options.cache}")
