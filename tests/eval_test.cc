@@ -1,5 +1,6 @@
 // `sluice eval` through the built program: interrupted and continued, compared with a reference, tasks, and
 // what it refuses.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -213,6 +214,18 @@ TEST_F(EvalTest, TasksCountWhatTheyWereGiven) {
   const Outcome table = run(choose + " --limit 3 --quiet");
   EXPECT_EQ(table.code, 0);
   EXPECT_NE(table.out.find("acc_norm"), std::string::npos) << table.out;
+}
+
+TEST_F(EvalTest, WhatWasLostIsOfWhatThisStartComputed) {
+  const std::string store = file("slices.sluice");
+  ASSERT_EQ(run("pack " + kModel + " -o " + store + " --slices 4/2 --quiet").code, 0);
+  const std::string choose = "eval " + store + " --precision low --task hellaswag --data " + kData +
+                             "hellaswag.jsonl.zst --quiet --state " + file("state") + " --limit ";
+  const auto lossy = testing::HasSubstr("\nslices ");
+  const auto note = [](const std::string& text) { return testing::HasSubstr("(without the " + text); };
+  EXPECT_THAT(run(choose + "2").out, testing::AllOf(lossy, testing::Not(note(""))));
+  EXPECT_THAT(run(choose + "5").out, testing::AllOf(lossy, note("2 of 5 that --state had)")));
+  EXPECT_THAT(run(choose + "5").out, testing::AllOf(testing::Not(lossy), testing::Not(note(""))));
 }
 
 // Routers and precisions that act on steps: 64 tokens are a prompt unless something else is said.
