@@ -72,7 +72,7 @@ help:
 	@echo "make demo      pack the bundled model and run it in less memory than it needs"
 	@echo "make test      build and run all tests"
 	@echo "make build     build/sluice"
-	@echo "make bench     build and run the benchmarks: one page, kept in bench/results; MODEL=NAME.sluice MEMORY=8GB,none: whole runs, too"
+	@echo "make bench     build and run the benchmarks: one page, rows kept in bench/results; MODEL=NAME.sluice MEMORY=8GB,none: whole runs, too"
 	@echo "make asan      tests under AddressSanitizer and UndefinedBehaviorSanitizer; make tsan: ThreadSanitizer"
 	@echo "make fuzz      each fuzz target for FUZZ_SECONDS (20)"
 	@echo "make format    clang-format over our sources; make lint: format check and clang-tidy"

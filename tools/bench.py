@@ -3,9 +3,9 @@
 
     tools/bench.py [--bin build/release/bin] [--only kernels,codec] [--model NAME.sluice --memory 8GB,none] [--all]
 
-The page is also kept as bench/results/MACHINE-COMMIT.json. What lost more than its spread since the last result of the same machine is
-listed at the end: shares of a limit are compared, so that a noisy minute, which hits both, does not count; times where there is none.
-`make bench` calls this; MODEL= and MEMORY= add rows of `sluice run`.
+The rows are appended to the machine's ledger, bench/results/MACHINE.csv (bench/results/README.md has its columns). What lost more than
+its spread since the last run on the same machine is listed at the end: shares of a limit are compared, so that a noisy minute, which
+hits both, does not count; times where there is none. `make bench` calls this; MODEL= and MEMORY= add rows of `sluice run`.
 """
 import argparse
 import datetime
@@ -22,9 +22,19 @@ import tempfile
 import threading
 import time
 
+import ledger
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAMS = ["kernels", "codec", "disk", "decisions", "replay", "trace", "recover"]
 FEATURES = ["avx2", "avx512f", "avx512bw", "avx512_vbmi2", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8", "asimd", "bf16"]
+# Programs that compare what they compute with a known answer in the same run, and fail where it is wrong.
+CHECKED = {"kernels", "codec", "disk", "decisions", "replay", "recover", "run"}
+# (vendor's family, first model, last model): the generation of the CPU.
+GENERATIONS = {"Zen 3": [(25, 0x00, 0x0f), (25, 0x20, 0x5f)], "Zen 4": [(25, 0x10, 0x1f), (25, 0x60, 0x7f), (25, 0xa0, 0xaf)],
+               "Zen 5": [(26, 0x00, 0x7f)], "Ice Lake": [(6, 0x6a, 0x6a), (6, 0x6c, 0x6c)], "Sapphire Rapids": [(6, 0x8f, 0x8f)],
+               "Emerald Rapids": [(6, 0xcf, 0xcf)], "Granite Rapids": [(6, 0xad, 0xae)]}
+FEATURE_TITLES = {"amx_bf16": "AMX", "avx512_bf16": "AVX-512 with BF16", "avx512_vbmi2": "AVX-512 with VBMI2", "avx512f": "AVX-512",
+                  "avx2": "AVX2", "asimd": "NEON"}
 
 
 def fail(message):
@@ -50,10 +60,32 @@ def machine():
             "memory_gib": round(memory / 2**30), "kernel": platform.release()}
 
 
+def generation(facts):
+    """What kind of CPU it is; its numbers where this list does not know it."""
+    if not facts["family"]:
+        return platform.machine()
+    family, model = int(facts["family"]), int(facts["model"])
+    for name, ranges in GENERATIONS.items():
+        if any(family == f and first <= model <= last for f, first, last in ranges):
+            return name
+    return f"family {family} model {model}"
+
+
+def best_feature(facts):
+    return next((f for f in FEATURE_TITLES if f in facts["features"]), "")
+
+
 def machine_name(facts):
-    best = [f for f in ("amx_bf16", "avx512_bf16", "avx512_vbmi2", "avx512f", "avx2", "asimd") if f in facts["features"]][:2]
-    cpu = [f"family{facts['family']}", f"model{facts['model']}"] if facts["family"] else []
-    return "-".join([platform.machine(), *cpu, *reversed(best), f"{facts['cores']}cores", f"{facts['memory_gib']}gib"]).replace("_", "")
+    """The name of the machine's ledger: zen4-avx512bf16-2cores-24gib."""
+    words = [generation(facts), best_feature(facts) or "baseline", f"{facts['cores']}cores", f"{facts['memory_gib']}gib"]
+    return "-".join(word.lower().replace(" ", "").replace("_", "") for word in words)
+
+
+def machine_row(facts):
+    """The machine's row of machines.csv."""
+    title = ", ".join([generation(facts), f"{facts['cores']} cores", FEATURE_TITLES.get(best_feature(facts), "baseline")])
+    return {"machine": machine_name(facts), "title": title, "features": " ".join(facts["features"]),
+            **{key: facts[key] for key in ("cpu", "family", "model", "cores", "memory_gib", "kernel")}}
 
 
 def commit():
@@ -119,6 +151,7 @@ def disk_rows(name, results, rates):
         decode = [r["experts"]["decode"] for r in results]
         rows.append({"name": f"disk {what}: {name}", "rounds": len(results), "bytes": statistics.median(bytes_of(d) for d in decode),
                      "seconds": spread([time_of(d) for d in decode]), "limit": "direct reads of the same file",
+                     "limit_rate": statistics.median(rates),
                      "share": spread([bytes_of(d) / time_of(d) / rate for d, rate in zip(decode, rates)])})
     return rows
 
@@ -137,6 +170,8 @@ def end_to_end(sluice, model, memory, predict, runs, limits):
             fail(f"{' '.join(command[:3])} failed: {done.stderr[-1000:]}")
         results.append(json.loads(done.stdout))
         rates.append(direct_rate(model))
+    if any(r["tokens"] != results[0]["tokens"] for r in results):
+        fail(f"{' '.join(command[:3])} gave other tokens in one run than in another: {' '.join(command)}")
     name = os.path.basename(model.rstrip("/")) + (f", {memory}" if memory != "none" else ", no limit")
     prefill = [r["timing"]["prefill_s"] for r in results]
     per_token = [r["timing"]["decode_s"] / (predict - 1) for r in results]
@@ -147,10 +182,10 @@ def end_to_end(sluice, model, memory, predict, runs, limits):
     inspected = subprocess.run([sluice, "inspect", model, "--json", "-q"], check=True, capture_output=True).stdout
     active = 2.0 * json.loads(inspected)["parameters"]["active"]
     if read < 0.05 * active and limits.get("memory"):
-        decode.update(bytes=active, limit="memory's read rate, every active weight once in BF16",
+        decode.update(bytes=active, limit="memory's read rate, every active weight once in BF16", limit_rate=limits["memory"],
                       share=spread([active / s / limits["memory"] for s in per_token]))
     elif read > 0 and limits.get("disk"):
-        decode.update(bytes=read, limit="fastest disk read", share=spread([read / s / limits["disk"] for s in per_token]))
+        decode.update(bytes=read, limit="fastest disk read", limit_rate=limits["disk"], share=spread([read / s / limits["disk"] for s in per_token]))
     rows = [{"name": f"prefill of 64: {name}", "rounds": runs, "seconds": spread(prefill),
              "figures": {"tok/s": 64 / statistics.median(prefill)}}, decode]
     if all(rates) and all(r["experts"]["decode"]["demand_s"] > 0 for r in results):
@@ -199,43 +234,80 @@ def print_page(result, everything):
             print(line_of(row))
 
 
-def losses(old, new):
-    """Rows whose spreads do not overlap, the new one on the worse side."""
-    before = {(p["program"], r["name"]): r for p in old["programs"] for r in p["rows"]}
-    for program in new["programs"]:
+def rate_of(row):
+    """Of one round, per second: bytes, or operations where a row is held against those. None where neither is counted."""
+    amount = row.get("flops") if row.get("limit", "").startswith("FMA") or not row.get("bytes") else row["bytes"]
+    return amount / row["seconds"]["median"] if amount and row.get("seconds") else None
+
+
+def limit_rate(row, rows):
+    """The rate of what a row is held against, by the median of its rounds; None where it has no row of its own."""
+    limit = row.get("limit", "")
+    if "limit_rate" in row:
+        return row["limit_rate"]
+    if limit == "fastest read of the round":
+        return max(filter(None, map(rate_of, rows)))
+    if limit.startswith("read, "):  # of several ways of reading, with as many threads
+        return max((rate_of(r) for r in rows if r["name"].startswith("read, ") and r["name"].endswith(limit[-3:])), default=None)
+    return next((rate_of(r) for r in rows if limit and r["name"] == limit), None)
+
+
+def ledger_rows(result):
+    """The rows of a run as its ledger keeps them: one for the time of a case, one for each other figure."""
+    for program in result["programs"]:
+        name = program["program"]
+        head = {"date": result["date"], "commit": result["commit"], "machine": result["name"], "command": f"make bench, {name}",
+                "checked": "yes" if name in CHECKED else None}
         for row in program["rows"]:
-            was = before.get((program["program"], row["name"]))
-            if was is None:
-                continue
-            if "share" in row and "share" in was and row["limit"] == was["limit"]:
-                if row["share"]["high"] < was["share"]["low"]:
-                    yield f"{program['program']}: {row['name']}: {was['share']['median']:.2f} → {row['share']['median']:.2f} of {row['limit']}"
-            elif "share" not in row and "seconds" in row and "seconds" in was and row["seconds"]["low"] > was["seconds"]["high"]:
-                yield f"{program['program']}: {row['name']}: {time_text(was['seconds'])} → {time_text(row['seconds'])}"
-            elif "seconds" not in row:
-                yield from (f"{program['program']}: {row['name']}: {was['figures'][key]:.4g} → {value:.4g} {key}"
-                            for key, value in row.get("figures", {}).items()
-                            if key in was.get("figures", {}) and value > was["figures"][key] * 1.001)
+            case = {**head, "case": " ".join(row["name"].split()), "rounds": row.get("rounds")}
+            note = f"load {result['load']:.1f}" if result["load"] > 0.5 else None
+            if "seconds" in row:
+                times, share = row["seconds"], row.get("share", {})
+                rate = {key: row[amount] / times["median"] * 1e-9 for key, amount in (("gb_s", "bytes"), ("gflop_s", "flops")) if row.get(amount)}
+                limit = limit_rate(row, program["rows"])
+                yield {**case, "measure": "s", **times, "bytes": row.get("bytes"), **rate, "limit": row.get("limit"),
+                       "limit_rate": limit and limit * 1e-9, "share": share.get("median"), "share_low": share.get("low"),
+                       "share_high": share.get("high"), "note": note}
+            for measure, value in row.get("figures", {}).items():
+                yield {**case, "measure": measure, "median": value, "note": note}
 
 
-def last_result(folder, name):
-    results = []
-    for path in glob.glob(os.path.join(folder, "*.json")):
-        result = json.load(open(path))
-        if result["name"] == name:
-            results.append((result["date"], path, result))
-    return max(results, key=lambda r: r[0])[1:] if results else (None, None)
+def losses(old, new):
+    """Rows whose spreads do not overlap, the new one on the worse side. Both are rows of a ledger."""
+    before = {(row["command"], row["case"], row["measure"]): row for row in old}
+    timed = {(row["command"], row["case"]) for row in new if row["measure"] == "s"}
+    for row in new:
+        was = before.get((row["command"], row["case"], row["measure"]))
+        if was is None:
+            continue
+        what = f"{row['command'].removeprefix('make bench, ')}: {row['case']}"
+        if row["measure"] != "s":
+            if (row["command"], row["case"]) not in timed and row["median"] > was["median"] * 1.001:
+                yield f"{what}: {was['median']:.4g} → {row['median']:.4g} {row['measure']}"
+        elif row.get("share") is not None and was["share"] is not None and row["limit"] == was["limit"]:
+            if row["share_high"] < was["share_low"]:
+                yield f"{what}: {was['share']:.2f} → {row['share']:.2f} of {row['limit']}"
+        elif row.get("share") is None and row["low"] > was["high"]:
+            yield f"{what}: {time_text(was)} → {time_text(row)}"
 
 
-def write(path, result):
-    """One row a line: a change shows as a line."""
-    programs = ",\n".join('{"program": %s, "rows": [\n%s]}' % (json.dumps(p["program"]), ",\n".join(json.dumps(r) for r in p["rows"]))
-                          for p in result["programs"])
-    head = {key: value for key, value in result.items() if key != "programs"}
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path + ".partial", "w") as file:
-        file.write(json.dumps(head)[:-1] + ',\n"programs": [\n' + programs + "]}\n")
-    os.rename(path + ".partial", path)
+def last_run(path):
+    """The rows of the latest run of `make bench` in a ledger, and its date; ([], None) where there is none."""
+    rows = [row for row in ledger.read(path) if row["command"].startswith("make bench")] if os.path.exists(path) else []
+    date = max((row["date"] for row in rows), default=None)
+    return [row for row in rows if row["date"] == date], date
+
+
+def keep(folder, facts, rows):
+    """Appends to the machine's ledger, and to machines.csv if the machine is new. The ledger's path. Runs of a tree that differs from its
+    commit go to a file of their own, which git ignores."""
+    changed = rows[0]["commit"].endswith("-changed")
+    path, machines = os.path.join(folder, f"{machine_name(facts)}{'-changed' if changed else ''}.csv"), os.path.join(folder, "machines.csv")
+    known = ledger.read(machines, ledger.MACHINE_COLUMNS) if os.path.exists(machines) else []
+    ledger.append(path, rows)
+    if not changed and all(row["machine"] != machine_name(facts) for row in known):
+        ledger.append(machines, [machine_row(facts)], ledger.MACHINE_COLUMNS)
+    return path
 
 
 def main():
@@ -282,19 +354,19 @@ def main():
         result["programs"].append({"program": "run", "rows": rounded(rows)})
 
     print_page(result, options.all)
-    old_path, old = last_result(options.results, result["name"])
+    path = os.path.join(options.results, f"{result['name']}.csv")
+    rows = list(ledger_rows(result))
+    old, date = last_run(path)
     if old:
-        lost = list(losses(old, result))
-        print(f"\nsince {os.path.relpath(old_path, ROOT)} ({old['date']}): " +
+        lost = list(losses(old, rows))
+        print(f"\nsince the run of {date} in {os.path.relpath(path, ROOT)}: " +
               (f"{len(lost)} rows lost more than their spread" if lost else "no row lost more than its spread"))
         for text in lost:
             print(f"  {text}")
     else:
-        print(f"\nno earlier result of a machine such as this one ({result['name']}) in {os.path.relpath(options.results, ROOT)}")
+        print(f"\nno earlier run of a machine such as this one in {os.path.relpath(path, ROOT)}")
     if not options.only:
-        path = os.path.join(options.results, f"{result['name']}-{result['commit']}.json")
-        write(path, result)
-        print(f"kept as {os.path.relpath(path, ROOT)}")
+        print(f"kept in {os.path.relpath(keep(options.results, facts, rows), ROOT)}")
 
 
 if __name__ == "__main__":

@@ -11,13 +11,19 @@ import statistics
 import subprocess
 import sys
 
-import bound
-import machine
-from group import MemoryGroup, Watched
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.append(os.path.join(ROOT, "tools"))
+
+import bench  # noqa: E402
+import bound  # noqa: E402
+import ledger  # noqa: E402
+import machine  # noqa: E402
+from group import MemoryGroup, Watched  # noqa: E402
 
 GB = 10**9
 CACHE = os.environ.get("SLUICE_PEERS", os.path.expanduser("~/.cache/sluice-peers"))
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+MEASURES = {"load s": ("load_s", 1), "decode tok/s": ("decode_tok_s", 1), "MB read a token": ("read_bytes_per_token", 1e-6),
+            "CPU s a token": ("cpu_s_per_token", 1), "peak GiB": ("peak", 2**-30)}
 
 
 def size(text):
@@ -39,6 +45,8 @@ def parse():
     parser.add_argument("--settings", default="", help="of llama.cpp: LOAD,THREADS such as mmap,2; default: what a short run finds best")
     parser.add_argument("--sluice-options", default="", help="more options for sluice run, in one word: '--chunk 512'")
     parser.add_argument("--json", default="", help="all figures of all runs, into this file")
+    parser.add_argument("--ledger", default="", help="append the medians to this ledger: bench/results/llamacpp.csv")
+    parser.add_argument("--shape", default="", help="what --ledger calls the model: Qwen1.5-MoE-A2.7B; default: the name of --store")
     parser.add_argument("--sluice", default=os.path.join(ROOT, "build/sluice"))
     parser.add_argument("--bench", default=os.path.join(ROOT, "build/release/bin"), help="where sluice_bench_kernels is")
     parser.add_argument("--runner", default=os.path.join(CACHE, "build/llama-runner"))
@@ -254,6 +262,34 @@ class Comparison:
             share = f"{best / it['tok_s']:.2f} reached" if best else ""
             print(f"{what:44} {'':6} {prefill:8.1f} {'':6} {it['tok_s']:22.3f} {'':6} {it['read_bytes'] * 1e-6:8.1f}   {share}")
 
+    def ledger_rows(self, started, repeated, load, bounds):
+        """Medians of each kind of run, and the bounds, as bench/results/README.md says."""
+        facts = bench.machine()
+        head = {"date": started.isoformat(timespec="seconds"), "commit": bench.commit(), "machine": bench.machine_name(facts),
+                "command": "compare.py " + " ".join(f"{flag} {getattr(self.o, flag.strip('-'))}" for flag in
+                                                    ("--memory", "--cache", "--prompt", "-n", "--runs", "--seconds", "--settings")
+                                                    if getattr(self.o, flag.strip("-"))),
+                "note": f"load {load:.1f}" if load > 0.5 else None}
+        shape = f"{self.o.shape or os.path.basename(self.o.store)}; {100 * repeated:.0f} % repeated"
+        ours = next((r["tokens"] for r in self.runs if r["engine"] == "sluice" and "tokens" in r), None)
+        for memory in self.o.memory.split(","):
+            budget = "no limit" if memory == "none" else memory.replace("GB", " GB")
+            for (engine, read_ahead, cache), runs in self.rows(memory).items():
+                good = [r for r in runs if "failed" not in r]
+                who = "Sluice" if engine == "sluice" else f"llama.cpp, {'as found' if 'as found' in read_ahead else 'tuned'}"
+                equal = all(r.get("tokens") == ours[:len(r.get("tokens", ours))] for r in good) if ours else False
+                values = {name: [r[key] * factor for r in good if r.get(key) is not None] for name, (key, factor) in MEASURES.items()}
+                values["prefill tok/s"] = [self.o.prompt / r["prefill_s"] for r in good]
+                for measure, of_runs in values.items():
+                    if of_runs:
+                        yield {**head, "case": f"{shape}; {budget}; {cache}; {who}", "measure": measure, "rounds": len(of_runs),
+                               "median": statistics.median(of_runs), "low": min(of_runs), "high": max(of_runs),
+                               "checked": "yes" if equal else None}
+            for kind, who in (("online", "bound, LRU or LFU"), ("optimal", "bound, future known")):
+                it = bounds[memory][kind]
+                for measure, value in (("decode tok/s", it["tok_s"]), ("MB read a token", it["read_bytes"] * 1e-6)):
+                    yield {**head, "case": f"{shape}; {budget}; cold; {who}", "measure": measure, "median": value}
+
     def agreement(self):
         """Whether all runs gave the same tokens, as far as they go: --seconds ends some early."""
         answers = {e: [r["tokens"] for r in self.runs if r["engine"] == e and "tokens" in r] for e in ("llama.cpp", "sluice")}
@@ -294,6 +330,8 @@ def main():
     for memory in options.memory.split(","):
         comparison.print_table(memory, bounds[memory])
     print(f"\n{comparison.agreement()}")
+    if options.ledger:
+        ledger.append(options.ledger, list(comparison.ledger_rows(started, repeated, load, bounds)))
     if options.json:
         with open(options.json, "w") as file:
             json.dump({"date": started.isoformat(timespec="seconds"), "load": load, "prompt": options.prompt, "predict": options.n,
