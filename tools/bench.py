@@ -235,7 +235,7 @@ def print_page(result, everything):
 
 
 def rate_of(row):
-    """Of one round, per second: bytes, or operations where a row is held against those. None where neither is counted."""
+    """Bytes a second by the median round, or operations where a row is held against those. None where neither is counted."""
     amount = row.get("flops") if row.get("limit", "").startswith("FMA") or not row.get("bytes") else row["bytes"]
     return amount / row["seconds"]["median"] if amount and row.get("seconds") else None
 

@@ -11,7 +11,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 class Check(unittest.TestCase):
     def faults(self, **files):
-        """Of a tree with one page, docs/page.md, and these files; `_` in a name is a `/`."""
+        """The faults of a tree with one page, docs/page.md, and these files; `_` in a name is a `/`."""
         with tempfile.TemporaryDirectory() as root:
             files = {"docs_page.md": "# Page\n\n## Errors\n\n## 4.1 Codes of `int8`\n", **files}
             for name, text in files.items():

@@ -38,7 +38,7 @@ def files_of(path):
 
 
 def cached_share(path):
-    """Of a file: how much is in the page cache."""
+    """The share of a file that is in the page cache."""
     size = os.path.getsize(path)
     if size == 0:
         return 0.0
@@ -97,7 +97,7 @@ def best_direct_rate(path):
 
 
 def joules():
-    """Of all packages since some time; None where the kernel does not say."""
+    """Energy of all CPU packages since some time; None where the kernel does not say."""
     total = 0.0
     for path in glob.glob("/sys/class/powercap/intel-rapl:?/energy_uj"):
         try:
