@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
+#include "base/json.h"
 #include "program.h"
 
 #if defined(__has_feature)
@@ -28,17 +28,17 @@ namespace sluice::program {
 inline const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
 
 // What the program answers with --json; an empty object, and a failure, if it fails.
-inline nlohmann::json run_json(const std::string& arguments) {
+inline Json run_json(const std::string& arguments) {
   const Outcome outcome = run(arguments + " --json");
   EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
-  return outcome.code == 0 ? nlohmann::json::parse(outcome.out) : nlohmann::json::object();
+  return outcome.code == 0 ? Json::parse(outcome.out) : Json::object();
 }
 
 // A budget of so many MiB for a program that takes 6 itself: as much is added as this one takes more (its
 // code, and what sanitizers bring), so that what is tight stays tight.
 inline std::string memory(int mib) {
   static const int more = [] {
-    const nlohmann::json plan = run_json("plan " + kModel + " --memory 1GiB");
+    const Json plan = run_json("plan " + kModel + " --memory 1GiB");
     constexpr int kUsual = 6, kMiB = 1 << 20;
     return static_cast<int>(plan["by_name"]["process"].get<std::uint64_t>() / kMiB) - kUsual;
   }();

@@ -4,16 +4,16 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "base/json.h"
 #include "base/scratch_directory.h"
 #include "bundled_model.h"
 
 namespace {
 
-using nlohmann::json;
+using sluice::Json;
 using sluice::program::kModel;
 using sluice::program::Outcome;
 using sluice::program::run;
@@ -33,7 +33,7 @@ class CompareLossy : public testing::Test {
   static void TearDownTestSuite() { directory_.reset(); }
   static std::string store() { return directory_->file("s.sluice"); }
   // Of one capacity, so that every start decides alike.
-  static json alone(const std::string& arguments) {
+  static Json alone(const std::string& arguments) {
     return run_json("run " + arguments + kPrompt + " --temp 0 --ignore-eos");
   }
 
@@ -41,11 +41,11 @@ class CompareLossy : public testing::Test {
 };
 
 TEST_F(CompareLossy, TextsMayDifferAndItIsSaidWhatChanged) {
-  const json result = run_json("compare " + store() + " --reference " + kModel +
+  const Json result = run_json("compare " + store() + " --reference " + kModel +
                                " --preset slicemoe,auto --precision low --runs 2 -q" + kPrompt);
   EXPECT_EQ(result["texts_equal"], false);
   EXPECT_EQ(result["texts_equal_where_computed_alike"], true);
-  const json &exact = result["presets"][0], &lossy = result["presets"][1], &fixed = result["presets"][2];
+  const Json &exact = result["presets"][0], &lossy = result["presets"][1], &fixed = result["presets"][2];
   EXPECT_EQ(exact["preset"], "exact");
   EXPECT_EQ(exact["model"], kModel);
   EXPECT_EQ(exact["lossy"], false);
@@ -58,12 +58,12 @@ TEST_F(CompareLossy, TextsMayDifferAndItIsSaidWhatChanged) {
   EXPECT_EQ(fixed["lossy"], true);
 
   // All as `run` has it.
-  const json tokens = alone(kModel)["tokens"];
+  const Json tokens = alone(kModel)["tokens"];
   EXPECT_EQ(result["tokens"][0], tokens);
-  for (const json* contender : {&lossy, &fixed}) {
-    const std::string preset = (*contender)["preset"];
+  for (const Json* contender : {&lossy, &fixed}) {
+    const std::string preset = (*contender)["preset"].get<std::string>();
     SCOPED_TRACE(preset);
-    const json ran = alone(store() + " --precision low --preset " + preset);
+    const Json ran = alone(store() + " --precision low --preset " + preset);
     EXPECT_EQ((*contender)["experts"]["slices"], ran["experts"]["slices"]);
     EXPECT_EQ((*contender)["experts"]["routing"], ran["experts"]["routing"]);
     std::size_t equal = 0;
@@ -89,7 +89,7 @@ TEST_F(CompareLossy, RoutersThatPreferWhatIsThereMayDiffer) {
 
 TEST_F(CompareLossy, RoundedPresetsOfOnePrecisionAgree) {
   for (const std::string precision : {"high", "low"}) {
-    const json result =
+    const Json result =
         run_json("compare " + store() + " --reference " + kModel +
                  " --preset auto,z-basic-lru,z-accelerate --scheduler fifo --runs 1 -q --precision " +
                  precision + kPrompt);

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <optional>
 
+#include "base/json.h"
 #include "base/scratch_directory.h"
 #include "bundled_model.h"
 
@@ -43,7 +44,7 @@ class MaxLoss : public ::testing::Test {
 
 TEST_F(MaxLoss, IsKeptAndReported) {
   EXPECT_THAT(run(calibrate_).out, HasSubstr("few tokens"));
-  const nlohmann::json calibration = run_json(calibrate_);
+  const Json calibration = run_json(calibrate_);
   EXPECT_EQ(calibration["text"]["windows"], 2);
   EXPECT_EQ(calibration["activations"], "int8");
   EXPECT_EQ(calibration["text"]["scored"], 2 * 31);
@@ -53,8 +54,8 @@ TEST_F(MaxLoss, IsKeptAndReported) {
 
   const Outcome outcome = contracted("--memory " + memory(24) + " --max-loss 60% --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const nlohmann::json slices = nlohmann::json::parse(outcome.out)["experts"]["slices"];
-  EXPECT_NEAR(slices["max_loss"], .6, 1e-9);
+  const Json slices = Json::parse(outcome.out)["experts"]["slices"];
+  EXPECT_NEAR(slices["max_loss"].get<double>(), .6, 1e-9);
   EXPECT_LE(slices["estimated_loss"]["upper"], .6 + 1e-9);
   EXPECT_GT(slices["estimated_loss"]["total"], 0);
   EXPECT_LE(slices["estimated_loss"]["total"], slices["estimated_loss"]["upper"]);
@@ -142,11 +143,11 @@ TEST_F(MaxLoss, IsAContenderByItself) {
   calibrated();
   const std::string at =
       "compare " + store_ + " --io buffered -p 'Once upon a time' -n 8 --runs 1 -q --max-loss 60% ";
-  const nlohmann::json one = run_json(at), both = run_json(at + "--reference " + kModel);
+  const Json one = run_json(at), both = run_json(at + "--reference " + kModel);
   ASSERT_EQ(one["presets"].size(), 1u);
   ASSERT_EQ(both["presets"].size(), 2u);
   EXPECT_EQ(both["presets"][0]["preset"], "exact");
-  for (const nlohmann::json& contender : {one["presets"][0], both["presets"][1]}) {
+  for (const Json& contender : {one["presets"][0], both["presets"][1]}) {
     EXPECT_EQ(contender["preset"], "max-loss");
     EXPECT_NEAR(contender["experts"]["slices"]["max_loss"].get<double>(), .6, 1e-9);
     EXPECT_GT(contender["experts"]["slices"]["estimated_loss"]["total"].get<double>(), 0);

@@ -5,26 +5,27 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/scratch_directory.h"
 #include "program.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using sluice::Json;
+using sluice::read_json_file;
 using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::testing::ScratchDirectory;
 
 const std::string kModels = SLUICE_SOURCE_DIR "/tests/golden/models/";
 
-std::string list(const json& tokens) {
+std::string list(const Json& tokens) {
   std::string text;
-  for (const json& token : tokens) text += (text.empty() ? "" : ",") + std::to_string(token.get<int>());
+  for (const Json& token : tokens) text += (text.empty() ? "" : ",") + std::to_string(token.get<int>());
   return text;
 }
 
@@ -40,15 +41,12 @@ std::vector<float> read_npy(const std::string& path) {
 
 class EncoderDecoderTest : public ::testing::TestWithParam<const char*> {
  protected:
-  void SetUp() override {
-    std::ifstream file(kModels + GetParam() + ".golden/golden.json");
-    golden_ = json::parse(file);
-  }
+  void SetUp() override { golden_ = read_json_file(kModels + GetParam() + ".golden/golden.json"); }
   std::string model() const { return kModels + GetParam(); }
   std::string file(const std::string& name) const { return directory_.file(name); }
 
   ScratchDirectory directory_;
-  json golden_;
+  Json golden_;
 };
 
 TEST_P(EncoderDecoderTest, ForwardAndRunGiveTheGoldensFromDirectoryAndStore) {
@@ -62,13 +60,13 @@ TEST_P(EncoderDecoderTest, ForwardAndRunGiveTheGoldensFromDirectoryAndStore) {
     ASSERT_EQ(forward.code, 0) << forward.err;
     const std::vector<float> found = read_npy(file("logits.npy"));
     ASSERT_EQ(found.size(), expected.size());
-    const double largest = golden_["max_abs_logit"];
+    const double largest = golden_["max_abs_logit"].get<double>();
     for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-4 * largest) << i;
 
     const Outcome generated = run("run " + path + " --tokens " + list(golden_["encoder_tokens"]) +
                                   " -n 24 --temp 0 --math f32 --io buffered --ignore-eos --json");
     ASSERT_EQ(generated.code, 0) << generated.err;
-    const json result = json::parse(generated.out);
+    const Json result = Json::parse(generated.out);
     EXPECT_EQ(result["tokens"], golden_["greedy"]);
     EXPECT_EQ(result["prompt_tokens"], golden_["encoder_tokens"]);
   }
@@ -88,7 +86,7 @@ TEST_P(EncoderDecoderTest, IsCompared) {
   const Outcome compared = run("compare " + file("m.sluice") + " --reference " + model() + " --whole " +
                                model() + " --preset auto,z-accelerate --runs 1" + prompt);
   ASSERT_EQ(compared.code, 0) << compared.err;
-  EXPECT_EQ(json::parse(compared.out)["tokens"][0], golden_["greedy"]);
+  EXPECT_EQ(Json::parse(compared.out)["tokens"][0], golden_["greedy"]);
 }
 
 TEST_P(EncoderDecoderTest, WhatMakesNoSenseIsRefused) {

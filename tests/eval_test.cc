@@ -5,18 +5,18 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/scratch_directory.h"
 #include "bundled_model.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using sluice::Json;
 using sluice::program::content_of;
 using sluice::program::kModel;
 using sluice::program::memory;
@@ -48,7 +48,7 @@ class EvalTest : public ::testing::Test {
 };
 
 // What was computed; what it took is another matter.
-json results(json answer) {
+Json results(Json answer) {
   for (const char* key : {"memory", "io", "experts", "energy_model"}) {
     answer.erase(key);
     if (answer.contains("reference")) answer["reference"].erase(key);
@@ -67,7 +67,7 @@ std::vector<std::string> words_of(const std::string& command) {
 
 std::size_t finished(const std::string& state) {
   const std::string content = content_of(state);
-  return json::parse(content.substr(content.find('\n') + 1)).at("finished").size();
+  return Json::parse(content.substr(content.find('\n') + 1)).at("finished").size();
 }
 
 TEST_F(EvalTest, KilledOrInterruptedItGoesOnToTheSameNumbers) {
@@ -76,7 +76,7 @@ TEST_F(EvalTest, KilledOrInterruptedItGoesOnToTheSameNumbers) {
   const std::string choose = "eval " + kModel + " --task boolq --prefill 0 --data " + kData + "boolq.jsonl";
   for (const std::string& command : {score, compare, choose}) {
     SCOPED_TRACE(command);
-    const json whole = run_json(command);
+    const Json whole = run_json(command);
     const std::string state = file("state"), kept = command + " --state " + state;
     for (const bool kill : {false, true}) {
       fs::remove(state);
@@ -90,13 +90,13 @@ TEST_F(EvalTest, KilledOrInterruptedItGoesOnToTheSameNumbers) {
       }  // killed here, if it is still there
       const std::size_t before = finished(state);
       EXPECT_GT(before, 0u);
-      const json resumed = run_json(kept);
+      const Json resumed = run_json(kept);
       EXPECT_LT(before, finished(state));
       EXPECT_EQ(results(resumed), results(whole));
       EXPECT_EQ(whole["resumed"], 0);
       EXPECT_EQ(resumed["resumed"], before);
       // All is done: nothing is computed any more.
-      const json again = run_json(kept);
+      const Json again = run_json(kept);
       EXPECT_EQ(results(again), results(whole));
       EXPECT_EQ(again["experts"]["accesses"], 0);
       EXPECT_EQ(again["resumed"], finished(state));
@@ -136,13 +136,13 @@ TEST_F(EvalTest, AReferenceIsComparedWithInsideTheBudget) {
   ASSERT_EQ(run("pack " + kModel + " -o " + store + " --quiet").code, 0);
   ASSERT_EQ(run("quantise " + kModel + " -o " + rounded + " --slices 4/2 --quiet").code, 0);
   const std::string score = " -f " + text(4000) + " --ctx 128 --stride 64";
-  const json alone = run_json("eval " + store + score);
-  const json same = run_json("eval " + store + score + " --reference " + kModel + " --memory " + memory(96));
+  const Json alone = run_json("eval " + store + score);
+  const Json same = run_json("eval " + store + score + " --reference " + kModel + " --memory " + memory(96));
   EXPECT_EQ(same["perplexity"], alone["perplexity"]);
   EXPECT_EQ(same["reference"]["perplexity"], alone["perplexity"]);
   EXPECT_EQ(same["top_agreement"], 1);
   EXPECT_NEAR(same["divergence"]["max"].get<double>(), 0, 1e-12);
-  const json budget = same["budget"];
+  const Json budget = same["budget"];
   EXPECT_EQ(budget["whole"], std::stoull(memory(96)) << 20);
   EXPECT_EQ(budget["model"].get<std::uint64_t>() + budget["reference"].get<std::uint64_t>() +
                 budget["logits"].get<std::uint64_t>() + budget["results"].get<std::uint64_t>(),
@@ -150,13 +150,13 @@ TEST_F(EvalTest, AReferenceIsComparedWithInsideTheBudget) {
   EXPECT_LE(same["memory"]["peak"], budget["model"]);
   EXPECT_LE(same["reference"]["memory"]["peak"], budget["reference"]);
 
-  const json lossy = run_json("eval " + rounded + score + " --reference " + store + " --reference-memory " +
+  const Json lossy = run_json("eval " + rounded + score + " --reference " + store + " --reference-memory " +
                               memory(48) + " --memory " + memory(112));
   EXPECT_EQ(lossy["reference"]["perplexity"], alone["perplexity"]);
   EXPECT_EQ(lossy["budget"]["reference"], std::stoull(memory(48)) << 20);
   EXPECT_GT(lossy["perplexity"], alone["perplexity"]);
   EXPECT_LT(lossy["top_agreement"], 1);
-  const json kl = lossy["divergence"];
+  const Json kl = lossy["divergence"];
   EXPECT_GT(kl["min"], -1e-9);
   for (const auto& [less, more] : {std::pair("min", "median"),
                                    {"median", "p90"},
@@ -183,10 +183,10 @@ TEST_F(EvalTest, ReferencesThatCannotBeComparedAreRefused) {
   const std::string other = file("other");
   fs::copy(kModel, other);
   fs::permissions(other, fs::perms::owner_write, fs::perm_options::add);
-  json tokenizer = json::parse(content_of(other + "/tokenizer.json"));
-  json& vocab = tokenizer["model"]["vocab"];
+  Json tokenizer = Json::parse(content_of(other + "/tokenizer.json"));
+  Json& vocab = tokenizer["model"]["vocab"];
   const std::string the = "\u0120the", of = "\u0120of";
-  const json first = vocab.at(the), second = vocab.at(of);
+  const Json first = vocab.at(the), second = vocab.at(of);
   vocab[the] = second;
   vocab[of] = first;
   fs::remove(other + "/tokenizer.json");
@@ -196,19 +196,19 @@ TEST_F(EvalTest, ReferencesThatCannotBeComparedAreRefused) {
 
 TEST_F(EvalTest, TasksCountWhatTheyWereGiven) {
   const std::string choose = "eval " + kModel + " --task hellaswag --data " + kData + "hellaswag.jsonl.zst";
-  const json all = run_json(choose);
+  const Json all = run_json(choose);
   EXPECT_EQ(all["items"], 12);
   EXPECT_EQ(all["choices"], 48);
   EXPECT_EQ(all["cut"], 0);
   EXPECT_EQ(all["prefill"], nullptr);
   const std::string state = " --state " + file("state");
-  const json some = run_json(choose + " --limit 5" + state);
+  const Json some = run_json(choose + " --limit 5" + state);
   EXPECT_EQ(some["items"], 5);
   EXPECT_EQ(finished(file("state")), 5u);
   EXPECT_EQ(results(run_json(choose + state)), results(all));  // the first five are taken over
   EXPECT_EQ(results(run_json(choose + " --limit 5" + state)), results(some));
   EXPECT_EQ(run_json(choose + " --limit 1")["acc_stderr"], nullptr);
-  const json short_context =
+  const Json short_context =
       run_json("eval " + kModel + " --task boolq --ctx 96 --data " + kData + "boolq.jsonl");
   EXPECT_GT(short_context["cut"], 0);
   const Outcome table = run(choose + " --limit 3 --quiet");
@@ -245,8 +245,8 @@ TEST_F(EvalTest, WhatActsOnStepsHasSteps) {
     EXPECT_EQ(run_json(command + " --prefill 96")["experts"]["decode"]["accesses"], 0);
   }
   // Of a window of 96 tokens 95 are scored; the 31 of them behind the 65th are predicted by steps.
-  const json few = run_json(low);
-  const std::size_t tokens = few["tokens"], last = tokens % 96;
+  const Json few = run_json(low);
+  const auto tokens = few["tokens"].get<std::size_t>(), last = tokens % 96;
   ASSERT_GE(tokens, 96u);
   EXPECT_EQ(few["stepped"], tokens / 96 * 31 + (last > 65 ? last - 65 : 0));
   EXPECT_EQ(run_json(low + " --prefill 0")["stepped"], few["predicted"]);
@@ -270,7 +270,7 @@ TEST_F(EvalTest, WhatActsOnStepsHasSteps) {
   EXPECT_TRUE(said(router, "of all scores lost"));
   EXPECT_TRUE(said("eval " + store + score + " --preset slicemoe --miss-rate 4%", "(limit 4 %"));
   EXPECT_FALSE(said(exact, "precision"));
-  const json energy = run_json(low + " --prefill 16")["energy_model"];
+  const Json energy = run_json(low + " --prefill 16")["energy_model"];
   EXPECT_EQ(energy["decode"]["tokens"].get<std::size_t>() + energy["prefill"]["tokens"].get<std::size_t>(),
             tokens);
   EXPECT_GT(energy["decode"]["joules_per_token"]["total"], 0);
@@ -278,7 +278,7 @@ TEST_F(EvalTest, WhatActsOnStepsHasSteps) {
   EXPECT_EQ(run_json(high + " --prefill 1")["nll"], run_json(high)["nll"]);
   EXPECT_EQ(run_json(low + " --prefill 96")["nll"], run_json(high)["nll"]);
   EXPECT_GT(run_json(low + " --prefill 0")["nll"], run_json(high)["nll"]);
-  const json compared = run_json(low + " --reference " + kModel + " --memory " + memory(96));
+  const Json compared = run_json(low + " --reference " + kModel + " --memory " + memory(96));
   EXPECT_GT(compared["divergence"]["mean"], 0);
   // Low precision goes by nothing that came before; the others do.
   const std::string state = " --state " + file("state");
@@ -291,9 +291,9 @@ TEST_F(EvalTest, WhatActsOnStepsHasSteps) {
 TEST_F(EvalTest, ShortItemsOfATaskAreSaidToHaveNoSteps) {
   const std::string choose =
       "eval " + kModel + " --task hellaswag --limit 3 --data " + kData + "hellaswag.jsonl.zst";
-  const json exact = run_json(choose);
+  const Json exact = run_json(choose);
   EXPECT_EQ(exact["stepped"], 0);
-  const json none = run_json(choose + " --router cache-prior --prefill 4096"),
+  const Json none = run_json(choose + " --router cache-prior --prefill 4096"),
              all = run_json(choose + " --router cache-prior --prefill 0");
   EXPECT_EQ(none["stepped"], 0);
   EXPECT_EQ(none["experts"]["decode"]["tokens"], 0);

@@ -10,17 +10,18 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "base/json.h"
 #include "base/scratch_directory.h"
 #include "bundled_model.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using sluice::Json;
+using sluice::read_json_file;
 using sluice::program::kModel;
 using sluice::program::Outcome;
 using sluice::program::run;
@@ -48,7 +49,7 @@ struct Oracle {
     const std::string all(std::istreambuf_iterator<char>(file), {});
     std::uint64_t length = 0;
     std::memcpy(&length, all.data(), sizeof length);
-    const json header = json::parse(all.substr(8, length));
+    const Json header = Json::parse(all.substr(8, length));
     for (const auto& [name, tensor] : header.items()) {
       if (name == "__metadata__") continue;
       EXPECT_EQ(tensor["dtype"], "BF16") << name;
@@ -56,7 +57,7 @@ struct Oracle {
       const std::uint64_t begin = 8 + length + tensor["data_offsets"][0].get<std::uint64_t>();
       const std::uint64_t end = 8 + length + tensor["data_offsets"][1].get<std::uint64_t>();
       std::uint64_t elements = 1;
-      for (const json& dim : tensor["shape"]) elements *= dim.get<std::uint64_t>();
+      for (const Json& dim : tensor["shape"]) elements *= dim.get<std::uint64_t>();
       EXPECT_EQ(end - begin, 2 * elements) << name;
       group.parameters += elements;
       group.bytes += end - begin;
@@ -85,13 +86,13 @@ class InspectTest : public ::testing::Test {
     return directory_->file(codec + ".sluice");
   }
 
-  static json inspect(const std::string& arguments) {
+  static Json inspect(const std::string& arguments) {
     const Outcome outcome = run("inspect " + arguments + " --json");
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_EQ(outcome.err, "");
-    return json::parse(outcome.out);
+    return Json::parse(outcome.out);
   }
-  static void expect_source(const json& found, const Group& group) {
+  static void expect_source(const Json& found, const Group& group) {
     EXPECT_EQ(found["parameters"], group.parameters);
     EXPECT_EQ(found["source_bytes"], group.bytes);
     EXPECT_EQ(found["exponents"], group.parameters);
@@ -105,8 +106,8 @@ class InspectTest : public ::testing::Test {
 };
 
 TEST_F(InspectTest, DirectoryAgreesWithItsHeader) {
-  const json found = inspect(kModel + " --tensors");
-  EXPECT_FALSE(found["packed"]);
+  const Json found = inspect(kModel + " --tensors");
+  EXPECT_EQ(found["packed"], false);
   expect_source(found["experts"], oracle_->experts);
   expect_source(found["dense"], oracle_->dense);
   for (const char* group : {"experts", "dense"}) {
@@ -115,8 +116,7 @@ TEST_F(InspectTest, DirectoryAgreesWithItsHeader) {
   }
   EXPECT_EQ(found["tensors"].size(), oracle_->experts.tensors + oracle_->dense.tensors);
   EXPECT_EQ(found["parameters"]["total"], oracle_->experts.parameters + oracle_->dense.parameters);
-  std::ifstream file(kModel + "/config.json");
-  const json config = json::parse(file);
+  const Json config = read_json_file(kModel + "/config.json");
   EXPECT_EQ(found["layers"], config["num_hidden_layers"]);
   EXPECT_EQ(found["top_k"], config["num_experts_per_tok"]);
   EXPECT_EQ(found["hidden"], config["hidden_size"]);
@@ -137,8 +137,8 @@ TEST_F(InspectTest, DirectoryAgreesWithItsHeader) {
 TEST_F(InspectTest, StoreHoldsTheSameInWhatItsFilesTake) {
   for (const char* codec : {"native", "zstd"}) {
     SCOPED_TRACE(codec);
-    const json found = inspect(store(codec));
-    EXPECT_TRUE(found["packed"]);
+    const Json found = inspect(store(codec));
+    EXPECT_EQ(found["packed"], true);
     EXPECT_EQ(found["codec"], codec);
     expect_source(found["experts"], oracle_->experts);
     expect_source(found["dense"], oracle_->dense);
@@ -148,7 +148,8 @@ TEST_F(InspectTest, StoreHoldsTheSameInWhatItsFilesTake) {
       const std::string name = entry.path().filename();
       if (name.ends_with(".bin") || name == "manifest.json") on_disk += entry.file_size();
     }
-    const std::uint64_t experts = found["experts"]["bytes"], dense = found["dense"]["bytes"];
+    const auto experts = found["experts"]["bytes"].get<std::uint64_t>();
+    const auto dense = found["dense"]["bytes"].get<std::uint64_t>();
     EXPECT_EQ(experts + dense, on_disk);
     EXPECT_EQ(found["experts"]["ratio"],
               static_cast<double>(experts) / static_cast<double>(oracle_->experts.bytes));
@@ -160,14 +161,14 @@ TEST_F(InspectTest, StoreHoldsTheSameInWhatItsFilesTake) {
               (8 + 0.9 * oracle_->experts.entropy()) / 16);
   }
   // The codec of choice costs hardly more.
-  const double native = inspect(store("native"))["classes"]["experts"]["ratio"],
-               zstd = inspect(store("zstd"))["classes"]["experts"]["ratio"];
+  const auto native = inspect(store("native"))["classes"]["experts"]["ratio"].get<double>(),
+             zstd = inspect(store("zstd"))["classes"]["experts"]["ratio"].get<double>();
   EXPECT_LT(native, 1.02 * zstd);
 }
 
 TEST_F(InspectTest, TextSaysWhatTheJsonSays) {
   for (const std::string& path : {kModel, store()}) {
-    const json found = inspect(path);
+    const Json found = inspect(path);
     const Outcome outcome = run("inspect " + path + " --tensors");
     ASSERT_EQ(outcome.code, 0);
     const auto expect_in = [&](const std::string& words) {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/json.h"
 #include "base/scratch_directory.h"
 #include "lab/reproduce/slicemoe.h"
 #include "lab/reproduce/slicemoe_trained_rows.h"
@@ -16,7 +16,7 @@
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using sluice::Json;
 using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::testing::ScratchDirectory;
@@ -47,11 +47,11 @@ TEST_F(MachineReplayTest, PublishedRoutingCostsWhatTheEquationsSay) {
                               "--memory-experts 1.8GB,3.6GB";
   const Outcome outcome = run(command + " --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const json result = json::parse(outcome.out);
+  const Json result = Json::parse(outcome.out);
   EXPECT_EQ(result.at("model"), "deepseek-v2-lite");
   ASSERT_EQ(result.at("results").size(), 4u);
-  for (const json& row : result.at("results")) {
-    const json& decode = row.at("decode");
+  for (const Json& row : result.at("results")) {
+    const Json& decode = row.at("decode");
     EXPECT_EQ(decode.at("tokens"), 112);
     EXPECT_EQ(decode.at("requests"), 112 * 26 * 6);
     EXPECT_EQ(row.at("prefill").at("tokens"), 500);
@@ -59,7 +59,7 @@ TEST_F(MachineReplayTest, PublishedRoutingCostsWhatTheEquationsSay) {
     const double flash = decode.at("bytes_read").get<double>();
     EXPECT_EQ(flash, decode.at("msb_misses").get<double>() * row.at("msb_bytes").get<double>() +
                          decode.at("lsb_misses").get<double>() * row.at("lsb_bytes").get<double>());
-    const json &joules = decode.at("joules_per_token"), &seconds = decode.at("seconds_per_token");
+    const Json &joules = decode.at("joules_per_token"), &seconds = decode.at("seconds_per_token");
     EXPECT_NEAR(joules.at("flash").get<double>(), 8 * 103e-12 * flash / 112, 1e-9);
     double sum = 0;
     for (const char* part : {"flash", "dram_read", "dram_write", "compute"})
@@ -91,16 +91,16 @@ TEST_F(MachineReplayTest, OwnTracesHaveLogitsForEveryRouter) {
                               " --machine slicemoe --memory-experts 6MB --slices 8/4 --json ";
   const Outcome exact = run(command);
   ASSERT_EQ(exact.code, 0) << exact.err;
-  EXPECT_EQ(json::parse(exact.out).at("routing").at("substituted"), 0);
-  EXPECT_EQ(json::parse(exact.out).at("recorded_differs"), 0);
+  EXPECT_EQ(Json::parse(exact.out).at("routing").at("substituted"), 0);
+  EXPECT_EQ(Json::parse(exact.out).at("recorded_differs"), 0);
   EXPECT_EQ(exact.err, "");
   const Outcome limited = run(command + "--preset slicemoe --miss-rate 10% --decisions " + path("log"));
   ASSERT_EQ(limited.code, 0) << limited.err;
-  const json result = json::parse(limited.out);
+  const Json result = Json::parse(limited.out);
   EXPECT_EQ(result.at("router"), "cache-prior");
   EXPECT_EQ(result.at("constraint"), "hard");
   EXPECT_GT(result.at("routing").at("substituted"), 0);
-  EXPECT_LT(result.at("hbn_miss_rate"), json::parse(exact.out).at("hbn_miss_rate"));
+  EXPECT_LT(result.at("hbn_miss_rate"), Json::parse(exact.out).at("hbn_miss_rate"));
   const std::string log = content_of(path("log"));
   EXPECT_NE(log.find("miss_rate=0.1"), std::string::npos);
   EXPECT_NE(log.find("# hash " + result.at("decisions").get<std::string>()), std::string::npos);
@@ -114,7 +114,7 @@ TEST_F(MachineReplayTest, MachinesComeFromFiles) {
     "dram": {"bits_per_s": 104e9, "joules_per_bit": 1.5e-12}, "xpu": {"ops_per_s": 16.384e12, "ops_per_joule": 3.18e12}})";
   const std::string common =
       "simulate --trace " + kTrace + " --prefill 500 --memory-experts 2.4GB --json --machine ";
-  const json slow = json::parse(run(common + "slicemoe").out), fast = json::parse(run(common + file).out);
+  const Json slow = Json::parse(run(common + "slicemoe").out), fast = Json::parse(run(common + file).out);
   EXPECT_EQ(fast.at("machine").at("name"), "fast");
   EXPECT_EQ(fast.at("decisions"), slow.at("decisions"));
   EXPECT_EQ(fast.at("decode").at("joules_per_token"), slow.at("decode").at("joules_per_token"));
@@ -156,11 +156,11 @@ TEST_F(MachineReplayTest, ReproducesTheRowsThatAreSimulated) {
   const std::string command = "reproduce slicemoe --quick --quiet --model none --trace ";
   const Outcome outcome = run(command + kTrace + " -o " + out);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const json report = json::parse(content_of(out + "/slicemoe.json"));
+  const Json report = Json::parse(content_of(out + "/slicemoe.json"));
   const std::string markdown = content_of(out + "/slicemoe.md");
   ASSERT_EQ(report.at("rows").size(), sluice::lab::slicemoe_row_ids().size());
   for (std::size_t i = 0; i < report.at("rows").size(); ++i) {
-    const json& row = report.at("rows")[i];
+    const Json& row = report.at("rows")[i];
     EXPECT_EQ(row.at("id"), sluice::lab::slicemoe_row_ids()[i]);
     // The others are measured on a trained model.
     const bool measured =
@@ -170,11 +170,11 @@ TEST_F(MachineReplayTest, ReproducesTheRowsThatAreSimulated) {
     EXPECT_NE(markdown.find(row.at("ours").get<std::string>()), std::string::npos);
   }
   ASSERT_FALSE(report.at("pictures").empty());
-  for (const json& picture : report.at("pictures"))
+  for (const Json& picture : report.at("pictures"))
     EXPECT_EQ(sluice::testing::xml_fault(content_of(out + "/" + picture.get<std::string>())), "") << picture;
   // Equal settings, equal report; without a recording, synthetic routing stands in and the report says so.
   const Outcome again = run(command + kTrace + " --json -o " + path("again"));
-  EXPECT_EQ(json::parse(again.out).at("data"), report.at("data"));
+  EXPECT_EQ(Json::parse(again.out).at("data"), report.at("data"));
   const Outcome none = run(command + "none -o " + path("none"));
   ASSERT_EQ(none.code, 0) << none.err;
   EXPECT_NE(content_of(path("none") + "/slicemoe.md").find("No recorded routing"), std::string::npos);

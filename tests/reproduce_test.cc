@@ -3,12 +3,12 @@
 
 #include <filesystem>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/scratch_directory.h"
 #include "bundled_model.h"
 #include "lab/reproduce/well_formed.h"
@@ -17,7 +17,7 @@
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using sluice::Json;
 using sluice::program::content_of;
 using sluice::program::exchange_experts;
 using sluice::program::kModel;
@@ -44,15 +44,15 @@ TEST_F(ReproduceTest, CompareSetsPresetsSideBySide) {
                               " --preset zipmoe,z-C,z-basic-lru,z-accelerate,z-moe-infinity,z-deepspeed" +
                               prompt + "-n 12 --runs 2 --memory " + memory(30) + " --quiet --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const json result = json::parse(outcome.out);
+  const Json result = Json::parse(outcome.out);
   EXPECT_EQ(result.at("texts_equal"), true);
   EXPECT_FALSE(result.at("text").get<std::string>().empty());
   ASSERT_EQ(result.at("presets").size(), 6u);
   const std::set<std::string> whole = {"z-accelerate", "z-moe-infinity", "z-deepspeed"};
-  for (const json& preset : result.at("presets")) {
+  for (const Json& preset : result.at("presets")) {
     SCOPED_TRACE(preset.at("preset").get<std::string>());
     EXPECT_EQ(preset.at("runs"), 2);
-    EXPECT_EQ(preset.at("model"), whole.contains(preset.at("preset")) ? kModel : store);
+    EXPECT_EQ(preset.at("model"), whole.contains(preset.at("preset").get<std::string>()) ? kModel : store);
     for (const char* figure : {"tok_s", "ttft_s", "tpot_s", "cpu_s_per_token", "bytes_per_token"}) {
       EXPECT_GE(preset.at(figure).at("median").get<double>(), preset.at(figure).at("low").get<double>())
           << figure;
@@ -69,7 +69,7 @@ TEST_F(ReproduceTest, CompareSetsPresetsSideBySide) {
   EXPECT_TRUE(result.at("presets")[0].contains("planned"));
   // A window over all layers reads every expert in every step, most of it ahead.
   const double all_experts = 6.0 * 32 * 3 * 256 * 96 * 2;
-  const double streamed = result.at("presets")[5].at("bytes_per_token").at("median");
+  const auto streamed = result.at("presets")[5].at("bytes_per_token").at("median").get<double>();
   EXPECT_GT(streamed, all_experts);
   EXPECT_LT(streamed, 1.1 * all_experts);  // reads are of whole blocks
 
@@ -77,7 +77,7 @@ TEST_F(ReproduceTest, CompareSetsPresetsSideBySide) {
   const Outcome alone =
       run("run " + store + prompt + "-n 12 --temp 0 --ignore-eos --json --memory " + memory(30));
   ASSERT_EQ(alone.code, 0) << alone.err;
-  EXPECT_EQ(json::parse(alone.out).at("tokens"), result.at("tokens")[0]);
+  EXPECT_EQ(Json::parse(alone.out).at("tokens"), result.at("tokens")[0]);
 }
 
 TEST_F(ReproduceTest, CompareDecodesSeveralPromptsTogether) {
@@ -85,9 +85,9 @@ TEST_F(ReproduceTest, CompareDecodesSeveralPromptsTogether) {
   const Outcome both =
       run("compare " + kModel + " --preset z-basic-lru,z-accelerate --runs 1 --quiet --json" + prompts);
   ASSERT_EQ(both.code, 0) << both.err;
-  const json tokens = json::parse(both.out).at("tokens");
+  const Json tokens = Json::parse(both.out).at("tokens");
   ASSERT_EQ(tokens.size(), 2u);
-  for (const json& one : tokens) EXPECT_EQ(one.size(), 5u);
+  for (const Json& one : tokens) EXPECT_EQ(one.size(), 5u);
   EXPECT_NE(tokens[0], tokens[1]);
 }
 
@@ -122,11 +122,11 @@ constexpr PaperRow kPaper[] = {
     {"Z-abs", "72.77 %; 6.76×", "N"},
 };
 
-void expect_plain_numbers(const json& row) {
+void expect_plain_numbers(const Json& row) {
   static const std::regex wrong("(^|[^a-z])-?(nan|inf)([^a-z]|$)", std::regex::icase);
   for (const auto& [member, value] : row.items())
     if (value.is_string()) {
-      const std::string text = value;
+      const auto text = value.get<std::string>();
       EXPECT_FALSE(text.empty()) << row.at("id") << " " << member;
       EXPECT_FALSE(std::regex_search(text, wrong)) << row.at("id") << ": " << text;
     }
@@ -158,15 +158,15 @@ TEST_F(ReproduceTest, EveryRowOfZipmoe) {
   const Outcome outcome =
       run("reproduce zipmoe --quick --model " + kModel + " --trace " + trace + " -o " + out + " --quiet");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const json report = json::parse(content_of(out + "/zipmoe.json"));
+  const Json report = Json::parse(content_of(out + "/zipmoe.json"));
   const std::string markdown = content_of(out + "/zipmoe.md");
-  const std::string hash = report.at("configuration").at("hash");
+  const auto hash = report.at("configuration").at("hash").get<std::string>();
   EXPECT_EQ(hash.size(), 12u);
   EXPECT_NE(outcome.out.find("configuration " + hash), std::string::npos);
   ASSERT_EQ(report.at("rows").size(), std::size(kPaper));
   ASSERT_EQ(sluice::lab::zipmoe_row_ids().size(), std::size(kPaper));
   for (std::size_t i = 0; i < std::size(kPaper); ++i) {
-    const json& row = report.at("rows")[i];
+    const Json& row = report.at("rows")[i];
     SCOPED_TRACE(kPaper[i].id);
     EXPECT_EQ(sluice::lab::zipmoe_row_ids()[i], kPaper[i].id);
     EXPECT_EQ(row.at("id"), kPaper[i].id);
@@ -176,7 +176,7 @@ TEST_F(ReproduceTest, EveryRowOfZipmoe) {
     EXPECT_NE(markdown.find(std::string("| ") + kPaper[i].id + " |"), std::string::npos);
     expect_plain_numbers(row);
     EXPECT_FALSE(row.at("commands").empty());
-    for (const std::string command : row.at("commands")) expect_known_flags(command);
+    for (const Json& command : row.at("commands")) expect_known_flags(command.get<std::string>());
   }
   // Rows of several runs: every budget, batch and length.
   EXPECT_EQ(report.at("rows")[4].at("commands").size(), 3u);
@@ -187,11 +187,11 @@ TEST_F(ReproduceTest, EveryRowOfZipmoe) {
   EXPECT_NE(markdown.find("## Expected order"), std::string::npos);
   EXPECT_NE(markdown.find("## Simulated rows"), std::string::npos);
   EXPECT_EQ(report.at("data").at("texts_equal"), true);
-  const double entropy = report.at("data").at("exponents").at("entropy_bits");
+  const auto entropy = report.at("data").at("exponents").at("entropy_bits").get<double>();
   EXPECT_GT(entropy, 2);
   EXPECT_LT(entropy, 3.5);
   EXPECT_GE(report.at("pictures").size(), 7u);
-  for (const json& picture : report.at("pictures")) {
+  for (const Json& picture : report.at("pictures")) {
     const std::string svg = content_of(out + "/" + picture.get<std::string>());
     EXPECT_EQ(sluice::testing::xml_fault(svg), "") << picture;
   }
@@ -200,11 +200,12 @@ TEST_F(ReproduceTest, EveryRowOfZipmoe) {
   EXPECT_EQ(content_of(out + "/temporary.sluice"), "a user's");
 
   // Single rows run what the report ran: the batch of four.
-  expect_known_flags(report.at("prepare"));
-  ASSERT_EQ(run(arguments(report.at("prepare")) + " --quiet").code, 0);
-  const Outcome batch = run(arguments(report.at("rows")[5].at("commands")[1]) + " --quiet --json");
+  expect_known_flags(report.at("prepare").get<std::string>());
+  ASSERT_EQ(run(arguments(report.at("prepare").get<std::string>()) + " --quiet").code, 0);
+  const Outcome batch =
+      run(arguments(report.at("rows")[5].at("commands")[1].get<std::string>()) + " --quiet --json");
   ASSERT_EQ(batch.code, 0) << batch.err;
-  const json alone = json::parse(batch.out), within = report.at("data").at("batches")[1].at("comparison");
+  const Json alone = Json::parse(batch.out), within = report.at("data").at("batches")[1].at("comparison");
   EXPECT_EQ(alone.at("tokens").size(), 4u);
   EXPECT_EQ(alone.at("tokens"), within.at("tokens"));
   EXPECT_EQ(alone.at("budget"), within.at("budget"));
@@ -238,16 +239,17 @@ TEST_F(ReproduceTest, TextsThatDifferFailTheRunAfterItsReport) {
       memory(30) + " --threads 1 --io buffered -o out");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_NE(outcome.err.find("different texts"), std::string::npos) << outcome.err;
-  const json report = json::parse(content_of("out/zipmoe.json"));
+  const Json report = Json::parse(content_of("out/zipmoe.json"));
   EXPECT_EQ(report.at("data").at("texts_equal"), false);
   EXPECT_NE(content_of("out/zipmoe.md").find("DIFFERED"), std::string::npos);
   const std::string flags = " --threads 1 --io buffered";
   EXPECT_EQ(report.at("command"), "sluice reproduce zipmoe --quick --model split --whole whole --budget " +
                                       memory(30) + " -n 4 --runs 1 --trace none" + flags);
-  for (const json& row : report.at("rows")) {
+  for (const Json& row : report.at("rows")) {
     SCOPED_TRACE(row.at("id").get<std::string>());
     expect_plain_numbers(row);
-    for (const std::string command : row.at("commands")) {
+    for (const Json& each : row.at("commands")) {
+      const auto command = each.get<std::string>();
       EXPECT_NE(command.find(flags), std::string::npos) << command;
       if (command.starts_with("sluice compare")) {
         EXPECT_NE(command.find(" --tokens "), std::string::npos) << command;
@@ -259,8 +261,8 @@ TEST_F(ReproduceTest, TextsThatDifferFailTheRunAfterItsReport) {
   // Nothing was replayed.
   EXPECT_NE(report.at("rows")[0].at("ours").get<std::string>().find("S n/a; "), std::string::npos);
   EXPECT_NE(report.at("rows")[0].at("note").get<std::string>().find("--trace"), std::string::npos);
-  ASSERT_EQ(run(arguments(report.at("prepare")) + " --quiet").code, 0);
-  EXPECT_EQ(run(arguments(report.at("rows")[9 - 2].at("commands")[0]) + " --quiet").code,
+  ASSERT_EQ(run(arguments(report.at("prepare").get<std::string>()) + " --quiet").code, 0);
+  EXPECT_EQ(run(arguments(report.at("rows")[9 - 2].at("commands")[0].get<std::string>()) + " --quiet").code,
             1);  // they differ there, too
 }
 

@@ -17,18 +17,19 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/scratch_directory.h"
 #include "bundled_model.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using sluice::Json;
+using sluice::read_json_file;
 using sluice::program::kModel;
 using sluice::program::memory;
 using sluice::program::Outcome;
@@ -56,7 +57,7 @@ TEST_F(RunTest, PerplexityOfTheBundledModelIsTheOneItsReadmeStates) {
                   "code on less";
 #endif
   for (const std::string math : {"f32", "auto"}) {
-    const json result = run_json("eval " + store() + " -f " + kModel + "/eval.txt --memory " + memory(64) +
+    const Json result = run_json("eval " + store() + " -f " + kModel + "/eval.txt --memory " + memory(64) +
                                  " --math " + math);
     EXPECT_NEAR(result["perplexity"].get<double>(), 46.788, 0.001 * 46.788) << math;
     EXPECT_EQ(result["predicted"], 46197);
@@ -66,10 +67,9 @@ TEST_F(RunTest, PerplexityOfTheBundledModelIsTheOneItsReadmeStates) {
 }
 
 TEST_F(RunTest, LogitsOfTheBundledModelEqualTheOracle) {
-  std::ifstream golden_file(SLUICE_SOURCE_DIR "/tests/golden/fable/golden.json");
-  const json golden = json::parse(golden_file);
+  const Json golden = read_json_file(SLUICE_SOURCE_DIR "/tests/golden/fable/golden.json");
   std::string tokens;
-  for (const json& token : golden["tokens"])
+  for (const Json& token : golden["tokens"])
     tokens += (tokens.empty() ? "" : ",") + std::to_string(token.get<int>());
   ASSERT_EQ(run("forward " + store() + " --tokens " + tokens + " --math f32 --memory " + memory(40) +
                 " --out " + file("logits.npy"))
@@ -86,21 +86,21 @@ TEST_F(RunTest, LogitsOfTheBundledModelEqualTheOracle) {
   std::memcpy(logits.data(), bytes.data() + header, logits.size() * sizeof(float));
   const double tolerance = 1e-4 * golden["max_abs_logit"].get<double>();
   for (std::size_t t = 0; t < rows; ++t)
-    for (const json& pair : golden["top"][t])
+    for (const Json& pair : golden["top"][t])
       EXPECT_NEAR(logits[t * vocab + pair[0].get<std::size_t>()], pair[1].get<double>(), tolerance)
           << "position " << t;
 }
 
 TEST_F(RunTest, BudgetCacheThreadsAndFormatNeverShowInTheText) {
   const std::string request = " -p 'The old king' -n 40 --seed 3 --temp 0.8";
-  const json expected = run_json("run " + kModel + request);
+  const Json expected = run_json("run " + kModel + request);
   EXPECT_EQ(expected["tokens"].size(), 40u);
   for (const std::string& other :
        {store() + " --memory " + memory(22), store() + " --memory " + memory(32) + " --cache lfu --threads 1",
         kModel + " --memory " + memory(24) + " --cache none",
         store() + " --memory " + memory(28) + " --keep packed --cache fifo --cache-scope layer",
         store() + " --io mmap --memory " + memory(32), store() + " --io buffered --disk pread --chunk 3"}) {
-    const json found = run_json("run " + other + request);
+    const Json found = run_json("run " + other + request);
     EXPECT_EQ(found["tokens"], expected["tokens"]) << other;
     EXPECT_EQ(found["text"], expected["text"]) << other;
     EXPECT_LE(found["memory"]["peak"], found["memory"]["budget"]) << other;
@@ -109,8 +109,8 @@ TEST_F(RunTest, BudgetCacheThreadsAndFormatNeverShowInTheText) {
 
 TEST_F(RunTest, WithoutRoundingNoInstructionSetShowsInTheText) {
   const std::string request = " -p 'The old king' -n 40 --seed 3 --temp 0.8 --math f32";
-  const json expected = run_json("run " + kModel + request);
-  const json found = run_json("run " + store() + " --chunk 3 --isa scalar" + request);
+  const Json expected = run_json("run " + kModel + request);
+  const Json found = run_json("run " + store() + " --chunk 3 --isa scalar" + request);
   EXPECT_EQ(found["tokens"], expected["tokens"]);
   EXPECT_EQ(found["text"], expected["text"]);
 }
@@ -173,9 +173,9 @@ TEST_F(RunTest, ADamagedTokenizerInAStoreIsReplacedByItsFiles) {
 }
 
 TEST_F(RunTest, CountsOfTheReportFitTogether) {
-  const json result = run_json("run " + store() + " -p 'Once upon a time' -n 20 --temp 0 --memory " +
+  const Json result = run_json("run " + store() + " -p 'Once upon a time' -n 20 --temp 0 --memory " +
                                memory(24) + " --ignore-eos");
-  const json& experts = result["experts"];
+  const Json& experts = result["experts"];
   EXPECT_EQ(experts["hits"].get<int>() + experts["misses"].get<int>(), experts["accesses"].get<int>());
   EXPECT_EQ(experts["prefill"]["accesses"].get<int>() + experts["decode"]["accesses"].get<int>(),
             experts["accesses"].get<int>());
@@ -189,7 +189,7 @@ TEST_F(RunTest, CountsOfTheReportFitTogether) {
        {"load_s", "prefill_s", "decode_s", "prefill_tok_s", "decode_tok_s", "first_token_s"})
     EXPECT_GE(result["timing"][field].get<double>(), 0.0) << field;
   EXPECT_EQ(result["experts"]["prefill"]["tokens"], result["prompt_tokens"].size());
-  const json& start = result["start"];
+  const Json& start = result["start"];
   double stages = 0;
   for (const char* stage : {"open_s", "tokenizer_s", "prompt_s", "plan_s", "dense_s", "profile_s"})
     stages += start[stage].get<double>();
@@ -225,15 +225,14 @@ int run_without_io_uring(const std::vector<std::string>& arguments, const std::s
 }
 
 TEST_F(RunTest, WhereIoUringIsForbiddenThreadsRead) {
-  const json expected =
+  const Json expected =
       run_json("run " + store() + " -p 'The old king' -n 20 --temp 0 --memory " + memory(28));
   const std::string out = file("without_io_uring.json");
   ASSERT_EQ(run_without_io_uring({"run", store(), "-p", "The old king", "-n", "20", "--temp", "0", "--memory",
                                   memory(28), "--json"},
                                  out),
             0);
-  std::ifstream stream(out);
-  const json found = json::parse(stream);
+  const Json found = read_json_file(out);
   EXPECT_EQ(found["io"]["method"], "pread");
   EXPECT_EQ(found["tokens"], expected["tokens"]);
   EXPECT_EQ(
@@ -244,19 +243,19 @@ TEST_F(RunTest, WhereIoUringIsForbiddenThreadsRead) {
 // What did not happen has no speed and no prediction.
 TEST_F(RunTest, WithoutTokensThereAreNoRatesAndNoPredictions) {
   const std::string request = "run " + store() + " --memory " + memory(24) + " --temp 0";
-  const auto expect_no_rates = [](const json& result) {
+  const auto expect_no_rates = [](const Json& result) {
     EXPECT_FALSE(result["timing"].contains("decode_tok_s")) << result["timing"];
     EXPECT_FALSE(result.contains("predicted")) << result["predicted"];
     for (const char* part : {"timing", "memory", "io", "experts"})
       EXPECT_EQ(result[part].dump().find("null"), std::string::npos) << result[part];
   };
-  const json none = run_json(request + " -p Once -n 0");
+  const Json none = run_json(request + " -p Once -n 0");
   EXPECT_EQ(none["tokens"].size(), 0u);
   EXPECT_EQ(none["stop_reason"], "length");
   EXPECT_FALSE(none["timing"].contains("prefill_tok_s")) << none["timing"];
   EXPECT_FALSE(none["timing"].contains("first_token_s")) << none["timing"];
   expect_no_rates(none);
-  const json one = run_json(request + " -p Once -n 1");  // comes with the prompt
+  const Json one = run_json(request + " -p Once -n 1");  // comes with the prompt
   EXPECT_GT(one["timing"]["prefill_tok_s"], 0);
   EXPECT_GT(one["timing"]["first_token_s"], 0);
   expect_no_rates(one);
@@ -276,7 +275,7 @@ TEST_F(RunTest, WithoutTokensThereAreNoRatesAndNoPredictions) {
 TEST_F(RunTest, ThePageCacheIsCountedOnlyWhereReadsGoThroughIt) {
   sluice::program::content_of(store() + "/experts-00000.bin");
   for (const std::string io : {"direct", "buffered", "mmap"}) {
-    const json result = run_json("run " + store() + " -p Once -n 2 --memory " + memory(24) + " --io " + io);
+    const Json result = run_json("run " + store() + " -p Once -n 2 --memory " + memory(24) + " --io " + io);
     EXPECT_EQ(result["io"].contains("page_cache_bytes"), io != "direct") << io << " " << result["io"];
   }
 }
@@ -371,25 +370,20 @@ std::string copy_of_model(const std::string& to) {
   return to;
 }
 
-json read_json(const std::string& path) {
-  std::ifstream stream(path);
-  return json::parse(stream);
-}
-
-void write_json(const std::string& path, const json& value) {
+void write_json(const std::string& path, const Json& value) {
   std::ofstream stream(path);
   stream << value.dump();
 }
 
 TEST_F(RunTest, IdsThatAreNoTokenAreGeneratedAndPrintNothing) {
   const std::string model = copy_of_model(file("padded"));
-  json tokenizer = read_json(model + "/tokenizer.json");
-  json& bpe = tokenizer["model"];
-  json vocab = json::object(), merges = json::array();
+  Json tokenizer = read_json_file(model + "/tokenizer.json");
+  Json& bpe = tokenizer["model"];
+  Json vocab = Json::object(), merges = Json::array();
   for (const auto& [token, id] : bpe["vocab"].items())
     if (id < 3000) vocab[token] = id;
-  for (const json& merge : bpe["merges"]) {
-    const std::string left = merge[0], right = merge[1];
+  for (const Json& merge : bpe["merges"]) {
+    const auto left = merge[0].get<std::string>(), right = merge[1].get<std::string>();
     if (vocab.contains(left) && vocab.contains(right) && vocab.contains(left + right))
       merges.push_back(merge);
   }
@@ -397,18 +391,18 @@ TEST_F(RunTest, IdsThatAreNoTokenAreGeneratedAndPrintNothing) {
   bpe["merges"] = merges;
   for (std::size_t i = 0; i < tokenizer["added_tokens"].size(); ++i)
     tokenizer["added_tokens"][i]["id"] = 3000 + i;
-  json config = read_json(model + "/tokenizer_config.json");
+  Json config = read_json_file(model + "/tokenizer_config.json");
   config.erase("added_tokens_decoder");
   write_json(model + "/tokenizer_config.json", config);
   write_json(model + "/tokenizer.json", tokenizer);
 
   const std::string request =
       " --tokens 100,200,300 -n 40 --temp 3 --top-p 1 --top-k 0 --seed 1 --ignore-eos";
-  const json result = run_json("run " + model + request);
+  const Json result = run_json("run " + model + request);
   EXPECT_EQ(result["tokens"], run_json("run " + kModel + request)["tokens"]);
   std::string kept;
   std::size_t dropped = 0;
-  for (const json& token : result["tokens"]) {
+  for (const Json& token : result["tokens"]) {
     if (token >= 3000) {
       ++dropped;
     } else {
@@ -424,7 +418,7 @@ TEST_F(RunTest, IdsThatAreNoTokenAreGeneratedAndPrintNothing) {
 // Hugging Face never meets such an id either; a checkpoint that was cut down often keeps its old one.
 TEST_F(RunTest, EndOfTextBeyondTheVocabularyIsWarnedOf) {
   const std::string model = copy_of_model(file("far_eos"));
-  json generation = read_json(model + "/generation_config.json");
+  Json generation = read_json_file(model + "/generation_config.json");
   generation["eos_token_id"] = {6397, 151645};
   write_json(model + "/generation_config.json", generation);
   const Outcome outcome = run("run " + model + " --tokens 1,2 -n 2 --temp 0");
@@ -438,9 +432,9 @@ TEST_F(RunTest, EndOfTextBeyondTheVocabularyIsWarnedOf) {
 
 TEST_F(RunTest, ReadsAheadUnlessToldNotTo) {
   const std::string what = "run " + kModel + " -p Once -n 60 --temp 0 --ignore-eos --memory " + memory(24);
-  const nlohmann::json ahead = run_json(what), not_ahead = run_json(what + " --prefetch none");
+  const Json ahead = run_json(what), not_ahead = run_json(what + " --prefetch none");
   EXPECT_EQ(ahead["tokens"], not_ahead["tokens"]);
-  const nlohmann::json& count = ahead["experts"]["prefetch"];
+  const Json& count = ahead["experts"]["prefetch"];
   EXPECT_EQ(count["policy"], "lookahead");
   EXPECT_GT(count["useful"].get<int>() + count["late"].get<int>(), 0);
   EXPECT_GT(ahead["experts"]["decode"]["prefetch_bytes"], 0);
@@ -451,9 +445,8 @@ TEST_F(RunTest, ReadsAheadUnlessToldNotTo) {
 
   std::string prompt;
   for (int i = 0; i < 40; ++i) prompt += "Once upon a time ";
-  const nlohmann::json one =
-      run_json("run " + kModel + " -p '" + prompt + "' -n 1 --temp 0 --prefetch none " +
-               "--cache none --memory " + memory(40));
+  const Json one = run_json("run " + kModel + " -p '" + prompt + "' -n 1 --temp 0 --prefetch none " +
+                            "--cache none --memory " + memory(40));
   EXPECT_EQ(one["experts"]["prefill"]["prefetch_bytes"], 0);
   EXPECT_EQ(one["experts"]["prefill"]["hits"], 0);
 }
@@ -487,13 +480,13 @@ TEST_F(RunTest, AnInterruptedRunWritesNoAnswer) {
 TEST_F(RunTest, ARouterThatPrefersWhatIsInMemorySaysWhatItChanged) {
   const std::string what =
       "run " + kModel + " -p 'Once upon a time' -n 40 --temp 0 --ignore-eos --memory " + memory(24);
-  const nlohmann::json exact = run_json(what)["experts"]["routing"];
+  const Json exact = run_json(what)["experts"]["routing"];
   EXPECT_EQ(exact["router"], "exact");
   EXPECT_GT(exact["tokens"], 0);
   for (const char* count : {"changed_tokens", "substituted", "mass_lost"})
     EXPECT_EQ(exact[count], 0) << count;
   const std::string lossy = what + " --router cache-prior";
-  const nlohmann::json changed = run_json(lossy)["experts"]["routing"];
+  const Json changed = run_json(lossy)["experts"]["routing"];
   EXPECT_EQ(changed["router"], "cache-prior");
   EXPECT_EQ(changed["tokens"], exact["tokens"]);
   EXPECT_GT(changed["changed_tokens"], 0);
@@ -511,10 +504,10 @@ TEST_F(RunTest, SlicesAreForModelsThatHaveThem) {
 }
 
 TEST_F(RunTest, StopStringsAndEosEndTheText) {
-  const json whole = run_json("run " + store() + " -p 'The old king' -n 60 --temp 0");
-  const std::string text = whole["text"];
+  const Json whole = run_json("run " + store() + " -p 'The old king' -n 60 --temp 0");
+  const auto text = whole["text"].get<std::string>();
   const std::string word = text.substr(text.find(' ', text.size() / 2), 5);
-  const json stopped = run_json("run " + store() + " -p 'The old king' -n 60 --temp 0 --stop '" + word + "'");
+  const Json stopped = run_json("run " + store() + " -p 'The old king' -n 60 --temp 0 --stop '" + word + "'");
   EXPECT_EQ(stopped["stop_reason"], "stop");
   EXPECT_EQ(stopped["text"].get<std::string>(), text.substr(0, text.find(word)));
   EXPECT_EQ(run_json("run " + store() + " --tokens 1,2,3 -n 0")["tokens"].size(), 0u);

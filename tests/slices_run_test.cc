@@ -5,17 +5,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "base/json.h"
 #include "base/scratch_directory.h"
 #include "bundled_model.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using sluice::Json;
 using sluice::program::content_of;
 using sluice::program::kModel;
 using sluice::program::memory;
@@ -40,8 +40,8 @@ class SlicesRun : public testing::Test {
 
 TEST_F(SlicesRun, ReportsWhatBecameOfSlicesAndKeepsTheLimit) {
   const std::string prompt = " -p 'The sea was calm, and the old man' -n 60 --temp 0 --ignore-eos --memory ";
-  const json ran = run_json("run " + store() + prompt + memory(23) + " --preset slicemoe --miss-rate 4%");
-  const json& slices = ran["experts"]["slices"];
+  const Json ran = run_json("run " + store() + prompt + memory(23) + " --preset slicemoe --miss-rate 4%");
+  const Json& slices = ran["experts"]["slices"];
   EXPECT_EQ(slices["precision"], "dbsc");
   EXPECT_EQ(slices["constraint"], "hard");
   EXPECT_EQ(slices["activations"], "int8");
@@ -49,11 +49,11 @@ TEST_F(SlicesRun, ReportsWhatBecameOfSlicesAndKeepsTheLimit) {
   EXPECT_GT(slices["hbn_miss_rate"].get<double>(), 0);
   EXPECT_LE(slices["hbn_miss_rate"].get<double>(), 0.04);
   EXPECT_GT(slices["replaced"].get<int>(), 0);
-  const double agreement = slices["agreement"];
+  const auto agreement = slices["agreement"].get<double>();
   EXPECT_GT(agreement, 0.3);
   EXPECT_LT(agreement, 1);
   // An access of a decode step asks for one MSB slice; those that are read are misses.
-  const json& decode = ran["experts"]["decode"];
+  const Json& decode = ran["experts"]["decode"];
   EXPECT_EQ(slices["msb_hits"].get<std::uint64_t>() + slices["msb_misses"].get<std::uint64_t>(),
             decode["accesses"].get<std::uint64_t>());
   EXPECT_GE(decode["misses"].get<std::uint64_t>(), slices["msb_misses"].get<std::uint64_t>());
@@ -70,18 +70,18 @@ TEST_F(SlicesRun, ReportsWhatBecameOfSlicesAndKeepsTheLimit) {
 // The equations of SPEC §4.1 on what the run says of itself.
 TEST_F(SlicesRun, EnergyIsThatOfTheBytesThatWereRead) {
   const std::string prompt = " -p 'The sea was calm' -n 20 --temp 0 --ignore-eos --memory ";
-  const json sliced = run_json("run " + store() + prompt + memory(23) + " --preset slicemoe"),
+  const Json sliced = run_json("run " + store() + prompt + memory(23) + " --preset slicemoe"),
              exact = run_json("run " + kModel + prompt + memory(30));
-  for (const json& ran : {sliced, exact}) {
-    const json& model = ran["energy_model"];
+  for (const Json& ran : {sliced, exact}) {
+    const Json& model = ran["energy_model"];
     EXPECT_EQ(model["machine"], "slicemoe");
     for (const char* phase : {"prefill", "decode"}) {
-      const json &one = model[phase], &counts = ran["experts"][phase];
-      const double tokens = one["tokens"], flash = one["bytes_read"];
+      const Json &one = model[phase], &counts = ran["experts"][phase];
+      const auto tokens = one["tokens"].get<double>(), flash = one["bytes_read"].get<double>();
       EXPECT_EQ(tokens, counts["tokens"].get<double>());
       EXPECT_EQ(flash, counts["bytes_read"].get<double>() + counts["prefetch_bytes"].get<double>());
       EXPECT_GE(one["dram_bytes_written"].get<double>(), flash);
-      const json& joules = one["joules_per_token"];
+      const Json& joules = one["joules_per_token"];
       const auto expect = [&](const char* part, double value) {
         EXPECT_NEAR(joules[part].get<double>(), value / tokens, 1e-9 * value / tokens) << part;
       };
@@ -93,7 +93,7 @@ TEST_F(SlicesRun, EnergyIsThatOfTheBytesThatWereRead) {
       expect("dram_write", written);
       expect("compute", compute);
       expect("total", 8 * 103e-12 * flash + read + written + compute);
-      const json& seconds = one["seconds_per_token"];
+      const Json& seconds = one["seconds_per_token"];
       EXPECT_NEAR(seconds["total"].get<double>(),
                   seconds["rest"].get<double>() + seconds["compute"].get<double>() +
                       seconds["flash_wait"].get<double>(),
@@ -106,7 +106,7 @@ TEST_F(SlicesRun, EnergyIsThatOfTheBytesThatWereRead) {
       << R"({"name": "mine", "flash": {"bits_per_s": 1e10, "joules_per_bit": 206e-12},
             "dram": {"bits_per_s": 104e9, "joules_per_bit": 1.5e-12},
             "xpu": {"ops_per_s": 16.384e12, "ops_per_joule": 3.18e12}})";
-  const json mine = run_json("run " + store() + prompt + memory(23) + " --preset slicemoe --machine " +
+  const Json mine = run_json("run " + store() + prompt + memory(23) + " --preset slicemoe --machine " +
                              file("machine.json"))["energy_model"];
   EXPECT_EQ(mine["machine"], "mine");
   EXPECT_NEAR(mine["decode"]["joules_per_token"]["flash"].get<double>(),
@@ -136,7 +136,7 @@ TEST_F(SlicesRun, OfOneCapacityEveryRunDecidesAlike) {
   const std::string prompt =
       " -p 'The sea was calm' -n 40 --temp 0 --ignore-eos --preset slicemoe --capacity 5MiB --memory ";
   const auto decided = [&](const std::string& more) { return run_json("run " + store() + prompt + more); };
-  const json one = decided(memory(30)), other = decided(memory(33));
+  const Json one = decided(memory(30)), other = decided(memory(33));
   EXPECT_EQ(one["decisions"], other["decisions"]);
   EXPECT_EQ(one["text"], other["text"]);
   EXPECT_EQ(one["experts"]["bytes_read"], other["experts"]["bytes_read"]);

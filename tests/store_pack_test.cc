@@ -14,11 +14,11 @@
 #include <fstream>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "program.h"
 #include "store/testing.h"
 #include "store/unpack.h"
@@ -310,7 +310,7 @@ TEST_F(StorePack, CtrlCKeepsWhatIsPackedAndSaysSo) {
   const program::Outcome again =
       program::run(fmt::format("pack '{}' -o '{}' {} --json", source, store, flags));
   ASSERT_EQ(again.code, 0) << again.err;
-  EXPECT_GT(nlohmann::json::parse(again.out)["resumed_bytes"], 0);
+  EXPECT_GT(Json::parse(again.out)["resumed_bytes"], 0);
   EXPECT_EQ(program::run(fmt::format("verify '{}' --full", store)).code, 0);
 }
 

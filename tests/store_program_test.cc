@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "program.h"
 #include "store/testing.h"
 
@@ -38,10 +38,10 @@ TEST_F(StoreProgram, PacksVerifiesAndUnpacksGoldenModels) {
     const std::string store = temp_ / "m.sluice", back = temp_ / "back";
     const Outcome packed = sluice(fmt::format("pack '{}' -o '{}' --json --quiet", source, store));
     ASSERT_EQ(packed.code, 0) << source << ": " << packed.err;
-    EXPECT_GT(nlohmann::json::parse(packed.out)["experts"], 0);
+    EXPECT_GT(Json::parse(packed.out)["experts"], 0);
     const Outcome verified = sluice(fmt::format("verify '{}' --full --json --quiet", store));
     ASSERT_EQ(verified.code, 0) << verified.err;
-    EXPECT_EQ(nlohmann::json::parse(verified.out)["ok"], true);
+    EXPECT_EQ(Json::parse(verified.out)["ok"], true);
     ASSERT_EQ(sluice(fmt::format("unpack '{}' -o '{}'", store, back)).code, 0);
     EXPECT_EQ(read_tree(source), read_tree(back));
     fs::remove_all(store);
@@ -56,11 +56,11 @@ TEST_F(StoreProgram, PacksSlicesAndSaysWhatCannotBeDoneWithThem) {
     const Outcome packed = sluice(
         fmt::format("pack '{}' -o '{}' --slices {} --dense int8 --json --quiet", model_, store, slices));
     ASSERT_EQ(packed.code, 0) << packed.err;
-    const nlohmann::json told = nlohmann::json::parse(packed.out);
+    const Json told = Json::parse(packed.out);
     EXPECT_EQ(told["family"], "sliced");
     EXPECT_EQ(told["slices"], slices);
     EXPECT_EQ(sluice(fmt::format("verify '{}' --full --quiet", store)).code, 0);
-    const nlohmann::json found = nlohmann::json::parse(sluice(fmt::format("inspect '{}' --json", store)).out);
+    const Json found = Json::parse(sluice(fmt::format("inspect '{}' --json", store)).out);
     EXPECT_EQ(found["family"], "sliced");
     EXPECT_EQ(fmt::format("{}/{}", found["slices"]["high"].get<int>(), found["slices"]["low"].get<int>()),
               slices);
@@ -118,7 +118,7 @@ TEST_F(StoreProgram, QuantisesCopiesThatCanBeRun) {
     const Outcome outcome = sluice(
         fmt::format("quantise '{}' -o '{}' --quantiser {} --slices 8/4 --json", model_, copy, quantiser));
     ASSERT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_EQ(nlohmann::json::parse(outcome.out)["quantiser"], quantiser);
+    EXPECT_EQ(Json::parse(outcome.out)["quantiser"], quantiser);
     const std::vector<float> rounded = logits(copy);
     ASSERT_EQ(rounded.size(), exact.size());
     double error = 0;
@@ -159,7 +159,7 @@ TEST_F(StoreProgram, VerifyReportsDamageAsJsonAndExitsWith1) {
   write_file(store + "/stray", "");
   const Outcome outcome = sluice(fmt::format("verify '{}' --json", store));
   EXPECT_EQ(outcome.code, 1);
-  const nlohmann::json report = nlohmann::json::parse(outcome.out);
+  const Json report = Json::parse(outcome.out);
   EXPECT_EQ(report["ok"], false);
   EXPECT_EQ(report["errors"].size(), 2u);
   EXPECT_EQ(report["errors"][0]["file"], "dense.bin");

@@ -7,17 +7,17 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/scratch_directory.h"
 #include "bundled_model.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using sluice::Json;
 using sluice::program::content_of;
 using sluice::program::kModel;
 using sluice::program::memory;
@@ -37,7 +37,7 @@ class TraceTest : public ::testing::Test {
                              const std::string& keep, const std::string& flags) {
     SCOPED_TRACE(cache + " " + scope + " " + keep + " " + flags);
     for (const char* name : {"a.trace", "engine", "replay"}) fs::remove(file(name));
-    const json ran =
+    const Json ran =
         run_json("trace " + model +
                  " -p 'The sea was calm, and the old man' -n 24 --temp 0.8 --seed 7 --ignore-eos -o " +
                  file("a.trace") + " --decisions " + file("engine") + " --cache " + cache +
@@ -48,7 +48,7 @@ class TraceTest : public ::testing::Test {
       slots_ = ran["run"]["pools"]["slots"].get<std::vector<int>>();
       for (const int slots : slots_) pools += (pools.empty() ? " --pools " : ",") + std::to_string(slots);
     }
-    const json replayed = run_json("simulate --trace " + file("a.trace") + " --cache " + cache + " --scope " +
+    const Json replayed = run_json("simulate --trace " + file("a.trace") + " --cache " + cache + " --scope " +
                                    scope + " --keep " + keep + " --seed 7 --capacity " +
                                    std::to_string(ran["run"]["capacity"].get<std::uint64_t>()) +
                                    "B --decisions " + file("replay") + pools);
@@ -62,12 +62,12 @@ class TraceTest : public ::testing::Test {
   }
 
   // A store, and a profile of it with these costs instead of what was measured.
-  std::string packed_with_profile(const json& costs) {
+  std::string packed_with_profile(const Json& costs) {
     const std::string store = file("fable.sluice");
     if (!fs::exists(store)) {
       EXPECT_EQ(run("pack " + kModel + " -o " + store + " --quiet").code, 0);
     }
-    json profile = run_json("profile " + store + " --repeats 1 -o " + file("measured.json"));
+    Json profile = run_json("profile " + store + " --repeats 1 -o " + file("measured.json"));
     for (const auto& [name, median] : costs.items()) profile[name]["median"] = median;
     std::ofstream(file("profile.json")) << profile;
     return store;
@@ -121,13 +121,13 @@ TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedOfSlices) {
     for (const std::string scope : {"global", "layer"}) {
       SCOPED_TRACE(std::string(one.engine) + " " + scope);
       for (const char* name : {"a.trace", "engine", "replay"}) fs::remove(file(name));
-      const json ran =
+      const Json ran =
           run_json("trace " + store +
                    " -p 'The sea was calm, and the old man' -p 'A fox' -n 24 --temp 0.8 --seed 7 "
                    "--ignore-eos --chunk 5 -o " +
                    file("a.trace") + " --decisions " + file("engine") + " --cache-scope " + scope +
                    " --memory " + memory(26) + " " + one.engine);
-      const json replayed =
+      const Json replayed =
           run_json("simulate --trace " + file("a.trace") + " --cache slice-lru --scope " + scope +
                    " --seed 7 --capacity " + std::to_string(ran["run"]["capacity"].get<std::uint64_t>()) +
                    "B --decisions " + file("replay") + " " + one.replay);
@@ -161,7 +161,7 @@ TEST_F(TraceTest, ABatchIsRecordedAndReplayed) {
     expect_same_decisions(kModel, "lru", scope, "full", others + " --memory " + memory(40));
   fs::remove(file("a.trace"));
   const std::string prompts = " -p 'The sea'" + others + " -n 8 --temp 0 --ignore-eos --memory " + memory(48);
-  const json ran = run_json("run " + kModel + prompts),
+  const Json ran = run_json("run " + kModel + prompts),
              traced = run_json("trace " + kModel + prompts + " -o " + file("a.trace"));
   EXPECT_EQ(traced["steps"], 3 + 7);  // a prefill each, then steps of all three
   ASSERT_EQ(traced["sequences"].size(), 3u);
@@ -190,7 +190,7 @@ TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedWithPools) {
 TEST_F(TraceTest, SlotsAloneAreACapacity) {
   const std::string replay =
       "simulate --trace " + kData + "dsv2lite.first48.mrt.zst --cache zip-pools --pools 4,4,2,2 --scope ";
-  const json layer = run_json(replay + "layer"), global = run_json(replay + "global");
+  const Json layer = run_json(replay + "layer"), global = run_json(replay + "global");
   EXPECT_EQ(layer["capacity"], 12);
   EXPECT_EQ(global["capacity"], 12 * 26);
   EXPECT_GT(layer["hits"], 0);
@@ -203,15 +203,15 @@ TEST_F(TraceTest, SlotsAloneAreACapacity) {
 }
 
 TEST_F(TraceTest, RecordedRoutingIsPlannedWith) {
-  const std::string store = packed_with_profile(json::object());
+  const std::string store = packed_with_profile(Json::object());
   ASSERT_EQ(
       run("trace " + store + " -p 'Once upon a time' -n 90 --ignore-eos --quiet -o " + file("a.trace")).code,
       0);
-  const json profile =
+  const Json profile =
       run_json("profile " + store + " --repeats 1 --trace " + file("a.trace") + " -o " + file("p.json"));
   ASSERT_EQ(profile["ranks"].size(), 32u);
   double sum = 0;
-  for (const json& f : profile["ranks"]) sum += f.get<double>();
+  for (const Json& f : profile["ranks"]) sum += f.get<double>();
   EXPECT_NEAR(sum, profile["model"]["top_k"].get<double>(), 1e-6);
   const std::string plan = "plan " + store + " --memory " + memory(40) + " --profile ";
   EXPECT_EQ(run_json(plan + file("measured.json"))["ranks_assumed"], true);
@@ -228,16 +228,16 @@ TEST_F(TraceTest, TimedReplayComparesPresets) {
       run("trace " + store + " -p 'Once upon a time' -n 40 --ignore-eos --quiet -o " + file("a.trace")).code,
       0);
   const std::string replay = "simulate --trace " + file("a.trace") + " --profile " + file("profile.json");
-  const json all = run_json(replay + " --preset all --memory-experts 6MiB,12MiB");
+  const Json all = run_json(replay + " --preset all --memory-experts 6MiB,12MiB");
   EXPECT_GE(all["results"].size(), 2 * 8u);
   std::map<std::string, std::vector<double>> tpot;
-  for (const json& row : all["results"]) {
+  for (const Json& row : all["results"]) {
     EXPECT_EQ(row["decode"]["steps"], 39);
     EXPECT_EQ(row["prompts"], 1);
     EXPECT_GT(row["ttft_s"], 0);
     EXPECT_GE(row["decode"]["time_s"].get<double>(),
               row["decode"]["lower_bound_s"].get<double>() * (1 - 1e-9));
-    tpot[row["preset"]].push_back(row["tpot_s"]);
+    tpot[row["preset"].get<std::string>()].push_back(row["tpot_s"].get<double>());
   }
   EXPECT_LT(tpot["zipmoe"][0], tpot["z-basic-lru"][0]);
   EXPECT_LT(tpot["z-basic-lru"][0], tpot["z-deepspeed"][0]);
@@ -264,7 +264,7 @@ TEST_F(TraceTest, TimedReplayComparesPresets) {
 }
 
 TEST_F(TraceTest, RunWritesTheSameLog) {
-  const json ran =
+  const Json ran =
       run_json("run " + kModel + " --tokens 5,6,7 -n 12 --ignore-eos --temp 0 --cache lfu --memory " +
                memory(40) + " --decisions " + file("run"));
   const std::string log = content_of(file("run"));
@@ -275,11 +275,11 @@ TEST_F(TraceTest, RunWritesTheSameLog) {
 
 TEST_F(TraceTest, RecordsWhatTheRunSaidAndChangesNoBit) {
   const std::string prompt = " -p 'Once upon a time' -n 16 --temp 0 --memory " + memory(48);
-  const json plain = run_json("run " + kModel + prompt),
+  const Json plain = run_json("run " + kModel + prompt),
              traced = run_json("trace " + kModel + prompt + " -o " + file("a.trace"));
   EXPECT_EQ(plain["tokens"], traced["tokens"]);
   EXPECT_EQ(traced["steps"], 16);  // one prefill, fifteen decode steps
-  const json replayed = run_json("simulate --trace " + file("a.trace") + " --cache lru --capacity 8");
+  const Json replayed = run_json("simulate --trace " + file("a.trace") + " --cache lru --capacity 8");
   EXPECT_EQ(replayed["steps"], 16);
   EXPECT_EQ(replayed["prefill_steps"], 1);
   EXPECT_EQ(replayed["layers"], 6);
@@ -299,13 +299,13 @@ TEST_F(TraceTest, AnInterruptedTraceIsReadAndContinued) {
   const Outcome cut = run("simulate --trace " + file("cut.trace") + " --cache lru --capacity 8 --json");
   EXPECT_EQ(cut.code, 0);
   EXPECT_NE(cut.err.find("was cut off"), std::string::npos) << cut.err;
-  const json before = json::parse(cut.out);
+  const Json before = Json::parse(cut.out);
   EXPECT_EQ(before["cut_off"], true);
   EXPECT_LT(before["steps"], 8);
 
-  const json added = run_json(record + file("cut.trace") + " --append");
+  const Json added = run_json(record + file("cut.trace") + " --append");
   EXPECT_EQ(added["steps"], 8);
-  const json after = run_json("simulate --trace " + file("cut.trace") + " --cache lru --capacity 8");
+  const Json after = run_json("simulate --trace " + file("cut.trace") + " --cache lru --capacity 8");
   EXPECT_EQ(after["cut_off"], false);
   EXPECT_EQ(after["steps"].get<int>(), added["first_step"].get<int>() + 8);
 
@@ -324,16 +324,16 @@ TEST_F(TraceTest, AnInterruptedTraceIsReadAndContinued) {
 }
 
 TEST_F(TraceTest, SimulateReadsPublishedTracesAndComparesCaches) {
-  const json one = run_json("simulate --trace " + kData +
+  const Json one = run_json("simulate --trace " + kData +
                             "qwen.route.csv.zst --cache lru --capacity 4000MiB --scope global");
   EXPECT_NEAR(one["hit_rate"].get<double>(), 0.7488, 0.0005);
   EXPECT_EQ(one["accesses"], 39526);
   EXPECT_EQ(one["hits"].get<int>() + one["misses"].get<int>(), one["accesses"].get<int>());
-  const json all =
+  const Json all =
       run_json("simulate --trace " + kData + "dsv2lite.first48.mrt.zst --cache all --capacity 8,16");
   ASSERT_EQ(all["results"].size() % 2, 0u);
   EXPECT_GE(all["results"].size(), 14u);
-  for (const json& row : all["results"]) {
+  for (const Json& row : all["results"]) {
     EXPECT_EQ(row["accesses"], 26 * 48 * 6);
     EXPECT_EQ(row["decode_hit_rate"], 0.0);
     EXPECT_FALSE(row.contains("bytes_read"));  // the file has no sizes

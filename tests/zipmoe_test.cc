@@ -4,15 +4,16 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/json.h"
 #include "bundled_model.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using sluice::Json;
+using sluice::read_json_file;
 using sluice::program::kModel;
 using sluice::program::memory;
 using sluice::program::Outcome;
@@ -30,15 +31,15 @@ class ZipMoeTest : public ::testing::Test {
   static void TearDownTestSuite() { fs::remove_all(directory_); }
   static std::string store() { return directory_ + "/fable.sluice"; }
   static std::string file(const std::string& name) { return directory_ + "/" + name; }
-  static json read(const std::string& name) { return json::parse(std::ifstream(file(name))); }
-  static std::string write(const std::string& name, const json& value) {
+  static Json read(const std::string& name) { return read_json_file(file(name)); }
+  static std::string write(const std::string& name, const Json& value) {
     std::ofstream(file(name)) << value;
     return file(name);
   }
   // The measured profile, with costs under which every state has its use: reading is slow, decoding costs
   // nothing.
   static std::string made_up_profile() {
-    json profile = read("profile.json");
+    Json profile = read("profile.json");
     const auto set = [&](const char* name, double seconds) {
       profile[name] = {{"median", seconds}, {"spread", 0}};
     };
@@ -58,7 +59,7 @@ class ZipMoeTest : public ::testing::Test {
 };
 
 TEST_F(ZipMoeTest, AProfileIsWrittenAndBelongsToTheStore) {
-  const json profile = read("profile.json");
+  const Json profile = read("profile.json");
   EXPECT_EQ(profile["model"]["experts"], 32);
   EXPECT_EQ(profile["model"]["chunks"], 4);
   for (const char* cost : {"u", "v", "c", "p", "merge", "rest"})
@@ -79,14 +80,14 @@ TEST_F(ZipMoeTest, TheFirstRunOfAStoreKeepsItsProfileForThoseThatFollow) {
       "run " + copy + " -p 'Once upon a time' -n 20 --temp 0 --prefetch none --memory " + memory(34);
   run_json(request + " --profile " + made_up_profile());
   EXPECT_FALSE(fs::exists(profile));  // one was given
-  const json first = run_json(request);
+  const Json first = run_json(request);
   ASSERT_TRUE(fs::exists(profile));
   const std::string kept = sluice::program::content_of(profile);
   EXPECT_EQ(run_json(request)["tokens"], first["tokens"]);
   EXPECT_EQ(sluice::program::content_of(profile), kept);
-  const json planned = run_json("plan " + copy + " --memory " + memory(34))["profile"];
+  const Json planned = run_json("plan " + copy + " --memory " + memory(34))["profile"];
   for (const char* cost : {"u", "v", "c", "p", "merge", "rest"})
-    EXPECT_EQ(planned[cost], json::parse(kept)[cost]) << cost;
+    EXPECT_EQ(planned[cost], Json::parse(kept)[cost]) << cost;
   EXPECT_EQ(run("verify " + copy + " --quiet").code, 0);
   // One of another machine stays, and is not planned with.
   ASSERT_EQ(run("profile " + copy + " --repeats 1 --threads 1 --quiet").code, 0);
@@ -97,7 +98,7 @@ TEST_F(ZipMoeTest, TheFirstRunOfAStoreKeepsItsProfileForThoseThatFollow) {
 
 TEST_F(ZipMoeTest, AProfileOfAnythingElseIsOneClearError) {
   const std::string base = "run " + store() + " -p x -n 1 --memory " + memory(40) + " --profile ";
-  json other = read("profile.json");
+  Json other = read("profile.json");
   other["machine"]["cpu"] = "Another";
   expect_error(base + write("machine.json", other), 1, "another machine");
   other = read("profile.json");
@@ -121,7 +122,7 @@ TEST_F(ZipMoeTest, DenseMatricesAreKeptAsTheyAreStored) {
   const auto plan = [&](const std::string& arguments) {
     return run_json("plan " + arguments + " --memory " + memory(32));
   };
-  const json packed = plan(native + " --dense packed"), words = plan(native + " --dense words"),
+  const Json packed = plan(native + " --dense packed"), words = plan(native + " --dense words"),
              flat = plan(store()), automatic = plan(native);  // which depends on the instruction set
   EXPECT_EQ(packed["dense"]["view"], "packed");
   EXPECT_NE(automatic["dense"]["why"].get<std::string>().find("less"), std::string::npos);
@@ -152,7 +153,7 @@ TEST_F(ZipMoeTest, DenseMatricesThatAreNotStoredPackedAreNotKeptSo) {
 
 TEST_F(ZipMoeTest, ThePlanSaysWhereTheBytesGo) {
   const std::string flags = " --memory " + memory(32) + " --profile " + made_up_profile();
-  const json plan = run_json("plan " + store() + flags);
+  const Json plan = run_json("plan " + store() + flags);
   std::uint64_t sum = 0;
   for (const auto& [name, bytes] : plan["by_name"].items()) sum += bytes.get<std::uint64_t>();
   EXPECT_LE(sum, plan["budget"].get<std::uint64_t>());
@@ -176,11 +177,11 @@ TEST_F(ZipMoeTest, ThePlanSaysWhereTheBytesGo) {
 
 TEST_F(ZipMoeTest, EveryStateSavesItsReadsAndTheTextIsTheSame) {
   const std::string request = " -p 'The old king' -n 60 --seed 3 --temp 0.8 --memory " + memory(30);
-  const json expected = run_json("run " + kModel + " -p 'The old king' -n 60 --seed 3 --temp 0.8");
+  const Json expected = run_json("run " + kModel + " -p 'The old king' -n 60 --seed 3 --temp 0.8");
   const std::string profile = " --profile " + made_up_profile();
   for (const char* preset : {"zipmoe", "z-C", "z-C+P", "z-basic-lru", "z-basic-fifo", "z-basic-marking",
                              "z-accelerate", "z-deepspeed", "z-moe-infinity"}) {
-    const json found = run_json("run " + store() + request + profile + " --preset " + preset);
+    const Json found = run_json("run " + store() + request + profile + " --preset " + preset);
     EXPECT_EQ(found["tokens"], expected["tokens"]) << preset;
     EXPECT_EQ(found["preset"], preset);
     std::uint64_t uses = 0;
@@ -208,10 +209,10 @@ TEST_F(ZipMoeTest, ABatchGivesEachPromptItsOwnText) {
   const std::string prompts[] = {"Once upon a time", "The king", "In the forest there lived an old man who"};
   std::string all;
   for (const std::string& prompt : prompts) all += " -p '" + prompt + "'";
-  const json batch = run_json("run " + store() + all + flags);
+  const Json batch = run_json("run " + store() + all + flags);
   ASSERT_EQ(batch["sequences"].size(), 3u);
   for (std::size_t i = 0; i < 3; ++i) {
-    const json alone = run_json("run " + store() + " -p '" + prompts[i] + "'" + flags);
+    const Json alone = run_json("run " + store() + " -p '" + prompts[i] + "'" + flags);
     for (const char* field : {"tokens", "text", "prompt_tokens", "stop_reason"})
       EXPECT_EQ(batch["sequences"][i][field], alone[field]) << i;
   }

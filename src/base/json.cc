@@ -1,157 +1,21 @@
 #include "base/json.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/shown_text.h"
 
 namespace sluice {
 namespace {
 
 constexpr std::size_t kShownBytes = 80;  // of a value or token in a message
 
-// Printable ASCII, shortened: file content must not reach a terminal as it is.
-std::string shown(std::string text, std::size_t most) {
-  const bool cut = text.size() > most;
-  if (cut) text.resize(most);
-  for (char& c : text) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return cut ? text + "..." : text;
-}
-
-// Characters of the text that also tell how far the parser has read.
-class CountingIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  CountingIterator(const char* at, const char** furthest) : at_(at), furthest_(furthest) {}
-  reference operator*() const { return *at_; }
-  CountingIterator& operator++() {
-    *furthest_ = ++at_;
-    return *this;
-  }
-  bool operator==(const CountingIterator& other) const { return at_ == other.at_; }
-
- private:
-  const char* at_;
-  const char** furthest_;
-};
-
-// Builds the value, and refuses what nlohmann-json would let pass: duplicate keys (the last would win) and
-// any depth.
-class Builder : public nlohmann::json_sax<Json> {
- public:
-  Builder(std::string_view text, const std::string& name, const JsonLimits& limits)
-      : begin_(text.data()), size_(text.size()), furthest_(text.data()), name_(name), limits_(limits) {}
-
-  const char** furthest() { return &furthest_; }
-  Json take() { return std::move(root_); }
-
-  bool null() override { return add(nullptr); }
-  bool boolean(bool value) override { return add(value); }
-  bool number_integer(number_integer_t value) override { return add(value); }
-  bool number_unsigned(number_unsigned_t value) override { return add(value); }
-  bool number_float(number_float_t value, const string_t&) override { return add(value); }
-  bool string(string_t& value) override { return add(std::move(value)); }
-  bool binary(binary_t&) override { return false; }
-
-  bool start_object(std::size_t) override { return open(Json::object()); }
-  bool end_object() override { return close(); }
-  bool start_array(std::size_t) override { return open(Json::array()); }
-  bool end_array() override { return close(); }
-
-  bool key(string_t& key) override {
-    const auto [position, inserted] = open_.back()->get_ref<Json::object_t&>().emplace(key, nullptr);
-    if (!inserted) {
-      throw Error(ErrorKind::kInvalid, "duplicate key in JSON object")
-          .in(name_, consumed())
-          .found("\"" + shown(key, kShownBytes) + "\"")
-          .fix("keep one of the two");
-    }
-    slot_ = &position->second;
-    return true;
-  }
-
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) override {
-    if (position > size_) {
-      throw Error(ErrorKind::kInvalid, "unexpected end of the JSON")
-          .in(name_, size_)
-          .fix("get the file again");
-    }
-    std::string text = e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
-    const std::size_t bracket = text.find("] ");
-    if (bracket != std::string::npos) text.erase(0, bracket + 2);
-    // On the first line the byte says all; and what is called that may be line 7 of the caller's input.
-    constexpr std::string_view kFirstLine = "parse error at line 1, column ";
-    if (text.starts_with(kFirstLine)) text.erase(0, text.find(": ", kFirstLine.size()) + 2);
-    throw Error(ErrorKind::kInvalid, "not valid JSON")
-        .in(name_, position > 0 ? position - 1 : 0)
-        .found(shown(text, 200))
-        .fix("correct the text, or get the file again");
-  }
-
- private:
-  Bytes consumed() const { return static_cast<Bytes>(furthest_ - begin_); }
-
-  template <class T>
-  Json* place(T&& value) {
-    if (open_.empty()) {
-      root_ = Json(std::forward<T>(value));
-      return &root_;
-    }
-    if (open_.back()->is_array()) {
-      auto& array = open_.back()->get_ref<Json::array_t&>();
-      return &array.emplace_back(std::forward<T>(value));
-    }
-    *slot_ = Json(std::forward<T>(value));
-    return slot_;
-  }
-
-  template <class T>
-  bool add(T&& value) {
-    place(std::forward<T>(value));
-    return true;
-  }
-
-  bool open(Json container) {
-    if (open_.size() >= limits_.max_depth) {
-      throw Error(ErrorKind::kInvalid, "JSON is nested too deeply")
-          .in(name_, consumed())
-          .expected("at most " + std::to_string(limits_.max_depth) + " levels")
-          .found("more")
-          .fix("correct the text, or get the file again");
-    }
-    open_.push_back(place(std::move(container)));
-    return true;
-  }
-
-  bool close() {
-    open_.pop_back();
-    return true;
-  }
-
-  const char* begin_;
-  std::size_t size_;
-  const char* furthest_;
-  const std::string& name_;
-  const JsonLimits& limits_;
-  Json root_;
-  std::vector<Json*>
-      open_;  // containers from the root down to the one being read; none moves while a child is open
-  Json* slot_ = nullptr;  // value of the last key
-};
-
 std::string describe(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "an array of " + std::to_string(value.size()) + " elements";
-  return shown(value.dump(-1, ' ', true, Json::error_handler_t::replace), kShownBytes);
+  return shown_ascii(value.dump(-1, ' ', true, Json::error_handler_t::replace), kShownBytes);
 }
 
 // The value as int64 if it is an integer in JSON's sense and in [min, max].
@@ -171,30 +35,6 @@ std::string integer_range(std::int64_t min, std::int64_t max) {
 }
 
 }  // namespace
-
-Json parse_json(std::string_view text, const std::string& name, const JsonLimits& limits) {
-  if (text.size() > limits.max_bytes) {
-    throw Error(ErrorKind::kInvalid, "JSON is too large")
-        .in(name)
-        .expected("at most " + std::to_string(limits.max_bytes) + " bytes")
-        .found(std::to_string(text.size()))
-        .fix("check that it is the right file");
-  }
-  // NUL is legal nowhere in JSON; nlohmann-json takes it for the end of the text.
-  const std::size_t nul = text.find('\0');
-  if (nul != std::string_view::npos) {
-    throw Error(ErrorKind::kInvalid, "not valid JSON")
-        .in(name, nul)
-        .found("a NUL byte")
-        .fix("correct the text, or get the file again");
-  }
-  Builder builder(text, name, limits);
-  const CountingIterator first(text.data(), builder.furthest());
-  const CountingIterator last(text.data() + text.size(), builder.furthest());
-  const bool complete = Json::sax_parse(first, last, &builder, Json::input_format_t::json, true, false);
-  SLUICE_CHECK(complete, name);  // every failure has thrown
-  return builder.take();
-}
 
 Json read_json_file(const std::string& path, const JsonLimits& limits) {
   return parse_json(read_text_file(path, limits.max_bytes), path, limits);

@@ -3,17 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/json_value.h"
 
 namespace sluice {
-
-using Json = nlohmann::json;  // keys sorted; never ordered_json (quadratic)
 
 struct JsonLimits {
   Bytes max_bytes = 64 * kMiB;
@@ -24,6 +22,7 @@ struct JsonLimits {
 // trailing bytes.
 Json parse_json(std::string_view text, const std::string& name, const JsonLimits& limits = {});
 Json read_json_file(const std::string& path, const JsonLimits& limits = {});
+std::string json_library_version();  // "3.11.2", of the library that reads and writes the text
 
 // One object of a JSON file; every getter names file and field ("config.json: hidden_size") in its error.
 // Integers must be integers in range (1e3, 1.0 and "1" are not), reals must be finite.

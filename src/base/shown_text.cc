@@ -54,4 +54,13 @@ std::string shown_text(std::string_view text) {
   return shown.substr(0, starts[kKept]) + "…" + shown.substr(starts[starts.size() - kKept]);
 }
 
+std::string shown_ascii(std::string text, std::size_t most) {
+  const bool cut = text.size() > most;
+  if (cut) text.resize(most);
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return cut ? text + "..." : text;
+}
+
 }  // namespace sluice

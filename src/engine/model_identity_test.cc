@@ -60,7 +60,8 @@ std::uint64_t as_written(const std::string& directory, const std::string& router
     for (const Json& size : tensor["shape"]) shape += (shape.empty() ? "" : ", ") + size.dump();
     text += name + ' ' + tensor["dtype"].get<std::string>() + " [" + shape + "]\n";
     if (!name.ends_with(router)) continue;
-    const std::size_t begin = tensor["data_offsets"][0], end = tensor["data_offsets"][1];
+    const auto begin = tensor["data_offsets"][0].get<std::size_t>();
+    const auto end = tensor["data_offsets"][1].get<std::size_t>();
     routers[std::stoi(name.substr(std::string("model.layers.").size()))] =
         bytes.substr(8 + length + begin, end - begin);
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/json_pointer.h"
 #include "engine/engine.h"
 
 namespace sluice::engine {
@@ -77,7 +78,7 @@ TEST(Profile, AnythingWrongIsOneErrorThatNamesTheField) {
     EXPECT_THAT(without(key), HasSubstr(key));
   const auto with = [](const char* pointer, const Json& value) {
     Json json = to_json(example());
-    json[Json::json_pointer(pointer)] = value;
+    at_pointer(json, pointer) = value;
     return error_of([&] { profile_from_json(json, "p.json"); });
   };
   EXPECT_THAT(with("/u/median", -1.0), HasSubstr("median"));

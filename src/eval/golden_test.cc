@@ -69,7 +69,7 @@ TEST_P(ChoiceGolden, LikelihoodsTokensAndMetricsAreTheHarnesss) {
     scores.push_back(scorer.score(requests, {}));
     for (std::size_t choice = 0; choice < requests.size(); ++choice) {
       EXPECT_EQ(requests[choice].context_tokens, expected["context_tokens"][choice]);
-      const std::size_t tokens = expected["tokens"][choice];
+      const auto tokens = expected["tokens"][choice].get<std::size_t>();
       EXPECT_EQ(scores[i].tokens[choice], tokens);
       EXPECT_LE(requests[choice].fed(), most);
       const double difference =
@@ -132,12 +132,12 @@ std::vector<WindowScore> scores_of(TextScorer& scorer, std::span<const model::To
 TEST(TextScore, IsThatOfTransformersInTheWindowsOfItsGuide) {
   const Loaded loaded;
   const Json golden = read_json_file(kRoot + "tests/golden/eval/perplexity.json");
-  const std::vector<model::TokenId> tokens = some_text(loaded, golden["text_bytes"]);
+  const std::vector<model::TokenId> tokens = some_text(loaded, golden["text_bytes"].get<std::size_t>());
   ASSERT_EQ(tokens.size(), golden["tokens"]);
   engine::Engine engine(*loaded.checkpoint, loaded.model, options(4096), 64);
   TextScorer scorer(engine);
   for (const Json& run : golden["runs"]) {
-    const std::size_t length = run["ctx"], stride = run["stride"];
+    const auto length = run["ctx"].get<std::size_t>(), stride = run["stride"].get<std::size_t>();
     SCOPED_TRACE(std::to_string(length) + "/" + std::to_string(stride));
     if (stride == 1) continue;  // the windows of that run are compared below
     const std::vector<Window> windows = cut_windows(tokens.size(), length, stride);
@@ -147,7 +147,8 @@ TEST(TextScore, IsThatOfTransformersInTheWindowsOfItsGuide) {
                 kMeanTolerance * run["perplexity"].get<double>());
   }
   for (const Json& run : golden["runs"]) {
-    const std::vector<Window> windows = cut_windows(tokens.size(), run["ctx"], run["stride"]);
+    const std::vector<Window> windows =
+        cut_windows(tokens.size(), run["ctx"].get<std::size_t>(), run["stride"].get<std::size_t>());
     for (const Json& expected : run["windows"]) {
       const auto window = std::find_if(windows.begin(), windows.end(),
                                        [&](const Window& one) { return one.begin == expected["begin"]; });

@@ -2,6 +2,8 @@
 
 #include "lab/test_ask.h"
 
+#include "base/json_pointer.h"
+
 namespace sluice::lab {
 namespace {
 
@@ -9,7 +11,7 @@ using testing::DoubleNear, testing::HasSubstr, testing::Pointwise;
 
 void refuse(const char* name, const Json& good, const char* pointer, const Json& value, const char* place) {
   Json line = good;
-  line[Json::json_pointer(pointer)] = value;
+  at_pointer(line, pointer) = value;
   EXPECT_THAT(refusal(name, line), HasSubstr(std::string("line 7: ") + place));
 }
 
@@ -23,7 +25,7 @@ TEST(Rank, AnswersTheVector) {
     EXPECT_THAT(
         answer.at("q").get<std::vector<double>>(),
         Pointwise(DoubleNear(1e-8), std::vector<double>{.844234547, .544448804, .351282648, .260034001}));
-    EXPECT_NEAR(answer.at("phi").at(2), .428319663, 1e-8);
+    EXPECT_NEAR(answer.at("phi").at(2).get<double>(), .428319663, 1e-8);
     EXPECT_EQ(answer.at("phi").size(), 5u);
     EXPECT_LT(answer.at("iterations"), update == std::string("odds") ? 60 : 129);
   }
@@ -83,9 +85,9 @@ TEST(Plan, AnswersTheVector) {
   const Json answer = ask("plan", kPlan);
   EXPECT_EQ(answer.at("gamma"), Json::parse(R"({"F":0.0,"C":1.0,"S":0.0,"E":0.0})"));
   EXPECT_EQ(answer.at("slots"), Json::parse(R"({"F":0,"C":4,"S":0,"E":0})"));
-  EXPECT_NEAR(answer.at("cost"), 2.062805, 1e-6);
+  EXPECT_NEAR(answer.at("cost").get<double>(), 2.062805, 1e-6);
   EXPECT_EQ(answer.at("configurations"), 286);
-  EXPECT_NEAR(answer.at("costs_of").at("F"), 3.15, 1e-9);
+  EXPECT_NEAR(answer.at("costs_of").at("F").get<double>(), 3.15, 1e-9);
   EXPECT_EQ(answer.at("costs_of").size(), 4u);
   Json line = kPlan;
   line["pools"] = {"S", "F", "F"};

@@ -2,6 +2,8 @@
 
 #include "lab/test_ask.h"
 
+#include "base/json_pointer.h"
+
 namespace sluice::lab {
 namespace {
 
@@ -17,7 +19,7 @@ TEST(Dispatch, AnswersTheVectors) {
 TEST(Dispatch, BadValuesNameTheirPlace) {
   const auto refuse = [](const char* pointer, const Json& value, const char* place) {
     Json line = Json::parse(R"({"slots":{"F":2,"C":1,"S":0,"E":2},"delta":0,"ranks":[0,1]})");
-    line[Json::json_pointer(pointer)] = value;
+    at_pointer(line, pointer) = value;
     EXPECT_THAT(refusal("dispatch", line), HasSubstr(place));
   };
   refuse("/slots/F", -1, "slots.F");
@@ -60,7 +62,7 @@ TEST(Pools, NoSlotsAndNoSteps) {
 TEST(Pools, BadValuesNameTheirPlace) {
   const auto refuse = [](const char* pointer, const Json& value, const char* place) {
     Json line = kLine;
-    line[Json::json_pointer(pointer)] = value;
+    at_pointer(line, pointer) = value;
     EXPECT_THAT(refusal("pools", line), HasSubstr(place));
   };
   refuse("/N", 0, "N");

@@ -2,6 +2,8 @@
 
 #include "lab/test_ask.h"
 
+#include "base/json_pointer.h"
+
 namespace sluice::lab {
 namespace {
 
@@ -41,7 +43,7 @@ TEST(Schedule, NoTasks) {
 TEST(Schedule, BadValuesNameTheirPlace) {
   const auto refuse = [](const char* pointer, const Json& value, const char* place) {
     Json line = kLine;
-    line[Json::json_pointer(pointer)] = value;
+    at_pointer(line, pointer) = value;
     EXPECT_THAT(refusal("schedule", line), HasSubstr(place));
   };
   refuse("/mode", "serial", "mode");

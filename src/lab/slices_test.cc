@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 
+#include "base/json_pointer.h"
 #include "lab/test_ask.h"
 
 namespace sluice::lab {
@@ -53,7 +54,7 @@ TEST(SliceCache, SkipsSetsAndHugeIds) {
 TEST(SliceCache, BadValuesNameTheirPlace) {
   const auto refuse = [](const char* pointer, const Json& value, const char* place) {
     Json line = kSlices;
-    line[Json::json_pointer(pointer)] = value;
+    at_pointer(line, pointer) = value;
     EXPECT_THAT(refusal("slice_cache", line), HasSubstr(place));
   };
   refuse("/capacity", -1, "capacity");
@@ -154,7 +155,7 @@ TEST(Warmup, AnswersTheVector) {
 TEST(Warmup, BadValuesNameTheirPlace) {
   const auto refuse = [](const char* pointer, const Json& value, const char* place) {
     Json line = kPrompt;
-    line[Json::json_pointer(pointer)] = value;
+    at_pointer(line, pointer) = value;
     EXPECT_THAT(refusal("warmup", line), HasSubstr(place));
   };
   refuse("/capacity", -1, "capacity");
@@ -201,7 +202,7 @@ TEST(Constraint, ReplacesWhatIsNotAllowed) {
 TEST(Constraint, BadValuesNameTheirPlace) {
   const auto refuse = [](const char* pointer, const Json& value, const char* place) {
     Json line = constraint(0, .1);
-    line[Json::json_pointer(pointer)] = value;
+    at_pointer(line, pointer) = value;
     EXPECT_THAT(refusal("constraint", line), HasSubstr(place));
   };
   refuse("/scores/1", "x", "scores[1]");
@@ -255,7 +256,7 @@ TEST(CachePriorAndCumsum, BadValuesNameTheirPlace) {
     Json line = kLogits;
     line["lambda"] = .5;
     line["p"] = .5;
-    line[Json::json_pointer(pointer)] = value;
+    at_pointer(line, pointer) = value;
     const std::string where(place);
     if (where != ": p") {
       EXPECT_THAT(refusal("cache_prior", line), HasSubstr(where));

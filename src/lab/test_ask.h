@@ -22,7 +22,7 @@ inline std::string refusal(std::string_view name, const Json& line) {
   EXPECT_FALSE(answer.good) << line.dump() << " -> " << answer.text;
   const Json json = Json::parse(answer.text);
   EXPECT_EQ(json.size(), 1u);
-  return answer.good ? "" : std::string(json.at("error"));
+  return answer.good ? "" : json.at("error").get<std::string>();
 }
 
 }  // namespace sluice::lab

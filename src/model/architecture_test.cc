@@ -453,7 +453,7 @@ TEST(DescribeModel, AcceptsTheGoldenCheckpoints) {
     const std::string name = entry.path().filename();
     if (!entry.is_directory() || name.ends_with(".golden")) continue;
     const Json config = read_json_file(entry.path() / "config.json");
-    const std::string type = config["model_type"];
+    const std::string type = config["model_type"].get<std::string>();
     const auto is_type = [&](const Architecture& architecture) { return architecture.model_type == type; };
     if (std::ranges::none_of(architectures(), is_type)) continue;
     SCOPED_TRACE(name);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.h"
@@ -16,7 +17,7 @@ constexpr std::size_t kMaxSmallValues =
     500'000;  // outside model.vocab and model.merges; the largest published has 20,000
 constexpr std::size_t kMaxMerges = 1 << 24;
 
-class Handler : public nlohmann::json_sax<Json> {
+class Handler : public nlohmann::json_sax<nlohmann::json> {
  public:
   enum class Root { kTokenizer, kVocabulary };
   Handler(TokenizerDocument& document, const std::string& name, Root root)
@@ -307,7 +308,7 @@ class Handler : public nlohmann::json_sax<Json> {
 };
 
 // Follows the syntax alone, to tell whether the text ends before its value does.
-class EndFinder : public nlohmann::json_sax<Json> {
+class EndFinder : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit EndFinder(std::size_t size) : size_(size) {}
   bool ends_early() const { return ends_early_; }
@@ -348,9 +349,9 @@ void parse(std::string_view text, const std::string& name, Handler& handler) {
         .in(name, nul)
         .found("a NUL byte")
         .fix("download the tokenizer files again");
-  const auto read = [text](nlohmann::json_sax<Json>& reader) {
-    return Json::sax_parse(text.data(), text.data() + text.size(), &reader, Json::input_format_t::json, true,
-                           false);
+  const auto read = [text](nlohmann::json_sax<nlohmann::json>& reader) {
+    return nlohmann::json::sax_parse(text.data(), text.data() + text.size(), &reader,
+                                     nlohmann::json::input_format_t::json, true, false);
   };
   try {
     const bool complete = read(handler);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_pointer.h"
 #include "model/tokenizer/test_files.h"
 
 namespace sluice::model {
@@ -23,7 +24,7 @@ const Json kSmall = Json::parse(R"({
 
 Json with(const std::string& pointer, Json value) {
   Json json = kSmall;
-  json[Json::json_pointer(pointer)] = std::move(value);
+  at_pointer(json, pointer) = std::move(value);
   return json;
 }
 
@@ -170,7 +171,7 @@ TEST(TokenizerJson, ReadsUnigram) {
   EXPECT_THROW(encode(with("/model", model)), Error);
   const auto broken = [&](const std::string& pointer, Json value) {
     Json changed = model;
-    changed[Json::json_pointer(pointer)] = std::move(value);
+    at_pointer(changed, pointer) = std::move(value);
     return with("/model", changed);
   };
   for (const Json& pair : {Json(3), Json("a"), Json::array(), Json::array({"a"}), Json::array({1, "a"}),
