@@ -1,5 +1,5 @@
-// immintrin.h for files that are compiled for AVX-512 or AMX. What else they need of a compiler for these is
-// here, too, so that tests can compile them with an emulation of both (tests/emulation).
+// Includes immintrin.h for files that are compiled for AVX-512 or AMX, with the compiler workarounds that
+// such files need. Tests compile the same files with an emulation of both instruction sets (tests/emulation).
 #pragma once
 
 #if defined(SLUICE_EMULATED_INTRINSICS)

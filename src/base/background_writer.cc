@@ -66,11 +66,12 @@ struct BackgroundWriter::Impl {
     if (thread.joinable()) thread.join();
   }
 
-  OutputFile file;  // the thread's until it has ended, but for cut()
-  std::vector<std::byte>
-      ring;                 // [tail, tail + filled) modulo its size is on its way; the rest is the producer's
-  const std::size_t batch;  // bytes worth a write
-  std::mutex mutex;         // protects the following
+  OutputFile file;  // owned by the thread until it has ended, except for cut()
+  // Bytes [tail, tail + filled), modulo the ring's size, are on their way to the file; the producer owns the
+  // rest.
+  std::vector<std::byte> ring;
+  const std::size_t batch;  // the thread writes when so many bytes are waiting
+  std::mutex mutex;         // protects the members below
   std::condition_variable changed;
   std::size_t tail = 0, filled = 0;
   bool ending = false, abandoned = false, cutting = false, closed = false;
@@ -96,8 +97,8 @@ void BackgroundWriter::write(std::span<const std::byte> data) {
     const std::size_t head = (impl.tail + impl.filled) % impl.ring.size();
     const std::size_t room = impl.ring.size() - impl.filled;
     const std::size_t count = std::min({data.size(), room, impl.ring.size() - head});
-    // The thread does not read what is not filled, so copying needs no lock; under it a copy is still cheaper
-    // than two more switches.
+    // The thread never reads bytes beyond `filled`, so the copy would be safe without the lock. Holding the
+    // lock is still cheaper than unlocking and locking again.
     std::memcpy(impl.ring.data() + head, data.data(), count);
     data = data.subspan(count);
     impl.filled += count;
@@ -118,7 +119,7 @@ void BackgroundWriter::cut(Bytes keep) {
   impl.changed.notify_all();
   impl.changed.wait(lock, [&] { return impl.filled == 0 || impl.failure; });
   impl.cutting = false;
-  // With nothing to write the thread leaves the file alone while the lock is held.
+  // With nothing to write, the thread leaves the file alone while this call holds the lock.
   if (!impl.failure) {
     try {
       impl.file.cut(keep);

@@ -1,5 +1,4 @@
-// Bytes on their way to a file, written by a thread of their own, so that who makes them does not wait for
-// the disk.
+// Writes bytes to a file on a thread of its own, so that the producer does not wait for the disk.
 #pragma once
 
 #include <cstddef>
@@ -12,25 +11,28 @@
 
 namespace sluice {
 
-// A ring of fixed size between one producer and one thread that writes. A producer that is faster than the
-// disk waits; nothing is dropped. The thread writes when a quarter of the ring is full, and four times a
-// second. What is written is synchronised, and dropped from the page cache, every `ring` bytes (every 64 KiB
-// of a smaller one), so that at most twice that much memory is in use. Thread-compatible: one producer.
+// A ring of fixed size between one producer and one writing thread. A producer that is faster than the disk
+// waits; nothing is dropped. The thread writes when a quarter of the ring is full, and four times a second.
+// After every `ring` bytes (64 KiB if the ring is smaller) it synchronises the file and drops the written
+// pages from the page cache, so that ring and page cache together hold at most twice that much.
+// Thread-compatible: one producer.
 class BackgroundWriter {
  public:
   // Allocates `ring` bytes, ≥ 1, and starts the thread.
   BackgroundWriter(OutputFile file, Bytes ring);
-  ~BackgroundWriter();  // gives up what close() has not seen written
+  ~BackgroundWriter();  // drops bytes that close() has not written
   BackgroundWriter(const BackgroundWriter&) = delete;
   BackgroundWriter& operator=(const BackgroundWriter&) = delete;
 
-  // Appends a copy. Error(kIo) that an earlier write met; after one, nothing more is written.
+  // Appends a copy of `data`. Throws the Error(kIo) of an earlier write; after an error nothing more is
+  // written.
   void write(std::span<const std::byte> data);
   void write(std::string_view text);
-  // Waits for everything, then truncates the file to its first `keep` bytes, where writing goes on. The same
-  // errors.
+  // Waits until every byte is written, then truncates the file to its first `keep` bytes; later writes append
+  // there. Throws as write().
   void cut(Bytes keep);
-  // Waits for everything, synchronises and closes. The same errors. Later writes are our own bug.
+  // Waits until every byte is written, synchronises and closes the file. Throws as write(). Writing after
+  // close() is a bug of the caller.
   void close();
 
  private:

@@ -62,7 +62,7 @@ TEST(BackgroundWriter, AFullDiskIsAnErrorOfALaterCallNotSilence) {
     EXPECT_EQ(error.kind(), ErrorKind::kIo);
     EXPECT_NE(std::string(error.what()).find("/dev/full"), std::string::npos) << error.what();
   }
-  EXPECT_THROW(writer.close(), Error);  // it stays failed
+  EXPECT_THROW(writer.close(), Error);  // a failed writer stays failed
 }
 
 TEST(BackgroundWriter, AbandonedItEndsWithoutClosing) {

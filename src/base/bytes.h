@@ -20,8 +20,8 @@ inline constexpr Bytes kBlockBytes = 4096;
 constexpr Bytes round_up(Bytes value, Bytes multiple) { return (value + multiple - 1) / multiple * multiple; }
 constexpr Bytes round_down(Bytes value, Bytes multiple) { return value / multiple * multiple; }
 
-// "8GiB", "1.5G" (a bare K, M, G or T is binary), "500MB" (decimal), "4096". Error(kUsage) on anything
-// else, on negative and on values that do not fit; `flag` is named in the error.
+// Reads "8GiB", "1.5G" (a bare K, M, G or T is binary), "500MB" (decimal) or "4096". Error(kUsage) naming
+// `flag` for any other text, a negative size, or a size that does not fit.
 Bytes parse_size(std::string_view text, std::string_view flag);
 
 std::string format_bytes(Bytes bytes);  // "1.50 GiB"

@@ -65,7 +65,7 @@ std::vector<Mount> mounts_of(std::string_view controller, const std::string& roo
     mounts.push_back({v1 ? CgroupVersion::kV1 : CgroupVersion::kV2, strip_slashes(unescape_octal(left[3])),
                       root + strip_slashes(unescape_octal(left[4]))});
   }
-  if (mounts.empty()) {  // no mountinfo: where systemd, Docker and Kubernetes have them
+  if (mounts.empty()) {  // no mountinfo: the paths that systemd, Docker and Kubernetes use
     const std::string base = root + "/sys/fs/cgroup";
     mounts.push_back({CgroupVersion::kV1, "", base + "/" + std::string(controller)});
     mounts.push_back({CgroupVersion::kV2, "", base});
@@ -91,11 +91,11 @@ std::vector<CgroupDirectory> cgroup_directories(std::string_view controller, con
     if (!v2 && !lists(controllers, controller)) continue;
     std::string group = strip_slashes(line.substr(second + 1));
     if (group.find("/..") != std::string::npos)
-      group.clear();  // outside of our namespace: only its root is visible
+      group.clear();  // the group lies outside our namespace: only the namespace's root is visible
 
     for (const Mount& mount : mounts) {
       if ((mount.version == CgroupVersion::kV2) != v2) continue;
-      // A container without its own namespace is shown the host's path, of which the mount is the front part.
+      // A container without its own namespace sees the host's path; the mount is the front part of that path.
       std::string below = group;
       if (!mount.group.empty() && (group == mount.group || group.starts_with(mount.group + "/"))) {
         below = group.substr(mount.group.size());
@@ -135,15 +135,14 @@ std::optional<unsigned> cgroup_cpu_limit(const std::string& root) {
       period_us = number(fields[1]);
     } else {
       const std::optional<std::string> quota =
-          read_system_line(group.path + "/cpu.cfs_quota_us");  // -1: none
+          read_system_line(group.path + "/cpu.cfs_quota_us");  // -1: no quota
       const std::optional<std::string> period = read_system_line(group.path + "/cpu.cfs_period_us");
       if (!quota || !period) continue;
       quota_us = number(*quota);
       period_us = number(*period);
     }
     if (quota_us <= 0 || period_us <= 0) continue;
-    // Rounded down: with one thread more than the quota carries, all of them are stopped together every
-    // period.
+    // Rounded down: with one thread more than the quota allows, the kernel stops all threads in every period.
     const std::int64_t cpus = std::clamp<std::int64_t>(quota_us / period_us, 1, 1 << 20);
     limit = std::min(limit.value_or(1u << 20), static_cast<unsigned>(cpus));
   }

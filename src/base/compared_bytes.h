@@ -7,7 +7,7 @@
 
 namespace sluice {
 
-// "22.89 MiB" and "22.50 MiB"; where the two would read the same although they differ, with their bytes:
+// "22.89 MiB" and "22.50 MiB". Where two different sizes would read the same, the text adds their bytes:
 // "22.89 MiB (24001536 bytes)".
 struct ComparedBytes {
   std::string expected, found;

@@ -56,8 +56,8 @@ std::string detect_model() {
 struct IsaRow {
   Isa isa;
   std::string_view name;
-  std::vector<std::string_view>
-      needs;  // what the compiler may emit in a file of this set (cmake/SluiceFolder.cmake)
+  // Features that the compiler may use in a file of this set (cmake/SluiceFolder.cmake).
+  std::vector<std::string_view> needs;
 };
 
 const std::vector<IsaRow>& isa_rows() {

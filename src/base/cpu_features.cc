@@ -61,8 +61,8 @@ constexpr std::array kFeatureBits = {
     FeatureBit{"amx_int8", 7, 0, &CpuidRegisters::edx, 25, kTile},
 };
 
-// Linux lets a process use tiles only if it asks (Documentation/arch/x86/xstate.rst); then all its threads
-// may.
+// Linux lets a process use tiles only after it has asked (Documentation/arch/x86/xstate.rst); then all its
+// threads may.
 bool may_use_tiles() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;

@@ -1,5 +1,5 @@
-// What the CPU and the operating system offer. A file of its own, which tests with emulated instructions
-// replace (tests/emulation).
+// Detects what the CPU and the operating system offer. This is a file of its own because tests with emulated
+// instructions replace it (tests/emulation).
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace sluice {
 
-// CpuInfo::features.
+// Names for CpuInfo::features.
 std::vector<std::string> detect_cpu_features();
 
 }  // namespace sluice

@@ -1,6 +1,6 @@
-// Asynchronous reads, several in flight. One interface, several ways: io_uring and a pread thread pool over
-// O_DIRECT or buffered files, and a fault injector for tests that wraps any of them. (`--io mmap` is made
-// from it in fetch/.)
+// Asynchronous reads, several in flight. One interface, several implementations: io_uring and a pread thread
+// pool over O_DIRECT or buffered files, and a fault injector for tests that wraps either. (fetch/ builds
+// `--io mmap` on the same interface.)
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ struct DiskRead {
   Bytes offset = 0;
   Bytes length = 0;
   std::byte* dst = nullptr;
-  std::uint64_t tag = 0;  // the caller's own; comes back in the completion
+  std::uint64_t tag = 0;  // chosen by the caller; comes back in the completion
 };
 
 struct DiskCompletion {
@@ -37,16 +37,16 @@ struct DiskCompletion {
 
 struct DiskCounters {
   Bytes bytes = 0;             // delivered
-  std::uint64_t reads = 0;     // given by callers
-  std::uint64_t requests = 0;  // given to the device for them, without those for the rest of a short one
-  double busy_s = 0;  // wall time during which at least one read was in flight, as the owner thread saw it
+  std::uint64_t reads = 0;     // submitted by callers
+  std::uint64_t requests = 0;  // given to the device for them; the rest of a short read is not counted again
+  double busy_s = 0;           // wall time with at least one read in flight, as the owner thread saw it
 };
 
-// Thread-compatible: one owner thread submits and waits. Reads start at the next wait() (or, beyond
-// `queue_depth`, as earlier ones finish, in order of submission), so that those that were submitted one after
-// the other and are neighbours in a file, in this order, go to the device as one request of at most
-// `segment_bytes`. One that fails is made again read by read: an error is that of its read alone. The
-// destructor waits for reads that have started, because they write to the callers' buffers, and drops those
+// Thread-compatible: one owner thread submits and waits. Reads start at the next wait() or, beyond
+// `queue_depth`, as earlier ones finish, in order of submission. Reads that were submitted one after the
+// other and are neighbours in a file, in this order, go to the device as one request of at most
+// `segment_bytes`. A request that fails is repeated read by read, so an error belongs to one read only. The
+// destructor waits for reads that have started, because they write to the callers' buffers, and drops reads
 // that have not.
 class DiskReader {
  public:
@@ -68,18 +68,19 @@ enum class DiskMethod {
 
 struct DiskOptions {
   DiskMethod method = DiskMethod::kAuto;
-  unsigned queue_depth = 16;   // requests (segments) at the device at once; at least 1, at most 4096
-  Bytes segment_bytes = kMiB;  // longer reads are split into segments of this size, each one request to the
-                               // device; a multiple of kBlockBytes, at most 1 GiB
-  unsigned pread_threads = 4;  // of kPread; no more than queue_depth are started
+  unsigned queue_depth = 16;  // requests (segments) at the device at once; at least 1, at most 4096
+  // Longer reads are split into segments of this size, each one request to the device. A multiple of
+  // kBlockBytes, at most 1 GiB.
+  Bytes segment_bytes = kMiB;
+  unsigned pread_threads = 4;  // for kPread; at most queue_depth are started
 };
 
 // Error(kUsage) for options out of range.
 std::unique_ptr<DiskReader> make_disk_reader(const DiskOptions& options);
 
-// Test double: `fault(read)` is asked once per submitted read, and returns the errno to fail it with, 0 to
-// let it pass. `broken(call)` (may be empty) is asked at every submit() and wait(): an errno that it throws
-// Error(kIo) with, before anything is done, or 0.
+// Test double. `fault(read)` is asked once for each submitted read and returns the errno to fail it with, or
+// 0 to let it pass. `broken(call)` (may be empty) is asked at every submit() and wait(), before they do
+// anything, and returns the errno to throw Error(kIo) with, or 0.
 enum class DiskCall { kSubmit, kWait };
 std::unique_ptr<DiskReader> make_faulty_reader(std::unique_ptr<DiskReader> inner,
                                                std::function<int(const DiskRead&)> fault,

@@ -30,7 +30,7 @@ class PreadReader final : public DiskReader {
             .found(e.what())
             .fix("raise the limit of processes (ulimit -u), or end other programs");
       }
-      // Fewer threads read more slowly and just as well.
+      // Fewer threads only read more slowly.
     }
   }
 
@@ -71,7 +71,7 @@ class PreadReader final : public DiskReader {
     int error = 0;
   };
 
-  // Gives what was submitted to the threads.
+  // Hands the submitted reads to the threads.
   void start() {
     std::size_t added = 0;
     {
@@ -122,7 +122,7 @@ class PreadReader final : public DiskReader {
   // Owner thread only.
   const Bytes segment_bytes_;
   DiskLedger ledger_;
-  Fifo<DiskSegment> fresh_;         // submitted, not given to the threads
+  Fifo<DiskSegment> fresh_;         // submitted, not yet handed to the threads
   std::vector<Result> taken_;       // scratch of wait()
   std::vector<DiskSegment> apart_;  // scratch of came_back()
 

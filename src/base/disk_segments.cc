@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-// EAGAIN that never ends is a broken device; this many in a row take a second or so on a real one.
+// A device that answers EAGAIN for ever is broken; so many in a row take about a second on a real device.
 constexpr unsigned kMaxRetries = 10'000;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -77,8 +77,8 @@ SegmentState advance(DiskSegment& segment, std::int64_t result, int& error) {
     segment.got = reached;
     return SegmentState::kDone;
   }
-  // Short inside the file. The rest is asked for from the last point on the grid; no progress means that the
-  // file ends.
+  // Short inside the file. The rest is requested from the last grid point that was reached; no progress means
+  // that the file ends here.
   const Bytes next = round_down(reached, segment.alignment);
   if (next <= segment.got) {
     segment.got = reached;

@@ -28,25 +28,26 @@ struct DiskSegment {
   int fd = -1;
   Bytes offset = 0;
   Bytes length = 0;
-  Bytes needed = 0;                    // of `length`, those inside the file; the rest is rounding
+  Bytes needed = 0;                    // how much of `length` lies inside the file; the rest is rounding
   Bytes alignment = 1;                 // a request continues on this grid
-  std::array<Part, kMostParts> parts;  // of `length`, in order; only the last may reach past the file
+  std::array<Part, kMostParts> parts;  // parts of `length`, in order; only the last may reach past the file
   std::size_t part_count = 0;
   Bytes got = 0;
-  unsigned retries = 0;  // of EINTR and EAGAIN since the last progress
-  bool alone = false;    // was part of a request that failed: not to be joined again
+  unsigned retries = 0;  // EINTR and EAGAIN since the last progress
+  bool alone = false;    // the segment was part of a request that failed: never joined again
   bool fresh() const { return got == 0 && retries == 0 && !alone; }
 };
 
-// Takes the first segment of `queue`, which is not empty, and with it those behind it that go on where it
-// ends, up to `most` bytes in all.
+// Takes the first segment of `queue`, which must not be empty, and the segments behind it that continue where
+// it ends, up to `most` bytes in all.
 DiskSegment take_joined(Fifo<DiskSegment>& queue, Bytes most);
 
-// A joined segment as it was before, and as if nothing of it had been read: it failed, so each is tried
-// alone.
+// Splits a joined segment into the segments it was made of, with nothing read yet, so that each is tried
+// alone after a failure.
 void take_apart(const DiskSegment& segment, std::vector<DiskSegment>& apart);
 
-// Where the bytes go that are still wanted. The array and the buffers are the segment's as long as it lives.
+// The buffers of the bytes that are still wanted. Array and buffers must stay in place while the segment
+// lives.
 using DiskVectors = std::array<iovec, DiskSegment::kMostParts>;
 unsigned memory_of(const DiskSegment& segment, DiskVectors& vectors);
 
@@ -61,7 +62,7 @@ class DiskLedger {
  public:
   explicit DiskLedger(Bytes segment_bytes) : segment_bytes_(segment_bytes) {}
 
-  // Appends the segments of `read` to `queue`. A read of nothing, or of nothing inside the file, is complete
+  // Appends the segments of `read` to `queue`. A read of no bytes, or of no bytes inside the file, completes
   // at once.
   void begin(const DiskRead& read, Fifo<DiskSegment>& queue);
   void request_started() { ++counters_.requests; }

@@ -44,8 +44,7 @@ std::string random_text(std::mt19937_64& random, std::size_t size) {
   return text;
 }
 
-// ------------------------------------------------------------------------------------ progress of one
-// segment
+// ---- Progress of one segment
 
 DiskSegment segment_of(Bytes length, Bytes needed, Bytes alignment) {
   DiskSegment segment;
@@ -114,7 +113,7 @@ TEST(DiskSegment, OtherErrorsAreReported) {
   EXPECT_EQ(error, EIO);
 }
 
-// ------------------------------------------------------------------------------------- joined segments
+// ---- Joined segments
 
 DiskSegment neighbour(Bytes offset, Bytes length, std::byte* dst = nullptr) {
   DiskSegment segment = segment_of(length, length, 1);
@@ -125,7 +124,7 @@ DiskSegment neighbour(Bytes offset, Bytes length, std::byte* dst = nullptr) {
   return segment;
 }
 
-// Lengths of what goes to the device of these, in order.
+// Lengths of the requests that go to the device for these segments, in order.
 std::vector<Bytes> joined(const std::vector<DiskSegment>& segments, Bytes most = kMiB) {
   Fifo<DiskSegment> queue;
   for (const DiskSegment& segment : segments) queue.push_back(segment);
@@ -165,8 +164,8 @@ TEST(JoinedSegments, HaveNoMoreThanTheirParts) {
   EXPECT_EQ(joined(segments), (std::vector<Bytes>{kMost, kMost, 10}));
 }
 
-// However short the reads are, bytes of the file end up where the parts say, and a part that is taken out
-// again has its place, its length and what is inside the file.
+// However short the reads are, the bytes of the file end up where the parts say; a part that is taken out
+// again keeps its place, its length and its share inside the file.
 TEST(JoinedSegments, DeliverWhatTheirPartsWouldHave) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -218,7 +217,7 @@ TEST(JoinedSegments, DeliverWhatTheirPartsWouldHave) {
   }
 }
 
-// ------------------------------------------------------------------------------------------- every reader
+// ---- Every reader
 
 struct Way {
   DiskMethod method;
@@ -236,7 +235,7 @@ class DiskReaderTest : public ::testing::TestWithParam<Way> {
 
   void SetUp() override {
     RecordProperty("seed", static_cast<int>(seed_));
-    // A kernel that forbids io_uring, or a file system without direct I/O, is no fault of ours; anything else
+    // A kernel that forbids io_uring, or a file system without direct I/O, is not our fault; any other error
     // is.
     try {
       make_disk_reader(options());
@@ -443,7 +442,7 @@ TEST_P(DiskReaderTest, AFaultInAJoinedRequestIsAnErrorOfItsReadOnly) {
     const Bytes at = block * kBlockBytes;
     EXPECT_TRUE(buffer.text(at + kBlockBytes).substr(at) == content.substr(at, kBlockBytes)) << block;
   }
-  // Cut inside the third block of the next request.
+  // The file is cut inside the third block of the next request.
   ASSERT_EQ(::truncate(file.path().c_str(), 6 * kBlockBytes + 100), 0);
   for (std::uint64_t block = 4; block < 8; ++block) read(block);
   wait_for_all();
@@ -560,7 +559,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, DiskReaderTest,
                                            Way{DiskMethod::kPread, ReadMode::kDirect}),
                          way_name);
 
-// ------------------------------------------------------------------------------------------------ factory
+// ---- Factory
 
 TEST(MakeDiskReader, AutoAlwaysGivesAReader) {
   const std::string name = make_disk_reader({})->name();

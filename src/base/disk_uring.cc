@@ -17,7 +17,7 @@ namespace {
 
 class UringReader final : public DiskReader {
  public:
-  // Takes over `ring`, which is initialised and does not move.
+  // Takes over `ring`, which must be initialised and must not move.
   UringReader(const DiskOptions& options, std::unique_ptr<io_uring> ring)
       : ring_(std::move(ring)),
         segment_bytes_(options.segment_bytes),
@@ -62,7 +62,7 @@ class UringReader final : public DiskReader {
   void start() {
     while (!queue_.empty() && !free_.empty()) {
       io_uring_sqe* sqe = io_uring_get_sqe(ring_.get());
-      if (sqe == nullptr) return;  // full; what is in it has not been taken by the kernel yet
+      if (sqe == nullptr) return;  // the queue is full; the kernel has not taken its entries yet
       const std::size_t slot = free_.back();
       free_.pop_back();
       prepare(sqe, slot, take_joined(queue_, segment_bytes_));
@@ -84,8 +84,7 @@ class UringReader final : public DiskReader {
     io_uring_sqe_set_data64(sqe, slot);
   }
 
-  // Gives prepared requests to the kernel and waits for `completions`. False if the ring does not work any
-  // more.
+  // Gives prepared requests to the kernel and waits for `completions`. False if the ring no longer works.
   bool flush_and_wait(unsigned completions) {
     for (;;) {
       if (completions == 0 && io_uring_sq_ready(ring_.get()) == 0) return true;
@@ -93,12 +92,12 @@ class UringReader final : public DiskReader {
       if (result >= 0) return true;
       error_ = -result;
       if (error_ == EINTR) continue;
-      // EAGAIN, EBUSY: no room in the kernel until completions are taken; the caller reaps and comes again.
+      // EAGAIN, EBUSY: the kernel has no room until completions are taken; the caller reaps and tries again.
       if (error_ != EAGAIN && error_ != EBUSY) return false;
       if (io_uring_cq_ready(ring_.get()) > 0) return true;
       if (completions == 0) return true;
       const std::size_t taken = slots_.size() - free_.size() - io_uring_sq_ready(ring_.get());
-      if (taken == 0) {  // nothing that could complete: only time gives the kernel its memory back
+      if (taken == 0) {  // no request can complete: only time gives the kernel its memory back
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
         continue;
       }
@@ -124,7 +123,7 @@ class UringReader final : public DiskReader {
     }
   }
 
-  // What is still wanted goes before those that have not started.
+  // The rest of a started segment goes before segments that have not started.
   void came_back(DiskSegment& segment, std::int64_t result) {
     int error = 0;
     const SegmentState state = advance(segment, result, error);
@@ -142,7 +141,7 @@ class UringReader final : public DiskReader {
   std::unique_ptr<io_uring> ring_;
   const Bytes segment_bytes_;
   std::vector<DiskSegment> slots_;    // by user_data; at most queue_depth are with the kernel
-  std::vector<DiskVectors> vectors_;  // of slots_
+  std::vector<DiskVectors> vectors_;  // one for each of slots_
   std::vector<std::size_t> free_;
   Fifo<DiskSegment> queue_;
   std::vector<DiskSegment> apart_;  // scratch of came_back()
@@ -151,8 +150,8 @@ class UringReader final : public DiskReader {
   bool stopping_ = false;
 };
 
-// A ring can be set up and still be of no use: old kernels lack IORING_OP_READ (Linux 5.6; that of vectors is
-// older), filters may forbid io_uring_enter.
+// A ring can be set up and still be useless: kernels before Linux 5.6 lack IORING_OP_READ (its vectored form
+// is older), and filters may forbid io_uring_enter.
 bool works(io_uring* ring) {
   io_uring_probe* probe = io_uring_get_probe_ring(ring);
   const bool can_read = probe != nullptr && io_uring_opcode_supported(probe, IORING_OP_READ) != 0;

@@ -28,6 +28,6 @@ enum class DType : std::uint8_t {
 
 std::size_t dtype_bytes(DType type);
 std::string_view dtype_name(DType type);                      // "BF16"
-std::optional<DType> dtype_from_name(std::string_view name);  // nothing: unknown
+std::optional<DType> dtype_from_name(std::string_view name);  // empty for an unknown name
 
 }  // namespace sluice

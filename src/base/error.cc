@@ -55,7 +55,7 @@ Error& Error::rebuild() {
 
 namespace {
 
-// What helps against most failures of this kind; whoever knows more gives another fix.
+// The usual remedy for a failure of this kind; a caller that knows a better one overwrites it.
 std::string_view usual_fix(std::string_view call, int errno_value) {
   const bool makes = call == "create" || call == "mkdir" || call == "rename" || call == "write";
   switch (errno_value) {

@@ -32,7 +32,7 @@ class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string_view message);
 
-  Error& in(std::string_view path);  // file, directory, tensor or flag the error is about
+  Error& in(std::string_view path);  // the file, directory, tensor or flag that the error is about
   Error& in(std::string_view path, std::uint64_t offset_bytes);
   Error& expected(std::string_view text);
   Error& found(std::string_view text);
@@ -61,7 +61,7 @@ Error io_error(std::string_view call, std::string_view path, int errno_value);
 
 [[noreturn]] void check_failed(const char* expression, const char* file, int line, const std::string& values);
 
-// Our own invariants. Never for files, requests or flags. Active in every build.
+// Checks our own invariants, never files, requests or flags. Active in every build.
 #define SLUICE_CHECK(expression, ...)                                                      \
   do {                                                                                     \
     if (!(expression)) [[unlikely]]                                                        \

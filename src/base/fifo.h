@@ -1,4 +1,4 @@
-// A queue that keeps its room: what goes in and out of it for long allocates nothing.
+// A queue that keeps its memory: steady use allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace sluice {
 
-// First in, first out, with a way back to the front. A ring that grows when it is full. Thread-compatible.
-// T: default constructible, movable.
+// First in, first out; items can also be put back at the front. The ring grows when it is full.
+// Thread-compatible. T: default constructible, movable.
 template <class T>
 class Fifo {
  public:

@@ -19,7 +19,7 @@
 
 #include "base/error.h"
 
-// Kernel 6.1 has them; headers of libc or kernel may be older than the machine that runs the program.
+// Kernel 6.1 has these fields; the headers at build time may be older than the kernel that runs the program.
 #ifndef STATX_DIOALIGN
 #define STATX_DIOALIGN 0x00002000U
 #endif
@@ -44,7 +44,7 @@ void close_quietly(int& fd) {
 
 struct DirectAlignment {
   bool known = false;  // the kernel answered
-  Bytes bytes = 0;     // 0: this file does not do direct I/O
+  Bytes bytes = 0;     // 0: the file does not support direct I/O
 };
 
 DirectAlignment direct_alignment(int fd) {
@@ -105,10 +105,10 @@ void write_all(int fd, const std::string& path, Bytes offset, std::span<const st
 
 }  // namespace
 
-// ---------------------------------------------------------------------------------------------- InputFile
+// ---- InputFile
 
 InputFile InputFile::open(const std::string& path, ReadMode mode) {
-  // Looked at before it is opened: opening a FIFO would wait for a writer.
+  // The path is checked before it is opened: opening a FIFO would wait for a writer.
   struct stat before {};
   if (::stat(path.c_str(), &before) != 0) throw io_error("open", path, errno);
   if (!S_ISREG(before.st_mode)) {
@@ -187,7 +187,7 @@ Bytes read_up_to(const InputFile& file, Bytes offset, std::byte* dst, Bytes leng
     if (n == 0) break;
     const Bytes next = got + static_cast<Bytes>(n);
     if (next % file.alignment() != 0)
-      return next;  // a direct read stops off the grid only at the end of the file
+      return next;  // a direct read stops at an unaligned place only at the end of the file
     got = next;
   }
   return got;
@@ -208,7 +208,7 @@ void InputFile::read_at(Bytes offset, std::span<std::byte> out) const {
     return;
   }
 
-  // Direct mode, off the grid: through an aligned buffer.
+  // Unaligned reads in direct mode go through an aligned buffer.
   constexpr Bytes kBounceBytes = 256 * kKiB;
   const Bytes buffer_bytes = std::min(kBounceBytes, round_up(offset % alignment_ + out.size(), alignment_));
   const std::unique_ptr<std::byte, FreeDeleter> bounce(
@@ -230,13 +230,13 @@ void InputFile::expect_all() const { ::posix_fadvise(fd_, 0, 0, POSIX_FADV_WILLN
 
 void InputFile::drop_cache(Bytes offset, Bytes length) const {
   if (fd_ < 0 || length == 0) return;
-  // The kernel keeps pages that are only partly inside the range, so the range grows to whole pages.
+  // The kernel keeps pages that lie only partly inside the range, so the range grows to whole pages.
   const Bytes begin = round_down(offset, kBlockBytes);
   const Bytes end = round_up(offset + length, kBlockBytes);
   ::posix_fadvise(fd_, static_cast<off_t>(begin), static_cast<off_t>(end - begin), POSIX_FADV_DONTNEED);
 }
 
-// --------------------------------------------------------------------------------------------- OutputFile
+// ---- OutputFile
 
 OutputFile OutputFile::create(const std::string& path) {
   OutputFile file;
@@ -331,10 +331,10 @@ void OutputFile::close() {
   }
 }
 
-// -------------------------------------------------------------------------------------------- whole files
+// ---- Whole files
 
 std::string read_text_file(const std::string& path, Bytes max_bytes) {
-  max_bytes = std::min(max_bytes, Bytes{1} << 62);  // room for the one byte more below
+  max_bytes = std::min(max_bytes, Bytes{1} << 62);  // leaves room for the one extra byte below
   int fd = open_retrying(path, O_RDONLY);
   if (fd < 0) throw io_error("open", path, errno);
   struct Closer {
@@ -356,8 +356,8 @@ std::string read_text_file(const std::string& path, Bytes max_bytes) {
   const Bytes size = static_cast<Bytes>(info.st_size);
   if (S_ISREG(info.st_mode) && size > max_bytes) throw too_large(std::to_string(size));
 
-  // To the end of the file and not to its size: pipes and files in /proc have none. One byte more than the
-  // size is asked for, so that the end of a regular file is seen without growing the text.
+  // Reads to the end of the file and not to its size: pipes and files in /proc have no size. One byte more
+  // than the size is requested, so that the end of a regular file is seen without growing the text.
   std::string text;
   Bytes got = 0;
   std::size_t room = static_cast<std::size_t>(std::min(std::max<Bytes>(size, kBlockBytes), max_bytes)) + 1;
@@ -418,7 +418,8 @@ void sync_directory(const std::string& path) {
   if (fd < 0) throw io_error("open", path, errno);
   const int error = ::fsync(fd) == 0 ? 0 : errno;
   close_quietly(fd);
-  // EINVAL: the file system has no such operation (some network file systems), and nothing to wait for.
+  // EINVAL: the file system has no such operation (some network file systems); then there is nothing to wait
+  // for.
   if (error != 0 && error != EINVAL) throw io_error("fsync", path, error);
 }
 
@@ -429,8 +430,8 @@ void rename_no_replace(const std::string& from, const std::string& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return;
   int error = errno;
   if (error == EINVAL || error == ENOSYS) {
-    // The file system has no such flag. Looking first leaves a window in which another process can create
-    // `to`; rename still refuses to replace a directory that is not empty.
+    // The file system does not know the flag. Checking first leaves a window in which another process can
+    // create `to`; rename still refuses to replace a directory that is not empty.
     struct stat info {};
     if (::lstat(to.c_str(), &info) == 0) throw exists();
     if (::rename(from.c_str(), to.c_str()) == 0) return;
@@ -451,7 +452,7 @@ Bytes free_space(const std::string& path) {
   return static_cast<Bytes>(info.f_bavail) * static_cast<Bytes>(info.f_frsize);
 }
 
-// ----------------------------------------------------------------------------------------------- FileLock
+// ---- FileLock
 
 FileLock FileLock::acquire(const std::string& path) {
   FileLock lock;

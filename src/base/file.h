@@ -27,20 +27,20 @@ class InputFile {
   ~InputFile();
 
   int fd() const { return fd_; }
-  Bytes size() const { return size_; }  // at open
+  Bytes size() const { return size_; }  // when the file was opened
   const std::string& path() const { return path_; }
   ReadMode mode() const { return mode_; }
-  // Alignment that kDirect demands of offset, length and address (STATX_DIOALIGN, else 4096 guess); 1 when
-  // buffered.
+  // The alignment that kDirect demands of offset, length and address (from STATX_DIOALIGN; 4096 where the
+  // kernel does not say); 1 when buffered.
   Bytes alignment() const { return alignment_; }
 
-  // Fills `out` from `offset`; retries EINTR and short reads; Error(kCorrupt) "file ends" when the file is
+  // Fills `out` from `offset`; retries EINTR and short reads. Error(kCorrupt) "file ends" when the file is
   // shorter.
   void read_at(Bytes offset, std::span<std::byte> out) const;
-  // Starts reading all of it into the page cache, in requests as large as the disk takes. Best effort.
+  // Starts reading the whole file into the page cache, in requests as large as the disk takes. Best effort.
   void expect_all() const;
-  // Drops this range of the file from the page cache (buffered mode leaves nothing uncounted behind). Best
-  // effort.
+  // Drops this range of the file from the page cache, so that buffered reads leave no uncounted memory
+  // behind. Best effort.
   void drop_cache(Bytes offset, Bytes length) const;
 
  private:
@@ -51,9 +51,9 @@ class InputFile {
   std::string path_;
 };
 
-// A file being written from start to end (or at given offsets). Every failure (disk full included) is an
-// Error that names path and offset. Not thread-safe. close() must be called for errors to be seen; the
-// destructor only closes.
+// A file that is written from start to end (or at given offsets). Every failure (a full disk included) is an
+// Error that names path and offset. Not thread-safe. Call close() to see the last errors; the destructor only
+// closes.
 class OutputFile {
  public:
   OutputFile() = default;
@@ -78,15 +78,16 @@ class OutputFile {
   std::string path_;
 };
 
-// Whole small file. Error(kInvalid) if larger than `max_bytes`. The pages read are dropped from the cache.
+// Reads a whole small file. Error(kInvalid) if it is larger than `max_bytes`. Drops the pages read from the
+// page cache.
 std::string read_text_file(const std::string& path, Bytes max_bytes);
 
-// Writes `path` so that it either appears whole or not at all: temporary name in the same directory, fsync,
-// rename. An existing regular file is replaced.
+// Writes `path` so that the file appears whole or not at all: temporary name in the same directory, fsync,
+// rename. Replaces an existing regular file.
 void write_file_atomically(const std::string& path, std::string_view content);
 
 void sync_directory(const std::string& path);  // fsync of the directory itself
-// rename that fails with Error(kInvalid) if `to` exists (RENAME_NOREPLACE).
+// Renames; fails with Error(kInvalid) if `to` exists (RENAME_NOREPLACE).
 void rename_no_replace(const std::string& from, const std::string& to);
 Bytes free_space(const std::string& path);  // bytes an unprivileged writer may still use
 

@@ -49,7 +49,8 @@ std::unique_ptr<std::byte, FreeDeleter> aligned(std::size_t bytes) {
       static_cast<std::byte*>(std::aligned_alloc(kBlockBytes, round_up(bytes, kBlockBytes))));
 }
 
-// A direct file below the working directory, which is on a real file system more often than /tmp is.
+// Opens a file for direct reads below the working directory, which is on a real file system more often than
+// /tmp.
 InputFile open_direct_or_skip(const std::string& path) {
   try {
     return InputFile::open(path, ReadMode::kDirect);
@@ -141,7 +142,7 @@ TEST(InputFile, DirectReadsAnyRangeWithAnOddTail) {
     const std::size_t size = random() % (content.size() - offset + 1);
     ASSERT_EQ(read(file, offset, size), content.substr(offset, size)) << offset << " " << size;
   }
-  // Aligned in every way: straight into the caller's memory.
+  // Aligned buffer, offset and length: the read goes straight into the caller's memory.
   const auto buffer = aligned(2 * kBlockBytes);
   file.read_at(kBlockBytes, {buffer.get(), 2 * kBlockBytes});
   EXPECT_EQ(std::string(reinterpret_cast<char*>(buffer.get()), 2 * kBlockBytes),
@@ -154,13 +155,13 @@ TEST(InputFile, DirectReadsAnyRangeWithAnOddTail) {
 }
 
 TEST(InputFile, WithoutDirectIoTheErrorNamesTheWayOut) {
-  // procfs has never had it.
+  // procfs has never supported direct I/O.
   const Error e = caught([] { InputFile::open("/proc/self/status", ReadMode::kDirect); });
   EXPECT_EQ(e.kind(), ErrorKind::kUnsupported);
   EXPECT_NE(std::string(e.what()).find("use --io buffered"), std::string::npos);
 }
 
-TEST(InputFile, DirectOnTmpfsIsRefusedOrRight) {  // Linux has it there since 6.6
+TEST(InputFile, DirectOnTmpfsIsRefusedOrRight) {  // tmpfs supports it since Linux 6.6
   struct stat info {};
   if (::stat("/dev/shm", &info) != 0 || ::access("/dev/shm", W_OK) != 0) GTEST_SKIP() << "no /dev/shm";
   const ScratchDirectory dir("/dev/shm");

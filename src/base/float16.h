@@ -28,7 +28,7 @@ inline float fp16_to_float(std::uint16_t word) {
   return std::bit_cast<float>(sign | ((113u - shift) << 23) | (mantissa << 13));
 }
 
-// Round to nearest, ties to even; what is 65520 or larger is infinite, NaN stays NaN (quiet).
+// Rounds to nearest, ties to even; values of 65520 or more become infinite, NaN stays NaN (quiet).
 inline std::uint16_t double_to_fp16(double value) {
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(value);
   const auto sign = static_cast<std::uint16_t>(bits >> 48 & 0x8000u);
@@ -36,14 +36,14 @@ inline std::uint16_t double_to_fp16(double value) {
   const std::uint64_t fraction = bits & ((std::uint64_t{1} << 52) - 1);
   if (exponent == 1024 && fraction != 0) return sign | 0x7e00u;
   if (exponent > 15) return sign | 0x7c00u;
-  if (exponent < -25) return sign;  // below half of the least subnormal; subnormal doubles, too
+  if (exponent < -25) return sign;  // below half of the smallest subnormal, as are subnormal doubles
   const int below = exponent < -14 ? -14 - exponent : 0;
   const std::uint64_t mantissa = fraction | std::uint64_t{1} << 52;
   const int shift = 42 + below;
   const std::uint64_t kept = mantissa >> shift, rest = mantissa & ((std::uint64_t{1} << shift) - 1),
                       half = std::uint64_t{1} << (shift - 1);
   const std::uint64_t rounded = kept + (rest > half || (rest == half && (kept & 1) != 0) ? 1 : 0);
-  // The leading bit of the mantissa adds 1 to the exponent's field, and so does a carry: up to infinity.
+  // The leading bit of the mantissa adds 1 to the exponent's field, and so does a carry, up to infinity.
   const auto field = static_cast<std::uint64_t>(below > 0 ? 0 : exponent + 14);
   return static_cast<std::uint16_t>(sign | ((field << 10) + rounded));
 }

@@ -72,8 +72,8 @@ TEST(Float16, LargeValuesRoundToInfinityAndNaNNeverDoes) {
   }
 }
 
-// Of every two neighbours: both, what lies between them nearer to either, and the middle, which goes to the
-// even one.
+// For every two neighbours: both of them, values between them nearer to either, and the middle, which rounds
+// to the even one.
 TEST(Float16, DoublesRoundToTheNearestBinary16) {
   for (unsigned w = 0; w < 0x7c00u; ++w) {
     const double low = value_of(w, 5, 10), high = w + 1 == 0x7c00u ? 65536.0 : value_of(w + 1, 5, 10);

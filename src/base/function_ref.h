@@ -1,5 +1,5 @@
-// A function to call, not owned: what std::function is to a value, for arguments that are only called. Copies
-// nothing and allocates nothing.
+// A reference to a function: like std::function, but without ownership, for arguments that are only called.
+// Copies nothing and allocates nothing.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace sluice {
 template <class Signature>
 class FunctionRef;
 
-// The callable is an object (a lambda, not a function), and must outlive the reference. Trivially copyable.
+// The callable is an object (a lambda, not a function) and must outlive the reference. Trivially copyable.
 template <class Result, class... Arguments>
 class FunctionRef<Result(Arguments...)> {
  public:

@@ -39,7 +39,7 @@ struct Xxh3Stream::Impl {
 };
 
 Xxh3Stream::Xxh3Stream() : impl_(std::make_unique<Impl>()) {
-  impl_->state = XXH3_createState();  // aligned to 64 bytes, which operator new would not promise
+  impl_->state = XXH3_createState();  // aligned to 64 bytes, which operator new does not promise
   SLUICE_CHECK(impl_->state != nullptr);
   XXH3_64bits_reset(impl_->state);
 }

@@ -32,7 +32,7 @@ class Sha256Stream {
   Sha256Stream();
   ~Sha256Stream();
   void update(std::span<const std::byte> data);
-  std::string hex_digest();  // once; 64 lower-case digits
+  std::string hex_digest();  // call once; 64 lower-case digits
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

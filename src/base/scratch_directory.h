@@ -1,5 +1,5 @@
-// For tests: a temporary directory in the place that the environment names, with a way to fill it. No
-// production code includes it.
+// A temporary directory for tests, at the place that the environment names, with a way to fill it. Production
+// code does not include this header.
 #pragma once
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace sluice::testing {
 
 class ScratchDirectory {
  public:
-  // Below `parent`, or $TMPDIR, or /tmp.
+  // Created below `parent`, or $TMPDIR, or /tmp.
   explicit ScratchDirectory(const std::string& parent = {})
       : directory_(parent.empty() ? usual_parent() : parent, "sluice-test") {}
 

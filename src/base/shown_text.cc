@@ -38,7 +38,8 @@ std::size_t character_bytes(std::string_view text) {
 std::string shown_text(std::string_view text) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string shown;
-  std::vector<std::size_t> starts;  // of each character of `shown`; those of an escape start where it does
+  // Where each character of `shown` starts; the characters of an escape start where the escape starts.
+  std::vector<std::size_t> starts;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = character_bytes(text.substr(at));
     starts.insert(starts.end(), length > 0 ? 1 : 4, shown.size());

@@ -1,4 +1,4 @@
-// Text of others (names in files, arguments, file content) as a message may show it.
+// Makes foreign text (names in files, arguments, file content) safe to show in a message.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace sluice {
 
-// On one line and without what steers a terminal: control characters, those that break or turn a line, and
-// what is not UTF-8 become \xNN. Of more than 500 characters the middle is left out, with "…" in its place.
-// Shown text stays as it is when it is shown again.
+// Returns the text on one line and without bytes that steer a terminal: control characters, characters that
+// break or turn a line, and bytes that are not UTF-8 become \xNN. In a text of more than 500 characters "…"
+// replaces the middle. Shown text does not change when it is shown again.
 std::string shown_text(std::string_view text);
 
 // Printable ASCII alone, others as '?', cut behind `most` characters with "..." in their place.

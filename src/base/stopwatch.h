@@ -1,4 +1,4 @@
-// Seconds of what stands between two lines.
+// A stopwatch.
 #pragma once
 
 #include <chrono>

@@ -40,7 +40,7 @@ Bytes field(const std::map<std::string, Bytes>& fields, const char* name) {
   return found == fields.end() ? 0 : found->second;
 }
 
-// A number of bytes; nothing for "max", for garbage and for a missing file.
+// Reads a number of bytes; empty for "max", for garbage and for a missing file.
 std::optional<Bytes> read_bytes(const std::string& path) {
   const std::optional<std::string> line = read_system_line(path);
   if (!line) return std::nullopt;
@@ -85,7 +85,8 @@ MemoryLimits read_memory_limits(const std::string& root) {
     std::optional<Bytes> limit;
     Bytes used = 0;
     if (group.version == CgroupVersion::kV2) {
-      // Above memory.high the group is throttled to a crawl, so it is as much of a limit as memory.max.
+      // Above memory.high the kernel throttles the group to a crawl, so memory.high limits as much as
+      // memory.max.
       limit = smaller(read_bytes(group.path + "/memory.max"), read_bytes(group.path + "/memory.high"));
       used = less(read_bytes(group.path + "/memory.current").value_or(0),
                   read_stat(group.path + "/memory.stat", "inactive_file"));

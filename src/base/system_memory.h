@@ -1,4 +1,4 @@
-// What the machine and the process's memory cgroup (v1 and v2) say about memory.
+// What the machine and the process's memory cgroup (v1 and v2) report about memory.
 #pragma once
 
 #include <optional>
@@ -12,18 +12,18 @@ struct MemoryLimits {
   Bytes machine_total = 0;
   Bytes machine_available = 0;        // MemAvailable
   std::optional<Bytes> cgroup_limit;  // smallest limit on the path from our cgroup to the root, if any
-  Bytes cgroup_used = 0;              // of that cgroup, less what it can drop at once (inactive_file)
+  Bytes cgroup_used = 0;              // by that cgroup, less what it can drop at once (inactive_file)
   Bytes swap_total = 0;
   // Smallest (limit − used) on that path: a group above ours can be fuller than the one with the smallest
   // limit.
   std::optional<Bytes> cgroup_free;
 };
 
-// `root` replaces "/" in tests (a directory with proc/… and sys/fs/cgroup/… files). Error(kIo or kNotFound)
-// without a readable proc/meminfo; a missing cgroup file means no limit there.
+// In tests `root` replaces "/" (a directory with proc/… and sys/fs/cgroup/… files). Error(kIo or kNotFound)
+// without a readable proc/meminfo; a missing cgroup file means no limit from it.
 MemoryLimits read_memory_limits(const std::string& root = "/");
 
-// What is free for a new program: the smallest of machine_available, cgroup_limit − cgroup_used and
+// Memory that a new program can use: the smallest of machine_available, cgroup_limit − cgroup_used and
 // cgroup_free.
 Bytes free_memory(const MemoryLimits& limits);
 
@@ -35,8 +35,8 @@ struct ProcessMemory {
 };
 ProcessMemory read_process_memory();
 
-// Makes the program's own code and constants resident, all of them: else their pages come one by one as they
-// are first used, and nobody could say at the start how much that will be. Libraries stay as they are.
+// Makes all of the program's own code and constants resident. Otherwise their pages come one by one at first
+// use, and the start could not say how much they will take. Libraries stay as they are.
 void touch_program();
 
 // Bytes of the heap in use (mallinfo2), and returning unused heap to the system.

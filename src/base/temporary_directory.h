@@ -1,4 +1,4 @@
-// A place for what is made on the way and kept by no one.
+// A directory that is removed when its object dies.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace sluice {
 
-// A directory of its own. It goes away with the object, with all that is in it.
+// Owns a new directory and removes it with all its files on destruction.
 class TemporaryDirectory {
  public:
-  // Makes PARENT/PREFIX-XXXXXX, under a name that was not there before. Error as io_error().
+  // Creates PARENT/PREFIX-XXXXXX under a new name. Errors as io_error().
   explicit TemporaryDirectory(const std::string& parent, std::string_view prefix = "temporary");
   ~TemporaryDirectory();
   TemporaryDirectory(const TemporaryDirectory&) = delete;

@@ -19,13 +19,12 @@
 namespace sluice {
 namespace {
 
-// How long a worker looks for the next call, and the caller for the last worker, before sleeping. A wake-up
-// through the kernel costs 50 microseconds on a virtual machine; one who is done waits for the last piece of
-// another, some 25 of them, and the calls of one layer follow each other within about as many.
+// How long a worker spins for the next call, and the caller for the last worker, before sleeping. A wake-up
+// through the kernel costs 50 microseconds on a virtual machine; a finished thread waits some 25 microseconds
+// for another's last piece, and the calls of one layer follow each other within about as many.
 constexpr std::chrono::microseconds kSpin{100};
 
-// Pieces per thread: enough that a thread that is held up does not hold up the others, few enough to stay
-// cheap.
+// Pieces per thread: enough that one delayed thread does not delay the others, few enough to stay cheap.
 constexpr std::size_t kPiecesPerThread = 4;
 
 void pause() {
@@ -81,8 +80,8 @@ struct ThreadPool::Impl {
       }
     }
   };
-  // Above every count, and far enough below the largest number that fetch_add by late threads does not wrap
-  // round.
+  // Larger than every count, and so far below the largest number that late threads cannot wrap it round with
+  // fetch_add.
   static constexpr std::size_t kStop = ~std::size_t{0} / 2;
 
   // `state` is the number of calls so far, whether the last one may still be joined, and the workers inside
@@ -91,12 +90,12 @@ struct ThreadPool::Impl {
   static std::uint64_t epoch_of(std::uint64_t state) { return state / kEpoch; }
   alignas(64) std::atomic<std::uint64_t> state{0};
   Job* job = nullptr;  // of the open call; written while nothing is open or running
-  // A sleeper announces itself, then looks at `state`; who changes `state` looks for sleepers after that. All
-  // four in one order (seq_cst): one of the two sees the other.
+  // A sleeper announces itself, then looks at `state`; a thread that changes `state` looks for sleepers
+  // afterwards. All four accesses are in one order (seq_cst), so one of the two threads sees the other.
   alignas(64) std::atomic<std::size_t> sleeping{0};
   std::atomic<bool> caller_sleeps{false};
 
-  std::mutex mutex;  // protects stopping and background work, and those about to sleep
+  std::mutex mutex;  // protects stopping, background work, and threads that are about to sleep
   std::condition_variable wake, idle, idle_background;
   bool stopping = false;
   std::function<bool()> background;  // changes only while in_background is 0
@@ -129,12 +128,12 @@ struct ThreadPool::Impl {
         leave();
       }
       if (!has_background.load(std::memory_order_relaxed)) continue;
-      std::unique_lock lock(mutex);  // background work may have come up meanwhile
+      std::unique_lock lock(mutex);  // background work may have arrived meanwhile
       work_in_background(lock, seen);
     }
   }
 
-  // The call at hand, now with this worker inside; null if the others are done with it.
+  // Joins the current call and returns its job; null if the other threads have finished it.
   Job* join(std::uint64_t& seen) {
     std::uint64_t now = state.load();
     do {
@@ -150,7 +149,7 @@ struct ThreadPool::Impl {
     idle.notify_one();
   }
 
-  // Does background work until there is none or a call begins. `lock` is held before and after.
+  // Does background work until there is no more or a call begins. The caller holds `lock` before and after.
   void work_in_background(std::unique_lock<std::mutex>& lock, std::uint64_t seen) {
     if (!background || stopping) return;
     ++in_background;
@@ -241,7 +240,7 @@ void ThreadPool::set_background(std::function<bool()> try_one) {
   std::function<bool()> old;
   impl_->hints = 0;
   if (impl_->background) {
-    // Workers inside see a stop through the function itself finding no work; they leave soon.
+    // Workers that are inside see the stop when the function finds no work; they leave soon.
     impl_->idle_background.wait(lock, [&] { return impl_->in_background == 0; });
   }
   old = std::move(impl_->background);
@@ -279,8 +278,8 @@ void ThreadPool::parallel_ranges(std::size_t count, std::size_t grain,
 
 unsigned usable_cpus() {
   unsigned cpus = std::max(1u, std::thread::hardware_concurrency());
-  // The mask of a machine with more CPUs than a cpu_set_t holds needs a larger set; the kernel says so by
-  // EINVAL.
+  // On a machine with more CPUs than a cpu_set_t holds, the mask needs a larger set; the kernel answers
+  // EINVAL until the set is large enough.
   for (int room = CPU_SETSIZE; room <= 1 << 20; room *= 2) {
     cpu_set_t* set = CPU_ALLOC(static_cast<std::size_t>(room));
     if (set == nullptr) break;

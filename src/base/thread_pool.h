@@ -1,5 +1,5 @@
-// The compute threads of one engine. Passed by reference, never global, so that two engines can run in one
-// process.
+// The compute threads of one engine. The pool is passed by reference and never global, so that two engines
+// can run in one process.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,17 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   unsigned threads() const;
-  // body(i) for every i in [0, count), in any order, each once. Which thread runs an index is not determined.
+  // Calls body(i) once for every i in [0, count), in any order. Which thread runs an index is not determined.
   void parallel_for(std::size_t count, FunctionRef<void(std::size_t)> body);
-  // Work for idle workers between parallel calls: `try_one` does one short piece of it and returns true, or
-  // finds none and returns false; any number of workers call it at a time. It must not throw or use this
-  // pool. An empty function ends it, and waits until no worker is inside. Not while another thread is in
-  // parallel_for.
+  // Work for idle workers between parallel calls: `try_one` does one short piece and returns true, or finds
+  // no work and returns false; several workers may call it at the same time. `try_one` must not throw or use
+  // this pool. An empty function ends background work and waits until no worker is inside. Do not call while
+  // another thread is in parallel_for.
   void set_background(std::function<bool()> try_one);
-  // At most `pieces` pieces of background work may have come up. Any thread.
+  // Says that at most `pieces` pieces of background work have arrived. Any thread.
   void wake_background(std::size_t pieces);
-  // body(begin, end) over contiguous ranges that cover [0, count); every boundary is a multiple of `grain`.
+  // Calls body(begin, end) over contiguous ranges that cover [0, count); every boundary is a multiple of
+  // `grain`.
   void parallel_ranges(std::size_t count, std::size_t grain,
                        FunctionRef<void(std::size_t, std::size_t)> body);
 

@@ -97,8 +97,8 @@ INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, ::testing::Values(1u, 2u, 3u, 
 TEST(ThreadPool, AllThreadsTakePart) {
   constexpr unsigned kThreads = 3;
   ThreadPool pool(kThreads);
-  // Each index waits until all have started: returns only if three threads run at the same time, the caller
-  // among them.
+  // Each index waits until all have started: the call returns only if three threads run at the same time, the
+  // caller included.
   std::atomic<unsigned> started{0};
   std::mutex mutex;
   std::set<std::thread::id> ids;
@@ -140,7 +140,7 @@ TEST(ThreadPool, WritesOfWorkersAreSeenByTheCaller) {
   }
 }
 
-// Idle workers take background work, calls go on meanwhile, and none is left behind.
+// Idle workers take background work, calls continue meanwhile, and no piece is left behind.
 TEST(ThreadPool, IdleWorkersDoBackgroundWorkBetweenCalls) {
   for (const unsigned threads : {1u, 2u, 4u}) {
     ThreadPool pool(threads);
@@ -172,7 +172,7 @@ TEST(ThreadPool, IdleWorkersDoBackgroundWorkBetweenCalls) {
     open = 10;
     pool.wake_background(10);
     pool.parallel_for(7, [](std::size_t) {});
-    EXPECT_EQ(done, before);  // the function is gone
+    EXPECT_EQ(done, before);  // the background function is gone
   }
 }
 

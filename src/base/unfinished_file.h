@@ -1,4 +1,4 @@
-// A file that is removed again when the command that writes it fails.
+// A file that is removed when the command that writes it fails.
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace sluice {
 
-// Removes a file that was begun unless it is kept: what fails leaves nothing in the way of its retry.
+// Removes a started file on destruction unless keep() was called, so that a failed command does not block its
+// retry.
 class UnfinishedFile {
  public:
   explicit UnfinishedFile(std::string path) : path_(std::move(path)) {}

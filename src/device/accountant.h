@@ -26,15 +26,15 @@ enum class Account : std::uint8_t {
 inline constexpr std::size_t kAccountCount = 7;
 std::string_view account_name(Account account);  // "process" "dense" … as printed everywhere
 
-// Thread-safe. charge() never lets the total exceed the budget: Error(kBudget) with who asked, how much, what
-// is left and the ledger by name. peak() is the largest total ever held.
+// Thread-safe. charge() never lets the total exceed the budget: it throws Error(kBudget) that says who asked,
+// how much, what is left, and the ledger by name. peak() is the largest total so far.
 class Accountant {
  public:
   explicit Accountant(Bytes budget);
   void charge(Account account, Bytes bytes);
   bool try_charge(Account account, Bytes bytes);
   void release(Account account, Bytes bytes);
-  void move(Account from, Account to, Bytes bytes);  // the total stays
+  void move(Account from, Account to, Bytes bytes);  // the total does not change
   Bytes budget() const { return budget_; }
   Bytes used() const;
   Bytes used(Account account) const;

@@ -14,8 +14,8 @@ struct GpuInfo {
   int compute_major = 0, compute_minor = 0;
 };
 
-// Empty without a driver, without a GPU, and in a build without CUDA. Makes no context: costs no device
-// memory.
+// Empty without a driver, without a GPU, and in a build without CUDA. Creates no context, so that it takes no
+// device memory.
 std::vector<GpuInfo> list_gpus();
 
 // What this build can use, in words: "CUDA runtime 13.0, driver for 12.8", "CUDA runtime 13.0, no driver",

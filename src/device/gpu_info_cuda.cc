@@ -15,7 +15,7 @@ std::string version_text(int version) {
 std::vector<GpuInfo> list_gpus() {
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess) {
-    cudaGetLastError();  // no driver or no GPU is an answer, not a failure to be found by a later call
+    cudaGetLastError();  // a missing driver or GPU is an answer; a later call must not find it as an error
     return {};
   }
   std::vector<GpuInfo> gpus;

@@ -20,7 +20,7 @@ Bytes page_bytes() {
   return bytes;
 }
 
-// Bytes that a buffer of this size is charged for. Sizes near 2^64 fail here and not by wrapping round.
+// Bytes that a buffer of this size is charged for. Sizes near 2^64 fail here and do not wrap round.
 Bytes whole_pages(Bytes bytes) {
   constexpr Bytes kMost = Bytes{1} << 62;
   if (bytes > kMost) {
@@ -98,7 +98,7 @@ bool BufferPool::has_free(Bytes bytes) const {
 HostBuffer BufferPool::take(Bytes bytes) {
   const Bytes pages = whole_pages(bytes);
   if (pages == 0) return {};
-  // The one given back last, whose pages may still be in a cache.
+  // Takes the buffer that came back last: its pages may still be in a cache.
   if (const auto after = std::ranges::upper_bound(free_buffers_, pages, {}, &HostBuffer::charged);
       after != free_buffers_.begin() && std::prev(after)->charged() == pages) {
     const auto same = std::prev(after);
@@ -116,7 +116,7 @@ HostBuffer BufferPool::take(Bytes bytes) {
         .expected(sizes.expected)
         .found(sizes.found + " of " + format_bytes(limit_));
   }
-  // The largest first: fewest pages are unmapped and faulted in again for a given need.
+  // Gives back the largest buffers first, so that the fewest pages are unmapped and faulted in again.
   while (!free_buffers_.empty() && (in_use_ + free_ + pages > limit_ || pages > accountant_->available())) {
     free_ -= free_buffers_.back().charged();
     free_buffers_.pop_back();

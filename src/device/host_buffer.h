@@ -23,7 +23,7 @@ class HostBuffer {
   ~HostBuffer();
 
   std::byte* data() const { return data_; }
-  Bytes size() const { return size_; }  // as asked for
+  Bytes size() const { return size_; }  // the size that was asked for
   Bytes charged() const { return charged_; }
   explicit operator bool() const { return data_ != nullptr; }
   std::span<std::byte> span() const { return {data_, size_}; }
@@ -31,7 +31,7 @@ class HostBuffer {
   T* as() const {
     return reinterpret_cast<T*>(data_);
   }
-  void release();                   // unmaps and gives the charge back; empty afterwards
+  void release();  // unmaps the pages and gives the charge back; the buffer is empty afterwards
   void charge_to(Account account);  // moves the charge
 
  private:
@@ -42,24 +42,24 @@ class HostBuffer {
   Bytes size_ = 0, charged_ = 0;
 };
 
-// Buffers that come and go in a few sizes, kept for reuse so that a steady state neither maps nor faults
-// pages. Free buffers stay charged; taking a size that is not free gives back free buffers of other sizes
-// until the new one fits under `limit`. A buffer taken from the pool is given back to it, never just
-// destroyed. Its content is whatever the last user left. Thread-compatible.
+// Keeps buffers of a few sizes for reuse, so that a steady state neither maps nor faults pages. Free buffers
+// stay charged. Taking a size of which no buffer is free first gives back free buffers of other sizes until
+// the new one fits under `limit`. A buffer taken from the pool must be given back to the pool, never only
+// destroyed. A buffer's content is whatever its last user left. Thread-compatible.
 class BufferPool {
  public:
   BufferPool(Accountant& accountant, Account account, Bytes limit);
   HostBuffer take(Bytes bytes);  // Error(kBudget) if in-use buffers leave no room under limit
   bool can_take(Bytes bytes) const;
-  bool has_free(Bytes bytes) const;  // take() of so many maps nothing
-  void give(HostBuffer buffer);      // whatever account it was moved to meanwhile
-  // Cuts a buffer in use down to its first `bytes`; the pages behind are given back to the system.
+  bool has_free(Bytes bytes) const;  // take() of so many bytes would map nothing
+  void give(HostBuffer buffer);      // accepts a buffer that was charged to another account meanwhile
+  // Cuts a buffer in use down to its first `bytes`; the pages behind them go back to the system.
   void shrink(HostBuffer& buffer, Bytes bytes);
   void trim();  // gives every free buffer back to the system
   Bytes in_use() const { return in_use_; }
   Bytes free_bytes() const { return free_; }
   Bytes limit() const { return limit_; }
-  std::uint64_t maps() const { return maps_; }  // buffers ever mapped: constant in a steady state
+  std::uint64_t maps() const { return maps_; }  // buffers mapped so far: constant in a steady state
 
  private:
   Accountant* accountant_;

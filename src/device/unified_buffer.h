@@ -8,7 +8,7 @@
 
 namespace sluice::device {
 
-// A device is there and can use unified memory.
+// Whether a device exists and can use unified memory.
 bool unified_memory_available();
 
 // Error(kUnsupported) without CUDA or a device, Error(kIo) if the driver refuses. Not charged to an
@@ -23,7 +23,7 @@ class UnifiedBuffer {
   ~UnifiedBuffer();
   std::byte* data() const { return data_; }
   Bytes size() const { return size_; }
-  void to_device() const;  // moves the pages there, where there are two memories
+  void to_device() const;  // moves the pages to the device, on machines with two memories
 
  private:
   std::byte* data_ = nullptr;

@@ -20,7 +20,7 @@ bool unified_memory_available() {
   int count = 0, managed = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0 ||
       cudaDeviceGetAttribute(&managed, cudaDevAttrManagedMemory, 0) != cudaSuccess) {
-    cudaGetLastError();  // no driver or no GPU is an answer, not a failure to be found by a later call
+    cudaGetLastError();  // a missing driver or GPU is an answer; a later call must not find it as an error
     return false;
   }
   return managed != 0;
