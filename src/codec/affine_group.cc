@@ -29,7 +29,7 @@ AffineGroup quantise_affine(std::span<const double> weights, unsigned bits, Scal
   double scale = (hi - lo) / most;
   if (std::isinf(scale)) scale = hi / most - lo / most;
   if (type == ScaleType::kFp16) scale = fp16_scale(scale);
-  if (hi == lo || scale == 0) return group;  // 0 only below all doubles
+  if (hi == lo || scale == 0) return group;  // scale is 0 only where it lies below all doubles
   group.scale = scale;
   group.zero = static_cast<unsigned>(std::clamp(round_half_up(-lo / scale), 0.0, most));
   std::ranges::transform(weights, group.codes.begin(), [&](double weight) {

@@ -32,7 +32,7 @@ Codes lower(const AffineGroup& group, unsigned shift) {
   return codes;
 }
 
-// SPEC 7.4, the first vector.
+// The first vector of SPEC 7.4.
 TEST(AffineGroup, EightBitsInTwoSlices) {
   const std::vector<double> w = {-1, -.5, 0, .25, .5, .75, .875, .9921875};
   for (const ScaleType type : {ScaleType::kFp16, ScaleType::kDouble}) {
@@ -95,7 +95,7 @@ TEST(AffineGroup, Degenerate) {
   EXPECT_THAT(least.codes, ElementsAre(0));
 }
 
-// A scale that binary16 cannot hold is the nearest that it can, and codes stay in their range.
+// A scale outside binary16 becomes the nearest binary16 value, and codes stay in their range.
 TEST(AffineGroup, ScalesStayWithinBinary16) {
   const AffineGroup tiny = quantise_affine(std::vector<double>{1e-9, -1e-9}, 8, ScaleType::kFp16);
   EXPECT_EQ(tiny.scale, std::ldexp(1.0, -24));
@@ -179,7 +179,7 @@ std::vector<double> gaussian(std::size_t count) {
 }
 
 struct Noise {
-  double sqnr_db = 0, mean_error = 0;  // the latter in standard deviations of the weights
+  double sqnr_db = 0, mean_error = 0;  // mean_error in standard deviations of the weights
 };
 Noise noise_of(const QuantiserVariant& variant, SliceBits bits, std::span<const double> weights) {
   double signal = 0, noise = 0, sum = 0;

@@ -1,6 +1,7 @@
-// Exponents and sign+mantissa planes back to BF16 words on a CUDA device: the recovery kernel of ZipMoE
-// (arXiv 2601.21198, section 3), beside the CPU ones of bf16_split.h. All pointers are device-accessible: on
-// unified memory the planes are read where the decode workers left them, and nothing is copied.
+// Rebuilds BF16 words from exponent and sign+mantissa planes on a CUDA device: the recovery kernel of ZipMoE
+// (arXiv 2601.21198, section 3); the CPU versions are in bf16_split.h. All pointers must be
+// device-accessible: on unified memory the device reads the planes where the decode workers left them, and
+// nothing is copied.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@ namespace sluice::codec {
 void recover_bf16_on_device(const std::byte* exponents, const std::byte* sign_mantissas, std::size_t count,
                             std::byte* words);
 
-// Copies `bytes` on the device, likewise: what the kernel is measured against.
+// Copies `bytes` on the device in the same way; the recovery kernel is measured against this copy.
 void copy_on_device(const std::byte* from, std::size_t bytes, std::byte* to);
 
 }  // namespace sluice::codec

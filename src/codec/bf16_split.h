@@ -1,4 +1,4 @@
-// BF16 words as two planes of bytes: exponents, which compress well, and sign with mantissa, which do not.
+// BF16 words as two planes of bytes: exponents, which compress well, and sign with mantissa, which does not.
 //
 //   word   s eeeeeeee mmmmmmm      bit 15 sign, 14..7 exponent, 6..0 mantissa; little-endian in memory
 //   E      eeeeeeee                exponent plane, one byte per word
@@ -15,19 +15,20 @@
 
 namespace sluice::codec {
 
-// The two directions for one instruction set. `words` is 2·count bytes; no pointer needs any alignment;
-// regions do not overlap, but for merge's exponents, which may be the upper half of `words`; nothing is read
-// or written outside them. Bytes moved: 2·count in and 2·count out.
+// Both directions for one instruction set. `words` has 2·count bytes; no pointer needs any alignment. Regions
+// must not overlap, except that merge's exponents may be the upper half of `words`; nothing is read or
+// written outside the regions. Bytes moved: 2·count in and 2·count out.
 struct Bf16SplitKernels {
   void (*split)(const std::byte* words, std::size_t count, std::byte* exponents, std::byte* sign_mantissas);
   void (*merge)(const std::byte* exponents, const std::byte* sign_mantissas, std::size_t count,
                 std::byte* words);
 };
 
-// For an instruction set of available_isas(); the scalar ones where there is no better (NEON, so far).
+// For an instruction set of available_isas(); returns the scalar kernels where no better ones exist (NEON, so
+// far).
 const Bf16SplitKernels& bf16_split_kernels(Isa isa);
 
-// The same with sizes checked. words.size() == 2·exponents.size() == 2·sign_mantissas.size().
+// The same operations with checked sizes: words.size() == 2·exponents.size() == 2·sign_mantissas.size().
 void split_bf16(std::span<const std::byte> words, std::span<std::byte> exponents,
                 std::span<std::byte> sign_mantissas, Isa isa = best_isa());
 void merge_bf16(std::span<const std::byte> exponents, std::span<const std::byte> sign_mantissas,

@@ -1,4 +1,4 @@
-// 32 words at a time; the tail is left to the scalar kernel.
+// Works on 32 words at a time; the scalar kernel does the tail.
 #include <immintrin.h>
 
 #include "codec/bf16_split_impl.h"
@@ -11,8 +11,8 @@ constexpr std::size_t kStep = 32;
 const __m256i* at(const std::byte* p) { return reinterpret_cast<const __m256i*>(p); }
 __m256i* at(std::byte* p) { return reinterpret_cast<__m256i*>(p); }
 
-// Two vectors of 16 words below 256 as 32 bytes in order: packus works within 128-bit halves, permute undoes
-// that.
+// Packs two vectors of 16 words below 256 into 32 bytes in order: packus works within 128-bit halves, and the
+// permutation puts the halves in order.
 __m256i narrow(__m256i first, __m256i second) {
   return _mm256_permute4x64_epi64(_mm256_packus_epi16(first, second), 0b11'01'10'00);
 }

@@ -1,4 +1,4 @@
-// 32 words at a time; the tail by masked loads and stores, which touch no byte outside.
+// Works on 32 words at a time; masked loads and stores do the tail and touch no byte outside.
 #include "base/avx512_intrinsics.h"
 #include "codec/bf16_split_impl.h"
 

@@ -5,7 +5,7 @@
 
 namespace sluice::codec {
 
-extern const Bf16SplitKernels kBf16SplitScalar;  // bf16_split.cc; the oracle of the others
+extern const Bf16SplitKernels kBf16SplitScalar;  // bf16_split.cc; the oracle of the other sets
 #if defined(__x86_64__)
 extern const Bf16SplitKernels kBf16SplitAvx2;
 extern const Bf16SplitKernels kBf16SplitAvx512;

@@ -32,7 +32,7 @@ TEST_P(Bf16SplitTest, VectorsOfTheSpecification) {  // SPEC 7.1
   } vectors[] = {{0x3F80, 0x7F, 0x00}, {0xC049, 0x80, 0xC9}, {0x8000, 0x00, 0x80}, {0x7F80, 0xFF, 0x00},
                  {0x7FC0, 0xFF, 0x40}, {0xFF80, 0xFF, 0x80}, {0x0001, 0x00, 0x01}, {0x3E2B, 0x7C, 0x2B}};
   for (const auto& v : vectors) {
-    // A whole vector register of copies, so that the fast path is the one that is tested.
+    // A whole vector register of copies, so that the test runs the fast path.
     Plane words(2 * 64), e(64), sm(64), back(2 * 64);
     for (std::size_t i = 0; i < 64; ++i) {
       words[2 * i] = static_cast<std::byte>(v.word & 0xff);

@@ -1,4 +1,4 @@
-// What helps where stored exponents are no encoding: every codec's errors end with it.
+// The remedy for stored exponents that are not a valid encoding; the errors of every codec end with it.
 #pragma once
 
 #include <string_view>

@@ -9,7 +9,7 @@
 namespace sluice::codec {
 namespace {
 
-// Four tables, because neighbours are often equal and one counter would wait for its own last store.
+// Four tables, because neighbours are often equal and a single counter would wait for its own last store.
 constexpr std::size_t kLanes = 4;
 
 template <class ExponentAt>
@@ -57,7 +57,7 @@ double ExponentHistogram::entropy_bits() const {
     const double p = static_cast<double>(n) / all;
     bits -= p * std::log2(p);
   }
-  return bits > 0 ? bits : 0;  // not −0
+  return bits > 0 ? bits : 0;  // turns −0 into 0
 }
 
 }  // namespace sluice::codec

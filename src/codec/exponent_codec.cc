@@ -29,7 +29,7 @@ void ExponentCodec::decode(ChunkKind kind, std::span<const std::byte> bytes, std
       if (!raw.empty()) std::memcpy(raw.data(), bytes.data(), raw.size());
       return;
     case ChunkKind::kCodec:
-      // encode() makes none of these: an empty chunk is raw, and so is one that does not shrink.
+      // encode() never makes such a chunk: an empty chunk is raw, and so is a chunk that does not shrink.
       if (bytes.empty() || bytes.size() >= raw.size()) {
         fail_decode(raw.size(), std::to_string(bytes.size()) + " bytes of input, which is not less");
       }

@@ -1,5 +1,5 @@
-// Compression of exponent chunks. One codec per store, chosen by name (`--codec`), one file each:
-// exponent_codec_zstd.cc ….
+// Compression of exponent chunks. A store has one codec, chosen by name (`--codec`); each codec is one file
+// (exponent_codec_zstd.cc …).
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 namespace sluice::codec {
 
 enum class ChunkKind : std::uint8_t {
-  kRaw,    // the bytes themselves: the chunk did not shrink (SPEC 1.2), or the codec is `none`
-  kCodec,  // what the codec of the store made of them
+  kRaw,    // uncompressed: the chunk did not shrink (SPEC 1.2), or the codec is `none`
+  kCodec,  // compressed by the codec of the store
 };
 
 struct EncodedChunk {
@@ -25,16 +25,16 @@ struct EncodedChunk {
   std::vector<std::byte> bytes;
 };
 
-// Thread-safe: several threads encode and decode with one object at the same time. Working memory of the
-// library is kept for the next call, never more than as many threads have used at once.
+// Thread-safe: several threads may encode and decode with one object at the same time. The object keeps the
+// library's working memory for later calls, never more than as many threads have used at once.
 class ExponentCodec {
  public:
   virtual ~ExponentCodec() = default;
   virtual std::string_view name() const = 0;
-  virtual int level() const = 0;  // 0 where a codec has none
+  virtual int level() const = 0;  // 0 for a codec without levels
 
-  // Deterministic for one version of the library. Raw whenever that is not longer. Error(kUnsupported) for a
-  // chunk that the codec cannot take (the message says to use more chunks).
+  // Deterministic for one version of the library. Raw whenever raw is not longer. Error(kUnsupported) for a
+  // chunk that the codec cannot take (the message advises more chunks).
   EncodedChunk encode(std::span<const std::byte> raw) const;
 
   // Fills `raw`, whose size the caller knows, and writes nowhere else. Error(kCorrupt) unless `bytes` is
@@ -42,29 +42,29 @@ class ExponentCodec {
   // offset.
   void decode(ChunkKind kind, std::span<const std::byte> bytes, std::span<std::byte> raw) const;
 
-  // Working memory of one thread that encodes or decodes, at most; for the budget.
+  // The most working memory that one thread uses to encode or decode; for the budget.
   virtual Bytes encode_context_bytes() const = 0;
   virtual Bytes decode_context_bytes() const = 0;
 
  protected:
-  // Encoding of a non-empty chunk, or nothing if it does not fit in raw.size() − 1 bytes.
+  // Encoding of a non-empty chunk; empty if it does not fit in raw.size() − 1 bytes.
   virtual std::optional<std::vector<std::byte>> compress(std::span<const std::byte> raw) const = 0;
-  // Exactly as decode() of a kCodec chunk.
+  // Same contract as decode() for a kCodec chunk.
   virtual void decompress(std::span<const std::byte> bytes, std::span<std::byte> raw) const = 0;
-  // The Error(kCorrupt) of this codec.
+  // Throws this codec's Error(kCorrupt).
   [[noreturn]] void fail_decode(std::size_t expected_bytes, std::string_view found) const;
 };
 
-// The registry: one row per codec, same name as on the command line.
+// The registry: one row per codec, with its name on the command line.
 struct ExponentCodecEntry {
   std::string_view name;
   std::string_view summary;                 // for --help
-  int default_level, min_level, max_level;  // all 0: has no levels
+  int default_level, min_level, max_level;  // all 0: the codec has no levels
   std::unique_ptr<const ExponentCodec> (*make)(int level);
 };
 std::span<const ExponentCodecEntry> exponent_codecs();
 
-// `level` is the value of --level. Error(kUnsupported) listing the known names for another name;
+// `level` is the value of --level. Error(kUnsupported) that lists the known names for an unknown name;
 // Error(kUsage) for a level out of range.
 std::unique_ptr<const ExponentCodec> make_exponent_codec(std::string_view name,
                                                          std::optional<int> level = {});

@@ -10,7 +10,7 @@
 
 namespace sluice::codec {
 
-inline constexpr int kZstdDefaultLevel = 0;  // entropy coding alone: exponents do not repeat themselves
+inline constexpr int kZstdDefaultLevel = 0;  // entropy coding alone: exponents do not repeat
 int zstd_min_level();
 int zstd_max_level();
 std::unique_ptr<const ExponentCodec> make_zstd_codec(int level);
@@ -22,7 +22,7 @@ std::unique_ptr<const ExponentCodec> make_lz4_codec(int level);
 
 std::unique_ptr<const ExponentCodec> make_none_codec(int level);
 
-// Contexts of a library that several threads use in turn: as many exist as were ever in use at once.
+// Library contexts that several threads use in turn: the pool holds as many as were ever in use at once.
 // Thread-safe.
 template <class Context, class Make, void (*Free)(Context*)>
 class ContextPool {
@@ -34,7 +34,8 @@ class ContextPool {
     for (Context* context : free_) Free(context);
   }
 
-  // Goes back to the pool on destruction, also when the call failed: the library starts every call afresh.
+  // Returns its context to the pool on destruction, also after a failed call: the library starts every call
+  // afresh.
   class Lease {
    public:
     Lease(ContextPool& pool, Context* context) : pool_(pool), context_(context) {}

@@ -15,7 +15,7 @@ namespace {
 struct MakeState {
   std::byte* operator()() const {
     void* state =
-        std::malloc(static_cast<std::size_t>(LZ4_sizeofStateHC()));  // wants the alignment of a pointer
+        std::malloc(static_cast<std::size_t>(LZ4_sizeofStateHC()));  // malloc aligns the block for a pointer
     if (state == nullptr) throw std::bad_alloc();
     return static_cast<std::byte*>(state);
   }
@@ -44,7 +44,7 @@ class Lz4Codec final : public ExponentCodec {
     const int size = LZ4_compress_HC_extStateHC(
         state.get(), reinterpret_cast<const char*>(raw.data()), reinterpret_cast<char*>(bytes.data()),
         static_cast<int>(raw.size()), static_cast<int>(bytes.size()), level_);
-    if (size <= 0) return std::nullopt;  // does not fit
+    if (size <= 0) return std::nullopt;  // the encoding does not fit
     bytes.resize(static_cast<std::size_t>(size));
     bytes.shrink_to_fit();
     return bytes;

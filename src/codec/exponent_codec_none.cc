@@ -1,4 +1,4 @@
-// Stores every chunk as it is.
+// Stores every chunk uncompressed.
 #include "codec/exponent_codec_impl.h"
 
 namespace sluice::codec {

@@ -145,7 +145,7 @@ TEST_P(ExponentCodecTest, DamagedChunksAreCorruptionAndNeverOverrun) {
   expect_corrupt(ChunkKind::kCodec, twice, raw.size(), "twice, for one");
   expect_corrupt(ChunkKind::kCodec, twice, raw.size() * 2, "twice, for two");
 
-  // Bit flips: some give other bytes (the checksum of the store finds those), none does anything else.
+  // Bit flips: some decode to other bytes (the store's checksum finds those), and no flip does anything else.
   for (int i = 0; i < 3000; ++i) {
     Chunk damaged = encoded.bytes;
     for (std::uint64_t n = 1 + random_() % 4; n > 0; --n) {
@@ -159,7 +159,7 @@ TEST_P(ExponentCodecTest, DamagedChunksAreCorruptionAndNeverOverrun) {
       ASSERT_EQ(e.kind(), ErrorKind::kCorrupt);
     }
   }
-  // Noise.
+  // Random bytes.
   for (int i = 0; i < 2000; ++i) {
     const Chunk noise = random_chunk(random_, 1 + random_() % 300);
     Chunk out(301 + random_() % 3000);
@@ -169,7 +169,7 @@ TEST_P(ExponentCodecTest, DamagedChunksAreCorruptionAndNeverOverrun) {
       ASSERT_EQ(e.kind(), ErrorKind::kCorrupt);
     }
   }
-  // And the codec still works.
+  // The codec still works afterwards.
   Chunk back(raw.size());
   codec_->decode(ChunkKind::kCodec, encoded.bytes, back);
   EXPECT_TRUE(back == raw);
@@ -239,8 +239,8 @@ TEST(ExponentCodecs, DefaultsAreThoseOfTheCommandLine) {
   EXPECT_EQ(make_exponent_codec("none")->level(), 0);
 }
 
-// What the default of zstd is for: next to the entropy of independent exponents, and below the levels that
-// search for matches.
+// Why zstd has this default: it comes close to the entropy of independent exponents, and below the levels
+// that search for matches.
 TEST(ExponentCodecs, ZstdWithoutMatchesComesCloseToTheEntropy) {
   std::mt19937_64 random(20260);
   std::normal_distribution<float> gauss(0, 0.02f);
@@ -274,7 +274,7 @@ TEST(ExponentCodecs, UnknownNamesAreUnsupportedAndTheKnownAreListed) {
   }
 }
 
-// The second oracle: the libraries by themselves, in both directions.
+// The second oracle: the plain libraries, in both directions.
 TEST(ExponentCodecZstd, IsAPlainZstandardFrame) {
   std::mt19937_64 random(7);
   const Chunk raw = exponent_chunk(random, 123'457);
@@ -304,7 +304,7 @@ TEST(ExponentCodecZstd, SeveralFramesAndFramesToSkipAreCorruption) {
     frame.resize(ZSTD_compress(frame.data(), frame.size(), raw.data() + begin, size, 1));
     return frame;
   };
-  // Two frames that together make the right bytes, which the library alone would take.
+  // Two frames that together hold the right bytes; the library alone would accept them.
   Chunk two = compressed(0, 5000);
   const Chunk second = compressed(5000, 5000);
   two.insert(two.end(), second.begin(), second.end());

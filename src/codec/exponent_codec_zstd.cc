@@ -1,7 +1,7 @@
 // A chunk is one Zstandard frame (RFC 8878) with its content size in the header and no checksum: the store
 // has its own.
-#define ZSTD_STATIC_LINKING_ONLY  // ZSTD_estimateCCtxSize, ZSTD_estimateDCtxSize,
-                                  // ZSTD_c_literalCompressionMode
+// For ZSTD_estimateCCtxSize, ZSTD_estimateDCtxSize and ZSTD_c_literalCompressionMode.
+#define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
 
 #include <new>
@@ -30,9 +30,9 @@ struct MakeDecompressor {
 void free_compressor(ZSTD_CCtx* context) { ZSTD_freeCCtx(context); }
 void free_decompressor(ZSTD_DCtx* context) { ZSTD_freeDCtx(context); }
 
-// Level 0 is ours: hardly any search for matches, Huffman codes of all that is left. Exponents of weights are
-// next to independent of each other, so a match is chance and costs more than the codes that it replaces:
-// without them, chunks are smaller and both ways are faster.
+// Level 0 is ours: hardly any search for matches, Huffman codes for all bytes that are left. Exponents of
+// weights are almost independent of each other, so a match is chance and costs more than the codes that it
+// replaces: without matches, chunks are smaller and both directions are faster.
 constexpr ZSTD_compressionParameters kNoMatches = {.windowLog = 17,  // one block
                                                    .chainLog = 6,
                                                    .hashLog = 6,
@@ -86,8 +86,8 @@ class ZstdCodec final : public ExponentCodec {
   }
 
   void decompress(std::span<const std::byte> bytes, std::span<std::byte> raw) const override {
-    // ZSTD_decompressDCtx would also take several frames in a row, and frames to skip (whose content is 0
-    // bytes).
+    // ZSTD_decompressDCtx alone would also accept several frames in a row, and skippable frames (whose
+    // content is 0 bytes).
     const unsigned long long content = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
     if (content == ZSTD_CONTENTSIZE_ERROR) fail_decode(raw.size(), "no Zstandard frame");
     if (content == ZSTD_CONTENTSIZE_UNKNOWN) fail_decode(raw.size(), "a frame without its size");
@@ -113,9 +113,8 @@ class ZstdCodec final : public ExponentCodec {
 }  // namespace
 
 int zstd_min_level() { return 0; }
-int zstd_max_level() {
-  return 19;
-}  // above, one context takes hundreds of MiB, and gains nothing on exponents
+// Above level 19 one context takes hundreds of MiB and gains nothing on exponents.
+int zstd_max_level() { return 19; }
 
 std::unique_ptr<const ExponentCodec> make_zstd_codec(int level) { return std::make_unique<ZstdCodec>(level); }
 

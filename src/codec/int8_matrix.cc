@@ -12,7 +12,7 @@ namespace sluice::codec {
 namespace {
 
 constexpr float kMostCode = 127;
-constexpr std::size_t kCells = kInt8GroupColumns / kCellColumns;  // of a group
+constexpr std::size_t kCells = kInt8GroupColumns / kCellColumns;  // in one group
 
 template <class Real>
 std::uint16_t scale_of(const Real* weights) {

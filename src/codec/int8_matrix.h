@@ -1,5 +1,5 @@
-// A matrix in signed codes of 8 bits, one scale for 128 columns of a row (SPEC 4.1: weights beside the
-// experts), as `pack --dense int8` stores them. The layout is docs/store-format.md, section 4.3.
+// A matrix of signed 8-bit codes with one scale for 128 columns of a row (SPEC 4.1: weights other than routed
+// experts), as `pack --dense int8` stores it. The layout is in docs/store-format.md, section 4.3.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,12 @@ struct Int8Shape : CellShape {
   bool operator==(const Int8Shape&) const = default;
 };
 
-// Codes whole strips, as quantise_sliced() does. `codes`: shape.code_bytes(8); `scales`: shape.scale_bytes().
+// Codes whole strips, like quantise_sliced(). `codes`: shape.code_bytes(8); `scales`: shape.scale_bytes().
 void quantise_int8(std::span<const std::byte> words, DType dtype, const Int8Shape& shape, std::byte* codes,
                    std::byte* scales, std::uint64_t first_row = 0);
 
-// Row `row` of a stored matrix, shape.columns floats, each exactly scale · code. Plain; for single rows.
+// Decodes row `row` of a stored matrix: shape.columns floats, each exactly scale · code. Plain code, for
+// single rows.
 void dequantise_int8_row(std::span<const std::byte> matrix, const Int8Shape& shape, std::uint64_t row,
                          std::span<float> out);
 

@@ -45,7 +45,7 @@ void check_zeros(std::span<const std::byte> bytes, std::uint64_t begin, std::uin
   }
 }
 
-// Behind the directory stand the end of the lists, then the number of tables, then the tables.
+// Behind the directory: the end of the lists, then the number of tables, then the tables.
 std::uint64_t tables_begin(std::uint64_t groups) { return kEntryBytes * groups + 8; }
 std::uint64_t tier1_bytes(GroupRange range) { return kTier1BlockBytes * range.blocks * range.groups; }
 std::uint64_t tier2_bytes(std::uint64_t codes) { return (codes + 3) / 4; }
@@ -61,7 +61,7 @@ NativeChunk::NativeChunk(std::span<const std::byte> bytes, GroupRange range) : b
          std::to_string(range.groups) + " groups of " + std::to_string(range.blocks) + " blocks",
          std::to_string(bytes.size()) + " bytes");
   };
-  // First without products that could overflow.
+  // First check without products that could overflow.
   if (range.groups > bytes.size() / kEntryBytes || range.blocks > bytes.size() / range.groups ||
       tables_begin(range.groups) > bytes.size()) {
     too_short();
@@ -110,7 +110,7 @@ NativeChunk::Entry NativeChunk::entry(std::uint64_t index) const {
   return {u32(p), u32(p + 4), last & 0xffffff, last >> 24};
 }
 
-// The next group's lists begin there; behind the last entry stands the end of all.
+// The next group's lists begin there; the entry behind the last group is the end of all lists.
 std::uint64_t NativeChunk::lists_end(std::uint64_t index) const {
   return u32(bytes_.data() + kEntryBytes * (index + 1));
 }

@@ -13,29 +13,29 @@
 
 namespace sluice::codec {
 
-// Whole groups of one piece: what one chunk covers.
+// Whole groups of one piece: the range that one chunk covers.
 struct GroupRange {
   std::uint64_t groups = 0;
-  std::uint64_t blocks = 0;  // of each group
+  std::uint64_t blocks = 0;  // in each group
   std::uint64_t places() const { return groups * blocks * kTilePlaces; }
 };
 
-// Exponents in tile order, and which of them are padding by `shape` (whole groups; the last may be cut
-// short; it is 0, as split_tiles() makes it), to a chunk: the same bytes by every instruction set. Empty if
-// it would not be shorter than the exponents.
+// Codes exponents in tile order to a chunk; `shape` tells which of them are padding (whole groups; the last
+// may be cut short; padding is 0, as split_tiles() makes it). Every instruction set makes the same bytes.
+// Empty if the chunk would not be shorter than the exponents.
 std::vector<std::byte> encode_native(std::span<const std::byte> exponents, TileShape shape,
                                      Isa isa = best_isa());
 
-// A group within a chunk, found and checked but for what its codes say. Non-owning.
+// A group within a chunk, found and checked except for what its codes say. Non-owning.
 struct NativeGroup {
   const std::byte* tiers = nullptr;  // 3 + 3 + 7 exponents
   std::uint64_t blocks = 0;
   const std::byte* tier1 = nullptr;     // 128·blocks bytes, on a multiple of 64 from the chunk's first byte
   const std::byte* tier2 = nullptr;     // codes2 codes
   const std::byte* tier3 = nullptr;     // codes3 codes; codes3 <= codes2 <= 512·blocks
-  const std::byte* literals = nullptr;  // no more than codes3
+  const std::byte* literals = nullptr;  // at most codes3
   std::uint32_t codes2 = 0, codes3 = 0, literal_count = 0;
-  const std::byte* chunk_end = nullptr;  // until here, a line that begins in a list may be read as a whole
+  const std::byte* chunk_end = nullptr;  // a line that begins in a list may be read as a whole up to here
 };
 
 // A coded chunk, checked once: sizes, order, tables, zeros of padding. Non-owning.
@@ -59,25 +59,25 @@ class NativeChunk {
   std::uint64_t tier1_begin_ = 0;
 };
 
-// Working memory of one thread that decodes groups of `blocks` blocks.
+// Bytes that one thread needs to decode groups of `blocks` blocks.
 std::size_t native_scratch_bytes(std::uint64_t blocks);
 
-// How words are stored: kStreaming past the caches, which moves a third less where the words go to memory
-// anyway; it takes rows that lie on cache lines, else it is kCached.
+// How words are stored. kStreaming stores past the caches, which moves a third fewer bytes where the words go
+// to memory anyway; it needs rows on cache lines and otherwise falls back to kCached.
 enum class Stores { kCached, kStreaming };
 
 // For an instruction set of available_isas(). `scratch` has native_scratch_bytes(). Nothing is read outside
-// the chunk's bytes, or written outside the target and the scratch, whatever the chunk says. False if a count
-// of the group is not what its codes say; the target is then unspecified. No pointer needs any alignment, but
+// the chunk's bytes or written outside target and scratch, whatever the chunk says. Returns false if a count
+// of the group disagrees with its codes; the target is then unspecified. No pointer needs any alignment, but
 // targets on cache lines are faster.
 struct NativeKernels {
-  // Exponents of a group in tile order: 512·blocks bytes.
+  // Decodes the exponents of a group in tile order: 512·blocks bytes.
   bool (*decode)(const NativeGroup& group, std::byte* scratch, std::byte* exponents);
-  // Its words, row-major: the first `rows` rows (1..8) and the first `columns` columns (more than those of
-  // blocks − 1 blocks, at most those of all), 2·columns bytes a row. `sign_mantissas`: 512·blocks bytes.
+  // Decodes the words of a group, row-major: its first `rows` rows (1..8) and first `columns` columns (more
+  // than blocks − 1 blocks have, at most all), 2·columns bytes a row. `sign_mantissas`: 512·blocks bytes.
   bool (*merge)(const NativeGroup& group, std::byte* scratch, const std::byte* sign_mantissas,
                 std::uint64_t rows, std::uint64_t columns, std::byte* words, Stores stores);
-  // The same where exponents are not coded but stand in tile order, 512·blocks bytes.
+  // As merge(), for exponents that are not coded but stand in tile order, 512·blocks bytes.
   void (*merge_raw)(const std::byte* exponents, const std::byte* sign_mantissas, std::uint64_t blocks,
                     std::uint64_t rows, std::uint64_t columns, std::byte* words, Stores stores);
 };

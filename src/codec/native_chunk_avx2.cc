@@ -1,5 +1,5 @@
-// A line is two registers. There is no instruction that expands bytes: each place's index into the list is
-// the number of escapes before it, and a shuffle takes it from 16 bytes of the list.
+// A line is two registers. No instruction expands bytes: each place's index into the list is the number of
+// escapes before it, and a shuffle takes the byte from 16 bytes of the list.
 #include <immintrin.h>
 
 #include "codec/native_chunk_impl.h"
@@ -10,7 +10,7 @@ namespace {
 struct Line {
   __m256i v[2];
 };
-using Mask = Line;  // 255 in each place of the mask
+using Mask = Line;  // 255 in each place that the mask holds
 
 [[gnu::always_inline]] inline __m256i set1(unsigned value) {
   return _mm256_set1_epi8(static_cast<char>(value));
@@ -33,7 +33,7 @@ using Mask = Line;  // 255 in each place of the mask
 }
 [[gnu::always_inline]] inline void streamed() { _mm_sfence(); }
 
-// f(register, register …) of both halves.
+// Calls f(register, register …) for both halves.
 template <class F, class... Lines>
 [[gnu::always_inline]] inline Line each(const F& f, const Lines&... lines) {
   return {{f(lines.v[0]...), f(lines.v[1]...)}};
@@ -54,8 +54,8 @@ template <class F, class... Lines>
       [](__m256i x, __m256i y) __attribute__((always_inline)) { return _mm256_and_si256(x, y); }, a, b);
 }
 
-// Both: of 16 entries each, for an index of 4 bits, which has two codes of 2 bits, or one of 3 and a bit of
-// another.
+// Both tables have 16 entries, for an index of 4 bits that holds two codes of 2 bits, or one code of 3 bits
+// and a bit of another code.
 struct Table2 {
   explicit Table2(std::uint32_t entries) {
     const __m256i all = _mm256_set1_epi32(static_cast<int>(entries));
@@ -80,12 +80,11 @@ template <int kShift>
       codes);
 }
 
-// Sums over the places before each of 16, of two numbers of 4 bits a byte, of which each is 0 or 1: at
-// most 15.
+// Counts the escapes before each of 16 places, for two 4-bit numbers a byte that are 0 or 1 each: at most 15.
 [[gnu::always_inline]] inline __m256i escapes_before(__m256i escapes) {
   __m256i sum = _mm256_add_epi8(escapes, _mm256_slli_epi64(escapes, 8));
   sum = _mm256_add_epi8(sum, _mm256_slli_epi64(sum, 16));
-  sum = _mm256_add_epi8(sum, _mm256_slli_epi64(sum, 32));  // of each 8 places, itself among them
+  sum = _mm256_add_epi8(sum, _mm256_slli_epi64(sum, 32));  // within each 8 places, each place included
   const __m256i last_of_8 = _mm256_setr_epi32(-1, -1, 0x07070707, 0x07070707, -1, -1, 0x07070707, 0x07070707);
   return _mm256_add_epi8(_mm256_sub_epi8(sum, escapes), _mm256_shuffle_epi8(sum, last_of_8));
 }
@@ -100,7 +99,8 @@ struct Codes2 {
     }
   }
   Line low, high;
-  Line before[2];  // escapes before each place of its 16: of codes 0 and 2, of codes 1 and 3, in 4 bits each
+  // Escapes before each place of its 16, in 4 bits each: for codes 0 and 2, for codes 1 and 3.
+  Line before[2];
 };
 
 struct Codes3 {
@@ -140,7 +140,7 @@ template <int, class Codes>
       [](__m256i x) __attribute__((always_inline)) { return _mm256_cmpeq_epi8(x, set1(255)); }, entries);
 }
 
-// Each place's index into the 16 bytes of the list that its 16 take.
+// Each place's index into the 16 bytes of the list that its 16 places take.
 template <int kS>
 [[gnu::always_inline]] inline Line list_index(const Codes2& codes, const Mask&) {
   return index_at<kS / 2 * 4>(codes.before[kS % 2], 15);
@@ -167,14 +167,14 @@ template <int kS, class Codes>
     const std::byte* const upper = next + __builtin_popcount(places & 0xffff);
     const __m256i list = _mm256_inserti128_si256(_mm256_castsi128_si256(load16(next)), load16(upper), 1);
     next += __builtin_popcount(places);
-    // Where the mask is 255 the entry is as well: 255 ^ ~x is x.
+    // Where the mask is 255 the entry is also 255: 255 ^ ~x is x.
     const __m256i taken = _mm256_shuffle_epi8(list, index.v[i]);
     line.v[i] = _mm256_xor_si256(entries.v[i], _mm256_andnot_si256(taken, mask.v[i]));
   }
   return line;
 }
 
-// Bits of the one where the mask is 0x7f, of the other where it is 0x80.
+// Takes bits of `low` where the mask is 0x7f, of `high` where it is 0x80.
 [[gnu::always_inline]] inline __m256i low_and_high(__m256i low, __m256i high) {
   return _mm256_or_si256(_mm256_and_si256(low, set1(0x7f)), _mm256_and_si256(high, set1(0x80)));
 }
@@ -189,7 +189,7 @@ template <int kS, class Codes>
 
 [[gnu::always_inline]] inline void words_of(Line exponents, Line sm, Line& low, Line& high) {
   for (int i = 0; i < 2; ++i) {
-    const __m256i first = low_and_high(sm.v[i], exponents.v[i]);  // of a word's bytes
+    const __m256i first = low_and_high(sm.v[i], exponents.v[i]);  // first bytes of the words
     const __m256i second = low_and_high(exponents.v[i], sm.v[i]);
     low.v[i] = _mm256_unpacklo_epi8(first, second);
     high.v[i] = _mm256_unpackhi_epi8(first, second);

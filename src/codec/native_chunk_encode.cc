@@ -20,9 +20,9 @@ constexpr std::uint64_t kTableBytes = kTier1 + kTier2 + kTier3, kEntryBytes = 12
 using Table = std::array<std::byte, kTableBytes>;
 using Histogram = std::array<std::uint32_t, 256>;
 
-// Of exponents of which `padding` are no elements, and 0.
+// Counts the exponents without the `padding` zeros among them.
 Histogram histogram_of(std::span<const std::byte> exponents, std::uint64_t padding) {
-  // Several tables: neighbours are often equal, and a counter would wait for its own last store.
+  // Several tables: neighbours are often equal, and a single counter would wait for its own last store.
   std::array<Histogram, 8> lanes{};
   for (std::size_t i = 0; i < exponents.size(); i += lanes.size()) {
     std::uint64_t eight = 0;
@@ -43,7 +43,7 @@ std::uint64_t rows_in_group(TileShape shape, std::uint64_t group) {
   return std::min<std::uint64_t>(kTileRows, shape.rows - group * kTileRows);
 }
 
-// The most frequent exponents, ties by the lower one; those that are not there are the first again.
+// The most frequent exponents, ties by the lower one; unused entries repeat the first one.
 template <class Counts>
 Table table_of(const Counts& counts) {
   std::array<std::uint8_t, 255> order{};  // 255 is always a literal
@@ -57,8 +57,8 @@ Table table_of(const Counts& counts) {
   return table;
 }
 
-// Bits that a group saves with a table against nothing but literals: 2 bits are spent on everything, 2 more
-// on what is not in tier 1, 3 more on what is not in tier 2, 8 more on what is in none.
+// Bits that a group saves with this table, compared with literals only: every exponent costs 2 bits,
+// exponents outside tier 1 cost 2 more, those outside tier 2 another 3, and those in no tier another 8.
 std::uint64_t bits_saved(const Histogram& histogram, const Table& table) {
   std::uint64_t bits = 0;
   for (std::size_t i = 0; i < table.size(); ++i) {
@@ -70,14 +70,14 @@ std::uint64_t bits_saved(const Histogram& histogram, const Table& table) {
   return bits;
 }
 
-// Tables of a chunk, and which of them each group has.
+// The tables of a chunk, and the table that each group uses.
 struct Tables {
   std::vector<Table> tables;
   std::vector<std::uint8_t> of_group;
 };
 
-// One for the whole chunk; then, of those that would suit single groups best, one after the other the one
-// that saves most, as long as it saves more than it takes.
+// Starts with one table for the whole chunk. Then, among the tables that would suit single groups best, adds
+// the one that saves most, as long as it saves more than it takes.
 Tables choose_tables(std::span<const std::byte> exponents, TileShape shape) {
   constexpr std::uint64_t kCandidates = 16;
   std::vector<Histogram> histograms;
@@ -124,7 +124,7 @@ Tables choose_tables(std::span<const std::byte> exponents, TileShape shape) {
   }
 }
 
-// The padding of a group as elements of tier 1, code 0.
+// Fills the padding of a group with elements of tier 1, code 0.
 void fill_padding(std::span<std::byte> group, TileShape shape, std::uint64_t rows, std::byte exponent) {
   for (std::uint64_t block = 0; block < shape.blocks(); ++block) {
     for (std::size_t r = 0; r < kTileRows; ++r) {
@@ -142,13 +142,13 @@ void put_u32(std::uint64_t value, std::byte* p) {
   for (unsigned i = 0; i < 4; ++i) p[i] = static_cast<std::byte>(value >> 8 * i);
 }
 
-// How the codes of a tier are laid: in columns, of which a turn has full ones of 64 places.
+// How the codes of a tier are laid out: in columns; a turn fills full columns of 64 places.
 struct Layout {
   std::byte* (*code)(const std::byte*, std::size_t, const std::byte*, std::byte*, std::byte*);
-  std::size_t columns, lines;  // of codes in a turn, and of bytes that they take
+  std::size_t columns, lines;  // in a turn: columns of codes, lines of bytes that they take
 };
 
-// Appends a list to `out`, and what is in none of the table's entries to `rest`; both are moved on.
+// Appends a list to `out`, and exponents outside the table to `rest`; moves both pointers on.
 void append_list(const Layout& layout, std::span<const std::byte> list, const std::byte* table,
                  std::byte*& out, std::byte*& rest) {
   const std::size_t turn = layout.columns * kLine, full = list.size() / turn;
@@ -156,7 +156,7 @@ void append_list(const Layout& layout, std::span<const std::byte> list, const st
   out += full * layout.lines * kLine;
   list = list.subspan(full * turn);
   if (list.empty()) return;
-  // The last columns are shorter: coded as if they were full of code 0 beyond their end.
+  // The last columns are shorter: they are coded as if code 0 followed their end.
   const std::size_t m = (list.size() + layout.columns - 1) / layout.columns;
   std::array<std::byte, 8 * kLine> columns;
   std::array<std::byte, 3 * kLine> codes;
@@ -183,7 +183,7 @@ std::vector<std::byte> encode_native(std::span<const std::byte> exponents, TileS
   const std::uint64_t tables_begin = kEntryBytes * shape.groups() + 8;
   const std::uint64_t tier1_begin = round_up(tables_begin + kTableBytes * tables.tables.size(), kLine);
   const std::size_t places = shape.group_places();
-  // Room for one group's lists, if all are literals, beyond what is worth keeping.
+  // Leaves room for one group's lists, all of them literals, beyond the size that is worth keeping.
   std::vector<std::byte> out(tier1_begin + exponents.size() + 2 * places);
   for (std::size_t i = 0; i < tables.tables.size(); ++i)
     std::memcpy(&out[tables_begin + kTableBytes * i], tables.tables[i].data(), kTableBytes);

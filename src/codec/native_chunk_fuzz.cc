@@ -1,7 +1,7 @@
-// Any bytes as a chunk of codec `native`, behind two that say how many groups and blocks it should have:
-// NativeChunk throws Error or takes it, and then every instruction set says the same of every group. The same
-// bytes, over and over, as exponents of so many groups and blocks: every instruction set makes the same chunk
-// of them, and they come back.
+// Takes any bytes as a chunk of codec `native`; the two bytes before it say how many groups and blocks it
+// should have. NativeChunk throws Error or accepts the chunk, and then every instruction set decodes every
+// group alike. The same bytes, repeated, also serve as exponents of so many groups and blocks: every
+// instruction set codes them to the same chunk, and decoding returns them.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -61,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < 2) return 0;
   const GroupRange range{1u + data[0] % 8, 1u + data[1] % 8};
   const std::unique_ptr<std::byte[]> bytes(
-      new std::byte[size - 2]);  // exactly: the sanitizer sees a byte too far
+      new std::byte[size - 2]);  // exact allocation: the sanitizer sees a byte too far
   std::memcpy(bytes.get(), data + 2, size - 2);
   const std::span<const std::byte> input(bytes.get(), size - 2);
   if (!input.empty()) check_encoders(input, range);

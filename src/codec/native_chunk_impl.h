@@ -5,14 +5,14 @@
 
 namespace sluice::codec {
 
-// Working memory is three rooms of this size, on cache lines: literals, exponents of tier 3, of tier 2. A
-// vector may read a line that begins at the last place of one, or write one that begins a few places after
-// it.
+// Working memory is three rooms of this size, on cache lines: for literals, exponents of tier 3, exponents of
+// tier 2. A vector may read a line that begins at the last place of a room, or write one that begins a few
+// places behind it.
 constexpr std::uint64_t native_room_bytes(std::uint64_t blocks) {
   return blocks * kTilePlaces + 2 * kTileColumns;
 }
 
-extern const NativeKernels kNativeScalar;  // native_chunk_scalar.cc; the oracle of the others
+extern const NativeKernels kNativeScalar;  // native_chunk_scalar.cc; the oracle of the other sets
 #if defined(__x86_64__)
 extern const NativeKernels kNativeAvx2;
 extern const NativeKernels kNativeAvx512;

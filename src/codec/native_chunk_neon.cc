@@ -1,5 +1,5 @@
-// A line is four registers. There is no instruction that expands bytes: each place's index into the list is
-// the number of escapes before it, and a table look-up takes it from 16 bytes of the list.
+// A line is four registers. No instruction expands bytes: each place's index into the list is the number of
+// escapes before it, and a table look-up takes the byte from 16 bytes of the list.
 #include <arm_neon.h>
 
 #include "codec/native_chunk_impl.h"
@@ -10,7 +10,7 @@ namespace {
 struct Line {
   uint8x16_t v[4];
 };
-using Mask = Line;  // 255 in each place of the mask
+using Mask = Line;  // 255 in each place that the mask holds
 
 [[gnu::always_inline]] inline const std::uint8_t* bytes(const std::byte* p) {
   return reinterpret_cast<const std::uint8_t*>(p);
@@ -23,11 +23,11 @@ using Mask = Line;  // 255 in each place of the mask
   for (int i = 0; i < 4; ++i) vst1q_u8(reinterpret_cast<std::uint8_t*>(p) + 16 * i, line.v[i]);
 }
 
-// There is no intrinsic for stores past the caches.
+// NEON has no intrinsic for stores past the caches.
 [[gnu::always_inline]] inline void stream(std::byte* p, Line line) { store(p, line); }
 [[gnu::always_inline]] inline void streamed() {}
 
-// f(register, register …) of all four.
+// Calls f(register, register …) for all four.
 template <class F, class... Lines>
 [[gnu::always_inline]] inline Line each(const F& f, const Lines&... lines) {
   return {{f(lines.v[0]...), f(lines.v[1]...), f(lines.v[2]...), f(lines.v[3]...)}};
@@ -45,8 +45,8 @@ template <class F, class... Lines>
   return each([](uint8x16_t x, uint8x16_t y) { return vandq_u8(x, y); }, a, b);
 }
 
-// Both: of 16 entries each, for an index of 4 bits, which has two codes of 2 bits, or one of 3 and a bit of
-// another.
+// Both tables have 16 entries, for an index of 4 bits that holds two codes of 2 bits, or one code of 3 bits
+// and a bit of another code.
 struct Table2 {
   explicit Table2(std::uint32_t entries) {
     static constexpr std::uint8_t kHigh[16] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3};
@@ -117,7 +117,7 @@ template <int, class Codes>
 [[gnu::always_inline]] inline Line expand(const Codes&, Line entries, Mask mask, const std::byte*& next) {
   Line line;
   for (int i = 0; i < 4; ++i) {
-    // Less one for each escape up to a place.
+    // Sums −1 for each escape up to a place.
     uint8x16_t sum = vaddq_u8(mask.v[i], moved_up<1>(mask.v[i]));
     sum = vaddq_u8(sum, moved_up<2>(sum));
     sum = vaddq_u8(sum, moved_up<4>(sum));
@@ -129,7 +129,7 @@ template <int, class Codes>
   return line;
 }
 
-// Bits of the one where the mask is 0x7f, of the other where it is 0x80.
+// Takes bits of `low` where the mask is 0x7f, of `high` where it is 0x80.
 [[gnu::always_inline]] inline uint8x16_t low_and_high(uint8x16_t low, uint8x16_t high) {
   return vbslq_u8(vdupq_n_u8(0x7f), low, high);
 }
@@ -140,7 +140,7 @@ template <int, class Codes>
 
 [[gnu::always_inline]] inline void words_of(Line exponents, Line sm, Line& low, Line& high) {
   for (int i = 0; i < 4; ++i) {
-    const uint8x16_t first = low_and_high(sm.v[i], exponents.v[i]);  // of a word's bytes
+    const uint8x16_t first = low_and_high(sm.v[i], exponents.v[i]);  // first bytes of the words
     const uint8x16_t second = low_and_high(exponents.v[i], sm.v[i]);
     low.v[i] = vzip1q_u8(first, second);
     high.v[i] = vzip2q_u8(first, second);

@@ -1,4 +1,5 @@
-// Place after place, as docs/store-format.md, section 4.1, says it: the oracle of the vector files.
+// Decodes place after place, as docs/store-format.md, section 4.1, describes it: the oracle of the vector
+// files.
 #include <algorithm>
 #include <cstring>
 

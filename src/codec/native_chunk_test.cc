@@ -35,9 +35,9 @@ Plane bytes_of(const Words& words) {
   return bytes;
 }
 
-// A second decoder, written from docs/store-format.md, section 4.1, alone: one place after the other, every
-// code fetched bit by bit, nothing shared with the code under test. Exponents of all groups in tile order, or
-// nothing if a count is wrong.
+// A second decoder, written only from docs/store-format.md, section 4.1: one place after the other, every
+// code fetched bit by bit, nothing shared with the code under test. Returns the exponents of all groups in
+// tile order, or nothing if a count is wrong.
 struct PageDecoder {
   const Plane& chunk;
   std::size_t g, blocks;
@@ -126,7 +126,7 @@ struct Exact {
 
 GroupRange range_of(TileShape shape) { return {shape.groups(), shape.blocks()}; }
 
-// All groups of a chunk by one instruction set, or nothing if a count is wrong.
+// Decodes all groups of a chunk with one instruction set; empty if a count is wrong.
 std::optional<Plane> decoded(const NativeChunk& chunk, Isa isa) {
   const std::size_t group_bytes = chunk.range().blocks * kTilePlaces;
   Plane out;
@@ -142,7 +142,7 @@ std::uint64_t rows_of_group(TileShape shape, std::uint64_t group) {
   return std::min<std::uint64_t>(kTileRows, shape.rows - group * kTileRows);
 }
 
-// Round trip of a matrix through every instruction set, coded and not. Returns whether the chunk shrank.
+// Codes a matrix and decodes it with every instruction set, coded and raw. Returns whether the chunk shrank.
 bool check_round_trip(const Words& matrix, TileShape shape) {
   const Plane words = bytes_of(matrix);
   Plane e(shape.places()), sm(shape.places());
@@ -170,7 +170,7 @@ bool check_round_trip(const Words& matrix, TileShape shape) {
   const std::optional<Plane> page = PageDecoder{encoded, shape.groups(), shape.blocks()}.decode();
   EXPECT_TRUE(page.has_value());
   if (!page) return true;
-  for (std::size_t place = 0; place < e.size(); ++place) {  // what is no padding
+  for (std::size_t place = 0; place < e.size(); ++place) {  // everything but padding
     const std::uint64_t row = place / group_bytes * kTileRows + place / kTileColumns % kTileRows;
     const std::uint64_t column =
         place % group_bytes / kTilePlaces * kTileColumns + column_of_place(place % kTileColumns);
@@ -267,7 +267,7 @@ TEST_F(NativeChunkTest, AllWordsComeBack) {
   check_round_trip(words, {64, 1024});
   check_round_trip(words, {1024, 64});
   check_round_trip(words, {1, 65'536});
-  // Mostly one exponent, so that they are coded and not kept as they are.
+  // Mostly one exponent, so that the chunk is coded and not kept raw.
   Words coded(8 * 65'536, 0x3c00);
   for (std::size_t i = 0; i < words.size(); ++i) coded[8 * i + i / 8 % 8] = static_cast<std::uint16_t>(i);
   EXPECT_TRUE(check_round_trip(coded, {512, 1024}));
@@ -319,7 +319,7 @@ TEST_F(NativeChunkTest, StreamingStoresGiveTheSameWords) {
   }
 }
 
-// Every length of a list that is not a whole number of lines, and each side of one that is.
+// Every length of a list that is not a whole number of lines, and both neighbours of one that is.
 TEST_F(NativeChunkTest, AnyNumberOfCodesComesBack) {
   const TileShape shape{8, 256};  // 2048 places
   for (std::size_t escapes = 0; escapes <= 1100; escapes += escapes < 40 ? 1 : 1 + random_() % 24) {
@@ -327,7 +327,7 @@ TEST_F(NativeChunkTest, AnyNumberOfCodesComesBack) {
     for (const unsigned others : {3u, 10u, 40u}) {  // in tier 2; in tiers 2 and 3; and literals
       Words words = words_with(shape, random_, [](std::size_t i) { return static_cast<unsigned>(i % 3); });
       for (std::size_t i = 0; i < escapes; ++i) {
-        const std::size_t at = (i * 1021 + seed_) % words.size();  // a prime: never the same twice
+        const std::size_t at = (i * 1021 + seed_) % words.size();  // a prime: never the same place twice
         words[at] = static_cast<std::uint16_t>((3 + random_() % others) << 7);
       }
       check_round_trip(words, shape);
@@ -356,8 +356,8 @@ TEST_F(NativeChunkTest, GaussianWeightsCostLittleMoreThanTheirEntropy) {
   EXPECT_LT(bits, histogram.entropy_bits() + 0.008 * 16);
 }
 
-// Groups of three kinds, each with exponents of its own: a table of each beside that of the chunk, and
-// nothing left for tier 2.
+// Groups of three kinds, each with its own exponents: each kind gets a table beside the chunk's table, and
+// tier 2 stays empty.
 TEST_F(NativeChunkTest, GroupsThatDifferHaveTablesOfTheirOwn) {
   const TileShape shape{15 * 8, 256};
   const Words words = words_with(shape, random_, [&](std::size_t i) {
@@ -368,7 +368,7 @@ TEST_F(NativeChunkTest, GroupsThatDifferHaveTablesOfTheirOwn) {
   split_tiles(bytes_of(words), shape, e, sm);
   const Plane chunk = encode_native(e, shape);
   EXPECT_EQ(chunk.size(), round_up(12 * 15 + 8 + 4 * 13, 64) + e.size() / 4);
-  // Of one kind: one table.
+  // Groups of one kind get one table.
   for (std::byte& b : e) b = static_cast<std::byte>(std::to_integer<unsigned>(b) % 20);
   EXPECT_EQ(encode_native(e, shape).size(), round_up(12 * 15 + 8 + 13, 64) + e.size() / 4);
 }
@@ -410,7 +410,7 @@ TEST_F(NativeChunkTest, TheExampleOfThePage) {
   EXPECT_EQ(chunk, expected);
 }
 
-// Hostile chunks: exactly their bytes in memory. Either an error, or every instruction set says the same.
+// Decodes a hostile chunk from exactly its bytes in memory. Either an error, or every instruction set agrees.
 void decode_hostile(std::span<const std::byte> bytes, GroupRange range) {
   const Exact exact(bytes);
   std::optional<NativeChunk> chunk;
@@ -449,7 +449,7 @@ TEST_F(NativeChunkTest, FlippedBytesAreFoundOrDecodeToSomething) {
         encoded(kDistributions[random_() % std::size(kDistributions)].make(shape, random_), shape);
     if (bytes.empty()) continue;
     for (std::uint64_t flips = 1 + random_() % 4; flips > 0; --flips) {
-      // Half of them where sizes stand.
+      // Half of the changes hit the sizes.
       const std::size_t at =
           random_() %
           (flips % 2 ? bytes.size() : std::min<std::size_t>(bytes.size(), 12 * shape.groups() + 8 + 13));
@@ -480,7 +480,7 @@ TEST_F(NativeChunkTest, CutChunksAreErrors) {
 TEST_F(NativeChunkTest, RandomBytesAreErrorsOrDecodeToSomething) {
   for (int trial = 0; trial < 300 && !HasFailure(); ++trial) {
     const GroupRange range{1 + random_() % 3, 1 + random_() % 5};
-    // Tier 1 and lists at random behind a directory that holds.
+    // Random tier 1 and lists behind a valid directory.
     const std::size_t tier1 = (12 * range.groups + 34 + 63) / 64 * 64;
     std::vector<std::byte> bytes(tier1 + 128 * range.groups * range.blocks);
     for (std::size_t i = tier1; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(random_());
@@ -508,7 +508,7 @@ TEST_F(NativeChunkTest, RandomBytesAreErrorsOrDecodeToSomething) {
   }
 }
 
-// A count that is not what the codes of the tier before say, with lists that fit it.
+// A count that disagrees with the codes of the tier before, with lists that fit the count.
 TEST_F(NativeChunkTest, WrongCountsAreFoundByEveryInstructionSet) {
   const TileShape shape{8, 128};
   Words words = words_with(shape, random_, [](std::size_t i) { return static_cast<unsigned>(i % 3); });
@@ -516,8 +516,8 @@ TEST_F(NativeChunkTest, WrongCountsAreFoundByEveryInstructionSet) {
   const std::vector<std::byte> good = encoded(words, shape);
   ASSERT_FALSE(good.empty());
   ASSERT_EQ(decoded(NativeChunk(good, range_of(shape)), Isa::kScalar), (PageDecoder{good, 1, 2}.decode()));
-  // Of 40 codes of tier 2 one more or less, which stays within the same byte or makes one literal less or
-  // more.
+  // Changes the 40 codes of tier 2 by one up or down, which stays within the same byte or changes the number
+  // of literals by one.
   for (const std::size_t at : {4, 8, 12}) {
     for (const int change : {-1, 1}) {
       std::vector<std::byte> bad = good;
@@ -567,7 +567,7 @@ TEST_F(NativeChunkTest, TablesAndPaddingThatTheWriterNeverMakesAreErrors) {
 TEST(NativeKernelsDispatch, ForcedSetsHaveKernelsOfTheirOwn) {
   std::vector<Isa> isas = available_isas();
   std::erase_if(isas,
-                [](Isa isa) { return isa == Isa::kAvx512Bf16 || isa == Isa::kAmx; });  // of kAvx512Vbmi2
+                [](Isa isa) { return isa == Isa::kAvx512Bf16 || isa == Isa::kAmx; });  // same as kAvx512Vbmi2
   for (const Isa a : isas) {
     for (const Isa b : isas) {
       if (a != b) {

@@ -1,5 +1,5 @@
-// The codes of a line without VBMI2: there is no instruction that expands bytes: each place's index into
-// the list is the number of escapes before it, and a shuffle takes it from 16 bytes of the list.
+// The codes of a line without VBMI2. No instruction expands bytes: each place's index into the list is the
+// number of escapes before it, and a shuffle takes the byte from 16 bytes of the list.
 #pragma once
 
 #include "codec/native_lines_avx512-inl.h"
@@ -7,8 +7,8 @@
 namespace sluice::codec {
 namespace {
 
-// Both: of 16 entries each, for an index of 4 bits, which has two codes of 2 bits, or one of 3 and a bit of
-// another.
+// Both tables have 16 entries, for an index of 4 bits that holds two codes of 2 bits, or one code of 3 bits
+// and a bit of another code.
 struct Table2 {
   explicit Table2(std::uint32_t entries) {
     const __m512i all = _mm512_set1_epi32(static_cast<int>(entries));
@@ -34,12 +34,11 @@ template <int kPlaces>
   return _mm512_maskz_slli_epi64(~__mmask8{0}, bytes, 8 * kPlaces);
 }
 
-// Sums over the places before each of 16, of two numbers of 4 bits a byte, of which each is 0 or 1: at
-// most 15.
+// Counts the escapes before each of 16 places, for two 4-bit numbers a byte that are 0 or 1 each: at most 15.
 [[gnu::always_inline]] inline __m512i escapes_before(__m512i escapes) {
   __m512i sum = _mm512_add_epi8(escapes, moved_up<1>(escapes));
   sum = _mm512_add_epi8(sum, moved_up<2>(sum));
-  sum = _mm512_add_epi8(sum, moved_up<4>(sum));  // of each 8 places, itself among them
+  sum = _mm512_add_epi8(sum, moved_up<4>(sum));  // within each 8 places, each place included
   const __m512i last_of_8 = _mm512_set4_epi32(0x07070707, 0x07070707, -1, -1);
   return _mm512_add_epi8(_mm512_sub_epi8(sum, escapes), _mm512_shuffle_epi8(sum, last_of_8));
 }
@@ -52,8 +51,8 @@ struct Codes2 {
     before[1] = escapes_before(index_at<2>(both_bits, 0x11));
   }
   __m512i low, high;
-  __m512i
-      before[2];  // escapes before each place of its 16: of codes 0 and 2, of codes 1 and 3, in 4 bits each
+  // Escapes before each place of its 16, in 4 bits each: for codes 0 and 2, for codes 1 and 3.
+  __m512i before[2];
 };
 
 struct Codes3 {
@@ -83,7 +82,7 @@ template <int kS>
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
 }
 
-// Each place's index into the 16 bytes of the list that its 16 take.
+// Each place's index into the 16 bytes of the list that its 16 places take.
 template <int kS>
 [[gnu::always_inline]] inline __m512i list_index(const Codes2& codes, Mask) {
   return index_at<kS / 2 * 4>(codes.before[kS % 2], 15);

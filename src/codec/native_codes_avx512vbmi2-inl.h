@@ -1,6 +1,6 @@
-// A line is one register. Tables have 64 entries, of which a byte's low 6 bits choose one: three codes of 2
-// bits, each with a table that looks at its own. vpexpandb only from a register: from memory it is slow on
-// some CPUs.
+// A line is one register. Tables have 64 entries, chosen by the low 6 bits of a byte: three codes of 2 bits,
+// with one table for each of the three. Expands with vpexpandb from a register only: from memory it is slow
+// on some CPUs.
 #pragma once
 
 #include "codec/native_lines_avx512-inl.h"
@@ -8,7 +8,7 @@
 namespace sluice::codec {
 namespace {
 
-// 0, 1, 2 … 63, shifted and masked: which code an index of 6 bits has at one place.
+// 0, 1, 2 … 63, shifted and masked: the code that an index of 6 bits has at one place.
 template <int kShift, int kMask>
 [[gnu::always_inline]] inline __m512i codes_at() {
   alignas(64) static constexpr auto kCodes = [] {
@@ -42,12 +42,12 @@ struct Table3 {
 
 struct Codes2 {
   [[gnu::always_inline]] explicit Codes2(Line codes) : line(codes.v), upper(_mm512_srli_epi16(line, 2)) {}
-  __m512i line, upper;  // bits 6 and 7 are not looked at
+  __m512i line, upper;  // bits 6 and 7 are ignored
 };
 
 struct Codes3 {
   [[gnu::always_inline]] Codes3(Line first, Line second, Line third) : a(first.v), b(second.v), c(third.v) {
-    // The last two have their low two bits above the first pair of a line, their high bit in the third.
+    // Codes 6 and 7 have their low two bits above the first pair of a line, their high bit in the third line.
     const __m512i low = set1(3);
     six = select(low, _mm512_srli_epi16(a, 6), _mm512_srli_epi16(c, 4));
     seven = select(low, _mm512_srli_epi16(b, 6), _mm512_srli_epi16(c, 5));

@@ -30,7 +30,7 @@ inline void split_lines(const std::byte* words, std::size_t lines, std::byte* ex
   }
 }
 
-// Codes of a line by a table of exponents. What is in none has the code kEntries, and is appended.
+// Codes a line by a table of exponents. An exponent outside the table gets code kEntries and is appended.
 template <int kEntries>
 struct Coder {
   explicit Coder(const std::byte* table) {
@@ -42,7 +42,7 @@ struct Coder {
   [[gnu::always_inline]] Line operator()(const std::byte* from, std::byte*& rest) const {
     const Line line = load(from);
     Line code = none;
-    // The first of equal entries is chosen last.
+    // Of equal entries the first must win, so it is chosen last.
     for (int i = kEntries; i-- > 0;) code = chosen(equal(line, exponents[i]), codes[i], code);
     rest = append(rest, from, line, equal(code, none));
     return code;

@@ -11,7 +11,7 @@ namespace {
 struct Line {
   __m256i v[2];
 };
-using Mask = Line;  // 255 in each place of the mask
+using Mask = Line;  // 255 in each place that the mask holds
 
 [[gnu::always_inline]] inline Line load(const std::byte* p) {
   const auto* q = reinterpret_cast<const __m256i*>(p);
@@ -27,7 +27,7 @@ using Mask = Line;  // 255 in each place of the mask
   return {{v, v}};
 }
 
-// f(register, register …) of both halves.
+// Calls f(register, register …) for both halves.
 template <class F, class... Lines>
 [[gnu::always_inline]] inline Line each(const F& f, const Lines&... lines) {
   return {{f(lines.v[0]...), f(lines.v[1]...)}};
@@ -60,7 +60,7 @@ template <int kFrom, int kTo>
   return joined<kTo - kFrom>(filled(0), low_bits(a, 1u << kFrom));
 }
 
-// Eight places at a time.
+// Appends eight places at a time.
 [[gnu::always_inline]] inline std::byte* append(std::byte* rest, const std::byte* exponents, Line,
                                                 Mask mask) {
   alignas(32) std::uint64_t masks[8];
@@ -85,7 +85,7 @@ template <int kFrom, int kTo>
     const __m256i sign = _mm256_and_si256(_mm256_srli_epi16(w, 8), _mm256_set1_epi16(0x80));
     return _mm256_or_si256(sign, _mm256_and_si256(w, _mm256_set1_epi16(0x7f)));
   };
-  // packus takes 8 words of each in turn within 128 bits: the order of a line.
+  // packus takes 8 words of each in turn within 128 bits, which is the order of a line.
   const auto narrow = [](__m256i a, __m256i b) __attribute__((always_inline)) {
     return _mm256_packus_epi16(a, b);
   };

@@ -1,4 +1,4 @@
-// Without VBMI2: what is kept of a line is taken eight places at a time.
+// Without VBMI2: appends what it keeps of a line eight places at a time.
 #include "codec/native_encode_lines_avx512-inl.h"
 
 namespace sluice::codec {

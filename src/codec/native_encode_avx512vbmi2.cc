@@ -1,4 +1,4 @@
-// With vpcompressb, into a register: to memory it is slow on some CPUs.
+// Compresses with vpcompressb into a register: to memory it is slow on some CPUs.
 #include "codec/native_encode_lines_avx512-inl.h"
 
 namespace sluice::codec {

@@ -7,16 +7,16 @@
 
 namespace sluice::codec {
 
-// All write the same bytes. `rest` gets those exponents that no table entry is, in order; the end of them is
-// returned, and up to 64 bytes from it on may be written.
+// All sets write the same bytes. `rest` gets the exponents that are in no table, in order. Functions return
+// the new end of `rest`; they may write up to 64 bytes behind it.
 struct NativeEncodeKernels {
-  // 64·lines words of a row to lines of both planes, which are kTilePlaces apart.
+  // Splits 64·lines words of a row to lines of both planes, which are kTilePlaces apart.
   void (*split_lines)(const std::byte* words, std::size_t lines, std::byte* exponents,
                       std::byte* sign_mantissas);
-  // Codes of 2 bits: of each 256 exponents 64 bytes, by a table of 3 exponents.
+  // Codes of 2 bits: 64 bytes for every 256 exponents, by a table of 3 exponents.
   std::byte* (*two_bits)(const std::byte* exponents, std::size_t turns, const std::byte* table,
                          std::byte* codes, std::byte* rest);
-  // Codes of 3 bits: of each 512 exponents 192 bytes, by a table of 7 exponents.
+  // Codes of 3 bits: 192 bytes for every 512 exponents, by a table of 7 exponents.
   std::byte* (*three_bits)(const std::byte* exponents, std::size_t turns, const std::byte* table,
                            std::byte* codes, std::byte* rest);
 };
@@ -28,6 +28,6 @@ extern const NativeEncodeKernels kNativeEncodeAvx512;
 extern const NativeEncodeKernels kNativeEncodeAvx512Vbmi2;
 #endif
 
-const NativeEncodeKernels& native_encode_kernels(Isa isa);  // scalar where there is no better (NEON, so far)
+const NativeEncodeKernels& native_encode_kernels(Isa isa);  // scalar where no better kernel exists (NEON)
 
 }  // namespace sluice::codec

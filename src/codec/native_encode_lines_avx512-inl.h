@@ -1,4 +1,4 @@
-// A line in one register of AVX-512: what native_encode_avx512.cc and native_encode_avx512vbmi2.cc share.
+// A line in one register of AVX-512: shared by native_encode_avx512.cc and native_encode_avx512vbmi2.cc.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ template <int kFrom, int kTo>
     const __m512i sign = _mm512_and_si512(_mm512_srli_epi16(w, 8), _mm512_set1_epi16(0x80));
     return _mm512_or_si512(sign, _mm512_and_si512(w, _mm512_set1_epi16(0x7f)));
   };
-  // packus takes 8 words of each in turn within 128 bits: the order of a line.
+  // packus takes 8 words of each in turn within 128 bits, which is the order of a line.
   store(exponents, {_mm512_packus_epi16(exponent(low), exponent(high))});
   store(sign_mantissas, {_mm512_packus_epi16(sign_mantissa(low), sign_mantissa(high))});
 }

@@ -1,4 +1,5 @@
-// Place after place, as docs/store-format.md, section 4.1, says it: the oracle of the vector files.
+// Codes place after place, as docs/store-format.md, section 4.1, describes it: the oracle of the vector
+// files.
 #include <array>
 #include <cstdint>
 
@@ -23,17 +24,17 @@ void split_lines(const std::byte* words, std::size_t lines, std::byte* exponents
   }
 }
 
-// Codes by a table of exponents. What is in none has the code `entries`, and is appended.
+// Codes by a table of exponents. An exponent outside the table gets code `entries` and is appended.
 class Coder {
  public:
   Coder(const std::byte* table, unsigned entries) : none_(static_cast<std::uint8_t>(entries)) {
     codes_.fill(none_);
-    // The first of equal entries last.
+    // Of equal entries the first must win, so it is written last.
     for (std::uint8_t i = none_; i-- > 0;) codes_[static_cast<std::size_t>(table[i])] = i;
   }
   unsigned operator()(std::byte exponent, std::byte*& rest) const {
     const std::uint8_t code = codes_[static_cast<std::size_t>(exponent)];
-    *rest = exponent;  // kept or not: there is nothing to predict
+    *rest = exponent;  // written always and kept only if needed: no branch to predict
     rest += code == none_;
     return code;
   }

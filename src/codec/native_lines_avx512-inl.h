@@ -1,4 +1,4 @@
-// A line in one register of AVX-512: what native_chunk_avx512.cc and native_chunk_avx512vbmi2.cc share.
+// A line in one register of AVX-512: shared by native_chunk_avx512.cc and native_chunk_avx512vbmi2.cc.
 #pragma once
 
 #include "base/avx512_intrinsics.h"
@@ -26,7 +26,7 @@ using Mask = __mmask64;
   return _mm512_set1_epi8(static_cast<char>(value));
 }
 
-// Bits of the one where the mask has 1, of the other where it has 0.
+// Takes bits of `if_one` where the mask has 1, of the other where it has 0.
 [[gnu::always_inline]] inline __m512i select(__m512i mask, __m512i if_one, __m512i if_zero) {
   return _mm512_ternarylogic_epi64(mask, if_one, if_zero, 0xca);
 }
@@ -41,7 +41,7 @@ template <int, class Codes>
 }
 
 [[gnu::always_inline]] inline void words_of(Line exponents, Line sm, Line& low, Line& high) {
-  const __m512i first = select(set1(0x7f), sm.v, exponents.v);  // of a word's bytes
+  const __m512i first = select(set1(0x7f), sm.v, exponents.v);  // first bytes of the words
   const __m512i second = select(set1(0x7f), exponents.v, sm.v);
   low.v = _mm512_unpacklo_epi8(first, second);
   high.v = _mm512_unpackhi_epi8(first, second);

@@ -34,10 +34,11 @@ namespace {
 // How exponents stand in lists and lines.
 enum class Form {
   kExponent,  // as they are
-  kRotated,   // right by one bit, the lowest becomes the highest: as they lie in a word's two bytes
-};            // 255, which no tier holds, is 255 in both.
+  // Rotated right by one bit, so that the lowest bit becomes the highest: as they lie in a word's two bytes.
+  kRotated,
+};  // 255, which no tier holds, is 255 in both forms
 
-// Of each byte of `exponents`.
+// Brings each byte of `exponents` into the form.
 template <Form kForm, class Number>
 [[gnu::always_inline]] inline Number formed(Number exponents) {
   if constexpr (kForm == Form::kExponent) return exponents;
@@ -68,7 +69,7 @@ template <int kS, int kCount, class F>
   }
 }
 
-// The line at p, of which `count` bytes belong to the list; the others are unspecified.
+// Loads the line at p, of which `count` bytes belong to the list; the others are unspecified.
 [[gnu::always_inline]] inline Line load_within(const std::byte* p, std::uint64_t count,
                                                const std::byte* end) {
   if (end - p >= 64) return load(p);
@@ -77,8 +78,8 @@ template <int kS, int kCount, class F>
   return load(line);
 }
 
-// One block of a list: lines of m codes, s by s; the last block has n codes, perhaps fewer than it has places
-// for.
+// Takes one block of a list: lines of m codes, s by s; the last block has n codes, perhaps fewer than it has
+// places for.
 template <int kLines, bool kFull, class Table, class Codes>
 [[gnu::always_inline]] inline const std::byte* decode_block(const Table& table, const Codes& codes,
                                                             std::int64_t n, std::int64_t m,
@@ -95,7 +96,7 @@ template <int kLines, bool kFull, class Table, class Codes>
   return next;
 }
 
-// Both return the end of what was taken from `next` on.
+// Both overloads return the end of what they took from `next` on.
 template <Form kForm>
 const std::byte* decode_tier3(const NativeGroup& group, const std::byte* next, std::byte* exponents) {
   const Table3 table = table_of_tier<kForm>(group.tiers + 6, std::uint64_t{});
@@ -128,8 +129,8 @@ const std::byte* decode_tier2(const NativeGroup& group, const std::byte* next, s
                                 exponents);
 }
 
-// Decodes the lists of a group in one burst: its codes2 exponents of tier 2 and below, in order. Null if a
-// count is not what the codes say.
+// Decodes all lists of a group: its codes2 exponents of tier 2 and below, in order. Null if a count disagrees
+// with the codes.
 template <Form kForm>
 const std::byte* decode_lists(const NativeGroup& group, std::byte* scratch) {
   const std::uint64_t room = native_room_bytes(group.blocks);
@@ -142,13 +143,13 @@ const std::byte* decode_lists(const NativeGroup& group, std::byte* scratch) {
   return tier2;
 }
 
-// A row of a tile: a number that the compiler knows.
+// A row of a tile as a compile-time constant.
 template <int kRow>
 struct TileRow {
   constexpr operator std::uint64_t() const { return kRow; }
 };
 
-// The lines of a group, block after block, so that those of several groups can be taken in turns.
+// The lines of a group, block after block, so that the caller can take lines of several groups in turn.
 template <Form kForm>
 class Lines {
  public:
@@ -159,12 +160,12 @@ class Lines {
         codes_(group.tier1),
         table_(table_of_tier<kForm>(group.tiers, std::uint32_t{})) {}
 
-  bool started() const {
-    return first_ != nullptr;
-  }  // else a count of the lists is wrong; nothing may be taken
-  bool ended_well() const { return next_ == end_; }  // else a count is wrong; lines had no meaning
+  // False: a count of the lists is wrong; no block may be taken.
+  bool started() const { return first_ != nullptr; }
+  // False: a count is wrong; the blocks had no meaning.
+  bool ended_well() const { return next_ == end_; }
 
-  // sink(block, TileRow, line of exponents in that form) for the next block, in the order of places.
+  // Calls sink(block, TileRow, line of exponents in that form) for the next block, in the order of places.
   template <class Sink>
   [[gnu::always_inline]] void block(std::uint64_t block, const Sink& sink) {
     unrolled<0, 2>([&]<int kHalf>() __attribute__((always_inline)) {
@@ -183,7 +184,7 @@ class Lines {
   Table2 table_;
 };
 
-// All lines of a group. False if a count is wrong; the sink may then have had lines of no meaning.
+// Visits all lines of a group. False if a count is wrong; the sink may then have seen meaningless lines.
 template <Form kForm, class Sink>
 [[gnu::always_inline]] inline bool for_each_line(const NativeGroup& group, std::byte* scratch,
                                                  const Sink& sink) {
@@ -201,7 +202,7 @@ inline bool decode(const NativeGroup& group, std::byte* scratch, std::byte* expo
       });
 }
 
-// Where merged lines go: rows and columns beyond the matrix are left out.
+// Where merged lines go; leaves out rows and columns beyond the matrix.
 template <Stores kStores>
 struct Words {
   const std::byte* sign_mantissas;
@@ -231,7 +232,7 @@ struct Words {
   }
 };
 
-// f(sink) with the kind of stores that the target can take.
+// Calls f(sink) with the kind of stores that the target can take.
 template <class F>
 [[gnu::always_inline]] inline void with_words(const std::byte* sign_mantissas, std::uint64_t rows,
                                               std::uint64_t columns, std::byte* words, Stores stores,

@@ -39,7 +39,7 @@ PlaneDecoder::PlaneDecoder(std::string_view codec, Isa isa)
       flat_(codec == kNativeCodec ? nullptr : make_exponent_codec(codec)) {}
 PlaneDecoder::~PlaneDecoder() = default;
 
-// coded(index, group of the chunk) or raw(index, exponents of the group) for every group.
+// Calls coded(index, group of the chunk) or raw(index, exponents of the group) for every group.
 template <class Coded, class Raw>
 void PlaneDecoder::each_group(ChunkKind kind, std::span<const std::byte> stored, TileShape tiles,
                               const Coded& coded, const Raw& raw) const {

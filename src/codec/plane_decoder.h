@@ -1,4 +1,4 @@
-// From the two planes of split pieces back to exponents and words: one object for every codec that a store
+// Rebuilds exponents and words from the two planes of split pieces: one object for every codec that a store
 // may have, flat (zstd, lz4) or in tiles (native).
 #pragma once
 
@@ -14,19 +14,19 @@
 namespace sluice::codec {
 
 inline constexpr std::string_view kNativeCodec = "native";
-// Every name that a store's manifest and `pack --codec` may give, "none" included.
+// Whether a store's manifest and `pack --codec` may give this name; "none" is one of them.
 bool is_codec(std::string_view name);
 
-// Thread-safe. `tiles` below: the rows of the chunk where pieces are tiled, else {}. Error(kCorrupt) unless
-// `stored` is exactly one encoding of what is asked for; the caller adds path and offset; the target is then
-// unspecified.
+// Thread-safe. `tiles` is the rows of the chunk where pieces are tiled, else {}. Error(kCorrupt) unless
+// `stored` is exactly one encoding of the requested exponents; the caller adds path and offset, and the
+// target is then unspecified.
 class PlaneDecoder {
  public:
   // Error(kUnsupported) for an unknown name.
   PlaneDecoder(std::string_view codec, Isa isa);
   ~PlaneDecoder();
 
-  // What the others check, without what they make: `exponents` is how many there are, padding left out.
+  // Checks as the others do, without output; `exponents` is their number without padding.
   void check(ChunkKind kind, std::span<const std::byte> stored, TileShape tiles,
              std::uint64_t exponents) const;
   // Exponents in the order of the piece's elements.
@@ -35,7 +35,7 @@ class PlaneDecoder {
   // Words of 2 bytes an element. `sign_mantissas`: the chunk's share of that plane, as stored.
   void words(ChunkKind kind, std::span<const std::byte> stored, std::span<const std::byte> sign_mantissas,
              TileShape tiles, std::span<std::byte> words) const;
-  // The second half of words() for flat chunks: exponents may be the upper half of `words`.
+  // The second half of words() for flat chunks; `exponents` may be the upper half of `words`.
   void merge(std::span<const std::byte> exponents, std::span<const std::byte> sign_mantissas,
              std::span<std::byte> words) const;
 

@@ -50,7 +50,7 @@ ErrorKind kind_of_error(const auto& work) {
   } catch (const Error& error) {
     return error.kind();
   }
-  return ErrorKind::kInterrupted;  // none
+  return ErrorKind::kInterrupted;  // no error was thrown
 }
 
 TEST(PlaneDecoder, GivesExponentsAndWordsInTheOrderOfElements) {

@@ -1,4 +1,4 @@
-// Weights of a checkpoint as numbers, 32 of a row at a time, for the coders of quantised matrices.
+// Reads the weights of a checkpoint as numbers, 32 of a row at a time, for the coders of quantised matrices.
 #pragma once
 
 #include <cmath>
@@ -14,9 +14,10 @@
 
 namespace sluice::codec {
 
-// What weights of each type are computed in. A quotient of a BF16 or F16 weight by a binary16 scale is never
-// so near to a half of an odd number, without being one, that rounding it to float would move it there: 8 or
-// 11 bits by 11 leave at least 2^-13 between (they are compared below 2^9), floats 2^-15. F32 needs double.
+// The arithmetic type for weights of each type. BF16 and F16 weights divide by a binary16 scale in float:
+// such a quotient is never so near to a half of an odd number, without being one, that rounding it to float
+// would move it there, because 8 or 11 bits by 11 leave at least 2^-13 between (quotients are compared below
+// 2^9) and floats 2^-15. F32 needs double.
 template <class Word, class RealType, RealType (*kReal)(Word)>
 struct Words {
   using Real = RealType;
@@ -32,7 +33,7 @@ using Bf16Words = Words<std::uint16_t, float, bf16_to_float>;
 using Fp16Words = Words<std::uint16_t, float, fp16_to_float>;
 using Fp32Words = Words<float, double, float_to_double>;
 
-// code(Bf16Words{}), or as `dtype` is.
+// Calls code(Bf16Words{}), or with the words of another `dtype`.
 template <class Code>
 void with_words(DType dtype, const Code& code) {
   switch (dtype) {
@@ -47,18 +48,18 @@ void with_words(DType dtype, const Code& code) {
   }
 }
 
-// `count` ≤ `size` weights, the rest of them 0. False if one is infinite or NaN.
+// Loads `count` ≤ `size` weights and fills the rest with 0. False if a weight is infinite or NaN.
 template <class Words>
 bool load_weights(const std::byte* from, std::size_t count, std::size_t size, typename Words::Real* weights) {
   using Real = typename Words::Real;
   for (std::size_t i = 0; i < count; ++i) weights[i] = Words::load(from + i * Words::kBytes);
   for (std::size_t i = count; i < size; ++i) weights[i] = 0;
-  Real sum = 0;  // NaN, if one is infinite or NaN; else 0
+  Real sum = 0;  // NaN if a weight is infinite or NaN; else 0
   for (std::size_t i = 0; i < count; ++i) sum += weights[i] * 0;
   return sum == 0;
 }
 
-// The error for those that are not: the first of them, by row and column.
+// Throws the error for the first weight that is infinite or NaN, by row and column.
 template <class Real>
 [[noreturn]] void throw_not_finite(const Real* weights, std::uint64_t row, std::uint64_t column) {
   while (std::isfinite(*weights)) ++weights, ++column;

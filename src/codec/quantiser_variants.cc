@@ -18,14 +18,14 @@ namespace {
 using In = std::span<const double>;
 using Out = std::span<double>;
 
-// view(group, code) of every weight.
+// Replaces every weight by view(group, code).
 template <class View>
 void affine(In weights, unsigned bits, Out out, const View& view) {
   const AffineGroup group = quantise_affine(weights, bits, ScaleType::kFp16);
   std::ranges::transform(group.codes, out.begin(), [&](unsigned code) { return view(group, code); });
 }
 
-// Signed codes in [−(2^(bits−1)−1), 2^(bits−1)−1]: scale · view(code).
+// Signed codes in [−(2^(bits−1)−1), 2^(bits−1)−1]; a weight is scale · view(code).
 template <class View>
 void symmetric(In weights, unsigned bits, Out out, const View& view) {
   const double most = std::ldexp(1.0, static_cast<int>(bits) - 1) - 1;

@@ -1,5 +1,5 @@
-// What Table 1 of SliceMoE compares: ways to read a group from fewer bits (SPEC 4.2, 6.4, 7.4). For
-// evaluation, in double; stores hold `amat` alone, and the views `high`, `amat` and `amat_center` of it.
+// The variants of Table 1 of SliceMoE: ways to read a group from fewer bits (SPEC 4.2, 6.4, 7.4). For
+// evaluation, in double; stores use only `amat` and its views `high`, `amat` and `amat_center`.
 #pragma once
 
 #include <span>
@@ -11,7 +11,8 @@ namespace sluice::codec {
 
 struct QuantiserVariant {
   std::string_view name, what;
-  // Weights of one group as they are after rounding; out.size() == weights.size(). Scales are binary16.
+  // Replaces the weights of one group by their rounded values; out.size() == weights.size(). Scales are
+  // binary16.
   void (*apply)(std::span<const double> weights, SliceBits bits, std::span<double> out);
 };
 

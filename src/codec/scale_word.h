@@ -1,4 +1,4 @@
-// Scales of quantised groups as they are stored, and the weights that have none.
+// Stored scales of quantised groups, and the error for weights that no scale can represent.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 
 namespace sluice::codec {
 
-// Binary16 to nearest, ties to even, within [2^-24, 65504] (SPEC 4.2). REQUIRES: scale >= 0.
+// Binary16, rounded to nearest, ties to even, within [2^-24, 65504] (SPEC 4.2). REQUIRES: scale >= 0.
 inline std::uint16_t scale_word(double scale) {
   return std::clamp<std::uint16_t>(double_to_fp16(scale), 0x0001, 0x7bff);
 }
 inline constexpr std::uint16_t kScaleOne = 0x3c00;
 
-// Of a group that holds such a weight; the caller adds where it stands, and what else helps there.
+// The error for a weight that is infinite or NaN; the caller adds its place, and other remedies.
 inline Error not_finite(double weight) {
   return Error(ErrorKind::kInvalid, "a weight has no value and cannot be quantised")
       .expected("finite numbers")

@@ -1,5 +1,4 @@
-// An exponent plane of q elements is stored as K chunks that are compressed, fetched and decoded each by
-// itself.
+// An exponent plane of q elements is stored as K chunks; each is compressed, fetched and decoded by itself.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@ struct ElementRange {
 // when q < K. REQUIRES: chunks in 1..kMaxChunks, chunk < chunks.
 ElementRange shard_range(std::uint64_t elements, unsigned chunks, unsigned chunk);
 
-// For a K that came from outside: Error(kUsage) naming `flag` ("--chunks") unless 1..kMaxChunks.
+// Checks a K from outside: Error(kUsage) naming `flag` ("--chunks") unless it is in 1..kMaxChunks.
 unsigned check_chunk_count(std::int64_t chunks, const char* flag);
 
 }  // namespace sluice::codec

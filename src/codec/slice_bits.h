@@ -1,4 +1,4 @@
-// How many bits the codes of a sliced expert have, and how many of them its higher slice (SPEC 4.2).
+// Bits of a sliced expert's codes, and how many of them its higher slice holds (SPEC 4.2).
 #pragma once
 
 #include <array>
@@ -10,19 +10,20 @@
 namespace sluice::codec {
 
 struct SliceBits {
-  unsigned high = 8;  // of a code: both slices
-  unsigned low = 4;   // of them, the higher ones: slice MSB, which has the scales and zero points, too
+  unsigned high = 8;  // bits of a code: both slices
+  // The higher bits of a code: slice MSB, which also has the scales and zero points.
+  unsigned low = 4;
   constexpr unsigned shift() const { return high - low; }  // slice LSB
   bool operator==(const SliceBits&) const = default;
 };
 
-// Those that a store may have.
+// The pairs that a store may have.
 inline constexpr std::array<SliceBits, 3> kStoredSliceBits = {{{8, 4}, {6, 3}, {4, 2}}};
-// "8/4" and back; nothing unless it is one of these.
+// Parses and prints "8/4"; parsing gives nothing unless the pair is one of kStoredSliceBits.
 std::optional<SliceBits> parse_slice_bits(std::string_view text);
 std::string slice_bits_text(SliceBits bits);
 
-// Of the codes of a store, in its manifest.
+// The name of the codes in a store's manifest.
 inline constexpr std::string_view kAmat = "amat";
 
 }  // namespace sluice::codec

@@ -8,9 +8,9 @@
 namespace sluice::codec {
 namespace {
 
-constexpr std::size_t kColumns = 4;  // neighbours in the bytes of a lane
+constexpr std::size_t kColumns = 4;  // neighbouring columns in the bytes of a lane
 
-// Bytes of the lines from line `first` on, in the order of columns: 4 to a line.
+// Writes the bytes of the lines from line `first` on, in the order of columns: 4 to a line.
 void put_lines(const std::uint8_t* bytes, std::size_t lines, std::size_t row, std::byte* cell) {
   for (std::size_t a = 0; a < lines; ++a)
     std::memcpy(cell + a * kLineBytes + kColumns * row, bytes + kColumns * a, kColumns);

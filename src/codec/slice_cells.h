@@ -11,7 +11,7 @@
 namespace sluice::codec {
 
 inline constexpr std::size_t kStripRows = 16;
-inline constexpr std::size_t kCellColumns = 32;  // a group of SPEC 4.2, too
+inline constexpr std::size_t kCellColumns = 32;  // codes of b bits take b lines a cell
 inline constexpr std::size_t kCellCodes = kStripRows * kCellColumns;
 inline constexpr std::size_t kLineBytes = 64;  // codes of b bits take b lines a cell
 
@@ -21,7 +21,7 @@ struct CellShape {
   constexpr std::uint64_t strips() const { return (rows + kStripRows - 1) / kStripRows; }
   constexpr std::uint64_t groups() const { return (columns + kCellColumns - 1) / kCellColumns; }
   constexpr std::uint64_t cells() const { return strips() * groups(); }
-  // Of codes of `bits` bits: of all cells, and of one strip.
+  // Bytes of all cells, and of one strip, for codes of `bits` bits.
   constexpr Bytes code_bytes(unsigned bits) const { return cells() * kLineBytes * bits; }
   constexpr Bytes strip_bytes(unsigned bits) const { return groups() * kLineBytes * bits; }
   bool operator==(const CellShape&) const = default;
@@ -33,8 +33,8 @@ constexpr CellShape strip_rows(CellShape matrix, std::uint64_t first, std::uint6
   return {count * kStripRows < left ? count * kStripRows : left, matrix.columns};
 }
 
-// The 32 codes of row `row` of a cell, a byte each, into its lines and back. `bits` is 2, 3 or 4 (8: the
-// codes themselves, signed or not); codes are below 2^bits. Only bytes of that row are touched.
+// Puts the 32 codes of row `row` of a cell, a byte each, into its lines; gets them back. `bits` is 2, 3 or 4
+// (8: the codes themselves, signed or not); codes are below 2^bits. Only bytes of that row are touched.
 void put_codes(const std::uint8_t* codes, unsigned bits, std::size_t row, std::byte* cell);
 void get_codes(const std::byte* cell, unsigned bits, std::size_t row, std::uint8_t* codes);
 

@@ -11,7 +11,7 @@
 namespace sluice::codec {
 namespace {
 
-constexpr std::size_t kLanes = 8;  // of the loops below: what the compiler makes vectors of
+constexpr std::size_t kLanes = 8;  // width of the loops below, which the compiler vectorises
 
 struct Group {
   std::uint16_t scale = kScaleOne;
@@ -19,7 +19,7 @@ struct Group {
   std::uint8_t codes[kCellColumns] = {};
 };
 
-// quantise_affine() of 32 weights.
+// quantise_affine() for 32 weights.
 template <class Real>
 Group quantise_group(const Real* weights, unsigned bits) {
   Real los[kLanes] = {}, his[kLanes] = {};

@@ -1,5 +1,5 @@
-// Oracles: quantise_affine(), which is tested against SPEC 7.4, for the numbers; and a reader of the planes
-// that was written from docs/store-format.md, sections 4.2 and 4.3, alone.
+// Oracles: for the numbers quantise_affine(), which is tested against SPEC 7.4; for the planes a reader that
+// was written only from docs/store-format.md, sections 4.2 and 4.3.
 #include "codec/sliced_matrix.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ namespace {
 using ::testing::HasSubstr;
 using Bytes8 = std::vector<std::uint8_t>;
 
-// ---- the page
+// ---- The page
 
 double binary16(const std::uint8_t* at) {
   const unsigned word = at[0] | at[1] << 8, exponent = word >> 10 & 31, mantissa = word & 1023;
@@ -32,7 +32,7 @@ double binary16(const std::uint8_t* at) {
                        : std::ldexp(1024 + mantissa, static_cast<int>(exponent) - 25);
 }
 
-// A code of b bits, of the cells that begin at `lines`.
+// Reads a code of b bits from the cells that begin at `lines`.
 unsigned code_at(const Bytes8& part, unsigned b, std::uint64_t columns, std::uint64_t row,
                  std::uint64_t column) {
   const std::uint64_t cell = row / 16 * ((columns + 31) / 32) + column / 32;
@@ -58,7 +58,7 @@ Read read(const Bytes8& msb, const Bytes8& lsb, const SlicedShape& shape, std::u
           code_at(msb, l, shape.columns, row, column), code_at(lsb, h - l, shape.columns, row, column)};
 }
 
-// ---- random matrices
+// ---- Random matrices
 
 struct Matrix {
   DType dtype = DType::kBF16;
@@ -77,8 +77,8 @@ double value_of(DType dtype, const std::byte* at) {
   return value;
 }
 
-// Groups of very different kinds: of trained weights, of one sign, of few values that are exact halves of a
-// scale, of words with random bits, of zeros.
+// Groups of very different kinds: trained weights, one sign, few values that are exact halves of a scale,
+// words with random bits, zeros.
 Matrix random_matrix(DType dtype, std::uint64_t rows, std::uint64_t columns, std::mt19937_64& random) {
   Matrix m{dtype, rows, columns, {}, {}};
   const std::size_t width = dtype_bytes(dtype);
@@ -190,7 +190,7 @@ TEST(SlicedMatrix, ViewsAreThoseOfTheSpecification) {
   }
 }
 
-// In strips, as a pack codes them, the arrays are the same.
+// Coded strip by strip, as a pack codes them, the arrays are the same.
 TEST(SlicedMatrix, StripsAreCodedByThemselves) {
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   std::mt19937_64 random(kSeed);

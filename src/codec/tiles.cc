@@ -11,7 +11,7 @@ TileShape stored_shape(TileShape matrix) {
   constexpr std::uint64_t kShare = 16, kMostColumns = 512;
   const std::uint64_t elements = matrix.rows * matrix.columns;
   if (matrix.places() - elements <= elements / kShare) return matrix;
-  // In quarters of a byte: of a place's two planes, and of a group's entry in the directory.
+  // Cost in quarters of a byte: a place's two planes, and a group's entry in the directory.
   const auto cost = [](TileShape shape) { return 5 * shape.places() + 48 * shape.groups(); };
   TileShape best = matrix;
   for (std::uint64_t columns = kTileColumns; columns <= kMostColumns; columns += kTileColumns) {
@@ -28,8 +28,8 @@ std::size_t columns_in_block(TileShape shape, std::uint64_t block) {
 
 namespace {
 
-// split(words, how many lines, first place) for all lines, those of one row that are whole at once; lines
-// that padding is part of are padded with zeros.
+// Calls split(words, number of lines, first place) for all lines; the whole lines of one row go in one call.
+// Pads lines that are partly padding with zeros.
 template <class Split>
 void for_each_line(std::span<const std::byte> words, TileShape shape, const Split& split) {
   SLUICE_CHECK(words.size() == 2 * shape.rows * shape.columns, std::to_string(words.size()));

@@ -24,14 +24,14 @@ struct TileShape {
   bool operator==(const TileShape&) const = default;
 };
 
-// Where column c of a block stands in its line, and back. A bijection of 0..63.
+// The place of column c of a block in its line, and back. A bijection of 0..63.
 constexpr std::size_t place_of_column(std::size_t c) { return 16 * (c % 32 / 8) + 8 * (c / 32) + c % 8; }
 constexpr std::size_t column_of_place(std::size_t p) { return 32 * (p % 16 / 8) + 8 * (p / 16) + p % 8; }
 
 // Whole groups of a matrix: `places` places from place `first` on. REQUIRES: multiples of group_places().
 struct TileRows {
   std::uint64_t first_row = 0;
-  TileShape shape;  // those rows that are no padding
+  TileShape shape;  // the rows without padding
 };
 constexpr TileRows tile_rows(TileShape matrix, std::uint64_t first, std::uint64_t places) {
   const std::uint64_t row = first / matrix.group_places() * kTileRows,
@@ -39,22 +39,23 @@ constexpr TileRows tile_rows(TileShape matrix, std::uint64_t first, std::uint64_
   return {row, {rows < matrix.rows - row ? rows : matrix.rows - row, matrix.columns}};
 }
 
-// The shape in which the elements of a matrix are stored, in the same order: its own, unless there would be
-// padding of more than a sixteenth of them; then 64, 128 … or 512 columns, whichever takes least with their
-// padding and directory, if any leaves less padding.
+// The shape in which the elements of a matrix are stored, in the same order: the matrix's own shape, unless
+// more than a sixteenth of it would be padding. Then 64, 128 … or 512 columns, whichever takes the fewest
+// bytes with padding and directory, if any of these leaves less padding.
 TileShape stored_shape(TileShape matrix);
 
-// How many columns of a block, 1 to 64, are no padding.
+// How many columns of a block, 1 to 64, are not padding.
 std::size_t columns_in_block(TileShape shape, std::uint64_t block);
 
-// One row-major matrix, or whole groups of it (the last may be cut short), to planes in tile order. `words`
-// is rows·columns BF16 words; `exponents` and `sign_mantissas` have shape.places() bytes each. Padding is +0.
+// Splits one row-major matrix, or whole groups of it (the last may be cut short), into planes in tile order.
+// `words` is rows·columns BF16 words; `exponents` and `sign_mantissas` have shape.places() bytes each.
+// Padding is +0.
 void split_tiles(std::span<const std::byte> words, TileShape shape, std::span<std::byte> exponents,
                  std::span<std::byte> sign_mantissas, Isa isa = best_isa());
-// The sign+mantissa plane alone.
+// Only the sign+mantissa plane.
 void sign_mantissa_tiles(std::span<const std::byte> words, TileShape shape,
                          std::span<std::byte> sign_mantissas, Isa isa = best_isa());
-// A plane in tile order to the order of elements; padding is left out.
+// Puts a plane in tile order back into the order of elements; leaves out padding.
 void untile(std::span<const std::byte> plane, TileShape shape, std::span<std::byte> elements);
 
 }  // namespace sluice::codec

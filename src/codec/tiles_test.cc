@@ -83,7 +83,7 @@ TEST(Tiles, MatricesThatPaddingWouldFillAreStoredInAnotherShape) {
   expect({1, 512}, {8, 64});      // seven of eight rows
   expect({1408, 2048}, {1408, 2048});
   expect({1408, 2000}, {1408, 2000});  // 2.4 %
-  expect({63, 950}, {63, 950});        // not to be divided by 64
+  expect({63, 950}, {63, 950});        // no other shape divides it well
   expect({3, 64}, {3, 64});            // nothing is better
   expect({1, 1}, {1, 1});
 }
