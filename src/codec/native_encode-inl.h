@@ -42,7 +42,7 @@ struct Coder {
   [[gnu::always_inline]] Line operator()(const std::byte* from, std::byte*& rest) const {
     const Line line = load(from);
     Line code = none;
-    // Of equal entries the first must win, so it is chosen last.
+    // The first of equal entries must win, so it is chosen last.
     for (int i = kEntries; i-- > 0;) code = chosen(equal(line, exponents[i]), codes[i], code);
     rest = append(rest, from, line, equal(code, none));
     return code;

@@ -29,7 +29,7 @@ class Coder {
  public:
   Coder(const std::byte* table, unsigned entries) : none_(static_cast<std::uint8_t>(entries)) {
     codes_.fill(none_);
-    // Of equal entries the first must win, so it is written last.
+    // The first of equal entries must win, so it is written last.
     for (std::uint8_t i = none_; i-- > 0;) codes_[static_cast<std::size_t>(table[i])] = i;
   }
   unsigned operator()(std::byte exponent, std::byte*& rest) const {

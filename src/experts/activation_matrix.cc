@@ -24,7 +24,7 @@ void ActivationHistory::on_event(std::span<const ExpertId> used) {
 void ActivationHistory::close() {
   past_.push_back(std::move(now_));
   if (past_.size() > kMatrices) past_.pop_front();
-  nearest_ = nullptr;  // until find_nearest(): it may have been the one that went
+  nearest_ = nullptr;  // the erased matrix may have been the nearest; find_nearest() sets it anew
   for (Matrix& past : past_) past.dot = 0;
   now_ = {};
   steps_ = 0;
@@ -42,7 +42,7 @@ void ActivationHistory::find_nearest() {
       nearest_ = &past;
     }
   }
-  if (nearest_ != before || nearest_ == &now_) ++generation_;  // the past does not change
+  if (nearest_ != before || nearest_ == &now_) ++generation_;  // past matrices do not change
 }
 
 double ActivationHistory::predicted(ExpertId id) const {

@@ -11,7 +11,7 @@
 namespace sluice::experts {
 namespace {
 
-// The same by definition: whole matrices, cosines from scratch.
+// The same rule by definition: whole matrices, cosines from scratch.
 struct Naive {
   static constexpr int kLayers = 3, kExperts = 7;
   using Matrix = std::vector<double>;
@@ -43,7 +43,7 @@ TEST(ActivationHistory, PredictsByTheNearestMatrixOfThePast) {
   ActivationHistory history;
   Naive naive;
   for (int step = 0; step < 6 * static_cast<int>(ActivationHistory::kSteps); ++step) {
-    const int topic = step / 100 % 3;  // routing changes, and comes back
+    const int topic = step / 100 % 3;  // routing changes and returns
     if (step > 0 && step % static_cast<int>(ActivationHistory::kSteps) == 0) {
       naive.past.push_back(naive.now);
       naive.now.assign(naive.now.size(), 0);

@@ -19,13 +19,14 @@ double BlockEval::run(std::span<const std::uint32_t> block, BlockClock& clock, s
     if (ready != nullptr) (*ready)[task] = reads_sm(tasks_[task].state) ? clock.io : 0;
   }
 
-  // Chunks that are read become available in task order, the others are there: so the first one that can
-  // start is the front of one of the two queues.
+  // Chunks that are read become available in task order; all other chunks are in memory. So the first chunk
+  // that can start is the front of one of the two queues.
   struct Front {
     std::size_t position = 0;  // in the block
-    std::size_t chunk = 0;     // of that task
+    std::size_t chunk = 0;     // within that task
   } read, there;
-  std::size_t next_available = 0;  // of read
+  // Counts chunks of `read`.
+  std::size_t next_available = 0;
   const auto settle = [&](Front& front, bool reads) {
     if (front.chunk == chunks) front = {front.position + 1, 0};
     while (front.position < size && reads_exp(tasks_[block[front.position]].state) != reads) ++front.position;

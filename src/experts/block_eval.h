@@ -11,25 +11,26 @@
 
 namespace sluice::experts {
 
-// Which parts a task in this state has to read (SPEC §1.3). REQUIRES: not F, which is no task.
+// Whether a task in this state must read its exponents, or its sm (SPEC §1.3). REQUIRES: state is not F; an
+// expert in F has no task.
 inline bool reads_exp(State state) { return state == State::kM || state == State::kS; }
 inline bool reads_sm(State state) { return state == State::kM || state == State::kE; }
-// Type-I tasks read their sm, Type-II tasks have it.
+// Type-I tasks must read their sm; Type-II tasks have it in memory.
 inline bool is_type_one(State state) { return reads_sm(state); }
 
-// When the disk and the decode workers are free. Carried from block to block.
+// When the disk and the decode workers become free. Carried from block to block.
 struct BlockClock {
   double io = 0;
   std::vector<double> workers;  // (L), by worker
 };
 
 // One I/O thread reads a block's exponent chunks, then its sm, both in task order; L workers decode the first
-// chunk in task order that is there. Times are doubles, summed in that order. O(chunks · L) a run.
+// chunk in task order that is in memory. Times are doubles, summed in that order. O(chunks · L) per run.
 // Thread-compatible.
 class BlockEval {
  public:
   BlockEval() = default;
-  // The tasks must outlive this, or its next reset().
+  // The tasks must live until the next reset() or the end of this object.
   BlockEval(std::span<const Task> tasks, const ScheduleCosts& costs) { reset(tasks, costs); }
   void reset(std::span<const Task> tasks, const ScheduleCosts& costs) {
     tasks_ = tasks;
@@ -38,16 +39,16 @@ class BlockEval {
   }
 
   // Advances `clock` over the block (positions in the list of tasks) and returns how long workers stood idle
-  // before a decode. Once that exceeds `most_idle` it gives up: the result is some number above it, and
-  // `clock` is of no use. ready: null, or (tasks), of which the block's entries are set.
+  // before a decode. Gives up once that time exceeds `most_idle`: it then returns some number above it, and
+  // `clock` is unspecified. ready: null, or (tasks), where the block's entries are set.
   double run(std::span<const std::uint32_t> block, BlockClock& clock, std::vector<double>* ready = nullptr,
              double most_idle = std::numeric_limits<double>::infinity());
 
-  // The block leaves the workers so busy that the next one starts without waiting for its chunks: the l-th
-  // worker to become free does so when the l-th chunk can be there. True where there are no chunks.
+  // Whether the block keeps the workers so busy that the next block starts without waiting for its chunks:
+  // the l-th worker becomes free no earlier than the l-th chunk can arrive. True for a block without chunks.
   bool dominant(const BlockClock& clock);
 
-  std::uint64_t decodes() const { return decodes_; }  // tried so far, over all runs: what the search has cost
+  std::uint64_t decodes() const { return decodes_; }  // tried so far, over all runs: the cost of the search
 
  private:
   std::span<const Task> tasks_;

@@ -15,19 +15,22 @@ namespace sluice::experts {
 
 constexpr Bytes kAnyBytes = std::numeric_limits<Bytes>::max();
 
-// What an event asks of experts that are kept in slices (SPEC §4.3); empty for the other families. Of every
-// expert its MSB is asked for; of the critical ones, and in a prompt of all, the LSB as well.
+// What an event asks of experts that are kept in slices (SPEC §4.3); empty for the other families. The event
+// asks for the MSB of every expert and for the LSB of the critical experts; a prompt asks for the LSB of
+// every expert.
 struct SliceDemand {
   std::span<const ExpertId> ranked = {};    // all experts of the event, best score first (ties: lower id)
   std::span<const ExpertId> critical = {};  // some of them, in any order
-  // A prompt's: all are computed at high precision. Then `critical` is not looked at, but for how many tokens
-  // an expert is critical, parallel to StepReport::used; may be empty.
+  // The event belongs to a prompt: all experts are computed at high precision, and `critical` is ignored.
+  // critical_tokens says for how many tokens an expert is critical, parallel to StepReport::used; it may be
+  // empty.
   bool prompt = false;
   std::span<const std::uint32_t> critical_tokens = {};
-  Bytes lsb_allowance = kAnyBytes;  // that LsbMiss::kFetchIfBudget may read
+  Bytes lsb_allowance = kAnyBytes;  // bytes that LsbMiss::kFetchIfBudget may read
 };
 
-// What one layer of one step used: an event. Ids are distinct and ascending. Fixed before anything moves.
+// The experts that one layer of one step used: an event. Ids are distinct and ascending. Fixed before
+// anything moves.
 struct StepReport {
   std::uint64_t event = 0;         // index of the event in this cache's time
   std::span<const ExpertId> used;  // hits and misses together
@@ -43,7 +46,7 @@ struct Eviction {
   Parts parts;  // what leaves
 };
 
-// Experts that may not be victims now: those of the running event, those in use or in flight.
+// Experts that may not be victims now: those of the running event, and those in use or in flight.
 class PinnedView {
  public:
   virtual ~PinnedView() = default;
@@ -56,27 +59,31 @@ struct Placed {
   Parts parts;
 };
 
-// A verdict on a whole event (Cache::decide_event). Victims leave first, then the reduced and the placed
-// change.
+// The verdict on a whole event (Cache::decide_event). Victims leave first, then the reduced and the placed
+// experts change.
 struct EventDecision {
-  std::vector<Eviction> victims;     // in order; may be experts of the event itself, which is over by then
-  std::vector<ExpertId> reduced;     // not of the event: were in state F, and are in S; their words leave
-  std::vector<Placed> placed;        // experts of the event that gain parts, ascending: all they hold then
-  std::vector<ExpertId> downgraded;  // of slices: those whose LSB is asked for, not there, and not to be read
+  std::vector<Eviction> victims;  // in order; may be experts of the event itself, which is over by then
+  // Experts outside the event that go from state F to S; their words leave.
+  std::vector<ExpertId> reduced;
+  // Experts of the event that gain parts, ascending, with all parts that they then hold.
+  std::vector<Placed> placed;
+  // For slices: experts whose LSB is asked for, is not resident, and is not to be read.
+  std::vector<ExpertId> downgraded;
 };
 
-// One policy. Pure and deterministic: no clock, no randomness but the seed of its config. Driven by Residency
-// (residency.h), in this order per event: on_step; then, unless decide_event decides, per miss, ascending:
-// wanted, victims (if room is needed), on_evict for each victim, on_insert. The experts of the running event
-// stay pinned until the next on_step. Thread-compatible.
+// One policy. Pure and deterministic: no clock, no randomness except the seed of its config. Residency
+// (residency.h) drives it, in this order for each event: on_step; then, unless decide_event decides, for each
+// miss in ascending order: wanted, victims (if room is needed), on_evict for each victim, on_insert. The
+// experts of the running event stay pinned until the next on_step. Thread-compatible.
 class Cache {
  public:
   virtual ~Cache() = default;
-  virtual void on_step(const StepReport& report) = 0;  // refresh hits, count the event
-  virtual Parts wanted(ExpertId id) const = 0;         // what to keep of a used expert; empty: use and drop
-  // Appends victims, in order of eviction, that free at least `need` bytes; appends nothing if it cannot.
+  virtual void on_step(const StepReport& report) = 0;  // refreshes hits, counts the event
+  virtual Parts wanted(ExpertId id) const = 0;         // parts of a used expert to keep; empty: use and drop
+  // Appends victims, in order of eviction, that free at least `need` bytes; appends nothing if they cannot
+  // free so many.
   virtual void victims(Bytes need, const PinnedView& pinned, std::vector<Eviction>& out) = 0;
-  // `id` now holds `parts`, `bytes` in all. / `parts` of `id` have left.
+  // on_insert: `id` now holds `parts`, `bytes` in all. on_evict: `parts` of `id` have left.
   virtual void on_insert(ExpertId id, Parts parts, Bytes bytes) = 0;
   virtual void on_evict(ExpertId id, Parts parts) = 0;
   // For policies that judge a whole event at once instead of miss by miss: fills `out` (empty on entry) and
@@ -85,8 +92,8 @@ class Cache {
                             EventDecision& /*out*/) {
     return false;
   }
-  // The prompt, events whose SliceDemand::prompt is set, is over: appends what is not to outlive it. on_evict
-  // follows as usual.
+  // The prompt (events whose SliceDemand::prompt is set) is over: appends the parts that must not outlive it.
+  // on_evict follows as usual.
   virtual void end_prompt(std::vector<Eviction>& /*out*/) {}
   virtual std::string name() const = 0;
 };

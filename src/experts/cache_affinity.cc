@@ -48,7 +48,7 @@ bool CacheAffinity::order(std::span<const Task> tasks, const ScheduleCosts& cost
   return true;
 }
 
-// Fills block_, and after_ with the clock at its end.
+// Fills block_, and sets after_ to the clock at its end.
 bool CacheAffinity::make_block() {
   block_.assign(1, (one_.empty() ? two_ : one_).pop());
   if (!affordable()) return false;
@@ -59,7 +59,7 @@ bool CacheAffinity::make_block() {
   return true;
 }
 
-// Puts `task` into the block where it adds no idle time, else after its betters; updates idle and after_.
+// Puts `task` into the block where it adds no idle time, else behind its betters; updates idle and after_.
 bool CacheAffinity::insert(std::uint32_t task, double& idle) {
   const bool type_one = is_type_one(tasks_[task].state);
   const std::size_t first = rule_ == InsertRule::kAnywhere ? 0 : behind_betters(task, type_one);

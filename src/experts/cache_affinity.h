@@ -1,6 +1,6 @@
-// Cache-affinity scheduling: blocks in which tasks whose bytes are there (Type-II) keep the decode workers
-// busy while the others (Type-I) are read. ZipMoE (arXiv 2601.21198) Alg. 1, with the resolutions (a) to (e)
-// of SPEC §1.5.
+// Cache-affinity scheduling: blocks in which tasks whose bytes are in memory (Type-II) keep the decode
+// workers busy while the other tasks (Type-I) are read. ZipMoE (arXiv 2601.21198) Alg. 1, with the
+// resolutions (a) to (e) of SPEC §1.5.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,28 @@ namespace sluice::experts {
 
 // Where a task may be inserted into a block: rule (c).
 enum class InsertRule {
-  kAfterPeers,  // not before a task of its class whose expert runs as long or longer
-  kAnywhere,    // as printed: then short experts overtake long ones
+  kAfterPeers,  // never before a task of its class whose expert runs as long or longer
+  kAnywhere,    // as the paper prints it: short experts overtake long ones
 };
 
 // One block of all tasks, longest expert first: by (run desc, expert, tensor).
 void order_p_sorted(std::span<const Task> tasks, Schedule& out);
-// One block, all Type-II tasks first, each class as above.
+// One block, all Type-II tasks first, each class in that order.
 void order_type_two_first(std::span<const Task> tasks, Schedule& out);
 
-// The search. Its room is used again. Thread-compatible.
+// The search. It reuses its memory. Thread-compatible.
 class CacheAffinity {
  public:
-  // Replaces `out`. False, and `out` is of no use, if it would try more than `most_decodes` decodes.
+  // Replaces `out`. Returns false, with `out` unspecified, if it would try more than `most_decodes` decodes.
   bool order(std::span<const Task> tasks, const ScheduleCosts& costs, InsertRule rule,
              std::uint64_t most_decodes, Schedule& out);
 
-  // How many decodes may be tried so that trying takes less than 5 % of the layer's time, of which the lower
-  // bounds of SPEC §1.6 are taken. Any number of them if costs.step is 0.
+  // How many decodes may be tried so that trying takes less than 5 % of the layer's time, estimated by the
+  // lower bounds of SPEC §1.6. Unlimited if costs.step is 0.
   std::uint64_t affordable_decodes(std::span<const Task> tasks, const ScheduleCosts& costs);
 
  private:
-  // Tasks of one class that have no block yet, in the order of their key.
+  // Tasks of one class that are in no block yet, in the order of their key.
   struct Waiting {
     std::vector<std::uint32_t> tasks;
     std::size_t next = 0;

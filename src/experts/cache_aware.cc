@@ -12,7 +12,7 @@ void select_cache_prior(std::span<const std::uint32_t> ranking, std::span<const 
                         std::uint32_t k, std::vector<std::uint32_t>& out) {
   SLUICE_CHECK(k <= ranking.size());
   out.resize(ranking.size());
-  std::iota(out.begin(), out.end(), 0u);  // places of the ranking, which breaks ties
+  std::iota(out.begin(), out.end(), 0u);  // places in the ranking, which break ties
   const auto boosted = [&](std::uint32_t place) {
     const std::uint32_t id = ranking[place];
     return place < top_j || cached[id] != 0 ? z[id] + boost : z[id];

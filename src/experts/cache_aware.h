@@ -1,4 +1,5 @@
-// Which experts a token gets if those in memory are preferred: the rules cache-prior and cumsum. SPEC §4.5.
+// Which experts a token gets when resident experts are preferred: the rules cache-prior and cumsum. SPEC
+// §4.5.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +9,17 @@
 namespace sluice::experts {
 
 // `ranking`: the experts that may be selected, best first (logit descending, id ascending). `cached`: by id,
-// whether an expert is in memory. The `top_j` best are treated as if they were. Replace `out` by the first
-// `k`, in order of selection. REQUIRES: k <= ranking.size().
+// whether an expert is in memory. The `top_j` best experts are treated as resident. Both functions replace
+// `out` by the first `k` experts, in order of selection. REQUIRES: k <= ranking.size().
 
-// By z + boost, the boost for those in memory; ties by z, then id. z: by id.
+// Orders experts by z + boost, where only resident experts get the boost; ties by z, then id. z: by id.
 void select_cache_prior(std::span<const std::uint32_t> ranking, std::span<const double> z,
                         std::span<const std::uint8_t> cached, double boost, std::uint32_t top_j,
                         std::uint32_t k, std::vector<std::uint32_t>& out);
 
-// Of the shortest prefix of the ranking, of k at least, whose probability reaches p (none does: of all) those
-// in memory first, then its others, then the rest. probability: by id.
+// Takes the shortest prefix of the ranking, of at least k experts, whose probability reaches p, or all
+// experts if none does. Picks the resident experts of the prefix first, then its other experts, then the
+// rest. probability: by id.
 void select_cumsum(std::span<const std::uint32_t> ranking, std::span<const double> probability,
                    std::span<const std::uint8_t> cached, double p, std::uint32_t top_j, std::uint32_t k,
                    std::vector<std::uint32_t>& out);

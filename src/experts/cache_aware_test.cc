@@ -68,7 +68,7 @@ TEST(CacheAware, VectorsOfTheSpecification) {
   EXPECT_THAT(cumsum(.99, 1), ElementsAre(0u, 3u, 4u));
 }
 
-// One instance, and the two rules as SPEC §4.5 writes them: sorted by tuples, groups by membership.
+// One instance, and the two rules as SPEC §4.5 states them: sorted by tuples, groups by membership.
 struct Instance {
   std::vector<double> z;
   std::vector<std::uint8_t> cached;
@@ -78,7 +78,7 @@ struct Instance {
   explicit Instance(std::uint64_t seed) {
     std::mt19937_64 random(seed);
     const std::uint32_t n = static_cast<std::uint32_t>(1 + random() % 12);
-    const std::uint64_t levels = random() % 2 == 0 ? 4 : 1000;  // few: many ties
+    const std::uint64_t levels = random() % 2 == 0 ? 4 : 1000;  // few levels make many ties
     for (std::uint32_t e = 0; e < n; ++e) {
       z.push_back(static_cast<double>(random() % levels) / 8 - 2);
       cached.push_back(random() % 2 == 0);
@@ -176,8 +176,8 @@ Resident random_residents(std::uint32_t experts, std::mt19937_64& random) {
   return Resident(parts);
 }
 
-// Every router, whatever it is: k distinct experts in ascending order, the model's weights on the set that
-// was chosen, and beside it what the model would have chosen.
+// Holds for every router: k distinct experts in ascending order, with the model's weights on the chosen set,
+// and beside them the experts that the model would have chosen.
 class EveryRouter : public testing::TestWithParam<RouterPolicy> {};
 INSTANTIATE_TEST_SUITE_P(Registry, EveryRouter,
                          testing::ValuesIn(router_policies().begin(), router_policies().end()),
@@ -231,7 +231,7 @@ TEST_P(EveryRouter, KeepsTheRulesOfARouting) {
     }
     EXPECT_EQ(changes.substituted, substituted);
     EXPECT_NEAR(changes.mass_lost, lost, 1e-12);
-    // Prompts are routed as the model does.
+    // Routers leave prompts as the model routes them.
     scores.prompt = true;
     router->route(scores.view(), residents, routing);
     ASSERT_EQ(routing.choices.size(), exact.choices.size());
@@ -258,7 +258,7 @@ TEST_P(EveryRouter, ScoresThatAreNotFiniteAreAnError) {
   EXPECT_THROW(router->route(scores.view(), Resident({{}, {}}), routing), Error);
 }
 
-// The router's selections are those of the rules, on the residents F, C and MSB, with the layer's mean range.
+// The router's selections follow the rules, with F, C and MSB as residents and the layer's mean range.
 TEST(CacheAwareRouter, UsesTheRules) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -273,7 +273,7 @@ TEST(CacheAwareRouter, UsesTheRules) {
     for (int event = 0; event < 4; ++event) {
       const Resident residents = random_residents(n, random);
       Scores scores = random_scores(n, 2, random);
-      scores.prompt = event == 1;  // its ranges count, too
+      scores.prompt = event == 1;  // a prompt's ranges count in the mean
       Routing routing, other;
       prior->route(scores.view(), residents, routing);
       cumsum->route(scores.view(), residents, other);
@@ -310,7 +310,7 @@ TEST(CacheAwareRouter, UsesTheRules) {
   }
 }
 
-// Experts outside the best groups are not selected, whatever is in memory.
+// Experts outside the best groups are never selected, even if resident.
 TEST(CacheAwareRouter, StaysWithinTheModelsGroups) {
   const RouterConfig config{.select = {.top_k = 2, .groups = 2, .top_groups = 1},
                             .cache_aware = {.lambda = 1, .p = 1}};

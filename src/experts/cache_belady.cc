@@ -1,6 +1,6 @@
-// Belady: whoever is used again latest leaves (never again first, then the lower id). An oracle: it reads the
-// future. Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal
-// 5(2), 1966; baseline of ZipMoE (arXiv 2601.21198) §5.4; SPEC §1.7.
+// Belady: the expert whose next use is farthest away leaves (never used again first; ties: the lower id). An
+// oracle: it reads the future. Belady, "A study of replacement algorithms for a virtual-storage computer",
+// IBM Systems Journal 5(2), 1966; baseline of ZipMoE (arXiv 2601.21198) §5.4; SPEC §1.7.
 #include "experts/cache_policies.h"
 #include "experts/eviction_order.h"
 #include "experts/next_use.h"

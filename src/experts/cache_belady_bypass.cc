@@ -1,7 +1,8 @@
-// Belady with bypass: after each event it keeps, of residents and the event's own experts, those whose next
-// use is nearest (ties: the higher id stays). The true optimum for experts of one size, where a used expert
-// need not be cached. With different sizes the farthest leave until the rest fits, which is good but not
-// always optimal. An oracle. After Belady 1966 (cache_belady.cc); `sluice lab evict`, SPEC §1.7.
+// Belady with bypass: after each event it keeps, among residents and the event's own experts, those whose
+// next use is nearest (ties: the higher id stays). This is the true optimum for experts of one size, where a
+// used expert need not be cached. With different sizes the farthest experts leave until the rest fits, which
+// is good but not always optimal. An oracle. After Belady 1966 (cache_belady.cc); `sluice lab evict`, SPEC
+// §1.7.
 #include <algorithm>
 
 #include "experts/cache_policies.h"
@@ -23,11 +24,12 @@ class BeladyBypassCache final : public Cache {
 
   bool decide_event(const StepReport& report, const ExpertSizes& sizes, Bytes capacity,
                     EventDecision& out) override {
-    // A rehearsal: take in every miss that fits at all, then let the farthest go until the rest fits.
+    // A rehearsal: takes in every miss that fits at all, then removes the farthest experts until the rest
+    // fits.
     Bytes used = used_;
     rehearsed_.clear();
     for (ExpertId id : report.misses) {
-      const bool resident = !order_.parts(id).empty();  // of parts that make no view
+      const bool resident = !order_.parts(id).empty();  // its resident parts make no view
       const Bytes bytes = sizes.bytes(id).of(keep_);
       if (resident || bytes > capacity) continue;
       order_.insert(id, farthest_first(id), keep_, bytes);
@@ -45,14 +47,14 @@ class BeladyBypassCache final : public Cache {
         gone_.push_back(id);
       } else {
         out.victims.push_back({id, keep_});
-        order_.insert(id, farthest_first(id), keep_, bytes);  // held: it leaves in on_evict
+        order_.insert(id, farthest_first(id), keep_, bytes);  // held: on_evict removes it
       }
     }
     std::ranges::sort(gone_);
     for (ExpertId id : rehearsed_) {
       if (std::ranges::binary_search(gone_, id)) continue;
       out.placed.push_back({id, keep_});
-      order_.remove(id, keep_);  // it comes in on_insert
+      order_.remove(id, keep_);  // on_insert puts it back
     }
     return true;
   }

@@ -1,5 +1,5 @@
-// EAM: whoever is expected to be used least leaves, by the activation matrix of the past that is nearest to
-// the running one; among equals the least recently used, then the lower id. MoE-Infinity's cache (arXiv
+// EAM: the expert that is expected to be used least leaves, according to the past activation matrix nearest
+// to the running one; ties: the least recently used expert, then the lower id. MoE-Infinity's cache (arXiv
 // 2401.14361); SPEC §1.10.
 #include <algorithm>
 
@@ -27,7 +27,7 @@ class EamCache final : public Cache {
   void victims(Bytes need, const PinnedView& pinned, std::vector<Eviction>& out) override {
     if (need == 0) return;
     if (!listed_) list_candidates(pinned);
-    // The first few in order that free enough: a heap of them, the last one on top.
+    // The first experts in order that free enough: a heap with the last one on top.
     leaving_.clear();
     Bytes freed = 0;
     for (const Candidate& candidate : candidates_) {
@@ -70,7 +70,7 @@ class EamCache final : public Cache {
  private:
   struct Entry {
     std::uint64_t last_use = 0;  // event + 1
-    std::size_t place = 0;       // 1 + that in residents_; 0: not resident
+    std::size_t place = 0;       // 1 + its position in residents_; 0: not resident
     Parts parts;
     bool resident() const { return place != 0; }
   };
@@ -78,7 +78,7 @@ class EamCache final : public Cache {
     ExpertId id;
     Bytes bytes = 0;
     std::uint64_t last_use = 0;
-    double predicted = 0;  // in generation_
+    double predicted = 0;  // as of generation_
   };
   struct Candidate {
     double predicted;
@@ -91,7 +91,7 @@ class EamCache final : public Cache {
     }
   };
 
-  // Who may leave during the running event. What their order depends on changes with events only.
+  // Lists the experts that may leave during the running event. Their order changes only between events.
   void list_candidates(const PinnedView& pinned) {
     if (generation_ != history_.generation()) {
       generation_ = history_.generation();
@@ -107,7 +107,7 @@ class EamCache final : public Cache {
   std::uint64_t event_ = 0, generation_ = 0;
   ActivationHistory history_;
   ExpertTable<Entry> entries_;
-  std::vector<Resident> residents_;    // in no order
+  std::vector<Resident> residents_;    // unordered
   std::vector<Candidate> candidates_;  // of the running event, if listed_
   bool listed_ = false;
   std::vector<Candidate> leaving_;  // scratch

@@ -1,4 +1,5 @@
-// FIFO: whoever came first leaves first, used or not. Baseline of ZipMoE (arXiv 2601.21198) §5.4; SPEC §1.7.
+// FIFO: experts leave in the order in which they came, used or not. Baseline of ZipMoE (arXiv 2601.21198)
+// §5.4; SPEC §1.7.
 #include "experts/cache_policies.h"
 #include "experts/eviction_order.h"
 

@@ -1,5 +1,5 @@
-// LFU: whoever was used in the fewest events leaves, then the least recent, then the lower id. Counts outlive
-// eviction and include the running event. Baseline of ZipMoE (arXiv 2601.21198) §5.4; SPEC §1.7.
+// LFU: the expert used in the fewest events leaves; ties: the least recently used, then the lower id. Counts
+// outlive eviction and include the running event. Baseline of ZipMoE (arXiv 2601.21198) §5.4; SPEC §1.7.
 #include "experts/cache_policies.h"
 #include "experts/eviction_order.h"
 #include "experts/expert_table.h"

@@ -1,4 +1,4 @@
-// LRU: whoever was used longest ago leaves; within one event the lower id. Baseline of ZipMoE (arXiv
+// LRU: the expert whose last use is oldest leaves; within one event the lower id. Baseline of ZipMoE (arXiv
 // 2601.21198) §5.4; SPEC §1.7.
 #include "experts/cache_policies.h"
 #include "experts/eviction_order.h"

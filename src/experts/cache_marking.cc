@@ -1,5 +1,5 @@
-// Marking: a used expert is marked; the victim is drawn uniformly from the unmarked ones; when none is
-// unmarked, all but the running event's lose their marks (a new phase). Fiat, Karp, Luby, McGeoch, Sleator
+// Marking: a used expert is marked; the victim is drawn uniformly from the unmarked experts; when all are
+// marked, all except the running event's lose their marks (a new phase). Fiat, Karp, Luby, McGeoch, Sleator
 // and Young, "Competitive paging algorithms", J. Algorithms 12(4), 1991, §3; baseline of ZipMoE (arXiv
 // 2601.21198) §5.4; SPEC §1.7.
 #include "experts/cache_policies.h"
@@ -49,7 +49,8 @@ class MarkingCache final : public Cache {
 
   void victims(Bytes need, const PinnedView& pinned, std::vector<Eviction>& out) override {
     if (group_bytes_[0] + group_bytes_[1] < need) return;
-    // A rehearsal on the lists; everything is put back but the marks, and these too if there is not enough.
+    // A rehearsal on the lists; all lists are restored afterwards. The marks stay changed only if enough room
+    // was found.
     const std::size_t before = out.size();
     const Random random_before = random_;
     const int marked_before = marked_;
@@ -58,7 +59,7 @@ class MarkingCache final : public Cache {
     while (freed < need) {
       if (groups_[1 - marked_].empty()) {
         if (groups_[marked_].empty()) break;
-        marked_ = 1 - marked_;  // a new phase: all that were marked are unmarked
+        marked_ = 1 - marked_;  // a new phase: all marked experts become unmarked
       }
       const std::vector<ExpertId>& unmarked = groups_[1 - marked_];
       const ExpertId id = unmarked[random_.below(unmarked.size())];
@@ -90,7 +91,7 @@ class MarkingCache final : public Cache {
   std::string name() const override { return "marking"; }
 
  private:
-  // Groups 0 and 1 are lists; which of them holds the marked experts turns over with each phase.
+  // Groups 0 and 1 are lists; with each phase the other one holds the marked experts.
   static constexpr int kAbsent = -1, kRunning = 2;
   struct Slot {
     Bytes bytes = 0;
@@ -102,7 +103,7 @@ class MarkingCache final : public Cache {
     int group;
   };
 
-  void run(ExpertId id) {  // marked, and not to be drawn while the event runs
+  void run(ExpertId id) {  // marks it; it cannot be drawn while the event runs
     if (slots_.at(id).group == kRunning) return;
     leave(id);
     slots_.at(id).group = kRunning;
@@ -119,7 +120,7 @@ class MarkingCache final : public Cache {
     groups_[group].push_back(id);
     group_bytes_[group] += slot.bytes;
   }
-  void leave(ExpertId id) {  // its list, if it is in one
+  void leave(ExpertId id) {  // removes the expert from its list, if it is in one
     const Slot& slot = slots_.at(id);
     if (slot.group == kAbsent || slot.group == kRunning) return;
     std::vector<ExpertId>& list = groups_[slot.group];

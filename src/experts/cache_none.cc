@@ -1,5 +1,5 @@
 // No cache: every expert is read when it is used and dropped afterwards. The lower end of every comparison
-// (SPEC §1.10 z-accelerate without its resident layers).
+// (SPEC §1.10, z-accelerate without its resident layers).
 #include "experts/cache_policies.h"
 
 namespace sluice::experts {

@@ -1,4 +1,4 @@
-// Second oracles: each policy written again, naively and independently of the sources, and the vectors of
+// Second oracles: each policy again, written naively and independently of the sources, and the vectors of
 // SPEC §7.3.
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ Log run(std::string_view name, const RequestList& trace, const TestSizes& sizes,
   return log;
 }
 
-// One resident expert and all that any of the policies may look at.
+// One resident expert with every value that any of the policies may look at.
 struct Entry {
   ExpertId id;
   std::size_t inserted, last, count, next;
@@ -64,7 +64,7 @@ std::size_t next_use(const RequestList& trace, std::size_t event, ExpertId id) {
   return trace.events() + 1;
 }
 
-// Would `a` leave before `b`?
+// Whether `a` leaves before `b`.
 bool leaves_first(std::string_view policy, const Entry& a, const Entry& b) {
   if (policy == "fifo" && a.inserted != b.inserted) return a.inserted < b.inserted;
   if (policy == "lru" && a.last != b.last) return a.last < b.last;
@@ -150,8 +150,8 @@ TEST_P(AgainstNaive, SameDecisions) {
   }
 }
 
-// Follows a log of Marking: every victim must have been unmarked, nothing else may leave. Without a log it
-// draws the lowest id, which is the vector of SPEC §7.3.
+// Follows a log of Marking: every victim must have been unmarked, and nothing else may leave. Without a log
+// it draws the lowest id, which gives the vector of SPEC §7.3.
 Log follow_marking(const RequestList& trace, const TestSizes& sizes, Bytes capacity, const Log* log) {
   Log out;
   std::map<ExpertId, bool> marked;  // residents
@@ -219,8 +219,8 @@ TEST(Marking, DrawsOnlyUnmarkedVictims) {
   }
 }
 
-// Five residents, all marked: each is the victim of the sixth equally often. Chi-square, 4 degrees of
-// freedom, 18.5 at p = 0.001; seeds 0..4999 are fixed, so this does not flicker.
+// Five residents, all marked: each must be the victim of the sixth equally often. Chi-square, 4 degrees of
+// freedom, 18.5 at p = 0.001; seeds 0..4999 are fixed, so the test is deterministic.
 TEST(Marking, DrawsUniformly) {
   const TestSizes sizes(6, TestSizes::Kind::kEqual, 1);
   RequestList trace;
@@ -258,8 +258,8 @@ TEST(SpecVectors, Eviction) {
   EXPECT_EQ(lowest.all_evicted(), (std::vector{1, 2, 3, 1, 2, 4, 1, 2}));
 }
 
-// The most hits any choice of contents can reach, found by trying all: after each event the cache may hold
-// any subset, of at most `capacity`, of what it held and the event's ids.
+// The most hits that any choice of contents can reach, found by trying all: after each event the cache may
+// hold any subset, of at most `capacity`, of its residents and the event's ids.
 std::size_t best_possible(const RequestList& trace, std::uint32_t experts, std::size_t capacity) {
   std::map<std::uint32_t, std::size_t> states = {{0u, 0u}};
   for (std::size_t e = 0; e < trace.events(); ++e) {
@@ -289,7 +289,8 @@ TEST(BeladyBypass, IsTheOptimum) {
       const std::size_t best = best_possible(trace, 6, capacity);
       EXPECT_EQ(run("belady_bypass", trace, sizes, capacity).hit_count(), best) << "seed " << seed;
       for (const CachePolicy& policy : cache_policies()) {
-        if (policy.pooled || policy.sliced) continue;  // its capacity is in slots, or it holds no whole ones
+        // A pooled cache has its capacity in slots; a sliced cache holds no whole experts.
+        if (policy.pooled || policy.sliced) continue;
         EXPECT_LE(run(policy.name, trace, sizes, capacity).hit_count(), best)
             << policy.name << ", seed " << seed;
       }

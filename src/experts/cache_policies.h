@@ -14,14 +14,15 @@
 
 namespace sluice::experts {
 
-// Of zip-pools.
+// Configuration of zip-pools.
 struct PoolsConfig {
-  std::vector<PoolSlots> slots = {};  // by layer; further layers have the last one's
+  std::vector<PoolSlots> slots = {};  // by layer; layers beyond the list use its last entry
   PoolRules rules = {};
-  std::vector<std::vector<double>> counts = {};  // by layer and expert: offline counts to begin with, or none
-  bool whole_only = false;                       // the family has nothing but `full`
-  // Where it is known how many layers share the cache, and the largest size of an expert: full slots must
-  // fit.
+  // Offline counts to begin with, by layer and expert; empty: no counts.
+  std::vector<std::vector<double>> counts = {};
+  bool whole_only = false;  // the family has no part but `full`
+  // Set where the number of layers that share the cache and the largest size of an expert are known: full
+  // slots must fit.
   struct Room {
     std::uint32_t layers = 0;
     ExpertBytes largest = {};
@@ -32,15 +33,15 @@ struct PoolsConfig {
   void validate() const;  // Error(kUsage), (kBudget) if the slots do not fit the room
 };
 
-// What of a prompt's experts the first decode step finds (SPEC §4.6).
+// Which slices of a prompt's experts the first decode step finds (SPEC §4.6).
 enum class InitialSlices : std::uint8_t {
-  kWarmup,     // what the warm-up predicts
-  kEmpty,      // nothing
-  kLastLayer,  // what slice-lru has kept of the prompt's events
-  kRandom,     // a draw that fills the cache as the warm-up does
+  kWarmup,     // those that the warm-up predicts
+  kEmpty,      // none
+  kLastLayer,  // those that slice-lru has kept of the prompt's events
+  kRandom,     // a random draw that fills the cache as the warm-up does
 };
 
-// Of slice-lru.
+// Configuration of slice-lru.
 struct SlicesConfig {
   SliceLruRules rules = {};
   InitialSlices initial = InitialSlices::kWarmup;
@@ -50,11 +51,11 @@ struct SlicesConfig {
 };
 
 struct CacheConfig {
-  Parts keep = Part::kFull;             // what of a used expert is kept; the family's parts
-  std::uint64_t seed = 0;               // of policies that draw
-  const RequestList* future = nullptr;  // oracles only: all events to come; must outlive the cache
-  PoolsConfig pools = {};               // zip-pools only, which ignores `keep`
-  SlicesConfig slices = {};             // slice-lru only, which must keep msb + lsb
+  Parts keep = Part::kFull;             // parts of a used expert to keep; parts of the family
+  std::uint64_t seed = 0;               // for policies that draw
+  const RequestList* future = nullptr;  // for oracles only: all events to come; must outlive the cache
+  PoolsConfig pools = {};               // for zip-pools only, which ignores `keep`
+  SlicesConfig slices = {};             // for slice-lru only, which must keep msb + lsb
 
   void validate() const;  // Error(kUsage)
 };

@@ -1,4 +1,4 @@
-// What every cache policy must satisfy, whatever it is: iterates over the registry, so that none escapes.
+// Properties that every cache policy must have: iterates over the registry, so that no policy escapes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ INSTANTIATE_TEST_SUITE_P(Registry, EveryCache,
                            return name;
                          });
 
-// Slots that fit, whatever is in them: all experts full where there is room for all, else pools of all kinds.
+// Slots that fit in any case: all experts full where there is room for all, else pools of all kinds.
 PoolSlots slots_for(const TestSizes& sizes, Bytes capacity) {
   if (capacity >= sizes.total()) return {.f = sizes.experts()};
   Bytes largest = 1;
@@ -59,7 +59,7 @@ Residency make(const CachePolicy& policy, const TestSizes& sizes, Bytes capacity
   return make(policy, sizes, capacity, policy.oracle ? &trace : nullptr, keep, seed);
 }
 
-// The next event; of slices with made-up scores, critical experts and prompts, which depend on the event
+// The next event. For slices it has made-up scores, critical experts and prompts, which depend on the event
 // alone.
 const EventOutcome& drive(Residency& residency, const CachePolicy& policy, std::span<const ExpertId> ids) {
   if (!policy.sliced) return residency.on_event(ids);
@@ -135,13 +135,13 @@ TEST_P(EveryCache, KeepsTheRulesOfTheEvent) {
       std::map<ExpertId, Parts> expected = before;
       for (std::size_t i = 0; i < outcome.evicted.size(); ++i) {
         const Eviction& gone = outcome.evicted[i];
-        // Victims were resident and leave once.
+        // Victims were resident and leave only once.
         EXPECT_TRUE(!gone.parts.empty() && parts_in(expected, gone.id).has_all(gone.parts));
         expected[gone.id] = expected[gone.id] - gone.parts;
-        if (i < outcome.trimmed) before = expected;  // a prompt has ended
+        if (i < outcome.trimmed) before = expected;  // a prompt ended before these
       }
 
-      // Hits and misses are the requests, fixed against what was resident before.
+      // Hits and misses are the requests, fixed against the residents before the event.
       const std::vector<ExpertId> hits = ids_of(outcome.hits), misses = ids_of(outcome.misses);
       EXPECT_TRUE(std::ranges::is_sorted(hits) && std::ranges::is_sorted(misses));
       EXPECT_EQ(hits.size() + misses.size(), ids.size());
@@ -152,26 +152,27 @@ TEST_P(EveryCache, KeepsTheRulesOfTheEvent) {
         EXPECT_EQ(std::ranges::binary_search(hits, id), hit);
         EXPECT_EQ(std::ranges::binary_search(misses, id), !hit);
       }
-      // Victims are not of the running event, unless the policy judges events.
+      // Victims are not experts of the running event, unless the policy judges whole events.
       for (const Eviction& gone : outcome.evicted) {
         EXPECT_TRUE(GetParam().pooled || GetParam().sliced || gone.parts == Part::kFull);
         if (!GetParam().judges_events) {
           EXPECT_FALSE(std::ranges::binary_search(ids, gone.id));
         }
       }
-      for (ExpertId id : outcome.reduced) {  // others whose words leave and whose planes stay
+      for (ExpertId id : outcome.reduced) {  // other experts whose words leave and whose planes stay
         EXPECT_TRUE(GetParam().pooled && expected[id] == Part::kFull);
         EXPECT_FALSE(std::ranges::binary_search(ids, id));
         expected[id] = Part::kSm;
       }
-      // What stays is exactly what was there, less victims, plus admissions; legal, and within the capacity.
+      // The residents afterwards are exactly the residents before, less victims, plus admissions; legal, and
+      // within the capacity.
       for (const std::vector<Admission>* used : {&outcome.hits, &outcome.misses}) {
         for (const Admission& a : *used) {
           EXPECT_EQ(a.before, parts_in(before, a.id));
           EXPECT_TRUE(a.parts.has_all(expected[a.id]));
-          // Nothing compresses exponents.
+          // No event compresses exponents.
           EXPECT_FALSE(a.before == Part::kFull && a.parts.has(Part::kExp));
-          // Slices: an LSB without its MSB is of no use, and what is kept is what has been there or read.
+          // Slices: an LSB is useless without its MSB, and kept parts were resident or read.
           EXPECT_EQ(a.view.empty(), !GetParam().sliced);
           if (GetParam().sliced) {
             EXPECT_TRUE(a.view.has(Part::kMsb));
@@ -199,14 +200,14 @@ TEST_P(EveryCache, KeepsTheRulesOfTheEvent) {
 }
 
 TEST_P(EveryCache, StreamsOnlyWhatFindsNoRoom) {
-  if (!GetParam().keeps || GetParam().judges_events) return;  // they stream by choice
+  if (!GetParam().keeps || GetParam().judges_events) return;  // these stream by choice
   over_random_runs([&](const TestSizes& sizes, const RequestList& trace, Bytes capacity) {
     Residency residency = make(GetParam(), sizes, capacity, trace);
     for (std::size_t e = 0; e < trace.events(); ++e) {
       const std::span<const ExpertId> ids = trace.event(e);
       const EventOutcome& outcome = residency.on_event(ids);
-      // Ascending, each miss that could not join must not fit beside the event's ids that were resident by
-      // then.
+      // In ascending order, each miss that could not join must not fit beside the event's ids that were
+      // resident by then.
       Bytes pinned = 0;
       for (const Admission& hit : outcome.hits) pinned += sizes.bytes(hit.id).full;
       for (const Admission& miss : outcome.misses) {
@@ -245,8 +246,8 @@ TEST_P(EveryCache, OtherSeedsMatterOnlyWhereDrawn) {
 TEST_P(EveryCache, NoFuture) {
   if (GetParam().oracle) return;
   over_random_runs([&](const TestSizes& sizes, const RequestList& trace, Bytes capacity) {
-    // The outcome of a prefix is the prefix of the outcome: with nothing but the prefix to look at, and with
-    // another continuation lying ready.
+    // The outcome of a prefix is the prefix of the outcome: once with only the prefix to look at, and once
+    // with another continuation behind it.
     const std::size_t half = trace.events() / 2;
     RequestList prefix, other;
     for (std::size_t e = 0; e < trace.events(); ++e) {
@@ -307,10 +308,9 @@ TEST_P(EveryCache, RoomForAllMissesEachOnce) {
   }
 }
 
-// Compressed, sliced or partial entries obey the same rules; a part of which no view can be made is never a
-// hit.
+// Compressed, sliced or partial entries obey the same rules; parts that make no view are never a hit.
 TEST_P(EveryCache, KeepsThePartsItIsTold) {
-  if (GetParam().pooled || GetParam().sliced) return;  // slots, or the event, tell it
+  if (GetParam().pooled || GetParam().sliced) return;  // slots or the event decide the parts
   for (Parts keep : {Part::kSm | Part::kExp, Parts(Part::kSm), Parts(Part::kExp), Part::kMsb | Part::kLsb}) {
     const TestSizes sizes(12, TestSizes::Kind::kDifferent, 4);
     const RequestList trace = random_trace(12, 200, 4, 17);
@@ -375,7 +375,7 @@ TEST(CacheRegistry, PoolsRefuseWhatCannotBe) {
   make_cache("zip-pools", pools({.slots = {{.f = 1}}, .whole_only = true}));
 }
 
-// Slots beyond the bytes of the cache are told, never overstepped.
+// A pool whose slots exceed the bytes of the cache reports an error and never exceeds them.
 TEST(CacheRegistry, PoolsThatDoNotFitAreAnError) {
   const TestSizes sizes(5, TestSizes::Kind::kEqual, 1);
   CacheConfig config;

@@ -1,5 +1,5 @@
 // Slice-LRU as a cache: SliceLru (slice_lru.h) decides on the events of decode steps, SliceWarmup
-// (slice_warmup.h) on those of prompts, and hands over what it has kept when the prompt is over. SliceMoE;
+// (slice_warmup.h) on those of prompts. When a prompt is over, the warm-up hands its slices over. SliceMoE;
 // SPEC §4.3, §4.6.
 #include <algorithm>
 #include <vector>
@@ -55,7 +55,8 @@ class SliceLruCache final : public EventCache {
     std::ranges::sort(out.placed, {}, &Placed::id);
   }
 
-  // Changes as seen from before to after the event, in which a slice may leave, return and leave again.
+  // Reports the changes between before and after the event; within it a slice may leave, return and leave
+  // again.
   void decide_prompt(const StepReport& report, Bytes capacity, EventDecision& out) {
     if (!warming_up_) {
       warming_up_ = true;
@@ -73,7 +74,7 @@ class SliceLruCache final : public EventCache {
     warmup_.forget_evictions();
     for (ExpertId id : report.used) warmup_.admit(id, *sizes_, capacity);
     const std::span<const Slice> gone = warmup_.evictions();
-    for (std::size_t i = gone.size(); i-- > 0;) {  // each slice's last departure counts
+    for (std::size_t i = gone.size(); i-- > 0;) {  // only the last departure of a slice counts
       const Slice& slice = gone[i];
       const auto used = std::ranges::lower_bound(report.used, slice.id);
       const bool of_event = used != report.used.end() && *used == slice.id;
@@ -102,9 +103,9 @@ class SliceLruCache final : public EventCache {
   SlicesConfig config_;
   SliceLru lru_;
   SliceWarmup warmup_;
-  bool warming_up_ = false;  // slices are warmup_'s, not lru_'s
+  bool warming_up_ = false;  // warmup_ owns the slices, not lru_
   const ExpertSizes* sizes_ = nullptr;
-  std::vector<Parts> before_;  // scratch: of the event's experts
+  std::vector<Parts> before_;  // scratch: by expert of the event
 };
 
 }  // namespace

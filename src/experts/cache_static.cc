@@ -1,6 +1,6 @@
-// Static: experts in the order of layers stay as far as the budget goes, and the others are read at every
-// use, as offloading by a device map does. An expert comes in at its first use, and takes the place of later
-// ones that were used before it. SPEC §1.10, `z-accelerate`.
+// Static: experts stay in the order of layers as far as the budget goes, and all others are read at every
+// use, as offloading by a device map does. An expert comes in at its first use and takes the place of experts
+// of later layers that were used before it. SPEC §1.10, `z-accelerate`.
 #include <map>
 
 #include "experts/cache_policies.h"
@@ -17,7 +17,7 @@ class StaticCache final : public EventCache {
                     EventDecision& out) override {
     for (const ExpertId id : report.misses) {
       const Bytes bytes = sizes.bytes(id).of(keep_);
-      Bytes later = 0;  // of experts that would make room, the last one first
+      Bytes later = 0;  // bytes of experts that would make room, the last one first
       auto first = resident_.end();
       while (used_ - later + bytes > capacity && first != resident_.begin() && std::prev(first)->first > id)
         later += (--first)->second;

@@ -16,7 +16,7 @@ class TenBytesEach final : public ExpertSizes {
   ExpertBytes bytes(ExpertId) const override { return {.full = 10}; }
 };
 
-// Once everything has been used, what is resident is the first layers' experts, whatever came first.
+// Once all experts have been used, the first layers' experts are resident, in whatever order they came.
 TEST(StaticCache, HoldsTheFirstLayersInTheEnd) {
   constexpr std::uint16_t kLayers = 4, kExperts = 6;
   for (unsigned seed = 1; seed <= 20; ++seed) {
@@ -38,7 +38,7 @@ TEST(StaticCache, HoldsTheFirstLayersInTheEnd) {
       if (expected.size() < room) expected.insert(id);
     for (const Placed& placed : cache.resident()) resident.insert(placed.id);
     EXPECT_EQ(resident, expected);
-    // And nothing changes any more.
+    // Afterwards nothing changes.
     for (std::uint16_t layer = 0; layer < kLayers; ++layer)
       EXPECT_TRUE(cache.on_event(std::vector<ExpertId>{{layer, 0}, {layer, kExperts - 1}}).evicted.empty());
   }

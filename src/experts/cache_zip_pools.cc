@@ -1,5 +1,5 @@
 // Zip-pools as a cache: one ZipPools (zip_pools.h) per sparse layer, which judges the layer's events whole.
-// Its capacity is its slots; the bytes are only checked. ZipMoE (arXiv 2601.21198) §5.4; SPEC §1.7.
+// Slots limit it; it only checks the bytes. ZipMoE (arXiv 2601.21198) §5.4; SPEC §1.7.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -33,13 +33,13 @@ class ZipPoolsCache final : public EventCache {
       decide_layer(left.first(count), sizes, out);
       left = left.subspan(count);
     }
-    if (used_ > capacity) throw too_large(capacity, used_);  // of a cache that was not told its room
+    if (used_ > capacity) throw too_large(capacity, used_);  // only a cache that was not told its room
     return true;
   }
   std::string name() const override { return "zip-pools"; }
 
  private:
-  // Changes of one layer, as seen from before to after the event.
+  // Reports the changes of one layer between before and after the event.
   void decide_layer(std::span<const ExpertId> used, const ExpertSizes& sizes, EventDecision& out) {
     const std::uint16_t layer = used.front().layer;
     active_.clear();

@@ -13,7 +13,7 @@ namespace {
   throw Error(ErrorKind::kUsage, why).in(std::string(where)).found(found).fix(fix);
 }
 
-// What a loss guard promises holds where it is asked before anything is changed.
+// A limit on the loss holds only where the guard is asked before anything is changed.
 void check_loss_limit(const Combination& combination, std::string_view rule) {
   if (combination.family != Family::kSliced) {
     refuse("what a change costs is calibrated for models in slices", "--max-loss", "a model without slices",
@@ -77,7 +77,7 @@ void check_combination(const Combination& combination) {
     }
   }
 
-  std::string_view rule;  // the one that changes the selection
+  std::string_view rule;  // the selected rule that changes the selection
   for (std::string_view name : combination.routers) {
     if (!find_router(name).lossy) continue;
     if (!rule.empty() && rule != name) {

@@ -1,4 +1,4 @@
-// Which policies go together: the matrix of SPEC §5.3, as far as it is built.
+// Which policies may be combined: the matrix of SPEC §5.3, as far as it is built.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace sluice::experts {
 
-// The parts that a packed model's experts are stored in (SPEC §5.1).
+// The parts in which a packed model stores its experts (SPEC §5.1).
 enum class Family : std::uint8_t {
   kRaw,     // full
   kSplit,   // sm + exp
@@ -20,18 +20,18 @@ enum class Family : std::uint8_t {
 
 struct Combination {
   Family family = Family::kRaw;
-  std::span<const std::string_view> routers = {};  // all that are asked for
+  std::span<const std::string_view> routers = {};  // all routers that are asked for
   std::string_view cache = {};
   PrecisionMode precision = PrecisionMode::kFull;
   ConstraintMode constraint = ConstraintMode::kNone;
-  // Not looked at where nothing is said.
+  // Empty: not checked.
   std::string_view scheduler = {}, prefetch = {};
   bool whole_layers = false;             // Preset::whole_layers
-  const SlicesConfig* slices = nullptr;  // of slice-lru
-  bool loss_limited = false;             // by a LossGuard
+  const SlicesConfig* slices = nullptr;  // for slice-lru
+  bool loss_limited = false;             // a LossGuard limits the loss
 };
 
-// Error(kUsage) with the reason and what to do instead, also for unknown names.
+// Error(kUsage) with the reason and a remedy, also for unknown names.
 void check_combination(const Combination& combination);
 
 }  // namespace sluice::experts

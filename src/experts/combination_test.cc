@@ -98,7 +98,7 @@ TEST(Combination, Refused) {
   }
   EXPECT_THAT(refusal({.routers = exact, .cache = "lruu"}), HasSubstr("lruu"));
 
-  // A limit on the loss: whatever is changed asks first.
+  // A limit on the loss: every change asks the guard first.
   const Names prior = {"cache-prior"};
   const SlicesConfig fetch{.rules = {.lsb_miss = LsbMiss::kFetch}};
   const auto limited = [&](auto change) {

@@ -1,5 +1,5 @@
-// Cache decisions as text, one line an event: what the engine decided in a run and what a replay of its trace
-// decides must be the same file (SPEC I6).
+// Cache decisions as text, one line per event. The file that the engine writes in a run must equal the file
+// that a replay of the run's trace writes (SPEC I6).
 #pragma once
 
 #include <cstdint>
@@ -18,30 +18,31 @@
 
 namespace sluice::experts {
 
-// Of a model in slices: what its decisions follow from, beside routing.
+// For a model in slices: the settings that decide, besides routing.
 struct SliceSetting {
   PrecisionRule precision = {};
   SlicesConfig cache = {};
   ConstraintConfig limits = {};
 };
 
-// What was asked of the caches; the first line of a log.
+// The settings of the caches; the first line of a log.
 struct DecisionSetting {
   std::string cache;
   std::string scope;   // "global" "layer"
-  Bytes capacity = 0;  // of each cache
+  Bytes capacity = 0;  // bytes of each cache
   Parts keep = Part::kFull;
   std::uint64_t seed = 0;
-  std::optional<PoolSlots> pools = {};  // of zip-pools: a layer's slots; and its rules
+  // For zip-pools: the slots of a layer, and the rules of the pools.
+  std::optional<PoolSlots> pools = {};
   PoolRules rules = {};
-  std::optional<SliceSetting> slices = {};  // of slice-lru
+  std::optional<SliceSetting> slices = {};  // for slice-lru
 };
 std::string decision_heading(const DecisionSetting& setting);
 
-// Appends "EVENT LAYER hit ID,ID miss ID=PARTS,ID=- out LAYER/ID=PARTS\n": ids of the layer; what a miss
-// leaves resident
-// (- nothing: used and dropped); what left, in order of decision. Where an event changes what was resident of
-// a used expert, "ID=BEFORE>AFTER". Of slices, ":high" or ":low" follows, the view it is computed with. Empty
+// Appends "EVENT LAYER hit ID,ID miss ID=PARTS,ID=- out LAYER/ID=PARTS
+// ". Ids are those of the layer. PARTS is what a miss leaves resident ("-": nothing; the expert was used and
+// dropped), or what left, in order of decision. Where an event changes the resident parts of a used expert,
+// "ID=BEFORE>AFTER". For slices ":high" or ":low" follows: the view that the expert is computed with. Empty
 // lists are left out.
 void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer, const EventOutcome& outcome);
 
@@ -51,10 +52,10 @@ std::string slots_text(const PoolSlots& slots);
 // The last line: a hash of all decisions of all caches.
 std::string decision_ending(std::uint64_t hash);
 
-// One number for the decisions of a run: of its only cache, or of its caches by layer.
+// One number for the decisions of a run: the hash of its only cache, or of its caches by layer.
 std::uint64_t decision_hash(std::span<const std::unique_ptr<Residency>> caches);
 
-// "full" "sm" "exp" "sm+exp" …; "-" for none.
+// "full" "sm" "exp" "sm+exp" …; "-" for no parts.
 std::string_view parts_name(Parts parts);
 
 }  // namespace sluice::experts

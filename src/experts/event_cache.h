@@ -1,4 +1,4 @@
-// What the caches that judge whole events have in common: nothing is asked of them expert by expert.
+// Base of the caches that judge whole events: nobody asks them expert by expert.
 #pragma once
 
 #include <vector>

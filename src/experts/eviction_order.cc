@@ -50,7 +50,7 @@ void EvictionOrder::victims(Bytes need, const PinnedView& pinned, std::vector<Ev
     if (!pinned.pinned(entry.id)) {
       out.push_back({entry.id, slot.parts});
       freed += slot.bytes;
-      if (freed >= need) break;  // it may stay in the heap until it is removed
+      if (freed >= need) break;  // the last one may stay in the heap until it is removed
     }
     aside_.push_back(entry);
     take_out(0);

@@ -1,5 +1,5 @@
-// Residents of one cache in the order in which they would leave: smallest (key, id) first. What LRU, FIFO,
-// LFU and Belady have in common; they differ in the key.
+// The residents of one cache in the order in which they would leave: smallest (key, id) first. LRU, FIFO, LFU
+// and Belady share this order and differ in the key.
 #pragma once
 
 #include <compare>
@@ -21,16 +21,16 @@ class EvictionOrder {
     auto operator<=>(const Key&) const = default;
   };
 
-  void release();                   // the running event is over: its experts may leave
-  void hold(ExpertId id);           // used by the running event; nothing if not resident
+  void release();                   // the running event is over: its experts may leave again
+  void hold(ExpertId id);           // the running event uses it; does nothing if it is not resident
   void hold(ExpertId id, Key key);  // the same, with a new key
   void insert(ExpertId id, Key key, Parts parts,
               Bytes bytes);               // resident from now on (or with new parts), and held
-  void remove(ExpertId id, Parts parts);  // `parts` left; out of the order when nothing is left
-  // As Cache::victims. Whole experts, smallest first.
+  void remove(ExpertId id, Parts parts);  // `parts` left; removes the expert when no part is left
+  // As Cache::victims. Takes whole experts, smallest first.
   void victims(Bytes need, const PinnedView& pinned, std::vector<Eviction>& out);
 
-  // The first of the order, and its size; held experts do not count. REQUIRES: !empty().
+  // The first of the order and its size; held experts are not counted. REQUIRES: !empty().
   bool empty() const { return heap_.empty(); }
   ExpertId first() const { return heap_.front().id; }
   Parts parts(ExpertId id) const;

@@ -13,7 +13,7 @@ namespace sluice::experts {
 template <class T>
 class ExpertTable {
  public:
-  // The value of `id`, made (value-initialised) if it was never written. References last until the next at().
+  // The value of `id`, value-initialised if it was never written. The reference is valid until the next at().
   T& at(ExpertId id) {
     if (id.layer >= layers_.size()) layers_.resize(id.layer + std::size_t{1});
     std::vector<T>& layer = layers_[id.layer];
@@ -21,14 +21,14 @@ class ExpertTable {
     return layer[id.index];
   }
 
-  // Null if `id` was never written (it may also be a value-initialised neighbour of one that was).
+  // Null if `id` was never written; where a neighbour was written, it may be a value-initialised value.
   const T* find(ExpertId id) const {
     return id.layer < layers_.size() && id.index < layers_[id.layer].size() ? &layers_[id.layer][id.index]
                                                                             : nullptr;
   }
   T* find(ExpertId id) { return const_cast<T*>(std::as_const(*this).find(id)); }
 
-  // visit(id, value) for every value ever made, in ascending id.
+  // Calls visit(id, value) for every value ever made, in ascending id.
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (std::size_t layer = 0; layer < layers_.size(); ++layer) {

@@ -1,4 +1,4 @@
-// Names of things that policies decide about. Ids, sizes and times only: no bytes, threads or devices.
+// Names of the objects that policies decide about. Only ids, sizes and times: no bytes, threads or devices.
 #pragma once
 
 #include <compare>
@@ -16,7 +16,7 @@ struct ExpertId {
   auto operator<=>(const ExpertId&) const = default;
 };
 
-// The smallest pieces that are stored, fetched and cached by themselves (SPEC §5.1, docs/architecture.md).
+// The smallest pieces that are stored, fetched and cached separately (SPEC §5.1, docs/architecture.md).
 enum class Part : std::uint8_t { kFull = 1, kSm = 2, kExp = 4, kMsb = 8, kLsb = 16 };
 
 // A set of parts.
@@ -42,17 +42,17 @@ class Parts {
 };
 constexpr Parts operator|(Part a, Part b) { return Parts(a) | Parts(b); }
 
-// Residency states of the split family (SPEC §1.3): F full, C = sm + exp, S = sm, E = exp, M nothing.
+// Residency states of the split family (SPEC §1.3): F full, C = sm + exp, S = sm, E = exp, M absent.
 enum class State : char { kF = 'F', kC = 'C', kS = 'S', kE = 'E', kM = 'M' };
 // Legal sets only: {}, {exp}, {sm}, {sm, exp}, {full}. Any other set trips a check.
 State state_of(Parts parts);
 
-// Sets that may be resident (SPEC §5.1): those of state_of, {msb} and {msb, lsb}.
+// Sets that may be resident (SPEC §5.1): the sets of state_of, {msb} and {msb, lsb}.
 bool is_legal(Parts parts);
-// A view can be made of them without a read: full, sm + exp, or msb.
+// Whether these parts make a view without a read: full, sm + exp, or msb.
 bool is_computable(Parts parts);
 
-// Bytes of one expert's parts as they are held in memory (0: the family has no such part).
+// Bytes of one expert's parts in memory (0: the family has no such part).
 struct ExpertBytes {
   Bytes full = 0, sm = 0, exp = 0, msb = 0, lsb = 0;
   Bytes of(Parts parts) const;

@@ -10,7 +10,7 @@
 namespace sluice::experts {
 namespace {
 
-// Neighbours that fall become their mean, until none do.
+// Replaces falling neighbours by their mean until none fall.
 void make_monotone(std::vector<LossPoint>& points) {
   struct Pool {
     double sum;
@@ -65,7 +65,7 @@ double LossCurve::most(double loss) const {
   if (!(loss >= 0)) return 0;
   const auto above = std::ranges::upper_bound(knots_, loss, {}, &LossPoint::loss);
   if (above == knots_.end()) return knots_.back().amount;
-  const LossPoint& below = above[-1];  // the first knot costs nothing
+  const LossPoint& below = above[-1];  // the first knot is (0, 0), so there is always one below
   return below.amount + (above->amount - below.amount) * (loss - below.loss) / (above->loss - below.loss);
 }
 

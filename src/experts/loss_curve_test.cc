@@ -1,4 +1,4 @@
-// Against brute force: interpolation by search of the segment, the order by least squares over all pools.
+// Against brute force: interpolation by searching the segment, the order by least squares over all pools.
 #include "experts/loss_curve.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ std::vector<LossPoint> random_points(std::mt19937_64& random) {
   return points;
 }
 
-// max over i <= k of min over j >= k of the mean of i … j: the least squares fit that does not fall.
+// max over i <= k of min over j >= k of the mean of i … j: the least squares fit that never falls.
 std::vector<double> min_max_fit(const std::vector<double>& values) {
   std::vector<double> fit(values.size());
   for (std::size_t k = 0; k < values.size(); ++k) {

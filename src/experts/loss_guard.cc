@@ -19,7 +19,7 @@ double low_share(std::span<const Choice> token) {
 
 namespace {
 
-// Of losses, either of which may be infinite.
+// The joint loss of both kinds of change; either loss may be infinite.
 double together(double both, double precision, double routing) {
   return precision > 0 && routing > 0 && both > 0 ? both * precision * routing : 0;
 }

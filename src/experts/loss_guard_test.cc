@@ -57,8 +57,8 @@ double low_of(const Routing& routing) {
   return low;
 }
 
-// A run that changes as much as it may, in tokens of random scores: never is the estimate above the limit,
-// not even by a step.
+// A run that changes as much as it may, in tokens of random scores: the estimate never passes the limit, not
+// even by one step.
 TEST(LossGuard, NeverPassesTheLimit) {
   std::uint64_t used_up = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
@@ -83,7 +83,7 @@ TEST(LossGuard, NeverPassesTheLimit) {
       ASSERT_LE(guard.estimate().upper, contract.limit + 1e-9) << "routing of event " << event;
       Routing routing = random_routing(random, tokens, 4);
       guard.limit_precision(routing);
-      // The cache may compute high what is wanted low.
+      // The cache may compute an expert high that was wanted low.
       guard.add_precision(tokens, low_of(routing) * (random() % 3 == 0 ? .5 : 1));
       ASSERT_LE(guard.estimate().upper, contract.limit + 1e-9) << "precision of event " << event;
       ASSERT_LE(guard.estimate().total(), guard.estimate().upper + 1e-12);
@@ -91,7 +91,7 @@ TEST(LossGuard, NeverPassesTheLimit) {
     }
     used_up += most > contract.limit - .01 ? 1 : 0;
   }
-  EXPECT_GT(used_up, 200u);  // or the guard would be kept to by forbidding everything
+  EXPECT_GT(used_up, 200u);  // otherwise a guard that forbids everything would pass
 }
 
 TEST(LossGuard, WithoutRoomNothingIsChanged) {
@@ -99,7 +99,7 @@ TEST(LossGuard, WithoutRoomNothingIsChanged) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
     LossContract contract{.model = random_model(random)};
-    // Above 0 everywhere behind 0.
+    // Above 0 everywhere except at 0.
     contract.model.routing_upper = LossCurve({{.5, .1}, {1, .2}});
     contract.model.precision_upper = LossCurve({{.5, .1}, {1, .2}});
     contract.limit = seed % 2 == 0 ? contract.model.high_upper : contract.model.high_upper / 2;
@@ -116,7 +116,7 @@ TEST(LossGuard, WithoutRoomNothingIsChanged) {
   }
 }
 
-// What precision is expected to come to is kept for it, from the first token on.
+// The guard reserves what precision is expected to cost from the first token on.
 TEST(LossGuard, KeepsRoomForThePlannedPrecision) {
   LossContract contract{.model = {.precision = LossCurve({{1, .02}}),
                                   .routing = LossCurve({{1, 1}}),
@@ -134,7 +134,7 @@ TEST(LossGuard, KeepsRoomForThePlannedPrecision) {
   EXPECT_NEAR(quarter.mass_allowance(), .005, 1e-12);
 }
 
-// Each of the two leaves the other what their product takes.
+// Each kind of change leaves room for the product of both.
 TEST(LossGuard, KeepsRoomForWhatBothLoseTogether) {
   LossContract contract{.model = {.precision = LossCurve({{1, 1}}),
                                   .routing = LossCurve({{1, 1}}),

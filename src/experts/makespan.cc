@@ -8,7 +8,7 @@
 namespace sluice::experts {
 namespace {
 
-// Gives each expert its start and end, from `now` on. Returns the end of the last one.
+// Gives each expert its start and end, from `now` on. Returns the end of the last expert.
 double run_experts(std::span<ExpertRun> runs, std::span<const double> run_time, double now) {
   std::vector<bool> done(runs.size());
   for (std::size_t left = runs.size(); left > 0; --left) {

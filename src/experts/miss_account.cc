@@ -7,7 +7,7 @@ void MissAccount::add(const EventOutcome& outcome, const ExpertSizes& sizes, Par
     for (const Admission& one : *used) {
       const ExpertBytes bytes = sizes.bytes(one.id);
       requested += static_cast<double>(bytes.of(high));
-      if (one.view.empty()) {  // not in slices: all of it, or nothing
+      if (one.view.empty()) {  // not in slices: all of the expert is read, or nothing
         missed += used == &outcome.misses ? static_cast<double>(bytes.of(low)) : 0;
         continue;
       }

@@ -1,4 +1,4 @@
-// What a run had to read of its experts' slices, and the miss rate that is normalised by whole experts.
+// The bytes that a run had to read of its experts' slices, and the miss rate normalised by whole experts.
 // SliceMoE; SPEC §4.4.
 #pragma once
 
@@ -10,14 +10,14 @@ namespace sluice::experts {
 
 struct MissAccount {
   double missed = 0;     // bytes read for events
-  double requested = 0;  // what their experts take at high precision
-  // Slices asked for, and those that had to be read. An LSB that was not read, though it was asked for and
-  // not there, is a downgrade and no miss.
+  double requested = 0;  // bytes of their experts at high precision
+  // Slices asked for, and slices that had to be read. An absent LSB that was asked for and not read is a
+  // downgrade, not a miss.
   std::uint64_t msb_requests = 0, msb_misses = 0;
   std::uint64_t lsb_requests = 0, lsb_misses = 0, downgrades = 0;
 
-  // One event. `low` and `high`: the parts that the two views of an expert are made of; the same of families
-  // without slices, whose slices are not counted.
+  // Adds one event. `low` and `high`: the parts that make the two views of an expert; equal in families
+  // without slices, where slices are not counted.
   void add(const EventOutcome& outcome, const ExpertSizes& sizes, Parts low, Parts high);
   MissAccount& operator+=(const MissAccount& other);
 

@@ -62,7 +62,8 @@ Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_
   thread_local std::vector<std::uint8_t> stays;  // by id: selected, or not to be touched
   stays.assign(standing.size(), 0);
   for (std::uint32_t id : ranking.first(std::min<std::size_t>(top_j, ranking.size()))) stays[id] = 1;
-  thread_local std::vector<std::uint32_t*> leaving;  // the lowest score first; both keep their room
+  // The lowest score first; both vectors keep their memory.
+  thread_local std::vector<std::uint32_t*> leaving;
   leaving.clear();
   for (std::uint32_t& id : selection)
     if (is_read(standing[id]) && stays[id] == 0) leaving.push_back(&id);
@@ -70,7 +71,8 @@ Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_
   std::ranges::fill(stays, std::uint8_t{0});
   for (std::uint32_t id : selection) stays[id] = 1;
 
-  auto free = ranking.begin(), partial = ranking.begin();  // the best ones left that cost nothing; less
+  // The best experts left that cost nothing, and the best that cost less than a missing one.
+  auto free = ranking.begin(), partial = ranking.begin();
   const auto advance = [&](auto& at, auto accepts) {
     at = std::find_if(at, ranking.end(),
                       [&](std::uint32_t other) { return stays[other] == 0 && accepts(standing[other]); });
@@ -84,7 +86,7 @@ Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_
       better = &partial;
     if (better == nullptr) continue;
     if (!mass.mass.empty()) {
-      // Those behind it have higher scores.
+      // The experts behind it have higher scores.
       if (result.mass + mass.mass[*id] > mass.allowed) break;
       result.mass += mass.mass[*id];
     }

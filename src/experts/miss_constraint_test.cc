@@ -33,8 +33,8 @@ double bytes_read(const MissLimit& limit, Standing one) {
   return one == Standing::kMissing ? limit.low_bytes : one == Standing::kPartial ? limit.rest_bytes : 0;
 }
 
-// SPEC §4.4 as it is written, on sets. What an earlier token chose costs nothing; of high precision
-// everywhere, what is there but for its LSB costs that.
+// SPEC §4.4 as written, on sets. Experts that an earlier token chose cost nothing; with high precision
+// everywhere, a partial expert costs its LSB.
 Replacement naive(const MissLimit& limit, const std::vector<double>& score,
                   const std::vector<Standing>& standing, std::uint32_t top_j, std::set<std::uint32_t>& sel) {
   Replacement result;
@@ -49,7 +49,7 @@ Replacement naive(const MissLimit& limit, const std::vector<double>& score,
     }
     return limit.missed + missed > limit.rate * (limit.requested + requests * limit.high_bytes);
   };
-  // The best one that may come for it.
+  // The best expert that may replace it.
   const auto better = [&](std::uint32_t id) {
     for (const double most : {0.0, standing[id] == Standing::kMissing ? limit.rest_bytes : 0.0})
       for (std::uint32_t other : ranking)
@@ -155,7 +155,7 @@ TEST(ReplaceMissing, LosesNoMoreMassThanIsAllowed) {
     ASSERT_NEAR(kept.mass, lost, 1e-9) << "seed " << seed;
     ASSERT_LE(lost, allowed) << "seed " << seed;
     ASSERT_LE(kept.replaced, free.replaced) << "seed " << seed;
-    if (kept.replaced < free.replaced) {  // and no less: the next one would not have been paid for
+    if (kept.replaced < free.replaced) {  // and no fewer: the next replacement would have exceeded the mass
       ASSERT_GT(lost + least_left, allowed) << "seed " << seed;
       ++cut_short;
     } else {
@@ -170,7 +170,7 @@ class Sizes final : public ExpertSizes {
   ExpertBytes bytes(ExpertId) const override { return {.full = 5, .msb = 3, .lsb = 2}; }
 };
 
-// A decoder in small: scores that drift, one layer, slices cached by slice-lru.
+// A small decoder: drifting scores, one layer, slices cached by slice-lru.
 struct Decoder {
   const std::uint32_t experts = 24, k = 4;
   Sizes sizes;
@@ -276,7 +276,7 @@ TEST(MissConstraint, FirstStepsAreFreeAndNotAccounted) {
   EXPECT_EQ(run.constraint.account().requested, requested);
 }
 
-// The account is the outcomes', summed by hand.
+// The account equals the outcomes, summed by hand.
 TEST(MissConstraint, Accounts) {
   for (ConstraintMode mode : {ConstraintMode::kNone, ConstraintMode::kHard, ConstraintMode::kAdaptive}) {
     std::mt19937_64 random(3);
@@ -309,7 +309,7 @@ TEST(MissConstraint, Accounts) {
     EXPECT_EQ(account.downgrades, sum.downgrades);
     EXPECT_EQ(account.rate(), sum.missed / sum.requested);
     EXPECT_EQ(account.downgrades > 0, mode != ConstraintMode::kNone);
-    // The first step finds an empty cache, and nothing to replace its experts by.
+    // The first step finds an empty cache, and no expert to replace a missing one by.
     EXPECT_EQ(run.constraint.violations() > 0, mode == ConstraintMode::kHard);
   }
 }
@@ -347,7 +347,7 @@ TEST(MissConstraint, LambdaOfEachMode) {
   EXPECT_EQ(run.constraint.replaced(), 0u);
 }
 
-// What an earlier token of the event has asked for is neither a miss nor a request of a later one.
+// An expert that an earlier token of the event asked for is neither a miss nor a request of a later token.
 TEST(MissConstraint, TokensOfOneEventShareItsMisses) {
   const Sizes sizes;
   MissConstraint constraint({.mode = ConstraintMode::kHard, .limit = .3, .exempt_steps = 0}, sizes);

@@ -8,7 +8,7 @@
 namespace sluice::experts {
 
 NextUse::NextUse(const RequestList& future) : future_(future), next_(future.accesses()) {
-  ExpertTable<std::uint64_t> later;  // 1 + event of the next use, 0: none
+  ExpertTable<std::uint64_t> later;  // 1 + event of the next use; 0: never
   for (std::size_t event = future.events(); event-- > 0;) {
     const std::span<const ExpertId> ids = future.event(event);
     for (std::size_t i = 0; i < ids.size(); ++i) {

@@ -1,4 +1,4 @@
-// When each expert is used next, read off the whole list of requests: the future that only oracles may see.
+// When each expert is used next, read from the whole list of requests: the future that only oracles may see.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class NextUse {
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
   explicit NextUse(const RequestList& future);  // `future` must outlive this
-  // Moves on to the report's event. Error(kInvalid) if that is not the event of the list.
+  // Moves on to the report's event. Error(kInvalid) if the report differs from the list's event.
   void on_step(const StepReport& report);
   // The event after the current one that uses `id`; exact for every expert used so far.
   std::uint64_t after(ExpertId id) const;

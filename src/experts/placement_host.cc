@@ -1,5 +1,5 @@
-// Everything on the host: machines without an accelerator, and ZipMoE's unified memory (SPEC §5.2), where
-// host and device are one.
+// Puts every expert on the host: for machines without an accelerator, and for ZipMoE's unified memory (SPEC
+// §5.2), where host and device are one.
 #include "experts/placement.h"
 
 namespace sluice::experts {

@@ -13,7 +13,7 @@
 namespace sluice::experts {
 namespace {
 
-// As poisson_binomial, of at most `most` successes: what the sums over hits need.
+// As poisson_binomial, for at most `most` successes: enough for the sums over hits.
 std::vector<double> hits_law(std::span<const double> q, std::size_t most) {
   std::vector<double> phi(std::min(most, q.size()) + 1);
   phi[0] = 1;
@@ -41,7 +41,7 @@ std::uint64_t grid_points(double grid) {
   return static_cast<std::uint64_t>(points);
 }
 
-// How many ways there are to share `points` among `pools`.
+// In how many ways `points` can be shared among `pools`.
 double compositions(double points, std::size_t pools) {
   double count = 1;
   for (std::size_t i = 1; i < pools; ++i)
@@ -64,7 +64,7 @@ ExpectedCost estimate(std::uint32_t k, const PoolSlots& h, const LayerCosts& cos
 ExpectedCost expected_cost(const RankModel& ranks, const PoolSlots& slots, const LayerCosts& costs) {
   const std::uint32_t k = ranks.k;
   std::span<const double> left = ranks.q;
-  std::array<std::vector<double>, 5> phi;  // by pool, and of the ranks in none
+  std::array<std::vector<double>, 5> phi;  // by pool, and for the ranks outside all pools
   for (std::size_t p = 0; p < kPools.size(); ++p) {
     SLUICE_CHECK(slots[kPools[p]] <= left.size());
     phi[p] = hits_law(left.first(slots[kPools[p]]), k);

@@ -20,7 +20,7 @@ LayerCosts costs(unsigned chunks, unsigned workers, double u, double v, double c
   return {.tensors = 3, .schedule = {.chunks = chunks, .workers = workers, .u = u, .v = v, .c = c}};
 }
 
-// Over all sets of k, by weight, with the estimate as the specification writes it.
+// Over all sets of k, by weight, with the estimate as the specification states it.
 double brute_cost(const RankModel& ranks, const PoolSlots& slots, const LayerCosts& layer) {
   const ScheduleCosts& s = layer.schedule;
   double all = 0, sum = 0;
@@ -150,7 +150,7 @@ TEST(ZipPlan, SharesToSlots) {
   EXPECT_EQ(slots_of_shares({1, 0, 0, 0}, 1e300, {1, 1, 1, 1}, 64), (PoolSlots{64, 0, 0, 0}));
 }
 
-// Against a plain walk over all shares, of all sets of pools.
+// Against a plain walk over all shares, for all sets of pools.
 TEST(ZipPlan, IsTheFirstOfTheBest) {
   std::mt19937_64 random(21);
   for (int i = 0; i < 60; ++i) {

@@ -1,5 +1,5 @@
-// The pools of a layer's cache, one per state that an expert may rest in. ZipMoE (arXiv 2601.21198) §5; SPEC
-// §1.7, §1.9.
+// The pools of a layer's cache, one for each state in which an expert may stay. ZipMoE (arXiv 2601.21198) §5;
+// SPEC §1.7, §1.9.
 #pragma once
 
 #include <array>
@@ -9,10 +9,10 @@
 
 namespace sluice::experts {
 
-// From the hottest to the coldest: F ≺ C ≺ S ≺ E.
+// From the hottest pool to the coldest: F ≺ C ≺ S ≺ E.
 constexpr std::array<State, 4> kPools = {State::kF, State::kC, State::kS, State::kE};
 
-// One value a pool.
+// One value per pool.
 template <class T>
 struct PerPool {
   T f{}, c{}, s{}, e{};
@@ -25,7 +25,7 @@ struct PerPool {
 
 using PoolSlots = PerPool<std::uint32_t>;  // capacities, in experts
 
-// The parts that are kept of an expert in this state.
+// The parts that a pool keeps of an expert in this state.
 constexpr Parts parts_of(State state) {
   switch (state) {
     case State::kF:
@@ -42,7 +42,7 @@ constexpr Parts parts_of(State state) {
   return {};
 }
 
-// The pool that an expert of this rank (0: the hottest) belongs to; M: none, it is dropped after use. delta:
+// The pool for an expert of this rank (0: the hottest); M: no pool, the expert is dropped after use. delta:
 // the tolerance margin, in experts. Pools without slots are skipped.
 State dispatch(const PoolSlots& slots, std::uint32_t delta, std::uint64_t rank);
 

@@ -60,7 +60,7 @@ CriticalRule::Kind critical_kind(std::string_view name) {
 }
 
 PrecisionMode precision_mode(std::string_view name) {
-  if (name == kModes[0]) return PrecisionMode::kFull;  // which nobody can ask for
+  if (name == kModes[0]) return PrecisionMode::kFull;  // users cannot ask for it
   constexpr std::string_view kAsked[] = {kModes[1], kModes[2], kModes[3]};
   return static_cast<PrecisionMode>(1 + value_named<int>("--precision", kAsked, name));
 }

@@ -1,5 +1,5 @@
-// At which precision a token's experts are to be computed, and what that asks of the cache. SliceMoE; SPEC
-// §4.3, §5.1.
+// At which precision a token's experts are computed, and what that asks of the cache. SliceMoE; SPEC §4.3,
+// §5.1.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ enum class PrecisionMode : std::uint8_t {
 };
 PrecisionMode precision_mode(std::string_view name);  // full, dbsc, high, low; Error(kUsage)
 std::string_view precision_name(PrecisionMode mode);
-// Of models in slices: what of an expert has to be in memory for any of its uses.
+// For models in slices: the parts of an expert that must be in memory for any use.
 Parts least_parts(PrecisionMode mode);
 
 struct PrecisionRule {
@@ -43,18 +43,18 @@ struct PrecisionRule {
   CriticalRule critical = {};
 };
 
-// Sets what is wanted of each choice: kHigh or kLow. The weights are those of the final sets. A token whose
-// weights sum to 0 has no critical expert of kSingleHead.
+// Sets the wanted precision of each choice: kHigh or kLow. The weights are those of the final sets. A token
+// whose weights sum to 0 has no critical expert under kSingleHead.
 void set_precision(const PrecisionRule& rule, Routing& routing);
 
-// What the tokens of one event ask for, together. Keeps its room from event to event. Thread-compatible.
+// What the tokens of one event ask for together. Keeps its memory from event to event. Thread-compatible.
 class SliceDemands {
  public:
-  // Reads Choice::precision. Experts are ranked by the highest score that a token gave that chose them (ties:
-  // lower id), and critical if any token wants them high.
+  // Reads Choice::precision. Ranks experts by the highest score from a token that chose them (ties: lower
+  // id); experts are critical if any token wants them high.
   void gather(const ScoresView& scores, const Routing& routing);
-  // Lasts until the next gather. Of a prompt with critical_tokens, by ascending expert, as
-  // Residency::on_event takes it.
+  // Valid until the next gather. For a prompt it has critical_tokens, by ascending expert, as
+  // Residency::on_event takes them.
   SliceDemand demand(Bytes lsb_allowance = kAnyBytes) const;
 
  private:

@@ -49,7 +49,7 @@ TEST(Critical, SingleHead) {
   EXPECT_THAT(critical({}, {}), ElementsAre());
 }
 
-// SPEC §7.7: at most floor(1/theta) experts.
+// SPEC §7.7: at most floor(1/theta) experts are critical.
 TEST(Critical, AtMostOneOverTheta) {
   const std::pair<double, int> most[] = {{.26, 3}, {.34, 2}, {.5, 2}, {.51, 1}, {.35, 2}};
   for (const auto& [theta, limit] : most) {
@@ -93,7 +93,7 @@ TEST(Critical, Modes) {
   CriticalRule().validate(4);
   CriticalRule{.kind = Kind::kFixedTopC, .count = 4}.validate(4);
   EXPECT_THROW((CriticalRule{.kind = Kind::kFixedTopC, .count = 5}.validate(4)), Error);
-  CriticalRule{.count = 5}.validate(4);  // nothing counts them
+  CriticalRule{.count = 5}.validate(4);  // only fixed_top_c looks at the count
 }
 
 TEST(SliceDemands, JoinTheTokensOfAnEvent) {

@@ -10,10 +10,10 @@
 namespace sluice::experts {
 namespace {
 
-constexpr double kCertain = 1e-12;  // as near to 0 or 1 as to count as that
+constexpr double kCertain = 1e-12;  // so near to 0 or 1 counts as 0 or 1
 constexpr std::uint32_t kMostIterations = 20000;
 
-// q_i = s w_i / (1 + s w_i) with Σ q = k to `tolerance`, s by bisection of its logarithm. 0 < k < |w|.
+// q_i = s w_i / (1 + s w_i) with Σ q = k to `tolerance`; finds s by bisection of its logarithm. 0 < k < |w|.
 void draws(std::span<const double> log_w, double k, double tolerance, std::vector<double>& q) {
   const auto [least, most] = std::ranges::minmax(log_w);
   double low = -most - 800, high = -least + 800;
@@ -27,14 +27,15 @@ void draws(std::span<const double> log_w, double k, double tolerance, std::vecto
   }
 }
 
-// Inclusion probabilities. Any s in draws() gives the same law, one near Σ q = k keeps the tables from over-
-// and underflow.
+// Inclusion probabilities. Any s in draws() gives the same law; an s near Σ q = k keeps the tables from
+// overflow and underflow.
 class Inclusion {
  public:
   void run(std::span<const double> log_w, std::uint32_t k, std::vector<double>& f) {
     draws(log_w, k, 1e-3, q_);
     const std::size_t n = q_.size(), width = k + std::size_t{1};
-    // prefix[i][h], suffix[i][h]: the probability of h among the first i, and among those from i on.
+    // prefix[i][h]: the probability of h draws among the first i; suffix[i][h]: of h draws among those from i
+    // on.
     prefix_.assign((n + 1) * width, 0);
     suffix_.assign((n + 1) * width, 0);
     prefix_[0] = suffix_[n * width] = 1;
@@ -60,7 +61,7 @@ class Inclusion {
 
 double log_odds(double f) { return std::log(f) - std::log1p(-f); }
 
-// log w of experts that are neither certain nor impossible, geometric mean 1. 0 < k < |f|.
+// log w of experts that are neither certain nor impossible, with geometric mean 1. 0 < k < |f|.
 std::vector<double> fit(std::span<const double> f, std::uint32_t k, WeightUpdate update, double tolerance,
                         std::uint32_t& iterations) {
   std::vector<double> log_w(f.size()), now;
@@ -128,7 +129,7 @@ RankModel make_rank_model(std::span<const double> f, std::uint32_t k, WeightUpda
       model.q[open[i]] = q[i];
     }
   } else {
-    // All of them, or none: what Σ f leaves to them is within its tolerance.
+    // All open ranks are certain, or none is: what Σ f leaves to them is within its tolerance.
     for (std::size_t i : open) {
       model.w[i] = left > 0 ? std::numeric_limits<double>::infinity() : 0;
       model.q[i] = left > 0 ? 1 : 0;

@@ -142,14 +142,14 @@ TEST(RankModel, HasTheFrequenciesAskedFor) {
     const RankModel model = make_rank_model(f, k);
     EXPECT_THAT(brute_inclusion(model.w, k), Pointwise(DoubleNear(2e-10), f));
     EXPECT_NEAR(std::accumulate(model.q.begin(), model.q.end(), 0.0), k, 1e-12 * n);
-    for (std::uint32_t a = 1; a < n; ++a) {  // odds of the draws are in the ratio of the weights
+    for (std::uint32_t a = 1; a < n; ++a) {  // odds of the draws have the ratio of the weights
       EXPECT_NEAR(std::log(model.q[0] / (1 - model.q[0]) * (1 - model.q[a]) / model.q[a]),
                   std::log(model.w[0] / model.w[a]), 1e-9);
     }
   }
 }
 
-// Weights of the size that would overflow products of k of them.
+// Weights so large that products of k of them would overflow.
 TEST(RankModel, ExtremeFrequencies) {
   std::vector<double> f(384, 1 - 1e-11);
   std::fill(f.begin() + 192, f.end(), 1e-11);
@@ -187,12 +187,12 @@ TEST(RankProfile, RanksPerWindowAndAverages) {
 
 TEST(RankProfile, ScalesToTheSumAndCuts) {
   const RankProfile profile = make_rank_profile(std::vector{window({90, 50, 40, 20}, 100)}, 3);
-  // 3 / 2 of all: .9 is cut; what is left goes to .5 : .4 : .2, of which .5 becomes .9090905, and so on.
+  // 3 / 2 of all: .9 is cut; the rest goes to .5 : .4 : .2, of which .5 becomes .9090905, and so on.
   EXPECT_NEAR(profile.f[0], 1 - 1e-6, 1e-15);
   EXPECT_NEAR(std::accumulate(profile.f.begin(), profile.f.end(), 0.0), 3, 1e-12);
   EXPECT_NEAR(profile.f[1] / profile.f[2], 1.25, 1e-12);
   EXPECT_NEAR(profile.f[2] / profile.f[3], 2, 1e-12);
-  // All cut.
+  // All entries are cut.
   EXPECT_THAT(make_rank_profile(std::vector{window({90, 50}, 100)}, 2).f,
               Pointwise(DoubleNear(1e-15), std::vector<double>{1 - 1e-6, 1 - 1e-6}));
   EXPECT_THROW(make_rank_profile(std::vector{window({0, 0}, 100)}, 1), Error);

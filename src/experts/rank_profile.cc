@@ -1,4 +1,4 @@
-// Recorded windows to frequencies by rank. SPEC §1.8.
+// Turns recorded windows into frequencies by rank. SPEC §1.8.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -75,7 +75,7 @@ constexpr PlacementPolicy kPlacements[] = {
     {.name = "host", .make = make_host_placement, .source = "SPEC 5.2"},
 };
 
-// ZipMoE and its baselines: what differs from `zipmoe` is what each is there to show.
+// ZipMoE and its baselines: each baseline differs from `zipmoe` in what it is there to show.
 constexpr Preset zip_preset(std::string_view name, std::string_view cache,
                             PoolSharing sharing = PoolSharing::kNone) {
   return {.name = name,

@@ -1,5 +1,5 @@
 // Every policy of every kind, by its name on the command line: one line each in registry.cc. Tests iterate
-// over these tables, so that no policy escapes the properties shared by its kind. The tables are constant:
+// over these tables, so that every policy is tested for the properties of its kind. The tables are constant:
 // thread-safe.
 #pragma once
 
@@ -23,18 +23,19 @@ struct CachePolicy {
   std::unique_ptr<Cache> (*make)(const CacheConfig&);
   std::string_view source;     // paper and section
   bool oracle = false;         // reads the future: replays only
-  bool seeded = false;         // draws from CacheConfig::seed
-  bool keeps = true;           // keeps what fits (all but `none`)
+  bool seeded = false;         // draws, from CacheConfig::seed
+  bool keeps = true;           // keeps experts that fit (all but `none`)
   bool judges_events = false;  // may evict experts of the running event (Cache::decide_event)
-  bool pooled = false;  // holds experts in the states that CacheConfig::pools has slots for, not in `keep`
-  bool sliced = false;  // holds MSB and LSB slices, each by itself: of the sliced family only
+  // Holds experts in the states that CacheConfig::pools has slots for, and ignores `keep`.
+  bool pooled = false;
+  bool sliced = false;  // holds MSB and LSB slices separately: for the sliced family only
 };
 
 struct RouterPolicy {
   std::string_view name;
   std::unique_ptr<Router> (*make)(const RouterConfig&);
   std::string_view source;
-  bool lossy = false;  // may select other experts than the model would
+  bool lossy = false;  // may select experts that the model would not
 };
 
 struct PrefetchPolicy {
@@ -47,7 +48,7 @@ struct SchedulerPolicy {
   std::string_view name;
   std::unique_ptr<Scheduler> (*make)();
   std::string_view source;
-  bool by_costs = false;  // plans with costs of planes, exponent chunks and decoding
+  bool by_costs = false;  // plans with the costs of planes, exponent chunks and decoding
 };
 
 struct PlacementPolicy {
@@ -56,8 +57,7 @@ struct PlacementPolicy {
   std::string_view source;
 };
 
-// How zip-pools gets its slots: not at all, by the planner, or by equal shares of the memory (SPEC §1.9,
-// §1.10).
+// How zip-pools gets its slots: no slots, from the planner, or equal shares of the memory (SPEC §1.9, §1.10).
 enum class PoolSharing : std::uint8_t { kNone, kPlanned, kEqual };
 
 // A set of policies under one name.
@@ -65,10 +65,11 @@ struct Preset {
   std::string_view name, router, cache, prefetch, scheduler, placement;
   PoolSharing sharing = PoolSharing::kNone;
   std::string_view source = {};  // paper and section
-  bool whole_layers = false;     // all experts of a layer are fetched, whatever the routing
-  bool synchronous = false;      // one expert at a time: read, then computed, nothing in between
-  bool whole_experts = false;    // knows no compressed ones: a model stored whole, if there is one, is read
-  // Of models in slices: not kFull, and how misses are limited.
+  bool whole_layers = false;     // fetches all experts of a layer, whatever the routing
+  bool synchronous = false;      // one expert at a time: first read, then computed
+  // Knows no compressed experts: reads a model that is stored whole, if there is one.
+  bool whole_experts = false;
+  // For models in slices: a precision other than kFull, and how misses are limited.
   PrecisionMode precision = PrecisionMode::kFull;
   ConstraintMode constraint = ConstraintMode::kNone;
   bool sliced() const { return precision != PrecisionMode::kFull; }
@@ -89,7 +90,8 @@ const SchedulerPolicy& find_scheduler(std::string_view name);
 const PlacementPolicy& find_placement(std::string_view name);
 const Preset& find_preset(std::string_view name);
 
-// The cache `name`, its configuration validated. Error(kUsage) also for an oracle without the future.
+// Makes the cache `name` after validating its configuration. Error(kUsage) also for an oracle without the
+// future.
 std::unique_ptr<Cache> make_cache(std::string_view name, const CacheConfig& config);
 
 }  // namespace sluice::experts

@@ -1,4 +1,4 @@
-// A whole list of events, known beforehand: what an oracle policy needs, and what a trace replay walks.
+// A whole list of events, known beforehand: an oracle policy needs it, and a trace replay walks it.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ class RequestList {
   void add_event(std::span<const ExpertId> ids);
   std::size_t events() const { return begin_.size() - 1; }
   std::size_t accesses() const { return ids_.size(); }
-  // The ids of one event, ascending and distinct. Lasts until the next add_event.
+  // The ids of one event, ascending and distinct. Valid until the next add_event.
   std::span<const ExpertId> event(std::size_t index) const;
-  // Where event `index` starts among all accesses.
+  // Index of the first access of event `index` among all accesses.
   std::size_t begin(std::size_t index) const { return begin_[index]; }
 
  private:

@@ -1,6 +1,5 @@
 // Logical residency: what a cache of a given size holds after each event, in decision order, never by arrival
-// time. The engine, the simulator and `sluice lab evict` all drive this one object, so that they decide
-// alike.
+// time. The engine, the simulator and `sluice lab evict` all drive this one class, so that they decide alike.
 #pragma once
 
 #include <cstdint>
@@ -14,66 +13,68 @@
 
 namespace sluice::experts {
 
-// A used expert: what of it is resident before and after the event.
+// A used expert: its resident parts before and after the event.
 struct Admission {
   ExpertId id;
   Parts parts;  // after use; empty: streamed (used and dropped)
   Parts before = {};
-  // Of slices, where the event came with a SliceDemand; else empty. What was asked for, MSB or MSB + LSB, and
-  // what it is computed with: MSB is the view `low`, MSB + LSB `high`.
+  // For slices, where the event came with a SliceDemand; else empty. `asked`: the parts that were asked for,
+  // MSB or MSB + LSB. `view`: the parts that the expert is computed with; MSB is the view `low`, MSB + LSB
+  // the view `high`.
   Parts asked = {}, view = {};
 
-  Parts to_read() const { return view - before; }              // of slices
-  bool downgraded() const { return !(asked - view).empty(); }  // its LSB was asked for, and is done without
+  Parts to_read() const { return view - before; }  // for slices
+  // Its LSB was asked for and is not used.
+  bool downgraded() const { return !(asked - view).empty(); }
 };
 
 // The outcome of one event, in order of decision.
 struct EventOutcome {
-  std::vector<Admission> hits;    // ascending: all that was asked for was there
-  std::vector<Admission> misses;  // ascending: something was not
-  std::vector<Eviction> evicted;  // parts resident before the event and not after it, of any expert
-  // Not of the event: were in state F, and are in S. The planes of sign and mantissa are taken out of the
-  // words, which leave.
+  std::vector<Admission> hits;    // ascending: all asked parts were resident
+  std::vector<Admission> misses;  // ascending: some asked part was not resident
+  // Parts of any expert that were resident before the event and are not after it
+  std::vector<Eviction> evicted;
+  // Experts outside the event that went from state F to S. Their planes of sign and mantissa are taken out of
+  // the words, and the words leave.
   std::vector<ExpertId> reduced;
-  // The first so many of `evicted` left as a prompt ended, before hits and misses were fixed: a used expert's
-  // `before` is without them.
+  // The first `trimmed` entries of `evicted` left when a prompt ended, before hits and misses were fixed: the
+  // `before` of a used expert is without them.
   std::size_t trimmed = 0;
 };
 
-// Event-atomic replay of one cache (LAB.md): hits and misses are fixed against what was resident before the
-// event; then hits are refreshed and misses inserted in ascending id; a victim is never one of the event's
-// ids; if room cannot be made for a miss, nothing is evicted for it and it is streamed. (A cache that decides
-// on whole events may also drop the event's own ids, and change the parts of its hits.) An expert of which a
-// part is resident but no view can be made is a miss. Capacity is in bytes. Once every expert has been seen,
-// events allocate nothing. Thread-compatible.
+// Event-atomic replay of one cache (LAB.md). Hits and misses are fixed against the residents before the
+// event; then hits are refreshed and misses inserted in ascending id. A victim is never one of the event's
+// ids. If room cannot be made for a miss, nothing is evicted for it, and the miss is streamed. (A cache that
+// decides on whole events may also drop the event's own ids and change the parts of its hits.) An expert
+// whose resident parts make no view is a miss. Capacity is in bytes. Once every expert has been seen, events
+// allocate nothing. Thread-compatible.
 //
-// Slices: the event says what it asks for (SliceDemand); an expert is a hit if all of that is resident. An
-// LSB that is there and was not asked for is computed with, unless it leaves in the same event (SPEC §4.3).
-// The first event behind a prompt ends it: what the cache drops then stands first among `evicted`.
+// Slices: the event says what it asks for (SliceDemand); an expert is a hit if all of that is resident. A
+// resident LSB that was not asked for is used, unless it leaves in the same event (SPEC §4.3). The first
+// event behind a prompt ends the prompt: parts that the cache then drops come first in `evicted`.
 class Residency final : public ResidencyView {
  public:
   // `sizes` must outlive this.
   Residency(std::unique_ptr<Cache> cache, const ExpertSizes& sizes, Bytes capacity);
 
   // ids: distinct, any order. `scores`, `tokens` and `slices` as in StepReport (tokens and critical_tokens
-  // parallel to ids in ascending order). The outcome lasts until the next call. No ids: only the event's
-  // index moves on.
+  // parallel to ids in ascending order). The outcome is valid until the next call. Without ids, only the
+  // event's index advances.
   const EventOutcome& on_event(std::span<const ExpertId> ids, std::span<const float> scores = {},
                                std::span<const std::uint32_t> tokens = {}, const SliceDemand& slices = {});
 
-  Parts parts(ExpertId id) const override;  // what is resident now
-  bool computable(ExpertId id) const;       // a view can be made without a read: F, C (or MSB)
+  Parts parts(ExpertId id) const override;  // resident now
+  bool computable(ExpertId id) const;       // parts(id) make a view without a read: F, C (or MSB)
   Bytes used() const { return used_; }
   Bytes capacity() const { return capacity_; }
   std::vector<Placed> resident() const;  // ascending id
   const Cache& cache() const { return *cache_; }
   std::uint64_t events() const { return events_; }
-  std::uint64_t decision_hash() const {
-    return hash_;
-  }  // of all outcomes so far: equal logs, equal hashes (SPEC I6)
+  // Hash of all outcomes so far: equal logs have equal hashes (SPEC I6).
+  std::uint64_t decision_hash() const { return hash_; }
 
  private:
-  // Pins the running event's experts: those stamped with its number.
+  // Pins the running event's experts, which are stamped with its number.
   class EventPins final : public PinnedView {
    public:
     bool pinned(ExpertId id) const override {
@@ -85,7 +86,7 @@ class Residency final : public ResidencyView {
   };
 
   void end_prompt();
-  Parts asked(ExpertId id) const;  // of slices
+  Parts asked(ExpertId id) const;  // for slices
   void complete(Admission& admission) const;
   void decide_misses_one_by_one();
   void decide_whole_event();
@@ -100,10 +101,10 @@ class Residency final : public ResidencyView {
   std::uint64_t events_ = 0, hash_ = 0;
   ExpertTable<Parts> resident_;
   EventPins pins_;
-  EventPins critical_;  // stamps those that the event asks more than the MSB of
+  EventPins critical_;  // stamps the experts of which the event asks more than the MSB
   bool sliced_ = false, in_prompt_ = false;
   EventOutcome outcome_;
-  std::vector<ExpertId> ids_, hits_, misses_;  // of the running event, ascending
+  std::vector<ExpertId> ids_, hits_, misses_;  // experts of the running event, ascending
   EventDecision decision_;
 };
 

@@ -1,4 +1,4 @@
-// The protocol between Residency and a cache, seen by a cache that writes down what it is told.
+// The protocol between Residency and a cache, recorded by a cache that logs its calls.
 #include "experts/residency.h"
 
 #include <gmock/gmock.h>
@@ -93,7 +93,8 @@ TEST_F(ResidencyTest, StreamsWhatFindsNoRoom) {
   EXPECT_EQ(residency.parts({0, 1}), Parts());
   Residency tiny = make(19);
   EXPECT_TRUE(tiny.on_event(std::vector<ExpertId>{{0, 0}}).misses[0].parts.empty());
-  EXPECT_THAT(take_log(), ElementsAre("step 0 miss 0/0 scores 0"));  // never asked for the impossible
+  // A cache is never asked for the impossible.
+  EXPECT_THAT(take_log(), ElementsAre("step 0 miss 0/0 scores 0"));
 }
 
 TEST_F(ResidencyTest, PartsMayGrowShrinkAndGo) {
@@ -103,7 +104,7 @@ TEST_F(ResidencyTest, PartsMayGrowShrinkAndGo) {
   EXPECT_FALSE(residency.computable({0, 0}));
   EXPECT_EQ(residency.used(), 20u);
   take_log();
-  // A part alone is a miss; it grows within the capacity, and keeps what it had where there is no room.
+  // A single part is a miss; it grows within the capacity, and keeps its size where there is no room.
   cache->want = [](ExpertId) { return kC; };
   const EventOutcome& outcome = residency.on_event(std::vector<ExpertId>{{0, 0}, {0, 1}});
   EXPECT_THAT(take_log(), ElementsAre("step 1 miss 0/0 miss 0/1 scores 0", "insert 0/0 C 14", "need 4"));
@@ -111,12 +112,12 @@ TEST_F(ResidencyTest, PartsMayGrowShrinkAndGo) {
   EXPECT_EQ(outcome.misses[0].before, Parts(Part::kSm));
   EXPECT_EQ(outcome.misses[1].parts, Parts(Part::kSm));
   EXPECT_TRUE(residency.computable({0, 0}));
-  // A victim may lose a part only.
+  // A victim may lose one part only.
   cache->propose = {{{0, 0}, Part::kExp}};
   residency.on_event(std::vector<ExpertId>{{0, 1}});
   EXPECT_EQ(residency.parts({0, 0}), Parts(Part::kSm));
   EXPECT_EQ(residency.parts({0, 1}), kC);
-  // What is no longer wanted is dropped when it is used.
+  // Parts that are no longer wanted are dropped when the expert is used.
   cache->want = [](ExpertId) { return Parts(); };
   const EventOutcome& dropped = residency.on_event(std::vector<ExpertId>{{0, 0}});
   ASSERT_EQ(dropped.evicted.size(), 1u);

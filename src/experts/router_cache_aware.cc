@@ -1,6 +1,6 @@
-// Routers that prefer experts in memory: cache-prior adds to their logits, cumsum takes them first among the
-// likely ones; either within a limit of misses, if there is one (miss_constraint.h). They select other
-// experts than the model would; weights are the model's, of the original scores. SliceMoE; SPEC §4.4, §4.5.
+// Routers that prefer resident experts: cache-prior adds to their logits, cumsum takes them first among the
+// likely experts; both may be limited in misses (miss_constraint.h). They select other experts than the model
+// would; the weights are the model's, from the original scores. SliceMoE; SPEC §4.4, §4.5.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -110,7 +110,7 @@ class CacheAwareRouter final : public Router {
     return given.value_or(config_.cache_aware.lambda);
   }
 
-  // Of the layer's tokens so far, this one included: max z - min z.
+  // The mean of max z - min z over the layer's tokens so far, this one included.
   double mean_range(std::uint32_t layer) {
     if (layer >= ranges_.size()) ranges_.resize(layer + std::size_t{1});
     Range& range = ranges_[layer];
@@ -133,10 +133,10 @@ class CacheAwareRouter final : public Router {
   RouterConfig config_;
   OwnSelection own_;
   std::vector<Range> ranges_;  // by layer
-  // Of one event, by expert; where there is a constraint, how it sees them.
+  // For one event, by expert: its standing where there is a constraint, and whether it is resident.
   std::vector<Standing> standing_;
   std::vector<std::uint8_t> cached_;
-  // Of one token.
+  // For one token.
   std::vector<double> z_, probability_;  // by expert
   std::vector<std::uint32_t> ranking_, exact_, selection_;
   std::vector<ScoredExpert> set_;

@@ -9,22 +9,23 @@
 
 namespace sluice::experts {
 
-// Of the routers that prefer what is in memory (SPEC §4.5). The defaults of lambda and p are ours.
+// Rules of the routers that prefer resident experts (SPEC §4.5). The defaults of lambda and p are ours.
 struct CacheAwareRules {
   double lambda = 0.5;      // cache-prior: share of a token's range of logits that is added. [0, 1]
-  double p = 0.9;           // cumsum: probability that the experts looked at must reach. [0, 1]
-  std::uint32_t top_j = 0;  // a token's best experts, treated as if they were in memory
+  double p = 0.9;           // cumsum: probability that the considered experts must reach. [0, 1]
+  std::uint32_t top_j = 0;  // a token's best experts, which are treated as resident
 
-  void validate() const;                           // Error(kUsage)
-  void validate_for(std::uint32_t experts) const;  // of a layer; Error(kUsage) for a top_j beyond them, too
+  void validate() const;  // Error(kUsage)
+  // Checks the rules for a layer of so many experts; Error(kUsage) also for a top_j above them.
+  void validate_for(std::uint32_t experts) const;
 };
 
 struct RouterConfig {
   SelectRule select = {};
   CombineRule combine = {};
   CacheAwareRules cache_aware = {};
-  // Non-owning, must outlive the router; null: no constraint. Where it has a lambda of its own, that one
-  // counts.
+  // Non-owning, must outlive the router; null: no constraint. A constraint with a lambda of its own overrides
+  // this one's.
   MissConstraint* constraint = nullptr;
 };
 

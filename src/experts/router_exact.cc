@@ -1,4 +1,4 @@
-// The model's own routing, changed in nothing: top-k of the softmax scores, group-limited as in DeepSeek-V2
+// The model's own routing without changes: top-k of the softmax scores, group-limited as in DeepSeek-V2
 // (arXiv 2405.04434 §2.1.2 and its published code), capacity as in Switch Transformers (arXiv 2101.03961
 // §2.2). SPEC §0, §9.
 #include <algorithm>
@@ -50,7 +50,7 @@ class ExactRouter final : public Router {
   OwnSelection selection_;
   CombineRule combine_;
   // Tokens that chose an expert in this forward: [layer][sequence * N + expert]. Filled only where capacity
-  // counts.
+  // is limited.
   std::vector<std::vector<std::uint32_t>> taken_;
   std::vector<ScoredExpert> set_;  // scratch of one token
 };

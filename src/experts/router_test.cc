@@ -175,7 +175,7 @@ TEST(ExactRouter, ImpossibleRulesAreErrors) {
 }
 
 // Tokens beyond an expert's capacity lose it, in order, per sequence and layer, counted over the whole
-// forward: chunks must not show.
+// forward: chunking must not matter.
 TEST(ExactRouter, CapacityCountsOverTheWholeForward) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -191,7 +191,7 @@ TEST(ExactRouter, CapacityCountsOverTheWholeForward) {
         Scores chunk{.experts = n, .tokens = count};
         chunk.values.assign(all.values.begin() + t * n, all.values.begin() + (t + count) * n);
         chunk.sequence.assign(all.sequence.begin() + t, all.sequence.begin() + t + count);
-        Scores other = chunk;  // another layer has counts of its own
+        Scores other = chunk;  // every layer has its own counts
         other.layer = 1;
         const Routing routing = route(*router, chunk), same = route(*router, other);
         EXPECT_EQ(routing.begin, same.begin);

@@ -1,4 +1,4 @@
-// What a router that changes the model's routing has changed, over a run. SPEC I7.
+// How much a router has changed the model's routing over a run. SPEC I7.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 namespace sluice::experts {
 
 struct RoutingChanges {
-  std::uint64_t tokens = 0;          // of layers: a token counts once in each
-  std::uint64_t changed_tokens = 0;  // whose set is not the model's own
+  std::uint64_t tokens = 0;          // tokens of layers: a token counts once in each layer
+  std::uint64_t changed_tokens = 0;  // tokens whose set is not the model's own
   std::uint64_t own = 0;             // experts of the model's own sets
-  std::uint64_t substituted = 0;     // of them: that were not used
-  double mass_lost = 0;              // sum of their scores
+  std::uint64_t substituted = 0;     // experts of those sets that were not used
+  double mass_lost = 0;              // sum of the scores of those experts
 
   void add(const ScoresView& scores, const Routing& routing);
   // Share of the model's own choices that were used.

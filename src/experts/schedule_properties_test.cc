@@ -138,11 +138,11 @@ TEST(ZipAffinity, TimesOfTheVectors) {
 }
 
 TEST(LowerBounds, DecodingOverlapsReading) {
-  // The printed z_j would be 1.6 here.
+  // The z_j as printed would be 1.6 here.
   EXPECT_THAT(lower_bounds(std::vector{task('M', 0, 0)}, {4, 1, 1, .1, .3}).path, DoubleNear(1.4, 1e-12));
 }
 
-// ---- The same again, as the specification writes it.
+// ---- A second implementation, as the specification states it
 
 struct NaiveEval {
   double io = 0, idle = 0;
@@ -265,7 +265,7 @@ Instance random_instance(std::uint64_t seed) {
   Instance instance;
   const unsigned chunks[] = {1, 2, 4, 5}, workers[] = {1, 2, 3, 6};
   instance.costs = {.chunks = chunks[random() % 4], .workers = workers[random() % 4], .u = draw(10)};
-  // Every other instance has small integers, where ties are many.
+  // Every other instance has small integers, where ties are frequent.
   const bool ties = seed % 2 == 0;
   instance.costs.v = draw(1) * instance.costs.u / instance.costs.chunks;
   instance.costs.c = draw(2) * instance.costs.u / instance.costs.chunks;
@@ -306,7 +306,7 @@ TEST(BlockEval, EqualsTheNaiveOneToTheLastBit) {
     for (std::size_t i = 0; i < block.size(); ++i) EXPECT_EQ(ready[block[i]], expected.ready[i]);
     EXPECT_EQ(eval.dominant(clock), naive_dominant(expected, costs));
     EXPECT_EQ(eval.decodes(), tasks.size() * costs.chunks);
-    // Giving up early says so.
+    // An evaluation that gives up early says so.
     if (expected.idle > 0) {
       clock = start;
       EXPECT_GT(eval.run(block, clock, nullptr, expected.idle / 2), expected.idle / 2);
@@ -333,7 +333,7 @@ TEST(ZipAffinity, EqualsTheNaiveSearch) {
   }
 }
 
-// The makespan by a second way: experts as the compute unit sees them, event by event.
+// The makespan computed in a second way: event by event, as the compute unit sees the experts.
 double naive_makespan(std::span<const Task> tasks, const ScheduleCosts& costs, const Schedule& schedule) {
   double io = 0;
   std::vector<double> workers(costs.workers);
@@ -450,7 +450,7 @@ TEST(ZipAffinity, BestOfIsTheBestOfFour) {
   }
 }
 
-// A search that would cost 5 % of the layer's time is given up for the p-sorted block, and counted.
+// A search that would cost 5 % of the layer's time is replaced by the p-sorted block, and counted.
 TEST(ZipAffinity, CostGuard) {
   for (const char* name : {"zip-affinity", "zip-affinity-literal", "zip-affinity-best-of"}) {
     std::uint64_t fell = 0, kept = 0;

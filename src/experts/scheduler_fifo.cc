@@ -1,4 +1,4 @@
-// FIFO: every task a block of its own, in the order given. The per-task baseline of SPEC §1.5.
+// FIFO: every task is a block of its own, in the given order. The per-task baseline of SPEC §1.5.
 #include <numeric>
 
 #include "experts/scheduler.h"

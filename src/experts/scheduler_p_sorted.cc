@@ -1,4 +1,4 @@
-// P-sorted: one block, longest expert first. What zip-affinity is measured against, and falls back to. SPEC
+// P-sorted: one block, longest expert first. zip-affinity is measured against it and falls back to it. SPEC
 // §1.5.
 #include "experts/cache_affinity.h"
 

@@ -1,5 +1,5 @@
-// Serial: one block, by ascending expert and tensor; tasks that tie stay as given. The fetch order of SMoE
-// and DALI (SPEC §5.2) and the plain one to compare others with.
+// Serial: one block, by ascending expert and tensor; tied tasks stay as given. The fetch order of SMoE and
+// DALI (SPEC §5.2), and the plain order to compare others with.
 #include <algorithm>
 #include <numeric>
 #include <tuple>

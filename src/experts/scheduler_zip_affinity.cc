@@ -1,8 +1,8 @@
-// Zip-affinity: cache-affinity scheduling, ZipMoE (arXiv 2601.21198) Alg. 1; SPEC §1.5. Three of them: with
-// the resolved rule of insertion, with the printed one (literal), and the best of these and of two plain
+// Zip-affinity: cache-affinity scheduling, ZipMoE (arXiv 2601.21198) Alg. 1; SPEC §1.5. Three variants: with
+// the resolved rule of insertion, with the printed rule (literal), and the best of these and of two plain
 // single blocks (best-of, ours). The cost guard: a search that would take 5 % of the layer's time, at
-// costs.step a decode tried, is given up for the p-sorted block. The count of decodes stands for the clock,
-// so that equal inputs are ordered equally on any machine.
+// costs.step for each tried decode, falls back to the p-sorted block. The count of decodes stands for the
+// clock, so that equal inputs are ordered equally on every machine.
 #include "experts/cache_affinity.h"
 #include "experts/makespan.h"
 
@@ -30,7 +30,7 @@ class ZipAffinityScheduler final : public Scheduler {
 class BestOfScheduler final : public Scheduler {
  public:
   void order(std::span<const Task> tasks, const ScheduleCosts& costs, Schedule& out) override {
-    // Of what is affordable, half each for the two searches.
+    // Each of the two searches may spend half of the affordable decodes.
     const std::uint64_t most = search_.affordable_decodes(tasks, costs) / 2;
     if (!search_.order(tasks, costs, InsertRule::kAfterPeers, most, out) ||
         !search_.order(tasks, costs, InsertRule::kAnywhere, most, other_)) {

@@ -11,8 +11,8 @@
 namespace sluice::experts {
 namespace {
 
-// Puts (score, id) in its place among the best `limit` so far, score descending; ids come in ascending order,
-// so an equal score goes behind. O(limit).
+// Inserts (score, id) among the best `limit` so far, score descending; ids come in ascending order, so an
+// equal score goes behind. O(limit).
 void keep_best(std::vector<ScoredExpert>& best, std::size_t limit, ScoredExpert candidate) {
   if (best.size() == limit) {
     if (!(candidate.score > best.back().score)) return;

@@ -1,5 +1,5 @@
-// The model's own choice of experts for one token, and the weights of a set that was chosen. What every
-// router shares. SPEC §0, §9.
+// The model's own choice of experts for one token, and the weights of a chosen set: shared by all routers.
+// SPEC §0, §9.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ class OwnSelection {
   explicit OwnSelection(const SelectRule& rule);  // Error(kInvalid) if the rule contradicts itself
   const SelectRule& rule() const { return rule_; }
 
-  // Error(kInvalid) if these experts cannot be selected by the rule.
+  // Error(kInvalid) if the rule cannot select among these experts.
   void check(const ScoresView& view) const;
-  // The top-k of one token within its best groups: score descending, id ascending. Capacity does not count
-  // here. Lasts until the next call. Error(kInvalid) for a score that is NaN or infinite.
+  // The top-k of one token within its best groups: score descending, id ascending. Ignores capacity. Valid
+  // until the next call. Error(kInvalid) for a score that is NaN or infinite.
   std::span<const ScoredExpert> select(const ScoresView& view, std::uint32_t token);
-  // Of the last token: experts of its best groups, which alone may be selected, ascending.
+  // Appends the experts of the last token's best groups, ascending; no others may be selected.
   void append_selectable(std::vector<std::uint32_t>& out) const;
 
  private:
@@ -35,7 +35,7 @@ class OwnSelection {
   std::vector<ScoredExpert> best_, best_groups_;
 };
 
-// Appends the choices of one token, ascending in id as `set` is, with the model's weights.
+// Appends the choices of one token, ascending in id like `set`, with the model's weights.
 void append_choices(const CombineRule& rule, std::span<const ScoredExpert> set, std::vector<Choice>& out);
 
 }  // namespace sluice::experts

@@ -100,7 +100,7 @@ Parts SliceLru::parts(ExpertId id) const {
   return lsb_.has(id) ? Part::kMsb | Part::kLsb : Parts(Part::kMsb);
 }
 
-// Of what is resident, only the slices that the event uses must stay; the reserve is not for MSBs.
+// Only the slices that the event uses must stay; the reserve for LSBs does not limit MSBs.
 bool SliceLru::make_room_for_msb(Bytes bytes, const ExpertSizes& sizes, Bytes capacity) {
   const auto reserve = static_cast<Bytes>(rules_.lsb_reserve * static_cast<double>(capacity));
   const Bytes most_msb = capacity - std::min(reserve, capacity);

@@ -1,5 +1,5 @@
-// Slice-LRU: experts in two slices, MSB and LSB, each kind with a queue of its own; LSBs leave first. What
-// SliceMoE decodes with (dynamic bit-sliced caching). SPEC §4.3. cache_slice_lru.cc makes a Cache of it.
+// Slice-LRU: experts in two slices, MSB and LSB, each kind with its own queue; LSBs leave first. SliceMoE's
+// dynamic bit-sliced caching, used in decode steps. SPEC §4.3. cache_slice_lru.cc makes a Cache of it.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 namespace sluice::experts {
 
 enum class LsbMiss : std::uint8_t {
-  kFetch,          // always read
-  kSkip,           // never read: computed at low precision
-  kFetchIfBudget,  // read as far as SliceDemand::lsb_allowance goes
+  kFetch,          // always reads the LSB
+  kSkip,           // never reads it: the expert is computed at low precision
+  kFetchIfBudget,  // reads it as far as SliceDemand::lsb_allowance goes
 };
 
 struct SliceLruRules {
   LsbMiss lsb_miss = LsbMiss::kFetchIfBudget;
-  // Of the capacity: what MSBs leave to LSBs. Only LSBs beyond it are evicted to make room for an MSB.
+  // Share of the capacity that MSBs leave to LSBs. Only LSBs beyond it are evicted to make room for an MSB.
   double lsb_reserve = 0;
 
   void validate() const;  // Error(kUsage)
@@ -36,10 +36,10 @@ struct Slice {
 class SliceLru {
  public:
   enum class Fate : std::uint8_t {
-    kHit,     // was there
-    kMiss,    // read, and there from now on
-    kStream,  // read and used; there was no room for it
-    kSkip,    // of an LSB: not read
+    kHit,     // was resident
+    kMiss,    // read, and resident from now on
+    kStream,  // read and used, but there was no room to keep it
+    kSkip,    // an LSB that is not read
   };
   struct Request {
     ExpertId id;
@@ -47,18 +47,17 @@ class SliceLru {
     Fate fate;
   };
 
-  explicit SliceLru(const SliceLruRules& rules);  // valid ones
+  explicit SliceLru(const SliceLruRules& rules);  // REQUIRES: valid rules
 
-  // Holds these from now on, least recently used first, and nothing else. REQUIRES: each of `lsb` is in
-  // `msb`.
+  // Replaces all residents by these, least recently used first. REQUIRES: each expert of `lsb` is in `msb`.
   void start(std::span<const ExpertId> msb, std::span<const ExpertId> lsb, const ExpertSizes& sizes);
 
   // One event. `ranked`: distinct, best score first; `critical` ⊆ ranked. REQUIRES: holds at most `capacity`.
   void on_event(std::span<const ExpertId> ranked, std::span<const ExpertId> critical,
                 const ExpertSizes& sizes, Bytes capacity, Bytes lsb_allowance = kAnyBytes);
 
-  // Of the last event, in the order of decision: MSBs by score, then LSBs by score; slices that left. None
-  // leaves in the event that uses it.
+  // For the last event, in the order of decision: MSBs by score, then LSBs by score; then the slices that
+  // left. No slice leaves in the event that uses it.
   std::span<const Request> requests() const { return requests_; }
   std::span<const Slice> evicted() const { return evicted_; }
 
@@ -67,7 +66,7 @@ class SliceLru {
   std::vector<ExpertId> lsb() const { return lsb_.order(); }
 
  private:
-  // What the running event knows of an expert; of older ones if `event` is.
+  // The state of an expert in the running event; stale unless `event` is the running event.
   struct Mark {
     std::uint64_t ranked = 0, critical = 0;
     bool msb_hit = false, lsb_hit = false;
@@ -79,11 +78,11 @@ class SliceLru {
   Bytes used() const { return msb_bytes_ + lsb_bytes_; }
 
   SliceLruRules rules_;
-  // During an event the hits of the event wait outside their queue until it is their turn, so that whoever
-  // stands first in a queue may leave.
+  // During an event its hits wait outside their queue until their turn, so that the first in a queue may
+  // always leave.
   RecencyList msb_, lsb_;
-  Bytes msb_bytes_ = 0, lsb_bytes_ = 0;  // of all that is resident
-  Bytes held_msb_ = 0, held_lsb_ = 0;    // of these: of the running event's requests
+  Bytes msb_bytes_ = 0, lsb_bytes_ = 0;  // bytes of all residents
+  Bytes held_msb_ = 0, held_lsb_ = 0;    // bytes that the running event's requests hold of these
   std::size_t idle_lsbs_ = 0;            // LSBs that the running event did not request
   std::uint64_t event_ = 0;
   ExpertTable<Mark> marks_;

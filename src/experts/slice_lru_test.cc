@@ -102,7 +102,7 @@ TEST(SliceLru, VectorsOfTheSpecification) {
 TEST(SliceLru, LsbsLeaveBeforeAnyMsb) {
   SliceLru cache({});
   step(cache, "ab", "ab", 5);
-  step(cache, "b", "", 5);  // b's LSB stays the more recent one, but no more than its queue says
+  step(cache, "b", "", 5);  // b's LSB stays the more recent one, but only in its own queue
   EXPECT_EQ(step(cache, "cd", "", 5), (Told{"cM- dM-", "aL", "[abcd][b]"}));
   EXPECT_EQ(step(cache, "ef", "", 5), (Told{"eM- fM-", "bL aM", "[bcdef][]"}));
 }
@@ -119,7 +119,7 @@ TEST(SliceLru, LsbMisses) {
   SliceLru always({.lsb_miss = LsbMiss::kFetch});
   always.on_event(ids("ab"), ids("ab"), Sizes(), 9, 0);
   EXPECT_EQ(text(always.requests()), "aM- bM- aL- bL-");
-  // In score order as far as the bytes go; what finds no room is read all the same; a hit costs nothing.
+  // In score order as far as the bytes go; a slice without room is still read; a hit costs nothing.
   SliceLru budget({.lsb_miss = LsbMiss::kFetchIfBudget});
   budget.on_event(ids("bac"), ids("abc"), Sizes(), 4, 2);
   EXPECT_EQ(text(budget.requests()), "bM- aM- cM- bL- aL~ cL0");
@@ -152,8 +152,7 @@ TEST(SliceLru, StartsWithWhatItIsGiven) {
   EXPECT_EQ(cache.parts(id('x' - 'a')), Parts());
 }
 
-// SPEC §4.3 as it is written, on plain lists; room is made on a copy, which is thrown away if there is not
-// enough.
+// SPEC §4.3 as written, on plain lists; makes room on a copy, which is discarded if there is not enough.
 struct Naive {
   SliceLruRules rules;
   const Sizes& sizes;
@@ -313,7 +312,7 @@ TEST(SliceLru, EqualsTheObviousImplementation) {
       ASSERT_EQ(text(cache.evicted()), text(naive.evicted)) << "event " << e;
       ASSERT_EQ(cache.msb(), naive.msb);
       ASSERT_EQ(cache.lsb(), naive.lsb);
-      // What the specification promises.
+      // The specification's promises.
       ASSERT_LE(naive.msb_bytes() + naive.lsb_bytes(), capacity);
       for (ExpertId one : cache.lsb()) ASSERT_TRUE(cache.parts(one).has(Part::kMsb));
       evictions += static_cast<int>(cache.evicted().size());
@@ -328,7 +327,7 @@ TEST(SliceLru, EqualsTheObviousImplementation) {
   EXPECT_GT(skips, 1000);
 }
 
-// The cache that the engine runs tells of every expert what SliceLru decided.
+// The engine's cache reports for every expert what SliceLru decided.
 TEST(SliceLruCache, OutcomeSaysWhatToReadUseAndKeep) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -370,7 +369,8 @@ TEST(SliceLruCache, OutcomeSaysWhatToReadUseAndKeep) {
           EXPECT_EQ(one.asked, critical ? Part::kMsb | Part::kLsb : Parts(Part::kMsb));
           EXPECT_EQ(used == &outcome.hits, before[n].has_all(one.asked));
           EXPECT_TRUE(used == &outcome.misses || one.to_read().empty());
-          // High view if MSB and LSB are available now: there, or read for it, and not given up for others.
+          // High view if MSB and LSB are available now: resident, or read for it, and not given up for other
+          // slices.
           const bool there = before[n].has(Part::kLsb) && after[n].has(Part::kLsb);
           EXPECT_EQ(one.view.has(Part::kLsb), critical ? !skipped[n] : there);
           EXPECT_TRUE(one.view.has(Part::kMsb));

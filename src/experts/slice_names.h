@@ -1,5 +1,5 @@
-// What may be chosen for models in slices: the names that flags and decision logs have for it, and defaults
-// that follow from the precision.
+// Options of models in slices: their names in flags and decision logs, and defaults that follow from the
+// precision.
 #pragma once
 
 #include <string_view>
@@ -9,16 +9,16 @@
 
 namespace sluice::experts {
 
-// Both ways; by name Error(kUsage) that lists the known ones.
+// Conversions in both directions; unknown names throw Error(kUsage) that lists the known ones.
 LsbMiss lsb_miss_rule(std::string_view name);  // fetch, skip, fetch_if_budget
 std::string_view lsb_miss_name(LsbMiss rule);
 InitialSlices initial_slices(std::string_view name);  // pcw, empty, last-layer, random
 std::string_view initial_slices_name(InitialSlices initial);
 
-// WarmupRules::rho where nobody has said it: at high precision every LSB is wanted, at low none.
+// Default of WarmupRules::rho: at high precision every LSB is wanted, at low precision no LSB.
 double usual_rho(PrecisionMode precision);
-// The cache, where nobody names one: where both slices are always wanted, nothing is gained by keeping one
-// without the other.
+// Default of the cache: where both slices are always wanted, nothing is gained by keeping one without the
+// other.
 std::string_view usual_slice_cache(PrecisionMode precision);
 
 }  // namespace sluice::experts

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Parts kBoth = Part::kMsb | Part::kLsb;
 
-// A draw in [1, 2^63], from seed and id alone: the finaliser of SplitMix64.
+// A draw in [1, 2^63] that depends only on seed and id: the finaliser of SplitMix64.
 std::uint64_t draw(std::uint64_t seed, ExpertId id) {
   std::uint64_t z = seed + 0x9e3779b97f4a7c15u * (1 + (std::uint64_t{id.layer} << 16 | id.index));
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -123,7 +123,7 @@ EvictionOrder::Key SliceWarmup::lsb_key(ExpertId id, const Entry& entry) const {
   return {.first = worth(id, entry.critical), .second = worth(id, entry.tokens)};
 }
 
-// An expert that no token chose is critical for none. Draws know no shares.
+// An expert that no token chose is critical for none. Draws ignore shares.
 bool SliceWarmup::rarely_critical(const Entry& entry) const {
   if (rules_.random) return false;
   const double share =
@@ -153,7 +153,7 @@ void SliceWarmup::leave(ExpertId id, const Entry& entry) {
 void SliceWarmup::evict_one(const ExpertSizes& sizes) {
   const bool many_lsbs = static_cast<double>(lsb_count_) > rules_.rho * static_cast<double>(msb_count_);
   if (!rare_lsbs_.empty()) return evict_lsb(rare_lsbs_.first(), sizes);
-  // The lowest draw leaves as a whole, else the last one to come would be likelier to stay.
+  // The lowest draw leaves with both slices; otherwise later experts would be likelier to stay.
   const bool lowest_draw = rules_.random && !lsbs_.empty() && !bare_msbs_.empty() &&
                            draw(rules_.seed, lsbs_.first()) < draw(rules_.seed, bare_msbs_.first());
   if ((many_lsbs || lowest_draw || bare_msbs_.empty()) && !lsbs_.empty())

@@ -59,7 +59,7 @@ TEST(SliceWarmup, VectorOfTheSpecification) {
   EXPECT_EQ(text(warmup.lsb_order()), "a");
 }
 
-// SPEC §4.6 as it is written: every choice by looking at everything.
+// SPEC §4.6 as written: every choice looks at all entries.
 struct Naive {
   WarmupRules rules;
   Sizes sizes;
@@ -143,7 +143,7 @@ TEST(SliceWarmup, EqualsTheObviousImplementation) {
     SliceWarmup warmup(rules);
     Naive naive{rules, sizes, capacity};
     const int layers = static_cast<int>(1 + random() % 3), experts = static_cast<int>(1 + random() % 8);
-    for (std::uint64_t chunk = 1 + random() % 3; chunk > 0; --chunk) {  // the later ones change counts
+    for (std::uint64_t chunk = 1 + random() % 3; chunk > 0; --chunk) {  // later chunks change counts
       for (int layer = 0; layer < layers; ++layer) {
         Ids active;
         for (int e = 0; e < experts; ++e)
@@ -200,8 +200,8 @@ TEST(SliceWarmup, RefusesSharesThatMakeNoSense) {
   }
 }
 
-// One prompt of `layers` events, expert e of each layer with tokens and critical tokens of its own; then a
-// decode event that asks for nothing but expert 0/0.
+// One prompt of `layers` events, where expert e of each layer has its own tokens and critical tokens; then a
+// decode event that asks only for expert 0/0.
 struct Prompt {
   std::uint16_t layers, experts;
   std::uint32_t tokens(std::uint16_t layer, std::uint16_t e) const { return 1 + (layer * 7u + e * 5u) % 9; }
@@ -232,7 +232,7 @@ Residency make(InitialSlices initial, Bytes capacity, std::uint64_t seed = 0) {
   return Residency(make_cache("slice-lru", config), sizes, capacity);
 }
 
-// What the engine drives is the warm-up itself, event by event, and its trim when the prompt is over.
+// The engine's cache is the warm-up itself, event by event, with its trim when the prompt is over.
 TEST(SliceLruCache, PromptsAreTheWarmups) {
   const Prompt prompt{.layers = 4, .experts = 6};
   for (Bytes capacity : {Bytes{0}, Bytes{7}, Bytes{40}, Bytes{60}, Bytes{1000}}) {
@@ -271,7 +271,7 @@ TEST(SliceLruCache, PromptsAreTheWarmups) {
       gone.push_back(outcome.evicted[i].id);
     }
     EXPECT_EQ(gone, trimmed);
-    // What leaves afterwards leaves in the orders handed over: LSBs, then MSBs.
+    // Later departures follow the orders handed over: LSBs, then MSBs.
     SliceLru expected({});
     expected.start(warmup.msb_order(), warmup.lsb_order(), sizes);
     const Ids first = {{9, 0}};
@@ -295,7 +295,8 @@ TEST(SliceLruCache, ASecondPromptCountsAnew) {
   prompt.run(residency, 0);
   Prompt::decode(residency, {0, 0});
   ASSERT_EQ(residency.resident().size(), 3u);
-  // Of the old prompt's experts, however often it used them, those leave that the new one has not chosen.
+  // Experts of the old prompt leave first unless the new one has chosen them, however often the old one used
+  // them.
   const Ids next = {{1, 0}, {1, 1}};
   residency.on_event(next, {}, std::vector<std::uint32_t>{1, 1}, {.ranked = next, .prompt = true});
   EXPECT_TRUE(residency.parts({1, 0}).has(Part::kMsb));
@@ -324,7 +325,7 @@ TEST(SliceLruCache, InitialStates) {
   EXPECT_GT(warm, capacity - 10);
   EXPECT_EQ(after_prompt(InitialSlices::kEmpty, capacity).first, 0u);
   EXPECT_EQ(after_prompt(InitialSlices::kEmpty, capacity).second.size(), 0u);
-  // The last layers' experts, and no LSB where there are MSBs to evict it.
+  // The last layers' experts stay, and no LSB where MSBs could evict it.
   for (ExpertId one : after_prompt(InitialSlices::kLastLayer, capacity).second) EXPECT_GE(one.layer, 2);
   const auto [random, random_ids] = after_prompt(InitialSlices::kRandom, capacity, 1);
   EXPECT_GT(random, capacity - 10);
@@ -333,8 +334,8 @@ TEST(SliceLruCache, InitialStates) {
   EXPECT_NE(random_ids, warm_ids);
 }
 
-// Every expert is as likely as any other: chi-square over 40 of them, seeds fixed; 39 degrees of
-// freedom, 72.1 at p = 0.001.
+// Every expert is equally likely: chi-square over 40 of them, seeds fixed; 39 degrees of freedom, 72.1 at p =
+// 0.001.
 TEST(SliceLruCache, RandomIsUniform) {
   std::map<ExpertId, double> kept;
   double total = 0;

@@ -11,7 +11,7 @@
 
 namespace sluice::experts {
 
-// `experts` of them, five a layer, ascending, with gaps. Equal: one byte each; else 0 to 9 bytes.
+// `experts` of them, five a layer, ascending, with gaps. Equal sizes are one byte each; others 0 to 9 bytes.
 class TestSizes final : public ExpertSizes {
  public:
   enum class Kind { kEqual, kDifferent };

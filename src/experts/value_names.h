@@ -1,4 +1,4 @@
-// Values of an enumeration by their names.
+// Finds values of an enumeration by their names.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace sluice::experts {
 
-// `names`: by value, from 0 on. Error(kUsage) names the flag and all that it knows.
+// `names`: by value, from 0 on. Error(kUsage) that names the flag and lists the known names.
 template <class Value, std::size_t n>
 Value value_named(const char* flag, const std::string_view (&names)[n], std::string_view name) {
   const auto found = std::ranges::find(names, name);

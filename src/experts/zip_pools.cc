@@ -9,11 +9,11 @@
 namespace sluice::experts {
 namespace {
 
-// An expert in C is computed with without a read, too. So it takes the place of one in F, of which then at
-// most the planes stay, only once it has been used so many times more, and others are there for its slot in
-// C. Drawn routing, 12 and 64 experts, 200 and 800 steps (2026-11): 0 reads up to 20 % more; never (but where
-// the one in F is colder than all of C) reads as little, and leaves a fifth to a third of the hits of F to C;
-// 8 reads as 4, with fewer hits of F.
+// An expert in C can be computed without a read, too. Such an expert takes the place of an expert in F, which
+// then keeps at most its planes, only once it has this many more uses, and other experts wait for its slot in
+// C. Drawn routing, 12 and 64 experts, 200 and 800 steps (2026-11): with 0, up to 20 % more reads; with
+// infinity (unless the expert in F is colder than all of C) equally few reads, but a fifth to a third of the
+// hits of F move to C; with 8 as many reads as with 4, and fewer hits of F.
 constexpr double kUsesWorthARead = 4;
 
 }  // namespace
@@ -68,7 +68,7 @@ void ZipPools::on_step(std::span<const std::uint16_t> active) {
       if (entry.state != State::kM) move(expert, State::kM);
       continue;
     }
-    // Nothing compresses exponents here: what was found full gives no E chunks.
+    // No exponents are compressed here: an expert that was found full has no E chunks.
     const bool impossible = entry.found == State::kF && (target == State::kC || target == State::kE);
     if (rules_.demotion != Demotion::kRank) {
       if (!impossible) place(expert, target);
@@ -122,7 +122,7 @@ bool ZipPools::is_kept_full(std::uint16_t victim, std::uint16_t expert) const {
   const bool c_takes_it = held_.c < slots_.c || colder(coldest_of(State::kC), victim);
   if (!c_takes_it) return false;
   if (entries_[expert].count < entries_[victim].count + kUsesWorthARead) return true;
-  // Where F and C hold every expert, nothing is read any more: it stays.
+  // If F and C hold every expert, nothing is read any more: the victim keeps its slot.
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const State state = entries_[i].state;
     if (i != expert && entries_[i].count > 0 && state != State::kF && state != State::kC) return false;

@@ -76,7 +76,7 @@ TEST(ZipPools, FullOnesAreNotCompressedAgain) {
   EXPECT_EQ(stays.state(7), State::kF);
 }
 
-// Expert 5 falls behind 1, its equal, in the step that uses both; of equals the lower id leaves F.
+// Expert 5 falls behind 1, its equal, in the step that uses both; among equals the lower id leaves F.
 TEST(ZipPools, SignsAndMantissasAreTakenFromFullOnes) {
   ZipPools pools({.f = 1, .s = 3}, {.delta = 0, .demotion = Demotion::kNone});
   pools.on_step(Step{1});
@@ -91,7 +91,7 @@ TEST(ZipPools, VictimsOfCAreDemotedWhereThereIsRoom) {
     ZipPools pools({.c = 1, .s = 1, .e = 1},
                    {.delta = 9, .demotion = demote ? Demotion::kRoom : Demotion::kNone});
     pools.on_step(Step{0, 1, 2, 3});
-    // All are dispatched to C; of equals the lowest id leaves: 0, then 1, then 2.
+    // All are dispatched to C; among equals the lowest id leaves: 0, then 1, then 2.
     EXPECT_EQ(states(pools, 4), demote ? "SEMC" : "MMMC");
   }
 }
@@ -100,13 +100,15 @@ TEST(ZipPools, ByRankVictimsGoOnToTheNextPoolAndColderOnesMakeRoom) {
   ZipPools pools({.c = 1, .s = 1, .e = 1}, {.delta = 9});
   pools.on_step(Step{0, 1, 2, 3});
   EXPECT_EQ(states(pools, 4), "CSEM");
-  pools.on_step(Step{3});  // the hottest: 0 goes to S, 1, of which only that was there, leaves
+  // 3 is the hottest: 0 goes to S; 1, of which only the sm was resident, leaves.
+  pools.on_step(Step{3});
   EXPECT_EQ(states(pools, 4), "SMEC");
-  pools.on_step(Step{2});  // as hot, and later; 3 goes to S
+  pools.on_step(Step{2});  // as hot, and used later; 3 goes to S
   EXPECT_EQ(states(pools, 4), "MMCS");
 }
 
-// One that is too cold for the pool that the margin sends it to has all its data at hand, and goes on.
+// An expert that is too cold for the pool to which the margin sends it has all its data in memory and goes
+// on.
 TEST(ZipPools, ByRankTheMarginKeepsNobodyOut) {
   for (const Demotion demotion : {Demotion::kNone, Demotion::kRank}) {
     ZipPools pools({.f = 1, .c = 2}, {.delta = 2, .demotion = demotion});
@@ -117,8 +119,8 @@ TEST(ZipPools, ByRankTheMarginKeepsNobodyOut) {
   }
 }
 
-// 1 is in C, and hotter than 0, but 0 would be lost; four uses more are worth a read, if 2 is there for the
-// slot in C.
+// Expert 1 is in C and hotter than 0, but 0 would be lost; four more uses are worth a read, if 2 waits for
+// the slot in C.
 TEST(ZipPools, ByRankFullOnesKeepTheirSlotWhileTheHotterOneIsInC) {
   for (const bool third : {false, true}) {
     ZipPools pools({.f = 1, .c = 1}, {.delta = 0});
@@ -170,7 +172,7 @@ TEST(ZipPools, OfflineCountsRankFromTheStart) {
   EXPECT_EQ(states(pools, 4), "MMME");  // 2 is the hottest, though never used here
 }
 
-// ---- A second implementation, over maps, as the specification writes it.
+// ---- A second implementation, over maps, as the specification states it
 
 class NaivePools {
  public:
@@ -230,7 +232,8 @@ class NaivePools {
   std::vector<std::uint16_t> discarded;
 
  private:
-  // Down from pool to pool, to the first where it is not the coldest of too many; that one goes on likewise.
+  // Moves down from pool to pool to the first where it is not the coldest of too many; the coldest there
+  // moves on likewise.
   void pass_down(std::uint16_t e, char from) {
     const bool had = state.contains(e);
     const char was = had ? state[e] : 'M';
@@ -273,8 +276,9 @@ class NaivePools {
     discarded.push_back(e);
   }
 
-  // Nothing is read and nothing is compressed: what this step used is all at hand, but full ones have no
-  // exponents; of others, those in C have both planes, and those in F have words, which hold the first plane.
+  // Nothing is read and nothing is compressed. Experts that this step used have all their data, but full ones
+  // have no exponents; of other experts, those in C have both planes, and those in F have words, which hold
+  // the first plane.
   bool possible(std::uint16_t e, char was, char pool) const {
     if (last_[e] != now_) return (was == 'C' && (pool == 'S' || pool == 'E')) || (was == 'F' && pool == 'S');
     return !found.contains(e) || found.at(e) != 'F' || pool == 'F' || pool == 'S';
@@ -367,7 +371,7 @@ TEST(ZipPools, EqualsTheNaiveOne) {
   EXPECT_GT(reductions, 100u);
 }
 
-// ---- What a plan counts on.
+// ---- What a plan counts on
 
 std::vector<double> frequencies(std::uint32_t experts, double exponent) {
   std::vector<double> f(experts);
@@ -375,7 +379,7 @@ std::vector<double> frequencies(std::uint32_t experts, double exponent) {
   return f;
 }
 
-// k distinct experts, by weight, without any regard to the past.
+// k distinct experts, drawn by weight, independently of the past.
 Step draw(std::vector<double> weights, std::uint32_t k, std::mt19937_64& random) {
   std::set<std::uint16_t> step;
   while (step.size() < k) {
@@ -389,8 +393,8 @@ Step draw(std::vector<double> weights, std::uint32_t k, std::mt19937_64& random)
   return {step.begin(), step.end()};
 }
 
-// Pools of C and S that hold all experts between them hold all experts, from the first use on. As printed
-// they do not: whoever climbs out of S throws one out of C for good.
+// If C and S together have slots for all experts, they hold all experts from the first use on. As printed
+// they do not: an expert that climbs out of S throws one out of C for good.
 TEST(ZipPools, SlotsForAllExpertsHoldAllOfThem) {
   std::uint64_t lost_as_printed = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
@@ -416,9 +420,9 @@ TEST(ZipPools, SlotsForAllExpertsHoldAllOfThem) {
   EXPECT_GT(lost_as_printed, 1000u);
 }
 
-// The planner takes the hottest ranks to be in F, the next ones in C, and so on. What is read then, and what
-// is read with the pools that it plans: by rank at most a quarter more, for want of knowing the ranks at
-// once; as printed up to three times as much.
+// The planner assumes the hottest ranks in F, the next in C, and so on. Compares the reads that it expects
+// with the reads of the pools that it plans: by rank at most a quarter more, because the ranks are not known
+// at once; as printed up to three times as much.
 TEST(ZipPools, WhatIsReadIsWhatThePlanExpects) {
   const PerPool<double> missing = {.f = 0, .c = 0, .s = .36, .e = 1};  // of a plane of signs and mantissas
   constexpr double kNothing = 1.36;
