@@ -12,7 +12,7 @@
 namespace sluice::store {
 namespace {
 
-// A model as it was published, in a directory that is named like a store.
+// Refuses a published model in a directory that is named like a store.
 void refuse_misnamed_model(const std::string& path) {
   const auto has = [&](std::string_view name) {
     std::error_code ignored;

@@ -1,4 +1,4 @@
-// A data file of a store while it is packed: written at any place, made durable in steps.
+// A data file of a store while it is being packed: written at any place, made durable in steps.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace sluice::store {
 
-// Not thread-safe. Every failure, disk full included, is an Error that names path and offset; (kCorrupt)
-// where something else has cut the file: written beyond its end, it would have a hole, and in the end the
-// right size.
+// Not thread-safe. Every failure, including a full disk, is an Error that names path and offset.
+// Error(kCorrupt) if another program has cut the file: writing beyond its end would leave a hole, and in the
+// end the right size.
 class DataWriter {
  public:
   DataWriter() = default;
@@ -18,7 +18,7 @@ class DataWriter {
   static DataWriter open(const std::string& path, Bytes keep);
   DataWriter(DataWriter&& other) noexcept;
   DataWriter& operator=(DataWriter&& other) noexcept;
-  ~DataWriter();  // closes; what was not synced may be lost
+  ~DataWriter();  // closes; unsynced bytes may be lost
 
   void write_at(Bytes offset, std::span<const std::byte> data);
   void write_zeros(Bytes offset, Bytes length);
@@ -30,7 +30,7 @@ class DataWriter {
   void check_size() const;
 
   int fd_ = -1;
-  Bytes size_ = 0;  // as it was written
+  Bytes size_ = 0;  // as far as written
   bool dirty_ = false;
   std::string path_;
 };

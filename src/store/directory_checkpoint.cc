@@ -26,7 +26,7 @@ class DirectoryCheckpoint final : public Checkpoint {
   const TensorInfo* find(std::string_view name) const override { return find_tensor(weights_.tensors, name); }
   std::string codec() const override { return "none"; }
   std::string files_directory() const override { return directory_.path; }
-  void check_files() const override {}  // it has no checksums
+  void check_files() const override {}  // a directory has no checksums
 
   StoredPiece locate(const Piece& piece) const override {
     const TensorInfo& tensor = checked_tensor(weights_.tensors, piece, path_);
@@ -51,7 +51,7 @@ class DirectoryCheckpoint final : public Checkpoint {
 
  private:
   const std::string path_;
-  const SourceDirectory directory_;  // its own files, without those below it and those left out
+  const SourceDirectory directory_;  // its own files, without subdirectories and excluded files
   const Weights weights_;
   std::vector<std::string> paths_;
 };

@@ -1,4 +1,4 @@
-// A Hugging Face directory as a Checkpoint: every piece raw, where the safetensors files have it.
+// A Hugging Face directory as a Checkpoint: every piece is raw, at its place in the safetensors files.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace sluice::store {
 
-// Reads headers only. Other weight formats beside the chosen safetensors set are ignored; files that match
-// `exclude` (scan_directory) are as good as not there.
+// Reads headers only. Ignores other weight formats beside the chosen safetensors set, and files that match
+// `exclude` (scan_directory).
 std::unique_ptr<Checkpoint> open_directory(const std::string& path,
                                            const std::vector<std::string>& exclude = {});
 

@@ -1,4 +1,4 @@
-// What a directory holds.
+// Lists a directory.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace sluice::store {
 
-// Names of the entries of the directory `path`, ascending, without "." and "..". Error(kNotFound) if it is
-// not there, (kInvalid) if it is no directory, (kIo).
+// Names of the entries of the directory `path`, ascending, without "." and "..". Error(kNotFound) if it does
+// not exist, (kInvalid) if it is not a directory, (kIo).
 std::vector<std::string> names_in(const std::string& path);
 
 }  // namespace sluice::store

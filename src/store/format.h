@@ -28,7 +28,7 @@ inline constexpr Bytes kMaxManifestBytes = kGiB;
 inline constexpr Bytes kRegionAlignment = kBlockBytes;
 inline constexpr Bytes kPieceAlignment = 64;
 
-// Section 4: what the writer splits, and into what.
+// Section 4: which pieces the writer splits, and into what.
 inline constexpr Bytes kMinSplitDenseBytes = 64 * kKiB;
 inline constexpr std::uint64_t kDenseChunkElements = std::uint64_t{1} << 20;
 

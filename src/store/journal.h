@@ -1,5 +1,5 @@
-// The journal of an unfinished store (docs/store-format.md, section 6): lines of checksummed JSON. What it
-// says is done is on disk; what it does not say did not happen.
+// The journal of an unfinished store (docs/store-format.md, section 6): lines of checksummed JSON. Work that
+// the journal lists is on disk; work that it does not list did not happen.
 #pragma once
 
 #include <string>
@@ -15,15 +15,16 @@ struct JournalContent {
   std::vector<std::string> records;
   Bytes valid_bytes = 0;
 };
-JournalContent read_journal(const std::string& path);  // no file: nothing
+JournalContent read_journal(const std::string& path);  // empty if the file does not exist
 
 // Not thread-safe.
 class JournalWriter {
  public:
-  // Goes on after the first `keep` bytes; creates the file if it is not there.
+  // Continues after the first `keep` bytes; creates the file if it does not exist.
   explicit JournalWriter(const std::string& path, Bytes keep);
   void add(std::string_view payload);  // kept in memory until commit(); no line breaks
-  void commit();  // writes and fdatasyncs. The data that the records speak of must be synced before
+  // Writes and fdatasyncs. The data that the records describe must be synced before.
+  void commit();
 
  private:
   OutputFile file_;

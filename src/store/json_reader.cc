@@ -263,10 +263,10 @@ void JsonReader::skip_literal() {
 
 void JsonReader::skip_value() {
   const std::size_t outer = started_.size();
-  std::vector<bool> is_object;  // of the levels this call has opened
+  std::vector<bool> is_object;  // for each level that this call has opened
   std::string text;
   do {
-    // One value, or the end of the innermost level.
+    // Reads one value, or the end of the innermost level.
     if (!is_object.empty()) {
       const bool more = is_object.back() ? next_key(text) : next_item();
       if (!more) {

@@ -1,6 +1,6 @@
-// A pull reader for the JSON we do not trust and that may be large (safetensors headers, shard indexes,
-// manifests): the caller asks for what the format says comes next, nothing is built in between, and every
-// error has its byte. For small configuration files use base/json.h.
+// A pull reader for untrusted JSON that may be large (safetensors headers, shard indexes, manifests): the
+// caller asks for what the format expects next, nothing is built in between, and every error names its byte.
+// For small configuration files use base/json.h.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ namespace sluice::store {
 
 // Use: r.begin_object(); while (r.next_key(key)) { … one value … } and r.begin_array(); while (r.next_item())
 // { … }. Strict RFC 8259: valid UTF-8 only, no trailing commas, at most 64 levels deep. Every method throws
-// Error(kInvalid) with file and byte when the text is something else than asked for. `text` must outlive the
+// Error(kInvalid) with file and byte if the text differs from what was asked for. `text` must outlive the
 // reader. Not thread-safe.
 class JsonReader {
  public:
-  // `file` and `offset_bytes` (of the text within that file) are for errors.
+  // `file` and `offset_bytes` (of the text within that file) appear in errors.
   JsonReader(std::string_view text, std::string file, Bytes offset_bytes = 0);
 
   void begin_object();
@@ -31,11 +31,11 @@ class JsonReader {
   std::uint64_t read_number();  // a whole number from 0 to 2^64 − 1, without fraction or exponent
   bool at_string();             // the next value is a string
   void skip_value();            // any value, checked as strictly as the others
-  void end();                   // nothing but blanks may follow
+  void end();                   // only blanks may follow
 
   Bytes offset() const { return offset_bytes_ + at_; }
   Bytes value_offset() const { return offset_bytes_ + value_at_; }  // where the last value (or key) starts
-  // An error at the value that was read last.
+  // An error at the last value read.
   Error error(std::string_view message) const;
 
  private:

@@ -77,7 +77,7 @@ TEST(JsonReader, NumbersAreWholeAndInRange) {
   }
 }
 
-// Random damage to a legal text: we and nlohmann::json, which knows nothing of us, agree on what is JSON.
+// Random damage to a legal text: our reader and nlohmann::json, an independent parser, agree on what is JSON.
 TEST(JsonReader, AgreesWithAnotherParser) {
   constexpr unsigned kSeed = 20260801;
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
@@ -107,7 +107,7 @@ TEST(JsonReader, AgreesWithAnotherParser) {
     try {
       [[maybe_unused]] const nlohmann::json value = nlohmann::json::parse(text);
     } catch (const nlohmann::json::out_of_range&) {
-      continue;  // a number beyond double's range, which is legal JSON: they read no further
+      continue;  // a number beyond double's range: legal JSON, but nlohmann::json stops there
     } catch (const nlohmann::json::exception&) {
       theirs = false;
     }

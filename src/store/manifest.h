@@ -25,19 +25,19 @@ struct StoredSource {
   std::string path;  // relative
   Bytes size = 0;
   std::string sha256;    // 64 hexadecimal digits
-  bool weights = false;  // safetensors; then the next two are set
-  Region header;         // in headers.bin
+  bool weights = false;  // safetensors; then header and its length are set
+  Region header;         // where the header lies in headers.bin
   std::uint64_t header_xxh3 = 0;
 };
 
-struct StoredTensor {  // beside TensorInfo
+struct StoredTensor {  // parallel to TensorInfo
   std::uint32_t source = 0;
   Bytes offset = 0;  // in that file
 };
 
 struct StoredChunk {
   Region bytes;
-  std::uint64_t first = 0, count = 0;  // elements (places, if it is tiled) of the piece
+  std::uint64_t first = 0, count = 0;  // elements (in tiles: places) of the piece
   std::uint64_t xxh3 = 0;
   bool coded = false;
 };
@@ -47,21 +47,23 @@ struct PieceEntry {
   std::uint32_t file = 0;              // index into data_files
   std::uint64_t first = 0, count = 0;  // elements of the tensor
   Encoding encoding = Encoding::kRaw;
-  codec::TileShape tiles{};  // of split pieces of codec native; of quantised ones their matrix; else {}
-  Region bytes;              // `raw`, `sm`, `msb` or `int8`
+  // For split pieces of codec native; for quantised pieces the rows and columns of their matrix; else {}.
+  codec::TileShape tiles{};
+  Region bytes;  // `raw`, `sm`, `msb` or `int8`
   std::uint64_t xxh3 = 0;
-  std::uint32_t first_chunk = 0, chunk_count = 0;  // exponents; of a sliced piece one, its slice LSB
+  // Exponent chunks; a sliced piece has one, its LSB slice.
+  std::uint32_t first_chunk = 0, chunk_count = 0;
   bool tiled() const { return encoding == Encoding::kSplit && tiles.rows > 0; }
   bool has_matrix() const { return encoding == Encoding::kSliced || encoding == Encoding::kInt8; }
-  codec::CellShape matrix() const { return {tiles.rows, tiles.columns}; }  // if it has one
-  // What `sm` has a byte for, and chunks count: elements, or places of the tiles.
+  codec::CellShape matrix() const { return {tiles.rows, tiles.columns}; }  // for a quantised piece
+  // Bytes of `sm`, which chunks count too: elements, or places of the tiles.
   std::uint64_t plane_bytes() const { return tiled() ? tiles.places() : count; }
 };
 
 struct ExpertEntry {
   std::uint32_t layer = 0, index = 0;
   std::uint32_t file = 0;
-  Region full{}, sm{}, exp{}, msb{}, lsb{};  // in this order in the file; length 0: no such region
+  Region full{}, sm{}, exp{}, msb{}, lsb{};  // in file order; length 0: no such region
   std::uint32_t first_piece = 0, piece_count = 0;
 };
 
@@ -79,13 +81,14 @@ struct CodecChoice {
 struct Manifest {
   std::string architecture;
   CodecChoice codec;
-  std::optional<codec::SliceBits> slices;  // of family sliced; else family raw if the codec is "none"
+  // Set for family sliced; otherwise the family is raw if the codec is "none", else split
+  std::optional<codec::SliceBits> slices;
   std::vector<StoredSource> sources;
   std::vector<std::string> empty_directories;
   std::vector<TensorInfo> tensors;   // ascending by name
-  std::vector<StoredTensor> places;  // of tensors[i]
+  std::vector<StoredTensor> places;  // parallel to tensors
   std::vector<DataFile> data_files;
-  std::vector<PieceEntry> pieces;  // first the dense ones, then those of experts[0], experts[1] …
+  std::vector<PieceEntry> pieces;  // first the dense pieces, then those of experts[0], experts[1] …
   std::vector<StoredChunk> chunks;
   std::vector<ExpertEntry> experts;  // ascending by (layer, index)
   std::uint32_t dense_pieces = 0;
@@ -101,21 +104,21 @@ std::string expert_file_name(std::size_t number);  // "experts-00000.bin"
 // The text of manifest.json, checksum included.
 std::string write_manifest(const Manifest& manifest);
 
-// Parses and checks everything that can be checked without the other files (every range, the cover of every
-// tensor, the layout of section 3). `name` is for errors: (kUnsupported) another version or an unknown
-// feature; (kCorrupt) a wrong checksum; (kInvalid) anything else.
+// Parses and checks everything that needs no other file (every range, the cover of every tensor, the layout
+// of section 3). `name` appears in errors: (kUnsupported) for another version or an unknown feature;
+// (kCorrupt) for a wrong checksum; (kInvalid) otherwise.
 Manifest parse_manifest(std::string_view text, const std::string& name);
 
-// The first characters of a file that is not what it should be, for a message.
+// The first characters of an unexpected file, for a message.
 std::string quoted(std::string_view text);
-// The checksum that the text ends with (it is not recomputed), or Error(kCorrupt) if there is none.
+// The checksum at the end of the text, without recomputing it; Error(kCorrupt) if the text has none.
 std::uint64_t stated_checksum(std::string_view text, const std::string& name);
-// Error(kCorrupt) unless the text ends with the checksum of what stands before. Manifests and sidecars.
+// Error(kCorrupt) unless the text ends with the checksum of all text before it. For manifests and sidecars.
 void check_checksum(std::string_view text, const std::string& name);
-// Appends the tail.
+// Appends the checksum and the end of the file.
 void append_checksum(std::string& text);
 
-// Fragments, shared with the journal. Reading appends to pieces and chunks (and experts) of `manifest`;
+// JSON fragments that the journal shares. Reading appends to pieces and chunks (and experts) of `manifest`;
 // `file` is the data file of dense pieces.
 void append_piece_json(std::string& out, const Manifest& manifest, const PieceEntry& piece);
 void append_expert_json(std::string& out, const Manifest& manifest, const ExpertEntry& expert);

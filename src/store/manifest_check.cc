@@ -58,7 +58,7 @@ class ManifestCheck {
     check_tree();
   }
 
-  // No path is both a file (or an empty directory) and a directory on the way to another.
+  // No path may be both a file (or an empty directory) and a directory on the way to another file.
   void check_tree() const {
     std::vector<std::string> leaves = m_.empty_directories;
     for (const StoredSource& source : m_.sources) leaves.push_back(source.path);
@@ -177,7 +177,7 @@ class ManifestCheck {
     if (split) check_chunks(piece);
   }
 
-  // Of `raw`, `sm`, `msb` or `int8`.
+  // Bytes of the piece's first part: `raw`, `sm`, `msb` or `int8`.
   Bytes stored_bytes(const PieceEntry& piece) const {
     switch (piece.encoding) {
       case Encoding::kRaw:
@@ -192,8 +192,8 @@ class ManifestCheck {
     SLUICE_CHECK(false, std::to_string(static_cast<int>(piece.encoding)));
   }
 
-  // Pieces of family sliced: whole rows of a tensor. No product overflows: elements of tensors do not, and
-  // padding makes at most 512 of one.
+  // Checks a piece of family sliced: whole rows of a tensor. No product overflows: a tensor's elements do
+  // not, and padding turns one element into at most 512.
   void check_matrix(const PieceEntry& piece) const {
     if (!m_.slices) throw error("a piece has slices or codes of 8 bits in another family").found(text(piece));
     const TensorInfo& tensor = m_.tensors[piece.tensor];
@@ -316,7 +316,7 @@ class ManifestCheck {
     for (std::uint32_t i = 0; i < expert.piece_count; ++i) {
       const PieceEntry& piece = m_.pieces[expert.first_piece + i];
       if (piece.count == 0) continue;
-      // All matrices of an expert in family sliced are sliced, and none has codes of 8 bits.
+      // In family sliced all matrices of an expert are sliced, and none has codes of 8 bits.
       if (m_.slices.has_value() != (piece.encoding == Encoding::kSliced) || piece.encoding == Encoding::kInt8)
         return false;
       Bytes& at = piece.encoding == Encoding::kSplit ? sm : piece.encoding == Encoding::kSliced ? msb : full;
@@ -362,7 +362,7 @@ class ManifestCheck {
 
   const Manifest& m_;
   const std::string& name_;
-  std::vector<Bytes> bytes_;  // of tensors[i]
+  std::vector<Bytes> bytes_;  // parallel to tensors
   std::vector<std::uint64_t> elements_;
 };
 

@@ -1,5 +1,5 @@
-// Any text, with the checksum it should have, as a manifest: an Error, or a manifest that is written and read
-// back the same.
+// Reads any text with a correct checksum as a manifest: either an Error, or a manifest that is written and
+// read back the same.
 #include "store/manifest.h"
 
 #include <cstddef>

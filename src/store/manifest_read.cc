@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kRestore = "copy the store again, or pack the model again";
 
-// Which members of an object have been seen: each exactly once, no other.
+// Tracks which members of an object have been seen: each exactly once, and no others.
 template <std::size_t N>
 class Members {
  public:
@@ -36,7 +36,7 @@ class Members {
     return at;
   }
   bool has(std::size_t at) const { return seen_[at]; }
-  // The first `count` members must be there.
+  // Checks that the first `count` members were seen.
   void need(JsonReader& json, std::size_t count = N) const {
     for (std::size_t at = 0; at < count; ++at) {
       if (!seen_[at]) throw json.error(fmt::format("the manifest lacks \"{}\" here", names_[at]));
@@ -67,7 +67,7 @@ std::uint64_t read_xxh3(JsonReader& json) {
   return value;
 }
 
-// The elements of an array that has a fixed number of them.
+// The elements of an array with a fixed number of them.
 class Tuple {
  public:
   explicit Tuple(JsonReader& json) : json_(json) { json_.begin_array(); }
@@ -211,7 +211,7 @@ void read_tensor(JsonReader& json, Manifest& manifest) {
   manifest.places.push_back(place);
 }
 
-// The features there are: true if they are required.
+// The features of the format; true if the store requires the feature.
 struct Requirements {
   bool native = false, sliced = false;
 };
@@ -274,7 +274,7 @@ void read_members(JsonReader& json, Manifest& manifest) {
       "format", "version", "requires",          "architecture", "family",
       "codec",  "sources", "empty_directories", "tensors",      "data_files",
       "dense",  "experts", "checksum",          "slices"};
-  constexpr std::size_t kAlways = 13;  // the others only where the family has them
+  constexpr std::size_t kAlways = 13;  // the others appear only where the family has them
   Members members(kNames);
   std::string family, key;
   Requirements required;
@@ -283,7 +283,7 @@ void read_members(JsonReader& json, Manifest& manifest) {
     switch (members.take(json, key)) {
       case 0:
         json.read_string(key);
-        break;  // checked before, as the next (parse_manifest)
+        break;  // parse_manifest has checked it, and the next
       case 1:
         json.read_number();
         break;
@@ -328,7 +328,7 @@ void read_members(JsonReader& json, Manifest& manifest) {
         break;
       case 12:
         json.read_string(key);
-        break;  // checked before
+        break;  // already checked
       case 13:
         manifest.slices = read_slices(json);
         break;
@@ -364,7 +364,7 @@ void read_members(JsonReader& json, Manifest& manifest) {
 }  // namespace
 
 void read_piece_json(JsonReader& json, Manifest& manifest, std::uint32_t file) {
-  // kRaw … kInt8 as Encoding has them.
+  // kRaw … kInt8 in the order of Encoding.
   enum Member { kTensor, kElements, kRaw, kSm, kMsb, kInt8, kChunks, kTiles, kMatrix, kLsb, kMembers };
   static constexpr std::array<std::string_view, kMembers> kNames = {
       "tensor", "elements", "raw", "sm", "msb", "int8", "chunks", "tiles", "matrix", "lsb"};
@@ -517,7 +517,7 @@ Manifest parse_manifest(std::string_view text, const std::string& name) {
         .found(text.empty() ? "an empty file" : quoted(text))
         .fix(kRestore);
   }
-  // The version first: another one may have another rule for everything else.
+  // Reads the version first: in another version every other rule may differ.
   std::string_view version = text.substr(kManifestStart.size(), 21);
   version = version.substr(0, version.find_first_not_of("0123456789"));
   if (version != fmt::format("{}", kFormatVersion)) {

@@ -72,7 +72,7 @@ std::string error_of(const std::string& text) {
   return "no error";
 }
 
-// The text with one replacement, and a right checksum again.
+// The text with one replacement and a recomputed checksum.
 std::string edited(const std::string& from, const std::string& to) {
   std::string text = write_manifest(small_manifest());
   text.resize(text.size() - kChecksumTailBytes);
@@ -120,14 +120,14 @@ TEST(Manifest, ContradictionsAreErrors) {
       {"\"raw\":[0,40", "\"raw\":[4096,40"},           // outside
       {"\"raw\":[0,40", "\"raw\":[18446744073709551615,40"},
       {"[4096,60,0,100", "[4096,60,0,101"},      // elements
-      {"[4096,60,0,100", "[4095,60,0,100"},      // not where the region starts
-      {"[4096,60,0,100,1", "[4096,60,0,100,0"},  // raw of another size
+      {"[4096,60,0,100", "[4095,60,0,100"},      // not the start of the region
+      {"[4096,60,0,100,1", "[4096,60,0,100,0"},  // raw with another size
       {"\"sm\":[0,200]", "\"sm\":[0,201]"},      // region
       {"\"exp\":[4096,160]", "\"exp\":[4096,161]"},
       {"\"exp\":[4096,160]", "\"full\":[4096,160]"},
       {"\"file\":1", "\"file\":0"},
       {"\"file\":1", "\"file\":2"},
-      {"\"index\":1", "\"index\":0"},  // twice the same expert
+      {"\"index\":1", "\"index\":0"},  // the same expert twice
       {"[\"dense.bin\",4096]", "[\"dense.bin\",4097]"},
       {"\"dense.bin\"", "\"../dense.bin\""},
       {"\"config.json\"", "\"../config.json\""},
@@ -169,7 +169,7 @@ TEST(Manifest, EveryFlippedBitAndEveryCutIsFound) {
   EXPECT_NE(error_of(text + "\n"), "no error");
 }
 
-// Damage behind a right checksum: an error or a manifest that passes every check, never a crash.
+// Damage behind a correct checksum: an error or a manifest that passes every check, never a crash.
 TEST(Manifest, SurvivesRandomDamage) {
   constexpr unsigned kSeed = 11;
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
@@ -184,7 +184,7 @@ TEST(Manifest, SurvivesRandomDamage) {
   }
 }
 
-// 18,432 matrices of 4 chunks, as a model of 6,144 experts has them.
+// 18,432 matrices of 4 chunks, like a model of 6,144 experts.
 TEST(Manifest, LargeOnesAreReadCompactly) {
   const std::string text = write_manifest(small_manifest(18432));
   const Bytes before = heap_in_use();

@@ -39,7 +39,7 @@ void put_tensor(std::string& out, const TensorInfo& info, const StoredTensor& pl
       place.offset);
 }
 
-// One entry a line, so that people and diff can read it.
+// One entry per line, so that people and diff can read the file.
 template <class Items, class Put>
 void put_array(std::string& out, std::string_view name, const Items& items, Put&& put_item) {
   put(out, ",\n\"{}\":[", name);
@@ -55,7 +55,7 @@ void put_array(std::string& out, std::string_view name, const Items& items, Put&
 }  // namespace
 
 void append_piece_json(std::string& out, const Manifest& manifest, const PieceEntry& piece) {
-  static constexpr std::string_view kParts[] = {"raw", "sm", "msb", "int8"};  // of Encoding
+  static constexpr std::string_view kParts[] = {"raw", "sm", "msb", "int8"};  // by Encoding
   const bool split = piece.encoding == Encoding::kSplit;
   put(out, "{{\"tensor\":{},\"elements\":[{},{}]", piece.tensor, piece.first, piece.count);
   if (piece.tiled()) put(out, ",\"tiles\":[{},{}]", piece.tiles.rows, piece.tiles.columns);

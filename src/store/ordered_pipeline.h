@@ -1,5 +1,6 @@
-// Jobs that are loaded one after another, worked on by several threads in any order, and finished in their
-// first order: load (one reader thread) → work (any of `threads` threads) → finish (the caller's thread).
+// Runs jobs that are loaded one after another, worked on by several threads in any order, and finished in
+// their original order: load (one reader thread) → work (any of `threads` threads) → finish (the caller's
+// thread).
 #pragma once
 
 #include <chrono>
@@ -18,17 +19,18 @@ namespace sluice::store {
 
 template <class Job>
 struct Pipeline {
-  std::function<bool(Job&)> next;  // reader thread: the next job, described but not loaded; false: no more
-  std::function<Bytes(const Job&)> memory;  // what the job takes at most, from load to finish
+  // Reader thread: describes the next job without loading it; false: there is no further job.
+  std::function<bool(Job&)> next;
+  std::function<Bytes(const Job&)> memory;  // the most that the job takes, from load to finish
   std::function<void(Job&)> load;           // reader thread
   std::function<void(Job&)> work;           // worker threads, several jobs at a time
   std::function<void(Job&)> finish;         // caller's thread, in the order of `next`
   std::function<void()> poll;               // caller's thread, at least every 100 ms; may throw to stop
   unsigned threads = 1;                     // workers
-  Bytes memory_limit = 0;                   // of the jobs between load and finish; one job always passes
+  Bytes memory_limit = 0;                   // for the jobs between load and finish; one job always passes
 
-  // Returns when every job is finished. The first exception of any stage stops all stages and is rethrown
-  // here after all threads have ended.
+  // Returns when every job is finished. The first exception of any stage stops all stages; run() rethrows it
+  // after all threads have ended.
   void run();
 };
 

@@ -54,7 +54,7 @@ TEST(OrderedPipeline, KeepsTheMemoryLimitAndPassesOversizedJobs) {
     };
     pipeline.run();
     EXPECT_EQ(out.size(), 100u);
-    // One more than fits may be between the end of `finish` and the release of its memory.
+    // Between the end of `finish` and the release of its memory there may be one job more than fits.
     EXPECT_LE(most, static_cast<int>(std::max<Bytes>(1, limit / 10)));
   }
 }

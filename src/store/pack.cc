@@ -28,11 +28,11 @@
 namespace sluice::store {
 namespace {
 
-constexpr Bytes kMaxHashLag = kGiB;  // pages that wait in the page cache for the hasher
+constexpr Bytes kMaxHashLag = kGiB;  // pages that may wait in the page cache for the hasher
 
 using Clock = std::chrono::steady_clock;
 
-// A name that a pack may have left at the top of its directory.
+// Whether a pack may have left this name at the top of its directory.
 bool is_name_of_store(std::string_view name) {
   return name == kJournalName || name.starts_with(kManifestName) || name == kHeadersName ||
          name == kDenseName || name == kFilesDirectory ||
@@ -76,7 +76,7 @@ class Packer {
                                            options_.expert_file_bytes);
   }
 
-  // A pack that has not begun leaves nothing behind when there is no room for it.
+  // Checked before the pack begins, so that a pack without enough room leaves nothing behind.
   void check_space() {
     const Bytes need = least_space(job_, manifest_, next_unit_), free = free_space(partial_.path());
     if (need <= free) return;
@@ -94,7 +94,7 @@ class Packer {
         .fix("free some space or choose another place");
   }
 
-  // ---- progress
+  // ---- Progress
 
   void report() const {
     if (options_.on_progress)
@@ -104,7 +104,7 @@ class Packer {
   void check_interrupted() const {
     if (options_.interrupted && options_.interrupted()) throw_interrupted();
   }
-  // Every unit that is whole is kept.
+  // Keeps every whole unit, then stops if the user interrupts.
   void keep_if_interrupted() {
     if (!options_.interrupted || !options_.interrupted()) return;
     commit();
@@ -123,7 +123,7 @@ class Packer {
   }
   bool is_time_to_commit() const { return Clock::now() - last_commit_ >= options_.journal_time; }
 
-  // ---- stages
+  // ---- Stages
 
   void pack_weights() {
     std::vector<SourceHasher::Input> inputs;
@@ -153,7 +153,7 @@ class Packer {
     commit();
   }
 
-  // Reader thread.
+  // Runs on the reader thread.
   void load(CodedSlice& slice) {
     const Bytes begin = job_.file_starts[slice.file] + slice.offset, end = begin + slice.length;
     const auto length = static_cast<std::size_t>(slice.length);
@@ -161,12 +161,12 @@ class Packer {
     const InputFile& file = source_files_[slice.file];
     file.read_at(slice.offset, {slice.words.get(), length});
     hasher_->allow(end);
-    // Whoever comes last drops the pages; the reader does so, too, when the hasher is far behind.
+    // The last user of the pages drops them; the reader also drops them when the hasher is far behind.
     if (hasher_->is_past(end) || end > hasher_->position() + kMaxHashLag)
       file.drop_cache(slice.offset, slice.length);
   }
 
-  // The caller's thread, in order.
+  // Runs on the caller's thread, in order.
   void finish(const CodedSlice& slice) {
     if (!unit_open_) begin_unit(job_, job_.units[slice.unit], *writer_);
     unit_open_ = true;
@@ -202,7 +202,7 @@ class Packer {
     source_files_.clear();
   }
 
-  // Others may have cut what was written, or removed it.
+  // Another program may have cut or removed written files.
   void check_written(const Manifest& manifest) const {
     try {
       check_file_sizes(partial_.path(), manifest);
@@ -238,8 +238,8 @@ class Packer {
     write_file_atomically(partial_.file(kManifestName), text);
     partial_.remove_others(names);
     journal_.reset();
-    // From the removal of the journal to the rename the store is whole but has none; a run that finds it so
-    // begins anew.
+    // From the removal of the journal to the rename, the store is whole but has no journal; a run that finds
+    // it in this state begins anew.
     partial_.publish(kJournalName);
     done_bytes_ = job_.source_bytes;
     report();
@@ -253,7 +253,7 @@ class Packer {
 
   Manifest manifest_;  // pieces and experts in the order of the job's units
   Bytes done_bytes_ = 0, resumed_bytes_ = 0;
-  std::size_t next_unit_ = 0;  // the first that earlier runs have not finished
+  std::size_t next_unit_ = 0;  // the first unit that earlier runs have not finished
   std::unique_ptr<JournalWriter> journal_;
   std::unique_ptr<UnitWriter> writer_;
   std::vector<InputFile> source_files_;

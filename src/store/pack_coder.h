@@ -1,4 +1,4 @@
-// What becomes of one slice of a pack between being read and being written.
+// Codes one slice of a pack between reading and writing it.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace sluice::store {
 
 // One slice on its way through the pipeline.
 struct CodedSlice : SliceRange {
-  std::unique_ptr<std::byte[]> words;  // as read; gone after coding, unless it is raw
+  std::unique_ptr<std::byte[]> words;  // as read; freed after coding, unless the slice is raw
   std::unique_ptr<std::byte[]> sm;
   QuantisedStrips strips;
   codec::EncodedChunk chunk;
@@ -24,17 +24,17 @@ struct CodedSlice : SliceRange {
 
   bool is_split() const { return encoding == Encoding::kSplit; }
   bool is_quantised() const { return encoding == Encoding::kSliced || encoding == Encoding::kInt8; }
-  // The most that it takes at any moment. Quantised: the words, at most a byte for each two or four of
-  // theirs, and padding.
+  // The most memory that it takes at any moment. A quantised slice: the words, at most one byte for each two
+  // or four of their bytes, and padding.
   Bytes memory() const {
     return is_split() ? count * 5 : is_quantised() ? length + matrix.code_bytes(9) : length;
   }
 };
 
-// From `words` to what is written. Thread-safe. Error(kInvalid) naming a weight that cannot be rounded.
+// Turns `words` into the bytes to write. Thread-safe. Error(kInvalid) naming a weight that cannot be rounded.
 void code_slice(const PackJob& job, CodedSlice& slice);
 
-// The shapes of a unit's pieces, and a coded slice of one of them, as the writer takes them.
+// Hand the shapes of a unit's pieces, and a coded slice of one of them, to the writer.
 void begin_unit(const PackJob& job, const PackUnit& unit, UnitWriter& writer);
 void put_slice(const PackJob& job, const CodedSlice& slice, UnitWriter& writer);
 

@@ -19,7 +19,7 @@
 namespace sluice::store {
 namespace {
 
-// An earlier run may have left the file, whole or not.
+// An earlier run may have left the file, complete or not.
 OutputFile create_afresh(const std::string& path) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw io_error("unlink", path, errno);
   return OutputFile::create(path);
@@ -31,7 +31,7 @@ void make_directories(const std::string& path) {
   if (error) throw io_error("mkdir", path, error.value());
 }
 
-// The file of the store, and with it the directories down to it, is durable. Returns its SHA-256.
+// Copies the file durably, with the directories above it. Returns its SHA-256.
 std::string copy_file(const InputFile& in, const std::string& to, const std::string& partial, Bytes size,
                       std::span<std::byte> buffer, const std::function<void(Bytes)>& on_bytes) {
   make_directories(parent_directory(to));

@@ -1,5 +1,5 @@
-// What a pack takes over from its source as it is: the headers of the weight files, and the files beside
-// them.
+// Copies what a pack takes over unchanged from its source: the headers of the weight files, and all other
+// files.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,11 @@
 
 namespace sluice::store {
 
-// Writes headers.bin, and where each header lies in it into `manifest`.
+// Writes headers.bin, and the place of each header in it into `manifest`.
 void copy_headers(const PackJob& job, const PartialDirectory& partial, Manifest& manifest);
 
-// Copies the files that `manifest` has no SHA-256 of into files/, durably, with a record in the journal for
-// each. `on_bytes` is called with the size of every part that is copied; what it throws goes on to the
-// caller.
+// Copies the files for which `manifest` has no SHA-256 into files/, durably, with a journal record for each.
+// Calls `on_bytes` with the size of every copied part; exceptions from it reach the caller.
 void copy_files(const PackJob& job, const PartialDirectory& partial, Manifest& manifest,
                 JournalWriter& journal, const std::function<void(Bytes)>& on_bytes);
 

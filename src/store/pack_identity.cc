@@ -12,7 +12,7 @@
 namespace sluice::store {
 namespace {
 
-// Times as strings: they may be negative.
+// Times are strings because they may be negative.
 void append_source(std::string& out, const SourceFile& file) {
   out += "[";
   append_json_string(out, file.relative);
@@ -42,8 +42,8 @@ SourceFile read_source(JsonReader& json) {
 }
 
 struct Difference {
-  std::string reason;                // the first thing that forbids to go on; empty: none
-  std::vector<std::string> changed;  // files beside the weights
+  std::string reason;                // the first reason not to resume; empty: none
+  std::vector<std::string> changed;  // files other than weights
 };
 
 Difference difference(const std::vector<SourceFile>& then, const PackIdentity& identity) {

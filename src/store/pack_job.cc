@@ -12,7 +12,7 @@
 namespace sluice::store {
 namespace {
 
-// Null: native.
+// Null for codec native.
 std::unique_ptr<const codec::ExponentCodec> make_codec(const PackOptions& options) {
   if (options.codec != codec::kNativeCodec) return codec::make_exponent_codec(options.codec, options.level);
   if (options.level)
@@ -44,7 +44,7 @@ CodecChoice codec_choice(const PackJob& job) {
   return choice;
 }
 
-// All that change a byte of the store, as text.
+// All options that change a byte of the store, as text.
 std::string options_text(const PackOptions& options, const CodecChoice& codec) {
   std::string text = fmt::format("codec {}, level {}, chunks {}, expert files of {} bytes", codec.name,
                                  codec.level, codec.chunks, options.expert_file_bytes);
@@ -57,7 +57,7 @@ std::string options_text(const PackOptions& options, const CodecChoice& codec) {
   return text;
 }
 
-// The sources of the manifest, and where the tensors lie in them.
+// Fills in the sources of the manifest, and where the tensors lie in them.
 void list_sources(PackJob& job) {
   Manifest& manifest = job.manifest;
   for (const SourceFile& file : job.directory.files) {

@@ -1,5 +1,5 @@
-// What one pack has to do, as it was found before anything is written: the source, its weights, the units
-// they are packed in and how.
+// The work of one pack, determined before anything is written: the source, its weights, and the units in
+// which they are packed.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@
 
 namespace sluice::store {
 
-// Thread-compatible, not changed once it is made. `options` must outlive it.
+// Thread-compatible; constant once made. `options` must outlive it.
 struct PackJob {
-  // Error as pack(), of the options, the source and the plan.
+  // Errors as pack(), for the options, the source and the plan.
   PackJob(const std::string& source, const PackPlan& plan, const PackOptions& options);
   PackJob(const PackJob&) = delete;  // `identity` points into it
   PackJob& operator=(const PackJob&) = delete;
 
   PieceCoding coding_of(const PackUnit& unit, const UnitPiece& piece) const;
-  Bytes unit_bytes(const PackUnit& unit) const;  // of the source
+  Bytes unit_bytes(const PackUnit& unit) const;  // bytes in the source
   std::string source_path(std::string_view relative) const {
     return directory.path + "/" + std::string(relative);
   }
@@ -39,13 +39,13 @@ struct PackJob {
   const std::vector<PackUnit> units;
   const std::vector<Bytes> file_starts;     // file_positions()
   std::vector<std::size_t> source_of_file;  // weights.files[i] → manifest.sources
-  Manifest manifest;                        // all but what is learned from the bytes
+  Manifest manifest;                        // everything except what depends on the bytes
   PackIdentity identity;
   Bytes source_bytes = 0;  // of all files
 };
 
-// Error(kInvalid) naming a file of the source that is not as it was when the job was made, and `partial`,
-// which holds what was made of it.
+// Error(kInvalid) if a file of the source has changed since the job was made; names it and `partial`, which
+// holds what was made from it.
 void check_source_unchanged(const PackJob& job, const std::string& partial);
 
 }  // namespace sluice::store

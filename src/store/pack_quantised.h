@@ -1,5 +1,5 @@
-// Strips of matrices as family `sliced` stores them: experts in two slices of codes, large dense matrices in
-// codes of 8 bits (docs/store-format.md, section 4).
+// Codes strips of matrices for family `sliced`: experts in two slices of codes, large dense matrices in codes
+// of 8 bits (docs/store-format.md, section 4).
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ namespace sluice::store {
 
 class QuantisedStrips {
  public:
-  QuantisedStrips() = default;  // none
-  // Of `words`, which are the rows of `matrix` in elements of `dtype`, the first of them row `first_row` of
-  // the tensor. REQUIRES: encoding is kSliced, with `bits`, or kInt8. Error(kInvalid) naming row and column
-  // of a weight that is infinite or NaN.
+  QuantisedStrips() = default;  // no strips
+  // Codes `words`: the rows of `matrix` as elements of `dtype`, starting at row `first_row` of the tensor.
+  // REQUIRES: encoding is kSliced, with `bits`, or kInt8. Error(kInvalid) naming row and column of a weight
+  // that is infinite or NaN.
   QuantisedStrips(Encoding encoding, const codec::CellShape& matrix, codec::SliceBits bits, DType dtype,
                   std::span<const std::byte> words, std::uint64_t first_row);
 
-  // As the writer takes them; of this object.
+  // The coded strips in the writer's form; views into this object.
   UnitWriter::QuantisedStrips parts() const;
 
  private:
@@ -34,7 +34,7 @@ class QuantisedStrips {
     std::byte* make(std::uint64_t size);
     std::span<const std::byte> span() const { return {data.get(), bytes}; }
   };
-  Part codes_, scales_, zeros_, lsb_;  // of 8 bits there are no zero points and no LSB slices
+  Part codes_, scales_, zeros_, lsb_;  // with 8 bits there are no zero points and no LSB slices
 };
 
 }  // namespace sluice::store

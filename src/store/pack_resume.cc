@@ -15,7 +15,7 @@ namespace {
 // Reads the records behind the first one, in order.
 class Records {
  public:
-  // `copy_again`: files beside the weights that have changed since.
+  // `copy_again`: files other than weights that have changed since.
   Records(const PackJob& job, const PartialDirectory& partial, std::vector<std::string> copy_again,
           Manifest& manifest, PackStart& start)
       : job_(job),
@@ -85,7 +85,7 @@ class Records {
   PackStart& start_;
 };
 
-// A run that was killed leaves a journal, if any file at all; or, just before the rename, the manifest
+// A run that was killed leaves a journal, if it leaves any file; or, just before the rename, the manifest
 // instead.
 void clear(PartialDirectory& partial) {
   if (!partial.has(kJournalName) && !partial.has(kManifestName) && !partial.empty()) {

@@ -41,7 +41,7 @@ PieceCoding coding_of(const Weights& weights, const PackUnit& unit, const UnitPi
   if (coding.planes == Planes::kNone || tensor.dtype != DType::kBF16 || !worth) return {};
   if (coding.planes == Planes::kFlat) return {.encoding = Encoding::kSplit};
   const std::uint64_t columns = tensor.shape.size() < 2 ? 0 : width;
-  if (columns == 0 || piece.first % columns != 0 || piece.count % columns != 0) return {};  // no matrix
+  if (columns == 0 || piece.first % columns != 0 || piece.count % columns != 0) return {};  // not a matrix
   const codec::TileShape shape{piece.count / columns, columns};
   return {.encoding = Encoding::kSplit, .tiles = coding.keep_columns ? shape : codec::stored_shape(shape)};
 }
@@ -68,7 +68,7 @@ void PackSlices::list(std::size_t index) {
     const Bytes width = dtype_bytes(weights_.tensors[piece.tensor].dtype);
     const PieceCoding coding = coding_of(weights_, unit, piece, coding_);
     const bool tiled = coding.tiles.rows > 0, quantised = coding.matrix.rows > 0;
-    // What is cut: elements, groups of rows, or strips.
+    // The items to cut: elements, groups of rows, or strips.
     const std::uint64_t items = tiled       ? coding.tiles.groups()
                                 : quantised ? coding.matrix.strips()
                                             : piece.count,
@@ -110,7 +110,7 @@ void PackSlices::list(std::size_t index) {
       for (std::uint64_t first = 0; first < items; first += step) add(first, std::min(step, items - first));
     }
   }
-  if (queue_.empty()) queue_.push_back({.unit = index});  // nothing but pieces without elements
+  if (queue_.empty()) queue_.push_back({.unit = index});  // only pieces without elements
   queue_.back().last = true;
 }
 

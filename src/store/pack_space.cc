@@ -28,8 +28,8 @@ Bytes least_space(const PackJob& job, const Manifest& manifest, std::size_t next
   for (const StoredSource& source : manifest.sources) {
     if (!source.weights && source.sha256.empty()) need += static_cast<double>(source.size);
   }
-  return static_cast<Bytes>(need *
-                            1.1);  // padding, the manifest, and exponents that compress worse than these
+  // Allows for padding, the manifest, and exponents that compress worse than these.
+  return static_cast<Bytes>(need * 1.1);
 }
 
 }  // namespace sluice::store

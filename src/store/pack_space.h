@@ -1,4 +1,4 @@
-// How much a pack will write, before it does.
+// Estimates how much a pack will write before it starts.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,9 @@
 
 namespace sluice::store {
 
-// What units from `next_unit` on, and files that `manifest` has no SHA-256 of, take in the store: a guess
-// from below, so that a pack that may fit is not refused; one that fills the disk after all can be resumed.
+// Bytes in the store for the units from `next_unit` on and for files without a SHA-256 in `manifest`: an
+// estimate from below, so that a pack that may fit is never refused; a pack that fills the disk after all can
+// be resumed.
 Bytes least_space(const PackJob& job, const Manifest& manifest, std::size_t next_unit);
 
 }  // namespace sluice::store

@@ -1,5 +1,5 @@
-// pack, unpack, verify and the store's checkpoint together, on tiny models. What needs processes, signals and
-// limits is in tests/store_pack_test.cc.
+// pack, unpack, verify and the store's checkpoint together, on tiny models. Tests that need processes,
+// signals and limits are in tests/store_pack_test.cc.
 #include "store/pack.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ std::string error_of(const std::function<void()>& body) {
   return "no error";
 }
 
-// The piece's bytes as the tensor has them, by the public interface alone.
+// The piece's bytes as the tensor has them, through the public interface only.
 std::string read_piece(const Checkpoint& checkpoint, const Piece& piece) {
   const StoredPiece stored = checkpoint.locate(piece);
   const auto read = [&](const Extent& extent) {
@@ -144,7 +144,7 @@ TEST_P(PackCodec, StackedTensorsAreSlicedIntoExpertsAndTheRestIsDense) {
   }
 }
 
-// The example of docs/store-format.md, section 8, is what it says there.
+// The example of docs/store-format.md, section 8, matches its description.
 TEST(Pack, TheDocumentedExampleIsTrue) {
   const TempDirectory temp;
   std::string words;
@@ -222,7 +222,7 @@ TEST(Pack, ChunksThatDoNotShrinkAreStoredRaw) {
   const auto checkpoint = open_checkpoint(temp / "x.sluice");
   EXPECT_FALSE(checkpoint->locate({"e", 0, 5000}).exponents.at(0).coded);
   EXPECT_EQ(checkpoint->locate({"one", 0, 1}).exponents.size(),
-            1u);  // 1 element, 3 chunks wanted: empty ones are left out
+            1u);  // 1 element, 3 chunks wanted: empty chunks are left out
   unpack(temp / "x.sluice", temp / "back", {});
   EXPECT_EQ(read_tree(temp / "source"), read_tree(temp / "back"));
 }
@@ -283,7 +283,7 @@ TEST(Pack, RefusesAStoreAsSource) {
               HasSubstr("this is a packed store"));
 }
 
-// Interrupts at every poll in turn, then goes on to the end.
+// Interrupts at every poll in turn, then continues to the end.
 TEST(Pack, GoesOnWhereItWasInterrupted) {
   const TempDirectory temp;
   write_sharded_tiny_model(temp / "source", {}, 2);
@@ -307,7 +307,7 @@ TEST(Pack, GoesOnWhereItWasInterrupted) {
   }
 }
 
-// Few bytes that take long are kept as well: of a run that is killed, too, which can do nothing at its end.
+// Few bytes that take long are also kept, even if the run is killed, which leaves no time for a last commit.
 TEST(Pack, KeepsWeightsWhenInterruptedAndAfterSomeTime) {
   const TempDirectory temp;
   write_sharded_tiny_model(temp / "source", {}, 2);
@@ -342,7 +342,7 @@ TEST(Pack, KeepsWeightsWhenInterruptedAndAfterSomeTime) {
   }
 }
 
-// 32 columns: stored as rows of more, unless they are kept, and then words come back all the same.
+// 32 columns: stored as rows of more columns, unless they are kept; the words come back either way.
 TEST(PackNative, NarrowMatricesAreStoredInAnotherShape) {
   const TempDirectory temp;
   const TinyModel model{.hidden = 32, .width = 128};
@@ -368,7 +368,7 @@ TEST(PackNative, NarrowMatricesAreStoredInAnotherShape) {
             fs::file_size(temp / "kept.sluice/experts-00000.bin"));
 }
 
-// The manifest of a native store with one replacement, and a right checksum again.
+// The manifest of a native store with one replacement and a recomputed checksum.
 TEST(PackNative, ManifestsThatContradictTheirTilesAreRefused) {
   const TempDirectory temp;
   write_tiny_model(temp / "source", {});
@@ -471,7 +471,7 @@ TEST_F(ResumeRefusal, WithoutAValidJournalItBeginsAnew) {
 TEST_F(ResumeRefusal, WithoutAnyJournalItIsNotOurs) {
   fs::remove(temp_ / "x.sluice.partial/journal");
   EXPECT_THAT(resume(tiny_options("zstd")), HasSubstr("in the way"));
-  write_file(temp_ / "x.sluice.partial/manifest.json", "{}");  // all but renamed
+  write_file(temp_ / "x.sluice.partial/manifest.json", "{}");  // complete except for the rename
   EXPECT_EQ(resume(tiny_options("zstd")), "no error");
   EXPECT_TRUE(verify(temp_ / "x.sluice", {.depth = VerifyDepth::kFull}).ok());
 }
@@ -506,7 +506,7 @@ TEST(Unpack, RefusesAndCleansUp) {
   EXPECT_FALSE(fs::exists(temp / "a"));
   EXPECT_FALSE(fs::exists(temp / "a.partial"));
 
-  // A flipped bit: told with its place, and nothing is left.
+  // A flipped bit: the error names its place, and nothing is left.
   std::string bytes = read_file(temp / "x.sluice/experts-00000.bin");
   bytes[10] ^= 0x10;
   write_file(temp / "x.sluice/experts-00000.bin", bytes);

@@ -31,7 +31,7 @@ std::vector<Bytes> file_positions(const Weights& weights) {
 
 std::vector<PackUnit> make_units(const Weights& weights, const PackPlan& plan, const std::string& path) {
   std::vector<PackUnit> units;
-  std::vector<UnitPiece> taken;  // by experts
+  std::vector<UnitPiece> taken;  // by experts and ranges
   const auto add_piece = [&](PackUnit& unit, const Piece& piece) {
     const TensorInfo& tensor = checked_tensor(weights.tensors, piece, path);
     const auto index = static_cast<std::uint32_t>(&tensor - weights.tensors.data());

@@ -1,4 +1,4 @@
-// What a pack has to do, in the order in which it does it: units, each a dense piece or a whole expert.
+// The work of a pack in its order: units, each a dense piece or a whole expert.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,22 @@ struct UnitPiece {
 
 struct PackUnit {
   bool is_expert = false;
-  bool is_range = false;               // of PackPlan::ranges: stored as it is
-  std::uint32_t layer = 0, index = 0;  // of an expert
-  std::vector<UnitPiece> pieces{};     // one if dense
-  Bytes position = 0;                  // of its first byte when all weight files stand in one row
+  bool is_range = false;               // one of PackPlan::ranges: stored unchanged
+  std::uint32_t layer = 0, index = 0;  // for an expert
+  std::vector<UnitPiece> pieces{};     // one piece if dense
+  // Position of its first byte when all weight files are placed one after another.
+  Bytes position = 0;
 };
 
-// The experts and ranges of the plan, and every range of a tensor that none of them has, in the order of the
-// source (so that it is read nearly from front to back). Error(kInvalid), naming `path`, if a piece does not
-// exist, two overlap, or an expert is listed twice; an empty range.
+// The experts and ranges of the plan, and every range of a tensor outside them, in the order of the source
+// (so that it is read nearly from front to back). Error(kInvalid), naming `path`, if a piece does not exist,
+// two pieces overlap, an expert is listed twice, or a range is empty.
 std::vector<PackUnit> make_units(const Weights& weights, const PackPlan& plan, const std::string& path);
 
-// Where each weight file starts in that row.
+// Where each weight file starts when they are placed one after another.
 std::vector<Bytes> file_positions(const Weights& weights);
 
-// XXH3 of all that the units say: equal for equal plans of equal sources.
+// XXH3 of all fields of the units: equal for equal plans of equal sources.
 std::uint64_t fingerprint(const Weights& weights, const std::vector<PackUnit>& units,
                           const std::string& architecture);
 

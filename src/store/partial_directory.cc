@@ -71,8 +71,8 @@ PartialDirectory::PartialDirectory(const std::string& target,
     : target_(without_slashes(target)),
       path_(target_ + std::string(kPartialSuffix)),
       parent_(parent_directory(target_)) {
-  // Another process may finish, and rename the directory, between our open and our lock: then the lock is on
-  // something that is not called .partial any more, and we look again.
+  // Another process may finish and rename the directory between our open and our lock: then our lock is on a
+  // directory that is no longer called .partial, and we look again.
   for (int attempt = 0; attempt < 10; ++attempt) {
     if (is_there(target_)) throw exists_error(target_);
     if (::mkdir(path_.c_str(), 0777) != 0 && errno != EEXIST) throw io_error("mkdir", path_, errno);

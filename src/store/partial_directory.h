@@ -1,5 +1,5 @@
-// A directory that appears whole or not at all: it is filled as TARGET.partial by one process at a time, and
-// renamed.
+// A directory that appears whole or not at all: one process at a time fills it as TARGET.partial, then
+// renames it.
 #pragma once
 
 #include <functional>
@@ -9,12 +9,12 @@
 
 namespace sluice::store {
 
-// Holds the lock from construction to destruction (or the end of the process). Move-only by being neither.
+// Holds the lock from construction to destruction (or the end of the process). Neither copyable nor movable.
 class PartialDirectory {
  public:
-  // Creates `target`.partial or takes the one there is. `is_ours` says which names may stand at its top.
-  // Error(kInvalid) if `target` exists, if another process works on the partial directory, or if something
-  // else stands in it.
+  // Creates `target`.partial or takes over an existing one. `is_ours` says which names may be at its top.
+  // Error(kInvalid) if `target` exists, if another process works on the partial directory, or if it contains
+  // other names.
   PartialDirectory(const std::string& target, const std::function<bool(std::string_view name)>& is_ours);
   PartialDirectory(const PartialDirectory&) = delete;
   PartialDirectory& operator=(const PartialDirectory&) = delete;
@@ -24,11 +24,11 @@ class PartialDirectory {
   std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
   bool has(std::string_view name) const;
   bool empty() const;
-  void clear(std::string_view first = {});  // removes what is in it, `first` before all else
+  void clear(std::string_view first = {});  // removes its content, `first` before all else
   void discard();                           // clear(), and the directory itself
-  // Removes what stands at the top and is not in `names`: left by a run that was killed.
+  // Removes entries at the top that are not in `names`: a killed run has left them.
   void remove_others(const std::vector<std::string>& names);
-  // Renames to `target`, durably; `last` is removed just before.
+  // Renames to `target`, durably; removes `last` just before.
   void publish(std::string_view last = {});
 
  private:

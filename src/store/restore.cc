@@ -27,11 +27,10 @@ Buffer make_buffer(Bytes bytes) {
   return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes));
 }
 
-// A run of a source file: of its header, of a raw piece, or one chunk of a split piece with its share of the
-// plane.
+// A run of a source file: its header, a raw piece, or one chunk of a split piece with its share of the plane.
 struct Run {
   std::size_t source = 0;
-  bool opens = false, closes = false;  // the first and the last of the file
+  bool opens = false, closes = false;  // the first and the last run of the file
   const PieceEntry* piece = nullptr;   // null: the header
   const StoredChunk* chunk = nullptr;  // null: raw
   Bytes first = 0, length = 0;         // bytes of the piece as stored in `raw` or `sm`, or of the header
@@ -48,7 +47,7 @@ class Restorer {
     for (const DataFile& file : manifest.data_files)
       files_.push_back(InputFile::open(store + "/" + file.name));
     headers_ = InputFile::open(store + "/" + std::string(kHeadersName));
-    // By place in the source: file, then offset, then element.
+    // Sorted by place in the source: file, then offset, then element.
     order_.resize(manifest.pieces.size());
     std::iota(order_.begin(), order_.end(), 0u);
     std::sort(order_.begin(), order_.end(),
@@ -78,7 +77,7 @@ class Restorer {
     return {place.source, place.offset, piece.first, piece.count};
   }
 
-  // Reader thread.
+  // Runs on the reader thread.
   bool next(Run& run) {
     while (queue_at_ == queue_.size()) {
       if (next_source_ == sources_.size()) return false;
@@ -128,7 +127,7 @@ class Restorer {
     file.drop_cache(offset, length);
   }
 
-  // Reader thread.
+  // Runs on the reader thread.
   void load(Run& run) {
     if (run.piece == nullptr) {
       read(headers_, manifest_.sources[run.source].header.offset, run.length, run.stored);
@@ -139,7 +138,7 @@ class Restorer {
     if (run.chunk != nullptr) read(file, run.chunk->bytes.offset, run.chunk->bytes.length, run.chunk_bytes);
   }
 
-  // Worker threads.
+  // Runs on the worker threads.
   void work(Run& run) const {
     if (run.chunk == nullptr) return;
     const StoredChunk& chunk = *run.chunk;
@@ -173,7 +172,7 @@ class Restorer {
         .fix("copy the store again, or pack the model again");
   }
 
-  // The caller's thread, in order.
+  // Runs on the caller's thread, in order.
   void finish(Run& run) {
     const StoredSource& source = manifest_.sources[run.source];
     if (run.opens) sink_.begin(source);
@@ -199,12 +198,12 @@ class Restorer {
   const codec::PlaneDecoder decoder_;
   std::vector<InputFile> files_;
   InputFile headers_;
-  std::vector<std::uint32_t> order_;              // of pieces
-  std::vector<std::size_t> sources_;              // weight files
-  std::optional<Xxh3Stream> sum_{std::in_place};  // of the piece being finished
+  std::vector<std::uint32_t> order_;              // of the manifest's pieces
+  std::vector<std::size_t> sources_;              // the sources that are weight files
+  std::optional<Xxh3Stream> sum_{std::in_place};  // over the piece that is being finished
 
-  // Of the reader thread.
-  std::vector<Run> queue_;  // of one source file
+  // Only the reader thread uses these.
+  std::vector<Run> queue_;  // runs of one source file
   std::size_t queue_at_ = 0, next_source_ = 0, next_piece_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// The safetensors files of the source, made again from a store: every checksum on the way is checked.
+// Rebuilds the safetensors files of the source from a store, and checks every checksum on the way.
 #pragma once
 
 #include <functional>
@@ -23,14 +23,13 @@ class RestoreSink {
 };
 
 struct RestoreOptions {
-  unsigned threads = 0;       // that decode; 0: one for every CPU
-  Isa isa = best_isa();       // that merges words
-  Bytes memory = 512 * kMiB;  // buffers on their way; a single chunk may take more
+  unsigned threads = 0;       // threads that decode; 0: one for every CPU
+  Isa isa = best_isa();       // for merging words
+  Bytes memory = 512 * kMiB;  // for buffers in the pipeline; a single chunk may take more
 };
 
-// Error(kCorrupt) naming file, offset, expected and found as soon as something does not match. A part is
-// compared with its checksum after its last byte was handed out, so nothing may be believed before this
-// returns.
+// Error(kCorrupt) naming file, offset, expected and found at the first mismatch. A part is compared with its
+// checksum only after its last byte was handed out, so trust no byte before this function returns.
 void restore_weights(const std::string& store, const Manifest& manifest, const RestoreOptions& options,
                      RestoreSink& sink);
 

@@ -24,7 +24,7 @@
 namespace sluice::store {
 namespace {
 
-// Stands in an unfinished directory, so that nothing else is ever taken for one and cleared.
+// Marks an unfinished directory of ours, so that no other directory is taken for one and cleared.
 constexpr std::string_view kMarkerName = ".sluice-quantise";
 constexpr std::size_t kGroup = codec::kCellColumns;
 
@@ -44,7 +44,7 @@ void store_value(DType dtype, double value, std::byte* at) {
   std::memcpy(at, &word, 2);
 }
 
-// One matrix of an expert on its way.
+// One matrix of an expert in the pipeline.
 struct Job {
   const Piece* piece = nullptr;
   StoredPiece stored;
@@ -84,7 +84,7 @@ class Copier {
       try {
         partial_.discard();
       } catch (const Error&) {
-        // The first error is the one to tell; the directory is named so that anyone sees what it is.
+        // The first error is reported; it names the directory, so that users see what the directory is.
       }
       throw;
     }
@@ -177,7 +177,7 @@ class Copier {
     for (DataWriter& file : out) file.sync();
   }
 
-  // Worker threads.
+  // Runs on the worker threads.
   void round(Job& job) const {
     const DType dtype = job.stored.dtype;
     const std::size_t width = dtype_bytes(dtype);

@@ -21,7 +21,7 @@ double value_at(const std::string& bytes, std::uint64_t element) {
   return bf16_to_float(word);
 }
 
-// The tensors again, in the order of the file.
+// The tensors of a file, in its order.
 std::map<std::string, std::string> tensors_of(const std::string& file, const TinyModel& model) {
   std::map<std::string, std::string> found;
   std::uint64_t header = 0;
@@ -87,7 +87,7 @@ TEST(RoundedCopy, LeavesNothingBehindWhenItFails) {
   EXPECT_THAT(attempt(tiny_plan({}), {.interrupted = [&] { return ++polls == 5; }}),
               HasSubstr("interrupted"));
   PackPlan other = tiny_plan({});
-  other.experts[0].pieces[0] = {"layers.0.norm", 0, 24};  // of F32, but random bits
+  other.experts[0].pieces[0] = {"layers.0.norm", 0, 24};  // F32, but random bits
   const std::string error = attempt(other, {});
   EXPECT_TRUE(error == "no error" || error.find("layers.0.norm") != std::string::npos) << error;
   fs::remove_all(temp / "copy");

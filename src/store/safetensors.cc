@@ -20,7 +20,7 @@ Bytes little_endian_u64(std::string_view bytes) {
   return value;
 }
 
-// Header length N, legal for a file of this size.
+// Header length N, checked against the size of the file.
 Bytes checked_length(std::string_view head, Bytes file_bytes, const std::string& path) {
   if (file_bytes < kLengthBytes || head.size() < kLengthBytes) {
     throw Error(ErrorKind::kInvalid, "too short for a safetensors file")
@@ -47,7 +47,7 @@ Bytes checked_length(std::string_view head, Bytes file_bytes, const std::string&
 // One "NAME": {…} entry; offsets still relative to the data.
 struct Entry {
   SafetensorsTensor tensor;
-  Bytes at = 0;  // of the entry in the file, for errors
+  Bytes at = 0;  // where the entry is in the file, for errors
 };
 
 Error tensor_error(const std::string& path, const Entry& entry, std::string_view message) {
@@ -125,8 +125,8 @@ Entry read_entry(JsonReader& json, const std::string& name, const std::string& p
   return entry;
 }
 
-// Bytes that the shape and type take; the product of all dimensions but zeros must fit, too, so that no
-// partial product overflows later.
+// Bytes of this shape and type; the product of all non-zero dimensions must also fit, so that no partial
+// product overflows later.
 Bytes shape_bytes(const std::string& path, const Entry& entry) {
   const TensorInfo& info = entry.tensor.info;
   Bytes bytes = dtype_bytes(info.dtype);
@@ -164,7 +164,8 @@ void check_sizes(const std::string& path, const std::vector<Entry>& entries, Byt
   }
 }
 
-// Tensors lie back to back and fill the data exactly. `entries` are ascending by offset, then length.
+// Checks that tensors lie back to back and fill the data exactly. `entries` are ascending by offset, then
+// length.
 void check_cover(const std::string& path, const std::vector<Entry>& entries, Bytes head_bytes,
                  Bytes data_bytes) {
   Bytes covered = 0;

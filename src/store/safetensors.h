@@ -14,7 +14,8 @@
 
 namespace sluice::store {
 
-inline constexpr Bytes kSafetensorsMaxHeaderBytes = 100'000'000;  // as the reference implementation
+// Same limit as the reference implementation
+inline constexpr Bytes kSafetensorsMaxHeaderBytes = 100'000'000;
 
 struct SafetensorsTensor {
   TensorInfo info;
@@ -24,16 +25,16 @@ struct SafetensorsTensor {
 
 struct SafetensorsHeader {
   Bytes bytes = 0;  // 8 + N: where the data starts
-  std::vector<SafetensorsTensor>
-      tensors;  // ascending by offset (then name): back to back from `bytes` to the end of the file
+  // Ascending by offset (then name): back to back from `bytes` to the end of the file.
+  std::vector<SafetensorsTensor> tensors;
 };
 
 // The first 8 + N bytes of the file, verbatim. Error(kInvalid) if N is illegal for the file's size.
 std::string read_safetensors_head(const InputFile& file);
 
-// `head` is what read_safetensors_head returned (or any bytes: never more than `head` is touched). Everything
-// is checked: Error(kInvalid), or (kUnsupported) for an element type this program does not know, naming
-// `path`, the byte, the tensor, what was expected and what was found.
+// `head` is the result of read_safetensors_head (or any bytes: nothing beyond `head` is read). Checks
+// everything: Error(kInvalid), or (kUnsupported) for an unknown element type, naming `path`, the byte, the
+// tensor, what was expected and what was found.
 SafetensorsHeader parse_safetensors(std::string_view head, Bytes file_bytes, const std::string& path);
 
 SafetensorsHeader read_safetensors(const InputFile& file);

@@ -1,4 +1,4 @@
-// Any bytes as a safetensors file: an Error, or tensors that fill the file exactly.
+// Reads any bytes as a safetensors file: either an Error, or tensors that fill the file exactly.
 #include "store/safetensors.h"
 
 #include <cstddef>

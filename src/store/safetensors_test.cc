@@ -15,7 +15,7 @@ using namespace testing;  // NOLINT: the helpers of testing.h
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// What the parser says about a file with this header and `data_bytes` of data.
+// The parser's error for a file with this header and `data_bytes` of data.
 std::string error_of(std::string_view head, Bytes data_bytes) {
   try {
     parse_safetensors(head, head.size() + data_bytes, "m.safetensors");
@@ -120,7 +120,7 @@ TEST(Safetensors, ReadsItsHeaderAlone) {
   EXPECT_THROW(read_safetensors(InputFile::open(temp / "empty.safetensors")), Error);
 }
 
-// Random bits and cuts: an error or the truth, never a crash (the sanitizer build sees more).
+// Random bits and cuts: an error or the right result, never a crash (the sanitizer build sees more).
 TEST(Safetensors, SurvivesRandomDamage) {
   constexpr unsigned kSeed = 7;
   SCOPED_TRACE(fmt::format("seed {}", kSeed));

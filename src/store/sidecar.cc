@@ -35,7 +35,7 @@ bool is_there(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0;
 }
 
-// Of the end of the manifest alone: the rest may be megabytes, and is checked where it is used.
+// Reads only the end of the manifest: the rest may be megabytes, and is checked where it is used.
 std::uint64_t manifest_checksum(const std::string& store) {
   check_has_manifest(store);
   const InputFile file = InputFile::open(store + "/" + std::string(kManifestName));
@@ -51,7 +51,7 @@ void write_file(const std::string& store, const std::string& path, std::string_v
   write_file_atomically(path, content);
 }
 
-// The checksum of the manifest it belongs to, and its kind. Checks form and own checksum.
+// The kind of a sidecar and the checksum of its manifest. Checks its form and its own checksum.
 struct Head {
   std::uint64_t manifest = 0;
   std::string kind;

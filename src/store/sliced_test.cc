@@ -1,5 +1,5 @@
-// Family `sliced`: pack, verify, open and refuse. The numbers' oracle is codec::quantise_affine(); that of
-// the bytes, a reader written from docs/store-format.md, is in tests/store_pack_test.cc
+// Family `sliced`: pack, verify, open and refuse. The oracle of the numbers is codec::quantise_affine(); the
+// oracle of the bytes, a reader written from docs/store-format.md, is in tests/store_pack_test.cc
 // (tools/store_reader.py).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -125,7 +125,7 @@ TEST(SlicedStore, HoldsEveryExpertInTwoSlices) {
       for (const Piece& piece : expert.pieces)
         expect_sliced(*source, *store, piece, piece.tensor.ends_with("down") ? model.width : model.hidden);
     }
-    // The rest is as the codec has it.
+    // All other tensors are stored by the codec.
     EXPECT_EQ(store->locate({"embed.weight", 0, 1200ull * 80}).encoding, Encoding::kSplit);
     EXPECT_EQ(store->locate({"layers.0.norm", 0, model.hidden}).encoding, Encoding::kRaw);
   }
@@ -153,7 +153,7 @@ TEST(SlicedStore, DenseMatricesOfEightBits) {
   const TinyModel model{.hidden = 24, .width = 20};
   write_tiny_model(temp / "source", model);
   PackPlan plan = tiny_plan(model);
-  plan.ranges = {{"embed.weight", 0, 320}};  // of 32 columns: rows of their own
+  plan.ranges = {{"embed.weight", 0, 320}};  // with 32 columns: rows of its own
   pack(temp / "source", temp / "x.sluice", plan, sliced_options({6, 3}, "zstd", DenseWeights::kInt8));
   expect_verified(temp / "x.sluice");
   const auto source = open_checkpoint(temp / "source"), store = open_checkpoint(temp / "x.sluice");
@@ -176,13 +176,13 @@ TEST(SlicedStore, DenseMatricesOfEightBits) {
       ASSERT_EQ(static_cast<double>(row_values[c]),
                 scale * std::clamp(codec::round_half_up(values[c] / scale), -127.0, 127.0));
   }
-  // What is named exact is not rounded.
+  // A tensor that is named exact is not rounded.
   plan.exact = {"embed.weight"};
   pack(temp / "source", temp / "exact.sluice", plan, sliced_options({6, 3}, "zstd", DenseWeights::kInt8));
   EXPECT_EQ(open_checkpoint(temp / "exact.sluice")->locate(rest).encoding, Encoding::kSplit);
 }
 
-// Other element types, slices of stacked tensors, and what is left of those.
+// Other element types, slices of stacked tensors, and the rest of such tensors.
 TEST(SlicedStore, StackedTensorsOfOtherTypes) {
   for (const char* dtype : {"F32", "F16"}) {
     const TempDirectory temp;
@@ -224,7 +224,7 @@ TEST(SlicedStore, BytesDoNotDependOnThreadsOrMemory) {
   }
 }
 
-// Interrupted at every poll in turn; then it goes on to the end, but not with other slices.
+// Interrupted at every poll in turn; then the pack continues to the end, but not with other slices.
 TEST(SlicedStore, GoesOnWhereItWasInterrupted) {
   const TempDirectory temp;
   write_sharded_tiny_model(temp / "source", {.hidden = 64, .width = 48}, 2);
@@ -334,9 +334,9 @@ TEST(SlicedStore, VerifyFindsDamageOfEitherSlice) {
   EXPECT_THAT(error_of([&] { open_checkpoint(store); }), HasSubstr("missing"));
 }
 
-// ---- manifests
+// ---- Manifests
 
-// Text of a real one with one replacement, and a right checksum again.
+// Text of a real manifest with one replacement and a recomputed checksum.
 class SlicedManifest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -387,7 +387,7 @@ TEST_F(SlicedManifest, ContradictionsAreErrors) {
       {"\"high\":8", "\"high\":8,\"high\":8"},
       {"\"matrix\":[20,24],", ""},
       {"\"matrix\":[20,24]", "\"matrix\":[24,20]"},
-      {"\"matrix\":[20,24]", "\"matrix\":[40,12]"},  // not the tensor's columns
+      {"\"matrix\":[20,24]", "\"matrix\":[40,12]"},  // differs from the tensor's columns
       {"\"matrix\":[20,24]", "\"matrix\":[21,24]"},
       {"\"matrix\":[20,24]", "\"matrix\":[0,24]"},
       {"\"matrix\":[20,24]", "\"matrix\":[18446744073709551615,24]"},
@@ -410,7 +410,7 @@ TEST_F(SlicedManifest, ContradictionsAreErrors) {
     EXPECT_THAT(error_after(from, to), HasSubstr("manifest.json")) << from << " → " << to;
 }
 
-// Damage behind a right checksum: an error or a manifest that passes every check, never a crash.
+// Damage behind a correct checksum: an error or a manifest that passes every check, never a crash.
 TEST_F(SlicedManifest, SurvivesRandomDamage) {
   constexpr unsigned kSeed = 12;
   SCOPED_TRACE(fmt::format("seed {}", kSeed));

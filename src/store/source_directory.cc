@@ -47,7 +47,7 @@ class Scan {
     if (empty && !relative.empty()) out_.empty_directories.push_back(relative);
   }
 
-  // The first pattern that left nothing out so far.
+  // The first pattern that has excluded nothing so far.
   const std::string* idle_pattern() const {
     const auto at = std::ranges::find(matched_, false);
     return at == matched_.end() ? nullptr : &exclude_[static_cast<std::size_t>(at - matched_.begin())];
@@ -109,7 +109,7 @@ class Scan {
   SourceDirectory& out_;
   const std::vector<std::string>& exclude_;
   const Depth depth_;
-  std::vector<bool> matched_;   // by pattern
+  std::vector<bool> matched_;   // for each pattern
   std::vector<Identity> open_;  // the directories from the top down to the one being listed
 };
 

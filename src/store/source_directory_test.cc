@@ -78,7 +78,8 @@ TEST(SourceDirectory, APatternThatLeavesNothingOutIsAnErrorThatNamesFiles) {
     return "no error";
   };
   EXPECT_EQ(error({}), "no error");
-  EXPECT_EQ(error({"*.bin", "a.*", "sub/*.bin", "original"}), "no error");  // though one would do for two
+  // Each pattern excludes something, though one pattern could do for two.
+  EXPECT_EQ(error({"*.bin", "a.*", "sub/*.bin", "original"}), "no error");
   EXPECT_THAT(error({"*.bin", "*.pt"}),
               AllOf(HasSubstr("--exclude"), HasSubstr("\"*.pt\""), HasSubstr("original/deep/d.pth")));
   EXPECT_THAT(error({"b.bin/"}), HasSubstr("a.bin, original/deep/d.pth, sub/b.bin"));

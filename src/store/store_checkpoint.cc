@@ -47,7 +47,7 @@ void check_size(const std::string& path, Bytes wanted) {
   }
 }
 
-// Files beside the weights that a model is described by: configurations, tokenizers.
+// Files other than weights that describe a model: configurations, tokenizers.
 bool describes_the_model(std::string_view path) {
   return path.ends_with(".json") || path.ends_with(".txt") || path.ends_with(".model");
 }
@@ -201,7 +201,7 @@ class StoreCheckpoint final : public Checkpoint {
   const Manifest manifest_;
   std::string files_directory_;
   std::vector<std::string> files_;
-  std::vector<std::uint32_t> order_;  // of pieces, by (tensor, first element)
+  std::vector<std::uint32_t> order_;  // order of pieces, by (tensor, first element)
 };
 
 }  // namespace
@@ -231,7 +231,7 @@ void check_not_packed(const std::string& path) {
     rounded =
         parse_manifest(read_manifest_text(path), joined(path, kManifestName)).family() == Family::kSliced;
   } catch (const Error&) {
-    // Whether anything can be had from it is for unpack to say.
+    // unpack decides whether the store can be used at all.
   }
   throw Error(ErrorKind::kInvalid, "this is a packed store")
       .in(path)

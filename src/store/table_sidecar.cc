@@ -139,7 +139,7 @@ void TableSidecar::read_head() {
   if (std::string_view(head.magic.data(), head.magic.size()) != kTablesMagic)
     throw malformed(name_, 0, kTablesMagic, "something else");
   layout_ = head.layout;
-  if (layout_ != kTablesLayout) return;  // of another version of this program: nothing of it is known
+  if (layout_ != kTablesLayout) return;  // from another version of this program: its content is unknown
   head_bytes_ = head_bytes(head.tables);
   if (head.tables > kMaxTables || size_ < head_bytes_)
     throw malformed(name_, offsetof(Head, tables), fmt::format("at most {} tables, all listed", kMaxTables),

@@ -1,4 +1,4 @@
-// A sidecar of tables that programs use as they are read (docs/store-format.md, section 5.1).
+// A sidecar of tables that programs use directly as read (docs/store-format.md, section 5.1).
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,11 @@ namespace sluice::store {
 
 struct TableKind {
   std::string_view kind;      // a–z, 0–9, '_' and '-'; at most 16 bytes
-  std::uint32_t version = 0;  // of what the tables of this kind mean
+  std::uint32_t version = 0;  // version of this kind's content
 };
 
 struct NamedTable {
-  std::string_view name;  // as a kind
+  std::string_view name;  // same characters as a kind
   std::span<const std::byte> bytes;
 };
 template <class T>
@@ -31,15 +31,15 @@ NamedTable named_table(std::string_view name, std::span<const T> items) {
   return {name, std::as_bytes(items)};
 }
 
-// The file of such a sidecar.
+// The bytes of such a sidecar file.
 std::string write_tables(const TableKind& kind, std::uint64_t manifest_checksum,
                          std::span<const NamedTable> tables);
 
-// Thread-compatible. Pages of the file that were read are dropped from the page cache when it goes.
+// Thread-compatible. Its end drops the pages of the file that were read from the page cache.
 class TableSidecar {
  public:
-  // `bytes` must outlive this; `name` is for errors. Reads the head only: Error(kInvalid) or (kCorrupt). Of a
-  // layout that is not known it reads nothing: is() is false then.
+  // `bytes` must outlive this; `name` appears in errors. Reads only the head: Error(kInvalid) or (kCorrupt).
+  // Reads nothing of an unknown layout: is() is then false.
   static TableSidecar of_bytes(std::span<const std::byte> bytes, const std::string& name);
   static TableSidecar of_file(InputFile file);
   TableSidecar(TableSidecar&&) = default;
@@ -51,7 +51,7 @@ class TableSidecar {
   const std::string& name() const { return name_; }
 
   // The table of this name. Error(kCorrupt) if its checksum is wrong; (kInvalid) if there is no such table,
-  // or it is not a whole number of items.
+  // or its size is not a whole number of items.
   template <class T>
   std::vector<T> read(std::string_view table) const {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -63,7 +63,7 @@ class TableSidecar {
   std::string read_text(std::string_view table) const;
   bool has(std::string_view table) const;
 
-  // Every byte: tables against their checksums, and nothing but zeros between them. As read().
+  // Checks every byte: tables against their checksums, and zeros between them. Errors as read().
   void check_all() const;
 
  private:
@@ -78,7 +78,7 @@ class TableSidecar {
   const Entry& find(std::string_view table, std::size_t item_bytes) const;
   void read(const Entry& entry, std::span<std::byte> out) const;
 
-  InputFile file_;  // or, if it is not open:
+  InputFile file_;  // if it is not open, the bytes below
   std::span<const std::byte> memory_;
   std::string name_;
   Bytes size_ = 0, head_bytes_ = 0;

@@ -1,4 +1,4 @@
-// What both kinds of checkpoint do with a list of tensors.
+// Look-ups in a list of tensors, shared by both kinds of checkpoint.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace sluice::store {
 
-// `tensors` is ascending by name. Null if absent.
+// `tensors` is ascending by name. Null if the name is missing.
 const TensorInfo* find_tensor(const std::vector<TensorInfo>& tensors, std::string_view name);
 
-// The tensor of `piece`; Error(kInvalid) if there is none or the range lies outside of it. `path` is the
+// The tensor of `piece`; Error(kInvalid) if it does not exist or the range lies outside it. `path` is the
 // checkpoint's.
 const TensorInfo& checked_tensor(const std::vector<TensorInfo>& tensors, const Piece& piece,
                                  const std::string& path);
 
-// All of a tensor; Error(kInvalid) if there is none of that name.
+// The whole tensor as a piece; Error(kInvalid) if no tensor has that name.
 Piece whole_tensor(const std::vector<TensorInfo>& tensors, std::string_view name, const std::string& path);
 
 }  // namespace sluice::store

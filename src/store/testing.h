@@ -1,4 +1,4 @@
-// Tiny checkpoints and directories for tests. Not part of the program: included by *_test.cc only.
+// Tiny checkpoints and directories for tests. Not part of the program: only *_test.cc files include it.
 #pragma once
 
 #include <fmt/format.h>
@@ -30,10 +30,10 @@ namespace sluice::store::testing {
 
 namespace fs = std::filesystem;
 
-// A fresh directory, removed with all it holds.
+// A fresh directory, removed with its content.
 class TempDirectory {
  public:
-  // In memory where there is such a place: these tests sync a lot.
+  // Uses a directory in memory where one exists: these tests sync a lot.
   TempDirectory() {
     const char* base = std::getenv("TMPDIR");
     if (base == nullptr || *base == '\0') base = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
@@ -95,10 +95,10 @@ inline std::string little_endian_u64(std::uint64_t value) {
   return text;
 }
 
-// Header length, header, nothing else.
+// Header length and header only.
 inline std::string safetensors_head(const std::string& json) { return little_endian_u64(json.size()) + json; }
 
-// Tensors in the order given; `padding` blanks after the header's JSON.
+// Tensors in the given order; `padding` blanks after the header's JSON.
 inline std::string safetensors_bytes(const std::vector<TestTensor>& tensors, std::size_t padding = 0,
                                      std::string_view metadata = "") {
   std::string json = "{", data;
@@ -131,7 +131,7 @@ inline std::string random_bytes(std::size_t count, std::uint64_t seed) {
   return bytes;
 }
 
-// Shape of a made-up model: `layers` × `experts` experts of (width, hidden), (width, hidden), (hidden,
+// Shape of an invented model: `layers` × `experts` experts of (width, hidden), (width, hidden), (hidden,
 // width).
 struct TinyModel {
   unsigned layers = 2, experts = 3, hidden = 24, width = 20;
@@ -186,14 +186,14 @@ inline PackPlan tiny_plan(const TinyModel& model) {
   return plan;
 }
 
-// "model.safetensors" and a config in `directory`.
+// Writes "model.safetensors" and a config to `directory`.
 inline void write_tiny_model(const std::string& directory, const TinyModel& model) {
   write_file(directory + "/model.safetensors",
              safetensors_bytes(tiny_tensors(model), 5, "{\"format\":\"pt\"}"));
   write_file(directory + "/config.json", "{\"model_type\": \"tiny\"}\n");
 }
 
-// The same in `shards` files with an index.
+// The same model in `shards` files with an index.
 inline void write_sharded_tiny_model(const std::string& directory, const TinyModel& model, unsigned shards) {
   const std::vector<TestTensor> tensors = tiny_tensors(model);
   std::string map;
@@ -211,7 +211,7 @@ inline void write_sharded_tiny_model(const std::string& directory, const TinyMod
   write_file(directory + "/config.json", "{\"model_type\": \"tiny\"}\n");
 }
 
-// Options under which a tiny store still has several expert files, journal records and chunks.
+// Options with which even a tiny store has several expert files, journal records and chunks.
 inline PackOptions tiny_options(const std::string& codec) {
   PackOptions options;
   options.codec = codec;
@@ -222,8 +222,8 @@ inline PackOptions tiny_options(const std::string& codec) {
   return options;
 }
 
-// What is wrong with a chunk of codec native whose checksum is right: a list that begins elsewhere, which is
-// seen by who reads it, or a code that leaves tier 1, which is seen by who decodes it.
+// Damage to a chunk of codec native behind a correct checksum: a list that begins elsewhere, which reading
+// detects, or a code that leaves tier 1, which decoding detects.
 enum class Damage { kStructure, kCodes };
 
 struct DamagedChunk {
@@ -231,7 +231,7 @@ struct DamagedChunk {
   Region bytes;
 };
 
-// The first chunk of the tensor's first piece, in a store that then says that it was written so.
+// Damages the first chunk of the tensor's first piece, in a store that then claims it was written so.
 inline DamagedChunk damage_chunk(const std::string& store, std::string_view tensor, Damage damage) {
   const std::string manifest_path = store + "/" + std::string(kManifestName);
   Manifest manifest = parse_manifest(read_file(manifest_path), manifest_path);

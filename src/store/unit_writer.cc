@@ -53,7 +53,7 @@ void UnitWriter::begin_expert(std::uint32_t layer, std::uint32_t index,
     expert_writer_.sync();
     manifest_.data_files.push_back({expert_file_name(manifest_.data_files.size() - 1), 0});
     expert_writer_ = DataWriter::open(directory_ + "/" + manifest_.data_files.back().name, 0);
-    sync_directory(directory_);  // a record that tells of the file must not outlive it
+    sync_directory(directory_);  // a journal record that names the file must not outlive it
   }
   begin(static_cast<std::uint32_t>(manifest_.data_files.size() - 1), pieces);
   unit_.layer = layer;
@@ -84,11 +84,10 @@ void UnitWriter::begin(std::uint32_t file, const std::vector<PieceShape>& pieces
            .count = shape.count});
     pieces_.push_back(entry);
   }
-  // Region after region, in each the pieces one after another. What the exponents take is known only at the
-  // end.
-  // No unit has exponents and slices.
+  // Writes region after region, in each the pieces one after another. The size of the exponents is known only
+  // at the end. No unit has both exponents and slices.
   Bytes at = cursor();
-  // bytes_of(i): the part of pieces_[i] in this region; null: none.
+  // bytes_of(i): the part of pieces_[i] in this region; null if it has none.
   const auto place = [&](Region& region, const auto& bytes_of) {
     region.offset = at;
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
@@ -102,7 +101,7 @@ void UnitWriter::begin(std::uint32_t file, const std::vector<PieceShape>& pieces
   };
   const auto first_parts = [&](Encoding encoding) {
     return [this, encoding](std::size_t i) {
-      // Codes of 8 bits are in dense units only, which are one piece.
+      // Codes of 8 bits occur in dense units only, which have one piece.
       const Encoding own = pieces_[i].encoding == Encoding::kInt8 ? Encoding::kRaw : pieces_[i].encoding;
       return own == encoding ? &pieces_[i].bytes : nullptr;
     };
@@ -180,7 +179,7 @@ std::string UnitWriter::end() {
       at += data->size();
     }
   }
-  // Zeroes between the parts and up to the next multiple of 4096.
+  // Writes zeros between the parts and up to the next multiple of 4096.
   std::vector<Region> parts;
   for (const PieceEntry& piece : pieces_) {
     if (piece.bytes.length > 0) parts.push_back(piece.bytes);

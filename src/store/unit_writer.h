@@ -1,4 +1,4 @@
-// Lays finished units out in the data files of a store that is being packed (docs/store-format.md, section 3)
+// Lays out finished units in the data files of a store that is being packed (docs/store-format.md, section 3)
 // and keeps the manifest entries of what it has written.
 #pragma once
 
@@ -17,9 +17,9 @@ namespace sluice::store {
 // Not thread-safe. For each unit: begin; put every slice of every piece, in order; end.
 class UnitWriter {
  public:
-  // `manifest` receives pieces, chunks, experts and data_files; it has those of an earlier run already (in
-  // the order in which they were written), and the files are cut to what it says. It must outlive the writer.
-  // `dense` are the indices of dense pieces among those, since the order in the array is that of writing.
+  // `manifest` receives pieces, chunks, experts and data_files. It already has those of an earlier run (in
+  // the order in which they were written), and the files are cut to the sizes it states. It must outlive the
+  // writer. `dense` are the indices of the dense pieces in it, because the array is in the order of writing.
   UnitWriter(const std::string& directory, Manifest& manifest, std::vector<std::uint32_t> dense,
              Bytes expert_file_bytes);
 
@@ -37,22 +37,22 @@ class UnitWriter {
   void put_raw(std::size_t piece, Bytes offset_in_piece, std::span<const std::byte> bytes);
   void put_split(std::size_t piece, std::uint64_t first, std::span<const std::byte> sm,
                  const codec::EncodedChunk& chunk, std::uint64_t chunk_xxh3);
-  // Whole strips from strip `first` on. Scales (and zero points, which codes of 8 bits have none of) are kept
-  // until end(): they stand behind all codes.
+  // Whole strips from strip `first` on. Scales (and zero points, which codes of 8 bits lack) are kept until
+  // end(), because they follow all codes.
   struct QuantisedStrips {
     std::span<const std::byte> codes, scales, zeros, lsb;
   };
   void put_quantised(std::size_t piece, std::uint64_t first, const QuantisedStrips& strips);
-  // Zeroes the padding and enters the unit into the manifest. Returns its journal record.
+  // Writes zeros as padding and enters the unit into the manifest. Returns its journal record.
   std::string end();
 
-  void sync();  // everything that end() has returned for is on disk
+  void sync();  // puts everything on disk for which end() has returned
   Bytes bytes_since_sync() const { return unsynced_; }
   // The manifest in the order of the format: dense pieces first, then experts ascending.
   Manifest in_order() const;
 
  private:
-  Bytes part_bytes(const PieceEntry& piece) const;  // of a piece that is not raw: its first part
+  Bytes part_bytes(const PieceEntry& piece) const;  // the first part of a piece that is not raw
   void begin(std::uint32_t file, const std::vector<PieceShape>& pieces);
   DataWriter& writer();
   Bytes& cursor() { return manifest_.data_files[unit_.file].size; }
@@ -64,8 +64,8 @@ class UnitWriter {
   DataWriter dense_writer_, expert_writer_;
   Bytes unsynced_ = 0;
 
-  // The unit being written.
-  ExpertEntry unit_;  // of a dense unit, too: its file and regions
+  // The unit that is being written.
+  ExpertEntry unit_;  // also for a dense unit: its file and regions
   bool is_expert_ = false;
   std::vector<PieceEntry> pieces_;
   std::vector<std::vector<StoredChunk>> chunks_;
@@ -73,7 +73,7 @@ class UnitWriter {
   struct GroupData {
     std::vector<std::byte> scales, zeros;
   };
-  std::vector<GroupData> groups_;  // of pieces_[i], if they are quantised
+  std::vector<GroupData> groups_;  // parallel to pieces_, if they are quantised
 };
 
 }  // namespace sluice::store

@@ -19,10 +19,10 @@
 namespace sluice::store {
 namespace {
 
-// Stands in an unfinished directory, so that nothing else is ever taken for one and cleared.
+// Marks an unfinished directory of ours, so that no other directory is taken for one and cleared.
 constexpr std::string_view kMarkerName = ".sluice-unpack";
 
-// Writes one file after another and compares each with the SHA-256 that the source had.
+// Writes one file after another and compares each with the SHA-256 of the source.
 class UnpackSink final : public RestoreSink {
  public:
   UnpackSink(std::string directory, Bytes total, const UnpackOptions& options)
@@ -40,7 +40,7 @@ class UnpackSink final : public RestoreSink {
     out_.write(bytes);
     done_ += bytes.size();
     unsynced_ += bytes.size();
-    if (unsynced_ >= kSyncBytes) {  // so that the page cache does not fill up with what we wrote
+    if (unsynced_ >= kSyncBytes) {  // so that the page cache does not fill up with written pages
       out_.sync();
       unsynced_ = 0;
     }
@@ -95,7 +95,7 @@ void copy(const std::string& path, const StoredSource& source, RestoreSink& sink
   sink.end(source);
 }
 
-// All directories below `path`; what stands in them is on disk already.
+// Syncs all directories below `path`; the files in them are on disk already.
 void sync_tree(const std::string& path) {
   std::error_code error;
   for (std::filesystem::recursive_directory_iterator at(path, error), end; !error && at != end;
@@ -160,7 +160,7 @@ UnpackResult unpack(const std::string& store, const std::string& target, const U
     try {
       partial.discard();
     } catch (const Error&) {
-      // The first error is the one to tell; the directory is named so that anyone sees what it is.
+      // The first error is reported; it names the directory, so that users see what the directory is.
     }
     throw;
   }

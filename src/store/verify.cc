@@ -35,11 +35,11 @@ namespace {
 constexpr Bytes kStep = kMiB;
 constexpr std::string_view kMissing = "a file of the store is missing", kNoFile = "no such file";
 
-// A range of a file with one checksum. What lies between two of them is padding.
+// A range of a file with one checksum. Bytes between two of them are padding.
 struct Covered {
   Region bytes;
   std::uint64_t xxh3 = 0;
-  const PieceEntry* piece = nullptr;  // of an exponent chunk: it and its piece
+  const PieceEntry* piece = nullptr;  // for an exponent chunk: its piece
   const StoredChunk* chunk = nullptr;
 };
 
@@ -74,7 +74,7 @@ class Verifier {
       list_files();
       plan_scans();
       work();
-      const bool restorable = manifest_.family() != Family::kSliced;  // the source's words are in it
+      const bool restorable = manifest_.family() != Family::kSliced;  // the store holds the source's words
       if (options_.depth == VerifyDepth::kFull && restorable && report_.ok()) restore();
     }
     std::sort(report_.errors.begin(), report_.errors.end(), [](const VerifyError& a, const VerifyError& b) {
@@ -137,7 +137,8 @@ class Verifier {
     }
   }
 
-  // What is there against what must be there, by name and size. Files that pass are scanned.
+  // Compares the files that exist with the files that must exist, by name and size. Files that pass are
+  // scanned.
   void list_files() {
     std::map<std::string, Bytes> expected;
     for (const DataFile& file : manifest_.data_files) expected[file.name] = file.size;
@@ -174,7 +175,8 @@ class Verifier {
     for (const auto& [name, size] : expected)
       add_damage(name, 0, kMissing, fmt::format("{} bytes", size), kNoFile);
     for (const std::string& directory : there.empty_directories) {
-      const auto inside = expected.lower_bound(directory + "/");  // of a missing file, which is told already
+      // A missing file inside it is reported already
+      const auto inside = expected.lower_bound(directory + "/");
       const bool known = inside != expected.end() && inside->first.starts_with(directory + "/");
       if (directory != kSidecarDirectory && directory != kFilesDirectory && !known) {
         add_foreign(directory, "a directory that does not belong to the store");
@@ -190,13 +192,13 @@ class Verifier {
     }
   }
 
-  // ---- scans: one for each file
+  // ---- Scans: one for each file
 
   struct Scan {
     std::string file;
     Bytes size = 0;
-    std::vector<Covered> covered;  // ascending; only of files with checksums of parts
-    std::string sha256;            // of the others
+    std::vector<Covered> covered;  // ascending; only for files with checksums of parts
+    std::string sha256;            // for the other files
   };
 
   void plan_scans() {
@@ -235,7 +237,7 @@ class Verifier {
       total_ += scan.size;
       scans_.push_back(std::move(scan));
     }
-    // Long files first, so that the threads end together.
+    // Long files come first, so that the threads end together.
     std::stable_sort(scans_.begin(), scans_.end(),
                      [](const Scan& a, const Scan& b) { return a.size > b.size; });
   }
@@ -282,7 +284,7 @@ class Verifier {
     }
   }
 
-  // Worker threads.
+  // Runs on the worker threads.
   void scan(const Scan& scan) {
     const InputFile file = InputFile::open(path(scan.file));
     if (!scan.sha256.empty()) {
@@ -316,13 +318,13 @@ class Verifier {
     check_padding(file, scan.file, {at, scan.size - at});
   }
 
-  // As large as the largest chunk that the thread has seen: a decoder takes a chunk as a whole.
+  // As large as the largest chunk that the thread has seen: a decoder takes a whole chunk.
   static std::vector<std::byte>& chunk_buffer() {
     thread_local std::vector<std::byte> buffer;
     return buffer;
   }
 
-  // A chunk may be what was written and yet nothing that a decoder takes.
+  // A chunk may have the right checksum and still be one that a decoder refuses.
   void check_encoding(const std::string& name, const Covered& covered, std::span<const std::byte> bytes) {
     const StoredChunk& chunk = *covered.chunk;
     codec::TileShape tiles;
@@ -367,7 +369,7 @@ class Verifier {
     }
   }
 
-  // The headers say of every tensor what the manifest says.
+  // Checks that the headers describe every tensor as the manifest does.
   void check_headers() {
     try {
       const InputFile file = InputFile::open(path(kHeadersName));
@@ -403,7 +405,7 @@ class Verifier {
     }
   }
 
-  // ---- the source files
+  // ---- The source files
 
   class Sha256Sink final : public RestoreSink {
    public:
@@ -436,15 +438,15 @@ class Verifier {
   const std::string store_;
   const VerifyOptions& options_;
   Manifest manifest_;
-  std::optional<codec::PlaneDecoder> decoder_;  // of the manifest's codec
+  std::optional<codec::PlaneDecoder> decoder_;  // for the manifest's codec
   std::uint64_t manifest_checksum_ = 0;
-  std::vector<std::string> sound_;  // files that are there with their right size
+  std::vector<std::string> sound_;  // files that exist with their right size
   std::vector<Scan> scans_;
   Bytes total_ = 0;
   std::atomic<Bytes> done_{0};
   std::atomic<bool> stop_{false};
 
-  std::mutex mutex_;  // protects the following
+  std::mutex mutex_;  // protects the members below
   VerifyReport report_;
   std::map<std::string, std::size_t> errors_of_;
 };

@@ -1,6 +1,6 @@
-// Finds every damage of a packed store: each byte of each of its files is covered by a checksum, by the rule
-// that padding is zero, or by an exact size. Exponent chunks are decoded as well, so that one that was
-// written wrong is found although its checksum is right.
+// Finds every damage of a packed store: each byte of each file is covered by a checksum, by the rule that
+// padding is zero, or by an exact size. Exponent chunks are also decoded, so that a chunk that was written
+// wrong is found although its checksum is right.
 #pragma once
 
 #include <cstdint>
@@ -13,47 +13,50 @@
 
 namespace sluice::store {
 
-// What an error says of the store.
+// What an error means for the store.
 enum class VerifyKind {
-  kDamage,       // bytes are not those that were packed
-  kUnsupported,  // it is of a version or kind that this program does not know; or damage that looks like that
-  kUnread,       // the system refused to read it
-  kBeside,  // the packed bytes are as they were: a sidecar is wrong, or a file is there that is not of it
+  kDamage,  // bytes differ from those that were packed
+  // The store has a version or kind that this program does not know; or damage that looks like that.
+  kUnsupported,
+  kUnread,  // the system refused to read it
+  // The packed bytes are intact: a sidecar is wrong, or a file exists that does not belong to the store.
+  kBeside,
 };
 
 struct VerifyError {
   VerifyKind kind = VerifyKind::kDamage;
   std::string file;  // relative to the store
-  Bytes offset = 0;  // of the part, chunk or byte that is wrong
+  Bytes offset = 0;  // of the wrong part, chunk or byte
   std::string message;
   std::string expected, found;  // either may be empty
   std::string fix;
 };
 
 struct VerifyReport {
-  std::uint64_t files = 0;  // looked at
+  std::uint64_t files = 0;  // files examined
   Bytes bytes = 0;
   std::vector<VerifyError> errors;  // ascending by (file, offset); at most kMaxVerifyErrors for one file
   bool ok() const { return errors.empty(); }
-  bool only(VerifyKind kind) const;  // there are errors, and all are of this kind
+  bool only(VerifyKind kind) const;  // whether there are errors, all of this kind
 };
 inline constexpr std::size_t kMaxVerifyErrors = 100;
 
 enum class VerifyDepth {
-  kStored,  // every byte of the store, and that every chunk can be decoded
-  kFull,    // and the source files, restored in memory, against their SHA-256; as kStored for family sliced
+  kStored,  // every byte of the store, and whether every chunk decodes
+  // Also the source files, restored in memory, against their SHA-256; same as kStored for family sliced.
+  kFull,
 };
 
 struct VerifyOptions {
   VerifyDepth depth = VerifyDepth::kStored;
   unsigned threads = 0;  // 0: one for every CPU
-  Isa isa = best_isa();  // that decodes chunks, and merges words for kFull
+  Isa isa = best_isa();  // for decoding chunks, and for merging words with kFull
   // Both are called on the thread that called verify().
   std::function<void(Bytes done, Bytes total)> on_progress{};
   std::function<bool()> interrupted{};
 };
 
-// Damage is in the report. Throws Error(kNotFound) or (kInvalid) if `store` is no directory at all, and
+// Damage is in the report. Throws Error(kNotFound) or (kInvalid) if `store` is not a directory at all, and
 // (kInterrupted).
 VerifyReport verify(const std::string& store, const VerifyOptions& options);
 

@@ -41,7 +41,7 @@ class Verify : public ::testing::Test {
   }
   void put(const std::string& name, const std::string& content) { write_file(store_ + "/" + name, content); }
 
-  // The file and the byte at a place in the row of all files.
+  // The file, and the byte in it, at a place in all files placed one after another.
   std::pair<std::string, std::size_t> place(std::size_t at) {
     for (const auto& [name, content] : files_) {
       if (at < content.size()) return {name, at};
@@ -84,7 +84,7 @@ TEST_F(Verify, EveryFlippedBitIsFoundAndPlaced) {
     if (i % 50 == 0) {
       try {
         unpack(store_, temp_ / "back", {.threads = 1});
-        // Only padding may be wrong without anyone noticing.
+        // Only padding may be wrong without anybody noticing.
         EXPECT_EQ(read_tree(temp_ / "back"), source) << name << " " << at;
         EXPECT_THAT(report.errors[0].message, HasSubstr("belongs to no part"));
         fs::remove_all(temp_ / "back");
@@ -97,7 +97,8 @@ TEST_F(Verify, EveryFlippedBitIsFoundAndPlaced) {
   EXPECT_TRUE(run().ok());
 }
 
-// What describes the model is compared when a store is opened: a changed default or token would change texts.
+// Files that describe the model are compared when a store is opened: a changed default or token would change
+// texts.
 TEST_F(Verify, AFlippedBitInAFileThatDescribesTheModelIsFoundBeforeItIsRead) {
   std::mt19937_64 random(20260804);
   int files = 0;
@@ -165,7 +166,7 @@ TEST_F(Verify, WhatIsFoundInsteadOfAManifestIsTold) {
   EXPECT_EQ(told().found, "no such file");
 }
 
-// What only a newer program knows is not called damage; a bit that flipped there cannot be told from it.
+// Content that only a newer program knows is not called damage; a bit flipped there looks the same.
 TEST_F(Verify, AnotherVersionIsNotCalledDamage) {
   std::string other = files_["manifest.json"];
   const std::size_t digit = kManifestStart.size();
@@ -206,8 +207,8 @@ TEST_F(Verify, AnUnfinishedStoreIsNoDamagedOne) {
   EXPECT_THAT([&] { run(); }, ::testing::ThrowsMessage<Error>(HasSubstr("run the pack command again")));
 }
 
-// Chunks with right checksums whose content has changed: what a decoder refuses is reported, whatever else
-// has changed is for the SHA-256 of the source to tell. Oracle: restoring, which merges words.
+// Chunks with correct checksums whose content has changed: a chunk that the decoder refuses is reported; the
+// SHA-256 of the source finds every other change. Oracle: restoring, which merges words.
 class VerifyChunks : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(VerifyChunks, AnImpossibleChunkIsFoundThoughItsChecksumIsRight) {
@@ -318,7 +319,7 @@ TEST_F(Verify, SidecarsAreNeverForeign) {
     EXPECT_THAT(report.errors[0].fix, HasSubstr("remove it")) << bit;
     EXPECT_TRUE(report.only(VerifyKind::kBeside));
   }
-  // Of another store: verify says so, and a reader does not take it.
+  // A sidecar of another store: verify reports it, and a reader ignores it.
   std::string other = good.substr(0, good.size() - kChecksumTailBytes);
   other[kSidecarStart.size()] = other[kSidecarStart.size()] == '0' ? '1' : '0';
   append_checksum(other);
@@ -356,7 +357,7 @@ TEST_F(Verify, SidecarsOfTablesAreCheckedByteByByte) {
     ASSERT_EQ(report.errors.size(), 1u) << bit;
     EXPECT_EQ(report.errors[0].file, "sidecar/thing.bin");
   }
-  put("sidecar/thing.bin", write_tables({"thing", 3}, 1, tables));  // of another store
+  put("sidecar/thing.bin", write_tables({"thing", 3}, 1, tables));  // from another store
   EXPECT_EQ(run().errors.size(), 1u);
   EXPECT_FALSE(read_tables(store_, "thing", {"thing", 3}));
 }

@@ -17,11 +17,11 @@ constexpr Bytes kMaxIndexBytes = 256 * kMiB;
 constexpr std::string_view kSingleFile = "model.safetensors";
 constexpr std::string_view kIndexSuffix = ".safetensors.index.json";
 
-// Formats that model hubs carry beside safetensors, by the last component of the path.
+// Formats that model hubs offer beside safetensors, by the last component of the path.
 constexpr std::array kForeignPatterns = {
     "*.gguf",      "*.ggml",    "*.pt",     "*.pth", "*.ckpt",      "*.h5",          "*.onnx",
     "*.onnx_data", "*.msgpack", "*.pickle", "*.npz", "*model*.bin", "*weights*.bin", "consolidated*.bin"};
-// Anything may be called .bin; a file of this size is weights.
+// Any file may be called .bin; a file of this size is weights.
 constexpr std::array kBinaryPattern = {"*.bin"};
 constexpr Bytes kLargeBinary = 64 * kMiB;
 // Known files with such names that hold no weights.

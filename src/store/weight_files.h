@@ -13,19 +13,19 @@
 namespace sluice::store {
 
 enum class OtherWeights {
-  kIgnore,  // to run: one set of safetensors files is chosen, the rest does not matter
-  kRefuse,  // to pack: a second copy of the weights must be left out with --exclude
+  kIgnore,  // to run: one set of safetensors files is chosen, other weights are ignored
+  kRefuse,  // to pack: a second copy of the weights is refused; --exclude leaves it out
 };
 
-// One set of safetensors files: those an index names, or model.safetensors, or the only one there is.
+// One set of safetensors files: those that an index names, or model.safetensors, or the only one.
 struct WeightSet {
   std::vector<std::string> files;                            // relative, ascending
   std::string index;                                         // relative; empty without one
-  std::vector<std::pair<std::string, std::string>> mapping;  // of the index: tensor → file, ascending
+  std::vector<std::pair<std::string, std::string>> mapping;  // from the index: tensor → file, ascending
 };
 
 // Error(kNotFound) if there are no weights or a shard is missing; (kInvalid) for a bad index or for two sets
-// of weights side by side; (kUnsupported) for weights of another format only.
+// of weights side by side; (kUnsupported) if all weights have another format.
 WeightSet select_weights(const SourceDirectory& directory, OtherWeights other_weights);
 
 struct WeightFile {
@@ -42,11 +42,11 @@ struct TensorPlace {
 struct Weights {
   std::vector<WeightFile> files;
   std::vector<TensorInfo> tensors;  // ascending by name
-  std::vector<TensorPlace> places;  // of tensors[i]
+  std::vector<TensorPlace> places;  // parallel to tensors
 };
 
 // Reads the header of every file of the set and checks it against the index. Error(kInvalid) for a tensor
-// that stands in two files, that the index lacks, that the index has in another file, or that no file has.
+// that is in two files, is missing from the index, is in another file than the index says, or is in no file.
 Weights read_weights(const std::string& directory, const WeightSet& set);
 
 // "weight_map" of model.safetensors.index.json, ascending by tensor. Error(kInvalid).

@@ -1,4 +1,4 @@
-// The bytes of a trace from start to end, whether the file is plain or compressed.
+// The bytes of a trace from start to end, from a plain or a compressed file.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,7 @@ namespace sluice::trace {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Fills `out`, or as much of it as there is; less only at the end. Error(kIo), (kCorrupt) for a broken
-  // compressed file.
+  // Fills `out`; fewer bytes only at the end. Error(kIo); (kCorrupt) for a broken compressed file.
   virtual std::size_t read(std::span<std::byte> out) = 0;
   const std::string& path() const { return path_; }
 
@@ -26,10 +25,10 @@ class ByteSource {
   std::string path_;
 };
 
-// A file, its pages dropped from the page cache behind the reader; NAME.zst is decompressed on the way, and
-// offsets are then those of the decompressed bytes. Error(kNotFound), (kIo).
+// A file whose pages are dropped from the page cache behind the reader. NAME.zst is decompressed on the way;
+// offsets then count decompressed bytes. Error(kNotFound), (kIo).
 std::unique_ptr<ByteSource> open_bytes(const std::string& path);
-// Bytes in memory, which must outlive the source; `name` stands in errors.
+// Bytes in memory, which must outlive the source; `name` appears in errors.
 std::unique_ptr<ByteSource> bytes_in_memory(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace sluice::trace

@@ -57,14 +57,14 @@ class CsvTrace final : public RoutingTrace {
   struct Layer {
     std::vector<experts::Choice> choices;
     std::vector<std::uint32_t> begin;  // (tokens + 1)
-    std::uint64_t last_step = 0;       // of the last token
+    std::uint64_t last_step = 0;       // step of the last token
   };
 
   Error wrong(Bytes offset, std::string_view message) const {
     return Error(ErrorKind::kInvalid, message).in(path(), offset);
   }
 
-  // "name=" of a comment line, up to the next space; empty if it is not there.
+  // The value behind "name=" in a comment line, up to the next space; empty if the name is missing.
   static std::string_view value_of(std::string_view line, std::string_view name) {
     const std::size_t at = line.find(name);
     if (at == std::string_view::npos) return {};
@@ -129,7 +129,7 @@ class CsvTrace final : public RoutingTrace {
                            {.full = bytes}, bytes);
   }
 
-  // The next row into row_, or nothing at the end.
+  // Reads the next row into row_; empty at the end.
   void read_row() {
     const Bytes at = input_->offset();
     const std::optional<std::string_view> line = input_->line();
@@ -165,7 +165,7 @@ class CsvTrace final : public RoutingTrace {
       throw wrong(at, "a weight is no probability")
           .expected("a number ≥ 0")
           .found(fmt::format("\"{}\"", fields[6].substr(0, 40)));
-    number(fields[7], at, "residency", 0, 1);  // what its recorder's cache did is not our subject
+    number(fields[7], at, "residency", 0, 1);  // ignored: it describes the recorder's cache
     number(fields[8], at, "expert_bytes", 0, std::numeric_limits<std::uint64_t>::max());
     row_ = row;
   }
@@ -175,7 +175,7 @@ class CsvTrace final : public RoutingTrace {
            (row.phase == 0 || row.step == group_step_);
   }
 
-  // All rows that belong together, layer by layer. False at the end of the file.
+  // Reads all rows that belong together, layer by layer. False at the end of the file.
   bool read_group() {
     if (!row_) return false;
     const Bytes begin = row_->offset;
@@ -205,7 +205,7 @@ class CsvTrace final : public RoutingTrace {
     return true;
   }
 
-  // The rows of one token in one layer: slots 0 to k − 1, in this order.
+  // Reads the rows of one token in one layer: slots 0 to k − 1, in this order.
   void read_token() {
     const Row first = *row_;
     Layer& layer = by_layer_[first.layer];
@@ -238,11 +238,11 @@ class CsvTrace final : public RoutingTrace {
   }
 
   std::unique_ptr<TraceInput> input_;
-  std::optional<Row> row_;       // read, and not yet in a group
-  std::vector<Layer> by_layer_;  // of the group
+  std::optional<Row> row_;       // read, but not yet in a group
+  std::vector<Layer> by_layer_;  // for the group
   std::uint64_t group_turn_ = 0, group_step_ = 0, steps_ = 0;
-  std::uint32_t group_phase_ = 0, layer_ = 0;  // layer_: of the next event
-  Bytes group_bytes_ = 0;                      // held in by_layer_
+  std::uint32_t group_phase_ = 0, layer_ = 0;  // layer_: layer of the next event
+  Bytes group_bytes_ = 0;                      // bytes held in by_layer_
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Any bytes as a route trace in CSV: an Error, or events that hold what readers promise.
+// Reads any bytes as a route trace in CSV: either an Error, or events that keep the reader's promises.
 #include <cstddef>
 #include <cstdint>
 

@@ -97,8 +97,7 @@ TEST(CsvTrace, AFileThatWasCutOffIsAnErrorUnlessWholeStepsAreLeft) {
   std::size_t good = 0;
   for (std::size_t length = 0; length <= rows.size(); ++length) {
     SCOPED_TRACE(length);
-    // A cut within the last number of a row cannot be told from a shorter number, and that column is not
-    // used.
+    // A cut within the last number of a row looks like a shorter number, and that column is not used.
     try {
       all_events(*open_text(kHead + rows.substr(0, length)));
       ++good;

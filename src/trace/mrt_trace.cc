@@ -1,6 +1,6 @@
 // `.mrt`: routing of DeepSeek-V2-Lite, repacked from ESFT (docs/replay.md has the layout). The file goes
-// layer by layer; a replay goes token by token, so the whole of it is kept in memory, three bytes a choice,
-// at most kMostStepBytes.
+// layer by layer and a replay goes token by token, so the whole file is kept in memory: three bytes per
+// choice, at most kMostStepBytes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -131,11 +131,11 @@ class MrtTrace final : public RoutingTrace {
   }
 
   std::uint32_t tokens_ = 0;
-  std::vector<std::uint32_t> lengths_;  // of the sequences
+  std::vector<std::uint32_t> lengths_;  // by sequence
   std::vector<std::byte> body_;         // u8 ids (L, T, k), then f16 weights (L, T, k)
   Bytes body_begin_ = 0;
   std::size_t weights_begin_ = 0;
-  std::uint32_t token_ = 0, layer_ = 0, sequence_ = 0, position_ = 0;  // of the next event
+  std::uint32_t token_ = 0, layer_ = 0, sequence_ = 0, position_ = 0;  // position of the next event
   std::array<std::uint32_t, 2> begin_ = {0, 0};
   std::vector<experts::Choice> choices_;
   SequenceMark mark_;

@@ -1,4 +1,4 @@
-// Any bytes as a .mrt: an Error, or events that hold what readers promise.
+// Reads any bytes as a .mrt file: either an Error, or events that keep the reader's promises.
 #include <cstddef>
 #include <cstdint>
 

@@ -91,7 +91,8 @@ TEST(MrtTrace, WrongContentIsAnErrorThatNamesIt) {
           m.sequences = {10'000};
         }),
         "ends too early");
-  // Claims of more than is held are refused unread: a compressed file of a few KiB can keep them.
+  // Counts larger than the memory limit are refused unread: a compressed file of a few KiB can hold that many
+  // bytes.
   fails(with([](Mrt& m) {
           m.tokens = 0xffffffffu;
           m.sequences = {0xffffffffu};

@@ -11,8 +11,8 @@ namespace sluice::trace {
 namespace {
 
 // One layer of four experts, top 2. Two sequences side by side: tokens of the first use {0, t mod 3 + 1},
-// those of the second always {2, 3}. Every step has two tokens of the first and one of the second, or as
-// `marked` says none of whom.
+// tokens of the second always use {2, 3}. Every step has two tokens of the first and one of the second;
+// without `marked` the trace does not say which.
 class TwoSequences final : public RoutingTrace {
  public:
   TwoSequences(std::uint32_t steps, bool marked) : RoutingTrace("two"), steps_(steps), marked_(marked) {

@@ -1,4 +1,4 @@
-// Recorded routing, whoever recorded it: one interface over our own traces (docs/trace-format.md), the `.mrt`
+// Recorded routing from any recorder behind one interface: our own traces (docs/trace-format.md), the `.mrt`
 // files of DeepSeek-V2-Lite, and the `.csv` files of BigMoeOnEdge (docs/replay.md).
 #pragma once
 
@@ -19,15 +19,16 @@ namespace sluice::trace {
 // Sizes of all experts of a model of `layers` × `experts`.
 class TraceSizes final : public experts::ExpertSizes {
  public:
-  // A file of few bytes may claim many experts of one size: this is what a claim may cost, 40 bytes each.
+  // A file of few bytes may claim many experts of one size: this limits the cost of a claim, at 40 bytes per
+  // expert.
   static constexpr std::uint64_t kMostExpertsInAll = 1 << 20;
-  // Error(kInvalid) naming `path` for more experts.
+  // Error(kInvalid) naming `path` if there are more experts than that.
   TraceSizes(std::uint32_t layers, std::uint32_t experts, std::string_view path = "trace");
   experts::ExpertBytes bytes(experts::ExpertId id) const override { return memory_[place(id)]; }
-  // What reading all of it asks of the disk; what reading its exponents alone does.
+  // Bytes that reading the whole expert asks of the disk; bytes that reading only its exponents asks.
   Bytes disk_bytes(experts::ExpertId id) const { return disk_[place(id)]; }
   Bytes exp_disk_bytes(experts::ExpertId id) const { return exp_disk_[place(id)]; }
-  // What reading asks of the disk if `resident` is in memory already.
+  // Bytes that reading asks of the disk if `resident` is already in memory.
   Bytes missing_bytes(experts::ExpertId id, experts::Parts resident) const;
   void set(experts::ExpertId id, const experts::ExpertBytes& memory, Bytes disk, Bytes exp_disk = 0);
   std::uint32_t layers() const { return layers_; }
@@ -41,25 +42,25 @@ class TraceSizes final : public experts::ExpertSizes {
   std::vector<Bytes> disk_, exp_disk_;        // (L × N)
 };
 
-// What a trace says about the model that it was recorded from.
+// What a trace says about the model it was recorded from.
 struct TraceHeader {
   std::string format;         // "trace" "mrt" "csv"
-  std::string architecture;   // empty: not said
-  std::uint32_t layers = 0;   // L, sparse ones
+  std::string architecture;   // empty: unknown
+  std::uint32_t layers = 0;   // L, sparse layers
   std::uint32_t experts = 0;  // N
   std::uint32_t top_k = 0;
   std::optional<std::uint64_t> identity;  // of the model (docs/trace-format.md, section 2)
-  std::optional<TraceSizes> sizes;        // none: the trace does not say
+  std::optional<TraceSizes> sizes;        // empty: unknown
   bool logits = false;                    // events have all router logits
 };
 
 enum class TracePhase : std::uint8_t { kPrefill, kDecode };
 
-// Tokens of one sequence that stand together in a step.
+// Consecutive tokens of one sequence in a step.
 struct SequenceMark {
   std::uint32_t sequence = 0;  // numbered from 0 in order of appearance
   std::uint32_t tokens = 0;
-  std::uint32_t position = 0;  // of the first of them in its sequence
+  std::uint32_t position = 0;  // position in the sequence of the first of these tokens
   bool operator==(const SequenceMark&) const = default;
 };
 
@@ -69,23 +70,23 @@ struct TraceEvent {
   std::uint32_t layer = 0;
   TracePhase phase = TracePhase::kPrefill;
   std::uint32_t tokens = 0;                  // T
-  std::span<const experts::Choice> choices;  // of each token ascending by expert
+  std::span<const experts::Choice> choices;  // ascending by expert within each token
   std::span<const std::uint32_t> begin;      // (T + 1): token t owns choices [begin[t], begin[t + 1])
   std::span<const float> logits;             // (T, N); empty if the trace has none
-  std::span<const SequenceMark> sequences;   // cover the tokens; empty: not known
-  std::span<const std::int32_t> token_ids;   // (T); empty: not known
+  std::span<const SequenceMark> sequences;   // cover all tokens; empty: unknown
+  std::span<const std::int32_t> token_ids;   // (T); empty: unknown
 };
 
-// Reads events from start to end. Everything is checked before it is handed out. Thread-compatible.
+// Reads events from start to end and checks everything before handing it out. Thread-compatible.
 class RoutingTrace {
  public:
   virtual ~RoutingTrace() = default;
   const TraceHeader& header() const { return header_; }
   const std::string& path() const { return path_; }
-  // False at the end. What `event` points to lasts until the next call. Error(kCorrupt), (kInvalid), (kIo)
-  // with the place (byte, of the unpacked file), what was expected and found.
+  // False at the end. The data behind `event` is valid until the next call. Error(kCorrupt), (kInvalid),
+  // (kIo) with the place (byte of the unpacked file), expected and found.
   virtual bool next(TraceEvent& event) = 0;
-  // At the end: the last record was cut off, and left out, or the last step is not whole.
+  // At the end: whether the last record was cut off and left out, or the last step is incomplete.
   virtual bool cut_off() const { return false; }
 
  protected:
@@ -96,8 +97,8 @@ class RoutingTrace {
   std::string path_;
 };
 
-// Opens a trace of any kind; the kind is told by its first bytes. Error(kNotFound), (kInvalid) for a file
-// that is none, (kUnsupported) for another version, and as next().
+// Opens a trace of any kind; its first bytes tell the kind. Error(kNotFound), (kInvalid) for a file that is
+// not a trace, (kUnsupported) for another version; otherwise errors as next().
 std::unique_ptr<RoutingTrace> open_trace(const std::string& path);
 std::unique_ptr<RoutingTrace> open_trace(std::unique_ptr<ByteSource> source);
 

@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little, "traces are little-end
 
 constexpr const char* kCopyAgain = "copy the file again, or record it again";
 
-// One member of "sizes": per layer a number, or an array of N.
+// Reads one member of "sizes": per layer a number, or an array of N.
 std::vector<Bytes> read_sizes(const JsonObject& sizes, std::string_view key, std::uint32_t layers,
                               std::uint32_t experts) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
@@ -104,7 +104,7 @@ SluiceTrace::SluiceTrace(std::unique_ptr<TraceInput> input)
              disk = read_sizes(sizes, "disk", header_.layers, header_.experts),
              exp_disk = read_sizes(sizes, "exp_disk", header_.layers, header_.experts);
   std::vector<Bytes> msb(full.size()), lsb(full.size());
-  if (sizes.find("msb") != nullptr) {  // only of models in slices
+  if (sizes.find("msb") != nullptr) {  // only for models in slices
     msb = read_sizes(sizes, "msb", header_.layers, header_.experts);
     lsb = read_sizes(sizes, "lsb", header_.layers, header_.experts);
   }
@@ -127,14 +127,14 @@ bool SluiceTrace::next(TraceEvent& event) {
     const Bytes begin = input_->offset();
     RecordKind kind{};
     if (!read_record(kind)) {
-      cut_off_ |= next_layer_ != layers;  // between two records of a step
+      cut_off_ |= next_layer_ != layers;  // the file was cut between two records of a step
       return false;
     }
     const bool whole = next_layer_ == layers;
     const bool fits = kind == RecordKind::kRun    ? whole
                       : kind == RecordKind::kStep ? whole && any_run_
                                                   : !whole;
-    // A run that was cut off within a step may be followed by another run only after the step was cut away.
+    // A run that was cut off within a step may be followed by another run only after that step was cut away.
     if (!fits)
       throw Error(ErrorKind::kCorrupt, "a record stands where it cannot")
           .in(path(), begin)

@@ -1,4 +1,4 @@
-// Our own traces, docs/trace-format.md.
+// Reads our own traces, docs/trace-format.md.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace sluice::trace {
 
-// Events of the layers of all runs, one after the other. Thread-compatible.
+// The events of the layers of all runs, one after the other. Thread-compatible.
 class SluiceTrace final : public RoutingTrace {
  public:
   explicit SluiceTrace(std::unique_ptr<TraceInput> input);
   bool next(TraceEvent& event) override;
   bool cut_off() const override { return cut_off_; }
 
-  // Where a writer goes on. After the last event only.
-  Bytes whole_bytes() const { return whole_bytes_; }  // header and whole steps
+  // Where a writer continues: behind header and whole steps. Valid only after the last event.
+  Bytes whole_bytes() const { return whole_bytes_; }
   std::uint64_t whole_steps() const { return whole_steps_; }
   std::uint32_t whole_sequences() const { return whole_sequences_; }
 
@@ -36,8 +36,8 @@ class SluiceTrace final : public RoutingTrace {
   std::vector<std::byte> head_, payload_, tail_;
   Bytes payload_begin_ = 0;  // of the current record
   bool cut_off_ = false, any_run_ = false;
-  std::uint64_t steps_ = 0;       // begun
-  std::uint32_t next_layer_ = 0;  // of the running step; L: the step is whole
+  std::uint64_t steps_ = 0;       // steps begun
+  std::uint32_t next_layer_ = 0;  // of the running step; L: the step is complete
   std::uint32_t sequences_ = 0;
   Bytes whole_bytes_ = 0;
   std::uint64_t whole_steps_ = 0;

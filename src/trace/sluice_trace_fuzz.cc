@@ -1,5 +1,5 @@
-// Any bytes as a trace, once as they are and once with all checksums made right, so that what lies behind
-// them is reached: an Error, or events that hold what readers promise.
+// Reads any bytes as a trace, once unchanged and once with all checksums corrected, so that the code behind
+// the checksums is reached: either an Error, or events that keep the reader's promises.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

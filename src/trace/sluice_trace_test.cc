@@ -1,4 +1,4 @@
-// docs/trace-format.md, written byte by byte from that page alone, against the writer and the reader.
+// docs/trace-format.md, written byte by byte from that page only, against the writer and the reader.
 #include "trace/sluice_trace.h"
 
 #include <gtest/gtest.h>
@@ -218,7 +218,7 @@ TEST(TraceFormat, WhatAHeaderClaimsIsBounded) {
   }
 }
 
-// Well-formed records whose content is wrong.
+// Well-formed records with wrong content.
 TEST(TraceFormat, WrongContentIsAnErrorThatNamesIt) {
   const std::string start = file_start(kSmallJson), run = record(1, kRunJson);
   const std::string step = record(2, u64(0) + u32(0) + u32(1) + u32(1) + u32(0) + u32(1) + u32(0) + u32(7));
@@ -306,7 +306,7 @@ TEST(TraceFormat, ACutFileIsContinuedBehindItsLastWholeStep) {
   for (std::size_t length = start.size(); length <= whole.size(); length += 5) {
     SCOPED_TRACE(length);
     const std::string path = scratch.write("cut.trace", whole.substr(0, length));
-    const std::size_t kept = all_events(*open_trace(path)).size() / 2 * 2;  // events of whole steps
+    const std::size_t kept = all_events(*open_trace(path)).size() / 2 * 2;  // events of complete steps
     TraceWriter writer = TraceWriter::resume(path, small_header());
     EXPECT_EQ(writer.steps(), kept / 2);
     write_small(writer);
@@ -317,7 +317,7 @@ TEST(TraceFormat, ACutFileIsContinuedBehindItsLastWholeStep) {
     ASSERT_EQ(events.size(), kept + 4);
     EXPECT_TRUE(std::equal(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(kept), events.begin()));
     EXPECT_EQ(events[kept].step, kept / 2);
-    EXPECT_EQ(events[kept].sequences[0].sequence, kept > 0 ? 1u : 0u);  // a run's sequences are its own
+    EXPECT_EQ(events[kept].sequences[0].sequence, kept > 0 ? 1u : 0u);  // every run numbers its own sequences
     EXPECT_EQ(events[kept].choices, all[0].choices);
   }
 }
@@ -325,11 +325,12 @@ TEST(TraceFormat, ACutFileIsContinuedBehindItsLastWholeStep) {
 TEST(TraceFormat, AStepThatIsGivenUpLeavesNothingBehind) {
   const ScratchDirectory scratch;
   TraceHeader header = small_header();
-  for (const std::uint32_t tokens : {1u, 20000u}) {  // gathered until the step is whole; handed over before
+  // Small steps are gathered until they are complete; large ones are handed over before.
+  for (const std::uint32_t tokens : {1u, 20000u}) {
     SCOPED_TRACE(tokens);
     const std::string path = scratch.file(std::to_string(tokens));
     TraceWriter writer = TraceWriter::create(path, header);
-    writer.abandon_step();  // nothing to give up
+    writer.abandon_step();  // there is no step to abandon
     const SequenceMark mark{0, tokens, 0};
     const auto half_a_step = [&] {
       writer.begin_step(TracePhase::kPrefill, {&mark, 1}, std::vector<std::int32_t>(tokens, 1));

@@ -1,4 +1,4 @@
-// For tests and fuzz targets of traces. Header only; no production code includes it.
+// Helpers for tests and fuzz targets of traces. Header only; production code does not include it.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ inline std::unique_ptr<RoutingTrace> open_text(std::string_view bytes) {
   return open_trace(bytes_in_memory(std::as_bytes(std::span(bytes.data(), bytes.size())), "input"));
 }
 
-// One event that owns what it says.
+// One event that owns its data.
 struct OwnedEvent {
   std::uint64_t step = 0;
   std::uint32_t layer = 0, tokens = 0;
@@ -30,7 +30,7 @@ struct OwnedEvent {
   bool operator==(const OwnedEvent&) const = default;
 };
 
-// What a reader promises of every event it hands out.
+// Checks the promises that a reader makes for every event.
 inline OwnedEvent checked_event(const TraceHeader& header, const TraceEvent& event) {
   SLUICE_CHECK(event.layer < header.layers);
   SLUICE_CHECK(event.begin.size() == event.tokens + std::size_t{1} && event.begin.front() == 0);

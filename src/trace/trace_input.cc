@@ -78,7 +78,7 @@ std::optional<std::string_view> TraceInput::line() {
     searched = length;
     if (fill()) continue;
     if (length == 0) return std::nullopt;
-    begin_ += length;  // the last line, without an end
+    begin_ += length;  // the last line, without a line end
     offset_ += length;
     return std::string_view(text, length);
   }

@@ -1,4 +1,4 @@
-// A trace's bytes, buffered, with the offset that errors name.
+// A trace's bytes, buffered, with the offset for errors.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@
 
 namespace sluice::trace {
 
-// What readers hold at once: a record, all rows of a step, or the body of a file that goes layer by layer. A
-// compressed file of a few KiB may claim and hold any number of bytes. A step of 100,000 tokens with the
-// logits of 256 experts has 100 MiB a layer; the published .mrt files have 4.
+// The most bytes that readers hold at once: a record, all rows of a step, or the body of a file that goes
+// layer by layer. A compressed file of a few KiB may claim and hold any number of bytes. A step of 100,000
+// tokens with the logits of 256 experts has 100 MiB per layer; the published .mrt files have 4.
 inline constexpr Bytes kMostStepBytes = 256 * kMiB;
 
 // Thread-compatible.
@@ -28,28 +28,28 @@ class TraceInput {
 
   const std::string& path() const { return source_->path(); }
   Bytes offset() const { return offset_; }  // of the next byte
-  // The next bytes, at most `count` ≤ 64 KiB of them, without taking them.
+  // The next bytes, at most `count` ≤ 64 KiB, without taking them.
   std::string_view peek(std::size_t count);
-  // Takes up to `count` bytes into `out`, which grows only as bytes arrive (a count in a file is a claim).
+  // Takes `count` bytes into `out`, which grows only as bytes arrive (a count in a file is only a claim).
   // False if the file ends first. Errors as check_step, before anything is read.
   bool read(Bytes count, std::vector<std::byte>& out);
-  // The next line without its end; nothing at the end of the file. Error(kInvalid) for one beyond 64 KiB.
-  // Lasts until the next call.
+  // The next line without its end; empty at the end of the file. Error(kInvalid) for a line beyond 64 KiB.
+  // Valid until the next call.
   std::optional<std::string_view> line();
   // Error(kInvalid) if more than `most_step_bytes` have to be held at once.
   void check_step(Bytes bytes) const;
 
  private:
-  bool fill();  // moves what is left to the front and reads on; false if nothing came
+  bool fill();  // moves the rest to the front and reads on; false at the end
 
   std::unique_ptr<ByteSource> source_;
   Bytes most_step_bytes_;
   std::vector<std::byte> buffer_;
-  std::size_t begin_ = 0, end_ = 0;  // of what is buffered and not taken
+  std::size_t begin_ = 0, end_ = 0;  // range that is buffered and not taken
   Bytes offset_ = 0;
 };
 
-// Little-endian numbers out of bytes that are known to be there.
+// Reads little-endian numbers from bytes that are known to exist.
 template <class Number>
 Number number_at(std::span<const std::byte> bytes, std::size_t offset) {
   Number value;

@@ -16,7 +16,7 @@
 namespace sluice::trace {
 namespace {
 
-constexpr Bytes kMostGathered = 64 * kKiB;  // records of decode steps; those of a prefill need no second copy
+constexpr Bytes kMostGathered = 64 * kKiB;  // for records of decode steps; prefill records are not copied
 
 template <class Number>
 std::span<const std::byte> bytes_of(const Number& number) {
@@ -25,7 +25,7 @@ std::span<const std::byte> bytes_of(const Number& number) {
 
 std::string text_of(std::uint32_t number) { return {reinterpret_cast<const char*>(&number), sizeof number}; }
 
-// Docs, section 2: per layer one number, or N where they differ.
+// Docs, section 2: one number per layer, or N numbers where they differ.
 template <class Size>
 Json sizes_json(const TraceHeader& header, Size&& size) {
   Json rows = Json::array();
@@ -90,7 +90,7 @@ void TraceWriter::check(const std::string& path) {
   refuse_compressed(path);
   if (::access(path.c_str(), F_OK) != 0) return;
   InputFile::open(path);
-  FileLock::acquire(path);  // opens it for writing
+  FileLock::acquire(path);  // opens the file for writing
   SluiceTrace(std::make_unique<TraceInput>(open_bytes(path)));
 }
 
@@ -108,7 +108,7 @@ TraceWriter TraceWriter::create(const std::string& path, const TraceHeader& head
 
 TraceWriter TraceWriter::resume(const std::string& path, const TraceHeader& header) {
   refuse_compressed(path);
-  InputFile::open(path);  // a lock would make a file that is not there
+  InputFile::open(path);  // opened first, because a lock would create a missing file
   FileLock lock = FileLock::acquire(path);
   SluiceTrace trace(std::make_unique<TraceInput>(open_bytes(path)));
   const TraceHeader& old = trace.header();
@@ -277,7 +277,7 @@ void TraceWriter::close() {
 void TraceWriter::give_up() noexcept {
   try {
     close();
-  } catch (...) {  // what failed is told already; how much has been written is seen below
+  } catch (...) {  // the error was reported earlier; how much has been written is seen below
   }
   struct stat info {};
   if (::stat(path_.c_str(), &info) != 0) return;
@@ -285,7 +285,7 @@ void TraceWriter::give_up() noexcept {
   if (begun_ == Begun::kNew) {
     ::unlink(path_.c_str());
   } else if (::truncate(path_.c_str(), static_cast<off_t>(first_bytes_)) != 0) {
-    return;  // readable as it is: its end is cut off by the next run
+    return;  // readable as it is: the next run cuts its end off
   }
 }
 

@@ -1,4 +1,4 @@
-// Writes docs/trace-format.md while a run goes on.
+// Writes docs/trace-format.md during a run.
 #pragma once
 
 #include <cstdint>
@@ -17,38 +17,38 @@
 
 namespace sluice::trace {
 
-// Thread-compatible. The file is written by a thread of its own; what it could not write is an Error(kIo) of
-// a later call. Without close() the file is as if the program had been interrupted: readable, and may be
-// continued.
+// Thread-compatible. A separate thread writes the file; if it fails, a later call throws its Error(kIo).
+// Without close() the file is as after an interrupted program: readable, and a later run may continue it.
 class TraceWriter {
  public:
-  // What create(), or resume() if the file is there, would refuse whatever the model: for those who open it
-  // late.
+  // Throws what create(), or resume() if the file exists, would refuse for any model: for callers that open
+  // the file late.
   static void check(const std::string& path);
-  // A new file: Error(kInvalid) if it exists, (kUsage) if it is called .zst. `header` must have identity and
-  // sizes.
+  // A new file: Error(kInvalid) if it exists, (kUsage) if its name ends in .zst. `header` must have identity
+  // and sizes.
   static TraceWriter create(const std::string& path, const TraceHeader& header);
-  // A file that is continued: cuts its unfinished end away. Error(kInvalid) if it is of another model; as
+  // Continues a file: cuts its unfinished end away. Error(kInvalid) if it belongs to another model; errors as
   // open_trace if it cannot be read.
   static TraceWriter resume(const std::string& path, const TraceHeader& header);
 
   void begin_run(const Json& run);
-  // Sequences are numbered within this run from 0 in order of appearance.
+  // Sequences are numbered from 0 within this run, in order of appearance.
   void begin_step(TracePhase phase, std::span<const SequenceMark> sequences,
                   std::span<const std::int32_t> token_ids);
-  // Takes back a step whose layers have not all been given: what of it is in the file is cut away, and its
-  // sequences count as not seen. The file goes on behind the step before. Nothing if no step is unfinished.
+  // Takes back a step whose layers were not all given: cuts its part of the file away, and its sequences
+  // count as not seen. The file continues behind the step before. Does nothing without an unfinished step.
   void abandon_step();
   bool in_step() const { return next_layer_ < layers_; }
-  // The next layer of the step. Our own bug if its shapes are not those of header and step.
+  // Adds the next layer of the step. Shapes that differ from header and step are a bug of the caller.
   void layer(std::span<const float> logits, const experts::Routing& routing);
   void close();  // abandons an unfinished step
-  // Instead of close(), for a run that failed: a file in which it has no whole step becomes what create() or
-  // resume() found, so that a new one is removed. With a whole step the file stays, and may be continued.
+  // Instead of close(), for a run that failed: a file without a whole step of this run becomes what create()
+  // or resume() found, so that a new file is removed. With a whole step the file stays, and a later run may
+  // continue it.
   void give_up() noexcept;
-  std::uint64_t steps() const { return steps_; }  // whole ones in the file, earlier runs included
+  std::uint64_t steps() const { return steps_; }  // complete steps in the file, earlier runs included
 
-  // Memory that a writer takes; the file's pages included.
+  // Memory that a writer takes, including the file's pages in the page cache.
   static constexpr Bytes kMemory = 2 * kMiB;
 
  private:
@@ -62,28 +62,28 @@ class TraceWriter {
   void put_one(Number number);
   void end_record();
   void append(std::span<const std::byte> bytes);
-  void hand_over();  // what has been gathered, to the thread that writes
+  void hand_over();  // hands gathered records to the writing thread
   void write(std::span<const std::byte> bytes);
 
   std::string path_;
   Begun begun_;
-  FileLock lock_;  // one writer a file
+  FileLock lock_;  // one writer per file
   std::unique_ptr<BackgroundWriter> out_;
   std::uint32_t layers_, experts_;
   std::uint64_t steps_ = 0;
   std::uint32_t next_layer_ = 0, tokens_ = 0;
-  std::uint32_t first_sequence_ = 0, sequences_ = 0;  // of this run; seen in the file
-  Bytes written_ = 0;                                 // to the file, or on the way
-  Bytes first_bytes_ = 0;                             // of what is continued
-  std::optional<Bytes> first_step_bytes_;             // of the file with the first whole step of this run
-  // What a step that is given up goes back to.
+  std::uint32_t first_sequence_ = 0, sequences_ = 0;  // of this run; number seen in the file
+  Bytes written_ = 0;                                 // written to the file, or on the way
+  Bytes first_bytes_ = 0;                             // of the file that is continued
+  std::optional<Bytes> first_step_bytes_;  // size of the file with the first complete step of this run
+  // Where an abandoned step goes back to.
   Bytes whole_bytes_ = 0;
   std::uint32_t whole_sequences_ = 0;
   std::vector<std::byte> buffer_;     // the small records of a step, handed over together
-  bool gathered_ = false;             // the running record is one of them …
+  bool gathered_ = false;             // the running record is one of these …
   std::size_t payload_begin_ = 0;     // … and its payload begins here
-  std::unique_ptr<Xxh3Stream> hash_;  // of the payload of one that is not
-  Bytes left_ = 0;                    // of the running record's payload, to come
+  std::unique_ptr<Xxh3Stream> hash_;  // over the payload of a record that is not gathered
+  Bytes left_ = 0;                    // rest of the running record's payload
   std::vector<std::uint16_t> ids_;
   std::vector<float> weights_;
 };
