@@ -1,6 +1,7 @@
 // deepseek-moe-16b (model_type deepseek).
-// Plain multi-head attention; the first layers are dense, then every moe_layer_freq-th has fine-grained
-// experts and n_shared_experts shared ones, stored as one wide MLP and added without a gate.
+// Plain multi-head attention. The first layers are dense; after them every moe_layer_freq-th layer has
+// fine-grained experts and n_shared_experts shared experts, which are stored as one wide MLP and added
+// without a gate.
 #include "model/config_reader.h"
 #include "model/tensor_list.h"
 

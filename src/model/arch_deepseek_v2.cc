@@ -1,5 +1,5 @@
 // DeepSeek-V2, DeepSeek-V2-Lite (model_type deepseek_v2).
-// Multi-head latent attention: keys and values are rebuilt from one low-rank vector per token, only the RoPE
+// Multi-head latent attention: keys and values are rebuilt from one low-rank vector per token; only the RoPE
 // part of a key is stored beside it. Layers and experts as in deepseek; the router may choose groups of
 // experts first.
 #include "model/config_reader.h"
@@ -8,7 +8,7 @@
 namespace sluice::model {
 namespace {
 
-// Absent means Hugging Face's default rank; null means that q is projected in one step.
+// An absent field means Hugging Face's default rank; null means that q is projected in one step.
 std::uint32_t read_q_rank(const JsonObject& json) {
   if (!json.value().contains("q_lora_rank")) return 1536;
   return json.has("q_lora_rank") ? read_size(json, "q_lora_rank", kMaxRank) : 0;
@@ -35,7 +35,8 @@ AttentionConfig read_mla(const JsonObject& json, const ModelConfig& config) {
   return attention;
 }
 
-// group_limited_greedy: groups are scored by their best expert, and experts chosen from the best groups only.
+// group_limited_greedy: each group is scored by its best expert, and experts are chosen only from the best
+// groups.
 void read_groups(const JsonObject& json, MoeConfig& moe) {
   const std::string method = json.string_or("topk_method", "greedy");
   if (method == "greedy") return;
@@ -72,8 +73,8 @@ ModelConfig parse(const JsonObject& json) {
                              .width = 1407});
   config.moe.shared_width = read_shared_width(json, "n_shared_experts", config.moe.width, 2);
   read_groups(json, config.moe);
-  // The published code: weights are divided by their sum, or else multiplied by the scale; one weight alone
-  // never is divided.
+  // The published code divides weights by their sum, or else multiplies them by the scale; a single weight is
+  // never divided.
   config.moe.renormalise = json.boolean_or("norm_topk_prob", false) && config.moe.top_k > 1;
   config.moe.renormalise_epsilon = 1e-20f;
   config.moe.routed_scale = static_cast<float>(json.real_or("routed_scaling_factor", 1.0, 0.0, 1e6));

@@ -1,6 +1,6 @@
 // Mixtral-8x7B, Mixtral-8x22B (model_type mixtral).
-// Grouped-query attention, in early models over a sliding window; every layer has experts, as wide as a dense
-// MLP and called w1 (gate), w3 (up) and w2 (down); the chosen weights always sum to one.
+// Grouped-query attention, in early models over a sliding window. Every layer has experts that are as wide as
+// a dense MLP and called w1 (gate), w3 (up) and w2 (down). The chosen weights always sum to one.
 #include "model/config_reader.h"
 #include "model/tensor_list.h"
 
@@ -9,7 +9,7 @@ namespace {
 
 ModelConfig parse(const JsonObject& json) {
   ModelConfig config = read_decoder(json, {.max_positions = 131072, .rms_eps = 1e-5, .bos = {1}, .eos = {2}});
-  // An absent field is the class's default; an explicit null means that every head has its own keys and
+  // An absent field means the class's default; an explicit null means that every head has its own keys and
   // values.
   const bool null_kv_heads = json.value().contains("num_key_value_heads") && !json.has("num_key_value_heads");
   config.attention = read_gqa(json, config, {.kv_heads = null_kv_heads ? 0u : 8u, .rope_theta = 1000000.0});

@@ -1,6 +1,6 @@
 // OLMoE-1B-7B (model_type olmoe).
 // Attention with an RMSNorm over the whole q and k projections before they are split into heads, and q, k and
-// v clamped to ±clip_qkv if that is set; every layer has experts, none of them shared.
+// v clamped to ±clip_qkv if it is set. Every layer has experts; there are no shared experts.
 #include "model/config_reader.h"
 #include "model/tensor_list.h"
 

@@ -1,6 +1,6 @@
 // Qwen1.5-MoE-A2.7B, Qwen2-57B-A14B (model_type qwen2_moe).
-// Grouped-query attention with biases on q, k and v; every step-th layer has experts and, beside them, one
-// shared expert whose output is weighted by sigmoid(shared_expert_gate · x).
+// Grouped-query attention with biases on q, k and v. Every step-th layer has experts, and one shared expert
+// whose output is weighted by sigmoid(shared_expert_gate · x).
 #include <algorithm>
 
 #include "model/config_reader.h"
@@ -16,8 +16,8 @@ bool is_sliding(const JsonObject& json, const Json& type) {
   return false;
 }
 
-// The layers that see a window only: those that layer_types names, or else, as Hugging Face fills it in,
-// every other layer below max_window_layers.
+// The layers with a sliding window: those that layer_types names, or else, as Hugging Face fills it in, every
+// other layer below max_window_layers.
 std::vector<bool> read_sliding_layers(const JsonObject& json, std::uint32_t layers, bool use) {
   std::vector<bool> sliding(layers, false);
   if (const Json* types = json.find("layer_types")) {

@@ -1,6 +1,6 @@
 // Qwen3-30B-A3B, Qwen3-235B-A22B (model_type qwen3_moe).
 // Grouped-query attention with an explicit head size and an RMSNorm over each head of q and k before RoPE; no
-// biases in published models; every step-th layer has experts, none of them shared.
+// biases in published models. Every step-th layer has experts; there are no shared experts.
 #include "model/config_reader.h"
 #include "model/tensor_list.h"
 

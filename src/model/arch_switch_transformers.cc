@@ -1,7 +1,7 @@
 // Switch Transformers (model_type switch_transformers): google/switch-base-8 to switch-large-128.
 // A T5 encoder-decoder: relative position bias instead of RoPE, scores without a scale, RMSNorm, MLPs without
 // a gate. Sparse layers choose one expert for a token, and an expert takes at most `expert_capacity` tokens
-// of a sequence. Layers are counted through: the encoder's first, then the decoder's.
+// of a sequence. Layer numbers count the encoder's layers first, then the decoder's.
 #include <cmath>
 
 #include "model/config_reader.h"
@@ -13,8 +13,8 @@ namespace {
 constexpr MlpNames kMlp = {.gate = "", .up = "wi", .down = "wo"};
 constexpr std::int64_t kMaxDistance = 1 << 20;
 
-// Block b of a stack has experts iff step is 1 or b mod step is 1, step = blocks / sparse blocks. Checkpoints
-// also state the step; the published class computes it.
+// Block b of a stack has experts iff step is 1 or b mod step is 1, where step = blocks / sparse blocks.
+// Checkpoints also state the step; the published class computes it.
 void read_sparse(const JsonObject& json, std::string_view count_key, std::string_view step_key,
                  std::uint32_t blocks, std::vector<bool>& sparse) {
   const auto count = static_cast<std::uint32_t>(json.integer_or(count_key, 3, 0, blocks));
@@ -49,7 +49,7 @@ AttentionConfig read_attention(const JsonObject& json) {
   attention.heads = attention.kv_heads = read_size(json, "num_heads", kMaxHeads);
   attention.head_dim = read_size_or(json, "d_kv", 64, kMaxHeadDim);
   attention.scaled = false;
-  // Half of the buckets for each direction, and half of these for single distances.
+  // Half of the buckets serve each direction, and half of these serve single distances.
   attention.relative.buckets =
       static_cast<std::uint32_t>(json.integer_or("relative_attention_num_buckets", 32, 4, kMaxDistance));
   attention.relative.max_distance =
@@ -73,7 +73,7 @@ ModelConfig parse(const JsonObject& json) {
   read_sparse(json, "num_sparse_encoder_layers", "encoder_sparse_step", config.encoder_layers, config.sparse);
   read_sparse(json, "num_sparse_decoder_layers", "decoder_sparse_step", decoder_layers, config.sparse);
   if (config.sparse_layers() == 0) json.fail("num_sparse_encoder_layers", "at least one layer with experts");
-  config.max_positions = static_cast<std::uint32_t>(kMaxPositions);  // bias by distance knows no limit
+  config.max_positions = static_cast<std::uint32_t>(kMaxPositions);  // a bias by distance has no limit
   config.rms_eps = static_cast<float>(json.real_or("layer_norm_epsilon", 1e-6, 0.0, 1.0));
   config.tied_head = json.boolean_or("tie_word_embeddings", true);
   if (config.tied_head)
@@ -96,7 +96,7 @@ ModelConfig parse(const JsonObject& json) {
   return config;
 }
 
-// A T5 attention under `name`, and the norm before it.
+// Lists a T5 attention under `name`, and the norm before it.
 void list_attention(TensorList& list, const ModelConfig& config, const std::string& sublayer,
                     const std::string& name, bool cross, bool first) {
   const std::uint64_t hidden = config.hidden;
@@ -143,7 +143,7 @@ std::vector<TensorSpec> tensors(const ModelConfig& config) {
   return list.take();
 }
 
-// Copies of `shared` that exports write beside it.
+// Copies of `shared` that exports also contain.
 bool carries(const ModelConfig& config, std::string_view name) {
   return name == "encoder.embed_tokens.weight" || name == "decoder.embed_tokens.weight" ||
          (name == "lm_head.weight" && config.tied_head);

@@ -1,7 +1,7 @@
 // XVERSE-MoE-A4.2B (model_type xverse).
-// Plain multi-head attention; every layer has experts and num_shared_experts shared ones, stored as one wide
-// MLP and added without a gate. The router is stored and applied in fp32, its weights divided by (their sum +
-// 1e-6).
+// Plain multi-head attention. Every layer has experts and num_shared_experts shared experts, which are stored
+// as one wide MLP and added without a gate. The router is stored and applied in fp32; its weights are divided
+// by (their sum + 1e-6).
 #include "model/config_reader.h"
 #include "model/tensor_list.h"
 
@@ -15,7 +15,7 @@ ModelConfig parse(const JsonObject& json) {
     json.fail("num_key_value_heads", "num_attention_heads (" + std::to_string(config.attention.heads) + ")");
   }
 
-  // XVERSE's dense models share the model_type; without num_experts a file is refused.
+  // XVERSE's dense models share the model_type; this refuses a file without num_experts.
   config.moe = read_experts(
       json, config, {.count_key = "num_experts", .top_k_key = "moe_top_k", .width_key = "intermediate_size"});
   config.moe.shared_width = read_shared_width(json, "num_shared_experts", config.moe.width, 0);

@@ -6,7 +6,7 @@
 
 namespace sluice::model {
 
-// One line here and one in the table for each arch_*.cc.
+// Each arch_*.cc has one line here and one in the table.
 extern const Architecture kQwen2Moe;
 extern const Architecture kQwen3Moe;
 extern const Architecture kDeepseek;
@@ -30,7 +30,7 @@ const Architecture& find_architecture(std::string_view model_type, const std::st
   }
   std::string shown(model_type.substr(0, 80));
   for (char& c : shown) {
-    if (c < ' ' || c > '~') c = '?';  // file content must not reach a terminal as it is
+    if (c < ' ' || c > '~') c = '?';  // file content must not reach a terminal unchanged
   }
   throw Error(ErrorKind::kUnsupported, "no such architecture here")
       .in(config_name + ": model_type")

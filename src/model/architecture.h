@@ -1,5 +1,5 @@
-// Architectures as data: one table line per model_type, and for each the list of its tensors. Load, check,
-// size, pack, convert and synthesise derive from that list.
+// Architectures as data: one table line per model_type, and for each the list of its tensors. Loading,
+// checking, sizing, packing, converting and synthesising derive from that list.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace sluice::model {
 
-// What a tensor is for; together with layer and expert it identifies it.
+// The purpose of a tensor; together with layer and expert it identifies the tensor.
 enum class Role : std::uint8_t {
   kEmbedding,
   kFinalNorm,
@@ -54,21 +54,21 @@ enum class Role : std::uint8_t {
   kCrossQ,
   kCrossK,
   kCrossV,
-  kCrossO,  // a decoder's attention to its encoder's output
+  kCrossO,  // a decoder's attention to the encoder's output
 };
 std::string_view role_name(Role role);
 
-// One tensor an architecture must have. Shapes are (out, in) for matrices.
+// One tensor that an architecture must have. Shapes are (out, in) for matrices.
 struct TensorSpec {
   std::string name;
   std::vector<std::uint64_t> shape;
   Role role = Role::kEmbedding;
-  std::int32_t layer = -1;  // model layer (dense ones counted); −1: none
+  std::int32_t layer = -1;  // model layer (dense layers counted); −1: none
   std::int32_t expert = -1;
 };
 
-// The whole list for a config, per-expert spelling, in the order of the forward pass. Error(kInvalid) if a
-// shape overflows.
+// The whole list for a config, in per-expert spelling and in the order of the forward pass. Error(kInvalid)
+// if a shape overflows.
 std::vector<TensorSpec> tensor_table(const ModelConfig& config);
 
 // One architecture of the registry.
@@ -77,7 +77,7 @@ struct Architecture {
   std::string_view source;  // SPEC section or paper
   ModelConfig (*parse)(const JsonObject& json);
   std::vector<TensorSpec> (*tensors)(const ModelConfig& config);
-  // True for tensors this architecture is known to carry beside its own (rotary_emb.inv_freq, MTP layers, a
+  // Whether this architecture is known to carry the tensor beside its own (rotary_emb.inv_freq, MTP layers, a
   // tied head).
   bool (*carries)(const ModelConfig& config, std::string_view name);
 };
@@ -85,29 +85,29 @@ std::span<const Architecture> architectures();
 const Architecture& find_architecture(std::string_view model_type,
                                       const std::string& config_name);  // Error(kUnsupported)
 
-// One expert's matrices as pieces of tensors, whatever the spelling (one tensor per projection, or stacked
-// 3-D).
+// One expert's matrices as pieces of tensors, in either spelling (one tensor per projection, or stacked 3-D).
 struct ExpertPieces {
   std::uint32_t layer = 0;  // sparse layer index (dense layers not counted)
   std::uint32_t index = 0;
-  store::Piece gate, up, down;  // (width, hidden), (width, hidden), (hidden, width); no gate: no elements
-  std::vector<store::Piece> all() const;  // those there are, in this order
+  // (width, hidden), (width, hidden), (hidden, width). Without a gate, `gate` has no elements.
+  store::Piece gate, up, down;
+  std::vector<store::Piece> all() const;  // the existing ones, in this order
 };
 
-// A checkpoint matched with its architecture: nothing missing, nothing misshapen, nothing unknown.
+// A checkpoint matched with its architecture: no tensor is missing, misshapen or unknown.
 struct Model {
   ModelConfig config;
   GenerationConfig generation;
-  std::vector<TensorSpec> dense;      // all but the routed experts, with the names that the checkpoint uses
+  std::vector<TensorSpec> dense;      // all except the routed experts, with the checkpoint's names
   std::vector<ExpertPieces> experts;  // ascending (layer, index)
-  std::vector<std::string> ignored;   // tensors known to the architecture but not computed with
+  std::vector<std::string> ignored;   // tensors that the architecture knows but does not compute with
   const TensorSpec* find(Role role,
                          std::int32_t layer = -1) const;  // dense ones; null if the architecture has none
 };
 
-// Reads config.json (and generation_config.json) and checks every tensor: Error naming the tensor for
-// anything missing, extra, of another shape or of a type that is not BF16, F16 or F32. `checkpoint` need not
-// outlive the result.
+// Reads config.json (and generation_config.json) and checks every tensor: Error naming the tensor if one is
+// missing, extra, of another shape, or of a type that is not BF16, F16 or F32. `checkpoint` need not outlive
+// the result.
 Model describe_model(const store::Checkpoint& checkpoint);
 
 }  // namespace sluice::model

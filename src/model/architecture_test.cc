@@ -55,7 +55,7 @@ std::uint64_t parameters(const std::string& name) {
   return sum;
 }
 
-// A config.json in a folder of its own and a list of tensors; no bytes.
+// A config.json in its own directory and a list of tensors; no bytes.
 class FakeCheckpoint : public store::Checkpoint {
  public:
   FakeCheckpoint(const Json& config, const std::vector<TensorSpec>& specs, const Json& generation = nullptr) {
@@ -88,7 +88,7 @@ class FakeCheckpoint : public store::Checkpoint {
     at(from).name = to;
     sort();
   }
-  // One 3-D tensor for each projection of a layer instead of one for each expert.
+  // One 3-D tensor for each projection of a layer instead of one tensor for each expert.
   void stack(const std::string& prefix, std::uint64_t experts, std::uint64_t width, std::uint64_t hidden,
              const std::string& stacked_prefix) {
     std::erase_if(tensors_,
@@ -176,7 +176,7 @@ TEST(Architecture, TableHasNoNameTwice) {
   }
 }
 
-// The weight maps that were published with the models are an oracle outside this code.
+// The weight maps published with the models are an oracle outside this code.
 TEST(Architecture, TableIsThePublishedWeightMap) {
   for (const std::string model : {"deepseek-v2-lite", "qwen1.5-moe-a2.7b"}) {
     SCOPED_TRACE(model);
@@ -188,7 +188,7 @@ TEST(Architecture, TableIsThePublishedWeightMap) {
   }
 }
 
-// Switch Transformers' weight map also names the copies of `shared` that tied models are exported with.
+// Switch Transformers' weight map also names the copies of `shared` in exports of tied models.
 TEST(Architecture, TableIsThePublishedWeightMapOfAnEncoderDecoder) {
   const Json index = read_zst(kData + "switch-large-128.model.safetensors.index.json.zst");
   std::set<std::string> theirs, ours;
@@ -225,7 +225,7 @@ TEST(Architecture, ParameterCountsAreThePublishedOnes) {
   EXPECT_EQ(billions("xverse-moe-a4.2b"), "25.8");
   EXPECT_EQ(billions("switch-base-128"), "7.4");
   const std::uint64_t copies =
-      3 * elements(table_of("switch-large-128").front());  // of `shared`, published too
+      3 * elements(table_of("switch-large-128").front());  // for `shared`, which is also published
   EXPECT_EQ(2 * (parameters("switch-large-128") + copies),
             read_zst(kData + "switch-large-128.model.safetensors.index.json.zst")["metadata"]["total_size"]
                 .get<std::uint64_t>());
@@ -438,7 +438,7 @@ TEST(DescribeModel, ReadsGenerationConfig) {
   EXPECT_THAT(model.config.eos, ElementsAre(7, 8));
 }
 
-// The tiny checkpoints that the reference implementations were run on, as they lie on disk.
+// The tiny checkpoints on disk that the reference implementations were run on.
 TEST(DescribeModel, AcceptsTheGoldenCheckpoints) {
   const std::map<std::string, std::vector<std::string>> ignored = {
       {"qwen2_moe_b", {"lm_head.weight"}},
@@ -496,8 +496,8 @@ TEST(DescribeModel, EighteenThousandExpertTensorsTakeMilliseconds) {
   const double milliseconds = std::chrono::duration<double, std::milli>(best).count();
   RecordProperty("milliseconds", std::to_string(milliseconds));
   std::printf("describe_model: %.1f ms for %zu tensors\n", milliseconds, checkpoint.tensors().size());
-  EXPECT_LT(milliseconds,
-            1000.0);  // the aim is 50; a quadratic search takes minutes, a sanitizer build ten times as long
+  // The usual time is 50; a quadratic search takes minutes, a sanitizer build ten times as long.
+  EXPECT_LT(milliseconds, 1000.0);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a checkpoint's config.json says, in one spelling. SPEC §9.
+// The content of a checkpoint's config.json in one spelling. SPEC §9.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct RopeConfig {
   double theta = 10000.0;
   RopeScaling scaling = RopeScaling::kNone;
   bool interleaved = false;  // pairs (2i, 2i+1) instead of (i, i + half)
-  std::uint32_t dims = 0;    // rotated numbers per head (even)
+  std::uint32_t dims = 0;    // rotated elements per head (even)
   double factor = 1.0;
   double beta_fast = 32.0, beta_slow = 1.0;   // YaRN
   double mscale = 0.0, mscale_all_dim = 0.0;  // YaRN as DeepSeek spells it (0: absent)
@@ -33,10 +33,10 @@ struct RopeConfig {
 };
 
 // T5's relative position bias: added to the scores of every self-attention, by head and by bucket of the
-// distance. A stack's first layer holds the table for all its layers.
+// distance. The first layer of a stack holds the table for all its layers.
 struct RelativeBiasConfig {
   std::uint32_t buckets = 0;       // 0: none
-  std::uint32_t max_distance = 0;  // from here on all distances share a bucket
+  std::uint32_t max_distance = 0;  // from this distance on all distances share a bucket
 };
 
 struct AttentionConfig {
@@ -50,7 +50,7 @@ struct AttentionConfig {
   std::optional<float> clip_qkv;
   std::uint32_t sliding_window = 0;          // 0: none; read it through ModelConfig::window
   std::vector<std::uint32_t> layer_windows;  // one per layer if they differ (qwen2_moe), else empty
-  RopeConfig rope;                           // dims 0: none
+  RopeConfig rope;                           // dims 0: no RoPE
   bool scaled = true;                        // scores times head_dim^-1/2
   RelativeBiasConfig relative;
 };
@@ -59,16 +59,16 @@ struct MoeConfig {
   std::uint32_t experts = 0;  // N
   std::uint32_t top_k = 0;
   std::uint32_t width = 0;         // of one routed expert
-  std::uint32_t shared_width = 0;  // of the shared experts together; 0: none
-  bool shared_gate = false;        // times sigmoid(shared_expert_gate · x)
+  std::uint32_t shared_width = 0;  // of all shared experts together; 0: none
+  bool shared_gate = false;        // the output is multiplied by sigmoid(shared_expert_gate · x)
   bool renormalise = false;
   float renormalise_epsilon = 0.0f;
-  float routed_scale = 1.0f;  // applied when not renormalised
+  float routed_scale = 1.0f;  // applied if weights are not renormalised
   std::uint32_t groups = 1, top_groups = 1;
   std::uint32_t capacity = 0;  // tokens per expert and sequence in one forward; 0: no limit
 };
 
-// What an MLP does between its projections, dense layers and experts alike.
+// What an MLP does between its projections, in dense layers and experts alike.
 enum class Activation {
   kSwiGlu,  // down(silu(gate(x)) * up(x))
   kRelu,    // down(max(up(x), 0)): no gate
@@ -77,39 +77,38 @@ enum class Activation {
 struct ModelConfig {
   std::string model_type;                           // a name of the architecture table
   std::uint32_t vocab = 0, hidden = 0, layers = 0;  // layers: of encoder and decoder together
-  std::uint32_t encoder_layers = 0;                 // the first of `layers`; 0: a decoder alone
+  std::uint32_t encoder_layers = 0;                 // the first of `layers`; 0: no encoder
   std::uint32_t dense_width = 0;                    // MLP width of layers without experts
   std::uint32_t max_positions = 0;
   float rms_eps = 1e-6f;
   bool tied_head = false;
-  float head_scale = 1.0f;  // of the last hidden state, before the head
+  float head_scale = 1.0f;  // multiplies the last hidden state before the head
   Activation activation = Activation::kSwiGlu;
-  std::vector<bool> sparse;      // per layer: has routed experts
+  std::vector<bool> sparse;      // per layer: whether it has routed experts
   std::uint32_t mtp_layers = 0;  // stored after the last layer for multi-token prediction; not run
   AttentionConfig attention;
   MoeConfig moe;
-  std::vector<TokenId> bos, eos;  // config.json, overridden by generation_config.json
-  TokenId decoder_start = 0;      // what a decoder behind an encoder begins with; likewise
+  std::vector<TokenId> bos, eos;  // from config.json, overridden by generation_config.json
+  TokenId decoder_start = 0;      // first token of a decoder behind an encoder; overridden likewise
   bool has_encoder() const { return encoder_layers != 0; }
   std::uint32_t expert_matrices() const { return activation == Activation::kSwiGlu ? 3 : 2; }  // n, SPEC §0
   std::uint32_t sparse_layers() const;                                                         // Lm
-  std::uint32_t sparse_index(std::uint32_t layer) const;  // dense layers are not counted
-  std::uint32_t window(
-      std::uint32_t layer) const;  // positions a token of this layer sees, itself included; 0: all
+  std::uint32_t sparse_index(std::uint32_t layer) const;  // among sparse layers; dense layers are not counted
+  // Positions that a token of this layer sees, itself included; 0: all.
+  std::uint32_t window(std::uint32_t layer) const;
 };
 
-// generation_config.json, as Hugging Face reads it; without the file everything is at its default (greedy).
+// generation_config.json, as Hugging Face reads it; without the file every field has its default (greedy).
 struct GenerationConfig {
   bool do_sample = false;
   double temperature = 1.0, top_p = 1.0, min_p = 0.0, repetition_penalty = 1.0;
-  std::int64_t top_k = 50;  // Hugging Face's default when sampling; 0: off
-  // Fields that are set to something that changes Hugging Face's text, and have no effect here: always, and
-  // where text is sampled.
+  std::int64_t top_k = 50;  // Hugging Face's default for sampling; 0: off
+  // Fields whose values change Hugging Face's text and have no effect here: always, and only in sampled text.
   std::vector<std::string> ignored, ignored_in_sampling;
 };
 
-// Both published spellings. Every field is checked for presence, type, range and consistency; the error names
-// file, field, what was expected and found. `name` is the file's path for errors.
+// Reads both published spellings. Checks every field for presence, type, range and consistency; the error
+// names file, field, expected and found. `name` is the file's path for errors.
 ModelConfig parse_config(const Json& json, const std::string& name);
 GenerationConfig parse_generation_config(const Json& json, const std::string& name, ModelConfig& config);
 

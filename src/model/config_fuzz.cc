@@ -1,4 +1,5 @@
-// Any bytes as config.json: parse_config returns or throws Error, and what it accepts has a tensor table.
+// Reads any bytes as config.json: parse_config returns or throws Error, and every accepted config has a
+// tensor table.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

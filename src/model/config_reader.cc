@@ -8,8 +8,8 @@
 namespace sluice::model {
 namespace {
 
-// Bytes of the largest model that passes the limits, at four bytes a number: experts, attention (four
-// square-ish projections), dense and shared MLPs, embedding and head.
+// Bytes of the largest model within the limits, at four bytes per element: experts, attention (four nearly
+// square projections), dense and shared MLPs, embedding and head.
 constexpr double kLargestModelBytes =
     4.0 * (3.0 * kMaxExpertsTotal * kMaxHidden * kMaxWidth +
            8.0 * kMaxLayers * kMaxHeads * kMaxHeadDim * kMaxHidden +
@@ -25,7 +25,7 @@ std::vector<TokenId> read_token_ids(const JsonObject& json, std::string_view key
   return std::vector<TokenId>(ids.begin(), ids.end());
 }
 
-// The object that holds the scaling parameters, whichever spelling the file uses; nothing if it has none.
+// The object with the scaling parameters, in whichever spelling the file uses; empty if the file has none.
 std::optional<JsonObject> rope_object(const JsonObject& json) {
   const bool scaling = json.has("rope_scaling"), parameters = json.has("rope_parameters");
   if (scaling && parameters && *json.find("rope_scaling") != *json.find("rope_parameters")) {
@@ -46,7 +46,7 @@ double read_theta(const JsonObject& json, const std::optional<JsonObject>& rope,
 }
 
 RopeScaling read_scaling(const JsonObject& rope) {
-  // "rope_type" is today's name of "type"; both may be there.
+  // "rope_type" is today's name of "type"; a file may have both.
   if (rope.has("rope_type") && rope.has("type") && rope.string("rope_type") != rope.string("type")) {
     rope.fail("type", "the same as rope_type (\"" + rope.string("rope_type") + "\")");
   }
@@ -60,14 +60,14 @@ RopeScaling read_scaling(const JsonObject& rope) {
 
 void read_yarn(const JsonObject& json, const JsonObject& yarn, std::uint32_t max_positions,
                RopeConfig& rope) {
-  // Hugging Face lets the outer field win over the one in the object, and the longest context stand in for
-  // both.
+  // Hugging Face prefers the outer field to the one in the object, and uses the longest context if both are
+  // missing.
   const std::uint32_t inner =
       read_size_or(yarn, "original_max_position_embeddings", max_positions, kMaxPositions);
   rope.original_max_positions = read_size_or(json, "original_max_position_embeddings", inner, kMaxPositions);
   rope.beta_fast = yarn.real_or("beta_fast", 32.0, 0.0, 1e6);
   rope.beta_slow = yarn.real_or("beta_slow", 1.0, 0.0, 1e6);
-  if (rope.beta_fast == 0.0) rope.beta_fast = 32.0;  // as `x or 32` reads it
+  if (rope.beta_fast == 0.0) rope.beta_fast = 32.0;  // as Hugging Face reads it: `x or 32`
   if (rope.beta_slow == 0.0) rope.beta_slow = 1.0;
   if (rope.beta_fast < rope.beta_slow)
     yarn.fail("beta_fast", "at least beta_slow (" + text(rope.beta_slow) + ")");

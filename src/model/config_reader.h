@@ -1,5 +1,5 @@
-// Reads the fields of config.json that architectures share. Each arch_*.cc calls these from its parse() and
-// adds what is its own. Every function names file, field, what was expected and found in its Error.
+// Reads the fields of config.json that architectures share. Each arch_*.cc calls these functions from its
+// parse() and adds its own fields. Every function names file, field, expected and found in its Error.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace sluice::model {
 
-// The largest sizes a config may name. Far above every published model, and small enough that the bytes of a
-// whole model (checked in config_reader.cc) fit in 63 bits, so that nobody after the parser needs to think of
-// overflow.
+// The largest sizes that a config may name: far above every published model, and small enough that the bytes
+// of a whole model (checked in config_reader.cc) fit in 63 bits, so that code behind the parser need not
+// think of overflow.
 inline constexpr std::int64_t kMaxLayers = 1024;
 inline constexpr std::int64_t kMaxExperts = 8192;          // in one layer
 inline constexpr std::int64_t kMaxExpertsTotal = 1 << 18;  // in all layers
@@ -24,49 +24,51 @@ inline constexpr std::int64_t kMaxRank = 1 << 18;  // of MLA's low-rank projecti
 inline constexpr std::int64_t kMaxVocab = 1 << 26;
 inline constexpr std::int64_t kMaxPositions = INT32_MAX;
 
-// A size ≥ 1. Without a fallback the field must be there.
+// A size ≥ 1. Without a fallback the field is required.
 std::uint32_t read_size(const JsonObject& json, std::string_view key, std::int64_t max);
 std::uint32_t read_size_or(const JsonObject& json, std::string_view key, std::uint32_t fallback,
                            std::int64_t max);
 
 // Throws Error(kUnsupported): the value is legal, but no code here computes with it.
 [[noreturn]] void unsupported(const JsonObject& json, std::string_view key, std::string_view expected);
-// unsupported() unless the string is absent or `only`.
+// Throws unsupported() unless the string is absent or `only`.
 void require_string(const JsonObject& json, std::string_view key, std::string_view only);
-// unsupported() if the boolean is true.
+// Throws unsupported() if the boolean is true.
 void require_false(const JsonObject& json, std::string_view key);
 
-// What Hugging Face's configuration class takes when the file has no such field.
+// The values that Hugging Face's configuration class uses for missing fields.
 struct DecoderDefaults {
   std::uint32_t max_positions = 2048;
   double rms_eps = 1e-6;
   std::vector<TokenId> bos = {}, eos = {};
-  bool window = false;  // an absent sliding_window has a width by default
+  bool window = false;  // an absent sliding_window has a default width
 };
-// torch_dtype or dtype, if there: of weights that are read here; what tensors are they say themselves.
+// Checks torch_dtype or dtype, if present, against the types that are read here; every tensor states its own
+// type.
 void check_dtype(const JsonObject& json);
-// sliding_window and use_sliding_window, also where nothing slides: a width that cannot be one, and a use
+// Checks sliding_window and use_sliding_window even where no layer slides: refuses an impossible width, and use
 // without a width. Architectures that slide then read the width.
 void check_window(const JsonObject& json, bool default_window);
 
-// vocab, hidden, layers, max_positions, rms_eps, tied_head, bos and eos; `sparse` is set to all layers.
-// Refuses what no architecture here supports: quantised weights, an activation that is not silu.
+// Reads vocab, hidden, layers, max_positions, rms_eps, tied_head, bos and eos; sets `sparse` to all layers.
+// Refuses what no architecture here supports: quantised weights, an activation other than silu.
 ModelConfig read_decoder(const JsonObject& json, const DecoderDefaults& defaults);
 
-// heads, kv_heads and head_dim (hidden / heads if absent) and RoPE over whole heads in the half-split form.
+// Reads heads, kv_heads and head_dim (hidden / heads if absent), and RoPE over whole heads in the half-split
+// form.
 struct GqaDefaults {
   std::uint32_t kv_heads = 0;  // 0: as many as heads
   double rope_theta = 10000.0;
 };
 AttentionConfig read_gqa(const JsonObject& json, const ModelConfig& config, const GqaDefaults& defaults);
 
-// Both spellings: rope_theta + rope_scaling, and rope_parameters. The caller answers for `dims`, which must
-// be even.
+// Reads both spellings: rope_theta + rope_scaling, and rope_parameters. The caller guarantees that `dims` is
+// even.
 RopeConfig read_rope(const JsonObject& json, std::uint32_t dims, double default_theta,
                      std::uint32_t max_positions);
 
-// The three numbers of routed experts; the keys differ between architectures. A fallback of 0: the field must
-// be there.
+// Reads the three numbers of routed experts; their keys differ between architectures. A fallback of 0: the
+// field is required.
 struct ExpertFields {
   std::string_view count_key;  // N
   std::uint32_t count = 0;
@@ -76,15 +78,15 @@ struct ExpertFields {
   std::uint32_t width = 0;
 };
 MoeConfig read_experts(const JsonObject& json, const ModelConfig& config, const ExpertFields& fields);
-// Shared experts as one MLP: their number (null: none; absent: `absent`) times `width`.
+// Shared experts as one MLP: their number (null: zero; absent: `absent`) times `width`.
 std::uint32_t read_shared_width(const JsonObject& json, std::string_view key, std::uint32_t width,
                                 std::int64_t absent);
 
 // Qwen's rule: a layer has experts iff it is not in mlp_only_layers and (layer + 1) mod decoder_sparse_step =
 // 0.
 std::vector<bool> read_sparse_step(const JsonObject& json, std::uint32_t layers);
-// DeepSeek's rule: not the first first_k_dense_replace layers, and then those with layer mod moe_layer_freq =
-// 0.
+// DeepSeek's rule: the first first_k_dense_replace layers have no experts; later layers have if layer mod
+// moe_layer_freq = 0.
 std::vector<bool> read_first_dense(const JsonObject& json, std::uint32_t layers);
 
 }  // namespace sluice::model

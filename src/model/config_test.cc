@@ -32,7 +32,7 @@ Json without(Json json, const std::string& key) {
   return json;
 }
 
-// One Error of this kind that names file and field.
+// Expects one Error of this kind that names file and field.
 void expect_error(const Json& json, ErrorKind kind, const std::string& field) {
   try {
     parse(json);
@@ -272,7 +272,8 @@ TEST(Config, WindowsOfQwen2MoeDifferByLayer) {
   Json json = with(with(published(kQwen), "use_sliding_window", true), "max_window_layers", 3);
   json["num_hidden_layers"] = 5;
   json["sliding_window"] = 100;
-  const ModelConfig even = parse(json);  // every other layer below max_window_layers, as Hugging Face has it
+  // Every other layer below max_window_layers slides, as in Hugging Face.
+  const ModelConfig even = parse(json);
   EXPECT_EQ(even.window(0), 100u);
   EXPECT_EQ(even.window(1), 0u);
   EXPECT_EQ(even.window(2), 100u);
@@ -296,8 +297,8 @@ TEST(Config, WindowOfMixtralHoldsForAllLayers) {
   expect_invalid(kMixtral, "sliding_window", 0);
 }
 
-// Also where no layer slides, or no weight is of that type: a config that says so is not what its author
-// meant.
+// Windows are checked even where no layer slides, or no weight has that type: such a config is a mistake of its
+// author.
 TEST(Config, WindowsThatCannotBeAreRefusedEverywhere) {
   for (const char* const model : kAll) {
     SCOPED_TRACE(model);
@@ -309,13 +310,13 @@ TEST(Config, WindowsThatCannotBeAreRefusedEverywhere) {
     const Json used = with(published(model), "use_sliding_window", true);
     expect_error(with(used, "sliding_window", nullptr), ErrorKind::kInvalid, "sliding_window");
     expect_error(with(used, "sliding_window", 0), ErrorKind::kInvalid, "sliding_window");
-    // Where the class has a default, an absent width is that.
+    // Where the class has a default, an absent width means the default.
     if (used["model_type"] == "qwen2_moe" || used["model_type"] == "qwen3_moe")
       EXPECT_EQ(parse(without(used, "sliding_window")).window(0), 4096u);
     else
       expect_error(without(used, "sliding_window"), ErrorKind::kInvalid, "sliding_window");
   }
-  EXPECT_EQ(parse(with(published(kQwen), "sliding_window", 0)).window(0), 0u);  // not used
+  EXPECT_EQ(parse(with(published(kQwen), "sliding_window", 0)).window(0), 0u);  // the width is not used
 }
 
 TEST(Config, TypesOfWeightsThatAreNotReadAreRefused) {
@@ -567,7 +568,7 @@ TEST(Config, ContradictionsAreNamed) {
   Json all_dense = Json::array();
   for (int layer = 0; layer < 24; ++layer) all_dense.push_back(layer);
   expect_invalid(kQwen, "mlp_only_layers", all_dense);
-  // Each number is possible, all experts of all layers are not.
+  // Each number is possible, but not all experts of all layers.
   Json many = with(published(kQwen), "num_experts", 8192);
   many["num_hidden_layers"] = 1024;
   expect_error(many, ErrorKind::kInvalid, "num_experts");

@@ -30,7 +30,7 @@ std::string_view experts_prefix(std::string_view name) {
   return name.substr(0, name.find(kExperts) + kExperts.size());
 }
 
-// The tensors of a checkpoint by name, and which of them have been asked for.
+// The tensors of a checkpoint by name, with marks for those that were asked for.
 class Inventory {
  public:
   explicit Inventory(const store::Checkpoint& checkpoint)
@@ -41,7 +41,7 @@ class Inventory {
 
   bool has(std::string_view name) const { return index_.contains(name); }
 
-  // Demands name, shape and a type that can be computed with.
+  // Requires the tensor with this shape and a type that can be computed with.
   void take(std::string_view name, const Shape& shape) {
     const auto found = index_.find(name);
     if (found == index_.end()) {
@@ -66,7 +66,7 @@ class Inventory {
     used_[found->second] = true;
   }
 
-  // Names of the tensors that nobody took; Error for one that the architecture does not know either.
+  // Names of the tensors that nobody took; Error for a tensor that the architecture does not know either.
   std::vector<std::string> leave(const Architecture& architecture, const ModelConfig& config) const {
     std::vector<std::string> ignored;
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
@@ -96,7 +96,7 @@ class Inventory {
   std::unordered_map<std::string_view, std::size_t> index_;
 };
 
-// A router goes by one of three names; exports of Mixtral use both the first and the second.
+// A router has one of three names; exports of Mixtral use both the first and the second.
 std::string router_name(const Inventory& inventory, const TensorSpec& spec) {
   if (inventory.has(spec.name)) return spec.name;
   const std::string layer = "model.layers." + std::to_string(spec.layer) + ".";
@@ -108,7 +108,7 @@ std::string router_name(const Inventory& inventory, const TensorSpec& spec) {
   return spec.name;
 }
 
-// Where a layer's experts are stacked into two 3-D tensors: the common prefix of their names.
+// If a layer's experts are stacked into two 3-D tensors: the common prefix of their names.
 std::optional<std::string> stacked_prefix(const Inventory& inventory, const TensorSpec& first) {
   if (inventory.has(first.name)) return std::nullopt;
   const std::string own(experts_prefix(first.name));
@@ -119,7 +119,7 @@ std::optional<std::string> stacked_prefix(const Inventory& inventory, const Tens
   return std::nullopt;
 }
 
-// <prefix>.gate_up_proj [N, 2 width, hidden], the gate's rows first, and <prefix>.down_proj [N, hidden,
+// Takes <prefix>.gate_up_proj [N, 2 width, hidden], the gate's rows first, and <prefix>.down_proj [N, hidden,
 // width].
 void take_stacked(Inventory& inventory, const std::string& prefix, std::uint32_t sparse_index,
                   const ModelConfig& config, std::vector<ExpertPieces>& experts) {
@@ -142,7 +142,7 @@ store::Piece take_whole(Inventory& inventory, TensorSpec& spec) {
   return {std::move(spec.name), 0, elements(spec.shape)};
 }
 
-// Consecutive lines of the table: gate (if experts have one), up and down of one expert.
+// Takes consecutive lines of the table: gate (if experts have one), up and down of one expert.
 ExpertPieces take_expert(Inventory& inventory, std::uint32_t sparse_index, TensorSpec* specs) {
   ExpertPieces expert;
   expert.layer = sparse_index;
@@ -196,7 +196,7 @@ Model describe_model(const store::Checkpoint& checkpoint) {
       ++i;
       continue;
     }
-    // The experts of a layer stand together in the table.
+    // The experts of a layer are neighbours in the table.
     const std::size_t matrices = config.expert_matrices();
     const std::size_t end = i + matrices * config.moe.experts;
     SLUICE_CHECK(end <= table.size(), spec.name);

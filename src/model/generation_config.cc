@@ -1,4 +1,4 @@
-// generation_config.json: how the publisher wants text to be sampled, and which tokens end it.
+// Reads generation_config.json: how the publisher wants text to be sampled, and which tokens end it.
 #include <limits>
 
 #include "model/config.h"
@@ -6,7 +6,7 @@
 namespace sluice::model {
 namespace {
 
-// Absent and null leave what config.json said.
+// An absent field and null keep the value of config.json.
 void override_token_ids(const JsonObject& json, std::string_view key, std::vector<TokenId>& ids) {
   if (!json.has(key)) return;
   const std::vector<std::int64_t> read = json.integers_or(key, {}, 0, std::numeric_limits<TokenId>::max());
@@ -18,7 +18,7 @@ double number_or(const JsonObject& json, std::string_view key, double fallback) 
   return value != nullptr && value->is_number() ? value->get<double>() : fallback;
 }
 
-// Whatever is not of the type that Hugging Face gives the field is no concern of ours.
+// Ignores fields whose type differs from the type that Hugging Face gives them.
 void find_ignored(const JsonObject& json, GenerationConfig& generation) {
   const auto ignore = [&](bool has_effect, const char* key) {
     if (has_effect) generation.ignored.emplace_back(key);

@@ -5,7 +5,8 @@
 namespace sluice::model {
 namespace {
 
-// Rows of the input embedding that are read together: about as many as take the time of one.
+// Rows of the input embedding that are read together: a read of so many takes about the time of a read of
+// one.
 constexpr std::uint64_t kRangeElements = 16 * 1024;
 
 }  // namespace
@@ -15,8 +16,8 @@ store::PackPlan pack_plan(const Model& model) {
   plan.experts.reserve(model.experts.size());
   for (const ExpertPieces& expert : model.experts)
     plan.experts.push_back({expert.layer, expert.index, expert.all()});
-  // Routers choose the experts, and the gate of shared experts weighs them: neither is worth rounding. The
-  // others are not only multiplied with, but also transposed, or spread.
+  // Routers choose the experts, and the gate weighs shared experts: rounding them is not worth it. The other
+  // two are also transposed or spread, not only multiplied with.
   for (const TensorSpec& spec : model.dense)
     if (spec.role == Role::kRouter || spec.role == Role::kSharedExpertGate || spec.role == Role::kKvUp ||
         spec.role == Role::kRelativeBias)

@@ -1,6 +1,6 @@
-// What the packed store must know about a model: which pieces belong to which expert,
-// which rows of the input embedding are read by themselves (none if the output head is the same tensor), and
-// what is never rounded.
+// What the packed store must know about a model: which pieces belong to which expert, which rows of the input
+// embedding are read separately (none if the output head is the same tensor), and which tensors are never
+// rounded.
 #pragma once
 
 #include "model/architecture.h"

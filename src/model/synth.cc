@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Bytes kWordBytes = 2;           // BF16
-constexpr Bytes kOtherBytes = 64 * kMiB;  // headers, index, file system: what free space must hold besides
+constexpr Bytes kOtherBytes = 64 * kMiB;  // headers, index, file system: extra free space needed
 
 std::uint64_t elements_of(const TensorSpec& spec) {
   std::uint64_t n = 1;
@@ -29,10 +29,9 @@ std::uint64_t elements_of(const TensorSpec& spec) {
 }
 Bytes bytes_of(const TensorSpec& spec) { return elements_of(spec) * kWordBytes; }
 
-// --- Config
-// -------------------------------------------------------------------------------------------------------
+// ---- Config
 
-// Sets the first of `keys` that the config has. Error(kInvalid) if it has none.
+// Sets the first of `keys` that the config has. Error(kInvalid) if it has none of them.
 void replace_count(Json& json, std::initializer_list<const char*> keys, std::uint32_t value,
                    const std::string& path) {
   for (const char* key : keys) {
@@ -46,7 +45,7 @@ void replace_count(Json& json, std::initializer_list<const char*> keys, std::uin
       .fix("leave the flag out");
 }
 
-// An encoder-decoder's stack: as many of its blocks are sparse as before, in proportion.
+// For one stack of an encoder-decoder: keeps the share of sparse blocks.
 void shrink_stack(Json& json, const char* blocks_key, const char* sparse_key, std::uint32_t blocks,
                   const std::string& path) {
   const JsonObject object(json, path);
@@ -56,7 +55,7 @@ void shrink_stack(Json& json, const char* blocks_key, const char* sparse_key, st
   if (sparse != 0) json[sparse_key] = std::max<std::int64_t>(1, blocks / (before / sparse));
 }
 
-// True if anything was changed.
+// Whether anything was changed.
 bool apply_options(Json& json, const SynthOptions& options, const std::string& path) {
   bool changed = false;
   if (options.layers && json.contains("num_decoder_layers")) {
@@ -86,8 +85,7 @@ bool apply_options(Json& json, const SynthOptions& options, const std::string& p
   return changed;
 }
 
-// --- Files
-// --------------------------------------------------------------------------------------------------------
+// ---- Files
 
 // u64 length | JSON, padded with blanks to a multiple of 8 | data (store/safetensors.h).
 std::string safetensors_head(std::span<const TensorSpec> tensors) {
@@ -117,7 +115,7 @@ std::string index_json(const SynthPlan& plan) {
          "\n";
 }
 
-// A directory that is removed with all it holds unless it was published under its final name.
+// A directory that is removed with its content unless it was published under its final name.
 class TemporaryDirectory {
  public:
   explicit TemporaryDirectory(const std::string& final_path)
@@ -177,8 +175,8 @@ SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options
   plan.embedding_common = options.embedding_common;
   plan.config_json = read_text_file(config_path, JsonLimits().max_bytes);
   Json json = parse_json(plan.config_json, config_path);
-  parse_config(json,
-               config_path);  // what is wrong with the config itself is said before what options make of it
+  // An error in the config itself is reported before an error that the options cause.
+  parse_config(json, config_path);
   if (apply_options(json, options, config_path)) plan.config_json = json.dump(2) + "\n";
   ModelConfig config;
   try {

@@ -27,23 +27,23 @@ constexpr Bytes kWordBytes = 2;  // BF16
 constexpr Bytes kBatchBytes = 16 * kMiB;
 constexpr Bytes kJobBytes = 512 * kKiB;  // one thread's work at a time; a longer row is one job
 
-// A new file that is written from start to end past the page cache: a checkpoint is larger than what fits
-// there, and writing it back would cost more CPU time than making it. File systems without O_DIRECT get plain
+// A new file that is written from start to end past the page cache: a checkpoint is larger than the page
+// cache, and writing it back would cost more CPU time than making it. File systems without O_DIRECT get plain
 // writes.
 class ShardFile {
  public:
   explicit ShardFile(const std::string& path) : path_(path) {
     constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
     fd_ = ::open(path.c_str(), kFlags | O_DIRECT, 0666);
-    if (fd_ < 0 && errno == EINVAL)
-      fd_ = ::open(path.c_str(), kFlags & ~O_EXCL, 0666);  // the first try may leave it
+    // The first open may have created the file.
+    if (fd_ < 0 && errno == EINVAL) fd_ = ::open(path.c_str(), kFlags & ~O_EXCL, 0666);
     if (fd_ < 0) throw io_error("open", path, errno);
   }
   ~ShardFile() { ::close(fd_); }
   ShardFile(const ShardFile&) = delete;
   ShardFile& operator=(const ShardFile&) = delete;
 
-  // Address and size are multiples of kBlockBytes.
+  // Address and size must be multiples of kBlockBytes.
   void write(std::span<const std::byte> data) {
     while (!data.empty()) {
       const ssize_t written = ::pwrite(fd_, data.data(), data.size(), static_cast<off_t>(size_));
@@ -54,10 +54,10 @@ class ShardFile {
       }
       size_ += static_cast<Bytes>(written);
       data = data.subspan(static_cast<std::size_t>(written));
-      if (size_ % kBlockBytes != 0) leave_direct();  // a short write that ends within a block
+      if (size_ % kBlockBytes != 0) leave_direct();  // a short write ended within a block
     }
   }
-  // Cuts the padding of the last block off and waits for the disk.
+  // Cuts off the padding of the last block and waits for the disk.
   void finish(Bytes size) {
     if (::ftruncate(fd_, static_cast<off_t>(size)) != 0) throw io_error("ftruncate", path_, errno);
     if (::fsync(fd_) != 0) throw io_error("fsync", path_, errno);
@@ -74,10 +74,10 @@ class ShardFile {
   Bytes size_ = 0;
 };
 
-// Bytes at an address that is a multiple of kBlockBytes.
+// Memory whose address is a multiple of kBlockBytes.
 class BlockBuffer {
  public:
-  // Keeps the first `used` bytes.
+  // Grows to `size` and keeps the first `used` bytes.
   void grow(Bytes size, Bytes used) {
     if (size <= size_) return;
     size = round_up(size, kBlockBytes);
@@ -97,14 +97,14 @@ class BlockBuffer {
   Bytes size_ = 0;
 };
 
-// Rows of one tensor that one thread makes, at byte `begin` of the batch.
+// Rows of one tensor that one thread makes, starting at byte `begin` of the batch.
 struct Job {
   const SynthValues* values;
   std::uint64_t first_row, rows;
   Bytes begin;
 };
 
-// Makes batches on all threads while a thread of its own writes the batch before.
+// Makes batches on all threads while a separate thread writes the batch before.
 class ShardWriter {
  public:
   ShardWriter(const std::string& path, std::string_view head, ThreadPool& threads)
@@ -114,7 +114,7 @@ class ShardWriter {
     filled_ = used_ = head.size();
   }
   ~ShardWriter() {
-    if (writing_.valid()) writing_.wait();  // it uses a buffer
+    if (writing_.valid()) writing_.wait();  // the writing thread uses a buffer
   }
 
   void add(const SynthValues& values, std::uint64_t first_row, std::uint64_t rows) {
@@ -124,11 +124,11 @@ class ShardWriter {
     used_ += bytes;
   }
   bool full() const { return used_ >= kBatchBytes; }
-  // Throws what writing the batch before threw.
+  // Throws the error of writing the batch before.
   void flush() {
     make();
     wait();
-    // Whole blocks only; the rest opens the next batch.
+    // Writes whole blocks only; the rest opens the next batch.
     const Bytes whole = round_down(used_, kBlockBytes), rest = used_ - whole;
     BlockBuffer& next = buffers_[1 - turn_];
     next.grow(kBlockBytes, 0);
@@ -154,8 +154,8 @@ class ShardWriter {
   void make() {
     threads_.parallel_for(jobs_.size(), [&](std::size_t i) {
       const Job& job = jobs_[i];
-      auto* words =
-          reinterpret_cast<std::uint16_t*>(buffers_[turn_].data() + job.begin);  // heads are a multiple of 8
+      // Heads of files are a multiple of 8 bytes.
+      auto* words = reinterpret_cast<std::uint16_t*>(buffers_[turn_].data() + job.begin);
       for (std::uint64_t r = 0; r < job.rows; ++r) {
         job.values->fill_row(job.first_row + r, words + r * job.values->columns());
       }
@@ -171,8 +171,8 @@ class ShardWriter {
   std::vector<Job> jobs_;
   BlockBuffer buffers_[2];
   int turn_ = 0;
-  Bytes used_ = 0;    // of buffers_[turn_], jobs that are still to be made included
-  Bytes filled_ = 0;  // of these, what was there before the jobs
+  Bytes used_ = 0;    // in buffers_[turn_], including jobs that are still to be made
+  Bytes filled_ = 0;  // how many of them were there before the jobs
   Bytes written_ = 0;
   std::future<void> writing_;
 };

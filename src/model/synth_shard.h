@@ -1,4 +1,4 @@
-// One safetensors file of a synthetic checkpoint, made and written at the same time.
+// Makes and writes one safetensors file of a synthetic checkpoint at the same time.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ struct SynthTensor {
   std::uint64_t rows = 0;
 };
 
-// Writes `head` (a multiple of 8 bytes) and then the tensors without gaps, in batches of about 16 MiB that
-// are made on all threads while the batch before is written, past the page cache. All is on the disk on
-// return. `on_progress` (bytes of tensors made) is called after each batch, by the caller's thread, and may
-// throw to end it. Error(kIo).
+// Writes `head` (a multiple of 8 bytes) and then the tensors without gaps, past the page cache, in batches of
+// about 16 MiB that all threads make while the batch before is written. On return everything is on disk.
+// `on_progress` (bytes of tensors made) is called after each batch on the caller's thread and may throw to
+// stop. Error(kIo).
 void write_synth_shard(const std::string& path, std::string_view head, std::span<const SynthTensor> tensors,
                        ThreadPool& threads, const std::function<void(Bytes)>& on_progress);
 

@@ -47,7 +47,7 @@ class SynthTest : public testing::Test {
     ThreadPool pool(threads);
     write_synth(plan, path(name), pool, [](Bytes) { return true; });
   }
-  // The words of every tensor, read back as any checkpoint.
+  // The words of every tensor, read back like any checkpoint.
   static std::map<std::string, std::vector<std::uint16_t>> read(const std::string& directory) {
     const auto checkpoint = store::open_checkpoint(directory);
     std::map<std::string, std::vector<std::uint16_t>> words;
@@ -75,7 +75,7 @@ TEST_F(SynthTest, IsACompleteModel) {
   const Model model = describe_model(*store::open_checkpoint(path("model")));
   EXPECT_EQ(model.experts.size(), 24u);
   EXPECT_TRUE(model.ignored.empty());
-  EXPECT_EQ(read_text_file(path("model/config.json"), kMiB), kConfig);  // untouched
+  EXPECT_EQ(read_text_file(path("model/config.json"), kMiB), kConfig);  // unchanged
   EXPECT_GT(synth.shards.size(), 3u);
   Bytes total = 0;
   for (const SynthShard& shard : synth.shards) {
@@ -129,7 +129,7 @@ TEST_F(SynthTest, EmbeddingScaleChangesEmbeddingsAlone) {
   }
 }
 
-// Where the head is the embedding, too, the part in common would choose the same token each time.
+// Where the head is also the embedding, a common part would choose the same token each time.
 TEST_F(SynthTest, TiedEmbeddingsHaveNoPartInCommon) {
   Json json = Json::parse(kConfig);
   json["tie_word_embeddings"] = true;
@@ -144,7 +144,7 @@ TEST_F(SynthTest, TiedEmbeddingsHaveNoPartInCommon) {
   }
 }
 
-// Rows of the embedding correlate as the share says, are as large as before, and nothing else changes.
+// Rows of the embedding correlate as the share says and keep their size, and no other tensor changes.
 TEST_F(SynthTest, EmbeddingsHaveAPartInCommon) {
   constexpr double kShare = 0.4;
   write(plan(), "none");
@@ -223,7 +223,7 @@ TEST_F(SynthTest, StatisticsOfTrainedWeights) {
   }
   double entropy = 0;
   for (const auto& [exponent, n] : exponents) entropy -= n / count * std::log2(n / count);
-  EXPECT_NEAR(entropy, 2.616, 0.03);  // of the same mixture, from another generator
+  EXPECT_NEAR(entropy, 2.616, 0.03);  // for the same mixture, from another generator
   EXPECT_NEAR(sum / count, 0.0, 1e-4);
   EXPECT_NEAR(std::sqrt(squares / count), 0.022, 0.001);
   EXPECT_GT(outliers / count, 1e-4);

@@ -13,14 +13,15 @@ namespace sluice::model {
 // Every 500th quantile is an outlier. (65536)
 std::vector<float> make_weight_quantiles();
 
-// One tensor's values, row by row; each row has a stream of its own, so that rows can be made in any order,
-// by any thread. Thread-safe. They depend on the tensor's name, role and columns, on the seed and the
-// options, and on nothing else.
+// One tensor's values, row by row; each row has a random stream of its own, so that threads can make rows in
+// any order. Thread-safe. The values depend only on the tensor's name, role and columns, on the seed and on
+// the options.
 class SynthValues {
  public:
   struct Options {
     double scale = 1;
-    double common = 0;  // share of the variance that all rows have in common: a vector that each begins with
+    // Share of the variance that all rows have in common: a vector that every row begins with.
+    double common = 0;
   };
   // `quantiles` must outlive this.
   SynthValues(const TensorSpec& spec, std::uint64_t seed, std::span<const float> quantiles,
@@ -36,8 +37,8 @@ class SynthValues {
   double deviation_ = 0.02;  // of a row, before the lognormal factor
   double spread_ = 0.25;     // sigma of the lognormal factor
   float mean_ = 0.0f;
-  std::vector<float> common_;  // (columns) at unit deviation of a row; empty: none
-  float own_ = 1.0f;           // deviation of what is a row's own, of a unit deviation of the row
+  std::vector<float> common_;  // (columns) at unit deviation of a row; empty: no common part
+  float own_ = 1.0f;           // deviation of a row's own part, at unit deviation of the row
 };
 
 }  // namespace sluice::model

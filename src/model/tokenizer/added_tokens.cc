@@ -10,7 +10,8 @@
 namespace sluice::model {
 namespace {
 
-std::size_t white_space_before(std::string_view text) {  // where the run of white space at the end begins
+// Where the run of white space at the end begins.
+std::size_t white_space_before(std::string_view text) {
   while (!text.empty()) {
     const CodePoint c = decode_last_utf8(text);
     if (!is_white_space(c.value)) break;
@@ -19,7 +20,8 @@ std::size_t white_space_before(std::string_view text) {  // where the run of whi
   return text.size();
 }
 
-std::size_t white_space_after(std::string_view text) {  // length of the run of white space at the beginning
+// Length of the run of white space at the beginning.
+std::size_t white_space_after(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
     const CodePoint c = decode_valid_utf8(text.substr(at));
@@ -43,7 +45,7 @@ void AddedTokens::add(AddedToken token) {
 
 void AddedTokens::prepare(const Normalizer* normalizer) {
   by_id_.clear();
-  // Of two tokens that are equal once normalised, special ones come first, then the order of the file.
+  // Among tokens that are equal once normalised, special ones come first, then the order of the file.
   for (const bool special : {true, false}) {
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       AddedToken& token = tokens_[i];
@@ -61,13 +63,13 @@ void AddedTokens::prepare(const Normalizer* normalizer) {
   std::sort(by_id_.begin(), by_id_.end());
 }
 
-// AddedVocabulary::find_matches of tokenizers, with its corners: a match that is refused still hides what
-// overlaps it, and a token may begin inside the white space that the one before it swallowed.
+// AddedVocabulary::find_matches of tokenizers, with its corner cases: a match that is refused still hides
+// matches that overlap it, and a token may begin inside the white space that the token before it swallowed.
 void AddedTokens::split(std::string_view text, Stage stage, FunctionRef<void(const Part&)> report) const {
   const ByteTrie& trie = stage == Stage::kRaw ? raw_ : normalized_;
   std::size_t done = 0;
   std::size_t space_begin = 0,
-              space_end = 0;  // the last run of white space swallowed: looked at once, however often
+              space_end = 0;  // end of the last swallowed run of white space, which is examined only once
   for (std::size_t at = 0; !trie.empty() && at < text.size();) {
     const auto found = trie.longest_prefix(text.substr(at));
     if (!found) {

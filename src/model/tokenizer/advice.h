@@ -1,4 +1,4 @@
-// What to do where a tokenizer is sound but of a kind that cannot be used.
+// The remedy for a tokenizer that is sound but of an unsupported kind.
 #pragma once
 
 #include <string_view>

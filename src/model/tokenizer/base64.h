@@ -1,4 +1,4 @@
-// Base64 (RFC 4648 §4), strict: padded, nothing else between.
+// Base64 (RFC 4648 §4), strict: padded, no other characters.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,6 @@
 
 namespace sluice::model {
 
-std::optional<std::string> decode_base64(std::string_view text);  // none if it is not base64
+std::optional<std::string> decode_base64(std::string_view text);  // empty if `text` is not base64
 
 }  // namespace sluice::model

@@ -44,8 +44,8 @@ void Bpe::add_symbols(std::string_view piece, Scratch& scratch) const {
     const auto here = static_cast<std::int32_t>(symbols.size());
     symbols.push_back({id, here - 1, here + 1, true});
   };
-  bool unknown_pending =
-      false;  // tokenizers gives an unknown token out only before the next known one, or at the end
+  // tokenizers emits an unknown token only before the next known token, or at the end.
+  bool unknown_pending = false;
   while (!piece.empty()) {
     const CodePoint c = decode_valid_utf8(piece);
     const std::string_view character = piece.substr(0, c.length);
@@ -83,8 +83,8 @@ void Bpe::propose(Scratch& scratch, std::int32_t left, std::int32_t right) const
 }
 
 // The candidates of tokenizers' Word::merge_all, in its order. A candidate whose pair has changed meanwhile
-// is dropped by comparing what the pair becomes, not its rank: two rules for one token must behave as they do
-// there.
+// is dropped by comparing the joined token, not the rank: two rules for one token must behave as in
+// tokenizers.
 void Bpe::merge(Scratch& scratch) const {
   auto& symbols = scratch.symbols_;
   auto& heap = scratch.heap_;

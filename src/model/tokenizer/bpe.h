@@ -14,15 +14,16 @@ namespace sluice::model {
 
 struct BpeOptions {
   std::optional<TokenId> unknown;  // id of unk_token; without it unknown characters are dropped
-  bool fuse_unknown = false;       // a run of unknown characters is one token
-  bool byte_fallback = false;  // an unknown character becomes its bytes' tokens "<0xE4>", if all are there
-  bool ignore_merges = false;  // a piece that is a token as a whole is that token
+  bool fuse_unknown = false;       // a run of unknown characters becomes one token
+  // An unknown character becomes the tokens "<0xE4>" of its bytes, if all of them exist.
+  bool byte_fallback = false;
+  bool ignore_merges = false;  // a piece that is itself a token becomes that token
 };
 
-// Immutable; thread-safe. Linear in the piece but for the heap's logarithm, whatever the text.
+// Immutable; thread-safe. Linear in the piece except for the heap's logarithm, for any text.
 class Bpe {
  public:
-  // Buffers that encode() may use again; one per thread.
+  // Buffers that encode() reuses; one per thread.
   class Scratch {
     friend class Bpe;
     struct Symbol {
@@ -31,8 +32,8 @@ class Bpe {
       bool alive;
     };
     struct Candidate {
-      std::uint64_t order;  // rank, then position: the least is merged first
-      TokenId id;           // what the pair becomes
+      std::uint64_t order;  // rank, then position: the smallest is merged first
+      TokenId id;           // the joined token
       std::uint32_t position() const { return static_cast<std::uint32_t>(order); }
     };
     std::vector<Symbol> symbols_;
@@ -41,7 +42,7 @@ class Bpe {
 
   Bpe(Vocabulary vocabulary, Merges merges, BpeOptions options);
 
-  // Appends the ids of `piece`, which is well-formed UTF-8 of at most 2^31 - 1 characters.
+  // Appends the ids of `piece`, which must be well-formed UTF-8 of at most 2^31 - 1 characters.
   void encode(std::string_view piece, Scratch& scratch, std::vector<TokenId>& out) const;
   const Vocabulary& vocabulary() const { return vocabulary_; }
   const Merges& merges() const { return merges_; }
@@ -55,9 +56,9 @@ class Bpe {
   Vocabulary vocabulary_;
   Merges merges_;
   BpeOptions options_;
-  std::array<TokenId, 0x180>
-      id_of_character_;                  // tokens of one character below U+0180: all of a byte-level alphabet
-  std::array<TokenId, 256> id_of_byte_;  // "<0x00>" … "<0xFF>"; -1 if there is none
+  // Tokens of one character below U+0180, which covers a byte-level alphabet.
+  std::array<TokenId, 0x180> id_of_character_;
+  std::array<TokenId, 256> id_of_byte_;  // "<0x00>" … "<0xFF>"; -1: no such token
 };
 
 }  // namespace sluice::model

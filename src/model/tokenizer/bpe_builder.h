@@ -1,4 +1,4 @@
-// A BPE model from its parts as files give them.
+// Builds a BPE model from its parts as files give them.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,14 @@
 
 namespace sluice::model {
 
-// `where` names the merges in errors. Error(kInvalid) naming the rule for a part, or a joined token, that is
-// not in the vocabulary.
+// `where` names the merges in errors. Error(kInvalid) naming the rule if one of its parts, or the joined
+// token, is not in the vocabulary.
 std::unique_ptr<Bpe> build_bpe(Vocabulary vocabulary, const MergeList& merges, BpeOptions options,
                                const std::string& where);
 
-// Gives `token` an id and adds it. One that the model or `added` knows keeps that id; another gets the next
-// free one. `declared` is the id the file states, or -1: Error(kInvalid) in `where` if it is not the one
-// tokenizers would give.
+// Gives `token` an id and adds it. A token that the model or `added` knows keeps its id; a new one gets the
+// next free id. `declared` is the id that the file states, or -1: Error(kInvalid) in `where` if tokenizers
+// would give another id.
 void add_token(AddedToken token, TokenId declared, const Vocabulary& vocabulary, AddedTokens& added,
                const std::string& where);
 

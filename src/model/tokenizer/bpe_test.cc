@@ -37,7 +37,7 @@ Rules random_rules(std::mt19937& random) {
   return rules;
 }
 
-// Byte-pair encoding by its definition: the leftmost pair of the lowest rank, again and again.
+// Byte-pair encoding by its definition: merges the leftmost pair of the lowest rank, again and again.
 std::vector<std::string> reference(const std::vector<std::pair<std::string, std::string>>& pairs,
                                    std::string_view text) {
   std::vector<std::string> symbols;

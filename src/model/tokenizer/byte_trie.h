@@ -1,4 +1,4 @@
-// A set of byte strings, each with a number, searched for the longest one that a text begins with.
+// A set of byte strings, each with a number; finds the longest string that a text begins with.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace sluice::model {
 
 class ByteTrie {
  public:
-  // A string that is already there keeps its first number. Empty strings are ignored.
+  // A string that is already in the set keeps its first number. Empty strings are ignored.
   void add(std::string_view text, std::uint32_t number);
 
   struct Found {
@@ -20,7 +20,7 @@ class ByteTrie {
     std::size_t length;  // bytes
   };
   std::optional<Found> longest_prefix(std::string_view text) const;
-  // Every string that the text begins with, the shortest first.
+  // Visits every string that the text begins with, the shortest first.
   template <class F>
   void for_each_prefix(std::string_view text, F&& f) const {
     std::uint32_t node = 0;
@@ -32,19 +32,19 @@ class ByteTrie {
   }
   bool empty() const { return nodes_.size() == 1; }
 
-  // What it is made of: tables of a file (docs/store-format.md, section 5.2). A child stands behind its
-  // parent and before its sibling, which was there earlier.
+  // Its representation: tables of a file (docs/store-format.md, section 5.2). A child stands behind its
+  // parent and before the sibling that was added earlier.
   static constexpr std::uint32_t kNone = UINT32_MAX;
   struct Node {
-    std::uint32_t child = 0;  // first child, 0 if there is none
+    std::uint32_t child = 0;  // first child; 0: none
     std::uint32_t sibling = 0;
     std::uint32_t number = kNone;
     std::uint32_t byte = 0;
   };
   std::span<const Node> nodes() const { return nodes_; }
   std::span<const std::uint32_t> roots() const { return roots_; }
-  // Made of them again. Error(kInvalid) in `where` unless every search in them ends, and every number is
-  // below `end`.
+  // Rebuilds it from its tables. Error(kInvalid) in `where` unless every search in them ends, and every
+  // number is below `end`.
   static ByteTrie of_tables(std::vector<Node> nodes, std::vector<std::uint32_t> roots, std::uint32_t end,
                             const std::string& where);
 

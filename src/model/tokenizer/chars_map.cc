@@ -16,7 +16,7 @@ std::uint32_t read_u32(std::string_view bytes, std::size_t at) {
   return value;
 }
 
-// The fields of a unit of darts-clone.
+// Fields of a unit of darts-clone.
 bool has_leaf(std::uint32_t unit) { return (unit >> 8 & 1) != 0; }
 std::uint32_t value(std::uint32_t unit) { return unit & 0x7fffffff; }
 std::uint32_t label(std::uint32_t unit) { return unit & 0x800000ff; }

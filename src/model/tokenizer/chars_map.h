@@ -1,4 +1,4 @@
-// SentencePiece's precompiled map of characters to their normal form, as tokenizer.json carries it.
+// SentencePiece's precompiled map from characters to their normal form, as tokenizer.json contains it.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,17 @@
 
 namespace sluice::model {
 
-// u32 bytes of trie | trie: a double array of u32 units (darts-clone) | replacements, each ended by a zero
+// u32 bytes of trie | trie: a double array of u32 units (darts-clone) | replacements, each with a final zero
 // byte. Immutable; thread-safe.
 class CharsMap {
  public:
-  static constexpr std::size_t kMaxReplacementBytes = 1024;  // published: 33
+  static constexpr std::size_t kMaxReplacementBytes = 1024;  // the longest published one has 33
 
-  // Error(kInvalid) naming `where`: sizes that do not fit, replacements that are not UTF-8 or too long.
+  // Error(kInvalid) naming `where` for sizes that do not fit, and replacements that are not UTF-8 or too
+  // long.
   CharsMap(std::string_view bytes, const std::string& where);
-  // What replaces `text`: the value of the shortest key that it begins with, as the published normalizers do
-  // it. Whatever the trie holds, the answer is well-formed UTF-8.
+  // The replacement for the start of `text`: the value of the shortest key that it begins with, as in the
+  // published normalizers. The result is well-formed UTF-8, whatever the trie holds.
   std::optional<std::string_view> find(std::string_view text) const;
 
  private:

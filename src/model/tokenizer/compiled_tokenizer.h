@@ -1,5 +1,4 @@
-// A tokenizer as it is used, in flat tables, so that loading it is reading them (docs/store-format.md,
-// section 5.2).
+// A tokenizer in flat tables that the program uses directly as read (docs/store-format.md, section 5.2).
 #pragma once
 
 #include <memory>
@@ -16,24 +15,24 @@ namespace sluice::model {
 
 inline constexpr store::TableKind kTokenizerTables{"tokenizer", 1};
 
-// What Tokenizer::compile() gives; the tables are views into the tokenizer.
+// The result of Tokenizer::compile(); the tables are views into the tokenizer.
 struct TokenizerTables {
-  Json description;  // all but the tables
+  Json description;  // everything except the tables
   std::vector<store::NamedTable> tables;
 };
-// As they are written: the description, whose text is put into `text`, and the others.
+// The tables in the form for writing: the description, whose text is put into `text`, and the others.
 std::vector<store::NamedTable> written_tables(const TokenizerTables& compiled, std::string& text);
 
-// The tokenizer again. Error(kCorrupt) or (kInvalid) naming the file for tables that do not fit together,
-// Error(kUnsupported) for a component that is not known.
+// Rebuilds the tokenizer. Error(kCorrupt) or (kInvalid) naming the file for tables that do not fit together,
+// Error(kUnsupported) for an unknown component.
 std::unique_ptr<Tokenizer> load_compiled_tokenizer(const store::TableSidecar& tables);
 
-// Shared by the kinds of tokenizers: their tables and parts of their description.
+// Shared by the kinds of tokenizers: reading and writing their tables and parts of their description.
 void add_vocabulary(const Vocabulary& vocabulary, bool reserved, TokenizerTables& out);
 Vocabulary read_vocabulary(const store::TableSidecar& tables, bool reserved);
 Json describe_added_tokens(const AddedTokens& added);
 AddedTokens read_described_tokens(const JsonObject& description);
-Json describe_id(std::optional<TokenId> id);  // null: none
+Json describe_id(std::optional<TokenId> id);  // null: no id
 std::optional<TokenId> read_described_id(const JsonObject& description, std::string_view key, TokenId end_id);
 
 }  // namespace sluice::model

@@ -1,6 +1,7 @@
-// Any bytes as a compiled tokenizer. First as the file itself; then as its tables, whose checksums fit: the
-// description, a NUL, and tables of one byte number of its name, two bytes length and that many bytes each.
-// Loading throws Error or gives a tokenizer that encodes and decodes any text, streamed as at once.
+// Reads any bytes as a compiled tokenizer. First as the file itself; then as its tables with correct
+// checksums: the description, a NUL, and tables that consist of one byte for the number of their name, two
+// bytes of length and that many bytes. Loading throws Error or gives a tokenizer that encodes and decodes any
+// text, and streams it to the same text.
 #include "model/tokenizer/compiled_tokenizer.h"
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A tokenizer that was compiled is the tokenizer that was parsed.
+// A compiled tokenizer equals the tokenizer that was parsed.
 #include "model/tokenizer/compiled_tokenizer.h"
 
 #include <gmock/gmock.h>
@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(All, CompiledTokenizer,
                                          "sp_unused", "unigram", "switch"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Small ones of each type, whose tables are then changed; checksums fit, as if somebody had meant it.
+// Small tokenizers of each type with changed tables; the checksums fit, as in a deliberate attack.
 class HostileTables : public testing::TestWithParam<const char*> {
  protected:
   // The file with table `name` changed by `change`.
@@ -132,7 +132,7 @@ TEST_P(HostileTables, IdsThatAreNoTokensAreRefused) {
   }
 }
 
-// A search would go round for ever.
+// A search in such a table would never end.
 TEST_P(HostileTables, FullTablesAndCirclesAreRefused) {
   const std::string slots = changed("slots", [](std::string& table) {
     for (char& byte : table) byte = 0;
@@ -155,17 +155,17 @@ TEST_P(HostileTables, FullTablesAndCirclesAreRefused) {
   }
 }
 
-// Comparisons with them would have no order.
+// Comparisons with such scores would have no order.
 TEST_P(HostileTables, ScoresThatAreNoNumbersAreRefused) {
   const std::string file = changed("scores", [](std::string& table) { std::ranges::fill(table, '\xff'); });
-  if (file.empty()) return;  // merges by rank
+  if (file.empty()) return;  // a tokenizer that merges by rank has no scores
   EXPECT_THROW(load(file), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(OfEachType, HostileTables, testing::Values("fable", "unigram", "sp_unused"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Each table is as it should be, but the search tree has tokens that the vocabulary does not find.
+// Each table is sound, but the search tree has tokens that the vocabulary lacks.
 TEST(CompiledTokenizerFile, ATreeOfOtherTokensIsAnErrorWhereNoneIsUnknown) {
   const auto tokenizer = test::load_golden_tokenizer("unigram");
   TokenizerTables tables = tokenizer->compile();
@@ -183,7 +183,7 @@ TEST(CompiledTokenizerFile, ATreeOfOtherTokensIsAnErrorWhereNoneIsUnknown) {
   EXPECT_THROW(other->encode("said", AddSpecial::kNo), Error);
 }
 
-// Pieces on the way to others are taken apart by recursion, as deep as they are long.
+// Intermediate pieces are taken apart by recursion as deep as they are long.
 TEST(CompiledTokenizerFile, PiecesLongerThanAnyModelMayHaveAreRefused) {
   const auto tokenizer = test::load_golden_tokenizer("sp_unused");
   const auto with_pieces_of = [&](std::uint32_t length) {

@@ -1,7 +1,6 @@
-// The components of a tokenizer.json, made from their JSON. In every function `value` may be null or a JSON
-// null, which gives null; `where` names it in errors ("tokenizer.json: normalizer"). Error(kUnsupported) for
-// a type, or a setting of it, that this program does not know; Error(kInvalid) for a field that is missing or
-// wrong.
+// Builds the components of a tokenizer.json from their JSON. In every function a `value` that is null or a
+// JSON null gives null; `where` names it in errors ("tokenizer.json: normalizer"). Error(kUnsupported) for a
+// type or a setting that this program does not know; Error(kInvalid) for a missing or wrong field.
 #pragma once
 
 #include <memory>
@@ -26,13 +25,13 @@ TokenTemplate read_post_processor(const Json* value, const std::string& where);
 std::unique_ptr<Pattern> read_pattern(const JsonObject& object, std::string_view key);
 // A string of exactly one character.
 char32_t read_character(const JsonObject& object, std::string_view key);
-// Whether Metaspace puts its replacement before a text: prepend_scheme, or add_prefix_space of older files.
+// Whether Metaspace puts its replacement before a text: prepend_scheme, or add_prefix_space in older files.
 PrependScheme read_prepend_scheme(const JsonObject& object);
 
-// An entry of added_tokens, or the value of an added_tokens_decoder; the id is the caller's.
+// An entry of added_tokens, or the value of an added_tokens_decoder; the caller knows the id.
 AddedToken read_added_token(const JsonObject& object);
 
-// Error(kInvalid) if `value` holds more than 64 components: each is a step for every piece of text.
+// Error(kInvalid) if `value` holds more than 64 components: each one is a step for every piece of text.
 void require_few_components(const Json* value, const std::string& where);
 [[noreturn]] void throw_unsupported_type(const JsonObject& object, const std::string& type);
 // JsonObject of element `i` of an array named `where`.

@@ -11,7 +11,7 @@
 namespace sluice::model {
 namespace {
 
-// A decoder whose sink is made by a function.
+// A decoder whose sink a function makes.
 class MadeBy final : public Decoder {
  public:
   using Make = std::function<std::unique_ptr<TokenSink>(TokenSink&)>;
@@ -28,7 +28,7 @@ std::unique_ptr<Decoder> decoder_of(Args... args) {
       [args...](TokenSink& next) { return std::make_unique<Sink>(next, args...); });
 }
 
-// For decoders that must see a token whole.
+// Base of the decoders that must see a whole token.
 class WholeTokenSink : public TokenSink {
  public:
   void part(std::string_view text, TokenEnds ends) final {
@@ -65,14 +65,14 @@ class ByteLevelSink final : public WholeTokenSink {
       rest.remove_prefix(c.length);
     }
     text_.clear();
-    // A token with any character outside the alphabet (an added token) is text as it stands.
+    // A token with any character outside the alphabet (an added token) is plain text.
     utf8_.append(rest.empty() ? std::string_view(bytes_) : text, text_);
     if (!text_.empty()) next_.part(text_, TokenEnds::kNo);
   }
   void finish() override {
     text_.clear();
     utf8_.finish(text_);
-    next_.part(text_, TokenEnds::kYes);  // all of it is one token
+    next_.part(text_, TokenEnds::kYes);  // the whole text is one token
     next_.finish();
   }
 
@@ -100,7 +100,7 @@ class ByteFallbackSink final : public WholeTokenSink {
   }
 
  private:
-  // "<0xE4>"; the sign is Rust's from_str_radix: "<0x+4>" is a byte there too.
+  // "<0xE4>"; accepts a sign like Rust's from_str_radix: "<0x+4>" is a byte there, too.
   static std::optional<char> byte_of(std::string_view token) {
     if (token.size() != 6 || !token.starts_with("<0x") || !token.ends_with('>')) return std::nullopt;
     const int low = digit(token[4]);
@@ -125,7 +125,7 @@ class ByteFallbackSink final : public WholeTokenSink {
   }
 
   TokenSink& next_;
-  std::string run_;  // bytes of the run of byte tokens that has not ended
+  std::string run_;  // bytes of the current run of byte tokens
 };
 
 class FuseSink final : public TokenSink {
@@ -170,7 +170,7 @@ class StripSink final : public TokenSink {
       return;
     }
     leading_ = false;
-    if (c == content_) {  // may be the end of the token: the last `stop_` are held back
+    if (c == content_) {  // may be the end of the token: holds back the last `stop_` characters
       if (held_ < stop_) {
         ++held_;
       } else {
@@ -183,7 +183,7 @@ class StripSink final : public TokenSink {
   }
 
   TokenSink& next_;
-  std::size_t start_, stop_;  // most characters to cut at the ends of a token
+  std::size_t start_, stop_;  // the most characters to cut at either end of a token
   char32_t content_;
   std::string content_bytes_, out_;
   bool leading_ = true;
@@ -214,7 +214,7 @@ class MetaspaceSink final : public TokenSink {
  private:
   TokenSink& next_;
   char32_t replacement_;
-  bool drop_;  // until the first token has ended
+  bool drop_;  // true until the first token has ended
   std::string out_;
 };
 
@@ -251,7 +251,7 @@ class SpaceJoiningSink final : public TokenSink {
 
  private:
   TokenSink& next_;
-  bool between_ = false;  // a token has ended and the next has not begun
+  bool between_ = false;  // one token has ended and the next has not begun
 };
 
 class SequenceSink final : public TokenSink {
@@ -266,7 +266,7 @@ class SequenceSink final : public TokenSink {
   void finish() override { first_->finish(); }
 
  private:
-  std::vector<std::unique_ptr<TokenSink>> sinks_;  // last decoder first
+  std::vector<std::unique_ptr<TokenSink>> sinks_;  // the last decoder's sink first
   TokenSink* first_;
 };
 
@@ -292,8 +292,7 @@ std::unique_ptr<Decoder> strip_decoder(char32_t content, std::size_t start, std:
 std::unique_ptr<Decoder> metaspace_decoder(char32_t replacement, DropFirst drop_first) {
   return decoder_of<MetaspaceSink>(replacement, drop_first);
 }
-// Shared between the decoder and its sinks, which may outlive neither the other way round: a sink is not told
-// how long its decoder lives.
+// Decoder and sinks share the pattern, because a sink does not know how long its decoder lives.
 std::unique_ptr<Decoder> replace_decoder(std::shared_ptr<const Pattern> pattern, std::string content) {
   return decoder_of<ReplaceSink>(std::move(pattern), std::move(content));
 }

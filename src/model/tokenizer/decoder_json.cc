@@ -6,7 +6,7 @@
 namespace sluice::model {
 namespace {
 
-constexpr std::int64_t kMaxStrip = 1024;  // characters held back at most
+constexpr std::int64_t kMaxStrip = 1024;  // the most characters held back
 
 }  // namespace
 

@@ -1,5 +1,4 @@
-// Ids and texts as Hugging Face tokenizers and sentencepiece give them
-// (tools/oracle/make_tokenizer_golden.py).
+// Ids and texts from Hugging Face tokenizers and sentencepiece (tools/oracle/make_tokenizer_golden.py).
 #include <gtest/gtest.h>
 
 #include <random>

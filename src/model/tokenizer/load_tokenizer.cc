@@ -24,7 +24,7 @@ bool is_file(const fs::path& path) {
 
 std::string read(const fs::path& path) { return read_text_file(path.string(), kMaxTokenizerBytes); }
 
-// Rows of the embedding that the config.json of a model tells; 0 where there is none or it does not say.
+// The number of embedding rows in the config.json of a model; 0 without the file or the field.
 TokenId model_vocab_in(const std::string& path) {
   if (!is_file(path)) return 0;
   const Json json = read_json_file(path);
@@ -52,8 +52,7 @@ std::unique_ptr<Tokenizer> load_sentencepiece_file(const fs::path& path) {
   return load_sentencepiece(read(path), path.string(), config_beside(path));
 }
 
-// tokenizer.model, else the last of tokenizer.model.v1, .v2, … (mistral-common writes the version at the
-// end).
+// tokenizer.model, else the last of tokenizer.model.v1, .v2, … (mistral-common appends the version).
 fs::path sentencepiece_in(const fs::path& directory) {
   if (is_file(directory / "tokenizer.model")) return directory / "tokenizer.model";
   fs::path newest;

@@ -66,13 +66,14 @@ TEST(LoadTokenizer, RowsThatAreNoTokenDecodeToNothing) {
     return text;
   };
   directory.write("tokenizer.json", R"({"model":{"type":"BPE","vocab":{"a":0,"b":3},"merges":[]}})");
-  EXPECT_EQ(decode({0, 1, 2, 3}), "a b");  // gaps
+  EXPECT_EQ(decode({0, 1, 2, 3}), "a b");  // gaps give no text
   EXPECT_THROW(decode({0, 4}), Error);
   directory.write("config.json", R"({"vocab_size":8})");
   EXPECT_EQ(decode({4, 0, 7, 3, 5}), "a b");
   EXPECT_THROW(decode({8}), Error);
   EXPECT_THROW(decode({-1}), Error);
-  directory.write("config.json", R"({"vocab_size":2})");  // fewer than tokens: the tokenizer's count
+  // Fewer rows than tokens: the tokenizer's count applies
+  directory.write("config.json", R"({"vocab_size":2})");
   EXPECT_EQ(decode({0, 3}), "a b");
   directory.write("config.json", R"({"vocab_size":"8"})");
   EXPECT_EQ(kind_of(directory.path(), "vocab_size"), ErrorKind::kInvalid);

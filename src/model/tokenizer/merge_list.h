@@ -1,4 +1,4 @@
-// Merge rules as files give them: pairs of token contents, in the order of the file, in one arena.
+// Merge rules as files give them: pairs of token contents in file order, in one arena.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,11 @@ class MergeList {
   std::vector<std::uint32_t> ends_;  // end of each part in the arena
 };
 
-// Adds "left right", as in merges.txt and older tokenizer.json. Error(kInvalid) in `where` for anything else.
+// Adds "left right", as in merges.txt and older tokenizer.json files. Error(kInvalid) in `where` for any
+// other line.
 void add_merge_line(MergeList& merges, std::string_view line, const std::string& where);
 
-// merges.txt: "left right" a line; lines that begin with "#version" are comments.
+// merges.txt: "left right" per line; lines that begin with "#version" are comments.
 MergeList read_merges_text(std::string_view text, const std::string& name);
 
 }  // namespace sluice::model

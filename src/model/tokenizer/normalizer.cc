@@ -42,8 +42,8 @@ class UnicodeNormalizer final : public Normalizer {
 
  private:
   // Bytes at the beginning that no form changes. Characters below the first combining mark have no combining
-  // class; ASCII has no decomposition, Latin-1 and its extensions no NFC change. The last of them may combine
-  // with what follows.
+  // class; ASCII has no decomposition, Latin-1 and its extensions no NFC change. The last such character may
+  // combine with its successor.
   std::size_t unchanged_prefix(std::string_view text) const {
     const char32_t end = compose_ && !compatible_ ? 0x300 : 0x80;
     std::size_t at = 0, last = 0;
@@ -70,8 +70,8 @@ class UnicodeNormalizer final : public Normalizer {
     points.insert(points.end(), parts, parts + n);
   }
 
-  // Canonical order, composition, and out. utf8proc_map sorts marks by exchanging neighbours, which is
-  // quadratic in a long run of them; hence the stable sort here.
+  // Writes the points in canonical order, composed. utf8proc_map sorts marks by exchanging neighbours, which
+  // is quadratic in a long run of marks; hence the stable sort here.
   void flush(std::vector<utf8proc_int32_t>& points, std::string& out) const {
     const auto combining_class = [](utf8proc_int32_t c) -> unsigned {
       return c < 0x300 ? 0u : utf8proc_get_property(c)->combining_class;
@@ -105,7 +105,7 @@ class UnicodeNormalizer final : public Normalizer {
   bool compose_, compatible_;
 };
 
-// One character at a time through `change`, which appends what it becomes.
+// Passes one character at a time to `change`, which appends the result.
 template <class Change>
 void map_characters(std::string& text, Change change) {
   std::string out;

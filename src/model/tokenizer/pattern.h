@@ -1,4 +1,4 @@
-// What a text is cut at: each pattern walks over a text and names its matches and what lies between them, in
+// Where a text is cut: each pattern walks over a text and reports its matches and the text between them, in
 // order.
 #pragma once
 
@@ -20,11 +20,11 @@ struct Match {
 class Pattern {
  public:
   virtual ~Pattern() = default;
-  // Together the ranges cover `text` (well-formed UTF-8). Nothing is reported for an empty text.
+  // The ranges together cover `text` (well-formed UTF-8). Reports nothing for an empty text.
   virtual void find(std::string_view text, FunctionRef<void(const Match&)> report) const = 0;
 };
 
-// Every occurrence of `text`, which is not empty, from the left without overlap.
+// Every occurrence of `text`, which must not be empty, from the left without overlap.
 std::unique_ptr<Pattern> literal_pattern(std::string text);
 // Every single character for which `predicate` holds.
 std::unique_ptr<Pattern> character_pattern(bool (*predicate)(char32_t));

@@ -134,7 +134,7 @@ class PipelineTokenizer final : public Tokenizer {
     });
   }
 
-  // None for a row of the vocabulary that is no token.
+  // Empty for a row of the vocabulary without a token.
   std::optional<std::string_view> shown_text_of(TokenId id) const {
     if (const AddedToken* added = parts_.added.find(id)) return added->shown;
     if (const auto content = parts_.vocabulary().content(id)) return *content;
@@ -214,7 +214,7 @@ std::unique_ptr<Tokenizer> load_compiled_pipeline(const JsonObject& description,
                                                   const store::TableSidecar& tables) {
   TokenizerParts parts;
   read_components(description.object("components").value(), description.name(), parts);
-  parts.components = nullptr;  // nobody compiles it again
+  parts.components = nullptr;  // a compiled tokenizer is never compiled again
   parts.added = read_described_tokens(description);
   parts.around = {read_ids(description, "before"), read_ids(description, "after")};
   parts.model_vocab =

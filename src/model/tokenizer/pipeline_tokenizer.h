@@ -19,26 +19,26 @@
 namespace sluice::model {
 
 struct TokenizerParts {
-  std::unique_ptr<Bpe> bpe;  // one of these two
+  std::unique_ptr<Bpe> bpe;  // either bpe or unigram
   std::unique_ptr<Unigram> unigram;
-  AddedTokens added;  // not yet prepared
-  // The next three, as tokenizer.json describes them; null where these were themselves compiled.
+  AddedTokens added;  // prepare() not yet called
+  // The description of the next three, as in tokenizer.json; null if they were themselves compiled.
   Json components;
   std::unique_ptr<Normalizer> normalizer;       // null: none
   std::unique_ptr<PreTokenizer> pre_tokenizer;  // null: the text is one piece
-  std::unique_ptr<Decoder> decoder;             // null: tokens joined by spaces
+  std::unique_ptr<Decoder> decoder;             // null: tokens are joined by spaces
   TokenTemplate around;
-  TokenId model_vocab = 0;  // ids below this that are no token decode to nothing
+  TokenId model_vocab = 0;  // ids below it without a token decode to nothing
 
   const Vocabulary& vocabulary() const { return bpe ? bpe->vocabulary() : unigram->vocabulary(); }
 };
 
-// Makes normalizer, pre-tokenizer and decoder of `components`: an object with a member for each that there
-// is. `name` names it in errors.
+// Builds normalizer, pre-tokenizer and decoder from `components`: an object with one member for each existing
+// component. `name` names it in errors.
 void read_components(Json components, const std::string& name, TokenizerParts& parts);
 
 std::unique_ptr<Tokenizer> make_pipeline_tokenizer(TokenizerParts parts);
-// What compile() of one gave (compiled_tokenizer.h).
+// Loads the result of compile() (compiled_tokenizer.h).
 std::unique_ptr<Tokenizer> load_compiled_pipeline(const JsonObject& description,
                                                   const store::TableSidecar& tables);
 

@@ -48,7 +48,7 @@ TokenTemplate read_post_processor(const Json* value, const std::string& where) {
   if (value == nullptr || value->is_null()) return {};
   const JsonObject object(*value, where);
   const std::string type = object.string("type");
-  if (type == "ByteLevel") return {};  // trims offsets, which are not kept
+  if (type == "ByteLevel") return {};  // trims offsets, which we do not keep
   if (type == "TemplateProcessing") return read_template(object);
   if (type == "Sequence") {
     const Json* parts = object.find("processors");

@@ -11,7 +11,7 @@ namespace sluice::model {
 namespace {
 
 // Joins matches and the text between them as `behavior` says, from left to right with one range held back,
-// and hands on what is not empty. The rules are those of NormalizedString::split in tokenizers.
+// and passes on non-empty ranges. The rules are those of NormalizedString::split in tokenizers.
 class Splitter {
  public:
   Splitter(const Piece& piece, SplitBehavior behavior, PreTokenizer::Emit emit)
@@ -26,7 +26,7 @@ class Splitter {
         give(match);
         return;
       case SplitBehavior::kContiguous:
-        // A first match is never joined: "the range before it" counts as text.
+        // The first match is never joined: the missing range before it counts as text.
         return add_joining(match, held_ && held_->matched == match.matched);
       case SplitBehavior::kMergedWithPrevious:
         return add_joining(match, held_ && match.matched && !held_->matched);
@@ -109,7 +109,7 @@ class ByteLevel final : public PreTokenizer {
 
  private:
   bool add_prefix_space_;
-  std::unique_ptr<Pattern> pattern_;  // null: the piece as it is
+  std::unique_ptr<Pattern> pattern_;  // null: keeps the piece whole
 };
 
 class Metaspace final : public PreTokenizer {

@@ -13,11 +13,12 @@
 namespace sluice::model {
 
 struct Piece {
-  std::string_view text;  // well-formed UTF-8, not empty; valid only while it is being handed on
-  bool at_start;          // begins where the whole input begins
+  // Well-formed UTF-8, not empty; valid only during the call that passes it on.
+  std::string_view text;
+  bool at_start;  // begins where the whole input begins
 };
 
-// Immutable; thread-safe. Pieces are handed on one by one, in order, never collected.
+// Immutable; thread-safe. Passes pieces on one by one, in order, without collecting them.
 class PreTokenizer {
  public:
   using Emit = FunctionRef<void(const Piece&)>;
@@ -25,9 +26,9 @@ class PreTokenizer {
   virtual void split(const Piece& piece, Emit emit) const = 0;
 };
 
-// What becomes of a match (SplitDelimiterBehavior of tokenizers).
+// What happens to a match (SplitDelimiterBehavior of tokenizers).
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
-enum class Invert { kNo, kYes };  // kYes: what lies between the matches is what counts as matched
+enum class Invert { kNo, kYes };  // kYes: the text between the matches counts as matched
 enum class PrependScheme { kAlways, kFirst, kNever };
 
 std::unique_ptr<PreTokenizer> split_pre_tokenizer(std::unique_ptr<Pattern> pattern, SplitBehavior behavior,

@@ -1,6 +1,6 @@
-// The Precompiled normalizer of tokenizers 0.23: each grapheme cluster of up to five bytes is looked up as a
-// whole, the characters of a longer one by themselves. A cluster that only begins with a key is replaced
-// whole, so its other characters vanish; published ids depend on it.
+// The Precompiled normalizer of tokenizers 0.23: looks up each grapheme cluster of up to five bytes as a
+// whole, and longer clusters character by character. A cluster that only begins with a key is replaced as a
+// whole, so its other characters vanish; published ids depend on this.
 #include <utf8proc.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kLongestCluster = 5;
 
-// Segmentation in tokenizers stands on Unicode 16, utf8proc on 15: marks that are new, and the unassigned
-// code points among the tags, which are control characters to it.
+// Segmentation in tokenizers uses Unicode 16, utf8proc Unicode 15. They differ in new marks, and in the
+// unassigned code points among the tags, which are control characters to tokenizers.
 bool is_unassigned_tag(char32_t c) {
   return c >= 0xE0000 && c <= 0xE0FFF && !(c >= 0xE0020 && c <= 0xE007F) && !(c >= 0xE0100 && c <= 0xE01EF);
 }
@@ -40,7 +40,7 @@ bool is_boundary(char32_t last, char32_t next, utf8proc_int32_t& state) {
   return plain && !(next > 0x300 && is_new_mark(next) && !is_control(last));
 }
 
-// Bytes of the first extended grapheme cluster of well-formed text, which is not empty.
+// Bytes of the first extended grapheme cluster of well-formed, non-empty text.
 std::size_t cluster_length(std::string_view text) {
   CodePoint last = decode_valid_utf8(text);
   std::size_t length = last.length;
@@ -82,7 +82,7 @@ class PrecompiledNormalizer final : public Normalizer {
     }
   }
 
-  // A cluster may be as long as the text, so every piece is checked.
+  // A cluster may be as long as the text, so the growth is checked for every piece.
   static void add(std::string_view piece, std::string& out) {
     check_grown(out.size() + piece.size());
     out += piece;

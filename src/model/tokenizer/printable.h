@@ -1,5 +1,5 @@
-// Content of a file in a message: quoted, shortened, and nothing but printable ASCII, so that it cannot steer
-// a terminal.
+// Shows file content in a message: quoted, shortened, and only printable ASCII, so that it cannot steer a
+// terminal.
 #pragma once
 
 #include <string>

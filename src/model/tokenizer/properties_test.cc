@@ -1,4 +1,4 @@
-// What holds for every tokenizer and any input.
+// Properties of every tokenizer for any input.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -60,7 +60,7 @@ TEST_P(EveryTokenizer, HostileTextTakesLinearTime) {
     const auto start = std::chrono::steady_clock::now();
     EXPECT_NO_THROW(tokenizer_->encode(text, AddSpecial::kYes));
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60))
-        << text.substr(0, 10);  // quadratic: hours
+        << text.substr(0, 10);  // quadratic code takes hours
   }
 }
 
@@ -108,7 +108,8 @@ TEST(ByteLevelTokenizers, GiveBackAnyTextWithoutNormalizer) {
   }
 }
 
-TEST(ByteLevelTokenizers, EncodeTheDecodedTextToItself) {  // with NFC the second round trip changes nothing
+// With NFC the second round trip changes nothing.
+TEST(ByteLevelTokenizers, EncodeTheDecodedTextToItself) {
   for (const char* name : {"fable", "qwen3", "olmoe"}) {
     const auto tokenizer = test::load_golden_tokenizer(name);
     for (unsigned seed = 0; seed < 50; ++seed) {

@@ -1,5 +1,5 @@
 // The wire format of protocol buffers (developers.google.com/protocol-buffers/docs/encoding), read field by
-// field from bytes in memory. Nothing is allocated; every length is checked against what is left.
+// field from bytes in memory. Allocates nothing; checks every length against the remaining bytes.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace sluice::model {
 
 class ProtobufReader {
  public:
-  // `message` must outlive this. `name` and `offset` (of the message in the file) are for errors.
+  // `message` must outlive this. `name` and `offset` (of the message in the file) appear in errors.
   ProtobufReader(std::string_view message, const std::string& name, std::uint64_t offset)
       : rest_(message), name_(name), offset_(offset) {}
 
-  // Reads the key of the next field; false at the end. The value must be read by the function for its type,
-  // or skipped.
+  // Reads the key of the next field; false at the end. Read the value with the function for its type, or skip
+  // it.
   bool next();
   std::uint32_t field() const { return field_; }
 
@@ -26,7 +26,7 @@ class ProtobufReader {
   std::string_view bytes();
   ProtobufReader message();
   void skip();
-  std::uint64_t offset() const { return offset_; }  // of what is read next, in the file
+  std::uint64_t offset() const { return offset_; }  // file offset of the next byte to read
 
  private:
   enum class Wire : std::uint8_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };

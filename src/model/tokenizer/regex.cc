@@ -21,9 +21,10 @@ constexpr std::size_t kMaxPatternBytes = 64 * 1024;  // the longest published is
 constexpr std::uint32_t kMatchLimit = 10'000'000;    // backtracking steps of one match
 constexpr std::uint32_t kHeapLimitKib = 64 * 1024;   // of one match in the interpreter
 constexpr std::size_t kJitStackBytes = 8 << 20;      // used only when 32 KiB were not enough
-constexpr std::size_t kStartsPerCall = 4096;  // bytes of starting points tried before the clock is read
-// A pattern may be quadratic without ever reaching the match limit, since the compiled code does not count
-// the steps of a single repeat. Ordinary patterns take 20 to 50 ns a byte.
+// Bytes of starting points to try before reading the clock.
+constexpr std::size_t kStartsPerCall = 4096;
+// A pattern may be quadratic without ever reaching the match limit, because compiled code does not count the
+// steps of a single repeat. Ordinary patterns take 20 to 50 ns per byte.
 constexpr std::chrono::nanoseconds kTimePerByte{2000};
 constexpr std::chrono::seconds kTimeBase{5};
 
@@ -46,7 +47,7 @@ std::string message_of(int error) {
   return reinterpret_cast<const char*>(text);
 }
 
-// What one thread needs to match any pattern: made once, since making it costs as much as matching a word.
+// What one thread needs to match any pattern: made once, because making it costs as much as matching a word.
 struct Workspace {
   MatchData match{pcre2_match_data_create(1, nullptr)};
   MatchContext context{pcre2_match_context_create(nullptr)};
@@ -100,14 +101,14 @@ class Regex final : public Pattern {
           .in(where_)
           .fix(kTokensInsteadOfText);
     }
-    pcre2_jit_compile(code_.get(),
-                      PCRE2_JIT_COMPLETE);  // without it pcre2_match interprets, which is right too
+    // Without compiled code pcre2_match interprets the pattern, with the same result.
+    pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);
   }
 
   void find(std::string_view text, FunctionRef<void(const Match&)> report) const override {
     if (text.empty()) return;
     const Search search{text, std::chrono::steady_clock::now() + kTimeBase + kTimePerByte * text.size()};
-    std::size_t done = 0;                   // end of what has been reported
+    std::size_t done = 0;                   // end of the reported ranges
     std::size_t from = 0;                   // where the next search begins
     std::optional<std::size_t> last_match;  // end of the last match
     while (from <= text.size()) {
@@ -133,8 +134,7 @@ class Regex final : public Pattern {
     std::chrono::steady_clock::time_point deadline;
   };
 
-  // The leftmost match that begins at `from` or later. Starting points are tried kStartsPerCall bytes at a
-  // time.
+  // The leftmost match that begins at `from` or later. Tries starting points kStartsPerCall bytes at a time.
   std::optional<std::pair<std::size_t, std::size_t>> next(const Search& search, std::size_t from) const {
     const std::size_t size = search.text.size();
     while (true) {

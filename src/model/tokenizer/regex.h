@@ -10,9 +10,9 @@
 namespace sluice::model {
 
 // `pattern` in Oniguruma's syntax (regex_syntax.h), at most 64 KiB. `where` names it in errors
-// ("tokenizer.json: pre_tokenizer"): Error(kInvalid) if it is not well formed, Error(kUnsupported) if this
-// program cannot match it, and from find() Error(kInvalid) if matching takes more steps or memory than any
-// sane pattern needs. A match empty and directly after the last match is passed over, as tokenizers does.
+// ("tokenizer.json: pre_tokenizer"): Error(kInvalid) if it is malformed, Error(kUnsupported) if this program
+// cannot match it; find() throws Error(kInvalid) if matching takes more steps or memory than any sane pattern
+// needs. An empty match directly after the last match is skipped, as in tokenizers.
 std::unique_ptr<Pattern> regex_pattern(std::string_view pattern, std::string where);
 
 }  // namespace sluice::model

@@ -11,7 +11,7 @@
 namespace sluice::model {
 namespace {
 
-// Members of a class, without brackets.
+// Members of a class, without the brackets.
 constexpr std::string_view kSpace =
     R"(\x09-\x0d\x20\x85\xa0\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 constexpr std::string_view kNotSpace =
@@ -35,7 +35,7 @@ std::string newer(std::string_view prefix) {
 
 std::string digits() { return R"(\p{Nd})" + newer("Nd"); }
 
-// Oniguruma's \w. Outside a class it also takes the superscript digits and fractions of Latin-1.
+// Oniguruma's \w. Outside a class it also matches the superscript digits and fractions of Latin-1.
 std::string word_in_class() {
   return R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})" + newer("L") + newer("M") + newer("Nd");
 }
@@ -57,7 +57,7 @@ bool is_binary_property(std::string_view name) {
          name == "Emoji" || name == "Ideographic" || name == "Extended_Pictographic";
 }
 
-// The set `\p{name}` without brackets, and whether adding to PCRE2's property was needed.
+// The set `\p{name}` without brackets, and whether PCRE2's property had to be extended.
 std::string property(std::string_view name, bool& extended) {
   extended = false;
   if (is_general_category(name)) {
@@ -66,7 +66,7 @@ std::string property(std::string_view name, bool& extended) {
     return fmt::format("\\p{{{}}}", name) + extra;
   }
   if (is_binary_property(name)) return fmt::format("\\p{{{}}}", name);
-  // A script: the script itself, where PCRE2's bare name means its extensions too.
+  // A script: only the script itself, because PCRE2's bare name includes script extensions.
   std::string out = fmt::format("\\p{{sc:{}}}", name);
   if (name == "Han") {
     extended = true;
@@ -80,9 +80,9 @@ class Translator {
   explicit Translator(std::string_view pattern) : pattern_(pattern) {}
 
   std::string run() {
-    // A run of white space at the end of a line, as DeepSeek's tokenizers look for: without the assertion
-    // every start inside a run that is not at the end is tried, which is quadratic. The leftmost match begins
-    // a run in any case.
+    // A run of white space at the end of a line, which DeepSeek's tokenizers look for. Without the assertion,
+    // matching would try every start inside a run that is not at the end, which is quadratic. The leftmost
+    // match begins a run in any case.
     if (pattern_ == "\\s+$") return fmt::format("(?:(?<![{0}])|\\G)[{0}]+$", kSpace);
     while (at_ < pattern_.size()) {
       const char c = pattern_[at_];
@@ -173,7 +173,7 @@ class Translator {
       return copy(2);  // back reference
     }
     if (std::isalpha(static_cast<unsigned char>(c)) != 0) unsupported(fmt::format("\\{}", c));
-    if (static_cast<unsigned char>(c) >= 0x80) {  // an escaped character that is not ASCII is itself
+    if (static_cast<unsigned char>(c) >= 0x80) {  // an escaped character outside ASCII is itself
       ++at_;
       return;
     }
@@ -213,7 +213,8 @@ class Translator {
     bool extended = false;
     const std::string members = property(name, extended);
     if (in_class && negated) {
-      // The few characters newer than PCRE2's tables stay in the negation: a class has no difference of sets.
+      // The few characters newer than PCRE2's tables stay in the negation, because a class has no set
+      // difference.
       out_ += "\\P";
       out_ += std::string_view(members).substr(2, members.find('}') - 1);
     } else if (in_class) {
@@ -244,7 +245,7 @@ class Translator {
       if (end == std::string_view::npos) unsupported("an incomplete \\x");
       return copy(end + 1 - at_);
     }
-    // Two digits are one byte to Oniguruma, one character to PCRE2: the same only in ASCII.
+    // Two digits are one byte to Oniguruma and one character to PCRE2: they agree only in ASCII.
     if (peek(2) < '0' || peek(2) > '7' || std::isxdigit(static_cast<unsigned char>(peek(3))) == 0) {
       unsupported("a raw byte");
     }
@@ -303,7 +304,7 @@ class Translator {
     }
     const std::string_view inside = pattern_.substr(at_ + 1, end - at_ - 1);
     const bool quantifier = end < pattern_.size() && pattern_[end] == '}' && !inside.empty() && inside != ",";
-    if (!quantifier) {  // a literal brace to both
+    if (!quantifier) {  // a literal brace in both syntaxes
       out_ += "\\{";
       ++at_;
       return;

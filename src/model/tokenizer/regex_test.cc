@@ -74,7 +74,8 @@ TEST(Regex, EndOfLineWhiteSpaceIsTheSameWithItsShortCut) {
   EXPECT_EQ(matches("\\s+$", std::string(1'000'000, ' ')).size(), 1u);
 }
 
-TEST(Regex, MatchesBeginningFarBehindAreFound) {  // starting points are tried in blocks
+// The search tries starting points in blocks.
+TEST(Regex, MatchesBeginningFarBehindAreFound) {
   const std::string text = std::string(100'000, 'x') + "\xC3\xA9y" + std::string(5000, 'x') + "y";
   EXPECT_EQ(matches("y", text).size(), 2u);
   EXPECT_EQ(matches("(?<=\xC3\xA9)y", text).size(), 1u);

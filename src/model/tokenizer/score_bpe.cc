@@ -111,7 +111,8 @@ void ScoreBpe::give(std::string_view piece, const Scratch& scratch, bool& unknow
   // Reserved pieces come first, as in sentencepiece's PieceToId: a single character may be a control piece.
   auto id = model_.reserved.find(piece);
   if (!id) id = model_.merged.find(piece);
-  if (id && is_unused(*id)) {  // it may be formed on the way to others, but is taken apart again in the end
+  // Such a piece may be formed on the way to others, but it is taken apart again in the end.
+  if (id && is_unused(*id)) {
     const auto split = scratch.left_of_unused.find(piece);
     if (split != scratch.left_of_unused.end()) {
       give(piece.substr(0, split->second), scratch, unknown_before, out);

@@ -1,5 +1,5 @@
-// Byte-pair encoding by scores, as SentencePiece has it: of all pairs of neighbours that join to a piece, the
-// one whose piece has the highest score is joined first, the leftmost of equals.
+// Byte-pair encoding by scores, as in SentencePiece: among all neighbours that join to a piece, joins the
+// pair whose piece has the highest score first; ties: the leftmost.
 #pragma once
 
 #include <string_view>
@@ -11,15 +11,15 @@
 
 namespace sluice::model {
 
-// Immutable; thread-safe. Linear in the text but for the heap's logarithm.
+// Immutable; thread-safe. Linear in the text except for the heap's logarithm.
 class ScoreBpe {
  public:
-  explicit ScoreBpe(const SentencePieceModel& model);  // must outlive this
+  explicit ScoreBpe(const SentencePieceModel& model);  // `model` must outlive this
 
-  // Appends the ids of `text`, already normalised. A run of unknown characters is one id without byte
-  // fallback.
+  // Appends the ids of `text`, which must be normalised. Without byte fallback a run of unknown characters is
+  // one id.
   void encode(std::string_view text, std::vector<TokenId>& out) const;
-  // Bytes at the front of `text` that are a user-defined piece; 0 if they are none.
+  // Bytes at the front of `text` that are a user-defined piece; 0 if there is none.
   std::size_t user_defined_prefix(std::string_view text) const;
 
  private:
@@ -31,12 +31,12 @@ class ScoreBpe {
   struct Candidate {
     float score;
     std::int32_t left, right;
-    std::uint32_t length;  // of the joined piece: a candidate is stale if its symbols no longer have it
+    std::uint32_t length;  // of the joined piece: a candidate whose symbols no longer have it is stale
   };
   struct Scratch {
     std::vector<Symbol> symbols;
     std::vector<Candidate> heap;
-    // Of unused pieces that were proposed: the bytes of the left of the two they were last proposed from.
+    // For each proposed unused piece: the length of the left symbol when it was last proposed.
     std::unordered_map<std::string_view, std::size_t> left_of_unused;
   };
   void encode_segment(std::string_view segment, Scratch& scratch, bool& unknown_before,
@@ -50,8 +50,8 @@ class ScoreBpe {
 
   const SentencePieceModel& model_;
   ByteTrie user_defined_;
-  bool cut_before_space_;  // no piece has U+2581 after another character, and none is unused: joins never
-                           // cross that boundary
+  // No piece has U+2581 after another character, and no piece is unused: joins never cross that boundary.
+  bool cut_before_space_;
 };
 
 }  // namespace sluice::model

@@ -1,4 +1,5 @@
-// Any bytes as tokenizer.model: loading throws Error or gives a tokenizer that encodes and decodes any text.
+// Reads any bytes as tokenizer.model: loading throws Error or gives a tokenizer that encodes and decodes any
+// text.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -140,9 +140,8 @@ class Reader {
     }
   }
 
-  static std::int64_t as_id(std::uint64_t value) {
-    return static_cast<std::int64_t>(value);
-  }  // negative: none
+  // A negative id means none.
+  static std::int64_t as_id(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 
   void read_normalizer(ProtobufReader fields) {
     while (fields.next()) {
@@ -189,7 +188,7 @@ class Reader {
     }
     if (find_invalid_utf8(model_.unknown_surface))
       fail("text of the unknown piece is not UTF-8", data_.size());
-    // sentencepiece gives an id only to a piece that is a control piece.
+    // sentencepiece gives these ids only to control pieces.
     const auto control = [this](std::int64_t id) -> TokenId {
       if (id < 0 || id >= model_.size()) return -1;
       return model_.types[static_cast<std::size_t>(id)] == PieceType::kControl ? static_cast<TokenId>(id)

@@ -22,15 +22,16 @@ enum class PieceType : std::uint8_t {
 };
 
 struct SentencePieceModel {
-  static constexpr std::size_t kMaxPieceBytes = 8000;  // none is as long: sentencepiece's own limit
-  Vocabulary merged;              // normal, user-defined and unused pieces: what merging may form
+  static constexpr std::size_t kMaxPieceBytes = 8000;  // sentencepiece's own limit
+  Vocabulary merged;              // normal, user-defined and unused pieces: merging may form them
   Vocabulary reserved;            // unknown, control and byte pieces: never formed from text
-  std::vector<float> scores;      // by id; none is NaN
+  std::vector<float> scores;      // by id; never NaN
   std::vector<PieceType> types;   // by id
   std::vector<TokenId> byte_ids;  // 256, or empty without byte_fallback
   TokenId unknown = -1;
-  TokenId bos = -1, eos = -1;                      // -1: none
-  std::string unknown_surface = " \xE2\x81\x87 ";  // what an unknown id is decoded to: U+2047 between spaces
+  TokenId bos = -1, eos = -1;  // -1: no such token
+  // The text of an unknown id: U+2047 between spaces.
+  std::string unknown_surface = " \xE2\x81\x87 ";
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
@@ -42,7 +43,7 @@ struct SentencePieceModel {
   TokenId size() const { return static_cast<TokenId>(types.size()); }
 };
 
-// `data` is the content of the file, `name` names it in errors. Error(kInvalid) with the byte for broken
+// `data` is the content of the file; `name` names it in errors. Error(kInvalid) with the byte for broken
 // files; Error(kUnsupported) for model types other than BPE, character maps, and white space as a suffix.
 SentencePieceModel read_sentencepiece_model(std::string_view data, const std::string& name);
 

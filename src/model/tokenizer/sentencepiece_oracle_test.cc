@@ -1,6 +1,6 @@
-// T5's tokenizer.json against libsentencepiece reading the spiece.model it was made from. They are not the
-// same everywhere (white space, characters that only one of them maps), so the texts here are those both
-// promise to treat alike.
+// T5's tokenizer.json against libsentencepiece with the spiece.model it was made from. The two differ in
+// places (white space, characters that only one of them maps), so these texts are ones that both promise to
+// treat alike.
 #if __has_include(<sentencepiece_processor.h>)
 #include <sentencepiece_processor.h>
 

@@ -143,7 +143,7 @@ class SentencePieceTokenizer final : public Tokenizer {
         const AddedToken* added = tokenizer_.added_.find(id);
         if (added == nullptr) {
           check_id(id, std::max(tokenizer_.vocab_size(), static_cast<std::size_t>(tokenizer_.model_vocab_)));
-          return out;  // a row of the vocabulary that is no token
+          return out;  // a row of the vocabulary without a token
         }
         end_bytes(out);
         if (special_ == ShowSpecial::kYes || !added->special) give(added->content, out);
@@ -156,10 +156,11 @@ class SentencePieceTokenizer final : public Tokenizer {
           return out;
         case PieceType::kControl:
           end_bytes(out);
-          // Like any piece it decides whether the next one is the first.
+          // Like any piece, it decides whether the next piece is the first.
           if (prefix_dropped_) at_start_ = false;
           if (special_ == ShowSpecial::kYes) {
-            out += piece;  // does not count as text: what follows is decoded as without it
+            // Control pieces do not count as text: decoding continues as if this one were absent.
+            out += piece;
           }
           prefix_dropped_ = false;
           return out;
@@ -193,7 +194,7 @@ class SentencePieceTokenizer final : public Tokenizer {
       if (at_start_ && (model_.add_dummy_prefix || model_.remove_extra_whitespaces) &&
           piece.starts_with(kSpace)) {
         piece.remove_prefix(kSpace.size());
-        // Where white space is collapsed every leading one goes, else only the dummy prefix.
+        // Where white space is collapsed, all leading white space goes; else only the dummy prefix.
         prefix_dropped_ = !model_.remove_extra_whitespaces;
       }
       const std::size_t before = out.size();
@@ -214,8 +215,8 @@ class SentencePieceTokenizer final : public Tokenizer {
       flush_bytes(out, false);
     }
 
-    // Every byte that is no part of a character becomes one U+FFFD. Up to three bytes wait for the rest of
-    // theirs.
+    // Every byte that is not part of a character becomes one U+FFFD. Up to three bytes wait for the rest of
+    // their character.
     void flush_bytes(std::string& out, bool last) {
       std::string_view rest = bytes_;
       while (!rest.empty()) {
@@ -247,15 +248,15 @@ class SentencePieceTokenizer final : public Tokenizer {
     const SentencePieceModel& model_;
     ShowSpecial special_;
     bool at_start_ = true;         // no text yet: a leading U+2581 is the dummy prefix
-    bool prefix_dropped_ = false;  // by the piece before
-    std::string bytes_;            // beginning of a character
+    bool prefix_dropped_ = false;  // the piece before dropped it
+    std::string bytes_;            // the beginning of an incomplete character
   };
 
   SentencePieceModel model_;
   ScoreBpe bpe_;
   AddedTokens added_;
-  TokenId bos_ = -1, eos_ = -1;  // added round a text; -1: not
-  TokenId model_vocab_ = 0;      // ids below this that are no token decode to nothing
+  TokenId bos_ = -1, eos_ = -1;  // added around a text; -1: not added
+  TokenId model_vocab_ = 0;      // ids below it without a token decode to nothing
 };
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace sluice::model {
 namespace {
 
 constexpr Bytes kMaxTextBytes = 256 * kMiB;
-constexpr Bytes kMaxGrownBytes = 512 * kMiB;  // positions inside are 32 bits wide
+constexpr Bytes kMaxGrownBytes = 512 * kMiB;  // positions inside have 32 bits
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What the post-processor puts round a sequence of ids: bos before it, eos after it.
+// The ids that the post-processor adds to a sequence: bos before it, eos after it.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// The fields of tokenizer_config.json that decide about ids.
+// The fields of tokenizer_config.json that affect ids.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@
 namespace sluice::model {
 
 struct TokenizerConfig {
-  std::string tokenizer_class;  // without "Fast"; empty if the file does not say
+  std::string tokenizer_class;  // without "Fast"; empty if the file has none
   std::optional<bool> add_bos, add_eos;
-  std::string bos, eos;  // contents; empty: none
+  std::string bos, eos;  // contents; empty: no such token
   bool add_prefix_space = false;
   std::vector<AddedToken> added;   // added_tokens_decoder, ascending ids
-  TokenId model_vocab = 0;         // rows of the model's vocabulary, which may be more than there are tokens
+  TokenId model_vocab = 0;         // rows of the model's vocabulary; may exceed the number of tokens
   std::vector<std::string> named;  // contents of bos, eos, unk, pad and additional special tokens
 
   bool is_llama() const {

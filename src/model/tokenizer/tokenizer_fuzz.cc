@@ -1,5 +1,5 @@
-// Any bytes as tokenizer.json, then a NUL, then text: loading throws Error or gives a tokenizer that encodes
-// and decodes any text, streamed as at once.
+// Reads any bytes as tokenizer.json, then a NUL, then text: loading throws Error or gives a tokenizer that
+// encodes and decodes any text, and streams it to the same text.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -24,7 +24,7 @@ void require_absent(const JsonObject& model, std::string_view key) {
       .fix(kTokensInsteadOfText);
 }
 
-// Of the wrong kind. It has been taken out of `model` already.
+// The error for a vocabulary of the wrong kind, which has already been taken out of `model`.
 [[noreturn]] void fail_vocabulary(const JsonObject& model, std::string_view expected,
                                   std::string_view found) {
   throw Error(ErrorKind::kInvalid, "field has a wrong value")
@@ -59,7 +59,7 @@ std::unique_ptr<Bpe> read_bpe(TokenizerDocument& document, const JsonObject& mod
 }
 
 std::unique_ptr<Unigram> read_unigram(TokenizerDocument& document, const JsonObject& model) {
-  // A trie of the tokens takes 16 bytes for each of theirs.
+  // A trie of the tokens takes 16 bytes for each of their bytes.
   constexpr std::size_t kMaxBytes = 16 << 20;
   constexpr std::string_view kExpected = "an array of pairs: a token and its score";
   if (document.has_vocabulary) fail_vocabulary(model, kExpected, "an object");
@@ -79,7 +79,7 @@ std::unique_ptr<Unigram> read_unigram(TokenizerDocument& document, const JsonObj
 
 void read_model(TokenizerDocument& document, const JsonObject& root, TokenizerParts& parts) {
   const JsonObject model = root.object("model");
-  const std::string type = model.string_or("type", "BPE");  // files older than 2021 have none
+  const std::string type = model.string_or("type", "BPE");  // files older than 2021 have no type
   if (type == "BPE") {
     parts.bpe = read_bpe(document, model);
   } else if (type == "Unigram") {

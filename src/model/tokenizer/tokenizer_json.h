@@ -10,10 +10,9 @@
 
 namespace sluice::model {
 
-// `json` is the content of a tokenizer.json; `name` names it in errors. `config` adds what the file itself
-// leaves open: added tokens it does not have, and bos and eos for classes that add them whatever the file
-// says (LlamaTokenizer). truncation and padding are left out, as transformers does where the caller does not
-// ask for them.
+// `json` is the content of a tokenizer.json; `name` names it in errors. `config` adds what the file leaves
+// open: added tokens that it lacks, and bos and eos for classes that always add them (LlamaTokenizer).
+// truncation and padding are ignored, as in transformers unless the caller asks for them.
 std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, const std::string& name,
                                                const TokenizerConfig& config = {});
 

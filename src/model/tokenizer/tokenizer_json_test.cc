@@ -58,7 +58,7 @@ TEST(TokenizerJson, LoadsTheSmallestModel) {
   const auto tokenizer = load(kSmall);
   EXPECT_THAT(tokenizer->encode("abcab", AddSpecial::kYes), ElementsAre(4, 2));
   EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{4, 2}, ShowSpecial::kNo),
-            "abc ab");  // no decoder: spaces between
+            "abc ab");  // without a decoder: spaces between tokens
   EXPECT_EQ(tokenizer->vocab_size(), 5u);
   EXPECT_EQ(tokenizer->id_of("ab"), 2);
   EXPECT_FALSE(tokenizer->id_of("zz"));
@@ -186,7 +186,7 @@ TEST(TokenizerJson, ReadsUnigram) {
   expect_error(broken("/unk_id", 4), ErrorKind::kInvalid, "model.unk_id");
   expect_error(broken("/unk_id", -1), ErrorKind::kInvalid, "model.unk_id");
   expect_error(broken("/byte_fallback", 1), ErrorKind::kInvalid, "model.byte_fallback");
-  expect_error(with("/model/vocab", model["vocab"]), ErrorKind::kInvalid, "model.vocab");  // of a BPE
+  expect_error(with("/model/vocab", model["vocab"]), ErrorKind::kInvalid, "model.vocab");  // for a BPE model
 }
 
 TEST(TokenizerJson, RefusesBrokenMapsOfCharacters) {

@@ -42,7 +42,7 @@ constexpr CategoryRange kNewerThanPcre2[] = {
 
 constexpr CharRange kNewerHan[] = {{0x2B739, 0x2B739}, {0x2EBF0, 0x2EE5D}, {0x31350, 0x323AF}};
 
-// Punctuation of Unicode 14 that Unicode 8 did not have, or had in another category.
+// Punctuation of Unicode 14 that Unicode 8 lacked or had in another category.
 constexpr CharRange kPunctuationSince8[] = {
     {0x61D, 0x61D}, {0x9FD, 0x9FD}, {0xA76, 0xA76}, {0xC77, 0xC77}, {0xC84, 0xC84}, {0x1B7D, 0x1B7E},
     {0x2E43, 0x2E4F}, {0x2E52, 0x2E5D}, {0x10EAD, 0x10EAD}, {0x10F55, 0x10F59}, {0x10F86, 0x10F89},
@@ -52,7 +52,7 @@ constexpr CharRange kPunctuationSince8[] = {
     {0x12FF1, 0x12FF2}, {0x16E97, 0x16E9A}, {0x16FE2, 0x16FE2}, {0x1E95E, 0x1E95F},
 };
 
-// Marks that Unicode 9 did not have, or had in another category.
+// Marks that Unicode 9 lacked or had in another category.
 constexpr CharRange kMarksSince9[] = {
     {0x7FD, 0x7FD}, {0x897, 0x89F}, {0x8CA, 0x8D3}, {0x9FE, 0x9FE}, {0xAFA, 0xAFF}, {0xB55, 0xB55},
     {0xC04, 0xC04}, {0xC3C, 0xC3C}, {0xCF3, 0xCF3}, {0xD00, 0xD00}, {0xD3B, 0xD3C}, {0xD81, 0xD81},
@@ -89,9 +89,9 @@ constexpr CharRange kInert[] = {
 
 struct LowerRange {
   char32_t first, last;
-  char32_t lower;  // of `first`; the rest follow
+  char32_t lower;  // for `first`; the others follow
 };
-// Lower case that utf8proc 2.8 does not know (Unicode 16 and 17).
+// Lower case that utf8proc 2.8 lacks (Unicode 16 and 17).
 constexpr LowerRange kNewerLower[] = {
     {0x1C89, 0x1C89, 0x1C8A}, {0xA7CB, 0xA7CB, 0x264}, {0xA7CC, 0xA7CC, 0xA7CD}, {0xA7CE, 0xA7CE, 0xA7CF},
     {0xA7D2, 0xA7D2, 0xA7D3}, {0xA7D4, 0xA7D4, 0xA7D5}, {0xA7DA, 0xA7DA, 0xA7DB}, {0xA7DC, 0xA7DC, 0x19B},

@@ -58,7 +58,7 @@ Unigram::Unigram(Vocabulary vocabulary, std::vector<double> scores, const Unigra
 void Unigram::find_best(std::string_view piece, Scratch& scratch) const {
   std::vector<Scratch::Node>& best = scratch.best_;
   best.assign(piece.size() + 1, {});
-  // The first of equally likely paths stays.
+  // Among equally likely paths the first one wins.
   const auto offer = [&](std::size_t begin, std::size_t end, double score, TokenId id) {
     Scratch::Node& node = best[end];
     if (node.id == Scratch::kNone || score > node.score)
@@ -90,7 +90,8 @@ void Unigram::append_ids(std::string_view text, std::vector<TokenId>& out) const
     for (const char c : text) out.push_back(id_of_byte_[static_cast<unsigned char>(c)]);
     return;
   }
-  if (!options_.unknown) fail_for_unknown(text);  // a tree that was given may have what the vocabulary lacks
+  // A tree that was passed in may have tokens that the vocabulary lacks.
+  if (!options_.unknown) fail_for_unknown(text);
   out.push_back(*options_.unknown);
 }
 
@@ -102,13 +103,13 @@ void Unigram::encode(std::string_view piece, Scratch& scratch, std::vector<Token
     const Scratch::Node& node = scratch.best_[end];
     const bool unknown = options_.unknown && node.id == *options_.unknown;
     if (unknown && !parts.empty() && parts.back().unknown) {
-      parts.back().begin = node.begin;  // a run of unknown text is one
+      parts.back().begin = node.begin;  // joins a run of unknown text
     } else {
       parts.push_back({node.begin, static_cast<std::uint32_t>(end), unknown});
     }
     end = node.begin;
   }
-  // What was fused may be a token after all, so ids are looked up by content.
+  // A joined run may be a token after all, so ids are looked up by content.
   for (auto part = parts.rbegin(); part != parts.rend(); ++part)
     append_ids(piece.substr(part->begin, part->end - part->begin), out);
 }

@@ -1,5 +1,5 @@
-// The most likely way to cut one piece of text into tokens, each with a log probability of its own: the
-// Unigram model of SentencePiece (arXiv 1804.10959 §3.2), as Hugging Face tokenizers computes it.
+// The most likely way to cut one piece of text into tokens, each with its own log probability: the Unigram
+// model of SentencePiece (arXiv 1804.10959 §3.2), as Hugging Face tokenizers computes it.
 #pragma once
 
 #include <array>
@@ -14,22 +14,24 @@
 namespace sluice::model {
 
 struct UnigramOptions {
-  std::optional<TokenId> unknown;  // without it a character that no token begins with is Error(kInvalid)
-  bool byte_fallback = false;      // unknown text becomes its bytes' tokens "<0xE4>", if all are there
+  // Without it, a character that no token begins with is Error(kInvalid).
+  std::optional<TokenId> unknown;
+  // Unknown text becomes the tokens "<0xE4>" of its bytes, if all of them exist.
+  bool byte_fallback = false;
 };
 
-// Immutable; thread-safe. A run of unknown characters is one token. Time: the piece's length times that of
+// Immutable; thread-safe. A run of unknown characters is one token. Time: length of the piece times length of
 // the longest token.
 class Unigram {
  public:
   static constexpr std::size_t kMaxTokenBytes = 1024;
 
-  // Buffers that encode() may use again; one per thread.
+  // Buffers that encode() reuses; one per thread.
   class Scratch {
     friend class Unigram;
-    struct Node {  // the best path that ends at a byte
+    struct Node {  // the best path that ends at this byte
       double score = 0.0;
-      std::uint32_t begin = 0;  // of its last token
+      std::uint32_t begin = 0;  // start of its last token
       TokenId id = kNone;
     };
     static constexpr TokenId kNone = -1;
@@ -43,10 +45,10 @@ class Unigram {
 
   // `scores` by id, finite, for every id below vocabulary.end_id(). Tokens are at most kMaxTokenBytes long.
   Unigram(Vocabulary vocabulary, std::vector<double> scores, const UnigramOptions& options);
-  // The same with the search tree of all tokens that trie() gave.
+  // The same with the search tree of all tokens that trie() returned.
   Unigram(Vocabulary vocabulary, std::vector<double> scores, const UnigramOptions& options, ByteTrie trie);
 
-  // Appends the ids of `piece`, which is well-formed UTF-8 of less than 2^32 bytes.
+  // Appends the ids of `piece`, which must be well-formed UTF-8 of less than 2^32 bytes.
   void encode(std::string_view piece, Scratch& scratch, std::vector<TokenId>& out) const;
   const Vocabulary& vocabulary() const { return vocabulary_; }
   std::span<const double> scores() const { return scores_; }
@@ -62,7 +64,7 @@ class Unigram {
   UnigramOptions options_;
   double unknown_score_ = 0.0;
   ByteTrie trie_;
-  std::array<TokenId, 256> id_of_byte_;  // "<0x00>" … "<0xFF>"; -1 if there is none
+  std::array<TokenId, 256> id_of_byte_;  // "<0x00>" … "<0xFF>"; -1: no such token
 };
 
 }  // namespace sluice::model

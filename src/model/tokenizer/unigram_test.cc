@@ -61,7 +61,7 @@ TEST(Unigram, UnknownCharactersAreOneToken) {
 }
 
 TEST(Unigram, FusedTextThatIsATokenIsThatToken) {
-  // "xy" never wins as a path of its own, but the run of unknown characters has its content.
+  // "xy" never wins as a path, but the run of unknown characters has its content.
   const Unigram unigram = make({{"<unk>", 0}, {"xy", -100}}, {.unknown = 0});
   EXPECT_THAT(encode(unigram, "xx"), ElementsAre(0));
   const Unigram cheap = make({{"<unk>", 0}, {"xy", -100}, {"z", 500}}, {.unknown = 0});
@@ -79,7 +79,7 @@ TEST(Unigram, WithoutUnknownTokenAnUnknownCharacterIsAnError) {
   EXPECT_THROW(encode(make({{"a", -1}}, {}), "ab"), Error);
 }
 
-// Every way of cutting a text, tried.
+// Tries every way of cutting a text.
 TEST(Unigram, FindsTheBestOfAllPaths) {
   const std::uint64_t seed = 20240611;
   std::mt19937_64 random(seed);
@@ -136,7 +136,7 @@ std::string u32(std::uint32_t value) {
   return bytes;
 }
 
-// A double array with one key, whose value is `value`. The children of each byte have 256 units of their own.
+// A double array with one key and its `value`. The children of each byte have 256 units of their own.
 std::string trie_of(std::string_view key, std::uint32_t value) {
   std::vector<std::uint32_t> units(256 * (key.size() + 2), 0);
   units[0] = 256u << 10;  // root: children at 256 ^ byte
@@ -204,7 +204,7 @@ TEST(CharsMap, AnyUnitsAreSafe) {
   EXPECT_GT(replaced, 1000);
 }
 
-// One base character with any number of marks is one cluster: what it grows to must be checked on the way.
+// One base character with any number of marks is one cluster: its growth must be checked on the way.
 TEST(PrecompiledNormalizer, AClusterOfAnyLengthIsBounded) {
   const std::string mark = "\xCC\x81";  // U+0301
   const auto normalizer =

@@ -10,7 +10,7 @@ unsigned char byte_at(std::string_view text, std::size_t i) { return static_cast
 
 bool in(unsigned char byte, unsigned char low, unsigned char high) { return byte >= low && byte <= high; }
 
-// Length of the character that `lead` begins, and the range of its second byte (Unicode 15, table 3-7).
+// Length of the character that begins with `lead`, and the range of its second byte (Unicode 15, table 3-7).
 struct Lead {
   unsigned length;
   unsigned char second_low, second_high;
@@ -28,8 +28,8 @@ Lead lead_of(unsigned char lead) {
   return {0, 0, 0};
 }
 
-// Bytes of `text` that form the beginning of a character, at most its length; 0 if the first byte cannot
-// begin one.
+// Bytes of `text` that form the beginning of a character, at most the character's length; 0 if the first byte
+// cannot begin one.
 unsigned well_formed_prefix(std::string_view text, const Lead& lead) {
   if (lead.length == 0) return 0;
   unsigned n = 1;

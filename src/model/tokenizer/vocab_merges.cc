@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kQwen2Pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-// As a tokenizer.json would spell them.
+// Spelled as a tokenizer.json would spell them.
 Json byte_level(const TokenizerConfig& config, bool use_regex) {
   return {{"type", "ByteLevel"}, {"add_prefix_space", config.add_prefix_space}, {"use_regex", use_regex}};
 }

@@ -1,4 +1,4 @@
-// Tokenizers of slow (Python) models: vocab.json and merges.txt, and the class that tokenizer_config.json
+// Tokenizers of slow (Python) models: vocab.json and merges.txt, with the class that tokenizer_config.json
 // names.
 #pragma once
 
@@ -16,8 +16,8 @@ struct VocabMergesText {
   std::string vocab_name, merges_name;  // for errors
 };
 
-// As transformers converts them: Qwen2Tokenizer is NFC and its own pattern; GPT2Tokenizer and
-// GPTNeoXTokenizer the GPT-2 pattern. Error(kUnsupported) for any other class, or none.
+// Converts them as transformers does: Qwen2Tokenizer uses NFC and its own pattern; GPT2Tokenizer and
+// GPTNeoXTokenizer use the GPT-2 pattern. Error(kUnsupported) for any other class, or none.
 std::unique_ptr<Tokenizer> load_vocab_merges(const VocabMergesText& text, const TokenizerConfig& config);
 
 }  // namespace sluice::model
