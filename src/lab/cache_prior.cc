@@ -1,4 +1,4 @@
-// `cache_prior`: one token's experts if those in memory are given a start. SPEC §4.5.
+// `cache_prior`: one token's experts when resident experts are preferred. SPEC §4.5.
 #include <algorithm>
 
 #include "experts/cache_aware.h"

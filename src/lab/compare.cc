@@ -48,7 +48,7 @@ OneRun measure(engine::Engine& engine, const CompareSettings& settings, double l
   for (engine::GenerateRequest& request : requests) {
     request.should_stop = settings.interrupted;
     request.on_text = [&](const std::string&, std::size_t tokens) {
-      if (tokens != 1) return;  // of all sequences, one right after the other
+      if (tokens != 1) return;  // all sequences come one right after the other
       first = Clock::now();
       first_cpu = cpu_seconds();
     };
@@ -92,7 +92,7 @@ std::string found_text(const std::array<std::uint64_t, 5>& found) {
   return text;
 }
 
-// The same error, which says whose it is.
+// Adds the contender's name to its error.
 Error of_contender(const std::string& name, const Error& error) {
   Error named(error.kind(), fmt::format("{}: {}", name, error.message()));
   if (error.offset())
@@ -112,8 +112,8 @@ std::unique_ptr<engine::Engine> make_engine(const Contender& contender,
   }
 }
 
-// By what their files say, before anything runs. The reference is asked last, so that it is not blamed for
-// another one's path.
+// Compares the models by their files before anything runs. The reference comes last, so that it is not blamed
+// for another contender's path.
 void check_one_model(const std::vector<Contender>& contenders, const CompareSettings& settings) {
   std::map<const store::Checkpoint*, std::uint64_t> identities;
   for (const Contender& it : contenders) identities.try_emplace(it.checkpoint, 0);
@@ -324,7 +324,7 @@ std::string texts_text(const Comparison& comparison) {
   return !comparison.different_though_computed_alike() ? "equal where computed alike" : "DIFFER";
 }
 
-// Of those that compute otherwise than the exact model.
+// One line for each contender that computes otherwise than the exact model.
 std::string changes_text(const Comparison& comparison) {
   std::string text;
   const Compared& front = comparison.contenders.front();

@@ -1,5 +1,5 @@
-// Presets on one model, under one budget and with one prompt, in alternating runs: what comparisons and
-// reproduced tables are made of.
+// Compares presets on one model, under one budget and with one prompt, in alternating runs: the basis of
+// comparisons and reproduced tables.
 #pragma once
 
 #include <array>
@@ -15,80 +15,82 @@
 
 namespace sluice::lab {
 
-// What one run measured. Seconds, bytes.
+// The measurements of one run. Seconds, bytes.
 struct RunFigures {
-  double load_s = 0;           // until the first step could begin, a profile measured at the start included
-  double ttft_s = 0;           // from there to the first token (of the last sequence)
-  double tpot_s = 0;           // a decode step
-  double tok_s = 0;            // decoded, over all sequences
+  double load_s = 0;           // until the first step could begin, including a profile measured at the start
+  double ttft_s = 0;           // from then to the first token (of the last sequence)
+  double tpot_s = 0;           // time of a decode step
+  double tok_s = 0;            // decoded tokens a second, over all sequences
   double e2e_s = 0;            // from the first step to the last token
-  double bytes_per_token = 0;  // of experts, read while decoding: on demand and ahead
+  double bytes_per_token = 0;  // expert bytes read while decoding: on demand and ahead
   double cpu_s_per_token = 0;  // of all threads, user and system, while decoding
-  double wait_share = 0;       // of e2e_s: nothing to compute or decode, waiting for the disk
+  double wait_share = 0;       // share of e2e_s with nothing to compute or decode, waiting for the disk
   double hit_rate = 0;         // while decoding
-  double peak = 0;             // bytes that the accountant saw at most
+  double peak = 0;             // largest total of the accountant, in bytes
 };
 
-// Median, least and most of the runs.
+// Median, smallest and largest value of the runs.
 struct Spread {
   double median = 0, low = 0, high = 0;
 };
-Spread spread_of(std::vector<double> values);  // of at least one
+Spread spread_of(std::vector<double> values);  // at least one value
 
-// What is compared: a preset, and the checkpoint that it reads.
+// A preset to compare, and the checkpoint that it reads.
 struct Contender {
-  std::string preset;  // experts::presets(); of one with options of its own: what it is called
+  std::string preset;  // from experts::presets(); with `options` of its own: the name it is called by
   const store::Checkpoint* checkpoint = nullptr;  // must outlive the Comparer
   const model::Model* model = nullptr;
-  std::optional<engine::EngineOptions> options = {};  // none: the settings', with this preset
+  std::optional<engine::EngineOptions> options = {};  // empty: the settings' options, with this preset
 };
 
 using Texts = std::vector<std::vector<model::TokenId>>;  // of one run, by request
 
-// Tokens before the first one that differs, of all requests together. REQUIRES: as many requests.
+// Equal tokens before the first difference, summed over all requests. REQUIRES: as many requests.
 std::size_t equal_tokens(const Texts& texts, const Texts& exact);
 
-// What a run computed otherwise than the exact model does, and how often.
+// How a run computed otherwise than the exact model, and how often.
 struct Changes {
-  Json json;                                              // null: nothing
+  Json json;                                              // null: no change
   std::vector<std::pair<std::string, std::string>> rows;  // name and text, for a table
 };
 
 enum class First {
   kContender,
-  kReference,  // the exact model that the others are held against
+  kReference,  // the exact model that the others are compared with
 };
 
 struct CompareSettings {
-  std::vector<engine::GenerateRequest> requests;  // decoded together; greedy, so that runs can be told to
-                                                  // agree. At least one, of at least 2 tokens
-  engine::EngineOptions options;                  // the preset aside; `sequences` is the number of requests
-  unsigned runs = 3;                              // of each contender, in turns: a b c a b c; at least one
-  const model::Tokenizer* tokenizer = nullptr;    // may be null: then there are no texts
-  First first = First::kContender;                // of the contenders
-  std::function<Changes(const engine::Engine&)> changes;          // asked behind each run; may be empty
+  // Decoded together; greedy, so that the texts of two runs can be compared. At least one, of at least 2 tokens.
+  std::vector<engine::GenerateRequest> requests;
+  engine::EngineOptions options;                // without the preset; `sequences` is the number of requests
+  unsigned runs = 3;                            // for each contender, in turns: a b c a b c; at least one
+  const model::Tokenizer* tokenizer = nullptr;  // may be null: then there are no texts
+  First first = First::kContender;              // which kind runs first
+  std::function<Changes(const engine::Engine&)> changes;          // called after each run; may be empty
   std::function<bool()> interrupted;                              // may be empty
   std::function<void(std::size_t done, std::size_t all)> on_run;  // may be empty
 };
 
 struct Compared {
   std::string preset, path;
-  // What every token is computed with, whatever is in memory: who shares it must give the same texts. None:
-  // precision or routing go by what is in memory, and so does the text; or its runs chose differently.
+  // The arithmetic of every token, whatever is in memory: contenders that share it must give the same texts.
+  // Empty if precision or routing depend on what is in memory, and so does the text; or if its runs chose
+  // differently.
   std::optional<std::string> arithmetic = {};
-  bool lossy = false;  // weights are rounded, or routing goes by what is in memory, in one of the runs
+  // In one of the runs weights are rounded, or routing depends on what is in memory.
+  bool lossy = false;
   std::vector<RunFigures> runs = {};
-  std::array<std::uint64_t, 5> found{};            // of the last run, decoding: accesses by state, F C S E M
-  std::optional<engine::PoolChoice> planned = {};  // of presets with pools
+  std::array<std::uint64_t, 5> found{};            // decode accesses of the last run by state, F C S E M
+  std::optional<engine::PoolChoice> planned = {};  // for presets with pools
   std::vector<Texts> texts = {};                   // of each run
-  Changes changes = {};                            // of the last run
+  Changes changes = {};                            // in the last run
 
   void add_run(const RunFigures& figures, const std::optional<std::string>& computed_with, bool loses);
   Spread of(double RunFigures::*figure) const;  // REQUIRES: at least one run
   bool same() const;                            // every run gave the same tokens
 };
 
-// Tokens that a contender's runs have in common with the reference.
+// Tokens that a contender's runs share with the reference.
 struct Agreement {
   Spread equal;  // equal_tokens()
   std::size_t of = 0;
@@ -97,37 +99,37 @@ struct Agreement {
 struct Comparison {
   std::vector<Compared> contenders;
   First first = First::kContender;
-  std::optional<std::string> text = {};  // of the first request
+  std::optional<std::string> text = {};  // text of the first request
   Bytes budget = 0;
   unsigned threads = 0;
   const Compared& find(std::string_view preset) const;  // REQUIRES: it was compared
-  bool same_texts() const;                              // of all runs of all contenders
-  // Of contenders of one arithmetic, the first run (from 1) of the second one whose text is not that of the
-  // first one's first run. There must never be one.
+  bool same_texts() const;                              // over all runs of all contenders
+  // For two contenders of one arithmetic: the first run (from 1) of the second contender whose text differs
+  // from the first contender's first run. There must never be such a run.
   struct Different {
     const Compared &from, &contender;
     std::size_t run;
   };
   std::optional<Different> different_though_computed_alike() const;
-  // None: there is no reference, or this is it. REQUIRES: one of the contenders.
+  // Empty without a reference, and for the reference itself. REQUIRES: `contender` is one of the contenders.
   std::optional<Agreement> agreement(const Compared& contender) const;
 };
 
-// Costs are measured once for each checkpoint and used for all its runs. Errors as Engine and generate();
-// Error(kInterrupted); Error(kInvalid), before anything runs, for contenders that are not of one model.
+// Measures costs once for each checkpoint and uses them for all its runs. Errors as Engine and generate();
+// Error(kInterrupted); Error(kInvalid), before anything runs, for contenders of different models.
 class Comparer {
  public:
-  // REQUIRES: at least one contender (beside a reference), request and run.
+  // REQUIRES: at least one contender (besides a reference), one request and one run.
   Comparison run(const std::vector<Contender>& contenders, const CompareSettings& settings);
-  // Of a checkpoint that was compared by a preset that needs costs; else none.
+  // The profile of a checkpoint that was compared under a preset that needs costs; else empty.
   std::optional<engine::Profile> profile(const store::Checkpoint& checkpoint) const;
 
  private:
-  // By address: a checkpoint that was closed and another opened in its place would pass for the same.
+  // By address: a checkpoint that is closed and replaced by another at its address would pass for the same.
   std::map<const store::Checkpoint*, engine::Profile> profiles_;
 };
 
-// Of what Comparer::run returned.
+// Convert the result of Comparer::run.
 Json to_json(const Comparison& comparison);
 std::string table_text(const Comparison& comparison);  // for a terminal
 

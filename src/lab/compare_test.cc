@@ -1,4 +1,4 @@
-// Runs of the built program are in tests/reproduce_test.cc.
+// tests/reproduce_test.cc runs the built program.
 #include "lab/compare.h"
 
 #include <gmock/gmock.h>
@@ -54,7 +54,7 @@ TEST(Compare, OnlyThoseThatComputeAlikeMustAgree) {
                 false,
                 true,
                 "alike"},
-           // What lies between them is no excuse.
+           // The runs between them are no excuse.
            Case{{contender("a", "x", {one, one}), contender("b", {}, {one, one}),
                  contender("c", "y", {one, one}), contender("d", "x", {other, other})},
                 false,
@@ -84,7 +84,7 @@ TEST(Compare, WhatDiffersIsNamed) {
   EXPECT_EQ(different->run, 2u);
 }
 
-// As --max-loss does where memory grows between two runs.
+// As --max-loss does when memory grows between two runs.
 TEST(Compare, RunsThatChoseDifferentlyNeedNotAgree) {
   Compared it;
   it.add_run({}, "x", false);
@@ -161,7 +161,7 @@ TEST(Compare, NothingToCompareIsACallersMistake) {
   CompareSettings settings;
   settings.requests.resize(1);
   settings.requests.front().max_tokens = 2;
-  const std::vector<Contender> one(1);  // without a checkpoint: asked for last
+  const std::vector<Contender> one(1);  // has no checkpoint: asked for last
   EXPECT_DEATH(Comparer().run({}, settings), "no contenders");
   EXPECT_DEATH(Comparer().run(one, settings), "checkpoint");
   settings.runs = 0;

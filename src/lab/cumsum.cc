@@ -1,4 +1,4 @@
-// `cumsum`: one token's experts if those in memory come first among the likely ones. SPEC §4.5.
+// `cumsum`: one token's experts when resident experts come first among the likely ones. SPEC §4.5.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// `dispatch`: the pool that an expert of a rank belongs to. SPEC §1.7.
+// `dispatch`: the pool for an expert of a given rank. SPEC §1.7.
 #include "lab/functions.h"
 #include "lab/pool_fields.h"
 

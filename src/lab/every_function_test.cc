@@ -1,5 +1,4 @@
-// What every function of the lab must do with its lines, whatever it answers: one good line each, and all
-// damage to it.
+// Rules for the lines of every lab function, whatever it answers: one good line each, and every damage to it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,7 +71,7 @@ TEST(EveryFunction, NamesTheMissingOrWrongField) {
                   AllOf(HasSubstr("line 7: " + std::string(field.name)), HasSubstr("missing")));
       for (const Json& wrong : kWrong) {
         bad[std::string(field.name)] = wrong;
-        if (answer_line(function, bad.dump(), 7).good) continue;  // not wrong for this one
+        if (answer_line(function, bad.dump(), 7).good) continue;  // still a valid line for this function
         EXPECT_THAT(refusal(name, bad), HasSubstr("line 7: " + std::string(field.name)));
       }
       bad[std::string(field.name)] = nullptr;
@@ -83,7 +82,7 @@ TEST(EveryFunction, NamesTheMissingOrWrongField) {
   }
 }
 
-// Any damage to a good line is an answer or an error that is JSON, never more.
+// Any damage to a good line gives an answer or an error that is JSON, never anything else.
 TEST(EveryFunction, DamagedLinesNeverCrash) {
   for (const auto& [name, good] : kExamples) {
     std::mt19937_64 random(20260101);

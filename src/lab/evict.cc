@@ -1,5 +1,5 @@
-// `evict`: a trace of requests through one cache of `capacity` experts of one size, event by event. SPEC
-// §1.7.
+// `evict`: a trace of requests through one cache with room for `capacity` experts of one size, event by
+// event. SPEC §1.7.
 #include <algorithm>
 #include <vector>
 
@@ -41,7 +41,7 @@ struct Requests {
 
 Requests parse_requests(const JsonObject& line) {
   Requests requests;
-  std::vector<std::size_t> ends;  // of each event among all ids
+  std::vector<std::size_t> ends;  // where each event ends among all ids
   std::vector<std::int64_t> ids;
   for (const Json& event : array_of(line, "requests", kIn[2].text)) {
     const std::string place = "requests[" + std::to_string(ends.size()) + "]";

@@ -1,4 +1,5 @@
-// Ids of a line, any numbers, renamed to experts 0, 1, 2 … in the same order: order is all that policies see.
+// Renames the ids of a line, which may be any numbers, to experts 0, 1, 2 … in the same order: policies see
+// only the order.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,7 @@ constexpr std::int64_t kMostId = std::numeric_limits<std::int64_t>::max();
 
 class ExpertNames {
  public:
-  // All ids that will be asked for; repeats count once.
+  // All ids that will be looked up; repeats count once.
   explicit ExpertNames(std::vector<std::int64_t> ids = {}) : ids_(std::move(ids)) {
     std::ranges::sort(ids_);
     ids_.erase(std::ranges::unique(ids_).begin(), ids_.end());
@@ -28,7 +29,7 @@ class ExpertNames {
   }
 
  private:
-  std::vector<std::int64_t> ids_;  // ascending: ids_[n] is that of the n-th expert
+  std::vector<std::int64_t> ids_;  // ascending: ids_[n] is the id of the n-th expert
 };
 
 }  // namespace sluice::lab

@@ -7,7 +7,7 @@ namespace sluice::lab {
 ExpertPhase ExpertClock::time(std::span<const ExpertWork> work) {
   ExpertPhase phase;
   arrivals_.clear();
-  double ready = 0;  // of the unit
+  double ready = 0;  // when the unit is ready
   for (const ExpertWork& one : work) {
     const double run = machine_.compute_s(static_cast<double>(one.view), one.ops);
     phase.xpu_s += run;
@@ -23,7 +23,7 @@ ExpertPhase ExpertClock::time(std::span<const ExpertWork> work) {
     phase.flash_s += machine_.flash_s(static_cast<double>(one.lsb_read));
     arrivals_.push_back({phase.flash_s, machine_.compute_s(static_cast<double>(one.view), one.ops)});
   }
-  // In order of arrival already: the channel is serial, and LSBs come behind all MSBs.
+  // Already in order of arrival: the channel is serial, and LSBs come behind all MSBs.
   for (const Arrival& arrival : arrivals_) ready = std::max(ready, arrival.at) + arrival.run;
   phase.seconds = std::max(ready, phase.flash_s);
   return phase;

@@ -14,8 +14,8 @@ const Function* const kFunctions[] = {
     &kQuantise, &kSliceCache, &kConstraint,  &kCachePrior, &kCumsum,   &kWarmup,
 };
 
-// Reads up to the end of line, which is dropped. Keeps at most `limit` + 1 bytes of a longer line, and drops
-// the rest. False at the end of the stream.
+// Reads up to the end of the line, which is dropped. Keeps at most `limit` + 1 bytes of a longer line and
+// drops the rest. False at the end of the stream.
 bool read_line(std::streambuf& in, Bytes limit, std::string& line) {
   using Traits = std::streambuf::traits_type;
   line.clear();
@@ -72,7 +72,7 @@ bool answer_all(const Function& function, std::istream& in, const std::string& i
     }
     const Answer answer = answer_line(function, line, number);
     good = good && answer.good;
-    out << answer.text << std::endl;  // flushed: someone may be waiting for it
+    out << answer.text << std::endl;  // flushed: another process may be waiting for it
     if (!out)
       throw Error(ErrorKind::kIo, "write failed")
           .in("standard output")

@@ -1,5 +1,5 @@
-// Any bytes as one line to every function of the lab: an answer or an error, never a crash, always one line
-// of JSON.
+// Passes any bytes as one line to every function of the lab: an answer or an error, never a crash, always one
+// line of JSON.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -69,7 +69,7 @@ TEST(Lab, BadLinesAreAnsweredInPlaceAndTheRestGoesOn) {
   EXPECT_EQ(lines[0], lines[8]);
 }
 
-// The parser counts lines from the start of what it is given, which is one line of the input.
+// The parser counts lines from the start of its text, which is one line of the input.
 TEST(Lab, ErrorsNameOneLine) {
   std::string out;
   EXPECT_FALSE(run(std::string(kGood) + "\n\n{\"policy\":}\n", out));
@@ -125,8 +125,8 @@ TEST(Evict, VectorsOfTheSpecification) {
 }
 
 TEST(Evict, EventsAreAtomic) {
-  // 1 and 2 are resident; the event's own ids are no victims, so the surplus (5, the highest missing) is not
-  // cached.
+  // 1 and 2 are resident; the event's own ids are never victims, so the surplus (5, the highest missing) is
+  // not cached.
   const Json answer = evict("lru", 3, {{1, 2}, {2, 3, 4, 5}});
   EXPECT_EQ(answer,
             (Json{{"hits", 1}, {"misses", 5}, {"evicted", Json::array({1})}, {"resident", {2, 3, 4}}}));
@@ -135,11 +135,11 @@ TEST(Evict, EventsAreAtomic) {
 }
 
 TEST(Evict, BypassKeepsTheNearest) {
-  // One of 1 and 2 may stay, and 2 comes sooner, each time. 1 and 3 are never cached, so they are not
+  // One of 1 and 2 may stay, and 2 comes sooner each time. 1 and 3 are never cached, so they are never
   // evicted.
   EXPECT_EQ(evict("belady_bypass", 1, Json::parse("[[1,2],2,3,1,2]")),
             (Json{{"hits", 2}, {"misses", 4}, {"evicted", Json::array()}, {"resident", {2}}}));
-  // Nothing comes again after the last event: lower ids leave first, the event's own among them.
+  // No id comes again after the last event: lower ids leave first, the event's own included.
   EXPECT_EQ(evict("belady_bypass", 2, Json::parse("[[1,2],[1,2,3]]")),
             (Json{{"hits", 2}, {"misses", 3}, {"evicted", Json::array({1})}, {"resident", {2, 3}}}));
 }

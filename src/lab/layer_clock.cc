@@ -7,7 +7,7 @@
 namespace sluice::lab {
 namespace {
 
-constexpr std::size_t kMostRemembered = 16;  // experts of a layer: decode steps, not prefills
+constexpr std::size_t kMostRemembered = 16;  // experts of a layer: enough for decode steps, not for prompts
 constexpr std::size_t kMostLayers = std::size_t{1} << 18;
 
 }  // namespace
@@ -48,8 +48,8 @@ LayerTime LayerClock::simulate(std::span<const UsedExpert> used) {
   for (const experts::Task& task : tasks_)
     if (task.tensor == 0) time.compute += task.run;
 
-  // One unit takes what is ready, so it ends when it would in any other order, and never earlier if something
-  // comes later. What is left of its waiting without decoding is the disk's.
+  // One unit takes any ready expert, so it ends at the same time in every order, and never earlier if an
+  // expert arrives later. The rest of its waiting without decoding belongs to the disk.
   experts::ScheduleCosts no_decoding = costs_.fetch;
   no_decoding.c = 0;
   time.makespan = experts::simulate(tasks_, costs_.fetch, schedule_, ready_runs).makespan;

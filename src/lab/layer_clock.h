@@ -1,4 +1,4 @@
-// What one layer of one step takes, by the states in which it finds its experts. SPEC §1.3-1.6.
+// How long one layer of one step takes, by the states in which it finds its experts. SPEC §1.3-1.6.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace sluice::lab {
 
 // An expert that a layer uses.
 struct UsedExpert {
-  experts::State state = experts::State::kM;  // before
+  experts::State state = experts::State::kM;  // before the step
   std::uint32_t tokens = 0;
 };
 
@@ -26,7 +26,7 @@ struct LayerTime {
   bool fallback = false;
 };
 
-// Remembers what small layers took: equal states and tokens, equal time. Thread-compatible.
+// Remembers the times of small layers: equal states and tokens take equal time. Thread-compatible.
 class LayerClock {
  public:
   LayerClock(const PipelineCosts& costs, std::unique_ptr<experts::Scheduler> scheduler)

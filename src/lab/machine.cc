@@ -8,7 +8,7 @@
 namespace sluice::lab {
 namespace {
 
-// Rates so small or large that sums and quotients of them would not be finite.
+// Rates outside these bounds would make sums and quotients infinite.
 constexpr double kLeast = 1e-30, kMost = 1e30;
 
 }  // namespace

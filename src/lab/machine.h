@@ -1,5 +1,5 @@
-// The hardware that slices of experts are replayed on: Flash that holds the model, DRAM that holds the cache,
-// and one unit that computes. Rates and energies are constants; there is no other state. SliceMoE; SPEC §4.1.
+// The hardware on which slices of experts are replayed: Flash holds the model, DRAM holds the cache, and one
+// unit computes. Rates and energies are constants; there is no other state. SliceMoE; SPEC §4.1.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace sluice::lab {
 
-// Bytes that moved and operations (two a multiplication and addition).
+// Bytes moved, and operations (two for a multiplication and addition).
 struct Traffic {
-  double flash = 0;  // read from Flash; written to DRAM as well
+  double flash = 0;  // read from Flash and written to DRAM
   double dram_read = 0;
-  double dram_written = 0;  // beside what came from Flash
+  double dram_written = 0;  // besides the bytes from Flash
   double ops = 0;
 
   Traffic& operator+=(const Traffic& other);
 };
 
-// Joules, by where they go.
+// Joules by consumer.
 struct Energy {
   double flash = 0, dram_read = 0, dram_write = 0, compute = 0;
 
@@ -33,7 +33,7 @@ struct Machine {
   double xpu_ops_per_s = 0, xpu_ops_per_joule = 0;
 
   double flash_s(double bytes) const { return 8 * bytes / flash_bits_per_s; }
-  // Seconds that the unit is busy with: operations, and operands that come from DRAM meanwhile.
+  // Seconds that the unit is busy: with operations, while its operands come from DRAM.
   double compute_s(double dram_bytes, double ops) const;
   Energy energy(const Traffic& traffic) const;
 };
@@ -46,7 +46,8 @@ const Machine& slicemoe_machine();
 Machine machine_from_json(const Json& json, const std::string& path);
 Json to_json(const Machine& machine);
 
-// The preset of that name, or the file. Error(kUsage) for a name that is neither; as machine_from_json.
+// The preset with that name, or the file. Error(kUsage) for a name that is neither; otherwise as
+// machine_from_json.
 Machine find_machine(const std::string& name_or_file);
 
 }  // namespace sluice::lab

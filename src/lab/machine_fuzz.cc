@@ -1,4 +1,5 @@
-// Any bytes as a modelled machine: one that is written as it was read and takes time, or Error.
+// Reads any bytes as a modelled machine: either a machine that is written as it was read and takes time, or
+// an Error.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -200,7 +200,7 @@ class MachineReplay {
     }
   }
 
-  // The event's experts, ascending, and their tokens.
+  // Gathers the event's experts, ascending, and their tokens.
   void gather_used(std::uint32_t layer) {
     count_.assign(steps_.experts, 0);
     for (const experts::Choice& choice : routing_.choices) count_[choice.expert] += 1;
@@ -254,7 +254,7 @@ class MachineReplay {
   experts::SliceDemands demands_;
   ExpertClock clock_;
   MachineReplayResult result_;
-  // Of the running event.
+  // State of the running event.
   experts::ScoresView scores_;
   experts::Routing routing_;
   std::vector<float> score_;

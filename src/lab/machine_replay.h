@@ -1,5 +1,5 @@
-// Replay of recorded routing through SliceMoE's decisions, on a modelled machine. The objects are those of
-// the engine, called in its order: router, precision, demands, constraint, residency. Time and energy are the
+// Replays recorded routing through SliceMoE's decisions on a modelled machine. Uses the engine's own classes
+// in the engine's order: router, precision, demands, constraint, residency. Time and energy follow the
 // equations of SPEC §4.1. SliceMoE; SPEC §4; docs/slicemoe.md.
 #pragma once
 
@@ -21,27 +21,27 @@
 namespace sluice::lab {
 
 struct MachineReplaySettings {
-  experts::ExpertBytes bytes;  // of every expert: slice_bytes()
-  Bytes memory = 0;            // of the one cache for all layers
+  experts::ExpertBytes bytes;  // for every expert: slice_bytes()
+  Bytes memory = 0;            // for the one cache of all layers
   std::string cache = "slice-lru";
   std::string router = "exact";
   experts::CacheAwareRules cache_aware = {};
   experts::PrecisionRule precision = {};
-  experts::ConstraintConfig constraint = {};  // views are set by the replay
-  experts::SlicesConfig slices = {};          // of slice-lru
+  experts::ConstraintConfig constraint = {};  // the replay sets the views
+  experts::SlicesConfig slices = {};          // for slice-lru
   std::uint64_t seed = 0;
 };
 
-// Of all steps of one phase.
+// Totals of all steps of one phase.
 struct MachinePhase {
   std::uint64_t steps = 0, tokens = 0;
-  experts::MissAccount account;          // of all its steps, exempt ones too
-  std::uint64_t requests = 0, hits = 0;  // experts of events; a hit has all that was asked for
+  experts::MissAccount account;          // over all its steps, exempt steps included
+  std::uint64_t requests = 0, hits = 0;  // experts of events; a hit has all parts that were asked for
   Traffic traffic;
   Energy energy;
   double seconds = 0;                // = rest + compute + wait
-  double rest_s = 0;                 // all that is no routed expert
-  double compute_s = 0, wait_s = 0;  // routed experts: the unit computes, or waits for Flash
+  double rest_s = 0;                 // everything except routed experts
+  double compute_s = 0, wait_s = 0;  // for routed experts: the unit computes, or waits for Flash
 
   double per_token(double sum) const { return tokens == 0 ? 0 : sum / static_cast<double>(tokens); }
 };
@@ -55,28 +55,29 @@ struct MachineStepFigures {
 struct MachineReplayResult {
   MachinePhase prefill, decode;
   std::uint64_t prompts = 0;
-  experts::MissAccount accounted;  // what the constraint looks at: decode steps but the exempt ones
+  experts::MissAccount accounted;  // steps that the constraint counts: decode steps except exempt ones
   std::uint64_t replaced = 0, violations = 0;
   double lambda = 0;                // at the end
-  experts::RoutingChanges changes;  // of decode steps
-  std::uint64_t recorded_differs =
-      0;  // tokens of layers whose recorded experts are not the top k of the logits
-  std::vector<std::uint64_t> critical;    // decode: by number of critical experts, tokens of layers
+  experts::RoutingChanges changes;  // in decode steps
+  // Tokens of layers whose recorded experts are not the top k of the logits.
+  std::uint64_t recorded_differs = 0;
+  // In decode steps, by number of critical experts: tokens of layers.
+  std::vector<std::uint64_t> critical;
   std::vector<MachineStepFigures> steps;  // decode steps, in order
   std::uint64_t decision_hash = 0;        // as Residency::decision_hash
 };
 
-// Told of every event's decisions, in order.
+// Called with every event's decisions, in order.
 using DecisionObserver =
     std::function<void(std::uint64_t event, std::uint32_t layer, const experts::EventOutcome& outcome)>;
 
-// One cache for all layers; it begins empty and is kept over the ends of sequences. Prompts are computed at
-// high precision (SPEC §4.3) and neither constrained nor accounted; behind each, the constraint's exempt
-// steps begin again. Without logits the recorded experts are used as they are, by the router `exact`. Either
-// may be empty: observer, stop. Error(kUsage) for a combination that is not valid (experts/combination.h),
-// for more critical experts than a token has, or more kept ones than a layer, and for a router that needs
-// logits and has none; Error(kInvalid) for steps of another shape than the model's;
-// Error(kBudget) for memory that no expert's MSB fits in; Error(kInterrupted).
+// One cache for all layers; it starts empty and is kept across sequences. Prompts are computed at high
+// precision (SPEC §4.3) and are neither constrained nor accounted; behind each prompt the constraint's exempt
+// steps begin again. Without logits the router `exact` uses the recorded experts unchanged. `observer` and
+// `stop` may be empty. Error(kUsage) for an invalid combination (experts/combination.h), for more critical
+// experts than a token has, or more kept experts than a layer has, and for a router that needs logits that
+// are missing; Error(kInvalid) for steps of another shape than the model's; Error(kBudget) for memory in
+// which no expert's MSB fits; Error(kInterrupted).
 MachineReplayResult replay_on_machine(const RoutedSteps& steps, const SlicedModel& model,
                                       const Machine& machine, const MachineReplaySettings& settings,
                                       const DecisionObserver& observer = {},

@@ -1,5 +1,5 @@
 // Replays of slices: against the vectors of SPEC §7.7, against a plain second implementation of §4.1 and
-// §4.3, and by what must hold of every replay.
+// §4.3, and by properties of every replay.
 #include "lab/machine_replay.h"
 
 #include <gmock/gmock.h>
@@ -57,7 +57,7 @@ RoutedStep decode_step(const Token& token, std::uint32_t context) {
   return step;
 }
 
-// "0.M miss" of every slice that an event reads or finds, by expert; and what leaves.
+// "0.M miss" for every slice that an event reads or finds, by expert; and the departures.
 std::string told(const experts::EventOutcome& outcome) {
   std::string text;
   experts::append_decision(text, 0, 0, outcome);
@@ -65,7 +65,7 @@ std::string told(const experts::EventOutcome& outcome) {
 }
 
 TEST(MachineReplay, DecidesAsTheVectorsSay) {
-  // SPEC §7.7: slices of one unit, a to e are 0 to 4. Critical are weights of at least .6.
+  // SPEC §7.7: slices of one unit; a to e are 0 to 4. Experts with weights of at least .6 are critical.
   RoutedSteps steps;
   steps.layers = 1, steps.experts = 8, steps.top_k = 3;
   const std::vector<Token> tokens = {
@@ -107,7 +107,7 @@ TEST(MachineReplay, DecidesAsTheVectorsSay) {
   EXPECT_THAT(log, ElementsAre("0 0 miss 0=msb:low,1=msb:low,2=-:low\n"));
 }
 
-// §4.3 as its text reads: two lists, least recently used first, searched from the front.
+// §4.3 literally: two lists, least recently used first, searched from the front.
 class PlainCache {
  public:
   PlainCache(Bytes msb, Bytes lsb, Bytes capacity, bool fetch)
@@ -164,7 +164,7 @@ class PlainCache {
       if (!crit.contains(id)) use[id].high = in(lsb_before, id) && in(lsb_, id);
     return use;
   }
-  // Everything at high precision; nothing outlives the prompt.
+  // All experts at high precision; no slice outlives the prompt.
   std::map<int, Use> prompt(const std::vector<int>& sel) {
     std::map<int, Use> use;
     for (const int id : sel)
@@ -191,7 +191,7 @@ struct Plain {
   double flash = 0, joules = 0, seconds = 0;
 };
 
-// §4.1 word by word, in the slicemoe machine's constants.
+// §4.1 literally, with the constants of the machine slicemoe.
 void charge(const SlicedModel& model, const experts::ExpertBytes& bytes, const std::vector<int>& sel,
             const std::map<int, double>& tokens, const std::map<int, PlainCache::Use>& use, Plain& out) {
   double flash = 0, read = 0, ops = 0, channel = 0, unit = 0;
@@ -318,7 +318,7 @@ MachineReplaySettings usual(double share, std::uint32_t layers = 3, std::uint32_
   return settings;
 }
 
-// SPEC I8, and accounts that add up, whatever is combined.
+// SPEC I8, and accounts that add up, for every combination.
 TEST(MachineReplay, HitsMissesAndBytesAddUp) {
   const RoutedSteps steps = synthetic_steps(3);
   const SlicedModel model = tiny_model(3, 16, 4);
@@ -379,7 +379,7 @@ TEST(MachineReplay, HitsMissesAndBytesAddUp) {
             EXPECT_EQ(result.prefill.tokens, 80u);
             EXPECT_EQ(result.recorded_differs, 0u);
             EXPECT_EQ(result.prefill.account.downgrades, 0u);
-            // The account is that of all steps but the first ten behind each prompt.
+            // The account covers all steps except the first ten behind each prompt.
             double missed = 0, requested = 0, joules = 0, seconds = 0;
             ASSERT_EQ(result.steps.size(), 100u);
             for (std::size_t s = 0; s < 100; ++s) {
@@ -472,7 +472,7 @@ TEST(MachineReplay, ChunksOfAPromptAreOnePrompt) {
       chunked.steps.push_back(half);
     }
   }
-  // Memory that holds all: what a prompt leaves behind is then a matter of its counts alone.
+  // In memory that holds everything, only a prompt's counts decide what it leaves behind.
   MachineReplaySettings settings = usual(1);
   const SlicedModel model = tiny_model(3, 16, 4);
   const MachineReplayResult a = replay_on_machine(whole, model, slicemoe_machine(), settings);
@@ -494,7 +494,7 @@ class SlicedTrace final : public SyntheticTrace {
   }
 };
 
-// The replay of a run's trace, which decides as the engine did, decides as this one does.
+// The replay of a run's trace, which decides like the engine, also decides like this replay.
 TEST(MachineReplay, DecidesAsTheReplayOfARun) {
   const SyntheticRouting routing = {
       .layers = 3, .experts = 16, .top_k = 4, .prompts = 2, .tokens = 90, .seed = 11};

@@ -38,7 +38,7 @@ TEST(SliceMoeMachine, AnExpertTakesWhatThePaperDerives) {
 struct SliceRow {
   codec::SliceBits bits;
   double msb_mb, msb_ms, msb_mj, lsb_mb, lsb_ms, lsb_mj, high_mb;
-  std::array<Bytes, 3> high, msb_only;  // experts that fit in 1.8, 2.4, 3.6 GB
+  std::array<Bytes, 3> high, msb_only;  // how many experts fit in 1.8, 2.4, 3.6 GB
 };
 constexpr SliceRow kSliceRows[] = {
     {{8, 4}, 5.136, 4.109, 4.232, 4.325, 3.460, 3.564, 9.462, {190, 253, 380}, {350, 467, 700}},
@@ -115,7 +115,7 @@ TEST(Machine, ComesFromJson) {
   EXPECT_EQ(find_machine("slicemoe").flash_bits_per_s, 10e9);
 }
 
-// Every event for itself, in ticks: what the channel and the unit hold, and what they take next.
+// Simulates every event in ticks: what the channel and the unit hold, and what they take next.
 double simulated_phase(const Machine& machine, const std::vector<ExpertWork>& work, double tick) {
   const auto ticks = [&](double seconds) { return std::llround(seconds / tick); };
   std::deque<std::pair<std::size_t, bool>> channel;  // (expert, whether its last slice)
@@ -157,7 +157,7 @@ double simulated_phase(const Machine& machine, const std::vector<ExpertWork>& wo
 }
 
 TEST(ExpertClock, IsASimulationOfEveryEvent) {
-  // A tick is a byte from Flash; a byte of a view takes another whole number of them.
+  // A tick is the time of a byte from Flash; a byte of a view takes another whole number of ticks.
   const Machine machine = {.name = "ticks",
                            .flash_bits_per_s = 8,
                            .flash_joules_per_bit = 1,
@@ -196,7 +196,7 @@ TEST(ExpertClock, HitsComeBeforeArrivals) {
   const double run = slicemoe_machine().compute_s(static_cast<double>(bytes.msb), 2 * kP);
   const double read = slicemoe_machine().flash_s(static_cast<double>(bytes.msb));
   const ExpertWork hit = {.view = bytes.msb, .ops = 2 * kP}, miss = {bytes.msb, 0, bytes.msb, 2 * kP};
-  // All that is there is computed with while the one that is not comes in.
+  // The unit computes with all resident experts while the missing one arrives.
   const std::vector<ExpertWork> work = {miss, hit, hit, hit};
   EXPECT_DOUBLE_EQ(clock.time(work).seconds, std::max(3 * run, read) + run);
 }
@@ -212,7 +212,7 @@ TEST(SlicedModel, CountsWhatATokenReads) {
   EXPECT_EQ(qwen.top_k(), 4u);
   EXPECT_THROW(find_published_model("gpt"), Error);
 
-  // By hand, of DeepSeek-V2-Lite: attention, two norms (one of them of 512), dense or shared experts and
+  // By hand, for DeepSeek-V2-Lite: attention, two norms (one with 512 elements), dense or shared experts, and
   // router.
   const double attention =
       2048.0 * 16 * 192 + 2048 * 576 + 512 + 512.0 * 16 * 256 + 16 * 128 * 2048.0 + 2 * 2048;

@@ -1,4 +1,4 @@
-// For tests of replays. Header only; no production code includes it.
+// An invented trace for tests of replays. Header only; production code does not include it.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 
 namespace sluice::lab {
 
-// A trace that is made up as it is read: 3 layers of 12 experts, top 3, the lower ones hotter.
+// A trace that is generated while it is read: 3 layers of 12 experts, top 3, the lower ones hotter.
 class MadeUpTrace final : public trace::RoutingTrace {
  public:
-  // Every `prefill_every`-th step is a prefill, from the first on; 0: none is.
+  // Every `prefill_every`-th step is a prefill, starting with the first; 0: no step is.
   MadeUpTrace(std::uint64_t seed, std::uint64_t steps, std::uint64_t prefill_every = 10)
       : RoutingTrace("made up"), random_(seed), steps_(steps), prefill_every_(prefill_every) {
     header_.layers = 3;

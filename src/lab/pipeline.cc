@@ -35,12 +35,12 @@ struct Layer {
   std::span<const std::uint32_t> tokens;  // parallel to ids
 };
 
-// A system: how it brings experts in, and what that takes.
+// A system: how it brings experts in, and how long that takes.
 class System {
  public:
   virtual ~System() = default;
   virtual void begin_step() {}
-  // Adds the layer to `times`, all but `rest`.
+  // Adds the layer's times to `times`, except `rest`.
   virtual void add(const Layer& layer, PipelineTimes& times) = 0;
   virtual std::uint64_t fallbacks() const { return 0; }
 
@@ -53,7 +53,7 @@ class System {
   }
 };
 
-using Caches = std::vector<std::unique_ptr<experts::Residency>>;  // one, or one a layer
+using Caches = std::vector<std::unique_ptr<experts::Residency>>;  // one cache, or one per layer
 
 Caches make_caches(const experts::Preset& preset, std::uint32_t layers, const PipelineSettings& settings,
                    const experts::CacheConfig& config, const EqualSizes& sizes) {
@@ -64,7 +64,7 @@ Caches make_caches(const experts::Preset& preset, std::uint32_t layers, const Pi
   return caches;
 }
 
-// Caches, tasks and a scheduler.
+// A system with caches, tasks and a scheduler.
 class Scheduled final : public System {
  public:
   Scheduled(const experts::Preset& preset, std::uint32_t layers, const PipelineCosts& costs,
@@ -115,8 +115,8 @@ class Scheduled final : public System {
   std::uint64_t fallbacks_ = 0;
 };
 
-// z-accelerate: what its cache holds is there; every other is read whole at its use, and nothing else goes on
-// meanwhile.
+// z-accelerate: cached experts are in memory; every other expert is read whole at its use, and nothing else
+// happens meanwhile.
 class Synchronous final : public System {
  public:
   Synchronous(const experts::Preset& preset, std::uint32_t layers, const PipelineCosts& costs,
@@ -146,7 +146,7 @@ class Synchronous final : public System {
 };
 
 // z-deepspeed: a window of two layers. All experts of a layer are read, whatever the routing, while the layer
-// before is computed with; the first of a step waits for all of its own.
+// before is computed; the first layer of a step waits for all its experts.
 class WholeLayers final : public System {
  public:
   WholeLayers(std::uint32_t layers, std::uint32_t experts, const PipelineCosts& costs)
@@ -165,11 +165,12 @@ class WholeLayers final : public System {
     const double begin = computed_;
     computed_before_ = computed_;
     computed_ = std::max(loaded_, begin + dense_) + run;
-    const double spent = computed_ - begin - dense_;  // the dense part of the layer is in `rest`
+    // The dense part of the layer is in `rest`.
+    const double spent = computed_ - begin - dense_;
     times.compute += run;
     times.disk += spent - run;
     times.time += spent;
-    times.least += run;  // reads may all be hidden
+    times.least += run;  // all reads may be hidden
   }
 
  private:

@@ -65,7 +65,7 @@ TEST(LayerClock, ExpertsInFullAreComputedFirst) {
   EXPECT_DOUBLE_EQ(layer_time(costs, {}).makespan, 0);
   EXPECT_DOUBLE_EQ(layer_time(costs, {{State::kF, 1}, {State::kF, 4}}).makespan, 7);
   const LayerTime beside =
-      layer_time(costs, {{State::kF, 4}, {State::kM, 4}});  // 5 while the other is read until 14
+      layer_time(costs, {{State::kF, 4}, {State::kM, 4}});  // 5 runs while the other is read until 14
   EXPECT_DOUBLE_EQ(beside.makespan, 19);
   EXPECT_DOUBLE_EQ(beside.disk, 9);
   costs.run = {{1, 20}};
@@ -104,12 +104,12 @@ TEST(Pipeline, OneExpertOfMemoryByHand) {
 }
 
 TEST(Pipeline, PoolsByHand) {
-  // Counts 1 each, rank 0 to C by its slot; expert 1 then has rank 1, which is S's.
+  // All counts are 1: rank 0 goes to C by its slot; expert 1 then has rank 1, which belongs to S.
   const PipelineCosts costs = small_costs();
   const PipelineResult result = run_pipeline(
       decode_steps({{0}, {0}, {1}, {1}}), 1, 2, costs,
       {.preset = "zipmoe", .memory = 120, .pools = experts::PoolSlots{0, 1, 1, 0}, .rules = {.delta = 0}});
-  // M: io 14, p 2. C: two decodes side by side, p 2. M again. Then S: two chunks end at 4, the last decoded
+  // M: io 14, p 2. C: two decodes in parallel, p 2. M again. Then S: two chunks end at 4, the last is decoded
   // at 7, p 2.
   EXPECT_DOUBLE_EQ(result.decode.time, (1 + 16) + (1 + 5) + (1 + 16) + (1 + 9));
   EXPECT_EQ(result.decode.found, (std::array<std::uint64_t, 5>{0, 1, 1, 0, 2}));
@@ -132,7 +132,7 @@ TEST(Pipeline, AcceleratesOwnEquation) {
   EXPECT_DOUBLE_EQ(result.prefill.time, 1 + 4 * (20 + 3));  // first uses
   EXPECT_EQ(result.prefill.bytes, 400u);
   EXPECT_DOUBLE_EQ(result.first_token_s(), 93);
-  EXPECT_DOUBLE_EQ(result.decode.time, 1 + 3 * 3 + (20 + 3));  // the last one has no room
+  EXPECT_DOUBLE_EQ(result.decode.time, 1 + 3 * 3 + (20 + 3));  // the last one finds no room
   EXPECT_EQ(result.decode.bytes, 100u);
   EXPECT_EQ(result.decode.hits, 3u);
 }
@@ -148,12 +148,12 @@ TEST(Pipeline, DeepspeedsOwnEquation) {
   PipelineCosts costs = small_costs();
   costs.rest = 3;  // 1 a layer
   costs.run = {{1, 3}};
-  // Layers of 2 · 20 are there at 40, 80, 120; each is computed with before the next one is there.
+  // Layers of 2 · 20 arrive at 40, 80, 120; each is computed before the next one arrives.
   PipelineResult result = run_pipeline(requests, 3, 2, costs, {.preset = "z-deepspeed", .memory = 0});
   EXPECT_DOUBLE_EQ(result.decode.time, 2 * 123);
   EXPECT_EQ(result.decode.bytes, 2u * 3 * 2 * 100);
-  // Computing limits: layer 0 ends at 140; layer 1 is there at 80, so 241; layer 2 may be read once layer 0
-  // is done.
+  // Computing is the limit: layer 0 ends at 140; layer 1 has arrived at 80, so it ends at 241; layer 2 may be
+  // read once layer 0 is done.
   costs.run = {{1, 100}};
   result = run_pipeline(requests, 3, 2, costs, {.preset = "z-deepspeed", .memory = 1000});
   EXPECT_DOUBLE_EQ(result.decode.time, 2 * 342);
@@ -202,8 +202,8 @@ TEST_P(PipelineProperties, TimesAddUpAndNoneBeatsTheLowerBounds) {
 
 TEST_P(PipelineProperties, MoreMemoryNeverReadsMore) {
   if (GetParam() == "z-moe-infinity") return;  // its forecasts change with what it holds
-  if (GetParam() == "z-basic-fifo" || GetParam() == "z-basic-marking")
-    return;  // not so of these (Belady's anomaly)
+  // More memory may read more under these (Belady's anomaly).
+  if (GetParam() == "z-basic-fifo" || GetParam() == "z-basic-marking") return;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     MadeUpTrace trace(seed, 150, 0);
     const Requests requests = read_requests(trace);
@@ -217,13 +217,13 @@ TEST_P(PipelineProperties, MoreMemoryNeverReadsMore) {
       (none == 0 ? none : last) = result.decode.time;
     }
     if (GetParam() == "z-deepspeed")
-      EXPECT_EQ(last, none);  // whatever the budget
+      EXPECT_EQ(last, none);  // for every budget
     else
       EXPECT_LT(last, none);
   }
 }
 
-// The other core, which has no clock.
+// Compares with the replay that has no clock.
 TEST_P(PipelineProperties, DecidesAsTheReplayWithoutAClock) {
   const experts::Preset& preset = experts::find_preset(GetParam());
   if (preset.whole_layers) return;  // it has no cache
@@ -246,7 +246,7 @@ TEST_P(PipelineProperties, DecidesAsTheReplayWithoutAClock) {
                                           .pools = timed.pools});
     EXPECT_EQ(pipeline.prefill.hits + pipeline.decode.hits, replayed.total.hits);
     EXPECT_EQ(pipeline.decode.hits, replayed.decode.hits);
-    // Synchronous: from a store of whole experts, 100 bytes each instead of 50 + 20.
+    // Synchronous: reads a store of whole experts, 100 bytes each instead of 50 + 20.
     EXPECT_EQ(pipeline.prefill.bytes + pipeline.decode.bytes,
               preset.synchronous ? *replayed.bytes_read / 70 * 100 : *replayed.bytes_read);
     EXPECT_EQ(pipeline.prefill.found[2] + pipeline.prefill.found[3] + pipeline.decode.found[2] +
@@ -259,7 +259,7 @@ TEST_P(PipelineProperties, DecidesAsTheReplayWithoutAClock) {
 std::vector<std::string_view> preset_names() {
   std::vector<std::string_view> names;
   for (const experts::Preset& preset : experts::presets())
-    if (!preset.sliced()) names.push_back(preset.name);  // of whole experts
+    if (!preset.sliced()) names.push_back(preset.name);  // for whole experts
   return names;
 }
 

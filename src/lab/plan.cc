@@ -1,4 +1,4 @@
-// `plan`: the share of a layer's memory that each pool gets. SPEC §1.9.
+// `plan`: the share of a layer's memory for each pool. SPEC §1.9.
 #include "experts/planner.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// {F, C, S, E}: one value a pool, as several functions of the lab read and write it.
+// {F, C, S, E}: one value per pool, as several functions of the lab read and write it.
 #pragma once
 
 #include "experts/pools.h"

@@ -1,6 +1,6 @@
-// Hit rates that the authors of a trace computed from it with a program of their own
-// (tests/data/routing/README.md; docs/replay.md says how their settings map to ours and why LRU and LFU are
-// not equal to the last digit).
+// Hit rates that the authors of a trace computed from it with their own program
+// (tests/data/routing/README.md; docs/replay.md maps their settings to ours and says why LRU and LFU differ
+// in the last digit).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ TEST(PublishedCurves, LruLfuAndBeladyOverTheQwen3TraceAreTheirs) {
                                       .scope = Scope::kGlobal,
                                       .unit = CapacityUnit::kBytes,
                                       .capacity = std::stoull(budget) * kMiB});
-    // Belady leaves no ties that matter: theirs to the last digit printed.
+    // Belady has no ties that matter: equal to the last printed digit.
     const double points_apart = policy == "belady" ? 0.000501 : kPoints;
     EXPECT_NEAR(100 * ours.total.hit_rate(), std::stod(all), points_apart);
     EXPECT_NEAR(100 * ours.decode.hit_rate(), std::stod(decode), points_apart);

@@ -8,7 +8,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// SPEC 7.4.
+// Vectors of SPEC 7.4.
 TEST(Quantise, AnswersTheVectors) {
   const Json exact = ask(
       "quantise",

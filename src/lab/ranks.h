@@ -1,4 +1,4 @@
-// Frequencies by rank, as several functions of the lab read them.
+// Reads frequencies by rank for several functions of the lab.
 #pragma once
 
 #include <vector>

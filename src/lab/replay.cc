@@ -21,8 +21,8 @@ void stop_if(const std::function<bool()>& stop, std::size_t event) {
   if (event % kEventsBetweenStops == 0 && stop && stop()) throw Error(ErrorKind::kInterrupted, "interrupted");
 }
 
-// Whole experts as the unit, whatever state they are kept in. In state E an expert weighs nothing so, which
-// is why check_pools counts slots.
+// Every expert counts 1, whatever its state. By bytes an expert in state E would count 0, which is why
+// check_pools counts slots.
 class OneEach final : public experts::ExpertSizes {
  public:
   experts::ExpertBytes bytes(ExpertId) const override { return {.full = 1, .sm = 1, .exp = 0}; }
@@ -155,8 +155,8 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
     };
     count(result.total);
     if (event.phase == trace::TracePhase::kDecode) count(result.decode);
-    for (auto gone = outcome.evicted.begin(); gone != outcome.evicted.end();
-         ++gone) {  // an expert may leave part by part
+    // An expert may leave part by part.
+    for (auto gone = outcome.evicted.begin(); gone != outcome.evicted.end(); ++gone) {
       const bool counted =
           std::any_of(outcome.evicted.begin(), gone, [&](const auto& other) { return other.id == gone->id; });
       result.evictions += !counted && cache.parts(gone->id).empty();

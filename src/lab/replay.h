@@ -16,23 +16,24 @@
 
 namespace sluice::lab {
 
-// A trace as caches see it, in memory, since oracles must know the future. About ten bytes an access.
+// A trace as caches see it, wholly in memory because oracles must know the future. About ten bytes per
+// access.
 struct Requests {
   struct Event {
     std::uint64_t step = 0;
     std::uint32_t layer = 0;
     trace::TracePhase phase = trace::TracePhase::kPrefill;
-    std::uint32_t tokens = 0;  // of the step
+    std::uint32_t tokens = 0;  // tokens of the step
   };
-  experts::RequestList list;          // all layers, in order of the trace
+  experts::RequestList list;          // all layers, in the order of the trace
   std::vector<Event> events;          // parallel to the list's events
   std::vector<std::uint32_t> tokens;  // parallel to its accesses: tokens that chose the expert
   std::uint64_t steps = 0, prefill_steps = 0, trace_tokens = 0;
-  bool cut_off = false;  // the trace's last record was not whole, and is left out
+  bool cut_off = false;  // the trace's last record was incomplete and is left out
 };
 
-// Reads `trace` to its end. Errors as RoutingTrace::next; Error(kInterrupted) when `stop`, asked now and
-// then, says so.
+// Reads `trace` to its end. Errors as RoutingTrace::next; Error(kInterrupted) when `stop`, which is asked now
+// and then, returns true.
 Requests read_requests(trace::RoutingTrace& trace, const std::function<bool()>& stop = {});
 
 enum class Scope { kLayer, kGlobal };
@@ -40,14 +41,16 @@ enum class CapacityUnit { kExperts, kBytes };
 
 struct ReplaySettings {
   std::string cache;
-  Scope scope = Scope::kLayer;  // one cache a layer, each with its own events; or one for all
+  // KLayer: one cache per layer, each with its own events; else one cache for all
+  Scope scope = Scope::kLayer;
   CapacityUnit unit = CapacityUnit::kExperts;
-  std::uint64_t capacity = 0;  // of each cache
+  std::uint64_t capacity = 0;  // capacity of each cache
   experts::Parts keep = experts::Part::kFull;
   std::uint64_t seed = 0;
-  std::optional<experts::PoolSlots> pools = {};  // of zip-pools, which must have them: slots of each layer
-  experts::PoolRules rules = {};                 // of zip-pools
-  std::uint64_t window = 0;                      // steps of each window reported; 0: none
+  // For zip-pools, which requires them: slots of each layer.
+  std::optional<experts::PoolSlots> pools = {};
+  experts::PoolRules rules = {};  // for zip-pools
+  std::uint64_t window = 0;       // steps of each reported window; 0: no windows
 };
 
 struct ReplayCounts {
@@ -66,16 +69,16 @@ struct ReplayWindow {
 struct ReplayResult {
   ReplayCounts total, decode;       // an access is one id of an event
   std::uint64_t evictions = 0;      // experts resident before an event and not after it
-  std::uint64_t partial = 0;        // misses of which a part was resident
-  std::optional<Bytes> bytes_read;  // missing parts of misses; none: sizes are not known
+  std::uint64_t partial = 0;        // misses with some part resident
+  std::optional<Bytes> bytes_read;  // missing parts of misses; empty: sizes are unknown
   std::uint64_t decision_hash = 0;  // as Engine::decision_hash
   std::vector<ReplayWindow> windows;
 };
 
-// `sizes` may be null when capacity counts experts. Caches begin empty and are kept over sequence ends.
-// `log`: gets every event's line (experts/decision_log.h) with heading and ending; may be empty.
-// Error(kUsage) for an unknown cache, for sizes or parts that are not known, and for pools without slots;
-// Error(kBudget) for slots that hold more than the capacity.
+// `sizes` may be null when capacity counts experts. Caches start empty and are kept across sequences. `log`
+// gets every event's line (experts/decision_log.h), heading and ending; it may be empty. Error(kUsage) for an
+// unknown cache, for unknown sizes or parts, and for pools without slots; Error(kBudget) for slots that hold
+// more than the capacity.
 ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace::TraceSizes* sizes,
                     const ReplaySettings& settings, const std::function<void(std::string_view)>& log = {},
                     const std::function<bool()>& stop = {});

@@ -17,7 +17,7 @@ namespace {
 
 using experts::ExpertId;
 
-// LRU as LAB.md says it, the slow way: who was used longest ago leaves, then the lower id.
+// LRU as LAB.md states it, naively: the expert used longest ago leaves, then the lower id.
 struct NaiveLru {
   std::map<std::pair<int, int>, std::uint64_t> used;  // (layer, id) -> event
   Bytes held = 0, capacity = 0, bytes_read = 0;
@@ -166,7 +166,7 @@ TEST(Replay, WhatIsNotKnownIsAUsageError) {
   EXPECT_THROW(replay(requests, 3, nullptr,
                       {.cache = "zip-pools", .capacity = 1, .pools = experts::PoolSlots{2, 0, 0, 0}}),
                Error);
-  // Slots count one each, in whatever state.
+  // Every slot counts one, in any state.
   const auto pooled = [&](experts::PoolSlots slots, Scope scope, std::uint64_t capacity) {
     return replay(requests, 3, nullptr,
                   {.cache = "zip-pools", .scope = scope, .capacity = capacity, .pools = slots});

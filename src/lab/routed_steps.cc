@@ -17,7 +17,7 @@ void append(const trace::TraceEvent& event, RoutedLayer& layer) {
   layer.logits.insert(layer.logits.end(), event.logits.begin(), event.logits.end());
 }
 
-// Puts the layers of a step together, and steps of a prompt where the trace has its tokens one by one.
+// Collects the layers of each step, and the steps of a prompt if the trace has its tokens one by one.
 class Reader {
  public:
   Reader(const trace::TraceHeader& header, const RoutedStepsSettings& settings)
@@ -60,7 +60,7 @@ class Reader {
     step_.layers.resize(steps_.layers);
     for (const trace::SequenceMark& one : event.sequences)
       step_.sequences.push_back({one.tokens, one.position});
-    if (event.sequences.empty()) {  // one sequence after the other, each begins with its prompt
+    if (event.sequences.empty()) {  // sequences follow one another, each begins with its prompt
       if (prompt && !in_prompt_) context_ = 0;
       step_.sequences.push_back({event.tokens, context_});
       context_ += event.tokens;
@@ -83,7 +83,7 @@ class Reader {
   const RoutedStepsSettings settings_;
   RoutedSteps steps_;
   RoutedStep step_;
-  std::uint64_t number_ = 0;  // of the running step, in the trace
+  std::uint64_t number_ = 0;  // index of the running step in the trace
   bool open_ = false, skipped_ = false, in_prompt_ = false;
   std::uint32_t context_ = 0;
 };

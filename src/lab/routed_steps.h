@@ -1,4 +1,4 @@
-// Recorded routing as generations: prompts, and the decode steps behind each. What a replay of slices walks.
+// Recorded routing as generations: prompts, and the decode steps behind each. Replays of slices walk it.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace sluice::lab {
 
 // One sparse layer of a step.
 struct RoutedLayer {
-  std::vector<experts::Choice> choices;  // of each token ascending by expert; weights as recorded
+  std::vector<experts::Choice> choices;  // of each token, ascending by expert; weights as recorded
   std::vector<std::uint32_t> begin;      // (T + 1)
   std::vector<float> logits;             // (T, N), or empty
   std::uint32_t tokens() const { return static_cast<std::uint32_t>(begin.size()) - 1; }
 };
 
-// Tokens of one sequence that stand together in a step, and the positions before them.
+// Consecutive tokens of one sequence in a step, and the positions before them.
 struct RoutedStretch {
   std::uint32_t tokens = 0, context = 0;
 };
@@ -26,28 +26,27 @@ struct RoutedStretch {
 struct RoutedStep {
   bool prompt = false;
   std::vector<RoutedStretch> sequences;
-  std::vector<RoutedLayer> layers;  // (L); one that the step does not visit has no `begin`
+  std::vector<RoutedLayer> layers;  // (L); a layer that the step does not visit has no `begin`
   std::uint32_t tokens() const;
 };
 
 struct RoutedSteps {
   std::uint32_t layers = 0, experts = 0, top_k = 0;
-  bool logits = false;  // all steps have them
+  bool logits = false;  // all steps have logits
   std::vector<RoutedStep> steps;
   std::uint64_t prompts = 0;  // stretches of prompt steps
   std::uint64_t prompt_tokens = 0, decode_tokens = 0;
-  bool cut_off = false;  // the trace was, and its last step is left out
+  bool cut_off = false;  // the trace was cut off; its last step is left out
 };
 
 struct RoutedStepsSettings {
-  // Of traces that do not know phases (.mrt): so many tokens of each sequence are its prompt, one step
-  // together.
+  // For traces without phases (.mrt): so many tokens of each sequence are its prompt, which is one step.
   std::uint32_t prefill = 64;
-  std::uint32_t most_tokens = UINT32_MAX;  // of each sequence of such a trace; the others are left out
+  std::uint32_t most_tokens = UINT32_MAX;  // from each sequence of such a trace; the others are left out
 };
 
-// Reads `trace` to its end; of one that was cut off, the last step is left out. Errors as RoutingTrace::next;
-// Error(kInterrupted).
+// Reads `trace` to its end; leaves out the last step of a trace that was cut off. Errors as
+// RoutingTrace::next; Error(kInterrupted).
 RoutedSteps read_routed_steps(trace::RoutingTrace& trace, const RoutedStepsSettings& settings = {},
                               const std::function<bool()>& stop = {});
 

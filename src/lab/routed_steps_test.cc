@@ -1,4 +1,4 @@
-// Generations are put together from traces of every kind.
+// Generations are collected from traces of every kind.
 #include "lab/routed_steps.h"
 
 #include <gmock/gmock.h>
@@ -80,7 +80,7 @@ TEST(SyntheticTrace, IsPromptsAndStepsWithTheirLogits) {
 }
 
 TEST(RoutingFacts, CountWhatIsThere) {
-  // One layer, top 2 of 4: expert 0 always, the other one changes every token.
+  // One layer, top 2 of 4: always expert 0, and another one that changes with every token.
   RoutingCounter counter(1, 4, 2);
   for (int sequence = 0; sequence < 2; ++sequence) {
     counter.begin_sequence();

@@ -1,4 +1,4 @@
-// The routing of a run, kept in memory as replays walk it.
+// The routing of a run, kept in memory in the form that replays walk.
 #pragma once
 
 #include "engine/engine.h"
@@ -7,8 +7,8 @@
 
 namespace sluice::lab {
 
-// Watches an engine (Engine::observe) from before its first step. Keeps every logit: 4 bytes for each token,
-// sparse layer and expert. A step that fails is kept as far as it came. Thread-compatible.
+// Observes an engine (Engine::observe) from before its first step. Keeps every logit: 4 bytes for each token,
+// sparse layer and expert. Keeps a failed step as far as it came. Thread-compatible.
 class RoutingRecorder final : public engine::RoutingObserver {
  public:
   explicit RoutingRecorder(const model::ModelConfig& config);

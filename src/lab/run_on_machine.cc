@@ -68,7 +68,7 @@ ExpertWork RunOnMachine::work_of(const experts::Admission& admission) const {
     work.view = sizes.of(admission.view);
     return work;
   }
-  // One read of all that is missing: there is no order of its own for the second region.
+  // One read for everything that is missing: the second region has no order of its own.
   const experts::Parts held = admission.before;
   if (!held.has(Part::kFull))
     work.msb_read = (held.has(Part::kSm) ? 0 : base) + (held.has(Part::kExp) ? 0 : rest);

@@ -104,7 +104,7 @@ TEST_F(RunOnMachineTest, ExactRunsCostWhatHandsWorkOut) {
   EXPECT_NEAR(decode.energy.dram_read, 8 * 1.5e-12 * read, 1e-12);
   EXPECT_NEAR(decode.energy.dram_write, 8 * 1.5e-12 * (flash + written), 1e-15);
   EXPECT_NEAR(decode.energy.compute, ops / 3.18e12, 1e-12);
-  // One channel and one unit: no less than either is busy, no more than both one after the other.
+  // One channel and one unit: at least the busy time of either, at most the sum of both.
   const double busy = 8 * flash / 10e9;
   EXPECT_GE(decode.compute_s + decode.wait_s, busy * (1 - 1e-9));
   EXPECT_LE(decode.compute_s + decode.wait_s, (busy + decode.compute_s) * (1 + 1e-9));
@@ -129,13 +129,13 @@ TEST_F(RunOnMachineTest, WhatIsInMemoryIsReadFromThereAlone) {
 
 class Slices : public RunOnMachineTest, public ::testing::WithParamInterface<PrecisionMode> {};
 
-// The same decisions by the replay: what is read, computed with and waited for.
+// Replays the same decisions: reads, computation and waiting must agree.
 TEST_P(Slices, CostWhatTheReplayOfTheirDecisionsSays) {
   open(*scratch_ / "m.sluice");
   EngineOptions settings = options();
   settings.precision = GetParam();
   settings.cache_bytes = 3 * kMiB;
-  settings.prefetch = "none";  // a replay knows nothing of time
+  settings.prefetch = "none";  // a replay has no notion of time
   engine::Engine engine(*checkpoint_, model_, settings);
   RunOnMachine machine(engine, slicemoe_machine());
   RoutingRecorder recorder(model_.config);
@@ -149,7 +149,7 @@ TEST_P(Slices, CostWhatTheReplayOfTheirDecisionsSays) {
   const SlicedModel shape("fable", model_.config);
   MachineReplaySettings replay;
   const experts::ExpertBytes sizes = engine.expert_sizes().bytes({0, 0});
-  replay.bytes = {.msb = sizes.msb, .lsb = sizes.lsb};  // as they lie on disk: whole blocks
+  replay.bytes = {.msb = sizes.msb, .lsb = sizes.lsb};  // as on disk: whole blocks
   ASSERT_EQ(engine.expert_disk_bytes({0, 0}), sizes.msb + sizes.lsb);
   replay.memory = engine.cache_capacity();
   replay.cache = engine.options().cache;
@@ -164,7 +164,7 @@ TEST_P(Slices, CostWhatTheReplayOfTheirDecisionsSays) {
   EXPECT_NEAR(decode.traffic.ops, result.decode.traffic.ops, 1e-6 * result.decode.traffic.ops);
   EXPECT_NEAR(decode.compute_s, result.decode.compute_s, 1e-9 * result.decode.compute_s);
   EXPECT_NEAR(decode.wait_s, result.decode.wait_s, 1e-9 * result.decode.wait_s);
-  // The replay has the rest in 8 bits, this store in BF16: 4 bytes of a weight's two, and half of the keys'.
+  // The replay has the rest in 8 bits, this store in BF16: 4 bytes for a weight's two, and half of the keys'.
   const double rest = result.decode.traffic.dram_read, ours = decode.traffic.dram_read;
   EXPECT_GT(ours, rest);
   const double steps = static_cast<double>(kTokens - kPrompt),

@@ -1,4 +1,5 @@
-// `schedule`: in which blocks the tasks of one layer would be worked off, and what that takes. SPEC §1.4-1.6.
+// `schedule`: the blocks in which the tasks of one layer are processed, and how long that takes. SPEC
+// §1.4-1.6.
 #include <cmath>
 #include <limits>
 #include <set>

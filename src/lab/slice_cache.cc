@@ -40,7 +40,7 @@ struct Step {
   std::vector<std::int64_t> sel, crit;
 };
 
-// A set in the order given: repeats count once.
+// A set in the given order: repeats count once.
 std::vector<std::int64_t> parse_ids(const JsonObject& line, const std::string& place, const Json& step,
                                     const char* key) {
   const std::string here = place + "." + key;

@@ -1,5 +1,5 @@
 // Event-atomic replay of slice-lru over a recorded run of a model in slices: the decisions that the engine
-// made (SPEC I6; docs/replay.md). Routing is the trace's, whatever router it came from.
+// made (SPEC I6; docs/replay.md). Takes the routing from the trace, whatever router made it.
 #pragma once
 
 #include <functional>
@@ -15,23 +15,23 @@ namespace sluice::lab {
 
 struct SliceReplaySettings {
   Scope scope = Scope::kGlobal;
-  Bytes capacity = 0;  // of each cache
+  Bytes capacity = 0;  // capacity of each cache
   std::uint64_t seed = 0;
   experts::SliceSetting slices = {};
 };
 
 struct SliceReplayResult {
   ReplayCounts total, decode;
-  Bytes bytes_read = 0;             // slices that were missing
-  experts::MissAccount slices;      // of all decode steps
-  experts::MissAccount account;     // of those that the limit counts
+  Bytes bytes_read = 0;             // of missing slices
+  experts::MissAccount slices;      // over all decode steps
+  experts::MissAccount account;     // over the steps that the limit counts
   std::uint64_t decision_hash = 0;  // as Engine::decision_hash
-  bool cut_off = false;             // the trace's last record was not whole
+  bool cut_off = false;             // the trace's last record was incomplete
 };
 
-// Reads `trace` to its end. `log` as of replay(). Error(kUsage) for a trace of whole experts, or without
-// logits, and for more critical experts than a token has; errors as RoutingTrace::next; Error(kInterrupted)
-// when `stop` says so.
+// Reads `trace` to its end. `log` as in replay(). Error(kUsage) for a trace of whole experts or without
+// logits, and for more critical experts than a token has; otherwise errors as RoutingTrace::next;
+// Error(kInterrupted) when `stop` returns true.
 SliceReplayResult replay_slices(trace::RoutingTrace& trace, const SliceReplaySettings& settings,
                                 const std::function<void(std::string_view)>& log = {},
                                 const std::function<bool()>& stop = {});

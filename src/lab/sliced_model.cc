@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kExpertGroup = 32;
 
-// What the published config.json files say of shapes (2024; deepseek-ai/DeepSeek-V2-Lite and
-// Qwen/Qwen1.5-MoE-A2.7B), without what no size depends on.
+// Shapes from the published config.json files (2024; deepseek-ai/DeepSeek-V2-Lite and
+// Qwen/Qwen1.5-MoE-A2.7B), without fields that affect no size.
 constexpr const char* kDeepSeekV2Lite = R"({
   "model_type": "deepseek_v2", "hidden_size": 2048, "intermediate_size": 10944, "kv_lora_rank": 512,
   "max_position_embeddings": 163840, "moe_intermediate_size": 1408, "moe_layer_freq": 1,
@@ -61,7 +61,7 @@ SlicedModel::SlicedModel(std::string name, const model::ModelConfig& config)
     if (tensor.expert >= 0) {
       expert_weights_ += weights;
     } else if (tensor.role == model::Role::kEmbedding) {
-      embedding = weights;  // of which a token reads a row
+      embedding = weights;  // a token reads one row of it
     } else if (tensor.layer >= 0) {
       model_layers_[static_cast<std::size_t>(tensor.layer)].weights += weights;
     } else {
@@ -72,7 +72,7 @@ SlicedModel::SlicedModel(std::string name, const model::ModelConfig& config)
   if (config.tied_head) head_ += embedding;
   const model::AttentionConfig& attention = config.attention;
   if (attention.kind == model::AttentionKind::kMla) {
-    // Queries and outputs are brought into the space that is cached, so kv_b_proj counts once a token.
+    // Queries and outputs are transformed into the cached space, so kv_b_proj counts once per token.
     kv_numbers_ = attention.kv_lora_rank + attention.rope_dim;
     attention_macs_ = double{1} * attention.heads * (2 * attention.kv_lora_rank + attention.rope_dim);
   } else {

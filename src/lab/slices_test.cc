@@ -190,7 +190,8 @@ TEST(Constraint, ReplacesWhatIsNotAllowed) {
   EXPECT_EQ(ask("constraint", constraint(2, .2)), answer({1, 4, 3}, false));   // 8 > 7: 2 leaves; 5
   EXPECT_EQ(ask("constraint", constraint(0, 0)), answer({4, 3, 0}, false));    // both leave
   EXPECT_EQ(ask("constraint", constraint(0, 0, 1)), answer({1, 4, 3}, true));  // 1 is the best of all
-  EXPECT_EQ(ask("constraint", constraint(99, .2)), answer({4, 3, 0}, false));  // over, but nothing is missing
+  // Over, but no expert is missing
+  EXPECT_EQ(ask("constraint", constraint(99, .2)), answer({4, 3, 0}, false));
   Json no_others = constraint(0, 0);
   no_others["resident"] = {4};
   EXPECT_EQ(ask("constraint", no_others), answer({1, 4, 2}, true));

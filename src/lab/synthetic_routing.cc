@@ -54,7 +54,7 @@ RoutingFacts facts_of(trace::RoutingTrace& trace) {
   trace::TraceEvent event;
   std::uint32_t sequence = 0;
   std::vector<std::uint16_t> ids;
-  // A step has its tokens layer by layer, and facts want them token by token: each layer counts for itself.
+  // A step has its tokens layer by layer, and facts need them token by token: each layer counts separately.
   while (trace.next(event)) {
     if (event.layer == 0 && !event.sequences.empty() && event.sequences.front().sequence != sequence) {
       counter.begin_sequence();
@@ -158,7 +158,8 @@ SyntheticTrace::SyntheticTrace(const SyntheticRouting& settings, std::size_t pre
 }
 
 bool SyntheticTrace::gather() {
-  const std::uint32_t in_prompt = mark_.position + mark_.tokens;  // tokens of it that are out
+  // Tokens of the prompt that have been handed out.
+  const std::uint32_t in_prompt = mark_.position + mark_.tokens;
   const bool begins = in_prompt == 0 || in_prompt == settings_.tokens;
   mark_ = {.sequence = mark_.sequence + (in_prompt == settings_.tokens ? 1 : 0),
            .tokens = static_cast<std::uint32_t>(begins && prefill_ > 0 ? prefill_ : 1),

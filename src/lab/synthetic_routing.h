@@ -19,35 +19,35 @@ struct SyntheticRouting {
   std::uint64_t seed = 1;
 };
 
-// What a routing looks like, recorded or synthetic.
+// Statistics of a routing, recorded or synthetic.
 struct RoutingFacts {
   double f_1 = 0;      // share of the tokens of a sequence that choose a layer's most used expert, mean
-  double mass = 0;     // of the chosen in the scores of all experts, mean
-  double overlap = 0;  // share of a token's experts that the token before it chose, too, mean
+  double mass = 0;     // share of the chosen experts in the scores of all experts, mean
+  double overlap = 0;  // share of a token's experts that the token before also chose, mean
 };
 
-// Gathers them. Thread-compatible.
+// Gathers the facts. Thread-compatible.
 class RoutingCounter {
  public:
   RoutingCounter(std::uint32_t layers, std::uint32_t experts, std::uint32_t top_k);
   void begin_sequence();
-  // One layer of the next token, layers in order: its experts and the sum of their scores.
+  // Adds one layer of the next token, layers in order: its experts and the sum of their scores.
   void add(std::uint32_t layer, std::span<const std::uint16_t> experts, double mass);
-  RoutingFacts facts();  // of all so far; ends the sequence
+  RoutingFacts facts();  // over all tokens so far; ends the sequence
 
  private:
   std::uint32_t layers_, experts_, top_k_;
   std::vector<std::vector<std::uint32_t>> used_;    // by layer and expert, of the running sequence
-  std::vector<std::vector<std::uint16_t>> before_;  // by layer: of the token before
+  std::vector<std::vector<std::uint16_t>> before_;  // by layer: experts of the token before
   double tokens_ = 0, sequence_tokens_ = 0, sequences_ = 0, pairs_ = 0;
   RoutingFacts sums_;
 };
 
-// Of a trace whose choices have scores as weights and whose tokens are marked with their sequences. Reads to
-// its end. As RoutingTrace::next.
+// Facts of a trace whose choices have scores as weights and whose tokens are marked with their sequences.
+// Reads the trace to its end. Errors as RoutingTrace::next.
 RoutingFacts facts_of(trace::RoutingTrace& trace);
 
-// Standard normal numbers, the same with every library (Box and Muller).
+// Standard normal numbers, equal with every standard library (Box and Muller).
 class Normal {
  public:
   explicit Normal(std::uint64_t seed) : random_(seed) {}
@@ -68,8 +68,8 @@ class SyntheticTokens {
 
   // Moves on to the next token; false behind the last.
   bool next();
-  bool begins_prompt() const { return token_ == 1; }  // the present one does
-  // Of the present token, by layer.
+  bool begins_prompt() const { return token_ == 1; }  // whether the current token does
+  // For the current token, by layer.
   std::span<const double> logits(std::uint32_t layer) const { return z_[layer]; }           // (N)
   std::span<const std::uint16_t> chosen(std::uint32_t layer) const { return ids_[layer]; }  // (k), ascending
   double score(std::uint32_t layer, std::uint16_t expert) const;  // softmax over all N
@@ -79,7 +79,7 @@ class SyntheticTokens {
 
   SyntheticRouting settings_;
   Normal normal_;
-  std::size_t prompt_ = 0, token_ = 0;  // 1-based: that are out
+  std::size_t prompt_ = 0, token_ = 0;  // 1-based: handed out so far
   std::vector<std::vector<std::uint32_t>> rank_;
   std::vector<std::vector<double>> x_, z_;
   std::vector<std::vector<std::uint16_t>> ids_;
@@ -87,8 +87,8 @@ class SyntheticTokens {
   std::vector<std::uint32_t> order_;
 };
 
-// As a trace with logits: of each prompt, `prefill` tokens are one prefill step, the others decode steps.
-// Weights of choices are scores.
+// The same as a trace with logits: `prefill` tokens of each prompt are one prefill step, the others decode
+// steps. Weights of choices are scores.
 class SyntheticTrace : public trace::RoutingTrace {
  public:
   SyntheticTrace(const SyntheticRouting& settings, std::size_t prefill);

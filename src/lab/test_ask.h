@@ -16,7 +16,7 @@ inline Json ask(std::string_view name, const Json& line) {
   return Json::parse(answer.text);
 }
 
-// The error of a bad line, which is line 7.
+// The error for a bad line, which is line 7.
 inline std::string refusal(std::string_view name, const Json& line) {
   const Answer answer = answer_line(find_function(name), line.dump(), 7);
   EXPECT_FALSE(answer.good) << line.dump() << " -> " << answer.text;

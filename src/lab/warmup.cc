@@ -1,4 +1,4 @@
-// `warmup`: which slices outlive a prompt. SPEC §4.6.
+// `warmup`: the slices that outlive a prompt. SPEC §4.6.
 #include <set>
 #include <vector>
 

@@ -12,10 +12,10 @@ struct CriticalShares {
   double theta = 0;
   std::vector<double> shares;
   double mean() const;
-  std::size_t most() const;  // that any has
+  std::size_t most() const;  // the largest number that a token has
 };
 
-// Of the decode steps, by the weights that their choices have: single-head θ. REQUIRES: there are some.
+// For the decode steps, by the weights of their choices: single-head θ. REQUIRES: there are decode steps.
 CriticalShares critical_shares(const RoutedSteps& steps, double theta);
 
 }  // namespace sluice::lab

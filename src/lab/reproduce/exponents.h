@@ -1,5 +1,5 @@
-// What a checkpoint's experts say about the exponents of BF16 words: their entropy, and what codecs make of
-// them. SPEC §1.2.
+// Statistics of the exponents of a checkpoint's BF16 experts: their entropy, and the sizes that codecs reach.
+// SPEC §1.2.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,19 @@ namespace sluice::lab {
 
 struct CodecSize {
   std::string codec;
-  double size = 0;  // of BF16 words: sign+mantissa plane and coded exponents, by the words' own bytes
+  // Stored size of BF16 words (sign+mantissa plane and coded exponents) as a share of the words' own bytes.
+  double size = 0;
 };
 struct ExponentFacts {
-  std::uint64_t words = 0;  // looked at
-  double entropy_bits = 0;  // of an exponent
-  unsigned symbols = 0;     // of 256 that occur
+  std::uint64_t words = 0;  // words examined
+  double entropy_bits = 0;  // per exponent
+  unsigned symbols = 0;     // how many of 256 occur
   double bound = 0;         // (8 + entropy) / 16
   std::vector<CodecSize> codecs;
 };
 
-// Of at most `experts` BF16 experts, evenly spaced, each matrix in `chunks` chunks. Error(kUnsupported) if
-// there is none of BF16; Error(kIo), (kCorrupt), (kInterrupted).
+// Examines at most `experts` BF16 experts, evenly spaced, with each matrix in `chunks` chunks.
+// Error(kUnsupported) without BF16 experts; Error(kIo), (kCorrupt), (kInterrupted).
 ExponentFacts exponent_facts(const store::Checkpoint& checkpoint, const model::Model& model,
                              std::size_t experts, unsigned chunks,
                              const std::function<bool()>& interrupted = {});

@@ -17,7 +17,7 @@ void add(const RoutedStep& step, Counts& counts) {
     for (const experts::Choice& choice : step.layers[layer].choices) counts[layer][choice.expert] += 1;
 }
 
-// Share of `requests` that go to the `count` experts of most `heat`.
+// Share of `requests` that go to the `count` experts with the most `heat`.
 double covered(const std::vector<double>& heat, const std::vector<double>& requests, std::uint32_t count) {
   const double all = std::accumulate(requests.begin(), requests.end(), 0.0);
   if (all == 0) return 0;

@@ -1,4 +1,4 @@
-// How far schedules stay from what no order can beat, over random instances. SPEC §1.5, §1.6.
+// How far schedules stay from the lower bound, over random instances. SPEC §1.5, §1.6.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@ namespace sluice::lab {
 struct MakespanRatio {
   std::size_t instances = 0;
   double mean = 0, worst = 0;  // makespan / lower bound
-  double worst_of_bound = 0;   // of that, as a share of 3 - 1/L
+  double worst_of_bound = 0;   // the worst ratio as a share of 3 - 1/L
 };
-// Instances as SPEC §1.5 draws them: 2 to 8 experts, 1 or 3 tensors, K of 1, 2, 4 and L of 1, 2, 3, 6. Equal
-// seeds, equal instances for all schedulers. Error(kUsage) for an unknown scheduler.
+// Draws instances as SPEC §1.5 does: 2 to 8 experts, 1 or 3 tensors, K of 1, 2, 4 and L of 1, 2, 3, 6. Equal
+// seeds give equal instances to all schedulers. Error(kUsage) for an unknown scheduler.
 MakespanRatio makespan_ratio(const std::string& scheduler, std::size_t instances, std::uint64_t seed);
 
 }  // namespace sluice::lab

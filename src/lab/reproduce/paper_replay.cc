@@ -9,7 +9,7 @@
 namespace sluice::lab {
 namespace {
 
-// The same model, stored whole.
+// Costs of the same model stored whole.
 PipelineCosts whole(PipelineCosts costs) {
   costs.fetch.chunks = 0;
   costs.fetch.u *= 2;  // the sign+mantissa plane is half of a tensor
@@ -35,7 +35,7 @@ const PaperModel& deepseek_v2_lite() {
 }
 
 // 24 + 24 blocks of width 1024 and 4096, every second one sparse: the published configuration. Other weights:
-// of one stack, 24 attentions of 4 matrices (a decoder's second ones left out) and 12 dense blocks.
+// for one stack, 24 attentions of 4 matrices (without a decoder's second ones) and 12 dense blocks.
 const PaperModel& switch_large_128() {
   static const PaperModel model = {.name = "Switch-large-128",
                                    .layers = 24,
@@ -53,7 +53,7 @@ engine::Profile paper_profile(const PaperModel& model, const PaperMachine& machi
                               const engine::Profile& measured) {
   SLUICE_CHECK(measured.model.chunks > 0 && measured.model.tensors > 0 && measured.model.sm > 0);
   engine::Profile profile = measured;
-  const double tensor = model.weights / model.tensors;  // bytes of its sign+mantissa plane, too
+  const double tensor = model.weights / model.tensors;  // also the bytes of its sign+mantissa plane
   const double chunk = tensor / machine.chunks;
   const double measured_tensor =
       static_cast<double>(measured.model.sm) / static_cast<double>(measured.model.tensors);
@@ -140,7 +140,7 @@ ReplayFigures PaperReplay::run(const ReplayRequest& request, const std::function
   const PipelineResult before = replayed(requests);
   append(request.batch, request.output, requests);
   const PipelineResult all = replayed(requests);
-  // Equal beginnings take equal times, so what is left is the batch's.
+  // Equal beginnings take equal times, so the rest belongs to the batch.
   const double prefill = all.prefill.time - before.prefill.time,
                decode = all.decode.time - before.decode.time;
   const double disk = all.prefill.disk + all.decode.disk - before.prefill.disk - before.decode.disk;

@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A small model, measured: experts of 3 tensors of 1000 weights.
+// A small measured model: experts of 3 tensors of 1000 weights.
 engine::Profile measured() {
   engine::Profile profile;
   profile.model = {.architecture = "small",
@@ -28,7 +28,7 @@ engine::Profile measured() {
   profile.machine = {.cpu = "cpu", .isa = "avx2", .io = "direct", .threads = 2};
   profile.u = {1e-4, 0};
   profile.v = {1e-5, 0};
-  profile.c = {1e-6, 0};  // of 500 exponents
+  profile.c = {1e-6, 0};  // for 500 exponents
   profile.merge = {2e-7, 0};
   profile.p = {1e-6, 0};
   profile.p_of_tokens = {{1, {1e-6, 0}}, {4, {2e-6, 0}}};
@@ -63,7 +63,7 @@ TEST(Conversations, GoRoundFromPlacesOfTheirOwn) {
 class PaperReplayTest : public ::testing::Test {
  protected:
   PaperReplayTest() : routing_(26, 64, 6), replay_(deepseek_v2_lite(), filled(routing_), measured()) {}
-  // Tokens 2t and 2t + 1 choose the same.
+  // Tokens 2t and 2t + 1 choose the same experts.
   static const TokenRouting& filled(TokenRouting& routing) {
     for (std::uint16_t t = 0; t < 24; ++t) {
       std::vector<std::uint16_t> ids;
@@ -98,7 +98,7 @@ TEST_F(PaperReplayTest, WithoutACacheEveryExpertIsReadWhole) {
 }
 
 TEST_F(PaperReplayTest, WhatFilledTheCacheBeforeIsNotTimed) {
-  // All that the batch uses was used before, and all of it fits.
+  // All experts of the batch were used before, and all of them fit.
   const ReplayFigures all = replay_.run({.preset = "z-basic-lru",
                                          .memory = 40e9,
                                          .before = conversations(0, 24, 1),
@@ -113,7 +113,7 @@ TEST_F(PaperReplayTest, MemoryHelpsAllButTheStream) {
     EXPECT_LE(run(preset, 20e9).tpot_s, run(preset, 2e9).tpot_s);
   }
   EXPECT_EQ(run("z-deepspeed", 20e9).tpot_s, run("z-deepspeed", 2e9).tpot_s);
-  EXPECT_GT(run("z-deepspeed", 20e9).tpot_s, 26 * 63 * 17301504.0 / 3.5e9);  // all 64 of every layer
+  EXPECT_GT(run("z-deepspeed", 20e9).tpot_s, 26 * 63 * 17301504.0 / 3.5e9);  // all 64 experts of every layer
   EXPECT_LT(run("z-C+P", 10e9).tpot_s, run("z-accelerate", 10e9).tpot_s);
 }
 

@@ -1,4 +1,4 @@
-// What a reproduction found: rows of published and own values, with pictures, as Markdown and JSON.
+// The result of a reproduction: rows of published and own values, with pictures, as Markdown and JSON.
 #pragma once
 
 #include <string>
@@ -8,29 +8,29 @@
 
 namespace sluice::lab {
 
-// How our value came about (SPEC §6, "Feasibility").
+// How our value was obtained (SPEC §6, "Feasibility").
 enum class Evidence : char {
   kRun = 'R',         // a real run on this machine
   kReplay = 'S',      // recorded or synthetic routing, replayed with a virtual clock
   kArithmetic = 'A',  // exact arithmetic or counted bits
-  kNone = 'N',        // cannot be shown here; the note says why
+  kNone = 'N',        // cannot be shown here; the note gives the reason
 };
 
 struct ReportRow {
-  std::string id, quantity;           // of SPEC §6
-  std::string paper, ours;            // "n/a" where there is nothing
+  std::string id, quantity;           // as in SPEC §6
+  std::string paper, ours;            // "n/a" for a missing value
   std::vector<Evidence> evidence;     // in the order of `ours`
-  std::string note;                   // conditions, and what differs; the reason of kNone
-  std::vector<std::string> commands;  // that show this row alone; empty: the whole report's
+  std::string note;                   // conditions and differences; the reason for kNone
+  std::vector<std::string> commands;  // commands for this row alone; empty: the whole report's command
 };
 std::string mode_text(const ReportRow& row);  // "S, R"
 
-// All that figures depend on. Two reports of equal hash may be compared figure by figure.
+// Everything that figures depend on. Two reports with equal hashes may be compared figure by figure.
 struct ReportConfiguration {
-  std::string model;         // identity (docs/trace-format.md, section 2)
-  std::string flags;         // that change figures
-  std::string machine;       // its class: processor, threads
-  std::string version;       // of this program
+  std::string model;         // model identity (docs/trace-format.md, section 2)
+  std::string flags;         // flags that change figures
+  std::string machine;       // machine class: processor, threads
+  std::string version;       // version of this program
   std::string hash() const;  // 12 hexadecimal digits
 };
 
@@ -44,7 +44,7 @@ struct ReportPicture {
 struct Report {
   std::string title, machine, command;
   ReportConfiguration configuration;
-  std::string prepare;  // a command to give once before those of single rows; may be empty
+  std::string prepare;  // a command to run once before those of single rows; may be empty
   std::vector<ReportRow> rows;
   std::vector<ReportSection> sections;
   std::vector<ReportPicture> pictures;
@@ -53,7 +53,8 @@ struct Report {
 
 std::string to_markdown(const Report& report);
 Json to_json(const Report& report);
-// title.md, .json (by `name`) and the pictures into `directory`, made if need be. Error(kIo).
+// Writes title.md, .json (by `name`) and the pictures into `directory`, which is created if missing.
+// Error(kIo).
 void write_report(const Report& report, const std::string& directory, const std::string& name);
 
 }  // namespace sluice::lab

@@ -1,4 +1,4 @@
-// Reports say everything that their rows hold, and cells cannot break a table.
+// Reports contain everything that their rows hold, and cells cannot break a table.
 #include "lab/reproduce/report.h"
 
 #include <gmock/gmock.h>
@@ -49,7 +49,8 @@ TEST(Report, MarkdownAndJsonHoldEveryRow) {
   ASSERT_EQ(json.at("rows").size(), 2u);
   EXPECT_EQ(json.at("rows")[0].at("mode"), "S, R");
   EXPECT_EQ(json.at("rows")[1].at("mode"), "N");
-  EXPECT_EQ(json.at("rows")[0].at("commands"), Json::array({"sluice reproduce x"}));  // the whole report's
+  // The command of the whole report
+  EXPECT_EQ(json.at("rows")[0].at("commands"), Json::array({"sluice reproduce x"}));
   EXPECT_EQ(json.at("rows")[1].at("commands").size(), 2u);
   EXPECT_EQ(json.at("rows")[1].at("configuration"), report.configuration.hash());
   EXPECT_EQ(json.at("configuration").at("hash"), report.configuration.hash());
@@ -96,7 +97,7 @@ TEST(StateCounter, RanksByUseInEachLayer) {
     return experts::Admission{{layer, index}, {}, before};
   };
   outcome.misses = {used(0, 0, {})};
-  counter.on_decisions(0, outcome);  // before any step: not while decoding
+  counter.on_decisions(0, outcome);  // before any step, so not while decoding
   counter.on_step(step);
   outcome = {};
   outcome.hits = {used(0, 2, experts::Part::kFull)};
@@ -135,7 +136,7 @@ TEST(LayerGantt, ShowsTheLayerWithMostReads) {
   const std::string svg = layer_gantt("t", timeline);
   EXPECT_EQ(sluice::testing::xml_fault(svg), "");
   EXPECT_THAT(svg, HasSubstr("<title>read e4</title>"));
-  EXPECT_THAT(svg, HasSubstr("read 2"));  // overlapping reads lie apart
+  EXPECT_THAT(svg, HasSubstr("read 2"));  // overlapping reads are in separate lanes
   EXPECT_THAT(svg, ::testing::Not(HasSubstr("compute e1<")));
   EXPECT_EQ(sluice::testing::xml_fault(layer_gantt("t", fetch::Timeline())), "");
 }

@@ -68,7 +68,7 @@ std::string layer_gantt(const std::string& title, const fetch::Timeline& timelin
   const auto start = std::ranges::min(best, {}, &Entry::begin).begin;
   const auto ms = [&](auto time) { return std::chrono::duration<double, std::milli>(time - start).count(); };
 
-  // Reads overlap: each goes to the first lane that is free.
+  // Reads overlap: each goes to the first free lane.
   std::vector<Entry> sorted(best.begin(), best.end());
   std::ranges::stable_sort(sorted, {}, &Entry::begin);
   std::vector<std::chrono::steady_clock::time_point> lanes;

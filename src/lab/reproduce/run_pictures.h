@@ -1,4 +1,5 @@
-// Pictures of one run: in which state experts were found, by rank, and what one layer's disk and threads did.
+// Pictures of one run: the states in which experts were found, by rank, and the work of one layer's disk and
+// threads.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@
 
 namespace sluice::lab {
 
-// Counts the states in which decode steps found their experts. As an observer of an engine.
+// Counts the states in which decode steps found their experts. Observes an engine.
 class StateCounter final : public engine::RoutingObserver {
  public:
   StateCounter(std::size_t layers, std::size_t experts)
@@ -28,8 +29,7 @@ class StateCounter final : public engine::RoutingObserver {
 };
 std::string states_picture(const std::string& preset, const StateCounter& counter);
 
-// The layer event of a recorded run that had the most operations of the kinds that the fewest have: reads,
-// then decodes.
+// Draws the busiest layer event of a recorded run: reads count most, then computed experts, then others.
 std::string layer_gantt(const std::string& title, const fetch::Timeline& timeline);
 
 }  // namespace sluice::lab

@@ -22,12 +22,13 @@ using experts::InitialSlices;
 
 constexpr std::uint32_t kPromptTokens = 500, kDecodeTokens = 112;  // SPEC §6.4, "Settings"
 constexpr CacheCell kMiddle = {{8, 4}, kCacheSizes[1]};
-constexpr CacheCell kRoomy = {{4, 2}, kCacheSizes[2]};  // holds the largest share of the slices
+// The cache that holds the largest share of the slices
+constexpr CacheCell kRoomy = {{4, 2}, kCacheSizes[2]};
 constexpr double kThetas[] = {.26, .35, .5};
 
 bool same(const CacheCell& a, const CacheCell& b) { return a.bits == b.bits && a.memory == b.memory; }
 
-// The stages, in turn; each leaves what it found in the results and in the data of the report.
+// Runs the stages in turn; each stores its findings in the results and in the report's data.
 class SlicemoeReproducer {
  public:
   explicit SlicemoeReproducer(const SlicemoeSettings& settings) : settings_(settings) {
@@ -52,7 +53,7 @@ class SlicemoeReproducer {
   }
 
   Report run() {
-    // Data first: it may be found wanting.
+    // Reads the data first, because it may be unusable.
     std::optional<RoutedSteps> steps;
     if (!settings_.trace.empty()) steps = read_recorded();
     if (settings_.trained) trained();
@@ -172,7 +173,7 @@ class SlicemoeReproducer {
                                   {"limited", figures_json(cell.limited)}});
   }
 
-  // Each way to choose experts, with nothing else changed.
+  // Every way to choose experts, with all other settings equal.
   void routers(const RoutedSteps& steps, const SlicedModel& model, SlicemoeResults::Synthetic& found) const {
     using experts::ConstraintMode;
     struct Way {
@@ -233,7 +234,7 @@ class SlicemoeReproducer {
       const MachineReplayResult result = replay(steps, model, settings(static_cast<InitialSlices>(i)));
       found.whole[i] = figures_of(steps, result, facts);
       std::vector<double>& joules = found.joules_by_step[i];
-      std::vector<double> answers;  // that are so long
+      std::vector<double> answers;  // only answers of that length
       double early = 0;
       for_each_decoded(steps, result, [&](std::size_t in_answer, const MachineStepFigures& figures) {
         if (in_answer == joules.size()) {

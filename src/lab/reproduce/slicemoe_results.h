@@ -1,4 +1,4 @@
-// What was found of SliceMoE before it becomes rows of a report.
+// The findings on SliceMoE before they become rows of a report.
 #pragma once
 
 #include <array>
@@ -25,13 +25,13 @@ struct CacheCell {
 };
 std::vector<CacheCell> cache_grid();  // of SPEC §6.4: MAT84, MAT63, MAT42, each at every size
 
-// Initial states of the cache; by experts::InitialSlices.
+// Figures for the initial states of the cache, by experts::InitialSlices.
 struct StartCell {
   CacheCell cell;
-  std::array<SystemFigures, kInitialStates> whole;  // of all decode steps
-  std::array<SystemFigures, kInitialStates> early;  // joules and seconds of the first ones of each answer
+  std::array<SystemFigures, kInitialStates> whole;  // over all decode steps
+  std::array<SystemFigures, kInitialStates> early;  // joules and seconds of the first steps of each answer
   std::array<std::vector<double>, kInitialStates> joules_by_step;  // mean over the answers
-  // How many times that of pcw `initial` takes.
+  // Energy of state `initial` divided by the energy of pcw.
   double energy_ratio(experts::InitialSlices initial) const;
   double time_ratio(experts::InitialSlices initial) const;
 };
@@ -39,11 +39,12 @@ struct StartCell {
 // A share of the cache that MSBs leave to LSBs (SliceLruRules::lsb_reserve).
 struct ReserveCell {
   double reserve = 0;
-  SystemFigures exact, limited;  // the model's own routing, no limit; cache-prior within kMissRate
+  // exact: the model's own routing without a limit. limited: cache-prior within kMissRate.
+  SystemFigures exact, limited;
 };
 inline constexpr std::array<double, 5> kReserves = {0, .05, .1, .2, .4};
 
-// A way to route and to limit misses (SPEC §4.4, §4.5).
+// One way to route and to limit misses (SPEC §4.4, §4.5).
 struct RouterCell {
   std::string router, constraint;
   double lambda = 0;  // at the end
@@ -55,25 +56,25 @@ struct RouterCell {
 struct SystemCell {
   CacheCell cell;
   SystemFigures high, slices;             // under kMissRate
-  SystemFigures free_high, free_slices;   // under no limit: the model's own routing
+  SystemFigures free_high, free_slices;   // without a limit: the model's own routing
   std::vector<SystemFigures> high_sweep;  // under kLimits
   std::vector<SystemFigures> slices_sweep;
-  EqualLoss equal_loss;  // of high, where it loses what `slices` does
+  EqualLoss equal_loss;  // of `high`, where it loses as much as `slices`
 };
 inline constexpr std::array<double, 8> kLimits = {.01, .02, .05, .1, .15, .2, .3, 1};
 
-// One model's routing, recorded or synthetic.
+// Results for one model's routing, recorded or synthetic.
 struct RoutingResults {
   std::string source;  // "recorded routing of …"
   RoutingFacts facts;
   std::uint64_t prompts = 0, prompt_tokens = 0, decode_tokens = 0;
   std::vector<HotOverlap> overlap;
   std::vector<CriticalShares> critical;
-  std::vector<StartCell> starts;  // the model's own routing, no limit
+  std::vector<StartCell> starts;  // with the model's own routing, without a limit
 };
 
 struct SlicemoeResults {
-  std::optional<RoutingResults> recorded;  // none: no trace is at hand
+  std::optional<RoutingResults> recorded;  // empty: no trace is available
   struct Synthetic {
     std::string model;  // "DeepSeek-V2-Lite"
     SyntheticRouting settings;
@@ -81,10 +82,10 @@ struct SlicemoeResults {
     std::vector<StartCell> limited_starts;  // within kMissRate, routed by cache-prior
     std::vector<SystemCell> systems;
     std::vector<ReserveCell> reserves;  // MAT84, 2.4 GB
-    std::vector<RouterCell> routers;    // likewise
+    std::vector<RouterCell> routers;    // for the same cache
   };
   std::vector<Synthetic> synthetic;
-  std::optional<TrainedResults> trained;  // none: no model is at hand
+  std::optional<TrainedResults> trained;  // empty: no model is available
 };
 
 }  // namespace sluice::lab

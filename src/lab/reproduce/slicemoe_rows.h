@@ -1,4 +1,4 @@
-// The rows of SPEC §6.4 for SliceMoE: what the paper says beside what was found.
+// SliceMoE's rows of SPEC §6.4: the paper's values beside ours.
 #pragma once
 
 #include "lab/reproduce/report.h"
@@ -6,7 +6,7 @@
 
 namespace sluice::lab {
 
-// Appends those of slicemoe_row_ids(), in that order, and the sections with the figures behind them.
+// Appends the rows of slicemoe_row_ids(), in that order, and the sections with the figures behind them.
 void add_slicemoe_rows(const SlicemoeResults& results, Report& report);
 
 }  // namespace sluice::lab

@@ -1,4 +1,4 @@
-// What SliceMoE's rows are made of: shares by hand, and a report that has every row.
+// The parts of SliceMoE's rows: shares by hand, and a report that has every row.
 #include "lab/reproduce/slicemoe.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ TEST(HotOverlap, CountsRequestsOfTheFirstSteps) {
   EXPECT_DOUBLE_EQ(overlap[0].chance, .25);
   EXPECT_DOUBLE_EQ(overlap[1].prompt, .75);  // 0 and 1
   EXPECT_DOUBLE_EQ(overlap[2].prompt, 1);
-  // A second generation counts as much; a prompt without steps does not.
+  // A second generation counts as much; a prompt without steps is not counted.
   steps.steps.push_back(step_of(true, 0, {{2, 3}}));
   steps.steps.push_back(step_of(false, 1, {{2, 3}}));
   steps.steps.push_back(step_of(true, 0, {{0, 1}}));
@@ -96,7 +96,7 @@ TEST(CriticalShares, CountWeightsOfAtLeastTheirShareInSteps) {
   EXPECT_EQ(critical_shares(steps, .75).most(), 0u);
 }
 
-// Routing of the published shapes must look like the recording that it stands for.
+// Routing of the published shapes must resemble the recording that it replaces.
 TEST(SyntheticLike, IsAboutWhatIsRecorded) {
   const auto trace = trace::open_trace(SLUICE_SOURCE_DIR "/tests/data/routing/dsv2lite.summary612.mrt.zst");
   const RoutingFacts recorded = facts_of(*trace);
@@ -134,8 +134,8 @@ TEST(ReproduceSlicemoe, HasEveryRowWithPictures) {
     EXPECT_EQ(sluice::testing::xml_fault(picture.svg), "") << picture.file;
   EXPECT_GT(stages.size(), 10u);
 
-  // What every replay must show: limits are kept, and no more experts are high in slices than at high
-  // precision.
+  // Properties of every replay: limits are kept, and slices never have more experts at high precision than
+  // the system at high precision.
   const Json& systems = report.data.at("synthetic").at("DeepSeek-V2-Lite").at("systems");
   ASSERT_EQ(systems.size(), 9u);
   for (const Json& cell : systems) {
@@ -152,7 +152,8 @@ TEST(ReproduceSlicemoe, RefusesOtherTraces) {
   SlicemoeSettings settings;
   settings.trace = SLUICE_SOURCE_DIR "/tests/data/routing/qwen.route.csv.zst";
   EXPECT_THROW(reproduce_slicemoe(settings), Error);
-  settings.trace = SLUICE_SOURCE_DIR "/tests/data/routing/dsv2lite.first48.mrt.zst";  // all of it is a prompt
+  // The whole trace is a prompt
+  settings.trace = SLUICE_SOURCE_DIR "/tests/data/routing/dsv2lite.first48.mrt.zst";
   EXPECT_THROW(reproduce_slicemoe(settings), Error);
 }
 

@@ -37,7 +37,8 @@ using experts::InitialSlices;
 using experts::PrecisionMode;
 
 constexpr std::size_t kLogitRows = 32;
-constexpr SliceBits kLowBit = {4, 2};  // at high precision: 4 bits with scales of their own, as MAT84's MSBs
+// At high precision: 4 bits with scales of their own, like the MSBs of MAT84.
+constexpr SliceBits kLowBit = {4, 2};
 constexpr std::size_t kKappaSteps = 24;
 constexpr std::size_t kNormalWeights = 131072;  // SPEC §7.4
 
@@ -48,7 +49,7 @@ Bytes bytes_of_files(const std::string& directory) {
   return bytes;
 }
 
-// `measure` computes the text and says what it found. A router that is given scores that are no numbers
+// Calls `measure`, which computes the text and returns its scores. A router whose scores are not numbers
 // throws Error(kInvalid).
 void measure_or_break(TextScores& scores, const std::function<void()>& measure) {
   try {
@@ -59,7 +60,7 @@ void measure_or_break(TextScores& scores, const std::function<void()>& measure) 
   }
 }
 
-// Whether the low bits of a pair are also measured as a store of their own, kLowBit.
+// Whether the low bits of a pair are also measured in a store of their own, kLowBit.
 bool has_low_bits(SliceBits bits) { return bits == SliceBits{8, 4}; }
 
 struct Opened {
@@ -153,13 +154,13 @@ class TrainedMeasurement {
   EngineOptions options(std::size_t positions) const {
     EngineOptions options = settings_.options;
     options.positions = positions;
-    options.prefetch = "none";                           // what it reads depends on time
-    options.chunk = std::max(options.chunk, positions);  // a prompt is one step
+    options.prefetch = "none";                           // its reads depend on timing
+    options.chunk = std::max(options.chunk, positions);  // makes a prompt one step
     return options;
   }
   EngineOptions exact_options(std::size_t positions) const {
     EngineOptions exact = options(positions);
-    exact.cache = "lru";  // costs need not be measured for it
+    exact.cache = "lru";  // lru needs no measured costs
     return exact;
   }
 
@@ -193,7 +194,7 @@ class TrainedMeasurement {
     }
   }
 
-  // Of the model in `path`.
+  // Measures a quantiser on the model in `path`.
   QuantiserCell quantiser_cell(const std::string& path, const codec::QuantiserVariant& variant,
                                SliceBits bits, const eval::ReferenceWindows& reference,
                                const EngineOptions& options) const {
@@ -222,7 +223,7 @@ class TrainedMeasurement {
         .fix("the weights are damaged or do not fit config.json: get the model again");
   }
 
-  // The exact model's, in steps.
+  // Routing of the exact model, step by step.
   void routing() {
     stage("routing");
     RoutingRecorder recorder(exact_.model.config);
@@ -251,7 +252,7 @@ class TrainedMeasurement {
   }
   void note_work() { found_.work_bytes = std::max(found_.work_bytes, bytes_of_files(work_.path())); }
 
-  // What all runs of a pair have: routers that look at what is in memory, limits, a small cache.
+  // Options that all runs of a pair share: routers that look at memory, limits, a small cache.
   EngineOptions sliced_options(PrecisionMode precision, Bytes cache) const {
     EngineOptions sliced = options(grid_.windows.window);
     sliced.precision = precision;
@@ -266,7 +267,7 @@ class TrainedMeasurement {
     return options;
   }
 
-  // `normal`: times that an expert of the pair takes at high precision what this store's does.
+  // `normal`: bytes of an expert of the pair at high precision, divided by those of this store's experts.
   TrainedPoint point(const Opened& store, const EngineOptions& options, double setting, double normal = 1) {
     Engine engine(*store.checkpoint, store.model, options, kLogitRows);
     RunOnMachine machine(engine, slicemoe_machine());
@@ -307,7 +308,8 @@ class TrainedMeasurement {
     found.bits = bits;
     found.cache_bytes =
         static_cast<Bytes>(grid_.cache_share * static_cast<double>(expert * exact_.model.experts.size()));
-    // Uniform low bits: a store whose codes have as many bits as this one's MSBs, in the same bytes of cache.
+    // Uniform low bits: a store whose codes have as many bits as this one's MSBs, in a cache of the same
+    // bytes.
     const Opened* low = has_low_bits(bits) ? &packed(kLowBit) : nullptr;
     const double normal =
         low == nullptr ? 1
@@ -322,7 +324,7 @@ class TrainedMeasurement {
   void by_lambda(TrainedSlices& found, const Opened& store, const Opened* low, double normal) {
     found.high_bit.name = fmt::format("{} bits", found.bits.high);
     found.low_bit.name = fmt::format("{} bits", found.bits.low);
-    if (low == nullptr) return;  // nothing to compare with
+    if (low == nullptr) return;  // there is nothing to compare with
     for (const Opened* one : {&store, low}) {
       for (const double lambda : grid_.lambdas) {
         stage(fmt::format("{}, cache-prior, {} bits, λ = {}", mat_name(found.bits),
@@ -380,7 +382,7 @@ class TrainedMeasurement {
     }
   }
 
-  // What the first steps behind each prompt read.
+  // The bytes that the first steps behind each prompt read.
   void kappas(TrainedSlices& found, const Opened& store) {
     found.kappa.name = fmt::format("the first {} steps, no limit, LSBs always read", kKappaSteps);
     for (const double kappa : grid_.kappas) {
@@ -484,7 +486,7 @@ std::optional<EqualAccuracy> at_equal_accuracy(const TrainedCurve& high, const T
   for (const TrainedPoint& point : high.points) {
     if (point.broken) continue;
     SystemFigures& figures = sweep.emplace_back();
-    figures.mass_lost = point.loss.loss;  // what both are to have the same of
+    figures.mass_lost = point.loss.loss;  // the loss that both must have in common
     figures.joules = point.joules;
     figures.seconds = point.seconds;
   }
@@ -506,7 +508,7 @@ Json point_json(const TrainedPoint& point) {
                {"bytes_per_token", point.bytes},
                {"joules_per_token", point.joules},
                {"seconds_per_token", point.seconds}});
-  if (point.windows.empty()) return json;  // κ: nothing is scored
+  if (point.windows.empty()) return json;  // κ: no windows are scored
   json.update({{"perplexity", point.perplexity},
                {"loss", point.loss.loss},
                {"loss_error", point.loss.error},

@@ -1,5 +1,5 @@
-// What SliceMoE's rows that are about quality are measured on: a trained model, run by the engine over a
-// text, each way against the exact model (SPEC §6.4, mode R).
+// Measures SliceMoE's rows about quality: the engine runs a trained model over a text, each variant against
+// the exact model (SPEC §6.4, mode R).
 #pragma once
 
 #include <cstdint>
@@ -19,39 +19,41 @@
 
 namespace sluice::lab {
 
-// How much is measured.
+// The amount of measuring.
 struct TrainedGrid {
-  std::size_t quantiser_tokens = 3072, quantiser_window = 512;  // of Table 1: prompts alone
+  std::size_t quantiser_tokens = 3072, quantiser_window = 512;  // for Table 1: prompts only
   eval::SteppedWindows windows{.window = 640, .prompt = 500};   // SPEC §6.4, "Settings"
-  std::size_t count = 5;                                        // of these windows; fewer of a shorter text
+  std::size_t count = 5;  // number of these windows; fewer for a shorter text
   std::vector<codec::SliceBits> quantised, curves;
-  double cache_share = .25;     // of all experts at high precision
-  std::vector<double> limits;   // m* of L-F8
-  std::vector<double> lambdas;  // of cache-prior, L-F2
+  double cache_share = .25;     // share of all experts at high precision
+  std::vector<double> limits;   // m* for L-F8
+  std::vector<double> lambdas;  // for cache-prior, L-F2
   std::vector<double> thetas, kappas;
 };
 TrainedGrid trained_grid(bool quick);
 
 struct TrainedSettings {
   std::string model;              // a Hugging Face directory
-  std::string text;               // that the model has not been trained on
-  std::string work;               // a directory that is there; variants of the model are made in it
-  engine::EngineOptions options;  // memory, threads, instruction set and reads, of all runs
+  std::string text;               // a text that the model has not been trained on
+  std::string work;               // an existing directory; variants of the model are made in it
+  engine::EngineOptions options;  // memory, threads, instruction set and reads, for all runs
   TrainedGrid grid;
   std::function<bool()> interrupted;               // may be empty
   std::function<void(std::string_view)> on_stage;  // may be empty
 };
 
-// The text as one way to compute it has it.
+// The scores of the text under one way to compute it.
 struct TextScores {
   double perplexity = 0;
-  eval::LossDifference loss;               // against the exact model
-  double agreement = 0, divergence = 0;    // with the exact model: likeliest token; KL, nats
+  eval::LossDifference loss;  // against the exact model
+  // Agreement with the exact model: share of equal likeliest tokens; KL divergence in nats.
+  double agreement = 0, divergence = 0;
   std::vector<eval::WindowScore> windows;  // behind `loss`
-  bool broken = false;                     // scores of its routers, or logits, are no numbers: none of these
+  // Scores of its routers, or logits, are not numbers: the other fields are unset.
+  bool broken = false;
 };
 
-// Sets what follows from `windows`, or `broken` where that is no number.
+// Sets the fields that follow from `windows`, or `broken` if a score is not a number.
 void set_scores(TextScores& scores, std::vector<eval::WindowScore> windows,
                 std::span<const eval::WindowScore> exact);
 
@@ -59,17 +61,18 @@ void set_scores(TextScores& scores, std::vector<eval::WindowScore> windows,
 struct QuantiserCell : TextScores {
   std::string quantiser;  // of codec::quantiser_variants()
   codec::SliceBits bits;
-  double sqnr_db = 0;  // of normal weights (SPEC §7.4): arithmetic, and there where all else is broken
+  // For normal weights (SPEC §7.4): pure arithmetic, valid even if the run is broken.
+  double sqnr_db = 0;
 };
 
-// One way to run the model. Broken: nothing but the setting.
+// One way to run the model. If broken, only the setting is valid.
 struct TrainedPoint : TextScores {
   double setting = 0;                         // the limit, λ, θ or κ
-  double hbn = 0;                             // bytes missed of the bytes at b_high of all that was asked for
-  double msb_missed = 0, lsb_missed = 0;      // shares of slices asked for
-  double low_share = 0;                       // of a token's weight, computed low
+  double hbn = 0;                             // bytes missed divided by the bytes of all requests at b_high
+  double msb_missed = 0, lsb_missed = 0;      // as shares of slices asked for
+  double low_share = 0;                       // share of a token's weight that is computed low
   double own = 1;                             // share of the model's own choices that were used
-  double bytes = 0, joules = 0, seconds = 0;  // a decode token; on the modelled machine
+  double bytes = 0, joules = 0, seconds = 0;  // per decode token; on the modelled machine
 };
 struct TrainedCurve {
   std::string name;
@@ -78,15 +81,15 @@ struct TrainedCurve {
 
 inline constexpr double kErrors = 2;  // standard errors beyond which a difference counts
 
-// Whether another setting does better than the default: loses less by more than kErrors standard errors
-// of the paired difference, and reads no more. What is broken is not compared.
+// Whether another setting is better than the default: it loses less by more than kErrors standard errors of
+// the paired difference, and reads no more. Broken runs are not compared.
 struct SweepVerdict {
-  double standard = 0;         // the default
+  double standard = 0;         // the default setting
   std::vector<double> better;  // settings
 };
 SweepVerdict verdict_of(const std::vector<TrainedPoint>& points, double standard);
 
-// Of one pair of slices.
+// Results for one pair of slices.
 struct TrainedSlices {
   codec::SliceBits bits;
   Bytes cache_bytes = 0;
@@ -95,35 +98,36 @@ struct TrainedSlices {
   TrainedCurve theta_free, theta_limited, kappa;
 };
 
-// Slices against Cache-Prior at high precision where both lose as much (L-F9); none where one of them is
+// Slices against Cache-Prior at high precision where both lose equally much (L-F9); empty if one of them is
 // broken.
 struct EqualAccuracy {
   double energy_ratio = 0, time_ratio = 0;
-  bool inside = false;  // of the sweep of the other; else it is compared at its nearest end
+  // The value lies inside the other system's sweep; else the comparison takes the nearest end.
+  bool inside = false;
 };
 std::optional<EqualAccuracy> at_equal_accuracy(const TrainedCurve& high, const TrainedPoint& slices);
 
 struct TrainedResults {
-  std::string model;  // its name
+  std::string model;  // the model's name
   double parameters = 0;
   std::uint64_t quantiser_tokens = 0, windows = 0, tokens = 0, scored = 0;
   std::size_t window = 0, prompt = 0;
-  double cache_share = 0;                           // of all experts at high precision
-  double quantiser_perplexity = 0, perplexity = 0;  // of the exact model
+  double cache_share = 0;                           // share of all experts at high precision
+  double quantiser_perplexity = 0, perplexity = 0;  // perplexities of the exact model
   std::vector<QuantiserCell> quantisers;
   std::vector<TrainedSlices> slices;
   std::vector<HotOverlap> overlap;
   std::vector<CriticalShares> critical;
-  std::uint64_t decode_tokens = 0;  // behind critical; overlap: the first kEarlySteps of each window
-  Bytes work_bytes = 0;             // that variants took on disk, at most at a time
+  // Decode tokens behind `critical`; `overlap` counts the first kEarlySteps of each window.
+  std::uint64_t decode_tokens = 0;
+  Bytes work_bytes = 0;  // the most disk space that variants took at one time
 };
 
-// Beside options.memory it keeps logits of the exact model: 4 bytes × vocabulary × scored tokens, of Table 1
-// and then of the windows, never of both; and what RoutingRecorder keeps of the windows, for a while. Leaves
-// nothing behind in `work`, also where it fails. Error(kInvalid) for a text of fewer than two windows, and
-// for a model whose own logits are no numbers;
-// (kUnsupported) for a model without experts, or with an encoder; as store::pack and
-// store::write_rounded_copy of the directory, and Engine; (kInterrupted).
+// Besides options.memory it keeps logits of the exact model, 4 bytes × vocabulary × scored tokens, first for
+// Table 1, then for the windows, never for both; and for a while what RoutingRecorder keeps of the windows.
+// Leaves nothing behind in `work`, even after an error. Error(kInvalid) for a text of fewer than two windows,
+// and for a model whose own logits are not numbers; (kUnsupported) for a model without experts, or with an
+// encoder; errors as store::pack and store::write_rounded_copy of the directory, and Engine; (kInterrupted).
 TrainedResults measure_trained(const TrainedSettings& settings);
 
 Json to_json(const TrainedResults& results);

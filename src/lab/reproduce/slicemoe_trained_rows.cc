@@ -15,7 +15,7 @@ namespace {
 using codec::SliceBits;
 using Verdict = Ordering::Verdict;
 
-constexpr double kMostLoss = 19;          // a share of perplexity; beyond, it does not matter how much
+constexpr double kMostLoss = 19;          // as a share of perplexity; larger losses are not told apart
 constexpr double kSmallParameters = 1e9;  // the paper's models have 14e9 and more
 
 // In per cent of perplexity.
@@ -28,7 +28,7 @@ std::string bounded_loss_text(const eval::LossDifference& difference) {
   return fmt::format("> {:.0f}", 100 * kMostLoss);
 }
 
-constexpr const char* kBroken = "breaks";  // there are no numbers
+constexpr const char* kBroken = "breaks";  // the run has no numbers
 
 std::string loss_text(const TrainedPoint& point) {
   return point.broken ? kBroken : loss_text(point.loss) + " %";
@@ -46,7 +46,7 @@ const QuantiserCell* find_cell(const TrainedResults& found, std::string_view qua
   return nullptr;
 }
 
-// The pairs that were rounded, fewest bits first, as the paper's columns.
+// The pairs that were rounded, fewest bits first, like the paper's columns.
 std::vector<SliceBits> columns(const TrainedResults& found) {
   std::vector<SliceBits> bits;
   for (const QuantiserCell& cell : found.quantisers)
@@ -65,7 +65,7 @@ const TrainedPoint* point_at(const TrainedCurve& curve, double setting) {
   return point == curve.points.end() ? nullptr : &*point;
 }
 
-// The limits (shares) of its curves, without the last, which is none.
+// The limits (shares) of its curves, without the last point, which has no limit.
 std::vector<double> limits_of(const TrainedSlices& slices) {
   std::vector<double> limits;
   for (const TrainedPoint& point : slices.limits.front().points) limits.push_back(point.setting);
@@ -91,7 +91,7 @@ std::string text_of(const TrainedResults& found) {
       found.scored, 100 * found.cache_share);
 }
 
-// Of the better less the worse, as the paper has them: negative where the ordering holds.
+// The better value minus the worse one, as in the paper: negative where the ordering holds.
 Verdict verdict(const eval::LossDifference& difference) {
   if (std::abs(difference.loss) <= kErrors * difference.error) return Verdict::kWithinNoise;
   return difference.loss < 0 ? Verdict::kHolds : Verdict::kFails;
@@ -319,7 +319,7 @@ void add_pictures(const TrainedResults& found, const TrainedSlices& slices,
   std::vector<PlotSeries> loss, agreement;
   for (const TrainedCurve& curve : slices.limits) {
     TrainedCurve limited = curve;
-    limited.points.pop_back();  // without a limit
+    limited.points.pop_back();  // the point without a limit
     loss.push_back(series_of(limited, &TrainedPoint::hbn, 100));
     PlotSeries& one = agreement.emplace_back(PlotSeries{curve.name, {}});
     for (const TrainedPoint& point : limited.points)

@@ -1,4 +1,4 @@
-// What was measured on a trained model, as rows, tables and pictures of the report on SliceMoE.
+// Turns measurements on a trained model into rows, tables and pictures of the report on SliceMoE.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace sluice::lab {
 
-// Rows L-T1, L-F2 and L-F8; of no model (null) they say so.
+// Rows L-T1, L-F2 and L-F8; without a model (null) the rows say so.
 ReportRow quantiser_row(const TrainedResults* found);
 ReportRow miss_rate_row(const TrainedResults* found);
 ReportRow pareto_row(const TrainedResults* found);
 
-const std::vector<std::string>& trained_row_ids();  // of these three
+const std::vector<std::string>& trained_row_ids();  // ids of these three rows
 
-// What the model adds to rows that are also replayed.
+// Texts that the model adds to rows that are also replayed.
 std::string hot_text(const TrainedResults& found);             // L-F3
 std::string equal_accuracy_text(const TrainedResults& found);  // L-F9
 std::string critical_text(const TrainedResults& found);        // L-crit

@@ -1,5 +1,5 @@
 // The rows that are measured on a trained model: a small measurement against engines that are run one by one,
-// and what is made of it by hand-made numbers.
+// and rows from invented numbers.
 #include "lab/reproduce/slicemoe_trained.h"
 
 #include <fmt/format.h>
@@ -93,7 +93,7 @@ class Trained : public ::testing::Test {
     scratch_.reset();
   }
 
-  // What a run of its own finds, by text_score.h alone.
+  // The result of a separate run, computed only with text_score.h.
   static std::vector<WindowScore> scores(const Opened& opened, EngineOptions options,
                                          const eval::SteppedWindows& windows, std::size_t tokens, bool steps,
                                          double* rate = nullptr) {
@@ -138,7 +138,7 @@ TEST_F(Trained, RoundedExpertsHaveThePerplexityOfTheirCopies) {
   const std::vector<WindowScore> exact = scores(*exact_, plain, windows, 128, false);
   EXPECT_EQ(found_->quantiser_perplexity, eval::perplexity(exact));
   ASSERT_THAT(found_->quantisers, SizeIs(codec::quantiser_variants().size()));
-  // Of SPEC §7.4, any normal source within .3 dB.
+  // Values of SPEC §7.4, within .3 dB for any normal source.
   const double sqnr[] = {21.89, 7.86, 6.63, 9.72, -16.69, 2.25, 20.29, 3.66, 3.77, 2.25, 3.61};
   for (std::size_t i = 0; i < found_->quantisers.size(); ++i) {
     const QuantiserCell& cell = found_->quantisers[i];
@@ -157,7 +157,7 @@ TEST_F(Trained, RoundedExpertsHaveThePerplexityOfTheirCopies) {
   }
 }
 
-// What does not depend on the cache has the bits of runs without a limit on it.
+// Figures that do not depend on the cache equal those of runs with an unlimited cache, bit for bit.
 TEST_F(Trained, CurvesEndAtWhatTheirPrecisionLoses) {
   const eval::SteppedWindows windows{.window = 56, .prompt = 24};
   const std::vector<WindowScore> exact = scores(*exact_, {}, windows, 112, false);
@@ -234,7 +234,7 @@ TEST_F(Trained, LeavesNothingBehind) {
   EXPECT_GT(found_->work_bytes, Bytes{30'000'000});  // a rounded copy of the model
   EXPECT_LT(found_->work_bytes, Bytes{80'000'000});
   const TempDirectory work;
-  const std::string own = work / "temporary/own";  // a user's, as all names but fresh ones
+  const std::string own = work / "temporary/own";  // a user's directory, like all names but fresh ones
   store::testing::write_file(own, "kept");
   const auto only_own_is_there = [&] {
     return store::testing::read_file(own) == "kept" &&
@@ -244,7 +244,7 @@ TEST_F(Trained, LeavesNothingBehind) {
   TrainedSettings settings = small_settings(work.path());
   std::size_t stages = 0;
   settings.on_stage = [&](std::string_view) { ++stages; };
-  settings.interrupted = [&] { return stages == 3; };  // a copy has been made
+  settings.interrupted = [&] { return stages == 3; };  // a copy has been made by then
   EXPECT_EQ(kind_of_failure(settings), ErrorKind::kInterrupted);
   EXPECT_EQ(stages, 3u);
   EXPECT_TRUE(only_own_is_there());
@@ -253,7 +253,8 @@ TEST_F(Trained, LeavesNothingBehind) {
   EXPECT_EQ(kind_of_failure(settings), ErrorKind::kInvalid);
   EXPECT_TRUE(only_own_is_there());
   settings = small_settings(work.path());
-  settings.model = SLUICE_SOURCE_DIR "/tests/golden/models/switch_transformers_a";  // it has an encoder
+  // The model has an encoder
+  settings.model = SLUICE_SOURCE_DIR "/tests/golden/models/switch_transformers_a";
   EXPECT_EQ(kind_of_failure(settings), ErrorKind::kUnsupported);
   EXPECT_TRUE(only_own_is_there());
 }
@@ -278,10 +279,10 @@ TEST_F(Trained, RowsTablesAndPicturesAreWhole) {
     EXPECT_EQ(sluice::testing::xml_fault(picture.svg), "") << picture.file;
   const Json json = to_json(*found_);
   EXPECT_EQ(json.at("slices")[0].at("by_limit").size(), 5u);
-  EXPECT_EQ(json.dump().find("null"), std::string::npos);  // no number that is none
+  EXPECT_EQ(json.dump().find("null"), std::string::npos);  // no value that is not a number
 }
 
-// Runs whose logits, or scores of routers, are no numbers say so wherever their numbers would be.
+// Runs whose logits, or router scores, are not numbers say so in every place of their numbers.
 TEST_F(Trained, BrokenRunsAreMarkedInTablesJsonAndPictures) {
   TrainedResults found = *found_;
   TrainedSlices& slices = found.slices[0];
@@ -312,7 +313,7 @@ TEST_F(Trained, BrokenRunsAreMarkedInTablesJsonAndPictures) {
   for (const Json& curve : to_json(found).at("slices")[0].at("by_limit"))
     for (const Json& point : curve.at("points")) {
       EXPECT_EQ(point.at("broken"), true);
-      EXPECT_EQ(point.size(), 2u);  // and the setting
+      EXPECT_EQ(point.size(), 2u);  // besides the setting
     }
   EXPECT_EQ(to_json(*found_).at("slices")[0].at("by_limit")[0].at("points")[0].at("broken"), false);
   const auto circles = [](const std::string& svg) {
@@ -376,7 +377,7 @@ TEST(EqualAccuracy, IsThatOfTheOtherAtItsLoss) {
   };
   const TrainedCurve high{"high", {at(.4, 1), at(.2, 2), at(0, 4)}};
   const EqualAccuracy equal = at_equal_accuracy(high, at(.1, .5)).value();
-  EXPECT_DOUBLE_EQ(equal.energy_ratio, 6);  // 3 joules, half way from 2 to 4
+  EXPECT_DOUBLE_EQ(equal.energy_ratio, 6);  // 3 joules, half way between 2 and 4
   EXPECT_DOUBLE_EQ(equal.time_ratio, 6);
   EXPECT_TRUE(equal.inside);
   EXPECT_FALSE(at_equal_accuracy(high, at(.6, .5))->inside);

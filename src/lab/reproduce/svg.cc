@@ -12,8 +12,8 @@ namespace sluice::lab {
 namespace {
 
 constexpr double kWidth = 760, kLeft = 84, kRight = 28, kTop = 56;
-constexpr double kTickRoom = 30;  // of a label below an axis
-// Okabe and Ito's colours, told apart also by those who do not see all of them.
+constexpr double kTickRoom = 30;  // for a label below an axis
+// Okabe and Ito's colours, which colour-blind readers can also tell apart.
 constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                     "#e69f00", "#56b4e9", "#999999", "#7f6000"};
 constexpr std::size_t kColourCount = std::size(kColours);
@@ -28,7 +28,7 @@ std::string number(double value) {
   return text;
 }
 
-// 1, 2 or 5 times a power of ten: about `count` of them up to `most`.
+// 1, 2 or 5 times a power of ten, so that about `count` steps reach `range`.
 double nice_step(double range, int count) {
   const double rough = range / count, power = std::pow(10, std::floor(std::log10(rough)));
   for (const double factor : {1.0, 2.0, 5.0})
@@ -68,7 +68,7 @@ std::string page(const PlotText& text, double height, double plot_bottom, const 
   return svg + body + "</svg>\n";
 }
 
-// Names beside squares, in as many lines as they need, from `y` down. Returns the lines.
+// Draws names beside squares, in as many lines as they need, from `y` down. Returns the number of lines.
 std::string legend(const std::vector<std::string>& names, double y, int& lines) {
   std::string body;
   double x = kLeft;
@@ -170,7 +170,8 @@ std::string line_chart(const PlotText& text, const std::vector<PlotSeries>& seri
     for (const PlotPoint& point : one.points) ticks.push_back(point.x);
   std::ranges::sort(ticks);
   ticks.erase(std::ranges::unique(ticks).begin(), ticks.end());
-  double labelled = -kTickRoom;  // where the last label is; one that would touch it is left out
+  // Position of the last label; a label that would touch it is left out.
+  double labelled = -kTickRoom;
   for (const double tick : ticks) {
     if (x.at(tick) - labelled < kTickRoom) continue;
     labelled = x.at(tick);

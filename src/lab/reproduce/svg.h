@@ -1,5 +1,5 @@
-// Plots as SVG text: standing alone, without scripts or fonts of their own, readable on light and dark pages.
-// Numbers are finite.
+// Plots as SVG text: self-contained, without scripts or fonts of their own, readable on light and dark pages.
+// All numbers must be finite.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct PlotText {
 
 struct PlotPoint {
   double x = 0, y = 0;
-  double low = 0, high = 0;  // error bar; equal to y: none
+  double low = 0, high = 0;  // error bar; equal to y: no bar
 };
 struct PlotSeries {
   std::string name;
@@ -31,7 +31,7 @@ struct PlotBar {
 };
 std::string bar_chart(const PlotText& text, const std::vector<PlotBar>& bars);
 
-// One column a category, parts piled up: values[part][column]. REQUIRES: as many rows as parts, of one
+// One column per category with stacked parts: values[part][column]. REQUIRES: one row per part, all of one
 // length.
 std::string stacked_chart(const PlotText& text, const std::vector<std::string>& parts,
                           const std::vector<std::vector<double>>& values);
@@ -39,14 +39,14 @@ std::string stacked_chart(const PlotText& text, const std::vector<std::string>& 
 struct PlotSpan {
   std::size_t row = 0, kind = 0;
   double begin = 0, end = 0;
-  std::string label;  // drawn where there is room, and always as a tooltip
+  std::string label;  // drawn where there is room, and always shown as a tooltip
 };
-// Rows against time; colours by kind. REQUIRES: every span is of one of the rows and kinds.
+// Rows against time; the kind selects the colour. REQUIRES: every span belongs to one of the rows and kinds.
 std::string gantt_chart(const PlotText& text, const std::vector<std::string>& rows,
                         const std::vector<std::string>& kinds, const std::vector<PlotSpan>& spans);
 
-// Text for an element or an attribute. What XML 1.0 has no place for: control characters vanish; U+FFFE,
-// U+FFFF and each byte that is not UTF-8 become U+FFFD.
+// Escapes text for an element or an attribute. Characters that XML 1.0 excludes: control characters vanish;
+// U+FFFE, U+FFFF and each byte that is not UTF-8 become U+FFFD.
 std::string xml_escaped(std::string_view text);
 
 }  // namespace sluice::lab

@@ -1,4 +1,4 @@
-// Plots are XML whatever the names and numbers, and show what they were given.
+// Plots are XML for any names and numbers, and show their input.
 #include "lab/reproduce/svg.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Routing token by token, out of which prompts, outputs and batches of any length are put together for timed
-// replay (lab/pipeline.h).
+// Routing token by token; prompts, outputs and batches of any length are composed from it for timed replay
+// (lab/pipeline.h).
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ class TokenRouting {
 
   void add_token(std::span<const std::uint16_t> ids);  // (L, k)
 
-  // One step in which these tokens go through these layers together. REQUIRES: at least one of each.
+  // Appends one step in which these tokens pass these layers together. REQUIRES: at least one token and one
+  // layer.
   void append_step(std::span<const std::size_t> tokens, LayerRange range, trace::TracePhase phase,
                    Requests& requests) const;
 
@@ -42,11 +43,11 @@ class TokenRouting {
   std::vector<std::uint16_t> ids_;  // (T, L, k)
 };
 
-// Every token of a trace. Error(kInvalid) if a token has not top-k experts in every layer; as
-// RoutingTrace::next; Error(kInterrupted).
+// Reads every token of a trace. Error(kInvalid) if a token lacks top-k experts in a layer; otherwise errors
+// as RoutingTrace::next; Error(kInterrupted).
 TokenRouting read_token_routing(trace::RoutingTrace& trace, const std::function<bool()>& stop = {});
 
-// Of lab/synthetic_routing.h.
+// The same from lab/synthetic_routing.h.
 TokenRouting synthetic_routing(const SyntheticRouting& settings, RoutingFacts& facts);
 
 }  // namespace sluice::lab

@@ -40,7 +40,7 @@ TEST(TokenRouting, ReadsTracesInWhichEveryTokenIsWhole) {
   EXPECT_EQ(routing.tokens(), 48u);
   EXPECT_EQ(routing.layers(), 26u);
   EXPECT_THAT(routing.chosen(0, 0), ElementsAre(8, 11, 26, 56, 57, 60));
-  // Its last layer routes only the token whose logits are wanted.
+  // The last layer of this trace routes only the token whose logits are wanted.
   const auto csv = trace::open_trace(SLUICE_SOURCE_DIR "/tests/data/routing/qwen.route.csv.zst");
   EXPECT_THROW(read_token_routing(*csv), Error);
 }

@@ -1,5 +1,5 @@
 // For tests: whether a text is well-formed XML, as far as plots use it (elements, attributes, text, the five
-// entities; no declarations, comments or CDATA). Header only; no production code includes it.
+// entities; no declarations, comments or CDATA). Header only; production code does not include it.
 #pragma once
 
 #include <cctype>
@@ -10,7 +10,7 @@
 
 namespace sluice::testing {
 
-// Empty, or what is wrong and where.
+// Empty, or the fault and its place.
 inline std::string xml_fault(std::string_view text) {
   std::size_t at = 0;
   std::vector<std::string> open;

@@ -22,7 +22,7 @@
 namespace sluice::lab {
 namespace {
 
-// The stages, in turn; each leaves what it found in the results and in the data of the report.
+// Runs the stages in turn; each stores its findings in the results and in the report's data.
 class Reproducer {
  public:
   explicit Reproducer(const ZipmoeSettings& settings) : runs_(settings) {
@@ -148,7 +148,7 @@ class Reproducer {
   void batches() {
     const std::vector<std::string> systems = batch_systems();
     for (const std::size_t batch : runs_.batches()) {
-      // Room for the keys and values of more sequences, beside the same experts.
+      // Adds room for the keys and values of more sequences, with the same experts.
       const Bytes more = (batch - 1) * engine::kv_bytes(runs_.settings().packed.model->config, DType::kF32,
                                                         runs_.positions(batch, runs_.tokens() / 2));
       results_.batches.push_back(runs_.compare(fmt::format("batch {}", batch), systems,

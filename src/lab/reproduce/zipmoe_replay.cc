@@ -16,16 +16,16 @@ constexpr const char* kBaselines[] = {"z-accelerate", "z-deepspeed", "z-moe-infi
 constexpr const char* kPlanned = "z-C+P";
 constexpr double kBudgets[] = {10e9, 20e9};    // SPEC §6.1, "Settings"
 constexpr double kServer = 32e9, kEdge = 2e9;  // bytes a second: PCIe, and the motivation's SSD
-// Of a trace. Orders of large batches are searched for anew in every layer, some milliseconds each: the 8,000
-// tokens of a whole published file were not done after ten minutes.
+// The most tokens of a trace. Orders of large batches are searched anew in every layer, some milliseconds
+// each: the 8,000 tokens of a whole published file were not done after ten minutes.
 constexpr std::size_t kMostTraceTokens = 96;
-constexpr std::size_t kPromptTokens = 32, kOutputTokens = 32;  // of the encoder-decoder
+constexpr std::size_t kPromptTokens = 32, kOutputTokens = 32;  // for the encoder-decoder
 
-// One kind of model, and where its batches come from.
+// One kind of model, and the source of its batches.
 struct Half {
   const PaperModel& model;
   TokenRouting routing;
-  std::function<std::vector<Conversation>(std::size_t)> before, batch;  // of so many sequences
+  std::function<std::vector<Conversation>(std::size_t)> before, batch;  // for so many sequences
   std::size_t longest_output = 0;
 };
 

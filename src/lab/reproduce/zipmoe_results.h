@@ -1,4 +1,4 @@
-// What was found of ZipMoE before it becomes rows of a report.
+// The findings on ZipMoE before they become rows of a report.
 #pragma once
 
 #include <optional>
@@ -19,10 +19,10 @@ struct ZipmoeResults {
   std::vector<std::pair<std::string, MakespanRatio>> ratios;  // by scheduler
   std::vector<Bytes> budgets;                                 // ascending
   std::vector<Comparison> sweep;                              // parallel to budgets
-  std::vector<Comparison> batches, lengths;                   // parallel to those of ZipmoeRuns
+  std::vector<Comparison> batches, lengths;                   // parallel to batches and lengths of ZipmoeRuns
   std::vector<Bytes> batch_budgets;                           // parallel to batches
   Comparison ladder;
-  std::optional<ZipmoeReplay> replay;  // none: there are no costs to replay with
+  std::optional<ZipmoeReplay> replay;  // empty: there are no costs to replay with
   Bytes middle() const { return budgets[budgets.size() / 2]; }
 };
 

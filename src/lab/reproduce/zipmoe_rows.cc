@@ -31,7 +31,7 @@ class Rows {
     report_.rows.push_back({std::move(id), std::move(quantity), std::move(paper), std::move(ours),
                             std::move(evidence), std::move(note), std::move(commands)});
   }
-  // A row that is simulated and run.
+  // A row that is both simulated and run.
   void row_of_both(std::string id, std::string quantity, std::string paper,
                    std::string ZipmoeReplay::*replayed, const std::string& ran, const std::string& note,
                    std::vector<std::string> commands) {
@@ -49,7 +49,7 @@ class Rows {
           std::move(commands));
     }
   }
-  // 1 - planned / other of every published baseline and budget.
+  // 1 - planned / other for every published baseline and budget.
   std::vector<double> reductions(double RunFigures::*figure,
                                  const std::vector<std::string>& baselines) const {
     std::vector<double> values;
@@ -115,7 +115,7 @@ void Rows::add() {
       fmt::format("{} words of experts of {}", results_.exponents.words, runs_.settings().whole_name));
   std::string sizes, codec_names;
   std::vector<CodecSize> codecs = results_.exponents.codecs;
-  std::ranges::sort(codecs, {}, &CodecSize::codec);  // as the paper: LZ4 first
+  std::ranges::sort(codecs, {}, &CodecSize::codec);  // as in the paper: LZ4 first
   for (const CodecSize& codec : codecs) {
     sizes += percent(codec.size) + "; ";
     codec_names += (codec_names.empty() ? "" : ", ") + (codec.codec == "lz4" ? "LZ4HC" : codec.codec);
@@ -174,8 +174,9 @@ void Rows::add() {
   };
   const double base_tok = figure("z-accelerate", &RunFigures::tok_s), basic_tok = basic(&RunFigures::tok_s),
                c_tok = figure("z-C", &RunFigures::tok_s), cp_tok = figure(kPlanned, &RunFigures::tok_s);
+  // Where the systems are not in this order, there is no gain to divide.
   const std::string core =
-      cp_tok > basic_tok && basic_tok > base_tok  // otherwise there is nothing to share out
+      cp_tok > basic_tok && basic_tok > base_tok
           ? fmt::format("core share of the gain {:.1f} %", 100 * (basic_tok - base_tok) / (cp_tok - base_tok))
           : "planned pools are not ahead of the rest";
   row_of_both(

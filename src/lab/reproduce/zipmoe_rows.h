@@ -1,4 +1,4 @@
-// The rows of SPEC §6.1 for ZipMoE: what the paper says beside what was found.
+// ZipMoE's rows of SPEC §6.1: the paper's values beside ours.
 #pragma once
 
 #include "lab/reproduce/report.h"
@@ -7,7 +7,7 @@
 
 namespace sluice::lab {
 
-// Appends those of zipmoe_row_ids(), in that order.
+// Appends the rows of zipmoe_row_ids(), in that order.
 void add_zipmoe_rows(const ZipmoeRuns& runs, const ZipmoeResults& results, Report& report);
 
 }  // namespace sluice::lab

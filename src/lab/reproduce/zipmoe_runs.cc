@@ -53,7 +53,7 @@ ZipmoeRuns::ZipmoeRuns(const ZipmoeSettings& settings)
         .found(fmt::format("{} of a prompt and {} tokens, {} times -n", needed, lengths_.back(),
                            lengths_.back() / tokens_))
         .fix("give fewer tokens");
-  if (!settings.trace.empty()) check_zipmoe_trace(settings.trace);  // before minutes of runs
+  if (!settings.trace.empty()) check_zipmoe_trace(settings.trace);  // checked before minutes of runs
   options_ = settings.options;
   options_.positions = positions(1, tokens_);
 }

@@ -1,4 +1,4 @@
-// The runs behind the rows of ZipMoE: prompts, budgets and comparisons of presets under them.
+// The runs behind ZipMoE's rows: prompts, budgets, and comparisons of presets under them.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace sluice::lab {
 // Thread-compatible. `settings` must outlive it.
 class ZipmoeRuns {
  public:
-  // Error(kUsage) for outputs that the model has no positions for.
+  // Error(kUsage) for outputs longer than the model's positions.
   explicit ZipmoeRuns(const ZipmoeSettings& settings);
 
   const ZipmoeSettings& settings() const { return settings_; }
@@ -23,22 +23,22 @@ class ZipmoeRuns {
   const std::vector<std::size_t>& batches() const { return batches_; }
   const std::vector<std::size_t>& lengths() const { return lengths_; }  // of outputs, ascending
 
-  // Tells the settings' on_stage. Error(kInterrupted).
+  // Calls the settings' on_stage. Error(kInterrupted).
   void stage(const std::string& text) const;
   void check_interrupted() const;
 
-  // What the key/value cache needs for so many prompts that are gone on from by so many tokens each, as
-  // `sluice compare` reserves it.
+  // Positions that the key/value cache needs when each of so many prompts continues by so many tokens, as
+  // `sluice compare` reserves them.
   std::size_t positions(std::size_t batch, std::size_t tokens) const;
   std::vector<engine::GenerateRequest> requests(std::size_t batch, std::size_t tokens) const;
 
   Comparison compare(const std::string& what, const std::vector<std::string>& presets, Bytes budget,
                      std::size_t batch, std::size_t tokens);
-  // The command that runs what compare() ran.
+  // The command line for the same runs as compare().
   std::string compare_command(const std::vector<std::string>& presets, Bytes budget, std::size_t batch,
                               std::size_t tokens) const;
-  bool all_same() const { return all_same_; }  // texts of all that was compared
-  // What the comparisons measured of the packed model; nothing before the first that needed it.
+  bool all_same() const { return all_same_; }  // texts of all comparisons so far are equal
+  // The profile that the comparisons measured for the packed model; empty before the first that needed it.
   std::optional<engine::Profile> profile() const { return comparer_.profile(*settings_.packed.checkpoint); }
 
   // The budget under which the cache holds this share of all experts in full. Makes engines to find it.

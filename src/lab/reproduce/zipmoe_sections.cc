@@ -10,7 +10,7 @@
 namespace sluice::lab {
 
 void add_zipmoe_sections(const ZipmoeRuns& runs, const ZipmoeResults& results, Report& report) {
-  // Not in the paper's tables: the order that its argument predicts, and what planning chose.
+  // Not in the paper's tables: the order that its argument predicts, and the choice of the planner.
   std::string order =
       "By the paper's argument: z-accelerate and z-deepspeed by far the slowest, then z-moe-infinity and "
       "z-basic, "

@@ -1,5 +1,5 @@
-// What a report on ZipMoE has under its rows: the order of the systems, conditions, and all figures of every
-// comparison.
+// The sections under the rows of a report on ZipMoE: the order of the systems, conditions, and all figures of
+// every comparison.
 #pragma once
 
 #include "lab/reproduce/report.h"

@@ -8,7 +8,7 @@
 namespace sluice::lab {
 namespace {
 
-// Those of these names that this program has.
+// Those of these names that this program knows.
 std::vector<std::string> known(std::initializer_list<const char*> names) {
   std::vector<std::string> list;
   for (const char* name : names)

@@ -1,4 +1,4 @@
-// Which presets stand for the systems that ZipMoE compares: those of them that this program has.
+// The presets that stand for the systems that ZipMoE compares, as far as this program has them.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace sluice::lab {
 inline constexpr const char* kPlanned = "z-C+P";  // ZipMoE itself
 
 std::vector<std::string> published_baselines();
-// Who is compared for what; commands of single rows name the same.
+// The systems of each comparison; commands of single rows name the same systems.
 std::vector<std::string> sweep_systems();  // budgets
 std::vector<std::string> ladder_steps();   // the ablation
 std::vector<std::string> batch_systems();
