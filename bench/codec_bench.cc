@@ -1,6 +1,6 @@
 // sluice_bench_codec [--rounds N] [--rows N] [--columns N] [--seed N] [--only TEXT]
 //   [--json FILE]
-// Codec `native` beside zstd and memcpy in one run: sizes against the entropy, encoding, decoding of
+// Measures codec `native` beside zstd and memcpy in one run: sizes against the entropy, encoding, decoding of
 // exponents into a buffer that stays in L2, merging to words there and into memory. One core.
 #include <cmath>
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace {
 
 using bench::Workload;
 
-// Memory as the store has it.
+// Memory aligned as in the store.
 template <class T>
 struct OnPages {
   using value_type = T;
@@ -38,11 +38,10 @@ struct OnPages {
 };
 using Plane = std::vector<std::byte, OnPages<std::byte>>;
 
-constexpr std::size_t kMatrices = 2;                // few: a workload is to fit between two interruptions
+constexpr std::size_t kMatrices = 2;                // few: a workload must fit between two interruptions
 constexpr std::size_t kWordsInMemory = 192 * kMiB;  // larger than the last cache
 
-// Weights as they are in trained models: a standard deviation of 0.02 that differs between rows, few
-// outliers.
+// Weights like those of trained models: a standard deviation of 0.02 that differs between rows, few outliers.
 Plane make_words(codec::TileShape shape, std::mt19937_64& random) {
   std::normal_distribution<float> normal;
   std::uniform_real_distribution<float> uniform;
@@ -58,7 +57,7 @@ Plane make_words(codec::TileShape shape, std::mt19937_64& random) {
   return words;
 }
 
-// One matrix in all forms that are measured.
+// One matrix in all measured forms.
 struct Matrix {
   Plane words, exponents, sign_mantissas, native;
   std::optional<codec::NativeChunk> chunk;
@@ -67,7 +66,7 @@ struct Matrix {
 
 struct Row {
   std::size_t index;  // of the workload
-  double exponents;   // bytes of exponents that a round gives or takes
+  double exponents;   // bytes of exponents that a round makes or takes
 };
 
 class Bench {
@@ -95,10 +94,10 @@ class Bench {
     near_.resize(2 * shape.group_places());
     whole_.resize(shape.places());
     far_.resize(round_down(kWordsInMemory, matrices_[0].words.size()));
-    std::fill(far_.begin(), far_.end(), std::byte{1});  // its pages are there
+    std::fill(far_.begin(), far_.end(), std::byte{1});  // faults the pages in
   }
 
-  // Of the tensor, so (8 + bits) / 16 where the planes are whole lines.
+  // Sizes for the tensor, so (8 + bits) / 16 where the planes are whole lines.
   void print_sizes(bench::Report& report) const {
     codec::ExponentHistogram histogram;
     double native = 0, zstd3 = 0, zstd0 = 0, exponents = 0;
@@ -125,7 +124,7 @@ class Bench {
   void add_all() {
     const double all = static_cast<double>(kMatrices * shape_.places());
     for (const bool third : {true, false}) {
-      // A chunk at a time: into a buffer as large as its exponents, as the store does.
+      // Decodes one chunk at a time into a buffer as large as its exponents, like the store.
       zstd_[third ? 0 : 1] =
           add(third ? "decode zstd 3" : "decode zstd 0", all, third ? 1 : 2, [this, third](std::size_t) {
             for (const Matrix& m : matrices_) {
@@ -212,13 +211,13 @@ class Bench {
   static std::size_t passes(Isa isa) { return isa == Isa::kScalar ? 1 : kPasses; }
 
   std::byte* near() { return near_.data(); }
-  // Where matrix i of a pass goes: a place that no cache has any more.
+  // Target of matrix i of a pass: a place that has left every cache.
   std::byte* far(std::size_t pass, std::size_t i) {
     const std::size_t bytes = matrices_[0].words.size(), places = far_.size() / bytes;
     return far_.data() + (pass * kMatrices + i) % places * bytes;
   }
 
-  // To `to`, or each group to the same memory.
+  // Merges to `to`, or each group to the same memory.
   void merge(Isa isa, bool coded, std::size_t i, std::byte* to) {
     const codec::NativeKernels& kernels = codec::native_kernels(isa);
     const Matrix& m = matrices_[i];
@@ -256,11 +255,10 @@ class Bench {
     }
   }
 
-  // zstd is always there: it is what all are compared with. Each workload goes over the matrices until it has
-  // taken about as long as zstd does: what runs first after another pays for caches and clocks that it finds
-  // cold.
-  // Decoding is held against a copy of as many bytes to the same place. On the page: the best instruction
-  // set.
+  // zstd is always included, because all other codecs are compared with it. Each workload repeats the
+  // matrices until it has taken about as long as zstd: the first to run after another pays for cold caches
+  // and clocks. Decoding is compared with a copy of as many bytes to the same place. The page shows the best
+  // instruction set.
   bench::Row report_row(const Row& row, double zstd3, double zstd0) const {
     const Workload& w = workloads_[row.index];
     bench::Row out{.name = w.name, .bytes = row.exponents, .seconds = w.seconds};

@@ -1,7 +1,7 @@
 // sluice_bench_decisions [--rounds N] [--json FILE]
-// What decisions cost on one core: schedulers of a layer's tasks in µs a call and ns a decode tried (what
-// ScheduleCosts::step wants), rank models and plans in ms. Checks that every task is ordered once, that the
-// search is the cheaper of guarded and free, and that plans are the best of their grid's corners.
+// The cost of decisions on one core: schedulers of a layer's tasks in µs per call and ns per tried decode
+// (the value for ScheduleCosts::step), rank models and plans in ms. Checks that every task is ordered once,
+// that the search is the cheaper of guarded and free, and that plans are the best of their grid's corners.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ void require(bool holds, const char* what) {
   std::exit(1);
 }
 
-// Three tensors an expert, in random states: the needs of one layer of one token.
+// Three tensors per expert, in random states: the needs of one layer for one token.
 std::vector<Task> random_tasks(std::size_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Task> tasks;
@@ -40,7 +40,7 @@ std::vector<Task> random_tasks(std::size_t count, std::uint64_t seed) {
   return tasks;
 }
 
-// In seconds: P = 8.65 M weights an expert, 3.5 GB/s, a third of the exponent bytes left, 1 GB/s a worker.
+// In seconds: P = 8.65 M weights per expert, 3.5 GB/s, a third of the exponent bytes left, 1 GB/s per worker.
 ScheduleCosts costs(unsigned chunks, unsigned workers) {
   const double bytes = 8650752 / 3.0;
   return {.chunks = chunks,
@@ -73,7 +73,7 @@ void bench_schedulers(std::size_t rounds, bench::Report& report) {
                    chunks, workers, policy.name, step > 0 ? " (guarded)" : "",
                    1e6 * bench::quantile(work[0].seconds, .5), 1e6 * bench::quantile(work[0].seconds, 0),
                    1e6 * bench::quantile(work[0].seconds, 1), scheduler->fallbacks());
-        // What the engine runs, at the size of a layer of 8 experts.
+        // The engine's own setting, at the size of a layer of 8 experts.
         const bool shown = count == 24 && step > 0;
         report.add(
             {.name = fmt::format("schedule {} tasks, {}{}", count, policy.name, step > 0 ? ", guarded" : ""),
@@ -84,7 +84,7 @@ void bench_schedulers(std::size_t rounds, bench::Report& report) {
   }
 }
 
-// f_r = min(.98, m r^-.8) with the sum k.
+// f_r = min(.98, m r^-.8), with m such that the sum is k.
 std::vector<double> power_law(std::uint32_t n, double k) {
   std::vector<double> f(n);
   double low = 0, high = 100;

@@ -1,7 +1,7 @@
 // sluice_bench_disk [--dir PATH] [--size SIZE] [--rounds N] [--json FILE]
-// Random reads of a file as the engine does them: io_uring beside the pread threads, interleaved, content
-// checked. The file is made in --dir (default: the current directory) and has no name there, so that nothing
-// is left of it however this ends.
+// Random reads of a file like the engine's: io_uring beside the pread threads, interleaved, with checked
+// content. The file is made in --dir (default: the current directory) without a name, so that nothing remains
+// however the program ends.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -25,16 +25,15 @@ namespace {
 
 using bench::Workload;
 
-// The number that stands at byte offset 8·index of the file (splitmix64): every block can be checked by
-// itself.
+// The number at byte offset 8·index of the file (splitmix64): every block can be checked by itself.
 std::uint64_t number_at(std::uint64_t index) {
   std::uint64_t z = (index + 1) * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   return z ^ (z >> 27);
 }
 
-// The system removes the file when the program ends, killed or not. Where a file without a name cannot be
-// opened again (no /proc), it keeps its name until the destructor.
+// The system removes the file when the program ends, killed or not. Where a nameless file cannot be opened
+// again (no /proc), it keeps its name until the destructor.
 class TemporaryFile {
  public:
   TemporaryFile(const std::string& directory, Bytes size)
@@ -64,7 +63,7 @@ class TemporaryFile {
   ~TemporaryFile() { remove(); }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
-  const std::string& path() const { return path_; }  // to read it by
+  const std::string& path() const { return path_; }  // for reading it
 
  private:
   static bool can_be_opened(const std::string& path) {
@@ -82,7 +81,7 @@ class TemporaryFile {
   int fd_ = -1;
 };
 
-// Seconds of CPU of this process, all threads, the kernel's part included.
+// CPU seconds of this process: all threads, including the kernel's part.
 double cpu_seconds() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -115,7 +114,7 @@ class RandomReads {
   double bytes() const { return static_cast<double>(count_ * request_); }
   double cpu_s() const { return cpu_s_; }
 
-  // Both methods of a round read the same offsets in the same order, each round others.
+  // Both methods of a round read the same offsets in the same order; each round has other offsets.
   void run(std::size_t round) {
     const double cpu_before = cpu_seconds();
     std::mt19937_64 random(round * 1000 + depth_ * 10 + request_);
@@ -145,7 +144,8 @@ class RandomReads {
   }
 
  private:
-  // First and last number of every block: cheap beside the read, and a misplaced block cannot pass.
+  // Checks the first and the last number of every block: cheap beside the read, and a misplaced block cannot
+  // pass.
   void check(std::size_t slot, Bytes offset) const {
     const std::byte* data = buffer_.get() + slot * request_;
     for (Bytes block = 0; block < request_; block += kBlockBytes) {
@@ -203,7 +203,7 @@ int run(int argc, char** argv) {
   }
   bench::measure(workloads, rounds);
   fmt::print("{:<30} {:>36} {:>7} {:>15}\n", "reads", "median (min … max)", "GB/s", "CPU s per GB");
-  // The device's own rate: the fastest read of each round, whatever its size and depth.
+  // The device's own rate: the fastest read of each round, of any size and depth.
   std::vector<double> seconds_per_byte(rounds, 1);
   for (std::size_t i = 0; i < workloads.size(); ++i)
     for (std::size_t round = 0; round < rounds; ++round)

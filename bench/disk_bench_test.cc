@@ -1,4 +1,4 @@
-// sluice_bench_disk leaves nothing where it was told to read, however it ends.
+// sluice_bench_disk leaves no file in its directory, however it ends.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether a process has begun to write its temporary file, whatever its name is now.
+// Whether a process has begun to write its temporary file, under any name.
 bool is_writing(pid_t process) {
   std::error_code ignored;
   for (fs::directory_iterator at(fmt::format("/proc/{}/fd", process), ignored), end; at != end;

@@ -12,7 +12,7 @@ using kernels::Context;
 
 void AttentionBench::add(const std::string& name, const kernels::AttentionShape& shape, std::size_t context,
                          bool latent) {
-  // Layers one after the other, as in decode, so that the cache of one is not still in L2.
+  // Takes layers one after the other, as in decode, so that the cache of a layer is no longer in L2.
   const std::size_t key_row = shape.kv_heads * shape.key_dim;
   const std::size_t value_row = latent ? key_row : shape.kv_heads * shape.value_dim;
   const std::size_t layer_bytes = context * (latent ? key_row : key_row + value_row) * 2;

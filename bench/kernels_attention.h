@@ -9,15 +9,15 @@
 
 namespace sluice::bench {
 
-// Adds workloads to `suite`, which must outlive it; it must itself live until they have run.
+// Adds workloads to `suite`, which must outlive it; this object must live until they have run.
 class AttentionBench {
  public:
   explicit AttentionBench(Suite& suite) : suite_(suite) {}
   AttentionBench(const AttentionBench&) = delete;
   AttentionBench& operator=(const AttentionBench&) = delete;
 
-  // `context`: positions. `latent`: values are the first dimensions of the keys. Checked against the bits of
-  // the scalar path.
+  // `context`: positions. `latent`: values are the first dimensions of the keys. The result must equal the
+  // scalar path, bit for bit.
   void add(const std::string& name, const kernels::AttentionShape& shape, std::size_t context, bool latent);
 
  private:

@@ -1,6 +1,6 @@
 // sluice_bench_kernels [--mib N] [--rounds N] [--isa NAME] [--threads N]
 //   [--only limits | matmul | tiles | packed | sliced | attention] [--json FILE]
-// Matrix products and attention beside what memory and the FMA units of this machine give in the same
+// Matrix products and attention beside the rates of this machine's memory and FMA units, measured in the same
 // minutes.
 #include <fmt/format.h>
 
@@ -39,7 +39,7 @@ int run(int argc, char** argv) {
   std::vector<Isa> isas = isa == "all" ? available_isas() : std::vector<Isa>{parse_isa(isa)};
   if (isa == "all" && isas.size() > 1) std::erase(isas, Isa::kScalar);
   const std::vector<Isa> packed_isas = isas;
-  if (isa == "all")  // but for packed weights and rounded activations, the kernels of kAvx512
+  if (isa == "all")  // except for packed weights and rounded activations: kAvx512 kernels
     std::erase_if(isas, [](Isa set) {
       return set == Isa::kAvx512Vbmi2 || set == Isa::kAvx512Bf16 || set == Isa::kAmx;
     });

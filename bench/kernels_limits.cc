@@ -47,7 +47,7 @@ constexpr std::size_t kFmaLoops = 4'000'000;
   return sum;
 }
 
-// Four products of full tiles a loop, out of tile registers.
+// Each loop makes four products of full tiles from tile registers.
 [[gnu::target("amx-tile,amx-bf16")]] void tiles_amx(std::size_t loops) {
   struct alignas(64) {
     std::uint8_t palette = 1, start_row = 0, reserved[14] = {};

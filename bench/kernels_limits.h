@@ -1,4 +1,4 @@
-// What memory and the FMA units of this machine give: what kernels are held against.
+// The rates of this machine's memory and FMA units, with which kernels are compared.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace sluice::bench {
 
-// Moves all of it once, from 8 places at a time, which lie `apart` bytes from each other. One word of each
-// cache line is looked at, so that nothing but memory limits the speed. The result keeps the compiler from
-// leaving that out.
+// Reads all bytes once, from 8 places at a time that are `apart` bytes from each other. Looks at one word of
+// each cache line, so that only memory limits the speed. The result keeps the compiler from removing the
+// reads.
 std::uint64_t read_streams(std::span<const std::byte> bytes, std::size_t apart);
 
-// Floating-point operations of one call, and the sum that keeps the compiler from leaving it out; 0 for an
+// Floating-point operations of one call, and a sum that keeps the compiler from removing them; 0 for an
 // instruction set whose peak is not measured.
 double fma_peak_run(Isa isa, float* sum);
 

@@ -160,7 +160,7 @@ void ProductBench::multiply(const Context& ctx, std::size_t tokens, std::size_t 
   kernels::matmul(ctx, packed_.data(), tokens, w, {}, y_.data(), kRows);
 }
 
-// All have the exponents of the first, each in memory of its own.
+// All matrices have the exponents of the first one, each in memory of its own.
 void ProductBench::pack() {
   if (planes_.size() != 0) return;
   const codec::TileShape shape{kRows, kCols};

@@ -13,34 +13,34 @@
 
 namespace sluice::bench {
 
-// Adds workloads to `suite`, which must outlive it; it must itself live until they have run. Each is checked
-// as it is added: against the bits of the scalar path, for the first and the last token.
+// Adds workloads to `suite`, which must outlive it; this object must live until they have run. Each workload
+// is checked when it is added: its first and last token must equal the scalar path, bit for bit.
 class ProductBench {
  public:
   explicit ProductBench(Suite& suite) : suite_(suite) {}
   ProductBench(const ProductBench&) = delete;
   ProductBench& operator=(const ProductBench&) = delete;
 
-  // Of `count` matrices a round. `rounded`: by the instruction sets that have instructions for rounded
+  // `count` matrices per round. `rounded`: with the instruction sets that have instructions for rounded
   // activations.
   void add_matmul(std::size_t tokens, std::size_t count, bool rounded = false);
-  // One token, as many products in one pass of the threads as a layer has.
+  // One token, with as many products in one pass of the threads as a layer has.
   void add_vectors(std::size_t count, bool rounded = false);
   // The same matrices as codec `native` stores them.
   void add_packed(std::size_t tokens, std::size_t count, bool rounded = false);
-  // The same matrices as family `sliced` stores them: their MSB slices, or both; by activations as they are,
-  // and by codes of them.
+  // The same matrices as family `sliced` stores them, MSB slices or both; with unchanged activations and with
+  // their codes.
   void add_sliced(codec::SliceBits bits, std::size_t tokens, std::size_t count);
-  // The same matrices as `pack --dense int8` stores them, by both.
+  // The same matrices as `pack --dense int8` stores them, with both kinds of activations.
   void add_int8(std::size_t tokens, std::size_t count);
 
  private:
   using Context = kernels::Context;
 
-  // Each matrix in memory of its own, all of the first one's codes.
+  // Each matrix in memory of its own; all have the codes of the first.
   struct Slices {
     codec::SlicedShape shape;
-    std::size_t each = 0, lsb = 0;  // bytes from one matrix to the next, and from it to its LSB slice
+    std::size_t each = 0, lsb = 0;  // bytes from one matrix to the next; from it to its LSB slice
     Aligned<std::byte> bytes;
     codec::SlicedView view(std::size_t matrix) const {
       const std::byte* const first = bytes.data() + matrix * each;
@@ -65,7 +65,7 @@ class ProductBench {
   Aligned<std::byte> planes_, coded_, int8_;
   std::size_t planes_each_ = 0, coded_each_ = 0;
   kernels::PackedChunk chunk_;
-  std::map<unsigned, std::unique_ptr<Slices>> slices_;  // by bits of a code
+  std::map<unsigned, std::unique_ptr<Slices>> slices_;  // by bits per code
   Aligned<float> packed_, sliced_packed_, y_;
 };
 

@@ -74,8 +74,8 @@ void Suite::add_unlimited(Workload workload, double bytes, double flop, std::siz
   workloads_.push_back(std::move(workload));
 }
 
-// Held against the limit that it comes closer to. On the page: all threads, the best instruction sets with
-// and without rounding.
+// Compares a line with the limit that it comes closer to. The page shows all threads, and the best
+// instruction sets with and without rounding.
 Row Suite::row_of(const Line& line, const std::vector<double>& of_read,
                   const std::vector<double>& of_fma) const {
   const Workload& w = workloads_[line.index];

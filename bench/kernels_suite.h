@@ -1,5 +1,5 @@
-// What the benchmarks of kernels share: matrices, activations, thread pools, and the table of workloads
-// beside the limits of the machine.
+// Shared by the benchmarks of kernels: matrices, activations, thread pools, and the table of workloads beside
+// the machine's limits.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,12 @@
 
 namespace sluice::bench {
 
-inline constexpr std::size_t kRows = 1408,
-                             kCols = 2048;  // gate and up of an expert of DeepSeek-V2-Lite and Qwen1.5-MoE
+// Gate and up of an expert of DeepSeek-V2-Lite and Qwen1.5-MoE.
+inline constexpr std::size_t kRows = 1408, kCols = 2048;
 inline constexpr std::size_t kMatrixBytes = kRows * kCols * 2;
 inline constexpr std::size_t kMostTokens = 512;
 
-// Memory as the engine has it: on cache lines.
+// Memory aligned to cache lines, as in the engine.
 template <class T>
 class Aligned {
  public:
@@ -48,7 +48,7 @@ class Aligned {
   std::size_t size_ = 0;
 };
 
-// Thread-compatible. Workloads refer to it: it neither moves nor dies before run().
+// Thread-compatible. Workloads refer to it, so it must not move or end before run().
 class Suite {
  public:
   Suite(std::size_t matrices, unsigned most_threads, std::vector<Isa> isas, std::vector<Isa> packed_isas);
@@ -56,32 +56,31 @@ class Suite {
   Suite& operator=(const Suite&) = delete;
 
   std::size_t matrices() const { return matrices_; }
-  const Aligned<std::byte>& weights() const {
-    return weights_;
-  }                                                    // (matrices, kRows, kCols) BF16, all the same
+  // (matrices, kRows, kCols) BF16; all matrices are equal.
+  const Aligned<std::byte>& weights() const { return weights_; }
   const float* x() const { return x_.data(); }         // (kMostTokens, kCols)
   std::size_t pools() const { return pools_.size(); }  // 1, 2, 4 … threads
   ThreadPool* pool(std::size_t index) const { return pools_[index].get(); }
-  const std::vector<Isa>& isas() const { return isas_; }  // with kernels of their own for words
-  // And those that only have kernels for packed weights or rounded activations.
+  const std::vector<Isa>& isas() const { return isas_; }  // those with kernels of their own for words
+  // Also those that have kernels only for packed weights or rounded activations.
   const std::vector<Isa>& packed_isas() const { return packed_isas_; }
   const std::vector<Isa>& isas(bool rounded) const { return rounded ? packed_isas_ : isas_; }
 
-  void add_limits();  // first of all: add() holds against them
-  // `bytes` and `flop`: moved and computed in one round.
+  void add_limits();  // call first: add() compares with them
+  // `bytes` and `flop`: moved and computed per round.
   void add(Workload workload, double bytes, double flop, std::size_t pool, Isa isa);
-  // Measures all and prints the table.
+  // Measures all workloads and prints the table.
   void run(std::size_t rounds, Report& report);
 
  private:
-  // A workload with what it moves and computes, for the table at the end.
+  // A workload with its bytes and operations, for the table at the end.
   struct Line {
     std::size_t index;  // of the workload
     double bytes = 0, flop = 0;
     std::vector<std::size_t> read_limits = {};  // workloads to compare with: the fastest of each round
     std::vector<std::size_t> fma_limits = {};
     std::size_t pool = 0;
-    std::optional<Isa> isa = {};  // none: any
+    std::optional<Isa> isa = {};  // empty: any set
   };
 
   void add_unlimited(Workload workload, double bytes, double flop, std::size_t pool);

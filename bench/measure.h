@@ -1,5 +1,5 @@
 // Interleaved measurement: every round runs each workload once, A B C A B C …, so that a noisy neighbour hits
-// all of them; the median of the rounds is reported, because means follow single outliers.
+// all of them. Reports the median of the rounds, because means follow single outliers.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Workload {
   std::vector<double> seconds = {};  // one per round
 };
 
-// Rounds after one that is not counted.
+// Runs the rounds after one round that is not counted.
 inline void measure(std::vector<Workload>& workloads, std::size_t rounds) {
   for (std::size_t round = 0; round <= rounds; ++round) {
     for (Workload& w : workloads) {
@@ -59,7 +59,7 @@ inline std::string option(int argc, char** argv, const std::string& name, const 
   return fallback;
 }
 
-// Likewise, of a whole number of at least `least`. Error(kUsage).
+// The same for a whole number of at least `least`. Error(kUsage).
 inline std::uint64_t whole_option(int argc, char** argv, const std::string& name, std::uint64_t fallback,
                                   std::uint64_t least = 1) {
   const std::string text = option(argc, argv, name, std::to_string(fallback));
@@ -73,7 +73,7 @@ inline std::uint64_t whole_option(int argc, char** argv, const std::string& name
   return value;
 }
 
-// Error(kUsage) where something else than these, each with a value, is given.
+// Error(kUsage) for any argument other than these, each with a value.
 inline void check_options(int argc, char** argv, std::initializer_list<std::string_view> names) {
   std::string known;
   for (std::string_view name : names) known += (known.empty() ? "--" : ", --") + std::string(name);

@@ -1,4 +1,4 @@
-// The recovery kernel on a CUDA device against the device's own copy, in alternation; the answer is checked.
+// Measures the recovery kernel on a CUDA device and the device's own copy in alternation; checks the result.
 #include <fmt/format.h>
 
 #include <cstring>

@@ -1,6 +1,6 @@
-// Accesses per second of a replay, for every cache, and of reading a trace. The traces: one that is made up
-// here (Zipf-like, 48 layers of 128 experts, top 8: 3.8 million accesses), or `--trace FILE`. `--json FILE`
-// also writes the rows there.
+// Accesses per second of a replay, for every cache, and of reading a trace. The trace is generated here
+// (Zipf-like, 48 layers of 128 experts, top 8: 3.8 million accesses), or read with `--trace FILE`. `--json
+// FILE` also writes the rows there.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace sluice;  // NOLINT
 
-// Router scores are a fixed skew per layer and a state that drifts, so that steps resemble those before them.
+// Router scores are a fixed skew per layer plus a drifting state, so that steps resemble those before them.
 class MadeUpTrace final : public trace::RoutingTrace {
  public:
   MadeUpTrace(std::uint32_t layers, std::uint32_t experts, std::uint32_t top_k, std::uint64_t steps)
@@ -96,7 +96,7 @@ int main(int argc, char** argv) try {
            [&, settings, at = rates.size()](std::size_t) {
              const double rate = lab::replay(requests, header.layers, nullptr, settings).total.hit_rate();
              if (rates[at] >= 0 && rates[at] != rate)
-               throw Error(ErrorKind::kInvalid, "two replays differ");  // the answer is checked
+               throw Error(ErrorKind::kInvalid, "two replays differ");  // checks that both replays agree
              rates[at] = rate;
            }});
       rates.push_back(-1);

@@ -1,6 +1,6 @@
-// What recording a trace costs a decode step: one engine, whose steps are recorded or not at random, so that
-// both meet the same neighbours. `--model DIR` `--tokens N` `--memory SIZE` `--threads N`; writes and removes
-// `--out FILE`; `--json FILE` also writes the rows there.
+// The cost of recording a trace per decode step: one engine records its steps or not at random, so that both
+// kinds meet the same neighbours. `--model DIR` `--tokens N` `--memory SIZE` `--threads N`; writes and
+// removes `--out FILE`; `--json FILE` also writes the rows there.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -24,7 +24,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The recorder, and the time spent in it.
+// Wraps the recorder and measures the time spent in it.
 class Timed final : public engine::RoutingObserver {
  public:
   explicit Timed(engine::TraceRecorder& recorder) : recorder_(recorder) {}
@@ -78,7 +78,7 @@ int main(int argc, char** argv) try {
   while (sequence->length() < sequence->positions()) {
     const auto token =
         static_cast<model::TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-    const bool record = random() % 2 == 0;  // not every second one: positions are even and odd
+    const bool record = random() % 2 == 0;  // at random: alternating would separate even and odd positions
     engine.observe(record ? &timed : nullptr);
     timed.inside = 0;
     const auto start = Clock::now();

@@ -1,4 +1,4 @@
-// What tests of the built program on the bundled model share.
+// Shared by tests that run the built program on the bundled model.
 #pragma once
 
 #include <fmt/format.h>
@@ -27,15 +27,15 @@ namespace sluice::program {
 
 inline const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
 
-// What the program answers with --json; an empty object, and a failure, if it fails.
+// The program's answer with --json; an empty object and a test failure if the program fails.
 inline Json run_json(const std::string& arguments) {
   const Outcome outcome = run(arguments + " --json");
   EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
   return outcome.code == 0 ? Json::parse(outcome.out) : Json::object();
 }
 
-// A budget of so many MiB for a program that takes 6 itself: as much is added as this one takes more (its
-// code, and what sanitizers bring), so that what is tight stays tight.
+// A budget of so many MiB for a program that itself takes 6 MiB. A larger program (its code, and what
+// sanitizers add) gets as much more, so that a tight budget stays tight.
 inline std::string memory(int mib) {
   static const int more = [] {
     const Json plan = run_json("plan " + kModel + " --memory 1GiB");
@@ -51,8 +51,8 @@ inline std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Experts 0 and 1 of every layer come to have each other's output matrix, and so do 2 and 3 and all others:
-// another model to compute with, which its tensors and routers do not tell from the bundled one.
+// Exchanges the output matrices of experts 0 and 1 of every layer, of 2 and 3, and so on: a model that
+// computes otherwise and has the same tensors and routers as the bundled one.
 inline void exchange_experts(const std::string& path) {
   constexpr int kLayers = 6, kExperts = 32;
   std::string content = content_of(path);

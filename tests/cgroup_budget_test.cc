@@ -52,7 +52,7 @@ class Cgroup {
   }
   void join() const { std::ofstream(path_ / "cgroup.procs") << ::getpid() << std::flush; }
   Bytes peak() const { return read(peak_file()); }
-  // How often the limit was reached.
+  // How often the group's limit was reached.
   Bytes limit_hits() const {
     if (!v2_) return read("memory.failcnt");
     std::ifstream events(path_ / "memory.events");
@@ -109,8 +109,8 @@ class CgroupBudgetTest : public ::testing::Test {
   void expect_budget_kept(std::vector<std::string> arguments) {
     const testing::ScratchDirectory scratch;
     const fs::path out = fs::path(scratch.path()) / "out.json";
-    // Pages of the program's and its libraries' files are charged to the group that touches them first: to
-    // none of those that are compared.
+    // Pages of the program's and its libraries' files are charged to the group that touches them first, so
+    // this run takes them before the compared runs.
     const fs::path before = fs::path(scratch.path()) / "before";
     const std::vector<std::string> short_run = {"run", kModel, "-p", "Once", "-n", "2", "--memory", "32MiB"};
     ASSERT_EQ(run_in(*Cgroup::make(kBudget + kSlack), short_run, before), 0);
@@ -136,17 +136,17 @@ TEST_F(CgroupBudgetTest, TwoThousandTokensStayInside32MiB) {
   expect_budget_kept({"run", kModel, "-p", "Once upon a time", "-n", "2000"});
 }
 
-// The kernel may hold pages of a read a moment longer than the read, so the group's limit is all that is
-// asked here.
+// The kernel may hold pages of a read a moment longer than the read, so this test asks only for the group's
+// limit.
 TEST_F(CgroupBudgetTest, ThroughThePageCacheThePagesAreDropped) {
   const testing::ScratchDirectory scratch;
-  // A copy that nobody else reads, and on the disk, because pages not yet written are not dropped.
+  // A copy that no other process reads, on the disk, because pages that are not yet written are not dropped.
   const std::string model = scratch.path() + "/model";
   fs::copy(kModel, model, fs::copy_options::recursive);
   ::sync();
   for (const std::string io : {"buffered", "mmap"}) {
     const fs::path out = fs::path(scratch.path()) / (io + ".json");
-    // Pages that others have read are charged to them: the file must be cold.
+    // Pages that other processes have read are charged to those: the file must be cold.
     InputFile::open(model + "/model.safetensors").drop_cache(0, fs::file_size(model + "/model.safetensors"));
     const auto group = Cgroup::make(kBudget + kSlack);
     ASSERT_EQ(run_in(*group,

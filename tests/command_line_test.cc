@@ -1,4 +1,4 @@
-// What every command promises to scripts: exit codes, errors on standard error alone, hints, and no half
+// Promises of every command to scripts: exit codes, errors only on standard error, hints, and no partial
 // output.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -69,7 +69,7 @@ TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
   EXPECT_GE(commands, 10u);
 }
 
-// No types of C++, and no lists of checks.
+// Help shows no C++ types and no lists of checks.
 TEST(CommandLine, HelpCallsValuesByOneWord) {
   for (const char* command : {"run", "trace", "compare", "reproduce", "pack", "quantise", "synth", "simulate",
                               "plan", "profile", "eval", "forward", "inspect", "doctor", "lab"}) {
@@ -109,7 +109,7 @@ TEST(CommandLine, FullDiskIsAFailure) {
 
 TEST(CommandLine, ClosedStandardFilesAreSurvived) {
   EXPECT_EQ(sluice("version 2>&- <&-").code, 0);
-  // A result that nobody can get is no success.
+  // A result that cannot be written is not a success.
   const Outcome closed = sluice("version >&- <&-");
   EXPECT_EQ(closed.code, 1);
   EXPECT_NE(closed.err.find("standard output"), std::string::npos) << closed.err;
@@ -175,8 +175,7 @@ TEST(CommandLine, CtrlCAfterAnswersLosesNoneOfThem) {
   EXPECT_EQ(lab.wait().code, 130);
 }
 
-// Every command takes the flags of the table, and refuses values that make no sense even where they have no
-// effect.
+// Every command takes the flags of the table, and refuses senseless values even where a flag has no effect.
 TEST(CommandLine, CommonFlagsAreTheSameEverywhere) {
   for (const char* command : {"run", "forward", "eval", "inspect", "pack", "unpack", "verify", "tokenize",
                               "detokenize", "lab", "simulate", "synth", "doctor", "version"}) {
@@ -237,7 +236,7 @@ TEST(CommandLine, NumbersOutOfRangeSayWhatIsExpectedAndFound) {
   expect_usage_error("pack " + kModel + " -o /nowhere/x --codec none --chunks 3", "--chunks");
 }
 
-// One blank between words, wherever the text was broken.
+// The text with single blanks between words, wherever its lines were broken.
 std::string words_of(std::string text) {
   const auto spaces = [](char a, char b) { return std::isspace(a) && std::isspace(b); };
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -264,7 +263,7 @@ TEST(CommandLine, SeedsThatSampleNothingSayWhatTheyDo) {
   EXPECT_NE(sluice("run --help").out.find("random for sampling"), std::string::npos);
 }
 
-// An answer's last token needs no position; a context of 8 holds 5 and 4.
+// The last token of an answer needs no position; a context of 8 holds 5 and 4.
 TEST(CommandLine, HelpOfTheContextSaysWhatItCounts) {
   const Outcome outcome =
       sluice("run " + kModel + " --tokens 1,2,3,4,5 -n 20 -c 8 --temp 0 --ignore-eos --json --memory 64MiB");
@@ -276,7 +275,7 @@ TEST(CommandLine, HelpOfTheContextSaysWhatItCounts) {
             std::string::npos);
 }
 
-// They are given all tokens, and take some for a prompt.
+// Routers get all tokens, and treat some as a prompt.
 TEST(CommandLine, HelpSaysWhereARouterHasAnEffect) {
   for (const char* command : {"forward", "eval"})
     EXPECT_NE(words_of(sluice(std::string(command) + " --help").out)

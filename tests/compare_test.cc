@@ -1,4 +1,4 @@
-// What `sluice compare` says of presets that lose something, through the built program.
+// Runs `sluice compare` with presets that lose something.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ class CompareLossy : public testing::Test {
   }
   static void TearDownTestSuite() { directory_.reset(); }
   static std::string store() { return directory_->file("s.sluice"); }
-  // Of one capacity, so that every start decides alike.
+  // Caches of one capacity, so that every start decides alike.
   static Json alone(const std::string& arguments) {
     return run_json("run " + arguments + kPrompt + " --temp 0 --ignore-eos");
   }
@@ -57,7 +57,7 @@ TEST_F(CompareLossy, TextsMayDifferAndItIsSaidWhatChanged) {
   EXPECT_EQ(fixed["arithmetic"], "low precision, int8 activations, BF16 keys and values");
   EXPECT_EQ(fixed["lossy"], true);
 
-  // All as `run` has it.
+  // All values equal those of `run`.
   const Json tokens = alone(kModel)["tokens"];
   EXPECT_EQ(result["tokens"][0], tokens);
   for (const Json* contender : {&lossy, &fixed}) {
@@ -68,7 +68,7 @@ TEST_F(CompareLossy, TextsMayDifferAndItIsSaidWhatChanged) {
     EXPECT_EQ((*contender)["experts"]["routing"], ran["experts"]["routing"]);
     std::size_t equal = 0;
     while (equal < tokens.size() && tokens[equal] == ran["tokens"][equal]) ++equal;
-    EXPECT_LT(equal, tokens.size());  // else this test says nothing
+    EXPECT_LT(equal, tokens.size());  // otherwise this test shows nothing
     EXPECT_EQ((*contender)["equal_tokens"]["median"], equal);
     EXPECT_EQ((*contender)["equal_tokens"]["high"], equal);
     EXPECT_EQ((*contender)["equal_tokens"]["of"], tokens.size());
@@ -99,8 +99,8 @@ TEST_F(CompareLossy, RoundedPresetsOfOnePrecisionAgree) {
   }
 }
 
-// Other experts behind --whole, for want of a preset that computes wrongly: what tells models apart is the
-// same.
+// Passes another model's experts as --whole, since no preset computes wrongly: all that distinguishes models
+// is equal.
 TEST_F(CompareLossy, ExactPresetsThatDifferAreAFailure) {
   const std::string other = directory_->file("whole");
   std::filesystem::copy(kModel, other);
@@ -125,7 +125,7 @@ TEST_F(CompareLossy, WholeIsTheSameModel) {
                                    HasSubstr("a directory and stores packed from it")));
     EXPECT_EQ(refused.out, "");
   }
-  // A reference that is right is not what is wrong.
+  // A reference that is right must not be blamed.
   const Outcome beside = run("compare " + kModel + " --reference " + kModel + " --whole " + other +
                              " --preset auto,z-accelerate -q -p a -n 2");
   EXPECT_EQ(beside.code, 1);

@@ -101,7 +101,7 @@ TEST_F(MaxLoss, NeedsACalibrationOfThisStore) {
   refused("calibration.json");
   write(whole.substr(0, whole.size() / 2));
   refused("calibration.json");
-  // Another store's.
+  // The calibration of another store.
   const std::string other = directory_->file("other.sluice");
   ASSERT_EQ(run("pack " + kModel + " -o " + other + " --slices 8/4 -q").code, 0);
   fs::create_directories(other + "/sidecar");

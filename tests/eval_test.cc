@@ -1,5 +1,4 @@
-// `sluice eval` through the built program: interrupted and continued, compared with a reference, tasks, and
-// what it refuses.
+// Runs `sluice eval`: interrupted and continued, compared with a reference, tasks, and refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +46,7 @@ class EvalTest : public ::testing::Test {
   ScratchDirectory directory_;
 };
 
-// What was computed; what it took is another matter.
+// The results without times and memory.
 Json results(Json answer) {
   for (const char* key : {"memory", "io", "experts", "energy_model"}) {
     answer.erase(key);
@@ -87,7 +86,8 @@ TEST_F(EvalTest, KilledOrInterruptedItGoesOnToTheSameNumbers) {
           program.interrupt();
           EXPECT_EQ(program.wait().code, 130);
         }
-      }  // killed here, if it is still there
+        // Otherwise the end of this block kills the program, if it is still running.
+      }
       const std::size_t before = finished(state);
       EXPECT_GT(before, 0u);
       const Json resumed = run_json(kept);
@@ -95,7 +95,7 @@ TEST_F(EvalTest, KilledOrInterruptedItGoesOnToTheSameNumbers) {
       EXPECT_EQ(results(resumed), results(whole));
       EXPECT_EQ(whole["resumed"], 0);
       EXPECT_EQ(resumed["resumed"], before);
-      // All is done: nothing is computed any more.
+      // All work is done: nothing is computed again.
       const Json again = run_json(kept);
       EXPECT_EQ(results(again), results(whole));
       EXPECT_EQ(again["experts"]["accesses"], 0);
@@ -124,7 +124,7 @@ TEST_F(EvalTest, StatesOfOtherEvaluationsAndDamagedOnesAreRefused) {
   EXPECT_EQ(content_of(state), before);
   expect_error(kModel + " -f " + text_file + " --state " + file("no/such/state"), 1, "no such directory");
   expect_error(kModel + " -f " + text_file + " --router cache-prior --state " + file("other"), 2, "--state");
-  // Copies with other weights are other models, whatever their routers.
+  // Copies with other weights are other models, even with the same routers.
   fs::remove(state);
   run_json("eval " + base + " --ctx 64");
   ASSERT_EQ(run("quantise " + kModel + " -o " + file("rounded") + " --quiet").code, 0);
@@ -179,7 +179,7 @@ TEST_F(EvalTest, ReferencesThatCannotBeComparedAreRefused) {
   expect_error(score + "/no/such/model", 1, "/no/such/model");
   expect_error(score + kModel + " --memory " + memory(24), 1, "share of the memory budget is too small");
   expect_error(score + kModel + " --memory 1GiB --reference-memory 1GiB", 2, "--reference-memory");
-  // As many tokens, but others.
+  // Equally many tokens, but others.
   const std::string other = file("other");
   fs::copy(kModel, other);
   fs::permissions(other, fs::perms::owner_write, fs::perm_options::add);
@@ -228,7 +228,7 @@ TEST_F(EvalTest, WhatWasLostIsOfWhatThisStartComputed) {
   EXPECT_THAT(run(choose + "5").out, testing::AllOf(testing::Not(lossy), testing::Not(note(""))));
 }
 
-// Routers and precisions that act on steps: 64 tokens are a prompt unless something else is said.
+// Routers and precisions that act only in steps: 64 tokens are a prompt by default.
 TEST_F(EvalTest, WhatActsOnStepsHasSteps) {
   const std::string store = file("sliced.sluice");
   ASSERT_EQ(run("pack " + kModel + " -o " + store + " --slices 4/2 --quiet").code, 0);
@@ -244,7 +244,7 @@ TEST_F(EvalTest, WhatActsOnStepsHasSteps) {
     EXPECT_EQ(results(run_json(command + " --prefill 64")), results(run_json(command)));
     EXPECT_EQ(run_json(command + " --prefill 96")["experts"]["decode"]["accesses"], 0);
   }
-  // Of a window of 96 tokens 95 are scored; the 31 of them behind the 65th are predicted by steps.
+  // A window of 96 tokens has 95 scored ones; the 31 behind the 65th are predicted by steps.
   const Json few = run_json(low);
   const auto tokens = few["tokens"].get<std::size_t>(), last = tokens % 96;
   ASSERT_GE(tokens, 96u);
@@ -261,7 +261,7 @@ TEST_F(EvalTest, WhatActsOnStepsHasSteps) {
   EXPECT_FALSE(warned(low + " --prefill 16"));
   EXPECT_FALSE(warned(exact));
   EXPECT_FALSE(warned(high));
-  // What was lost is said to people, too.
+  // The loss is also reported to people.
   const auto said = [&](const std::string& command, const char* words) {
     return run(command).out.find(words) != std::string::npos;
   };
@@ -274,13 +274,13 @@ TEST_F(EvalTest, WhatActsOnStepsHasSteps) {
   EXPECT_EQ(energy["decode"]["tokens"].get<std::size_t>() + energy["prefill"]["tokens"].get<std::size_t>(),
             tokens);
   EXPECT_GT(energy["decode"]["joules_per_token"]["total"], 0);
-  // High: the same bits in a prompt and in steps. Low only in steps, and worse than all high.
+  // High: the same bits in a prompt and in steps. Low acts only in steps, and is worse than all high.
   EXPECT_EQ(run_json(high + " --prefill 1")["nll"], run_json(high)["nll"]);
   EXPECT_EQ(run_json(low + " --prefill 96")["nll"], run_json(high)["nll"]);
   EXPECT_GT(run_json(low + " --prefill 0")["nll"], run_json(high)["nll"]);
   const Json compared = run_json(low + " --reference " + kModel + " --memory " + memory(96));
   EXPECT_GT(compared["divergence"]["mean"], 0);
-  // Low precision goes by nothing that came before; the others do.
+  // Low precision does not depend on earlier computation; the others do.
   const std::string state = " --state " + file("state");
   run_json(low + state);
   expect_error(store + score + " --precision high" + state, 1, "precision");

@@ -1,5 +1,4 @@
-// What `inspect` says of the bundled model and of its store, against the safetensors header and the words
-// read here.
+// `inspect` of the bundled model and of its store, against the safetensors header and the words read here.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -41,7 +40,7 @@ struct Group {
   }
 };
 
-// The routed experts of model.safetensors, and the rest.
+// The routed experts of model.safetensors, and the other tensors.
 struct Oracle {
   Group experts, dense;
   Oracle() {
@@ -155,12 +154,12 @@ TEST_F(InspectTest, StoreHoldsTheSameInWhatItsFilesTake) {
               static_cast<double>(experts) / static_cast<double>(oracle_->experts.bytes));
     EXPECT_GE(experts, fs::file_size(store(codec) + "/experts-00000.bin"));
     EXPECT_LT(found["experts"]["ratio"].get<double>(), 0.8);
-    // No code of one exponent after the other is smaller than their entropy; the rest of a word is stored as
-    // it is.
+    // No code of one exponent after the other is smaller than their entropy; the rest of a word is stored
+    // unchanged.
     EXPECT_GE(found["classes"]["experts"]["ratio"].get<double>(),
               (8 + 0.9 * oracle_->experts.entropy()) / 16);
   }
-  // The codec of choice costs hardly more.
+  // The default codec costs hardly more.
   const auto native = inspect(store("native"))["classes"]["experts"]["ratio"].get<double>(),
              zstd = inspect(store("zstd"))["classes"]["experts"]["ratio"].get<double>();
   EXPECT_LT(native, 1.02 * zstd);

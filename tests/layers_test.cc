@@ -50,7 +50,7 @@ std::vector<Layer> parse_layers(const std::string& cmake) {
   return layers;
 }
 
-// What is wrong with one include of a file in folder `own`; empty: nothing.
+// The fault of one include of a file in folder `own`; empty if there is none.
 std::string include_fault(const std::string& include, const std::string& own,
                           const std::map<std::string, Layer>& layers) {
   const std::string folder = include.substr(0, include.find('/'));
@@ -60,7 +60,7 @@ std::string include_fault(const std::string& include, const std::string& own,
   return {};
 }
 
-// "LINE: include" of every quoted include.
+// The text of every quoted include.
 std::vector<std::string> quoted_includes(const std::string& text) {
   static const std::regex pattern("^[ \t]*#[ \t]*include[ \t]*\"([^\"]*)\"");
   std::vector<std::string> includes;
@@ -116,7 +116,7 @@ TEST_F(Layers, IncludesPointDown) {
   EXPECT_GT(files, 50u);
 }
 
-// The test's own oracle: it must see what it is there to see.
+// Tests the rule itself: it must find what it is there to find.
 TEST(LayersRule, FindsUpwardSidewaysAndRelativeIncludes) {
   const auto list = parse_layers(
       "project(x)\nsluice_folder(low LIBS z::z)\nsluice_folder(side  DEPS low)\n"

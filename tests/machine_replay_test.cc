@@ -1,4 +1,4 @@
-// Slices on a modelled machine, and SliceMoE's tables tried again, through the built program.
+// Runs slices on a modelled machine, and reproduces SliceMoE's tables, with the built program.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class MachineReplayTest : public ::testing::Test {
  protected:
   void SetUp() override {
     before_ = fs::current_path();
-    fs::current_path(directory_.path());  // where no model lies
+    fs::current_path(directory_.path());  // a directory without models
   }
   void TearDown() override { fs::current_path(before_); }
   std::string path(const std::string& name) const { return directory_.file(name); }
@@ -135,7 +135,7 @@ TEST_F(MachineReplayTest, RefusalsNameTheFlag) {
   refused("--machine toaster --memory-experts 1GB", "--machine");
   refused(all + "--slices 8/3", "--slices");
   refused(all + "--router cache-prior", "--router");  // the trace has no logits
-  refused(all + "--constraint hard", "--router");     // nor does exact leave anything to replace
+  refused(all + "--constraint hard", "--router");     // and exact leaves nothing to replace
   refused(all + "--precision dbsc --cache lru", "--cache");
   refused(all + "--precision low --warmup last-layer", "--warmup");
   refused(all + "--critical fixed_top_c --critical-count 7", "--critical-count: a token has fewer");
@@ -162,7 +162,7 @@ TEST_F(MachineReplayTest, ReproducesTheRowsThatAreSimulated) {
   for (std::size_t i = 0; i < report.at("rows").size(); ++i) {
     const Json& row = report.at("rows")[i];
     EXPECT_EQ(row.at("id"), sluice::lab::slicemoe_row_ids()[i]);
-    // The others are measured on a trained model.
+    // The other rows are measured on a trained model.
     const bool measured =
         std::ranges::count(sluice::lab::trained_row_ids(), row.at("id").get<std::string>()) == 1;
     EXPECT_EQ(row.at("mode"), measured ? "N" : "S");
@@ -172,7 +172,7 @@ TEST_F(MachineReplayTest, ReproducesTheRowsThatAreSimulated) {
   ASSERT_FALSE(report.at("pictures").empty());
   for (const Json& picture : report.at("pictures"))
     EXPECT_EQ(sluice::testing::xml_fault(content_of(out + "/" + picture.get<std::string>())), "") << picture;
-  // Equal settings, equal report; without a recording, synthetic routing stands in and the report says so.
+  // Equal settings give an equal report; without a recording, the report says that it uses synthetic routing.
   const Outcome again = run(command + kTrace + " --json -o " + path("again"));
   EXPECT_EQ(Json::parse(again.out).at("data"), report.at("data"));
   const Outcome none = run(command + "none -o " + path("none"));
@@ -197,7 +197,7 @@ TEST_F(MachineReplayTest, ATrainedModelThatCannotBeMeasuredIsRefusedBeforeAnythi
   refused("--model " + path("m.sluice") + " -f " + kModel + "/eval.txt", "m.sluice");
 }
 
-// Its default data lie with the sources: elsewhere it says so at once, and leaves nothing.
+// Its default data lie with the sources: elsewhere the program says so at once, and leaves nothing.
 TEST_F(MachineReplayTest, DataThatAreNotThereAreNamedWithWhatHelps) {
   const auto refused = [&](const std::string& flags, const std::string& where, const std::string& fix,
                            int code = 1) {

@@ -1,4 +1,4 @@
-// Files that commands write: whether they can be made is found out before anything is loaded, and a failure
+// Files that commands write: whether they can be created is checked before anything is loaded, and a failure
 // leaves nothing behind.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ using sluice::program::run;
 using sluice::program::run_json;
 using sluice::testing::ScratchDirectory;
 
-// Nobody can make a file there, not even root.
+// No process can create a file there, not even root.
 const std::string kNowhere = "/proc/no-file-is-made-here";
 
 class OutputFileTest : public ::testing::Test {
@@ -33,7 +33,7 @@ class OutputFileTest : public ::testing::Test {
   ScratchDirectory directory_;
 };
 
-// The model or the trace is not there either: whoever looked at it first would say so.
+// The model or the trace is also missing: a program that looked at it first would say so.
 TEST_F(OutputFileTest, OneThatCannotBeMadeIsRefusedBeforeAnythingIsLoaded) {
   const std::string model = file("no-model"), trace = " --trace " + file("no.trace");
   for (const std::string& command :
@@ -78,7 +78,7 @@ TEST_F(OutputFileTest, AFailureBehindTheCheckLeavesNothing) {
   }
 }
 
-// Neither does one that comes while a trace or a log is written: what is left would refuse the retry.
+// An error while a trace or a log is written also leaves nothing: a leftover would refuse the retry.
 TEST_F(OutputFileTest, AFailedRunLeavesNoTraceAndNoLog) {
   for (const std::string prompt : {"--tokens 1,999999 -n 2", "-p '' -n 2"})
     for (const std::string& command :
@@ -109,7 +109,7 @@ TEST_F(OutputFileTest, AReportsDirectoryIsTriedFirst) {
   EXPECT_NE(outcome.err.find("choose another place"), std::string::npos) << outcome.err;
 }
 
-// A store keeps its profile: when it cannot, that is known before it has been measured.
+// A store keeps its profile: if it cannot, the program says so before it measures.
 TEST_F(OutputFileTest, AStoreThatCannotKeepItsProfileIsToldFirst) {
   ASSERT_EQ(run("pack " + kModel + " -q -o " + file("fable.sluice")).code, 0);
   std::filesystem::remove_all(file("fable.sluice/sidecar"));

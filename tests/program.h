@@ -20,7 +20,7 @@ struct Outcome {
   std::string out, err;
 };
 
-// `words` as written in a shell, with the two streams apart. A redirection in them wins.
+// `words` as written in a shell, with the two streams separate. A redirection in them wins.
 inline Outcome run_command(const std::string& words) {
   std::string directory = ::testing::TempDir() + "/sluice-program-XXXXXX";
   EXPECT_NE(::mkdtemp(directory.data()), nullptr);
@@ -35,11 +35,11 @@ inline Outcome run_command(const std::string& words) {
   return outcome;
 }
 
-// The program, likewise.
+// Runs the program in the same way.
 inline Outcome run(const std::string& arguments) { return run_command("'" SLUICE_PROGRAM "' " + arguments); }
 
-// The program while it runs, started with these words as they are: its standard input stays open, its output
-// can be read as it comes. It dies with SIGALRM if it does not end by itself.
+// The program while it runs, started with these words, unchanged: its standard input stays open, its output
+// can be read as it comes. It dies of SIGALRM if it does not end by itself.
 class Running {
  public:
   explicit Running(std::vector<std::string> words) {
@@ -79,18 +79,18 @@ class Running {
   void write(const std::string& text) {
     EXPECT_EQ(::write(in_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
-  // What both streams give, at least one byte; empty at the end.
+  // Output of both streams, at least one byte; empty at the end.
   std::string read() {
     char bytes[4096];
     const ssize_t count = ::read(out_, bytes, sizeof bytes);
     return std::string(bytes, count > 0 ? static_cast<std::size_t>(count) : 0);
   }
-  // Ctrl-C or SIGTERM, as soon as the program minds it.
+  // Sends Ctrl-C or SIGTERM as soon as the program handles it.
   void interrupt(int signal = SIGINT) {
     while (!minds(signal)) ::usleep(1000);
     EXPECT_EQ(::kill(child_, signal), 0);
   }
-  // The rest of the output, and the exit code: -1 if a signal ended it.
+  // The rest of the output, and the exit code: -1 if a signal ended the program.
   Outcome wait() {
     Outcome outcome;
     for (std::string text = read(); !text.empty(); text = read()) outcome.out += text;

@@ -1,4 +1,4 @@
-// Presets compared, and a paper's tables tried again, through the built program.
+// Compares presets, and reproduces a paper's tables, with the built program.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -30,7 +30,7 @@ class ReproduceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     before_ = fs::current_path();
-    fs::current_path(directory_.path());  // commands of reports name files as they lie here
+    fs::current_path(directory_.path());  // reports name files relative to this directory
   }
   void TearDown() override { fs::current_path(before_); }
   ScratchDirectory directory_;
@@ -71,9 +71,9 @@ TEST_F(ReproduceTest, CompareSetsPresetsSideBySide) {
   const double all_experts = 6.0 * 32 * 3 * 256 * 96 * 2;
   const auto streamed = result.at("presets")[5].at("bytes_per_token").at("median").get<double>();
   EXPECT_GT(streamed, all_experts);
-  EXPECT_LT(streamed, 1.1 * all_experts);  // reads are of whole blocks
+  EXPECT_LT(streamed, 1.1 * all_experts);  // reads are whole blocks
 
-  // The text is that of `run`.
+  // The text equals that of `run`.
   const Outcome alone =
       run("run " + store + prompt + "-n 12 --temp 0 --ignore-eos --json --memory " + memory(30));
   ASSERT_EQ(alone.code, 0) << alone.err;
@@ -132,7 +132,7 @@ void expect_plain_numbers(const Json& row) {
     }
 }
 
-// What a printed command is given to the program as.
+// The arguments of a printed command.
 std::string arguments(const std::string& command) {
   EXPECT_TRUE(command.starts_with("sluice ")) << command;
   return command.substr(std::string("sluice ").size());
@@ -196,10 +196,10 @@ TEST_F(ReproduceTest, EveryRowOfZipmoe) {
     EXPECT_EQ(sluice::testing::xml_fault(svg), "") << picture;
   }
   for (const fs::directory_entry& entry : fs::directory_iterator(out))
-    EXPECT_TRUE(entry.is_regular_file()) << entry.path();  // the store is gone
+    EXPECT_TRUE(entry.is_regular_file()) << entry.path();  // the store is removed
   EXPECT_EQ(content_of(out + "/temporary.sluice"), "a user's");
 
-  // Single rows run what the report ran: the batch of four.
+  // Commands of single rows repeat the report's run: the batch of four.
   expect_known_flags(report.at("prepare").get<std::string>());
   ASSERT_EQ(run(arguments(report.at("prepare").get<std::string>()) + " --quiet").code, 0);
   const Outcome batch =
@@ -219,13 +219,13 @@ TEST_F(ReproduceTest, OutputsThatAreTooShortOrTooLongAreRefused) {
     const Outcome outcome = run("reproduce zipmoe --quick --trace none --model " + kModel + " -n " + tokens);
     EXPECT_EQ(outcome.code, 2) << tokens;
   }
-  const Outcome outcome = run("reproduce zipmoe --quick --quiet --trace none --model " + kModel +
-                              " -n 2048");  // and twice as many
+  // Twice as many tokens are also refused.
+  const Outcome outcome = run("reproduce zipmoe --quick --quiet --trace none --model " + kModel + " -n 2048");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("at most 4096 positions"), std::string::npos) << outcome.err;
 }
 
-// A model stored whole that is not the same as the one stored split; neither has a tokenizer.
+// A model stored whole that differs from the one stored split; neither has a tokenizer.
 TEST_F(ReproduceTest, TextsThatDifferFailTheRunAfterItsReport) {
   const fs::path model = directory_.file("split"), other = directory_.file("whole");
   for (const fs::path& copy : {model, other}) {

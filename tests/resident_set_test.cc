@@ -1,4 +1,4 @@
-// The budget against the resident set of the built program, as the system counts it: whatever is touched
+// The budget against the resident set of the built program, as the system counts it, whatever is touched and
 // when.
 #include <fcntl.h>
 #include <gtest/gtest.h>

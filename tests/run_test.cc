@@ -1,5 +1,5 @@
-// The bundled model through the built program: quality, reproducibility, reports, and what happens when
-// things go wrong.
+// Runs the bundled model with the built program: quality, reproducibility, reports, and behaviour when
+// something goes wrong.
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -37,7 +37,7 @@ using sluice::program::run;
 using sluice::program::run_json;
 using sluice::testing::ScratchDirectory;
 
-// A directory of its own, and in it a store of the bundled model.
+// A directory of its own with a store of the bundled model.
 class RunTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -164,7 +164,7 @@ TEST_F(RunTest, ADamagedTokenizerInAStoreIsReplacedByItsFiles) {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
     EXPECT_EQ(run(request + " -q").err, "");
   }
-  // In a run, too, whose text is the same.
+  // Also in a run, whose text is the same.
   const std::string command = " -p 'Once upon a time' -n 8 --temp 0 --memory " + memory(40) + " --ignore-eos";
   const Outcome outcome = run("run " + copy + command);
   EXPECT_EQ(outcome.out, run("run " + store() + command).out);
@@ -240,7 +240,7 @@ TEST_F(RunTest, WhereIoUringIsForbiddenThreadsRead) {
 }
 #endif
 
-// What did not happen has no speed and no prediction.
+// Without tokens there is no speed and no prediction.
 TEST_F(RunTest, WithoutTokensThereAreNoRatesAndNoPredictions) {
   const std::string request = "run " + store() + " --memory " + memory(24) + " --temp 0";
   const auto expect_no_rates = [](const Json& result) {
@@ -271,7 +271,7 @@ TEST_F(RunTest, WithoutTokensThereAreNoRatesAndNoPredictions) {
   }
 }
 
-// A copy of the weights that others have read is in the page cache, and none of ours.
+// A copy of the weights that other processes have read is in the page cache, and no page is ours.
 TEST_F(RunTest, ThePageCacheIsCountedOnlyWhereReadsGoThroughIt) {
   sluice::program::content_of(store() + "/experts-00000.bin");
   for (const std::string io : {"direct", "buffered", "mmap"}) {
@@ -280,7 +280,7 @@ TEST_F(RunTest, ThePageCacheIsCountedOnlyWhereReadsGoThroughIt) {
   }
 }
 
-// What is resident after the start differs by some pages from start to start.
+// The resident set after the start differs by some pages from start to start.
 TEST_F(RunTest, TheLeastBudgetThatARefusalStatesWorksEveryTime) {
   for (const std::string& model : {kModel, store()}) {
     const std::string request = "run " + model + " -q -p 'Once upon a time' -n 8 --temp 0 --memory ";
@@ -307,7 +307,7 @@ TEST_F(RunTest, CtrlCEndsAGenerationWithItsStatistics) {
     EXPECT_NE(outcome.out.find(row), std::string::npos) << outcome.out;
 }
 
-// What the program writes to a terminal of 80 columns; nothing where terminals cannot be made.
+// The program's output to a terminal of 80 columns; empty where terminals cannot be made.
 std::optional<std::string> on_terminal(const std::vector<std::string>& words, const char* kind) {
   winsize size = {24, 80, 0, 0};
   int terminal = -1;
@@ -364,7 +364,7 @@ TEST_F(RunTest, CtrlCBeforeAnyTextPrintsNothing) {
   EXPECT_EQ(outcome.out, "");
 }
 
-// A copy of the bundled model that others may change.
+// A copy of the bundled model that a test may change.
 std::string copy_of_model(const std::string& to) {
   fs::copy(kModel, to, fs::copy_options::recursive);
   return to;
@@ -415,7 +415,8 @@ TEST_F(RunTest, IdsThatAreNoTokenAreGeneratedAndPrintNothing) {
   EXPECT_EQ(run("detokenize " + model + " --tokens 6400").code, 1);
 }
 
-// Hugging Face never meets such an id either; a checkpoint that was cut down often keeps its old one.
+// Hugging Face never meets such an id either; a checkpoint with a shortened vocabulary often keeps its old
+// id.
 TEST_F(RunTest, EndOfTextBeyondTheVocabularyIsWarnedOf) {
   const std::string model = copy_of_model(file("far_eos"));
   Json generation = read_json_file(model + "/generation_config.json");
@@ -461,13 +462,13 @@ TEST_F(RunTest, AStoreWithoutItsManifestIsNamedSo) {
       << outcome.err;
 }
 
-// What is in the file that -o names is a whole answer: an interrupted run leaves the one that was there.
+// The file that -o names always holds a whole answer: an interrupted run leaves the previous one.
 TEST_F(RunTest, AnInterruptedRunWritesNoAnswer) {
   const std::string out = file("answer.txt");
   std::ofstream(out) << "an earlier answer";
   sluice::program::Running program({"run", kModel, "-p", "Once", "-n", "4000", "--ignore-eos", "--temp", "0",
                                     "--isa", "scalar", "--threads", "1", "-o", out});
-  ASSERT_FALSE(program.read().empty());  // it is under way
+  ASSERT_FALSE(program.read().empty());  // the run is under way
   program.interrupt();
   const Outcome outcome = program.wait();
   EXPECT_EQ(outcome.code, 130) << "it was finished before the signal came";
@@ -476,7 +477,7 @@ TEST_F(RunTest, AnInterruptedRunWritesNoAnswer) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(kept), {}), "an earlier answer");
 }
 
-// Lossy routing is named by the user, and a run says what it changed.
+// The user asks for lossy routing by name, and the run says what it changed.
 TEST_F(RunTest, ARouterThatPrefersWhatIsInMemorySaysWhatItChanged) {
   const std::string what =
       "run " + kModel + " -p 'Once upon a time' -n 40 --temp 0 --ignore-eos --memory " + memory(24);
@@ -549,7 +550,7 @@ TEST_F(RunTest, RequestsThatMakeNoSenseAreRefusedWithNumbers) {
   expect_error("run " + kModel + " -p x -n 1 --out /nowhere/x.txt", 1, "/nowhere");
   expect_error("run " + kModel + " -p x -n 1 --out " + directory_->path(), 1, directory_->path());
   expect_error("run /no/model -p x -n 1 --out /nowhere/x.txt", 1,
-               "/nowhere");  // told before the model is opened
+               "/nowhere");  // reported before the model is opened
   expect_error("forward /no/model --tokens 1 --out /nowhere/x.npy", 1, "/nowhere");
   expect_error("forward " + kModel + " --tokens 1 --out /nowhere/x.npy", 1, "/nowhere");
   expect_error("forward " + kModel + " --tokens 1 --out /dev/full/x", 1, "/dev/full");

@@ -1,4 +1,4 @@
-// Models in slices through the built program: what is asked for, what is refused, and what is reported.
+// Runs models in slices with the built program: requests, refusals and reports.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ TEST_F(SlicesRun, ReportsWhatBecameOfSlicesAndKeepsTheLimit) {
   const auto agreement = slices["agreement"].get<double>();
   EXPECT_GT(agreement, 0.3);
   EXPECT_LT(agreement, 1);
-  // An access of a decode step asks for one MSB slice; those that are read are misses.
+  // An access of a decode step asks for one MSB slice; slices that must be read are misses.
   const Json& decode = ran["experts"]["decode"];
   EXPECT_EQ(slices["msb_hits"].get<std::uint64_t>() + slices["msb_misses"].get<std::uint64_t>(),
             decode["accesses"].get<std::uint64_t>());
@@ -67,7 +67,7 @@ TEST_F(SlicesRun, ReportsWhatBecameOfSlicesAndKeepsTheLimit) {
   EXPECT_THAT(picture.err, HasSubstr("H both slices in memory"));
 }
 
-// The equations of SPEC §4.1 on what the run says of itself.
+// Applies the equations of SPEC §4.1 to the run's own figures.
 TEST_F(SlicesRun, EnergyIsThatOfTheBytesThatWereRead) {
   const std::string prompt = " -p 'The sea was calm' -n 20 --temp 0 --ignore-eos --memory ";
   const Json sliced = run_json("run " + store() + prompt + memory(23) + " --preset slicemoe"),
@@ -101,7 +101,7 @@ TEST_F(SlicesRun, EnergyIsThatOfTheBytesThatWereRead) {
     }
     EXPECT_GT(model["decode"]["bytes_read"].get<double>(), 0);
   }
-  // A machine of twice the energy of Flash; one that is not there.
+  // A machine with twice the energy of Flash; a machine that does not exist.
   std::ofstream(file("machine.json"))
       << R"({"name": "mine", "flash": {"bits_per_s": 1e10, "joules_per_bit": 206e-12},
             "dram": {"bits_per_s": 104e9, "joules_per_bit": 1.5e-12},
@@ -121,7 +121,7 @@ TEST_F(SlicesRun, AtHighPrecisionStepsAreThePromptsBits) {
   EXPECT_EQ(content_of(file("prompt.npy")), content_of(file("steps.npy")));
   const std::string low = " --tokens 5,900,17,4000,33,8,1200,77 --precision low --quiet -o ";
   ASSERT_EQ(run("forward " + store() + low + file("low.npy") + " --prefill 3").code, 0);
-  ASSERT_EQ(run("forward " + store() + low + file("all.npy")).code, 0);  // shorter than what is prefilled
+  ASSERT_EQ(run("forward " + store() + low + file("all.npy")).code, 0);  // shorter than the prompt part
   EXPECT_NE(content_of(file("low.npy")), content_of(file("prompt.npy")));
   EXPECT_EQ(content_of(file("all.npy")), content_of(file("prompt.npy")));
   ASSERT_EQ(run("forward " + store() + low + file("c.npy") + " --prefill 3 --low-view amat-center").code, 0);
@@ -207,7 +207,7 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
     EXPECT_THAT(refused.err, HasSubstr(one.words)) << one.flags;
     EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
   }
-  // All that the model has, and nothing.
+  // All bytes of the model, and none.
   EXPECT_EQ(
       run(at + "--preset slicemoe --critical fixed_top_c --critical-count 4 --top-j 32 --capacity 0").code,
       0);

@@ -1,4 +1,4 @@
-// A steady state allocates nothing: after some tokens, one more costs no call of operator new and maps or
+// A steady state allocates nothing: after some tokens, one more token calls no operator new and maps or
 // unmaps no memory, on any thread.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -53,7 +53,7 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 #ifndef SLUICE_SANITIZED
-// In front of libc's, for the whole program but libc's own: what malloc maps is counted above.
+// Replaces libc's function for the whole program except libc itself: mappings by malloc are counted above.
 extern "C" void* mmap(void* at, std::size_t bytes, int protection, int flags, int file,
                       off_t offset) noexcept {
   if (counting) maps += 1;
@@ -71,12 +71,13 @@ namespace {
 
 struct Case {
   const char* name;
-  const char* codec;  // null: the directory as it is
+  const char* codec;  // null: the unpacked directory
   const char* preset;
   const char* keep;
-  Bytes memory = 34 * kMiB;                                          // beside the process
-  std::size_t most_maps = 0;                                         // in 100 tokens
-  experts::PrecisionMode precision = experts::PrecisionMode::kFull;  // else experts are packed in slices
+  Bytes memory = 34 * kMiB;   // besides the process
+  std::size_t most_maps = 0;  // in 100 tokens
+  // Not kFull: experts are packed in slices
+  experts::PrecisionMode precision = experts::PrecisionMode::kFull;
 };
 
 class SteadyState : public ::testing::TestWithParam<Case> {};
@@ -114,8 +115,8 @@ TEST_P(SteadyState, ATokenAllocatesAndMapsNothing) {
     for (int token = 0; token < 100; ++token)
       engine.decode(*sequence, static_cast<model::TokenId>(random() % 6000));
   };
-  // How much room is needed at most depends on which thread was faster, so a few passes may still find more;
-  // two in a row are to find none.
+  // The largest need depends on which thread was faster, so a few passes may still allocate; two passes in a
+  // row must not.
   std::size_t allocated = 0, mapped = 0;
   int good = 0;
   for (int i = 0; i < 20 && good < 2; ++i) {
@@ -130,11 +131,11 @@ TEST_P(SteadyState, ATokenAllocatesAndMapsNothing) {
   EXPECT_EQ(good, 2) << "passes in a row";
   EXPECT_EQ(allocated, 0u) << "in 100 tokens";
   EXPECT_LE(mapped, GetParam().most_maps) << "in 100 tokens";
-  EXPECT_GT(engine.statistics().decode.misses, 100u);  // it did read
+  EXPECT_GT(engine.statistics().decode.misses, 100u);  // the engine did read
 }
 
-// Planned pools depend on costs that are measured at the start. Some of their plans go on mapping a buffer
-// now and then, when experts change their states (docs/zipmoe.md, "What we do differently").
+// Planned pools depend on costs that are measured at the start. Some of their plans still map a buffer now
+// and then, when experts change their states (docs/zipmoe.md, "What we do differently").
 constexpr std::size_t kPlanned = 200;
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,5 +1,5 @@
-// Packing under hard circumstances: killed, interrupted, out of space, two at once. What one process can show
-// is in src/store/*_test.cc.
+// Packing under hard circumstances: killed, interrupted, out of space, two at once. src/store/*_test.cc has
+// the tests that one process can do.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ class StorePack : public ::testing::Test {
   const std::string source_ = temp_ / "source";
 };
 
-// At 50 random moments, some of them in the run that takes up the work of one that was killed before.
+// Kills at 50 random moments, some of them in the run that resumes an earlier killed run.
 TEST_F(StorePack, KilledAndRunAgainItGivesTheSameBytes) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -121,16 +121,16 @@ TEST_F(StorePack, KilledAndRunAgainItGivesTheSameBytes) {
     if (WIFSIGNALED(status)) {
       ++kills;
       if (fs::exists(store)) {
-        EXPECT_EQ(read_tree(store), whole);  // whole or not at all
+        EXPECT_EQ(read_tree(store), whole);  // whole or absent
         fs::remove_all(store);
-      } else if (random() % 2 == 0) {
+      } else if (random() % 2 == 0) {  // otherwise the next child continues, and may also be killed
         PackOptions go_on = tiny_options("zstd");
         const PackResult result = pack(source_, store, tiny_plan(model_), go_on);
         resumed += result.resumed_bytes > 0;
         ASSERT_EQ(read_tree(store), whole) << "kill " << kills;
         EXPECT_FALSE(fs::exists(partial));
         fs::remove_all(store);
-      }  // else the next child goes on, and may be killed again
+      }
     } else {
       ASSERT_EQ(WEXITSTATUS(status), 0);
       ASSERT_EQ(read_tree(store), whole);
@@ -209,10 +209,10 @@ TEST_F(StorePack, AFullDiskIsOneErrorAndCanBeResumed) {
   const std::unique_ptr<const char, int (*)(const char*)> unmount(
       disk.c_str(), [](const char* path) { return ::umount2(path, MNT_DETACH); });
   const std::string first = error_of([&] { pack_to(disk + "/x.sluice", tiny_options("none")); });
-  EXPECT_THAT(first, HasSubstr("not enough free space"));  // told before anything is written
+  EXPECT_THAT(first, HasSubstr("not enough free space"));  // reported before anything is written
   fs::remove_all(disk + "/x.sluice.partial");
 
-  // Space that is there at first and then is not.
+  // Space that is there at first and then is gone.
   PackOptions options = tiny_options("none");
   options.on_progress = [&, taken = false](const PackProgress& progress) mutable {
     if (taken || progress.done * 10 < progress.total) return;
@@ -235,7 +235,7 @@ TEST_F(StorePack, AFullDiskIsOneErrorAndCanBeResumed) {
 }
 
 TEST_F(StorePack, WhatVanishesIsOneError) {
-  // The source changes while it is packed.
+  // The source changes while it is being packed.
   PackOptions options = tiny_options("zstd");
   options.on_progress = [&, done = false](const PackProgress& progress) mutable {
     if (done || progress.done * 2 < progress.total) return;
@@ -246,7 +246,7 @@ TEST_F(StorePack, WhatVanishesIsOneError) {
               HasSubstr("changed while it was packed"));
   EXPECT_FALSE(fs::exists(temp_ / "x.sluice"));
 
-  // The place where it is written goes away.
+  // The target directory is removed during the work.
   options.on_progress = [&, done = false](const PackProgress& progress) mutable {
     if (done || progress.done * 2 < progress.total) return;
     done = true;
@@ -256,7 +256,8 @@ TEST_F(StorePack, WhatVanishesIsOneError) {
   EXPECT_FALSE(fs::exists(temp_ / "y.sluice"));
 }
 
-// What was written is not there any more: that is told before the store gets its name, and left as it is.
+// Another process removes written data: the pack reports it before the store gets its name, and leaves the
+// data.
 TEST_F(StorePack, WhatOthersCutIsOneErrorAndNothingIsPublished) {
   const std::string store = temp_ / "x.sluice", partial = store + ".partial";
   for (const char* name :
@@ -276,7 +277,7 @@ TEST_F(StorePack, WhatOthersCutIsOneErrorAndNothingIsPublished) {
     EXPECT_FALSE(fs::exists(partial + "/manifest.json"));
     EXPECT_TRUE(fs::exists(partial + "/journal"));
     EXPECT_TRUE(fs::exists(file));
-    // The next run writes what is missing, or refuses.
+    // The next run writes the missing data, or refuses.
     if (error_of([&] { pack_to(store, tiny_options("zstd")); }) == "no error") {
       EXPECT_TRUE(verify(store, {.depth = VerifyDepth::kFull}).ok());
     }
@@ -286,7 +287,7 @@ TEST_F(StorePack, WhatOthersCutIsOneErrorAndNothingIsPublished) {
 }
 
 TEST_F(StorePack, CtrlCKeepsWhatIsPackedAndSaysSo) {
-  // Slow enough to be caught at work: a level at which zstd takes its time.
+  // Slow enough to be interrupted at work: a level at which zstd takes its time.
   const std::string source = temp_ / "slow", store = temp_ / "m.sluice";
   fs::copy(SLUICE_SOURCE_DIR "/models/fable-moe-18m", source, fs::copy_options::recursive);
   const std::string flags = "--codec zstd --level 15 --threads 1";

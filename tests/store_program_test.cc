@@ -113,7 +113,7 @@ TEST_F(StoreProgram, QuantisesCopiesThatCanBeRun) {
   };
   const std::vector<float> exact = logits(model_);
   double before = 0;
-  for (const char* quantiser : {"asym_high", "amat", "asym_keep_zero"}) {  // ever worse
+  for (const char* quantiser : {"asym_high", "amat", "asym_keep_zero"}) {  // worse from one to the next
     const std::string copy = temp_ / quantiser;
     const Outcome outcome = sluice(
         fmt::format("quantise '{}' -o '{}' --quantiser {} --slices 8/4 --json", model_, copy, quantiser));
@@ -193,7 +193,7 @@ TEST_F(StoreProgram, VerifySaysWhatTheErrorsMeanForTheStore) {
   EXPECT_THAT(other.err, HasSubstr("cannot be read by this version of Sluice, or it is damaged"));
 }
 
-// What cannot be done with a store is not advised.
+// Advice names only operations that are possible with the store.
 TEST_F(StoreProgram, AStoreInPlaceOfADirectoryGetsAdviceForItsFamily) {
   const std::string split = temp_ / "m.sluice", sliced = temp_ / "s.sluice";
   ASSERT_EQ(sluice(fmt::format("pack '{}' -o '{}' --quiet", model_, split)).code, 0);

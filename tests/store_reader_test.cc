@@ -1,4 +1,4 @@
-// A second decoder, written from docs/store-format.md alone (tools/store_reader.py), reads what was packed.
+// A second decoder, written only from docs/store-format.md (tools/store_reader.py), reads what was packed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ TEST_F(StoreReader, ReadsWhatWasPacked) {
   }
 }
 
-// The numbers that a reader makes of the slices, written from the page, are those that the codec makes.
+// The reader, written from the page, makes the same numbers from slices as the codec.
 TEST_F(StoreReader, MakesTheSameNumbersOfSlices) {
   const TinyModel model{.layers = 1, .experts = 2, .hidden = 70, .width = 33};
   write_tiny_model(temp_ / "sliced", model);

@@ -1,5 +1,5 @@
-// Traces through the built program: what the engine decided in a run is what a replay of its trace decides
-// (SPEC I6), and what happens to traces that were interrupted, cut off or are of something else.
+// Traces through the built program: a replay of a run's trace decides what the engine decided (SPEC I6);
+// interrupted, cut and foreign traces.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class TraceTest : public ::testing::Test {
  protected:
   std::string file(const std::string& name) const { return directory_.file(name); }
 
-  // The run's log and the replay's, and their counts, are the same.
+  // The logs of the run and of the replay must be equal, and so must their counts.
   void expect_same_decisions(const std::string& model, const std::string& cache, const std::string& scope,
                              const std::string& keep, const std::string& flags) {
     SCOPED_TRACE(cache + " " + scope + " " + keep + " " + flags);
@@ -61,7 +61,7 @@ class TraceTest : public ::testing::Test {
     any_misses_ += replayed["evictions"].get<std::uint64_t>();
   }
 
-  // A store, and a profile of it with these costs instead of what was measured.
+  // A store, and a profile of it with these costs instead of measured ones.
   std::string packed_with_profile(const Json& costs) {
     const std::string store = file("fable.sluice");
     if (!fs::exists(store)) {
@@ -99,7 +99,8 @@ TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedOfSlices) {
   const std::string store = file("slices.sluice");
   ASSERT_EQ(run("pack " + kModel + " -o " + store + " --slices 8/4 --quiet").code, 0);
   struct Case {
-    const char *engine, *replay;  // flags of both; what the first has beside them does not matter to a replay
+    // Flags of both; the engine's extra flags do not matter to a replay.
+    const char *engine, *replay;
     const char* heading;
   };
   std::uint64_t downgrades = 0, misses = 0;
@@ -170,7 +171,7 @@ TEST_F(TraceTest, ABatchIsRecordedAndReplayed) {
 }
 
 TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedWithPools) {
-  // Reads cost most, decoding next to nothing: compressed experts pay.
+  // Reads cost most, decoding costs next to nothing: compressed experts pay.
   const std::string store = packed_with_profile({{"u", 2e-3}, {"v", 1e-4}, {"c", 1e-6}, {"merge", 1e-6}}),
                     flags = " --profile " + file("profile.json") + " --chunk 9 --memory " + memory(34);
   for (const std::string scope : {"global", "layer"}) {
@@ -195,7 +196,7 @@ TEST_F(TraceTest, SlotsAloneAreACapacity) {
   EXPECT_EQ(global["capacity"], 12 * 26);
   EXPECT_GT(layer["hits"], 0);
   EXPECT_GT(layer["partial"], 0);
-  EXPECT_EQ(layer["hits"], global["hits"]);  // the pools are each layer's own
+  EXPECT_EQ(layer["hits"], global["hits"]);  // every layer has pools of its own
   const Outcome none =
       run("simulate --trace " + kData + "dsv2lite.first48.mrt.zst --cache zip-pools --pools 0,0,0,0");
   EXPECT_EQ(none.code, 2);
@@ -309,8 +310,7 @@ TEST_F(TraceTest, AnInterruptedTraceIsReadAndContinued) {
   EXPECT_EQ(after["cut_off"], false);
   EXPECT_EQ(after["steps"].get<int>(), added["first_step"].get<int>() + 8);
 
-  // The same model packed is the same model, but its experts have other sizes; another file is no trace at
-  // all.
+  // The same model packed is the same model with other expert sizes; another file is not a trace at all.
   const std::string store = file("fable.sluice");
   ASSERT_EQ(run("pack " + kModel + " -o " + store + " --quiet").code, 0);
   const Outcome packed = run("trace " + store + " --tokens 5 -n 2 --append -o " + file("a.trace"));

@@ -36,8 +36,7 @@ class ZipMoeTest : public ::testing::Test {
     std::ofstream(file(name)) << value;
     return file(name);
   }
-  // The measured profile, with costs under which every state has its use: reading is slow, decoding costs
-  // nothing.
+  // The measured profile with costs that make every state useful: reading is slow, decoding is free.
   static std::string made_up_profile() {
     Json profile = read("profile.json");
     const auto set = [&](const char* name, double seconds) {
@@ -64,7 +63,7 @@ TEST_F(ZipMoeTest, AProfileIsWrittenAndBelongsToTheStore) {
   EXPECT_EQ(profile["model"]["chunks"], 4);
   for (const char* cost : {"u", "v", "c", "p", "merge", "rest"})
     EXPECT_GT(profile[cost]["median"], 0) << cost;
-  // Without -o it becomes a sidecar, which verify knows and a directory cannot have.
+  // Without -o the profile becomes a sidecar, which verify knows and a directory cannot have.
   ASSERT_EQ(run("profile " + store() + " --repeats 1 --quiet").code, 0);
   EXPECT_TRUE(fs::exists(store() + "/sidecar/profile.json"));
   EXPECT_EQ(run("verify " + store() + " --quiet").code, 0);
@@ -89,7 +88,7 @@ TEST_F(ZipMoeTest, TheFirstRunOfAStoreKeepsItsProfileForThoseThatFollow) {
   for (const char* cost : {"u", "v", "c", "p", "merge", "rest"})
     EXPECT_EQ(planned[cost], Json::parse(kept)[cost]) << cost;
   EXPECT_EQ(run("verify " + copy + " --quiet").code, 0);
-  // One of another machine stays, and is not planned with.
+  // A profile of another machine stays in place, and is not used for planning.
   ASSERT_EQ(run("profile " + copy + " --repeats 1 --threads 1 --quiet").code, 0);
   const std::string of_one_thread = sluice::program::content_of(profile);
   run_json(request + " --threads 2");
@@ -115,7 +114,7 @@ TEST_F(ZipMoeTest, AProfileOfAnythingElseIsOneClearError) {
   expect_error(base + file("nowhere.json"), 1, "nowhere.json");
 }
 
-// In a store of codec native dense matrices take two thirds of the memory, and every text is the same.
+// In a store of codec native, dense matrices take two thirds of the memory, and every text stays the same.
 TEST_F(ZipMoeTest, DenseMatricesAreKeptAsTheyAreStored) {
   const std::string native = file("native.sluice");
   ASSERT_EQ(run("pack " + kModel + " -o " + native + " --quiet").code, 0);
@@ -141,8 +140,8 @@ TEST_F(ZipMoeTest, DenseMatricesAreKeptAsTheyAreStored) {
   expect_error("run " + native + request + " --dense all", 2, "--dense");
 }
 
-// What cannot be obeyed is refused: nothing but codec native has matrices that products are made with as they
-// are.
+// Requests that cannot be met are refused: only codec native has matrices that kernels can multiply with
+// directly.
 TEST_F(ZipMoeTest, DenseMatricesThatAreNotStoredPackedAreNotKeptSo) {
   const std::string request = " -p x -n 1 --dense packed";
   expect_error("run " + kModel + request, 2, "--dense packed");
@@ -165,7 +164,7 @@ TEST_F(ZipMoeTest, ThePlanSaysWhereTheBytesGo) {
   for (const char* alternative : {"f_only", "equal_shares"})
     EXPECT_LE(plan["cost_layer_s"].get<double>(),
               plan["alternatives"][alternative]["cost_layer_s"].get<double>() * (1 + 1e-9));
-  // Decoding costs nothing here, so compressed experts are worth more than full ones.
+  // Decoding is free here, so compressed experts are worth more than full ones.
   EXPECT_GT(plan["slots"]["C"].get<int>(), plan["slots"]["F"].get<int>());
   EXPECT_GT(plan["tok_s"], 0);
   const Outcome table = run("plan " + store() + flags);

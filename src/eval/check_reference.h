@@ -1,4 +1,4 @@
-// Whether a reference is the exact model that another one was made from.
+// Checks that a reference is the exact model from which another model was made.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace sluice::eval {
 
-// By what stands in their files, before either is loaded. Error(kInvalid) for a reference that is rounded, or
-// is of another shape than `model`.
+// Compares their files before either is loaded. Error(kInvalid) for a reference that is rounded, or has
+// another shape than `model`.
 void check_reference(const model::Model& model, const store::Checkpoint& reference,
                      const model::Model& reference_model);
-// By engine::model_identity of both. Error(kInvalid) naming the reference, at `path`.
+// Compares the engine::model_identity of both. Error(kInvalid) naming the reference, at `path`.
 void check_reference_identity(std::uint64_t model, std::uint64_t reference, const std::string& path);
 
 }  // namespace sluice::eval

@@ -1,4 +1,4 @@
-// One question with answers to choose from, as a model is asked it.
+// One question with answers to choose from, in the form in which a model is asked.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@ namespace sluice::eval {
 
 struct ChoiceItem {
   std::string context;               // the prompt, without the answer
-  std::vector<std::string> choices;  // at least two; a model is given context + " " + choice
-  std::size_t answer = 0;            // the right one
+  std::vector<std::string> choices;  // at least two; the model gets context + " " + choice
+  std::size_t answer = 0;            // index of the right choice
 };
 
 }  // namespace sluice::eval

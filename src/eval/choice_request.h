@@ -1,4 +1,4 @@
-// A question and one of its answers as token ids, cut as lm-evaluation-harness cuts them.
+// A question and one of its answers as token ids, cut like lm-evaluation-harness does.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@
 
 namespace sluice::eval {
 
-// A model is given all tokens but the last, and asked for tokens [scored, size).
+// The model gets all tokens except the last, and tokens [scored, size) are scored.
 struct ChoiceRequest {
   std::vector<model::TokenId> tokens;
   std::size_t scored = 0;          // at least 1: the first token of the answer
-  std::size_t context_tokens = 0;  // of the question, also those that were cut off
+  std::size_t context_tokens = 0;  // tokens of the question, including those cut off
   std::size_t fed() const { return tokens.size() - 1; }
 };
 
-// One for each choice. Context and answer are tokenized together, with the special tokens that the tokenizer
-// adds, and split behind as many tokens as the context has by itself; white space at the end of the context
-// counts as the answer's. Of what is longer than `most_tokens` (the most that are fed) the front is cut off.
+// One request for each choice. Context and answer are tokenized together, with the special tokens that the
+// tokenizer adds, and split behind as many tokens as the context has alone; white space at the end of the
+// context belongs to the answer. A request longer than `most_tokens` (the most that are fed) loses its front.
 // Error(kInvalid) naming `place` if an answer adds no token, is longer than that, or the question has no
 // token.
 std::vector<ChoiceRequest> encode_choices(const model::Tokenizer& tokenizer, const ChoiceItem& item,

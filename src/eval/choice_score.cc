@@ -35,10 +35,11 @@ ChoiceScorer::ChoiceScorer(engine::Engine& engine, std::size_t prompt)
 
 double ChoiceScorer::log_likelihood(const ChoiceRequest& request, const std::function<bool()>& go_on) {
   const std::span<const model::TokenId> fed = std::span(request.tokens).first(request.fed());
-  // The sequence goes back to where they part; the token before the answer is fed anew, for its logits.
+  // The sequence goes back to where the requests part; the token before the answer is fed again for its
+  // logits.
   const auto [here, there] = std::mismatch(fed.begin(), fed.end(), fed_.begin(), fed_.end());
   const std::size_t kept = std::min(static_cast<std::size_t>(here - fed.begin()), request.scored - 1);
-  fed_.clear();  // should a step fail, nothing is taken for granted
+  fed_.clear();  // after a failed step the sequence's content is unknown
   sequence_->cut(kept);
   double sum = 0;
   feed(engine_, *sequence_, fed.subspan(kept), prompt_,
@@ -53,7 +54,7 @@ double ChoiceScorer::log_likelihood(const ChoiceRequest& request, const std::fun
 
 ChoiceScore ChoiceScorer::score(std::span<const ChoiceRequest> requests, const std::function<bool()>& go_on) {
   ChoiceScore score;
-  // What an item gets does not depend on the one before it, so that an evaluation can go on anywhere.
+  // An item's result must not depend on the item before it, so that an evaluation can resume anywhere.
   fed_.clear();
   for (const ChoiceRequest& request : requests) {
     score.log_likelihoods.push_back(log_likelihood(request, go_on));

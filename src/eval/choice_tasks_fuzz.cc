@@ -1,4 +1,4 @@
-// Any bytes as the data of every task: items that can be put, or Error.
+// Reads any bytes as the data of every task: either items that can be asked, or Error.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -20,14 +20,14 @@ const std::string kRoot = SLUICE_SOURCE_DIR "/tests/";
 struct Excerpt {
   const char *task, *file, *golden;
 };
-// Each layout that is published as one of these files; the others stand below.
+// Each layout that is published as one of these files; the other layouts are below.
 const Excerpt kExcerpts[] = {{"arc-easy", "arc-easy.json", "arc-easy"},
                              {"arc-challenge", "arc-challenge.jsonl", "arc-challenge"},
                              {"hellaswag", "hellaswag.jsonl.zst", "hellaswag"},
                              {"openbookqa", "openbookqa.tsv", "openbookqa"},
                              {"boolq", "boolq.jsonl", "boolq"}};
 
-// Prompts, answers and the right one, as lm-evaluation-harness made them of the same items.
+// Prompts, answers and the right answer, as lm-evaluation-harness made them from the same items.
 TEST(ChoiceTasks, PromptsAreThoseOfTheHarness) {
   ASSERT_EQ(std::size(kExcerpts), choice_tasks().size());
   for (const Excerpt& excerpt : kExcerpts) {

@@ -1,4 +1,4 @@
-// The text of a file that may be compressed.
+// Reads the text of a file that may be compressed.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace sluice::eval {
 
-// All of it; NAME.zst is decompressed. Error(kNotFound), (kIo), (kCorrupt); (kInvalid) if it has more than
-// `most` bytes.
+// The whole text; decompresses NAME.zst. Error(kNotFound), (kIo), (kCorrupt); (kInvalid) if the text has more
+// than `most` bytes.
 std::string read_data_file(const std::string& path, Bytes most);
 
 }  // namespace sluice::eval

@@ -1,4 +1,4 @@
-// The lines of a data file, one by one, and what is wrong with one of them.
+// Visits the lines of a data file one by one, and reports errors in a line.
 #pragma once
 
 #include <functional>
@@ -17,11 +17,11 @@ void each_line(std::string_view text, const std::string& file,
 void each_json_line(std::string_view text, const std::string& file,
                     const std::function<void(const JsonObject& line)>& take);
 
-// The first character that is no white space; 0 if there is none.
+// The first character that is not white space; 0 if there is none.
 char first_character(std::string_view text);
-// Error(kInvalid) unless there is an item.
+// Error(kInvalid) if the file has no item.
 void check_any(std::size_t items, const std::string& file);
-// `value` without white space at its ends is not empty: Error(kInvalid) naming the place and the field.
+// Error(kInvalid) naming the place and the field if `value` is empty without the white space at its ends.
 void check_text(std::string_view value, const std::string& place, std::string_view field);
 
 }  // namespace sluice::eval

@@ -20,10 +20,10 @@ namespace {
 const std::string kRoot = SLUICE_SOURCE_DIR "/";
 const std::string kModel = kRoot + "models/fable-moe-18m";
 
-// Of a token's log-likelihood: logits differ from transformers' by up to 1e-4 of the greatest of them, 17
-// here (engine/golden_test.cc), and their logarithmic sum by as much again.
+// Tolerance of a token's log-likelihood: logits differ from transformers' by up to 1e-4 of the largest logit,
+// 17 here (engine/golden_test.cc), and their logarithmic sum by as much again.
 constexpr double kTokenTolerance = 2 * 1e-4 * 17;
-// Together they are far closer; a whole answer or text may be this far off, for each token.
+// Sums are far closer; a whole answer or text may differ by this much per token.
 constexpr double kMeanTolerance = 2e-4;
 
 struct Loaded {
@@ -98,7 +98,8 @@ INSTANTIATE_TEST_SUITE_P(Tasks, ChoiceGolden,
                                            Excerpt{"boolq", "boolq.jsonl", "boolq"},
                                            Excerpt{"boolq", "boolq.jsonl", "boolq-96"}));
 
-// What an item's choices share is fed once; the bits are those of each request by itself, fed token by token.
+// The common front of an item's choices is fed once; the bits equal those of each request alone, fed token by
+// token.
 TEST(ChoiceScore, IsTheSameBitsHoweverItIsFed) {
   const Loaded loaded;
   const auto tokenizer = model::load_tokenizer_of(*loaded.checkpoint);
@@ -162,7 +163,7 @@ TEST(TextScore, IsThatOfTransformersInTheWindowsOfItsGuide) {
   }
 }
 
-// Of every architecture that has a decoder alone: which tokens go together shows in no bit.
+// For every architecture with only a decoder: grouping of tokens into chunks changes no bit.
 TEST(TextScore, IsTheSameBitsInChunksAndTokenByToken) {
   std::size_t models = 0;
   for (const char* name : {"deepseek_a", "deepseek_v2_a", "deepseek_v2_b", "mixtral_a", "olmoe_a",
@@ -193,7 +194,7 @@ TEST(TextScore, IsTheSameBitsInChunksAndTokenByToken) {
   EXPECT_EQ(models, 8u);
 }
 
-// Two models of one vocabulary, and any tokens.
+// Two models of one vocabulary, and arbitrary tokens.
 TEST(TextScore, ComparisonIsWhatAllLogitsGive) {
   const std::string models = kRoot + "tests/golden/models/";
   const Loaded loaded(models + "qwen3_moe_a"), other_loaded(models + "deepseek_v2_a");
@@ -255,7 +256,7 @@ TEST(TextScore, ComparisonIsWhatAllLogitsGive) {
   }
   ASSERT_GT(expected.size(), 100u);
 
-  // However many positions the reference goes ahead.
+  // For any number of positions by which the reference goes ahead.
   for (const std::size_t rows : {1, 13, 64}) {
     SCOPED_TRACE(rows);
     TextScorer scorer(model, kPrompt);
@@ -274,7 +275,7 @@ TEST(TextScore, ComparisonIsWhatAllLogitsGive) {
       mean += expected[i] / static_cast<double>(expected.size());
     }
     const TextScore score = sum(scores);
-    EXPECT_GT(most, 1e-3);  // they do differ
+    EXPECT_GT(most, 1e-3);  // the models do differ
     EXPECT_NEAR(score.divergence->most, most, 1e-10);
     EXPECT_NEAR(score.divergence->mean, mean, 1e-10);
     std::vector<double> ascending = expected;
@@ -283,7 +284,7 @@ TEST(TextScore, ComparisonIsWhatAllLogitsGive) {
                 (ascending[(ascending.size() - 1) / 2] + ascending[ascending.size() / 2]) / 2, 1e-10);
     EXPECT_DOUBLE_EQ(score.top_agreement, static_cast<double>(same) / static_cast<double>(expected.size()));
   }
-  // Of a model with itself nothing is left.
+  // A model does not differ from itself.
   engine::Engine itself(*loaded.checkpoint, loaded.model, options(64), 4);
   TextScorer scorer(itself, kPrompt);
   scorer.compare_with(reference, 7);
@@ -302,7 +303,7 @@ TEST(TextScore, StopsWhereItIsTold) {
   const Window window{0, 40, 1};
   EXPECT_THROW(scorer.score(tokens, window, [&] { return ++asked < 5; }), Error);
   EXPECT_EQ(asked, 5);
-  const double whole = scorer.score(tokens, window, {}).nll;  // as if nothing had been
+  const double whole = scorer.score(tokens, window, {}).nll;  // as if nothing had happened before
   EXPECT_EQ(TextScorer(engine).score(tokens, window, {}).nll, whole);
 }
 

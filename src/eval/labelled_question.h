@@ -20,7 +20,7 @@ struct LabelledQuestion {
 // Error(kInvalid) naming the line and the field.
 LabelledQuestion labelled_question(const JsonObject& line);
 
-// The place of `label` in `labels`: Error(kInvalid) naming `place` unless it is there once.
+// The place of `label` in `labels`: Error(kInvalid) naming `place` unless it is there exactly once.
 std::size_t answer_of(const std::vector<std::string>& labels, const std::string& label,
                       const std::string& place);
 

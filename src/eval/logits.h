@@ -1,4 +1,4 @@
-// What is read off logits. Sums are of doubles, in ascending order of ids.
+// Reads results off logits. Sums are of doubles, in ascending order of ids.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace sluice::eval {
 
-// What logits say about the next token. They must outlive it.
+// The distribution of the next token. The logits must outlive it.
 class Distribution {
  public:
-  explicit Distribution(std::span<const float> logits);        // not of none
+  explicit Distribution(std::span<const float> logits);        // at least one logit
   double negative_log_likelihood(model::TokenId token) const;  // −ln softmax(logits)[token]
-  std::size_t top() const;                                     // the lowest of the most likely ones
+  std::size_t top() const;                                     // the most likely token; ties: the lowest id
 
  private:
   friend double divergence(const Distribution& reference, const Distribution& model);
@@ -21,11 +21,11 @@ class Distribution {
   double log_sum_;  // ln Σ exp
 };
 
-// KL(reference ‖ model) in nats; both of the same vocabulary. Rounding may leave it slightly below 0.
+// KL(reference ‖ model) in nats; both must have the same vocabulary. Rounding may leave it slightly below 0.
 double divergence(const Distribution& reference, const Distribution& model);
 
-// Between the values, as numpy.quantile and llama.cpp's perplexity have it: at (n − 1) q from the first. Not
-// of none.
+// Interpolates between values like numpy.quantile and llama.cpp's perplexity: at (n − 1) q from the first.
+// REQUIRES: at least one value.
 double quantile(std::span<const double> ascending, double q);
 
 }  // namespace sluice::eval

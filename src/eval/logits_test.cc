@@ -10,7 +10,7 @@
 namespace sluice::eval {
 namespace {
 
-// Straight from the definition, in long double, without the subtraction of the greatest.
+// Directly from the definition, in long double, without subtracting the largest logit.
 std::vector<long double> softmax(const std::vector<float>& logits) {
   std::vector<long double> p;
   long double sum = 0;
@@ -41,7 +41,7 @@ TEST(Logits, DivergenceAndLikelihoodAreThoseOfTheDefinition) {
   }
 }
 
-// Of a token that cannot come, and logits that exp() alone would not take.
+// A token of probability zero, and logits for which exp() alone would overflow.
 TEST(Logits, TakesGreatAndInfiniteLogits) {
   const float none = -std::numeric_limits<float>::infinity();
   const std::vector<float> a = {2000, 2000, none}, b = {-2000, -2000, -1900};

@@ -49,8 +49,8 @@ std::string sha256_of(std::span<const model::TokenId> tokens) {
 // The text computed in one way.
 struct Scored {
   std::vector<WindowScore> windows;
-  double low = 0, mass = 0;    // low share; score mass lost, a token of a layer
-  double bytes_per_token = 0;  // as of CalibrationPoint
+  double low = 0, mass = 0;    // low share; score mass lost per token of a layer
+  double bytes_per_token = 0;  // as in CalibrationPoint
 };
 
 Json to_json(const Scored& scored) {
@@ -62,7 +62,7 @@ Json to_json(const Scored& scored) {
           {"bytes_per_token", scored.bytes_per_token}};
 }
 
-// Of `windows` windows. Error(kInvalid).
+// Reads the scores of `windows` windows. Error(kInvalid).
 Scored scored_from_json(const Json& json, const std::string& name, std::size_t windows) {
   constexpr double kMost = 1e300;
   const JsonObject object(json, name);
@@ -78,13 +78,13 @@ Scored scored_from_json(const Json& json, const std::string& name, std::size_t w
   return scored;
 }
 
-// A way of computing the text by the store, and what of its point is known before.
+// One way in which the store computes the text, with what is known of its point beforehand.
 struct Way {
   CalibrationPoint point;
   EngineOptions settings;
 };
 
-// All but high precision with all in memory.
+// All ways except high precision with everything in memory.
 std::vector<Way> ways(const CalibrateOptions& options, Bytes all_experts) {
   const auto settings = [&](experts::PrecisionMode precision, double cache) {
     EngineOptions settings = options.engine;
@@ -109,7 +109,7 @@ std::vector<Way> ways(const CalibrateOptions& options, Bytes all_experts) {
     routed.router = "cache-prior";
     routed.constraint = experts::ConstraintMode::kHard;
     routed.limits.limit = 0;
-    // A loss that is the mass itself, limited to the ceiling.
+    // A loss that equals the mass, with the ceiling as its limit.
     const experts::LossCurve none({{1, 0}}), mass({{1, 1}});
     routed.contract = {
         .model = {.precision = none, .routing = mass, .precision_upper = none, .routing_upper = mass},
@@ -160,13 +160,13 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
   EngineOptions exact_settings = options.engine, high_settings = options.engine;
   exact_settings.precision = experts::PrecisionMode::kFull;
   exact_settings.activations.reset();
-  exact_settings.cache = "lru";  // costs need not be measured for it
+  exact_settings.cache = "lru";  // lru needs no measured costs
   high_settings.precision = experts::PrecisionMode::kHigh;
   const auto of_reference = [&] {
     return std::make_unique<Engine>(reference, reference_model, exact_settings, kLogitRows);
   };
 
-  // Before hours are spent on them: they are the same model.
+  // Checked before hours are spent: both are the same model.
   Json identity;
   Bytes all_experts = 0;
   std::uint64_t reference_identity = 0;

@@ -1,5 +1,5 @@
-// The contract from end to end: the bundled model in slices is calibrated on one part of its text, and loses
-// what was accepted, and no more, on another.
+// The contract from end to end: the bundled model in slices is calibrated on one part of its text, and on
+// another part loses as much as was accepted and no more.
 #include "eval/measure_calibration.h"
 
 #include <gmock/gmock.h>
@@ -89,7 +89,7 @@ TEST(PerplexityLoss, IsThatOfTheExponential) {
 
 TEST(SteppedWindows, OfALossAreAtLeastTwo) {
   const SteppedWindows windows{.window = 12, .prompt = 4};
-  EXPECT_NO_THROW(check_windows(windows, 18, "…"));  // the second has 6 tokens: one is scored
+  EXPECT_NO_THROW(check_windows(windows, 18, "…"));  // the second window has 6 tokens: one is scored
   try {
     check_windows(windows, 17, "give more");
     FAIL() << "one window is enough";
@@ -162,7 +162,7 @@ TEST_F(Contract, MeasuresWhatIsChanged) {
   ASSERT_EQ(calibration_->precision.size(), 2u);
   EXPECT_GT(calibration_->precision[0].amount, .1);
   EXPECT_LT(calibration_->precision[0].amount, .9);
-  EXPECT_EQ(calibration_->precision[1].amount, 1);  // low: of prompts no LSB is left
+  EXPECT_EQ(calibration_->precision[1].amount, 1);  // low: no LSB outlives a prompt
   EXPECT_GT(calibration_->precision[1].loss, calibration_->precision[0].loss);
   // Half the bits: fewer bytes, and a loss that the text shows.
   EXPECT_GT(calibration_->precision[1].loss, 2 * calibration_->precision[1].error);
@@ -181,7 +181,7 @@ TEST_F(Contract, MeasuresWhatIsChanged) {
   EXPECT_LT(both.bytes_per_token, calibration_->routing[1].bytes_per_token);
 }
 
-// Of 760 tokens each. The tolerance is two standard errors, of what is measured here and of the calibration.
+// 760 tokens each. The tolerance is two standard errors of this measurement and of the calibration.
 TEST_F(Contract, IsKeptOnAnotherText) {
   const std::span<const model::TokenId> text = std::span(tokens_).subspan(20000, 1024);
   std::vector<WindowScore> reference;
@@ -203,10 +203,10 @@ TEST_F(Contract, IsKeptOnAnotherText) {
                 100 * most, 100 * measured.share, 100 * measured.error, 100 * std::expm1(estimate.total()),
                 100 * std::expm1(estimate.upper));
     EXPECT_LE(estimate.upper, std::log1p(most) + 1e-9);
-    const double calibrated = estimate.upper - estimate.total();  // of these errors one is in the limit
+    const double calibrated = estimate.upper - estimate.total();  // the limit includes one of these errors
     EXPECT_LE(loss.loss, std::log1p(most) + calibrated + 2 * loss.error);
     EXPECT_GT(engine.constraint()->replaced(), 0u);
-    // What is accepted is used.
+    // The accepted loss is used.
     const Statistics& statistics = engine.statistics();
     const double bytes =
         static_cast<double>(statistics.decode.bytes_read) / static_cast<double>(statistics.decode.tokens);
@@ -215,7 +215,7 @@ TEST_F(Contract, IsKeptOnAnotherText) {
   }
 }
 
-// The guard counts what the statistics count.
+// Guard and statistics count the same.
 TEST_F(Contract, GuardAndStatisticsAgree) {
   EngineOptions options = engine_options();
   set_contract(*calibration_, .05, "c.json", options);
@@ -295,9 +295,9 @@ TEST_F(Contract, GoesOnWhereItWasInterrupted) {
   EXPECT_EQ(first / kTokens, finished);
   EXPECT_EQ(last, 5 * kTokens);
   last = 0;
-  EXPECT_EQ(measure(*sliced_, 0), at_once);  // all of it is there
+  EXPECT_EQ(measure(*sliced_, 0), at_once);  // everything is in the state
   EXPECT_EQ(last, 0u);
-  // A state of anything else.
+  // A state of any other evaluation.
   EXPECT_THAT(error_of([&] { measure(*sliced_, 1); }), HasSubstr("data"));
   options.both = {{.3, .01}};
   EXPECT_THAT(error_of([&] { measure(*sliced_, 0); }), HasSubstr("grid"));

@@ -5,10 +5,10 @@
 namespace sluice::eval {
 namespace {
 
-// Expectations are what Python 3.11 answers.
+// Expected values come from Python 3.11.
 TEST(PythonText, IsAsPythonHasIt) {
   EXPECT_EQ(strip(" \t\n\xC2\xA0\xE2\x80\x83 a b \x1F\xE3\x80\x80"), "a b");
-  EXPECT_EQ(strip("\xE2\x80\x8B x"), "\xE2\x80\x8B x");  // U+200B is no space
+  EXPECT_EQ(strip("\xE2\x80\x8B x"), "\xE2\x80\x8B x");  // U+200B is not a space
   EXPECT_EQ(rstrip(" a \xC2\x85"), " a");
   EXPECT_EQ(strip(" \n "), "");
   EXPECT_EQ(capitalize("hELLO wORLD"), "Hello world");

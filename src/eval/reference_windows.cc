@@ -10,7 +10,7 @@
 namespace sluice::eval {
 namespace {
 
-// take(index of the scored token in its window, logits, the token that comes) for every scored token of
+// Calls take(index of the scored token in its window, logits, the actual token) for every scored token of
 // window `w`.
 template <class Take>
 void for_each_scored(engine::Engine& engine, engine::Sequence& sequence,
@@ -20,7 +20,7 @@ void for_each_scored(engine::Engine& engine, engine::Sequence& sequence,
   const std::span<const model::TokenId> window =
       tokens.subspan(begin, std::min(windows.window, tokens.size() - begin));
   sequence.clear();
-  // The logits of a token are for the one behind it.
+  // The logits of a token predict the token behind it.
   feed(engine, sequence, window, steps ? windows.prompt : kAllOfIt,
        {[&](std::size_t t) { return t >= windows.prompt && t + 1 < window.size(); },
         [&](std::size_t t, std::span<const float> logits) {

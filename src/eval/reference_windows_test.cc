@@ -1,4 +1,4 @@
-// Kept logits against the same comparison made side by side, window by window.
+// Kept logits against the same comparison computed side by side, window by window.
 #include "eval/reference_windows.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST_F(ReferenceWindowsTest, IsWhatTwoModelsSideBySideSay) {
     EXPECT_EQ(compared[w].reference_nll, expected.reference_nll);
     EXPECT_EQ(compared[w].same_top, expected.same_top);
     EXPECT_EQ(compared[w].divergence, expected.divergence);
-    EXPECT_NE(compared[w].nll, compared[w].reference_nll);  // the models differ
+    EXPECT_NE(compared[w].nll, compared[w].reference_nll);  // the two models differ
     same += expected.same_top;
     scored += expected.predicted;
     for (const double one : expected.divergence) divergence += one;

@@ -9,7 +9,7 @@
 namespace sluice::eval {
 namespace {
 
-constexpr Bytes kResultBytes = 64;  // of a position: the number, its JSON, and its text
+constexpr Bytes kResultBytes = 64;  // per position: the number, its JSON, and its text
 
 }  // namespace
 

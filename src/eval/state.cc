@@ -15,13 +15,13 @@ namespace {
 constexpr std::string_view kStart = "sluice eval state ";
 constexpr std::string_view kVersion = "1";
 constexpr Bytes kMostBytes = 512 * kMiB;
-constexpr double kLeastSeconds = 2;  // between two saves: what a kill may lose
+constexpr double kLeastSeconds = 2;  // between two saves: the work that a kill may lose
 
 std::string checksum(std::string_view text) {
   return hex64(xxh3(std::as_bytes(std::span(text.data(), text.size()))));
 }
 
-// The JSON of a state. Errors as State's constructor.
+// Returns the JSON of a state. Errors as State's constructor.
 std::string_view body_of(std::string_view text, const std::string& path) {
   const std::size_t end = text.find('\n');
   const std::string_view head = text.substr(0, end);

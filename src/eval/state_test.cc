@@ -41,7 +41,7 @@ Found error_of(const std::string& path, const Json& identity = kIdentity) {
   }
 }
 
-// Odd numbers that must come back to the last bit.
+// Odd numbers that must return exactly, to the last bit.
 double number(std::size_t i) { return std::sqrt(static_cast<double>(i)) / 3e-7; }
 
 std::vector<Number> run(State& state, std::size_t count, std::size_t stop_at, std::size_t* worked = nullptr) {
@@ -68,7 +68,7 @@ TEST(State, GoesOnWhereItStopped) {
   EXPECT_EQ(worked, 2u);
   ASSERT_EQ(numbers.size(), 9u);
   for (std::size_t i = 0; i < 9; ++i) EXPECT_EQ(numbers[i].value, number(i));
-  // Fewer are asked for: nothing is forgotten. More: the others are worked out.
+  // A smaller count forgets no result; a larger count computes the missing ones.
   State again(path, kIdentity);
   EXPECT_EQ(run(again, 3, 0).size(), 3u);
   State more(path, kIdentity);
@@ -102,7 +102,7 @@ TEST(State, OfAnotherEvaluationIsRefused) {
               HasSubstr("expected prefill 64, found null"));
 }
 
-// Any byte wrong, or the end missing: one error that says so, and never other results.
+// Any wrong byte, or a missing end: one error that says so, and never other results.
 TEST(State, DamageIsAnError) {
   const testing::ScratchDirectory scratch;
   const std::string path = scratch.file("state");

@@ -1,5 +1,5 @@
-// The likelihood of a text whose tokens are decoded one by one behind a prompt, as a generation is, so that
-// what is decided in decode steps alone shows in it.
+// The likelihood of a text whose tokens are decoded one by one behind a prompt, like in a generation, so that
+// decisions that occur only in decode steps affect it.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +13,28 @@
 
 namespace sluice::eval {
 
-// A text is cut into consecutive windows, each begun anew: `prompt` tokens as a prompt, then one a step. What
-// is scored are the tokens that a step predicts: those from index prompt + 1 on.
+// Cuts a text into consecutive windows, each starting anew: `prompt` tokens as a prompt, then one token a
+// step. The tokens that a step predicts are scored: those from index prompt + 1 on.
 struct SteppedWindows {
   std::size_t window = 256, prompt = 64;
-  // Of the text: windows too short for one scored token are left out.
+  // How many windows a text of `tokens` has; leaves out windows too short for one scored token.
   std::size_t count(std::size_t tokens) const;
-  std::size_t scored(std::size_t tokens) const;  // tokens
+  std::size_t scored(std::size_t tokens) const;  // how many of the text's tokens are scored
 };
 
-// Error(kInvalid), naming the flag -f, for a text of fewer than two windows: the error of a loss comes from
-// them. `fix`: what the user can do.
+// Error(kInvalid) naming the flag -f for a text of fewer than two windows, from which the error of a loss is
+// computed. `fix`: the remedy for the user.
 void check_windows(const SteppedWindows& windows, std::size_t tokens, std::string_view fix);
 
-// One a window. With `steps` false each window is one prompt, and the same tokens are scored: the same
-// numbers where steps compute as prompts do, and sooner. on_progress gets the tokens done; returning false
-// stops early with Error(kInterrupted). The engine has room for sequences of `window` tokens.
+// One score per window. With `steps` false each window is one prompt, and the same tokens are scored: faster,
+// and the same numbers wherever steps compute like prompts. on_progress gets the tokens done; returning false
+// stops with Error(kInterrupted). The engine must have room for sequences of `window` tokens.
 std::vector<WindowScore> score_windows(engine::Engine& engine, std::span<const model::TokenId> tokens,
                                        const SteppedWindows& windows, bool steps,
                                        const std::function<bool(std::size_t done)>& on_progress);
 
-// ln of the ratio of two perplexities of the same tokens, and its standard error: of the mean of the windows'
-// differences, as if they were drawn independently; infinite for fewer than two windows.
+// ln of the ratio of two perplexities of the same tokens, and its standard error: that of the mean of the
+// windows' differences, as if windows were drawn independently; infinite for fewer than two windows.
 struct LossDifference {
   double loss = 0, error = 0;  // nats a token
 };

@@ -7,7 +7,7 @@
 namespace sluice::eval {
 namespace {
 
-// re.sub("\\[.*?\\]", "", text): from a bracket to the next one that closes, within a line.
+// re.sub("\\[.*?\\]", "", text): removes text from a bracket to the next closing one within a line.
 std::string without_brackets(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -17,7 +17,7 @@ std::string without_brackets(std::string_view text) {
     if (text[end] == ']') {
       out.append(text.substr(0, open));
       text.remove_prefix(end + 1);
-    } else {  // none of the brackets of this line is closed
+    } else {  // no bracket of this line is closed
       out.append(text.substr(0, end + 1));
       text.remove_prefix(end + 1);
     }
@@ -25,7 +25,7 @@ std::string without_brackets(std::string_view text) {
   return out.append(text);
 }
 
-// What WikiHow left in the text.
+// Removes what WikiHow left in the text.
 std::string clean(std::string_view text) {
   return replace(without_brackets(replace(strip(text), " [title]", ". ")), "  ", " ");
 }
@@ -48,7 +48,7 @@ std::vector<ChoiceItem> read_hellaswag(std::string_view text, const std::string&
     }
     const auto last = static_cast<std::int64_t>(item.choices.size() - 1);
     const Json* const label = line.find("label");
-    if (label != nullptr && label->is_string()) {  // as the hub has it
+    if (label != nullptr && label->is_string()) {  // as the hub publishes it
       const std::string& digit = label->get_ref<const std::string&>();
       if (digit.size() != 1 || digit[0] < '0' || digit[0] - '0' > last)
         line.fail("label", "the number of an ending");

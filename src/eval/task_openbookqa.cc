@@ -1,4 +1,4 @@
-// OpenBookQA: the question's stem as it is, and the answers as they are.
+// OpenBookQA: the unchanged stem of the question, and unchanged answers.
 #include <fmt/format.h>
 
 #include <map>

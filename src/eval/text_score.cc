@@ -58,7 +58,7 @@ WindowScore TextScorer::score(std::span<const model::TokenId> text, const Window
   for (std::size_t begin = window.begin; begin < window.end;) {
     const std::size_t end = block_ < window.end - begin ? begin + block_ : window.end;
     const std::span<const model::TokenId> block = text.subspan(begin, end - begin);
-    // The logits of a token are for the one behind it.
+    // The logits of a token predict the token behind it.
     const auto wants = [&](std::size_t t) {
       return begin + t + 1 >= window.scored && begin + t + 1 < window.end;
     };

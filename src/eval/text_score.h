@@ -1,4 +1,4 @@
-// How well a model predicts a text, and how far it is from another model that does.
+// How well a model predicts a text, and how far it is from another model.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace sluice::eval {
 
-// Of one window.
+// The score of one window.
 struct WindowScore {
   std::uint64_t predicted = 0;  // tokens scored
   double nll = 0;               // −ln of their probabilities, summed, in nats
@@ -26,7 +26,7 @@ struct WindowScore {
 };
 
 Json to_json(const WindowScore& score);
-// Error(kInvalid) naming `name` unless it is one, of a comparison or not, as asked.
+// Error(kInvalid) naming `name` unless the JSON is a score, with a comparison or without, as asked.
 enum class Compared { kNo, kYes };
 WindowScore window_score_from_json(const Json& json, Compared compared, const std::string& name);
 
@@ -35,12 +35,12 @@ class TextScorer {
  public:
   // Tokens of a window below `prompt` go in chunks, the others one by one (feed()).
   TextScorer(engine::Engine& model, std::size_t prompt = kAllOfIt);
-  // The model is compared with `reference`, whose logits are made first, for at most `rows` positions at a
-  // time, and kept until the model's come: rows × vocabulary × 4 bytes. The vocabularies are equally large.
-  // The reference always has all of a window in chunks.
+  // Compares the model with `reference`, whose logits are made first, for at most `rows` positions at a time,
+  // and kept until the model's logits come: rows × vocabulary × 4 bytes. Both vocabularies must have one
+  // size. The reference always computes a window in chunks.
   void compare_with(engine::Engine& reference, std::size_t rows);
 
-  // `go_on` is asked at every scored position: Error(kInterrupted) when it says no.
+  // Calls `go_on` at every scored position: Error(kInterrupted) when it returns false.
   WindowScore score(std::span<const model::TokenId> text, const Window& window,
                     const std::function<bool()>& go_on);
 
@@ -56,9 +56,9 @@ class TextScorer {
 struct Quantiles {
   double mean = 0, median = 0, p90 = 0, p95 = 0, p99 = 0, p999 = 0, most = 0, least = 0;
 };
-Quantiles quantiles(std::vector<double> values);  // not of none
+Quantiles quantiles(std::vector<double> values);  // at least one value
 
-// Of all windows, in their order: the same sums however the work was interrupted.
+// Totals of all windows, in their order: the same sums even if the work was interrupted.
 struct TextScore {
   std::uint64_t predicted = 0;
   double nll = 0;

@@ -1,5 +1,5 @@
-// How a text is cut into what a model sees at a time: "Perplexity of fixed-length models" of Hugging Face
-// transformers.
+// Cuts a text into the windows that a model sees at a time: "Perplexity of fixed-length models" of Hugging
+// Face transformers.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,17 @@
 
 namespace sluice::eval {
 
-// Tokens [begin, end) of a text; of them [scored, end) are scored, each from the tokens before it in the
+// Tokens [begin, end) of a text; tokens [scored, end) are scored, each from the tokens before it in the
 // window.
 struct Window {
   std::size_t begin = 0, end = 0, scored = 0;
 };
 
-// Windows begin every `stride` tokens and have `length`, or end with the text; the first that reaches its end
-// is the last. Each scores what the one before did not: its last `stride` tokens, so that they have length −
-// stride tokens of context at least. A window's first token has nothing before it and is not scored, and
-// where stride = length that holds for each window; one that would score nothing is left out. 1 ≤ stride ≤
-// length.
+// Windows begin every `stride` tokens and have `length` tokens, or end with the text; the first that reaches
+// the end of the text is the last. Each window scores the tokens that the one before did not: its last
+// `stride` tokens, which therefore have at least length − stride tokens of context. The first token of a text
+// is never scored, because no token precedes it; with stride = length this holds for the first token of each
+// window. A window that would score nothing is left out. 1 ≤ stride ≤ length.
 std::vector<Window> cut_windows(std::size_t tokens, std::size_t length, std::size_t stride);
 
 }  // namespace sluice::eval

@@ -8,8 +8,7 @@
 namespace sluice::eval {
 namespace {
 
-// The loop of the guide, as it stands there, with labels of -100 for what is not scored and the shift by one
-// that the model makes of them.
+// The guide's own loop, with labels of -100 for tokens that are not scored and the model's shift by one.
 std::vector<Window> guide(std::size_t seq_len, std::size_t max_length, std::size_t stride) {
   std::vector<Window> windows;
   std::size_t prev_end_loc = 0;
@@ -56,10 +55,10 @@ TEST(Windows, ThatOverlapScoreEachTokenButTheFirstOnce) {
   }
 }
 
-// docs/architecture.md: each window from its second token, the last if it has two.
+// docs/architecture.md: each window from its second token, the last window if it has two.
 TEST(Windows, ThatDoNotOverlapScoreFromTheSecondToken) {
   const std::vector<Window> windows = cut_windows(9, 4, 4);
-  ASSERT_EQ(windows.size(), 2u);  // the ninth token stands alone
+  ASSERT_EQ(windows.size(), 2u);  // the ninth token is alone
   EXPECT_EQ(windows[1].begin, 4u);
   EXPECT_EQ(windows[1].scored, 5u);
   EXPECT_EQ(windows[1].end, 8u);

@@ -1,5 +1,5 @@
-// AVX512-BF16. All of it takes subnormal numbers for zeros, gives zeros for them, rounds to nearest even, and
-// does not look at MXCSR (Intel SDM, VDPBF16PS and VCVTNEPS2BF16).
+// AVX512-BF16. All its instructions treat subnormal numbers as zeros, return zeros for them, round to nearest
+// even, and ignore MXCSR (Intel SDM, VDPBF16PS and VCVTNEPS2BF16).
 #pragma once
 
 #include <cmath>
@@ -21,22 +21,23 @@ inline std::uint32_t bits_of(float number) {
 }
 inline float of_bf16(std::uint32_t word) { return of_bits(word << 16); }
 
-// A zero of its sign for a subnormal number.
+// Replaces a subnormal number by a zero of its sign.
 inline float flushed(float x) {
   const std::uint32_t bits = bits_of(x);
   return of_bits((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
 }
 
-// a·b + c, rounded once; a zero if that is less than 2^-126 when rounded to 24 bits as if exponents had no
-// limit (underflow is detected after rounding, Intel SDM vol. 1, 4.9.1.5). None of the three is subnormal.
+// a·b + c, rounded once; a zero if the result is less than 2^-126 when rounded to 24 bits with unlimited
+// exponents (underflow is detected after rounding, Intel SDM vol. 1, 4.9.1.5). None of the operands is
+// subnormal.
 inline float flushed_fma(float a, float b, float c) {
   const float sum = std::fma(a, b, c);
   if (std::fabs(sum) != 0x1p-126f) return flushed(sum);
-  // Again, 2^30 times as large, where no exponent is at its limit.
+  // Repeats the operation 2^30 times as large, where no exponent is at its limit.
   (std::fabs(a) < std::fabs(b) ? a : b) *= 0x1p30f;
   return std::fabs(std::fma(a, b, c * 0x1p30f)) < 0x1p-96f ? std::copysign(0.0f, sum) : sum;
 }
-// Of 16 lanes, in loops without branches, which compilers make fast.
+// Helpers over 16 lanes, as loops without branches, which compilers make fast.
 struct Floats {
   float at[16];
 };
@@ -58,7 +59,7 @@ inline Floats flushed(const Floats& x) {
   return y;
 }
 
-// Of 16 dwords, each a pair of words: the even ones, and the odd ones.
+// The even and the odd words of 16 dwords.
 struct Pairs {
   std::uint32_t at[16];
 };
@@ -73,7 +74,7 @@ inline Floats odd_words(const Pairs& pairs) {
   return x;
 }
 
-// To each lane the product of the odd words of a pair, then that of the even ones.
+// Adds to each lane first the product of the odd words of a pair, then the product of the even words.
 inline __m512 _mm512_dpbf16_ps(__m512 sums, __m512bh a, __m512bh b) {
   Floats sum;
   Pairs x, y;
@@ -86,7 +87,7 @@ inline __m512 _mm512_dpbf16_ps(__m512 sums, __m512bh a, __m512bh b) {
   return sums;
 }
 
-// Infinities stay; NaNs become quiet.
+// Infinities stay infinite; NaNs become quiet.
 inline std::uint16_t to_bf16(float number) {
   const std::uint32_t bits = bits_of(number);
   if (std::isnan(number)) return static_cast<std::uint16_t>(bits >> 16 | 0x40);
@@ -96,7 +97,7 @@ inline std::uint16_t to_bf16(float number) {
 inline __m256bh _mm512_cvtneps_pbh(__m512 a) {
   return converted<__m256bh, float, std::uint16_t>(a, [](float x) { return to_bf16(x); });
 }
-// The words of b, then those of a.
+// First the words of b, then those of a.
 inline __m512bh _mm512_cvtne2ps_pbh(__m512 a, __m512 b) {
   const auto x = lanes<float>(a), y = lanes<float>(b);
   return made<__m512bh, std::uint16_t>([&](std::size_t i) { return to_bf16(i < 16 ? y[i] : x[i - 16]); });

@@ -1,4 +1,4 @@
-// kEmulated or kReal: what the intrinsics are is the matter of the file that includes this one.
+// kEmulated or kReal: the including file decides which intrinsics these are.
 #pragma once
 
 #include "base/avx512_intrinsics.h"
@@ -50,7 +50,7 @@ inline void put(Result& r, const V& v) {
 #define SLUICE_NUMBERS(name, value) SLUICE_CASE(name, kNumbers, value)
 #define SLUICE_OF_2(name) SLUICE_BITS(#name, _mm512_##name(i.a, i.b))
 #define SLUICE_OF_3(name) SLUICE_BITS(#name, _mm512_##name(i.a, i.b, i.c))
-// With its masked forms.
+// The same with its masked forms.
 #define SLUICE_MASKED(name, mask)                                                           \
   SLUICE_OF_2(name), SLUICE_BITS("mask_" #name, _mm512_mask_##name(i.c, i.mask, i.a, i.b)), \
       SLUICE_BITS("maskz_" #name, _mm512_maskz_##name(i.mask, i.a, i.b))
@@ -61,7 +61,7 @@ inline void put(Result& r, const V& v) {
 #define SLUICE_CONTROL(name, n) SLUICE_BITS(#name "(" #n ")", _mm512_##name(i.a, i.b, n))
 #define SLUICE_FLOATS(name) SLUICE_NUMBERS(#name, _mm512_##name(i.x, i.y))
 
-// Stores to bytes that are c's.
+// Stores to bytes that start as those of c.
 template <class F>
 inline Result stored_by(const In& i, const F& store) {
   Result r;

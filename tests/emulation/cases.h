@@ -1,6 +1,6 @@
-// Intrinsics by name, each in up to three implementations that must agree: the emulated one; what AVX2 gives
-// for both halves, where it has the same operation; the CPU's own. Plain structs, for files compiled with
-// other flags.
+// Intrinsics by name, each in up to three implementations that must agree: the emulation; AVX2 for both
+// halves, where it has the same operation; the CPU itself. Plain structs, for files compiled with other
+// flags.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@ struct Operands {
   std::uint64_t k;  // the mask
 };
 struct Result {
-  alignas(64) unsigned char bytes[64];  // 0 beyond what there is
+  alignas(64) unsigned char bytes[64];  // 0 beyond the used bytes
 };
 
-enum class Equal { kBits, kNumbers };  // kNumbers: lanes of fp32, of which any NaN is as good as another
+enum class Equal { kBits, kNumbers };  // kNumbers: lanes of fp32, where all NaNs are equal
 
 struct Case {
   const char* name;  // without _mm512_
@@ -32,7 +32,7 @@ struct TileOperands {
 struct TileCase {
   const char* name;  // without _tile_
   Equal equal;
-  void (*run)(TileOperands& operands);  // to `sums`
+  void (*run)(TileOperands& operands);  // adds to `sums`
 };
 
 struct Cases {
@@ -46,7 +46,7 @@ struct TileCases {
 
 extern const Cases kEmulated, kTwins;
 extern const TileCases kEmulatedTiles;
-extern const Cases kReal;           // with all of AVX-512 that is emulated
+extern const Cases kReal;           // with all emulated parts of AVX-512
 extern const TileCases kRealTiles;  // with AMX: TILE, BF16, INT8
 
 }  // namespace sluice::emulation

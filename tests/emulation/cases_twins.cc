@@ -1,4 +1,4 @@
-// What AVX2 gives for each half of the operands, or for their parts.
+// The results of AVX2 for each half of the operands, or for parts of them.
 #include <immintrin.h>
 
 #include "emulation/cases.h"
@@ -19,7 +19,7 @@ inline Half half(const Operands& o, int h) {
   return {a, b, c, _mm256_castsi256_ps(a), _mm256_castsi256_ps(b), _mm256_castsi256_ps(c)};
 }
 
-// 64 bytes from two halves.
+// Combines 64 bytes from two halves.
 template <class F>
 inline void by_halves(const Operands& o, Result& r, const F& f) {
   for (int h = 0; h < 2; ++h) {
@@ -27,7 +27,7 @@ inline void by_halves(const Operands& o, Result& r, const F& f) {
     __builtin_memcpy(r.bytes + 32 * h, &v, sizeof(v));
   }
 }
-// 64 bytes from two parts of `bytes` each, for conversions to longer lanes.
+// Combines 64 bytes from two parts of `bytes` each, for conversions to longer lanes.
 template <class F>
 inline void widened(const unsigned char* from, std::size_t bytes, Result& r, const F& f) {
   for (int h = 0; h < 2; ++h) {
@@ -37,7 +37,7 @@ inline void widened(const unsigned char* from, std::size_t bytes, Result& r, con
     __builtin_memcpy(r.bytes + 32 * h, &v, sizeof(v));
   }
 }
-// Bits of the signs of lanes: movemask of each half, `lanes` each.
+// The sign bits of lanes: movemask of each half, `lanes` each.
 template <class F>
 inline void by_masks(const Operands& o, Result& r, int lanes, const F& f) {
   std::uint64_t mask = 0;
@@ -51,7 +51,7 @@ inline __m256i less_unsigned(__m256i a, __m256i b) {
   const __m256i top = _mm256_set1_epi8(-128);
   return _mm256_cmpgt_epi8(_mm256_xor_si256(b, top), _mm256_xor_si256(a, top));
 }
-// Four products, widened to words first: no sum of theirs is out of range.
+// Four products, first widened to words: no sum is out of range.
 inline __m256i byte_products(__m256i a, __m256i b) {
   const auto quarter = [](__m128i x, __m128i y) {
     return _mm256_madd_epi16(_mm256_cvtepu8_epi16(x), _mm256_cvtepi8_epi16(y));
@@ -218,7 +218,7 @@ const Case kCases[] = {
     SLUICE_TWIN("cvtepi32_ps", kBits, _mm256_cvtepi32_ps(i.a)),
     SLUICE_TWIN("cvtps_epi32", kBits, _mm256_cvtps_epi32(i.x)),
     SLUICE_TWIN("cvttps_epi32", kBits, _mm256_cvttps_epi32(i.x)),
-    // The FMA of this CPU when it takes subnormal numbers for zeros and gives zeros for them.
+    // The CPU's own FMA while it treats subnormal numbers as zeros and returns zeros for them.
     {"dpbf16_ps", Equal::kNumbers,
      [](const Operands& o, Result& r) {
        constexpr unsigned kMasked = 0x1f80, kDaz = 0x40, kFtz = 0x8000;
@@ -229,7 +229,7 @@ const Case kCases[] = {
          const auto odd = [high](__m256i v) { return _mm256_castsi256_ps(_mm256_and_si256(v, high)); };
          const auto even = [](__m256i v) { return _mm256_castsi256_ps(_mm256_slli_epi32(v, 16)); };
          __m256 sum = i.z;
-         // The products are not to be moved before or after the two settings.
+         // Keeps the products between the two settings.
          __asm__ volatile("" : "+x"(sum));
          sum = _mm256_fmadd_ps(odd(i.a), odd(i.b), sum);
          sum = _mm256_fmadd_ps(even(i.a), even(i.b), sum);

@@ -1,5 +1,5 @@
-// base/cpu_features.h for programs in which all of AVX-512 and AMX is emulated. What the emulation is
-// compiled with must be there: without AVX2, only scalar code is available.
+// base/cpu_features.h for programs in which AVX-512 and AMX are emulated. The CPU must have the instructions
+// that the emulation is compiled with: without AVX2, only scalar code is available.
 #include "base/cpu_features.h"
 
 namespace sluice {

@@ -17,7 +17,7 @@ SLUICE_BINARY(add_ps, x + y)
 SLUICE_BINARY(sub_ps, x - y)
 SLUICE_BINARY(mul_ps, x* y)
 SLUICE_BINARY(div_ps, x / y)
-// The second where one is a NaN, or both are zeros.
+// Returns the second operand if one is a NaN or both are zeros.
 SLUICE_BINARY(max_ps, x > y ? x : y)
 SLUICE_BINARY(min_ps, x < y ? x : y)
 #undef SLUICE_BINARY
@@ -43,13 +43,13 @@ inline __m512 _mm512_abs_ps(__m512 a) {
 inline __m512 _mm512_sqrt_ps(__m512 a) {
   return each<float>(a, [](float x) { return std::sqrt(x); });
 }
-// Only to the nearest, ties to even (_MM_FROUND_TO_NEAREST_INT, with or without _MM_FROUND_NO_EXC).
+// Rounds only to nearest, ties to even (_MM_FROUND_TO_NEAREST_INT, with or without _MM_FROUND_NO_EXC).
 inline __m512 _mm512_roundscale_ps(__m512 a, int control) {
   if ((control & ~_MM_FROUND_NO_EXC) != 0) __builtin_trap();
   return each<float>(a, [](float x) { return std::nearbyint(x); });
 }
 
-// In pairs that are 8, 4, 2 and 1 lanes apart, as GCC and Clang add.
+// Adds pairs that are 8, 4, 2 and 1 lanes apart, as GCC and Clang do.
 inline float _mm512_reduce_add_ps(__m512 a) {
   auto x = lanes<float>(a);
   for (std::size_t apart = 8; apart > 0; apart /= 2) {
@@ -94,7 +94,7 @@ inline __m512i _mm512_cvtepu8_epi16(__m256i a) {
 inline __m512i _mm512_cvtepi8_epi16(__m256i a) {
   return converted<__m512i, std::int8_t, std::int16_t>(a, [](auto x) { return x; });
 }
-// Of the first 16 bytes.
+// Converts the first 16 bytes.
 inline __m512i _mm512_cvtepu8_epi32(__m128i a) {
   return converted<__m512i, std::uint8_t, std::uint32_t>(a, [](auto x) { return x; });
 }
@@ -107,7 +107,7 @@ inline __m512i _mm512_cvtepu16_epi32(__m256i a) {
 inline __m512i _mm512_cvtepi16_epi32(__m256i a) {
   return converted<__m512i, std::int16_t, std::int32_t>(a, [](auto x) { return x; });
 }
-// The low bits.
+// Keeps the low bits.
 inline __m256i _mm512_cvtepi16_epi8(__m512i a) {
   return converted<__m256i, std::uint16_t, std::uint8_t>(a, [](auto x) { return x; });
 }
@@ -126,7 +126,7 @@ inline __m128i _mm512_cvtepi32_epi8(__m512i a) {
 inline __m128i _mm512_maskz_cvtepi32_epi8(__mmask16 k, __m512i a) {
   return kept<std::uint8_t>(k, _mm512_cvtepi32_epi8(a));
 }
-// Saturated.
+// Saturates.
 inline __m128i _mm512_cvtsepi32_epi8(__m512i a) {
   return converted<__m128i, std::int32_t, std::int8_t>(a, [](auto x) { return saturated<std::int8_t>(x); });
 }
@@ -138,7 +138,7 @@ inline __m128i _mm512_cvtusepi32_epi8(__m512i a) {
 inline __m512 _mm512_cvtepi32_ps(__m512i a) {
   return converted<__m512, std::int32_t, float>(a, [](auto x) { return static_cast<float>(x); });
 }
-// Nearest, ties to even; what no 32 bits can hold, and NaNs, are the least number.
+// Rounds to nearest, ties to even; numbers outside 32 bits, and NaNs, become the smallest number.
 template <class F>
 inline __m512i to_integers(const __m512& a, const F& rounded) {
   return converted<__m512i, float, std::int32_t>(a, [&](float x) {
@@ -153,7 +153,7 @@ inline __m512i _mm512_cvttps_epi32(__m512 a) {
   return to_integers(a, [](float x) { return std::trunc(x); });
 }
 
-// Binary16; a signalling NaN becomes quiet.
+// Converts binary16; a signalling NaN becomes quiet.
 inline float of_half(std::uint16_t half) {
   const unsigned exponent = half >> 10 & 31, fraction = half & 1023;
   const std::uint32_t sign = std::uint32_t{half} >> 15 << 31;

@@ -6,7 +6,8 @@
 namespace sluice::emulation {
 namespace {
 
-// An operation on each lane of two vectors, with its forms that keep `src`, or 0, where the mask has no bit.
+// An operation on each lane of two vectors, with its masked forms, which keep `src`, or 0, where the mask has
+// no bit.
 #define SLUICE_BINARY(name, T, Mask, expression)                                 \
   inline __m512i _mm512_##name(__m512i a, __m512i b) {                           \
     return each<T>(a, b, [](T x, T y) { return expression; });                   \
@@ -45,7 +46,7 @@ SLUICE_BINARY(and_epi32, std::uint32_t, __mmask16, x& y)
 SLUICE_BINARY(andnot_epi32, std::uint32_t, __mmask16, ~x& y)
 SLUICE_BINARY(or_epi32, std::uint32_t, __mmask16, x | y)
 SLUICE_BINARY(xor_epi32, std::uint32_t, __mmask16, x ^ y)
-// Shifts of as many bits as a lane has, or more, leave nothing (of signed ones: the sign).
+// Shifts by at least the bits of a lane leave 0 (for signed lanes: the sign).
 SLUICE_BINARY(sllv_epi32, std::uint32_t, __mmask16, y < 32 ? x << y : 0)
 SLUICE_BINARY(srlv_epi32, std::uint32_t, __mmask16, y < 32 ? x >> y : 0)
 SLUICE_BINARY(srlv_epi64, std::uint64_t, __mmask8, y < 64 ? x >> y : 0)
@@ -62,7 +63,7 @@ inline __m512i _mm512_or_si512(__m512i a, __m512i b) { return _mm512_or_epi32(a,
 inline __m512i _mm512_xor_si512(__m512i a, __m512i b) { return _mm512_xor_epi32(a, b); }
 inline __m512i _mm512_andnot_si512(__m512i a, __m512i b) { return _mm512_andnot_epi32(a, b); }
 
-// Bit i of the result is the bit of `table` at the place that bits i of a, b and c are, a the highest.
+// Bit i of the result is the bit of `table` whose index consists of bits i of a, b and c, a the highest.
 inline __m512i _mm512_ternarylogic_epi64(__m512i a, __m512i b, __m512i c, int table) {
   return each<std::uint64_t>(a, b, c, [table](std::uint64_t x, std::uint64_t y, std::uint64_t z) {
     std::uint64_t bits = 0;
@@ -137,7 +138,7 @@ inline __mmask16 _mm512_movepi32_mask(__m512i a) {
   return static_cast<__mmask16>(mask_of<std::int32_t>(a, a, [](int x, int) { return x < 0; }));
 }
 
-// A saturated sum of two products, the first numbers unsigned and the second signed.
+// A saturated sum of two products, with unsigned first and signed second factors.
 inline __m512i _mm512_maddubs_epi16(__m512i a, __m512i b) {
   const auto x = lanes<std::uint8_t>(a);
   const auto y = lanes<std::int8_t>(b);
@@ -153,7 +154,7 @@ inline __m512i _mm512_madd_epi16(__m512i a, __m512i b) {
     return std::int64_t{x[2 * i]} * y[2 * i] + std::int64_t{x[2 * i + 1]} * y[2 * i + 1];
   });
 }
-// Sums of 8 differences, in 64 bits each.
+// Sums of 8 absolute differences, in 64 bits each.
 inline __m512i _mm512_sad_epu8(__m512i a, __m512i b) {
   const auto x = lanes<std::uint8_t>(a), y = lanes<std::uint8_t>(b);
   return made<__m512i, std::uint64_t>([&](std::size_t i) {
@@ -163,8 +164,8 @@ inline __m512i _mm512_sad_epu8(__m512i a, __m512i b) {
   });
 }
 
-// VNNI: four products of unsigned and signed bytes, or two of words, and what was there; the sum wraps, or
-// saturates in the forms with an s. The products themselves are exact.
+// VNNI: adds four products of unsigned and signed bytes, or two products of words, to the lane; the sum
+// wraps, or saturates in the forms with an s. The products themselves are exact.
 template <class V>
 inline std::int64_t byte_products(const Lanes<std::uint8_t, V>& a, const Lanes<std::int8_t, V>& b,
                                   std::size_t i) {

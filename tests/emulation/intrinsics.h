@@ -1,14 +1,16 @@
 // AVX-512 (F, BW, DQ, VL, VBMI, VBMI2, VNNI, BF16) and AMX in plain C++, so that kernels written with them
 // can be tested on CPUs without them. Sources include it through base/avx512_intrinsics.h when
-// SLUICE_EMULATED_INTRINSICS is defined; then they need AVX2, FMA, F16C and BMI2, of which the intrinsics are
-// the CPU's own.
+// SLUICE_EMULATED_INTRINSICS is defined; they then need AVX2, FMA, F16C and BMI2, whose intrinsics are the
+// CPU's own.
 //
-// Inside namespace sluice, the functions here are found before the compiler's, which they are named after.
-// Types are the compiler's: vectors of 64 bytes exist without AVX-512. What is not emulated does not compile.
+// Inside namespace sluice, these functions are found before the compiler's functions of the same names. Types
+// are the compiler's: vectors of 64 bytes exist without AVX-512. Intrinsics that are not emulated do not
+// compile.
 #pragma once
 
 #include <immintrin.h>
-// Some of the compiler's are macros; those of AMX compile with any flags, so all of these go.
+// Some of the compiler's intrinsics are macros; those of AMX compile with any flags, so all of these are
+// undefined.
 #undef _mm256_dpbusd_epi32
 #undef _mm256_dpbusds_epi32
 #undef _mm256_dpwssd_epi32

@@ -1,5 +1,5 @@
-// The emulation against the CPU: against what AVX2 has of the same operations, against the instructions
-// themselves where they are, and against results written by hand from Intel's description.
+// The emulation against the CPU: against AVX2 where it has the same operation, against the instructions
+// themselves where the CPU has them, and against results written by hand from Intel's description.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -90,7 +90,8 @@ class RandomOperands {
 
  private:
   static constexpr std::array<unsigned char, 6> kBytes = {0, 1, 0x7f, 0x80, 0x81, 0xff};
-  // The last are of BF16: products of 2^-152 to 2.25·2^-151, which matter beside the least normal number.
+  // The last words are BF16: products of 2^-152 to 2.25·2^-151, which matter beside the smallest normal
+  // number.
   static constexpr std::array<std::uint16_t, 19> kWords = {
       0,      1,      0x7fff, 0x8000, 0x8001, 0xffff, 0x3f80, 0xbf80, 0x0080, 0x8080,
       0x007f, 0x7f80, 0x7fc1, 0x7f7f, 0x1f80, 0x1fc0, 0x1400, 0x9400, 0x93c0};
@@ -144,7 +145,7 @@ Result run(const Case& c, const Operands& o) {
 
 void expect_same(std::span<const Case> others, std::uint64_t seed) {
   RandomOperands random(seed);
-  std::set<std::string_view> wrong;  // told once each
+  std::set<std::string_view> wrong;  // reports each only once
   for (int trial = 0; trial < kTrials; ++trial) {
     const Operands o = random.operands();
     for (const Case& other : others) {
@@ -177,7 +178,7 @@ TEST(Intrinsics, AreWhatTheInstructionsAre) {
   expect_same(cases(kReal), new_seed());
 }
 
-// Forms with a mask are the plain one's lanes where it has a bit, else c's or 0.
+// Masked forms have the plain form's lanes where the mask has a bit, else those of c, or 0.
 TEST(Intrinsics, MasksKeepLanes) {
   if (const std::string without = lacking_avx2(); !without.empty())
     GTEST_SKIP() << "THE EMULATION IS NOT TESTED HERE: the CPU lacks " << without;
@@ -212,7 +213,7 @@ TEST(Intrinsics, MasksKeepLanes) {
   EXPECT_GE(forms, 100);
 }
 
-// Moves, blends, loads and stores: lanes of one operand where the mask has a bit, else of another.
+// Moves, blends, loads and stores: lanes of one operand where the mask has a bit, else of the other.
 TEST(Intrinsics, MasksChooseLanes) {
   if (const std::string without = lacking_avx2(); !without.empty())
     GTEST_SKIP() << "THE EMULATION IS NOT TESTED HERE: the CPU lacks " << without;
@@ -250,13 +251,13 @@ TEST(Intrinsics, MasksChooseLanes) {
       ASSERT_EQ(hex(found.bytes, 64), hex(expected, 64)) << form.name << " with mask " << o.k;
     }
   }
-  // What is beyond the lanes of the form stays as it is.
+  // Lanes beyond those of the form stay unchanged.
   const Operands o = random.operands();
   const Result found = run(named(cases(kEmulated), "256:mask_storeu_epi8"), o);
   EXPECT_EQ(hex(found.bytes + 32, 32), hex(o.c + 32, 32));
 }
 
-// By hand, from the operations in Intel's manual. Run on the CPU's own instructions, too, where it has them.
+// By hand, from the operations in Intel's manual. Also run on the CPU's own instructions, where it has them.
 class ByHand : public testing::Test {
  protected:
   void SetUp() override {
@@ -405,7 +406,7 @@ TEST_F(ByHand, MultishiftTurnsAroundTheEnd) {
 }
 
 TEST_F(ByHand, QuartersAreShuffled) {
-  // Quarter q of a begins with 16q, that of b with 63 − 16q.
+  // Quarter q of a begins with 16q, quarter q of b with 63 − 16q.
   expect_at("shuffle_i32x4(0x88)", {0, 16, 32, 48}, {0, 32, 63, 31});
   expect_at("shuffle_i32x4(0xdd)", {0, 16, 32, 48}, {16, 48, 47, 15});
   expect_at("shuffle_f32x4(0x1b)", {0, 16, 32, 48}, {48, 32, 47, 63});
@@ -427,7 +428,7 @@ TEST_F(ByHand, FourProductsAreExactAndTheirSumWrapsOrSaturates) {
   put<std::int32_t>(o_.a, {0x7fffffff, -0x7fffffff - 1, 5});
   put<Byte>(o_.b, {255, 255, 255, 255, 255, 255, 255, 255, 1, 2, 3, 4});
   put<std::int8_t>(o_.c, {127, 127, 127, 127, -128, -128, -128, -128, 1, -1, 1, -1});
-  // 4·255·127 is more than 16 bits hold: nothing saturates on the way.
+  // 4·255·127 exceeds 16 bits: no intermediate result saturates.
   expect<std::int32_t>("dpbusd_epi32", {static_cast<std::int32_t>(0x7fffffffu + 129540u),
                                         static_cast<std::int32_t>(0x80000000u - 130560u), 3});
   expect<std::int32_t>("dpbusds_epi32", {0x7fffffff, -0x7fffffff - 1, 3});
@@ -448,7 +449,7 @@ constexpr std::uint16_t bf16(float number) {
 }
 
 TEST_F(ByHand, PairsAreAddedOddFirst) {
-  // 1 + 2^-24 is 1 (a tie, to even), so 2^-24 twice is nothing added to 1, and counts if it comes before.
+  // 1 + 2^-24 is 1 (a tie, to even), so 2^-24 twice adds nothing to 1, and counts if it comes first.
   put<std::uint16_t>(o_.a, {bf16(1), bf16(0x1p-24f), bf16(0x1p-24f), bf16(1)});
   put<std::uint16_t>(o_.b, {bf16(1), bf16(1), bf16(1), bf16(1)});
   put<float>(o_.c, {0x1p-24f, 0x1p-24f});
@@ -459,10 +460,11 @@ TEST_F(ByHand, PairsTakeSubnormalNumbersForZeros) {
   put<std::uint16_t>(o_.a, {0x0001, 0, 0x0080, 0, 0x8080, 0, bf16(1), 0, 0x0080, 0});
   put<std::uint16_t>(o_.b, {bf16(0x1p20f), 0, bf16(0.5f), 0, bf16(0.5f), 0, bf16(0x1p-126f), 0, bf16(1), 0});
   put<float>(o_.c, {0, 0, -0.0f, 0x1p-127f, -0x1.8p-126f});
-  // An input; a result (and so its sign); the sum at hand; a result again, of two numbers that are none.
+  // Subnormal: an input; a result (and so its sign); the running sum; a result of two numbers that are not
+  // subnormal.
   expect<float>("dpbf16_ps", {0, 0, -0.0f, 0x1p-126f, -0.0f});
   // 2^-126 less 2^-152, 2^-151 and 1.5·2^-151. Rounded to 24 bits, the second is a tie, to even; the third is
-  // less than 2^-126, which it would be if it were rounded as a subnormal number.
+  // less than 2^-126, which it would not be if it were rounded as a subnormal number.
   put<std::uint16_t>(o_.a, {0, bf16(0x1p-64f), 0, bf16(0x1p-64f), 0, bf16(0x1.8p-64f)});
   put<std::uint16_t>(o_.b, {0, bf16(-0x1p-88f), 0, bf16(-0x1p-87f), 0, bf16(-0x1p-87f)});
   put<float>(o_.c, {0x1p-126f, 0x1p-126f, 0x1p-126f});
@@ -511,7 +513,7 @@ class TilesByHand : public testing::Test {
     if (const std::string without = lacking_avx2(); !without.empty())
       GTEST_SKIP() << "THE EMULATION IS NOT TESTED HERE: the CPU lacks " << without;
   }
-  // On the emulation, and on the CPU's own where it has them.
+  // Runs the check on the emulation, and on the CPU's own instructions where it has them.
   template <class Check>
   static void each_unit(const char* name, const TileOperands& o, const Check& check) {
     int runs = 0;
@@ -533,7 +535,7 @@ class TilesByHand : public testing::Test {
   }
 };
 
-// Four numbers in two chains: the even words of rows 0, 1, 2, then the odd ones.
+// Four numbers in two chains: first the even words of rows 0, 1, 2, then the odd words.
 TEST_F(TilesByHand, ChainsOfEvenAndOddWordsBeginAtZero) {
   TileOperands o{};
   o.rows = 1;
@@ -548,7 +550,8 @@ TEST_F(TilesByHand, ChainsOfEvenAndOddWordsBeginAtZero) {
   }
   const float before = 0x1p-23f;
   std::memcpy(o.sums[0], &before, sizeof(before));
-  // Even: 1 + 2^-24 + 2^-24 = 1. Odd: 2^-23 + 1. Their sum 2 + 2^-23 is a tie, to 2; 2^-23 more is another.
+  // Even: 1 + 2^-24 + 2^-24 = 1. Odd: 2^-23 + 1. Their sum 2 + 2^-23 is a tie, to 2; adding 2^-23 is another
+  // tie.
   each_unit("dpbf16ps", o, [](const TileOperands& after) { EXPECT_EQ(float_at(after.sums[0], 0), 2.0f); });
   const float more = 0x1.8p-23f;
   std::memcpy(o.sums[0], &more, sizeof(more));
@@ -583,7 +586,7 @@ TEST_F(TilesByHand, BytesAreSignedOrNotAsTheNameSays) {
   expect("dpbuud", 10 + 4 * 255 * (254 + 253), 253);
 }
 
-// Only what the shapes say is written.
+// Writes only the bytes of the shapes.
 TEST_F(TilesByHand, StoresHaveTheirRowsAndBytes) {
   TileOperands o{};
   o.rows = 3;

@@ -40,8 +40,8 @@ inline V made(const F& make) {
   return vector(l);
 }
 
-// f of each lane, of those of two vectors, and of three. (Not inline: else kernels, which unroll their loops,
-// compile twice as long.)
+// Applies f to each lane of one vector, of two vectors, and of three. (Not inline: otherwise kernels, which
+// unroll their loops, compile twice as long.)
 template <class T, class V, class F>
 [[gnu::noinline]] inline V each(const V& a, const F& f) {
   const auto x = lanes<T>(a);
@@ -58,7 +58,7 @@ template <class T, class V, class F>
   return made<V, T>([&](std::size_t i) { return f(x[i], y[i], z[i]); });
 }
 
-// Bit i of `mask` chooses lane i of `yes`, else that of `no`.
+// Bit i of `mask` chooses lane i of `yes`, else lane i of `no`.
 template <class T, class V>
 [[gnu::noinline]] inline V chosen(std::uint64_t mask, const V& yes, const V& no) {
   const auto y = lanes<T>(yes), n = lanes<T>(no);
@@ -78,7 +78,7 @@ inline std::uint64_t mask_of(const V& a, const V& b, const F& test) {
   return mask;
 }
 
-// `x` as the nearest number that a T can be.
+// The value of type T nearest to `x`.
 template <class T>
 inline T saturated(std::int64_t x) {
   constexpr std::int64_t kLeast = static_cast<T>(T(-1) < T(0) ? T(1) << (8 * sizeof(T) - 1) : 0);
@@ -86,7 +86,7 @@ inline T saturated(std::int64_t x) {
   return static_cast<T>(x < kLeast ? kLeast : x > kMost ? kMost : x);
 }
 
-// Lanes of one vector become lanes of another of another width: as many as there are in both, others are 0.
+// Converts lanes of one vector to lanes of another width: as many as both have; further lanes are 0.
 template <class To, class T, class W, class V, class F>
 inline To converted(const V& a, const F& f) {
   const auto x = lanes<T>(a);

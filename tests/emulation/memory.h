@@ -27,7 +27,7 @@ inline void stored(std::uint64_t mask, void* p, const V& v) {
     if ((mask >> i & 1) != 0) __builtin_memcpy(static_cast<T*>(p) + i, &l[i], sizeof(T));
   }
 }
-// The aligned forms raise #GP elsewhere.
+// The aligned forms raise #GP at other addresses.
 template <std::size_t kBytes>
 inline void require_aligned(const void* p) {
   if (reinterpret_cast<std::uintptr_t>(p) % kBytes != 0) __builtin_trap();
@@ -117,12 +117,12 @@ inline __m512i _mm512_set_epi64(long long e7, long long e6, long long e5, long l
                                 long long e2, long long e1, long long e0) {
   return _mm512_setr_epi64(e0, e1, e2, e3, e4, e5, e6, e7);
 }
-// The four again and again.
+// The same four lanes again and again.
 inline __m512i _mm512_set4_epi32(int e3, int e2, int e1, int e0) {
   return _mm512_setr_epi32(e0, e1, e2, e3, e0, e1, e2, e3, e0, e1, e2, e3, e0, e1, e2, e3);
 }
 
-// Bits as they are; upper parts that Intel leaves undefined are 0xa5, so that nothing rests on them.
+// Reinterprets bits; upper parts that Intel leaves undefined are 0xa5, so that no code can rely on them.
 template <class To, class From>
 inline To cast(const From& from) {
   To to;

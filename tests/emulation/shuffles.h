@@ -1,4 +1,4 @@
-// Lanes moved: within vectors, within their quarters of 128 bits, between vectors and parts of them.
+// Moves lanes: within vectors, within their 128-bit quarters, and between vectors and parts of them.
 #pragma once
 
 #include "emulation/lanes.h"
@@ -6,7 +6,7 @@
 namespace sluice::emulation {
 namespace {
 
-// Bytes of each quarter by the low 4 bits of an index; 0 where its highest bit is set.
+// Bytes of each quarter, selected by the low 4 bits of an index; 0 where its highest bit is set.
 inline __m512i _mm512_shuffle_epi8(__m512i a, __m512i index) {
   const auto x = lanes<std::uint8_t>(a), at = lanes<std::uint8_t>(index);
   return made<__m512i, std::uint8_t>(
@@ -19,7 +19,7 @@ inline __m512i _mm512_maskz_shuffle_epi8(__mmask64 k, __m512i a, __m512i index) 
   return kept<std::uint8_t>(k, _mm512_shuffle_epi8(a, index));
 }
 
-// In quarters: lanes of a and b by turns, of their low or of their high halves.
+// In quarters: alternating lanes of a and b, from their low or their high halves.
 template <class T>
 inline __m512i unpacked(__m512i a, __m512i b, std::size_t half) {
   constexpr std::size_t kInQuarter = 16 / sizeof(T);
@@ -38,7 +38,7 @@ inline __m512i _mm512_unpackhi_epi32(__m512i a, __m512i b) { return unpacked<std
 inline __m512i _mm512_unpacklo_epi64(__m512i a, __m512i b) { return unpacked<std::uint64_t>(a, b, 0); }
 inline __m512i _mm512_unpackhi_epi64(__m512i a, __m512i b) { return unpacked<std::uint64_t>(a, b, 1); }
 
-// In quarters: the lanes of a, then those of b, saturated to half the width.
+// In quarters: first the lanes of a, then those of b, saturated to half the width.
 template <class T, class Narrow>
 inline __m512i packed(__m512i a, __m512i b) {
   constexpr std::size_t kInQuarter = 16 / sizeof(T);
@@ -54,7 +54,7 @@ inline __m512i _mm512_packs_epi16(__m512i a, __m512i b) { return packed<std::int
 inline __m512i _mm512_packus_epi32(__m512i a, __m512i b) { return packed<std::int32_t, std::uint16_t>(a, b); }
 inline __m512i _mm512_packs_epi32(__m512i a, __m512i b) { return packed<std::int32_t, std::int16_t>(a, b); }
 
-// Four lanes of each quarter by two bits each.
+// Selects four lanes of each quarter by two bits each.
 template <class V>
 inline V permuted_in_quarters(const V& a, int control) {
   const auto x = lanes<std::uint32_t>(a);
@@ -62,7 +62,8 @@ inline V permuted_in_quarters(const V& a, int control) {
 }
 inline __m512 _mm512_permute_ps(__m512 a, int control) { return permuted_in_quarters(a, control); }
 inline __m512i shuffled_epi32(__m512i a, int control) { return permuted_in_quarters(a, control); }
-// A macro, since the compiler's own is found by the type of its argument _MM_PERM_ENUM.
+// A macro, because overload resolution would pick the compiler's own by the type of its argument
+// _MM_PERM_ENUM.
 #define _mm512_shuffle_epi32(a, control) shuffled_epi32(a, control)
 // Two lanes of a, then two of b.
 inline __m512 _mm512_shuffle_ps(__m512 a, __m512 b, int control) {
@@ -87,7 +88,7 @@ inline __m512i _mm512_shuffle_i64x2(__m512i a, __m512i b, int control) {
   return quarters_shuffled(a, b, control);
 }
 
-// Lanes of all the vector by index, of which only the bits that count are looked at.
+// Selects lanes of the whole vector by index; ignores index bits that are too high.
 template <class T, class V>
 inline V permuted(const V& a, const __m512i& index) {
   const auto x = lanes<T>(a);
@@ -111,7 +112,7 @@ inline __m512i _mm512_maskz_permutexvar_epi8(__mmask64 k, __m512i index, __m512i
 inline __m512i _mm512_mask_permutexvar_epi8(__m512i src, __mmask64 k, __m512i index, __m512i a) {
   return chosen<std::uint8_t>(k, _mm512_permutexvar_epi8(index, a), src);
 }
-// Of two vectors: the bit above chooses b.
+// Selects from two vectors: the next index bit chooses b.
 template <class T, class V>
 inline V permuted(const V& a, const __m512i& index, const V& b) {
   const auto x = lanes<T>(a), y = lanes<T>(b);
@@ -130,7 +131,8 @@ inline __m512i _mm512_permutex2var_epi16(__m512i a, __m512i index, __m512i b) {
 inline __m512i _mm512_permutex2var_epi32(__m512i a, __m512i index, __m512i b) {
   return permuted<std::uint32_t>(a, index, b);
 }
-// Eight bits of each 64 from the place that the low 6 bits of a byte of the index say, around the end.
+// Takes eight bits of each 64, starting at the bit that the low 6 bits of an index byte give, and wrapping
+// round.
 inline __m512i _mm512_multishift_epi64_epi8(__m512i index, __m512i a) {
   const auto x = lanes<std::uint64_t>(a);
   const auto at = lanes<std::uint8_t>(index);
@@ -140,7 +142,7 @@ inline __m512i _mm512_multishift_epi64_epi8(__m512i index, __m512i a) {
   });
 }
 
-// In quarters: 16 bytes from place n of those of b and then of a.
+// In quarters: 16 bytes from byte n of the concatenation of b and then a.
 inline __m512i _mm512_alignr_epi8(__m512i a, __m512i b, int n) {
   const auto x = lanes<std::uint8_t>(a), y = lanes<std::uint8_t>(b);
   return made<__m512i, std::uint8_t>([&](std::size_t i) -> std::uint8_t {
@@ -149,7 +151,7 @@ inline __m512i _mm512_alignr_epi8(__m512i a, __m512i b, int n) {
   });
 }
 
-// The next byte of `a` for each place of the mask (VPEXPANDB), and such bytes side by side (VPCOMPRESSB).
+// The next byte of `a` for each place of the mask (VPEXPANDB), and selected bytes side by side (VPCOMPRESSB).
 inline __m512i _mm512_mask_expand_epi8(__m512i src, __mmask64 k, __m512i a) {
   const auto x = lanes<std::uint8_t>(a);
   auto to = lanes<std::uint8_t>(src);
@@ -191,7 +193,7 @@ inline __m512 _mm512_mask_mov_ps(__m512 src, __mmask16 k, __m512 a) {
 }
 inline __m512 _mm512_mask_blend_ps(__mmask16 k, __m512 a, __m512 b) { return chosen<std::uint32_t>(k, b, a); }
 
-// Part number `at` of the size of a Part.
+// Part number `at` with the size of a Part.
 template <class Part, class V>
 inline Part extracted(const V& a, int at) {
   constexpr unsigned kParts = sizeof(V) / sizeof(Part);

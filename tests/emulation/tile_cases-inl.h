@@ -1,4 +1,4 @@
-// kEmulatedTiles or kRealTiles, as cases-inl.h.
+// kEmulatedTiles or kRealTiles, as in cases-inl.h.
 #pragma once
 
 #include "base/avx512_intrinsics.h"

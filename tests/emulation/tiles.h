@@ -1,4 +1,5 @@
-// AMX: TILE, BF16, INT8. A thread's eight tiles; what raises an exception on a CPU ends the program.
+// AMX: TILE, BF16, INT8. A thread's eight tiles; an operation that raises an exception on a CPU ends the
+// program.
 #pragma once
 
 #include <cstdio>
@@ -17,7 +18,7 @@ struct TileUnit {
   bool configured = false;
   Tile tiles[8];
 };
-// Of all files that are compiled with the emulation.
+// Shared by all files that are compiled with the emulation.
 inline thread_local TileUnit tile_unit;
 
 namespace {
@@ -45,7 +46,7 @@ inline T lane(const unsigned char* row, std::size_t i) {
 
 inline void _tile_release() { tile_unit = TileUnit{}; }
 
-// 64 bytes: palette, row to start with, 14 of 0, 16 times bytes of a row (16 bits), 16 times rows.
+// 64 bytes: palette, start row, 14 zeros, 16 row lengths in bytes (16 bits), 16 numbers of rows.
 inline void _tile_loadconfig(const void* config) {
   const auto* const bytes = static_cast<const unsigned char*>(config);
   _tile_release();
@@ -80,7 +81,7 @@ inline void _tile_stored(int number, void* to, std::size_t stride) {
     __builtin_memcpy(static_cast<char*>(to) + r * stride, t.bytes[r], t.row_bytes);
 }
 
-// What each product of two tiles asks for.
+// The requirements of every product of two tiles.
 inline void require_product(int sums, int a, int b) {
   require_tile(sums != a && sums != b && a != b, "the three tiles differ (#UD)");
   require_tile(tile(sums).row_bytes % 4 == 0 && tile(a).row_bytes % 4 == 0 && tile(b).row_bytes % 4 == 0,
@@ -92,13 +93,13 @@ inline void require_product(int sums, int a, int b) {
                "the first tile has as many dwords in a row as the second has rows (#UD)");
 }
 
-// For each sum two chains, of even and of odd words, ascending, each from +0; they are added, and that is
+// For each sum two chains, of even and of odd words, ascending, each from +0; the chains are added, then
 // added to the sum.
 inline void _tile_dpbf16ps(int sums, int a, int b) {
   require_product(sums, a, b);
   Tile& to = tile(sums);
   const Tile &x = tile(a), &y = tile(b);
-  // (Of all 16 columns: those that are not there are not written.)
+  // (Computes all 16 columns: absent ones are not written.)
   for (std::size_t m = 0; m < to.rows; ++m) {
     Floats even{}, odd{};
     for (std::size_t k = 0; k < x.row_bytes / 4; ++k) {
@@ -117,7 +118,7 @@ inline void _tile_dpbf16ps(int sums, int a, int b) {
   }
 }
 
-// Four products of bytes of types A and B to each sum, which wraps.
+// Adds four products of bytes of types A and B to each sum, which wraps.
 template <class A, class B>
 inline void tile_byte_products(int sums, int a, int b) {
   require_product(sums, a, b);
@@ -135,7 +136,8 @@ inline void tile_byte_products(int sums, int a, int b) {
     }
   }
 }
-// First s or u: the first tile's bytes are signed or not; then those of the second.
+// First letter s or u: whether the first tile's bytes are signed; the second letter likewise for the second
+// tile.
 inline void _tile_dpbssd(int sums, int a, int b) { tile_byte_products<std::int8_t, std::int8_t>(sums, a, b); }
 inline void _tile_dpbsud(int sums, int a, int b) {
   tile_byte_products<std::int8_t, std::uint8_t>(sums, a, b);

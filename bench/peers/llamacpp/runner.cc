@@ -1,12 +1,13 @@
-// llama-runner: llama.cpp on given token ids, with figures of each phase as JSON. What llama-bench does, and
-// beside it the tokens, so that answers can be compared, and bytes read and CPU time of decoding alone.
+// llama-runner: runs llama.cpp on given token ids and prints figures of each phase as JSON. Like llama-bench,
+// but it also prints the tokens, so that answers can be compared, and the bytes read and CPU time of decoding
+// alone.
 //
 //   llama-runner -m FILE.gguf --tokens 1,2,3 [--tokens …] [-n N] [-t THREADS] [--load mmap|none|dio]
 //   [--logits FILE] [--seconds S]
 //
-// Prompts are prefilled one after the other, each into an empty cache; the last one is gone on from,
-// greedily, until N tokens are there or S seconds have passed. --logits writes the float32 logits of all
-// positions of the last prompt. Loading is a phase of its own: nothing of it counts as prefill.
+// Prompts are prefilled one after the other, each into an empty cache. The last prompt is continued greedily
+// until N tokens exist or S seconds have passed. --logits writes the float32 logits of all positions of the
+// last prompt. Loading is a phase of its own and never counts as prefill.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -24,7 +25,7 @@
 
 namespace {
 
-// Of this process so far.
+// Counters of this process so far.
 struct Counters {
   double seconds = 0, cpu_s = 0, read_bytes = 0, major_faults = 0;
 };
@@ -159,7 +160,7 @@ class Runner {
     llama_synchronize(context_);
   }
 
-  // Of the last position; ties go to the lower id.
+  // The likeliest token at the last position; ties go to the lower id.
   llama_token likeliest() const {
     const float* logits = llama_get_logits_ith(context_, -1);
     return static_cast<llama_token>(std::max_element(logits, logits + vocab_) - logits);
