@@ -19,12 +19,12 @@ struct Task {
   double run = 0;            // time to compute the expert once its view is ready (p of SPEC §1.3)
 };
 
-// Seconds that a search for an order spends on one decode that it tries (bench/decisions_bench.cc). A constant,
-// never measured at run time, so that equal inputs give equal results everywhere.
+// Seconds that a search for an order spends on one decode that it tries (bench/decisions_bench.cc). A
+// constant, never measured at run time, so that equal inputs give equal results everywhere.
 inline constexpr double kSecondsPerTriedDecode = 10e-9;
 
-// The costs of single operations, all in the unit of Task::run (SPEC §1.3). An expert that is stored whole has
-// no exponent chunks: then `chunks` is 0 and `u` is the time to read the tensor.
+// The costs of single operations, all in the unit of Task::run (SPEC §1.3). An expert that is stored whole
+// has no exponent chunks: then `chunks` is 0 and `u` is the time to read the tensor.
 struct ScheduleCosts {
   unsigned chunks = 1;   // K, exponent chunks of a tensor
   unsigned workers = 1;  // L, decode workers

@@ -25,9 +25,9 @@ struct GroupCodes {
   float scale = 0, minus_sum = 0;
 };
 
-// Loops of a fixed length, for the compiler to make vectors of.
+// Loops of a fixed length, so that the compiler vectorises them.
 GroupCodes code_group(const float (&x)[kCellColumns]) {
-  std::uint32_t most = 0;  // of |x|, as words: a NaN is more than an infinity
+  std::uint32_t most = 0;  // largest |x| as a word: a NaN is larger than an infinity
   for (const float value : x) most = std::max(most, std::bit_cast<std::uint32_t>(value) & 0x7fffffffu);
   GroupCodes group;
   if (most >= kInfinity) group.scale = std::numeric_limits<float>::quiet_NaN();
@@ -36,7 +36,7 @@ GroupCodes code_group(const float (&x)[kCellColumns]) {
   const float inverse = kMostActivationCode / std::bit_cast<float>(most);
   std::int32_t sum = 0;
   for (std::size_t c = 0; c < kCellColumns; ++c) {
-    // A float of this size has the steps of whole numbers, which stand in its lower bits.
+    // A float of this size has steps of 1; the whole number is in its lower bits.
     constexpr float kWhole = 0x1.8p23f;
     const auto word = std::bit_cast<std::int32_t>(x[c] * inverse + kWhole);
     const std::int32_t code = word - std::bit_cast<std::int32_t>(kWhole);
@@ -65,7 +65,7 @@ void code_token(const float* x, std::size_t columns, float* out) {
   }
 }
 
-// A token as pack_activations() leaves it.
+// Codes a token that pack_activations() has packed.
 void code_packed_token(const float* packed, std::size_t columns, float* out) {
   const std::size_t groups = (columns + kCellColumns - 1) / kCellColumns;
   const CodedToken<float> token(out, groups);

@@ -1,5 +1,5 @@
 // Oracles: whole numbers and sums in double precision, from the header alone; the plain path for every
-// instruction set. Kernels are called by themselves, too: a CPU uses only some of those that it could.
+// instruction set. Kernels are also called directly, because a CPU uses only some of those that it could.
 #include "kernels/activation_codes.h"
 
 #include <array>
@@ -42,7 +42,7 @@ Coded code(std::span<const float> x, std::size_t tokens, std::size_t columns) {
   return coded;
 }
 
-// Kernels by themselves, and whether this CPU has the instructions.
+// Kernels called directly, and whether this CPU has their instructions.
 struct Kernels {
   std::string name;
   const IntegerKernels* kernels;
@@ -204,7 +204,7 @@ TEST(ActivationCodes, OfWhatIsNoNumberHaveNoScale) {
   EXPECT_EQ(huge.code(0, 1), -42);
 }
 
-// Where the codes of a product come from: numbers of all kinds, or groups of the largest codes.
+// Activations for a product of codes: numbers of all kinds, or groups of the largest codes.
 std::vector<float> activations(std::mt19937_64& random, std::size_t n) {
   switch (random() % 4) {
     case 0:
@@ -292,7 +292,7 @@ TEST(IntegerProducts, NoSumOverflows) {
   }
 }
 
-// The order of sums, from the header: what is exact in double precision, and fp32 where it says so.
+// The order of sums, from the header: exact values in double precision, and fp32 where the header says so.
 TEST(IntegerProducts, TheOrderIsTheWrittenOne) {
   std::mt19937_64 random = test_random(86);
   for (const SliceBits bits : codec::kStoredSliceBits) {
@@ -331,7 +331,7 @@ TEST(IntegerProducts, TheOrderIsTheWrittenOne) {
   }
 }
 
-// Of what the weights stand for and the activations were.
+// Compares with the product of the weights' values and the original activations.
 void expect_near(float found, std::span<const float> weights, std::span<const float> x, float bias) {
   double sum = bias, coding = 0, size = std::fabs(bias);
   const std::size_t groups = (x.size() + 31) / 32;
@@ -430,7 +430,7 @@ TEST(IntegerProducts, NoActivationThatIsNoNumberIsLost) {
   const DenseMatrix dense = dense_matrix(random, rows, columns, false);
   for (const float value : {std::nanf(""), kInfinity, -kInfinity}) {
     std::vector<float> x = normal_floats(random, tokens * columns);
-    x[columns + random() % columns] = value;  // of token 1
+    x[columns + random() % columns] = value;  // in token 1
     const auto check = [&](const std::vector<float>& y) {
       for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / rows == 1);
     };

@@ -15,8 +15,8 @@ inline void store_up_to_16(float* p, std::size_t n, Vec a) {
   store_first(p, n, a);
 }
 
-// What of keys and queries is multiplied. Scores of position p and query i go to scores[i*stride + p], p
-// counted from `keys`.
+// The keys and queries of one block of scores. The score of position p and query i goes to scores[i*stride +
+// p], with p counted from `keys`.
 struct ScoreBlock {
   const std::byte* keys;
   std::size_t row_bytes, count;
@@ -27,7 +27,7 @@ struct ScoreBlock {
   std::size_t stride;
 };
 
-// Scores of as many keys as fill groups of R, from position index p on. T: queries in registers at a time.
+// Scores of whole groups of R keys, from position index p on. T: queries that stay in registers.
 template <class Row, int R, int T>
 void score_groups(const ScoreBlock& b, std::size_t& p) {
   const std::size_t ahead_rows = R + kAheadBytes / ((b.cols + 1) * Row::kBytes);
@@ -56,7 +56,7 @@ void score(const ScoreBlock& b) {
   score_groups<Row, 1, kAtOnce>(b, p);
 }
 
-// Scores of codes: group by group, a block of positions at a time.
+// Scores of codes: group by group, one block of positions at a time.
 inline void score_codes(const ScoreBlock& all, const CacheHead& head, std::size_t first) {
   float dots[kQueriesPerItem * kScaledPositions];
   for (std::size_t begin = 0; begin < all.count; begin += kScaledPositions) {
@@ -140,7 +140,7 @@ inline void attention_item(const AttentionItem& a, std::size_t positions, float*
   const std::size_t last = a.queries - 1;
   for (std::size_t i = 0; i <= last; ++i) pack(a.q[i], a.key_dim, packed + i * packed_stride);
 
-  // Keys that any of the queries sees; a query ignores the scores outside its own range.
+  // Keys that any of the queries sees; a query ignores scores outside its own range.
   const std::size_t first = a.begin[0];
   score_keys(a, first, a.end[last], packed, scores, stride);
 
@@ -164,7 +164,8 @@ inline void attention_item(const AttentionItem& a, std::size_t positions, float*
     total[i] = exp_and_sum(s, n);
   }
 
-  // Values: what only earlier queries see, then what all see, then what only later ones see.
+  // Values in three parts: those that only earlier queries see, those that all see, those that only later
+  // queries see.
   const std::size_t common_begin = a.begin[last];
   const std::size_t common_end = a.end[0] > common_begin ? a.end[0] : common_begin;
   for (std::size_t i = 0; i < (last + 1) * a.value_dim; ++i) sums[i] = 0.0f;

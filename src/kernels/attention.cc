@@ -82,7 +82,7 @@ void attention(const Context& ctx, const AttentionShape& shape, const float* q, 
     kernel(item, positions, thread_scratch);
   };
 
-  // Later tokens see more, so threads take items one by one. Who takes one shows in its scratch only.
+  // Later tokens see more positions, so threads take items one by one. The thread affects only the scratch.
   const std::size_t cost = tokens * shape.heads * positions * (shape.key_dim + shape.value_dim);
   const std::size_t workers = cost < kSplitCost ? 1 : std::min<std::size_t>(threads(ctx), items);
   std::atomic<std::size_t> next{0};
@@ -107,7 +107,8 @@ float store_codes(const float* src, std::size_t n, std::byte* dst) {
     finite = finite && std::isfinite(src[i]);
     most = std::max(most, std::fabs(src[i]));
   }
-  // Not below the smallest normal number: a scale with fewer bits would lose more than half a code.
+  // The scale is at least the smallest normal number: a scale with fewer bits would lose more than half a
+  // code.
   const float scale = finite ? std::max(most / 127.0f, 0x1p-126f) : std::numeric_limits<float>::quiet_NaN();
   for (std::size_t i = 0; i < n; ++i)
     dst[i] = finite ? static_cast<std::byte>(std::lrintf(src[i] / scale)) : std::byte{0};

@@ -17,8 +17,8 @@ struct CacheView {
   DType dtype = DType::kBF16;
   std::size_t row_elements = 0;
   std::size_t head_stride = 0;  // elements between kv heads in a row
-  // Of I8: scales[(h*cache_groups(head_stride) + g)*scale_stride + p] of group g. Elements are codes times
-  // it.
+  // For I8: the scale of group g is scales[(h*cache_groups(head_stride) + g)*scale_stride + p]. An element is
+  // its code times that scale.
   const float* scales = nullptr;
   std::size_t scale_stride = 0;
 };
@@ -34,7 +34,7 @@ struct AttentionShape {
 };
 
 // A bias by head and distance, added to the scaled scores: for the query at position q and the key at p,
-// data[h*head_stride + center + p − q]. No data: none.
+// data[h*head_stride + center + p − q]. Null data: no bias.
 struct ScoreBias {
   const float* data = nullptr;
   std::size_t head_stride = 0;
@@ -44,28 +44,29 @@ struct ScoreBias {
 // For query t at position first_position + t: scores over the visible positions (ascending) in the dot order
 // of matmul.h, times scale, plus bias; softmax in fp32 (subtract the maximum, exp, divide at the end); values
 // summed in ascending position. q (tokens, heads, key_dim), out (tokens, heads, value_dim), both dense. Keys
-// and values of all visible positions are already in the cache. A query's result depends on nothing but its
-// row, its position and the cache, so chunks of any size agree bit for bit. Threads split (token, head).
-// Of I8, a score is fma(scale, dot of the group's codes, score) over the groups, ascending, from the first
-// one's product; and a value's weight is its softmax weight times its group's scale.
+// and values of all visible positions must be in the cache. A query's result depends only on its row, its
+// position and the cache, so chunks of any size agree bit for bit. Threads split (token, head).
+// In an I8 cache, a score is fma(scale, dot of the group's codes, score) over the groups, ascending, starting
+// with the first group's product; a value's weight is its softmax weight times its group's scale.
 // scratch: threads × scratch_floats(shape, positions) floats.
 std::size_t attention_scratch_floats(const AttentionShape& shape, std::size_t positions);
 void attention(const Context& ctx, const AttentionShape& shape, const float* q, std::size_t tokens,
                std::size_t first_position, const CacheView& keys, const CacheView& values, float* out,
                float* scratch, const ScoreBias& bias = {});
 
-// The row of one position, to be written.
+// Where one position is written.
 struct CacheRow {
   std::byte* data = nullptr;
   DType dtype = DType::kBF16;
   std::size_t heads = 0, columns = 0;  // elements: heads × columns
-  float* scales = nullptr;  // of I8: group g of head h at [(h*cache_groups(columns) + g)*scale_stride]
+  // For I8: group g of head h is at [(h*cache_groups(columns) + g)*scale_stride].
+  float* scales = nullptr;
   std::size_t scale_stride = 0;
 };
 
-// src (heads × columns floats): rounded to nearest even for BF16, copied for F32. For I8 a group's scale is
-// its largest magnitude / 127, and its codes are src / scale, rounded to nearest even; a group with a number
-// that is not finite becomes NaN.
+// Stores src (heads × columns floats): rounded to nearest even for BF16, copied for F32. For I8 a group's
+// scale is its largest magnitude / 127, and its codes are src / scale, rounded to nearest even; a group with
+// a number that is not finite becomes NaN.
 void store_cache(const float* src, const CacheRow& row);
 
 }  // namespace sluice::kernels

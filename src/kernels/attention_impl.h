@@ -13,14 +13,14 @@ namespace sluice::kernels {
 constexpr std::size_t kQueriesPerItem = 4;
 
 struct CacheHead {           // one kv head of a CacheView
-  const std::byte* data;     // of position 0
+  const std::byte* data;     // row of position 0
   DType dtype;               // BF16, F32 or I8
   std::size_t row_bytes;     // from one position to the next
-  const float* scales;       // of I8: of position 0, group 0
+  const float* scales;       // for I8: of position 0, group 0
   std::size_t scale_stride;  // from one group to the next
 };
 
-// Positions whose scaled numbers wait in L1, where a cache has scales.
+// Positions whose scaled numbers stay in L1, for a cache with scales.
 constexpr std::size_t kScaledPositions = 256;
 
 struct AttentionItem {
@@ -32,7 +32,7 @@ struct AttentionItem {
   float* out[kQueriesPerItem];         // (value_dim)
   std::size_t begin[kQueriesPerItem];  // visible positions, ascending with the query
   std::size_t end[kQueriesPerItem];
-  const float* bias[kQueriesPerItem];  // by position, added to the scaled scores; null: none
+  const float* bias[kQueriesPerItem];  // by position, added to the scaled scores; null: no bias
 };
 
 // Floats of scratch: packed queries, then a row of scores each, then a row of sums each.

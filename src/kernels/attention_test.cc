@@ -26,7 +26,7 @@ struct Case {
 
 struct Cache {
   std::vector<std::byte> keys, values;
-  std::vector<float> key_scales, value_scales;  // of I8
+  std::vector<float> key_scales, value_scales;  // for I8
   CacheView key_view, value_view;
 };
 
@@ -38,7 +38,7 @@ std::string name(const Case& c) {
          " from " + ::testing::PrintToString(c.first_position);
 }
 
-// Rows of `numbers`, (positions, heads × stride), as a cache keeps them.
+// Stores rows of `numbers`, (positions, heads × stride), as a cache keeps them.
 void keep(std::mt19937_64& random, const std::vector<float>& numbers, std::size_t positions,
           std::size_t heads, std::size_t stride, DType dtype, std::vector<std::byte>& bytes,
           std::vector<float>& scales, CacheView& view) {
@@ -197,7 +197,7 @@ TEST(Attention, WithinTheErrorBoundOfDoublePrecision) {
           const std::size_t begin = s.window == 0 || position + 1 < s.window ? 0 : position + 1 - s.window;
           const float* query = &q[(t * s.heads + h) * s.key_dim];
           std::vector<double> score;
-          double worst_score = 0;  // Σ|product| of the largest score, for the bound
+          double worst_score = 0;  // Σ|product| of the largest score, for the error bound
           const std::size_t end = c.end(t);
           for (std::size_t p = begin; p < end; ++p) {
             double sum = 0, norm = 0;
@@ -224,9 +224,9 @@ TEST(Attention, WithinTheErrorBoundOfDoublePrecision) {
               norm += std::fabs(term);
             }
             // Relative error of each weight: that of its score and of the maximum (dot, scale, subtraction:
-            // absolute, turned relative by exp), of exp (2 ulp = 4 eps) and of the two sums.
+            // absolute, made relative by exp), of exp (2 ulp = 4 eps) and of the two sums.
             const double n = static_cast<double>(score.size());
-            // Groups of codes add a rounding each, and one of the weight.
+            // Groups of codes add one rounding each, and one for the weight.
             const double groups = dtype == DType::kI8 ? static_cast<double>(cache_groups(s.key_dim)) + 1 : 0;
             const double in_scores = 2 * (static_cast<double>(s.key_dim) / 16 + 10 + groups) * worst_score;
             const double bound = (2 * in_scores + 9 + n + n / 16 + 6) * 0x1p-24 * norm;
@@ -264,7 +264,7 @@ TEST(Attention, HiddenPositionsDoNotShowEvenIfTheyAreNotNumbers) {
   const std::vector<float> q = normal_floats(random, c.tokens * 4 * 32);
   for (const Isa isa : available_isas()) {
     const std::vector<float> whole = attend({nullptr, isa}, c, q, cache.key_view, cache.value_view);
-    Cache spoiled = cache;  // position 5 is seen by the first query only, 13 by the last only
+    Cache spoiled = cache;  // only the first query sees position 5, only the last one sees 13
     for (const std::size_t position : {5, 13}) {
       for (auto* bytes : {&spoiled.keys, &spoiled.values}) {
         const CacheView& view = bytes == &spoiled.keys ? cache.key_view : cache.value_view;

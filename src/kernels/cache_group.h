@@ -1,11 +1,11 @@
-// How a key/value cache of I8 is scaled.
+// The groups that share a scale in a key/value cache of I8.
 #pragma once
 
 #include <cstddef>
 
 namespace sluice::kernels {
 
-// So many columns of a head's row share a scale; the last of them may be fewer.
+// So many columns of a head's row share a scale; the last group may have fewer.
 inline constexpr std::size_t kCacheGroup = 64;
 constexpr std::size_t cache_groups(std::size_t columns) { return (columns + kCacheGroup - 1) / kCacheGroup; }
 

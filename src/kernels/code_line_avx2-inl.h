@@ -10,7 +10,7 @@ struct CodeLine {
   __m256i lo, hi;  // rows 0…7, 8…15
 };
 
-// Of 16 registers, 12 for accumulators.
+// Accumulators: 12 of the 16 registers.
 inline constexpr int kSlicedVecs = 6;
 
 inline CodeLine load_line(const std::byte* p) {
@@ -48,7 +48,7 @@ inline CodeLine shift_left(CodeLine a, unsigned n) {
   const int count = static_cast<int>(n);
   return {_mm256_slli_epi32(a.lo, count), _mm256_slli_epi32(a.hi, count)};
 }
-// Keeps the compiler from loading it again for every use: ports that load are short, too.
+// Keeps the compiler from loading the line again for every use: load ports are scarce.
 inline CodeLine in_registers(CodeLine a) {
   asm("" : "+x"(a.lo), "+x"(a.hi));
   return a;

@@ -10,7 +10,7 @@ struct CodeLine {
   __m512i v;  // rows 0…15
 };
 
-// Of 32 registers, 24 for accumulators.
+// Accumulators: 24 of the 32 registers.
 inline constexpr int kSlicedVecs = 24;
 
 inline CodeLine load_line(const std::byte* p) { return {_mm512_loadu_si512(p)}; }
@@ -29,10 +29,10 @@ inline CodeLine differ_bits(CodeLine a, unsigned bits) {
 }
 inline CodeLine shift_right(CodeLine a, unsigned n) { return {_mm512_srli_epi32(a.v, n)}; }
 inline CodeLine shift_left(CodeLine a, unsigned n) { return {_mm512_slli_epi32(a.v, n)}; }
-inline CodeLine in_registers(CodeLine a) { return a; }  // there are enough of them
+inline CodeLine in_registers(CodeLine a) { return a; }  // there are enough registers
 inline Vec to_floats(CodeLine a) { return {_mm512_cvtepi32_ps(a.v)}; }
 
-// Of integer-inl.h, with VNNI and without.
+// For integer-inl.h, with and without VNNI.
 inline CodeLine no_sums() { return {_mm512_setzero_si512()}; }
 inline CodeLine four_codes(const std::byte* p) {
   int word;

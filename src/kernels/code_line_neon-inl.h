@@ -10,17 +10,17 @@ struct CodeLine {
   uint32x4_t v[4];  // rows 0…3, 4…7, 8…11, 12…15
 };
 
-// Of 32 registers, 20 for accumulators.
+// Accumulators: 20 of the 32 registers.
 inline constexpr int kSlicedVecs = 5;
 
-// f(register, register …) of all four.
+// Calls f(register, register …) for all four.
 template <class F, class... Lines>
 [[gnu::always_inline]] inline CodeLine each_of_line(const F& f, const Lines&... lines) {
   return {{f(lines.v[0]...), f(lines.v[1]...), f(lines.v[2]...), f(lines.v[3]...)}};
 }
 
-// Lines are loaded again for every use: GCC 12 would keep those of a cell, more than registers hold, and
-// wrote them to the stack (5 tokens: 1198 of 2609 instructions, 220 of 1695 with the barrier).
+// Lines are loaded again for every use: GCC 12 would keep all lines of a cell, more than fit in registers,
+// and wrote them to the stack (5 tokens: 1198 of 2609 instructions, 220 of 1695 with the barrier).
 inline CodeLine load_line(const std::byte* p) {
   asm volatile("" ::: "memory");
   const auto* const words = reinterpret_cast<const std::uint32_t*>(p);
@@ -48,14 +48,14 @@ inline CodeLine differ(CodeLine a, CodeLine b) {
 inline CodeLine differ_bits(CodeLine a, unsigned bits) {
   return each_of_line([&](uint32x4_t x) { return veorq_u32(x, vdupq_n_u32(bits)); }, a);
 }
-// Operators, not intrinsics: those want counts that are constants before anything is inlined.
+// Uses operators, because intrinsics want counts that are constants before inlining.
 inline CodeLine shift_right(CodeLine a, unsigned n) {
   return each_of_line([&](uint32x4_t x) { return x >> n; }, a);
 }
 inline CodeLine shift_left(CodeLine a, unsigned n) {
   return each_of_line([&](uint32x4_t x) { return x << n; }, a);
 }
-// Keeps the compiler from making it again for every use.
+// Keeps the compiler from computing the line again for every use.
 inline CodeLine in_registers(CodeLine a) {
   asm("" : "+w"(a.v[0]), "+w"(a.v[1]), "+w"(a.v[2]), "+w"(a.v[3]));
   return a;

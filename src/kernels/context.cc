@@ -23,7 +23,7 @@
 namespace sluice::kernels {
 namespace {
 
-// Numbers in ±2 whose low bits are busy, so that another order of sums shows. A fixed sequence (splitmix64).
+// Numbers in ±2 with busy low bits, so that another order of sums shows. A fixed sequence (splitmix64).
 std::vector<float> sample(std::size_t n, std::uint64_t seed) {
   std::vector<float> numbers(n);
   for (float& number : numbers) {
@@ -35,7 +35,7 @@ std::vector<float> sample(std::size_t n, std::uint64_t seed) {
   return numbers;
 }
 
-// The upper halves of fp32 numbers are BF16 words; as binary16 they are other numbers of a similar size.
+// The upper halves of fp32 numbers are BF16 words; read as binary16 they are other numbers of a similar size.
 std::vector<std::byte> weights_of(DType dtype, std::size_t n) {
   const std::vector<float> numbers = sample(n, 1);
   std::vector<std::byte> bytes(n * dtype_bytes(dtype));
@@ -56,7 +56,7 @@ struct Result {
   std::vector<float> numbers;
 };
 
-// Sums of two products near the least normal number, where CPUs may differ (tile_impl.h).
+// Sums of two products near the smallest normal number, where CPUs may differ (tile_impl.h).
 Result tiny_sums(const Context& ctx) {
   constexpr std::size_t kCols = 64;
   constexpr std::uint16_t kLeast = 0x0080, kSubnormal = 0x0040, kOne = 0x3f80;
@@ -82,7 +82,7 @@ Result tiny_sums(const Context& ctx) {
   return {"matmul", std::move(sums)};
 }
 
-// Products with the codes of a matrix, in all that a store may have.
+// Adds products with the codes of a matrix, in all forms that a store may have.
 void add_sliced(const Context& ctx, std::span<const float> x, std::size_t tokens, std::size_t rows,
                 std::size_t cols, std::vector<Result>& all) {
   std::vector<float> packed(tokens * sliced_floats(cols));
@@ -121,7 +121,7 @@ void add_int8(const Context& ctx, std::span<const float> x, std::size_t tokens, 
                  std::move(y)});
 }
 
-// Every kernel on a small tile with ragged ends in all directions.
+// The results of every kernel on a small tile with ragged ends in all directions.
 std::vector<Result> results(Isa isa, Products products) {
   const Context ctx{nullptr, isa, products};
   std::vector<Result> all;
@@ -185,7 +185,7 @@ std::vector<Result> results(Isa isa, Products products) {
   return all;
 }
 
-// The first kernel whose bits differ from the scalar path; empty: none.
+// The first kernel whose bits differ from the scalar path; empty if none does.
 std::string_view first_difference(Isa isa) {
   for (const Products products : {Products::kExact, rounded_products(isa)}) {
     const std::vector<Result> expected = results(Isa::kScalar, products);

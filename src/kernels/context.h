@@ -1,4 +1,4 @@
-// What every kernel needs to know about where it runs.
+// What every kernel must know about the CPU and the threads it runs on.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace sluice::kernels {
 
-// What products multiply weights with, and the order in which they add: results depend on nothing else.
+// How products round activations, and in which order they add: results depend on nothing else.
 enum class Products {
-  kExact,  // activations as they are, in the order of matmul.h
-  kTiles,  // rounded to BF16, in the order of a matrix unit (tile_impl.h)
-  kPairs,  // rounded to BF16, in the order of dot products of pairs (tile_impl.h)
+  kExact,  // activations unchanged, in the order of matmul.h
+  kTiles,  // activations rounded to BF16, in the order of a matrix unit (tile_impl.h)
+  kPairs,  // activations rounded to BF16, in the order of dot products of pairs (tile_impl.h)
 };
 
-// What weights in codes (slices, and dense matrices of 8 bits) are multiplied with; results depend on it,
-// too.
+// The form of activations that are multiplied with weights in codes (slices, and dense matrices of 8 bits);
+// results depend on it, too.
 enum class ActivationForm {
-  kF32,   // activations as they are
+  kF32,   // unchanged
   kInt8,  // codes of 8 bits (activation_codes.h)
 };
 
@@ -27,18 +27,18 @@ enum class ActivationForm {
 struct Context {
   ThreadPool* pool = nullptr;
   Isa isa = Isa::kScalar;
-  // By the instructions for it if the instruction set has them, else one number after the other. Activations
-  // packed by a context are for contexts that agree with it in both.
+  // Uses the instruction set's own instructions if it has them, else computes one number after the other.
+  // Activations packed by one context may be used by another that agrees in both fields.
   Products products = Products::kExact;
   ActivationForm activations = ActivationForm::kF32;
   bool rounds() const { return products != Products::kExact; }
 };
 
-// How an instruction set multiplies rounded activations; kExact: it has no instructions for that.
+// How an instruction set multiplies rounded activations; kExact: it has no instructions for them.
 Products rounded_products(Isa isa);
 
 // The instruction set to use: `wanted` if every kernel's result on a small tile equals the scalar path bit
-// for bit, else the next lower one that does. `warning` receives one line when it steps down.
+// for bit, else the next lower set for which this holds. Stepping down writes one line to `warning`.
 Isa self_check(Isa wanted, std::string* warning);
 
 }  // namespace sluice::kernels

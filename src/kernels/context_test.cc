@@ -26,7 +26,7 @@ TEST(SelfCheck, StepsDownFromWhatTheCpuLacks) {
   EXPECT_NO_THROW(self_check(Isa::kAvx512, nullptr));
 }
 
-// A test that compares an instruction set with scalar means nothing if both are the same code.
+// A test that compares an instruction set with scalar proves nothing if both run the same code.
 TEST(KernelTable, EachInstructionSetHasItsOwnKernels) {
 #if defined(__x86_64__)
   EXPECT_EQ(kernel_table(Isa::kAvx512Vbmi2).matmul.rows, kernel_table(Isa::kAvx512).matmul.rows);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t packed_floats_of(std::size_t cols) { return (cols + 63) / 64 * 64; }
 
-// One token's activations into the order of the sums.
+// Packs one token's activations in the order of the sums.
 inline void pack(const float* x, std::size_t cols, float* packed) {
   std::size_t c = 0;
   for (; c + 32 <= cols; c += 32) {
@@ -49,17 +49,18 @@ template <class Row, int R, int T>
   }
 }
 
-// What a tile works on: all columns at once, or up to a multiple of 32 and the rest in later calls.
+// The work of one tile: all columns at once, or up to a multiple of 32 and the rest in later calls.
 struct DotTile {
   const std::byte* rows;  // column 0 of the first row
   std::size_t row_bytes;  // from one row to the next
   std::size_t cols;
   const float* x;  // column 0 of the first token, packed
   std::size_t x_stride;
-  std::size_t ahead_bytes;  // what to prefetch, counted from each row's line at hand; 0: nothing
-  std::size_t begin, end;   // columns of this call
-  float* state;             // R·T·16 floats between calls; not used when begin == 0 and end == cols
-  float* out;               // out[t*out_stride + r] = dot of row r and token t, when end == cols
+  // How far to prefetch, counted from the current line of each row; 0: not at all.
+  std::size_t ahead_bytes;
+  std::size_t begin, end;  // columns of this call
+  float* state;            // R·T·16 floats between calls; not used when begin == 0 and end == cols
+  float* out;              // out[t*out_stride + r] = dot of row r and token t, when end == cols
   std::size_t out_stride;
 };
 
@@ -92,7 +93,7 @@ template <class Row, int R, int T>
     }
     return;
   }
-  // The half with the last columns, and the one of zeros after it.
+  // The half with the last columns, and the half of zeros behind it.
   for (std::size_t h = full; h < packed_floats_of(d.cols) / 32; ++h) {
     const std::size_t n = 32 * h < d.cols ? d.cols - 32 * h : 0;
     std::byte tail[R * 32 * Row::kBytes];
@@ -117,7 +118,7 @@ template <class Row, int R, int T>
   }
 }
 
-// The tile of R rows and `tokens` tokens, T at most.
+// Computes the tile of R rows and `tokens` ≤ T tokens.
 template <class Row, int R, int T>
 inline void dot_tokens(std::size_t tokens, const DotTile& d) {
   if constexpr (T > 1) {

@@ -7,7 +7,7 @@
 namespace sluice::kernels {
 namespace {
 
-// f(i, load, store) for every 16 numbers, the last few by copies.
+// Calls f(i, load, store) for every 16 numbers; the last few are copied.
 template <class F>
 inline void for_lanes(std::size_t n, const F& f) {
   std::size_t i = 0;

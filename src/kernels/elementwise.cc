@@ -9,7 +9,7 @@
 namespace sluice::kernels {
 namespace {
 
-constexpr std::size_t kGrain = 1024;  // numbers: whole cache lines to each thread
+constexpr std::size_t kGrain = 1024;  // numbers: gives whole cache lines to each thread
 
 }  // namespace
 

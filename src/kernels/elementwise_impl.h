@@ -1,5 +1,5 @@
 // What each instruction set implements for elementwise.h: the operations with fused multiply-adds or sums in
-// lanes. The others have the same bits in any compilation and live in elementwise.cc. Plain structs,
+// lanes. The other operations have the same bits in any compilation and are in elementwise.cc. Plain structs,
 // for files compiled with other flags.
 #pragma once
 

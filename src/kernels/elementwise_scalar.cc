@@ -12,7 +12,7 @@
 namespace sluice::kernels {
 namespace {
 
-// As the vector instructions: the second operand when one is NaN.
+// Like the vector instructions: returns the second operand when one is a NaN.
 float larger(float a, float b) { return a > b ? a : b; }
 float smaller(float a, float b) { return a < b ? a : b; }
 
@@ -23,7 +23,7 @@ float pow2(std::uint32_t n) { return std::bit_cast<float>((n + 127u) << 23); }
 
 float exp_f32(float x) {
   using namespace exp_constants;
-  x = larger(kLowest, smaller(kHighest, x));  // a NaN is the second operand and stays
+  x = larger(kLowest, smaller(kHighest, x));  // a NaN is the second operand, so it stays
   const float t = std::fma(x, kLog2E, kRound);
   const float n = t - kRound;
   const float r = std::fma(n, -kLn2Low, std::fma(n, -kLn2High, x));

@@ -12,8 +12,7 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 const float kNan = std::nanf("");
 
-// Calls f with every instruction set and 1 to 3 threads and compares what it returns with scalar on one
-// thread.
+// Calls f with every instruction set and 1 to 3 threads, and compares its results with scalar on one thread.
 void expect_same_everywhere(const std::function<std::vector<float>(const Context&)>& f) {
   const std::vector<float> expected = f({nullptr, Isa::kScalar});
   for (const Isa isa : available_isas()) {
@@ -25,7 +24,8 @@ void expect_same_everywhere(const std::function<std::vector<float>(const Context
   }
 }
 
-double ulp(double value) {  // of fp32 at `value`
+// The ulp of fp32 at `value`.
+double ulp(double value) {
   int exponent = 0;
   std::frexp(value, &exponent);
   return std::ldexp(1.0, std::max(exponent - 24, -149));

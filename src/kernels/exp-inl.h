@@ -1,4 +1,4 @@
-// exp of 16 lanes, and the softmax sum, as exp_f32 does it.
+// exp of 16 lanes, and the softmax sum, computed like exp_f32.
 #pragma once
 
 #include "kernels/exp.h"
@@ -9,7 +9,7 @@ namespace {
 
 inline Vec exp(Vec x) {
   using namespace exp_constants;
-  x = max(set1(kLowest), min(set1(kHighest), x));  // a NaN is the second operand and stays
+  x = max(set1(kLowest), min(set1(kHighest), x));  // a NaN is the second operand, so it stays
   const Vec t = fma(x, set1(kLog2E), set1(kRound));
   const Vec n = sub(t, set1(kRound));
   const Vec r = fma(n, set1(-kLn2Low), fma(n, set1(-kLn2High), x));

@@ -19,7 +19,7 @@ inline QuadPair keep_codes(QuadPair pair, unsigned mask) {
   return {{keep_bits(pair.quads[0], in_all_bytes(mask)), keep_bits(pair.quads[1], in_all_bytes(mask))}};
 }
 
-// The codes of slices, whole or in two planes: plane 0 and 2^kShift times plane 1.
+// The codes of slices, in one plane or in two: plane 0 plus 2^kShift times plane 1.
 template <unsigned kMsb, unsigned kLsb, SliceView kView>
 struct SliceCodes : Stored<kMsb, kLsb, kView> {
   using Base = Stored<kMsb, kLsb, kView>;
@@ -36,7 +36,7 @@ struct SliceCodes : Stored<kMsb, kLsb, kView> {
   }
 };
 
-// The codes of a dense matrix, unsigned.
+// Reads groups of a dense matrix's codes, unsigned.
 struct DenseCodes {
   static constexpr unsigned kPlanes = kMostCode < 255 ? 2 : 1, kShift = 4;
   static constexpr std::size_t kCellsAScale = codec::kInt8GroupColumns / kCellColumns;
@@ -71,7 +71,7 @@ struct DenseCodes {
   [[gnu::always_inline]] Vec zero_points() const { return set1(static_cast<float>(kDenseZero)); }
 };
 
-// Products of a group with the codes of one token at `x`, as they stand in memory.
+// Products of a group with the codes of one token at `x`, in memory order.
 template <class Codes>
 [[gnu::always_inline]] inline CodeLine cell_sums(const Codes& codes, const std::byte* x) {
   CodeLine sums[2] = {no_sums(), no_sums()};
@@ -89,7 +89,7 @@ template <class Codes>
   return add_lines(whole_sums(sums[0], 0), whole_sums(sums[1], Codes::kShift));
 }
 
-// What a group adds to the total of 16 rows.
+// Adds a group to the totals of 16 rows.
 [[gnu::always_inline]] inline Vec add_group(Vec scale, Vec zero_points, CodeLine sums, float x_scale,
                                             float minus_x_sum, Vec total) {
   const Vec sum = fma(zero_points, set1(minus_x_sum), to_floats(sums));
@@ -111,7 +111,8 @@ inline void one_coded_token(const SlicedArgs& a, std::size_t strip_begin, std::s
   }
 }
 
-// Groups of a strip for many tokens: a byte a code, a line a quad, planes of a cell one after the other.
+// Groups of a strip for many tokens: one byte per code, one line per quad, the planes of a cell one after the
+// other.
 inline constexpr std::size_t kCodedGroups = 16;
 struct alignas(64) CodedBlock {
   std::byte codes[kCodedGroups * 2 * kCellBytes];
@@ -139,13 +140,13 @@ inline void unpack_codes(Codes codes, std::size_t groups, CodedBlock& block) {
   }
 }
 
-// A block and what some tokens have of its columns.
+// A block, and its columns of some tokens.
 struct CodedTile {
   const CodedBlock* block;
-  std::size_t groups;  // of the block
+  std::size_t groups;  // in the block
   const std::byte* x;  // codes of the first token and group
   const float *x_scales, *x_minus_sums;
-  std::size_t x_stride;  // of all three, in floats
+  std::size_t x_stride;  // of all three arrays, in floats
   std::size_t tokens;
   float* totals;  // (tokens, 16)
 };
@@ -194,7 +195,7 @@ template <unsigned kPlanes, unsigned kShift, int T>
   }
 }
 
-// A tile of T tokens at most.
+// Multiplies a tile of at most T tokens.
 template <unsigned kPlanes, unsigned kShift, int T>
 inline void coded_tokens(const CodedTile& d) {
   if constexpr (T > 1) {
@@ -203,7 +204,7 @@ inline void coded_tokens(const CodedTile& d) {
   coded_tile<kPlanes, kShift, T>(d);
 }
 
-// How blocks are multiplied: by vectors.
+// Multiplies blocks with vectors.
 struct VectorTiles {
   template <unsigned kPlanes, unsigned kShift>
   static void multiply(const CodedTile& all) {
@@ -218,10 +219,10 @@ struct VectorTiles {
   }
 };
 
-// As many tokens at once as leave their codes in L2, and their totals in L1.
+// At most so many tokens at once: their codes stay in L2 and their totals in L1.
 inline constexpr std::size_t kCodedAtOnce = 128;
 
-// One strip, kCodedAtOnce tokens at most.
+// Multiplies one strip with at most kCodedAtOnce tokens.
 template <class Codes, class Tiles>
 inline void some_coded_tokens(const SlicedArgs& a, std::size_t strip, std::size_t token_begin,
                               std::size_t token_end) {
@@ -259,7 +260,7 @@ inline void integer_strips_of_bits(const SlicedArgs& a, std::size_t strip_begin,
   integer_strips<Tiles, SliceCodes<kMsb, kLsb, SliceView::kCenter>>(a, strip_begin, strip_end);
 }
 
-// The bits were checked by the dispatch.
+// The dispatch has checked the bits.
 template <class Tiles>
 inline void integer_slices(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
   if (a.bits.high == 8) return integer_strips_of_bits<Tiles, 4, 4>(a, strip_begin, strip_end);

@@ -1,26 +1,26 @@
-// Intel's matrix unit (AMX-INT8), for prompts. A cell of 32 columns, a byte a code, is a B tile as it stands:
-// 8 rows of 16 weights' quads. The codes of up to 16 tokens are the A tile, in their place: each token's 32
-// bytes of a group are a row. TDPBSUD multiplies signed codes of tokens with unsigned ones of
-// weights, and leaves a row of 16 sums for each token.
+// Intel's matrix unit (AMX-INT8), for prompts. A cell of 32 columns with one byte per code is already a B
+// tile: 8 rows of quads of 16 weights. The codes of up to 16 tokens are the A tile, in place: each token's 32
+// bytes of a group are a row. TDPBSUD multiplies signed codes of tokens with unsigned codes of weights, and
+// leaves a row of 16 sums for each token.
 //
 // The compiler does not know that tile instructions read memory: barrier() keeps stores before the loads of
 // tiles.
 #include "kernels/integer_line_avx512vnni-inl.h"
 #include "kernels/kernel_table.h"
 
-// After the lanes, which it is written with.
+// Must follow the include of the lanes.
 #include "kernels/integer-inl.h"
 
 namespace sluice::kernels {
 namespace {
 
 constexpr std::size_t kTileTokens = 16;
-// Of fewer tokens most of the unit would be idle. (Not measured: where vectors become slower.)
+// With fewer tokens most of the unit would be idle. (Not measured: where vectors become slower.)
 constexpr std::size_t kLeastTokens = 5;
 
 [[gnu::always_inline]] inline void barrier() { __asm__ volatile("" ::: "memory"); }
 
-// What LDTILECFG reads.
+// The memory that LDTILECFG reads.
 struct alignas(64) TileShapes {
   std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
   std::uint16_t row_bytes[16] = {};
@@ -37,7 +37,7 @@ void shape_tiles(std::size_t tokens) {
   load_tile_shapes(shapes);
 }
 
-// A tile of up to kTileTokens tokens, for which the tiles are shaped.
+// Multiplies a tile of up to kTileTokens tokens, for which the unit's tiles are shaped.
 void multiply_tile(const CodedTile& d) {
   alignas(64) std::byte sums[kTileTokens * kLineBytes];
   for (std::size_t g = 0; g < d.groups; ++g) {

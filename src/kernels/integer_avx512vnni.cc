@@ -1,7 +1,7 @@
 #include "kernels/integer_line_avx512vnni-inl.h"
 #include "kernels/kernel_table.h"
 
-// After the lanes, which it is written with.
+// Must follow the include of the lanes.
 #include "kernels/integer-inl.h"
 
 namespace sluice::kernels {

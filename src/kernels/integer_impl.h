@@ -13,7 +13,7 @@ namespace sluice::kernels {
 inline constexpr float kMostActivationCode = 127.0f;
 inline constexpr unsigned kDenseZero = 128;  // signed codes of 8 bits are unsigned ones less this
 
-// Where the codes of a token stand. Float: float or const float.
+// Where the codes of a token are. Float: float or const float.
 template <class Float>
 struct CodedToken {
   using Byte = std::conditional_t<std::is_const_v<Float>, const std::byte, std::byte>;
@@ -25,11 +25,12 @@ struct CodedToken {
   Float *scales, *minus_sums;
 };
 
-// Strips [strip_begin, strip_end) of all tokens; `packed` of the arguments is what code_activations() leaves.
+// Strips [strip_begin, strip_end) of all tokens; `packed` of the arguments is the output of
+// code_activations().
 struct IntegerKernels {
   void (*slices)(const SlicedArgs& args, std::size_t strip_begin, std::size_t strip_end);
-  // Of dense matrices: their lines are `msb`, their scales (strips, groups of 128 columns, 16) `scales`.
-  // `lsb`, `zeros`, `bits` and `which` say nothing; `factor` is 1.
+  // For dense matrices: `msb` holds their lines, `scales` their scales (strips, groups of 128 columns, 16).
+  // `lsb`, `zeros`, `bits` and `which` are unused; `factor` is 1.
   void (*dense)(const SlicedArgs& args, std::size_t strip_begin, std::size_t strip_end);
 };
 

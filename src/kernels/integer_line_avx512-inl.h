@@ -11,7 +11,8 @@ inline constexpr int kIntegerTokens[] = {12, 8};
 
 inline CodeLine add_products(CodeLine sums, CodeLine codes, CodeLine x) {
   sums.v = _mm512_add_epi16(sums.v, _mm512_maddubs_epi16(codes.v, x.v));
-  load_apart(sums.v);  // in a register, as on AVX2: else all products of a group are kept
+  // In a register, as on AVX2: otherwise all products of a group are kept.
+  load_apart(sums.v);
   return sums;
 }
 inline CodeLine whole_sums(CodeLine sums, unsigned shift) {

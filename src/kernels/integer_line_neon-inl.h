@@ -11,7 +11,7 @@ namespace sluice::kernels {
 namespace {
 
 inline constexpr unsigned kMostCode = 127;
-// Of 32 registers, 20 and 16 for sums.
+// Sums: 20 and 16 of the 32 registers.
 inline constexpr int kIntegerTokens[] = {5, 2};
 
 inline CodeLine no_sums() {

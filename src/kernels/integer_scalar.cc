@@ -1,5 +1,5 @@
-// The order of sums of activation_codes.h in plain code and whole numbers: what every instruction set is
-// compared with.
+// The order of sums of activation_codes.h in plain code and whole numbers: the oracle of every instruction
+// set.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -23,7 +23,7 @@ float scale_at(const std::byte* scales, std::size_t index) {
   return fp16_to_float(word);
 }
 
-// One row of a group: its codes, what is subtracted from each `steps` of them, and its scale.
+// One row of a group: its codes, the number to subtract from each `steps` of them, and its scale.
 struct GroupRow {
   std::int32_t codes[kCellColumns];
   std::int32_t zero, steps;

@@ -13,7 +13,7 @@ bool has(std::string_view feature) {
   return std::ranges::find(cpu.features, feature) != cpu.features.end();
 }
 
-// Not part of the ladder of instruction sets: CPUs with AVX-512 have VNNI or do not.
+// VNNI is not on the ladder of instruction sets: CPUs with AVX-512 may have it or not.
 const IntegerKernels& integer_avx512() { return has("avx512vnni") ? kIntegerAvx512Vnni : kIntegerAvx512; }
 const IntegerKernels& integer_amx() {
   return has("avx512vnni") && has("amx_int8") ? kIntegerAmxInt8 : integer_avx512();

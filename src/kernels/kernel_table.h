@@ -1,4 +1,4 @@
-// The implementations of one instruction set. A new one: its x_ISA.cc files, names here, two lines in
+// The implementations of one instruction set. To add a set: its x_ISA.cc files, names here, two lines in
 // kernel_table.cc.
 #pragma once
 
@@ -37,7 +37,7 @@ extern const PackedKernels kPackedAvx512, kPackedAvx512Vbmi2;
 extern const TileKernels kTilesScalar, kTilesAmx;
 extern const TileKernels kPairsScalar, kPairsAvx512Bf16;
 
-// Scalar for an instruction set that has no kernels of its own.
+// Returns the scalar table for an instruction set without kernels of its own.
 const KernelTable& kernel_table(Isa isa);
 
 // REQUIRES: ctx.rounds().

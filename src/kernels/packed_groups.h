@@ -1,4 +1,4 @@
-// The groups of a packed matrix, found in its chunks.
+// Finds the groups of a packed matrix in its chunks.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class PackedGroups {
  public:
   explicit PackedGroups(const PackedWeight& w) : w_(w) {}
 
-  // `ahead`: which group after it is asked for while it is computed with.
+  // `ahead`: how many groups further on memory is asked for while this group is computed with.
   PackedGroup at(std::uint64_t group, std::byte* scratch, std::size_t ahead = 1) {
     while (chunk_ == nullptr || group >= chunk_->first_group + chunk_->groups) next_chunk(group);
     const std::uint64_t at = group - chunk_->first_group, places = w_.shape.group_places();
@@ -59,7 +59,7 @@ class PackedGroups {
   std::optional<codec::NativeChunk> coded_;
 };
 
-// A group to words; `columns` as in codec::NativeKernels. False if it is damaged.
+// Decodes a group to words; `columns` as in codec::NativeKernels. False if the group is damaged.
 inline bool merge_group(const codec::NativeKernels& native, const PackedGroup& group, std::size_t rows,
                         std::size_t columns, std::byte* words) {
   if (group.coded)
@@ -75,13 +75,13 @@ inline bool merge_group(const codec::NativeKernels& native, const PackedGroup& g
       .fix("check the store with `sluice verify`, and the machine's memory");
 }
 
-// Memory of one thread, kept for the next call; on cache lines.
+// Memory of one thread on cache lines, kept for the next call.
 inline std::byte* thread_room(std::vector<std::byte>& memory, std::size_t bytes) {
   if (memory.size() < bytes + 64) memory.resize(bytes + 64);
   return memory.data() + (-reinterpret_cast<std::uintptr_t>(memory.data()) & 63);
 }
 
-// Working memory for group `i` (0 or 1) of those decoded in turns.
+// Working memory for group `i` (0 or 1) of two groups that are decoded in turn.
 inline std::byte* packed_scratch(const codec::TileShape& shape, std::size_t i = 0) {
   thread_local std::vector<std::byte> memory[2];
   return thread_room(memory[i], codec::native_scratch_bytes(shape.blocks()));

@@ -1,4 +1,4 @@
-// What each instruction set may implement for packed_matmul.h. Plain structs, for files compiled with other
+// What an instruction set may implement for packed_matmul.h. Plain structs, for files compiled with other
 // flags.
 #pragma once
 
@@ -12,12 +12,12 @@ namespace sluice::kernels {
 // Eight rows of a packed matrix.
 struct PackedGroup {
   bool coded;
-  codec::NativeGroup group;         // if exponents are coded
-  const std::byte* exponents;       // else 512·blocks of them, in tile order
-  const std::byte* sign_mantissas;  // 512·blocks bytes; those of the next groups follow
+  codec::NativeGroup group;         // valid if exponents are coded
+  const std::byte* exponents;       // otherwise: 512·blocks exponents in tile order
+  const std::byte* sign_mantissas;  // 512·blocks bytes; the next groups' bytes follow
   std::uint64_t blocks;
   std::byte* scratch;  // codec::native_scratch_bytes(blocks)
-  // What is asked for meanwhile: the group so many after this one, of which these are the lists.
+  // Memory to ask for meanwhile: the group so many after this one, with these lists.
   std::size_t ahead;
   const std::byte* next_lists;
   std::size_t next_lists_bytes;
@@ -34,8 +34,8 @@ struct PackedGroupArgs {
 };
 
 struct PackedKernels {
-  // False if the group is damaged; `out` is then unspecified. Null: without such a kernel, words are made of
-  // the group and multiplied.
+  // False if the group is damaged; `out` is then unspecified. Null: there is no such kernel, and the group is
+  // decoded to words, which are multiplied.
   bool (*few)(const PackedGroupArgs& args);
 };
 

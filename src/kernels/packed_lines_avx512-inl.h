@@ -1,8 +1,8 @@
 // The lines of a packed group as words, in registers. Include one of codec/native_codes_*-inl.h before this
 // file.
 //
-// WAITING FOR MEMORY is most of the time of one token. While a group is computed with, lines further on are
-// asked for, a few in each block: which, is the matter of a class (NextGroup, SomeBlocksOn), because CPUs
+// WAITING FOR MEMORY takes most of the time of one token. While a group is computed with, the kernel asks for
+// lines further on, a few in each block. A class (NextGroup, SomeBlocksOn) decides which lines, because CPUs
 // differ.
 #pragma once
 
@@ -16,15 +16,15 @@ using codec::kTileColumns;
 using codec::kTilePlaces;
 using codec::kTileRows;
 
-// What is no memory of ours is asked for too, and not read.
+// Asks for memory without reading it, even beyond ours.
 template <int kCache>
 [[gnu::always_inline]] inline void fetch(const std::byte* line) {
   __builtin_prefetch(line, 0, kCache);
 }
 
-// Asks for a group further on, block by block of this one, from five places at once (four quarters of the
-// sign+mantissa plane, and tier 1), into the L2 cache: a core of Intel reads from as many places half as fast
-// again as from one (docs/performance.md).
+// Asks for a group further on, block by block of this group, from five places at once (four quarters of the
+// sign+mantissa plane, and tier 1), into the L2 cache: a core of Intel reads from so many places half again
+// as fast as from one (docs/performance.md).
 class NextGroup {
  public:
   explicit NextGroup(const PackedGroup& a)
@@ -62,8 +62,8 @@ class NextGroup {
   std::size_t lists_each_;
 };
 
-// Asks for what is needed twelve blocks later, be it of the next group, into the L1 cache; the lists of the
-// group further on meanwhile. On Zen 5 a sixth faster than NextGroup (8 blocks: 3 % slower; 24: 8 %).
+// Asks for the lines needed twelve blocks later, even in the next group, into the L1 cache; meanwhile for the
+// lists of the group further on. On Zen 5 a sixth faster than NextGroup (8 blocks: 3 % slower; 24: 8 %).
 class SomeBlocksOn {
  public:
   explicit SomeBlocksOn(const PackedGroup& a)
@@ -119,7 +119,7 @@ class WordLines {
   const Sink& sink_;
 };
 
-// All lines of a group, in order. False if it is damaged.
+// Visits all lines of a group, in order. False if the group is damaged.
 template <class Ahead, class Sink>
 [[gnu::always_inline]] inline bool for_each_word_line(const PackedGroup& a, const Sink& sink) {
   const WordLines<Ahead, Sink> line(a, sink);

@@ -28,7 +28,7 @@ void prefetch(const std::byte* bytes, std::uint64_t count) {
   for (std::uint64_t at = 0; at < count; at += 64) __builtin_prefetch(bytes + at, 0, 2);
 }
 
-// What a product is made of, for one range of its rows.
+// The parts of a product, for one range of its rows.
 struct Product {
   const Context& ctx;
   const float* packed;
@@ -38,7 +38,7 @@ struct Product {
   float* y;
   std::size_t y_stride;
 
-  // All: false if a chunk is damaged.
+  // Computes the whole range. False if a chunk is damaged.
   bool multiply(std::size_t begin, std::size_t end) const {
     const bool few = tokens <= kFewPacked && kernel_table(ctx.isa).packed.few != nullptr;
     return few ? out_of_registers(begin, end) : by_way_of_words(begin, end);
@@ -81,7 +81,7 @@ struct Product {
     for (std::size_t row = begin; row < end; row += kTileRows) {
       const std::size_t rows = std::min(kTileRows, w.shape.rows - row);
       const PackedGroup group = groups.at(row / kTileRows, scratch);
-      if (row + kTileRows < w.shape.rows) {  // the memory works while this group is computed with
+      if (row + kTileRows < w.shape.rows) {  // memory works while this group is computed with
         prefetch(group.sign_mantissas + places, places);
         if (group.coded)
           prefetch(group.group.tier1 + places / 4, places / 4);

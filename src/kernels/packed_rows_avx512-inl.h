@@ -1,6 +1,6 @@
-// Eight rows of a packed matrix times few tokens, out of registers: a line is decoded, made words, multiplied
-// and forgotten. The plain version is what packed_matmul.cc does with more tokens: words in a buffer, then
-// matmul.
+// Eight rows of a packed matrix times few tokens, in registers: a line is decoded, made words, multiplied and
+// dropped. The plain version, which packed_matmul.cc also uses for more tokens, decodes words into a buffer
+// and calls matmul.
 #pragma once
 
 #include "kernels/packed_lines_avx512-inl.h"

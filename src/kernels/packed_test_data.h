@@ -44,7 +44,7 @@ inline Packed pack_matrix(std::mt19937_64& random, std::size_t rows, std::size_t
                       wild ? wild_floats(random, rows * columns) : normal_floats(random, rows * columns));
 }
 
-// All codes of a line of tier 1 become escapes: the counts are then wrong. False if nothing is coded.
+// Turns all codes of a line of tier 1 into escapes, so that the counts are wrong. False if nothing is coded.
 inline bool damage(Packed& packed) {
   for (PackedChunk& chunk : packed.chunks) {
     if (!chunk.coded) continue;

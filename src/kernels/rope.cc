@@ -10,7 +10,7 @@
 namespace sluice::kernels {
 namespace {
 
-constexpr std::size_t kMostPairs = 1024;  // of a head; published models have 64 at most
+constexpr std::size_t kMostPairs = 1024;  // per head; published models have 64 at most
 
 void rotate(const float* first, const float* second, std::size_t pair_stride, std::size_t half,
             const float* cos, const float* sin, float* out) {

@@ -1,8 +1,8 @@
-// The codes of family `sliced` as they are stored (docs/store-format.md, section 4.2), over the Vec and the
-// CodeLine of an instruction set: what all products with them begin with. A code_line_ISA-inl.h offers,
-// beside the Vec, CodeLine (a line of codes: 16 lanes of 32 bits) with load_line store_line widen_bytes
-// keep_bits either differ differ_bits shift_right shift_left in_registers to_floats, and kSlicedVecs, how
-// many Vec of accumulators registers hold.
+// The codes of family `sliced` as stored (docs/store-format.md, section 4.2), over the Vec and the CodeLine
+// of an instruction set: the common first step of all products with them. Besides the Vec, a
+// code_line_ISA-inl.h offers CodeLine (a line of codes: 16 lanes of 32 bits) with load_line store_line
+// widen_bytes keep_bits either differ differ_bits shift_right shift_left in_registers to_floats, and
+// kSlicedVecs, the number of accumulator Vecs that fit in registers.
 #pragma once
 
 #include "kernels/sliced_matmul_impl.h"
@@ -16,18 +16,19 @@ using codec::kLineBytes;
 using codec::kStripRows;
 using codec::SliceView;
 
-inline constexpr unsigned kPairs = 4;  // of quads of a cell: columns 4p … 4p+3, which are bytes 0 … 3 of a
-                                       // lane, and 16 further on
+// Pairs of quads of a cell: columns 4p … 4p+3, which are bytes 0 … 3 of a lane, and the four columns 16
+// further on.
+inline constexpr unsigned kPairs = 4;
 inline constexpr std::size_t kCellBytes = 2 * kPairs * kLineBytes;  // unpacked: a byte a code
 
-// Codes in bytes; bits that are not of the view's codes may be set in them.
+// Codes in bytes; bits outside the view's codes may be set.
 struct QuadPair {
   CodeLine quads[2];
 };
 
 constexpr unsigned in_all_bytes(unsigned bits) { return bits * 0x01010101u; }
 
-// Pairs of codes of up to 4 bits as nibbles: quad p in the lower ones, p + 4 in the higher
+// Pairs of codes of up to 4 bits as nibbles: quad p in the lower nibbles, p + 4 in the higher
 // (docs/store-format.md, section 4.2).
 template <unsigned kBits>
 struct Slice;
@@ -49,7 +50,7 @@ struct Slice<3> {
 };
 template <>
 struct Slice<2> {
-  // The two bits above a code are of other codes.
+  // The two bits above a code belong to other codes.
   [[gnu::always_inline]] static CodeLine nibbles(const std::byte* cell, unsigned p) {
     const CodeLine line = load_line(cell + kLineBytes * (p % 2));
     return p < 2 ? line : shift_right(line, 2);
@@ -81,7 +82,7 @@ template <unsigned kBits>
   }
 }
 
-// The codes of a view as they are stored, from a cell on.
+// The stored codes of a view, starting at a cell.
 template <unsigned kMsb, unsigned kLsb, SliceView kView>
 struct Stored {
   static constexpr bool kBoth = kView == SliceView::kHigh;
@@ -100,8 +101,8 @@ struct Stored {
     scales += kStripRows * 2;
     zeros += kStripRows;
   }
-  // Asks memory for the cell so many after this one. (2 KiB of 8/4: 6 % faster on Zen 3 than without; twice
-  // as far is the same.)
+  // Prefetches the cell so many after this one. (2 KiB of 8/4: 6 % faster on Zen 3 than without; twice as far
+  // is the same.)
   [[gnu::always_inline]] void ask_ahead() const {
     constexpr std::size_t kCells = 8;
 #pragma GCC unroll 4
@@ -131,7 +132,7 @@ struct Stored {
   }
 };
 
-// y of one strip and token.
+// Writes y of one strip and token.
 inline void finish(const SlicedArgs& a, std::size_t strip, std::size_t token, Vec total) {
   const std::size_t row = strip * kStripRows;
   const std::size_t n = a.rows - row < kStripRows ? a.rows - row : kStripRows;

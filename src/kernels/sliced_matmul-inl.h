@@ -6,8 +6,8 @@
 namespace sluice::kernels {
 namespace {
 
-// Groups of a strip, as unpack() leaves them: a byte a code, and the rest in floats. 16 of them (10 KiB) and
-// what their columns have of a tile of tokens (12 KiB) stay in an L1 of 32 KiB.
+// Groups of a strip as unpack() leaves them: one byte per code, and the rest in floats. 16 groups (10 KiB)
+// and their columns of a tile of tokens (12 KiB) stay in an L1 of 32 KiB.
 inline constexpr std::size_t kBlockGroups = 16;
 struct alignas(64) UnpackedBlock {
   std::byte codes[kBlockGroups * kCellBytes];
@@ -39,7 +39,7 @@ inline void unpack(Codes codes, std::size_t groups, UnpackedBlock& block) {
   }
 }
 
-// Column 4q + k, times 2^8k (wide codes of k = 3: as they are).
+// Column 4q + k, times 2^8k (wide codes of k = 3: unchanged).
 template <class Codes>
 [[gnu::always_inline]] inline Vec column(CodeLine quad, unsigned k) {
   if (Codes::kWide && k == 3) return to_floats(shift_right(quad, 24));
@@ -60,7 +60,7 @@ template <int kFirst, int K, int T, class Codes>
     const QuadPair pair = codes.pair(p);
 #pragma GCC unroll 2
     for (unsigned h = 0; h < 2; ++h) {
-      // Few accumulators leave room: else the compiler would make it anew for every column.
+      // Few accumulators leave room; otherwise the compiler would compute it again for every column.
       const CodeLine quad = K * T <= 4 ? in_registers(pair.quads[h]) : pair.quads[h];
 #pragma GCC unroll 16
       for (int k = 0; k < K; ++k) {
@@ -79,7 +79,7 @@ template <class Codes>
   return Codes::kWide ? fma(chain3, set1(kWideFactor), chain2) : add(chain2, chain3);
 }
 
-// The sum of a group, before its zero point: as many chains at once as registers hold.
+// The sum of a group before its zero point: as many chains at once as fit in registers.
 template <int T, class Codes>
 [[gnu::always_inline]] inline void sum_cell(const Codes& codes, const float* x, std::size_t x_stride,
                                             Vec (&sum)[T]) {
@@ -114,7 +114,7 @@ template <int T, class Codes>
   }
 }
 
-// One token: codes go from memory into registers and are forgotten.
+// One token: codes go from memory into registers and are dropped.
 template <class Codes>
 inline void one_token(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
   const float* const minus_sums = a.packed + kCellColumns * a.groups;
@@ -131,15 +131,15 @@ inline void one_token(const SlicedArgs& a, std::size_t strip_begin, std::size_t 
   }
 }
 
-// As many tokens at once as leave their activations in L2.
+// At most so many tokens at once: their activations stay in L2.
 inline constexpr std::size_t kTokensAtOnce = 96;
 
 struct SlicedTile {
   const UnpackedBlock* block;
-  std::size_t groups;  // of the block
+  std::size_t groups;  // in the block
   const float* x;      // of the first token and group
   const float* minus_sums;
-  std::size_t x_stride;  // of both
+  std::size_t x_stride;  // of both arrays
   float* totals;         // (T, 16)
 };
 
@@ -158,7 +158,7 @@ template <bool kWide, int T>
   }
 }
 
-// The tile of `tokens` tokens, T at most.
+// The tile of `tokens` ≤ T tokens.
 template <bool kWide, int T>
 inline void sliced_tokens(std::size_t tokens, const SlicedTile& d) {
   if constexpr (T > 1) {
@@ -167,7 +167,7 @@ inline void sliced_tokens(std::size_t tokens, const SlicedTile& d) {
   sliced_tile<kWide, T>(d);
 }
 
-// One strip, kTokensAtOnce tokens at most.
+// One strip with at most kTokensAtOnce tokens.
 template <class Codes>
 inline void some_tokens(const SlicedArgs& a, std::size_t strip, std::size_t token_begin,
                         std::size_t token_end) {
@@ -213,7 +213,7 @@ inline void strips_of_bits(const SlicedArgs& a, std::size_t strip_begin, std::si
   strips_of<Stored<kMsb, kLsb, SliceView::kCenter>>(a, strip_begin, strip_end);
 }
 
-// The bits were checked by the dispatch.
+// The dispatch has checked the bits.
 inline void sliced_strips(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
   if (a.bits.high == 8) return strips_of_bits<4, 4>(a, strip_begin, strip_end);
   if (a.bits.high == 6) return strips_of_bits<3, 3>(a, strip_begin, strip_end);

@@ -18,7 +18,7 @@ using codec::kCellColumns;
 using codec::kStripRows;
 using codec::SliceView;
 
-// One token. Tails are zeros.
+// Packs one token. Tails are zeros.
 void pack_token(const float* x, std::size_t columns, float* packed) {
   const std::size_t groups = (columns + kCellColumns - 1) / kCellColumns;
   for (std::size_t g = 0; g < groups; ++g) {

@@ -11,7 +11,7 @@ namespace sluice::kernels {
 struct SlicedArgs {
   const float* packed;  // (tokens, packed_stride), see sliced_matmul.h
   std::size_t packed_stride;
-  std::size_t tokens;  // 1 at least
+  std::size_t tokens;  // at least 1
   codec::SliceView which;
   codec::SliceBits bits;       // one of kStoredSliceBits
   const std::byte *msb, *lsb;  // lines of cell (strip, group) at (strip·groups + group)·64·bits; lsb in kHigh
@@ -24,11 +24,12 @@ struct SlicedArgs {
   std::size_t y_stride;
 };
 
-// Where column c of a group stands in its word, and x is 2^-that: the kernels' masks are at these bits.
+// Scales of x for column c of a group: 2^-(bits that the code is shifted in its word). The kernels' masks are
+// at these bits.
 inline constexpr float kSlicedFactors[4] = {0x1p0f, 0x1p-8f, 0x1p-16f, 0x1p-24f};
-inline constexpr float kSlicedLeast = 0x1p-100f;  // below it, activations are 0
-// Of codes of 8 bits, that of column 3 mod 4 would be in the sign of its word: it is shifted down instead,
-// and its chain is 2^-24 times as large.
+inline constexpr float kSlicedLeast = 0x1p-100f;  // smaller activations count as 0
+// With codes of 8 bits, the code of column 3 mod 4 would cover the sign of its word: it is shifted down
+// instead, and its chain is 2^-24 times as large.
 inline constexpr unsigned kWideBits = 8;
 inline constexpr float kWideFactor = 0x1p24f;
 

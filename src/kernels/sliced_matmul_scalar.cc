@@ -1,4 +1,4 @@
-// The order of sums of sliced_matmul.h in plain code: what every instruction set is compared with.
+// The order of sums of sliced_matmul.h in plain code: the oracle of every instruction set.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -16,14 +16,14 @@ using codec::kLineBytes;
 using codec::kStripRows;
 using codec::SliceView;
 
-// One row of a group: its codes as the numbers that are multiplied.
+// One row of a group: its codes as multiplied numbers.
 struct GroupRow {
   float codes[kCellColumns];
   float scale, zero;
-  float wide;  // of chain 3
+  float wide;  // for chain 3
 };
 
-// What is subtracted from the codes of the view.
+// The number that is subtracted from the codes of the view.
 float zero_of(const SlicedArgs& a, unsigned zero) {
   const unsigned shift = a.bits.shift();
   const float step = static_cast<float>(1u << shift);

@@ -1,4 +1,4 @@
-// Oracles: sums in double precision of what codec::dequantise_row() gives, and the order of sums written
+// Oracles: sums in double precision of the values of codec::dequantise_row(), and the order of sums written
 // once more from the header alone.
 #include "kernels/sliced_matmul.h"
 
@@ -198,7 +198,7 @@ TEST(SlicedMatmul, ReadsAndWritesNothingOutside) {
     for (const SliceBits bits : codec::kStoredSliceBits) {
       const SlicedMatrix m = normal_matrix(random, rows, columns, bits);
       const SlicedShape& shape = m.shape;
-      // Each array by itself, so that each ends at its page.
+      // Each array separately, so that each ends at its page.
       GuardedBytes codes(std::span(m.msb).first(shape.scales_offset()));
       GuardedBytes scales(std::span(m.msb).subspan(shape.scales_offset(), shape.scale_bytes()));
       GuardedBytes zeros(std::span(m.msb).subspan(shape.zeros_offset()));
@@ -248,7 +248,7 @@ TEST(SlicedMatmul, NoActivationThatIsNoNumberIsLost) {
     for (const SliceBits bits : codec::kStoredSliceBits) {
       const SlicedMatrix m = normal_matrix(random, rows, columns, bits);
       std::vector<float> x = normal_floats(random, tokens * columns);
-      x[columns + random() % columns] = value;  // of token 1
+      x[columns + random() % columns] = value;  // in token 1
       for (const SliceView which : kViews) {
         for (const Isa isa : available_isas()) {
           const std::vector<float> y = multiply({nullptr, isa}, x, tokens, m.view(), which, {});

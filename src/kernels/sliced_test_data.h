@@ -47,7 +47,7 @@ inline SlicedMatrix normal_matrix(std::mt19937_64& random, std::size_t rows, std
   return matrix_of(weights, rows, columns, bits);
 }
 
-// Any bytes: codes, zero points and scales that no coder writes, infinite ones and NaN among them.
+// Any bytes: codes, zero points and scales that no coder writes, including infinities and NaN.
 inline SlicedMatrix any_bytes(std::mt19937_64& random, std::size_t rows, std::size_t columns,
                               SliceBits bits) {
   SlicedMatrix m{{{rows, columns}, bits}, {}, {}};

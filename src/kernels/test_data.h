@@ -23,7 +23,7 @@
 
 namespace sluice::kernels {
 
-// Printed, and settable with SLUICE_TEST_SEED to repeat a failure.
+// Printed; set SLUICE_TEST_SEED to repeat a failure.
 inline std::uint64_t test_seed() {
   static const std::uint64_t seed = [] {
     const char* text = std::getenv("SLUICE_TEST_SEED");
@@ -43,7 +43,7 @@ inline std::vector<float> normal_floats(std::mt19937_64& random, std::size_t n) 
   return numbers;
 }
 
-// Some normal numbers, some words of any kind: zeros of both signs, subnormals, infinities, NaN, huge, tiny.
+// Some normal numbers and some arbitrary words: zeros of both signs, subnormals, infinities, NaN, huge, tiny.
 inline std::vector<float> wild_floats(std::mt19937_64& random, std::size_t n) {
   static constexpr std::uint32_t kWords[] = {0x00000000, 0x80000000, 0x00000001, 0x807fffff,
                                              0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345,
@@ -56,7 +56,8 @@ inline std::vector<float> wild_floats(std::mt19937_64& random, std::size_t n) {
   return numbers;
 }
 
-inline std::uint16_t float_to_fp16_word(float value) {  // truncates; only to make inputs
+// Truncates; only for making inputs.
+inline std::uint16_t float_to_fp16_word(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
   const int exponent = static_cast<int>(bits >> 23 & 0xff) - 112;
@@ -97,7 +98,7 @@ inline std::vector<Isa> vector_isas() {
   return isas;
 }
 
-// The same bits, where any NaN equals any NaN.
+// Equal bits, where any NaN equals any NaN.
 inline ::testing::AssertionResult same_bits(std::span<const float> expected, std::span<const float> found) {
   if (expected.size() != found.size()) return ::testing::AssertionFailure() << "sizes differ";
   for (std::size_t i = 0; i < expected.size(); ++i) {

@@ -11,11 +11,11 @@ namespace sluice::kernels {
 namespace {
 
 constexpr std::size_t kTileTokens = 16;
-constexpr std::size_t kTileBytes = 16 * 64;  // of an A or B tile
+constexpr std::size_t kTileBytes = 16 * 64;  // for an A or B tile
 
 [[gnu::always_inline]] inline void barrier() { __asm__ volatile("" ::: "memory"); }
 
-// What LDTILECFG reads.
+// The memory that LDTILECFG reads.
 struct alignas(64) TileShapes {
   std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
   std::uint16_t row_bytes[16] = {};
@@ -33,7 +33,7 @@ void begin(std::size_t tokens) {
 }
 void end() { _tile_release(); }
 
-// 16 rows of 16 dwords: columns become rows.
+// Transposes 16 rows of 16 dwords.
 [[gnu::always_inline]] inline void transpose(__m512i (&r)[16]) {
   __m512i t[16];
   for (int i = 0; i < 16; i += 2) {
@@ -71,7 +71,7 @@ void interleave(const std::byte* rows, std::size_t row_bytes, std::size_t tokens
   }
 }
 
-// Sums of a tile as they lie in `sums`, 16 rows of weights of 64 bytes, to rows of tokens.
+// Stores the sums of a tile, which are 16 rows of weights of 64 bytes, as rows of tokens.
 [[gnu::always_inline]] inline void store_tokens(const float* sums, std::size_t tokens, float* out,
                                                 std::size_t out_stride) {
   __m512i r[16];
@@ -131,7 +131,7 @@ void multiply(const TileArgs& a) {
   }
 }
 
-// A block of 64 columns is two steps, of which these are the A tiles.
+// A block of 64 columns is two steps; these are their A tiles.
 struct alignas(64) BlockTiles {
   std::byte steps[2][kTileBytes];
 };
@@ -164,8 +164,8 @@ struct ToTiles {
   barrier();
 }
 
-// Both groups in turns: a block of them stays in the L1 cache until the next one is decoded, and is
-// multiplied then.
+// Takes both groups in turn: a block stays in the L1 cache until the next one is decoded, and is multiplied
+// then.
 bool multiply_in_turns(const TileGroupArgs& a) {
   BlockTiles blocks[2];
   const ToTiles upper{blocks, 1, 0}, lower{blocks, 1, kTileRows};
@@ -183,7 +183,7 @@ bool multiply_in_turns(const TileGroupArgs& a) {
   return first.ended_well() && second.ended_well();
 }
 
-// The words of all blocks first.
+// Decodes the words of all blocks first.
 bool multiply_in_order(const TileGroupArgs& a) {
   auto* const blocks = reinterpret_cast<BlockTiles*>(a.words);
   bool good = true;

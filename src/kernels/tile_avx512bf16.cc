@@ -1,4 +1,4 @@
-// Dot products of pairs (AVX512-BF16): words and rounded activations are multiplied as they lie in memory.
+// Dot products of pairs (AVX512-BF16): multiplies words and rounded activations directly from memory.
 #include "codec/native_codes_avx512vbmi2-inl.h"
 #include "kernels/kernel_table.h"
 #include "kernels/packed_lines_avx512-inl.h"
@@ -8,8 +8,8 @@
 namespace sluice::kernels {
 namespace {
 
-// 24 sums, 4 rows and 1 activation of 32 registers; as many products in 12 cycles as lines are loaded in 5.
-// For one token, too: on Zen 5, 4 rows at once are 3 % faster than 8, and asking for memory further on is
+// Uses 24 sums, 4 rows and 1 activation of the 32 registers; 24 products take 12 cycles, loading their lines
+// takes 5. Also for one token: on Zen 5, 4 rows at once are 3 % faster than 8, and prefetching further on is
 // slower.
 constexpr int kRowsAtOnce = 4;
 constexpr std::size_t kMostTokens = 6;
@@ -48,9 +48,10 @@ struct DotArgs {
   std::size_t row_bytes;
   const std::byte* tokens;  // T lines of 64 bytes in a step
   std::size_t steps;
-  bool first, last;        // of all steps; if not, sums are kept in `state`
-  float* state;            // R·T·16
-  const std::byte* ahead;  // A rows, row_bytes apart, of which a line is asked for in each step
+  bool first, last;  // whether these are the first or last steps; between calls sums are in `state`
+  float* state;      // R·T·16
+  // Prefetched rows, row_bytes apart: one line of each in each step.
+  const std::byte* ahead;
   float* out;
   std::size_t out_stride;
 };
@@ -103,8 +104,8 @@ template <int R, int T, int A>
   }
 }
 
-// The rows of a panel by one part of T tokens. `ahead`: which rows of those that are asked for: `each` for
-// kRowsAtOnce rows, 0, 1 or kRowsAtOnce.
+// Multiplies the rows of a panel with one part of T tokens. `ahead`: the rows to prefetch; `each` of them for
+// kRowsAtOnce rows: 0, 1 or kRowsAtOnce.
 template <int T>
 void rows_by_part(const TileArgs& a, const std::byte* tokens, float* out, const std::byte* ahead,
                   std::size_t each) {
@@ -133,7 +134,7 @@ void rows_by_part(const TileArgs& a, const std::byte* tokens, float* out, const 
 
 void multiply(const TileArgs& a) {
   const std::size_t groups = a.row_tiles * kTileWeights / kRowsAtOnce;
-  // All rows further on in one part, the last; or a few of them, by the first ones.
+  // Either the last part prefetches all rows further on, or the first parts prefetch a few each.
   const bool all = a.ahead_rows > 2 * groups;
   const std::byte* ahead = a.ahead;
   std::size_t left = a.ahead_rows / groups;
@@ -174,7 +175,7 @@ void multiply(const TileArgs& a) {
   }
 }
 
-// A line is decoded, made words, multiplied and forgotten, in registers.
+// Decodes a line, makes words, multiplies and drops it, all in registers.
 template <int T>
 bool multiply_group(const PackedGroup& group, const std::byte* tokens, float* out) {
   __m512 sums[kTileRows][T];
@@ -227,8 +228,8 @@ bool words(const PackedGroup& group, std::byte* words) {
 
 }  // namespace
 
-// In blocks of 4 MiB, packed weights are decoded once for a thousand tokens of 2048 columns; 0.5 MiB (L2) is
-// 5 % slower for them, and makes no difference for words.
+// With blocks of 4 MiB, packed weights are decoded once for a thousand tokens of 2048 columns; 0.5 MiB (L2)
+// is 5 % slower for them, and makes no difference for words.
 constinit const TileKernels kPairsAvx512Bf16 = {.tile_tokens = 2 * kMostTokens,
                                                 .group_tokens = 2,
                                                 .groups = 1,

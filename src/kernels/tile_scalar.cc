@@ -1,5 +1,5 @@
-// One number after the other: the oracle of the orders of tile_impl.h, and what they are where there are no
-// instructions for them.
+// One number after the other: the oracle of the orders of tile_impl.h, and their implementation on CPUs
+// without the instructions.
 #include <cmath>
 #include <cstring>
 
@@ -14,11 +14,11 @@ constexpr float kLeastNormal = 0x1p-126f;
 
 float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
 
-// a·b + c, flushed if it is below kLeastNormal when it is rounded to 24 bits as if exponents had no limit.
+// a·b + c, flushed if it is below kLeastNormal when rounded to 24 bits with unlimited exponents.
 float fma_flushed(float a, float b, float c) {
   const float sum = std::fma(a, b, c);
   if (std::fabs(sum) != kLeastNormal) return flushed(sum);
-  // What rounding added. Exact: products of BF16 numbers are, and c and the sum are as close as that.
+  // The amount that rounding added. Exact: products of BF16 numbers are, and c and the sum are close enough.
   const double added = (double{sum} - double{c}) - double{a} * double{b};
   return std::copysign(1.0f, sum) * added > 0x1p-151 ? std::copysign(0.0f, sum) : sum;
 }

@@ -1,4 +1,4 @@
-// What the algorithms of this folder share, written once over the Vec of an instruction set.
+// The lanes that the algorithms of this folder, written once over the Vec of an instruction set, share.
 //
 // A file x_ISA.cc includes vec_ISA-inl.h, then the -inl.h files of its algorithms. Everything lies in the
 // unnamed namespace of that file, and nothing of the standard library with a body is used there: an inline
@@ -21,11 +21,11 @@
 namespace sluice::kernels {
 namespace {
 
-// How far to prefetch where short rows lie apart (the heads of a cache), as memory actually used: hardware
-// prefetchers do not follow, and DRAM latency × bandwidth of one core is about 2 KiB.
+// How far to prefetch where short rows are far apart (the heads of a cache), in bytes actually used: hardware
+// prefetchers do not follow there, and DRAM latency × bandwidth of one core is about 2 KiB.
 inline constexpr std::size_t kAheadBytes = 8192;
 
-// n < 16 numbers, then `fill`. Copies, so that nothing past p[n − 1] is read.
+// Loads n < 16 numbers, then `fill`. Copies, so that nothing behind p[n − 1] is read.
 inline Vec load_first(const float* p, std::size_t n, float fill) {
   float lanes[16];
   for (std::size_t l = 0; l < 16; ++l) lanes[l] = l < n ? p[l] : fill;
@@ -38,7 +38,7 @@ inline void store_first(float* p, std::size_t n, Vec a) {
   __builtin_memcpy(p, lanes, n * sizeof(float));
 }
 
-// The first n < 32 elements of a half block and zeros, in memory that may be read as a whole.
+// The first n < 32 elements of a half block, then zeros, in memory that may be read as a whole.
 template <class Row>
 struct HalfBlock {
   alignas(64) std::byte bytes[32 * Row::kBytes];
@@ -48,7 +48,7 @@ struct HalfBlock {
   }
 };
 
-// f(element type). The dtype was checked by the dispatch: one of the three.
+// Calls f(element type). The dispatch has checked that the dtype is one of the three.
 template <class F>
 inline void with_element_type(DType dtype, const F& f) {
   if (dtype == DType::kBF16) return f(Bf16{});

@@ -14,7 +14,7 @@ struct Vec {
   __m256 lo, hi;  // lanes 0…7, 8…15
 };
 
-// Of 16 registers, 12 for accumulators: 6 rows × 1 token when memory is the limit. Otherwise 1 row × 6
+// Accumulators: 12 of the 16 registers. 6 rows × 1 token when memory is the limit. Otherwise 1 row × 6
 // tokens: 0.67 of the FMA peak with GCC 12; 2 × 3 had 0.57, 2 × 2 0.54, 3 × 2 0.47 (activations come as
 // memory operands, weights do not).
 inline constexpr int kFewTokens = 1, kRowsForFew = 6;
@@ -71,7 +71,7 @@ inline void sum_tree4(Vec a, Vec b, Vec c, Vec d, float* out) {
   out[3] = sum_tree(d);
 }
 
-// The even (odd) ones of 16 numbers in order: shuffle within 128-bit halves, then put the 64-bit quarters in
+// The even (odd) numbers of 16, in order: shuffles within 128-bit halves, then puts the 64-bit quarters in
 // order.
 inline __m256 even_of(__m256 a, __m256 b) {
   return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88)), 0xd8));

@@ -56,7 +56,7 @@ inline float max_tree(Vec a) {
   return _mm_cvtss_f32(_mm_max_ss(by2, _mm_movehdup_ps(by2)));
 }
 
-// Four trees side by side: a quarter of the shuffles of four sum_tree.
+// Sums four trees side by side: a quarter of the shuffles of four sum_tree calls.
 inline void sum_tree4(Vec a, Vec b, Vec c, Vec d, float* out) {
   const __m512 ab = _mm512_add_ps(_mm512_shuffle_f32x4(a.v, b.v, 0x44), _mm512_shuffle_f32x4(a.v, b.v, 0xee));
   const __m512 cd = _mm512_add_ps(_mm512_shuffle_f32x4(c.v, d.v, 0x44), _mm512_shuffle_f32x4(c.v, d.v, 0xee));

@@ -14,14 +14,14 @@ struct Vec {
   float32x4_t v[4];  // lanes 0…3, 4…7, 8…11, 12…15
 };
 
-// Of 32 registers, 20 for accumulators of 1 row × 5 tokens: GCC 12 keeps all in registers (94 instructions
-// for 40 FMA; 1 × 6 127 for 48, 2 × 3 148 for 48). One token: 3 rows × 1 (4 rows would want 6 % more of a
-// core for as many bytes). Counted in BF16's loops, not measured: no ARM machine was at hand.
+// Accumulators: 20 of the 32 registers, for 1 row × 5 tokens: GCC 12 keeps all in registers (94 instructions
+// for 40 FMA; 1 × 6 127 for 48, 2 × 3 148 for 48). One token: 3 rows × 1 (4 rows would need 6 % more of a
+// core for as many bytes). Counted in the loops for BF16, not measured: no ARM machine was available.
 inline constexpr int kFewTokens = 1, kRowsForFew = 3;
 inline constexpr int kTokens = 5, kRows = 1;
 inline constexpr int kSumVecs = 1, kSumVecsAlone = 4;
 
-// f(register, register …) of all four.
+// Calls f(register, register …) for all four.
 template <class F, class... Vecs>
 [[gnu::always_inline]] inline Vec each(const F& f, const Vecs&... vecs) {
   return {{f(vecs.v[0]...), f(vecs.v[1]...), f(vecs.v[2]...), f(vecs.v[3]...)}};
@@ -42,7 +42,7 @@ inline void store(float* p, Vec a) {
   vst1q_f32(p + 12, a.v[3]);
 }
 
-// FMAX and FMIN return NaN when either operand is one: so numbers are chosen by a comparison.
+// FMAX and FMIN return NaN when either operand is NaN, so a comparison chooses the number.
 inline float32x4_t larger(float32x4_t a, float32x4_t b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
 inline float32x4_t smaller(float32x4_t a, float32x4_t b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
 
@@ -77,7 +77,7 @@ inline Vec mul_pow2(Vec p, Vec t, float magic) {
       p, t);
 }
 
-// The tree but for its last sum.
+// The tree without its last sum.
 inline float32x2_t sum_to_two(Vec a) {
   const float32x4_t by4 = vaddq_f32(vaddq_f32(a.v[0], a.v[2]), vaddq_f32(a.v[1], a.v[3]));
   return vadd_f32(vget_low_f32(by4), vget_high_f32(by4));

@@ -1,4 +1,4 @@
-// A matrix in whichever view there is of it, and the product with it.
+// A matrix in any of its views, and the product with it.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@
 
 namespace sluice::kernels {
 
-// A matrix in slices, and which of its views is meant. Non-owning.
+// A matrix in slices, and the view of it that is meant. Non-owning.
 struct SlicedWeight {
   codec::SlicedView matrix;
   codec::SliceView which = codec::SliceView::kHigh;
 };
 
-// Exactly one of the four is there, or none. Non-owning.
+// Exactly one of the four is set, or none. Non-owning.
 struct WeightView {
   WeightView(const Weight& weight) : words(weight) {}         // NOLINT(google-explicit-constructor)
   WeightView(const PackedWeight& weight) : packed(weight) {}  // NOLINT(google-explicit-constructor)
@@ -46,7 +46,7 @@ struct WeightView {
   Int8Weight int8;
 };
 
-// Activations as the product with `w` reads them, (tokens, activation_floats(w)); w is not empty.
+// Floats of activations for the product with `w`, (tokens, activation_floats(w)); w must not be empty.
 inline std::size_t activation_floats(const WeightView& w) {
   return w.is_sliced() ? sliced_floats(w.columns()) : packed_floats(w.columns());
 }
@@ -56,7 +56,7 @@ inline void pack_for(const Context& ctx, const WeightView& w, const float* x, st
   pack_activations(ctx, x, tokens, w.columns(), x_stride, packed);
 }
 
-// As matmul(), packed_matmul(), sliced_matmul() or int8_matmul(); x as pack_for() leaves it.
+// As matmul(), packed_matmul(), sliced_matmul() or int8_matmul(); x must be packed by pack_for().
 inline void matmul(const Context& ctx, const float* x, std::size_t tokens, const WeightView& w,
                    std::span<const float> bias, float* y, std::size_t y_stride) {
   if (w.is_packed()) return packed_matmul(ctx, x, tokens, w.packed, bias, y, y_stride);

@@ -1,4 +1,4 @@
-// Rows summed with one weight each, ascending, by fused multiply-adds: matmul_transposed, and values in
+// Sums rows with one weight each, ascending, by fused multiply-adds: matmul_transposed, and values in
 // attention.
 #pragma once
 
@@ -56,7 +56,7 @@ inline void sum_last_columns(const std::byte* rows, std::size_t row_bytes, std::
   store_first(out, n, acc);
 }
 
-// sum_tile of `tokens` ≤ T tokens.
+// sum_tile for `tokens` ≤ T tokens.
 template <class Row, int C, int T>
 inline void sum_tokens(std::size_t tokens, const std::byte* rows, std::size_t row_bytes, std::size_t count,
                        const float* weights, std::size_t weight_stride, float* out, std::size_t out_stride) {

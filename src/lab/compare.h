@@ -60,7 +60,8 @@ enum class First {
 };
 
 struct CompareSettings {
-  // Decoded together; greedy, so that the texts of two runs can be compared. At least one, of at least 2 tokens.
+  // Decoded together; greedy, so that the texts of two runs can be compared. At least one, of at least 2
+  // tokens.
   std::vector<engine::GenerateRequest> requests;
   engine::EngineOptions options;                // without the preset; `sequences` is the number of requests
   unsigned runs = 3;                            // for each contender, in turns: a b c a b c; at least one

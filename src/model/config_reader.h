@@ -46,8 +46,8 @@ struct DecoderDefaults {
 // Checks torch_dtype or dtype, if present, against the types that are read here; every tensor states its own
 // type.
 void check_dtype(const JsonObject& json);
-// Checks sliding_window and use_sliding_window even where no layer slides: refuses an impossible width, and use
-// without a width. Architectures that slide then read the width.
+// Checks sliding_window and use_sliding_window even where no layer slides: refuses an impossible width, and
+// use without a width. Architectures that slide then read the width.
 void check_window(const JsonObject& json, bool default_window);
 
 // Reads vocab, hidden, layers, max_positions, rms_eps, tied_head, bos and eos; sets `sparse` to all layers.

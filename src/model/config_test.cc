@@ -297,8 +297,8 @@ TEST(Config, WindowOfMixtralHoldsForAllLayers) {
   expect_invalid(kMixtral, "sliding_window", 0);
 }
 
-// Windows are checked even where no layer slides, or no weight has that type: such a config is a mistake of its
-// author.
+// Windows are checked even where no layer slides, or no weight has that type: such a config is a mistake of
+// its author.
 TEST(Config, WindowsThatCannotBeAreRefusedEverywhere) {
   for (const char* const model : kAll) {
     SCOPED_TRACE(model);
