@@ -12,7 +12,7 @@ namespace {
 constexpr int kVersion = 3;    // 1: without the form of activations; 2: without `both`
 constexpr double kMost = 1e9;  // nats, perplexities, bytes
 
-// Of what high precision leaves, the part that may go to low precision; routing has the rest.
+// The share for low precision of what high precision leaves of the limit; routing has the rest.
 constexpr double kPrecisionShare = 0.5;
 
 Json to_json(const CalibrationPoint& point) {
@@ -62,7 +62,7 @@ std::vector<CalibrationPoint> points_of(const JsonObject& object, std::string_vi
   return points;
 }
 
-// Errors are added `errors` times.
+// Adds `errors` standard errors to each loss.
 experts::LossCurve curve_of(const std::vector<CalibrationPoint>& points, double errors) {
   std::vector<experts::LossPoint> measured;
   for (const CalibrationPoint& point : points)
@@ -70,8 +70,8 @@ experts::LossCurve curve_of(const std::vector<CalibrationPoint>& points, double 
   return experts::LossCurve(std::move(measured));
 }
 
-// What `both` lose beyond the sum of the curves, as a multiple of their product. A point that a curve knows
-// nothing of says nothing.
+// The loss of `both` beyond the sum of the curves, as a multiple of their product. Points outside a curve are
+// ignored.
 double together(const std::vector<CalibrationPoint>& both, const experts::LossCurve& precision,
                 const experts::LossCurve& routing, double errors) {
   double sum = 0, squares = 0;
@@ -84,7 +84,7 @@ double together(const std::vector<CalibrationPoint>& both, const experts::LossCu
   return squares > 0 ? std::max(0.0, sum / squares) : 0;
 }
 
-// Losses of one form of activations say nothing of another.
+// Losses measured with one form of activations do not hold for another.
 void check_activations(const Calibration& calibration, const std::string& name,
                        const EngineOptions& options) {
   const bool exact = options.math == Math::kF32 && calibration.activations != kernels::ActivationForm::kF32;
@@ -96,7 +96,7 @@ void check_activations(const Calibration& calibration, const std::string& name,
       .fix("leave it out, or calibrate with those activations: sluice calibrate --activations");
 }
 
-// What is computed otherwise than while it was measured, and for which there is no other measurement.
+// Refuses computation that differs from the measured one and has no other measurement.
 void check_measured(const EngineOptions& options) {
   const auto refuse = [](const char* message, const char* flag) {
     return Error(ErrorKind::kUsage, message).in("--max-loss").found(flag).fix("leave one of the two out");
@@ -184,7 +184,7 @@ void set_contract(const Calibration& calibration, double most, const std::string
   options.activations = calibration.activations;
   options.precision = experts::PrecisionMode::kHigh;
   const double room = kPrecisionShare * (limit - model.high_upper);
-  double largest = -1;  // theta; low stands behind all
+  double largest = -1;  // theta; low precision comes after all of them
   for (const CalibrationPoint& point : calibration.precision) {
     const bool low = point.precision == experts::PrecisionMode::kLow;
     const double theta = low ? 2 : point.theta;
@@ -197,7 +197,7 @@ void set_contract(const Calibration& calibration, double most, const std::string
   }
   options.router = "cache-prior";
   options.constraint = experts::ConstraintMode::kHard;
-  options.limits.limit = 0;  // misses are as few as the loss allows
+  options.limits.limit = 0;  // as few misses as the loss allows
   options.slices.rules.lsb_miss = experts::LsbMiss::kFetch;
   options.contract = std::move(contract);
 }

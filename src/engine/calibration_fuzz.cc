@@ -1,5 +1,5 @@
-// Any bytes as a calibration and as a profile: one that is written as it was read, and whose contracts are
-// whole, or Error.
+// Reads any bytes as a calibration and as a profile: either one that is written as it was read, with complete
+// contracts, or an Error.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -93,7 +93,7 @@ TEST(Calibration, WhatBothLoseTogetherIsFitted) {
   EXPECT_NEAR(calibration.model().both_upper, .024 / (.006 * .05), 1e-9);  // .023 / (.007 · .054) is less
   calibration.both[0].error = .02;
   EXPECT_NEAR(calibration.model().both_upper, .039 / (.007 * .054), 1e-9);
-  // A point beyond the curves says nothing; one that loses less than the sum is weighed, and the rest is 0.
+  // A point beyond the curves is ignored; a point that loses less than the sum counts, with an excess of 0.
   calibration.both.push_back(point(PrecisionMode::kDbsc, .4, .2, 1, 0));
   calibration.both.back().low = .5;
   EXPECT_NEAR(calibration.model().both, .024 / (.006 * .05), 1e-9);

@@ -1,5 +1,5 @@
-// Weights that were written wrong, and have the right checksums: the error of a step says where they lie,
-// though the kernels that find them do not know.
+// Weights that were written wrong but have correct checksums: the error of a step names their place, though
+// the kernels that find them do not know it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ const std::string kModel = SLUICE_SOURCE_DIR "/tests/golden/models/qwen2_moe_b";
 
 class DamagedWeights : public ::testing::TestWithParam<Math> {
  protected:
-  // Every matrix in tiles with its own columns, so that it can be computed with as it is stored.
+  // Every matrix is in tiles with its own columns, so that kernels can compute with its stored form.
   DamagedWeights() {
     store::PackOptions options;
     options.chunks = 2;
@@ -50,7 +50,7 @@ class DamagedWeights : public ::testing::TestWithParam<Math> {
     return options;
   }
 
-  // Prompts and single tokens go through different products.
+  // Prompts and single tokens use different products.
   void expect_error_of_steps(const std::string& where, const std::vector<DamagedChunk>& damaged) {
     const auto checkpoint = store::open_checkpoint(store_);
     Engine engine(*checkpoint, model_, options());
@@ -64,7 +64,7 @@ class DamagedWeights : public ::testing::TestWithParam<Math> {
       }
       return std::nullopt;
     };
-    for (int i = 0; i < 3; ++i) {  // what was read is still there the second time
+    for (int i = 0; i < 3; ++i) {  // the read bytes are still there the second time
       const std::optional<Error> error = i == 0 ? error_of([&] {
         engine.prefill(*sequence, prompt, {[](std::size_t) { return true; }, [](std::size_t, auto) {}});
       })
@@ -104,7 +104,7 @@ TEST_P(DamagedWeights, OfASharedExpertToo) {
 
 TEST_P(DamagedWeights, OfAnExpertFileAndBytesAreNamed) {
   std::vector<DamagedChunk> damaged;
-  for (const model::ExpertPieces& expert : model_.experts)  // whichever is chosen
+  for (const model::ExpertPieces& expert : model_.experts)  // any expert may be chosen
     if (expert.layer == 0) damaged.push_back(damage_chunk(store_, expert.up.tensor, Damage::kCodes));
   ASSERT_FALSE(damaged.empty());
   expect_error_of_steps(damaged.front().file, damaged);

@@ -11,19 +11,21 @@
 
 namespace sluice::engine {
 
-// Thread-compatible. Written by a thread of its own; errors come out of later calls. Without finish() the
+// Thread-compatible. A separate thread writes the file; later calls throw its errors. Without finish() the
 // file is removed.
 class DecisionRecorder final : public RoutingObserver {
  public:
   DecisionRecorder(const std::string& path, const Engine& engine);  // Error(kInvalid) if `path` exists
   void on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) override;
-  void finish(const Engine& engine);  // the last line; closes
+  void finish(const Engine& engine);  // writes the last line and closes
 
-  static constexpr Bytes kMemory = 512 * kKiB;  // that a recorder takes; the file's pages included
+  // Memory that a recorder takes, including the file's pages in the page cache.
+  static constexpr Bytes kMemory = 512 * kKiB;
 
  private:
   BackgroundWriter out_;
-  UnfinishedFile unfinished_;  // behind out_, which refuses files of others
+  // Declared behind out_, which refuses existing files.
+  UnfinishedFile unfinished_;
   std::uint64_t events_ = 0;
   std::string line_;
 };

@@ -46,7 +46,8 @@ DenseChoice choose_dense_view(const DenseQuestion& question, const Profile* prof
   const auto more =
       static_cast<double>(question.experts_beside_packed -
                           std::min(question.experts_beside_packed, question.experts_beside_words));
-  // A token uses top_k of a layer's experts: so many of those that fit beside them need no read.
+  // A token uses top_k of a layer's experts: the share of the experts that fit beside the dense weights needs
+  // no read.
   const double faster = model.experts == 0 ? 0 : more / model.experts * model.top_k * miss;
   const std::string times =
       fmt::format("{:.2f} ms a token longer to compute, {:.2f} ms less to read", slower * 1e3, faster * 1e3);

@@ -1,4 +1,4 @@
-// Whether dense matrices are kept as words or as a store has them, decided once, before anything is loaded.
+// Whether dense matrices are kept as words or in their stored form, decided once, before anything is loaded.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,14 @@
 
 namespace sluice::engine {
 
-// What both ways would be like, of one model under one budget.
+// Both alternatives for one model under one budget.
 struct DenseQuestion {
-  Bytes either_way = 0;         // words of the matrices in question; 0: there is none
-  Bytes words = 0, packed = 0;  // memory that all dense weights take
-  bool words_fit = true;        // in the budget
+  Bytes either_way = 0;         // bytes of the matrices in question as words; 0: there are none
+  Bytes words = 0, packed = 0;  // memory of all dense weights
+  bool words_fit = true;        // within the budget
   bool fast_packed = true;      // the instruction set multiplies packed weights without making words first
-  std::uint64_t experts_beside_words = 0, experts_beside_packed = 0;  // that the caches have room for
+  // Experts that the caches have room for.
+  std::uint64_t experts_beside_words = 0, experts_beside_packed = 0;
 };
 
 struct DenseChoice {
@@ -24,14 +25,15 @@ struct DenseChoice {
   std::string why;
 };
 
-// The view that was asked for. Error(kUsage) for kPacked where `either_way` is 0: of a model at `path`,
-// stored with `codec`, no matrix can be kept so. With every instruction set the rest can.
+// The view that the user asked for. Error(kUsage) for kPacked if `either_way` is 0: then no matrix of the
+// model at `path`, stored with `codec`, can be kept packed.
 DenseChoice asked_dense_view(DenseView view, Bytes either_way, const std::string& path,
                              const std::string& codec);
 
-// Packed, for its memory, where products with packed weights have kernels of their own, unless a profile says
-// that products with packed weights take longer than words by more than the experts that fit instead would
-// save: of a step of one token, in which all experts are equally likely. `profile` may be null.
+// Chooses packed, for its smaller memory, if products with packed weights have kernels of their own.
+// Exception: a profile says that these products take longer than products with words by more than the
+// additional resident experts would save, in a step of one token in which all experts are equally likely.
+// `profile` may be null.
 DenseChoice choose_dense_view(const DenseQuestion& question, const Profile* profile);
 
 }  // namespace sluice::engine

@@ -48,7 +48,7 @@ void to_float(const fetch::ResidentPiece& piece, float* out) {
   }
 }
 
-// Of which rows are looked up, or words hashed, or products made transposed.
+// Whether the tensor's rows are looked up, its words hashed, or its products made transposed.
 bool needs_words(const TensorSpec& spec) {
   return spec.role == Role::kEmbedding || spec.role == Role::kRelativeBias || spec.role == Role::kRouter ||
          spec.role == Role::kKvUp;
@@ -58,7 +58,7 @@ bool is_packed(const TensorSpec& spec, const store::StoredPiece& stored, DenseVi
   return view == DenseView::kPacked && stored.own_columns && !needs_words(spec);
 }
 
-// Of codes of 8 bits only products and rows are made.
+// Codes of 8 bits only support products and row look-ups.
 void check_can_be_coded(const store::Checkpoint& checkpoint, const TensorSpec& spec,
                         const store::StoredPiece& stored) {
   if (stored.encoding != store::Encoding::kInt8 || !needs_words(spec) || spec.role == Role::kEmbedding)
@@ -70,7 +70,7 @@ void check_can_be_coded(const store::Checkpoint& checkpoint, const TensorSpec& s
       .fix("pack the model again with this version of Sluice");
 }
 
-// All but what embedding_on_disk() leaves out.
+// All dense tensors except what embedding_on_disk() leaves out.
 std::vector<const TensorSpec*> kept_specs(const store::Checkpoint& checkpoint, const model::Model& model) {
   const bool rows = DenseWeights::embedding_on_disk(checkpoint, model).has_value();
   std::vector<const TensorSpec*> specs;

@@ -1,5 +1,5 @@
-// Weights that every token uses: loaded once, kept as the checkpoint's words or as a store has them (codes of
-// 8 bits always). All but an input embedding that can be read row by row (embedding.h).
+// Weights that every token uses: loaded once, kept as the checkpoint's words or in their stored form (codes
+// of 8 bits always are). Leaves out an input embedding that can be read row by row (embedding.h).
 #pragma once
 
 #include <map>
@@ -15,42 +15,41 @@
 
 namespace sluice::engine {
 
-// How those matrices are kept that a store has in tiles with their own columns, and that nothing but products
-// is made with.
+// How matrices are kept that a store has in tiles with their own columns, and that only products use.
 enum class DenseView {
   kWords,   // as the checkpoint's words
-  kPacked,  // as they are stored
+  kPacked,  // in their stored form
 };
 
 // Immutable after loading; thread-safe. Matrices keep their stored type; vectors (norms, biases) are fp32.
 class DenseWeights {
  public:
-  // Words first, the largest first, so that staging is over before the budget fills. Error as
-  // fetch::load_piece; (kCorrupt) names the tensor, too.
+  // Loads words first, the largest first, so that staging is over before the budget fills. Errors as
+  // fetch::load_piece; (kCorrupt) also names the tensor.
   DenseWeights(const store::Checkpoint& checkpoint, const model::Model& model, DenseView view,
                fetch::WeightFiles& files, fetch::PieceDecoder& decoder, device::Accountant& accountant);
 
-  // To multiply with. Our own bug if the architecture has no such tensor.
+  // A matrix for products. A bug of ours if the architecture has no such tensor.
   const kernels::WeightView& matrix(model::Role role, std::int32_t layer = -1) const;
-  // The words of one of the roles that always are words: the embedding (unless it is in codes of 8 bits),
-  // routers, relative biases, and what absorbed MLA multiplies with transposed.
+  // The words of a role that always is in words: the embedding (unless it is in codes of 8 bits), routers,
+  // relative biases, and the matrix that absorbed MLA multiplies transposed.
   const kernels::Weight& words(model::Role role, std::int32_t layer = -1) const;
   std::span<const float> vector(model::Role role, std::int32_t layer = -1) const;
-  // Empty if the architecture has none (biases).
+  // Empty if the architecture has no such vector (biases).
   std::span<const float> vector_or_empty(model::Role role, std::int32_t layer) const;
 
-  // Error(kCorrupt) naming tensor, file and bytes if a matrix that is kept as it is stored has impossible
-  // codes: kernels, which find that, do not know where it came from.
+  // Error(kCorrupt) naming tensor, file and bytes if a matrix in its stored form has impossible codes:
+  // kernels find such codes but do not know where they came from.
   void check_codes(const fetch::PieceDecoder& decoder) const;
 
-  // How the rows of the input embedding are read, if it is not kept here.
+  // How rows of the input embedding are read, if it is not kept here.
   static std::optional<fetch::RowLayout> embedding_on_disk(const store::Checkpoint& checkpoint,
                                                            const model::Model& model);
-  // What loading charges to `dense`, and the most it stages.
+  // Bytes that loading charges to `dense`, and the most that it stages.
   static Bytes resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model, DenseView view);
   static Bytes load_staging_bytes(const store::Checkpoint& checkpoint, const model::Model& model,
                                   DenseView view);
-  // Bytes of the words of what DenseView decides on; 0: nothing.
+  // Bytes of the matrices that DenseView decides on, as words; 0: there are none.
   static Bytes either_way_bytes(const store::Checkpoint& checkpoint, const model::Model& model);
 
  private:

@@ -16,7 +16,7 @@
 namespace sluice::engine {
 namespace {
 
-// docs/slicemoe.md has what it costs.
+// docs/slicemoe.md has its cost.
 constexpr kernels::ActivationForm kUsualActivations = kernels::ActivationForm::kInt8;
 
 kernels::Context make_kernels(ThreadPool& pool, const EngineOptions& options, std::string* warning) {
@@ -25,7 +25,7 @@ kernels::Context make_kernels(ThreadPool& pool, const EngineOptions& options, st
           options.math == Math::kAuto ? kernels::rounded_products(isa) : kernels::Products::kExact};
 }
 
-// What was rounded is computed with where that was asked for, and only there.
+// Rounded weights are used only if the user asked for them, and only as asked.
 void check_precision(const store::Checkpoint& checkpoint, const EngineOptions& options) {
   const auto bits = checkpoint.slices();
   if (!bits || options.precision != experts::PrecisionMode::kFull) return;
@@ -58,7 +58,7 @@ kernels::ActivationForm activations_of(const store::Checkpoint& checkpoint, cons
   return wanted.value_or(exact ? ActivationForm::kF32 : kUsualActivations);
 }
 
-// Named by what was asked for: nobody chose the parts of a preset one by one.
+// Names what the user asked for: nobody chose the parts of a preset one by one.
 void check_preset(const EngineOptions& asked, const EngineOptions& options, bool sliced,
                   const std::string& path) {
   if (asked.preset.empty() || asked.preset == "auto") return;
@@ -102,7 +102,8 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   check_precision(checkpoint_, options_);
   kernels_.activations = activations_of(checkpoint_, options_);
   if (checkpoint_.slices()) options_.activations = kernels_.activations;
-  experts_->compute_packed(experts_->can_be_packed());  // making words first would take longer on any machine
+  // Making words first would take longer on any machine.
+  experts_->compute_packed(experts_->can_be_packed());
   policies_ = make_policies();
   plan_with_dense(logit_rows);
   if (options_.cache_bytes) limit_caches(*options_.cache_bytes);
@@ -132,7 +133,7 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
 void Engine::make_profile() {
   const bool pooled = experts::find_cache(options_.cache).pooled;
   const bool plans = experts::find_scheduler(options_.scheduler).by_costs;
-  if (experts_->sliced()) return;  // nothing that takes slices has a use for costs
+  if (experts_->sliced()) return;  // no policy for slices uses costs
   if (model_.experts.empty() || !(pooled || plans || options_.profile)) return;
   const ProfiledModel model = profiled_model(checkpoint_, model_, *experts_);
   if (options_.profile && !options_.profile_if_it_fits)
@@ -140,7 +141,7 @@ void Engine::make_profile() {
   if (options_.profile && fits(*options_.profile, model, machine())) {
     profile_ = options_.profile;
   } else {
-    // Briefly: a small part of the experts is read, of a small model more.
+    // A short measurement: reads a small part of the experts; of a small model more.
     const Bytes part = model_.experts.size() * experts_->bytes_per_expert() / 64;
     profile_ =
         measure({.repeats = 9, .seed = options_.seed, .sample_bytes = std::clamp(part, 4 * kMiB, 32 * kMiB)});
@@ -257,7 +258,7 @@ std::unique_ptr<experts::MissConstraint> Engine::make_constraint(const experts::
   experts::ConstraintConfig config = options_.limits;
   config.mode = *options_.constraint;
   if (config.mode != experts::ConstraintMode::kHard) config.lambda = options_.cache_aware.lambda;
-  if (guard != nullptr) config.lambda = 0;  // what it moves, the guard is not asked about
+  if (guard != nullptr) config.lambda = 0;  // the guard is not asked about routing that lambda changes
   config.top_j = options_.cache_aware.top_j;
   if (experts_->sliced())
     config.low = experts::least_parts(options_.precision);
@@ -318,7 +319,8 @@ Profile Engine::measure(const MeasureOptions& options) {
         .in(checkpoint_.path())
         .expected("a model directory, or a store of family raw or split")
         .found("family sliced");
-  struct Restore {  // whatever becomes of it: a read that fails must not leave the engine without its experts
+  // Runs in any case: after a failed read the engine must still have its experts.
+  struct Restore {
     Engine& engine;
     Statistics statistics = engine.statistics_;
     RoutingObserver* observer = engine.observer_;
@@ -370,13 +372,14 @@ bool Engine::encode(Sequence& sequence, std::span<const model::TokenId> tokens,
   statistics_.phase = Phase::kPrefill;
   begin_forward();
   sequence.set_encoder_length(tokens.size());
-  struct Forget {  // a sequence that was not encoded to the end, for whatever reason, has no input
+  // A sequence whose input was not encoded to the end, for any reason, has no input.
+  struct Forget {
     Sequence* sequence;
     ~Forget() {
       if (sequence != nullptr) sequence->set_encoder_length(0);
     }
   } forget{&sequence};
-  // What `work` does to every chunk of the input.
+  // Calls `work` for every chunk of the input.
   const auto each_chunk = [&](const std::function<void(LayerRun&)>& work) {
     for (std::size_t begin = 0; begin < tokens.size(); begin += plan_.chunk) {
       if (go_on && !go_on()) return false;

@@ -37,11 +37,12 @@ struct DiskReport {
   std::string method;       // "io_uring" "pread" "mmap"
 };
 
-// Seconds of what the constructor did.
+// Seconds of the constructor's stages.
 struct StartTimes {
-  double plan_s = 0;     // weight files opened, experts laid out, the budget divided
-  double dense_s = 0;    // dense weights read
-  double profile_s = 0;  // costs measured, if a policy needs them and none were given; caches made
+  double plan_s = 0;   // weight files opened, experts laid out, the budget divided
+  double dense_s = 0;  // dense weights read
+  // Costs measured, if a policy needs costs and none were given; caches made.
+  double profile_s = 0;
 };
 
 // Thread-compatible. Two engines may run in one process, each with its own threads and budget.
@@ -60,7 +61,7 @@ class Engine {
   const MemoryPlan& plan() const { return plan_; }
   const DenseChoice& dense_choice() const { return dense_choice_; }
   const std::optional<Profile>& profile() const { return profile_; }       // if a policy needed it
-  const std::optional<PoolPlan>& pool_plan() const { return pool_plan_; }  // of caches with pools
+  const std::optional<PoolPlan>& pool_plan() const { return pool_plan_; }  // for caches with pools
   const device::Accountant& accountant() const { return *accountant_; }
   const Statistics& statistics() const { return statistics_; }
   const StartTimes& start_times() const { return start_times_; }
@@ -69,22 +70,20 @@ class Engine {
   experts::Parts parts(experts::ExpertId id) const { return experts_->parts(id); }          // in memory now
   const experts::MissConstraint* constraint() const { return policies_.constraint.get(); }  // may be null
   const experts::LossGuard* loss_guard() const { return policies_.guard.get(); }            // may be null
-  std::uint64_t scheduler_fallbacks() const {
-    return policies_.scheduler->fallbacks();
-  }                                                                    // the cost guard acted
-  std::uint64_t decision_hash() const;                                 // of every cache decision so far
-  experts::Parts kept_parts() const;                                   // what caches keep of an expert
-  std::size_t caches() const { return policies_.residencies.size(); }  // 1, or one a sparse layer
-  Bytes cache_capacity() const { return policies_.residencies.front()->capacity(); }  // bytes of each of them
-  // Of the weight files, whoever has read them; none where reads go past the page cache: all there is of
-  // others.
+  // How often the scheduler's cost guard gave up a search.
+  std::uint64_t scheduler_fallbacks() const { return policies_.scheduler->fallbacks(); }
+  std::uint64_t decision_hash() const;                                 // over all cache decisions so far
+  experts::Parts kept_parts() const;                                   // parts of an expert that caches keep
+  std::size_t caches() const { return policies_.residencies.size(); }  // 1, or one per sparse layer
+  Bytes cache_capacity() const { return policies_.residencies.front()->capacity(); }  // bytes of each cache
+  // Bytes of the weight files in the page cache, whoever put them there. Empty under O_DIRECT: then none of
+  // them are ours.
   std::optional<Bytes> page_cache_bytes() const {
     return files_->uses_page_cache() ? std::optional(files_->cached_bytes()) : std::nullopt;
   }
   const experts::ExpertSizes& expert_sizes() const { return experts_->sizes(); }
-  Bytes expert_disk_bytes(experts::ExpertId id) const {
-    return experts_->disk_bytes(id);
-  }  // what a miss reads
+  // Bytes that a miss of this expert reads.
+  Bytes expert_disk_bytes(experts::ExpertId id) const { return experts_->disk_bytes(id); }
   Bytes exponent_disk_bytes(experts::ExpertId id) const { return experts_->layout(id).rest.disk_bytes(); }
   Bytes expert_disk_bytes() const;    // mean bytes that a miss reads
   Bytes expert_memory_bytes() const;  // mean bytes of an expert as the cache keeps it
@@ -95,52 +94,52 @@ class Engine {
   unsigned threads() const { return pool_.threads(); }
   std::size_t chunk() const { return plan_.chunk; }
 
-  // Costs of this machine for this model. Nothing may be running; caches do not change, and no observer is
-  // told. After an Error(kIo) or (kCorrupt) the engine is as before. Error(kUnsupported) for slices, which no
-  // policy has costs of.
+  // Measures the costs of this machine for this model. Nothing may be running; caches do not change, and
+  // observers are not called. After an Error(kIo) or (kCorrupt) the engine is as before. Error(kUnsupported)
+  // for slices, for which no policy has costs.
   Profile measure(const MeasureOptions& options);
   ProfiledMachine machine() const;
-  // `observer` watches all steps from now on; null: nobody does. It must outlive the engine or its successor.
+  // `observer` watches all steps from now on; null: no observer. It must outlive the engine or its successor.
   void observe(RoutingObserver* observer);
-  // Records every read, decode, merge and expert's computing from the next step on; null: nothing. As long as
-  // observe().
+  // Records every read, decode, merge and computation of an expert from the next step on; null: stops.
+  // `timeline` must live as long as an observer.
   void record_timeline(fetch::Timeline* timeline);
 
   // A new sequence of at most options.positions tokens (and options.encoder_positions of an encoder's input).
   // The plan has room for options.sequences of them at a time.
   std::unique_ptr<Sequence> new_sequence();
 
-  // A new forward begins: rules that count tokens over a whole forward start again.
+  // Begins a new forward: rules that count tokens over a whole forward start again.
   void begin_forward() { moe_->begin_forward(); }
-  // Encoder-decoders: the encoder's input of a sequence, whole; before its first step. At least one token.
-  // False when `go_on` (asked before every chunk; may be empty) said no: the sequence then has no input.
-  // Error(kInvalid) as for step().
+  // For encoder-decoders: computes the encoder's whole input of a sequence, at least one token, before its
+  // first step. False when `go_on` (called before every chunk; may be empty) returned false: the sequence
+  // then has no input. Error(kInvalid) as for step().
   bool encode(Sequence& sequence, std::span<const model::TokenId> tokens,
               const std::function<bool()>& go_on = {});
   // One step of at most chunk() tokens. Token ids are checked. After an Error(kIo) or (kCorrupt) the
   // sequences are as before the step, and the engine can go on.
   void step(const Step& step, const LogitSink& sink);
-  // The tokens of one sequence, in chunks; logits of the tokens that `sink` wants, by index in `tokens`.
+  // Feeds the tokens of one sequence in chunks; `sink` gets the logits that it wants, by index in `tokens`.
   void prefill(Sequence& sequence, std::span<const model::TokenId> tokens, const LogitSink& sink);
-  // One token of one sequence; returns its logits, valid until the next step.
+  // Feeds one token of one sequence; returns its logits, valid until the next step.
   std::span<const float> decode(Sequence& sequence, model::TokenId token);
 
  private:
   void check_tokens(std::span<const model::TokenId> tokens) const;
   MemoryPlan make_plan(std::size_t logit_rows, DenseView dense);
   void plan_with_dense(std::size_t logit_rows);  // plan_ and dense_choice_
-  const Profile* given_profile() const;  // the options', if it was measured for this model and machine
+  const Profile* given_profile() const;          // from the options, if measured for this model and machine
   Policies make_policies();
   std::unique_ptr<experts::MissConstraint> make_constraint(const experts::LossGuard* guard) const;
   std::size_t cache_count() const;
-  Bytes least_kept_bytes() const;  // of the least that the cache keeps of an expert
+  Bytes least_kept_bytes() const;  // bytes of the least that the cache keeps of an expert
   void limit_caches(Bytes bytes);
-  void lose_nothing_where_all_fits();  // under a contract
+  void lose_nothing_where_all_fits();  // only under a contract
   void make_profile();
   void make_caches();
-  // To be called with what a step threw: of impossible codes of dense weights says where they lie.
+  // Called with the error of a step: adds the place of impossible codes of dense weights.
   void locate_damage(const Error& error);
-  void spread_bias();  // relative position bias of both stacks, if there is any
+  void spread_bias();  // relative position bias of both stacks, if they have one
 
   const store::Checkpoint& checkpoint_;
   const model::Model& model_;

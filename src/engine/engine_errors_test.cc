@@ -1,5 +1,5 @@
-// "The engine can go on" (engine.h): after reads that failed and observers that threw, with little memory,
-// the text is that of an engine that met no error.
+// "The engine can go on" (engine.h): after failed reads and observers that threw, with little memory, the
+// text equals that of an engine without errors.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -31,7 +31,7 @@ class EngineErrors : public ::testing::Test {
     options_.positions = 64;
     options_.chunk = 4;
     options_.cache = "lru";
-    options_.fetch.io = fetch::IoMode::kBuffered;  // not every scratch directory can do better
+    options_.fetch.io = fetch::IoMode::kBuffered;  // not every scratch directory supports direct I/O
     options_.fetch.wrap_reader = [this](std::unique_ptr<DiskReader> inner) {
       return make_faulty_reader(std::move(inner), [this](const DiskRead&) {
         return fail_every_ > 0 && ++reads_ % fail_every_ == 0 ? EIO : 0;
@@ -42,7 +42,7 @@ class EngineErrors : public ::testing::Test {
     options_.memory = engine.plan().minimum + 8 * engine.expert_sizes().bytes({0, 0}).full + kMiB;
   }
 
-  // Of the logits after the prompt and after each generated token; a step that fails is taken again.
+  // Hashes of the logits after the prompt and after each generated token; repeats a step that fails.
   std::vector<std::uint64_t> hashes(Engine& engine) {
     std::vector<std::uint64_t> all;
     const auto sequence = engine.new_sequence();
@@ -97,7 +97,7 @@ class ThrowingObserver final : public RoutingObserver {
   void count() {
     if (++calls_ % kPeriod == 0) throw Error(ErrorKind::kIo, "no space left on device");
   }
-  static constexpr unsigned kPeriod = 61;  // more than a prompt has
+  static constexpr unsigned kPeriod = 61;  // more tokens than a prompt has
   unsigned calls_ = 0;
 };
 
@@ -133,7 +133,7 @@ TEST_F(EngineErrors, AStepThatFailedIsNoPartOfTheTrace) {
   failed_ = 0;
   options_.fetch.wrap_reader = [this](std::unique_ptr<DiskReader> inner) {
     return make_faulty_reader(std::move(inner), [this](const DiskRead&) {
-      return ++reads_ > 500 && reads_ % 1009 == 0 ? EIO : 0;  // not the dense weights
+      return ++reads_ > 500 && reads_ % 1009 == 0 ? EIO : 0;  // spares the dense weights
     });
   };
   EXPECT_TRUE(recorded(scratch.file("faults.trace")) == whole);

@@ -1,6 +1,6 @@
-// The fetch executor under a whole engine: four threads, room for few experts, evictions at random, reads
-// that fail now and then. Every logit has the bits of a run with all the memory it wants. Meant for
-// ThreadSanitizer above all, where it is long.
+// The fetch executor under a whole engine: four threads, room for few experts, random evictions, and reads
+// that fail now and then. Every logit must equal that of a run with unlimited memory, bit for bit. Meant
+// mainly for ThreadSanitizer, where it is long.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -24,7 +24,7 @@ namespace {
 
 const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
 
-// SLUICE_STRESS_TOKENS says how many; otherwise many where races are looked for, few elsewhere.
+// SLUICE_STRESS_TOKENS sets the number; default: many where races are looked for, few elsewhere.
 std::size_t stress_tokens() {
   if (const char* text = std::getenv("SLUICE_STRESS_TOKENS")) return std::stoul(text);
 #if defined(__SANITIZE_THREAD__)
@@ -34,7 +34,7 @@ std::size_t stress_tokens() {
 #endif
 }
 
-// Short sequences of random tokens: what comes next is as hard to foresee as it gets.
+// Short sequences of random tokens: the next experts are as hard to foresee as possible.
 struct Text {
   std::size_t prompt;
   std::vector<model::TokenId> tokens;
@@ -89,12 +89,12 @@ class FetchStress : public ::testing::Test {
     options.chunk = 4;
     options.cache = cache;
     options.seed = kSeed;
-    options.fetch.io = fetch::IoMode::kBuffered;  // not every scratch directory can do better
+    options.fetch.io = fetch::IoMode::kBuffered;  // not every scratch directory supports direct I/O
     return options;
   }
 
-  // Of the logits after the prompt of every text, and after each token that follows. A step whose reads
-  // failed is taken again.
+  // Hashes of the logits after the prompt of every text, and after each token that follows. Repeats a step
+  // whose reads failed.
   static std::vector<std::uint64_t> hashes(Engine& engine) {
     std::vector<std::uint64_t> all;
     const auto take = [&](std::span<const float> logits) { all.push_back(xxh3(std::as_bytes(logits))); };
@@ -125,7 +125,8 @@ class FetchStress : public ::testing::Test {
     }
   }
 
-  // Runs the texts with room for a few experts, and returns what they were found as: F, C, S, E, M.
+  // Runs the texts with room for a few experts, and returns the states in which experts were found: F, C, S,
+  // E, M.
   std::array<std::uint64_t, 5> run(EngineOptions options) {
     Bytes minimum = 0, expert = 0;
     {
@@ -137,8 +138,8 @@ class FetchStress : public ::testing::Test {
       expert = engine.expert_sizes().bytes({0, 0}).of(experts::Part::kFull);
       options.profile = made_up_costs(engine);
     }
-    options.memory =
-        minimum + 24 * expert + 1 * kMiB;  // a layer of a step wants 4 of 64; and our own heap grows
+    // A layer of a step wants 4 of 64 experts; and our own heap grows.
+    options.memory = minimum + 24 * expert + 1 * kMiB;
     std::atomic<bool> failing{false};
     std::atomic<unsigned> reads{0};
     options.fetch.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
@@ -157,8 +158,7 @@ class FetchStress : public ::testing::Test {
     return engine.statistics().total().found;
   }
 
-  // A profile of this machine as far as names go. Its costs are made up, so that plans are the same
-  // everywhere.
+  // A profile that names this machine. Its costs are invented, so that plans are the same everywhere.
   static Profile made_up_costs(Engine& engine) {
     Profile profile = engine.measure({.repeats = 1, .seed = 0, .sample_bytes = 1 * kMiB});
     profile.u = {40e-6, 0};
@@ -181,7 +181,7 @@ class FetchStress : public ::testing::Test {
 
 TEST_F(FetchStress, PoolsOfEveryStateNeverShowInTheLogits) {
   EngineOptions pools = options("zip-pools");
-  pools.preset = "z-C";  // equal shares: something in every state
+  pools.preset = "z-C";  // equal shares: every state holds experts
   const auto found = run(pools);
   for (const std::uint64_t accesses : found) EXPECT_GT(accesses, 0u);
 }

@@ -1,5 +1,5 @@
 // Conformance: our logits against Hugging Face transformers (or the plain references, see tools/oracle) on
-// tiny random models of every architecture, and the bits of our own logits against each other.
+// tiny random models of every architecture, and our own logits against each other, bit for bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,12 +38,12 @@ std::vector<std::string> model_names() {
 
 struct Golden {
   std::vector<model::TokenId> tokens, greedy;
-  std::vector<model::TokenId> encoder_tokens;  // of an encoder-decoder; `tokens` are then the decoder's
+  std::vector<model::TokenId> encoder_tokens;  // for an encoder-decoder; `tokens` are then the decoder's
   std::vector<float> logits;                   // (tokens, vocab)
   double largest = 0;
 };
 
-// The part of .npy v1.0 that the tool writes: <f4, C order.
+// Reads the part of .npy v1.0 that the tool writes: <f4, C order.
 std::vector<float> read_npy(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   char head[10];
@@ -77,7 +77,7 @@ EngineOptions small_options(Math math) {
   options.threads = 2;
   options.math = math;
   options.positions = 96;
-  options.encoder_positions = 64;  // means nothing to a decoder alone
+  options.encoder_positions = 64;  // ignored by a decoder-only model
   options.fetch.io = fetch::IoMode::kBuffered;
   return options;
 }
@@ -120,7 +120,7 @@ TEST_P(GoldenTest, F32LogitsEqualTheOracle) {
   RecordProperty("worst_relative", std::to_string(worst / golden.largest));
 }
 
-// Within `share` of the largest logit.
+// Expects values within `share` of the largest logit.
 void expect_near_at_nine_positions_of_ten(const std::vector<float>& logits, const Golden& golden,
                                           double share) {
   const std::size_t vocab = logits.size() / golden.tokens.size();
@@ -164,7 +164,7 @@ TEST_P(GoldenTest, F32GreedyTokensEqualTheOracle) {
   EXPECT_EQ(generate(engine, nullptr, request).tokens, golden.greedy);
 }
 
-// Ragged prompts, early finishers: a batch gives each what it gets alone.
+// Prompts of different lengths, early finishers: each sequence of a batch gets what it gets alone.
 TEST_P(GoldenTest, EverySequenceOfABatchGetsTheTokensThatItGetsAlone) {
   const Golden golden = read_golden(GetParam());
   const auto checkpoint = store::open_checkpoint(path());
@@ -191,7 +191,7 @@ TEST_P(GoldenTest, EverySequenceOfABatchGetsTheTokensThatItGetsAlone) {
     EXPECT_EQ(together[i].tokens, alone[i]) << i;
     EXPECT_EQ(together[i].tokens.size(), requests[i].max_tokens);
   }
-  EXPECT_EQ(engine.statistics().decode.steps, 11u);  // as many as the longest one needs
+  EXPECT_EQ(engine.statistics().decode.steps, 11u);  // as many as the longest sequence needs
 }
 
 TEST_P(GoldenTest, EveryWayOfRunningGivesTheSameBits) {
@@ -215,7 +215,7 @@ TEST_P(GoldenTest, EveryWayOfRunningGivesTheSameBits) {
     options.threads = 1;
     expect_same("threads", options);
     for (const Isa isa : available_isas()) {
-      // Products that round have orders of sums of their own.
+      // Rounding products have orders of sums of their own.
       if (math == Math::kAuto && kernels::rounded_products(isa) != kernels::rounded_products(best_isa()))
         continue;
       options = plain;
@@ -234,8 +234,8 @@ TEST_P(GoldenTest, EveryWayOfRunningGivesTheSameBits) {
   }
 }
 
-// Codec and keep_columns: the models' matrices are narrow and small, and computed with in tiles, experts' and
-// dense ones, only so.
+// Codec and keep_columns: only with keep_columns are these narrow, small matrices, of experts and dense,
+// computed with in tiles.
 using Store = std::pair<std::string, bool>;
 const Store kStores[] = {
     {"none", false}, {"zstd", false}, {"lz4", false}, {"native", false}, {"native", true}};
@@ -266,7 +266,7 @@ void expect_stores_give_the_bits_of(const std::string& directory, const Golden& 
     const store::Piece first_expert = model::describe_model(*packed).experts.at(0).up;
     const bool split = packed->locate(first_expert).encoding == store::Encoding::kSplit;
 
-    // From the least that would do, over a few experts, to all of them.
+    // From the smallest sufficient budget, over a few experts, to all of them.
     options.chunk = 5;
     const MemoryPlan plan = plan_of(store, options);
     const std::vector<std::string> caches = {"none", "lru", "lfu", "fifo", "marking"};
@@ -286,13 +286,13 @@ TEST_P(GoldenTest, StoresOfEveryCodecGiveTheBitsOfTheDirectoryAtEveryBudget) {
   expect_stores_give_the_bits_of(path(), read_golden(GetParam()), Math::kF32, kStores);
 }
 
-// Where there is a matrix unit, its products with both views.
+// On a matrix unit, if there is one: its products with both views.
 TEST_P(GoldenTest, SoDoProductsThatRound) {
   expect_stores_give_the_bits_of(path(), read_golden(GetParam()), Math::kAuto, std::span(kStores).last(2));
 }
 
-// Dense matrices as they are stored, by every instruction set: the bits of the directory's words, and the
-// bytes that were planned.
+// Dense matrices in their stored form, with every instruction set: the logits of the directory's words, bit
+// for bit, and the planned memory.
 TEST_P(GoldenTest, DenseMatricesAsTheyAreStoredGiveTheSameBits) {
   const Golden golden = read_golden(GetParam());
   const sluice::testing::ScratchDirectory scratch;
@@ -306,7 +306,7 @@ TEST_P(GoldenTest, DenseMatricesAsTheyAreStoredGiveTheSameBits) {
   const model::Model model = model::describe_model(*checkpoint);
   const auto output = std::ranges::find(model.dense, model::Role::kO, &model::TensorSpec::role);
   ASSERT_NE(output, model.dense.end());
-  const bool bf16 = checkpoint->find(output->name)->dtype == DType::kBF16;  // else nothing is split
+  const bool bf16 = checkpoint->find(output->name)->dtype == DType::kBF16;  // otherwise nothing is split
   std::vector<std::string> views = {"words", "auto"};
   if (bf16) {
     views.emplace_back("packed");

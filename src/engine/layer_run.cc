@@ -20,7 +20,7 @@ using kernels::Weight;
 using kernels::WeightView;
 using model::Role;
 
-// Published DeepSeek-V2 code norms its latents with this, whatever rms_norm_eps says.
+// Published DeepSeek-V2 code uses this epsilon for the norms of its latents, whatever rms_norm_eps says.
 constexpr float kLatentEps = 1e-6f;
 
 }  // namespace
@@ -240,9 +240,9 @@ void LayerRun::project_mla() {
 }
 
 void LayerRun::attend_mla() {
-  // kv_b_proj holds, head after head, nope rows that make keys of c_kv and value rows that make values. A
-  // key's nope part meets the query as (W q)·c_kv, so the query takes the rows and the cache stays
-  // compressed; the values are made once, of the attended c_kv.
+  // kv_b_proj holds, head after head, nope rows that make keys from c_kv, and value rows that make values.
+  // The nope part of a key meets the query as (W q)·c_kv, so W is applied to the query and the cache stays
+  // compressed; values are made once, from the attended c_kv.
   const model::AttentionConfig& attention = config_.attention;
   const std::size_t rank = attention.kv_lora_rank, nope = attention.nope_dim, rotary = attention.rope_dim;
   const std::size_t heads = dims_.heads, value = dims_.value_dim;

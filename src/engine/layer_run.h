@@ -1,5 +1,5 @@
-// The vocabulary in which architectures are written (engine/models/): what one layer does to the residual
-// stream of a step, one call per line of the paper. Each call reads and writes the step's workspace.
+// The vocabulary in which architectures are written (engine/models/): the operations of one layer on the
+// residual stream of a step, one call per line of the paper. Each call reads and writes the step's workspace.
 #pragma once
 
 #include <optional>
@@ -40,17 +40,17 @@ class LayerRun {
   void project_mla();  // q, the latent c_kv and k_pe of `normed`, RoPE on their rotary parts
   void attend_mla();   // absorbed attention over the latent cache; output projection; hidden +=
 
-  // Encoders and the decoders behind them (T5). An encoder layer needs the keys and values of all its tokens,
-  // so chunks pass it twice: project_kv() and keep_kv() of all, then project_q() and attend_both_ways() of
-  // each.
+  // Encoders and their decoders (T5). An encoder layer needs the keys and values of all its tokens, so chunks
+  // pass it twice: first project_kv() and keep_kv() for all chunks, then project_q() and attend_both_ways()
+  // for each.
   void project_q();
   void project_kv();
   void keep_kv() { write_cache_rows(); }  // k and v to the cache
-  void attend_both_ways();     // attention to all of the encoder's input; output projection; hidden +=
+  void attend_both_ways();     // attention to the encoder's whole input; output projection; hidden +=
   void attend_to_encoder();    // cross attention of `normed`; output projection; hidden +=
   void load_encoder_hidden();  // hidden = the sequence's stream of this chunk …
   void save_encoder_hidden();  // … and back
-  void keep_encoder_output();  // the final norm, and every decoder layer's keys and values of it
+  void keep_encoder_output();  // the final norm, and the keys and values of every decoder layer
 
   void mlp();        // hidden += dense MLP(normed)
   void moe_block();  // hidden += shared experts and routed experts of `normed`
@@ -62,11 +62,11 @@ class LayerRun {
   void project(model::Role matrix, std::optional<model::Role> bias, const float* packed, float* out);
   void add_branch();                              // hidden += branch
   void write_cache_rows();                        // k and v of the step
-  void attend_cache(const float* q, float* out);  // every query over the cache of its sequence
+  void attend_cache(const float* q, float* out);  // attention of every query over its sequence's cache
   // hidden += output projection of `attended`
   void project_out(model::Role matrix = model::Role::kO,
                    std::optional<model::Role> bias = model::Role::kOBias);
-  kernels::ScoreBias bias() const;  // of self-attention in this stack
+  kernels::ScoreBias bias() const;  // for self-attention in this stack
   std::int32_t layer_index() const { return static_cast<std::int32_t>(layer_); }
 
   const kernels::Context& kernels_;

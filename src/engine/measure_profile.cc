@@ -27,7 +27,7 @@ double seconds(const std::function<void()>& work) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// One expert's buffers.
+// Buffers for one expert.
 struct Sample {
   const ExpertLayout* layout = nullptr;
   device::HostBuffer base, rest, view;
@@ -59,7 +59,7 @@ void read_all(const MeasureTools& tools, const std::vector<Sample>& samples, boo
   }
 }
 
-// Buffers for as many experts as may be read at a time, each large enough for any.
+// Buffers for as many experts as may be read at a time, each large enough for any expert.
 std::vector<Sample> take_samples(const MeasureTools& tools, const MeasureOptions& options) {
   ExpertLayout largest;
   for (const model::ExpertPieces& pieces : tools.model.experts) {
@@ -74,7 +74,8 @@ std::vector<Sample> take_samples(const MeasureTools& tools, const MeasureOptions
                                                     1, tools.model.experts.size());
   const auto take = [&](Bytes bytes) {
     device::HostBuffer buffer(tools.accountant, device::Account::kStaging, bytes);
-    if (bytes > 0) std::memset(buffer.data(), 0, bytes);  // the first touch of a page is not what is measured
+    // Keeps the first touch of a page out of the measurement
+    if (bytes > 0) std::memset(buffer.data(), 0, bytes);
     return buffer;
   };
   std::vector<Sample> samples(count);
@@ -86,8 +87,8 @@ std::vector<Sample> take_samples(const MeasureTools& tools, const MeasureOptions
   return samples;
 }
 
-// Chunk by chunk or tensor by tensor over all samples, on all threads; seconds of one operation on one
-// thread.
+// Works chunk by chunk or tensor by tensor over all samples, on all threads; returns seconds of one operation
+// on one thread.
 double on_all_threads(const MeasureTools& tools, std::size_t count,
                       const std::function<void(std::size_t)>& one) {
   const double wall = seconds([&] { tools.pool.parallel_for(count, one); });
@@ -100,7 +101,7 @@ kernels::Weight weight_of(const Sample& sample, std::size_t piece, std::size_t r
   return {sample.view_data() + place.view_place, place.dtype, rows, cols};
 }
 
-// The expert of a sample for `tokens` tokens, in the view `bf16` or `packed`.
+// Computes the expert of a sample for `tokens` tokens, in the view `bf16` or `packed`.
 void compute_expert(const MeasureTools& tools, const Sample& sample, std::size_t tokens, bool packed) {
   const std::size_t hidden = tools.model.config.hidden, width = tools.model.config.moe.width;
   const Workspace& w = tools.workspace.get();
@@ -109,7 +110,7 @@ void compute_expert(const MeasureTools& tools, const Sample& sample, std::size_t
     if (!packed) return weight_of(sample, piece, rows, cols);
     return packed_view(sample.layout->pieces[piece], sample.base.data(), sample.rest.data(), chunks[piece]);
   };
-  const std::size_t up = sample.layout->pieces.size() - 2;  // a pair has no gate
+  const std::size_t up = sample.layout->pieces.size() - 2;  // an expert without a gate has only two matrices
   compute(tools.kernels,
           {up == 0 ? kernels::Weight{} : view(0, width, hidden), view(up, width, hidden),
            view(up + 1, hidden, width), w.packed, w.expert_rows},
@@ -171,7 +172,7 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
                                            chunks[i].sample->rest.data(), chunks[i].sample->view.data());
                                      }) *
                       static_cast<double>(chunks.size()) / static_cast<double>(tensors));
-      for (const Sample& sample : samples)  // mixed experts: what is stored whole
+      for (const Sample& sample : samples)  // in mixed experts: pieces that are stored whole
         for (const PiecePlace& piece : sample.layout->pieces)
           if (!piece.split) fetch::ChunkDecoder::copy(piece, sample.base.data(), sample.view.data());
     }

@@ -1,4 +1,4 @@
-// Measures a profile on this machine, with the model's own weights and the engine's own code. SPEC §1.3.
+// Measures a profile on this machine with the model's own weights and the engine's own code. SPEC §1.3.
 #pragma once
 
 #include <functional>
@@ -14,12 +14,12 @@
 namespace sluice::engine {
 
 struct MeasureOptions {
-  std::size_t repeats = 9;          // of every cost
-  std::uint64_t seed = 0;           // which experts are read
-  Bytes sample_bytes = 128 * kMiB;  // read at a time, at most; at least one expert
+  std::size_t repeats = 9;          // for every cost
+  std::uint64_t seed = 0;           // selects the experts to read
+  Bytes sample_bytes = 128 * kMiB;  // most bytes read at a time; at least one expert
 };
 
-// What is measured with. Everything must be idle; nothing changes.
+// The engine's parts that the measurement uses. All must be idle; nothing in them changes.
 struct MeasureTools {
   const store::Checkpoint& checkpoint;
   const model::Model& model;
@@ -27,7 +27,7 @@ struct MeasureTools {
   const fetch::ExpertStore& experts;
   ThreadPool& pool;
   kernels::Context kernels;
-  device::Accountant& accountant;  // samples are charged to `staging`, at most half of what is left
+  device::Accountant& accountant;  // samples are charged to `staging`, at most half of the free budget
   const WorkspaceBuffer& workspace;
   std::function<void()> decode_step_without_experts;
 };

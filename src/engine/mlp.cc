@@ -48,7 +48,7 @@ void compute(const kernels::Context& kernels, const Mlp& mlp, std::size_t tokens
 
 void compute_together(const kernels::Context& kernels, std::span<const Mlp> mlps, const Workspace& w) {
   Pass pass(kernels);
-  std::size_t at = 0;  // in w.gate and w.up
+  std::size_t at = 0;  // position in w.gate and w.up
   for (const Mlp& mlp : mlps) {
     pass.add({.packed = mlp.packed,
               .weight = &mlp.up,

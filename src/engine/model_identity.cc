@@ -43,7 +43,7 @@ std::uint64_t model_identity(const store::Checkpoint& checkpoint, const model::M
   fetch::WeightFiles files(checkpoint, options);
   ThreadPool pool(1);
   fetch::PieceDecoder decoder(files, pool, best_isa(), checkpoint.codec());
-  device::Accountant accountant(std::numeric_limits<Bytes>::max());  // of no engine's budget
+  device::Accountant accountant(std::numeric_limits<Bytes>::max());  // outside every engine's budget
   return identity_of(checkpoint, model.config, [&](std::int32_t layer, Xxh3Stream& hash) {
     const model::TensorSpec* const spec = model.find(model::Role::kRouter, layer);
     SLUICE_CHECK(spec != nullptr, model.config.model_type);

@@ -1,4 +1,4 @@
-// Which model routing was recorded from.
+// Identifies the model from which routing was recorded.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace sluice::engine {
 
-// docs/trace-format.md, section 2: the same for a published directory and for stores packed from it.
+// docs/trace-format.md, section 2: equal for a published directory and for stores packed from it.
 std::uint64_t model_identity(const Engine& engine);
-// Of a model that is not loaded: its routers are read, one at a time. Errors as fetch::load_piece;
-// Error(kCorrupt) names the tensor, too.
+// For a model that is not loaded: reads its routers, one at a time. Errors as fetch::load_piece;
+// Error(kCorrupt) also names the tensor.
 std::uint64_t model_identity(const store::Checkpoint& checkpoint, const model::Model& model,
                              const fetch::FetchOptions& options);
 

@@ -30,7 +30,7 @@ struct Opened {
 EngineOptions buffered() {
   EngineOptions options;
   options.memory = process_bytes(256 * kMiB) + 256 * kMiB;
-  options.fetch.io = fetch::IoMode::kBuffered;  // not every scratch directory can do better
+  options.fetch.io = fetch::IoMode::kBuffered;  // not every scratch directory supports direct I/O
   return options;
 }
 
@@ -46,7 +46,7 @@ std::uint64_t from_engine(const std::string& path) {
   return model_identity(Engine(*open.checkpoint, open.model, with));
 }
 
-// Out of the one safetensors file of a model whose routers are called so, as the format's page says.
+// Computed from the single safetensors file of a model with routers of this name, as the format's page says.
 std::uint64_t as_written(const std::string& directory, const std::string& router) {
   const std::string bytes = store::testing::read_file(directory + "/model.safetensors");
   std::uint64_t length = 0;
@@ -89,7 +89,7 @@ TEST(ModelIdentity, IsOfTheModelInWhateverFormItLies) {
     zstd.codec = "zstd";
     sliced.slices = codec::SliceBits{8, 4};
     sliced.dense = store::DenseWeights::kInt8;
-    sliced.least_split_dense = native.least_split_dense = 0;  // small matrices, too
+    sliced.least_split_dense = native.least_split_dense = 0;  // also small matrices
     for (const store::PackOptions& options : {native, zstd, sliced}) {
       const std::string store = packed(name, scratch / "m.sluice", options);
       EXPECT_EQ(from_files(store), expected);

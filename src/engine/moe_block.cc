@@ -25,8 +25,8 @@ std::size_t place_of(experts::State state) {
   return std::string_view("FCSEM").find(static_cast<char>(state));
 }
 
-// Lists the chunks of a packed view in `chunks`, which must outlive the result. `low`: what an MSB slice
-// alone stands for.
+// Lists the chunks of a packed view in `chunks`, which must outlive the result. `low`: the view that a lone
+// MSB slice stands for.
 WeightView weight_of(const fetch::MatrixView& view, codec::SliceView low,
                      std::vector<kernels::PackedChunk>& chunks) {
   if (view.sliced())
@@ -57,7 +57,8 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
   policies_.placement->assign({active_, active_tokens_}, assignment_);
   const experts::EventOutcome& outcome = decide(scores, w);
   statistics_.now().policy_s += deciding.lap();
-  struct Event {  // is over when this is left, also by an error; the store keeps what it can
+  // Ends the event on leaving, even by an error; the store keeps what it can.
+  struct Event {
     fetch::ExpertStore* store;
     ~Event() {
       if (store != nullptr) store->abandon_event();
@@ -67,7 +68,8 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
   count.accesses += active_.size();
   count_found(outcome);
   const fetch::EventReads reads = begin_fetch(sparse_layer, outcome);
-  // Only now: what has been decided is being carried out, so that an observer's error leaves both agreeing.
+  // Called only now that the decisions are being carried out: after an observer's error, engine and store
+  // still agree.
   if (observer_ != nullptr) observer_->on_decisions(static_cast<std::uint32_t>(sparse_layer), outcome);
   count.hits += outcome.hits.size() + reads.prefetched;
   count.misses += outcome.misses.size() - reads.prefetched;
@@ -143,7 +145,7 @@ void MoeBlock::count_found(const experts::EventOutcome& outcome) {
 }
 
 void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const Workspace& w, bool computed) {
-  // An encoder's next event is the same layer's next chunk.
+  // The next event of an encoder is the same layer's next chunk.
   if (config_.has_encoder() && step.phase == Phase::kPrefill) return;
   const std::size_t tokens = step.tokens.size();
   const std::uint32_t sparse_layer = config_.sparse_index(static_cast<std::uint32_t>(layer));
@@ -188,7 +190,7 @@ void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const 
 experts::ScoresView MoeBlock::next_scores(std::size_t next, Role norm, std::size_t tokens, const Workspace& w,
                                           bool computed) {
   const std::size_t d = config_.hidden, experts = config_.moe.experts;
-  float* const stream = w.expert_rows;  // of no expert now
+  float* const stream = w.expert_rows;  // no expert uses these rows now
   std::copy_n(w.hidden, tokens * d, stream);
   if (computed) kernels::add(kernels_, w.branch, tokens * d, stream);
   kernels::rms_norm(kernels_, stream, tokens, d, d, weights_.vector(norm, static_cast<std::int32_t>(next)),
@@ -275,7 +277,7 @@ void MoeBlock::score(std::size_t layer, const float* normed, std::size_t tokens,
 
 void MoeBlock::group_by_expert(std::size_t sparse_layer) {
   const std::size_t experts = config_.moe.experts;
-  slot_of_expert_.assign(experts, 0);  // first: how many tokens chose it
+  slot_of_expert_.assign(experts, 0);  // first pass: how many tokens chose the expert
   for (const experts::Choice& choice : routing_.choices) slot_of_expert_[choice.expert] += 1;
   active_.clear();
   active_tokens_.clear();
@@ -338,7 +340,8 @@ void MoeBlock::compute_pinned(std::span<const fetch::ExpertStore::Pin> pins, con
 
 void MoeBlock::start_with_what_is_here(std::size_t layer, const Workspace& w) {
   const bool shared = config_.moe.shared_width != 0;
-  struct Release {  // also by an error: the event cannot end while pins are held
+  // Also after an error: the event cannot end while pins are held.
+  struct Release {
     std::vector<fetch::ExpertStore::Pin>& pins;
     ~Release() { pins.clear(); }
   } release{pins_};
@@ -389,7 +392,7 @@ void MoeBlock::compute_expert(const fetch::ExpertStore::Pin& pin, const Workspac
   const std::size_t row = packed_row();
   const std::size_t tokens = routing_.begin.size() - 1;
   const float* packed = packed_of(w);
-  if (rows != tokens) {  // all tokens, in order, need no copy
+  if (rows != tokens) {  // all tokens in order need no copy
     for (std::size_t r = 0; r < rows; ++r)
       std::memcpy(w.gathered + r * row, packed + token_of_row_[first + r] * row, row * sizeof(float));
     packed = w.gathered;

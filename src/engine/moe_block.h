@@ -31,18 +31,18 @@
 
 namespace sluice::engine {
 
-// The policies of a run and the logical residency that they decide about.
+// The policies of a run, and the logical residency that they decide about.
 struct Policies {
   experts::PrecisionRule precision{.mode = experts::PrecisionMode::kFull};  // kFull: no slices
-  codec::SliceView low_view = codec::SliceView::kLow;   // what an MSB slice alone stands for
-  std::unique_ptr<experts::LossGuard> guard;            // limits what is lost; null: nobody does
-  std::unique_ptr<experts::MissConstraint> constraint;  // accounts and limits misses; null: nobody does
+  codec::SliceView low_view = codec::SliceView::kLow;   // the view that a lone MSB slice stands for
+  std::unique_ptr<experts::LossGuard> guard;            // limits the loss; null: no limit
+  std::unique_ptr<experts::MissConstraint> constraint;  // accounts and limits misses; null: neither
   std::unique_ptr<experts::Router> router;              // may ask the constraint
   std::unique_ptr<experts::Scheduler> scheduler;
   std::unique_ptr<experts::Prefetch> prefetch;
   std::unique_ptr<experts::Placement> placement;
-  std::vector<std::unique_ptr<experts::Residency>> residencies;  // one for all layers, or one a layer
-  bool whole_layers = false;  // experts that no token chose are fetched as well
+  std::vector<std::unique_ptr<experts::Residency>> residencies;  // one for all layers, or one per layer
+  bool whole_layers = false;                                     // also fetches experts that no token chose
 
   bool sliced() const { return precision.mode != experts::PrecisionMode::kFull; }
   experts::Residency& residency(std::size_t sparse_layer) {
@@ -56,28 +56,28 @@ class MoeBlock {
   MoeBlock(const kernels::Context& kernels, const model::ModelConfig& config, const DenseWeights& weights,
            fetch::ExpertStore& store, Policies& policies, Statistics& statistics);
 
-  // Leaves out the routed experts: what a step costs without them (measure_profile.h).
+  // Leaves out the routed experts, to measure what a step costs without them (measure_profile.h).
   void leave_out_experts(bool leave_out) { leave_out_experts_ = leave_out; }
-  // `observer` is told of every routing and every decision; null: nobody. It must outlive this or its
+  // `observer` is called for every routing and every decision; null: no observer. It must outlive this or its
   // successor.
   void observe(RoutingObserver* observer) { observer_ = observer; }
-  // Records when each expert was computed (null: nothing).
+  // Records when each expert was computed (null: stops).
   void record(fetch::Timeline* timeline) { timeline_ = timeline; }
   void begin_forward() { policies_.router->begin_forward(); }
-  // A step begins, of the phase of Statistics; `first_of_generation`: the one before was a prompt's. It ends,
-  // unless it failed.
+  // Begins a step of the phase in Statistics; `first_of_generation`: the step before was a prompt's.
+  // end_step() ends a step that did not fail.
   void begin_step(bool first_of_generation);
   void end_step();
-  // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed and w.packed, which are
-  // w.hidden after `norm`.
+  // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed and w.packed, which are w.hidden
+  // after `norm`.
   void run(std::size_t layer, model::Role norm, const Step& step, const Workspace& w);
 
  private:
   experts::ScoresView route(std::size_t layer, const Step& step, const Workspace& w);
   const experts::EventOutcome& decide(const experts::ScoresView& scores, const Workspace& w);
   void count_found(const experts::EventOutcome& outcome);
-  void count_low(const experts::EventOutcome& outcome);  // of a decode step, of slices
-  // What routed experts are applied to: w.packed, or of slices w.packed_slices; and a row of it.
+  void count_low(const experts::EventOutcome& outcome);  // for a decode step, for slices
+  // The input of routed experts: w.packed, or w.packed_slices for slices; and one row of it.
   const float* packed_of(const Workspace& w) const;
   std::size_t packed_row() const;
   void group_by_expert(std::size_t sparse_layer);
@@ -87,21 +87,22 @@ class MoeBlock {
   void shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w);
   Mlp shared_mlp(std::size_t layer, const Workspace& w) const;
   void gate_shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w);
-  // Of one token: the shared experts together with all routed ones that need no read.
+  // For one token: computes the shared experts together with all routed experts that need no read.
   void start_with_what_is_here(std::size_t layer, const Workspace& w);
-  bool is_used(experts::ExpertId id) const;  // some token chose it
+  bool is_used(experts::ExpertId id) const;  // whether some token chose it
   Mlp mlp_of(const fetch::ExpertStore::Pin& pin, PackedChunks& chunks, const float* packed,
              const Workspace& w) const;
   void compute_expert(const fetch::ExpertStore::Pin& pin, const Workspace& w);
-  // compute() of these experts, and perhaps the shared ones. Error(kCorrupt) says where the damaged one lies.
+  // Calls compute() for these experts, and perhaps for the shared ones. Error(kCorrupt) names the place of a
+  // damaged one.
   template <class Work>
   void compute_pinned(std::span<const fetch::ExpertStore::Pin> pins, const Work& work) const;
-  std::chrono::steady_clock::time_point now() const;  // if that is recorded
+  std::chrono::steady_clock::time_point now() const;  // only if recording
   void record(const fetch::ExpertStore::Pin& pin, std::chrono::steady_clock::time_point begin);
   void combine(std::size_t tokens, const Workspace& w);
   // Names to the store what the next sparse layer may need; once more when this one is `computed`.
   void look_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, bool computed);
-  // What the router of `next` says of the stream as it is now, in w.router_logits and w.scores.
+  // Scores of the router of `next` for the current stream, in w.router_logits and w.scores.
   experts::ScoresView next_scores(std::size_t next, model::Role norm, std::size_t tokens, const Workspace& w,
                                   bool computed);
   void score(std::size_t layer, const float* normed, std::size_t tokens, const Workspace& w);
@@ -123,19 +124,19 @@ class MoeBlock {
   std::vector<std::uint32_t> token_of_row_;       // (rows)
   std::vector<std::uint32_t> row_of_choice_;      // (choices)
   std::vector<std::uint32_t> row_fill_;           // (active) next free row while grouping
-  std::vector<std::uint8_t> is_low_;              // (N) computed low in this event
+  std::vector<std::uint8_t> is_low_;              // (N) computed at low precision in this event
   std::vector<std::uint32_t> sequence_of_token_;  // (T)
   experts::Assignment assignment_;
   experts::SliceDemands slice_demands_;
   std::vector<experts::PartRequest> proposals_;
   experts::PrefetchGuard guard_;
-  bool may_prefetch_ = true;  // the guard says
+  bool may_prefetch_ = true;  // as the guard says
   fetch::PrefetchCounters ahead_before_;
-  std::vector<Mlp> mlps_;                      // that are computed together
-  std::vector<fetch::ExpertStore::Pin> pins_;  // of their routed experts
-  std::vector<PackedChunks> chunks_;           // of each, if it is packed
+  std::vector<Mlp> mlps_;                      // MLPs that are computed together
+  std::vector<fetch::ExpertStore::Pin> pins_;  // pins of their routed experts
+  std::vector<PackedChunks> chunks_;           // chunks of each, if it is packed
   bool leave_out_experts_ = false;
-  experts::EventOutcome whole_outcome_;  // of Policies::whole_layers: that of all N experts
+  experts::EventOutcome whole_outcome_;  // for Policies::whole_layers: the outcome for all N experts
   std::vector<experts::ExpertId> whole_layer_;
   std::vector<std::uint32_t> whole_tokens_;
 };

@@ -53,9 +53,9 @@ EngineOptions with_preset(EngineOptions options, bool split, bool sliced) {
   };
   fill(options.router, preset.router);
   fill(options.cache, sliced ? experts::usual_slice_cache(options.precision) : preset.cache);
-  // Where the user chose nothing, the disk's idle time is used. A preset is what its paper compares, and what
-  // is recorded is counted as a replay counts it, which knows nothing of time. Missing slices that others
-  // would replace are not worth reading.
+  // Where the user chose nothing, prefetching uses the disk's idle time. Exceptions: a preset runs as its
+  // paper compares it; a recorded run is counted as a replay counts it, which has no notion of time; and
+  // missing slices that other experts would replace are not worth reading.
   const bool replaced = sliced && experts::find_router(options.router).lossy;
   fill(options.prefetch, chosen || options.recording > 0 || replaced ? preset.prefetch : "lookahead");
   fill(options.scheduler, preset.scheduler);

@@ -1,4 +1,4 @@
-// The packed view of a matrix as kernels take it.
+// The packed view of a matrix in the form that kernels take.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace sluice::engine {
 
-// A matrix in tiles whose planes lie in the regions `words` and `exponents` of its expert. Its chunks are
-// listed in `chunks`, which must outlive the result, as the regions must.
+// A matrix in tiles whose planes are in the regions `words` and `exponents` of its expert. Lists its chunks
+// in `chunks`, which must outlive the result, as must the regions.
 kernels::PackedWeight packed_view(const fetch::PiecePlace& place, const std::byte* words,
                                   const std::byte* exponents, std::vector<kernels::PackedChunk>& chunks);
 

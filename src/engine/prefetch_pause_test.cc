@@ -1,4 +1,4 @@
-// Read-ahead that loses is paused in a run, and the run does not show it but in its statistics.
+// Read-ahead that costs more than it saves is paused; only the run's statistics show it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,9 +21,9 @@ namespace {
 
 const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
 
-// A disk that takes as long as a layer: what is read of an expert comes once the event of its layer has
-// begun. So all that was read ahead is still on its way when it turns out to be for nothing. No time passes
-// for that: it watches the engine.
+// A disk as slow as a layer: the reads of an expert complete once the event of its layer has begun. So all
+// reads ahead are still on their way when they turn out to be useless. It works without waiting: it watches
+// the engine.
 class SlowDisk final : public RoutingObserver {
  public:
   SlowDisk(const store::Checkpoint& checkpoint, const model::Model& model)
@@ -57,7 +57,7 @@ class SlowDisk final : public RoutingObserver {
     next_layer_ = (sparse_layer + 1) % layers_;
     changed_.notify_all();
   }
-  // The last event's read-ahead may come.
+  // Lets the last event's read-ahead complete.
   void finish() {
     const std::lock_guard lock(mutex_);
     next_layer_.reset();
@@ -77,10 +77,11 @@ class SlowDisk final : public RoutingObserver {
   const std::size_t layers_;
   std::map<std::pair<std::string, Bytes>, std::size_t> layer_at_;  // by file and offset of a read
   int wrapped_ = 0;
-  std::mutex mutex_;  // protects what follows
+  std::mutex mutex_;  // protects the members below
   std::condition_variable changed_;
-  std::vector<std::size_t> held_;          // layers of reads given to the disk since it was last waited for
-  std::optional<std::size_t> next_layer_;  // whose event has not begun; none before the first
+  std::vector<std::size_t> held_;  // layers of reads given to the disk since the last wait
+  // Layer whose event has not begun; empty before the first.
+  std::optional<std::size_t> next_layer_;
 };
 
 class PrefetchPause : public ::testing::Test {
@@ -90,7 +91,7 @@ class PrefetchPause : public ::testing::Test {
     options_.positions = 64;
     options_.cache = "lru";
     options_.scheduler = "fifo";
-    options_.fetch.io = fetch::IoMode::kBuffered;  // not every scratch directory can do better
+    options_.fetch.io = fetch::IoMode::kBuffered;  // not every scratch directory supports direct I/O
   }
 
   static constexpr std::size_t kTokens = 40;

@@ -47,9 +47,9 @@ fetch::ExpertCosts Profile::costs() const {
   costs.fetch.workers = machine.threads;
   costs.fetch.u = u.median;
   costs.fetch.v = v.median;
-  // And the chunk's share of what the same threads do next: the merge, or, where an expert is computed with
-  // as it is stored, what that takes longer. (Experts that are not in state C are merged even so; their reads
-  // take longer than that.)
+  // Adds the chunk's share of the next work of the same threads: merging, or, if experts are computed with in
+  // their stored form, the extra time of those products. (Experts outside state C are merged even then; their
+  // reads take longer than that.)
   costs.fetch.c = c.median;
   if (p_packed) {
     const double chunks = static_cast<double>(model.tensors) * model.chunks;

@@ -1,4 +1,4 @@
-// Measured costs of this machine for one model: what plans and schedules are made from. SPEC §1.3, §5.1.
+// Measured costs of this machine for one model: the input of plans and schedules. SPEC §1.3, §5.1.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ namespace sluice::engine {
 struct Measured {
   double median = 0, spread = 0;
 };
-Measured measured(std::vector<double> samples);  // of at least one
+Measured measured(std::vector<double> samples);  // at least one sample
 
-// What a profile was measured for. Costs of another model, store or machine are of no use.
+// What a profile was measured for. Costs of another model, store or machine are useless.
 struct ProfiledModel {
   std::string architecture, codec;
   std::uint32_t layers = 0, experts = 0, top_k = 0;  // sparse layers, routed experts a layer
@@ -43,23 +43,24 @@ struct Profile {
   Measured merge;  // merging one tensor on one thread, all threads busy
   Measured p;      // computing one expert for one token
   std::vector<std::pair<std::uint32_t, Measured>> p_of_tokens;  // the same for more tokens, ascending
-  std::optional<Measured> p_packed;  // computing it in the view `packed` for one token, where it has one
+  // Computing one expert in the view `packed` for one token, if it has that view.
+  std::optional<Measured> p_packed;
   Measured rest;  // one decode step without its routed experts: attention, dense layers, head
 
   std::vector<double> ranks;  // f of SPEC §1.8 from recorded routing of one sequence; may be empty
 
-  fetch::ExpertCosts costs() const;  // as schedulers want them
+  fetch::ExpertCosts costs() const;  // in the form that schedulers take
 };
 
 ProfiledModel profiled_model(const store::Checkpoint& checkpoint, const model::Model& model,
                              const fetch::ExpertStore& experts);
 
 Json to_json(const Profile& profile);
-// Error(kInvalid) naming `name` and field: missing, of another version, negative or not finite.
+// Error(kInvalid) naming `name` and the field if one is missing, of another version, negative or not finite.
 Profile profile_from_json(const Json& json, const std::string& name);
-// True if the costs were measured for this model, store and machine.
+// Whether the costs were measured for this model, store and machine.
 bool fits(const Profile& profile, const ProfiledModel& model, const ProfiledMachine& machine);
-// Error(kInvalid) that says what is different: a profile of another model, store or machine.
+// Error(kInvalid) that says what differs, for a profile of another model, store or machine.
 void check_profile(const Profile& profile, const ProfiledModel& model, const ProfiledMachine& machine,
                    const std::string& name);
 

@@ -64,7 +64,7 @@ TEST(Profile, ThePackedViewReplacesTheMerge) {
   const Json json = to_json(profile);
   EXPECT_EQ(to_json(profile_from_json(json, "p.json")), json);
   EXPECT_EQ(json.at("p_packed").at("median"), 1.3e-3);
-  profile.p_packed = {0.9e-3, 1e-5};  // shorter: decoding costs nothing more
+  profile.p_packed = {0.9e-3, 1e-5};  // shorter: decoding costs nothing extra
   EXPECT_NEAR(profile.costs().fetch.c, 5e-4, 1e-12);
 }
 

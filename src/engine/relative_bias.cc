@@ -18,7 +18,7 @@ std::uint32_t relative_bucket(std::int64_t distance, Directions directions,
   }
   const std::uint32_t exact = buckets / 2;
   if (distance < exact) return first + static_cast<std::uint32_t>(distance);
-  // fp32 at the same places as the published code, since the result is cut to an integer.
+  // Uses fp32 where the published code does, because the result is truncated to an integer.
   const float power = std::log(static_cast<float>(distance) / static_cast<float>(exact)) /
                       static_cast<float>(std::log(static_cast<double>(config.max_distance) / exact)) *
                       static_cast<float>(buckets - exact);

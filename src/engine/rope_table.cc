@@ -33,10 +33,10 @@ RopeTable::RopeTable(const model::RopeConfig& config) : attention_factor_(engine
   if (config.scaling == model::RopeScaling::kYarn) {
     low = std::max(std::floor(correction_dim(config, config.beta_fast)), 0.0);
     high = std::min(std::ceil(correction_dim(config, config.beta_slow)), config.dims - 1.0);
-    if (low == high) high += 0.001;  // as published: no division by zero
+    if (low == high) high += 0.001;  // avoids division by zero, as published
   }
   for (std::size_t i = 0; i < half; ++i) {
-    // fp32 at the same places as the published code, so that angles of far positions agree.
+    // Uses fp32 where the published code does, so that angles of far positions agree.
     const float power = static_cast<float>(
         std::pow(config.theta, static_cast<float>(2 * i) / static_cast<float>(config.dims)));
     float inverse = 1.0f / power;

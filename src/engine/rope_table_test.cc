@@ -32,7 +32,7 @@ TEST(RopeTableTest, PlainFrequenciesArePowersOfTheta) {
   EXPECT_NEAR(sin[1], std::sin(0.3), 1e-6);
 }
 
-// SPEC §9: fast dimensions keep their frequency, slow ones are divided by the factor, a ramp lies between.
+// SPEC §9: fast dimensions keep their frequency, slow ones are divided by the factor, with a ramp between.
 // For these numbers (DeepSeek-V2-Lite) correction(32) = 10.5 and correction(1) = 22.5: the ramp runs from 10
 // to 23.
 TEST(RopeTableTest, YarnBlendsBetweenTheTwoCorrections) {

@@ -1,4 +1,4 @@
-// What a run lets others watch: the routing of every sparse layer of every step, and what the cache decided
+// Lets other code watch a run: the routing of every sparse layer of every step, and the cache's decisions
 // about it.
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace sluice::engine {
 
-// Called by the thread that drives the engine, in this order: on_step; then for each sparse layer, ascending,
-// on_routing and on_decisions. What is passed lasts for the call only. It must not call the engine; an Error
-// that it throws ends the step like any other error.
+// Called on the thread that drives the engine, in this order: on_step; then for each sparse layer, ascending,
+// on_routing and on_decisions. Arguments are valid only during the call. An observer must not call the
+// engine; an Error that it throws ends the step like any other error.
 class RoutingObserver {
  public:
   virtual ~RoutingObserver() = default;
@@ -25,7 +25,7 @@ class RoutingObserver {
   virtual void on_decisions(std::uint32_t /*sparse_layer*/, const experts::EventOutcome& /*outcome*/) {}
 };
 
-// Several watchers as one, told in the order in which they were added.
+// Several observers as one, called in the order in which they were added.
 class ObserverList final : public RoutingObserver {
  public:
   void add(RoutingObserver* observer) { observers_.push_back(observer); }  // must outlive this

@@ -11,17 +11,17 @@ Bytes scale_bytes(DType dtype, std::size_t heads, std::size_t columns) {
   return dtype == DType::kI8 ? Bytes{heads} * kernels::cache_groups(columns) * sizeof(float) : 0;
 }
 
-// Rows of codes end where floats may begin.
+// Rows of codes are padded so that floats may follow.
 std::size_t padded(DType dtype, std::size_t elements) {
   return dtype == DType::kI8 ? round_up(elements, sizeof(float)) : elements;
 }
 
-// Of the keys, or the values, of one position and layer.
+// Bytes of the keys, or of the values, of one position and layer.
 Bytes row_bytes(DType dtype, std::size_t heads, std::size_t columns) {
   return padded(dtype, heads * columns) * dtype_bytes(dtype) + scale_bytes(dtype, heads, columns);
 }
 
-// Of both.
+// Bytes of both.
 Bytes row_bytes(const AttentionDims& dims, DType dtype) {
   return row_bytes(dtype, dims.kv_heads, dims.key_dim) +
          (dims.value_row != 0 ? row_bytes(dtype, dims.kv_heads, dims.cache_value_dim) : 0);
@@ -42,14 +42,14 @@ Bytes kv_bytes(const model::ModelConfig& config, DType dtype, std::size_t positi
   if (!config.has_encoder()) encoder_positions = 0;
   const Bytes decoder = kv_bytes_per_token(config, dtype) * positions;
   const Bytes cross = kv_bytes_per_token(config, dtype) * encoder_positions;
-  // A row of an encoder layer is as long as one of the decoder.
+  // A row of an encoder layer is as long as a row of the decoder.
   const Bytes layer = row_bytes(AttentionDims(config.attention), dtype) * encoder_positions;
   const Bytes hidden = Bytes{config.hidden} * encoder_positions * sizeof(float);
   return round_up(decoder + cross + layer + hidden, kBlockBytes);
 }
 
-// In the buffer: the encoder's hidden states, then the decoder layers, then what they make of the encoder's
-// output, then the one encoder layer.
+// Order in the buffer: the encoder's hidden states, the decoder layers, their keys and values of the
+// encoder's output, the single encoder layer.
 Sequence::Sequence(const model::ModelConfig& config, DType dtype, std::size_t positions,
                    device::Accountant& accountant, std::size_t encoder_positions)
     : dims_(config.attention),

@@ -1,5 +1,5 @@
-// One sequence: the key/value cache of its positions so far; behind an encoder, also what the decoder attends
-// to.
+// One sequence: the key/value cache of its positions so far and, behind an encoder, the data that the decoder
+// attends to.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,12 @@
 
 namespace sluice::engine {
 
-// Numbers that one token adds over all layers, and the bytes that they take (BF16, F32 or I8).
+// Elements that one token adds over all layers, and their bytes (BF16, F32 or I8).
 std::size_t kv_elements_per_token(const model::ModelConfig& config);
 Bytes kv_bytes_per_token(const model::ModelConfig& config, DType dtype);
-// `encoder_positions`: most tokens of the encoder's input. They add, to the keys and values of the decoder's
-// layers, the input's keys and values for each of these, its hidden states in fp32, and its keys and values
-// of one encoder layer.
+// `encoder_positions`: most tokens of the encoder's input. Besides the keys and values of the decoder's
+// layers, these add the input's keys and values for each such layer, its hidden states in fp32, and its keys
+// and values of one encoder layer.
 Bytes kv_bytes(const model::ModelConfig& config, DType dtype, std::size_t positions,
                std::size_t encoder_positions = 0);
 
@@ -34,27 +34,28 @@ class Sequence {
   void clear() { length_ = 0; }
   void cut(std::size_t tokens) { length_ = std::min(length_, tokens); }  // keeps the first `tokens`
 
-  // The encoder's input: how many tokens it has (0: nothing encoded yet), and the residual stream of each.
+  // The encoder's input: its number of tokens (0: not yet encoded), and the residual stream of each token.
   std::size_t encoder_length() const { return encoder_length_; }
   std::size_t encoder_positions() const { return encoder_positions_; }
   void set_encoder_length(std::size_t tokens) { encoder_length_ = tokens; }
   float* encoder_hidden(std::size_t position);
 
   // Rows of one layer, by position. For MLA the value view is the first part of the key rows. All encoder
-  // layers share one place: each is done before the next begins.
+  // layers share one place: each layer is done before the next begins.
   kernels::CacheView keys(std::size_t layer) const;
   kernels::CacheView values(std::size_t layer) const;
-  // Where the row of a position is written.
+  // Where to write the row of a position.
   kernels::CacheRow key_row(std::size_t layer, std::size_t position);
   kernels::CacheRow value_row(std::size_t layer, std::size_t position);
-  // Keys and values that a decoder layer makes of the encoder's output.
+  // Keys and values that a decoder layer makes from the encoder's output.
   kernels::CacheView cross_keys(std::size_t layer) const;
   kernels::CacheView cross_values(std::size_t layer) const;
   kernels::CacheRow cross_key_row(std::size_t layer, std::size_t position);
   kernels::CacheRow cross_value_row(std::size_t layer, std::size_t position);
 
  private:
-  // Keys or values of one layer: the scales, if it has any, by group and position; then the rows.
+  // Keys or values of one layer: first the scales, if the layer has any, by group and position; then the
+  // rows.
   struct Rows {
     Bytes begin = 0;
     std::size_t positions = 0;
@@ -63,7 +64,7 @@ class Sequence {
   Rows keys_at(Bytes begin, std::size_t positions) const;
   Rows values_at(Bytes begin, std::size_t positions) const;  // behind the keys that begin there
   Bytes layer_bytes(std::size_t positions) const;
-  // Where a layer's keys begin, and how many positions it has.
+  // Where a layer's keys begin, and its number of positions.
   std::pair<Bytes, std::size_t> self(std::size_t layer) const;
   std::pair<Bytes, std::size_t> cross(std::size_t layer) const;
   kernels::CacheView view(const Rows& rows) const;

@@ -1,5 +1,5 @@
-// Models in slices on the real engine: against a plain model of the same values, and the bits of our own
-// logits against each other, whatever the budget, the threads, the disk and its faults.
+// Models in slices on the real engine: against a plain model with the same values, and our own logits against
+// each other, bit for bit, for all budgets, threads, disks and faults.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ void pack_sliced(const std::string& source, const std::string& target, codec::Sl
   store::PackOptions options;
   options.slices = bits;
   options.dense = dense;
-  if (dense == store::DenseWeights::kInt8) options.least_split_dense = 0;  // small matrices, too
+  if (dense == store::DenseWeights::kInt8) options.least_split_dense = 0;  // also small matrices
   store::pack(source, target, model::pack_plan(model::describe_model(*store::open_checkpoint(source))),
               options);
 }
@@ -63,7 +63,7 @@ EngineOptions options_of(PrecisionMode precision) {
   options.positions = 96;
   options.chunk = 16;
   options.precision = precision;
-  options.fetch.io = fetch::IoMode::kBuffered;  // not every scratch directory can do better
+  options.fetch.io = fetch::IoMode::kBuffered;  // not every scratch directory supports direct I/O
   return options;
 }
 
@@ -74,7 +74,7 @@ std::vector<model::TokenId> random_tokens(std::size_t count, std::uint32_t vocab
   return tokens;
 }
 
-// Logits of every token: of the first `prompt` ones by a prefill, of the rest one by one.
+// Logits of every token: of the first `prompt` tokens by a prefill, of the others one by one.
 std::vector<std::vector<float>> logits_of(Engine& engine, std::span<const model::TokenId> tokens,
                                           std::size_t prompt) {
   std::vector<std::vector<float>> all;
@@ -96,7 +96,7 @@ std::string file_bytes(const std::string& path, const store::Extent& extent) {
   return bytes;
 }
 
-// The values of a dense tensor in codes of 8 bits; none of another.
+// The values of a dense tensor in codes of 8 bits; empty for any other tensor.
 std::vector<float> int8_values(const store::Checkpoint& checkpoint, const store::TensorInfo& tensor) {
   const std::vector<store::Piece> pieces = checkpoint.pieces_of(tensor.name);
   const store::StoredPiece stored = checkpoint.locate(pieces[0]);
@@ -110,7 +110,7 @@ std::vector<float> int8_values(const store::Checkpoint& checkpoint, const store:
   return values;
 }
 
-// A plain directory whose matrices are F32 ones of the values that a sliced store stands for.
+// Writes a plain directory with F32 matrices of the values that a sliced store stands for.
 void write_plain_model(const std::string& source, const Opened& sliced, codec::SliceView which,
                        const std::string& target) {
   const Opened from(source);
@@ -167,8 +167,8 @@ double furthest(const std::vector<std::vector<float>>& a, const std::vector<std:
   return most;
 }
 
-// Both sum in fp32, in different orders: 2^-24 a step of some hundred, relative to sums of magnitudes that
-// cancel, through a few layers.
+// Both sum in fp32, in different orders: 2^-24 per step, over some hundred steps, relative to sums of
+// magnitudes that cancel, through a few layers.
 constexpr double kTolerance = 2e-4;
 
 class SlicedGolden : public ::testing::TestWithParam<std::string> {};
@@ -195,7 +195,8 @@ TEST_P(SlicedGolden, ComputesWhatAPlainModelOfTheSameValuesDoes) {
       expected[which] = logits_of(engine, tokens, tokens.size());
     }
     const double scale = largest_of(expected[codec::SliceView::kHigh]);
-    // The views are not each other's. (Activations are fp32: their codes cost more than other orders do.)
+    // The views differ from each other. (Activations are fp32: coding them costs more than another order of
+    // sums.)
     EXPECT_GT(furthest(expected[codec::SliceView::kHigh], expected[codec::SliceView::kLow]), 0.01 * scale);
     EXPECT_GT(furthest(expected[codec::SliceView::kCenter], expected[codec::SliceView::kLow]), 0.01 * scale);
     const auto found = [&](PrecisionMode precision, std::size_t prompt,
@@ -207,7 +208,7 @@ TEST_P(SlicedGolden, ComputesWhatAPlainModelOfTheSameValuesDoes) {
       Engine engine(*sliced.checkpoint, sliced.model, options, 4);
       return logits_of(engine, tokens, prompt);
     };
-    // Prompts are computed at high precision, whatever is asked for behind them.
+    // Prompts are computed at high precision, whatever precision is asked for later.
     for (const PrecisionMode any : {PrecisionMode::kHigh, PrecisionMode::kLow, PrecisionMode::kDbsc})
       EXPECT_LT(furthest(found(any, tokens.size()), expected[codec::SliceView::kHigh]), kTolerance * scale);
     EXPECT_LT(furthest(found(PrecisionMode::kHigh, 0), expected[codec::SliceView::kHigh]),
@@ -249,7 +250,7 @@ class Slices : public ::testing::Test {
     for (const auto& row : logits_of(engine, tokens_, kPrompt)) all.insert(all.end(), row.begin(), row.end());
     return xxh3(std::as_bytes(std::span(all)));
   }
-  // The least budget, and what half of the experts need more.
+  // The smallest budget, and how much more half of the experts need.
   static std::pair<Bytes, Bytes> budgets(EngineOptions options) {
     const auto engine = engine_of(options);
     const Bytes both = engine->expert_sizes().bytes({0, 0}).of(kBoth);
@@ -306,8 +307,8 @@ TEST_F(Slices, HighAndLowGiveTheSameBitsWhateverTheBudgetCacheThreadsAndDisk) {
   }
 }
 
-// What is critical is computed high in any case. What is not is computed high where both slices are there, so
-// the budget shows (SPEC §4.3); nothing else does.
+// Critical experts are always computed high. Other experts are computed high where both slices are in memory,
+// so the budget affects the logits (SPEC §4.3); nothing else does.
 TEST_F(Slices, DbscGivesTheSameBitsAndDecisionsWhateverTheThreadsAndDisk) {
   for (const char* preset : {"auto", "slicemoe"}) {
     EngineOptions options = options_of(PrecisionMode::kDbsc);
@@ -331,8 +332,8 @@ TEST_F(Slices, DbscGivesTheSameBitsAndDecisionsWhateverTheThreadsAndDisk) {
   }
 }
 
-// Each form has bits of its own, which are the same whatever the instruction set: integers have no order of
-// sums. What is rounded is small.
+// Each form has bits of its own, equal for all instruction sets: integer sums have no order. The rounding is
+// small.
 TEST_F(Slices, CodedActivationsAreNearTheOthersAndTheirBitsAreTheSameEverywhere) {
   const TempDirectory scratch;
   pack_sliced(kFable, scratch / "int8.sluice", {8, 4}, store::DenseWeights::kInt8);
@@ -358,7 +359,7 @@ TEST_F(Slices, CodedActivationsAreNearTheOthersAndTheirBitsAreTheSameEverywhere)
   }
 }
 
-// Its embedding is the output head, too: rows and products come out of the same codes.
+// The embedding is also the output head: rows and products come from the same codes.
 TEST_F(Slices, DenseWeightsOfEightBitsTakeHalfAndGiveTheSameBitsEverywhere) {
   const TempDirectory scratch;
   pack_sliced(kFable, scratch / "int8.sluice", {8, 4}, store::DenseWeights::kInt8);
@@ -432,7 +433,7 @@ TEST_F(Slices, AFailedReadFailsItsStepAndNoBitOfTheNext) {
   }
 }
 
-// What the decisions say is in memory, and what is.
+// Compares the decided residency with the actual one.
 class Logical final : public RoutingObserver {
  public:
   void on_decisions(std::uint32_t /*layer*/, const experts::EventOutcome& outcome) override {
@@ -511,7 +512,7 @@ TEST_F(Slices, ALimitOnMissesIsKept) {
   EXPECT_LE(rate(ConstraintMode::kHard, &replaced), 0.05);
   EXPECT_GT(replaced, 0u);
 
-  // Misses of whole experts are foreseen as such.
+  // Misses of whole experts are predicted as such.
   options.precision = PrecisionMode::kHigh;
   for (const char* cache : {"lru", "slice-lru"}) {
     options.cache = cache;

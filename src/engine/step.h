@@ -1,4 +1,5 @@
-// One forward step: some tokens of some sequences. A prefill, a chunk of one, or one decode step of a batch.
+// One forward step over some tokens of some sequences: a prefill, a chunk of one, or one decode step of a
+// batch.
 #pragma once
 
 #include <cstddef>
@@ -12,28 +13,29 @@
 
 namespace sluice::engine {
 
-// The tokens of one sequence in a step: tokens [first_token, first_token + tokens) of the step, which stand
-// at positions sequence->length() … of it.
+// The tokens of one sequence in a step: tokens [first_token, first_token + tokens) of the step, at positions
+// sequence->length() … of the sequence.
 struct Slice {
   Sequence* sequence = nullptr;
   std::size_t first_token = 0;
   std::size_t tokens = 0;
 };
 
-// For statistics; and routers that change the model's routing do so in decode steps only.
+// For statistics; routers that change the model's routing do so only in decode steps.
 enum class Phase { kPrefill, kDecode };
 
 struct Step {
   std::span<const model::TokenId> tokens;  // of all slices, one after the other
   std::span<const Slice> slices;           // cover all tokens, in order
   Phase phase = Phase::kPrefill;
-  // The tokens are the encoder's input of one sequence, from this position on; none: a decoder's.
+  // Set: the tokens are the encoder's input of one sequence, starting at this position; empty: a decoder's
+  // tokens.
   std::optional<std::size_t> encoder_begin = std::nullopt;
 
   std::size_t position(const Slice& slice) const { return encoder_begin.value_or(slice.sequence->length()); }
 };
 
-// Which tokens of a step want logits, and who takes them: called with the token's index in the step,
+// Which tokens of a step need logits, and their receiver: called with the token's index in the step,
 // ascending.
 struct LogitSink {
   std::function<bool(std::size_t token)> wants;

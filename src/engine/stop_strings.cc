@@ -17,7 +17,7 @@ std::string StopStrings::append(const std::string& text) {
     held_.resize(first);
     return std::exchange(held_, {});
   }
-  // The longest tail that is a proper beginning of some stop string stays.
+  // Keeps the longest tail that is a proper prefix of some stop string.
   std::size_t keep = 0;
   for (const std::string& stop : stops_)
     for (std::size_t n = std::min(stop.size() - 1, held_.size()); n > keep; --n)

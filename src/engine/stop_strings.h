@@ -1,4 +1,4 @@
-// Text that ends before the first stop string, given out as early as possible.
+// Cuts a text off before the first stop string, and passes it on as early as possible.
 #pragma once
 
 #include <string>
@@ -6,13 +6,13 @@
 
 namespace sluice::engine {
 
-// Holds back the tail of the text that may be the beginning of a stop string. Thread-compatible.
+// Holds back the tail of the text that may begin a stop string. Thread-compatible.
 class StopStrings {
  public:
   explicit StopStrings(std::vector<std::string> stops);
-  // Adds text; returns what is now known to stand before any stop string. After found() nothing more comes.
+  // Adds text; returns text that certainly precedes any stop string. Returns nothing more after found().
   std::string append(const std::string& text);
-  std::string finish();  // what is held back, when the text ends without a stop string
+  std::string finish();  // the held text, if the text ends without a stop string
   bool found() const { return found_; }
 
  private:

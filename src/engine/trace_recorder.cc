@@ -30,7 +30,7 @@ Json run_record(const Engine& engine) {
                  {"seed", engine.options().seed}};
   if (engine.pool_plan()) {
     const experts::PoolSlots& slots = engine.pool_plan()->chosen.slots;
-    const experts::PoolRules rules;  // the engine has no others
+    const experts::PoolRules rules;  // the engine uses only these
     record["pools"] = {{"slots", {slots.f, slots.c, slots.s, slots.e}},
                        {"delta", rules.delta},
                        {"demote", experts::demotion_name(rules.demotion)},
@@ -40,7 +40,7 @@ Json run_record(const Engine& engine) {
 }
 
 void TraceRecorder::on_step(const Step& step) {
-  if (writer_.in_step()) {  // the last one failed
+  if (writer_.in_step()) {  // the last step failed
     writer_.abandon_step();
     std::erase_if(sequences_, [&](const auto& entry) { return entry.second >= first_of_step_; });
     next_sequence_ = first_of_step_;

@@ -11,13 +11,13 @@
 
 namespace sluice::engine {
 
-// What a trace of this engine's model says about it.
+// The header of a trace of this engine's model.
 trace::TraceHeader trace_header(const Engine& engine);
-// What the run record says: cache, scope, capacity (bytes of each cache), keep, seed; pools.
+// The content of the run record: cache, scope, capacity (bytes of each cache), keep, seed; pools.
 Json run_record(const Engine& engine);
 
-// A step that fails, for whatever reason, is not part of the trace: the next one, or the writer's close(),
-// takes it back. Thread-compatible. `writer` must outlive it; the run record must have been written.
+// A step that fails, for any reason, is not part of the trace: the next step, or the writer's close(), takes
+// it back. Thread-compatible. `writer` must outlive it; the run record must have been written.
 class TraceRecorder final : public RoutingObserver {
  public:
   explicit TraceRecorder(trace::TraceWriter& writer) : writer_(writer) {}
@@ -26,8 +26,9 @@ class TraceRecorder final : public RoutingObserver {
 
  private:
   trace::TraceWriter& writer_;
-  std::map<const Sequence*, std::uint32_t> sequences_;   // numbers; a sequence without tokens is a new one
-  std::uint32_t next_sequence_ = 0, first_of_step_ = 0;  // sequences from first_of_step_ on are the step's
+  std::map<const Sequence*, std::uint32_t> sequences_;  // numbers; a sequence without tokens is new
+  // Sequences from first_of_step_ on belong to the current step.
+  std::uint32_t next_sequence_ = 0, first_of_step_ = 0;
   std::vector<trace::SequenceMark> marks_;
 };
 

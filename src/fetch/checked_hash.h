@@ -1,4 +1,4 @@
-// The checksum of stored weights, and the error if it is another.
+// Compares stored weights with their checksum.
 #pragma once
 
 #include <cstdint>

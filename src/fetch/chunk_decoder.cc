@@ -15,7 +15,7 @@ codec::ChunkKind kind_of(const ChunkPlace& chunk) {
   return chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw;
 }
 
-// The chunk's words in the view, and the rows they are where the piece is in tiles.
+// The chunk's words in the view, and their rows if the piece is in tiles.
 struct ChunkWords {
   std::span<std::byte> words;
   codec::TileShape tiles;
@@ -28,7 +28,7 @@ ChunkWords words_of(const PiecePlace& piece, const ChunkPlace& chunk, std::byte*
           rows.shape};
 }
 
-// What a codec says of a chunk, with where that is.
+// Adds the place of the chunk to a codec's error.
 [[noreturn]] void throw_in_chunk(Error& error, const std::string& path, const ChunkPlace& chunk) {
   throw error.in(path, chunk.file_offset)
       .found(fmt::format("{} (in a chunk of {} bytes)", error.found_text(), chunk.stored_bytes));

@@ -1,4 +1,4 @@
-// From stored bytes to the words of a view, one exponent chunk or piece at a time. SPEC §1.2.
+// Turns stored bytes into the words of a view, one exponent chunk or piece at a time. SPEC §1.2.
 #pragma once
 
 #include <cstddef>
@@ -11,31 +11,30 @@
 
 namespace sluice::fetch {
 
-// `words` and `exponents` are the buffers that the places of pieces and of their chunks are counted in (they
-// may be one and the same), `view` the one of view_place. Thread-safe. Errors name the file and where in it
-// the bytes lie.
+// `words` and `exponents` are the buffers in which the places of pieces and of their chunks are counted (they
+// may be the same buffer); `view` is the buffer of view_place. Thread-safe. Errors name the file and the
+// place of the bytes in it.
 class ChunkDecoder {
  public:
   // `codec` is the checkpoint's ("none" for directories). `files` must outlive this.
   ChunkDecoder(const WeightFiles& files, Isa isa, const std::string& codec);
 
-  // The checksum of a piece's bytes in `words`, if it has one. Error(kCorrupt).
+  // Checks the checksum of a piece's bytes in `words`, if the piece has one. Error(kCorrupt).
   void check(const PiecePlace& piece, const std::byte* words) const;
-  // The checksum of a chunk, and of one in tiles, which may be computed with as it is, the structure: all but
-  // what its codes say. Error(kCorrupt).
+  // Checks the checksum of a chunk and, for a chunk in tiles, its structure: everything except what its codes
+  // say, because kernels may compute with such a chunk directly. Error(kCorrupt).
   void check(const PiecePlace& piece, const ChunkPlace& chunk, const std::byte* exponents) const;
-  // The codes too, of chunks in tiles that check() took: to say which of those is damaged that were computed
-  // with. Error(kCorrupt).
+  // Checks also the codes of chunks in tiles that check() accepted: it finds the damaged one after a kernel
+  // has found that one is damaged. Error(kCorrupt).
   void check_codes(const PiecePlace& piece, const std::byte* exponents) const;
-  // Checks a chunk (or an LSB slice) and decodes it, into the upper half of its own words in `view`; in tiles
-  // there is nothing to be gained by two passes, and all is left to merge(). No view: only checks.
-  // Error(kCorrupt).
+  // Checks a chunk (or an LSB slice) and decodes it into the upper half of its own words in `view`. For tiles
+  // two passes gain nothing, so merge() does all the work. Null view: only checks. Error(kCorrupt).
   void decode(const PiecePlace& piece, const ChunkPlace& chunk, const std::byte* exponents,
               std::byte* view) const;
-  // What decode() left, and the sign+mantissa plane, into words. Error(kCorrupt).
+  // Merges the output of decode() and the sign+mantissa plane into words. Error(kCorrupt).
   void merge(const PiecePlace& piece, const ChunkPlace& chunk, const std::byte* words,
              const std::byte* exponents, std::byte* view) const;
-  // A piece that is stored whole.
+  // Copies a piece that is stored whole.
   static void copy(const PiecePlace& piece, const std::byte* words, std::byte* view);
 
  private:
@@ -43,7 +42,7 @@ class ChunkDecoder {
   const codec::PlaneDecoder decoder_;
 };
 
-// Bytes of the piece where `place` is: whole words, the sign+mantissa plane, the MSB slice, or codes.
+// Bytes of the piece at `place`: whole words, the sign+mantissa plane, the MSB slice, or codes.
 inline Bytes stored_bytes(const PiecePlace& piece) {
   if (piece.codes > 0) return piece.codes;
   return !piece.split ? piece.raw_bytes() : piece.tiled() ? piece.tiles.places() : piece.elements;

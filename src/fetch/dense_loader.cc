@@ -14,7 +14,8 @@ namespace {
 // small.
 constexpr std::uint64_t kGroupElements = 4 << 20;
 
-// The part of a split piece made of chunks [begin, end): a piece of its own, whose sm has no checksum.
+// The part of a split piece that consists of chunks [begin, end): a piece of its own, whose sm has no
+// checksum.
 store::StoredPiece sub_piece(const store::StoredPiece& piece, std::size_t begin, std::size_t end) {
   store::StoredPiece part;
   part.dtype = piece.dtype;
@@ -73,7 +74,7 @@ ResidentPiece load_raw(const store::StoredPiece& piece, WeightFiles& files, Piec
   return loaded;
 }
 
-// Chunks of a split piece that are read together, and where they land.
+// Chunks of a split piece that are read together, and the place they are read to.
 struct Group {
   std::size_t begin = 0, end = 0;
   PieceLayout layout;
@@ -90,9 +91,9 @@ ResidentPiece load_split(const store::StoredPiece& piece, WeightFiles& files, Pi
   ResidentPiece loaded{device::HostBuffer(accountant, account, 2 * piece.elements), nullptr, piece.dtype,
                        piece.elements};
   loaded.data = loaded.buffer.data();
-  // Two halves: one group is read while the one before it is decoded.
+  // Two halves: one group is read while the group before it is decoded.
   device::HostBuffer staging(accountant, device::Account::kStaging, load_staging_bytes(piece));
-  const DrainAtEnd drain{files};  // before the buffers go, also when decoding throws
+  const DrainAtEnd drain{files};  // before the buffers go, even if decoding throws
   const auto half = [&](std::size_t number) { return staging.data() + number % 2 * (staging.size() / 2); };
   Xxh3Stream plane_hash;
   std::uint64_t done = 0;  // elements

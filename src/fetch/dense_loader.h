@@ -1,4 +1,4 @@
-// Dense weights: read once at load and kept, as the checkpoint's words or as they are stored.
+// Dense weights: read once at load and kept, as the checkpoint's words or in their stored form.
 #pragma once
 
 #include <span>
@@ -19,7 +19,7 @@ namespace sluice::fetch {
 // One dense tensor in memory. Owns its buffer.
 struct ResidentPiece {
   device::HostBuffer buffer;
-  const std::byte* data = nullptr;  // first word; inside `buffer`
+  const std::byte* data = nullptr;  // its first word, inside `buffer`
   DType dtype = DType::kBF16;
   std::uint64_t elements = 0;
 };
@@ -29,8 +29,8 @@ struct ResidentPiece {
 Bytes resident_bytes(const store::StoredPiece& piece);
 Bytes load_staging_bytes(const store::StoredPiece& piece);
 
-// Reads, checks and decodes. Raw pieces are read in place; split ones a few chunks at a time through staging.
-// Nothing may be in flight in files.reader(). Error(kIo), (kCorrupt), (kBudget).
+// Reads, checks and decodes a piece. Raw pieces are read in place; split ones a few chunks at a time through
+// staging. No read may be in flight in files.reader(). Error(kIo), (kCorrupt), (kBudget).
 ResidentPiece load_piece(const store::StoredPiece& piece, WeightFiles& files, PieceDecoder& decoder,
                          device::Accountant& accountant, device::Account account);
 
@@ -39,26 +39,25 @@ struct NamedPiece {
   store::StoredPiece stored;
 };
 
-// Adds the tensor to what an error says of bytes of a file.
+// Adds the tensor's name to an error about bytes of a file.
 Error& in_tensor(Error& error, std::string_view tensor);
 
-// A matrix in tiles, kept as it is stored: its planes lie at their places in `buffer`.
+// A matrix in tiles in its stored form: its planes are at their places in `buffer`.
 struct PackedPiece {
   std::string tensor;
   device::HostBuffer buffer;
   PiecePlace place;
 };
 
-// Bytes that load_packed charges for this piece, which has its own columns.
+// Bytes that load_packed charges for this piece, which must have its own columns.
 Bytes packed_bytes(const store::StoredPiece& piece);
 
-// Reads pieces in place, one while the one before it is checked: all but the codes of their exponents, which
-// nobody decodes before they are computed with. Otherwise as load_piece; Error(kCorrupt) names the tensor,
-// too.
+// Reads pieces in place, each while the one before it is checked, except the codes of their exponents, which
+// nobody decodes before they are used. Otherwise as load_piece; Error(kCorrupt) also names the tensor.
 std::vector<PackedPiece> load_packed(std::span<const NamedPiece> pieces, WeightFiles& files,
                                      PieceDecoder& decoder, device::Accountant& accountant,
                                      device::Account account);
-// The codes. Error(kCorrupt) likewise.
+// Checks the codes. Error(kCorrupt) likewise.
 void check_codes(const PackedPiece& piece, const PieceDecoder& decoder);
 
 }  // namespace sluice::fetch

@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// One BF16 tensor of several packing chunks in a safetensors file, whose header is a few odd bytes long.
+// One BF16 tensor of several packing chunks in a safetensors file with a header of odd length.
 class DenseLoaderTest : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kRows = 5000,
@@ -62,12 +62,13 @@ class DenseLoaderTest : public ::testing::Test {
     EXPECT_EQ(accountant_.used(), 0u);
     ResidentPiece loaded = load_piece(piece, files, decoder, accountant_, device::Account::kDense);
     EXPECT_EQ(accountant_.used(), resident_bytes(piece));
-    most_staged_ = std::max(most_staged_, load_staging_bytes(piece));  // of all loads so far, as the peak is
+    // Over all loads so far, like the peak.
+    most_staged_ = std::max(most_staged_, load_staging_bytes(piece));
     EXPECT_LE(accountant_.peak(device::Account::kStaging), most_staged_);
     return loaded;
   }
 
-  // The piece twice, and nothing staged.
+  // Loads the piece twice; nothing stays staged.
   std::vector<PackedPiece> load_packed_pieces(const std::string& path, const FetchOptions& options = {}) {
     const auto checkpoint = store::open_checkpoint(path);
     WeightFiles files(*checkpoint, options);
@@ -117,8 +118,8 @@ TEST_F(DenseLoaderTest, AnyFailedReadIsAnErrorAndLeavesNothingCharged) {
   }
 }
 
-// Two of one piece, so that one is read while the other is checked: the stored bytes, from which the words
-// come.
+// Loads one piece twice, so that one is read while the other is checked: gives the stored bytes, from which
+// the words come.
 TEST_F(DenseLoaderTest, PackedPiecesAreKeptAsTheyAreStored) {
   const std::string path = packed("native");
   for (const IoMode io : {IoMode::kDirect, IoMode::kBuffered, IoMode::kMmap}) {
@@ -164,7 +165,7 @@ TEST_F(DenseLoaderTest, AFailedReadOfAPackedPieceLeavesNothingCharged) {
       EXPECT_EQ(error.kind(), ErrorKind::kIo) << error.what();
     }
     EXPECT_EQ(accountant_.used(), 0u);
-    all = 2;  // one read a piece
+    all = 2;  // one read per piece
   }
 }
 
@@ -176,7 +177,7 @@ TEST_F(DenseLoaderTest, AFlippedBitAnywhereIsFound) {
     const auto checkpoint = store::open_checkpoint(path);
     const store::StoredPiece piece = checkpoint->locate({"w", 0, kRows * kCols});
     for (int round = 0; round < 12; ++round) {
-      // A byte of the plane or of a chunk; padding is verify's business.
+      // Flips a byte of the plane or of a chunk; only verify checks padding.
       const bool plane = round % 2 == 0;
       const store::Extent& extent =
           plane ? piece.sm : piece.exponents[random() % piece.exponents.size()].extent;
@@ -208,7 +209,7 @@ TEST_F(DenseLoaderTest, AFlippedBitAnywhereIsFound) {
   }
 }
 
-// Right checksums, and yet no encoding.
+// Correct checksums, but not a valid encoding.
 TEST_F(DenseLoaderTest, AnImpossibleChunkOfAPackedPieceIsNamed) {
   namespace files = store::testing;
   const std::string path = packed("native");
@@ -227,21 +228,21 @@ TEST_F(DenseLoaderTest, AnImpossibleChunkOfAPackedPieceIsNamed) {
       EXPECT_THAT(error.fix_text(), HasSubstr("sluice verify"));
     }
   };
-  {  // that of its structure is seen at once
+  {  // damage of the structure is found at once
     const files::DamagedChunk damaged = files::damage_chunk(path, "w", files::Damage::kStructure);
     expect_named([&] { load_packed_pieces(path); }, damaged);
     EXPECT_EQ(accountant_.used(), 0u);
   }
   files::write_file(path + "/manifest.json", manifest);
   files::write_file(path + "/dense.bin", dense);
-  // That of its codes is looked for where a product has found that there is some.
+  // Damage of the codes is looked for only after a product has found some.
   const files::DamagedChunk damaged = files::damage_chunk(path, "w", files::Damage::kCodes);
   std::vector<PackedPiece> loaded = load_packed_pieces(path);
   const auto checkpoint = store::open_checkpoint(path);
   WeightFiles weights(*checkpoint, {});
   const PieceDecoder decoder(weights, pool_, best_isa(), checkpoint->codec());
   expect_named([&] { check_codes(loaded[1], decoder); }, damaged);
-  // Of bytes that have changed since they were read the store is not to blame.
+  // If bytes have changed since they were read, the store is not to blame.
   loaded[0].buffer.data()[loaded[0].place.chunks.front().place] ^= std::byte{1};
   EXPECT_THAT([&] { check_codes(loaded[0], decoder); },
               ::testing::ThrowsMessage<Error>(HasSubstr("are not what was read")));

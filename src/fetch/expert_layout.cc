@@ -11,7 +11,7 @@ namespace {
 Region region_of(const std::vector<store::Extent>& extents) {
   Region region;
   for (const FileRun& run : join_extents(extents)) {
-    // Equal ones: a short rest would cost as much as a long one.
+    // Equal segments: a short rest would cost as much as a long one.
     const Bytes segments = std::max<Bytes>(1, (run.length + kSegmentBytes - 1) / kSegmentBytes);
     const Bytes each = round_up((run.length + segments - 1) / segments, kBlockBytes);
     for (Bytes done = 0; done < run.length; done += each)

@@ -1,4 +1,4 @@
-// Where the parts of one expert lie on disk and in memory: two regions, each read and kept by itself.
+// Where the parts of one expert are on disk and in memory: two regions, each read and kept separately.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,13 @@
 
 namespace sluice::fetch {
 
-// A stretch of the expert's bytes. Runs are block-aligned, of at most kSegmentBytes, ascending, without gaps
-// in memory.
+// A stretch of the expert's bytes. Its runs are block-aligned, of at most kSegmentBytes, ascending, and
+// without gaps in memory.
 struct Region {
   std::vector<FileRun> runs;
-  Bytes bytes = 0;           // in memory: the runs' lengths, rounded up to a size that buffers share
-  Bytes disk_bytes() const;  // what reading it asks of the disk
+  // Bytes in memory: the runs' lengths, rounded up to a size that buffers share.
+  Bytes bytes = 0;
+  Bytes disk_bytes() const;  // bytes that reading it asks of the disk
   // Runs [first, end) that hold bytes [place, place + length) of the region.
   struct Range {
     std::uint32_t first = 0, end = 0;
@@ -25,16 +26,17 @@ struct Region {
 
 // Immutable once made.
 struct ExpertLayout {
-  // Pieces stored whole (part `full`), sign+mantissa planes of split ones (`sm`), or MSB slices (`msb`).
+  // Pieces stored whole (part `full`), sign+mantissa planes of split pieces (`sm`), or MSB slices (`msb`).
   Region base;
-  // Exponent chunks (part `exp`) or LSB slices (`lsb`); empty if all is stored whole.
+  // Exponent chunks (part `exp`) or LSB slices (`lsb`); empty if all pieces are stored whole.
   Region rest;
-  std::vector<PiecePlace> pieces;  // places in `base`; those of chunks in `rest`
-  Bytes view_bytes = 0;            // size of the view (part `full`), a size that buffers share; of slices 0
-  bool split = false;              // a view has to be made of both regions; otherwise `base` is the view …
-  bool sliced = false;             // … unless regions are slices: kernels compute out of them as they are
+  std::vector<PiecePlace> pieces;  // their places are in `base`, those of chunks in `rest`
+  // Size of the view (part `full`), rounded to a size that buffers share; 0 for slices.
+  Bytes view_bytes = 0;
+  bool split = false;   // the view must be made from both regions; otherwise `base` is the view …
+  bool sliced = false;  // … unless regions are slices: kernels compute from them directly
   bool whole() const { return !split && !sliced; }
-  // What the regions are as parts.
+  // The parts that the regions hold.
   experts::Part base_part() const {
     return split ? experts::Part::kSm : sliced ? experts::Part::kMsb : experts::Part::kFull;
   }
@@ -43,11 +45,11 @@ struct ExpertLayout {
 
 inline constexpr Bytes kSegmentBytes = kMiB;
 
-// `bits`: of the slices of family `sliced`.
+// `bits`: for the slices of family `sliced`.
 ExpertLayout lay_out_expert(std::span<const store::StoredPiece> pieces, codec::SliceBits bits = {});
 
-// `bytes` rounded up to one of few sizes, at most 1.6 % more (and whole blocks), so that buffers of experts
-// that compress a little differently are reused for one another.
+// `bytes` rounded up to one of few sizes, by at most 1.6 % (and to whole blocks), so that experts that
+// compress slightly differently can reuse one another's buffers.
 Bytes shared_size(Bytes bytes);
 
 }  // namespace sluice::fetch

@@ -67,8 +67,8 @@ ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model
   }
   active_.assign(experts_.size(), false);
   sizes_ = std::make_unique<Sizes>(*this);
-  // Until measured: a disk of 1.5 GB/s, exponents decoded at 1 GB/s a thread, weights computed with at 10
-  // GB/s.
+  // Assumed until measured: a disk of 1.5 GB/s, 1 GB/s of exponents decoded per thread, 10 GB/s of weights
+  // computed with.
   if (!experts_.empty() && !experts_[0].layout.pieces.empty()) {
     const ExpertLayout& layout = experts_[0].layout;
     const PiecePlace& piece = layout.pieces[0];
@@ -96,7 +96,7 @@ Bytes ExpertStore::staging_per_expert() const {
          (files_.uses_page_cache() ? largest_read_ : 0);
 }
 
-// One that becomes words: state F may be wanted of any.
+// Staging for an expert that becomes words: any expert may have to reach state F.
 Bytes ExpertStore::least_staging() const {
   return experts_.empty() ? 0 : largest_staging_ + (files_.uses_page_cache() ? largest_read_ : 0);
 }
@@ -105,8 +105,7 @@ Bytes ExpertStore::bytes_per_expert() const { return largest_view_; }
 
 void ExpertStore::configure(const ExpertStoreOptions& options) {
   SLUICE_CHECK(options.staging >= least_staging(), fmt::format("{} < {}", options.staging, least_staging()));
-  // Pages that reads in flight hold in the page cache are ours as well: a part of the staging is set aside
-  // for them.
+  // Reads in flight also hold pages of ours in the page cache: a part of the staging is set aside for them.
   if (files_.uses_page_cache() && !experts_.empty())
     page_cache_ = options.staging / staging_per_expert() * largest_read_;
   if (page_cache_ > 0) accountant_.charge(Account::kStaging, page_cache_);
@@ -156,7 +155,7 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
   for (ExpertId id : demand.experts) active_[index(id)] = true;
   withdraw_unless(active_);
   while (const FetchJob* const withdrawn = executor_.poll()) discard(expert(withdrawn->id));
-  // What left as a prompt ended is gone when this event asks for it again.
+  // Parts that left when a prompt ended are gone when this event asks for them again.
   std::size_t left = 0;
   for (const experts::Eviction& eviction : outcome.evicted)
     if (left++ < outcome.trimmed || !active_[index(eviction.id)]) {
@@ -165,7 +164,7 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
       change_settled(it);
       if (!it.job) {
         drop(it, eviction.parts);
-      } else {  // a prefetch builds on it: it goes when that is done
+      } else {  // a prefetch builds on it: it goes when the prefetch is done
         const auto evicted = [&](Part part) { return eviction.parts.has(part); };
         if (evicted(Part::kSm) || evicted(Part::kMsb)) it.base.charge_to(Account::kStaging);
         if (evicted(Part::kExp) || evicted(Part::kLsb)) it.rest.charge_to(Account::kStaging);
@@ -197,7 +196,7 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
     SLUICE_CHECK(sliced_ == it.view.has(Part::kMsb), "slices have a view, and others none");
     if (it.job) {
       if (attach(it, counted, reads)) return;
-      executor_.reclaim(*it.job);  // it failed
+      executor_.reclaim(*it.job);  // its prefetch failed
       it.target = it.held;
       discard(it);
       it.target = admission.parts;
@@ -233,7 +232,7 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
   counters_.plan_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   counters_.plans += 1;
   SLUICE_CHECK(schedule_.order.size() == tasks_.size() && schedule_.block_end.back() == tasks_.size());
-  // Experts start in the order in which they first appear.
+  // Experts start in the order of their first appearance.
   for (const std::uint32_t position : schedule_.order) {
     Expert& it = expert(tasks_[position].expert);
     if (std::find(waiting_.begin(), waiting_.end(), &it) == waiting_.end()) waiting_.push_back(&it);
@@ -377,7 +376,7 @@ Parts ExpertStore::made_by(const Expert& it) const {
 void ExpertStore::finish_job(Expert& it) {
   reading_ -= reads_of(it);
   std::erase(running_, &it);
-  it.held = it.held | made_by(it);  // for a moment, all of it
+  it.held = it.held | made_by(it);  // for a moment the expert has all these parts
   spare_jobs_.push_back(std::move(it.job));
   it.withdrawn = false;
 }
@@ -400,8 +399,8 @@ void ExpertStore::unpin(Expert& it) {
 }
 
 void ExpertStore::settle(Expert& it) {
-  // State S from F alone (an expert of the event, or a reduced one): the planes are taken out of the words,
-  // into a free buffer if there is one, so that nothing is mapped or unmapped; else in place if they fit, and
+  // State S from F alone (an expert of the event, or a reduced one): takes the planes out of the words into a
+  // free buffer if there is one, so that nothing is mapped or unmapped; otherwise in place if they fit, and
   // the rest of the buffer goes.
   if (it.target == Parts(Part::kSm) && it.held == Parts(Part::kFull)) {
     if (pool_->has_free(it.layout.base.bytes)) {
@@ -437,7 +436,7 @@ void ExpertStore::drop(Expert& it, Parts parts) {
 void ExpertStore::abandon_event() noexcept {
   executor_.cancel();
   const auto reset = [&](Expert& it) {
-    // Buffers that were being filled go; of what was there before stays what was to stay.
+    // Buffers that were being filled go; of the parts held before, those that were to stay do stay.
     for (const auto& [part, buffer] :
          {std::pair{Parts(Part::kFull), &it.full}, std::pair{Parts(it.layout.base_part()), &it.base},
           std::pair{Parts(it.layout.rest_part()), &it.rest}}) {
@@ -478,7 +477,7 @@ ExpertView ExpertStore::view_of(const Expert& it) const {
       return MatrixView{nullptr, place.dtype, rows, cols, &place, it.base.data(), it.rest.data()};
     return MatrixView{it.full.data() + place.view_place, place.dtype, rows, cols};
   };
-  const std::size_t up = it.layout.pieces.size() - 2;  // a pair has no gate
+  const std::size_t up = it.layout.pieces.size() - 2;  // an expert without a gate has only two matrices
   return {up == 0 ? MatrixView{} : matrix(0, it.width, it.hidden), matrix(up, it.width, it.hidden),
           matrix(up + 1, it.hidden, it.width)};
 }

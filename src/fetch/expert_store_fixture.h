@@ -49,7 +49,7 @@ inline std::vector<std::byte> bytes_of(const MatrixView& view) {
 
 class ExpertStoreTest : public ::testing::Test {
  protected:
-  // Its matrices are narrow: in tiles they lie in another shape, unless they keep their columns.
+  // Its matrices are narrow: in tiles they have another shape, unless they keep their columns.
   std::string packed(const std::string& codec, unsigned chunks = 4, bool keep_columns = false) {
     const std::string path =
         scratch_.path() + "/" + codec + std::to_string(chunks) + (keep_columns ? "k" : "") + ".sluice";
@@ -95,7 +95,7 @@ class ExpertStoreTest : public ::testing::Test {
     return views;
   }
 
-  // What the checkpoint's own files say.
+  // The words in the checkpoint's own files.
   std::vector<std::byte> truth(ExpertId id) {
     const auto directory = store::open_checkpoint(kModel);
     std::vector<std::byte> all;
@@ -113,8 +113,8 @@ class ExpertStoreTest : public ::testing::Test {
     return all;
   }
 
-  // What is in memory of experts against what was decided to stay of them: all of it, or less where reads
-  // have failed. The bytes agree.
+  // Compares the parts in memory with those that were decided to stay: all of them, or fewer where reads have
+  // failed. The bytes must agree.
   enum class Stays { kAll, kAtMost };
   void expect_stays(const std::map<ExpertId, Parts>& decided, Stays stays) const {
     Bytes resident = 0;
@@ -146,7 +146,7 @@ class ExpertStoreTest : public ::testing::Test {
   std::unique_ptr<WeightFiles> files_;
   std::unique_ptr<ExpertStore> store_;
   EventReads reads_;              // of the last run()
-  std::size_t packed_views_ = 0;  // matrices that were handed out so, in all
+  std::size_t packed_views_ = 0;  // matrices handed out as `packed` so far
 };
 
 }  // namespace sluice::fetch::testing

@@ -124,7 +124,7 @@ TEST_F(ExpertStoreTest, AReadThatFailsIsAnErrorThatNamesFileAndPlace) {
 
 TEST_F(ExpertStoreTest, AReaderThatBreaksIsAnErrorOfTheEventAndTheNextOneGoesOn) {
   for (const DiskCall broken : {DiskCall::kSubmit, DiskCall::kWait}) {
-    for (const bool for_good : {false, true}) {  // until it is made anew
+    for (const bool for_good : {false, true}) {  // fails until it is made anew
       SCOPED_TRACE(for_good);
       std::atomic<bool> breaking{false}, is_broken{false};
       std::atomic<int> readers{0};
@@ -155,7 +155,7 @@ TEST_F(ExpertStoreTest, AReaderThatBreaksIsAnErrorOfTheEventAndTheNextOneGoesOn)
   }
 }
 
-// Holds completions back until it is opened, and remembers the order in which reads came.
+// Holds completions back until it is opened, and records the order of reads.
 struct Gate {
   std::mutex mutex;
   std::condition_variable changed;
@@ -200,7 +200,7 @@ TEST_F(ExpertStoreTest, DemandGoesBeforePrefetchAndTakesUpWhatWasPrefetched) {
   std::vector<experts::PartRequest> requests;
   for (const std::uint16_t e : {0, 1, 2, 3}) requests.push_back({{0, e}, Part::kFull});
   store_->prefetch(requests);
-  gate.wait_for_reads(2);  // as many as go ahead
+  gate.wait_for_reads(2);  // as many as read-ahead may start
   EventOutcome outcome = misses({3, 4, 5}, Part::kFull);
   std::thread opener([&] {
     std::this_thread::sleep_for(
@@ -209,7 +209,7 @@ TEST_F(ExpertStoreTest, DemandGoesBeforePrefetchAndTakesUpWhatWasPrefetched) {
   });
   for (const auto& [id, view] : run(outcome)) EXPECT_EQ(view, truth(id));
   opener.join();
-  EXPECT_EQ(reads_.prefetched, 0u);  // it came too late for that
+  EXPECT_EQ(reads_.prefetched, 0u);  // the prefetch came too late for that
   const PrefetchCounters& count = store_->prefetch_counters();
   EXPECT_EQ(count.useful, 0u);
   EXPECT_EQ(count.late, 1u);     // 3
@@ -239,10 +239,10 @@ TEST_F(ExpertStoreTest, DemandGoesBeforePrefetchAndTakesUpWhatWasPrefetched) {
       demanded_end = std::max(demanded_end, static_cast<std::size_t>(at - gate.offsets.begin()) + 1);
       ++demanded;
     }
-  EXPECT_EQ(demanded_end, 2 + demanded);  // nothing but the two that were under way went before
+  EXPECT_EQ(demanded_end, 2 + demanded);  // only the two reads under way went before
 }
 
-// Waits until the disk has done all that was named to it.
+// Waits until the disk has finished all named prefetches.
 void wait_for_prefetch(const ExpertStore& store, Bytes bytes) {
   while (store.counters().prefetch_bytes < bytes) std::this_thread::yield();
   std::this_thread::sleep_for(
@@ -283,11 +283,11 @@ TEST_F(ExpertStoreTest, WhatIsNotNamedAgainIsDropped) {
   };
   name({0, 1, 2});
   gate.wait_for_reads(2);
-  name({2, 3});  // 0 was begun, 1 was not
+  name({2, 3});  // 0 had begun, 1 had not
   EXPECT_EQ(store_->prefetch_counters().wasted, 1u);
   EXPECT_EQ(store_->prefetch_counters().dropped, 1u);
   gate.open();
-  // 0 itself, though withdrawn, and others: all are what they should be.
+  // Expert 0 itself, though withdrawn, and all others must be right.
   for (const auto& [id, view] : run(misses({0, 1, 2, 3}, Parts()))) EXPECT_EQ(view, truth(id));
   EXPECT_EQ(store_->prefetch_counters().useful + store_->prefetch_counters().late, 2u);
 }
@@ -306,11 +306,11 @@ TEST_F(ExpertStoreTest, APrefetchThatFailsFailsNobody) {
       std::chrono::milliseconds(50));  // for the failure to come; if it is late, more is tested
   broken = false;
   for (const auto& [id, view] : run(misses({0, 1, 2}, Parts()))) EXPECT_EQ(view, truth(id));
-  broken = true;  // one that is needed fails the event
+  broken = true;  // a failure of a needed expert fails the event
   EXPECT_THROW(run(misses({3}, Parts())), Error);
 }
 
-// Those that need no read, several at a time; the others only by next(), once they are there.
+// Experts that need no read, several at a time; the others only by next(), once they have arrived.
 TEST_F(ExpertStoreTest, WhatIsResidentIsHandedOutTogether) {
   open(packed("native"), 6, 2);
   run(misses({0, 1}, Part::kFull));
@@ -337,8 +337,8 @@ TEST_F(ExpertStoreTest, WhatIsResidentIsHandedOutTogether) {
   EXPECT_FALSE(store_->next_resident());
 }
 
-// An expert whose prefetch was withdrawn while it was in flight is wanted after all: who waits for its
-// buffers learns that the reader broke meanwhile, and does not wait for ever.
+// An expert whose prefetch was withdrawn in flight is wanted after all: a caller that waits for its buffers
+// learns that the reader broke meanwhile, and does not wait for ever.
 TEST_F(ExpertStoreTest, AReaderThatBreaksUnderAWithdrawnPrefetchIsAnErrorOfWhoWantsItAgain) {
   for (const bool before_begin : {true, false}) {
     SCOPED_TRACE(before_begin);
@@ -415,8 +415,8 @@ TEST_F(ExpertStoreTest, AFlippedBitInAnExpertIsFoundBeforeItIsComputedWith) {
   }
 }
 
-// A chunk that was written wrong has the right checksum. In its view `packed` nothing is decoded before it is
-// computed with, where nobody knows the file any more.
+// A chunk that was written wrong has the right checksum. In the view `packed` nothing decodes it before a
+// kernel uses it, and kernels do not know files.
 TEST_F(ExpertStoreTest, AnImpossibleChunkIsRefusedWhereItIsReadAndTheErrorSaysWhatToDo) {
   const std::string path = packed("native", 4, true);
   open(path, 6, 2);
@@ -442,8 +442,7 @@ TEST_F(ExpertStoreTest, AnImpossibleChunkIsRefusedWhereItIsReadAndTheErrorSaysWh
   }
 }
 
-// What is wrong with the codes alone is seen by whoever computes with them; asked then, the store knows the
-// place.
+// Damaged codes are found only by the kernel that computes with them; asked then, the store knows the place.
 TEST_F(ExpertStoreTest, OfAViewWithImpossibleCodesTheStoreKnowsThePlace) {
   const std::string path = packed("native", 4, true);
   compute_packed_ = true;
@@ -486,7 +485,7 @@ TEST_F(ExpertStoreTest, CompressedExpertsInTilesAreHandedOutAsTheyAre) {
       packed_views_ = 0;
       const bool tiled = can_be_packed && packed_views;
       for (const auto& [id, view] : run(misses({0, 1, 2}, kC))) EXPECT_EQ(view, truth(id));
-      EXPECT_EQ(packed_views_, tiled ? 9u : 0u);  // also where they had to be read
+      EXPECT_EQ(packed_views_, tiled ? 9u : 0u);  // even if they had to be read
       packed_views_ = 0;
       run(misses({3}, Part::kFull));
       EXPECT_EQ(packed_views_, 0u);

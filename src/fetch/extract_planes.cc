@@ -16,7 +16,7 @@ void extract_flat(const PiecePlace& piece, const std::byte* words, std::byte* pl
   }
 }
 
-// Group by group, each from a copy: its tiles may lie over its own words.
+// Works group by group, each from a copy, because its tiles may overlap its own words.
 void extract_tiles(const codec::TileShape& tiles, const std::byte* words, std::byte* plane,
                    std::vector<std::byte>& copy) {
   for (std::uint64_t g = 0; g < tiles.groups(); ++g) {

@@ -1,4 +1,4 @@
-// State S from F alone (SPEC §1.7): the sign+mantissa planes are taken out of the words, without a read.
+// State S from F alone (SPEC §1.7): takes the sign+mantissa planes out of the words, without a read.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace sluice::fetch {
 
-// True if the planes never reach words that are still needed, so that they can be made where the words lie.
-// (In tiles, narrow matrices are padded to more than they were.)
+// Whether the planes never reach words that are still needed, so that they can be made in place. (In tiles,
+// narrow matrices are padded to more than their size.)
 bool planes_fit_in_place(const ExpertLayout& layout);
 
-// The planes of a split expert as its region `words` has them on disk, from a view with all its words. `view`
-// and `words` may be the same memory if planes_fit_in_place(), else they do not overlap. `scratch`: a few
-// KiB, kept by the caller so that a steady state allocates nothing.
+// Extracts the planes of a split expert from a view with all its words, in the form in which its region
+// `words` has them on disk. `view` and `words` may be the same memory if planes_fit_in_place(), else they
+// must not overlap. `scratch`: a few KiB, kept by the caller so that a steady state allocates nothing.
 void extract_planes(const ExpertLayout& layout, const std::byte* view, std::byte* words,
                     std::vector<std::byte>& scratch);
 

@@ -15,22 +15,23 @@
 namespace sluice::fetch {
 namespace {
 
-// Volatile: to the compiler nobody reads it between the two stores round a copy.
+// Volatile: the compiler sees no reader between the two stores around a copy.
 thread_local sigjmp_buf* volatile fault_target = nullptr;
 
-struct sigaction before {};  // the handler that ours stands in for; set before ours is
+// The handler that ours replaces; set before ours is installed.
+struct sigaction before {};
 
-// What is not ours goes to who was there.
+// Passes signals that are not ours to the previous handler.
 extern "C" void on_bus_error(int signal, siginfo_t* info, void* context) {
-  const bool fault = info->si_code > 0;  // else somebody sent it
+  const bool fault = info->si_code > 0;  // otherwise a process sent it
   if (fault && fault_target != nullptr) siglongjmp(*fault_target, 1);
   if ((before.sa_flags & SA_SIGINFO) != 0) {
     before.sa_sigaction(signal, info, context);
   } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
     before.sa_handler(signal);
-  } else if (fault || before.sa_handler == SIG_DFL) {  // the end of the program
+  } else if (fault || before.sa_handler == SIG_DFL) {  // ends the program
     std::signal(SIGBUS, SIG_DFL);
-    if (!fault) ::raise(SIGBUS);  // a fault comes again by itself
+    if (!fault) ::raise(SIGBUS);  // a fault repeats by itself
   }
 }
 
@@ -40,8 +41,8 @@ bool is_set() {
   return (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_bus_error;
 }
 
-// Handlers are the process's, readers a thread's: the first copy under way sets ours, and the last one sets
-// back what was there, unless somebody has set another one meanwhile.
+// Handlers belong to the process, readers to a thread: the first copy under way installs our handler, and the
+// last one restores the previous handler, unless other code has set another one meanwhile.
 class BusErrorHandler {
  public:
   BusErrorHandler() {
@@ -65,8 +66,8 @@ class BusErrorHandler {
   static inline int copies_ = 0;
 };
 
-// A page that the disk cannot deliver, or that was cut off the file meanwhile, arrives as SIGBUS; here it is
-// EIO.
+// A page that the disk cannot deliver, or that was cut off the file meanwhile, raises SIGBUS; this turns it
+// into EIO.
 int copy_or_errno(std::byte* dst, const std::byte* src, Bytes length) {
   const BusErrorHandler handler;
   sigjmp_buf target;
@@ -97,7 +98,8 @@ class MmapReader final : public DiskReader {
       if (map == MAP_FAILED) {
         completion.error = errno;
       } else {
-        ::madvise(map, span, MADV_RANDOM);  // read-ahead would fill the page cache with what nobody asked for
+        // Read-ahead would fill the page cache with unwanted pages.
+        ::madvise(map, span, MADV_RANDOM);
         completion.error =
             copy_or_errno(read.dst, static_cast<const std::byte*>(map) + (read.offset - first), length);
         ::munmap(map, span);

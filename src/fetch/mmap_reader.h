@@ -1,4 +1,4 @@
-// `--io mmap`: reads served by copying from a mapping, for comparison with what mmap-based programs do.
+// `--io mmap`: reads served by copying from a mapping, for comparison with mmap-based programs.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace sluice::fetch {
 
-// Reads are done in submit(), by page faults of the calling thread; wait() hands the completions out. A page
+// submit() does the reads, by page faults of the calling thread; wait() hands the completions out. A page
 // that cannot be read completes with EIO: submit() catches the SIGBUS of its own copy (one thread of a
 // process at a time).
 std::unique_ptr<DiskReader> make_mmap_reader();

@@ -16,7 +16,7 @@
 namespace sluice::fetch {
 namespace {
 
-// Reads a file of `size` bytes over and over; none of it fails.
+// Reads a file of `size` bytes over and over; no read may fail.
 void read_until(const std::atomic<bool>& done, const InputFile& file, Bytes size) {
   const auto reader = make_mmap_reader();
   std::vector<std::byte> buffer(size);
@@ -29,8 +29,8 @@ void read_until(const std::atomic<bool>& done, const InputFile& file, Bytes size
   }
 }
 
-// A file that is cut while it is read: short or EIO, and never the end of the program, whatever readers of
-// other threads do meanwhile.
+// A file that is cut while it is read gives short reads or EIO, and never ends the program, whatever readers
+// of other threads do meanwhile.
 TEST(MmapReader, AFileThatIsCutDuringAReadIsAnError) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP()
@@ -52,7 +52,7 @@ TEST(MmapReader, AFileThatIsCutDuringAReadIsAnError) {
     for (int seen = 0; !done; seen = reads) {
       ASSERT_EQ(::truncate(path.c_str(), kSize), 0);
       while (!done && reads == seen) std::this_thread::yield();
-      // Into the middle of a read, however long one takes here: 1 µs to 16 ms after its beginning.
+      // Cuts in the middle of a read, however long a read takes here: 1 µs to 16 ms after its beginning.
       std::this_thread::sleep_for(std::chrono::microseconds(1 << seen % 15));
       ASSERT_EQ(::truncate(path.c_str(), 0), 0);
     }
@@ -61,7 +61,7 @@ TEST(MmapReader, AFileThatIsCutDuringAReadIsAnError) {
     const std::string other = directory.write("other", std::string(kOther, 'o'));
     read_until(done, InputFile::open(other), kOther);
   });
-  const struct Finish {  // whatever fails below
+  const struct Finish {  // runs even if a check below fails
     std::atomic<bool>& done;
     ~Finish() { done = true; }
   } finish{done};
@@ -100,7 +100,7 @@ bool other_is_set() {
   return action.sa_handler == on_other_fault;
 }
 
-// Of the program that the reader is a part of: faults of its own maps, and signals that are sent to it.
+// Signals of the program that uses the reader: faults of its own maps, and signals that are sent to it.
 TEST(MmapReader, WhatIsNoFaultOfACopyGoesToTheHandlerThatWasThere) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "ThreadSanitizer runs handlers later, when nobody can jump out of them";
@@ -122,7 +122,7 @@ TEST(MmapReader, WhatIsNoFaultOfACopyGoesToTheHandlerThatWasThere) {
   std::atomic<bool> done = false;
   {
     const std::jthread copier([&] { read_until(done, file, kSize); });
-    volatile int seen = 0;  // while the reader's stood in for it
+    volatile int seen = 0;  // while the reader's handler replaced it
     sigjmp_buf here;
     for (volatile int tries = 0; tries < 10'000'000 && seen < 20;) {
       tries = tries + 1;

@@ -1,4 +1,4 @@
-// From the read buffer to a computable view: checksums, exponent chunks, merge. SPEC §1.2.
+// From the read buffer to a computable view: checksums, exponent chunks, merging. SPEC §1.2.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace sluice::fetch {
 
-// Thread-compatible; work is spread over the pool, one job per exponent chunk or checksum.
+// Thread-compatible; spreads its work over the pool, one job per exponent chunk or checksum.
 class PieceDecoder {
  public:
   // `codec` is the checkpoint's ("none" for directories). All references must outlive this.
@@ -22,9 +22,9 @@ class PieceDecoder {
   // Checks every checksum of the pieces in `read_buffer` and, where the layout needs it, writes the words of
   // each piece to view_buffer + view_place (view_bytes in all). Error(kCorrupt) names file and offset.
   void decode(const PieceLayout& layout, const std::byte* read_buffer, std::byte* view_buffer);
-  // The checksums alone: of what is kept as it is stored. Error(kCorrupt) likewise.
+  // Checks only the checksums, for pieces that are kept in their stored form. Error(kCorrupt) likewise.
   void check(const PieceLayout& layout, const std::byte* read_buffer);
-  // As ChunkDecoder's.
+  // As ChunkDecoder::check_codes.
   void check_codes(const PiecePlace& piece, const std::byte* read_buffer) const {
     decoder_.check_codes(piece, read_buffer);
   }
@@ -32,8 +32,8 @@ class PieceDecoder {
  private:
   struct Job {
     const PiecePlace* piece;
-    const ChunkPlace*
-        chunk;  // null: checksum (and, for a raw piece of a decoded view, copy) of the piece itself
+    // Null: checksum (and, for a raw piece of a decoded view, copy) of the piece itself.
+    const ChunkPlace* chunk;
   };
 
   ThreadPool& pool_;

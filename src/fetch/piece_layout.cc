@@ -21,7 +21,7 @@ std::vector<store::Extent> extents_of(std::span<const store::StoredPiece> pieces
   return extents;
 }
 
-// Where the bytes of `extent` lie among the runs' places.
+// Where the bytes of `extent` are among the runs' places.
 Bytes place_of(std::span<const FileRun> runs, const store::Extent& extent) {
   if (extent.length == 0) return 0;
   for (const FileRun& run : runs)

@@ -1,4 +1,4 @@
-// Every legal change of state, at random, under a tiny budget with four decoding threads: the views are the
+// Every legal change of state, at random, under a tiny budget with four decoding threads: the views equal the
 // checkpoint's words, exactly the missing parts are read, and every byte is accounted for.
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ class ResidencyStates : public testing::ExpertStoreTest {
     for (const auto& [id, parts] : held) ids.push_back(id);
     std::shuffle(ids.begin(), ids.end(), random);
     const std::size_t used = random() % (ids.size() + 1);
-    // Others lose some or all of their parts now and then.
+    // Other experts lose some or all of their parts now and then.
     for (std::size_t i = used; i < ids.size(); ++i) {
       Parts& parts = held[ids[i]];
       if (parts.empty() || random() % 2 == 0) continue;
@@ -97,7 +97,7 @@ class ResidencyStates : public testing::ExpertStoreTest {
     return held;
   }
 
-  // An event has experts of any layers here: the store does not mind.
+  // Events here have experts of several layers: the store accepts that.
   std::map<ExpertId, std::vector<std::byte>> truths() {
     std::map<ExpertId, std::vector<std::byte>> all;
     for (const auto& [id, parts] : all_missing()) all[id] = truth(id);
@@ -107,7 +107,7 @@ class ResidencyStates : public testing::ExpertStoreTest {
 
 TEST_F(ResidencyStates, RandomEventsReadExactlyWhatIsMissingAndKeepExactlyWhatIsWanted) {
   int round = 0;
-  // Codec, keep_columns, and whether what is kept so is computed with as it is.
+  // Codec, keep_columns, and whether kernels compute with the stored form directly.
   const std::tuple<const char*, bool, bool> kinds[] = {{"zstd", false, false},
                                                        {"lz4", false, false},
                                                        {"native", false, false},

@@ -9,12 +9,12 @@
 namespace sluice::fetch {
 namespace {
 
-constexpr Bytes kMostTogether = 256 * kKiB;  // what is read for one row at most
+constexpr Bytes kMostTogether = 256 * kKiB;  // the most that one row may cost to read
 constexpr std::size_t kInFlight = 8;
 constexpr std::uint64_t kMostKept = 1024, kLeastKept = 16;
 constexpr std::uint64_t kKeptShare = 32;  // of the matrix: one row in so many is kept
 
-// Of the buffer, one range: with whole blocks at both ends.
+// Bytes that one range takes in the buffer: with whole blocks at both ends.
 Bytes range_bytes(const RowLayout& layout) {
   return round_up(layout.rows_together * layout.row_bytes(), kBlockBytes) + kBlockBytes;
 }
@@ -100,7 +100,7 @@ RowTable::Range RowTable::range_of(std::int64_t row, std::size_t slot) {
   return range;
 }
 
-// Reads what the next few of wanted_ need, and hands it out. Returns the first that is not done.
+// Reads what the next few of wanted_ need, and hands it out. Returns the first one that is not done.
 std::size_t RowTable::read_some(std::size_t first,
                                 const std::function<void(std::size_t, const std::byte*)>& take) {
   ranges_.clear();

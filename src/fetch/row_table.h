@@ -1,5 +1,6 @@
-// Rows of a matrix that stays on disk: read when they are asked for, those used last are kept. The input
-// embedding: a token needs one row of it, and all of it would be the largest tensor in memory.
+// Rows of a matrix that stays on disk: read when they are asked for; the most recently used ones are kept.
+// Used for the input embedding: a token needs one row of it, and the whole would be the largest tensor in
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +17,20 @@
 
 namespace sluice::fetch {
 
-// How the rows of a matrix can be read by themselves.
+// How rows of a matrix can be read separately.
 struct RowLayout {
   std::string tensor;
   DType dtype = DType::kBF16;
   std::uint64_t rows = 0, columns = 0;
-  std::uint64_t rows_together = 1;  // read at once: what has one checksum, or one row where there is none
-  bool pieces = false;              // those are pieces of the checkpoint; else any row of one large piece
+  std::uint64_t rows_together = 1;  // read at once: rows under one checksum, or one row without checksums
+  bool pieces = false;  // row groups are pieces of the checkpoint; else any row of one large piece
   Bytes row_bytes() const { return columns * dtype_bytes(dtype); }
 };
-// Nothing if a row cannot be had without much more of the matrix: it is coded, or has one checksum in all.
+// Empty if a row cannot be read without much more of the matrix: the matrix is coded, or has one checksum for
+// all rows.
 std::optional<RowLayout> row_layout(const store::Checkpoint& checkpoint, const std::string& tensor);
 
-// Thread-compatible; has a reader of its own.
+// Thread-compatible; has its own reader.
 class RowTable {
  public:
   // Charges resident_bytes() to `dense`. `checkpoint` must outlive this.
@@ -37,7 +39,8 @@ class RowTable {
   static Bytes resident_bytes(const RowLayout& layout);
 
   // Calls take(i, words of row rows[i]) once for every i, in any order; the words are valid during the call.
-  // Error(kIo), (kCorrupt) naming file and offset: some have been taken then. REQUIRES: rows in range.
+  // Error(kIo), (kCorrupt) naming file and offset: some rows may then have been taken. REQUIRES: rows in
+  // range.
   void read(std::span<const std::int32_t> rows,
             const std::function<void(std::size_t i, const std::byte* words)>& take);
   const RowLayout& layout() const { return layout_; }
@@ -46,13 +49,13 @@ class RowTable {
  private:
   struct Kept {
     std::int64_t row = -1;
-    std::uint64_t used = 0;  // when, by clock_
+    std::uint64_t used = 0;  // time of last use, by clock_
   };
   struct Wanted {
     std::int64_t row;
-    std::size_t index;  // of the caller's rows
+    std::size_t index;  // index into the caller's rows
   };
-  struct Range {  // rows that are on their way, or have come
+  struct Range {  // rows that are on their way or have arrived
     std::int64_t first = 0, end = 0;
     FileRun run;
     std::optional<std::uint64_t> xxh3;

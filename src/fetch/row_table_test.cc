@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A matrix whose rows begin anywhere, behind a header of an odd size.
+// A matrix whose rows begin at any byte, behind a header of odd length.
 class RowTableTest : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kRows = 900, kColumns = 1001, kTogether = 7;
@@ -101,7 +101,7 @@ TEST_F(RowTableTest, TheLastRowsAreKept) {
   expect_rows(table, rows);
   expect_rows(table, {rows[3], rows[3], rows[20]});
   EXPECT_EQ(table.counters().reads, reads);
-  expect_rows(table, {1});  // instead of the one that was used longest ago
+  expect_rows(table, {1});  // replaces the least recently used one
   expect_rows(table, {rows[0]});
   EXPECT_EQ(table.counters().reads, reads + 2);
   expect_rows(table, {rows[20], 1});

@@ -1,5 +1,5 @@
-// Experts in slices, at random under a tiny budget with four threads: views are the store's own bytes,
-// exactly the missing slices are read, every byte is accounted for, and what fails is read again.
+// Experts in slices, at random under a tiny budget with four threads: views equal the store's own bytes,
+// exactly the missing slices are read, every byte is accounted for, and failed reads are repeated.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -35,7 +35,7 @@ class SlicedStore : public testing::ExpertStoreTest {
     return path;
   }
 
-  // The slices of all matrices of an expert, as a reader of the store's files finds them.
+  // The slices of all matrices of an expert, as read from the store's files.
   Slices truth(ExpertId id) const {
     Slices slices;
     for (const model::ExpertPieces& pieces : model_.experts) {
@@ -62,7 +62,7 @@ class SlicedStore : public testing::ExpertStoreTest {
     return held;
   }
 
-  // Runs one event; what its views were made of, by expert.
+  // Runs one event; returns the content of its views, by expert.
   std::map<ExpertId, Slices> run(const EventOutcome& outcome) {
     std::map<ExpertId, Slices> views;
     std::vector<ExpertId> ids;
@@ -85,7 +85,7 @@ class SlicedStore : public testing::ExpertStoreTest {
     return views;
   }
 
-  // What the views of an event have to be.
+  // Checks the views of an event.
   static void expect_views(const EventOutcome& outcome, const std::map<ExpertId, Slices>& views,
                            const std::map<ExpertId, Slices>& truth) {
     ASSERT_EQ(views.size(), outcome.hits.size() + outcome.misses.size());
@@ -105,8 +105,8 @@ class SlicedStore : public testing::ExpertStoreTest {
            (parts.has(Part::kLsb) ? layout.rest.disk_bytes() : 0);
   }
 
-  // One random event, as residency would decide it: what stays of an expert is at most what it is computed
-  // with. Now and then a prompt has ended before it, and LSBs have left. `held` is kept up to date.
+  // One random event as residency would decide it: at most the computed parts of an expert stay. Now and then
+  // a prompt has ended before it, and LSBs have left. `held` is kept up to date.
   EventOutcome event(std::map<ExpertId, Parts>& held, Bytes capacity, std::mt19937_64& random) const {
     EventOutcome outcome;
     const auto leave = [&](ExpertId id, Part part) {
@@ -203,7 +203,7 @@ TEST_F(SlicedStore, RandomEventsReadExactlyTheSlicesThatAreMissing) {
   }
 }
 
-// What is read ahead may be less than the view needs, more, or of another expert.
+// Read-ahead may fetch less than the view needs, more, or another expert.
 TEST_F(SlicedStore, ReadAheadChangesNoView) {
   std::uint64_t seed = 61;
   PrefetchCounters sum;
@@ -231,7 +231,7 @@ TEST_F(SlicedStore, ReadAheadChangesNoView) {
       std::shuffle(requests.begin(), requests.end(), random);
       const Bytes before = store_->counters().prefetch_bytes;
       store_->prefetch(requests);
-      if (random() % 2 == 0)  // some of it is there when the event begins
+      if (random() % 2 == 0)  // some read-ahead has arrived when the event begins
         for (int i = 0; i < 1000 && store_->counters().prefetch_bytes == before; ++i)
           std::this_thread::sleep_for(std::chrono::microseconds(20));
       if (random() % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -259,12 +259,12 @@ TEST_F(SlicedStore, ReadAheadChangesNoView) {
   EXPECT_GT(sum.wasted, 20u);
 }
 
-// An MSB slice has been read ahead, and both slices are needed: it is kept if it is there and to stay.
+// An MSB slice has been read ahead, and both slices are needed: it is kept if it has arrived and is to stay.
 TEST_F(SlicedStore, ADecisionThatWantsMoreUsesWhatIsThere) {
   const ExpertId id{0, 1};
   for (const Parts after : {kBoth, Parts()}) {
     bool used = false;
-    for (int tries = 0; tries < 200 && !used; ++tries) {  // until it has come before the event began
+    for (int tries = 0; tries < 200 && !used; ++tries) {  // until it arrives before the event begins
       store_.reset();
       open(sliced(), 3, 2);
       const auto truth = truths();
@@ -303,7 +303,7 @@ TEST_F(SlicedStore, AFailedReadFailsItsEventOnlyAndTheNextOneRepairsIt) {
   for (int step = 0; step < 300; ++step) {
     const EventOutcome outcome = event(held, capacity, random);
     until_fault = random() % 2 == 0 ? static_cast<int>(random() % 8) : -1;
-    kind = random() % 2 == 0 ? EIO : ENODATA;  // the latter: the file has ended
+    kind = random() % 2 == 0 ? EIO : ENODATA;  // ENODATA: the file has ended
     try {
       ASSERT_NO_FATAL_FAILURE(expect_views(outcome, run(outcome), truth));
     } catch (const Error& error) {
@@ -341,7 +341,7 @@ TEST_F(SlicedStore, AFlippedBitIsFoundInTheSliceThatHasItAndNowhereElse) {
       };
       flip();
       open(path, 6, 2);
-      if (of_lsb) {  // nobody needs it
+      if (of_lsb) {  // the slice is not needed
         const EventOutcome low = miss(Part::kMsb);
         ASSERT_NO_FATAL_FAILURE(expect_views(low, run(low), truth));
       }

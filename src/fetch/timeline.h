@@ -1,4 +1,4 @@
-// What the executor did, operation by operation, for pictures and for comparing plan and run.
+// The executor's operations one by one, for pictures and for comparing plan and run.
 #pragma once
 
 #include <chrono>
@@ -17,12 +17,12 @@ struct TimelineEntry {
   Kind kind;
   experts::ExpertId expert;
   std::uint16_t tensor = 0, chunk = 0;  // of kDecode and kMerge; tensor also of kCheck
-  Bytes bytes = 0;                      // of kRead
+  Bytes bytes = 0;                      // for kRead
   std::uint32_t thread = 0;             // small numbers in order of first appearance; 0 for reads
   std::chrono::steady_clock::time_point begin, end;
 };
 
-// add() is thread-safe; the rest is for when nothing runs.
+// add() is thread-safe; call the other functions only when nothing runs.
 class Timeline {
  public:
   void add(TimelineEntry entry);                                          // fills in `thread`

@@ -37,7 +37,7 @@ WeightFiles::WeightFiles(const store::Checkpoint& checkpoint, const FetchOptions
   const ReadMode read_mode = mode_ == IoMode::kDirect ? ReadMode::kDirect : ReadMode::kBuffered;
   for (const std::string& path : checkpoint.weight_files()) {
     files_.push_back(InputFile::open(path, read_mode));
-    // Read-ahead would fill the page cache with what nobody asked for.
+    // Read-ahead would fill the page cache with unwanted pages.
     if (mode_ != IoMode::kDirect) ::posix_fadvise(files_.back().fd(), 0, 0, POSIX_FADV_RANDOM);
     SLUICE_CHECK(files_.back().alignment() <= kBlockBytes);
   }
@@ -57,7 +57,7 @@ Bytes WeightFiles::cached_bytes() const {
     if (file.size() == 0) continue;
     void* map = ::mmap(nullptr, file.size(), PROT_READ, MAP_SHARED, file.fd(), 0);
     if (map == MAP_FAILED) throw io_error("mmap", file.path(), errno);
-    constexpr Bytes kWindow = 256 * kMiB;  // bounds the vector of one byte a page
+    constexpr Bytes kWindow = 256 * kMiB;  // bounds the vector of one byte per page
     for (Bytes at = 0; at < file.size(); at += kWindow) {
       const Bytes length = std::min(kWindow, file.size() - at);
       resident.resize((length + kBlockBytes - 1) / kBlockBytes);
@@ -81,7 +81,7 @@ void WeightFiles::submit(const FileRun& run, std::byte* buffer, std::uint64_t ta
 void WeightFiles::check(const FileRun& run, const DiskCompletion& completion) const {
   const InputFile& file = files_[run.file];
   const Bytes inside = std::min(run.length, file.size() - std::min(file.size(), run.offset));
-  // ENODATA is the reader's word for a file that is shorter than it was when it was opened.
+  // The reader reports ENODATA for a file that has become shorter since it was opened.
   if (completion.error != 0 && completion.error != ENODATA)
     throw Error(ErrorKind::kIo,
                 fmt::format("reading {} bytes failed: {}", run.length, std::strerror(completion.error)))
@@ -95,7 +95,8 @@ void WeightFiles::check(const FileRun& run, const DiskCompletion& completion) co
         .expected(fmt::format("{} bytes", inside))
         .found("fewer: the file was cut while it was open")
         .fix("restore the file (`sluice verify` checks a packed store)");
-  // The whole file: the kernel keeps pages in folios larger than a run's odd ends, and drops only whole ones.
+  // Drops the whole file: the kernel keeps pages in folios larger than a run's odd ends, and drops only whole
+  // folios.
   if (uses_page_cache()) file.drop_cache(0, file.size());
 }
 
@@ -104,7 +105,7 @@ void WeightFiles::drain() noexcept {
     std::vector<DiskCompletion> ignored;
     while (reader_ && reader_->in_flight() > 0) reader_->wait(reader_->in_flight(), ignored);
   } catch (...) {
-    reader_.reset();  // waits for what has started
+    reader_.reset();  // waits for reads that have started
   }
 }
 

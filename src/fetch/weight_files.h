@@ -1,4 +1,4 @@
-// The weight files of one checkpoint, opened for one way of reading, and the reader that has requests in
+// The weight files of one checkpoint, opened for one way of reading, and their reader with its requests in
 // flight.
 #pragma once
 
@@ -16,7 +16,7 @@
 namespace sluice::fetch {
 
 enum class IoMode {
-  kDirect,    // O_DIRECT: nothing of ours stays in the page cache
+  kDirect,    // O_DIRECT: no pages of ours in the page cache
   kBuffered,  // through the page cache; pages are dropped after each read
   kMmap,      // mapped and copied; pages are dropped after each read
 };
@@ -26,7 +26,7 @@ std::string_view io_mode_name(IoMode mode);
 struct FetchOptions {
   IoMode io = IoMode::kDirect;
   DiskOptions disk;
-  // Tests wrap the reader to inject faults; empty: as it is.
+  // Tests wrap the reader to inject faults; empty: no wrapper.
   std::function<std::unique_ptr<DiskReader>(std::unique_ptr<DiskReader>)> wrap_reader;
 };
 
@@ -36,25 +36,25 @@ class WeightFiles {
   WeightFiles(const store::Checkpoint& checkpoint, const FetchOptions& options);
   ~WeightFiles();
 
-  // A new one after drain() had to give the old one up.
+  // Makes a new reader after drain() had to give up the old one.
   DiskReader& reader();
   const InputFile& file(std::uint32_t index) const { return files_[index]; }
   const std::string& path(std::uint32_t index) const { return files_[index].path(); }
   IoMode mode() const { return mode_; }
-  // True if pages of reads in flight are in the page cache and must be counted as staging.
+  // Whether reads in flight have pages in the page cache that must be counted as staging.
   bool uses_page_cache() const { return mode_ != IoMode::kDirect; }
-  // Bytes of all files that are in the page cache now (mincore).
+  // Bytes of all files that are in the page cache now, whoever read them (mincore).
   Bytes cached_bytes() const;
 
   // Starts reading one run to buffer + run.place; its completion comes from reader() with this tag.
   void submit(const FileRun& run, std::byte* buffer, std::uint64_t tag);
-  // What every completion goes through: Error(kIo) or (kCorrupt) naming file and place unless the whole run
-  // was read; and nothing of it stays in the page cache.
+  // Checks a completion: Error(kIo) or (kCorrupt) naming file and place unless the whole run was read. Drops
+  // the run's pages from the page cache.
   void check(const FileRun& run, const DiskCompletion& completion) const;
-  // Waits until nothing is in flight, whatever became of it: buffers may go away then. A reader that cannot
-  // even wait is given up, and its counters with it. Never throws.
+  // Waits until nothing is in flight, successful or not, so that buffers may go away. A reader that cannot
+  // even wait is given up together with its counters. Never throws.
   void drain() noexcept;
-  // The same for a reader that has thrown: it goes, and with it its counters; the next read makes another.
+  // Gives up a reader that has thrown, together with its counters; the next read makes another one.
   void give_up_reader() noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// Switch Transformers. A T5 encoder-decoder: biases by distance, scores without a scale, one expert for a
+// Switch Transformers. A T5 encoder-decoder: biases by distance, scores without a scale, one expert per
 // token. SPEC §9.
 #include "engine/models/models.h"
 
