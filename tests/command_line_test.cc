@@ -367,7 +367,7 @@ TEST(CommandLine, ErrorsSayWhatToDo) {
   expect_fix("synth " + kModel + "/config.json -o " + directory + "/s --experts 2", "num_experts_per_tok",
              "choose other --layers or --experts: the config itself is sound");
   expect_tells(2, "quantise " + kModel + " -o " + directory + "/q --quantiser x",
-               "--quantiser: there is no such");
+               "--quantiser: unknown quantiser");
   expect_tells(2, "pack " + kModel + " -o " + directory + "/p.sluice --exclude config.json",
                "--exclude: a store without the model's config.json could not be run");
   EXPECT_FALSE(fs::exists(directory + "/p.sluice"));

@@ -121,15 +121,15 @@ TEST_F(CompareLossy, WholeIsTheSameModel) {
     const Outcome refused =
         run("compare " + kModel + " --whole " + whole + " --preset auto,z-accelerate -q -p a -n 2");
     EXPECT_EQ(refused.code, 1);
-    EXPECT_THAT(refused.err, AllOf(HasSubstr("this is not the model at " + kModel), HasSubstr(whole),
-                                   HasSubstr("a directory and stores packed from it")));
+    EXPECT_THAT(refused.err, AllOf(HasSubstr("this model differs from the model at " + kModel),
+                                   HasSubstr(whole), HasSubstr("a directory and stores packed from it")));
     EXPECT_EQ(refused.out, "");
   }
   // A reference that is right must not be blamed.
   const Outcome beside = run("compare " + kModel + " --reference " + kModel + " --whole " + other +
                              " --preset auto,z-accelerate -q -p a -n 2");
   EXPECT_EQ(beside.code, 1);
-  EXPECT_THAT(beside.err, HasSubstr(other + ": this is not the model at " + kModel));
+  EXPECT_THAT(beside.err, HasSubstr(other + ": this model differs from the model at " + kModel));
 }
 
 TEST_F(CompareLossy, AContenderWhoseBudgetIsTooSmallIsNamed) {
@@ -147,7 +147,7 @@ TEST_F(CompareLossy, AReferenceIsTheExactModel) {
   const std::string other = directory_->file("other");
   ASSERT_EQ(run("synth " + kModel + "/config.json -o " + other + " --quiet").code, 0);
   for (const auto& [reference, words] :
-       {std::pair(store(), "the reference is rounded itself"),
+       {std::pair(store(), "the reference is itself rounded"),
         std::pair(std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/qwen2_moe_b", "another vocabulary"),
         std::pair(other, "the reference is not the model")}) {
     const Outcome refused = run(at + reference);
@@ -165,7 +165,7 @@ TEST_F(CompareLossy, ItIsSaidWhatIsMissing) {
                               HasSubstr("add --precision high, low or dbsc")));
   const Outcome pools = run("compare " + store() + " --preset zipmoe -p x -n 2 --cache zip-pools");
   EXPECT_EQ(pools.code, 2);
-  EXPECT_THAT(pools.err, HasSubstr("its pools hold experts"));
+  EXPECT_THAT(pools.err, HasSubstr("the pools of this cache hold"));
 }
 
 }  // namespace

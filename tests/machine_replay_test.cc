@@ -138,8 +138,8 @@ TEST_F(MachineReplayTest, RefusalsNameTheFlag) {
   refused(all + "--constraint hard", "--router");     // and exact leaves nothing to replace
   refused(all + "--precision dbsc --cache lru", "--cache");
   refused(all + "--precision low --warmup last-layer", "--warmup");
-  refused(all + "--critical fixed_top_c --critical-count 7", "--critical-count: a token has fewer");
-  refused(all + "--router cumsum --top-j 65", "--top-j: a layer has fewer experts");
+  refused(all + "--critical fixed_top_c --critical-count 7", "--critical-count: more critical experts");
+  refused(all + "--router cumsum --top-j 65", "--top-j: more experts are exempt");
   refused(all + "--capacity 8", "--machine");
   refused(all + "--preset zipmoe", "--preset");
   refused(all + "--shape qwen1.5-moe-a2.7b", "--shape", 1);

@@ -149,7 +149,7 @@ TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedOfSlices) {
                                " --cache slice-lru --capacity 1MiB --precision dbsc --critical fixed_top_c "
                                "--critical-count 5");
   EXPECT_EQ(critical.code, 2);
-  EXPECT_NE(critical.err.find("--critical-count: a token has fewer"), std::string::npos) << critical.err;
+  EXPECT_NE(critical.err.find("--critical-count: more critical experts"), std::string::npos) << critical.err;
   const Outcome whole = run("simulate --trace " + file("a.trace") + " --cache slice-lru,lru --capacity 1MiB");
   EXPECT_EQ(whole.code, 2);
   EXPECT_NE(whole.err.find("slice-lru alone"), std::string::npos) << whole.err;

@@ -383,7 +383,7 @@ void write_file_atomically(const std::string& path, std::string_view content) {
   struct stat target {};
   const bool exists = ::lstat(path.c_str(), &target) == 0;
   if (exists && !S_ISREG(target.st_mode)) {
-    throw Error(ErrorKind::kInvalid, "is there already and not a regular file")
+    throw Error(ErrorKind::kInvalid, "the path exists and is not a regular file")
         .in(path)
         .fix("choose another name");
   }

@@ -107,7 +107,7 @@ const QuantiserVariant& find_quantiser_variant(std::string_view name) {
     if (variant.name == name) return variant;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", variant.name);
   }
-  throw Error(ErrorKind::kUsage, "there is no such quantiser")
+  throw Error(ErrorKind::kUsage, "unknown quantiser")
       .expected("one of " + known)
       .found(fmt::format("\"{}\"", name));
 }

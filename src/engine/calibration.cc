@@ -89,10 +89,10 @@ void check_activations(const Calibration& calibration, const std::string& name,
                        const EngineOptions& options) {
   const bool exact = options.math == Math::kF32 && calibration.activations != kernels::ActivationForm::kF32;
   if (!exact && options.activations.value_or(calibration.activations) == calibration.activations) return;
-  throw Error(ErrorKind::kInvalid, "what this store loses was measured with other activations")
+  throw Error(ErrorKind::kInvalid, "the losses of this store were measured with other activations")
       .in(exact ? "--math" : "--activations")
       .expected(fmt::format("{}, as {} was measured", activations_name(calibration.activations), name))
-      .found(exact ? "f32, which computes all in fp32" : activations_name(*options.activations))
+      .found(exact ? "f32, which computes everything in fp32" : activations_name(*options.activations))
       .fix("leave it out, or calibrate with those activations: sluice calibrate --activations");
 }
 
@@ -102,9 +102,9 @@ void check_measured(const EngineOptions& options) {
     return Error(ErrorKind::kUsage, message).in("--max-loss").found(flag).fix("leave one of the two out");
   };
   if (options.kv == DType::kI8)
-    throw refuse("what a key/value cache of 8 bits loses is not in a calibration", "--kv int8");
+    throw refuse("a calibration does not include the loss of an 8-bit key/value cache", "--kv int8");
   if (options.low_view != codec::SliceView::kLow)
-    throw refuse("low precision was calibrated as amat", "--low-view amat-center");
+    throw refuse("low precision was calibrated only with the view amat", "--low-view amat-center");
 }
 
 }  // namespace
@@ -172,7 +172,7 @@ void set_contract(const Calibration& calibration, double most, const std::string
   experts::LossContract contract{.model = calibration.model(), .limit = limit};
   const experts::LossModel& model = contract.model;
   if (model.high_upper > limit)
-    throw Error(ErrorKind::kInvalid, "this store loses more than that at high precision already")
+    throw Error(ErrorKind::kInvalid, "high precision alone already loses more than the accepted loss")
         .in("--max-loss")
         .expected(fmt::format("at least {:.2g} % ({}: {:.2g} % measured, and its standard error)",
                               100 * std::expm1(model.high_upper), name, 100 * std::expm1(model.high)))

@@ -63,7 +63,7 @@ void check_can_be_coded(const store::Checkpoint& checkpoint, const TensorSpec& s
                         const store::StoredPiece& stored) {
   if (stored.encoding != store::Encoding::kInt8 || !needs_words(spec) || spec.role == Role::kEmbedding)
     return;
-  throw Error(ErrorKind::kUnsupported, "this matrix cannot be computed with in codes of 8 bits")
+  throw Error(ErrorKind::kUnsupported, "the engine cannot compute with this matrix in codes of 8 bits")
       .in(checkpoint.path())
       .expected(spec.name + " as it was")
       .found("8 bits")

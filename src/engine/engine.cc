@@ -29,11 +29,11 @@ kernels::Context make_kernels(ThreadPool& pool, const EngineOptions& options, st
 void check_precision(const store::Checkpoint& checkpoint, const EngineOptions& options) {
   const auto bits = checkpoint.slices();
   if (!bits || options.precision != experts::PrecisionMode::kFull) return;
-  throw Error(ErrorKind::kUsage, "the experts of this store are rounded: say how precise they are to be")
+  throw Error(ErrorKind::kUsage, "the experts of this store are rounded, and no precision was chosen")
       .in(checkpoint.path())
       .expected("--precision high, low or dbsc, --preset slicemoe, or --max-loss")
       .found(fmt::format("family sliced, {}/{} bits, and none of these", bits->high, bits->low))
-      .fix("give --precision high for all that is stored, or run the model it was packed from");
+      .fix("give --precision high to use every stored bit, or run the model that the store was packed from");
 }
 
 kernels::ActivationForm activations_of(const store::Checkpoint& checkpoint, const EngineOptions& options) {
@@ -49,12 +49,12 @@ kernels::ActivationForm activations_of(const store::Checkpoint& checkpoint, cons
   };
   if (!checkpoint.slices()) {  // only such stores have dense matrices in codes
     if (wanted)
-      throw refuse("nothing of this model is in slices or in codes of 8 bits: its activations are fp32",
+      throw refuse("this model has no weights in slices or 8-bit codes, so its activations are always fp32",
                    "a store of family sliced", "leave --activations out");
     return ActivationForm::kF32;
   }
   if (exact && wanted == ActivationForm::kInt8)
-    throw refuse("--math f32 computes all in fp32", "fp32", "leave out --activations or --math");
+    throw refuse("--math f32 computes everything in fp32", "fp32", "leave out --activations or --math");
   return wanted.value_or(exact ? ActivationForm::kF32 : kUsualActivations);
 }
 
@@ -292,7 +292,7 @@ experts::Parts Engine::kept_parts() const {
   if (options_.keep == "full") return experts::Part::kFull;
   if (!experts_->split())
     throw Error(ErrorKind::kUsage,
-                "the experts of this model are not stored packed, so they cannot be kept so")
+                "caches cannot keep experts packed, because this model does not store them packed")
         .in("--keep")
         .fix("keep them in full, or pack a BF16 model with any codec but none");
   return experts::Part::kSm | experts::Part::kExp;

@@ -15,7 +15,7 @@ constexpr const char* kFix = "give the model that it was packed from";
 void check_reference(const model::Model& model, const store::Checkpoint& reference,
                      const model::Model& reference_model) {
   if (reference.slices())
-    throw Error(ErrorKind::kInvalid, "the reference is rounded itself")
+    throw Error(ErrorKind::kInvalid, "the reference is itself rounded")
         .in(reference.path())
         .expected("the model that the store was packed from, as a directory or a store without slices")
         .found("a store of family sliced")
@@ -37,7 +37,7 @@ void check_reference(const model::Model& model, const store::Checkpoint& referen
 
 void check_reference_identity(std::uint64_t model, std::uint64_t reference, const std::string& path) {
   if (model == reference) return;
-  throw Error(ErrorKind::kInvalid, "the reference is not the model that the other was packed from")
+  throw Error(ErrorKind::kInvalid, "the reference is not the model that the store was packed from")
       .in(path)
       .expected("tensors and routers of identity " + hex64(model))
       .found(hex64(reference))

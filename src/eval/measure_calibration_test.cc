@@ -251,7 +251,7 @@ TEST_F(Contract, ReferenceMustBeTheModelItself) {
     });
   };
   EXPECT_THAT(error(*exact_, *exact_, 512), HasSubstr("only a store in slices has losses to calibrate"));
-  EXPECT_THAT(error(*sliced_, *sliced_, 512), HasSubstr("the reference is rounded itself"));
+  EXPECT_THAT(error(*sliced_, *sliced_, 512), HasSubstr("the reference is itself rounded"));
   EXPECT_THAT(error(*sliced_, *exact_, 140), HasSubstr("at least 2 windows of 128 tokens"));
   const Opened other(std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/qwen2_moe_b");
   EXPECT_THAT(error(*sliced_, other, 512), HasSubstr("the reference has another vocabulary"));

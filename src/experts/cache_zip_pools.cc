@@ -105,12 +105,13 @@ void PoolsConfig::validate() const {
     if (need > room->capacity) throw too_large(room->capacity, need);
   }
   if (!(rules.half_life >= 0) || rules.half_life > 1e12) {
-    refuse("a half-life that makes no sense", std::to_string(rules.half_life), "0 (off) to 1e12 steps");
+    refuse("the half-life of the counts is out of range", std::to_string(rules.half_life),
+           "0 (off) to 1e12 steps");
   }
   for (const std::vector<double>& layer : counts) {
     for (double count : layer) {
       if (!(count >= 0) || count > 1e15)
-        refuse("a count that makes no sense", std::to_string(count), "0 to 1e15");
+        refuse("an activation count is out of range", std::to_string(count), "0 to 1e15");
     }
   }
 }

@@ -16,18 +16,20 @@ namespace {
 // A limit on the loss holds only where the guard is asked before anything is changed.
 void check_loss_limit(const Combination& combination, std::string_view rule) {
   if (combination.family != Family::kSliced) {
-    refuse("what a change costs is calibrated for models in slices", "--max-loss", "a model without slices",
+    refuse("losses are calibrated only for models in slices", "--max-loss", "a model without slices",
            "pack the model in slices, or leave --max-loss out");
   }
   if (!rule.empty() && (rule != "cache-prior" || combination.constraint != ConstraintMode::kHard)) {
-    refuse("a limit on the loss counts experts as they are replaced, which only a hard limit on misses does",
-           "--router", std::string(rule), "leave --router and --constraint out");
+    refuse(
+        "a limit on the loss counts replaced experts, which only cache-prior under the constraint hard does",
+        "--router", std::string(rule), "leave --router and --constraint out");
   }
   if (combination.slices != nullptr && combination.slices->rules.lsb_miss != LsbMiss::kFetch &&
       combination.precision != PrecisionMode::kLow) {
-    refuse("a limit on the loss decides which experts are computed low, so that their LSBs are not skipped",
-           "--lsb-miss", std::string(lsb_miss_name(combination.slices->rules.lsb_miss)),
-           "leave --lsb-miss out");
+    refuse(
+        "a limit on the loss decides which experts are computed at low precision, so no LSB slice may be "
+        "skipped",
+        "--lsb-miss", std::string(lsb_miss_name(combination.slices->rules.lsb_miss)), "leave --lsb-miss out");
   }
 }
 
@@ -38,11 +40,11 @@ void check_combination(const Combination& combination) {
   const CachePolicy& cache = find_cache(combination.cache);
   const std::string cache_name(cache.name);
   if (sliced && cache.pooled) {
-    refuse("its pools hold experts whole or compressed, and this model's are in slices", "--cache",
-           cache_name, "use the cache slice-lru, or a model packed without slices");
+    refuse("the pools of this cache hold whole or compressed experts, and this model's experts are in slices",
+           "--cache", cache_name, "use the cache slice-lru, or a model packed without slices");
   }
   if (!sliced && cache.sliced) {
-    refuse("it holds slices of experts, and this model has none", "--cache", cache_name,
+    refuse("this cache holds slices of experts, and this model has no slices", "--cache", cache_name,
            "use the cache lru, or pack the model in slices");
   }
   if (!sliced && combination.precision != PrecisionMode::kFull) {
@@ -54,25 +56,25 @@ void check_combination(const Combination& combination) {
            "use dbsc, high or low");
   }
   if (combination.precision == PrecisionMode::kDbsc && !cache.sliced) {
-    refuse("precision by criticality needs a cache that holds slices by themselves", "--cache", cache_name,
+    refuse("the precision dbsc needs a cache that holds MSB and LSB slices separately", "--cache", cache_name,
            "use the cache slice-lru, or the precision high or low");
   }
   if (sliced && !combination.scheduler.empty() && find_scheduler(combination.scheduler).by_costs) {
-    refuse("it plans how planes and exponents are read and decoded, and slices are computed with as they are",
+    refuse("this scheduler plans how planes and exponents are read and decoded, and slices need no decoding",
            "--scheduler", std::string(combination.scheduler), "use the scheduler serial or fifo");
   }
   if (sliced && combination.whole_layers) {
-    refuse("it fetches whole layers of whole experts, and this model's are in slices", "--preset",
-           "z-deepspeed", "use the preset slicemoe, or none");
+    refuse("this preset fetches whole layers of whole experts, and this model's experts are in slices",
+           "--preset", "z-deepspeed", "use the preset slicemoe, or none");
   }
   if (combination.precision == PrecisionMode::kLow && cache.sliced && combination.slices != nullptr) {
     const SlicesConfig& slices = *combination.slices;
     if (slices.warmup.rho != 0) {
-      refuse("at low precision no LSB slice may outlive the prompt: it would be computed with", "--rho",
-             std::to_string(slices.warmup.rho), "leave --rho out, or use dbsc");
+      refuse("at low precision no LSB slice may outlive the prompt: decode steps would compute with it",
+             "--rho", std::to_string(slices.warmup.rho), "leave --rho out, or use dbsc");
     }
     if (slices.initial == InitialSlices::kLastLayer) {
-      refuse("at low precision no LSB slice may outlive the prompt, and last-layer keeps what it used last",
+      refuse("at low precision no LSB slice may outlive the prompt, and last-layer keeps LSB slices",
              "--warmup", "last-layer", "use the warm-up pcw, empty or random");
     }
   }
@@ -81,8 +83,8 @@ void check_combination(const Combination& combination) {
   for (std::string_view name : combination.routers) {
     if (!find_router(name).lossy) continue;
     if (!rule.empty() && rule != name) {
-      refuse("two selection rules in one run", "--router", std::string(rule) + " and " + std::string(name),
-             "choose one");
+      refuse("a run can have only one selection rule", "--router",
+             std::string(rule) + " and " + std::string(name), "choose one");
     }
     rule = name;
   }

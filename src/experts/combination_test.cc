@@ -64,7 +64,7 @@ TEST(Combination, Refused) {
   EXPECT_THAT(refusal({.family = kSliced, .routers = exact, .cache = "slice-lru"}), HasSubstr("dbsc"));
   EXPECT_THAT(
       refusal({.family = kSliced, .routers = exact, .cache = "lru", .precision = PrecisionMode::kDbsc}),
-      HasSubstr("criticality"));
+      HasSubstr("the precision dbsc needs a cache"));
   EXPECT_THAT(refusal({.routers = two, .cache = "lru"}), HasSubstr("cache-prior and cumsum"));
   EXPECT_THAT(refusal({.routers = exact, .cache = "lru", .constraint = ConstraintMode::kHard}),
               HasSubstr("exact"));
@@ -113,11 +113,11 @@ TEST(Combination, Refused) {
   };
   EXPECT_EQ(limited([](Combination&) {}), "");
   EXPECT_EQ(limited([&](Combination& c) { c.routers = exact, c.constraint = ConstraintMode::kNone; }), "");
-  EXPECT_THAT(limited([&](Combination& c) { c.routers = cumsum; }), HasSubstr("as they are replaced"));
+  EXPECT_THAT(limited([&](Combination& c) { c.routers = cumsum; }), HasSubstr("counts replaced experts"));
   EXPECT_THAT(limited([](Combination& c) { c.constraint = ConstraintMode::kBoost; }),
-              HasSubstr("as they are replaced"));
+              HasSubstr("counts replaced experts"));
   EXPECT_THAT(limited([](Combination& c) { c.constraint = ConstraintMode::kNone; }),
-              HasSubstr("as they are replaced"));
+              HasSubstr("counts replaced experts"));
   EXPECT_THAT(refusal({.routers = exact, .cache = "lru", .loss_limited = true}), HasSubstr("calibrated"));
   const SlicesConfig skip{.rules = {.lsb_miss = LsbMiss::kSkip}};
   EXPECT_THAT(limited([&](Combination& c) { c.slices = &skip; }), HasSubstr("--lsb-miss"));

@@ -37,7 +37,7 @@ void make_monotone(std::vector<LossPoint>& points) {
 LossCurve::LossCurve(std::vector<LossPoint> points) {
   for (const LossPoint& point : points)
     if (!(point.amount >= 0 && point.amount <= 1) || !std::isfinite(point.loss))
-      throw Error(ErrorKind::kInvalid, "a measured loss is no point of a curve")
+      throw Error(ErrorKind::kInvalid, "a measured loss is not a valid point of its curve")
           .expected("an amount from 0 to 1, and a finite loss")
           .found(std::to_string(point.amount) + " and " + std::to_string(point.loss));
   std::ranges::sort(points, {}, &LossPoint::amount);

@@ -28,7 +28,7 @@ double together(double both, double precision, double routing) {
 
 LossGuard::LossGuard(const LossContract& contract) : contract_(contract) {
   if (!(contract.limit >= 0) || !std::isfinite(contract.limit))
-    throw Error(ErrorKind::kUsage, "no loss that can be kept to")
+    throw Error(ErrorKind::kUsage, "the limit on the loss is out of range")
         .expected("a share of at least 0")
         .found(std::to_string(contract.limit));
 }

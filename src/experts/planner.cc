@@ -26,7 +26,7 @@ std::vector<double> hits_law(std::span<const double> q, std::size_t most) {
 }
 
 [[noreturn]] void refuse(const char* field, const char* expected, double found) {
-  throw Error(ErrorKind::kInvalid, "a plan that cannot be made")
+  throw Error(ErrorKind::kInvalid, "the plan cannot be made")
       .in(field)
       .expected(expected)
       .found(std::to_string(found));

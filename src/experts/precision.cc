@@ -48,7 +48,7 @@ void set_critical(const CriticalRule& rule, std::span<Choice> token) {
 void CriticalRule::validate(std::uint32_t top_k) const {
   require_in_unit("theta", theta);
   if (kind == Kind::kFixedTopC && count > top_k)
-    throw Error(ErrorKind::kUsage, "a token has fewer experts than are to be critical")
+    throw Error(ErrorKind::kUsage, "more critical experts are asked for than a token has experts")
         .in("--critical-count")
         .expected("0 to " + std::to_string(top_k) + ", the experts of a token")
         .found(std::to_string(count))

@@ -101,7 +101,7 @@ RankModel make_rank_model(std::span<const double> f, std::uint32_t k, WeightUpda
   const double sum = std::accumulate(f.begin(), f.end(), 0.0);
   const auto legal = [](double x) { return x >= 0 && x <= 1; };
   if (!std::ranges::all_of(f, legal) || k == 0 || !(std::abs(sum - k) <= 1e-6 * k)) {
-    throw Error(ErrorKind::kInvalid, "frequencies that no choice of k experts has")
+    throw Error(ErrorKind::kInvalid, "no choice of k experts has these frequencies")
         .in("f")
         .expected("numbers in [0, 1] whose sum is k = " + std::to_string(k))
         .found("the sum " + std::to_string(sum));

@@ -152,11 +152,11 @@ void CacheAwareRules::validate() const {
 void CacheAwareRules::validate_for(std::uint32_t experts) const {
   validate();
   if (top_j <= experts) return;
-  throw Error(ErrorKind::kUsage, "a layer has fewer experts than are never to be replaced")
+  throw Error(ErrorKind::kUsage, "more experts are exempt from replacement than a layer has")
       .in("--top-j")
       .expected("0 to " + std::to_string(experts) + ", the experts of a layer")
       .found(std::to_string(top_j))
-      .fix("give fewer: as many as a token has are enough to replace none");
+      .fix("give fewer: the number of a token's experts exempts them all");
 }
 
 std::unique_ptr<Router> make_cache_prior_router(const RouterConfig& config) {

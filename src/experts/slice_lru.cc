@@ -9,7 +9,7 @@ namespace sluice::experts {
 
 void SliceLruRules::validate() const {
   if (lsb_reserve >= 0 && lsb_reserve <= 1) return;
-  throw Error(ErrorKind::kUsage, "a share of the cache that makes no sense")
+  throw Error(ErrorKind::kUsage, "the reserve for LSB slices is not a share of the cache")
       .in("lsb_reserve")
       .expected("0 to 1")
       .found(std::to_string(lsb_reserve));

@@ -33,7 +33,7 @@ void take(EvictionOrder& order, ExpertId id, Part part) {
 
 void WarmupRules::validate() const {
   const auto refuse = [](const char* what, double found) {
-    throw Error(ErrorKind::kUsage, "a share that makes no sense")
+    throw Error(ErrorKind::kUsage, "the share of LSB slices is out of range")
         .in(what)
         .expected("a number >= 0")
         .found(std::to_string(found));

@@ -63,7 +63,7 @@ void ChunkDecoder::check_codes(const PiecePlace& piece, const std::byte* exponen
     const std::span<const std::byte> stored(exponents + chunk.place, chunk.stored_bytes);
     if (const std::uint64_t found = xxh3(stored); found != chunk.xxh3)
       throw Error(ErrorKind::kCorrupt,
-                  fmt::format("{} bytes of weights are not what was read", stored.size()))
+                  fmt::format("{} bytes of weights have changed since they were read", stored.size()))
           .in(files_.path(piece.file), chunk.file_offset)
           .expected(hex64(chunk.xxh3))
           .found(hex64(found))

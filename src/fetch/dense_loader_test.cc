@@ -245,7 +245,7 @@ TEST_F(DenseLoaderTest, AnImpossibleChunkOfAPackedPieceIsNamed) {
   // If bytes have changed since they were read, the store is not to blame.
   loaded[0].buffer.data()[loaded[0].place.chunks.front().place] ^= std::byte{1};
   EXPECT_THAT([&] { check_codes(loaded[0], decoder); },
-              ::testing::ThrowsMessage<Error>(HasSubstr("are not what was read")));
+              ::testing::ThrowsMessage<Error>(HasSubstr("have changed since they were read")));
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ void check_one_model(const std::vector<Contender>& contenders, const CompareSett
     const std::uint64_t identity = identities.at(it.checkpoint);
     if (identity == expected) continue;
     throw Error(ErrorKind::kInvalid,
-                fmt::format("this is not the model at {}", others.front().checkpoint->path()))
+                fmt::format("this model differs from the model at {}", others.front().checkpoint->path()))
         .in(it.checkpoint->path())
         .expected("tensors and routers of identity " + hex64(expected))
         .found(hex64(identity))

@@ -76,7 +76,7 @@ bool answer_all(const Function& function, std::istream& in, const std::string& i
     if (!out)
       throw Error(ErrorKind::kIo, "write failed")
           .in("standard output")
-          .fix("free some space where it goes, or let its reader run on");
+          .fix("free some space at the target, or keep the reading program running");
   }
   return good;
 }

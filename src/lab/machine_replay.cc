@@ -38,7 +38,7 @@ void check(const RoutedSteps& steps, const SlicedModel& model, const MachineRepl
   const std::string expected = shape(model.layers(), model.experts(), model.top_k()),
                     found = shape(steps.layers, steps.experts, steps.top_k);
   if (expected != found)
-    throw Error(ErrorKind::kInvalid, "the routing is of another model")
+    throw Error(ErrorKind::kInvalid, "the trace was recorded from another model")
         .in("--shape")
         .expected(expected + ", as " + model.name())
         .found(found);

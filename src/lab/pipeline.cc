@@ -184,7 +184,7 @@ std::unique_ptr<System> make_system(std::uint32_t layers, std::uint32_t experts,
                                     const PipelineSettings& settings) {
   const experts::Preset& preset = experts::find_preset(settings.preset);
   if (preset.sliced())
-    throw Error(ErrorKind::kUsage, "this preset is of models in slices, which have no timed replay")
+    throw Error(ErrorKind::kUsage, "this preset is for models in slices, which have no timed replay")
         .in("--preset")
         .found(settings.preset);
   if (preset.synchronous) return std::make_unique<Synchronous>(preset, layers, costs, settings);

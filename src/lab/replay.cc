@@ -40,8 +40,7 @@ void check_sizes(const trace::TraceSizes* sizes, const ReplaySettings& settings)
     for (std::uint32_t e = 0; e < sizes->experts(); ++e)
       if (sizes->bytes({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)})
               .of(settings.keep) == 0)
-        throw Error(ErrorKind::kUsage,
-                    "the model of this trace is not stored so that its experts could be kept like this")
+        throw Error(ErrorKind::kUsage, "the model of this trace does not store experts in these parts")
             .in("--keep")
             .found(std::string(experts::parts_name(settings.keep)))
             .fix("keep them in full");

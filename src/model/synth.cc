@@ -39,8 +39,7 @@ void replace_count(Json& json, std::initializer_list<const char*> keys, std::uin
     json[key] = value;
     return;
   }
-  throw Error(ErrorKind::kInvalid,
-              "the config does not say how many there are, so the number cannot be changed")
+  throw Error(ErrorKind::kInvalid, "the config has no field for this number, so the number cannot be changed")
       .in(path + ": " + *keys.begin())
       .fix("leave the flag out");
 }
@@ -123,7 +122,9 @@ class TemporaryDirectory {
     std::error_code error;
     if (!fs::create_directory(path_, error)) {
       throw error ? io_error("mkdir", path_, error.value())
-                  : Error(ErrorKind::kInvalid, "left behind by an earlier run").in(path_).fix("remove it");
+                  : Error(ErrorKind::kInvalid, "the temporary directory of an earlier run still exists")
+                        .in(path_)
+                        .fix("remove it");
     }
   }
   ~TemporaryDirectory() {
@@ -186,9 +187,9 @@ SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options
     throw error.fix("choose other --layers or --experts: the config itself is sound");
   }
   if (config.tied_head && options.embedding_common > 0)
-    throw Error(ErrorKind::kUsage,
-                "input embeddings that are the output head, too, have no part in common: one token would win "
-                "everywhere")
+    throw Error(
+        ErrorKind::kUsage,
+        "embeddings that are also the output head cannot have a common part: one token would always win")
         .in("--embedding-common")
         .expected("a config whose tie_word_embeddings is false")
         .found("true, in " + config_path);

@@ -89,9 +89,9 @@ class Records {
 // instead.
 void clear(PartialDirectory& partial) {
   if (!partial.has(kJournalName) && !partial.has(kManifestName) && !partial.empty()) {
-    throw Error(ErrorKind::kInvalid, "something else than an unfinished store is in the way")
+    throw Error(ErrorKind::kInvalid, "this directory is not an unfinished store")
         .in(partial.path())
-        .fix("remove it or choose another name");
+        .fix("remove the directory or choose another name");
   }
   partial.clear(kJournalName);
 }

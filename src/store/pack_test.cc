@@ -249,8 +249,7 @@ TEST(Pack, RefusesWhatItCannotDo) {
   const PackPlan plan = tiny_plan({});
   fs::create_directories(temp / "there.sluice");
   EXPECT_THAT(attempt(temp / "there.sluice", plan, tiny_options("zstd")), HasSubstr("exists already"));
-  EXPECT_THAT(attempt(temp / "source/in.sluice", plan, tiny_options("zstd")),
-              HasSubstr("inside of its source"));
+  EXPECT_THAT(attempt(temp / "source/in.sluice", plan, tiny_options("zstd")), HasSubstr("inside its source"));
   EXPECT_THAT(attempt(temp / "no/such/x.sluice", plan, tiny_options("zstd")), HasSubstr("No such file"));
   PackOptions levels = tiny_options("native");
   levels.level = 1;
@@ -470,7 +469,7 @@ TEST_F(ResumeRefusal, WithoutAValidJournalItBeginsAnew) {
 
 TEST_F(ResumeRefusal, WithoutAnyJournalItIsNotOurs) {
   fs::remove(temp_ / "x.sluice.partial/journal");
-  EXPECT_THAT(resume(tiny_options("zstd")), HasSubstr("in the way"));
+  EXPECT_THAT(resume(tiny_options("zstd")), HasSubstr("not an unfinished store"));
   write_file(temp_ / "x.sluice.partial/manifest.json", "{}");  // complete except for the rename
   EXPECT_EQ(resume(tiny_options("zstd")), "no error");
   EXPECT_TRUE(verify(temp_ / "x.sluice", {.depth = VerifyDepth::kFull}).ok());
@@ -500,7 +499,7 @@ TEST(Unpack, RefusesAndCleansUp) {
   EXPECT_THAT(error_of([&] { unpack(temp / "nowhere", temp / "a", {}); }), HasSubstr("no such store"));
   EXPECT_THAT(error_of([&] { unpack(temp / "source", temp / "a", {}); }), HasSubstr("not a packed store"));
   EXPECT_THAT(error_of([&] { unpack(temp / "x.sluice", temp / "x.sluice/back", {}); }),
-              HasSubstr("inside of its source"));
+              HasSubstr("inside its source"));
   EXPECT_THAT(error_of([&] { unpack(temp / "x.sluice", temp / "a", {.interrupted = [] { return true; }}); }),
               HasSubstr("interrupted"));
   EXPECT_FALSE(fs::exists(temp / "a"));
@@ -529,7 +528,8 @@ TEST(Unpack, TakesOverWhatAKilledOneLeft) {
   EXPECT_THAT(error_of([&] { unpack(temp / "x.sluice", temp / "b", {}); }), HasSubstr("thesis.doc"));
   EXPECT_EQ(read_file(temp / "b.partial/thesis.doc"), "years of work");
   write_file(temp / "c.partial/config.json", "mine");
-  EXPECT_THAT(error_of([&] { unpack(temp / "x.sluice", temp / "c", {}); }), HasSubstr("in the way"));
+  EXPECT_THAT(error_of([&] { unpack(temp / "x.sluice", temp / "c", {}); }),
+              HasSubstr("not an unfinished unpack"));
   EXPECT_EQ(read_file(temp / "c.partial/config.json"), "mine");
 }
 

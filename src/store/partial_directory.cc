@@ -58,7 +58,7 @@ void check_outside(const std::string& target, const std::string& source) {
   if (error) throw io_error("open", parent_directory(name), error.value());
   for (fs::path at = parent;; at = at.parent_path()) {
     if (at == from) {
-      throw Error(ErrorKind::kInvalid, "the target would lie inside of its source")
+      throw Error(ErrorKind::kInvalid, "the target would be inside its source")
           .in(name)
           .fix("choose a place outside of " + source);
     }
@@ -105,7 +105,7 @@ PartialDirectory::PartialDirectory(const std::string& target,
   for (const std::string& name : names_in(path_)) {
     if (is_ours(name)) continue;
     ::close(fd_);
-    throw Error(ErrorKind::kInvalid, "something else is in the way")
+    throw Error(ErrorKind::kInvalid, "the unfinished directory holds another program's files")
         .in(path_)
         .found(fmt::format("\"{}\", which is not ours", name))
         .fix("remove the directory or choose another name");

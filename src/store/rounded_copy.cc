@@ -70,9 +70,9 @@ class Copier {
 
   void run() {
     if (!partial_.has(kMarkerName) && !partial_.empty()) {
-      throw Error(ErrorKind::kInvalid, "something else than an unfinished copy is in the way")
+      throw Error(ErrorKind::kInvalid, "this directory is not an unfinished copy")
           .in(partial_.path())
-          .fix("remove it or choose another name");
+          .fix("remove the directory or choose another name");
     }
     try {
       partial_.clear();

@@ -158,12 +158,12 @@ void check_patterns(const std::string& path, const std::vector<std::string>& exc
   for (std::size_t i = 0; i < std::min(kMostNames, directory.files.size()); ++i)
     names += (i == 0 ? "" : ", ") + directory.files[i].relative;
   if (directory.files.size() > kMostNames) names += ", …";
-  throw Error(ErrorKind::kUsage, "there is nothing that this pattern leaves out")
+  throw Error(ErrorKind::kUsage, "the pattern matches no file")
       .in("--exclude")
-      .expected(names.empty() ? "no pattern: nothing else is there"
+      .expected(names.empty() ? "no pattern: there are no other files"
                               : fmt::format("a glob of files of {}: {}", path, names))
       .found("\"" + *idle + "\"")
-      .fix("mend the pattern, or leave it away");
+      .fix("correct the pattern, or leave it out");
 }
 
 bool is_safe_relative_path(std::string_view relative) {

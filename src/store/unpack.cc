@@ -131,9 +131,9 @@ UnpackResult unpack(const std::string& store, const std::string& target, const U
   };
   PartialDirectory partial(target, is_ours);
   if (!partial.has(kMarkerName) && !partial.empty()) {
-    throw Error(ErrorKind::kInvalid, "something else than an unfinished unpack is in the way")
+    throw Error(ErrorKind::kInvalid, "this directory is not an unfinished unpack")
         .in(partial.path())
-        .fix("remove it or choose another name");
+        .fix("remove the directory or choose another name");
   }
   try {
     partial.clear();

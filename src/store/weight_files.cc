@@ -176,7 +176,7 @@ WeightSet select_weights(const SourceDirectory& directory, OtherWeights other_we
        }))
     others.push_back(std::move(name));
   if (!others.empty()) {
-    throw Error(ErrorKind::kInvalid, "a second set of weights lies beside the first")
+    throw Error(ErrorKind::kInvalid, "there is a second set of weights beside the first")
         .in(directory.path)
         .expected(
             fmt::format("{} alone", set.index.empty() ? set.files.front() : set.index + " and its files"))

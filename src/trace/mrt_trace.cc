@@ -51,7 +51,7 @@ class MrtTrace final : public RoutingTrace {
     const Bytes choices = Bytes{header_.layers} * tokens_ * header_.top_k;
     if (!input.read(3 * choices, body_)) throw ends(input, body_begin_ + 3 * choices);
     if (!input.peek(1).empty())
-      throw Error(ErrorKind::kCorrupt, "the file goes on behind its last weight")
+      throw Error(ErrorKind::kCorrupt, "the file continues behind its last weight")
           .in(path(), input.offset())
           .expected("the end of the file")
           .found("more bytes")

@@ -71,7 +71,7 @@ TEST(MrtTrace, EveryPrefixIsAnError) {
     SCOPED_TRACE(length);
     EXPECT_THROW(open_text(std::string_view(whole).substr(0, length)), Error);
   }
-  fails(whole + "x", "goes on behind its last weight");
+  fails(whole + "x", "continues behind its last weight");
 }
 
 TEST(MrtTrace, WrongContentIsAnErrorThatNamesIt) {

@@ -40,7 +40,7 @@ std::vector<double> recorded_ranks(RoutingTrace& trace, const std::function<bool
   const std::vector<experts::RankWindow> windows = rank_windows(trace, stop);
   experts::RankProfile profile = experts::make_rank_profile(windows, trace.header().top_k);
   if (profile.used == 0)
-    throw Error(ErrorKind::kInvalid, "the trace says too little to plan with")
+    throw Error(ErrorKind::kInvalid, "the trace has too few tokens to plan with")
         .in(trace.path())
         .expected("a sequence of at least 64 tokens")
         .fix("record a longer run: sluice trace -n 200");

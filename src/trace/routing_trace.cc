@@ -13,7 +13,7 @@ TraceSizes::TraceSizes(std::uint32_t layers, std::uint32_t experts, std::string_
     : layers_(layers), experts_(experts) {
   const std::uint64_t all = std::uint64_t{layers} * experts;
   if (all > kMostExpertsInAll)
-    throw Error(ErrorKind::kInvalid, "the trace has sizes of more experts than are read")
+    throw Error(ErrorKind::kInvalid, "the trace has sizes of too many experts")
         .in(path)
         .expected(fmt::format("at most {} experts in all layers", kMostExpertsInAll))
         .found(fmt::format("{} layers of {}", layers, experts));

@@ -136,7 +136,7 @@ bool SluiceTrace::next(TraceEvent& event) {
                                                   : !whole;
     // A run that was cut off within a step may be followed by another run only after that step was cut away.
     if (!fits)
-      throw Error(ErrorKind::kCorrupt, "a record stands where it cannot")
+      throw Error(ErrorKind::kCorrupt, "a record of the trace is out of order")
           .in(path(), begin)
           .expected(!any_run_ ? "a run record"
                     : whole   ? "a run or a step record"

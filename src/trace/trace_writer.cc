@@ -45,7 +45,7 @@ void refuse_compressed(const std::string& path) {
   if (path.ends_with(".zst"))
     throw Error(ErrorKind::kUsage, "traces are recorded uncompressed")
         .in(path)
-        .fix("leave .zst away, and compress the finished trace with zstd");
+        .fix("leave .zst out, and compress the finished trace with zstd");
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ class TrainedMeasurement {
           .found(config.model_type);
     const std::unique_ptr<model::Tokenizer> tokenizer = model::load_tokenizer_of(*exact_.checkpoint);
     if (tokenizer == nullptr)
-      throw Error(ErrorKind::kNotFound, "the model has no tokenizer, and a text is to be scored")
+      throw Error(ErrorKind::kNotFound, "scoring a text needs a tokenizer, and this model has none")
           .in(settings.model);
     all_tokens_ = tokenizer->encode(settings.text, model::AddSpecial::kNo);
     tokens_ = std::span(all_tokens_).first(std::min(all_tokens_.size(), grid_.count * grid_.windows.window));
@@ -218,7 +218,7 @@ class TrainedMeasurement {
   double own_perplexity(const eval::ReferenceWindows& reference) const {
     const double perplexity = eval::perplexity(reference.scores());
     if (std::isfinite(perplexity)) return perplexity;
-    throw Error(ErrorKind::kInvalid, "the model's own logits of the text are no numbers")
+    throw Error(ErrorKind::kInvalid, "the model's own logits of the text are not numbers")
         .in(settings_.model)
         .fix("the weights are damaged or do not fit config.json: get the model again");
   }

@@ -47,7 +47,7 @@ TokenRouting read_token_routing(trace::RoutingTrace& trace, const std::function<
     if (number % 4096 == 0 && stop && stop()) throw Error(ErrorKind::kInterrupted, "interrupted");
     if (event.layer == 0) step.assign(event.tokens, {});
     if (event.tokens != step.size() || event.choices.size() != std::size_t{event.tokens} * k)
-      throw Error(ErrorKind::kInvalid, "a token of the trace has not all its experts in every layer")
+      throw Error(ErrorKind::kInvalid, "a token of the trace lacks experts in a layer")
           .in(trace.path())
           .expected(fmt::format("{} experts of each of {} tokens", k, step.size()))
           .found(fmt::format("{} of {} tokens in layer {}", event.choices.size(), event.tokens, event.layer))
@@ -58,7 +58,7 @@ TokenRouting read_token_routing(trace::RoutingTrace& trace, const std::function<
     if (event.layer + 1 < header.layers) continue;
     for (const std::vector<std::uint16_t>& ids : step) {
       if (ids.size() != std::size_t{header.layers} * k)
-        throw Error(ErrorKind::kInvalid, "a token of the trace has not all its experts in every layer")
+        throw Error(ErrorKind::kInvalid, "a token of the trace lacks experts in a layer")
             .in(trace.path())
             .fix("give a .mrt trace");
       routing.add_token(ids);

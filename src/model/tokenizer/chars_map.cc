@@ -45,7 +45,7 @@ CharsMap::CharsMap(std::string_view bytes, const std::string& where) {
     begin = end + 1;
   }
   if (longest > kMaxReplacementBytes) {
-    throw invalid("the map of characters makes too much of one character")
+    throw invalid("the map of characters makes one character too long")
         .expected(fmt::format("at most {} bytes", kMaxReplacementBytes))
         .found(fmt::format("{}", longest));
   }

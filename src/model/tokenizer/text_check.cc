@@ -33,7 +33,7 @@ void check_text(std::string_view text) {
 
 void check_grown(std::size_t bytes) {
   if (bytes > kMaxGrownBytes) {
-    throw Error(ErrorKind::kInvalid, "the tokenizer makes too much of the text")
+    throw Error(ErrorKind::kInvalid, "the tokenizer makes the text too large")
         .in("text")
         .expected("at most 512 MiB after normalisation")
         .found(fmt::format("{} bytes or more", bytes))
