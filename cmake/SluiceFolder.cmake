@@ -51,7 +51,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   list(APPEND SLUICE_ISA_FLAGS_neon -fno-schedule-insns)
 endif()
 
-# Of the pairs x_none.cc and x_cuda.cc (or x_cuda.cu) in `variable`, leaves the one that this build is for.
+# Keeps from each pair x_none.cc and x_cuda.cc (or x_cuda.cu) in `variable` the file that this build needs.
 function(sluice_choose_device_files variable)
   set(files ${${variable}})
   foreach(cuda_file ${files})

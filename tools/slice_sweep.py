@@ -25,7 +25,7 @@ def percent(loss):
     return f"{100 * math.expm1(loss):.3f}"
 
 
-# The error of exp(loss) in per cent, from a loss and its error in nats: d(e^x) = e^x dx.
+# The error of percent(loss), where `error` is that of the loss: d(e^x) = e^x dx.
 def percent_error(loss, error):
     return f"{100 * math.exp(loss) * error:.3f}"
 

@@ -209,7 +209,7 @@ class Store:
         assert (m["family"] == "sliced") == (self.slices is not None), "another family"
         assert self.slices is None or self.slices["quantiser"] == "amat", "another quantiser"
         self.decode = {"none": None, "zstd": unzstd, "lz4": unlz4, "native": None}[m["codec"]["name"]]
-        # For each tensor: (first element, file, piece), in order.
+        # Each tensor's pieces: (first element, file, piece), in order.
         self.pieces = {}
         for piece in m["dense"]:
             self.pieces.setdefault(piece["tensor"], []).append((piece["elements"][0], 0, piece))

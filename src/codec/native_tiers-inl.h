@@ -31,12 +31,12 @@
 namespace sluice::codec {
 namespace {
 
-// How exponents stand in lists and lines.
+// The form of exponents in lists and lines. 255, which no tier holds, is 255 in both forms.
 enum class Form {
   kExponent,  // as they are
   // Rotated right by one bit, so that the lowest bit becomes the highest: as they lie in a word's two bytes.
   kRotated,
-};  // 255, which no tier holds, is 255 in both forms
+};
 
 // Brings each byte of `exponents` into the form.
 template <Form kForm, class Number>

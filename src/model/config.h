@@ -13,11 +13,8 @@
 namespace sluice::model {
 
 enum class AttentionKind { kGqa, kMla };
-enum class QkNorm {
-  kNone,
-  kPerHead,
-  kWhole
-};  // qwen3: per head; olmoe: the whole projection before splitting
+// kPerHead: qwen3. kWhole: the whole projection before it is split into heads (olmoe).
+enum class QkNorm { kNone, kPerHead, kWhole };
 enum class RopeScaling { kNone, kLinear, kYarn };
 
 struct RopeConfig {

@@ -40,7 +40,7 @@ class EncoderDecoder:
             router.register_forward_hook(lambda module, inputs, output: self._routed.append((output[0], output[2])))
 
     def take_gaps(self) -> tuple[torch.Tensor, torch.Tensor, int]:
-        """Smallest gap (B, T) of all passes since the last call, the same relative, and how many tokens were dropped."""
+        """The smallest gap (B, T) since the last call, the same relative, and how many tokens were dropped."""
         gaps = torch.stack([gap_after(logits, 1) for _, logits in self._routed])
         relative = gaps / torch.stack([logits.abs().amax(-1) for _, logits in self._routed])
         dropped = sum(int((chosen.sum(-1) == 0).sum()) for chosen, _ in self._routed)

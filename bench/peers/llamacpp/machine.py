@@ -97,7 +97,7 @@ def best_direct_rate(path):
 
 
 def joules():
-    """Joules of all packages since some fixed time; None where the kernel does not say."""
+    """Energy of all CPU packages since some time; None where the kernel does not say."""
     total = 0.0
     for path in glob.glob("/sys/class/powercap/intel-rapl:?/energy_uj"):
         try:
