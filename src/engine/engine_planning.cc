@@ -1,4 +1,5 @@
-// What of an engine depends on its budget: the plan, and how dense weights and caches follow from it.
+// The parts of an engine that depend on its budget: the plan, and the dense weights and caches that follow
+// from it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,7 +60,7 @@ MemoryPlan Engine::make_plan(std::size_t logit_rows, DenseView dense) {
       {0, options_.positions, options_.encoder_positions, logit_rows, pool_.threads(), experts_->sliced()}};
 
   MemoryNeeds needs;
-  // Tables are what the heap has grown by: tokenizer, tensor tables, policies.
+  // The tables' size is the growth of the heap: tokenizer, tensor tables, policies.
   trim_heap();
   const Bytes heap = heap_in_use();
   needs.tables = heap > process_baseline().heap ? round_up(heap - process_baseline().heap, kBlockBytes) : 0;

@@ -39,7 +39,7 @@ void check(const Engine& engine, const model::Tokenizer* tokenizer, const Genera
         .fix("leave --stop out");
 }
 
-// One sequence of a batch on its way.
+// One sequence of a batch in progress.
 class Stream {
  public:
   Stream(Engine& engine, const model::Tokenizer* tokenizer, const GenerateRequest& request)
@@ -55,7 +55,7 @@ class Stream {
     open_ = request.max_tokens > 0;
   }
 
-  // The prompt: of an encoder, or of the decoder alone. Chunks of it are steps of their own, so that an
+  // Prefills the prompt, of an encoder or of the decoder alone. Its chunks are separate steps, so that an
   // interrupt does not wait for all of them.
   void prefill(Engine& engine, Clock::time_point start) {
     if (!encoded_ && open_)
@@ -91,7 +91,7 @@ class Stream {
     if (open_) accept(first_token_);
   }
 
-  // The logits of the next token.
+  // Takes the logits of the next token.
   void take(std::span<const float> logits) { accept(sampler_.next(logits, context_)); }
 
   void accept(model::TokenId token) {
@@ -101,7 +101,7 @@ class Stream {
       return close(StopReason::kEos);
     give_out(decoder_ ? stops_.append(decoder_->append(token)) : std::string());
     if (stops_.found()) return close(StopReason::kStopString);
-    // The one that ends the request, or fills the context, needs no step of its own.
+    // The last token, which ends the request or fills the context, needs no step of its own.
     const std::size_t used = begins_.size() + result_.tokens.size() - 1;
     if (result_.tokens.size() == request_.max_tokens || used == sequence_->positions())
       close(StopReason::kLength);
@@ -134,14 +134,14 @@ class Stream {
   const std::vector<model::TokenId>& eos_;
   std::unique_ptr<Sequence> sequence_;
   Sampler sampler_;
-  bool encoded_;                              // or no encoder
-  const std::vector<model::TokenId> begins_;  // what the decoder goes on from
-  std::vector<model::TokenId> context_;       // and its answer
+  bool encoded_;                              // or there is no encoder
+  const std::vector<model::TokenId> begins_;  // tokens that the decoder starts from
+  std::vector<model::TokenId> context_;       // these and the answer
   std::optional<model::StreamDecoder> decoder_;
   StopStrings stops_;
   GenerateResult result_;
   std::string text_;
-  model::TokenId first_token_ = 0;  // drawn at once: logits of all sequences would be much memory
+  model::TokenId first_token_ = 0;  // drawn at once: logits of all sequences would take much memory
   Clock::time_point decode_start_;
   bool open_ = true;
 };

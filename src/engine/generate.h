@@ -1,5 +1,5 @@
-// Text generation: prefill, then one token at a time, streamed as it comes; for one prompt, or for several
-// that are decoded together (a static batch).
+// Text generation: prefill, then one token at a time, streamed as it comes, for one prompt or for several
+// prompts that are decoded together (a static batch).
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ struct GenerateRequest {
   std::size_t max_tokens = 0;          // n
   SamplerConfig sampler;
   bool ignore_eos = false;
-  std::vector<std::string> stop;  // generation ends before the first of these in the text; not empty strings
+  std::vector<std::string> stop;  // generation ends before the first of these in the text; none is empty
   // Called after every token with the text that has become final (may be empty; never half a character).
   std::function<void(const std::string& text, std::size_t tokens)> on_text;
   std::function<bool()> should_stop;  // asked before every step
@@ -29,21 +29,21 @@ enum class StopReason { kLength, kEos, kStopString, kInterrupted };
 std::string_view stop_reason_name(StopReason reason);  // "length" "eos" "stop" "interrupted"
 
 struct GenerateResult {
-  std::vector<model::TokenId> tokens;  // a final eos included
-  std::optional<std::string> text;     // without special tokens and the stop string; none without a tokenizer
+  std::vector<model::TokenId> tokens;  // including a final eos
+  std::optional<std::string> text;  // without special tokens and the stop string; empty without a tokenizer
   StopReason reason = StopReason::kLength;
   double prefill_s = 0, decode_s = 0;  // from the start to the first token, and from there to the last
 };
 
-// Error(kInvalid) for an empty prompt and for a prompt that does not fit the context; otherwise as
+// Error(kInvalid) for an empty prompt and for a prompt that does not fit the context; otherwise errors as
 // Engine::step. `tokenizer` may be null: then there is no text, and stop strings are Error(kUsage).
 GenerateResult generate(Engine& engine, const model::Tokenizer* tokenizer, const GenerateRequest& request);
 
 // A static batch: prompts of any lengths are prefilled one after the other; then each step decodes one token
-// of every sequence that is not finished, so an expert that several of them need is fetched once and
-// multiplied as one small matrix product. One result per request, in order. The engine's plan must have room
-// for as many sequences (EngineOptions::sequences). Every sequence gets the tokens that it would get alone:
-// one order of sums for every m.
+// of every unfinished sequence, so that an expert that several of them need is fetched once and multiplied as
+// one small matrix product. One result per request, in order. The engine's plan must have room for as many
+// sequences (EngineOptions::sequences). Every sequence gets the tokens that it would get alone, because sums
+// have one order for every number of tokens.
 std::vector<GenerateResult> generate(Engine& engine, const model::Tokenizer* tokenizer,
                                      std::span<const GenerateRequest> requests);
 

@@ -15,16 +15,15 @@ namespace {
 constexpr std::size_t kLeastChunk = 16;
 constexpr Bytes kMargin = 512 * kMiB;
 constexpr Bytes kUsualProcess = 32 * kMiB;
-// Of libraries, used later than the plan is made, and what codecs take for their contexts.
+// Allowance for library code that is first used after planning, and for the codecs' contexts.
 constexpr Bytes kLateCode = 640 * kKiB;
 
 Bytes activations_of(const MemoryNeeds& needs, std::size_t chunk) {
   return needs.activations(needs.self, chunk);
 }
 
-// About the most tokens whose activations take no more than `room`, `least` or more: all that may be asked
-// for, or a number of three binary digits and zeros, so that it hardly ever differs from start to start as
-// the process does.
+// Largest chunk that fits in `room` (at least `least`). A chunk below the requested one is rounded down to
+// three significant bits, so that it hardly ever changes between starts, as the process does.
 std::size_t largest_chunk(const MemoryNeeds& needs, std::size_t least, Bytes room) {
   if (activations_of(needs, needs.most_chunk) <= room) return std::max(least, needs.most_chunk);
   std::size_t fits = least, beyond = std::max(least, needs.most_chunk) + 1;
@@ -35,8 +34,8 @@ std::size_t largest_chunk(const MemoryNeeds& needs, std::size_t least, Bytes roo
   return std::max(least, fits & ~((std::bit_ceil(fits + 1) >> 3) - 1));
 }
 
-// At least what the process and its tables take, and the same at every start, unless that is within a start's
-// difference of two thirds of a power of two.
+// At least the size of the process and its tables, and the same at every start, unless that size is within
+// the difference between starts of two thirds of a power of two.
 Bytes round_process(const MemoryNeeds& needs) {
   const Bytes own = needs.process + needs.tables;
   return std::max(kUsualProcess, std::bit_ceil(own + own / 2));
@@ -54,8 +53,7 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
   const Bytes fixed = needs.process + needs.dense + needs.kv + needs.tables;
   const std::size_t least_chunk = std::min(kLeastChunk, needs.most_chunk);
   const Bytes least_activations = activations_of(needs, least_chunk);
-  // Loading stages dense weights while there are no caches and no activations yet, and gives that memory
-  // back.
+  // Loading stages dense weights before there are caches and activations, and gives that memory back.
   const Bytes loading = needs.process + needs.dense + needs.tables + needs.load_staging;
   plan.minimum = std::max(fixed + least_activations + needs.least_staging, loading);
   plan.stated = round_up(plan.minimum + kStartMargin, kMiB);
@@ -72,7 +70,7 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
         .fix(fmt::format("give --memory {}MiB or more, or ask for fewer tokens (-c, of a run -n)",
                          plan.stated / kMiB));
 
-  // The chunk takes at most a quarter of what is left, staging at most another quarter of the rest.
+  // The chunk takes at most a quarter of the rest, staging at most another quarter of what then remains.
   Bytes left = budget - fixed - needs.least_staging;
   Bytes room = left;
   if (needs.same_chunk) room -= std::min(left, round_process(needs) - needs.process - needs.tables);
@@ -88,8 +86,8 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
     plan.staging += more;
     left -= more;
   }
-  // Whole experts only: a few pages more or less of the process then seldom change a decision. What is more
-  // than all of them need stays free.
+  // Whole experts only: then a few pages more or less of the process seldom change a decision. Memory beyond
+  // all experts stays free.
   if (needs.expert_bytes > 0)
     plan.experts = std::min(left / needs.expert_bytes, needs.experts) * needs.expert_bytes;
   return plan;
@@ -137,7 +135,7 @@ const ProcessBaseline& process_baseline() {
 }
 
 Bytes process_bytes(Bytes bytes) {
-  constexpr Bytes kBytesOfAnEntry = 512;  // of what it maps, for a byte of the table
+  constexpr Bytes kBytesOfAnEntry = 512;  // bytes mapped for one byte of the page table
   return process_baseline().own + read_process_memory().files + kLateCode + bytes / kBytesOfAnEntry;
 }
 

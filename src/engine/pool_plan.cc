@@ -89,7 +89,7 @@ PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
   const auto bytes = [](Bytes value) { return static_cast<double>(std::max<Bytes>(1, value)); };
   asked.sizes = {bytes(model.full), bytes(model.sm + model.exp), bytes(model.sm), bytes(model.exp)};
 
-  // Computing goes on while others are on their way, but for the last expert.
+  // Computing continues while other experts are on their way, except for the last expert.
   const double tokens =
       static_cast<double>(std::max<std::size_t>(1, request.sequences)) * model.top_k / plan.distinct;
   const fetch::ExpertCosts run = profile.costs();
@@ -108,7 +108,7 @@ PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
     choice.limit = compute >= std::max(choice.expected.io, choice.expected.decode) ? "compute"
                    : choice.expected.io >= choice.expected.decode                  ? "disk"
                                                                                    : "decode";
-    // Bytes: what ranks beyond each pool are used with.
+    // Bytes that ranks beyond each pool read.
     double at = 0;
     std::size_t r = 0;
     const auto use = [&](std::uint32_t count, double missing) {

@@ -1,4 +1,4 @@
-// Which states experts of a layer rest in, decided before a run: the planner of src/experts with this
+// Decides before a run in which states the experts of a layer stay: the planner of src/experts with this
 // machine's costs, this model's sizes and the budget's bytes. ZipMoE (arXiv 2601.21198) §5; SPEC §1.8, §1.9.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace sluice::engine {
 
-// How the memory for experts is shared out among the pools.
+// How the pools divide the memory for experts.
 enum class PoolShares {
   kPlanned,  // least expected cost (z-C+P, zipmoe)
   kEqual,    // equal memory for every pool (z-C)
@@ -22,42 +22,42 @@ enum class PoolShares {
 struct PoolPlanRequest {
   PoolShares shares = PoolShares::kPlanned;
   Bytes memory = 0;           // for resident experts of all layers
-  std::size_t sequences = 1;  // that are decoded together
+  std::size_t sequences = 1;  // sequences that are decoded together
   std::vector<double> ranks;  // f of SPEC §1.8 for one sequence; empty: assumed_ranks()
   double grid = 0.05;
 };
 
-// One choice of slots, the same for every layer, and what it costs.
+// One choice of slots, the same for every layer, and its cost.
 struct PoolChoice {
   experts::PoolSlots slots;
   experts::ExpectedCost expected;  // of one layer of one decode step, seconds
   double step_s = 0;               // one decode step: all layers, computing, and the rest of the model
   double tok_s = 0;                // tokens a second over all sequences
-  std::string limit;               // "disk" "decode" "compute": what most of the step waits for
-  double disk_bytes = 0;           // read a step, expected
+  std::string limit;               // "disk" "decode" "compute": the longest wait of a step
+  double disk_bytes = 0;           // expected reads of a step
 };
 
 struct PoolPlan {
   PoolChoice chosen, f_only, equal_shares;
   experts::PerPool<double> gamma;    // shares of the memory
   std::uint64_t configurations = 0;  // tried
-  std::vector<double> ranks;         // as used: for the batch
-  std::uint32_t distinct = 0;        // experts of a layer that a step uses: k, or k' of a batch
+  std::vector<double> ranks;         // as used: for the whole batch
+  std::uint32_t distinct = 0;        // experts of a layer that a step uses: k, or k' for a batch
   bool ranks_assumed = false;        // no routing was recorded
   Bytes layer_memory = 0;
   double compute_s = 0;  // of one layer of one step
 };
 
-// f_r = min(.98, m·r^-.8) with Σ f = k: what recorded routing of fine-grained models looks like, roughly.
+// f_r = min(.98, m·r^-.8) with Σ f = k: roughly what recorded routing of fine-grained models looks like.
 std::vector<double> assumed_ranks(std::uint32_t experts, std::uint32_t k);
-// Of `sequences` independent ones together: 1 - (1 - f)^B.
+// Frequencies of `sequences` independent sequences together: 1 - (1 - f)^B.
 std::vector<double> ranks_of_batch(std::span<const double> ranks, std::size_t sequences);
 
 // Only F if the experts are not stored split. Error(kInvalid) for ranks of another number of experts.
 PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request);
 
-// {gamma, slots, cost_layer_s, tok_s, limit, alternatives …}: the members of `sluice plan --json` that are
-// about pools.
+// {gamma, slots, cost_layer_s, tok_s, limit, alternatives …}: the members of `sluice plan --json` about
+// pools.
 Json to_json(const PoolPlan& plan);
 
 }  // namespace sluice::engine

@@ -81,7 +81,7 @@ model::TokenId Sampler::next(std::span<const float> logits, std::span<const mode
   if (config_.temperature == 0) return std::min_element(candidates_.begin(), candidates_.end(), better)->id;
 
   const auto first = candidates_.begin();
-  std::size_t sorted = 0;  // so many stand at their place, the best first
+  std::size_t sorted = 0;  // candidates in their final place, the best first
   const auto sort_until = [&](std::size_t count) {
     const auto from = first + static_cast<std::ptrdiff_t>(sorted),
                to = first + static_cast<std::ptrdiff_t>(count);
@@ -94,14 +94,14 @@ model::TokenId Sampler::next(std::span<const float> logits, std::span<const mode
     candidates_.resize(sorted);
   }
 
-  // Probabilities relative to the best, which stays whatever the limits.
+  // Probabilities relative to the best candidate, which stays under every limit.
   const float best = std::min_element(first, candidates_.end(), better)->logit;
   double sum = 0;
   for (Candidate& candidate : candidates_) {
     candidate.weight = std::exp((static_cast<double>(candidate.logit) - best) / config_.temperature);
     sum += candidate.weight;
   }
-  // Of a large vocabulary few are looked at, so no more than these are sorted.
+  // Only a few candidates of a large vocabulary are used, so only those are sorted.
   const auto at = [&](std::size_t i) -> const Candidate& {
     if (i >= sorted) sort_until(std::min(candidates_.size(), std::max<std::size_t>(64, 8 * sorted)));
     return candidates_[i];

@@ -21,12 +21,12 @@ struct SamplerConfig {
   void validate() const;  // Error(kUsage) naming the flag
 };
 
-// What generation_config.json asks for; without do_sample greedy (its repetition penalty kept, as Hugging
-// Face does).
+// The settings that generation_config.json asks for; without do_sample greedy (keeping its repetition
+// penalty, like Hugging Face).
 SamplerConfig sampler_defaults(const model::GenerationConfig& generation);
 
-// Deterministic in seed and inputs. Order as Hugging Face's processors: repetition penalty, temperature,
-// top-k, top-p, min-p. Ties take the lowest id. Thread-compatible.
+// Deterministic in seed and inputs. Processes logits in Hugging Face's order: repetition penalty,
+// temperature, top-k, top-p, min-p. Ties take the lowest id. Thread-compatible.
 class Sampler {
  public:
   explicit Sampler(const SamplerConfig& config);

@@ -1,4 +1,4 @@
-// What a run did, counted as it happens. Names as in reports and --json.
+// Counts of a run, taken while it runs. Names are those of reports and --json.
 #pragma once
 
 #include <array>
@@ -15,14 +15,15 @@ namespace sluice::engine {
 // "Counting").
 struct ExpertStatistics {
   std::uint64_t accesses = 0, hits = 0, misses = 0, partial = 0;
-  Bytes bytes_read = 0;      // for demand
+  Bytes bytes_read = 0;      // on demand
   Bytes prefetch_bytes = 0;  // read ahead
   double demand_s = 0;       // time in which demanded reads were queued or in flight …
-  Bytes demand_arrived = 0;  // … and what came in that time
-  // Accesses by the state that the expert was in: F, C, S, E, M. Of slices none: `slices` counts them.
+  Bytes demand_arrived = 0;  // … and bytes that arrived in that time
+  // Accesses by the state in which the expert was found: F, C, S, E, M. Zeros for slices, which `slices`
+  // counts.
   std::array<std::uint64_t, 5> found{};
-  experts::MissAccount slices;  // of experts in slices; empty of others
-  double policy_s = 0;          // deciding: residency, the order of reads, what to read ahead
+  experts::MissAccount slices;  // for experts in slices; otherwise empty
+  double policy_s = 0;          // time to decide: residency, the order of reads, prefetching
   std::uint64_t steps = 0, tokens = 0;
   double seconds = 0;  // wall time of the forward steps
 };
@@ -30,13 +31,14 @@ struct ExpertStatistics {
 struct Statistics {
   ExpertStatistics prefill, decode;
   Phase phase = Phase::kPrefill;           // of the running step
-  experts::RoutingChanges routing;         // by a router that does not do as the model says
-  experts::RoutingChanges decode_routing;  // the same, prompts left out
-  // Of experts in slices, prompts left out: tokens (one counts once in each sparse layer), and the sum of the
-  // shares of their weights that were computed at low precision.
+  experts::RoutingChanges routing;         // by a router that deviates from the model
+  experts::RoutingChanges decode_routing;  // the same without prompts
+  // For experts in slices, without prompts: tokens (a token counts once in each sparse layer), and the sum of
+  // the shares of their weights that were computed at low precision.
   std::uint64_t low_tokens = 0;
   double low_share = 0;
-  std::uint64_t prefetch_paused = 0;  // events for which nothing was read ahead, since it had cost more
+  // Events for which nothing was read ahead, because read-ahead had cost more than it saved.
+  std::uint64_t prefetch_paused = 0;
 
   ExpertStatistics& now() { return phase == Phase::kPrefill ? prefill : decode; }
   ExpertStatistics total() const;

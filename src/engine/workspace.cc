@@ -37,7 +37,7 @@ Workspace lay_out(const model::ModelConfig& config, const WorkspaceShape& shape,
       std::max({std::size_t{config.dense_width}, std::size_t{moe.shared_width}, std::size_t{moe.width}});
   const std::size_t inner =
       std::max({widest, dims.heads * dims.value_dim, std::size_t{config.attention.q_lora_rank}});
-  // One token computes several MLPs at a time.
+  // For one token, several MLPs are computed at a time.
   const std::size_t expert_inner =
       std::max(packed_floats(moe.width), shape.sliced ? sliced_floats(moe.width) : 0);
   const std::size_t at_once = moe.shared_width + moe.top_k * moe.width,

@@ -25,24 +25,25 @@ struct Workspace {
   float* normed = nullptr;         // (T, d)
   float* packed = nullptr;         // (T, pf(d)) `normed`, packed for matmul
   float* packed_slices = nullptr;  // (T, sf(d)) `normed`, packed for experts in slices
-  float* packed_inner = nullptr;  // (T, pf(widest inner row)) whatever is multiplied by an output projection;
-                                  // of one token, shared and routed MLPs one after the other
-  float* branch = nullptr;        // (T, d) what attention or an MLP adds to the residual stream
-  float* q = nullptr;             // (T, H, query dim); MLA: (T, H, nope + rope)
-  float* k = nullptr;             // (T, G, head_dim); MLA: (T, kv_lora + rope)
-  float* v = nullptr;             // (T, G, head_dim); MLA: (T, q_lora)
-  float* latent_q = nullptr;      // MLA: (T, H, kv_lora + rope)
-  float* latent_out = nullptr;    // MLA: (T, H, kv_lora)
+  // (T, pf(widest inner row)) input of an output projection; for one token, shared and routed MLPs one after
+  // the other
+  float* packed_inner = nullptr;
+  float* branch = nullptr;      // (T, d) output of attention or of an MLP, to be added to the residual stream
+  float* q = nullptr;           // (T, H, query dim); MLA: (T, H, nope + rope)
+  float* k = nullptr;           // (T, G, head_dim); MLA: (T, kv_lora + rope)
+  float* v = nullptr;           // (T, G, head_dim); MLA: (T, q_lora)
+  float* latent_q = nullptr;    // MLA: (T, H, kv_lora + rope)
+  float* latent_out = nullptr;  // MLA: (T, H, kv_lora)
   float* latent_packed = nullptr;  // MLA: (T, pf(kv_lora)) one head of latent_out
   float* attended = nullptr;       // (T, H, value dim)
   float* cos = nullptr;            // (T, rope half)
   float* sin = nullptr;            // (T, rope half)
   float* attention_scratch = nullptr;
-  float* decoder_bias =
-      nullptr;  // T5: (H, P) by distance −P+1 … 0, P = positions; filled once (relative_bias.h)
+  // T5: (H, P) by distance −P+1 … 0, P = positions; filled once (relative_bias.h)
+  float* decoder_bias = nullptr;
   float* encoder_bias = nullptr;   // T5: (H, 2·P−1) by distance −P+1 … P−1, P = encoder_positions
-  float* gate = nullptr;           // (T, widest MLP); of one token as packed_inner
-  float* up = nullptr;             // as gate
+  float* gate = nullptr;           // (T, widest MLP); for one token like packed_inner
+  float* up = nullptr;             // like gate
   float* router_logits = nullptr;  // (T, N)
   float* scores = nullptr;         // (T, N)
   float* mean_scores = nullptr;    // (N)

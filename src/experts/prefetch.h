@@ -1,4 +1,5 @@
-// Prefetch policies: which parts of the next sparse layer to fetch while this one computes. SPEC §2.3, §3.4.
+// Prefetch policies: which parts of the next sparse layer to fetch while this layer computes. SPEC §2.3,
+// §3.4.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ struct LayerState {
   std::uint32_t experts = 0;  // routed experts of a layer
   const Routing* routing = nullptr;
   const ResidencyView* residency = nullptr;  // logical
-  // What the next sparse layer's router says of the state at hand, which is not yet the state that it will
-  // see. Null at the last sparse layer, and unless Prefetch::wants_next_scores().
+  // The scores that the next sparse layer's router gives the current state, which is not yet the state that
+  // it will see. Null at the last sparse layer, and unless Prefetch::wants_next_scores().
   const ScoresView* next = nullptr;
   std::uint32_t top_k = 0;
 };
@@ -30,14 +31,14 @@ struct PartRequest {
   Parts parts;
 };
 
-// Proposals run at the lowest priority, on idle links only, and change no state that decides about results.
+// Proposals run at the lowest priority, on idle links only, and change no state that affects results.
 // Thread-compatible.
 class Prefetch {
  public:
   virtual ~Prefetch() = default;
-  // Appends what to fetch, most useful first. Nothing at the last sparse layer. Asked once the layer has been
-  // routed; with next scores once more when it has been computed, since they are then surer: the later answer
-  // replaces the earlier.
+  // Appends what to fetch, most useful first; nothing at the last sparse layer. Called once the layer has
+  // been routed. With next scores it is called again when the layer has been computed, because they are then
+  // more certain: the later answer replaces the earlier one.
   virtual void propose(const LayerState& state, std::vector<PartRequest>& out) = 0;
   virtual bool wants_next_scores() const { return false; }
   virtual std::string name() const = 0;

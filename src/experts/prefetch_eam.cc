@@ -1,5 +1,5 @@
-// EAM: of the next layer, as many experts as this layer used, those that the nearest activation matrix of the
-// past used most. MoE-Infinity's prefetch (arXiv 2401.14361); SPEC §1.10.
+// EAM: fetches from the next layer as many experts as this layer used: those that the nearest past activation
+// matrix used most. MoE-Infinity's prefetch (arXiv 2401.14361); SPEC §1.10.
 #include <algorithm>
 #include <set>
 

@@ -7,19 +7,19 @@
 
 namespace sluice::experts {
 
-// What read-ahead saves is what it had read of experts that were then needed: the disk was idle, so that much
-// less is left to wait for. What it costs is what was still on its way of experts that were not needed: a
-// demanded read waits behind it. Both in bytes of the same disk. Thread-compatible.
+// Read-ahead saves the bytes that it had read of experts that were then needed: the disk was idle, and so
+// much less is left to wait for. It costs the bytes that were still on their way of experts that were not
+// needed: a demanded read waits behind them. Both are bytes of the same disk. Thread-compatible.
 class PrefetchGuard {
  public:
-  // At every event: bytes since the one before. False: do not read ahead for the next one.
+  // Call at every event with the bytes since the event before. False: do not read ahead for the next event.
   bool allows(Bytes saved, Bytes cost);
   std::uint64_t paused_events() const { return paused_; }
 
  private:
-  double saved_ = 0, cost_ = 0;  // of about the last kMemory events
-  std::uint32_t seen_ = 0;       // events since read-ahead was begun, or begun again
-  std::uint32_t pause_ = 0;      // events left of a pause
+  double saved_ = 0, cost_ = 0;  // over about the last kMemory events
+  std::uint32_t seen_ = 0;       // events since read-ahead started or resumed
+  std::uint32_t pause_ = 0;      // events left in a pause
   std::uint64_t paused_ = 0;
 };
 

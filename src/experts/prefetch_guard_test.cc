@@ -19,7 +19,7 @@ TEST(PrefetchGuard, StopsWhatCostsMoreAndTriesAgain) {
   EXPECT_GT(allowed, kEvents / 100);  // again and again
   EXPECT_LT(allowed, kEvents / 20);   // but seldom
   EXPECT_GT(guard.paused_events(), 0u);
-  // It has become better since.
+  // Read-ahead has become better since.
   int last = 0;
   for (int event = 0; event < 10000; ++event) last = guard.allows(2 * kMiB, kMiB) ? last + 1 : 0;
   EXPECT_GT(last, 5000);

@@ -1,6 +1,6 @@
-// Experts that the next layer's router would choose if the state at hand were its input. The residual stream
-// changes slowly from layer to layer, so most of them will be chosen. SPEC §2.3, without running the next
-// layer's attention; §3.4's variant `raw`, but with the next layer's own norm.
+// The experts that the next layer's router would choose for the current state. The residual stream changes
+// slowly from layer to layer, so most of them will be chosen. SPEC §2.3, without running the next layer's
+// attention; §3.4's variant `raw`, but with the next layer's own norm.
 #include <algorithm>
 #include <numeric>
 
@@ -45,8 +45,8 @@ class LookaheadPrefetch final : public Prefetch {
   std::string name() const override { return "lookahead"; }
 
  private:
-  std::vector<std::uint32_t> tokens_;  // by expert: that would choose it
-  std::vector<double> mass_;           // by expert: their scores
+  std::vector<std::uint32_t> tokens_;  // by expert: tokens that would choose it
+  std::vector<double> mass_;           // by expert: sum of their scores
   std::vector<std::uint32_t> order_;
 };
 

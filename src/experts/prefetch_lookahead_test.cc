@@ -70,7 +70,8 @@ TEST(LookaheadPrefetch, AgreesWithBruteForce) {
             0,
             {},
             {}};
-    it.top_k = static_cast<std::uint32_t>(1 + random() % (it.experts + 2));  // may be more than there are
+    // May exceed the number of experts
+    it.top_k = static_cast<std::uint32_t>(1 + random() % (it.experts + 2));
     for (std::uint32_t i = 0; i < it.experts * it.tokens; ++i)
       it.scores.push_back(static_cast<float>(random() % 8) / 8);  // ties happen
     for (std::uint16_t e = 0; e < it.experts; ++e)

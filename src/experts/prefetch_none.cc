@@ -1,5 +1,4 @@
-// No prefetch: a link carries what a layer demands and nothing else. ZipMoE's and SliceMoE's choice (SPEC
-// §5.2).
+// No prefetch: a link carries only what a layer demands. The choice of ZipMoE and SliceMoE (SPEC §5.2).
 #include "experts/prefetch.h"
 
 namespace sluice::experts {

@@ -1,5 +1,5 @@
-// ExpertStore's read-ahead: what may be needed next is started behind all that is demanded, joins the event
-// that uses it, and goes when none does.
+// ExpertStore's read-ahead: a prefetch starts behind all demanded work, joins the event that uses it, and is
+// dropped if no event does.
 #include "base/error.h"
 #include "fetch/expert_in_memory.h"
 #include "fetch/expert_store.h"
@@ -67,8 +67,8 @@ void ExpertStore::withdraw(Expert& it) {
 
 bool ExpertStore::attach(Expert& it, bool counted, EventReads& reads) {
   const experts::ExpertBytes bytes = sizes().bytes(it.id);
-  // Parts that would stay before others have made room for them are given up; the next use reads them again.
-  // So are words, where the pool has no room for them beside what is in use.
+  // Gives up parts that would stay before others have made room for them; the next use reads them again. Also
+  // gives up words if the pool has no room for them besides what is in use.
   const bool words_too = it.packed && it.target.has(Part::kFull);
   if (settled_ - bytes.of(it.settled) + bytes.of(it.target) > capacity_ ||
       (words_too && pool_->in_use() + it.layout.view_bytes > pool_->limit()))

@@ -13,7 +13,7 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
-// Debug builds check resident bytes again whenever a view is made of them.
+// Debug builds check resident bytes again whenever they make a view of them.
 #ifdef NDEBUG
 constexpr bool kCheckResident = false;
 #else
@@ -35,7 +35,7 @@ bool is_one_request(const ExpertLayout& layout) {
   return layout.base.disk_bytes() + layout.rest.disk_bytes() <= kSegmentBytes;
 }
 
-// Operations of one piece stand one after the other: the check and decodes of all chunks, then merges of all
+// Operations of one piece are neighbours: the check and the decodes of all chunks, then the merges of all
 // chunks. A whole piece of a split expert is merged (copied) as if it were one chunk.
 std::size_t merges(const FetchJob& job, const PiecePlace& piece) {
   if (!job.layout->split || job.view == nullptr) return 0;
@@ -82,15 +82,15 @@ void FetchExecutor::start(std::span<const FetchTask> tasks, std::span<const std:
       const auto block = tasks.subspan(begin, end - begin);
       begin = end;
       for (const FetchTask& task : block) add_ops(task);
-      // Where nothing is decoded ahead, an expert's bytes come in the order in which they lie in the file,
-      // and those of the next expert after them; so do those that are one request to the device.
+      // Where nothing is decoded ahead, an expert's bytes are read in file order, and those of the next
+      // expert after them; so are experts that are one request to the device.
       for (const FetchTask& task : block)
         if (task.job->view == nullptr || is_one_request(*task.job->layout)) queue_all_reads(*task.job);
       for (const FetchTask& task : block) queue_reads(task, true);
       for (const FetchTask& task : block) queue_reads(task, false);
     }
     SLUICE_CHECK(begin == tasks.size(), "tasks outside of blocks");
-    // Jobs of which nothing must be awaited are available, or even complete, at once.
+    // Jobs that wait for nothing are available, or even complete, at once.
     for (const FetchTask& task : tasks)
       if (task.tensor == 0) settle(*task.job);
     clock_demand();
@@ -99,7 +99,7 @@ void FetchExecutor::start(std::span<const FetchTask> tasks, std::span<const std:
   io_wakes_.notify_one();
 }
 
-// Of all operations of a job, by index.
+// Calls work(index) for every operation of a job.
 template <class Work>
 void FetchExecutor::each_op(const FetchJob& job, Work work) {
   const auto each = [&](std::size_t first, std::size_t count) {
@@ -232,7 +232,7 @@ void FetchExecutor::add_ops(const FetchTask& task) {
     job.ops_left += state == OpState::kDone ? 0 : 1;
   };
   add(Kind::kCheck, 0, needs_check(job, piece) ? OpState::kBlocked : OpState::kDone);
-  // What is there already was checked when it came; an LSB slice may not be needed at all.
+  // Resident parts were checked when they arrived; an LSB slice may not be needed at all.
   const bool decodes = job.rest != nullptr && (job.read_rest || job.view != nullptr || kCheckResident);
   for (std::size_t chunk = 0; chunk < piece.chunks.size(); ++chunk)
     add(Kind::kDecode, chunk, decodes ? OpState::kBlocked : OpState::kDone);
@@ -508,7 +508,7 @@ void FetchExecutor::take_reads(std::vector<std::size_t>& indices) {
     take(Urgency::kPrefetch, kMostPrefetchReads - in_flight_.prefetch);
 }
 
-// System calls are made without the lock: workers and owner need it for every operation.
+// System calls run without the lock: workers and owner need it for every operation.
 void FetchExecutor::io_loop() {
   struct Submission {
     const FileRun* run;

@@ -14,8 +14,9 @@ using codec::kInt8GroupColumns;
 using codec::kLineBytes;
 using codec::kStripRows;
 
-// The weights of a group, but for their scale: a Vec of 16 rows for each column, in order. It stays in the L1
-// cache, so that any number of tokens follow the same few lines of code; alone, a token waits for memory.
+// The weights of a group without their scale: a Vec of 16 rows for each column, in order. It stays in the L1
+// cache, so that any number of tokens can follow with the same few lines of code; a single token waits for
+// memory.
 struct alignas(64) Int8Group {
   float columns[kInt8GroupColumns * kStripRows];
 };
@@ -25,7 +26,7 @@ inline void widen_group(const std::byte* lines, std::size_t columns, Int8Group& 
   const Vec offset = set1(128.0f);
   for (std::size_t c = 0; c < columns; c += 4, lines += kLineBytes) {
     __builtin_prefetch(lines + 4096, 0, 3);
-    // Signed codes are unsigned ones less 128.
+    // Signed codes are unsigned codes less 128.
     const CodeLine line = differ_bits(load_line(lines), 0x80808080u);
 #pragma GCC unroll 4
     for (unsigned k = 0; k < 4; ++k)

@@ -33,7 +33,7 @@ Int8Args args_of(const float* packed, std::size_t tokens, const Int8Weight& w, s
   return args;
 }
 
-// A matrix in lines of 8 bits, as the kernels for coded activations take it.
+// A matrix in lines of 8 bits, in the form for the kernels of coded activations.
 SlicedArgs coded_args(const float* codes, std::size_t tokens, const Int8Weight& w,
                       std::span<const float> bias, float* y, std::size_t y_stride) {
   SlicedArgs args{};
@@ -51,7 +51,7 @@ SlicedArgs coded_args(const float* codes, std::size_t tokens, const Int8Weight& 
   return args;
 }
 
-// As many tokens as the kernels take at once: so what codes need of memory does not grow with a prompt.
+// As many tokens as the kernels take at once, so that the memory for codes does not grow with a prompt.
 constexpr std::size_t kCodedTokens = 128;
 
 void multiply_codes(const Context& ctx, const float* packed, std::size_t tokens, const Int8Weight& w,

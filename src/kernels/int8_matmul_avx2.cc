@@ -1,7 +1,7 @@
 #include "kernels/code_line_avx2-inl.h"
 #include "kernels/kernel_table.h"
 
-// After the lanes, which it is written with.
+// Must follow the include of the lanes.
 #include "kernels/int8_matmul-inl.h"
 
 namespace sluice::kernels {

@@ -1,4 +1,4 @@
-// The order of sums of int8_matmul.h in plain code: what every instruction set is compared with.
+// The order of sums of int8_matmul.h in plain code: the oracle of every instruction set.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Oracles: sums in double precision of what codec::dequantise_int8_row() gives; the plain order of sums for
-// every instruction set.
+// Oracles: sums in double precision of the values of codec::dequantise_int8_row(); the plain order of sums
+// for every instruction set.
 #include "kernels/int8_matmul.h"
 
 #include <cmath>
@@ -96,7 +96,7 @@ TEST(Int8Matmul, HasTheSameBitsOnEveryInstructionSetAndAnyNumberOfTokensAndThrea
   }
 }
 
-// Where products round, so do these: their activations were rounded as they were packed.
+// Where products round, so do these: their activations were rounded when they were packed.
 TEST(Int8Matmul, TakesRoundedActivations) {
   std::mt19937_64 random = test_random(73);
   const Matrix m = normal_matrix(random, 48, 260);

@@ -9,12 +9,13 @@ namespace sluice::kernels {
 namespace {
 
 // Packed activations of one block of tokens fill about half of a 2 MiB L2. Longer prompts pass over the
-// weights once per block; by then a weight costs a hundred multiplications, so reading it again is hidden.
+// weights once per block; by then a weight takes part in a hundred multiplications, so reading it again is
+// hidden.
 inline constexpr std::size_t kTokenBlockFloats = (std::size_t{1} << 20) / sizeof(float);
 inline constexpr std::size_t kTokenBlockLeast = 24;
 
 // With many tokens, the columns are cut so that one tile of activations (kTokens × 512 × 4 bytes = 12 KiB)
-// and the waiting sums of a panel of rows (12 KiB) stay in an L1 of 32 KiB while the panel passes by. (1024
+// and the pending sums of a panel of rows (12 KiB) stay in an L1 of 32 KiB while the panel passes by. (1024
 // columns gave 4 % more with an L1 of 48 KiB, 256 columns 20 % less.)
 inline constexpr std::size_t kPanelRows = 32;
 inline constexpr std::size_t kColumnBlock = 512;
@@ -39,7 +40,7 @@ inline DotTile tile_at(const MatmulArgs& a, std::size_t row, std::size_t t) {
   return d;
 }
 
-// Groups of R rows by T tokens at most, all columns at once. Returns the first row not taken.
+// Groups of at most R rows by T tokens, all columns at once. Returns the first row not taken.
 template <class Row, int R, int T>
 inline std::size_t groups(const MatmulArgs& a, std::size_t row, std::size_t row_end, std::size_t t,
                           std::size_t tokens, std::size_t ahead_bytes) {

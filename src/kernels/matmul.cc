@@ -23,9 +23,9 @@ void check_weight(const Weight& w) {
                fmt::format("{} x {} without data", w.rows, w.cols));
 }
 
-// With few tokens memory is the limit. Eight lines ahead in each row is where the prefetching of Intel's CPUs
-// stands when a row, often a page, begins: 7 to 10 % faster than without. AMD's (Zen 3, Zen 5) go on into the
-// next page by themselves: asking costs them 5 to 15 %.
+// With few tokens memory is the limit. Prefetching eight lines ahead in each row takes over where the
+// prefetcher of Intel's CPUs stops when a row, often a page, begins: 7 to 10 % faster than without. AMD's
+// (Zen 3, Zen 5) continues into the next page by itself: prefetching costs it 5 to 15 %.
 std::size_t ahead_for_few() {
   static const std::size_t bytes = cpu_is_intel() ? 512 : 0;
   return bytes;

@@ -30,7 +30,7 @@ struct Weight {
 };
 
 // Activations in the order that matmul reads: per token ceil(cols/64) blocks of 64 floats; each half of a
-// block holds its 16 even columns, then its 16 odd ones; the tail is +0. Any alignment is legal; with many
+// block holds its 16 even columns, then its 16 odd columns; the tail is +0. Any alignment is legal; with many
 // tokens, 64 bytes is a third faster than 16.
 constexpr std::size_t packed_floats(std::size_t cols) { return (cols + 63) / 64 * 64; }
 // x (tokens, cols), row t at x + t*x_stride  →  packed (tokens, packed_floats(cols)).
@@ -44,7 +44,7 @@ void matmul(const Context& ctx, const float* packed, std::size_t tokens, const W
             std::span<const float> bias, float* y, std::size_t y_stride);
 
 // y[t][c] = Σ_r x[t][r]·w[r][c]: the weights transposed (absorbed MLA). Rows ascending, one fused
-// multiply-add each, starting from +0. Threads split c in multiples of 16 columns or t. x row t at x +
+// multiply-add each, starting from +0. Threads split c in multiples of 16 columns, or t. x row t at x +
 // t*x_stride.
 void matmul_transposed(const Context& ctx, const float* x, std::size_t tokens, std::size_t x_stride,
                        const Weight& w, float* y, std::size_t y_stride);

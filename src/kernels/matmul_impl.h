@@ -18,8 +18,8 @@ struct MatmulArgs {
   const float* bias;  // (rows), or null
   float* y;           // row t at y + t*y_stride
   std::size_t y_stride;
-  std::size_t
-      ahead_bytes;  // with few tokens, what of each row to ask for ahead of its line at hand; 0: nothing
+  // With few tokens: how far ahead of the current line of each row to prefetch; 0: not at all.
+  std::size_t ahead_bytes;
 };
 
 struct TransposedArgs {

@@ -1,7 +1,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/vec_neon-inl.h"
 
-// After the lanes, which it is written with.
+// Must follow the include of the lanes.
 #include "kernels/matmul-inl.h"
 
 namespace sluice::kernels {

@@ -1,4 +1,4 @@
-// The order of sums of matmul.h in plain code: what every instruction set is compared with.
+// The order of sums of matmul.h in plain code: the oracle of every instruction set.
 #include <cmath>
 #include <cstdint>
 #include <cstring>

@@ -32,7 +32,7 @@ struct Shape {
   std::size_t rows, cols, tokens;
 };
 
-// Every small size once in each direction, sizes around the tiles, and real ones.
+// Every small size once in each direction, sizes around the tiles, and realistic ones.
 std::vector<Shape> shapes(std::mt19937_64& random) {
   std::vector<Shape> all;
   for (std::size_t i = 1; i <= 40; ++i) all.push_back({i, 1 + random() % 200, 1 + random() % 40});
@@ -117,7 +117,7 @@ TEST(Matmul, ThreadsAndChunksDoNotShow) {
           EXPECT_TRUE(same_bits(whole, parts)) << threads << " threads, chunks of " << chunk;
         }
       }
-      // A range of rows by itself.
+      // A range of rows alone.
       const std::vector<float> some =
           multiply({nullptr, isa}, x, 1, w.rows_from(5, 17), std::span(bias).subspan(5, 17));
       EXPECT_TRUE(same_bits(std::span(whole).subspan(5, 17), some));
@@ -268,7 +268,7 @@ TEST(Matmul, NothingToDo) {
     const float bias[3] = {1.0f, 2.0f, 3.0f};
     matmul(ctx, nullptr, 0, {nullptr, DType::kBF16, 3, 0}, {}, y, 3);
     EXPECT_EQ(y[0], 5.0f);
-    matmul(ctx, y, 1, {nullptr, DType::kBF16, 3, 0}, bias, y, 3);  // no columns: the bias alone
+    matmul(ctx, y, 1, {nullptr, DType::kBF16, 3, 0}, bias, y, 3);  // no columns: only the bias
     EXPECT_TRUE(same_bits(bias, y));
     matmul(ctx, y, 1, {nullptr, DType::kBF16, 0, 64}, {}, y, 0);
     EXPECT_TRUE(same_bits(bias, y));

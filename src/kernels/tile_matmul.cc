@@ -44,7 +44,7 @@ class Block {
     });
   }
 
-  // Tokens of a block that has room for them; longer prompts pass over the weights once per block.
+  // The most tokens of one block; longer prompts pass over the weights once per block.
   static std::size_t most_tokens(const TileKernels& kernels, std::size_t cols) {
     const std::size_t tokens = kernels.block_bytes / std::max<std::size_t>(1, row_bytes_of(cols));
     return std::clamp(tokens / kernels.tile_tokens, std::size_t{2}, kMostTiles) * kernels.tile_tokens;
@@ -56,11 +56,11 @@ class Block {
   // As TileKernels::begin() takes them.
   std::size_t tile_tokens() const { return std::min(tokens_, kernels_.tile_tokens); }
 
-  // 16·row_tiles rows of words times all tokens. The next kPanelRows rows are asked for meanwhile, if
-  // `ahead`.
+  // Multiplies 16·row_tiles rows of words with all tokens. With `ahead`, prefetches the next kPanelRows rows
+  // meanwhile.
   void multiply(const std::byte* rows, std::size_t row_bytes, std::size_t row_tiles, std::size_t steps,
                 float* out, std::size_t out_stride, bool ahead) const {
-    // A part of them during each pass over the rows at hand.
+    // Prefetches a part of these rows during each pass over the current rows.
     const std::size_t passes = (count() + 1) / 2, least = kernels_.ahead_rows;
     const std::size_t ahead_each = (kPanelRows + least * passes - 1) / (least * passes) * least;
     for (std::size_t i = 0; i < count(); i += 2) {
@@ -88,13 +88,13 @@ class Block {
   Activations tiles_[kMostTiles];
 };
 
-// Where a panel's sums go: straight to y, or by a buffer if the panel has padding rows.
+// Where a panel's sums go: directly to y, or through a buffer if the panel has padding rows.
 class Output {
  public:
   Output(std::span<const float> bias, std::size_t tokens, float* y, std::size_t y_stride)
       : bias_(bias), tokens_(tokens), y_(y), y_stride_(y_stride) {}
 
-  // multiply(out, out_stride) of `rows` rows from `row` on, in tiles of which `padded` rows are written.
+  // Calls multiply(out, out_stride) for `rows` rows from `row` on, in tiles, which write `padded` rows.
   template <class Multiply>
   void take(std::size_t row, std::size_t rows, std::size_t padded, const Multiply& multiply) const {
     if (rows == padded) {
@@ -124,7 +124,7 @@ std::byte* panel_room(std::size_t cols) {
   return thread_room(memory, kPanelRows * row_bytes_of(cols));
 }
 
-// body(block, output) for the tokens of a block at a time.
+// Calls body(block, output) for one block of tokens at a time.
 template <class Body>
 void blocks_of_tokens(const Context& ctx, const float* packed, std::size_t tokens, std::size_t cols,
                       std::span<const float> bias, float* y, std::size_t y_stride, const Body& body) {
@@ -175,7 +175,7 @@ class PackedRows {
   PackedRows(const Context& ctx, const PackedWeight& w)
       : kernels_(tile_kernels(ctx)), native_(codec::native_kernels(ctx.isa)), w_(w) {}
 
-  // Of a range that is divided between threads.
+  // The grain for dividing the rows between threads.
   std::size_t grain(const Block& block) const {
     return few(block) ? kernels_.groups * kTileRows : kPanelRows;
   }
@@ -190,7 +190,7 @@ class PackedRows {
   }
 
  private:
-  // Few tokens, two groups at a time; more, panels of words.
+  // Few tokens: two groups at a time. More tokens: panels of words.
   bool few(const Block& block) const { return block.tokens() <= kernels_.group_tokens; }
 
   bool pairs_of_groups(const Block& block, const Output& output, std::size_t begin, std::size_t end) const {

@@ -16,13 +16,14 @@ constexpr Products kOrders[] = {Products::kTiles, Products::kPairs};
 
 const char* name_of(Products products) { return products == Products::kTiles ? " tiles" : " pairs"; }
 
-// A sum of a product and a number, rounded once: in double, since a product of two BF16 numbers and its sum
-// with a float then are, but for halfway cases that need more than 53 bits, which the numbers here have not.
+// A sum of a product and a number, rounded once, computed in double: a product of two BF16 numbers and its
+// sum with a float are exact there, except halfway cases that need more than 53 bits, which these numbers do
+// not have.
 float fma_by_double(float a, float b, float c) {
   return static_cast<float>(double{a} * double{b} + double{c});
 }
 
-// One output element as tile_impl.h says it, from unrounded activations without tiny numbers.
+// One output element as tile_impl.h defines it, from unrounded activations without tiny numbers.
 float by_definition(Products products, const std::vector<float>& x, std::size_t token,
                     const std::vector<std::byte>& words, std::size_t row, std::size_t cols) {
   const auto weight = [&](std::size_t c) {
@@ -98,7 +99,7 @@ std::vector<Isa> isas_with(Products products) {
   return isas;
 }
 
-// Numbers of which many products are just below or above the least normal one.
+// Numbers many of whose products are just below or above the smallest normal number.
 std::vector<float> tiny_floats(std::mt19937_64& random, std::size_t n) {
   std::vector<float> numbers = normal_floats(random, n);
   for (float& number : numbers) number = std::ldexp(number, -61 - static_cast<int>(random() % 5));
@@ -127,7 +128,7 @@ TEST_P(TileMatmulOrder, HasTheSameBitsOnEveryPath) {
       matrix = pack_numbers(random, rows, cols, tiny_floats(random, rows * cols));
     }
     const std::vector<float> bias = normal_floats(random, random() % 2 * rows);
-    // The last token by itself, one number after the other.
+    // The last token alone, one number after the other.
     const std::vector<float> last(x.end() - static_cast<std::ptrdiff_t>(cols), x.end());
     const std::vector<float> expected =
         product({nullptr, Isa::kScalar, products}, last, 1, matrix, bias, false);
@@ -150,7 +151,7 @@ TEST_P(TileMatmulOrder, HasTheSameBitsOnEveryPath) {
   }
 }
 
-// Rows so long that few tokens are a block; the last one has one token.
+// Rows so long that few tokens fill a block; the last block has one token.
 TEST_P(TileMatmulOrder, AFewTokensMayRemainForTheLastBlock) {
   const Products products = GetParam();
   std::mt19937_64 random = test_random(15);
@@ -172,7 +173,7 @@ TEST_P(TileMatmulOrder, AFewTokensMayRemainForTheLastBlock) {
   }
 }
 
-// What kPairs makes of sums near the least normal number, and in which order it adds, by hand.
+// How kPairs treats sums near the smallest normal number, and in which order it adds, by hand.
 TEST(TileMatmul, PairsFlushAsTheInstructionDoes) {
   const float least = 0x1p-126f;
   struct Term {
@@ -224,7 +225,7 @@ TEST(TileMatmul, PairsFlushAsTheInstructionDoes) {
 }
 
 TEST(TileMatmul, RoundsOnlyActivations) {
-  // Weights of other types are taken as they are.
+  // Weights of other types are used unchanged.
   std::mt19937_64 random = test_random(13);
   constexpr std::size_t kRows = 5, kCols = 70;
   const std::vector<float> weights = normal_floats(random, kRows * kCols), x = normal_floats(random, kCols);

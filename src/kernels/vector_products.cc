@@ -24,7 +24,7 @@ std::size_t ranges_of(const VectorProduct& product) {
 
 VectorProduct gate_of(const VectorProduct& product) { return {product.packed, product.gate, product.gated}; }
 
-// As matmul() does. Weights that are not multiplied by rounded activations need those widened first.
+// Like matmul(). Weights that are not multiplied by rounded activations need them widened first.
 bool goes_alone(const Context& ctx, const WeightView& weight) {
   return ctx.rounds() && ((weight.is_int8() && ctx.activations != ActivationForm::kInt8) ||
                           (weight.words.data != nullptr && weight.words.dtype != DType::kBF16));
@@ -61,7 +61,7 @@ bool multiply_rows(const Context& ctx, const VectorProduct& product, std::size_t
   return true;
 }
 
-// The same products, those with dense matrices in codes by activations in codes.
+// The same products; those with dense matrices in codes use activations in codes.
 class CodedVectors {
  public:
   std::span<const VectorProduct> of(const Context& ctx, std::span<const VectorProduct> products) {
@@ -85,7 +85,7 @@ class CodedVectors {
   static std::size_t floats_of(const VectorProduct& product) {
     return product.weight->is_int8() ? activation_code_floats(product.weight->columns()) : 0;
   }
-  // What other projections of the same activations have.
+  // Codes that another projection of the same activations already has.
   const float* already(std::span<const VectorProduct> before, const VectorProduct& product) const {
     for (std::size_t i = 0; i < before.size(); ++i)
       if (before[i].packed == product.packed && floats_of(before[i]) == floats_of(product))

@@ -9,7 +9,7 @@
 
 namespace sluice::kernels {
 
-// Whole cache lines of y, whole panels of rows, whole groups of packed ones.
+// A multiple of whole cache lines of y, whole panels of rows, and whole groups of packed rows.
 inline constexpr std::size_t kVectorRows = 32;
 
 void word_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,
@@ -19,7 +19,7 @@ void word_rows(const Context& ctx, const VectorProduct& product, std::size_t beg
 const float* widen_activations(const Context& ctx, const float* packed, std::size_t tokens, std::size_t cols,
                                std::vector<float>& widened);  // matmul.cc
 
-// Codes (activation_codes.h) of the activations that pack_activations() has packed: (tokens,
+// Codes (activation_codes.h) of activations that pack_activations() has packed: (tokens,
 // activation_code_floats(columns)), to `codes`.
 void code_packed(const Context& ctx, const float* packed, std::size_t tokens, std::size_t columns,
                  float* codes);  // activation_codes.cc

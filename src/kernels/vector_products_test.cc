@@ -11,7 +11,7 @@
 namespace sluice::kernels {
 namespace {
 
-// A matrix in all views that there are of it, and one token for it.
+// A matrix in all its views, and one token for it.
 struct Operand {
   Packed matrix;
   std::vector<std::byte> other;  // as F16, F32 or codes of 8 bits
@@ -23,7 +23,7 @@ struct Operand {
   std::size_t columns() const { return matrix.shape.columns; }
 };
 
-// Of the activations `x`, or of its own if that is empty; 0: any rows.
+// Uses the activations `x`, or its own if `x` is empty. rows 0: any number.
 Operand make_operand(std::mt19937_64& random, bool only_bf16, const std::vector<float>& x,
                      std::size_t rows = 0) {
   if (rows == 0) rows = 1 + random() % (random() % 4 == 0 ? 700 : 70);
@@ -68,7 +68,7 @@ Operand make_operand(std::mt19937_64& random, bool only_bf16, const std::vector<
   return operand;
 }
 
-// Every instruction set, with its own way of rounding and with the plain one, too.
+// Every instruction set, with its own way of rounding and also with the plain one.
 std::vector<Context> contexts(ThreadPool* pool) {
   std::vector<Context> all;
   for (const Isa isa : available_isas()) {
@@ -81,7 +81,7 @@ std::vector<Context> contexts(ThreadPool* pool) {
   return all;
 }
 
-// The first with the activations of operand i, packed alike: i at the latest.
+// The first operand with the same activations as operand i, packed alike: at the latest i itself.
 std::size_t first_of_same_activations(const std::vector<Operand>& operands, std::size_t i) {
   const auto found = std::ranges::find_if(operands, [&](const Operand& other) {
     return other.x == operands[i].x && other.weight.is_sliced() == operands[i].weight.is_sliced();
@@ -127,7 +127,7 @@ TEST(VectorProducts, HaveTheBitsOfEachProductAlone) {
   }
 }
 
-// Some with a gate and some without.
+// Some products have a gate and some have none.
 TEST(VectorProducts, GatedOnesHaveTheBitsOfTheirPartsAndOfSiluMul) {
   std::mt19937_64 random = test_random(33);
   ThreadPool three(3);
@@ -143,7 +143,7 @@ TEST(VectorProducts, GatedOnesHaveTheBitsOfTheirPartsAndOfSiluMul) {
       } while (gates.back().weight.is_sliced() != operand.weight.is_sliced() ||
                gates.back().weight.is_int8() != operand.weight.is_int8());
     }
-    const std::uint64_t plain = random();  // those without
+    const std::uint64_t plain = random();  // those without a gate
     for (ThreadPool* const pool : {static_cast<ThreadPool*>(nullptr), &three}) {
       for (const Context& ctx : contexts(pool)) {
         std::vector<std::vector<float>> packed, expected, found, gated;
