@@ -168,33 +168,34 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
            Case{"--precision high --capacity 1KiB", "--capacity: nothing of an expert fits"},
            Case{"--preset slicemoe --cache-scope layer --capacity 64KiB", "for 6 caches, found 65536B"},
            Case{"--preset slicemoe --critical fixed_top_c --critical-count 5",
-                "--critical-count: a token has fewer experts than are to be critical; expected 0 to 4"},
-           Case{"--preset slicemoe --top-j 33", "--top-j: a layer has fewer experts"},
+                "--critical-count: more critical experts are asked for than a token has experts; expected 0 "
+                "to 4"},
+           Case{"--preset slicemoe --top-j 33", "--top-j: more experts are exempt"},
            Case{"--precision dbsc --router cumsum --top-j 33", "expected 0 to 32"},
            Case{"--precision high --cache zip-pools", "--cache"},
            Case{"--precision dbsc --cache lru", "--cache"},
            Case{"--precision high --constraint hard", "--router"},
            Case{"--preset slicemoe --miss-rate 120%", "--miss-rate"},
-           Case{"--precision dbsc --miss-rate 5%", "--miss-rate: nothing in this run looks"},
+           Case{"--precision dbsc --miss-rate 5%", "--miss-rate: this flag has no effect"},
            Case{"--preset slicemoe --constraint boost --miss-rate 5%",
-                "--miss-rate: nothing in this run looks"},
+                "--miss-rate: this flag has no effect"},
            Case{"--preset slicemoe --constraint none --miss-rate 5%",
-                "looks at this flag; expected --constraint hard or adaptive, found"},
+                "no effect here; expected --constraint hard or adaptive, found"},
            Case{"--precision dbsc --miss-rate 5%", "expected --preset slicemoe, or --constraint"},
-           Case{"--precision high --theta 0.3", "--theta: nothing in this run looks"},
-           Case{"--preset slicemoe --theta 0.3 --critical fixed_top_c", "--theta: nothing in this run looks"},
-           Case{"--preset slicemoe --critical-count 1", "--critical-count: nothing in this run looks"},
-           Case{"--precision low --critical rel_top1", "--critical: nothing in this run looks"},
-           Case{"--precision high --low-view amat", "--low-view: nothing in this run looks"},
-           Case{"--precision high --lsb-miss fetch", "--lsb-miss: nothing in this run looks"},
-           Case{"--precision low --lsb-reserve 0.1", "--lsb-reserve: nothing in this run looks"},
-           Case{"--precision high --warmup empty", "--warmup: nothing in this run looks"},
-           Case{"--preset slicemoe --warmup empty --kappa 0.2", "--kappa: nothing in this run looks"},
-           Case{"--preset slicemoe --warmup last-layer --rho 0.2", "--rho: nothing in this run looks"},
-           Case{"--precision dbsc --lambda 0.2", "--lambda: nothing in this run looks"},
-           Case{"--preset slicemoe --eta 0.2", "--eta: nothing in this run looks"},
-           Case{"--preset slicemoe --cumsum-p 0.5", "--cumsum-p: nothing in this run looks"},
-           Case{"--precision high --top-j 0", "--top-j: nothing in this run looks"},
+           Case{"--precision high --theta 0.3", "--theta: this flag has no effect"},
+           Case{"--preset slicemoe --theta 0.3 --critical fixed_top_c", "--theta: this flag has no effect"},
+           Case{"--preset slicemoe --critical-count 1", "--critical-count: this flag has no effect"},
+           Case{"--precision low --critical rel_top1", "--critical: this flag has no effect"},
+           Case{"--precision high --low-view amat", "--low-view: this flag has no effect"},
+           Case{"--precision high --lsb-miss fetch", "--lsb-miss: this flag has no effect"},
+           Case{"--precision low --lsb-reserve 0.1", "--lsb-reserve: this flag has no effect"},
+           Case{"--precision high --warmup empty", "--warmup: this flag has no effect"},
+           Case{"--preset slicemoe --warmup empty --kappa 0.2", "--kappa: this flag has no effect"},
+           Case{"--preset slicemoe --warmup last-layer --rho 0.2", "--rho: this flag has no effect"},
+           Case{"--precision dbsc --lambda 0.2", "--lambda: this flag has no effect"},
+           Case{"--preset slicemoe --eta 0.2", "--eta: this flag has no effect"},
+           Case{"--preset slicemoe --cumsum-p 0.5", "--cumsum-p: this flag has no effect"},
+           Case{"--precision high --top-j 0", "--top-j: this flag has no effect"},
            Case{"--preset slicemoe --lambda x", "--lambda"},
            Case{"--preset slicemoe --lsb-miss never", "--lsb-miss"},
            Case{"--preset slicemoe --low-view clip", "--low-view"},
@@ -216,7 +217,7 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
                                      "eval " + store() + " --ctx 64 -f " + kModel + "/eval.txt"}) {
     const Outcome refused = run(command + " --precision dbsc --critical fixed_top_c --critical-count 5");
     EXPECT_EQ(refused.code, 2) << command;
-    EXPECT_THAT(refused.err, HasSubstr("--critical-count: a token has fewer")) << command;
+    EXPECT_THAT(refused.err, HasSubstr("--critical-count: more critical experts")) << command;
   }
   const Outcome whole_cache = run("run " + kModel + " -p x -n 1 --capacity 100KiB");
   EXPECT_EQ(whole_cache.code, 2);
@@ -228,7 +229,7 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
   }
   const Outcome whole = run("run " + kModel + " -p x -n 1 --theta 0.3");
   EXPECT_EQ(whole.code, 2);
-  EXPECT_THAT(whole.err, HasSubstr("--theta: nothing in this run looks"));
+  EXPECT_THAT(whole.err, HasSubstr("--theta: this flag has no effect"));
   const Outcome compared =
       run("compare " + store() + " --preset slicemoe,z-basic-lru -p x -n 2 --memory 60MiB");
   EXPECT_EQ(compared.code, 2);

@@ -1,4 +1,5 @@
-// `sluice calibrate`: measure what precision and routing cost a store in slices, and keep it there.
+// `sluice calibrate`: measures the losses of precision and routing for a store in slices, and keeps them in
+// the store.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -28,7 +29,8 @@ struct Options {
   std::int64_t tokens = kTokens, window = 256, prompt = 64;
 };
 
-// Below this, contracts on held-out text came out a fifth above their limits (docs/quality-contract.md).
+// With fewer tokens, contracts on held-out text came out a fifth above their limits
+// (docs/quality-contract.md).
 constexpr std::uint64_t kFewScored = 3000;
 
 std::string percent(double share) { return fmt::format("{:.3f} %", 100 * share); }

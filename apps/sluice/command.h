@@ -1,6 +1,6 @@
 // The command table. One file per subcommand, each with one add_* function that declares its flags and its
-// callback. Callbacks throw sluice::Error for anything that fails (main.cc prints it and picks the exit code)
-// and Exit to leave with a code after having printed everything themselves.
+// callback. Callbacks throw sluice::Error for every failure (main.cc prints it and picks the exit code), and
+// Exit to leave with a code after they have printed everything themselves.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -38,10 +38,10 @@ void add_synth(CLI::App& app);
 void add_doctor(CLI::App& app);
 void add_version(CLI::App& app);
 
-// True once after Ctrl-C (SIGINT, or SIGTERM) since the last call; main.cc installs the handler. A second one
-// within one running command ends the program with exit code 130.
+// True once after Ctrl-C (SIGINT, or SIGTERM) since the last call; main.cc installs the handler. A second
+// Ctrl-C within one running command ends the program with exit code 130.
 bool interrupted();
-// The same for callees that ask many times: stays true.
+// The same for callees that ask many times: the function stays true.
 std::function<bool()> interrupted_so_far();
 
 }  // namespace sluice::app

@@ -10,7 +10,7 @@
 
 namespace sluice::app {
 
-// What the user typed. Set defaults before add_common_flags(), which shows them.
+// The values that the user typed. Set defaults before add_common_flags(), which shows them.
 struct CommonFlags {
   std::string memory;        // empty: the command's default
   std::int64_t threads = 0;  // 0: all usable CPUs
@@ -19,13 +19,13 @@ struct CommonFlags {
   bool json = false, quiet = false;
 };
 
-// What each flag does in a command. Empty: nothing, and its help says so.
+// What each flag does in a command. Empty: it has no effect, and its help says so.
 struct CommonHelp {
   std::string memory{}, threads{}, isa{}, io{}, seed{}, json{}, quiet{};
 };
 
-// Values that make no sense are Error(kUsage) while the command line is read, also where they have no effect.
-// `flags` must outlive `command`.
+// Senseless values are Error(kUsage) while the command line is read, even where a flag has no effect. `flags`
+// must outlive `command`.
 void add_common_flags(CLI::App& command, CommonFlags& flags, const CommonHelp& help);
 
 }  // namespace sluice::app

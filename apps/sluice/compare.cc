@@ -1,4 +1,4 @@
-// `sluice compare`: presets against each other on one model, under one budget, with one prompt.
+// `sluice compare`: compares presets on one model, under one budget, with one prompt.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace sluice::app {
 namespace {
 
 constexpr const char* kPresets = "zipmoe,z-C,z-basic-lru,z-deepspeed,z-accelerate";
-constexpr const char *kContract = "max-loss", *kReference = "exact";  // contenders that are no presets
+constexpr const char *kContract = "max-loss", *kReference = "exact";  // contenders that are not presets
 
 struct Options {
   EngineFlags engine;
@@ -44,14 +44,14 @@ std::vector<std::string> split_names(const std::string& text) {
   return names;
 }
 
-// None: what --max-loss chooses is compared.
+// Empty: the choice of --max-loss is compared.
 std::vector<std::string> preset_names(const EngineFlags& flags) {
   if (!flags.preset.empty()) return split_names(flags.preset);
   if (!flags.slices.max_loss.empty()) return {};
   return split_names(kPresets);
 }
 
-// Before anything is run. Error(kUsage) that names the preset.
+// Checked before anything runs. Error(kUsage) that names the preset.
 void check_goes_with(std::string_view name, const store::Checkpoint& checkpoint,
                      engine::EngineOptions options) {
   const store::Family family = checkpoint.family();
@@ -81,7 +81,7 @@ OpenModel open_reference(const std::string& path, const OpenModel& open, const E
   return reference;
 }
 
-// By default in all but what the machine and the budget are.
+// The defaults in everything except the machine and the budget.
 lab::Contender reference_contender(const OpenModel& reference, const EngineFlags& flags,
                                    std::size_t positions, std::size_t encoder_positions) {
   EngineFlags exact = reference_flags(flags, reference.checkpoint->path());
@@ -101,7 +101,7 @@ void compare(const Options& options) {
   EngineFlags flags = options.engine;
   const std::vector<std::string> names = preset_names(flags);
   if (names.empty()) engine_options(flags, 1);
-  for (const std::string& name : names) {  // flags are to act with each of them
+  for (const std::string& name : names) {  // flags must act with each preset
     flags.preset = name;
     engine_options(flags, 1);
   }
@@ -123,10 +123,10 @@ void compare(const Options& options) {
   }
   const std::size_t positions =
       positions_for(longest, static_cast<std::size_t>(options.max_tokens), flags, open);
-  // Of a model with an encoder the prompt is its input, and the answer stands alone.
+  // For a model with an encoder, the prompt is the encoder's input, and the answer stands alone.
   const std::size_t encoder_positions = open.model.config.has_encoder() ? longest : 0;
   settings.options = engine_options(flags, positions, encoder_positions);
-  settings.options.preset.clear();  // each contender's
+  settings.options.preset.clear();  // each contender has its own
   settings.runs = static_cast<unsigned>(options.runs);
   settings.tokenizer = open.tokenizer.get();
   settings.changes = changes_of;

@@ -1,4 +1,4 @@
-// `sluice detokenize`: token ids to text.
+// `sluice detokenize`: turns token ids into text.
 #include <iostream>
 #include <memory>
 #include <string>

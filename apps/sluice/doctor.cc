@@ -1,4 +1,4 @@
-// `sluice doctor`: what of this machine helps or hinders, and what to do about it.
+// `sluice doctor`: says what on this machine helps or hinders, and what to do about it.
 #include <fmt/format.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -30,11 +30,10 @@ struct Finding {
   std::string name;
   bool ok = true;
   std::string text;
-  std::string fix;  // of a warning: what the user can do
+  std::string fix;  // for a warning: what the user can do
 };
 
-// --- Checks
-// -------------------------------------------------------------------------------------------------------
+// ---- Checks
 
 Finding check_cpu() {
   std::string isas;
@@ -81,7 +80,7 @@ Finding check_swap(const MemoryLimits& limits) {
           "systemd unit, keeps speed steady"};
 }
 
-// A file to try reads on: a new one, or, where nothing may be written, any file that is there.
+// A file for trying reads: a new one, or, where nothing may be written, any existing file.
 class ProbeFile {
  public:
   explicit ProbeFile(const std::string& directory) {
@@ -111,7 +110,7 @@ class ProbeFile {
   ~ProbeFile() {
     if (made_) ::unlink(path_.c_str());
   }
-  const std::string& path() const { return path_; }  // empty: none could be made or found
+  const std::string& path() const { return path_; }  // empty: no file could be made or found
 
  private:
   std::string path_;
@@ -176,8 +175,7 @@ Finding check_gpus() {
   return {"gpu", true, fmt::format("{} ({})", text, device::gpu_runtime()), ""};
 }
 
-// --- Report
-// -------------------------------------------------------------------------------------------------------
+// ---- Report
 
 void print_json(const std::vector<Finding>& findings, const MemoryLimits& limits,
                 const std::optional<Bytes>& alignment) {

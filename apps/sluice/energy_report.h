@@ -1,4 +1,4 @@
-// Energy and time that a run would take on a modelled machine, as JSON; of `run`, `eval` and `simulate`.
+// Energy and time that a run would take on a modelled machine, as JSON, for `run`, `eval` and `simulate`.
 #pragma once
 
 #include <memory>
@@ -11,18 +11,18 @@
 
 namespace sluice::app {
 
-// {flash, dram_read, dram_write, compute, total}: joules a token.
+// {flash, dram_read, dram_write, compute, total}: joules per token.
 Json joules_json(const lab::Energy& energy, double tokens);
 
-// Watches the steps of an engine from now on; of models without experts, and with an encoder, nothing. An
-// engine has one observer: give observer() to whoever has others, too. The engine must outlive it.
+// Observes the steps of an engine from now on, except for models without experts or with an encoder. An
+// engine has one observer: pass observer() to a list if there are others. The engine must outlive it.
 class EnergyReport {
  public:
-  // `machine`: as lab::find_machine. `wanted`: false watches nothing, for runs that print no JSON.
+  // `machine`: as for lab::find_machine. `wanted`: false observes nothing, for runs that print no JSON.
   EnergyReport(const engine::Engine& engine, const std::string& machine, bool wanted);
   engine::RoutingObserver* observer() const { return watched_.get(); }  // may be null
   // {"machine", "prefill": {…}, "decode": {"tokens", "bytes_read", "joules_per_token", "seconds_per_token"}};
-  // null where nothing is watched.
+  // null if nothing was observed.
   Json json() const;
 
  private:

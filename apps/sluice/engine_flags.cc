@@ -31,7 +31,7 @@ std::string cache_names() {
   return names;
 }
 
-// Those that know the future are for the lab.
+// Refuses caches that must know the future: they are for the lab.
 void check_cache(const std::string& name) {
   for (const experts::CachePolicy& policy : experts::cache_policies()) {
     if (policy.name != name) continue;
@@ -48,7 +48,7 @@ void check_cache(const std::string& name) {
       .found("\"" + name + "\"");
 }
 
-// Names are looked up again where they are used; here they are refused before anything is opened.
+// Checks names before anything is opened; the code that uses a name looks it up again.
 void check_policies(const EngineFlags& flags) {
   if (!flags.preset.empty()) experts::find_preset(flags.preset);
   if (!flags.router.empty()) experts::find_router(flags.router);
@@ -68,7 +68,7 @@ DiskMethod parse_disk_method(const std::string& text) {
       .found(text);
 }
 
-// A bare number, which counts experts in replays, is not taken for bytes; nothing is nothing in any unit.
+// A bare number, which counts experts in replays, is not taken for bytes; 0 is 0 in any unit.
 Bytes parse_capacity(const std::string& text) {
   const bool bare = text.find_first_not_of("0123456789") == std::string::npos;
   if (bare && text.find_first_not_of('0') != std::string::npos)
@@ -262,7 +262,7 @@ std::size_t context_tokens(const EngineFlags& flags, const model::Model& model) 
 std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const std::string& text,
                                         const std::string& file, model::AddSpecial add_special,
                                         const CommonFlags& flags) {
-  // Words, ranks and ids on their way take up to this many times the text.
+  // Words, ranks and ids in progress take up to so many times the text.
   constexpr Bytes kTimes = 32;
   const Bytes budget = flags.memory.empty() ? engine::default_budget() : parse_size(flags.memory, "--memory");
   constexpr Bytes kSmall = 64 * kKiB;  // whether so little fits, the budget's own check says better

@@ -1,4 +1,4 @@
-// Flags shared by every command that computes with a model, and the model that they open.
+// Flags shared by every command that computes with a model, and opening that model.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,7 +13,7 @@
 
 namespace sluice::app {
 
-// What the user typed; turned into EngineOptions once, in engine_options().
+// The values that the user typed; engine_options() turns them into EngineOptions once.
 struct EngineFlags : CommonFlags {
   std::string model;
   SliceFlags slices;
@@ -26,15 +26,15 @@ struct EngineFlags : CommonFlags {
   std::int64_t chunk = 4096, context = 0;  // context 0: the model's maximum
 };
 
-// What --seed does in a command that samples nothing.
+// What --seed does in a command without sampling.
 inline constexpr const char* kSeedOfCaches =
     "Of what draws (the cache marking, --warmup random) and of costs measured at the start; default: 0";
-// What --router does in a command that is given all tokens.
+// What --router does in a command that gets all tokens at once.
 inline constexpr const char* kRouterOfSteps =
     "all but exact change the result, where --prefill leaves tokens to single steps: prompts are routed "
     "exactly";
 
-// What flags do that do not do the same in every command.
+// Help for flags that act differently in different commands.
 struct EngineHelp {
   std::string preset = "auto, which is zipmoe for packed stores";  // the default
   std::string seed = "Same seed, same random choices; default: random for sampling, printed";
@@ -44,43 +44,44 @@ struct EngineHelp {
       "encoder); an answer ends there; default: the model's maximum";
 };
 void add_engine_flags(CLI::App& command, EngineFlags& flags, const EngineHelp& help = {});
-// Of an exact reference at `path` beside the model of `flags`: policies as they are by default, the router
-// exact; the machine as for the model.
+// Flags of an exact reference at `path` beside the model of `flags`: default policies and the router exact;
+// the machine as for the model.
 EngineFlags reference_flags(const EngineFlags& flags, const std::string& path);
-// Error(kUsage). `positions`: tokens to reserve the key/value cache for; `encoder_positions`: of an encoder's
-// input.
+// Error(kUsage). `positions`: tokens to reserve the key/value cache for; `encoder_positions`: tokens of an
+// encoder's input.
 engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions,
                                      std::size_t encoder_positions = 0);
 
-// Of a packed store that has no profile yet: keeps the one that this run has measured as its sidecar, so that
-// all later runs plan alike. Nothing if there is one, or --profile was given, or the store cannot be written.
+// For a packed store without a profile: keeps the profile that this run has measured as the store's sidecar,
+// so that all later runs plan alike. Does nothing if there is a profile, if --profile was given, or if the
+// store cannot be written.
 void keep_profile(const EngineFlags& flags, const engine::Engine& engine);
 
-// A checkpoint, what it is, and its tokenizer (null if it has none and `with_tokenizer` is kIfThere). Warns
-// of a damaged sidecar, unless --quiet.
+// A checkpoint, its description, and its tokenizer (null if it has none and `with_tokenizer` is kIfThere).
+// Warns of a damaged sidecar, unless --quiet.
 struct OpenModel {
   std::unique_ptr<store::Checkpoint> checkpoint;
   model::Model model;
   std::unique_ptr<model::Tokenizer> tokenizer;
-  double open_s = 0, tokenizer_s = 0;  // seconds that took
+  double open_s = 0, tokenizer_s = 0;  // seconds that both took
 };
 enum class WithTokenizer { kNo, kIfThere, kRequired };
 OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer, const CommonFlags& flags);
 
-// Tokens the key/value cache may hold: -c, else the model's maximum. Error(kUsage) if -c is more than that.
+// Tokens that the key/value cache may hold: -c, else the model's maximum. Error(kUsage) if -c is larger.
 std::size_t context_tokens(const EngineFlags& flags, const model::Model& model);
 
 // Token ids of a text from `file`. Error(kInvalid) naming file and byte for a text that is not UTF-8;
-// Error(kBudget) for a text whose tokens cannot be made inside the budget.
+// Error(kBudget) for a text too large to be tokenized inside the budget.
 std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const std::string& text,
                                         const std::string& file, model::AddSpecial add_special,
                                         const CommonFlags& flags);
 
-// Error(kInvalid) naming `flag` unless all are of the model's vocabulary.
+// Error(kInvalid) naming `flag` unless all ids are in the model's vocabulary.
 void check_token_ids(const std::vector<model::TokenId>& tokens, const model::ModelConfig& config,
                      const std::string& flag);
 
-// "1,2,3". Error(kUsage) naming `flag` and the place.
+// Parses "1,2,3". Error(kUsage) naming `flag` and the place.
 std::vector<model::TokenId> parse_token_list(const std::string& text, const std::string& flag);
 
 }  // namespace sluice::app

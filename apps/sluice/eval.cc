@@ -16,7 +16,7 @@
 namespace sluice::app {
 namespace {
 
-// Which flags go together.
+// Checks which flags go together.
 void check(const EvalOptions& options) {
   const bool text = options.task.empty();
   const auto refuse = [&](bool given, const char* flag) {
@@ -89,7 +89,7 @@ void warn_of_few_steps(const EvalOptions& options, const engine::Engine& engine,
 }
 
 void print_losses(const engine::Engine& engine, std::size_t resumed, std::size_t all) {
-  if (resumed == all) return;  // it has computed nothing
+  if (resumed == all) return;  // this call has computed nothing
   const auto rows = loss_rows(engine);
   for (const auto& [name, text] : rows) std::cout << fmt::format("{:<10} {}\n", name, text);
   if (!rows.empty() && resumed > 0)

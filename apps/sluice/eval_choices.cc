@@ -1,4 +1,4 @@
-// `sluice eval --task`: which of some answers a model finds most likely.
+// `sluice eval --task`: finds which of some answers a model considers most likely.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,12 +36,12 @@ std::size_t most_tokens(const EvalOptions& options, const model::Model& model) {
   return window;
 }
 
-// The items that were asked for, as requests.
+// The requested items as requests.
 struct Work {
   std::vector<eval::ChoiceItem> items;
   std::vector<std::vector<eval::ChoiceRequest>> requests;
-  std::size_t choices = 0, scored = 0, cut = 0;  // in all: requests, tokens of answers, requests that are cut
-  std::size_t longest = 0, longest_answer = 0;   // of one request: tokens that are fed, and scored
+  std::size_t choices = 0, scored = 0, cut = 0;  // totals: requests, tokens of answers, requests that are cut
+  std::size_t longest = 0, longest_answer = 0;   // of one request: tokens fed, and tokens scored
 };
 
 Work prepare(const EvalOptions& options, const OpenModel& open, const std::string& data) {
@@ -64,7 +64,7 @@ Work prepare(const EvalOptions& options, const OpenModel& open, const std::strin
   return work;
 }
 
-// Tokens of answers that a step predicts, when the first `prompt` tokens of a request are its prompt.
+// Tokens of answers that a step predicts when the first `prompt` tokens of a request are its prompt.
 std::size_t stepped_tokens(const Work& work, std::size_t prompt) {
   std::size_t stepped = 0;
   for (const std::vector<eval::ChoiceRequest>& item : work.requests)
@@ -75,7 +75,7 @@ std::size_t stepped_tokens(const Work& work, std::size_t prompt) {
   return stepped;
 }
 
-// Of the first items: a state of fewer or more of them is one of the same evaluation.
+// Hash of the first items' tokens: a state with fewer or more items belongs to the same evaluation.
 std::string tokenizer_hash(const OpenModel& open, const std::string& data) {
   constexpr std::size_t kSome = 64 * kKiB;
   std::string_view some = std::string_view(data).substr(0, kSome);

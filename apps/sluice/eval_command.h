@@ -1,4 +1,4 @@
-// What `sluice eval` was asked; its two kinds of evaluation.
+// The request to `sluice eval`, and its two kinds of evaluation.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +15,30 @@ struct EvalOptions {
   std::string file;                         // a text, or:
   std::string task, data;                   // a choice task
   std::int64_t window = 0, stride = 0;      // 0: the default
-  std::int64_t limit = 0;                   // of items; 0: all
-  std::optional<std::int64_t> prefill;      // tokens that go in chunks; none: prompt_tokens()
+  std::int64_t limit = 0;                   // items; 0: all
+  std::optional<std::int64_t> prefill;      // tokens that go in chunks; empty: prompt_tokens()
   std::string reference, reference_memory;  // a model to compare with
   std::string state;                        // file; empty: none
-  std::string machine = "slicemoe";         // of energy_model
+  std::string machine = "slicemoe";         // for energy_model
 
   bool quiet() const { return engine.quiet || engine.json; }
 };
 
 // Error(kUnsupported) for a model with an encoder.
 void check_decoder(const model::Model& model, const std::string& path);
-// Warnings about the engine, on standard error. Error(kUsage) if there is a state, and results depend on what
-// was computed before.
+// Prints the engine's warnings to standard error. Error(kUsage) if there is a state and results depend on
+// earlier computation.
 void check_engine(const EvalOptions& options, const engine::Engine& engine);
-// Tokens of each window or item that go in together; eval::kAllOfIt: all. As --prefill says, else all, but
-// few where tokens by themselves are computed otherwise.
+// Tokens of each window or item that go in together; eval::kAllOfIt: all. The value of --prefill, else all,
+// but few if single tokens are computed otherwise.
 std::size_t prompt_tokens(const EvalOptions& options, const engine::Engine& engine);
 Json prefill_json(std::size_t prompt);  // the number; null: all
-// A warning on standard error where tokens by themselves are computed otherwise, and fewer than half of those
-// that are scored are: what was asked for hardly shows then. `stepped` of `scored` tokens are predicted by a
-// step.
+// Warns on standard error if single tokens are computed otherwise and fewer than half of the scored tokens
+// are: then the requested policies hardly show. A step predicts `stepped` of `scored` tokens.
 void warn_of_few_steps(const EvalOptions& options, const engine::Engine& engine, std::size_t stepped,
                        std::size_t scored);
-// What was computed otherwise than by the exact model, on standard output: by this call, which found
-// `resumed` results of `all` in its state.
+// Prints what this call computed otherwise than the exact model to standard output; the call found `resumed`
+// of `all` results in its state.
 void print_losses(const engine::Engine& engine, std::size_t resumed, std::size_t all);
 
 void evaluate_text(const EvalOptions& options);

@@ -46,7 +46,7 @@ Text read_text(const EvalOptions& options, const OpenModel& open) {
   return text;
 }
 
-// Scored tokens that a step predicts, when the first `prompt` tokens of a window are its prompt.
+// Scored tokens that a step predicts when the first `prompt` tokens of a window are its prompt.
 std::size_t stepped_tokens(const std::vector<eval::Window>& windows, std::size_t prompt) {
   std::size_t stepped = 0;
   for (const eval::Window& window : windows)
@@ -94,7 +94,7 @@ Error other_vocabulary(const EvalOptions& options, const std::string& expected, 
       .fix("compare models of the same tokenizer");
 }
 
-// A reference that gives logits of the same tokens.
+// Opens a reference that gives logits of the same tokens.
 OpenModel open_reference(const EvalOptions& options, const OpenModel& open, const Text& text,
                          const Cut& cut) {
   OpenModel reference = open_model(options.reference, WithTokenizer::kIfThere, options.engine);
@@ -119,12 +119,12 @@ OpenModel open_reference(const EvalOptions& options, const OpenModel& open, cons
                              fmt::format("{} as token {} of the text", shown(ours, text.tokens.end()),
                                          ours - text.tokens.begin()),
                              shown(theirs, tokens.end()));
-    reference.tokenizer.reset();  // its memory is wanted
+    reference.tokenizer.reset();  // frees its memory
   }
   return reference;
 }
 
-// With the message about `memory` that is wanted where it is a share.
+// Makes the engine; a budget error says that `memory` is only a share, if it is.
 std::unique_ptr<engine::Engine> make_engine(const OpenModel& open, engine::EngineOptions options,
                                             std::size_t rows, std::optional<Bytes> share, const char* whose) {
   if (share) options.memory = share;

@@ -1,4 +1,4 @@
-// `sluice forward`: logits of every position of a given sequence.
+// `sluice forward`: computes the logits of every position of a given sequence.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -42,7 +42,7 @@ std::vector<model::TokenId> encoder_input(const Options& options, const model::M
   return given ? parse_token_list(options.encoder_tokens, "--encoder-tokens") : std::vector<model::TokenId>();
 }
 
-// Header of .npy v1.0 for a float32 matrix in C order; the whole is a multiple of 64 bytes long.
+// The header of .npy v1.0 for a float32 matrix in C order; its length is a multiple of 64 bytes.
 std::string npy_header(std::size_t rows, std::size_t cols) {
   std::string dict =
       fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, cols);
@@ -55,7 +55,7 @@ std::string npy_header(std::size_t rows, std::size_t cols) {
   return header + dict;
 }
 
-// The output under a temporary name until it is whole.
+// The output under a temporary name until it is complete.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& target)

@@ -1,4 +1,4 @@
-// `sluice inspect`: what a model is made of, and what packing makes of it.
+// `sluice inspect`: shows the parts of a model, and what packing makes of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,8 +36,7 @@ struct Options {
   bool tensors = false, full = false;
 };
 
-// --- Pieces by class
-// ----------------------------------------------------------------------------------------------
+// ---- Pieces by class
 
 enum class Class : std::uint8_t {
   kEmbedding,
@@ -110,7 +109,7 @@ Class class_of(Role role) {
 
 using PieceVisitor = std::function<void(Class, const store::StoredPiece&)>;
 
-// Every piece of the checkpoint once, as it is stored.
+// Visits every piece of the checkpoint once, in its stored form.
 void visit_pieces(const store::Checkpoint& checkpoint, const Model& model, const PieceVisitor& visit) {
   const auto whole = [&](Class kind, const std::string& name) {
     for (const store::Piece& piece : checkpoint.pieces_of(name)) visit(kind, checkpoint.locate(piece));
@@ -143,8 +142,7 @@ std::uint32_t file_of(const store::StoredPiece& piece) {
   return 0;
 }
 
-// --- Sizes
-// --------------------------------------------------------------------------------------------------------
+// ---- Sizes
 
 struct Tally {
   std::uint64_t parameters = 0;
@@ -162,13 +160,13 @@ struct Tally {
 struct Sizes {
   std::array<Tally, kClasses> by_class;
   Tally dense, experts;    // `stored` with padding and metadata
-  Bytes msb = 0, lsb = 0;  // slices, as they are
+  Bytes msb = 0, lsb = 0;  // slices as stored
   const Tally& of(Class kind) const { return by_class[static_cast<std::size_t>(kind)]; }
 };
 
-// What a store's files hold beside the pieces: padding, counted where it lies, and the manifest and the kept
-// headers, divided by the number of entries. The source's own headers count nowhere, so a directory has
-// ratio 1.
+// Adds what a store's files hold besides the pieces: padding, counted where it is, and the manifest and the
+// kept headers, divided by the number of entries. The source's own headers are not counted, so a directory
+// has ratio 1.
 void add_overhead(const store::Checkpoint& checkpoint, const std::vector<bool>& holds_experts, Sizes& sizes) {
   Bytes expert_files = 0, dense_files = 0;
   for (std::size_t file = 0; file < holds_experts.size(); ++file) {
@@ -210,10 +208,9 @@ std::optional<double> ratio(const Tally& tally) {
   return static_cast<double>(tally.stored) / static_cast<double>(tally.source);
 }
 
-// --- Entropy of exponents
-// -----------------------------------------------------------------------------------------
+// ---- Entropy of exponents
 
-constexpr std::uint64_t kSampledWords = 64 << 20;  // of a group; a smaller group is read whole
+constexpr std::uint64_t kSampledWords = 64 << 20;  // per group; a smaller group is read whole
 constexpr std::uint64_t kBlockWords = 128 << 10;   // read together from raw words
 
 // A run of BF16 words, or of exponents, that is read together.
@@ -221,7 +218,7 @@ struct Run {
   store::Extent extent;
   std::uint64_t words = 0;
   bool exponents = false, coded = false;
-  codec::TileShape tiles;  // of exponents in tiles
+  codec::TileShape tiles;  // for exponents in tiles
 };
 
 void visit_runs(const store::StoredPiece& piece, const std::function<void(const Run&)>& visit) {
@@ -242,7 +239,7 @@ void visit_runs(const store::StoredPiece& piece, const std::function<void(const 
 }
 
 struct Entropy {
-  std::optional<double> bits;  // none: no BF16 words
+  std::optional<double> bits;  // empty: there are no BF16 words
   std::uint64_t words = 0, words_read = 0;
 };
 
@@ -275,8 +272,8 @@ class ExponentReader {
   std::vector<std::byte> stored_, plain_;
 };
 
-// Of the experts or of everything else. Sampled: the runs under the points of an even grid over all words of
-// the group, so that a run is as likely to be read as it is long.
+// Measures the experts or everything else. Sampled: reads the runs under the points of an even grid over all
+// words of the group, so that the probability of reading a run is proportional to its length.
 Entropy measure_entropy(const store::Checkpoint& checkpoint, const Model& model, bool experts,
                         const Options& options) {
   const auto each_run = [&](const std::function<void(const Run&)>& visit) {
@@ -306,7 +303,7 @@ Entropy measure_entropy(const store::Checkpoint& checkpoint, const Model& model,
       if (interrupted()) throw Error(ErrorKind::kInterrupted, "interrupted");
       reader.add(run, histogram);
       entropy.words_read += run.words;
-      next += (end - next + stride - 1) / stride * stride;  // the first point that is not in this run
+      next += (end - next + stride - 1) / stride * stride;  // the first point behind this run
       progress.update(2 * entropy.words_read);
     }
     at = end;
@@ -315,8 +312,7 @@ Entropy measure_entropy(const store::Checkpoint& checkpoint, const Model& model,
   return entropy;
 }
 
-// --- Report
-// -------------------------------------------------------------------------------------------------------
+// ---- Report
 
 struct Report {
   Sizes sizes;
@@ -459,7 +455,7 @@ std::string widths_text(const model::ModelConfig& config) {
   return text;
 }
 
-// Names come from a file: nothing of them may reach a terminal but printable ASCII.
+// Names come from a file: only printable ASCII of them may reach a terminal.
 std::string printable(std::string text) {
   for (char& c : text) {
     if (c < ' ' || c > '~') c = '?';

@@ -1,4 +1,4 @@
-// `sluice lab NAME`: ask any policy what it would decide.
+// `sluice lab NAME`: asks a policy for its decision.
 #include <cerrno>
 #include <filesystem>
 #include <fstream>

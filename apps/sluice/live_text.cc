@@ -58,7 +58,7 @@ void LiveText::write(const std::string& text) {
     std::fflush(stdout);
     return;
   }
-  put("\x1b[J" + text);  // what is below the cursor is the old status line
+  put("\x1b[J" + text);  // clears the old status line below the cursor
   end_full_line(text);
   const auto now = std::chrono::steady_clock::now();
   if (now - drawn_at_ >= kRedraw || !text.empty()) {
@@ -77,7 +77,7 @@ void LiveText::write(const std::string& text) {
           "M";
       begin = end + 1;
     }
-    // Down and up again makes room for the lines at the bottom of the screen and keeps the column.
+    // Moving down and up again makes room for the lines at the bottom of the screen and keeps the column.
     put(down + up +
         "\x1b"
         "7" +

@@ -1,4 +1,4 @@
-// Text as it comes, and under it a status of one or two lines, on a terminal; plain text elsewhere.
+// Shows text as it comes, and under it a status of one or two lines, on a terminal; plain text elsewhere.
 #pragma once
 
 #include <chrono>
@@ -11,16 +11,16 @@ namespace sluice::app {
 // finish(). Thread-compatible.
 class LiveText {
  public:
-  // `status` gives its lines, none of more than the columns it is told; asked only when it is about to be
-  // drawn. Neither is used if `terminal` is false.
+  // `status` returns its lines for the given number of columns; it is called only when it is about to be
+  // drawn. Without a `terminal`, colour and status are unused.
   LiveText(bool terminal, bool colour, std::function<std::string(std::size_t)> status);
   ~LiveText();
   void write(const std::string& text);
   void finish();  // leaves the cursor after the text
 
  private:
-  // After a character in the last column a terminal waits to wrap, and forgets that it waits when the status
-  // line is drawn; so the column is counted and the line ended here.
+  // After a character in the last column a terminal waits before it wraps, and drawing the status line makes
+  // it forget that; so this counts the column and ends the line.
   void end_full_line(const std::string& text);
 
   bool terminal_, colour_, finished_ = false;

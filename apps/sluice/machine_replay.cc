@@ -54,7 +54,7 @@ lab::SlicedModel model_of(const std::string& shape, const trace::TraceHeader& he
           fmt::format("{} sparse layers of {} experts, top {}", header.layers, header.experts, header.top_k));
 }
 
-// All but memory and slices, by the rules of the engine.
+// All settings except memory and slices, by the rules of the engine.
 lab::MachineReplaySettings settings_of(const MachineRequest& request, const MachineFlags& flags,
                                        const SliceFlags& slices) {
   engine::EngineOptions options;
@@ -178,7 +178,7 @@ void print_table(const lab::RoutedSteps& steps, const lab::SlicedModel& model, c
   }
 }
 
-// The decisions of one replay, as a run writes them.
+// The decisions of one replay, written like those of a run.
 class DecisionFile {
  public:
   DecisionFile(const std::string& path, const lab::MachineReplaySettings& settings)

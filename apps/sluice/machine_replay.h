@@ -1,5 +1,5 @@
-// `sluice simulate --machine`: what SliceMoE would have decided for recorded routing, and what that costs on
-// a modelled machine.
+// `sluice simulate --machine`: what SliceMoE would have decided for recorded routing, and the cost on a
+// modelled machine.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,7 +19,7 @@ struct MachineFlags {
 void add_machine_flags(CLI::App& command, MachineFlags& flags);
 
 struct MachineRequest {
-  std::string trace, cache, preset, memories, decisions;  // as given; may be empty, but trace and memories
+  std::string trace, cache, preset, memories, decisions;  // as typed; may be empty, except trace and memories
   std::uint64_t seed = 0;
   bool json = false, quiet = false;
 };

@@ -1,4 +1,4 @@
-// The program: a table of commands, and the one place where errors become text and exit codes.
+// The program: a table of commands, and the single place where errors become text and exit codes.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -43,8 +43,7 @@ constexpr const char* kExamples = R"(Examples:
 MODEL is a Hugging Face directory or a packed NAME.sluice store. Sizes read 8GiB, 1.5G (binary) or 500MB (decimal).
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.)";
 
-// --- Ctrl-C
-// -------------------------------------------------------------------------------------------------------
+// ---- Ctrl-C
 
 std::atomic<bool> interrupt_unseen = false;
 std::atomic<int> interrupts = 0;
@@ -63,21 +62,20 @@ void install_signal_handlers() {
   action.sa_handler = on_interrupt;
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);  // what is begun is taken back, as at Ctrl-C
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is a failed write, reported where it happens
+  ::sigaction(SIGTERM, &action, nullptr);  // begun work is taken back, as after Ctrl-C
+  std::signal(SIGPIPE, SIG_IGN);           // a reader that went away is a failed write, reported in its place
 }
 
-// With one of the three closed, the next file opened would take its number, and messages would be written
-// into it. What is written to a closed standard output is lost, and must not look like success: it is opened
-// for reading only.
+// If one of the three is closed, the next opened file would take its number, and messages would go into that
+// file. Output to a closed standard output is lost and must not look like success: it is opened for reading
+// only.
 void open_standard_files() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (::fcntl(fd, F_GETFD) == -1) ::open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
 
-// --- Errors as text
-// -----------------------------------------------------------------------------------------------
+// ---- Errors as text
 
 int fail(int code, std::string_view message) {
   std::cout.flush();
@@ -108,8 +106,7 @@ int flush_output(int code) {
                      : fail(kExitFailed, "cannot write to standard output; the result is not complete");
 }
 
-// --- Command line
-// -------------------------------------------------------------------------------------------------
+// ---- Command line
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -133,7 +130,7 @@ int wrong_usage(CLI::App& app, const CLI::ParseError& error) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const CLI::App& command = chosen.empty() ? app : *chosen.back();
   std::string message = shown_text(error.what());
-  // A misspelt flag is the likelier mistake than what its absence led to.
+  // A misspelt flag is a likelier mistake than what its absence led to.
   for (const std::string& word : app.remaining(true)) {
     if (word.size() < 2 || word[0] != '-') continue;
     std::vector<std::string> flags;
@@ -148,7 +145,7 @@ int wrong_usage(CLI::App& app, const CLI::ParseError& error) {
                                       chosen.empty() ? "" : command.get_name() + " "));
 }
 
-// `--flag=` becomes two words, as `--flag ""` is: the parser would take the next flag for its value.
+// `--flag=` becomes two words, like `--flag ""`: the parser would take the next flag for its value.
 void split_empty_values(std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!words[i].starts_with("--") || words[i].find('=') != words[i].size() - 1) continue;
@@ -176,7 +173,7 @@ int run(int argc, char** argv) {
     words.emplace_back("--help");
   }
   split_empty_values(words);
-  for (std::size_t i = 1; i < words.size(); ++i) {  // an unset variable must not read as "not given"
+  for (std::size_t i = 1; i < words.size(); ++i) {  // an unset variable must not look like no flag
     const std::string& flag = words[i - 1];
     const bool text = flag == "-p" || flag == "--prompt" || flag == "--stop";
     if (!words[i].empty() || text) continue;
@@ -194,11 +191,11 @@ int run(int argc, char** argv) {
                                         "flags\nsluice: `sluice --help` lists the commands",
                                         shown_text(words[0].substr(0, words[0].find('=')))));
   try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them last first
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes the words last first
     return 0;
   } catch (const CLI::ParseError& error) {
     const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
-    return asked ? app.exit(error) : wrong_usage(app, error);  // --help and --version arrive here too
+    return asked ? app.exit(error) : wrong_usage(app, error);  // --help and --version also arrive here
   }
 }
 

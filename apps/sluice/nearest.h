@@ -1,4 +1,4 @@
-// The word a user most likely meant.
+// Finds the word that a user most likely meant.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace sluice::app {
 
-// The candidate that is fewest typing slips from `word` (a letter added, left out, changed, or two neighbours
-// swapped); empty if even that one is too far to be meant.
+// The candidate with the fewest typing slips from `word` (a letter added, left out, changed, or two
+// neighbours swapped); empty if even that candidate is too far away.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace sluice::app

@@ -1,4 +1,4 @@
-// What a flag's number may be, checked while the command line is read.
+// Range checks for the numbers of flags, while the command line is read.
 #pragma once
 
 #include <CLI/CLI.hpp>

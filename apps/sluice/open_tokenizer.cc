@@ -17,7 +17,7 @@ namespace {
 
 constexpr Bytes kMaxTextBytes = 256 * kMiB;
 
-// A directory with a manifest is a packed store: its tokenizer files lie where the store keeps the source's
+// A directory with a manifest is a packed store: its tokenizer files are where the store keeps the source's
 // files.
 bool is_store(const std::string& path) { return std::filesystem::exists(path + "/manifest.json"); }
 

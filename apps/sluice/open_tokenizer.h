@@ -1,4 +1,4 @@
-// The tokenizer of whatever the user points at.
+// Opens the tokenizer of a store, a model directory or a file.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,15 @@
 
 namespace sluice::app {
 
-// `path` is a packed store, a model directory, or a tokenizer file. Error(kNotFound) if there is none.
+// `path` is a packed store, a model directory, or a tokenizer file. Error(kNotFound) if it has no tokenizer.
 std::unique_ptr<model::Tokenizer> open_tokenizer(const std::string& path, const CommonFlags& flags);
-// model::load_tokenizer_of(), whose warning is shown unless --quiet.
+// model::load_tokenizer_of(); shows its warning unless --quiet.
 std::unique_ptr<model::Tokenizer> tokenizer_of(const store::Checkpoint& checkpoint, const CommonFlags& flags);
-Error no_tokenizer(const std::string& path);  // what it throws then
+Error no_tokenizer(const std::string& path);  // the error for a model without a tokenizer
 
 // Reads the text of `-f FILE`; "-" is standard input.
 std::string read_input_text(const std::string& path);
-// What to call that file in a message.
+// The name of that file in a message.
 std::string input_name(const std::string& path);
 
 }  // namespace sluice::app

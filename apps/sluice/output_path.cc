@@ -28,7 +28,7 @@ void check_directory_of(const std::string& path) {
       .fix("make it first, or choose another place");
 }
 
-// Makes `attempt`, a file that is not there, and removes it. Errors speak of `path`.
+// Makes the new file `attempt` and removes it. Errors name `path`.
 void try_to_make(const std::string& attempt, const std::string& path) {
   try {
     OutputFile::create(attempt);
@@ -52,7 +52,7 @@ void check_output_path(const std::string& path) {
         .fix("choose another name");
   }
   check_directory_of(path);
-  // As write_file_atomically() does it: the new file is made beside the old one.
+  // Like write_file_atomically(), makes the new file beside the old one.
   try_to_make(path + ".tmp-" + std::to_string(::getpid()) + "-0", path);
 }
 

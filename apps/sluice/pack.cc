@@ -1,4 +1,4 @@
-// `sluice pack`: a model directory into a packed store.
+// `sluice pack`: turns a model directory into a packed store.
 #include "store/pack.h"
 
 #include <fmt/format.h>
@@ -66,7 +66,7 @@ std::string slice_names() {
   return names;
 }
 
-// A store of an unknown codec is unsupported; a flag that names one is wrong usage.
+// A store with an unknown codec is unsupported; a flag with one is wrong usage.
 void check_codec(const std::string& codec, std::optional<int> level) {
   if (!codec::is_codec(codec))
     throw Error(ErrorKind::kUsage, "unknown codec")
@@ -105,8 +105,8 @@ store::DenseWeights parse_dense(const std::string& text, bool sliced) {
   return store::DenseWeights::kInt8;
 }
 
-// What the store says of its tokenizer afterwards. One that this program cannot read is no failure: the model
-// runs on token ids, and who asks for text is told why there is none.
+// What the store says about its tokenizer afterwards. A tokenizer that this program cannot read is not a
+// failure: the model runs on token ids, and a request for text gets the reason.
 std::string_view compile_tokenizer(const Options& options) {
   try {
     return model::compile_tokenizer_of(*store::open_checkpoint(options.output)) ? "compiled" : "none";
@@ -125,7 +125,7 @@ void pack(const Options& options) {
   pack.codec = options.codec;
   pack.level = options.level;
   if (options.chunks) pack.chunks = codec::check_chunk_count(*options.chunks, "--chunks");
-  check_codec(pack.codec, pack.level);  // refuse before reading the model
+  check_codec(pack.codec, pack.level);  // checked before the model is read
   pack.slices = parse_slices(options.slices);
   pack.dense = parse_dense(options.dense, pack.slices.has_value());
   if (options.chunks && pack.codec == "none")
@@ -146,7 +146,7 @@ void pack(const Options& options) {
         .found("patterns that leave it out")
         .fix("let them keep config.json");
   const store::PackPlan plan = model::pack_plan(model::describe_model(*checkpoint));
-  pack.memory = work_memory(options.common.memory, "pack");  // the model's tables are there now
+  pack.memory = work_memory(options.common.memory, "pack");  // the model's tables exist by now
   store::PackResult result;
   {
     ProgressOfTotal progress("pack", options.common.quiet);
@@ -234,7 +234,7 @@ void add_pack(CLI::App& app) {
       "  sluice pack Mixtral-8x7B -o mixtral.sluice --exclude 'consolidated*' --codec lz4\n"
       "  sluice pack DeepSeek-V2-Lite -o lite84.sluice --slices 8/4 --dense int8");
   command->callback([options] {
-    std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a failed write, reported where it happens
+    std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a failed write, reported in its place
     pack(*options);
   });
 }

@@ -1,4 +1,5 @@
-// `sluice plan`: where every byte of a budget goes, what speed to expect and why. Nothing is generated.
+// `sluice plan`: shows where every byte of a budget goes, and which speed to expect and why. Generates
+// nothing.
 #include <fmt/format.h>
 
 #include <iostream>

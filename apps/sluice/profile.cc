@@ -1,4 +1,4 @@
-// `sluice profile`: measure what reading, decoding and computing experts costs on this machine.
+// `sluice profile`: measures the costs of reading, decoding and computing experts on this machine.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -61,7 +61,7 @@ std::string table(const engine::Profile& profile) {
   return text;
 }
 
-// The sidecar's directory is made with the first one.
+// The first sidecar also makes the directory.
 void check_sidecar_place(const std::string& store) {
   const std::string directory = store + "/sidecar";
   const bool there = std::filesystem::exists(directory);

@@ -35,7 +35,7 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-// Of bytes, or of things that are counted.
+// A rate of bytes, or of counted items.
 std::string speed_text(double rate, bool bytes) {
   if (!bytes) return fmt::format("{:.0f}/s", rate);
   return rate < 1e8 ? fmt::format("{:.1f} MB/s", rate / 1e6) : fmt::format("{:.2f} GB/s", rate / 1e9);
@@ -68,7 +68,7 @@ void Progress::update(Bytes done) {
   done_ = std::min(done, total_);
   if (!started_) {
     started_ = true;
-    first_ = done_;  // what an earlier run has done counts for the bar and not for the rate
+    first_ = done_;  // an earlier run's work counts for the bar but not for the rate
     start_ = drawn_at_ = Clock::now();
     if (!terminal_) return;
   }

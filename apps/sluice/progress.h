@@ -29,7 +29,7 @@ class Progress {
   std::chrono::steady_clock::time_point start_, drawn_at_;
 };
 
-// One whose total comes with the first update; nothing is drawn before.
+// A bar whose total comes with the first update; draws nothing before.
 class ProgressOfTotal {
  public:
   ProgressOfTotal(std::string label, bool quiet)

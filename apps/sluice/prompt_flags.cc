@@ -46,7 +46,7 @@ std::vector<std::vector<model::TokenId>> tokens_of(const PromptFlags& flags, con
   return prompts;
 }
 
-// Before a file is made for the answer.
+// Checked before a file is made for the answer.
 void check_prompt(const std::vector<model::TokenId>& prompt, const char* flag, std::size_t vocab) {
   if (prompt.empty())
     throw Error(ErrorKind::kInvalid, "the prompt has no tokens").in(flag).fix("give some text, or --tokens");
@@ -81,7 +81,7 @@ std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, con
         .found(fmt::format("{} tokens", prompt_tokens))
         .fix(most ? "shorten the prompt: the model takes no longer one"
                   : "shorten the prompt, or raise -c up to the model's maximum");
-  // Behind an encoder the prompt is its input, and the answer stands alone.
+  // For a model with an encoder, the prompt is the encoder's input, and the answer stands alone.
   const std::size_t before = open.model.config.has_encoder() ? 0 : prompt_tokens;
   return std::max<std::size_t>(1, std::min(context, before + max_tokens));
 }

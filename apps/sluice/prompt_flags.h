@@ -1,4 +1,4 @@
-// The prompts of commands that generate: -p, -f or --tokens. Given several times: a batch.
+// The prompts of commands that generate: -p, -f or --tokens. Several of them make a batch.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,11 +14,10 @@ struct PromptFlags {
 };
 
 void add_prompt_flags(CLI::App& command, PromptFlags& flags);
-// One list of ids a prompt, in the order given. Error(kInvalid) without a tokenizer unless they are given as
-// ids.
+// One list of ids per prompt, in the order given. Error(kInvalid) for text if the model has no tokenizer.
 std::vector<std::vector<model::TokenId>> prompt_tokens(const PromptFlags& flags, const EngineFlags& engine,
                                                        const OpenModel& open);
-// Positions to reserve for a prompt (none where it is an encoder's input) and at most `max_tokens` more.
+// Positions to reserve for a prompt (0 where it is an encoder's input) and at most `max_tokens` more.
 // Error(kInvalid) if the prompt is longer than the context.
 std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, const EngineFlags& engine,
                           const OpenModel& open);

@@ -1,4 +1,4 @@
-// `sluice quantise`: a model directory whose experts are rounded, to measure what that costs.
+// `sluice quantise`: makes a model directory with rounded experts, to measure the loss of rounding.
 #include <fmt/format.h>
 
 #include <iostream>

@@ -1,4 +1,4 @@
-// Recorded routing as plans take it, checked to be of the model that is planned for.
+// Recorded routing in the form that plans take, checked to come from the planned model.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,13 @@ namespace sluice::app {
 
 struct RecordedRouting {
   std::vector<double> ranks;              // f of SPEC §1.8
-  std::optional<std::uint64_t> identity;  // of the model, if the trace says it
+  std::optional<std::uint64_t> identity;  // of the model, if the trace has it
 };
 
-// Error(kInvalid) if the trace at `path` is of a model of another shape; as trace::recorded_ranks.
+// Error(kInvalid) if the trace at `path` comes from a model of another shape; otherwise errors as
+// trace::recorded_ranks.
 RecordedRouting read_routing(const std::string& path, const model::ModelConfig& config);
-// Error(kInvalid) if it is of another model.
+// Error(kInvalid) if the routing comes from another model.
 void check_identity(const RecordedRouting& routing, const std::string& path, const engine::Engine& engine);
 
 }  // namespace sluice::app

@@ -1,4 +1,4 @@
-// `sluice reproduce`: the tables of a paper, tried again on this machine.
+// `sluice reproduce`: reproduces the tables of a paper on this machine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,17 +31,17 @@ constexpr const char* kSlicemoeTrace =
 struct Options {
   CommonFlags common;
   std::string paper, model = "models/fable-moe-18m", whole, output;
-  std::string trace;  // empty: the paper's of the above
-  std::string text;   // of slicemoe; empty: the model's eval.txt
+  std::string trace;  // empty: the paper's default
+  std::string text;   // for slicemoe; empty: the model's eval.txt
   std::vector<std::string> memory;
   std::int64_t tokens = 0, runs = 0;
   bool quick = false;
 };
 
-// As the paper's, one whose decoding takes time: what its pools and threads are for.
+// Like the paper's codec, one that takes time to decode: its pools and threads exist for that.
 constexpr const char* kCodec = "zstd";
 
-// The store of one report.
+// Makes the store of one report.
 void pack(const std::string& model, const std::string& path) {
   const auto checkpoint = store::open_directory(model, {});
   store::PackOptions options;
@@ -50,7 +50,7 @@ void pack(const std::string& model, const std::string& path) {
   store::pack(model, path, model::pack_plan(model::describe_model(*checkpoint)), options);
 }
 
-// A word as a shell takes it.
+// Quotes a word for a shell.
 std::string quoted(const std::string& word) {
   const bool plain = !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
     return std::isalnum(c) != 0 ||
@@ -62,10 +62,10 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-// Said instead of a path: the report goes without this data.
+// Given instead of a path: the report goes without this data.
 constexpr const char* kNone = "none";
 
-// `what` is what `flag` names. Data of its default lie with the sources.
+// `what` describes the value of `flag`. Data of its default lie with the sources.
 Error not_there(const std::string& what, const std::string& flag, const std::string& path, bool is_default,
                 const std::string& without) {
   Error error(ErrorKind::kNotFound, "no such " + what);
@@ -80,7 +80,7 @@ Error not_there(const std::string& what, const std::string& flag, const std::str
   return error.fix(fix);
 }
 
-// Empty: none is to be replayed.
+// Empty: no trace is replayed.
 std::string trace_of(const Options& options, const char* usual) {
   if (options.trace == kNone) return "";
   std::string trace = options.trace.empty() ? usual : options.trace;
@@ -111,7 +111,7 @@ std::string output_of(const Options& options) {
 
 constexpr Bytes kMostTextBytes = 64 * kMiB;
 
-// What is measured on a model; nothing of `none`.
+// Settings of the measurements on a model; empty for `none`.
 std::optional<lab::TrainedSettings> trained_settings(const Options& options, const std::string& output) {
   if (options.model == kNone) {
     if (options.text.empty()) return std::nullopt;
@@ -133,7 +133,7 @@ std::optional<lab::TrainedSettings> trained_settings(const Options& options, con
   settings.grid = lab::trained_grid(options.quick);
   EngineFlags flags;
   static_cast<CommonFlags&>(flags) = options.common;
-  flags.seed.reset();  // of synthetic routing
+  flags.seed.reset();  // for synthetic routing
   settings.options = engine_options(flags, 1);
   return settings;
 }

@@ -1,4 +1,4 @@
-// `sluice run`: generate text inside a memory budget.
+// `sluice run`: generates text inside a memory budget.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ engine::SamplerConfig sampler_config(const Options& options, const model::Genera
   if (options.top_k) config.top_k = *options.top_k;
   if (options.top_p) config.top_p = *options.top_p;
   if (options.min_p) config.min_p = *options.min_p;
-  // A temperature of 0 by flag is plain greedy; a penalty must then be asked for too.
+  // A temperature of 0 by flag is plain greedy; a penalty must then be asked for as well.
   if (options.temperature == 0.0) config.repetition_penalty = 1.0;
   if (options.repetition_penalty) config.repetition_penalty = *options.repetition_penalty;
   config.seed = options.engine.seed
@@ -62,7 +62,7 @@ std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock:
   const engine::DiskReport disk = engine.disk();
   const engine::ExpertStatistics total = engine.statistics().total();
   const double seconds = since(first_token);
-  // Of slices the rate that the limit is about.
+  // For slices: the rate that the limit is about.
   const experts::MissConstraint* const constraint =
       engine.checkpoint().slices() ? engine.constraint() : nullptr;
   const std::string missed = constraint == nullptr || constraint->account().requested <= 0
@@ -85,7 +85,7 @@ Json sequence_json(const engine::GenerateRequest& request, const engine::Generat
           {"stop_reason", engine::stop_reason_name(result.reason)}};
 }
 
-// One sequence stands in the object itself, a batch in "sequences".
+// A single sequence is in the object itself, a batch in "sequences".
 Json result_json(const engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
                  const std::vector<engine::GenerateResult>& results, const RunTimes& times,
                  const EnergyReport& energy) {
@@ -98,12 +98,12 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
     decode_s = std::max(decode_s, results[i].decode_s);
     if (results.size() == 1) continue;
     json["sequences"].push_back(sequence_json(requests[i], results[i]));
-    json["sequences"].back()["prefill_s"] = results[i].prefill_s;  // since the first of them began
+    json["sequences"].back()["prefill_s"] = results[i].prefill_s;  // since the first sequence began
   }
   if (results.size() == 1) json = sequence_json(requests[0], results[0]);
   json["seed"] = requests[0].sampler.seed;
   json["timing"] = {{"load_s", times.load_s}, {"prefill_s", prefill_s}, {"decode_s", decode_s}};
-  // What did not happen has no speed.
+  // Without tokens there is no speed.
   if (prompt > 0 && prefill_s > 0) json["timing"]["prefill_tok_s"] = prompt / prefill_s;
   if (decoded > 0 && decode_s > 0) json["timing"]["decode_tok_s"] = decoded / decode_s;
   if (times.first_token_s) json["timing"]["first_token_s"] = *times.first_token_s;
@@ -124,7 +124,7 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
   return json;
 }
 
-// Hugging Face takes such ids, too, and never meets them.
+// Hugging Face also accepts such ids, and never meets them.
 void warn_of_eos(const std::string& path, const model::ModelConfig& config) {
   for (const model::TokenId token : config.eos)
     if (static_cast<std::size_t>(token) >= config.vocab)
@@ -134,7 +134,7 @@ void warn_of_eos(const std::string& path, const model::ModelConfig& config) {
                  shown_text(path), token, config.vocab);
 }
 
-// What the publisher asked for and Hugging Face does, and what the text here comes without.
+// Warns of settings that the publisher asks for and Hugging Face obeys, and that have no effect here.
 void warn_of_ignored(const model::GenerationConfig& generation, bool sampling) {
   std::vector<std::string> fields = generation.ignored;
   if (sampling)
@@ -147,7 +147,7 @@ void warn_of_ignored(const model::GenerationConfig& generation, bool sampling) {
 void run(const Options& options) {
   const EngineFlags& flags = options.engine;
   const Clock::time_point load_start = Clock::now();
-  engine_options(flags, 1);  // wrong flags are told before the model is opened
+  engine_options(flags, 1);  // wrong flags are reported before the model is opened
   lab::find_machine(options.machine);
   if (!options.out.empty()) check_output_path(options.out);
   if (!options.decisions.empty()) check_new_file(options.decisions);

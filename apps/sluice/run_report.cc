@@ -21,7 +21,8 @@ double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 double as_share(double nats) { return std::expm1(nats); }
 
-// Losses as shares of perplexity; each part by itself, so that their sum is a little less than the total.
+// Losses as shares of perplexity; each part is converted separately, so that their sum is a little less than
+// the total.
 Json contract_json(const engine::Engine& engine) {
   const experts::LossGuard& guard = *engine.loss_guard();
   const experts::LossEstimate estimate = guard.estimate();
@@ -41,12 +42,12 @@ Json contract_json(const engine::Engine& engine) {
   return json;
 }
 
-// Null where nothing keeps one.
+// Null for a mode without a limit.
 Json limit_json(const experts::ConstraintConfig& config) {
   return keeps_limit(config.mode) ? Json(config.limit) : Json();
 }
 
-// Of decode steps; what the limit counts leaves out the first ones of each generation.
+// Counts of decode steps; the limit leaves out the first steps of each generation.
 Json slices_json(const engine::Engine& engine) {
   const engine::Statistics& statistics = engine.statistics();
   const experts::MissAccount& all = statistics.decode.slices;
@@ -93,7 +94,7 @@ constexpr device::Account kAccounts[] = {
     device::Account::kProcess,     device::Account::kDense,   device::Account::kExperts, device::Account::kKv,
     device::Account::kActivations, device::Account::kStaging, device::Account::kTables};
 
-// Of runs without a contract, under which misses are only as few as the accepted loss allows.
+// For runs without a contract; under a contract misses are only as few as the accepted loss allows.
 std::string limit_text(const experts::MissConstraint& constraint) {
   std::string text = fmt::format("{:.2f} % of bytes missed", 100 * constraint.account().rate());
   if (!keeps_limit(constraint.config().mode)) return text;
@@ -359,7 +360,7 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
   const auto row = [&](std::string_view name, const std::string& text) {
     table += fmt::format("  {:<18}{}\n", name, text);
   };
-  // What did not happen has no speed, no share of hits, and nothing that was predicted of it.
+  // Without tokens there is no speed, no share of hits, and no prediction.
   row("prompt", prompt == 0 ? "not read to its end"
                             : fmt::format("{} tokens in {:.2f} s{}", prompt, prefill_s,
                                           speed(static_cast<double>(prompt), prefill_s, 1)));

@@ -1,4 +1,5 @@
-// What a run did, for people and as JSON. Names are the same in both (docs/architecture.md, "Counting").
+// The figures of a run, for people and as JSON. Names are the same in both (docs/architecture.md,
+// "Counting").
 #pragma once
 
 #include <string>
@@ -14,34 +15,34 @@ namespace sluice::app {
 Json memory_json(const engine::Engine& engine);   // {budget, peak, by_name{}}
 Json io_json(const engine::Engine& engine);       // {bytes_read, reads, seconds}
 Json experts_json(const engine::Engine& engine);  // {accesses, hits, …, prefill{}, decode{}}
-// Of experts_json, what was computed otherwise than the exact model does it: {routing{}, and slices{} or,
-// with a limit, limit{}}.
+// The part of experts_json about computation that differs from the exact model's: {routing{}, and slices{}
+// or, with a limit, limit{}}.
 Json losses_json(const engine::Engine& engine);
 
-// "process 9.1 MiB, dense 7.3 MiB, …": the most that each name has held.
+// "process 9.1 MiB, dense 7.3 MiB, …": the largest value of each name.
 std::string memory_line(const engine::Engine& engine);
 
-// What each name holds, in MiB without units, in at most so many columns: "MiB: process 9.1 dense 7.3 …"; the
-// smallest are left out, with "…" at the end.
+// The current value of each name in MiB without units, in at most so many columns: "MiB: process 9.1 dense
+// 7.3 …"; leaves out the smallest, with "…" at the end.
 std::string memory_line_short(const engine::Engine& engine, std::size_t columns);
 
 // Expected bytes of experts that a decoded token reads if routing were uniform and the cache full.
 double predicted_bytes_per_token(const engine::Engine& engine);
 
-// One line a layer, one character an expert: F in full, c packed, · on disk; coloured if `colour`.
+// One line per layer, one character per expert: F in full, c packed, · on disk; coloured if `colour`.
 std::string residency_picture(const engine::Engine& engine, bool colour);
 
 struct ReportRow {
   std::string_view name;
   std::string text;
 };
-// What was computed otherwise than the exact model does it, and how often; none if nothing was.
+// What was computed otherwise than by the exact model, and how often; empty if nothing was.
 std::vector<ReportRow> loss_rows(const engine::Engine& engine);
 
 struct RunTimes {
-  double load_s = 0;                                 // all of the start up to here
-  double open_s = 0, tokenizer_s = 0, prompt_s = 0;  // of it, beside engine::StartTimes
-  std::optional<double> first_token_s;               // none: no token came
+  double load_s = 0;                                 // the whole start up to here
+  double open_s = 0, tokenizer_s = 0, prompt_s = 0;  // parts of it, besides engine::StartTimes
+  std::optional<double> first_token_s;               // empty: no token came
 };
 Json start_json(const engine::Engine& engine, const RunTimes& times);  // stages of load_s
 // The table after a generation.

@@ -44,7 +44,7 @@ struct Options {
 
 struct Row {
   lab::ReplaySettings settings;
-  std::string capacity;  // as given
+  std::string capacity;  // as typed
   lab::ReplayResult result;
   double seconds = 0;
 };
@@ -63,7 +63,7 @@ std::vector<std::string> cache_names(const std::string& list) {
   return names;
 }
 
-// "100" is experts, "4GiB" bytes.
+// "100" means experts, "4GiB" bytes.
 void parse_capacity(const std::string& text, lab::ReplaySettings& settings) {
   settings.capacity = parse_size(text, "--capacity");
   const bool bare = text.find_first_not_of("0123456789") == std::string::npos;
@@ -95,7 +95,7 @@ experts::PoolSlots parse_slots(const std::string& text) {
   return {numbers[0], numbers[1], numbers[2], numbers[3]};
 }
 
-// Without --capacity, a cache with pools holds what its slots hold.
+// Without --capacity, a cache with pools has room for its slots.
 void fill_slots(const Options& options, lab::ReplaySettings& settings) {
   if (!experts::find_cache(settings.cache).pooled || options.pools.empty()) return;
   settings.pools = parse_slots(options.pools);
@@ -179,7 +179,7 @@ void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests
   }
 }
 
-// Of replays of whole experts.
+// Checks the flags of replays of whole experts.
 void check_whole(const SliceFlags& flags) {
   engine::EngineOptions chosen;
   set_slice_options(flags, chosen);
@@ -207,7 +207,7 @@ void run_slices(const Options& options) {
     throw Error(ErrorKind::kUsage, "a replay of slices must be told their precision")
         .in("--precision")
         .expected("high, low or dbsc");
-  // What the recorded run chose stays chosen, so that of limits only what an account needs is looked at.
+  // The recorded run's choices stay, so a limit serves only the account.
   check_effects(
       options.slices, chosen,
       {chosen.precision, chosen.constraint.value_or(experts::ConstraintMode::kNone), "exact", "slice-lru"});

@@ -63,15 +63,15 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
   };
   for (const auto& [flag, given, acts, needs] : all) {
     if (!given || acts) continue;
-    throw Error(ErrorKind::kUsage, "nothing in this run looks at this flag")
+    // The default cache of other models also depends on how their experts are stored, so it is not shown.
+    throw Error(ErrorKind::kUsage, "this flag has no effect here")
         .in(flag)
         .expected(needs)
         .found(
             fmt::format("precision {}, constraint {}, router {}{}", experts::precision_name(chosen.precision),
                         experts::constraint_name(chosen.constraint), chosen.router,
-                        // Which cache other models have depends on how their experts are stored, too.
                         chosen.precision == experts::PrecisionMode::kFull ? "" : ", cache " + chosen.cache))
-        .fix(fmt::format("give what it needs, or leave {} out", flag));
+        .fix(fmt::format("give what the flag needs, or leave {} out", flag));
   }
 }
 

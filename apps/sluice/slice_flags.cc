@@ -13,9 +13,9 @@
 namespace sluice::app {
 namespace {
 
-enum class Bare { kShare, kBelowOne };  // what a number without % may be: where 1 is likely 1 %, not 1
+enum class Bare { kShare, kBelowOne };  // meaning of a number without %; kBelowOne: 1 likely means 1 %
 
-// "0.05" or "5%", from 0 to 1. Empty: `value` stays.
+// Parses "0.05" or "5%", from 0 to 1. Empty: `value` stays.
 template <class Number>
 void read_share(const char* flag, const std::string& text, Number& value, Bare bare = Bare::kShare) {
   if (text.empty()) return;

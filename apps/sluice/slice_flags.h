@@ -1,4 +1,4 @@
-// Flags of models in slices, and of routers that prefer what is in memory (SPEC §4).
+// Flags of models in slices, and of routers that prefer resident experts (SPEC §4).
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,7 +9,7 @@
 
 namespace sluice::app {
 
-// What the user typed; empty: the preset's, or the default.
+// The values that the user typed; empty: the preset's, or the default.
 struct SliceFlags {
   std::string precision, critical, theta, low_view, activations;
   std::string constraint, miss_rate, lambda, eta, p;
@@ -18,24 +18,24 @@ struct SliceFlags {
   std::optional<std::int64_t> top_j, critical_count;
 };
 
-// `flags` must outlive `command`, of all.
+// For all three functions `flags` must outlive `command`.
 void add_activations_flag(CLI::App& command, SliceFlags& flags);
-// That and others of commands that compute, which replays do not.
+// Adds that flag and others of commands that compute; replays do not have them.
 void add_computing_flags(CLI::App& command, SliceFlags& flags);
 void add_slice_flags(CLI::App& command, SliceFlags& flags);
 // Error(kUsage) that names the flag.
 void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options);
 
-// --max-loss, behind set_slice_options: what it chooses for the store at `path`, from its calibration.
-// Nothing without the flag. Error(kUsage) that names the flag, also where one says what --max-loss is to
-// choose; Error(kNotFound) for a store without a calibration; Error(kInvalid), (kCorrupt) for a bad one, and
-// for less than the store can keep to.
+// Applies --max-loss; call after set_slice_options(). It chooses options for the store at `path` from the
+// store's calibration; without the flag it does nothing. Error(kUsage) that names the flag, also if another
+// flag sets an option that --max-loss chooses; Error(kNotFound) for a store without a calibration;
+// Error(kInvalid), (kCorrupt) for a bad one, and for a loss smaller than the store can keep to.
 void set_max_loss(const SliceFlags& flags, const std::string& path, engine::EngineOptions& options);
 
-// With the options of an engine, whose presets are filled in: tokens that are decoded one by one are computed
+// Takes an engine's options, with presets filled in: whether tokens that are decoded one by one are computed
 // otherwise than in a prompt, by another precision or other experts.
 bool decodes_otherwise(const engine::EngineOptions& options);
-// Of a text that is not generated but given, in that case: how much of it is taken for the prompt.
+// How many tokens of a given (not generated) text count as its prompt in that case.
 inline constexpr std::int64_t kPromptTokens = 64;
 
 }  // namespace sluice::app

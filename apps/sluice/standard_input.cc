@@ -13,7 +13,8 @@
 namespace sluice::app {
 namespace {
 
-// A signal ends poll() whatever SA_RESTART says; one that comes just before it is seen this much later.
+// A signal ends poll() even with SA_RESTART; one that arrives just before poll() is seen at most this much
+// later.
 constexpr int kLatestMs = 100;
 
 class InterruptibleBuffer final : public std::streambuf {

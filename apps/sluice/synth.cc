@@ -1,4 +1,4 @@
-// `sluice synth`: a model of any published shape, made of random weights, to measure with.
+// `sluice synth`: makes a model of any published shape from random weights, for measuring.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -20,7 +20,7 @@ namespace {
 struct Options {
   CommonFlags common;
   std::string config, output, dtype = "bf16", shard_size = "5GB";
-  std::uint32_t layers = 0, experts = 0;  // 0: the config's
+  std::uint32_t layers = 0, experts = 0;  // 0: those of the config
   double embedding_scale = 1, embedding_common = 0;
 };
 

@@ -23,7 +23,7 @@ namespace sluice::app {
 namespace {
 
 struct Row {
-  std::string preset, memory;  // as given
+  std::string preset, memory;  // as typed
   lab::PipelineSettings settings;
   lab::PipelineResult result;
 };
@@ -121,7 +121,7 @@ void print_table(const trace::TraceHeader& header, const lab::Requests& requests
   }
 }
 
-// Memory in which nothing of an expert can stay is a mistake of whoever typed it.
+// Memory in which no part of an expert fits is a mistake of the user.
 void check_memory(Bytes memory, const engine::ProfiledModel& model) {
   Bytes least = model.full;
   for (const Bytes part : {model.sm, model.exp})
@@ -188,7 +188,7 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
   std::vector<std::string> presets;
   if (flags.presets == "all") {
     for (const experts::Preset& preset : experts::presets())
-      if (preset.name != "auto" && !preset.sliced())  // that is one of the others, by the store
+      if (preset.name != "auto" && !preset.sliced())  // auto is one of the others, depending on the store
         presets.emplace_back(preset.name);
   } else {
     presets = split_list(flags.presets, "--preset");

@@ -1,4 +1,4 @@
-// `sluice simulate --profile`: what whole systems would have taken for recorded routing, on a virtual clock.
+// `sluice simulate --profile`: the times of whole systems for recorded routing, on a virtual clock.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,7 +12,7 @@ namespace sluice::app {
 
 struct TimedFlags {
   std::string profile, presets, memories, ranks_of;
-  std::int64_t workers = 0;  // 0: the profile's
+  std::int64_t workers = 0;  // 0: those of the profile
   bool asked() const { return !(profile.empty() && presets.empty() && memories.empty() && ranks_of.empty()); }
 };
 void add_timed_flags(CLI::App& command, TimedFlags& flags);
@@ -26,7 +26,7 @@ struct TimedRequest {
 // Prints a table, or one JSON object.
 void timed_replay(const TimedRequest& request, const TimedFlags& flags);
 
-// "a,b,c". Error(kUsage) naming `flag` for an empty entry.
+// Splits "a,b,c". Error(kUsage) naming `flag` for an empty entry.
 std::vector<std::string> split_list(const std::string& list, const char* flag);
 
 }  // namespace sluice::app

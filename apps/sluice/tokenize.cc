@@ -1,4 +1,4 @@
-// `sluice tokenize`: text to token ids.
+// `sluice tokenize`: turns text into token ids.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -20,7 +20,7 @@ struct Options {
   bool from_file = false, no_special = false;
 };
 
-// A piece on one line: as a JSON string, so that newlines and quotes can be seen.
+// A piece on one line, as a JSON string, so that newlines and quotes are visible.
 std::string quoted(const std::string& piece) {
   return Json(piece).dump(-1, ' ', false, Json::error_handler_t::replace);
 }

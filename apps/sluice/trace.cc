@@ -1,4 +1,4 @@
-// `sluice trace`: record the routing of a run.
+// `sluice trace`: records the routing of a run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ bool was_interrupted(const std::vector<engine::GenerateResult>& results) {
   });
 }
 
-// One sequence stands in the object itself, a batch in "sequences", as `run` has them.
+// A single sequence is in the object itself, a batch in "sequences", as in `run`.
 void put_sequences(Json& json, const std::vector<engine::GenerateRequest>& requests,
                    const std::vector<engine::GenerateResult>& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -61,7 +61,7 @@ void put_sequences(Json& json, const std::vector<engine::GenerateRequest>& reque
 
 void run(const Options& options) {
   const EngineFlags& flags = options.engine;
-  engine_options(flags, 1);  // wrong flags are told before the model is opened
+  engine_options(flags, 1);  // wrong flags are reported before the model is opened
   std::error_code ignored;
   const bool resume = options.append && std::filesystem::exists(options.out, ignored);
   if (!resume) check_new_file(options.out, "choose another name, or add to it with --append");

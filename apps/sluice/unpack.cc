@@ -1,4 +1,4 @@
-// `sluice unpack`: the source directory of a packed store, as it was.
+// `sluice unpack`: restores the source directory of a packed store.
 #include "store/unpack.h"
 
 #include <fmt/format.h>
@@ -62,7 +62,7 @@ void add_unpack(CLI::App& app) {
                     .quiet = "Print nothing but errors"});
   command->footer("Example:\n  sluice unpack qwen.sluice -o Qwen1.5-MoE-A2.7B");
   command->callback([options] {
-    std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a failed write, reported where it happens
+    std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a failed write, reported in its place
     unpack(*options);
   });
 }

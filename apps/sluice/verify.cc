@@ -1,4 +1,4 @@
-// `sluice verify`: every byte of a packed store against its checksums.
+// `sluice verify`: checks every byte of a packed store against its checksums.
 #include "store/verify.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ struct Options {
   bool full = false;
 };
 
-// Of a store with errors.
+// The verdict on a store with errors.
 std::string_view verdict(const store::VerifyReport& report) {
   if (report.only(store::VerifyKind::kBeside))
     return "what was packed is sound, but not what lies beside it; remove that";

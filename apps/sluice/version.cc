@@ -1,4 +1,4 @@
-// `sluice version`: this program, what it was built with, and what it can use here.
+// `sluice version`: shows this program, what it was built with, and what it can use here.
 #include <fmt/format.h>
 #include <lz4.h>
 #include <openssl/crypto.h>
@@ -41,7 +41,7 @@ std::string pcre2_version() {
   return std::string(version.substr(0, version.find(' ')));
 }
 
-// Shared libraries say which version runs; header-only ones which was compiled in.
+// Shared libraries report the running version; header-only ones the compiled version.
 std::vector<std::pair<std::string, std::string>> libraries() {
   const unsigned xxh = XXH_versionNumber();
   return {

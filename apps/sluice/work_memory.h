@@ -7,9 +7,9 @@
 
 namespace sluice::app {
 
-// Bytes that may be on their way at a time, of what --memory gives: half of what the process leaves of it as
-// it is now; the rest is for codec contexts and more tables. Error(kUsage) if it is less than `work` ("pack",
-// "unpack") can do with.
+// How many of the bytes that --memory gives may be in progress at a time: half of what the process leaves
+// now; the rest is for codec contexts and more tables. Error(kUsage) if that is too little for `work`
+// ("pack", "unpack").
 Bytes work_memory(const std::string& memory, const std::string& work);
 
 }  // namespace sluice::app
