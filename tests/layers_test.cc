@@ -116,6 +116,38 @@ TEST_F(Layers, IncludesPointDown) {
   EXPECT_GT(files, 50u);
 }
 
+// Libraries of headers alone that cost seconds in each file that includes them. Whoever needs more of one
+// widens our header before it; a file that no longer includes the library leaves the list.
+const std::map<std::string, std::set<std::string>> kIncludersOf = {
+    {"nlohmann/",
+     {"src/base/json_test.cc", "src/base/json_text.cc", "src/base/json_value_test.cc",
+      "src/model/tokenizer/tokenizer_document.cc", "src/store/json_reader_test.cc"}},
+    {"CLI/",
+     {"apps/sluice/command.h", "apps/sluice/common_flags.h", "apps/sluice/engine_flags.h",
+      "apps/sluice/help_formatter.h", "apps/sluice/machine_replay.h", "apps/sluice/number_range.h",
+      "apps/sluice/prompt_flags.h", "apps/sluice/slice_flags.h", "apps/sluice/timed_replay.h",
+      "apps/sluice/version.cc"}},
+};
+
+TEST(HeavyHeaders, AreIncludedByTheseFilesAlone) {
+  const std::set<std::string> kinds = {".h", ".cc", ".cu", ".cuh"};
+  const std::regex include("^[ \t]*#[ \t]*include[ \t]*[<\"]([^/>\"]*/)");
+  std::map<std::string, std::set<std::string>> found;
+  for (const char* folder : {"src", "apps", "bench", "tests"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
+      if (!entry.is_regular_file() || !kinds.contains(entry.path().extension())) continue;
+      std::istringstream lines(read_file(entry.path()));
+      std::smatch match;
+      for (std::string line; std::getline(lines, line);) {
+        if (line.find("include") == std::string::npos) continue;
+        if (std::regex_search(line, match, include) && kIncludersOf.contains(match[1]))
+          found[match[1]].insert(fs::relative(entry.path(), kRoot).string());
+      }
+    }
+  }
+  EXPECT_EQ(found, kIncludersOf);
+}
+
 // Tests the rule itself: it must find what it is there to find.
 TEST(LayersRule, FindsUpwardSidewaysAndRelativeIncludes) {
   const auto list = parse_layers(
