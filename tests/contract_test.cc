@@ -77,7 +77,7 @@ TEST_F(MaxLoss, OfAStoreWithoutSlicesNothingIsLost) {
   for (const std::string& model : {store, kModel}) {
     const Outcome refused = run("run " + model + " -p x -n 1 --max-loss 3%");
     EXPECT_EQ(refused.code, 2) << model;
-    EXPECT_THAT(refused.err, HasSubstr("nothing is lost of this model")) << model;
+    EXPECT_THAT(refused.err, HasSubstr("this model loses nothing")) << model;
   }
 }
 

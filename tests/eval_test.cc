@@ -285,7 +285,7 @@ TEST_F(EvalTest, WhatActsOnStepsHasSteps) {
   run_json(low + state);
   expect_error(store + score + " --precision high" + state, 1, "precision");
   expect_error(store + score + " --precision dbsc" + state, 2, "--state");
-  expect_error(kModel + score + " --reference " + store, 1, "no exact reference");
+  expect_error(kModel + score + " --reference " + store, 1, "cannot be an exact reference");
 }
 
 TEST_F(EvalTest, ShortItemsOfATaskAreSaidToHaveNoSteps) {

@@ -181,7 +181,7 @@ TEST_F(StoreProgram, VerifySaysWhatTheErrorsMeanForTheStore) {
   const Outcome stray = sluice(fmt::format("verify '{}'", store));
   EXPECT_EQ(stray.code, 1);
   EXPECT_THAT(stray.err, HasSubstr("stray at byte 0: a file that does not belong to the store; remove it\n"));
-  EXPECT_THAT(stray.err, HasSubstr("what was packed is sound"));
+  EXPECT_THAT(stray.err, HasSubstr("the packed data is sound"));
   fs::remove(store + "/stray");
   std::string manifest = read_file(store + "/manifest.json");
   manifest[manifest.find("\"version\":") + 10] = '9';

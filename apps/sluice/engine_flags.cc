@@ -300,7 +300,7 @@ std::vector<model::TokenId> parse_token_list(const std::string& text, const std:
     model::TokenId token = 0;
     const auto [next, error] = std::from_chars(at, end, token);
     if (error != std::errc() || (next != end && *next != ','))
-      throw Error(ErrorKind::kUsage, fmt::format("token {} of the list is no token id", tokens.size() + 1))
+      throw Error(ErrorKind::kUsage, fmt::format("entry {} of the list is not a token id", tokens.size() + 1))
           .in(flag)
           .expected("numbers with commas between them, such as 1,2,3")
           .found(std::string(at, std::min<std::size_t>(20, static_cast<std::size_t>(end - at))));

@@ -100,7 +100,7 @@ OpenModel open_reference(const EvalOptions& options, const OpenModel& open, cons
   OpenModel reference = open_model(options.reference, WithTokenizer::kIfThere, options.engine);
   check_decoder(reference.model, options.reference);
   if (reference.checkpoint->slices())
-    throw Error(ErrorKind::kUnsupported, "a model in slices is rounded, and no exact reference")
+    throw Error(ErrorKind::kUnsupported, "a model in slices is rounded, so it cannot be an exact reference")
         .in(options.reference)
         .expected("a model directory, or a store of family raw or split")
         .fix("give the model it was packed from");

@@ -63,7 +63,7 @@ lab::MachineReplaySettings settings_of(const MachineRequest& request, const Mach
   options.router = flags.router;
   options.cache = request.cache;
   if (!request.preset.empty() && !experts::find_preset(request.preset).sliced())
-    throw Error(ErrorKind::kUsage, "this preset is of models without slices")
+    throw Error(ErrorKind::kUsage, "this preset is for models without slices")
         .in("--preset")
         .expected("slicemoe")
         .found(request.preset);

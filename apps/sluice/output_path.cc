@@ -45,7 +45,7 @@ void check_output_path(const std::string& path) {
   std::error_code ignored;
   const fs::file_status status = fs::symlink_status(path, ignored);
   if (fs::exists(status) && !fs::is_regular_file(status)) {
-    throw Error(ErrorKind::kInvalid, "something is there that is not replaced")
+    throw Error(ErrorKind::kInvalid, "the path exists and is not a regular file")
         .in(path)
         .expected("a regular file, or none")
         .found(fs::is_directory(status) ? "a directory" : "a link, device, pipe or socket")

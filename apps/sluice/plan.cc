@@ -86,7 +86,7 @@ void plan(const Options& options) {
         .in(flags.model)
         .expected("a model directory, or a store of family raw or split")
         .found("family sliced")
-        .fix("`sluice run` says what memory it takes");
+        .fix("`sluice run` says how much memory it takes");
   const std::size_t positions =
       std::min<std::size_t>(static_cast<std::size_t>(options.tokens), context_tokens(flags, open.model));
   engine::EngineOptions settings = engine_options(flags, positions);

@@ -83,7 +83,7 @@ experts::PoolSlots parse_slots(const std::string& text) {
     numbers.push_back(number);
   }
   if (numbers.size() != 4)
-    throw Error(ErrorKind::kUsage, "not the slots of four pools")
+    throw Error(ErrorKind::kUsage, "these are not the slots of four pools")
         .in("--pools")
         .expected("four numbers up to 65536, F,C,S,E, such as 3,4,2,1")
         .found(fmt::format("\"{}\"", text));
@@ -197,14 +197,14 @@ void run_slices(const Options& options) {
   lab::ReplaySettings capacity;
   parse_capacity(options.capacities, capacity);
   if (capacity.unit != lab::CapacityUnit::kBytes)
-    throw Error(ErrorKind::kUsage, "slices have sizes: their cache is told its bytes")
+    throw Error(ErrorKind::kUsage, "a cache of slices takes its capacity in bytes")
         .in("--capacity")
         .expected("a size (4GiB)")
         .found(options.capacities);
   engine::EngineOptions chosen;
   set_slice_options(options.slices, chosen);
   if (chosen.precision == experts::PrecisionMode::kFull)
-    throw Error(ErrorKind::kUsage, "a replay of slices must be told their precision")
+    throw Error(ErrorKind::kUsage, "a replay of slices needs a precision")
         .in("--precision")
         .expected("high, low or dbsc");
   // The recorded run's choices stay, so a limit serves only the account.
@@ -318,7 +318,7 @@ void run(const Options& options) {
     throw Error(ErrorKind::kUsage, "none of these caches has pools").in("--pools").found(options.caches);
   const bool by_slots = options.capacities.empty() && pooled && !options.pools.empty();
   if (options.capacities.empty() && !by_slots)
-    throw Error(ErrorKind::kUsage, "caches must be told how much they hold")
+    throw Error(ErrorKind::kUsage, "the caches have no capacity")
         .in("--capacity")
         .expected(pooled ? "experts (64), a size (4GiB), or --pools alone" : "experts (64) or a size (4GiB)");
   const std::vector<std::string> capacities =

@@ -63,7 +63,7 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
   };
   for (const auto& [flag, given, acts, needs] : all) {
     if (!given || acts) continue;
-    // The default cache of other models also depends on how their experts are stored, so it is not shown.
+    // Without slices the cache is not shown: it also depends on how the experts are stored.
     throw Error(ErrorKind::kUsage, "this flag has no effect here")
         .in(flag)
         .expected(needs)

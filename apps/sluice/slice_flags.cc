@@ -138,7 +138,7 @@ void add_slice_flags(CLI::App& command, SliceFlags& flags) {
 void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options) {
   if (!flags.precision.empty()) {
     if (flags.precision == "full")
-      throw Error(ErrorKind::kUsage, "that is how models without slices are computed")
+      throw Error(ErrorKind::kUsage, "precision full is only for models without slices")
           .in("--precision")
           .expected("high, low or dbsc")
           .found("full")
@@ -201,7 +201,7 @@ void set_max_loss(const SliceFlags& flags, const std::string& path, engine::Engi
   if (!is_store || (!sidecar && !store::open_checkpoint(path)->slices()))
     throw refuse(ErrorKind::kUsage, "what a loss costs is calibrated for stores in slices")
         .expected("a store of family sliced")
-        .fix("leave --max-loss out: nothing is lost of this model");
+        .fix("leave --max-loss out: this model loses nothing");
   if (!sidecar)
     throw refuse(ErrorKind::kNotFound, "nobody has measured what this store loses")
         .expected(name + ", made for this store")

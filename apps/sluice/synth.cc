@@ -33,19 +33,19 @@ void synthesise(const Options& options) {
   synth.embedding_common = options.embedding_common;
   synth.shard_bytes = parse_size(options.shard_size, "--shard-size");
   if (synth.shard_bytes == 0)
-    throw Error(ErrorKind::kUsage, "files without room for a tensor")
+    throw Error(ErrorKind::kUsage, "a shard has no room for a tensor")
         .in("--shard-size")
         .expected("1 or more bytes")
         .found("\"" + options.shard_size + "\"")
         .fix("give a size such as 4GiB, or leave the flag out");
   if (!(synth.embedding_scale >= 1e-3 && synth.embedding_scale <= 1e6))
-    throw Error(ErrorKind::kUsage, "embeddings that BF16 arithmetic does not carry")
+    throw Error(ErrorKind::kUsage, "the scale of the embeddings is out of range for BF16 arithmetic")
         .in("--embedding-scale")
         .expected("a number from 0.001 to 1000000")
         .found(fmt::format("{}", synth.embedding_scale))
         .fix("leave the flag out for 1");
   if (!(synth.embedding_common >= 0 && synth.embedding_common < 1))
-    throw Error(ErrorKind::kUsage, "tokens would have nothing of their own")
+    throw Error(ErrorKind::kUsage, "the common share leaves tokens no part of their own")
         .in("--embedding-common")
         .expected("a share from 0 to below 1")
         .found(fmt::format("{}", synth.embedding_common))

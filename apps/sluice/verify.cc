@@ -27,7 +27,7 @@ struct Options {
 // The verdict on a store with errors.
 std::string_view verdict(const store::VerifyReport& report) {
   if (report.only(store::VerifyKind::kBeside))
-    return "what was packed is sound, but not what lies beside it; remove that";
+    return "the packed data is sound, but files beside it are not; remove those files";
   if (report.only(store::VerifyKind::kUnread)) return "the store could not be read as a whole";
   if (report.only(store::VerifyKind::kUnsupported))
     return "the store cannot be read by this version of Sluice, or it is damaged; use the version that "

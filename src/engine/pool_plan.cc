@@ -108,7 +108,7 @@ PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
     choice.limit = compute >= std::max(choice.expected.io, choice.expected.decode) ? "compute"
                    : choice.expected.io >= choice.expected.decode                  ? "disk"
                                                                                    : "decode";
-    // Bytes that ranks beyond each pool read.
+    // Expected reads: the frequency of each rank times the bytes that its pool does not keep.
     double at = 0;
     std::size_t r = 0;
     const auto use = [&](std::uint32_t count, double missing) {

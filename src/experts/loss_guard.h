@@ -16,7 +16,7 @@ namespace sluice::experts {
 struct LossModel {
   double high = 0;               // loss of high precision itself
   LossCurve precision, routing;  // as measured
-  double both = 0;               // nats a token for a product of 1 nat², at least 0
+  double both = 0;               // token/nat, at least 0
   // The same losses, each one standard error above the measured value: promises use these. None is below its
   // measured value.
   double high_upper = 0;

@@ -25,7 +25,7 @@ struct RouterConfig {
   CombineRule combine = {};
   CacheAwareRules cache_aware = {};
   // Non-owning, must outlive the router; null: no constraint. A constraint with a lambda of its own overrides
-  // this one's.
+  // the one of the rules.
   MissConstraint* constraint = nullptr;
 };
 
