@@ -470,6 +470,8 @@ void Engine::step(const Step& step, const LogitSink& sink) {
   count.tokens += step.tokens.size();
   const fetch::ExpertCounters after = experts_->counters();
   count.prefetch_bytes += after.prefetch_bytes - before.prefetch_bytes;
+  count.prefetch_used += after.prefetch.used_bytes - before.prefetch.used_bytes;
+  count.wasted_bytes += after.prefetch.wasted_bytes - before.prefetch.wasted_bytes;
   count.policy_s += after.plan_s - before.plan_s;
   count.demand_s += after.demand_s - before.demand_s;
   count.demand_arrived += after.demand_read - before.demand_read;

@@ -182,6 +182,7 @@ class ExpertStore {
   void withdraw(Expert& expert);                                 // a prefetch that nobody uses
   void withdraw_unless(const std::vector<bool>& wanted);         // prefetches of others, by index of experts_
   void discard(Expert& expert);                                  // what was withdrawn
+  void count_in_vain(const FetchProgress& progress);             // of a prefetch that is not used, once
   // A prefetch of fewer slices than are needed. What of it is there and to be kept is kept.
   void take_back(Expert& expert, experts::Parts keep);
 
