@@ -162,7 +162,11 @@ void Engine::make_caches() {
     const PoolShares shares =
         options_.sharing == experts::PoolSharing::kEqual ? PoolShares::kEqual : PoolShares::kPlanned;
     const std::vector<double>& ranks = options_.ranks.empty() ? profile_->ranks : options_.ranks;
-    pool_plan_ = plan_pools(*profile_, {shares, plan_.experts, options_.sequences, ranks});
+    pool_plan_ = plan_pools(*profile_, {.shares = shares,
+                                        .memory = plan_.experts,
+                                        .sequences = options_.sequences,
+                                        .ranks = ranks,
+                                        .prefetch = options_.prefetch});
     config.pools.slots = {pool_plan_->chosen.slots};
     config.pools.whole_only = !experts_->split();
     const ProfiledModel& sizes = profile_->model;
