@@ -491,8 +491,6 @@ TEST_F(RunTest, BytesArePredictedFromTheRecordedRoutingOfTheSameRun) {
       EXPECT_LT(useful + in_vain, kFactor * (needed + wasted));
       EXPECT_GT((useful + in_vain) * kFactor, needed);
       EXPECT_EQ(wasted > 0, prefetch == "lookahead");
-      // Read-ahead that does not pay stops, so that less is wasted than was predicted.
-      EXPECT_LT(in_vain, kFactor * wasted + 1);
     }
 }
 
