@@ -452,6 +452,65 @@ TEST_F(RunTest, ReadsAheadUnlessToldNotTo) {
   EXPECT_EQ(one["experts"]["prefill"]["hits"], 0);
 }
 
+double per_token(const json& result, const char* name) {
+  const json& decode = result["experts"]["decode"];
+  return decode[name].get<double>() / decode["tokens"].get<double>();
+}
+
+// The factor is 1.5: the plan takes caches as full of the experts that the text uses most, and they are
+// filled by what it used last.
+TEST_F(RunTest, BytesArePredictedFromTheRecordedRoutingOfTheSameRun) {
+  const std::string text = " -p 'The old king looked at his daughter' -n 200 --ignore-eos --temp 0 ";
+  ASSERT_EQ(run("trace " + store() + text + "--quiet -o " + file("same.trace")).code, 0);
+  ASSERT_EQ(
+      run("profile " + store() + " --quiet --trace " + file("same.trace") + " -o " + file("same.json")).code,
+      0);
+  constexpr double kFactor = 1.5;
+  for (const int mib : {24, 28, 34})
+    for (const std::string prefetch : {"none", "lookahead"}) {
+      const json result = run_json("run " + store() + text + "--profile " + file("same.json") +
+                                   " --prefetch " + prefetch + " --memory " + memory(mib));
+      SCOPED_TRACE(prefetch + " in " + memory(mib) + ": " + result["predicted"].dump() + " " +
+                   result["experts"].dump());
+      const json& decode = result["experts"]["decode"];
+      EXPECT_EQ(decode["useful_bytes"].get<double>() + decode["wasted_bytes"].get<double>(),
+                decode["bytes_read"].get<double>() + decode["prefetch_bytes"].get<double>());
+      const json& predicted = result["predicted"];
+      EXPECT_EQ(predicted["routing"], "recorded");
+      EXPECT_EQ(predicted["bytes_hint"], nullptr);
+      const double needed = predicted["bytes_per_token"], wasted = predicted["wasted_bytes_per_token"];
+      const double useful = per_token(result, "useful_bytes"), in_vain = per_token(result, "wasted_bytes");
+      EXPECT_LT(useful, kFactor * needed);
+      EXPECT_GT(useful * kFactor, needed);
+      EXPECT_LT(useful + in_vain, kFactor * (needed + wasted));
+      EXPECT_GT((useful + in_vain) * kFactor, needed);
+      EXPECT_EQ(wasted > 0, prefetch == "lookahead");
+    }
+}
+
+TEST_F(RunTest, WhereAPredictionIsFarOffTheRunSaysWhatToDo) {
+  // In a short text most of what is read fills the caches.
+  const std::string few = "run " + store() + " -p Once -n 4 --temp 0 --ignore-eos --memory " + memory(64);
+  const std::string hint = run_json(few)["predicted"]["bytes_hint"];
+  EXPECT_NE(hint.find("short text"), std::string::npos) << hint;
+  EXPECT_NE(run(few).err.find("hint              a short text"), std::string::npos);
+
+  // A recording of a text that used the same four experts of each layer all the time.
+  ASSERT_EQ(run("profile " + store() + " --repeats 1 --quiet -o " + file("wrong.json")).code, 0);
+  json profile = json::parse(std::ifstream(file("wrong.json")));
+  profile["ranks"] = json::array();
+  for (int r = 0; r < 32; ++r) profile["ranks"].push_back(r < 4 ? 1 : 0);
+  std::ofstream(file("wrong.json")) << profile;
+  const std::string far = "run " + store() +
+                          " -p Once -n 100 --temp 0 --ignore-eos --prefetch none --memory " + memory(24) +
+                          " --profile " + file("wrong.json");
+  const Outcome outcome = run(far);
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_NE(outcome.err.find("(recorded routing)"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("this text uses experts otherwise than the recorded one"), std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(RunTest, AStoreWithoutItsManifestIsNamedSo) {
   const std::string store = file("headless.sluice");
   ASSERT_EQ(run("pack " + kModel + " -o " + store + " -q").code, 0);

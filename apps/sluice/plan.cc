@@ -61,6 +61,9 @@ std::string table(const engine::Engine& engine, const engine::PoolPlan& plan) {
     row(name, fmt::format("{:<24} {:8.3f} ms a layer, {:7.2f} tok/s, {:>10} a step, limit {}",
                           slots_text(it.slots), it.expected.cost * 1e3, it.tok_s,
                           format_bytes(static_cast<Bytes>(it.disk_bytes)), it.limit));
+    if (it.wasted_bytes.value_or(0) >= 1)
+      row("", fmt::format("and {} a step read ahead in vain, unless that does not pay and stops",
+                          format_bytes(static_cast<Bytes>(*it.wasted_bytes))));
   };
   choice("plan", plan.chosen);
   choice("F only", plan.f_only);
@@ -91,7 +94,10 @@ void plan(const Options& options) {
       std::min<std::size_t>(static_cast<std::size_t>(options.tokens), context_tokens(flags, open.model));
   engine::EngineOptions settings = engine_options(flags, positions);
   settings.sequences = static_cast<std::size_t>(options.batch);
-  if (settings.preset.empty() || settings.preset == "auto") settings.preset = "zipmoe";
+  if (settings.preset.empty() || settings.preset == "auto") {
+    settings.preset = "zipmoe";
+    if (settings.prefetch.empty()) settings.prefetch = "lookahead";  // as `run` does
+  }
   settings.cache = "zip-pools";
   RecordedRouting routing;
   if (!options.trace.empty()) {

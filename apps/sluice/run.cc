@@ -113,7 +113,7 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
   json["experts"] = experts_json(engine);
   if (Json model = energy.json(); !model.is_null()) json["energy_model"] = std::move(model);
   if (engine.statistics().decode.tokens > 0 && !engine.checkpoint().slices())
-    json["predicted"] = {{"bytes_per_token", predicted_bytes_per_token(engine)}};
+    json["predicted"] = forecast_json(engine, results);
   if (engine.pool_plan()) json["plan"] = engine::to_json(*engine.pool_plan());
   json["preset"] = engine.options().preset;
   json["decisions"] = fmt::format("{:016x}", engine.decision_hash());

@@ -7,7 +7,9 @@
 #include <map>
 #include <string_view>
 
+#include "engine/read_forecast.h"
 #include "experts/registry.h"
+#include "forecast_hint.h"
 #include "slice_effects.h"
 
 namespace sluice::app {
@@ -69,6 +71,13 @@ Json slices_json(const engine::Engine& engine) {
   return json;
 }
 
+// REQUIRES: decided.
+Json trial_json(const experts::PrefetchTrial& trial) {
+  return {{"pays", trial.pays()},
+          {"step_s_with", trial.seconds_with()},
+          {"step_s_without", trial.seconds_without()}};
+}
+
 Json counts_json(const engine::ExpertStatistics& counts) {
   return {{"accesses", counts.accesses},
           {"hits", counts.hits},
@@ -76,6 +85,8 @@ Json counts_json(const engine::ExpertStatistics& counts) {
           {"partial", counts.partial},
           {"bytes_read", counts.bytes_read},
           {"prefetch_bytes", counts.prefetch_bytes},
+          {"useful_bytes", counts.useful_bytes()},
+          {"wasted_bytes", counts.wasted_bytes},
           {"policy_s", counts.policy_s},
           {"demand_s", counts.demand_s},
           {"demand_arrived_bytes", counts.demand_arrived},
@@ -88,6 +99,56 @@ Json counts_json(const engine::ExpertStatistics& counts) {
             {"S", counts.found[2]},
             {"E", counts.found[3]},
             {"M", counts.found[4]}}}};
+}
+
+Decoded decoded_of(const engine::Engine& engine, const std::vector<engine::GenerateResult>& results) {
+  const engine::ExpertStatistics& decode = engine.statistics().decode;
+  Decoded decoded;
+  decoded.tokens = decode.tokens;
+  decoded.bytes_per_token = ratio(static_cast<double>(decode.read()), static_cast<double>(decode.tokens));
+  double tokens = 0, seconds = 0;
+  for (const engine::GenerateResult& result : results) {
+    tokens += result.tokens.empty() ? 0 : static_cast<double>(result.tokens.size() - 1);
+    seconds = std::max(seconds, result.decode_s);
+  }
+  decoded.tok_s = ratio(tokens, seconds);
+  decoded.cache = engine.plan().experts;
+  decoded.model = engine.checkpoint().path();
+  decoded.packed = engine.checkpoint().packed();
+  return decoded;
+}
+
+// "1.20 MiB", and what was read in vain.
+std::string bytes_text(double useful, double wasted) {
+  std::string text = format_bytes(static_cast<Bytes>(useful));
+  if (wasted >= 1) text += fmt::format(" and {} in vain", format_bytes(static_cast<Bytes>(wasted)));
+  return text;
+}
+
+// Two lines, so that the figures stand under each other.
+std::vector<ReportRow> bytes_rows(const engine::Engine& engine) {
+  const engine::ExpertStatistics& decode = engine.statistics().decode;
+  const double tokens = static_cast<double>(decode.tokens);
+  const std::string measured = bytes_text(ratio(static_cast<double>(decode.useful_bytes()), tokens),
+                                          ratio(static_cast<double>(decode.wasted_bytes), tokens));
+  if (engine.checkpoint().slices()) return {{"bytes per token", "measured " + measured}};
+  const engine::ReadForecast forecast = engine::forecast_reads(engine);
+  return {{"bytes per token", fmt::format("predicted {}{} ({} routing)",
+                                          bytes_text(forecast.needed, forecast.in_vain.value_or(0)),
+                                          forecast.in_vain ? "" : ", in vain unknown", forecast.routing)},
+          {"", fmt::format("measured  {}", measured)}};
+}
+
+// Whether read-ahead went on, where that has been found out.
+std::vector<ReportRow> trial_rows(const engine::Engine& engine) {
+  const experts::PrefetchTrial* const trial = engine.prefetch_trial();
+  if (trial == nullptr || !trial->decided() || engine.statistics().decode.prefetch_bytes == 0) return {};
+  const double with = trial->seconds_with() * 1e3, without = trial->seconds_without() * 1e3;
+  const std::string_view verdict = trial->pays()    ? "pays"
+                                   : with < without ? "stopped, since it saves too little for what it wastes"
+                                                    : "stopped";
+  return {{"read-ahead",
+           fmt::format("{}: a step takes {:.3g} ms with it, {:.3g} ms without", verdict, with, without)}};
 }
 
 constexpr device::Account kAccounts[] = {
@@ -192,6 +253,9 @@ Json experts_json(const engine::Engine& engine) {
                       {"wasted_bytes", ahead.wasted_bytes},
                       {"delay_bytes", ahead.delay_bytes},
                       {"paused_events", statistics.prefetch_paused}};
+  if (const experts::PrefetchTrial* const trial = engine.prefetch_trial();
+      trial != nullptr && trial->decided())
+    json["prefetch"]["trial"] = trial_json(*trial);
   json.update(losses_json(engine));
   json["wait_s"] = counters.wait_s;
   json["decode_work_s"] = counters.decode_s;
@@ -244,15 +308,16 @@ std::string memory_line_short(const engine::Engine& engine, std::size_t columns)
   return left_out ? line + " …" : line;
 }
 
-double predicted_bytes_per_token(const engine::Engine& engine) {
-  if (engine.pool_plan())
-    return engine.pool_plan()->chosen.disk_bytes / static_cast<double>(engine.options().sequences);
-  const model::ModelConfig& config = engine.model().config;
-  const double all = static_cast<double>(engine.model().experts.size());
-  const double resident = std::min(all, ratio(static_cast<double>(engine.plan().experts),
-                                              static_cast<double>(engine.expert_memory_bytes())));
-  const double accesses = static_cast<double>(config.sparse_layers()) * config.moe.top_k;
-  return accesses * (1 - ratio(resident, all)) * static_cast<double>(engine.expert_disk_bytes());
+Json forecast_json(const engine::Engine& engine, const std::vector<engine::GenerateResult>& results) {
+  const engine::ReadForecast forecast = engine::forecast_reads(engine);
+  const Decoded decoded = decoded_of(engine, results);
+  const auto text = [](const std::string& hint) { return hint.empty() ? Json() : Json(hint); };
+  return {{"bytes_per_token", forecast.needed},
+          {"wasted_bytes_per_token", forecast.in_vain ? Json(*forecast.in_vain) : Json()},
+          {"routing", forecast.routing},
+          {"tok_s", forecast.tok_s ? Json(*forecast.tok_s) : Json()},
+          {"bytes_hint", text(bytes_hint(forecast, decoded))},
+          {"speed_hint", text(speed_hint(forecast, decoded))}};
 }
 
 namespace {
@@ -353,10 +418,8 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
   const engine::Statistics& statistics = engine.statistics();
   const engine::ExpertStatistics total = statistics.total();
   const engine::DiskReport disk = engine.disk();
-  const double measured =
-      ratio(static_cast<double>(statistics.decode.bytes_read + statistics.decode.prefetch_bytes),
-            static_cast<double>(statistics.decode.tokens));
   std::string table;
+  std::vector<std::string> hints;
   const auto row = [&](std::string_view name, const std::string& text) {
     table += fmt::format("  {:<18}{}\n", name, text);
   };
@@ -390,15 +453,9 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
   row("experts", accesses);
   for (const auto& [name, text] : loss_rows(engine)) row(name, text);
   const bool decoding = statistics.decode.tokens > 0;
-  const bool sliced = engine.checkpoint().slices().has_value();
-  if (decoding && sliced) row("bytes per token", "measured " + format_bytes(static_cast<Bytes>(measured)));
-  if (decoding && !sliced)
-    row("bytes per token", fmt::format("predicted {} ({} routing), measured {}",
-                                       format_bytes(static_cast<Bytes>(predicted_bytes_per_token(engine))),
-                                       !engine.pool_plan()                 ? "uniform"
-                                       : engine.pool_plan()->ranks_assumed ? "assumed"
-                                                                           : "recorded",
-                                       format_bytes(static_cast<Bytes>(measured))));
+  if (decoding)
+    for (const auto& [name, text] : bytes_rows(engine)) row(name, text);
+  for (const auto& [name, text] : trial_rows(engine)) row(name, text);
   if (engine.pool_plan()) {
     const engine::PoolPlan& plan = *engine.pool_plan();
     row("pools", fmt::format("F {} C {} S {} E {} a layer{}", plan.chosen.slots.f, plan.chosen.slots.c,
@@ -410,11 +467,18 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
     row("found in",
         fmt::format("F {}, C {}, S {}, E {}, M {}", found[0], found[1], found[2], found[3], found[4]));
   }
+  if (decoding && !engine.checkpoint().slices()) {
+    const engine::ReadForecast forecast = engine::forecast_reads(engine);
+    const Decoded decoded_now = decoded_of(engine, results);
+    for (const std::string& hint : {bytes_hint(forecast, decoded_now), speed_hint(forecast, decoded_now)})
+      if (!hint.empty()) hints.push_back(hint);
+  }
   row("disk",
       fmt::format("{} in {} reads by {}{}", format_bytes(disk.bytes_read), disk.reads, disk.method,
                   disk.seconds > 0 ? fmt::format(", {:.2f} GB/s while reading",
                                                  static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds)
                                    : ""));
+  for (const std::string& hint : hints) row("hint", hint);
   return table;
 }
 

@@ -26,8 +26,9 @@ std::string memory_line(const engine::Engine& engine);
 // 7.3 …"; leaves out the smallest, with "…" at the end.
 std::string memory_line_short(const engine::Engine& engine, std::size_t columns);
 
-// Expected bytes of experts that a decoded token reads if routing were uniform and the cache full.
-double predicted_bytes_per_token(const engine::Engine& engine);
+// What was predicted of decoding, and what it means if it came otherwise: {bytes_per_token,
+// wasted_bytes_per_token, routing, tok_s, bytes_hint, speed_hint}. Not of slices.
+Json forecast_json(const engine::Engine& engine, const std::vector<engine::GenerateResult>& results);
 
 // One line per layer, one character per expert: F in full, c packed, · on disk; coloured if `colour`.
 std::string residency_picture(const engine::Engine& engine, bool colour);

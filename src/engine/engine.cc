@@ -163,7 +163,11 @@ void Engine::make_caches() {
     const PoolShares shares =
         options_.sharing == experts::PoolSharing::kEqual ? PoolShares::kEqual : PoolShares::kPlanned;
     const std::vector<double>& ranks = options_.ranks.empty() ? profile_->ranks : options_.ranks;
-    pool_plan_ = plan_pools(*profile_, {shares, plan_.experts, options_.sequences, ranks});
+    pool_plan_ = plan_pools(*profile_, {.shares = shares,
+                                        .memory = plan_.experts,
+                                        .sequences = options_.sequences,
+                                        .ranks = ranks,
+                                        .prefetch = options_.prefetch});
     config.pools.slots = {pool_plan_->chosen.slots};
     config.pools.whole_only = !experts_->split();
     const ProfiledModel& sizes = profile_->model;
@@ -473,6 +477,8 @@ void Engine::step(const Step& step, const LogitSink& sink) {
   count.tokens += step.tokens.size();
   const fetch::ExpertCounters after = experts_->counters();
   count.prefetch_bytes += after.prefetch_bytes - before.prefetch_bytes;
+  count.prefetch_used += after.prefetch.used_bytes - before.prefetch.used_bytes;
+  count.wasted_bytes += after.prefetch.wasted_bytes - before.prefetch.wasted_bytes;
   count.policy_s += after.plan_s - before.plan_s;
   count.demand_s += after.demand_s - before.demand_s;
   count.demand_arrived += after.demand_read - before.demand_read;

@@ -65,6 +65,8 @@ class Engine {
   const device::Accountant& accountant() const { return *accountant_; }
   const Statistics& statistics() const { return statistics_; }
   const StartTimes& start_times() const { return start_times_; }
+  // Whether read-ahead pays, as decode steps have shown; null without read-ahead.
+  const experts::PrefetchTrial* prefetch_trial() const { return moe_->prefetch_trial(); }
   DiskReport disk() const;  // reads since the engine was made, loading included
   fetch::ExpertCounters expert_counters() const { return experts_->counters(); }
   experts::Parts parts(experts::ExpertId id) const { return experts_->parts(id); }          // in memory now

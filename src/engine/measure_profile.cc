@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <random>
+#include <span>
 
 #include "base/error.h"
 #include "device/host_buffer.h"
@@ -39,15 +40,20 @@ const ExpertLayout& layout_of(const MeasureTools& tools, const model::ExpertPiec
       {static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)});
 }
 
-// Reads one region of every sample, all reads in flight.
-void read_all(const MeasureTools& tools, const std::vector<Sample>& samples, bool rest) {
+enum class Read { kBase, kRest, kBoth };
+
+// Reads these regions of every sample, all reads in flight.
+void read_all(const MeasureTools& tools, std::span<const Sample> samples, Read what) {
   std::vector<const fetch::FileRun*> runs;
-  for (const Sample& sample : samples) {
-    const Region& region = rest ? sample.layout->rest : sample.layout->base;
+  const auto submit = [&](const Region& region, const device::HostBuffer& buffer) {
     for (const fetch::FileRun& run : region.runs) {
-      tools.files.submit(run, (rest ? sample.rest : sample.base).data(), runs.size());
+      tools.files.submit(run, buffer.data(), runs.size());
       runs.push_back(&run);
     }
+  };
+  for (const Sample& sample : samples) {
+    if (what != Read::kRest) submit(sample.layout->base, sample.base);
+    if (what != Read::kBase) submit(sample.layout->rest, sample.rest);
   }
   std::vector<DiskCompletion> done;
   try {
@@ -138,7 +144,7 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
     const PiecePlace* piece;
     const fetch::ChunkPlace* chunk;
   };
-  std::vector<double> u, v, c, merge, p_packed;
+  std::vector<double> u, v, c, merge, p_packed, latency;
   std::vector<std::uint32_t> token_counts;
   for (std::uint32_t tokens = 1; tokens <= std::min<std::size_t>(16, tools.workspace.shape().tokens);
        tokens *= 2)
@@ -158,9 +164,10 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
       for (const PiecePlace& piece : sample.layout->pieces)
         for (const fetch::ChunkPlace& chunk : piece.chunks) chunks.push_back({&sample, &piece, &chunk});
     }
-    u.push_back(seconds([&] { read_all(tools, samples, false); }) / static_cast<double>(tensors));
+    u.push_back(seconds([&] { read_all(tools, samples, Read::kBase); }) / static_cast<double>(tensors));
     if (!chunks.empty()) {
-      v.push_back(seconds([&] { read_all(tools, samples, true); }) / static_cast<double>(chunks.size()));
+      v.push_back(seconds([&] { read_all(tools, samples, Read::kRest); }) /
+                  static_cast<double>(chunks.size()));
       c.push_back(on_all_threads(tools, chunks.size(), [&](std::size_t i) {
         decoder.decode(*chunks[i].piece, *chunks[i].chunk, chunks[i].sample->rest.data(),
                        chunks[i].sample->view.data());
@@ -176,6 +183,14 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
         for (const PiecePlace& piece : sample.layout->pieces)
           if (!piece.split) fetch::ChunkDecoder::copy(piece, sample.base.data(), sample.view.data());
     }
+    // One expert by itself, and what is left of that without its share of the reads above.
+    const std::span<const Sample> one(samples.data(), 1);
+    const double alone = seconds([&] { read_all(tools, one, Read::kBoth); });
+    const double pieces = static_cast<double>(one[0].layout->pieces.size());
+    const double share = pieces * u.back() + (chunks.empty() ? 0
+                                                             : v.back() * static_cast<double>(chunks.size()) /
+                                                                   static_cast<double>(samples.size()));
+    latency.push_back(std::max(0.0, alone - share));
     for (std::size_t i = 0; i < token_counts.size(); ++i) {
       const std::size_t tokens = token_counts[i];
       std::fill_n(w.packed, tokens * kernels::packed_floats(hidden), 0.01f);
@@ -190,6 +205,7 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
     }
   }
   profile.u = measured(u);
+  profile.latency = measured(latency);
   if (!c.empty()) {
     profile.v = measured(v);
     profile.c = measured(c);

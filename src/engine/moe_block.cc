@@ -45,7 +45,8 @@ MoeBlock::MoeBlock(const kernels::Context& kernels, const model::ModelConfig& co
       weights_(weights),
       store_(store),
       policies_(policies),
-      statistics_(statistics) {}
+      statistics_(statistics),
+      reads_ahead_(policies.prefetch->name() != "none") {}
 
 void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspace& w) {
   const std::size_t tokens = step.tokens.size();
@@ -92,11 +93,26 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
 void MoeBlock::begin_step(bool first_of_generation) {
   if (policies_.constraint && !leave_out_experts_ && first_of_generation)
     policies_.constraint->begin_generation();
+  trial_allows_ = true;
+  if (!on_trial()) return;
+  trial_allows_ = trial_.begin_step();
+  done_as_asked_ = true;
+  step_watch_.lap();
+  needed_before_ = statistics_.decode.bytes_read + store_.prefetch_counters().used_bytes;
+  wasted_before_ = store_.prefetch_counters().wasted_bytes;
+}
+
+bool MoeBlock::on_trial() const {
+  return reads_ahead_ && !leave_out_experts_ && statistics_.phase == Phase::kDecode;
 }
 
 void MoeBlock::end_step() {
   if (policies_.constraint && !leave_out_experts_ && statistics_.phase == Phase::kDecode)
     policies_.constraint->end_step();
+  if (!on_trial() || !done_as_asked_) return;
+  const fetch::PrefetchCounters& ahead = store_.prefetch_counters();
+  trial_.end_step(step_watch_.lap(), statistics_.decode.bytes_read + ahead.used_bytes - needed_before_,
+                  ahead.wasted_bytes - wasted_before_);
 }
 
 const experts::EventOutcome& MoeBlock::decide(const experts::ScoresView& scores, const Workspace& w) {
@@ -151,12 +167,19 @@ void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const 
   const std::uint32_t sparse_layer = config_.sparse_index(static_cast<std::uint32_t>(layer));
   experts::Prefetch& prefetch = *policies_.prefetch;
   if (computed && !prefetch.wants_next_scores()) return;
+  if (!trial_allows_) {
+    if (!computed && trial_.decided() && !trial_.pays()) ++statistics_.prefetch_paused;
+    return;
+  }
   if (!computed) {
     const fetch::PrefetchCounters& now = store_.prefetch_counters();
     may_prefetch_ =
         guard_.allows(now.used_bytes - ahead_before_.used_bytes, now.delay_bytes - ahead_before_.delay_bytes);
     ahead_before_ = now;
-    statistics_.prefetch_paused = guard_.paused_events();
+    if (!may_prefetch_) {
+      ++statistics_.prefetch_paused;
+      done_as_asked_ = false;
+    }
   }
   if (!may_prefetch_) return;
   Stopwatch deciding;

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "engine/dense_weights.h"
 #include "engine/mlp.h"
 #include "engine/options.h"
@@ -20,6 +21,7 @@
 #include "experts/precision.h"
 #include "experts/prefetch.h"
 #include "experts/prefetch_guard.h"
+#include "experts/prefetch_trial.h"
 #include "experts/residency.h"
 #include "experts/router.h"
 #include "experts/scheduler.h"
@@ -68,6 +70,8 @@ class MoeBlock {
   // end_step() ends a step that did not fail.
   void begin_step(bool first_of_generation);
   void end_step();
+  // Whether read-ahead pays, as found in decode steps; null without read-ahead.
+  const experts::PrefetchTrial* prefetch_trial() const { return reads_ahead_ ? &trial_ : nullptr; }
   // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed and w.packed, which are w.hidden
   // after `norm`.
   void run(std::size_t layer, model::Role norm, const Step& step, const Workspace& w);
@@ -100,6 +104,7 @@ class MoeBlock {
   std::chrono::steady_clock::time_point now() const;  // only if recording
   void record(const fetch::ExpertStore::Pin& pin, std::chrono::steady_clock::time_point begin);
   void combine(std::size_t tokens, const Workspace& w);
+  bool on_trial() const;  // a decode step that may read ahead
   // Names to the store what the next sparse layer may need; once more when this one is `computed`.
   void look_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, bool computed);
   // Scores of the router of `next` for the current stream, in w.router_logits and w.scores.
@@ -129,12 +134,19 @@ class MoeBlock {
   experts::Assignment assignment_;
   experts::SliceDemands slice_demands_;
   std::vector<experts::PartRequest> proposals_;
+  // Read-ahead.
+  const bool reads_ahead_;  // by any policy
   experts::PrefetchGuard guard_;
-  bool may_prefetch_ = true;  // as the guard says
+  experts::PrefetchTrial trial_;
+  bool trial_allows_ = true;   // in this step
+  bool may_prefetch_ = true;   // so does the guard, for this event
+  bool done_as_asked_ = true;  // the guard has not paused what the trial wanted in this step
   fetch::PrefetchCounters ahead_before_;
-  std::vector<Mlp> mlps_;                      // MLPs that are computed together
-  std::vector<fetch::ExpertStore::Pin> pins_;  // pins of their routed experts
-  std::vector<PackedChunks> chunks_;           // chunks of each, if it is packed
+  Stopwatch step_watch_;
+  Bytes needed_before_ = 0, wasted_before_ = 0;  // when the step began
+  std::vector<Mlp> mlps_;                        // that are computed together
+  std::vector<fetch::ExpertStore::Pin> pins_;    // of their routed experts
+  std::vector<PackedChunks> chunks_;             // of each, if it is packed
   bool leave_out_experts_ = false;
   experts::EventOutcome whole_outcome_;  // for Policies::whole_layers: the outcome for all N experts
   std::vector<experts::ExpertId> whole_layer_;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "engine/read_forecast.h"
 #include "experts/rank_model.h"
 
 namespace sluice::engine {
@@ -28,7 +29,30 @@ Json choice_json(const PoolChoice& choice) {
           {"step_s", choice.step_s},
           {"tok_s", choice.tok_s},
           {"limit", choice.limit},
-          {"disk_bytes_per_step", choice.disk_bytes}};
+          {"disk_bytes_per_step", choice.disk_bytes},
+          {"wasted_bytes_per_step", choice.wasted_bytes ? Json(*choice.wasted_bytes) : Json()}};
+}
+
+// Bytes that an expert of each rank lacks, the hottest being in F, the next in C, and so on.
+std::vector<double> missing_by_rank(const ProfiledModel& model, const PoolSlots& slots) {
+  const bool split = model.chunks > 0;
+  std::vector<double> missing(model.experts, static_cast<double>(split ? model.sm + model.exp : model.full));
+  std::size_t r = 0;
+  const auto fill = [&](std::uint32_t count, Bytes bytes) {
+    for (std::uint32_t i = 0; i < count && r < missing.size(); ++i) missing[r++] = static_cast<double>(bytes);
+  };
+  fill(slots.f, 0);
+  fill(slots.c, 0);
+  fill(slots.s, model.exp);
+  fill(slots.e, model.sm);
+  return missing;
+}
+
+// With several reads in flight.
+double read_s_per_byte(const Profile& profile, bool split) {
+  const ProfiledModel& model = profile.model;
+  const double expert = model.tensors * (profile.u.median + (split ? model.chunks * profile.v.median : 0));
+  return expert / static_cast<double>(std::max<Bytes>(1, split ? model.sm + model.exp : model.full));
 }
 
 }  // namespace
@@ -95,31 +119,37 @@ PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
   const fetch::ExpertCosts run = profile.costs();
   const double each = run.run + run.run_per_token * tokens;
   plan.compute_s = plan.distinct * each;
+  const auto largest = static_cast<double>(split ? model.sm + model.exp : model.full);
   const auto evaluate = [&](const PoolSlots& slots) {
     PoolChoice choice;
     choice.slots = slots;
     choice.expected = experts::expected_cost(law, slots, costs);
-    const double layer = std::max(choice.expected.cost + each, plan.compute_s);
+    const std::vector<double> missing = missing_by_rank(model, slots);
+    const RankedReads reads{ranks, missing};
+    double none_missing = 1;  // the probability that a layer needs no read
+    for (std::size_t r = 0; r < ranks.size(); ++r) none_missing *= missing[r] > 0 ? 1 - ranks[r] : 1;
+    const double wait = (1 - none_missing) * profile.latency.median;
+    choice.disk_bytes = needed_bytes(reads) * model.layers;
+    double layer = std::max(choice.expected.cost + wait + each, plan.compute_s);
+    const double spare =
+        std::max(0.0, layer + profile.rest.median / model.layers - choice.expected.io - wait);
+    if (request.prefetch == "none") choice.wasted_bytes = 0;
+    if (request.prefetch == "lookahead") {
+      const NamedAhead ahead = named_by_lookahead(reads);
+      const double second = read_s_per_byte(profile, split) * (ahead.right + ahead.wrong);
+      const double begun = second > spare ? spare / second : 1;  // of all that is named
+      // The first sparse layer is not read ahead of. Half of a read in vain is on its way when demand comes.
+      choice.wasted_bytes = begun * ahead.wrong * (model.layers - 1);
+      layer += std::min(begun * ahead.wrong, largest) / 2 * read_s_per_byte(profile, split);
+    }
     choice.step_s = profile.rest.median + model.layers * layer;
     choice.tok_s = choice.step_s > 0
                        ? static_cast<double>(std::max<std::size_t>(1, request.sequences)) / choice.step_s
                        : 0;
     const double compute = plan.compute_s + profile.rest.median / model.layers;
-    choice.limit = compute >= std::max(choice.expected.io, choice.expected.decode) ? "compute"
-                   : choice.expected.io >= choice.expected.decode                  ? "disk"
-                                                                                   : "decode";
-    // Expected reads: the frequency of each rank times the bytes that its pool does not keep.
-    double at = 0;
-    std::size_t r = 0;
-    const auto use = [&](std::uint32_t count, double missing) {
-      for (std::uint32_t i = 0; i < count && r < ranks.size(); ++i, ++r) at += ranks[r] * missing;
-    };
-    use(slots.f, 0);
-    use(slots.c, 0);
-    use(slots.s, static_cast<double>(model.exp));
-    use(slots.e, static_cast<double>(model.sm));
-    use(model.experts, split ? static_cast<double>(model.sm + model.exp) : static_cast<double>(model.full));
-    choice.disk_bytes = at * model.layers;
+    choice.limit = compute >= std::max(choice.expected.io + wait, choice.expected.decode) ? "compute"
+                   : choice.expected.io + wait >= choice.expected.decode                  ? "disk"
+                                                                                          : "decode";
     return choice;
   };
   const experts::ZipPlan zip = experts::make_zip_plan(law, costs, asked);

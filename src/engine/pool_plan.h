@@ -25,6 +25,7 @@ struct PoolPlanRequest {
   std::size_t sequences = 1;  // sequences that are decoded together
   std::vector<double> ranks;  // f of SPEC §1.8 for one sequence; empty: assumed_ranks()
   double grid = 0.05;
+  std::string prefetch = "none";  // the policy that reads ahead
 };
 
 // One choice of slots, the same for every layer, and its cost.
@@ -34,7 +35,10 @@ struct PoolChoice {
   double step_s = 0;               // one decode step: all layers, computing, and the rest of the model
   double tok_s = 0;                // tokens a second over all sequences
   std::string limit;               // "disk" "decode" "compute": the longest wait of a step
-  double disk_bytes = 0;           // expected reads of a step
+  double disk_bytes = 0;           // that a step needs from the disk, expected
+  // That a step reads ahead in vain, expected; none: nothing is known of how well the policy guesses. Time
+  // that read-ahead saves is not counted in step_s, time that demand waits behind reads in vain is.
+  std::optional<double> wasted_bytes;
 };
 
 struct PoolPlan {

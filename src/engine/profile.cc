@@ -112,6 +112,7 @@ Json to_json(const Profile& profile) {
   json["p"] = to_json(profile.p);
   if (profile.p_packed) json["p_packed"] = to_json(*profile.p_packed);
   json["merge"] = to_json(profile.merge);
+  json["latency"] = to_json(profile.latency);
   json["rest"] = to_json(profile.rest);
   json["p_of_tokens"] = Json::array();
   for (const auto& [tokens, time] : profile.p_of_tokens) {
@@ -161,6 +162,7 @@ Profile profile_from_json(const Json& json, const std::string& name) {
   profile.p = measured_of(object.object("p"));
   if (object.find("p_packed") != nullptr) profile.p_packed = measured_of(object.object("p_packed"));
   profile.merge = measured_of(object.object("merge"));
+  if (object.find("latency") != nullptr) profile.latency = measured_of(object.object("latency"));
   profile.rest = measured_of(object.object("rest"));
   const Json* const list = object.find("p_of_tokens");
   if (list == nullptr || !list->is_array()) object.fail("p_of_tokens", "an array");

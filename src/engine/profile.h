@@ -45,7 +45,9 @@ struct Profile {
   std::vector<std::pair<std::uint32_t, Measured>> p_of_tokens;  // the same for more tokens, ascending
   // Computing one expert in the view `packed` for one token, if it has that view.
   std::optional<Measured> p_packed;
-  Measured rest;  // one decode step without its routed experts: attention, dense layers, head
+  // What reading one expert by itself takes longer than its share of many: the disk's answer to a question.
+  Measured latency;  // 0 in profiles of before it was measured
+  Measured rest;     // one decode step without its routed experts: attention, dense layers, head
 
   std::vector<double> ranks;  // f of SPEC §1.8 from recorded routing of one sequence; may be empty
 

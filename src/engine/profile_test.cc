@@ -30,6 +30,7 @@ Profile example() {
   profile.c = {5e-4, 2e-5};
   profile.merge = {1e-4, 1e-6};
   profile.p = {1e-3, 1e-5};
+  profile.latency = {3e-4, 2e-5};
   profile.rest = {5e-2, 1e-3};
   profile.p_of_tokens = {{1, {1e-3, 1e-5}}, {4, {1.3e-3, 1e-5}}};
   return profile;
@@ -54,6 +55,12 @@ TEST(Profile, ComesBackFromItsJson) {
   EXPECT_EQ(costs.fetch.workers, 2u);
   EXPECT_NEAR(costs.run + costs.run_per_token, 1e-3, 1e-12);
   EXPECT_NEAR(costs.run + 4 * costs.run_per_token, 1.3e-3, 1e-12);
+}
+
+TEST(Profile, OfBeforeLatencyWasMeasuredIsRead) {
+  Json json = to_json(example());
+  json.erase("latency");
+  EXPECT_EQ(profile_from_json(json, "p.json").latency.median, 0);
 }
 
 TEST(Profile, ThePackedViewReplacesTheMerge) {

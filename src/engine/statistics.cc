@@ -10,6 +10,8 @@ ExpertStatistics Statistics::total() const {
   sum.partial += decode.partial;
   sum.bytes_read += decode.bytes_read;
   sum.prefetch_bytes += decode.prefetch_bytes;
+  sum.prefetch_used += decode.prefetch_used;
+  sum.wasted_bytes += decode.wasted_bytes;
   sum.policy_s += decode.policy_s;
   sum.demand_s += decode.demand_s;
   sum.demand_arrived += decode.demand_arrived;

@@ -16,7 +16,9 @@ namespace sluice::engine {
 struct ExpertStatistics {
   std::uint64_t accesses = 0, hits = 0, misses = 0, partial = 0;
   Bytes bytes_read = 0;      // on demand
-  Bytes prefetch_bytes = 0;  // read ahead
+  Bytes prefetch_bytes = 0;  // read ahead; of these …
+  Bytes prefetch_used = 0;   // … what was needed then, and
+  Bytes wasted_bytes = 0;    // what was not. A step that failed is in none of the three.
   double demand_s = 0;       // time in which demanded reads were queued or in flight …
   Bytes demand_arrived = 0;  // … and bytes that arrived in that time
   // Accesses by the state in which the expert was found: F, C, S, E, M. Zeros for slices, which `slices`
@@ -26,6 +28,10 @@ struct ExpertStatistics {
   double policy_s = 0;          // time to decide: residency, the order of reads, prefetching
   std::uint64_t steps = 0, tokens = 0;
   double seconds = 0;  // wall time of the forward steps
+
+  // All that was read is useful or wasted: read() == useful_bytes() + wasted_bytes.
+  Bytes read() const { return bytes_read + prefetch_bytes; }
+  Bytes useful_bytes() const { return bytes_read + prefetch_used; }
 };
 
 struct Statistics {

@@ -436,6 +436,7 @@ void ExpertStore::drop(Expert& it, Parts parts) {
 void ExpertStore::abandon_event() noexcept {
   executor_.cancel();
   const auto reset = [&](Expert& it) {
+    if (it.job && !it.in_event && !it.withdrawn) count_in_vain({.begun = it.job->begun});
     // Buffers that were being filled go; of the parts held before, those that were to stay do stay.
     for (const auto& [part, buffer] :
          {std::pair{Parts(Part::kFull), &it.full}, std::pair{Parts(it.layout.base_part()), &it.base},

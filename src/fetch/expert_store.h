@@ -182,13 +182,13 @@ class ExpertStore {
   void unpin(Expert& expert);
   ExpertView view_of(const Expert& expert) const;
   // Read-ahead: expert_store_ahead.cc.
-  void start_ahead();                                            // starts the named prefetches that fit
-  bool attach(Expert& expert, bool counted, EventReads& reads);  // joins a prefetch to the event that uses it
-  void withdraw(Expert& expert);                                 // cancels a prefetch that nobody uses
-  // Withdraws the prefetches of all other experts; by index of experts_.
-  void withdraw_unless(const std::vector<bool>& wanted);
-  void discard(Expert& expert);  // drops a withdrawn prefetch
-  // Takes back a prefetch of fewer slices than are needed; keeps its finished slices that are to stay.
+  void start_ahead();                                            // what fits of what prefetch() named
+  bool attach(Expert& expert, bool counted, EventReads& reads);  // a prefetch to the event that uses it
+  void withdraw(Expert& expert);                                 // a prefetch that nobody uses
+  void withdraw_unless(const std::vector<bool>& wanted);         // prefetches of others, by index of experts_
+  void discard(Expert& expert);                                  // what was withdrawn
+  void count_in_vain(const FetchProgress& progress);             // of a prefetch that is not used, once
+  // A prefetch of fewer slices than are needed. What of it is there and to be kept is kept.
   void take_back(Expert& expert, experts::Parts keep);
 
   WeightFiles& files_;

@@ -59,6 +59,10 @@ void ExpertStore::withdraw_unless(const std::vector<bool>& wanted) {
 void ExpertStore::withdraw(Expert& it) {
   const FetchProgress progress = executor_.withdraw(*it.job);
   it.withdrawn = true;
+  count_in_vain(progress);
+}
+
+void ExpertStore::count_in_vain(const FetchProgress& progress) {
   PrefetchCounters& count = counters_.prefetch;
   (progress.begun > 0 ? count.wasted : count.dropped) += 1;
   count.wasted_bytes += progress.begun;
@@ -79,7 +83,10 @@ bool ExpertStore::attach(Expert& it, bool counted, EventReads& reads) {
   }
   const FetchProgress progress = executor_.promote(*it.job, it.full.data());
   change_settled(it);
-  if (progress.withdrawn) return false;
+  if (progress.withdrawn) {  // it failed
+    count_in_vain(progress);
+    return false;
+  }
   const Bytes rest = reads_of(it) - progress.begun;
   counters_.prefetch.used_bytes += progress.begun;
   (progress.complete ? counters_.prefetch.useful : counters_.prefetch.late) += 1;
@@ -96,14 +103,11 @@ void ExpertStore::take_back(Expert& it, Parts keep) {
   if (progress.complete) use = use | (made_by(it) - (made_by(it) - keep));
   const experts::ExpertBytes bytes = sizes().bytes(it.id);
   if (settled_ - bytes.of(it.settled) + bytes.of(use) > capacity_) use = it.held;
-  PrefetchCounters& count = counters_.prefetch;
   if (use != it.held) {
-    count.useful += 1;
-    count.used_bytes += progress.begun;
-  } else if (!progress.withdrawn) {
-    (progress.begun > 0 ? count.wasted : count.dropped) += 1;
-    count.wasted_bytes += progress.begun;
-    count.delay_bytes += progress.in_flight;
+    counters_.prefetch.useful += 1;
+    counters_.prefetch.used_bytes += progress.begun;
+  } else {
+    count_in_vain(progress);
   }
   executor_.reclaim(*it.job);
   it.target = use;

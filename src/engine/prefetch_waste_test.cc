@@ -1,0 +1,182 @@
+// What read-ahead reads in vain is counted, and stops where it only keeps the disk from what is needed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/hash.h"
+#include "engine/engine.h"
+
+namespace sluice::engine {
+namespace {
+
+const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
+
+// A step waits for the disk most of its time, also where computing takes ten times as long.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr double kBytesPerSecond = 10e6;
+#else
+constexpr double kBytesPerSecond = 100e6;
+#endif
+
+// A disk that does one read after the other, and takes the same time for each byte.
+class PacedReader final : public DiskReader {
+ public:
+  PacedReader(std::unique_ptr<DiskReader> inner, double bytes_per_second)
+      : inner_(std::move(inner)), rate_(bytes_per_second) {}
+
+  void submit(const DiskRead& read) override {
+    const auto takes = std::chrono::duration<double>(static_cast<double>(read.length) / rate_);
+    idle_at_ = std::max(idle_at_, Clock::now()) + std::chrono::duration_cast<Clock::duration>(takes);
+    due_[read.tag] = idle_at_;
+    inner_->submit(read);
+  }
+
+  void wait(std::size_t min_completions, std::vector<DiskCompletion>& done) override {
+    const std::size_t before = done.size();
+    const std::size_t least = std::min(min_completions, in_flight());
+    for (;;) {
+      if (inner_->in_flight() > 0) inner_->wait(here_.empty() ? std::min<std::size_t>(least, 1) : 0, here_);
+      const Clock::time_point now = Clock::now();
+      Clock::time_point next = Clock::time_point::max();
+      std::erase_if(here_, [&](const DiskCompletion& one) {
+        const auto due = due_.find(one.tag);
+        next = std::min(next, due->second <= now ? next : due->second);
+        if (due->second > now) return false;
+        due_.erase(due);
+        done.push_back(one);
+        return true;
+      });
+      if (done.size() - before >= least) return;
+      if (next != Clock::time_point::max()) std::this_thread::sleep_until(next);
+    }
+  }
+
+  std::size_t in_flight() const override { return inner_->in_flight() + here_.size(); }
+  DiskCounters counters() const override { return inner_->counters(); }
+  std::string name() const override { return inner_->name(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::unique_ptr<DiskReader> inner_;
+  const double rate_;
+  Clock::time_point idle_at_ = Clock::now();
+  std::map<std::uint64_t, Clock::time_point> due_;  // by tag
+  std::vector<DiskCompletion> here_;                // before they are due
+};
+
+class PrefetchWaste : public ::testing::Test {
+ protected:
+  PrefetchWaste() : checkpoint_(store::open_checkpoint(kModel)), model_(model::describe_model(*checkpoint_)) {
+    options_.threads = 2;
+    options_.positions = 256;
+    options_.cache = "lru";
+    options_.scheduler = "fifo";
+    options_.fetch.io = fetch::IoMode::kBuffered;  // not every scratch directory can do better
+    const Engine engine(*checkpoint_, model_, options_);
+    least_ = engine.plan().minimum;
+    expert_ = engine.expert_sizes().bytes({0, 0}).full;
+  }
+
+  // A prompt of 8 tokens, then `steps` more, one by one.
+  static std::vector<std::uint64_t> hashes(Engine& engine, std::size_t steps) {
+    std::vector<std::uint64_t> all;
+    const auto sequence = engine.new_sequence();
+    std::vector<model::TokenId> prompt;
+    for (std::size_t i = 0; i < 8; ++i) prompt.push_back(static_cast<model::TokenId>(i * 41 + 7));
+    engine.prefill(*sequence, prompt,
+                   {[](std::size_t) { return false; }, [](std::size_t, std::span<const float>) {}});
+    for (std::size_t i = 0; i < steps; ++i) all.push_back(next(engine, *sequence, i));
+    return all;
+  }
+  static std::uint64_t next(Engine& engine, Sequence& sequence, std::size_t i) {
+    return xxh3(std::as_bytes(engine.decode(sequence, static_cast<model::TokenId>((i * 37 + 5) % 500))));
+  }
+
+  std::unique_ptr<store::Checkpoint> checkpoint_;
+  model::Model model_;
+  EngineOptions options_;
+  Bytes least_ = 0, expert_ = 0;
+};
+
+TEST_F(PrefetchWaste, WhatWasReadIsUsefulOrWasted) {
+  for (const std::size_t experts : {12, 48, 100})
+    for (const std::string prefetch : {"none", "lookahead", "all-next"}) {
+      SCOPED_TRACE(prefetch + ", " + std::to_string(experts) + " experts kept");
+      EngineOptions options = options_;
+      options.prefetch = prefetch;
+      options.memory = least_ + experts * expert_ + kMiB;
+      Engine engine(*checkpoint_, model_, options);
+      hashes(engine, 60);
+      const Statistics& statistics = engine.statistics();
+      for (const ExpertStatistics& phase : {statistics.prefill, statistics.decode, statistics.total()}) {
+        EXPECT_EQ(phase.useful_bytes() + phase.wasted_bytes, phase.read());
+        EXPECT_LE(phase.prefetch_used, phase.prefetch_bytes);
+      }
+      EXPECT_GT(statistics.decode.useful_bytes(), 0u);
+      const fetch::ExpertCounters counters = engine.expert_counters();
+      EXPECT_EQ(statistics.total().wasted_bytes, counters.prefetch.wasted_bytes);
+      EXPECT_EQ(statistics.total().prefetch_used, counters.prefetch.used_bytes);
+      if (prefetch == "none") {
+        EXPECT_EQ(statistics.total().wasted_bytes, 0u);
+      }
+      if (prefetch == "all-next") {
+        EXPECT_GT(statistics.total().wasted_bytes, 0u);
+      }
+    }
+}
+
+// What a step needs from the disk does not depend on what was read ahead.
+TEST_F(PrefetchWaste, UsefulBytesAreThoseThatAreReadWithoutReadAhead) {
+  std::vector<Bytes> useful;
+  for (const std::string prefetch : {"none", "lookahead"}) {
+    EngineOptions options = options_;
+    options.prefetch = prefetch;
+    options.memory = least_ + 48 * expert_ + kMiB;
+    Engine engine(*checkpoint_, model_, options);
+    hashes(engine, 60);
+    useful.push_back(engine.statistics().decode.useful_bytes());
+  }
+  EXPECT_EQ(useful[0], useful[1]);
+}
+
+TEST_F(PrefetchWaste, StopsWhereTheDiskIsTheLimitAndTheTextIsTheSame) {
+  constexpr std::size_t kTokens = 120, kSeen = 40;
+  options_.memory = least_ + 60 * expert_ + kMiB;
+  std::vector<std::uint64_t> expected;
+  {
+    EngineOptions none = options_;
+    none.prefetch = "none";
+    Engine engine(*checkpoint_, model_, none);
+    expected = hashes(engine, kTokens);
+  }
+  options_.prefetch = "lookahead";
+  options_.fetch.wrap_reader = [](std::unique_ptr<DiskReader> inner) {
+    return std::make_unique<PacedReader>(std::move(inner), kBytesPerSecond);
+  };
+  Engine engine(*checkpoint_, model_, options_);
+  EXPECT_EQ(hashes(engine, kSeen), std::vector(expected.begin(), expected.begin() + kSeen));
+  const ExpertStatistics first = engine.statistics().decode;
+  EXPECT_GT(first.wasted_bytes, 0u);
+  EXPECT_EQ(hashes(engine, kTokens), expected);
+  const ExpertStatistics all = engine.statistics().decode;
+  const auto share = [](Bytes wasted, Bytes useful) {
+    return static_cast<double>(wasted) / static_cast<double>(useful);
+  };
+  const double later =
+      share(all.wasted_bytes - first.wasted_bytes, all.useful_bytes() - first.useful_bytes());
+  RecordProperty("wasted_share_later", std::to_string(later));
+  EXPECT_LT(later, 0.1);
+  EXPECT_GT(engine.statistics().prefetch_paused, kTokens);  // events of which a step has six
+  ASSERT_NE(engine.prefetch_trial(), nullptr);
+  EXPECT_FALSE(engine.prefetch_trial()->pays());
+}
+
+}  // namespace
+}  // namespace sluice::engine

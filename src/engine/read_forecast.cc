@@ -1,0 +1,80 @@
+#include "engine/read_forecast.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace sluice::engine {
+namespace {
+
+constexpr double kRight = 0.7;
+
+// Fills f and missing for caches that keep whole experts; says what f is.
+std::string_view rank_layer(const Engine& engine, std::vector<double>& f, std::vector<double>& missing) {
+  const model::ModelConfig& config = engine.model().config;
+  const std::size_t experts = config.moe.experts;
+  const std::vector<double> none;
+  const std::vector<double>& profiled = engine.profile() ? engine.profile()->ranks : none;
+  const std::vector<double>& ranks = engine.options().ranks.empty() ? profiled : engine.options().ranks;
+  const double kept =
+      std::min(1.0, static_cast<double>(engine.plan().experts) /
+                        static_cast<double>(std::max<Bytes>(1, engine.expert_memory_bytes())) /
+                        static_cast<double>(engine.model().experts.size()));
+  const auto bytes = static_cast<double>(engine.expert_disk_bytes());
+  if (ranks.size() != experts) {
+    f.assign(experts, static_cast<double>(config.moe.top_k) / static_cast<double>(experts));
+    missing.assign(experts, (1 - kept) * bytes);
+    return "uniform";
+  }
+  f = ranks_of_batch(ranks, std::max<std::size_t>(1, engine.options().sequences));
+  missing.assign(experts, 0);
+  double slots = kept * static_cast<double>(experts);
+  for (double& one : missing) {
+    one = (1 - std::clamp(slots, 0.0, 1.0)) * bytes;
+    slots -= 1;
+  }
+  return "recorded";
+}
+
+}  // namespace
+
+double needed_bytes(const RankedReads& layer) {
+  return std::inner_product(layer.f.begin(), layer.f.end(), layer.missing.begin(), 0.0);
+}
+
+NamedAhead named_by_lookahead(const RankedReads& layer) {
+  double chances = 0, bytes = 0;
+  for (std::size_t r = 0; r < layer.f.size(); ++r) {
+    const double chance = layer.f[r] * (1 - layer.f[r]);
+    chances += chance;
+    bytes += chance * layer.missing[r];
+  }
+  const double k = std::accumulate(layer.f.begin(), layer.f.end(), 0.0);
+  return {kRight * needed_bytes(layer), chances > 0 ? (1 - kRight) * k * bytes / chances : 0};
+}
+
+ReadForecast forecast_reads(const Engine& engine) {
+  const double sequences = static_cast<double>(std::max<std::size_t>(1, engine.options().sequences));
+  if (engine.pool_plan()) {
+    const PoolPlan& plan = *engine.pool_plan();
+    ReadForecast forecast{plan.chosen.disk_bytes / sequences, {}, "assumed", plan.chosen.tok_s};
+    if (plan.chosen.wasted_bytes) forecast.in_vain = *plan.chosen.wasted_bytes / sequences;
+    if (!plan.ranks_assumed) forecast.routing = "recorded";
+    return forecast;
+  }
+  std::vector<double> f, missing;
+  ReadForecast forecast;
+  forecast.routing = rank_layer(engine, f, missing);
+  const double layers = static_cast<double>(engine.model().config.sparse_layers());
+  const double a_token = forecast.routing == "uniform" ? 1 : sequences;
+  forecast.needed = layers * needed_bytes({f, missing}) / a_token;
+  if (engine.options().prefetch == "none") forecast.in_vain = 0;
+  // The first sparse layer is not read ahead of.
+  if (engine.options().prefetch == "lookahead")
+    forecast.in_vain = std::max(0.0, layers - 1) * named_by_lookahead({f, missing}).wrong / a_token;
+  return forecast;
+}
+
+}  // namespace sluice::engine
