@@ -169,26 +169,26 @@ std::function<bool()> interrupted_so_far() {
   return [seen = std::make_shared<bool>(false)] { return *seen = *seen || interrupted(); };
 }
 
-void add_compare(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "compare", "Run presets in turns under one budget and set their figures side by side");
+void add_compare(Command& app) {
+  Command* command =
+      app.add_command("compare", "Run presets in turns under one budget and set their figures side by side");
   auto options = std::make_shared<Options>();
   add_engine_flags(*command, options->engine,
                    {.preset = std::string(kPresets) + ", or what --max-loss chooses", .seed = kSeedOfCaches});
   add_prompt_flags(*command, options->prompt);
-  command->add_option("-n,--predict", options->max_tokens, "Tokens to generate, greedily; at least 2")
-      ->capture_default_str()
+  command->add_option("-n,--predict", &options->max_tokens, "Tokens to generate, greedily; at least 2")
+      ->show_default()
       ->check(whole_number("-n", 2, 1 << 20));
-  command->add_option("--runs", options->runs, "Runs of each preset, in turns")
-      ->capture_default_str()
+  command->add_option("--runs", &options->runs, "Runs of each preset, in turns")
+      ->show_default()
       ->check(whole_number("--runs", 1, 1000));
-  command->add_option("--batch", options->batch, "Decode every prompt this many times together, 1 to 256")
-      ->capture_default_str()
+  command->add_option("--batch", &options->batch, "Decode every prompt this many times together, 1 to 256")
+      ->show_default()
       ->check(whole_number("--batch", 1, 256));
-  command->add_option("--whole", options->whole,
+  command->add_option("--whole", &options->whole,
                       "The same model stored whole, for presets that read whole experts; default: MODEL");
   command->add_option(
-      "--reference", options->reference,
+      "--reference", &options->reference,
       "The exact model that MODEL was packed from: runs, too, as \"exact\", and is what lossy "
       "contenders are held against");
   command->footer(

@@ -234,15 +234,15 @@ void doctor(const std::string& directory, const CommonFlags& common) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app) {
+void add_doctor(Command& app) {
   struct Options {
     CommonFlags common;
     std::string directory = ".";
   };
-  CLI::App* command = app.add_subcommand("doctor", "Check what this machine offers, and say what to change");
+  Command* command = app.add_command("doctor", "Check what this machine offers, and say what to change");
   auto options = std::make_shared<Options>();
-  command->add_option("DIRECTORY", options->directory, "Where models lie: its disk is checked")
-      ->capture_default_str();
+  command->add_option("DIRECTORY", &options->directory, "Where models lie: its disk is checked")
+      ->show_default();
   add_common_flags(*command, options->common,
                    {.json = "Print one JSON object", .quiet = "Print only what needs attention"});
   command->footer("Examples:\n  sluice doctor\n  sluice doctor /data/models --json");

@@ -1,7 +1,6 @@
 // Flags shared by every command that computes with a model, and the model that they open.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +11,8 @@
 #include "slice_flags.h"
 
 namespace sluice::app {
+
+class Command;
 
 // What the user typed; turned into EngineOptions once, in engine_options().
 struct EngineFlags : CommonFlags {
@@ -43,7 +44,7 @@ struct EngineHelp {
       "Most tokens of prompt and answer together, less the answer's last (of each by itself, behind an "
       "encoder); an answer ends there; default: the model's maximum";
 };
-void add_engine_flags(CLI::App& command, EngineFlags& flags, const EngineHelp& help = {});
+void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& help = {});
 // Of an exact reference at `path` beside the model of `flags`: policies as they are by default, the router
 // exact; the machine as for the model.
 EngineFlags reference_flags(const EngineFlags& flags, const std::string& path);

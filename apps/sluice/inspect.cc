@@ -535,11 +535,10 @@ void inspect(const Options& options) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("inspect", "Show what a model is made of and how much packing saves");
+void add_inspect(Command& app) {
+  Command* command = app.add_command("inspect", "Show what a model is made of and how much packing saves");
   auto options = std::make_shared<Options>();
-  command->add_option("MODEL", options->path, "Hugging Face directory or packed store")->required();
+  command->add_option("MODEL", &options->path, "Hugging Face directory or packed store")->required();
   command->add_flag("--tensors", options->tensors, "List all tensors with type and shape");
   command->add_flag("--full", options->full, "Read all weights for the entropy of exponents, not a sample");
   add_common_flags(*command, options->common, {.json = "Print one JSON object", .quiet = "No progress bar"});

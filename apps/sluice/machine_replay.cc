@@ -210,36 +210,36 @@ class DecisionFile {
 
 }  // namespace
 
-void add_machine_flags(CLI::App& command, MachineFlags& flags) {
+void add_machine_flags(Command& command, MachineFlags& flags) {
   const std::string group = "Slices on a modelled machine";
   command
-      .add_option("--machine", flags.machine,
+      .add_option("--machine", &flags.machine,
                   "Replay slices on this hardware: slicemoe, or a JSON file; with --memory-experts")
       ->group(group);
   command
-      .add_option("--slices", flags.slices,
+      .add_option("--slices", &flags.slices,
                   "Bits of a code, and of its MSB slice: 8/4 (the default), 6/3, 4/2; several with commas "
                   "between them")
       ->group(group);
   std::string names;
   for (const lab::SlicedModel& model : lab::published_models()) names += model.name() + ", ";
   command
-      .add_option("--shape", flags.shape,
+      .add_option("--shape", &flags.shape,
                   "Sizes of the model: " + names +
                       "a model's directory, or its config.json; default: the published one that the trace "
                       "fits")
       ->group(group);
   command
-      .add_option("--router", flags.router,
+      .add_option("--router", &flags.router,
                   "exact (the default), cache-prior, cumsum; those that change routing need a trace with all "
                   "logits")
       ->group(group);
   command
-      .add_option("--prefill", flags.prefill,
+      .add_option("--prefill", &flags.prefill,
                   "Tokens of each sequence that are its prompt, where the trace does not say it (.mrt)")
       ->check(whole_number("--prefill", 0, 1 << 20))
       ->group(group)
-      ->capture_default_str();
+      ->show_default();
 }
 
 void machine_replay(const MachineRequest& request, const MachineFlags& flags, const SliceFlags& slices) {

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -21,13 +22,12 @@
 #include "base/system_memory.h"
 #include "command.h"
 #include "engine/memory_plan.h"
-#include "help_formatter.h"
 #include "nearest.h"
 
 namespace sluice::app {
 namespace {
 
-constexpr void (*kCommands[])(CLI::App&) = {
+constexpr void (*kCommands[])(Command&) = {
     add_run,      add_forward,    add_eval,   add_profile,  add_plan,                     // a model
     add_inspect,  add_pack,       add_unpack, add_verify,   add_quantise, add_calibrate,  // its files
     add_tokenize, add_detokenize, add_trace,  add_simulate, add_lab,      add_synth,      // experiments
@@ -111,41 +111,9 @@ int flush_output(int code) {
 // --- Command line
 // -------------------------------------------------------------------------------------------------
 
-std::vector<std::string> command_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
-  return names;
-}
-
-std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
-  const std::string meant = nearest(word, candidates);
-  return meant.empty() ? "" : fmt::format("; did you mean {}?", meant);
-}
-
 int unknown_command(std::string_view word, std::span<const std::string> names) {
   return fail(kExitUsage, fmt::format("unknown command \"{}\"{}\nsluice: `sluice --help` lists the commands",
                                       shown_text(word), did_you_mean(word, names)));
-}
-
-int wrong_usage(CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<CLI::App*> chosen = app.get_subcommands();
-  const CLI::App& command = chosen.empty() ? app : *chosen.back();
-  std::string message = shown_text(error.what());
-  // A misspelt flag is the likelier mistake than what its absence led to.
-  for (const std::string& word : app.remaining(true)) {
-    if (word.size() < 2 || word[0] != '-') continue;
-    std::vector<std::string> flags;
-    for (const CLI::Option* option : command.get_options()) {
-      for (const std::string& name : option->get_lnames()) flags.push_back(fmt::format("--{}", name));
-    }
-    const std::string flag = word.substr(0, word.find('='));
-    message = fmt::format("unknown flag {}{}", shown_text(flag), did_you_mean(flag, flags));
-    break;
-  }
-  return fail(kExitUsage, fmt::format("{}\nsluice: `sluice {}--help` explains the usage", message,
-                                      chosen.empty() ? "" : command.get_name() + " "));
 }
 
 // `--flag=` becomes two words, as `--flag ""` is: the parser would take the next flag for its value.
@@ -158,11 +126,9 @@ void split_empty_values(std::vector<std::string>& words) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Runs mixture-of-experts language models inside a memory budget smaller than the model.",
-               "sluice");
-  app.set_version_flag("--version", "sluice " SLUICE_VERSION);
-  app.require_subcommand(1);
-  app.formatter(std::make_shared<HelpFormatter>());  // before the commands: they inherit it
+  Command app("sluice",
+              "Runs mixture-of-experts language models inside a memory budget smaller than the model.");
+  app.version("sluice " SLUICE_VERSION);
   for (const auto add : kCommands) add(app);
   app.footer(kExamples);  // after the commands: they would inherit it
 
@@ -185,7 +151,7 @@ int run(int argc, char** argv) {
                     ? fmt::format("{} has an empty value", shown_text(flag))
                     : fmt::format("the argument after \"{}\" is empty; give a name", shown_text(flag)));
   }
-  const std::vector<std::string> names = command_names(app);
+  const std::vector<std::string> names = app.command_names();
   const bool known = std::find(names.begin(), names.end(), words[0]) != names.end();
   if (!known && !words[0].starts_with('-')) return unknown_command(words[0], names);
   const bool later = std::ranges::find_first_of(words, names) != words.end();
@@ -193,13 +159,7 @@ int run(int argc, char** argv) {
     return fail(kExitUsage, fmt::format("{} stands before the command; the command comes first, then its "
                                         "flags\nsluice: `sluice --help` lists the commands",
                                         shown_text(words[0].substr(0, words[0].find('=')))));
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them last first
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
-    return asked ? app.exit(error) : wrong_usage(app, error);  // --help and --version arrive here too
-  }
+  return app.run(std::move(words));
 }
 
 int run_and_report(int argc, char** argv) {

@@ -188,35 +188,33 @@ void pack(const Options& options) {
 
 }  // namespace
 
-void add_pack(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("pack", "Pack a model directory into a store that is fetched expert by expert");
+void add_pack(Command& app) {
+  Command* command =
+      app.add_command("pack", "Pack a model directory into a store that is fetched expert by expert");
   auto options = std::make_shared<Options>();
-  command->add_option("MODEL", options->model, "Hugging Face directory")->required();
-  command->add_option("-o,--output", options->output, "The store to make, NAME.sluice; must not exist")
+  command->add_option("MODEL", &options->model, "Hugging Face directory")->required();
+  command->add_option("-o,--output", &options->output, "The store to make, NAME.sluice; must not exist")
       ->required();
-  command->add_option("--codec", options->codec, fmt::format("Of the exponents: {}", codec_names()))
-      ->capture_default_str();
+  command->add_option("--codec", &options->codec, fmt::format("Of the exponents: {}", codec_names()))
+      ->show_default();
   command
-      ->add_option("--chunks", options->chunks,
+      ->add_option("--chunks", &options->chunks,
                    fmt::format("Exponent chunks of an expert's matrix, 1 to 256; default: {}",
                                store::PackOptions().chunks))
       ->check(whole_number("--chunks", 1, codec::kMaxChunks));
-  command->add_option("--level", options->level, fmt::format("Level of the codec: {}", codec_levels()));
+  command->add_option("--level", &options->level, fmt::format("Level of the codec: {}", codec_levels()));
   command->add_option(
-      "--slices", options->slices,
+      "--slices", &options->slices,
       fmt::format(
           "Round experts to codes of so many bits, the higher of them fetched by themselves (SliceMoE): {}. "
           "Such a store cannot be unpacked",
           slice_names()));
   command
-      ->add_option("--dense", options->dense,
+      ->add_option("--dense", &options->dense,
                    "With --slices: dense weights exact, or their large matrices in int8")
-      ->capture_default_str();
-  command
-      ->add_option("--exclude", options->exclude,
-                   "Leave out files or directories that match this glob (repeatable)")
-      ->allow_extra_args(false);
+      ->show_default();
+  command->add_option("--exclude", &options->exclude,
+                      "Leave out files or directories that match this glob (repeatable)");
   options->common.memory = "1GiB";
   add_common_flags(*command, options->common,
                    {.memory = "Memory to work with; at least 64MiB",

@@ -123,20 +123,19 @@ void plan(const Options& options) {
 
 }  // namespace
 
-void add_plan(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("plan", "Say where the bytes of a budget go and what speed to expect");
+void add_plan(Command& app) {
+  Command* command = app.add_command("plan", "Say where the bytes of a budget go and what speed to expect");
   auto options = std::make_shared<Options>();
   add_engine_flags(*command, options->engine,
                    {.seed = kSeedOfCaches,
                     .context = "Most tokens to plan for (see --tokens); default: the model's maximum"});
-  command->add_option("--tokens", options->tokens, "Prompt and answer to reserve the key/value cache for")
-      ->capture_default_str()
+  command->add_option("--tokens", &options->tokens, "Prompt and answer to reserve the key/value cache for")
+      ->show_default()
       ->check(whole_number("--tokens", 1, std::uint64_t{1} << 31));
-  command->add_option("--batch", options->batch, "Sequences that are decoded together, 1 to 256")
-      ->capture_default_str()
+  command->add_option("--batch", &options->batch, "Sequences that are decoded together, 1 to 256")
+      ->show_default()
       ->check(whole_number("--batch", 1, 256));
-  command->add_option("--trace", options->trace,
+  command->add_option("--trace", &options->trace,
                       "Recorded routing to plan with (sluice trace); default: the profile's, else assumed");
   command->footer(
       "Examples:\n  sluice plan qwen.sluice --memory 8GiB\n  sluice plan qwen.sluice --memory 8GiB --trace "

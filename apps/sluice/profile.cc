@@ -104,18 +104,18 @@ void profile(const Options& options) {
 
 }  // namespace
 
-void add_profile(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("profile", "Measure what reading, decoding and computing experts costs here");
+void add_profile(Command& app) {
+  Command* command =
+      app.add_command("profile", "Measure what reading, decoding and computing experts costs here");
   auto options = std::make_shared<Options>();
   add_engine_flags(*command, options->engine, {.seed = "Which experts are measured; default: 0"});
-  command->add_option("-o,--out", options->output,
+  command->add_option("-o,--out", &options->output,
                       "File to write; a store without it keeps the profile as a sidecar");
-  command->add_option("--repeats", options->repeats, "Runs of which the median is taken")
-      ->capture_default_str()
+  command->add_option("--repeats", &options->repeats, "Runs of which the median is taken")
+      ->show_default()
       ->check(whole_number("--repeats", 1, 1000));
   command->add_option(
-      "--trace", options->trace,
+      "--trace", &options->trace,
       "Also note how often the r-th hottest expert of a layer was used in this recorded routing");
   command->footer(
       "Examples:\n  sluice profile qwen.sluice -o here.json\n  sluice profile qwen.sluice --trace "

@@ -1,7 +1,6 @@
 // The prompts of commands that generate: -p, -f or --tokens. Given several times: a batch.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -9,11 +8,13 @@
 
 namespace sluice::app {
 
+class Command;
+
 struct PromptFlags {
   std::vector<std::string> prompts, files, tokens;
 };
 
-void add_prompt_flags(CLI::App& command, PromptFlags& flags);
+void add_prompt_flags(Command& command, PromptFlags& flags);
 // One list of ids a prompt, in the order given. Error(kInvalid) without a tokenizer unless they are given as
 // ids.
 std::vector<std::vector<model::TokenId>> prompt_tokens(const PromptFlags& flags, const EngineFlags& engine,

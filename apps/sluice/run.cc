@@ -254,36 +254,36 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_run(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("run", "Generate text inside a memory budget");
+void add_run(Command& app) {
+  Command* command = app.add_command("run", "Generate text inside a memory budget");
   auto options = std::make_shared<Options>();
   add_engine_flags(*command, options->engine);
   add_prompt_flags(*command, options->prompt);
-  command->add_option("-n,--predict", options->max_tokens, "Most tokens to generate")
-      ->capture_default_str()
+  command->add_option("-n,--predict", &options->max_tokens, "Most tokens to generate")
+      ->show_default()
       ->check(whole_number("-n", 0, std::uint64_t{1} << 31));
   const std::string sampling = "Sampling (defaults: the model's generation_config.json, else greedy)";
-  command->add_option("--temp", options->temperature, "Temperature; 0 is greedy")->group(sampling);
-  command->add_option("--top-k", options->top_k, "Keep the k most likely tokens; 0: all")
+  command->add_option("--temp", &options->temperature, "Temperature; 0 is greedy")->group(sampling);
+  command->add_option("--top-k", &options->top_k, "Keep the k most likely tokens; 0: all")
       ->check(whole_number("--top-k", 0, std::uint64_t{1} << 31))
       ->group(sampling);
-  command->add_option("--top-p", options->top_p, "Keep the smallest set of this probability; 1: all")
+  command->add_option("--top-p", &options->top_p, "Keep the smallest set of this probability; 1: all")
       ->group(sampling);
-  command->add_option("--min-p", options->min_p, "Drop tokens less likely than this times the likeliest")
+  command->add_option("--min-p", &options->min_p, "Drop tokens less likely than this times the likeliest")
       ->group(sampling);
   command
-      ->add_option("--repeat-penalty", options->repetition_penalty, "Penalty on tokens seen before; 1: none")
+      ->add_option("--repeat-penalty", &options->repetition_penalty, "Penalty on tokens seen before; 1: none")
       ->group(sampling);
-  command->add_option("--stop", options->stop, "End before this text; may be given several times")
+  command->add_option("--stop", &options->stop, "End before this text; may be given several times")
       ->group(sampling);
   command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token")->group(sampling);
-  command->add_option("-o,--out", options->out, "Also write the text to this file, once it is complete");
-  command->add_option("--decisions", options->decisions,
+  command->add_option("-o,--out", &options->out, "Also write the text to this file, once it is complete");
+  command->add_option("--decisions", &options->decisions,
                       "Write every decision of the caches to this new file");
   command
-      ->add_option("--machine", options->machine,
+      ->add_option("--machine", &options->machine,
                    "Modelled hardware of energy_model (--json): slicemoe, or a JSON file (docs/replay.md)")
-      ->capture_default_str();
+      ->show_default();
   command->add_flag("--show-experts", options->show_experts, "Draw which experts are in memory at the end");
   command->footer(
       "Examples:\n"

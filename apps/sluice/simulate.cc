@@ -405,54 +405,54 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_simulate(CLI::App& app) {
+void add_simulate(Command& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("simulate", "Replay recorded routing through any cache");
+  Command* command = app.add_command("simulate", "Replay recorded routing through any cache");
   std::string names;
   for (const experts::CachePolicy& policy : experts::cache_policies())
     names += std::string(policy.name) + ", ";
-  command->add_option("--trace", options->trace, "File of `sluice trace`, .mrt or .csv; each also as .zst")
+  command->add_option("--trace", &options->trace, "File of `sluice trace`, .mrt or .csv; each also as .zst")
       ->required();
-  command->add_option("--cache", options->caches,
+  command->add_option("--cache", &options->caches,
                       names + "several with commas between them, or all (of whole experts, without pools)");
-  command->add_option("--capacity", options->capacities,
+  command->add_option("--capacity", &options->capacities,
                       "Of each cache: experts (64) or a size (4GiB); several with commas between them");
   command
       ->add_option(
-          "--scope", options->scope,
+          "--scope", &options->scope,
           "One cache a layer, or one for all: layer (the default), global (the default of timed replays)")
-      ->check(CLI::IsMember({"layer", "global"}));
-  command->add_option("--keep", options->keep, "Experts stay in memory as: full, packed")
-      ->check(CLI::IsMember({"full", "packed"}))
-      ->capture_default_str();
-  command->add_option("--expert-bytes", options->expert_bytes,
+      ->one_of({"layer", "global"});
+  command->add_option("--keep", &options->keep, "Experts stay in memory as: full, packed")
+      ->one_of({"full", "packed"})
+      ->show_default();
+  command->add_option("--expert-bytes", &options->expert_bytes,
                       "Size of every expert, where the trace does not say it or says another");
-  command->add_option("--window", options->window, "Also report the hit rate of every so many steps")
+  command->add_option("--window", &options->window, "Also report the hit rate of every so many steps")
       ->check(whole_number("--window", 1, std::uint64_t{1} << 31));
-  command->add_option("--decisions", options->decisions,
+  command->add_option("--decisions", &options->decisions,
                       "Write every decision to this new file, as `sluice run --decisions` does");
   const std::string pools = "Pools (zip-pools, and presets with pools)";
   command
       ->add_option(
-          "--pools", options->pools,
+          "--pools", &options->pools,
           "Slots of each layer, F,C,S,E: experts in full, compressed, as sign+mantissa, as exponents")
       ->group(pools);
-  command->add_option("--delta", options->rules.delta, "Experts that a rank may be beyond its pool")
+  command->add_option("--delta", &options->rules.delta, "Experts that a rank may be beyond its pool")
       ->check(whole_number("--delta", 0, 1 << 20))
       ->group(pools)
-      ->capture_default_str();
+      ->show_default();
   command
-      ->add_option_function<std::string>(
+      ->add_option(
           "--demote",
           [options](const std::string& name) { options->rules.demotion = *experts::find_demotion(name); },
           "Experts without room in their pool: none (they leave), room (those of C stay as S or E where "
           "there is room), rank (they go on to the next pool, and colder ones make room; the default)")
-      ->check(CLI::IsMember({"none", "room", "rank"}))
+      ->one_of({"none", "room", "rank"})
       ->group(pools);
   command
-      ->add_option("--half-life", options->rules.half_life, "Steps in which counts halve; 0: they never do")
+      ->add_option("--half-life", &options->rules.half_life, "Steps in which counts halve; 0: they never do")
       ->group(pools)
-      ->capture_default_str();
+      ->show_default();
   add_timed_flags(*command, options->timed);
   add_slice_flags(*command, options->slices);
   add_machine_flags(*command, options->machine);

@@ -152,26 +152,26 @@ std::vector<std::string> split_list(const std::string& list, const char* flag) {
   return parts;
 }
 
-void add_timed_flags(CLI::App& command, TimedFlags& flags) {
+void add_timed_flags(Command& command, TimedFlags& flags) {
   const std::string group = "Timed replay";
   std::string names;
   for (const experts::Preset& preset : experts::presets())
     if (!preset.sliced()) names += std::string(preset.name) + ", ";
   command
-      .add_option("--profile", flags.profile,
+      .add_option("--profile", &flags.profile,
                   "Costs of `sluice profile -o FILE.json`: replay on a virtual clock")
       ->group(group);
-  command.add_option("--preset", flags.presets, names + "several with commas between them, or all")
+  command.add_option("--preset", &flags.presets, names + "several with commas between them, or all")
       ->group(group);
   command
-      .add_option("--memory-experts", flags.memories,
+      .add_option("--memory-experts", &flags.memories,
                   "For the resident experts of all layers (4GiB); several with commas between them")
       ->group(group);
-  command.add_option("--workers", flags.workers, "Decode workers; default: the profile's threads")
+  command.add_option("--workers", &flags.workers, "Decode workers; default: the profile's threads")
       ->group(group)
       ->check(whole_number("--workers", 1, 1024));
   command
-      .add_option("--ranks-of", flags.ranks_of,
+      .add_option("--ranks-of", &flags.ranks_of,
                   "Recorded routing that pools are planned with; default: the profile's, else assumed")
       ->group(group);
 }

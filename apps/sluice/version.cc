@@ -103,9 +103,9 @@ void print_version(const Json& json) {
 
 }  // namespace
 
-void add_version(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "version", "Show versions of the program and its libraries, and what it can use here");
+void add_version(Command& app) {
+  Command* command =
+      app.add_command("version", "Show versions of the program and its libraries, and what it can use here");
   auto common = std::make_shared<CommonFlags>();
   add_common_flags(*command, *common, {.json = "Print one JSON object"});
   command->footer("Example:\n  sluice version --json");
