@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/duration.h"
 #include "base/error.h"
 
 namespace sluice::engine {
@@ -48,8 +49,8 @@ DenseChoice choose_dense_view(const DenseQuestion& question, const Profile* prof
                           std::min(question.experts_beside_packed, question.experts_beside_words));
   // A token uses top_k of a layer's experts: so many of those that fit beside them need no read.
   const double faster = model.experts == 0 ? 0 : more / model.experts * model.top_k * miss;
-  const std::string times =
-      fmt::format("{:.2f} ms a token longer to compute, {:.2f} ms less to read", slower * 1e3, faster * 1e3);
+  const std::string times = fmt::format("{} a token longer to compute, {} less to read",
+                                        format_duration(slower), format_duration(faster));
   return {faster >= slower ? DenseView::kPacked : DenseView::kWords, "packed " + memory + ": " + times};
 }
 
