@@ -2,6 +2,7 @@
 // parser behind them is a library that only command_line.cc includes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -20,6 +21,9 @@ using FlagTarget =
                  std::optional<std::int64_t>*, std::optional<std::uint64_t>*, std::optional<double>*,
                  std::vector<std::string>*, std::function<void(const std::string&)>>;
 
+// The heading of the flags that every command takes; --help stands there, too.
+inline constexpr const char* kCommonFlags = "Common flags";
+
 // Refuses a value by throwing Error(kUsage), which ends the parsing.
 using FlagCheck = std::function<void(const std::string&)>;
 
@@ -32,9 +36,10 @@ class Flag {
   Flag& operator=(const Flag&) = delete;
 
   Flag* required();
-  Flag* group(const std::string& title);     // its heading in the help
+  Flag* group(const std::string& title);     // its heading in the help; else "Flags"
   Flag* type_name(const std::string& word);  // what its value is called in the help
   Flag* check(FlagCheck check);              // of each value given
+  Flag* without_effect();                    // accepted, and does nothing: the help says so
   Flag* one_of(std::vector<std::string> names);
   Flag* show_default();  // the target's present value, in the help
   bool given() const;    // after parsing
@@ -57,21 +62,22 @@ class Command {
   // `names`: "-n,--predict", or a word without dashes for a positional argument.
   Flag* add_option(const std::string& names, FlagTarget target, const std::string& help);
   Flag* add_flag(const std::string& names, bool& target, const std::string& help);
-  // Options of which exactly one must be given, under a heading of their own.
+  // Flags of which exactly one must be given, under a heading of their own.
   Command* add_choice(const std::string& title);
   void version(const std::string& text);  // what --version prints
   void footer(const std::string& text);   // under the help
   void callback(std::function<void()> callback);
 
   std::vector<std::string> command_names() const;
-  std::string help() const;
-  // Calls the callback of the command that the words name, which may throw. Returns the exit code: 0, also
-  // after --help and --version have printed; kExitUsage after a message on standard error.
-  int run(std::vector<std::string> words);
+  std::string help(std::size_t columns) const;
+  // Calls the callback of the command that the words name; or prints what --help or --version ask for.
+  // Error(kUsage) for words that make no sense, and what the callback throws.
+  void run(const std::vector<std::string>& words);
 
  private:
   struct State;
   explicit Command(std::unique_ptr<State> state);
+  Flag* keep(const std::string& names, const std::string& help);
   std::unique_ptr<State> state_;
 };
 

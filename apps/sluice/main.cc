@@ -23,6 +23,7 @@
 #include "command.h"
 #include "engine/memory_plan.h"
 #include "nearest.h"
+#include "terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -111,9 +112,11 @@ int flush_output(int code) {
 // --- Command line
 // -------------------------------------------------------------------------------------------------
 
-int unknown_command(std::string_view word, std::span<const std::string> names) {
-  return fail(kExitUsage, fmt::format("unknown command \"{}\"{}\nsluice: `sluice --help` lists the commands",
-                                      shown_text(word), did_you_mean(word, names)));
+Error unknown_command(const std::string& word, std::span<const std::string> names) {
+  const std::string meant = nearest(word, names);
+  return Error(ErrorKind::kUsage, "unknown command \"" + word + '"')
+      .expected("a command that `sluice --help` lists")
+      .fix(meant.empty() ? "give one of these" : "did you mean " + meant + "?");
 }
 
 // `--flag=` becomes two words, as `--flag ""` is: the parser would take the next flag for its value.
@@ -125,16 +128,47 @@ void split_empty_values(std::vector<std::string>& words) {
   }
 }
 
+// An unset variable in a script must not read as "not given".
+void check_empty_words(const std::vector<std::string>& words) {
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string& flag = words[i - 1];
+    const bool text = flag == "-p" || flag == "--prompt" || flag == "--stop";
+    if (!words[i].empty() || text) continue;
+    if (flag.starts_with('-'))
+      throw Error(ErrorKind::kUsage, "the value is empty")
+          .in(flag)
+          .expected("a value")
+          .found("\"\"")
+          .fix("give one, or leave the flag out");
+    throw Error(ErrorKind::kUsage, "the argument after \"" + flag + "\" is empty")
+        .expected("a name")
+        .found("\"\"")
+        .fix("give one");
+  }
+}
+
+// The command comes first.
+void check_command(const std::vector<std::string>& words, const std::vector<std::string>& names) {
+  if (std::find(names.begin(), names.end(), words[0]) != names.end()) return;
+  if (!words[0].starts_with('-')) throw unknown_command(words[0], names);
+  const bool later = std::ranges::find_first_of(words, names) != words.end();
+  if (later && words[0] != "-h" && words[0] != "--help" && words[0] != "--version")
+    throw Error(ErrorKind::kUsage, "the flag stands before the command")
+        .in(words[0].substr(0, words[0].find('=')))
+        .expected("the command first, then its flags")
+        .fix("`sluice --help` lists the commands");
+}
+
 int run(int argc, char** argv) {
   Command app("sluice",
               "Runs mixture-of-experts language models inside a memory budget smaller than the model.");
   app.version("sluice " SLUICE_VERSION);
   for (const auto add : kCommands) add(app);
-  app.footer(kExamples);  // after the commands: they would inherit it
+  app.footer(kExamples);
 
   std::vector<std::string> words(argv + 1, argv + argc);
   if (words.empty()) {
-    fmt::print(stderr, "{}", app.help());
+    fmt::print(stderr, "{}", app.help(terminal_columns(STDERR_FILENO)));
     return kExitUsage;
   }
   if (words[0] == "help") {  // `sluice help run` is `sluice run --help`
@@ -142,24 +176,10 @@ int run(int argc, char** argv) {
     words.emplace_back("--help");
   }
   split_empty_values(words);
-  for (std::size_t i = 1; i < words.size(); ++i) {  // an unset variable must not read as "not given"
-    const std::string& flag = words[i - 1];
-    const bool text = flag == "-p" || flag == "--prompt" || flag == "--stop";
-    if (!words[i].empty() || text) continue;
-    return fail(kExitUsage,
-                flag.starts_with('-')
-                    ? fmt::format("{} has an empty value", shown_text(flag))
-                    : fmt::format("the argument after \"{}\" is empty; give a name", shown_text(flag)));
-  }
-  const std::vector<std::string> names = app.command_names();
-  const bool known = std::find(names.begin(), names.end(), words[0]) != names.end();
-  if (!known && !words[0].starts_with('-')) return unknown_command(words[0], names);
-  const bool later = std::ranges::find_first_of(words, names) != words.end();
-  if (!known && later && words[0] != "-h" && words[0] != "--help" && words[0] != "--version")
-    return fail(kExitUsage, fmt::format("{} stands before the command; the command comes first, then its "
-                                        "flags\nsluice: `sluice --help` lists the commands",
-                                        shown_text(words[0].substr(0, words[0].find('=')))));
-  return app.run(std::move(words));
+  check_empty_words(words);
+  check_command(words, app.command_names());
+  app.run(words);
+  return 0;
 }
 
 int run_and_report(int argc, char** argv) {

@@ -38,9 +38,4 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
   return best;
 }
 
-std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
-  const std::string meant = nearest(word, candidates);
-  return meant.empty() ? "" : "; did you mean " + meant + "?";
-}
-
 }  // namespace sluice::app

@@ -10,7 +10,5 @@ namespace sluice::app {
 // The candidate that is fewest typing slips from `word` (a letter added, left out, changed, or two neighbours
 // swapped); empty if even that one is too far to be meant.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
-// "; did you mean CANDIDATE?", or nothing.
-std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace sluice::app
