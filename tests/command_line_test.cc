@@ -193,6 +193,41 @@ TEST(CommandLine, HelpFitsTheTerminal) {
   }
 }
 
+TEST(CommandLine, HelpOfRunBeginsWithPromptAndSampling) {
+  const std::string help = sluice("run --help").out;
+  std::size_t at = 0;
+  for (const char* heading : {"\nArguments:\n", "\nPrompt (one of):\n", "\nSampling", "\nCommon flags:\n",
+                              "\nPolicies:\n", "\nModels in slices"}) {
+    const std::size_t next = help.find(heading);
+    ASSERT_NE(next, std::string::npos) << heading;
+    EXPECT_GT(next, at) << heading;
+    at = next;
+  }
+}
+
+// A flag that nothing looks at is not taken for one that acts.
+TEST(CommandLine, PolicyFlagsAreWhereTheyAct) {
+  for (const char* flag : {"--router", "--cache", "--precision"}) {
+    expect_usage_error("plan m " + std::string(flag) + " exact", "unknown flag " + std::string(flag));
+    expect_usage_error("profile m " + std::string(flag) + " exact", "unknown flag " + std::string(flag));
+  }
+  expect_usage_error("profile m --preset zipmoe", "unknown flag --preset");
+}
+
+TEST(CommandLine, ReportsFitTheTerminal) {
+  for (const std::string& words :
+       {"inspect " + kModel, "doctor " + kModel, std::string("version"), "plan " + kModel + " --memory 40MiB",
+        "run " + kModel + " --tokens 1,2 -n 2 --temp 0 --ignore-eos --memory 40MiB --show-experts"}) {
+    for (const std::size_t columns : {50, 80}) {
+      const Outcome outcome = sluice::program::run_command("COLUMNS=" + std::to_string(columns) +
+                                                           " '" SLUICE_PROGRAM "' " + words);
+      EXPECT_EQ(outcome.code, 0) << outcome.err;
+      for (const std::string& line : lines_of(outcome.out + outcome.err))
+        EXPECT_TRUE(columns_of(line) <= columns || one_word(line)) << columns << ": " << line;
+    }
+  }
+}
+
 TEST(CommandLine, WithoutArgumentsShowsHelpOnStandardError) {
   const Outcome outcome = sluice("");
   EXPECT_EQ(outcome.code, 2);

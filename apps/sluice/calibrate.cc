@@ -156,7 +156,6 @@ void add_calibrate(Command& app) {
   command->add_option(
       "--state", &options->state,
       "File that keeps what is finished: the same command goes on there after an interruption");
-  add_activations_flag(*command, flags.slices);
   add_common_flags(
       *command, flags,
       {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",
@@ -165,6 +164,7 @@ void add_calibrate(Command& app) {
        .io = "How weights are read: direct, buffered, mmap",
        .json = "Print one JSON object and nothing else",
        .quiet = "No progress on standard error"});
+  add_activations_flag(*command, flags.slices);
   command->footer(
       "The text should be like those that will be written. It is computed some twenty-five times, token by "
       "token: --state keeps each of them.\n"

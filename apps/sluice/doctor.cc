@@ -18,10 +18,12 @@
 #include "base/json.h"
 #include "base/system_memory.h"
 #include "base/thread_pool.h"
+#include "base/wrapped_text.h"
 #include "command.h"
 #include "common_flags.h"
 #include "device/gpu_info.h"
 #include "engine/memory_plan.h"
+#include "terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -199,11 +201,13 @@ void print_json(const std::vector<Finding>& findings, const MemoryLimits& limits
 }
 
 void print_lines(const std::vector<Finding>& findings, bool quiet) {
+  const std::size_t columns = terminal_columns(STDOUT_FILENO);
   std::string lines;
   for (const Finding& finding : findings) {
     if (quiet && finding.ok) continue;
-    lines += fmt::format("{:<4}  {:<12}  {}\n", finding.ok ? "ok" : "warn", finding.name, finding.text);
-    if (!finding.fix.empty()) lines += fmt::format("{:20}{}\n", "", finding.fix);
+    lines +=
+        report_row(fmt::format("{:<4}  {}", finding.ok ? "ok" : "warn", finding.name), finding.text, columns);
+    if (!finding.fix.empty()) lines += report_row("", finding.fix, columns);
   }
   std::cout << lines;
 }

@@ -35,6 +35,13 @@ inline constexpr const char* kRouterOfSteps =
     "all but exact change the result, where --prefill leaves tokens to single steps: prompts are routed "
     "exactly";
 
+// Which of the policies a command has flags for, because they act there.
+enum class PolicyFlags {
+  kAll,    // experts are cached, fetched and computed by them
+  kPools,  // those that a plan of pools depends on: no cache, no router, no slices
+  kNone,   // costs alone are measured
+};
+
 // What flags do that do not do the same in every command.
 struct EngineHelp {
   std::string preset = "auto, which is zipmoe for packed stores";  // the default
@@ -43,6 +50,7 @@ struct EngineHelp {
   std::string context =
       "Most tokens of prompt and answer together, less the answer's last (of each by itself, behind an "
       "encoder); an answer ends there; default: the model's maximum";
+  PolicyFlags policies = PolicyFlags::kAll;
 };
 void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& help = {});
 // Of an exact reference at `path` beside the model of `flags`: policies as they are by default, the router

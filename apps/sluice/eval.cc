@@ -102,10 +102,6 @@ void add_eval(Command& app) {
   Command* command =
       app.add_command("eval", "Perplexity of a text, distance from another model, choice tasks");
   auto options = std::make_shared<EvalOptions>();
-  add_engine_flags(*command, options->engine,
-                   {.seed = kSeedOfCaches,
-                    .router = kRouterOfSteps,
-                    .context = "Refused: the context of eval is its window, --ctx"});
   const std::string text = "A text", task = "A choice task";
   command->add_option("-f,--file", &options->file, "Text to score, also NAME.zst; - is standard input")
       ->group(text);
@@ -147,14 +143,18 @@ void add_eval(Command& app) {
   command->add_option(
       "--state", &options->state,
       "File that keeps what is finished: the same command goes on there after an interruption");
+  add_engine_flags(*command, options->engine,
+                   {.seed = kSeedOfCaches,
+                    .router = kRouterOfSteps,
+                    .context = "Refused: the context of eval is its window, --ctx"});
   command->footer(
       "What is computed, and how it compares with other tools: docs/eval.md\n"
       "Examples:\n"
       "  sluice eval models/fable-moe-18m -f models/fable-moe-18m/eval.txt\n"
       "  sluice eval models/fable-moe-18m -f models/fable-moe-18m/eval.txt --ctx 1024 --stride 512 --state "
       "ppl.state\n"
-      "  sluice eval fable.sluice -f models/fable-moe-18m/eval.txt --router cache-prior --prefill 64 \\\n"
-      "      --reference models/fable-moe-18m --memory 256MiB\n"
+      "  sluice eval fable.sluice -f models/fable-moe-18m/eval.txt --router cache-prior --prefill 64 "
+      "--reference models/fable-moe-18m --memory 256MiB\n"
       "  sluice eval models/fable-moe-18m --task arc-easy --data arc-easy.jsonl.zst --limit 100 --json");
   command->callback([options] {
     check(*options);

@@ -137,11 +137,6 @@ void forward(const Options& options) {
 void add_forward(Command& app) {
   Command* command = app.add_command("forward", "Write the logits of every position of a token sequence");
   auto options = std::make_shared<Options>();
-  add_engine_flags(*command, options->engine,
-                   {.seed = kSeedOfCaches,
-                    .router = kRouterOfSteps,
-                    .context = "Most tokens (of --tokens and of --encoder-tokens); default: the model's "
-                               "maximum"});
   command->add_option("--tokens", &options->tokens, "Token ids, taken verbatim: 1,2,3")->required();
   options->encoder_given = command->add_option("--encoder-tokens", &options->encoder_tokens,
                                                "For an encoder-decoder: the encoder's token ids; --tokens "
@@ -153,6 +148,11 @@ void add_forward(Command& app) {
                    "Tokens that are a prompt; the others are decoded one by one; default: all, but 64 where "
                    "decoding changes precision or routing")
       ->check(whole_number("--prefill", 0, std::uint64_t{1} << 31));
+  add_engine_flags(*command, options->engine,
+                   {.seed = kSeedOfCaches,
+                    .router = kRouterOfSteps,
+                    .context = "Most tokens (of --tokens and of --encoder-tokens); default: the model's "
+                               "maximum"});
   command->footer(
       "Example:\n  sluice forward models/fable-moe-18m --tokens 1,2,3 --out logits.npy --math f32");
   command->callback([options] { forward(*options); });

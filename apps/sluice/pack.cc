@@ -1,5 +1,6 @@
 // `sluice pack`: a model directory into a packed store.
 #include "store/pack.h"
+#include "base/duration.h"
 
 #include <fmt/format.h>
 
@@ -178,9 +179,9 @@ void pack(const Options& options) {
               << "\n";
   } else if (!options.common.quiet) {
     std::cout << fmt::format(
-        "{}: {} experts and {} tensors, {} stored as {} ({:.1f} %) in {:.1f} s{}\n", options.output,
-        result.experts, result.tensors, format_bytes(result.source_bytes), format_bytes(result.stored_bytes),
-        100 * ratio, seconds,
+        "{}: {} experts and {} tensors, {} stored as {} ({:.1f} %) in {}{}\n", options.output, result.experts,
+        result.tensors, format_bytes(result.source_bytes), format_bytes(result.stored_bytes), 100 * ratio,
+        format_duration(seconds),
         result.resumed_bytes == 0 ? ""
                                   : fmt::format(", {} of them earlier", format_bytes(result.resumed_bytes)));
   }
@@ -225,7 +226,7 @@ void add_pack(Command& app) {
                     .quiet = "Print nothing but errors"});
   command->footer(
       "An interrupted pack leaves NAME.sluice.partial; the same command goes on where it stopped.\n"
-      "An input embedding that is not the output head, too, is stored as it is: its rows are read one by\n"
+      "An input embedding that is not the output head, too, is stored as it is: its rows are read one by "
       "one while the model runs, and take no memory.\n"
       "Examples:\n"
       "  sluice pack Qwen1.5-MoE-A2.7B -o qwen.sluice\n"

@@ -265,8 +265,9 @@ void add_reproduce(Command& app) {
   command->add_option(
       "--trace", &options->trace,
       fmt::format("Recorded routing of DeepSeek-V2-Lite (.mrt) that is replayed with a virtual "
-                  "clock, or none; default: {}, of slicemoe {}",
-                  kTrace, kSlicemoeTrace));
+                  "clock, or none; default: {}, of slicemoe {}, both in tests/data/routing",
+                  std::filesystem::path(kTrace).filename().string(),
+                  std::filesystem::path(kSlicemoeTrace).filename().string()));
   command->add_option("--runs", &options->runs, "Runs of each preset, in turns; 0: 5, quick 2")
       ->check(whole_number("--runs", 0, 1000));
   add_common_flags(

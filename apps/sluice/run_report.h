@@ -28,8 +28,9 @@ std::string memory_line_short(const engine::Engine& engine, std::size_t columns)
 // Expected bytes of experts that a decoded token reads if routing were uniform and the cache full.
 double predicted_bytes_per_token(const engine::Engine& engine);
 
-// One line a layer, one character an expert: F in full, c packed, · on disk; coloured if `colour`.
-std::string residency_picture(const engine::Engine& engine, bool colour);
+// A line a layer, or as many as `columns` need, one character an expert: F in full, c packed, · on disk;
+// coloured if `colour`.
+std::string residency_picture(const engine::Engine& engine, bool colour, std::size_t columns);
 
 struct ReportRow {
   std::string_view name;
@@ -44,8 +45,9 @@ struct RunTimes {
   std::optional<double> first_token_s;               // none: no token came
 };
 Json start_json(const engine::Engine& engine, const RunTimes& times);  // stages of load_s
-// The table after a generation.
+// The table after a generation, in lines of at most `columns`.
 std::string run_table(const engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
-                      const std::vector<engine::GenerateResult>& results, const RunTimes& times);
+                      const std::vector<engine::GenerateResult>& results, const RunTimes& times,
+                      std::size_t columns);
 
 }  // namespace sluice::app

@@ -156,7 +156,6 @@ void run(const Options& options) {
 void add_trace(Command& app) {
   Command* command = app.add_command("trace", "Record the routing of a run");
   auto options = std::make_shared<Options>();
-  add_engine_flags(*command, options->engine, {.seed = "Same seed, same random choices; default: 0"});
   add_prompt_flags(*command, options->prompt);
   command->add_option("-n,--predict", &options->max_tokens, "Most tokens to generate")
       ->show_default()
@@ -170,6 +169,7 @@ void add_trace(Command& app) {
   command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token");
   command->add_option("--decisions", &options->decisions,
                       "Also write every decision of the caches to this new file");
+  add_engine_flags(*command, options->engine, {.seed = "Same seed, same random choices; default: 0"});
   command->footer(
       "Examples:\n"
       "  sluice trace models/fable-moe-18m -p \"Once upon a time\" -n 200 -o fable.trace\n"

@@ -129,6 +129,7 @@ class Comparer {
 
 // Of what Comparer::run returned.
 Json to_json(const Comparison& comparison);
-std::string table_text(const Comparison& comparison);  // for a terminal
+// For a terminal of so many columns.
+std::string table_text(const Comparison& comparison, std::size_t columns);
 
 }  // namespace sluice::lab
