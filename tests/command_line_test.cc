@@ -228,6 +228,19 @@ TEST(CommandLine, ReportsFitTheTerminal) {
   }
 }
 
+// What `run` does at a budget, `plan` plans at it.
+TEST(CommandLine, PlanTakesTheContextThatRunWould) {
+  EXPECT_EQ(sluice("run " + kModel + " -p 'Once upon a time' -n 2 --temp 0 --memory 32MiB").code, 0);
+  const Outcome planned = sluice("plan " + kModel + " --memory 32MiB --json");
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  EXPECT_EQ(nlohmann::json::parse(planned.out).at("tokens"), 256);
+  const Outcome more = sluice("plan " + kModel + " --tokens 4096 --memory 32MiB");
+  EXPECT_EQ(more.code, 1);
+  EXPECT_NE(more.err.find("too small"), std::string::npos) << more.err;
+  const std::string table = sluice("plan " + kModel + " --memory 40MiB").out;
+  EXPECT_EQ(table.find("0.000"), std::string::npos) << table;
+}
+
 TEST(CommandLine, WithoutArgumentsShowsHelpOnStandardError) {
   const Outcome outcome = sluice("");
   EXPECT_EQ(outcome.code, 2);

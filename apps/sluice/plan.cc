@@ -18,10 +18,13 @@
 namespace sluice::app {
 namespace {
 
+// What `sluice run` asks for by default: an answer of 128 tokens, here behind a prompt of as many.
+constexpr std::int64_t kRunTokens = 256;
+
 struct Options {
   EngineFlags engine;
   std::string trace;
-  std::int64_t tokens = 4096, batch = 1;
+  std::int64_t tokens = kRunTokens, batch = 1;
 };
 
 std::string slots_text(const experts::PoolSlots& slots) {
@@ -32,7 +35,8 @@ std::string_view view_name(engine::DenseView view) {
   return view == engine::DenseView::kPacked ? "packed" : "words";
 }
 
-std::string table(const engine::Engine& engine, const engine::PoolPlan& plan, std::size_t columns) {
+std::string table(const engine::Engine& engine, const engine::PoolPlan& plan, std::size_t positions,
+                  std::size_t columns) {
   const engine::Profile& profile = *engine.profile();
   const engine::MemoryPlan& memory = engine.plan();
   std::string text;
@@ -44,6 +48,8 @@ std::string table(const engine::Engine& engine, const engine::PoolPlan& plan, st
                       format_bytes(memory.process), format_bytes(memory.dense), format_bytes(memory.kv),
                       format_bytes(memory.tables), format_bytes(memory.activations),
                       format_bytes(memory.staging), format_bytes(memory.experts)));
+  row("tokens", fmt::format("{} of prompt and answer together have room{}", positions,
+                            positions == kRunTokens ? " (--tokens asks for more)" : ""));
   row("dense weights",
       fmt::format("{}: {}", view_name(engine.dense_choice().view), engine.dense_choice().why));
   row("a layer",
@@ -105,12 +111,13 @@ void plan(const Options& options) {
   check_identity(routing, options.trace, engine);
   const engine::PoolPlan& pools = *engine.pool_plan();
   if (!flags.json) {
-    std::cout << table(engine, pools, terminal_columns(STDOUT_FILENO));
+    std::cout << table(engine, pools, positions, terminal_columns(STDOUT_FILENO));
     return;
   }
   const engine::MemoryPlan& memory = engine.plan();
   Json json = engine::to_json(pools);
   json["budget"] = memory.budget;
+  json["tokens"] = positions;
   json["by_name"] = {{"process", memory.process},
                      {"dense", memory.dense},
                      {"kv", memory.kv},
@@ -129,7 +136,10 @@ void plan(const Options& options) {
 void add_plan(Command& app) {
   Command* command = app.add_command("plan", "Say where the bytes of a budget go and what speed to expect");
   auto options = std::make_shared<Options>();
-  command->add_option("--tokens", &options->tokens, "Prompt and answer to reserve the key/value cache for")
+  command
+      ->add_option(
+          "--tokens", &options->tokens,
+          "Prompt and answer to reserve the key/value cache for; a run without -n takes its prompt and 128")
       ->show_default()
       ->check(whole_number("--tokens", 1, std::uint64_t{1} << 31));
   command->add_option("--batch", &options->batch, "Sequences that are decoded together, 1 to 256")
