@@ -60,25 +60,32 @@ engine::SamplerConfig sampler_config(const Options& options, const model::Genera
   return config;
 }
 
+// Figures of the run, as many as fit, above those of the memory.
 std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock::time_point first_token,
                         std::size_t columns) {
   const engine::DiskReport disk = engine.disk();
   const engine::ExpertStatistics total = engine.statistics().total();
   const double seconds = since(first_token);
-  // Of slices the rate that the limit is about.
+  std::vector<std::string> figures = {
+      fmt::format("{:.1f} tok/s",
+                  tokens > 1 && seconds > 0 ? static_cast<double>(tokens - 1) / seconds : 0.0),
+      fmt::format("hits {:.0f} %", total.accesses > 0 ? 100.0 * static_cast<double>(total.hits) /
+                                                            static_cast<double>(total.accesses)
+                                                      : 0.0)};
+  // Where experts are slices, the rate that the limit is about.
   const experts::MissConstraint* const constraint =
       engine.checkpoint().slices() ? engine.constraint() : nullptr;
-  const std::string missed = constraint == nullptr || constraint->account().requested <= 0
-                                 ? ""
-                                 : fmt::format("missed {:.1f} % | ", 100 * constraint->account().rate());
-  return fmt::format(
-      "{:.1f} tok/s | hits {:.0f} % | {}disk {:.2f} GB/s | {} of {}\n{}",
-      tokens > 1 && seconds > 0 ? static_cast<double>(tokens - 1) / seconds : 0.0,
-      total.accesses > 0 ? 100.0 * static_cast<double>(total.hits) / static_cast<double>(total.accesses)
-                         : 0.0,
-      missed, disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0,
-      format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget),
-      memory_line_short(engine, columns));
+  if (constraint != nullptr && constraint->account().requested > 0)
+    figures.push_back(fmt::format("missed {:.1f} %", 100 * constraint->account().rate()));
+  figures.push_back(
+      fmt::format("disk {:.2f} GB/s",
+                  disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0));
+  figures.push_back(
+      fmt::format("{} of {}", format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget)));
+  std::string line = figures[0];
+  for (std::size_t i = 1; i < figures.size(); ++i)
+    if (line.size() + 3 + figures[i].size() <= columns) line += " | " + figures[i];
+  return line + '\n' + memory_line_short(engine, columns);
 }
 
 Json sequence_json(const engine::GenerateRequest& request, const engine::GenerateResult& result) {
