@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,14 @@ using sluice::program::Outcome;
 
 Outcome sluice(const std::string& arguments) { return ::sluice::program::run(arguments); }
 
+// One blank between words, wherever the text was broken.
+std::string words_of(std::string text) {
+  const auto spaces = [](char a, char b) { return std::isspace(a) && std::isspace(b); };
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  text.erase(std::unique(text.begin(), text.end(), spaces), text.end());
+  return text;
+}
+
 void expect_usage_error(const std::string& arguments, const std::string& words) {
   const Outcome outcome = sluice(arguments);
   EXPECT_EQ(outcome.code, 2) << arguments;
@@ -38,11 +47,200 @@ TEST(CommandLine, UsageErrorsExitWith2AndSayWhatWasMeant) {
   expect_usage_error("frobnicate", "unknown command \"frobnicate\"");
   expect_usage_error("''", "unknown command");
   expect_usage_error("--frobnicate", "unknown flag --frobnicate");
-  expect_usage_error("--memory 1GiB run m -p a", "--memory stands before the command");
-  expect_usage_error("tokenize", "PATH is required");
+  expect_usage_error("--memory 1GiB run m -p a", "--memory: the flag stands before the command");
+  expect_usage_error("tokenize", "PATH: the argument is missing");
   expect_usage_error("doctor --jsno", "did you mean --json?");
   expect_usage_error("tokenize x -p a -f b", "--file");
   expect_usage_error("detokenize x --tokens 1,x", "--tokens");
+}
+
+// Where, what, what was expected, what was found and what to do: none of the parser's own words.
+TEST(CommandLine, EveryMistakeOnTheCommandLineHasTheFormOfAnError) {
+  const auto expect = [](const std::string& arguments, const std::string& message) {
+    const Outcome outcome = sluice(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_EQ(outcome.err, "sluice: " + message + "\n") << arguments;
+  };
+  expect(
+      "doctor --jsno",
+      "doctor: unknown flag --jsno; expected a flag that `sluice doctor --help` lists; did you mean --json?");
+  expect("doctor --xyzzy=3",
+         "doctor: unknown flag --xyzzy; expected a flag that `sluice doctor --help` lists; leave it out");
+  expect("version -x",
+         "version: unknown flag -x; expected a flag that `sluice version --help` lists; leave it out");
+  expect("-q", "unknown flag -q; expected a flag that `sluice --help` lists; leave it out");
+  expect("pcak x",
+         "unknown command \"pcak\"; expected a command that `sluice --help` lists; did you mean pack?");
+  expect(
+      "run m -p a -n",
+      "-n: the flag has no value; expected -n NUMBER, found the end of the command line; `sluice run --help` "
+      "explains the usage");
+  expect("run m -p --json",
+         "-p: the flag has no value; expected -p TEXT, found the flag --json; give a value, or "
+         "--prompt=--json if "
+         "that is meant");
+  expect(
+      "run m -p a --json=3",
+      "--json: the flag takes no value; expected --json alone, found --json=3; leave out what is behind it");
+  expect("run m -p a --temp 1 --temp 2",
+         "--temp: given more than once; expected one value, found 1 and 2; leave out all but one");
+  expect("run m -p a --temp warm",
+         "--temp: not a number; expected a number, such as 0.5, found \"warm\"; give such a number, or leave "
+         "the "
+         "flag out");
+  expect("pack m -o x --level 1.5",
+         "--level: not a whole number; expected a whole number, such as 8, found \"1.5\"; give such a "
+         "number, or "
+         "leave the flag out");
+  expect(
+      "pack m -o x --level 99999999999",
+      "--level: value out of range; expected a whole number, such as 8, found \"99999999999\"; give such a "
+      "number, or leave the flag out");
+  expect("simulate --trace x --scope layr",
+         "--scope: unknown name; expected layer or global, found \"layr\"; did you mean layer?");
+  expect("reproduce flash",
+         "PAPER: unknown name; expected zipmoe or slicemoe, found \"flash\"; give one of these");
+  expect("detokenize --tokens 1",
+         "PATH: the argument is missing; expected Model directory, packed store, or tokenizer.json, found "
+         "nothing; "
+         "`sluice detokenize --help` explains the usage");
+  expect("pack m",
+         "--output: the flag is missing; expected The store to make, NAME.sluice; must not exist, found "
+         "nothing; "
+         "`sluice pack --help` explains the usage");
+  expect(
+      "run m",
+      "run: a flag is missing; expected one of --prompt, --file or --tokens, found none of them; `sluice run "
+      "--help` explains the usage");
+  expect(
+      "run m -p a -f b",
+      "run: flags that exclude each other; expected one of --prompt, --file or --tokens, found --prompt and "
+      "--file; leave out all but one");
+  expect(
+      "run m once upon -p a",
+      "run: a word too many; expected MODEL and flags, found \"once\"; leave it out, or put a text that has "
+      "blanks between quotes");
+  expect(
+      "run m plan -p a",
+      "run: a word too many; expected MODEL and flags, found \"plan\"; leave it out, or put a text that has "
+      "blanks between quotes");
+  expect("version x",
+         "version: a word too many; expected flags alone, found \"x\"; leave it out, or put a text that has "
+         "blanks between quotes");
+  expect("run m -p a --memory=",
+         "--memory: the value is empty; expected a value, found \"\"; give one, or leave the flag out");
+}
+
+// A value that looks like a flag, and the other ways to write one.
+TEST(CommandLine, ValuesAreWrittenInEveryUsualWay) {
+  const auto ids = [](const std::string& words) {
+    return nlohmann::json::parse(sluice("tokenize " + kModel + " --json " + words).out).at("ids");
+  };
+  EXPECT_EQ(ids("--prompt=--json"), ids("-p--json"));
+  EXPECT_EQ(ids("-p abc"), ids("--prompt abc"));
+  EXPECT_EQ(ids("-p abc"), ids("-pabc"));
+  EXPECT_EQ(ids("-p abc"), ids("--prompt=abc"));
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream source(text);
+  for (std::string line; std::getline(source, line);) lines.push_back(line);
+  return lines;
+}
+
+std::size_t columns_of(const std::string& line) {
+  return static_cast<std::size_t>(
+      std::count_if(line.begin(), line.end(), [](char byte) { return (byte & 0xc0) != 0x80; }));
+}
+
+// Whether a line that is too long has only one word, which nothing can break.
+bool one_word(std::string line) {
+  line.erase(0, line.find_first_not_of(' '));
+  if (line.ends_with(" \\")) line.resize(line.size() - 2);
+  return line.find(' ') == std::string::npos;
+}
+
+std::vector<std::string> command_names() {
+  std::vector<std::string> names;
+  const std::vector<std::string> lines = lines_of(sluice("--help").out);
+  for (auto line = std::find(lines.begin(), lines.end(), "Commands:") + 1; line->starts_with("  "); ++line)
+    names.push_back(line->substr(2, line->find(' ', 2) - 2));
+  return names;
+}
+
+// The words are the same at every width, and none is cut.
+TEST(CommandLine, HelpFitsTheTerminal) {
+  const std::vector<std::string> names = command_names();
+  ASSERT_GE(names.size(), 10u);
+  const auto words = [](const std::string& text) {
+    std::vector<std::string> all;
+    std::istringstream source(text);
+    for (std::string word; source >> word;)
+      if (word != "\\") all.push_back(word);
+    return all;
+  };
+  for (const std::string& name : names) {
+    const std::string usual = sluice(name + " --help").out;
+    for (const std::size_t columns : {50, 80, 120}) {
+      const std::string help = sluice::program::run_command("COLUMNS=" + std::to_string(columns) +
+                                                            " '" SLUICE_PROGRAM "' " + name + " --help")
+                                   .out;
+      EXPECT_EQ(words(help), words(usual)) << name;
+      for (const std::string& line : lines_of(help))
+        EXPECT_TRUE(columns_of(line) <= columns || one_word(line)) << columns << ": " << line;
+      if (columns == 80) EXPECT_EQ(help, usual) << "a pipe has 80 columns";
+    }
+  }
+}
+
+TEST(CommandLine, HelpOfRunBeginsWithPromptAndSampling) {
+  const std::string help = sluice("run --help").out;
+  std::size_t at = 0;
+  for (const char* heading : {"\nArguments:\n", "\nPrompt (one of):\n", "\nSampling", "\nCommon flags:\n",
+                              "\nPolicies:\n", "\nModels in slices"}) {
+    const std::size_t next = help.find(heading);
+    ASSERT_NE(next, std::string::npos) << heading;
+    EXPECT_GT(next, at) << heading;
+    at = next;
+  }
+}
+
+// A flag that nothing looks at is not taken for one that acts.
+TEST(CommandLine, PolicyFlagsAreWhereTheyAct) {
+  for (const char* flag : {"--router", "--cache", "--precision"}) {
+    expect_usage_error("plan m " + std::string(flag) + " exact", "unknown flag " + std::string(flag));
+    expect_usage_error("profile m " + std::string(flag) + " exact", "unknown flag " + std::string(flag));
+  }
+  expect_usage_error("profile m --preset zipmoe", "unknown flag --preset");
+}
+
+TEST(CommandLine, ReportsFitTheTerminal) {
+  for (const std::string& words :
+       {"inspect " + kModel, "doctor " + kModel, std::string("version"), "plan " + kModel + " --memory 40MiB",
+        "run " + kModel + " --tokens 1,2 -n 2 --temp 0 --ignore-eos --memory 40MiB --show-experts"}) {
+    for (const std::size_t columns : {50, 80}) {
+      const Outcome outcome = sluice::program::run_command("COLUMNS=" + std::to_string(columns) +
+                                                           " '" SLUICE_PROGRAM "' " + words);
+      EXPECT_EQ(outcome.code, 0) << outcome.err;
+      for (const std::string& line : lines_of(outcome.out + outcome.err))
+        EXPECT_TRUE(columns_of(line) <= columns || one_word(line)) << columns << ": " << line;
+    }
+  }
+}
+
+// What `run` does at a budget, `plan` plans at it.
+TEST(CommandLine, PlanTakesTheContextThatRunWould) {
+  EXPECT_EQ(sluice("run " + kModel + " -p 'Once upon a time' -n 2 --temp 0 --memory 32MiB").code, 0);
+  const Outcome planned = sluice("plan " + kModel + " --memory 32MiB --json");
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  EXPECT_EQ(nlohmann::json::parse(planned.out).at("tokens"), 256);
+  const Outcome more = sluice("plan " + kModel + " --tokens 4096 --memory 32MiB");
+  EXPECT_EQ(more.code, 1);
+  EXPECT_NE(more.err.find("too small"), std::string::npos) << more.err;
+  const std::string table = sluice("plan " + kModel + " --memory 40MiB").out;
+  EXPECT_EQ(table.find("0.000"), std::string::npos) << table;
 }
 
 TEST(CommandLine, WithoutArgumentsShowsHelpOnStandardError) {
@@ -55,7 +253,7 @@ TEST(CommandLine, WithoutArgumentsShowsHelpOnStandardError) {
 TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
   const std::string help = sluice("--help").out;
   std::size_t commands = 0;
-  std::size_t line = help.find("Subcommands:\n") + sizeof("Subcommands:");
+  std::size_t line = help.find("Commands:\n") + sizeof("Commands:");
   while (line < help.size() && help.compare(line, 2, "  ") == 0) {
     const std::string name = help.substr(line + 2, help.find(' ', line + 2) - line - 2);
     const Outcome outcome = sluice(name + " --help");
@@ -182,9 +380,11 @@ TEST(CommandLine, CommonFlagsAreTheSameEverywhere) {
     const std::string name = command;
     const std::string help = sluice(name + " --help").out;
     for (const char* flag : {"--memory", "-t,--threads", "--isa", "--io", "--json", "-q,--quiet", "--seed"}) {
-      const std::size_t at = help.find(std::string("  ") + flag + " ");
-      ASSERT_NE(at, std::string::npos) << name << " " << flag;
-      EXPECT_EQ(help.find(std::string("  ") + flag + " ", at + 1), std::string::npos) << name << " " << flag;
+      const std::size_t without = std::min(help.find("without effect here: "), help.size());
+      const std::string idle = help.substr(without, help.find("\n\n", without) - without);
+      const bool acts = help.find(std::string("\n  ") + flag + " ") != std::string::npos;
+      const bool does_nothing = idle.find(flag) != std::string::npos;
+      EXPECT_NE(acts, does_nothing) << name << " " << flag << "\n" << help;
     }
     for (const char* flag : {"--memory 5XB", "--memory ''", "--threads -1", "-t 1025", "--threads x",
                              "--isa neno", "--io slow", "--seed -1", "--seed 18446744073709551616"}) {
@@ -205,7 +405,8 @@ TEST(CommandLine, CommonFlagsAreTheSameEverywhere) {
     EXPECT_EQ(outcome.code, 0) << command << outcome.err;
     EXPECT_NO_THROW(Json::parse(outcome.out)) << command;
   }
-  EXPECT_NE(sluice("version --help").out.find("no effect here"), std::string::npos);
+  EXPECT_NE(words_of(sluice("version --help").out).find("without effect here: --memory, -t,--threads, --isa"),
+            std::string::npos);
 }
 
 TEST(CommandLine, NumbersOutOfRangeSayWhatIsExpectedAndFound) {
@@ -237,13 +438,6 @@ TEST(CommandLine, NumbersOutOfRangeSayWhatIsExpectedAndFound) {
 }
 
 // The text with single blanks between words, wherever its lines were broken.
-std::string words_of(std::string text) {
-  const auto spaces = [](char a, char b) { return std::isspace(a) && std::isspace(b); };
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  text.erase(std::unique(text.begin(), text.end(), spaces), text.end());
-  return text;
-}
-
 TEST(CommandLine, HelpListsTheInstructionSetsThatTheErrorLists) {
   const std::string error = sluice("version --isa bogus").err;
   EXPECT_NE(error.find("auto scalar avx2 avx512 avx512_vbmi2 avx512_bf16 amx neon"), std::string::npos)
@@ -258,9 +452,10 @@ TEST(CommandLine, HelpListsTheInstructionSetsThatTheErrorLists) {
 
 TEST(CommandLine, SeedsThatSampleNothingSayWhatTheyDo) {
   for (const char* command : {"forward", "eval", "plan", "compare", "profile"})
-    EXPECT_EQ(sluice(std::string(command) + " --help").out.find("random for sampling"), std::string::npos)
+    EXPECT_EQ(words_of(sluice(std::string(command) + " --help").out).find("random for sampling"),
+              std::string::npos)
         << command;
-  EXPECT_NE(sluice("run --help").out.find("random for sampling"), std::string::npos);
+  EXPECT_NE(words_of(sluice("run --help").out).find("random for sampling"), std::string::npos);
 }
 
 // The last token of an answer needs no position; a context of 8 holds 5 and 4.
@@ -286,9 +481,9 @@ TEST(CommandLine, HelpSaysWhereARouterHasAnEffect) {
 }
 
 TEST(CommandLine, AnEmptyValueBehindAnEqualsSignTakesNothingElse) {
-  expect_usage_error("run m --tokens= -n 3", "--tokens has an empty value");
-  expect_usage_error("run m --tokens 1 --memory=", "--memory has an empty value");
-  expect_usage_error("forward m --out= --tokens 1", "--out has an empty value");
+  expect_usage_error("run m --tokens= -n 3", "--tokens: the value is empty");
+  expect_usage_error("run m --tokens 1 --memory=", "--memory: the value is empty");
+  expect_usage_error("forward m --out= --tokens 1", "--out: the value is empty");
   const Outcome stop = sluice("run " + kModel + " --stop= --tokens 1 -n 1 --memory 64MiB");
   EXPECT_EQ(stop.err.find("--tokens"), std::string::npos) << stop.err;
 }

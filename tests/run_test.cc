@@ -18,6 +18,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -308,8 +309,9 @@ TEST_F(RunTest, CtrlCEndsAGenerationWithItsStatistics) {
 }
 
 // The program's output to a terminal of 80 columns; empty where terminals cannot be made.
-std::optional<std::string> on_terminal(const std::vector<std::string>& words, const char* kind) {
-  winsize size = {24, 80, 0, 0};
+std::optional<std::string> on_terminal(const std::vector<std::string>& words, const char* kind,
+                                       unsigned short columns = 80) {
+  winsize size = {24, columns, 0, 0};
   int terminal = -1;
   const pid_t child = ::forkpty(&terminal, nullptr, nullptr, &size);
   if (child < 0) return std::nullopt;
@@ -331,6 +333,24 @@ std::optional<std::string> on_terminal(const std::vector<std::string>& words, co
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0) << output;
   return output;
+}
+
+// Figures that do not fit are left out; none is cut.
+TEST_F(RunTest, NarrowTerminalsShowWholeFigures) {
+  const std::optional<std::string> shown =
+      on_terminal({"run", store(), "-p", "The old king", "-n", "6", "--temp", "0", "-q"}, "xterm", 50);
+  if (!shown) GTEST_SKIP() << "PSEUDO-TERMINALS CANNOT BE MADE HERE: what a terminal shows is not checked";
+  const std::regex figures(
+      R"([0-9.]+ tok/s( \| (hits [0-9]+ %|disk [0-9.]+ GB/s|[0-9.]+ [KMG]iB of [0-9.]+ [KMG]iB))*)");
+  std::size_t lines = 0;
+  for (std::size_t at = shown->find(" tok/s"); at != std::string::npos; at = shown->find(" tok/s", at + 1)) {
+    const std::size_t begin = shown->find_last_not_of("0123456789.", at - 1) + 1;
+    const std::string line = shown->substr(begin, shown->find_first_of("\r\n\x1b", at) - begin);
+    EXPECT_LE(line.size(), 50u) << line;
+    EXPECT_TRUE(std::regex_match(line, figures)) << line;
+    ++lines;
+  }
+  EXPECT_GT(lines, 0u) << *shown;
 }
 
 TEST_F(RunTest, StatusFitsTheTerminalAndSimpleTerminalsGetPlainText) {

@@ -132,32 +132,32 @@ void calibrate(const Options& options) {
 
 }  // namespace
 
-void add_calibrate(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "calibrate", "Measure what a store in slices loses, so that --max-loss can keep to it");
+void add_calibrate(Command& app) {
+  Command* command =
+      app.add_command("calibrate", "Measure what a store in slices loses, so that --max-loss can keep to it");
   auto options = std::make_shared<Options>();
   EngineFlags& flags = options->engine;
   command
-      ->add_option("STORE", flags.model, "Packed NAME.sluice store in slices; keeps the result as a sidecar")
+      ->add_option("STORE", &flags.model, "Packed NAME.sluice store in slices; keeps the result as a sidecar")
       ->required();
   command
-      ->add_option("--reference", options->reference,
+      ->add_option("--reference", &options->reference,
                    "The model that it was packed from: a Hugging Face directory, or a store without slices")
       ->required();
-  command->add_option("-f,--file", options->file, "Text to measure with; - is standard input")->required();
-  command->add_option("--tokens", options->tokens, "Most tokens of the text that are used")
-      ->capture_default_str()
+  command->add_option("-f,--file", &options->file, "Text to measure with; - is standard input")->required();
+  command->add_option("--tokens", &options->tokens, "Most tokens of the text that are used")
+      ->show_default()
       ->check(whole_number("--tokens", 2, std::uint64_t{1} << 31));
-  command->add_option("--ctx", options->window, "Tokens of a window")
-      ->capture_default_str()
+  command->add_option("--ctx", &options->window, "Tokens of a window")
+      ->show_default()
       ->check(whole_number("--ctx", 3, 1 << 24));
-  command->add_option("--prefill", options->prompt, "Of them, that are a prompt; what is behind it is scored")
-      ->capture_default_str()
+  command
+      ->add_option("--prefill", &options->prompt, "Of them, that are a prompt; what is behind it is scored")
+      ->show_default()
       ->check(whole_number("--prefill", 1, 1 << 24));
   command->add_option(
-      "--state", options->state,
+      "--state", &options->state,
       "File that keeps what is finished: the same command goes on there after an interruption");
-  add_activations_flag(*command, flags.slices);
   add_common_flags(
       *command, flags,
       {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",
@@ -166,6 +166,7 @@ void add_calibrate(CLI::App& app) {
        .io = "How weights are read: direct, buffered, mmap",
        .json = "Print one JSON object and nothing else",
        .quiet = "No progress on standard error"});
+  add_activations_flag(*command, flags.slices);
   command->footer(
       "The text should be like those that will be written. It is computed some twenty-five times, token by "
       "token: --state keeps each of them.\n"

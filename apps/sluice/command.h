@@ -3,9 +3,9 @@
 // Exit to leave with a code after they have printed everything themselves.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
-#include <string>
+
+#include "command_line.h"
 
 namespace sluice::app {
 
@@ -16,27 +16,27 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInterrupted = 130;
 
-void add_pack(CLI::App& app);
-void add_calibrate(CLI::App& app);
-void add_quantise(CLI::App& app);
-void add_unpack(CLI::App& app);
-void add_verify(CLI::App& app);
-void add_inspect(CLI::App& app);
-void add_run(CLI::App& app);
-void add_forward(CLI::App& app);
-void add_eval(CLI::App& app);
-void add_profile(CLI::App& app);
-void add_plan(CLI::App& app);
-void add_tokenize(CLI::App& app);
-void add_detokenize(CLI::App& app);
-void add_trace(CLI::App& app);
-void add_simulate(CLI::App& app);
-void add_lab(CLI::App& app);
-void add_compare(CLI::App& app);
-void add_reproduce(CLI::App& app);
-void add_synth(CLI::App& app);
-void add_doctor(CLI::App& app);
-void add_version(CLI::App& app);
+void add_pack(Command& app);
+void add_calibrate(Command& app);
+void add_quantise(Command& app);
+void add_unpack(Command& app);
+void add_verify(Command& app);
+void add_inspect(Command& app);
+void add_run(Command& app);
+void add_forward(Command& app);
+void add_eval(Command& app);
+void add_profile(Command& app);
+void add_plan(Command& app);
+void add_tokenize(Command& app);
+void add_detokenize(Command& app);
+void add_trace(Command& app);
+void add_simulate(Command& app);
+void add_lab(Command& app);
+void add_compare(Command& app);
+void add_reproduce(Command& app);
+void add_synth(Command& app);
+void add_doctor(Command& app);
+void add_version(Command& app);
 
 // True once after Ctrl-C (SIGINT, or SIGTERM) since the last call; main.cc installs the handler. A second
 // Ctrl-C within one running command ends the program with exit code 130.

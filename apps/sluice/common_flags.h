@@ -1,7 +1,6 @@
 // The flags that every command takes, so that scripts may give them anywhere.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,6 +8,8 @@
 #include "base/bytes.h"
 
 namespace sluice::app {
+
+class Command;
 
 // The values that the user typed. Set defaults before add_common_flags(), which shows them.
 struct CommonFlags {
@@ -26,6 +27,6 @@ struct CommonHelp {
 
 // Senseless values are Error(kUsage) while the command line is read, even where a flag has no effect. `flags`
 // must outlive `command`.
-void add_common_flags(CLI::App& command, CommonFlags& flags, const CommonHelp& help);
+void add_common_flags(Command& command, CommonFlags& flags, const CommonHelp& help);
 
 }  // namespace sluice::app

@@ -1,5 +1,6 @@
 // `sluice compare`: compares presets on one model, under one budget, with one prompt.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
@@ -16,6 +17,7 @@
 #include "progress.h"
 #include "prompt_flags.h"
 #include "run_report.h"
+#include "terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -150,7 +152,7 @@ void compare(const Options& options) {
   if (flags.json) {
     std::cout << lab::to_json(result).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {
-    std::cout << lab::table_text(result);
+    std::cout << lab::table_text(result, terminal_columns(STDOUT_FILENO, kAnyColumns));
   }
   if (const auto different = result.different_though_computed_alike()) {
     fmt::print(
@@ -169,28 +171,30 @@ std::function<bool()> interrupted_so_far() {
   return [seen = std::make_shared<bool>(false)] { return *seen = *seen || interrupted(); };
 }
 
-void add_compare(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "compare", "Run presets in turns under one budget and set their figures side by side");
+void add_compare(Command& app) {
+  Command* command =
+      app.add_command("compare", "Run presets in turns under one budget and set their figures side by side");
   auto options = std::make_shared<Options>();
-  add_engine_flags(*command, options->engine,
-                   {.preset = std::string(kPresets) + ", or what --max-loss chooses", .seed = kSeedOfCaches});
   add_prompt_flags(*command, options->prompt);
-  command->add_option("-n,--predict", options->max_tokens, "Tokens to generate, greedily; at least 2")
-      ->capture_default_str()
+  command->add_option("-n,--predict", &options->max_tokens, "Tokens to generate, greedily; at least 2")
+      ->show_default()
       ->check(whole_number("-n", 2, 1 << 20));
-  command->add_option("--runs", options->runs, "Runs of each preset, in turns")
-      ->capture_default_str()
+  command->add_option("--runs", &options->runs, "Runs of each preset, in turns")
+      ->show_default()
       ->check(whole_number("--runs", 1, 1000));
-  command->add_option("--batch", options->batch, "Decode every prompt this many times together, 1 to 256")
-      ->capture_default_str()
+  command->add_option("--batch", &options->batch, "Decode every prompt this many times together, 1 to 256")
+      ->show_default()
       ->check(whole_number("--batch", 1, 256));
-  command->add_option("--whole", options->whole,
+  command->add_option("--whole", &options->whole,
                       "The same model stored whole, for presets that read whole experts; default: MODEL");
   command->add_option(
-      "--reference", options->reference,
+      "--reference", &options->reference,
       "The exact model that MODEL was packed from: runs, too, as \"exact\", and is what lossy "
       "contenders are held against");
+  add_engine_flags(
+      *command, options->engine,
+      {.preset = fmt::format("{}, or what --max-loss chooses", fmt::join(split_names(kPresets), ", ")),
+       .seed = kSeedOfCaches});
   command->footer(
       "Presets are given as a list. Tokens after an end of text are generated, too. Presets that compute "
       "alike "

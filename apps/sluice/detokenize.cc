@@ -32,11 +32,11 @@ void detokenize(const Options& options) {
 
 }  // namespace
 
-void add_detokenize(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("detokenize", "Turn token ids into text");
+void add_detokenize(Command& app) {
+  Command* command = app.add_command("detokenize", "Turn token ids into text");
   auto options = std::make_shared<Options>();
-  command->add_option("PATH", options->path, "Model directory, packed store, or tokenizer.json")->required();
-  command->add_option("--tokens", options->tokens, "Token ids, separated by commas")->required();
+  command->add_option("PATH", &options->path, "Model directory, packed store, or tokenizer.json")->required();
+  command->add_option("--tokens", &options->tokens, "Token ids, separated by commas")->required();
   command->add_flag("--special", options->special, "Show special tokens too");
   add_common_flags(*command, options->common,
                    {.json = "Print {\"text\": \"...\"}", .quiet = "No warnings on standard error"});

@@ -18,10 +18,12 @@
 #include "base/json.h"
 #include "base/system_memory.h"
 #include "base/thread_pool.h"
+#include "base/wrapped_text.h"
 #include "command.h"
 #include "common_flags.h"
 #include "device/gpu_info.h"
 #include "engine/memory_plan.h"
+#include "terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -197,11 +199,13 @@ void print_json(const std::vector<Finding>& findings, const MemoryLimits& limits
 }
 
 void print_lines(const std::vector<Finding>& findings, bool quiet) {
+  const std::size_t columns = terminal_columns(STDOUT_FILENO);
   std::string lines;
   for (const Finding& finding : findings) {
     if (quiet && finding.ok) continue;
-    lines += fmt::format("{:<4}  {:<12}  {}\n", finding.ok ? "ok" : "warn", finding.name, finding.text);
-    if (!finding.fix.empty()) lines += fmt::format("{:20}{}\n", "", finding.fix);
+    lines +=
+        report_row(fmt::format("{:<4}  {}", finding.ok ? "ok" : "warn", finding.name), finding.text, columns);
+    if (!finding.fix.empty()) lines += report_row("", finding.fix, columns);
   }
   std::cout << lines;
 }
@@ -232,15 +236,15 @@ void doctor(const std::string& directory, const CommonFlags& common) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app) {
+void add_doctor(Command& app) {
   struct Options {
     CommonFlags common;
     std::string directory = ".";
   };
-  CLI::App* command = app.add_subcommand("doctor", "Check what this machine offers, and say what to change");
+  Command* command = app.add_command("doctor", "Check what this machine offers, and say what to change");
   auto options = std::make_shared<Options>();
-  command->add_option("DIRECTORY", options->directory, "Where models lie: its disk is checked")
-      ->capture_default_str();
+  command->add_option("DIRECTORY", &options->directory, "Where models lie: its disk is checked")
+      ->show_default();
   add_common_flags(*command, options->common,
                    {.json = "Print one JSON object", .quiet = "Print only what needs attention"});
   command->footer("Examples:\n  sluice doctor\n  sluice doctor /data/models --json");

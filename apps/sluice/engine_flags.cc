@@ -7,6 +7,7 @@
 #include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/stopwatch.h"
+#include "command_line.h"
 #include "experts/registry.h"
 #include "number_range.h"
 #include "open_tokenizer.h"
@@ -94,77 +95,56 @@ std::size_t in_range(std::int64_t value, std::int64_t least, std::int64_t most, 
 
 }  // namespace
 
-void add_engine_flags(CLI::App& command, EngineFlags& flags, const EngineHelp& help) {
-  const std::string machine = "This machine", policies = "Policies";
-  command.add_option("MODEL", flags.model, "Hugging Face directory or packed NAME.sluice store")->required();
-  command.add_option("--disk", flags.disk, "Asynchronous reads by: auto, io_uring, pread")
-      ->group(machine)
-      ->capture_default_str();
-  command.add_option("--math", flags.math, "Arithmetic: auto (BF16 key/value cache) or f32")
-      ->group(machine)
-      ->capture_default_str();
+namespace {
+
+void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& help) {
+  const std::string policies = "Policies", preset_rules = "; default: the preset's";
+  const bool all = help.policies == PolicyFlags::kAll;
   command
-      .add_option("--kv", flags.kv,
-                  "Key/value cache: bf16, f32, int8 (half of bf16, with rounding of its own), auto")
-      ->group(machine)
-      ->capture_default_str();
-  command.add_option("-c,--context", flags.context, help.context)
-      ->check(whole_number("-c", 1, std::uint64_t{1} << 31))
-      ->group(machine);
-  command.add_option("--chunk", flags.chunk, "Most prompt tokens of one step")
-      ->check(whole_number("--chunk", 1, 65536))
-      ->group(machine)
-      ->capture_default_str();
-  command
-      .add_option("--preset", flags.preset,
+      .add_option("--preset", &flags.preset,
                   "Policies set together: " + names_of(experts::presets()) + "; default: " + help.preset)
       ->group(policies);
-  const std::string preset_rules = "; default: the preset's";
+  if (all) {
+    command
+        .add_option("--router", &flags.router,
+                    fmt::format("{} ({}){}", names_of(experts::router_policies()), help.router, preset_rules))
+        ->group(policies);
+    command.add_option("--cache", &flags.cache, cache_names() + preset_rules)->group(policies);
+    command
+        .add_option("--cache-scope", &flags.cache_scope,
+                    "One cache for all layers or one a layer: global, layer")
+        ->group(policies)
+        ->show_default();
+  }
   command
-      .add_option("--router", flags.router,
-                  fmt::format("{} ({}){}", names_of(experts::router_policies()), help.router, preset_rules))
-      ->group(policies);
-  command.add_option("--cache", flags.cache, cache_names() + preset_rules)->group(policies);
-  command
-      .add_option("--cache-scope", flags.cache_scope,
-                  "One cache for all layers or one a layer: global, layer")
-      ->group(policies)
-      ->capture_default_str();
-  command
-      .add_option("--capacity", flags.capacity,
+      .add_option("--capacity", &flags.capacity,
                   "Size of all caches together (4GiB), so that every start decides alike; default: what "
                   "--memory leaves, which differs a little")
       ->group(policies);
-  command
-      .add_option("--keep", flags.keep,
-                  "Experts stay in memory as: full, or packed (smaller; of codec native computed with as "
-                  "they are, else decoded at each use)")
-      ->group(policies)
-      ->capture_default_str();
-  command
-      .add_option(
-          "--dense", flags.dense,
-          "Dense matrices of a store of codec native stay in memory as: words, packed (a third smaller, "
-          "computed with as they are), auto")
-      ->group(policies)
-      ->capture_default_str();
-  command.add_option("--scheduler", flags.scheduler, names_of(experts::scheduler_policies()) + preset_rules)
+  command.add_option("--scheduler", &flags.scheduler, names_of(experts::scheduler_policies()) + preset_rules)
       ->group(policies);
   command
-      .add_option("--prefetch", flags.prefetch,
+      .add_option("--prefetch", &flags.prefetch,
                   names_of(experts::prefetch_policies()) + preset_rules +
                       ", of auto lookahead (none for slices whose router prefers what is in memory)")
       ->group(policies);
-  command.add_option("--placement", flags.placement, names_of(experts::placement_policies()) + preset_rules)
+  command.add_option("--placement", &flags.placement, names_of(experts::placement_policies()) + preset_rules)
       ->group(policies);
   command
-      .add_option("--profile", flags.profile,
+      .add_option("--profile", &flags.profile,
                   "Measured costs to plan with (sluice profile); default: the store's, or measured at the "
-                  "start (a store "
-                  "without any keeps them)")
+                  "start (a store without any keeps them)")
       ->group(policies);
+  if (!all) return;
   add_computing_flags(command, flags.slices);
   add_slice_flags(command, flags.slices);
+}
+
+}  // namespace
+
+void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& help) {
+  const std::string machine = "This machine";
+  command.add_option("MODEL", &flags.model, "Hugging Face directory or packed NAME.sluice store")->required();
   add_common_flags(
       command, flags,
       {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",
@@ -174,6 +154,39 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags, const EngineHelp& h
        .seed = help.seed,
        .json = "Print one JSON object and nothing else",
        .quiet = "No progress and no statistics on standard error"});
+  if (help.policies != PolicyFlags::kNone)
+    command.add_option("-c,--context", &flags.context, help.context)
+        ->check(whole_number("-c", 1, std::uint64_t{1} << 31))
+        ->group(machine);
+  command.add_option("--disk", &flags.disk, "Asynchronous reads by: auto, io_uring, pread")
+      ->group(machine)
+      ->show_default();
+  command.add_option("--math", &flags.math, "Arithmetic: auto (BF16 key/value cache) or f32")
+      ->group(machine)
+      ->show_default();
+  command
+      .add_option("--kv", &flags.kv,
+                  "Key/value cache: bf16, f32, int8 (half of bf16, with rounding of its own), auto")
+      ->group(machine)
+      ->show_default();
+  command.add_option("--chunk", &flags.chunk, "Most prompt tokens of one step")
+      ->check(whole_number("--chunk", 1, 65536))
+      ->group(machine)
+      ->show_default();
+  command
+      .add_option("--keep", &flags.keep,
+                  "Experts stay in memory as: full, or packed (smaller; of codec native computed with as "
+                  "they are, else decoded at each use)")
+      ->group(machine)
+      ->show_default();
+  command
+      .add_option(
+          "--dense", &flags.dense,
+          "Dense matrices of a store of codec native stay in memory as: words, packed (a third smaller, "
+          "computed with as they are), auto")
+      ->group(machine)
+      ->show_default();
+  if (help.policies != PolicyFlags::kNone) add_policy_flags(command, flags, help);
 }
 
 EngineFlags reference_flags(const EngineFlags& flags, const std::string& path) {

@@ -1,7 +1,6 @@
 // Flags shared by every command that computes with a model, and opening that model.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +11,8 @@
 #include "slice_flags.h"
 
 namespace sluice::app {
+
+class Command;
 
 // The values that the user typed; engine_options() turns them into EngineOptions once.
 struct EngineFlags : CommonFlags {
@@ -34,6 +35,13 @@ inline constexpr const char* kRouterOfSteps =
     "all but exact change the result, where --prefill leaves tokens to single steps: prompts are routed "
     "exactly";
 
+// Which of the policies a command has flags for, because they act there.
+enum class PolicyFlags {
+  kAll,    // experts are cached, fetched and computed by them
+  kPools,  // those that a plan of pools depends on: no cache, no router, no slices
+  kNone,   // costs alone are measured
+};
+
 // Help for flags that act differently in different commands.
 struct EngineHelp {
   std::string preset = "auto, which is zipmoe for packed stores";  // the default
@@ -42,8 +50,9 @@ struct EngineHelp {
   std::string context =
       "Most tokens of prompt and answer together, less the answer's last (of each by itself, behind an "
       "encoder); an answer ends there; default: the model's maximum";
+  PolicyFlags policies = PolicyFlags::kAll;
 };
-void add_engine_flags(CLI::App& command, EngineFlags& flags, const EngineHelp& help = {});
+void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& help = {});
 // Flags of an exact reference at `path` beside the model of `flags`: default policies and the router exact;
 // the machine as for the model.
 EngineFlags reference_flags(const EngineFlags& flags, const std::string& path);

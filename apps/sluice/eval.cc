@@ -98,63 +98,63 @@ void print_losses(const engine::Engine& engine, std::size_t resumed, std::size_t
 
 Json prefill_json(std::size_t prompt) { return prompt == eval::kAllOfIt ? Json(nullptr) : Json(prompt); }
 
-void add_eval(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("eval", "Perplexity of a text, distance from another model, choice tasks");
+void add_eval(Command& app) {
+  Command* command =
+      app.add_command("eval", "Perplexity of a text, distance from another model, choice tasks");
   auto options = std::make_shared<EvalOptions>();
-  add_engine_flags(*command, options->engine,
-                   {.seed = kSeedOfCaches,
-                    .router = kRouterOfSteps,
-                    .context = "Refused: the context of eval is its window, --ctx"});
   const std::string text = "A text", task = "A choice task";
-  command->add_option("-f,--file", options->file, "Text to score, also NAME.zst; - is standard input")
+  command->add_option("-f,--file", &options->file, "Text to score, also NAME.zst; - is standard input")
       ->group(text);
   command
-      ->add_option("--ctx", options->window,
+      ->add_option("--ctx", &options->window,
                    "Tokens of a window, at least 2; default: 512. Of a task: what is longer is cut; default: "
                    "the model's "
                    "maximum")
       ->check(whole_number("--ctx", 2, 1 << 24));
   command
       ->add_option(
-          "--stride", options->stride,
+          "--stride", &options->stride,
           "Tokens from window to window, at most --ctx: the rest of a window is context; default: --ctx")
       ->check(whole_number("--stride", 1, 1 << 24))
       ->group(text);
   command
-      ->add_option("--reference", options->reference,
+      ->add_option("--reference", &options->reference,
                    "Exact model to compare with, of the same vocabulary: KL divergence and top-1 agreement")
       ->group(text);
   command
-      ->add_option("--reference-memory", options->reference_memory,
+      ->add_option("--reference-memory", &options->reference_memory,
                    "The reference's share of --memory; default: half of what the two models have")
       ->group(text);
-  command->add_option("--task", options->task, eval::choice_task_names())->group(task);
-  command->add_option("--data", options->data, "Its items, also NAME.zst")->group(task);
-  command->add_option("--limit", options->limit, "The first so many items only")
+  command->add_option("--task", &options->task, eval::choice_task_names())->group(task);
+  command->add_option("--data", &options->data, "Its items, also NAME.zst")->group(task);
+  command->add_option("--limit", &options->limit, "The first so many items only")
       ->check(whole_number("--limit", 1, 1 << 30))
       ->group(task);
   command
       ->add_option(
-          "--prefill", options->prefill,
+          "--prefill", &options->prefill,
           "The first so many tokens of each window or item go in as a prompt, the others one by one, as in a "
           "generation; default: all as a prompt, but 64 where decoding changes precision or routing")
       ->check(whole_number("--prefill", 0, 1 << 24));
   command
-      ->add_option("--machine", options->machine,
+      ->add_option("--machine", &options->machine,
                    "Modelled hardware of energy_model (--json): slicemoe, or a JSON file (docs/replay.md)")
-      ->capture_default_str();
+      ->show_default();
   command->add_option(
-      "--state", options->state,
+      "--state", &options->state,
       "File that keeps what is finished: the same command goes on there after an interruption");
+  add_engine_flags(*command, options->engine,
+                   {.seed = kSeedOfCaches,
+                    .router = kRouterOfSteps,
+                    .context = "Refused: the context of eval is its window, --ctx"});
   command->footer(
       "What is computed, and how it compares with other tools: docs/eval.md\n"
       "Examples:\n"
       "  sluice eval models/fable-moe-18m -f models/fable-moe-18m/eval.txt\n"
       "  sluice eval models/fable-moe-18m -f models/fable-moe-18m/eval.txt --ctx 1024 --stride 512 --state "
       "ppl.state\n"
-      "  sluice eval fable.sluice -f models/fable-moe-18m/eval.txt --router cache-prior --prefill 64 \\\n"
-      "      --reference models/fable-moe-18m --memory 256MiB\n"
+      "  sluice eval fable.sluice -f models/fable-moe-18m/eval.txt --router cache-prior --prefill 64 "
+      "--reference models/fable-moe-18m --memory 256MiB\n"
       "  sluice eval models/fable-moe-18m --task arc-easy --data arc-easy.jsonl.zst --limit 100 --json");
   command->callback([options] {
     check(*options);

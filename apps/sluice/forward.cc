@@ -23,13 +23,13 @@ constexpr std::size_t kLogitRows = 32;
 struct Options {
   EngineFlags engine;
   std::string tokens, encoder_tokens, out;
-  const CLI::Option* encoder_given = nullptr;
+  const Flag* encoder_given = nullptr;
   std::optional<std::int64_t> prefill;
 };
 
 // The encoder's input; empty for a decoder alone.
 std::vector<model::TokenId> encoder_input(const Options& options, const model::ModelConfig& config) {
-  const bool given = options.encoder_given->count() > 0;
+  const bool given = options.encoder_given->given();
   if (given && !config.has_encoder())
     throw Error(ErrorKind::kUsage, "this model has no encoder")
         .in("--encoder-tokens")
@@ -134,25 +134,25 @@ void forward(const Options& options) {
 
 }  // namespace
 
-void add_forward(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("forward", "Write the logits of every position of a token sequence");
+void add_forward(Command& app) {
+  Command* command = app.add_command("forward", "Write the logits of every position of a token sequence");
   auto options = std::make_shared<Options>();
+  command->add_option("--tokens", &options->tokens, "Token ids, taken verbatim: 1,2,3")->required();
+  options->encoder_given = command->add_option("--encoder-tokens", &options->encoder_tokens,
+                                               "For an encoder-decoder: the encoder's token ids; --tokens "
+                                               "are then the decoder's, start token included");
+  command->add_option("-o,--out", &options->out, "File to write: .npy, float32 [tokens, vocabulary]")
+      ->required();
+  command
+      ->add_option("--prefill", &options->prefill,
+                   "Tokens that are a prompt; the others are decoded one by one; default: all, but 64 where "
+                   "decoding changes precision or routing")
+      ->check(whole_number("--prefill", 0, std::uint64_t{1} << 31));
   add_engine_flags(*command, options->engine,
                    {.seed = kSeedOfCaches,
                     .router = kRouterOfSteps,
                     .context = "Most tokens (of --tokens and of --encoder-tokens); default: the model's "
                                "maximum"});
-  command->add_option("--tokens", options->tokens, "Token ids, taken verbatim: 1,2,3")->required();
-  options->encoder_given = command->add_option("--encoder-tokens", options->encoder_tokens,
-                                               "For an encoder-decoder: the encoder's token ids; --tokens "
-                                               "are then the decoder's, start token included");
-  command->add_option("-o,--out", options->out, "File to write: .npy, float32 [tokens, vocabulary]")
-      ->required();
-  command
-      ->add_option("--prefill", options->prefill,
-                   "Tokens that are a prompt; the others are decoded one by one; default: all, but 64 where "
-                   "decoding changes precision or routing")
-      ->check(whole_number("--prefill", 0, std::uint64_t{1} << 31));
   command->footer(
       "Example:\n  sluice forward models/fable-moe-18m --tokens 1,2,3 --out logits.npy --math f32");
   command->callback([options] { forward(*options); });

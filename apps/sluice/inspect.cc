@@ -1,5 +1,6 @@
 // `sluice inspect`: shows the parts of a model, and what packing makes of them.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/text_table.h"
+#include "base/wrapped_text.h"
 #include "codec/entropy.h"
 #include "codec/plane_decoder.h"
 #include "command.h"
@@ -23,6 +26,7 @@
 #include "progress.h"
 #include "store/checkpoint.h"
 #include "store/format.h"
+#include "terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -471,44 +475,53 @@ std::string kind_text(const store::Checkpoint& checkpoint) {
                      checkpoint.codec());
 }
 
-void print_row(std::string_view name, const Tally& tally) {
-  std::cout << fmt::format("{:<12}  {:>11}  {:>11}  {:>11}  {:>7}\n", name, count_text(tally.parameters),
-                           format_bytes(tally.source), format_bytes(tally.stored), ratio_text(tally));
+std::vector<std::string> table_row(std::string_view name, const Tally& tally) {
+  return {std::string(name), count_text(tally.parameters), format_bytes(tally.source),
+          format_bytes(tally.stored), ratio_text(tally)};
+}
+
+std::string sizes_table(const Sizes& sizes, std::size_t columns) {
+  std::vector<std::vector<std::string>> rows = {{"", "parameters", "source", "stored", "ratio"}};
+  for (std::size_t kind = 0; kind < kClasses; ++kind) {
+    const Tally& tally = sizes.by_class[kind];
+    if (tally.parts != 0 && kind != static_cast<std::size_t>(Class::kExperts))
+      rows.push_back(table_row(kClassNames[kind], tally));
+  }
+  rows.push_back(table_row("all dense", sizes.dense));
+  rows.push_back(table_row("experts", sizes.experts));
+  return text_table(rows, columns);
 }
 
 void print_text(const store::Checkpoint& checkpoint, const Model& model, const Report& report, bool tensors) {
   const model::ModelConfig& config = model.config;
-  std::cout << fmt::format(
-      "model         {} ({})\n"
-      "architecture  {}: {} layers{}, {} of them with experts; vocabulary {}, {} positions\n"
-      "experts       {} per layer, {} chosen for a token\n"
-      "widths        {}\n"
-      "attention     {}\n"
-      "parameters    {}, {} of them for one token\n"
-      "KV cache      {} bytes per token (BF16)\n"
-      "exponents     experts {}\n"
-      "              dense {}\n\n",
-      checkpoint.path(), kind_text(checkpoint), config.model_type, config.layers,
-      config.has_encoder() ? fmt::format(" ({} of the encoder)", config.encoder_layers) : "",
-      config.sparse_layers(), config.vocab,
-      config.max_positions == INT32_MAX ? "any number of" : std::to_string(config.max_positions),
-      config.moe.experts, config.moe.top_k, widths_text(config), attention_text(config),
-      count_text(report.parameters), count_text(report.active), report.kv_bytes_per_token,
-      entropy_text(report.experts_entropy), entropy_text(report.dense_entropy));
-
-  std::cout << fmt::format("{:<12}  {:>11}  {:>11}  {:>11}  {:>7}\n", "", "parameters", "source", "stored",
-                           "ratio");
-  for (std::size_t kind = 0; kind < kClasses; ++kind) {
-    const Tally& tally = report.sizes.by_class[kind];
-    if (tally.parts != 0 && kind != static_cast<std::size_t>(Class::kExperts))
-      print_row(kClassNames[kind], tally);
-  }
-  print_row("all dense", report.sizes.dense);
-  print_row("experts", report.sizes.experts);
+  const std::size_t columns = terminal_columns(STDOUT_FILENO);
+  const auto row = [&](std::string_view name, const std::string& text) {
+    std::cout << report_row(name, text, columns);
+  };
+  row("model", fmt::format("{} ({})", checkpoint.path(), kind_text(checkpoint)));
+  row("architecture",
+      fmt::format(
+          "{}: {} layers{}, {} of them with experts; vocabulary {}, {} positions", config.model_type,
+          config.layers,
+          config.has_encoder() ? fmt::format(" ({} of the encoder)", config.encoder_layers) : "",
+          config.sparse_layers(), config.vocab,
+          config.max_positions == INT32_MAX ? "any number of" : std::to_string(config.max_positions)));
+  row("experts", fmt::format("{} per layer, {} chosen for a token", config.moe.experts, config.moe.top_k));
+  row("widths", widths_text(config));
+  row("attention", attention_text(config));
+  row("parameters",
+      fmt::format("{}, {} of them for one token", count_text(report.parameters), count_text(report.active)));
+  row("KV cache", fmt::format("{} bytes per token (BF16)", report.kv_bytes_per_token));
+  row("exponents", "experts " + entropy_text(report.experts_entropy));
+  row("", "dense " + entropy_text(report.dense_entropy));
+  std::cout << '\n' << sizes_table(report.sizes, columns);
   if (checkpoint.slices())
-    std::cout << fmt::format("Slices of experts: MSB {}, LSB {}.\n", format_bytes(report.sizes.msb),
-                             format_bytes(report.sizes.lsb));
-  if (checkpoint.packed()) std::cout << "The last two rows count padding and metadata.\n";
+    std::cout << wrapped_text(fmt::format("Slices of experts: MSB {}, LSB {}.",
+                                          format_bytes(report.sizes.msb), format_bytes(report.sizes.lsb)),
+                              columns)
+              << '\n';
+  if (checkpoint.packed())
+    std::cout << wrapped_text("The last two rows count padding and metadata.", columns) << '\n';
   for (const std::string& name : model.ignored) std::cout << "not computed with: " << printable(name) << '\n';
   if (!tensors) return;
   std::cout << '\n';
@@ -531,11 +544,10 @@ void inspect(const Options& options) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("inspect", "Show what a model is made of and how much packing saves");
+void add_inspect(Command& app) {
+  Command* command = app.add_command("inspect", "Show what a model is made of and how much packing saves");
   auto options = std::make_shared<Options>();
-  command->add_option("MODEL", options->path, "Hugging Face directory or packed store")->required();
+  command->add_option("MODEL", &options->path, "Hugging Face directory or packed store")->required();
   command->add_flag("--tensors", options->tensors, "List all tensors with type and shape");
   command->add_flag("--full", options->full, "Read all weights for the entropy of exponents, not a sample");
   add_common_flags(*command, options->common, {.json = "Print one JSON object", .quiet = "No progress bar"});

@@ -79,13 +79,13 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_lab(CLI::App& app) {
+void add_lab(Command& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
-      app.add_subcommand("lab", "Ask any policy what it would decide: JSON lines in, JSON lines out");
-  command->add_option("NAME", options->name, "What to ask, or `list` for all names with their fields")
+  Command* command =
+      app.add_command("lab", "Ask any policy what it would decide: JSON lines in, JSON lines out");
+  command->add_option("NAME", &options->name, "What to ask, or `list` for all names with their fields")
       ->required();
-  command->add_option("-f,--file", options->file, "Read the lines from this file instead of standard input");
+  command->add_option("-f,--file", &options->file, "Read the lines from this file instead of standard input");
   add_common_flags(*command, options->common, {.json = "Print `list` as JSON (answers always are)"});
   command->footer(
       "Examples:\n"

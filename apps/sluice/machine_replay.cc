@@ -1,15 +1,18 @@
 #include "machine_replay.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <iostream>
 #include <optional>
 #include <vector>
 
+#include "base/duration.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/text_table.h"
 #include "base/unfinished_file.h"
 #include "codec/slice_bits.h"
 #include "command.h"
@@ -21,6 +24,7 @@
 #include "number_range.h"
 #include "output_path.h"
 #include "slice_effects.h"
+#include "terminal_columns.h"
 #include "timed_replay.h"
 
 namespace sluice::app {
@@ -146,36 +150,45 @@ std::string gigabytes(Bytes bytes) { return fmt::format("{:.3g} GB", static_cast
 void print_table(const lab::RoutedSteps& steps, const lab::SlicedModel& model, const lab::Machine& machine,
                  const MachineRequest& request, const std::vector<Row>& rows) {
   const lab::MachineReplaySettings& settings = rows[0].settings;
-  fmt::print("{}: {} sparse layers of {} experts, top {}, as {}; {} prompts of {} tokens in all, {} steps\n",
-             request.trace, model.layers(), model.experts(), model.top_k(), model.name(), steps.prompts,
-             steps.prompt_tokens, rows[0].result.decode.steps);
-  fmt::print("machine {}; router {}, precision {}, constraint {}, cache {}{}\n\n", machine.name,
-             settings.router, experts::precision_name(settings.precision.mode),
-             experts::constraint_name(settings.constraint.mode), settings.cache,
-             experts::find_cache(settings.cache).sliced
-                 ? fmt::format(", warm-up {}", experts::initial_slices_name(settings.slices.initial))
-                 : "");
-  fmt::print("{:<8} {:>8} {:>7} {:>7} {:>7} {:>6} {:>8} {:>31} {:>9} {:>25} {:>8}\n", "slices", "memory",
-             "HBN %", "MSB %", "LSB %", "lost %", "mJ/token", "Flash/read/write/compute mJ", "ms/token",
-             "rest/compute/wait ms", "prompt s");
+  print_wrapped(fmt::format(
+      "{}: {} sparse layers of {} experts, top {}, as {}; {} prompts of {} tokens in all, {} steps",
+      request.trace, model.layers(), model.experts(), model.top_k(), model.name(), steps.prompts,
+      steps.prompt_tokens, rows[0].result.decode.steps));
+  print_wrapped(
+      fmt::format("machine {}; router {}, precision {}, constraint {}, cache {}{}", machine.name,
+                  settings.router, experts::precision_name(settings.precision.mode),
+                  experts::constraint_name(settings.constraint.mode), settings.cache,
+                  experts::find_cache(settings.cache).sliced
+                      ? fmt::format(", warm-up {}", experts::initial_slices_name(settings.slices.initial))
+                      : ""));
+  std::vector<std::vector<std::string>> table = {{"slices", "memory", "HBN %", "MSB %", "LSB %", "lost %",
+                                                  "mJ/token", "Flash/read/write/compute mJ", "time/token",
+                                                  "rest/compute/wait", "a prompt"}};
+  const auto two_digits = [](double value) { return fmt::format("{:.2f}", value); };
   for (const Row& row : rows) {
     const lab::MachinePhase& decode = row.result.decode;
     const lab::Energy& energy = decode.energy;
-    const auto part = [&](double sum) {
+    const auto millijoules = [&](double sum) {
       const double value = 1e3 * decode.per_token(sum);
       return fmt::format("{:.{}f}", value, value < 1 ? 3 : value < 10 ? 2 : 1);
     };
+    const auto duration = [&](double sum) { return format_duration(decode.per_token(sum)); };
     const double own = static_cast<double>(row.result.changes.tokens) * model.top_k();
-    fmt::print(
-        "{:<8} {:>8} {:>7.2f} {:>7.2f} {:>7.2f} {:>6.2f} {:>8} {:>31} {:>9} {:>25} {:>8.2f}\n",
-        codec::slice_bits_text(row.bits), gigabytes(row.settings.memory), 100 * row.result.accounted.rate(),
-        100 * decode.account.msb_rate(), 100 * decode.account.lsb_rate(),
-        own > 0 ? 100 * static_cast<double>(row.result.changes.substituted) / own : 0, part(energy.total()),
-        part(energy.flash) + "/" + part(energy.dram_read) + "/" + part(energy.dram_write) + "/" +
-            part(energy.compute),
-        part(decode.seconds), part(decode.rest_s) + "/" + part(decode.compute_s) + "/" + part(decode.wait_s),
-        row.result.prompts > 0 ? row.result.prefill.seconds / static_cast<double>(row.result.prompts) : 0);
+    table.push_back(
+        {codec::slice_bits_text(row.bits), gigabytes(row.settings.memory),
+         two_digits(100 * row.result.accounted.rate()), two_digits(100 * decode.account.msb_rate()),
+         two_digits(100 * decode.account.lsb_rate()),
+         two_digits(own > 0 ? 100 * static_cast<double>(row.result.changes.substituted) / own : 0),
+         millijoules(energy.total()),
+         millijoules(energy.flash) + "/" + millijoules(energy.dram_read) + "/" +
+             millijoules(energy.dram_write) + "/" + millijoules(energy.compute),
+         duration(decode.seconds),
+         duration(decode.rest_s) + "/" + duration(decode.compute_s) + "/" + duration(decode.wait_s),
+         row.result.prompts > 0
+             ? format_duration(row.result.prefill.seconds / static_cast<double>(row.result.prompts))
+             : "-"});
   }
+  fmt::print("\n{}", text_table(table, terminal_columns(STDOUT_FILENO, kAnyColumns), 2));
 }
 
 // The decisions of one replay, written like those of a run.
@@ -210,36 +223,36 @@ class DecisionFile {
 
 }  // namespace
 
-void add_machine_flags(CLI::App& command, MachineFlags& flags) {
+void add_machine_flags(Command& command, MachineFlags& flags) {
   const std::string group = "Slices on a modelled machine";
   command
-      .add_option("--machine", flags.machine,
+      .add_option("--machine", &flags.machine,
                   "Replay slices on this hardware: slicemoe, or a JSON file; with --memory-experts")
       ->group(group);
   command
-      .add_option("--slices", flags.slices,
+      .add_option("--slices", &flags.slices,
                   "Bits of a code, and of its MSB slice: 8/4 (the default), 6/3, 4/2; several with commas "
                   "between them")
       ->group(group);
   std::string names;
   for (const lab::SlicedModel& model : lab::published_models()) names += model.name() + ", ";
   command
-      .add_option("--shape", flags.shape,
+      .add_option("--shape", &flags.shape,
                   "Sizes of the model: " + names +
                       "a model's directory, or its config.json; default: the published one that the trace "
                       "fits")
       ->group(group);
   command
-      .add_option("--router", flags.router,
+      .add_option("--router", &flags.router,
                   "exact (the default), cache-prior, cumsum; those that change routing need a trace with all "
                   "logits")
       ->group(group);
   command
-      .add_option("--prefill", flags.prefill,
+      .add_option("--prefill", &flags.prefill,
                   "Tokens of each sequence that are its prompt, where the trace does not say it (.mrt)")
       ->check(whole_number("--prefill", 0, 1 << 20))
       ->group(group)
-      ->capture_default_str();
+      ->show_default();
 }
 
 void machine_replay(const MachineRequest& request, const MachineFlags& flags, const SliceFlags& slices) {

@@ -2,7 +2,6 @@
 // modelled machine.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 
@@ -10,13 +9,15 @@
 
 namespace sluice::app {
 
+class Command;
+
 struct MachineFlags {
   std::string machine, slices, shape, router;
   std::int64_t prefill = 64;
   bool asked() const { return !(machine.empty() && slices.empty() && shape.empty() && router.empty()); }
 };
 // `flags` must outlive `command`.
-void add_machine_flags(CLI::App& command, MachineFlags& flags);
+void add_machine_flags(Command& command, MachineFlags& flags);
 
 struct MachineRequest {
   std::string trace, cache, preset, memories, decisions;  // as typed; may be empty, except trace and memories

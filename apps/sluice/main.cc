@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -21,13 +22,13 @@
 #include "base/system_memory.h"
 #include "command.h"
 #include "engine/memory_plan.h"
-#include "help_formatter.h"
 #include "nearest.h"
+#include "terminal_columns.h"
 
 namespace sluice::app {
 namespace {
 
-constexpr void (*kCommands[])(CLI::App&) = {
+constexpr void (*kCommands[])(Command&) = {
     add_run,      add_forward,    add_eval,   add_profile,  add_plan,                     // a model
     add_inspect,  add_pack,       add_unpack, add_verify,   add_quantise, add_calibrate,  // its files
     add_tokenize, add_detokenize, add_trace,  add_simulate, add_lab,      add_synth,      // experiments
@@ -108,41 +109,11 @@ int flush_output(int code) {
 
 // ---- Command line
 
-std::vector<std::string> command_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
-  return names;
-}
-
-std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
-  const std::string meant = nearest(word, candidates);
-  return meant.empty() ? "" : fmt::format("; did you mean {}?", meant);
-}
-
-int unknown_command(std::string_view word, std::span<const std::string> names) {
-  return fail(kExitUsage, fmt::format("unknown command \"{}\"{}\nsluice: `sluice --help` lists the commands",
-                                      shown_text(word), did_you_mean(word, names)));
-}
-
-int wrong_usage(CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<CLI::App*> chosen = app.get_subcommands();
-  const CLI::App& command = chosen.empty() ? app : *chosen.back();
-  std::string message = shown_text(error.what());
-  // A misspelt flag is a likelier mistake than what its absence led to.
-  for (const std::string& word : app.remaining(true)) {
-    if (word.size() < 2 || word[0] != '-') continue;
-    std::vector<std::string> flags;
-    for (const CLI::Option* option : command.get_options()) {
-      for (const std::string& name : option->get_lnames()) flags.push_back(fmt::format("--{}", name));
-    }
-    const std::string flag = word.substr(0, word.find('='));
-    message = fmt::format("unknown flag {}{}", shown_text(flag), did_you_mean(flag, flags));
-    break;
-  }
-  return fail(kExitUsage, fmt::format("{}\nsluice: `sluice {}--help` explains the usage", message,
-                                      chosen.empty() ? "" : command.get_name() + " "));
+Error unknown_command(const std::string& word, std::span<const std::string> names) {
+  const std::string meant = nearest(word, names);
+  return Error(ErrorKind::kUsage, "unknown command \"" + word + '"')
+      .expected("a command that `sluice --help` lists")
+      .fix(meant.empty() ? "give one of these" : "did you mean " + meant + "?");
 }
 
 // `--flag=` becomes two words, like `--flag ""`: the parser would take the next flag for its value.
@@ -154,18 +125,47 @@ void split_empty_values(std::vector<std::string>& words) {
   }
 }
 
+// An unset variable in a script must not read as "not given".
+void check_empty_words(const std::vector<std::string>& words) {
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string& flag = words[i - 1];
+    const bool text = flag == "-p" || flag == "--prompt" || flag == "--stop";
+    if (!words[i].empty() || text) continue;
+    if (flag.starts_with('-'))
+      throw Error(ErrorKind::kUsage, "the value is empty")
+          .in(flag)
+          .expected("a value")
+          .found("\"\"")
+          .fix("give one, or leave the flag out");
+    throw Error(ErrorKind::kUsage, "the argument after \"" + flag + "\" is empty")
+        .expected("a name")
+        .found("\"\"")
+        .fix("give one");
+  }
+}
+
+// The command comes first.
+void check_command(const std::vector<std::string>& words, const std::vector<std::string>& names) {
+  if (std::find(names.begin(), names.end(), words[0]) != names.end()) return;
+  if (!words[0].starts_with('-')) throw unknown_command(words[0], names);
+  const bool later = std::ranges::find_first_of(words, names) != words.end();
+  if (later && words[0] != "-h" && words[0] != "--help" && words[0] != "--version")
+    throw Error(ErrorKind::kUsage, "the flag stands before the command")
+        .in(words[0].substr(0, words[0].find('=')))
+        .expected("the command first, then its flags")
+        .fix("`sluice --help` lists the commands");
+}
+
 int run(int argc, char** argv) {
-  CLI::App app("Runs mixture-of-experts language models inside a memory budget smaller than the model.",
-               "sluice");
-  app.set_version_flag("--version", "sluice " SLUICE_VERSION);
-  app.require_subcommand(1);
-  app.formatter(std::make_shared<HelpFormatter>());  // before the commands: they inherit it
+  Command app("sluice",
+              "Runs mixture-of-experts language models inside a memory budget smaller than the model.");
+  app.version("sluice " SLUICE_VERSION);
   for (const auto add : kCommands) add(app);
-  app.footer(kExamples);  // after the commands: they would inherit it
+  app.footer(kExamples);
 
   std::vector<std::string> words(argv + 1, argv + argc);
   if (words.empty()) {
-    fmt::print(stderr, "{}", app.help());
+    fmt::print(stderr, "{}", app.help(terminal_columns(STDERR_FILENO)));
     return kExitUsage;
   }
   if (words[0] == "help") {  // `sluice help run` is `sluice run --help`
@@ -173,30 +173,10 @@ int run(int argc, char** argv) {
     words.emplace_back("--help");
   }
   split_empty_values(words);
-  for (std::size_t i = 1; i < words.size(); ++i) {  // an unset variable must not look like no flag
-    const std::string& flag = words[i - 1];
-    const bool text = flag == "-p" || flag == "--prompt" || flag == "--stop";
-    if (!words[i].empty() || text) continue;
-    return fail(kExitUsage,
-                flag.starts_with('-')
-                    ? fmt::format("{} has an empty value", shown_text(flag))
-                    : fmt::format("the argument after \"{}\" is empty; give a name", shown_text(flag)));
-  }
-  const std::vector<std::string> names = command_names(app);
-  const bool known = std::find(names.begin(), names.end(), words[0]) != names.end();
-  if (!known && !words[0].starts_with('-')) return unknown_command(words[0], names);
-  const bool later = std::ranges::find_first_of(words, names) != words.end();
-  if (!known && later && words[0] != "-h" && words[0] != "--help" && words[0] != "--version")
-    return fail(kExitUsage, fmt::format("{} stands before the command; the command comes first, then its "
-                                        "flags\nsluice: `sluice --help` lists the commands",
-                                        shown_text(words[0].substr(0, words[0].find('=')))));
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes the words last first
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
-    return asked ? app.exit(error) : wrong_usage(app, error);  // --help and --version also arrive here
-  }
+  check_empty_words(words);
+  check_command(words, app.command_names());
+  app.run(words);
+  return 0;
 }
 
 int run_and_report(int argc, char** argv) {

@@ -1,5 +1,6 @@
 // `sluice pack`: turns a model directory into a packed store.
 #include "store/pack.h"
+#include "base/duration.h"
 
 #include <fmt/format.h>
 
@@ -178,9 +179,9 @@ void pack(const Options& options) {
               << "\n";
   } else if (!options.common.quiet) {
     std::cout << fmt::format(
-        "{}: {} experts and {} tensors, {} stored as {} ({:.1f} %) in {:.1f} s{}\n", options.output,
-        result.experts, result.tensors, format_bytes(result.source_bytes), format_bytes(result.stored_bytes),
-        100 * ratio, seconds,
+        "{}: {} experts and {} tensors, {} stored as {} ({:.1f} %) in {}{}\n", options.output, result.experts,
+        result.tensors, format_bytes(result.source_bytes), format_bytes(result.stored_bytes), 100 * ratio,
+        format_duration(seconds),
         result.resumed_bytes == 0 ? ""
                                   : fmt::format(", {} of them earlier", format_bytes(result.resumed_bytes)));
   }
@@ -188,35 +189,33 @@ void pack(const Options& options) {
 
 }  // namespace
 
-void add_pack(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("pack", "Pack a model directory into a store that is fetched expert by expert");
+void add_pack(Command& app) {
+  Command* command =
+      app.add_command("pack", "Pack a model directory into a store that is fetched expert by expert");
   auto options = std::make_shared<Options>();
-  command->add_option("MODEL", options->model, "Hugging Face directory")->required();
-  command->add_option("-o,--output", options->output, "The store to make, NAME.sluice; must not exist")
+  command->add_option("MODEL", &options->model, "Hugging Face directory")->required();
+  command->add_option("-o,--output", &options->output, "The store to make, NAME.sluice; must not exist")
       ->required();
-  command->add_option("--codec", options->codec, fmt::format("Of the exponents: {}", codec_names()))
-      ->capture_default_str();
+  command->add_option("--codec", &options->codec, fmt::format("Of the exponents: {}", codec_names()))
+      ->show_default();
   command
-      ->add_option("--chunks", options->chunks,
+      ->add_option("--chunks", &options->chunks,
                    fmt::format("Exponent chunks of an expert's matrix, 1 to 256; default: {}",
                                store::PackOptions().chunks))
       ->check(whole_number("--chunks", 1, codec::kMaxChunks));
-  command->add_option("--level", options->level, fmt::format("Level of the codec: {}", codec_levels()));
+  command->add_option("--level", &options->level, fmt::format("Level of the codec: {}", codec_levels()));
   command->add_option(
-      "--slices", options->slices,
+      "--slices", &options->slices,
       fmt::format(
           "Round experts to codes of so many bits, the higher of them fetched by themselves (SliceMoE): {}. "
           "Such a store cannot be unpacked",
           slice_names()));
   command
-      ->add_option("--dense", options->dense,
+      ->add_option("--dense", &options->dense,
                    "With --slices: dense weights exact, or their large matrices in int8")
-      ->capture_default_str();
-  command
-      ->add_option("--exclude", options->exclude,
-                   "Leave out files or directories that match this glob (repeatable)")
-      ->allow_extra_args(false);
+      ->show_default();
+  command->add_option("--exclude", &options->exclude,
+                      "Leave out files or directories that match this glob (repeatable)");
   options->common.memory = "1GiB";
   add_common_flags(*command, options->common,
                    {.memory = "Memory to work with; at least 64MiB",
@@ -227,7 +226,7 @@ void add_pack(CLI::App& app) {
                     .quiet = "Print nothing but errors"});
   command->footer(
       "An interrupted pack leaves NAME.sluice.partial; the same command goes on where it stopped.\n"
-      "An input embedding that is not the output head, too, is stored as it is: its rows are read one by\n"
+      "An input embedding that is not the output head, too, is stored as it is: its rows are read one by "
       "one while the model runs, and take no memory.\n"
       "Examples:\n"
       "  sluice pack Qwen1.5-MoE-A2.7B -o qwen.sluice\n"

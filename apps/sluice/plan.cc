@@ -1,65 +1,74 @@
 // `sluice plan`: shows where every byte of a budget goes, and which speed to expect and why. Generates
 // nothing.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <iostream>
 
+#include "base/duration.h"
 #include "base/error.h"
+#include "base/wrapped_text.h"
 #include "command.h"
 #include "engine/engine.h"
 #include "engine_flags.h"
 #include "number_range.h"
 #include "recorded_routing.h"
 #include "run_report.h"
+#include "terminal_columns.h"
 
 namespace sluice::app {
 namespace {
 
+// What `sluice run` asks for by default: an answer of 128 tokens, here behind a prompt of as many.
+constexpr std::int64_t kRunTokens = 256;
+
 struct Options {
   EngineFlags engine;
   std::string trace;
-  std::int64_t tokens = 4096, batch = 1;
+  std::int64_t tokens = kRunTokens, batch = 1;
 };
 
 std::string slots_text(const experts::PoolSlots& slots) {
-  return fmt::format("F {}  C {}  S {}  E {}", slots.f, slots.c, slots.s, slots.e);
+  return fmt::format("F {}, C {}, S {}, E {}", slots.f, slots.c, slots.s, slots.e);
 }
 
 std::string_view view_name(engine::DenseView view) {
   return view == engine::DenseView::kPacked ? "packed" : "words";
 }
 
-std::string table(const engine::Engine& engine, const engine::PoolPlan& plan) {
+std::string table(const engine::Engine& engine, const engine::PoolPlan& plan, std::size_t positions,
+                  std::size_t columns) {
   const engine::Profile& profile = *engine.profile();
   const engine::MemoryPlan& memory = engine.plan();
   std::string text;
   const auto row = [&](std::string_view name, const std::string& value) {
-    text += fmt::format("  {:<18}{}\n", name, value);
+    text += report_row(name, value, columns);
   };
   row("budget", format_bytes(memory.budget));
-  row("", fmt::format("process {}, dense {}, kv {}, tables {}", format_bytes(memory.process),
-                      format_bytes(memory.dense), format_bytes(memory.kv), format_bytes(memory.tables)));
-  row("", fmt::format("activations {}, staging {}, experts {}", format_bytes(memory.activations),
+  row("", fmt::format("process {}, dense {}, kv {}, tables {}, activations {}, staging {}, experts {}",
+                      format_bytes(memory.process), format_bytes(memory.dense), format_bytes(memory.kv),
+                      format_bytes(memory.tables), format_bytes(memory.activations),
                       format_bytes(memory.staging), format_bytes(memory.experts)));
+  row("tokens", fmt::format("{} of prompt and answer together have room{}", positions,
+                            positions == kRunTokens ? " (--tokens asks for more)" : ""));
   row("dense weights",
       fmt::format("{}: {}", view_name(engine.dense_choice().view), engine.dense_choice().why));
   row("a layer",
       fmt::format("{} for {} experts, {} of them used a step{}", format_bytes(plan.layer_memory),
                   profile.model.experts, plan.distinct,
                   plan.ranks_assumed ? " (how often each: assumed; record it with `sluice trace`)" : ""));
-  row("an expert", fmt::format("F {}  C {}  S {}  E {}", format_bytes(profile.model.full),
+  row("an expert", fmt::format("F {}, C {}, S {}, E {}", format_bytes(profile.model.full),
                                format_bytes(profile.model.sm + profile.model.exp),
                                format_bytes(profile.model.sm), format_bytes(profile.model.exp)));
-  row("costs",
-      fmt::format(
-          "u {:.3f} ms, v {:.3f} ms, c {:.3f} ms, merge {:.3f} ms, p {:.3f} ms; the rest of a step {:.2f} ms",
-          profile.u.median * 1e3, profile.v.median * 1e3, profile.c.median * 1e3, profile.merge.median * 1e3,
-          profile.p.median * 1e3, profile.rest.median * 1e3));
-  row("shares", fmt::format("F {:.2f}  C {:.2f}  S {:.2f}  E {:.2f} of the memory ({} configurations)",
+  row("costs", fmt::format("u {}, v {}, c {}, merge {}, p {}; the rest of a step {}",
+                           format_duration(profile.u.median), format_duration(profile.v.median),
+                           format_duration(profile.c.median), format_duration(profile.merge.median),
+                           format_duration(profile.p.median), format_duration(profile.rest.median)));
+  row("shares", fmt::format("F {:.2f}, C {:.2f}, S {:.2f}, E {:.2f} of the memory ({} configurations)",
                             plan.gamma.f, plan.gamma.c, plan.gamma.s, plan.gamma.e, plan.configurations));
   const auto choice = [&](std::string_view name, const engine::PoolChoice& it) {
-    row(name, fmt::format("{:<24} {:8.3f} ms a layer, {:7.2f} tok/s, {:>10} a step, limit {}",
-                          slots_text(it.slots), it.expected.cost * 1e3, it.tok_s,
+    row(name, fmt::format("{}: {} a layer, {:.2f} tok/s, {} a step, limit {}", slots_text(it.slots),
+                          format_duration(it.expected.cost), it.tok_s,
                           format_bytes(static_cast<Bytes>(it.disk_bytes)), it.limit));
     if (it.wasted_bytes.value_or(0) >= 1)
       row("", fmt::format("and {} a step read ahead in vain, unless that does not pay and stops",
@@ -109,12 +118,13 @@ void plan(const Options& options) {
   check_identity(routing, options.trace, engine);
   const engine::PoolPlan& pools = *engine.pool_plan();
   if (!flags.json) {
-    std::cout << table(engine, pools);
+    std::cout << table(engine, pools, positions, terminal_columns(STDOUT_FILENO));
     return;
   }
   const engine::MemoryPlan& memory = engine.plan();
   Json json = engine::to_json(pools);
   json["budget"] = memory.budget;
+  json["tokens"] = positions;
   json["by_name"] = {{"process", memory.process},
                      {"dense", memory.dense},
                      {"kv", memory.kv},
@@ -130,21 +140,24 @@ void plan(const Options& options) {
 
 }  // namespace
 
-void add_plan(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("plan", "Say where the bytes of a budget go and what speed to expect");
+void add_plan(Command& app) {
+  Command* command = app.add_command("plan", "Say where the bytes of a budget go and what speed to expect");
   auto options = std::make_shared<Options>();
-  add_engine_flags(*command, options->engine,
-                   {.seed = kSeedOfCaches,
-                    .context = "Most tokens to plan for (see --tokens); default: the model's maximum"});
-  command->add_option("--tokens", options->tokens, "Prompt and answer to reserve the key/value cache for")
-      ->capture_default_str()
+  command
+      ->add_option(
+          "--tokens", &options->tokens,
+          "Prompt and answer to reserve the key/value cache for; a run without -n takes its prompt and 128")
+      ->show_default()
       ->check(whole_number("--tokens", 1, std::uint64_t{1} << 31));
-  command->add_option("--batch", options->batch, "Sequences that are decoded together, 1 to 256")
-      ->capture_default_str()
+  command->add_option("--batch", &options->batch, "Sequences that are decoded together, 1 to 256")
+      ->show_default()
       ->check(whole_number("--batch", 1, 256));
-  command->add_option("--trace", options->trace,
+  command->add_option("--trace", &options->trace,
                       "Recorded routing to plan with (sluice trace); default: the profile's, else assumed");
+  add_engine_flags(*command, options->engine,
+                   {.seed = "Which experts costs are measured of at the start; default: 0",
+                    .context = "Most tokens to plan for (see --tokens); default: the model's maximum",
+                    .policies = PolicyFlags::kPools});
   command->footer(
       "Examples:\n  sluice plan qwen.sluice --memory 8GiB\n  sluice plan qwen.sluice --memory 8GiB --trace "
       "qwen.trace");

@@ -1,11 +1,14 @@
 // `sluice profile`: measures the costs of reading, decoding and computing experts on this machine.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <iostream>
 
+#include "base/duration.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/wrapped_text.h"
 #include "command.h"
 #include "engine/engine.h"
 #include "engine_flags.h"
@@ -13,6 +16,7 @@
 #include "output_path.h"
 #include "recorded_routing.h"
 #include "store/sidecar.h"
+#include "terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -23,15 +27,20 @@ struct Options {
   std::int64_t repeats = 9;
 };
 
-std::string table(const engine::Profile& profile) {
-  std::string text =
-      fmt::format("{} on {} ({}), {} threads, {}\n", profile.model.architecture, profile.machine.cpu,
-                  profile.machine.isa, profile.machine.threads, profile.machine.io);
+std::string table(const engine::Profile& profile, std::size_t columns) {
+  std::string text = wrapped_text(fmt::format("{} on {} ({}), {} threads, {}", profile.model.architecture,
+                                              profile.machine.cpu, profile.machine.isa,
+                                              profile.machine.threads, profile.machine.io),
+                                  columns) +
+                     '\n';
   const auto row = [&](const char* name, const engine::Measured& time, const std::string& what,
                        double bytes) {
-    text += fmt::format(
-        "  {:<6}{:>10.3f} ms  ± {:<8.3f}{}{}\n", name, time.median * 1e3, time.spread * 1e3, what,
-        bytes > 0 && time.median > 0 ? fmt::format(", {:.2f} GB/s", bytes / time.median / 1e9) : "");
+    const std::string rate =
+        bytes > 0 && time.median > 0 ? fmt::format(", {:.2f} GB/s", bytes / time.median / 1e9) : "";
+    text += report_row(
+        name,
+        fmt::format("{} ± {}: {}{}", format_duration(time.median), format_duration(time.spread), what, rate),
+        columns);
   };
   const double tensors = std::max(1u, profile.model.tensors),
                chunks = tensors * std::max(1u, profile.model.chunks);
@@ -53,10 +62,10 @@ std::string table(const engine::Profile& profile) {
         static_cast<double>(profile.model.sm + profile.model.exp));
   row("rest", profile.rest, "one decode step without its routed experts", 0);
   if (!profile.ranks.empty()) {
-    text += "  used  ";
+    std::string used;
     for (std::size_t r = 0; r < profile.ranks.size(); r = r == 0 ? 1 : 2 * r)
-      text += fmt::format("{}rank {}: {:.1f} %", r == 0 ? "  " : ", ", r + 1, 100 * profile.ranks[r]);
-    text += "\n";
+      used += fmt::format("{}rank {}: {:.1f} %", r == 0 ? "" : ", ", r + 1, 100 * profile.ranks[r]);
+    text += report_row("used", used, columns);
   }
   return text;
 }
@@ -99,24 +108,25 @@ void profile(const Options& options) {
   if (flags.json)
     std::cout << json.dump() << '\n';
   else if (!flags.quiet)
-    std::cout << table(measured);
+    std::cout << table(measured, terminal_columns(STDOUT_FILENO));
 }
 
 }  // namespace
 
-void add_profile(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("profile", "Measure what reading, decoding and computing experts costs here");
+void add_profile(Command& app) {
+  Command* command =
+      app.add_command("profile", "Measure what reading, decoding and computing experts costs here");
   auto options = std::make_shared<Options>();
-  add_engine_flags(*command, options->engine, {.seed = "Which experts are measured; default: 0"});
-  command->add_option("-o,--out", options->output,
+  command->add_option("-o,--out", &options->output,
                       "File to write; a store without it keeps the profile as a sidecar");
-  command->add_option("--repeats", options->repeats, "Runs of which the median is taken")
-      ->capture_default_str()
+  command->add_option("--repeats", &options->repeats, "Runs of which the median is taken")
+      ->show_default()
       ->check(whole_number("--repeats", 1, 1000));
   command->add_option(
-      "--trace", options->trace,
+      "--trace", &options->trace,
       "Also note how often the r-th hottest expert of a layer was used in this recorded routing");
+  add_engine_flags(*command, options->engine,
+                   {.seed = "Which experts are measured; default: 0", .policies = PolicyFlags::kNone});
   command->footer(
       "Examples:\n  sluice profile qwen.sluice -o here.json\n  sluice profile qwen.sluice --trace "
       "qwen.trace");

@@ -5,19 +5,19 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "command_line.h"
 #include "open_tokenizer.h"
 
 namespace sluice::app {
 
-void add_prompt_flags(CLI::App& command, PromptFlags& flags) {
-  CLI::Option_group* group = command.add_option_group("Prompt", "One of:");
+void add_prompt_flags(Command& command, PromptFlags& flags) {
+  Command* group = command.add_choice("Prompt");
   const auto add = [&](const char* name, std::vector<std::string>& values, const char* help) {
-    group->add_option(name, values, help)->allow_extra_args(false)->take_all();
+    group->add_option(name, &values, help);
   };
   add("-p,--prompt", flags.prompts, "The text to go on from; several times: a batch, decoded together");
   add("-f,--file", flags.files, "File that holds the prompt; - is standard input");
   add("--tokens", flags.tokens, "Prompt as token ids, taken verbatim: 1,2,3");
-  group->require_option(1);
 }
 
 namespace {

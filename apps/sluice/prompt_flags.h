@@ -1,7 +1,6 @@
 // The prompts of commands that generate: -p, -f or --tokens. Several of them make a batch.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -9,11 +8,13 @@
 
 namespace sluice::app {
 
+class Command;
+
 struct PromptFlags {
   std::vector<std::string> prompts, files, tokens;
 };
 
-void add_prompt_flags(CLI::App& command, PromptFlags& flags);
+void add_prompt_flags(Command& command, PromptFlags& flags);
 // One list of ids per prompt, in the order given. Error(kInvalid) for text if the model has no tokenizer.
 std::vector<std::vector<model::TokenId>> prompt_tokens(const PromptFlags& flags, const EngineFlags& engine,
                                                        const OpenModel& open);

@@ -79,18 +79,18 @@ void quantise(const Options& options) {
 
 }  // namespace
 
-void add_quantise(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
+void add_quantise(Command& app) {
+  Command* command = app.add_command(
       "quantise", "Copy a model directory with its experts rounded, to measure what that costs");
   auto options = std::make_shared<Options>();
-  command->add_option("MODEL", options->model, "Hugging Face directory")->required();
-  command->add_option("-o,--output", options->output, "The directory to make; must not exist")->required();
+  command->add_option("MODEL", &options->model, "Hugging Face directory")->required();
+  command->add_option("-o,--output", &options->output, "The directory to make; must not exist")->required();
   command
-      ->add_option("--quantiser", options->quantiser,
+      ->add_option("--quantiser", &options->quantiser,
                    "How weights are rounded (SliceMoE, table 1): " + quantiser_names())
-      ->capture_default_str();
-  command->add_option("--slices", options->slices, "Bits of codes, and of the higher slice: 8/4, 6/3, 4/2")
-      ->capture_default_str();
+      ->show_default();
+  command->add_option("--slices", &options->slices, "Bits of codes, and of the higher slice: 8/4, 6/3, 4/2")
+      ->show_default();
   add_common_flags(*command, options->common,
                    {.threads = "Threads that round; 0: one for every CPU",
                     .json = "Print one JSON object at the end",

@@ -235,39 +235,40 @@ void reproduce_zipmoe(const Options& options) {
 
 }  // namespace
 
-void add_reproduce(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("reproduce", "Try the tables of a paper again on this machine");
+void add_reproduce(Command& app) {
+  Command* command = app.add_command("reproduce", "Try the tables of a paper again on this machine");
   auto options = std::make_shared<Options>();
   command
       ->add_option(
-          "PAPER", options->paper,
+          "PAPER", &options->paper,
           "zipmoe (arXiv 2601.21198): runs and replays; slicemoe: replays on the paper's machine, and "
           "quality of a trained model")
       ->required()
-      ->check(CLI::IsMember({"zipmoe", "slicemoe"}));
+      ->one_of({"zipmoe", "slicemoe"});
   command->add_flag("--quick", options->quick,
                     "Fewer budgets, runs, prompts and tokens: a minute; of slicemoe a few");
-  command->add_option("-o,--output", options->output,
+  command->add_option("-o,--output", &options->output,
                       "Directory for PAPER.md, PAPER.json and pictures; default: reproduce-PAPER");
   command
       ->add_option(
-          "--model", options->model,
+          "--model", &options->model,
           "Model directory (packed into a temporary store) or packed store; of slicemoe a directory, "
           "or none: replays alone")
-      ->capture_default_str();
-  command->add_option("-f,--file", options->text,
+      ->show_default();
+  command->add_option("-f,--file", &options->text,
                       "Text that slicemoe measures quality on; default: eval.txt of the model");
-  command->add_option("--whole", options->whole,
+  command->add_option("--whole", &options->whole,
                       "The same model stored whole, for presets that read whole experts; default: --model");
   command
-      ->add_option("-n,--predict", options->tokens, "Tokens of each run, at least 4; default: 48, quick 16")
+      ->add_option("-n,--predict", &options->tokens, "Tokens of each run, at least 4; default: 48, quick 16")
       ->check(whole_number("-n", 4, 1 << 20));
   command->add_option(
-      "--trace", options->trace,
+      "--trace", &options->trace,
       fmt::format("Recorded routing of DeepSeek-V2-Lite (.mrt) that is replayed with a virtual "
-                  "clock, or none; default: {}, of slicemoe {}",
-                  kTrace, kSlicemoeTrace));
-  command->add_option("--runs", options->runs, "Runs of each preset, in turns; 0: 5, quick 2")
+                  "clock, or none; default: {}, of slicemoe {}, both in tests/data/routing",
+                  std::filesystem::path(kTrace).filename().string(),
+                  std::filesystem::path(kSlicemoeTrace).filename().string()));
+  command->add_option("--runs", &options->runs, "Runs of each preset, in turns; 0: 5, quick 2")
       ->check(whole_number("--runs", 0, 1000));
   add_common_flags(
       *command, options->common,
@@ -284,7 +285,7 @@ void add_reproduce(CLI::App& app) {
       "  sluice reproduce zipmoe --model qwen.sluice --whole Qwen1.5-MoE-A2.7B --budget 6GiB --budget 8GiB "
       "-o evidence");
   command->add_option(
-      "--budget", options->memory,
+      "--budget", &options->memory,
       "Budget to compare under; may be given several times; default: what holds 25 to 75 % of the experts");
   command->callback([options] {
     if (options->paper == "slicemoe")

@@ -1,5 +1,6 @@
 // `sluice run`: generates text inside a memory budget.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,6 +11,7 @@
 #include "base/file.h"
 #include "base/shown_text.h"
 #include "base/stopwatch.h"
+#include "base/wrapped_text.h"
 #include "command.h"
 #include "energy_report.h"
 #include "engine/decision_recorder.h"
@@ -21,6 +23,7 @@
 #include "output_path.h"
 #include "prompt_flags.h"
 #include "run_report.h"
+#include "terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -57,25 +60,32 @@ engine::SamplerConfig sampler_config(const Options& options, const model::Genera
   return config;
 }
 
+// Figures of the run, as many as fit, above those of the memory.
 std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock::time_point first_token,
                         std::size_t columns) {
   const engine::DiskReport disk = engine.disk();
   const engine::ExpertStatistics total = engine.statistics().total();
   const double seconds = since(first_token);
+  std::vector<std::string> figures = {
+      fmt::format("{:.1f} tok/s",
+                  tokens > 1 && seconds > 0 ? static_cast<double>(tokens - 1) / seconds : 0.0),
+      fmt::format("hits {:.0f} %", total.accesses > 0 ? 100.0 * static_cast<double>(total.hits) /
+                                                            static_cast<double>(total.accesses)
+                                                      : 0.0)};
   // For slices: the rate that the limit is about.
   const experts::MissConstraint* const constraint =
       engine.checkpoint().slices() ? engine.constraint() : nullptr;
-  const std::string missed = constraint == nullptr || constraint->account().requested <= 0
-                                 ? ""
-                                 : fmt::format("missed {:.1f} % | ", 100 * constraint->account().rate());
-  return fmt::format(
-      "{:.1f} tok/s | hits {:.0f} % | {}disk {:.2f} GB/s | {} of {}\n{}",
-      tokens > 1 && seconds > 0 ? static_cast<double>(tokens - 1) / seconds : 0.0,
-      total.accesses > 0 ? 100.0 * static_cast<double>(total.hits) / static_cast<double>(total.accesses)
-                         : 0.0,
-      missed, disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0,
-      format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget),
-      memory_line_short(engine, columns));
+  if (constraint != nullptr && constraint->account().requested > 0)
+    figures.push_back(fmt::format("missed {:.1f} %", 100 * constraint->account().rate()));
+  figures.push_back(
+      fmt::format("disk {:.2f} GB/s",
+                  disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0));
+  figures.push_back(
+      fmt::format("{} of {}", format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget)));
+  std::string line = figures[0];
+  for (std::size_t i = 1; i < figures.size(); ++i)
+    if (line.size() + 3 + figures[i].size() <= columns) line += " | " + figures[i];
+  return line + '\n' + memory_line_short(engine, columns);
 }
 
 Json sequence_json(const engine::GenerateRequest& request, const engine::GenerateResult& result) {
@@ -240,13 +250,14 @@ void run(const Options& options) {
       if (!nothing || results[i].reason != engine::StopReason::kInterrupted) std::cout << '\n';
     }
     std::cout.flush();
+    const std::size_t columns = terminal_columns(STDERR_FILENO);
     if (!flags.quiet) {
-      fmt::print(stderr, "\n{}", run_table(engine, requests, results, times));
+      fmt::print(stderr, "\n{}", run_table(engine, requests, results, times, columns));
       if (requests[0].sampler.temperature > 0 && !flags.seed)
-        fmt::print(stderr, "  {:<18}{}\n", "seed", requests[0].sampler.seed);
+        fmt::print(stderr, "{}", report_row("seed", std::to_string(requests[0].sampler.seed), columns));
     }
     if (options.show_experts)
-      fmt::print(stderr, "\n{}", residency_picture(engine, terminal && colour_allowed()));
+      fmt::print(stderr, "\n{}", residency_picture(engine, terminal && colour_allowed(), columns));
   }
   for (const engine::GenerateResult& result : results)
     if (result.reason == engine::StopReason::kInterrupted) throw Exit{kExitInterrupted};
@@ -254,43 +265,49 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_run(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("run", "Generate text inside a memory budget");
+void add_run(Command& app) {
+  Command* command = app.add_command("run", "Generate text inside a memory budget");
   auto options = std::make_shared<Options>();
-  add_engine_flags(*command, options->engine);
   add_prompt_flags(*command, options->prompt);
-  command->add_option("-n,--predict", options->max_tokens, "Most tokens to generate")
-      ->capture_default_str()
-      ->check(whole_number("-n", 0, std::uint64_t{1} << 31));
   const std::string sampling = "Sampling (defaults: the model's generation_config.json, else greedy)";
-  command->add_option("--temp", options->temperature, "Temperature; 0 is greedy")->group(sampling);
-  command->add_option("--top-k", options->top_k, "Keep the k most likely tokens; 0: all")
+  command->add_option("-n,--predict", &options->max_tokens, "Most tokens to generate")
+      ->show_default()
+      ->check(whole_number("-n", 0, std::uint64_t{1} << 31))
+      ->group(sampling);
+  command->add_option("--temp", &options->temperature, "Temperature; 0 is greedy")->group(sampling);
+  command->add_option("--top-k", &options->top_k, "Keep the k most likely tokens; 0: all")
       ->check(whole_number("--top-k", 0, std::uint64_t{1} << 31))
       ->group(sampling);
-  command->add_option("--top-p", options->top_p, "Keep the smallest set of this probability; 1: all")
+  command->add_option("--top-p", &options->top_p, "Keep the smallest set of this probability; 1: all")
       ->group(sampling);
-  command->add_option("--min-p", options->min_p, "Drop tokens less likely than this times the likeliest")
+  command->add_option("--min-p", &options->min_p, "Drop tokens less likely than this times the likeliest")
       ->group(sampling);
   command
-      ->add_option("--repeat-penalty", options->repetition_penalty, "Penalty on tokens seen before; 1: none")
+      ->add_option("--repeat-penalty", &options->repetition_penalty, "Penalty on tokens seen before; 1: none")
       ->group(sampling);
-  command->add_option("--stop", options->stop, "End before this text; may be given several times")
+  command->add_option("--stop", &options->stop, "End before this text; may be given several times")
       ->group(sampling);
   command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token")->group(sampling);
-  command->add_option("-o,--out", options->out, "Also write the text to this file, once it is complete");
-  command->add_option("--decisions", options->decisions,
-                      "Write every decision of the caches to this new file");
+  const std::string output = "Output";
+  command->add_option("-o,--out", &options->out, "Also write the text to this file, once it is complete")
+      ->group(output);
   command
-      ->add_option("--machine", options->machine,
+      ->add_option("--decisions", &options->decisions, "Write every decision of the caches to this new file")
+      ->group(output);
+  command
+      ->add_option("--machine", &options->machine,
                    "Modelled hardware of energy_model (--json): slicemoe, or a JSON file (docs/replay.md)")
-      ->capture_default_str();
-  command->add_flag("--show-experts", options->show_experts, "Draw which experts are in memory at the end");
+      ->show_default()
+      ->group(output);
+  command->add_flag("--show-experts", options->show_experts, "Draw which experts are in memory at the end")
+      ->group(output);
+  add_engine_flags(*command, options->engine);
   command->footer(
       "Examples:\n"
       "  sluice run models/fable-moe-18m -p \"Once upon a time\" -n 60 --memory 40MiB\n"
       "  sluice run qwen.sluice -f question.txt -n 200 --memory 8GiB --temp 0.7 --seed 1 --json\n"
-      "  sluice run sliced.sluice -p \"Once upon a time\" --memory 8GiB --max-loss 1%    (after sluice "
-      "calibrate)");
+      "  sluice run sliced.sluice -p \"Once upon a time\" --memory 8GiB --max-loss 1%  # after sluice "
+      "calibrate");
   command->callback([options] { run(*options); });
 }
 

@@ -7,6 +7,8 @@
 #include <map>
 #include <string_view>
 
+#include "base/duration.h"
+#include "base/wrapped_text.h"
 #include "engine/read_forecast.h"
 #include "experts/registry.h"
 #include "forecast_hint.h"
@@ -322,65 +324,99 @@ Json forecast_json(const engine::Engine& engine, const std::vector<engine::Gener
 
 namespace {
 
-std::string slices_picture(const engine::Engine& engine, bool colour) {
+constexpr const char* kNoColour = "\x1b[0m";
+
+// One line a layer: signs of its experts, each of one column, in lines of at most `columns`.
+class Picture {
+ public:
+  Picture(bool colour, std::size_t columns) : colour_(colour), columns_(columns) {}
+
+  void begin_layer(std::uint32_t layer) {
+    text_ += fmt::format("layer {:>3} ", layer);
+    column_ = kIndent;
+    last_ = nullptr;
+  }
+  void add(std::string_view sign, const char* colour) {
+    if (column_ == columns_) {
+      end_line();
+      text_.append(kIndent, ' ');
+      column_ = kIndent;
+    }
+    if (colour_ && colour != last_) text_ += colour;
+    last_ = colour;
+    text_ += sign;
+    ++column_;
+  }
+  void end_line() {
+    text_ += colour_ ? kNoColour + std::string("\n") : "\n";
+    last_ = nullptr;
+  }
+  void explain(const std::string& text) {
+    text_ += std::string(kIndent, ' ') + wrapped_text(text, columns_, kIndent, kIndent) + '\n';
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  static constexpr std::size_t kIndent = 10;  // columns of "layer NNN "
+
+  bool colour_;
+  std::size_t columns_, column_ = 0;
+  const char* last_ = nullptr;
+  std::string text_;
+};
+
+constexpr const char *kGreen = "\x1b[32m", *kCyan = "\x1b[36m", *kGrey = "\x1b[90m", *kYellow = "\x1b[33m";
+
+// Calls `draw` with the parts in memory of every expert, layer by layer.
+template <class Draw>
+void draw_layers(const engine::Engine& engine, Picture& picture, Draw draw) {
   const model::ModelConfig& config = engine.model().config;
-  std::string picture;
-  std::size_t high = 0, low = 0, none = 0;
   for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
     if (!config.sparse[layer]) continue;
-    picture += fmt::format("layer {:>3} ", layer);
-    std::string_view last;
-    for (std::uint32_t e = 0; e < config.moe.experts; ++e) {
-      const experts::Parts parts = engine.parts(
-          {static_cast<std::uint16_t>(config.sparse_index(layer)), static_cast<std::uint16_t>(e)});
-      const std::string_view sign = parts.has(experts::Part::kLsb) ? "H" : parts.empty() ? "·" : "l";
-      ++(sign == "H" ? high : sign == "l" ? low : none);
-      if (colour && sign != last) picture += sign == "H" ? "\x1b[32m" : sign == "l" ? "\x1b[36m" : "\x1b[90m";
-      last = sign;
-      picture += sign;
-    }
-    picture += colour ? "\x1b[0m\n" : "\n";
+    picture.begin_layer(layer);
+    for (std::uint32_t e = 0; e < config.moe.experts; ++e)
+      draw(engine.parts(
+          {static_cast<std::uint16_t>(config.sparse_index(layer)), static_cast<std::uint16_t>(e)}));
+    picture.end_line();
   }
-  return picture +
-         fmt::format("          H both slices in memory: {}   l the MSB slice: {}   · on disk: {}\n", high,
-                     low, none);
+}
+
+std::string slices_picture(const engine::Engine& engine, bool colour, std::size_t columns) {
+  Picture picture(colour, columns);
+  std::size_t high = 0, low = 0, none = 0;
+  draw_layers(engine, picture, [&](experts::Parts parts) {
+    const std::string_view sign = parts.has(experts::Part::kLsb) ? "H" : parts.empty() ? "·" : "l";
+    ++(sign == "H" ? high : sign == "l" ? low : none);
+    picture.add(sign, sign == "H" ? kGreen : sign == "l" ? kCyan : kGrey);
+  });
+  picture.explain(
+      fmt::format("H both slices in memory: {}; l the MSB slice: {}; · on disk: {}", high, low, none));
+  return picture.text();
 }
 
 }  // namespace
 
-std::string residency_picture(const engine::Engine& engine, bool colour) {
-  const model::ModelConfig& config = engine.model().config;
-  if (engine.checkpoint().slices()) return slices_picture(engine, colour);
-  std::map<experts::State, std::size_t> count;
-  std::string picture;
-  for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
-    if (!config.sparse[layer]) continue;
-    picture += fmt::format("layer {:>3} ", layer);
-    experts::State last = experts::State::kM;
-    for (std::uint32_t e = 0; e < config.moe.experts; ++e) {
-      const experts::State state = experts::state_of(engine.parts(
-          {static_cast<std::uint16_t>(config.sparse_index(layer)), static_cast<std::uint16_t>(e)}));
-      if (colour && (e == 0 || state != last))
-        picture += state == experts::State::kF   ? "\x1b[32m"
-                   : state == experts::State::kC ? "\x1b[36m"
-                   : state == experts::State::kM ? "\x1b[90m"
-                                                 : "\x1b[33m";
-      last = state;
-      constexpr std::string_view kSigns = "FcseM";
-      picture += state == experts::State::kM
-                     ? "·"
-                     : std::string(1, kSigns[std::string_view("FCSEM").find(static_cast<char>(state))]);
-      ++count[state];
-    }
-    picture += colour ? "\x1b[0m\n" : "\n";
-  }
+std::string residency_picture(const engine::Engine& engine, bool colour, std::size_t columns) {
+  if (engine.checkpoint().slices()) return slices_picture(engine, colour, columns);
   using experts::State;
-  picture += fmt::format("          F in memory: {}   c in memory, packed: {}   · on disk: {}\n",
-                         count[State::kF], count[State::kC], count[State::kM]);
+  Picture picture(colour, columns);
+  std::map<State, std::size_t> count;
+  draw_layers(engine, picture, [&](experts::Parts parts) {
+    const State state = experts::state_of(parts);
+    ++count[state];
+    constexpr std::string_view kSigns = "FcseM";
+    const std::size_t at = std::string_view("FCSEM").find(static_cast<char>(state));
+    picture.add(state == State::kM ? "·" : kSigns.substr(at, 1), state == State::kF   ? kGreen
+                                                                 : state == State::kC ? kCyan
+                                                                 : state == State::kM ? kGrey
+                                                                                      : kYellow);
+  });
+  picture.explain(fmt::format("F in memory: {}; c in memory, packed: {}; · on disk: {}", count[State::kF],
+                              count[State::kC], count[State::kM]));
   if (count[State::kS] + count[State::kE] > 0)
-    picture += fmt::format("          in part: s sign+mantissa {}   e exponents {}\n", count[State::kS],
-                           count[State::kE]);
-  return picture;
+    picture.explain(
+        fmt::format("in part: s sign+mantissa {}; e exponents {}", count[State::kS], count[State::kE]));
+  return picture.text();
 }
 
 std::vector<ReportRow> loss_rows(const engine::Engine& engine) {
@@ -405,7 +441,8 @@ std::vector<ReportRow> loss_rows(const engine::Engine& engine) {
 }
 
 std::string run_table(const engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
-                      const std::vector<engine::GenerateResult>& results, const RunTimes& times) {
+                      const std::vector<engine::GenerateResult>& results, const RunTimes& times,
+                      std::size_t columns) {
   std::size_t prompt = 0, generated = 0;
   double prefill_s = 0, decode_s = 0, decoded = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -421,28 +458,25 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
   std::string table;
   std::vector<std::string> hints;
   const auto row = [&](std::string_view name, const std::string& text) {
-    table += fmt::format("  {:<18}{}\n", name, text);
+    table += report_row(name, text, columns);
   };
   // Without tokens there is no speed, no share of hits, and no prediction.
   row("prompt", prompt == 0 ? "not read to its end"
-                            : fmt::format("{} tokens in {:.2f} s{}", prompt, prefill_s,
+                            : fmt::format("{} tokens in {}{}", prompt, format_duration(prefill_s),
                                           speed(static_cast<double>(prompt), prefill_s, 1)));
   row("generated",
-      fmt::format("{} tokens{}{} ({})", generated,
-                  generated == 0 ? "" : fmt::format(" in {:.2f} s", decode_s), speed(decoded, decode_s, 2),
+      fmt::format("{} tokens{}{} ({})", generated, generated == 0 ? "" : " in " + format_duration(decode_s),
+                  speed(decoded, decode_s, 2),
                   results.size() == 1 ? std::string(engine::stop_reason_name(results[0].reason))
                                       : fmt::format("batch of {}", results.size())));
   if (times.first_token_s)
-    row("first token",
-        fmt::format("{:.2f} s after start, {:.2f} s of it loading", *times.first_token_s, times.load_s));
+    row("first token", fmt::format("{} after start, {} of it loading", format_duration(*times.first_token_s),
+                                   format_duration(times.load_s)));
   else
-    row("loading", fmt::format("{:.2f} s", times.load_s));
+    row("loading", format_duration(times.load_s));
   row("memory", fmt::format("peak {} of {}", format_bytes(engine.accountant().peak()),
                             format_bytes(engine.plan().budget)));
-  const std::string names = memory_line(engine);
-  const std::size_t middle = names.find(", kv");
-  row("", names.substr(0, middle + 1));
-  row("", names.substr(middle + 2));
+  row("", memory_line(engine));
   const auto hits = [](const engine::ExpertStatistics& counts) {
     return 100 * ratio(static_cast<double>(counts.hits), static_cast<double>(counts.accesses));
   };

@@ -31,7 +31,7 @@ std::string memory_line_short(const engine::Engine& engine, std::size_t columns)
 Json forecast_json(const engine::Engine& engine, const std::vector<engine::GenerateResult>& results);
 
 // One line per layer, one character per expert: F in full, c packed, · on disk; coloured if `colour`.
-std::string residency_picture(const engine::Engine& engine, bool colour);
+std::string residency_picture(const engine::Engine& engine, bool colour, std::size_t columns);
 
 struct ReportRow {
   std::string_view name;
@@ -46,8 +46,9 @@ struct RunTimes {
   std::optional<double> first_token_s;               // empty: no token came
 };
 Json start_json(const engine::Engine& engine, const RunTimes& times);  // stages of load_s
-// The table after a generation.
+// The table after a generation, in lines of at most `columns`.
 std::string run_table(const engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
-                      const std::vector<engine::GenerateResult>& results, const RunTimes& times);
+                      const std::vector<engine::GenerateResult>& results, const RunTimes& times,
+                      std::size_t columns);
 
 }  // namespace sluice::app

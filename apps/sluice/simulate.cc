@@ -1,5 +1,6 @@
 // `sluice simulate`: what any cache would have done with recorded routing.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -13,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/text_table.h"
 #include "base/unfinished_file.h"
 #include "command.h"
 #include "common_flags.h"
@@ -25,6 +27,7 @@
 #include "output_path.h"
 #include "slice_effects.h"
 #include "slice_flags.h"
+#include "terminal_columns.h"
 #include "timed_replay.h"
 
 namespace sluice::app {
@@ -151,30 +154,38 @@ Json trace_json(const trace::RoutingTrace& trace, const lab::Requests& requests)
 void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests,
                  const std::vector<Row>& rows) {
   const trace::TraceHeader& header = trace.header();
-  fmt::print("{}: {}{}{}, {} sparse layers of {} experts, top {}\n", trace.path(), header.format,
-             header.architecture.empty() ? "" : " of ", header.architecture, header.layers, header.experts,
-             header.top_k);
-  fmt::print("{} steps, {} of them prefill; {} events, {} accesses; one cache {}\n\n", requests.steps,
-             requests.prefill_steps, requests.list.events(), requests.list.accesses(),
-             rows[0].settings.scope == lab::Scope::kLayer ? "a layer" : "for all layers");
+  const std::size_t columns = terminal_columns(STDOUT_FILENO);
+  print_wrapped(fmt::format("{}: {}{}{}, {} sparse layers of {} experts, top {}", trace.path(), header.format,
+                            header.architecture.empty() ? "" : " of ", header.architecture, header.layers,
+                            header.experts, header.top_k));
+  print_wrapped(fmt::format("{} steps, {} of them prefill; {} events, {} accesses; one cache {}",
+                            requests.steps, requests.prefill_steps, requests.list.events(),
+                            requests.list.accesses(),
+                            rows[0].settings.scope == lab::Scope::kLayer ? "a layer" : "for all layers"));
   const bool sizes = rows[0].result.bytes_read.has_value();
-  fmt::print("{:<14} {:>12} {:>8} {:>8} {:>11} {:>11} {:>11}{}\n", "cache", "capacity", "hit %", "decode %",
-             "hits", "misses", "evictions", sizes ? fmt::format(" {:>12}", "read") : "");
+  std::vector<std::vector<std::string>> table = {
+      {"cache", "capacity", "hit %", "decode %", "hits", "misses", "evictions"}};
+  if (sizes) table[0].push_back("read");
   for (const Row& row : rows) {
     const lab::ReplayResult& result = row.result;
-    const std::string decode =
-        result.decode.accesses == 0 ? "-" : fmt::format("{:.3f}", 100 * result.decode.hit_rate());
-    fmt::print("{:<14} {:>12} {:>8.3f} {:>8} {:>11} {:>11} {:>11}{}\n", row.settings.cache, row.capacity,
-               100 * result.total.hit_rate(), decode, result.total.hits, result.total.misses(),
-               result.evictions, sizes ? fmt::format(" {:>12}", format_bytes(*result.bytes_read)) : "");
+    table.push_back(
+        {row.settings.cache, row.capacity, fmt::format("{:.3f}", 100 * result.total.hit_rate()),
+         result.decode.accesses == 0 ? "-" : fmt::format("{:.3f}", 100 * result.decode.hit_rate()),
+         std::to_string(result.total.hits), std::to_string(result.total.misses()),
+         std::to_string(result.evictions)});
+    if (sizes) table.back().push_back(format_bytes(*result.bytes_read));
   }
+  fmt::print("\n{}", text_table(table, terminal_columns(STDOUT_FILENO, kAnyColumns)));
+  constexpr std::size_t kBeforeBar = 33;
+  const std::size_t most = std::min<std::size_t>(50, columns - std::min(columns - 1, kBeforeBar));
   for (const Row& row : rows) {
     if (row.settings.window == 0) continue;
     fmt::print("\n{} {}: hit % by steps\n", row.settings.cache, row.capacity);
     for (const lab::ReplayWindow& window : row.result.windows) {
       const double rate = window.counts.hit_rate();
       fmt::print("  {:>8} … {:<8} {:>8.3f}  {}\n", window.first_step, window.first_step + window.steps - 1,
-                 100 * rate, std::string(static_cast<std::size_t>(std::lround(rate * 50)), '#'));
+                 100 * rate,
+                 std::string(static_cast<std::size_t>(std::lround(rate * static_cast<double>(most))), '#'));
     }
   }
 }
@@ -263,14 +274,16 @@ void run_slices(const Options& options) {
               << '\n';
     return;
   }
-  fmt::print("{}: slice-lru of {}, one cache {}\n", options.trace, format_bytes(settings.capacity),
-             settings.scope == lab::Scope::kLayer ? "a layer" : "for all layers");
-  fmt::print("{} accesses, {} hits ({:.3f} % of decode steps'), {} read\n", result.total.accesses,
-             result.total.hits, 100 * result.decode.hit_rate(), format_bytes(result.bytes_read));
-  fmt::print(
-      "decode steps: {} of {} MSB slices missing, {} of {} LSB slices, {} downgrades; {:.2f} % of bytes\n",
+  print_wrapped(fmt::format("{}: slice-lru of {}, one cache {}", options.trace,
+                            format_bytes(settings.capacity),
+                            settings.scope == lab::Scope::kLayer ? "a layer" : "for all layers"));
+  print_wrapped(fmt::format("{} accesses, {} hits ({:.3f} % of decode steps'), {} read",
+                            result.total.accesses, result.total.hits, 100 * result.decode.hit_rate(),
+                            format_bytes(result.bytes_read)));
+  print_wrapped(fmt::format(
+      "decode steps: {} of {} MSB slices missing, {} of {} LSB slices, {} downgrades; {:.2f} % of bytes",
       slices.msb_misses, slices.msb_requests, slices.lsb_misses, slices.lsb_requests, slices.downgrades,
-      100 * result.account.rate());
+      100 * result.account.rate()));
 }
 
 void run(const Options& options) {
@@ -405,61 +418,61 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_simulate(CLI::App& app) {
+void add_simulate(Command& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("simulate", "Replay recorded routing through any cache");
+  Command* command = app.add_command("simulate", "Replay recorded routing through any cache");
   std::string names;
   for (const experts::CachePolicy& policy : experts::cache_policies())
     names += std::string(policy.name) + ", ";
-  command->add_option("--trace", options->trace, "File of `sluice trace`, .mrt or .csv; each also as .zst")
+  command->add_option("--trace", &options->trace, "File of `sluice trace`, .mrt or .csv; each also as .zst")
       ->required();
-  command->add_option("--cache", options->caches,
+  command->add_option("--cache", &options->caches,
                       names + "several with commas between them, or all (of whole experts, without pools)");
-  command->add_option("--capacity", options->capacities,
+  command->add_option("--capacity", &options->capacities,
                       "Of each cache: experts (64) or a size (4GiB); several with commas between them");
   command
       ->add_option(
-          "--scope", options->scope,
+          "--scope", &options->scope,
           "One cache a layer, or one for all: layer (the default), global (the default of timed replays)")
-      ->check(CLI::IsMember({"layer", "global"}));
-  command->add_option("--keep", options->keep, "Experts stay in memory as: full, packed")
-      ->check(CLI::IsMember({"full", "packed"}))
-      ->capture_default_str();
-  command->add_option("--expert-bytes", options->expert_bytes,
+      ->one_of({"layer", "global"});
+  command->add_option("--keep", &options->keep, "Experts stay in memory as: full, packed")
+      ->one_of({"full", "packed"})
+      ->show_default();
+  command->add_option("--expert-bytes", &options->expert_bytes,
                       "Size of every expert, where the trace does not say it or says another");
-  command->add_option("--window", options->window, "Also report the hit rate of every so many steps")
+  command->add_option("--window", &options->window, "Also report the hit rate of every so many steps")
       ->check(whole_number("--window", 1, std::uint64_t{1} << 31));
-  command->add_option("--decisions", options->decisions,
+  command->add_option("--decisions", &options->decisions,
                       "Write every decision to this new file, as `sluice run --decisions` does");
-  const std::string pools = "Pools (zip-pools, and presets with pools)";
-  command
-      ->add_option(
-          "--pools", options->pools,
-          "Slots of each layer, F,C,S,E: experts in full, compressed, as sign+mantissa, as exponents")
-      ->group(pools);
-  command->add_option("--delta", options->rules.delta, "Experts that a rank may be beyond its pool")
-      ->check(whole_number("--delta", 0, 1 << 20))
-      ->group(pools)
-      ->capture_default_str();
-  command
-      ->add_option_function<std::string>(
-          "--demote",
-          [options](const std::string& name) { options->rules.demotion = *experts::find_demotion(name); },
-          "Experts without room in their pool: none (they leave), room (those of C stay as S or E where "
-          "there is room), rank (they go on to the next pool, and colder ones make room; the default)")
-      ->check(CLI::IsMember({"none", "room", "rank"}))
-      ->group(pools);
-  command
-      ->add_option("--half-life", options->rules.half_life, "Steps in which counts halve; 0: they never do")
-      ->group(pools)
-      ->capture_default_str();
-  add_timed_flags(*command, options->timed);
-  add_slice_flags(*command, options->slices);
-  add_machine_flags(*command, options->machine);
   add_common_flags(*command, options->common,
                    {.seed = "Of caches that draw (marking); default: 0",
                     .json = "Print one JSON object and nothing else",
                     .quiet = "No warnings on standard error"});
+  const std::string pools = "Pools (zip-pools, and presets with pools)";
+  command
+      ->add_option(
+          "--pools", &options->pools,
+          "Slots of each layer, F,C,S,E: experts in full, compressed, as sign+mantissa, as exponents")
+      ->group(pools);
+  command->add_option("--delta", &options->rules.delta, "Experts that a rank may be beyond its pool")
+      ->check(whole_number("--delta", 0, 1 << 20))
+      ->group(pools)
+      ->show_default();
+  command
+      ->add_option(
+          "--demote",
+          [options](const std::string& name) { options->rules.demotion = *experts::find_demotion(name); },
+          "Experts without room in their pool: none (they leave), room (those of C stay as S or E where "
+          "there is room), rank (they go on to the next pool, and colder ones make room; the default)")
+      ->one_of({"none", "room", "rank"})
+      ->group(pools);
+  command
+      ->add_option("--half-life", &options->rules.half_life, "Steps in which counts halve; 0: they never do")
+      ->group(pools)
+      ->show_default();
+  add_timed_flags(*command, options->timed);
+  add_slice_flags(*command, options->slices);
+  add_machine_flags(*command, options->machine);
   command->footer(
       "Examples:\n"
       "  sluice simulate --trace fable.trace --cache all --capacity 8\n"

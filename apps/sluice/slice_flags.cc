@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "command_line.h"
 #include "engine/calibration.h"
 #include "experts/registry.h"
 #include "experts/slice_names.h"
@@ -41,96 +42,97 @@ constexpr const char* kSlicesGroup = "Models in slices (sluice pack --slices)";
 
 }  // namespace
 
-void add_activations_flag(CLI::App& command, SliceFlags& flags) {
+void add_activations_flag(Command& command, SliceFlags& flags) {
   command
       .add_option(
-          "--activations", flags.activations,
+          "--activations", &flags.activations,
           "What experts in slices (and dense weights of 8 bits) are multiplied with: int8 (codes of 8 bits, "
           "faster), fp32; default: int8, with --math f32 fp32")
       ->group(kSlicesGroup);
 }
 
-void add_computing_flags(CLI::App& command, SliceFlags& flags) {
+void add_computing_flags(Command& command, SliceFlags& flags) {
   add_activations_flag(command, flags);
   const std::string slices = kSlicesGroup;
   command
-      .add_option("--low-view", flags.low_view,
+      .add_option("--low-view", &flags.low_view,
                   "What an MSB slice alone stands for: amat, amat-center (the middle of what its codes may "
                   "have been; nearer); default: amat")
       ->group(slices);
   command
-      .add_option("--max-loss", flags.max_loss,
+      .add_option("--max-loss", &flags.max_loss,
                   "The loss of perplexity that is accepted (1%): chooses precision and theta, and limits how "
                   "far routing changes, by the store's calibration (sluice calibrate)")
       ->group(slices);
 }
 
-void add_slice_flags(CLI::App& command, SliceFlags& flags) {
+void add_slice_flags(Command& command, SliceFlags& flags) {
   const std::string slices = kSlicesGroup, limits = "Limits on misses";
   command
       .add_option(
-          "--precision", flags.precision,
+          "--precision", &flags.precision,
           "Experts are computed at: high, low, or dbsc (a token's critical experts high); prompts are "
           "computed high; default: the preset's")
       ->group(slices);
   command
-      .add_option("--critical", flags.critical,
+      .add_option("--critical", &flags.critical,
                   "Of dbsc, which experts are critical: single-head (their share of the token's weights), "
                   "rel_top1 (weight against the largest), fixed_top_c; default: single-head")
       ->group(slices);
-  command.add_option("--theta", flags.theta, "Of single-head and rel_top1: the least share; default: 0.35")
+  command.add_option("--theta", &flags.theta, "Of single-head and rel_top1: the least share; default: 0.35")
       ->group(slices);
-  command.add_option("--critical-count", flags.critical_count, "Of fixed_top_c: experts a token; default: 1")
+  command
+      .add_option("--critical-count", &flags.critical_count, "Of fixed_top_c: experts a token; default: 1")
       ->check(whole_number("--critical-count", 0, 65535))
       ->group(slices);
   command
-      .add_option("--lsb-miss", flags.lsb_miss,
+      .add_option("--lsb-miss", &flags.lsb_miss,
                   "An LSB slice that is wanted and not in memory: fetch, skip (computed low), "
                   "fetch_if_budget (as far as the limit on misses allows); default: fetch_if_budget")
       ->group(slices);
   command
-      .add_option("--lsb-reserve", flags.lsb_reserve,
+      .add_option("--lsb-reserve", &flags.lsb_reserve,
                   "Share of the cache that MSB slices leave to LSB slices; default: 0")
       ->group(slices);
   command
       .add_option(
-          "--warmup", flags.warmup,
+          "--warmup", &flags.warmup,
           "What of a prompt's experts the answer begins with: pcw (predicted), empty, last-layer (used "
           "last), random; default: pcw")
       ->group(slices);
   command
-      .add_option("--kappa", flags.kappa,
+      .add_option("--kappa", &flags.kappa,
                   "Of pcw: LSB slices critical for a smaller share of their tokens leave first; default: 0.5")
       ->group(slices);
   command
       .add_option(
-          "--rho", flags.rho,
+          "--rho", &flags.rho,
           "LSB slices an MSB slice that outlive the prompt; default: 0.5, at high precision 1, at low "
           "0")
       ->group(slices);
   command
-      .add_option("--constraint", flags.constraint,
+      .add_option("--constraint", &flags.constraint,
                   "Keeps the miss rate below --miss-rate (changes the text): none, boost, adaptive, hard; "
                   "default: the preset's")
       ->group(limits);
   command
-      .add_option("--miss-rate", flags.miss_rate,
+      .add_option("--miss-rate", &flags.miss_rate,
                   "Bytes read for misses, of the bytes of all experts asked for; default: 5%, under "
                   "--max-loss 0")
       ->group(limits);
   command
-      .add_option("--lambda", flags.lambda,
+      .add_option("--lambda", &flags.lambda,
                   "Of cache-prior: how much experts in memory are preferred, 0 to 1; default: 0.5, under the "
                   "constraint hard 0.1")
       ->group(limits);
   command
-      .add_option("--eta", flags.eta, "Of the constraint adaptive: how fast lambda follows; default: 0.05")
+      .add_option("--eta", &flags.eta, "Of the constraint adaptive: how fast lambda follows; default: 0.05")
       ->group(limits);
   command
-      .add_option("--cumsum-p", flags.p,
+      .add_option("--cumsum-p", &flags.p,
                   "Of cumsum: probability of the experts that are looked at; default: 0.9")
       ->group(limits);
-  command.add_option("--top-j", flags.top_j, "A token's best experts that are never replaced; default: 0")
+  command.add_option("--top-j", &flags.top_j, "A token's best experts that are never replaced; default: 0")
       ->check(whole_number("--top-j", 0, 65535))
       ->group(limits);
 }

@@ -1,13 +1,14 @@
 // Flags of models in slices, and of routers that prefer resident experts (SPEC §4).
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
 #include "engine/options.h"
 
 namespace sluice::app {
+
+class Command;
 
 // The values that the user typed; empty: the preset's, or the default.
 struct SliceFlags {
@@ -19,10 +20,10 @@ struct SliceFlags {
 };
 
 // For all three functions `flags` must outlive `command`.
-void add_activations_flag(CLI::App& command, SliceFlags& flags);
+void add_activations_flag(Command& command, SliceFlags& flags);
 // Adds that flag and others of commands that compute; replays do not have them.
-void add_computing_flags(CLI::App& command, SliceFlags& flags);
-void add_slice_flags(CLI::App& command, SliceFlags& flags);
+void add_computing_flags(Command& command, SliceFlags& flags);
+void add_slice_flags(Command& command, SliceFlags& flags);
 // Error(kUsage) that names the flag.
 void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options);
 

@@ -76,30 +76,27 @@ void synthesise(const Options& options) {
 
 }  // namespace
 
-void add_synth(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("synth", "Write a model with random weights at the shapes of a config.json");
+void add_synth(Command& app) {
+  Command* command =
+      app.add_command("synth", "Write a model with random weights at the shapes of a config.json");
   auto options = std::make_shared<Options>();
-  command->add_option("CONFIG", options->config, "config.json of a published model")->required();
-  command->add_option("-o,--output", options->output, "Directory to make; it must not exist")->required();
-  command->add_option("--layers", options->layers, "Layers instead of the config's")
+  command->add_option("CONFIG", &options->config, "config.json of a published model")->required();
+  command->add_option("-o,--output", &options->output, "Directory to make; it must not exist")->required();
+  command->add_option("--layers", &options->layers, "Layers instead of the config's")
       ->check(whole_number("--layers", 1, 1 << 20));
-  command->add_option("--experts", options->experts, "Routed experts per layer instead of the config's")
+  command->add_option("--experts", &options->experts, "Routed experts per layer instead of the config's")
       ->check(whole_number("--experts", 1, 1 << 20));
   command
-      ->add_option("--embedding-scale", options->embedding_scale,
+      ->add_option("--embedding-scale", &options->embedding_scale,
                    "Input embeddings so many times as large: fewer experts repeat from token to token")
-      ->capture_default_str();
+      ->show_default();
   command
-      ->add_option("--embedding-common", options->embedding_common,
+      ->add_option("--embedding-common", &options->embedding_common,
                    "Share of the input embeddings' variance that all tokens have in common: more experts "
                    "repeat from token to token")
-      ->capture_default_str();
-  command->add_option("--dtype", options->dtype, "Element type: bf16")
-      ->check(CLI::IsMember({"bf16"}))
-      ->capture_default_str();
-  command->add_option("--shard-size", options->shard_size, "Most tensor bytes in one file")
-      ->capture_default_str();
+      ->show_default();
+  command->add_option("--dtype", &options->dtype, "Element type: bf16")->one_of({"bf16"})->show_default();
+  command->add_option("--shard-size", &options->shard_size, "Most tensor bytes in one file")->show_default();
   options->common.seed = 0;
   add_common_flags(*command, options->common,
                    {.threads = "Threads that make weights; 0: all usable CPUs",

@@ -1,15 +1,18 @@
 #include "timed_replay.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
 #include <optional>
 
 #include "base/compared_bytes.h"
+#include "base/duration.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/text_table.h"
 #include "command.h"
 #include "engine/pool_plan.h"
 #include "engine/profile.h"
@@ -17,6 +20,7 @@
 #include "experts/registry.h"
 #include "lab/pipeline.h"
 #include "number_range.h"
+#include "terminal_columns.h"
 #include "trace/rank_windows.h"
 
 namespace sluice::app {
@@ -92,16 +96,15 @@ std::string percent(double part, double whole) {
 
 void print_table(const trace::TraceHeader& header, const lab::Requests& requests, const TimedRequest& request,
                  const TimedFlags& flags, const lab::PipelineCosts& costs, const std::vector<Row>& rows) {
-  fmt::print("{}: {}, {} steps\n", request.trace, shape_text(header.layers, header.experts, header.top_k),
-             requests.steps);
-  fmt::print(
-      "{}: u {:.3f} ms, v {:.3f} ms, c with its merge {:.3f} ms on {} workers, p {:.3f} ms, rest {:.2f} "
-      "ms\n\n",
-      flags.profile, costs.fetch.u * 1e3, costs.fetch.v * 1e3, costs.fetch.c * 1e3, costs.fetch.workers,
-      costs.run_of(1) * 1e3, costs.rest * 1e3);
-  fmt::print("{:<16} {:>8} {:>12} {:>30} {:>11} {:>9} {:>8} {:>9} {:>31}\n", "", "", "slots",
-             "found in F/C/S/E/M %", "read/token", "TPOT ms", "tok/s", "TTFT ms",
-             "disk/decode/compute/rest %");
+  print_wrapped(fmt::format("{}: {}, {} steps", request.trace,
+                            shape_text(header.layers, header.experts, header.top_k), requests.steps));
+  print_wrapped(fmt::format("{}: u {}, v {}, c with its merge {} on {} workers, p {}, rest {}", flags.profile,
+                            format_duration(costs.fetch.u), format_duration(costs.fetch.v),
+                            format_duration(costs.fetch.c), costs.fetch.workers,
+                            format_duration(costs.run_of(1)), format_duration(costs.rest)));
+  std::vector<std::vector<std::string>> table = {{"preset", "memory", "slots", "found in F/C/S/E/M %",
+                                                  "read/token", "TPOT", "tok/s", "TTFT",
+                                                  "disk/decode/compute/rest %"}};
   for (const Row& row : rows) {
     const lab::PipelineResult& result = row.result;
     const lab::PipelineTimes& times = result.decode.steps > 0 ? result.decode : result.prefill;
@@ -112,13 +115,14 @@ void print_table(const trace::TraceHeader& header, const lab::Requests& requests
     for (const double part : {times.disk, times.decode, times.compute, times.rest})
       spent += (spent.empty() ? "" : "/") + percent(part, times.time);
     const bool decodes = result.decode.steps > 0;
-    fmt::print("{:<16} {:>8} {:>12} {:>30} {:>11} {:>9} {:>8} {:>9} {:>31}\n", row.preset, row.memory,
-               row.settings.pools ? experts::slots_text(*row.settings.pools) : "-", found,
-               decodes ? format_bytes(static_cast<Bytes>(result.bytes_per_token())) : "-",
-               decodes ? fmt::format("{:.3f}", result.token_s() * 1e3) : "-",
-               decodes ? fmt::format("{:.2f}", result.tokens_per_second()) : "-",
-               result.prompts > 0 ? fmt::format("{:.1f}", result.first_token_s() * 1e3) : "-", spent);
+    table.push_back({row.preset, row.memory,
+                     row.settings.pools ? experts::slots_text(*row.settings.pools) : "-", found,
+                     decodes ? format_bytes(static_cast<Bytes>(result.bytes_per_token())) : "-",
+                     decodes ? format_duration(result.token_s()) : "-",
+                     decodes ? fmt::format("{:.2f}", result.tokens_per_second()) : "-",
+                     result.prompts > 0 ? format_duration(result.first_token_s()) : "-", spent});
   }
+  fmt::print("\n{}", text_table(table, terminal_columns(STDOUT_FILENO, kAnyColumns), 2));
 }
 
 // Memory in which no part of an expert fits is a mistake of the user.
@@ -152,26 +156,26 @@ std::vector<std::string> split_list(const std::string& list, const char* flag) {
   return parts;
 }
 
-void add_timed_flags(CLI::App& command, TimedFlags& flags) {
+void add_timed_flags(Command& command, TimedFlags& flags) {
   const std::string group = "Timed replay";
   std::string names;
   for (const experts::Preset& preset : experts::presets())
     if (!preset.sliced()) names += std::string(preset.name) + ", ";
   command
-      .add_option("--profile", flags.profile,
+      .add_option("--profile", &flags.profile,
                   "Costs of `sluice profile -o FILE.json`: replay on a virtual clock")
       ->group(group);
-  command.add_option("--preset", flags.presets, names + "several with commas between them, or all")
+  command.add_option("--preset", &flags.presets, names + "several with commas between them, or all")
       ->group(group);
   command
-      .add_option("--memory-experts", flags.memories,
+      .add_option("--memory-experts", &flags.memories,
                   "For the resident experts of all layers (4GiB); several with commas between them")
       ->group(group);
-  command.add_option("--workers", flags.workers, "Decode workers; default: the profile's threads")
+  command.add_option("--workers", &flags.workers, "Decode workers; default: the profile's threads")
       ->group(group)
       ->check(whole_number("--workers", 1, 1024));
   command
-      .add_option("--ranks-of", flags.ranks_of,
+      .add_option("--ranks-of", &flags.ranks_of,
                   "Recorded routing that pools are planned with; default: the profile's, else assumed")
       ->group(group);
 }

@@ -1,7 +1,6 @@
 // `sluice simulate --profile`: the times of whole systems for recorded routing, on a virtual clock.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,12 +9,14 @@
 
 namespace sluice::app {
 
+class Command;
+
 struct TimedFlags {
   std::string profile, presets, memories, ranks_of;
   std::int64_t workers = 0;  // 0: those of the profile
   bool asked() const { return !(profile.empty() && presets.empty() && memories.empty() && ranks_of.empty()); }
 };
-void add_timed_flags(CLI::App& command, TimedFlags& flags);
+void add_timed_flags(Command& command, TimedFlags& flags);
 
 struct TimedRequest {
   std::string trace, scope;

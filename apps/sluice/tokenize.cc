@@ -44,15 +44,13 @@ void tokenize(const Options& options) {
 
 }  // namespace
 
-void add_tokenize(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("tokenize", "Turn text into token ids");
+void add_tokenize(Command& app) {
+  Command* command = app.add_command("tokenize", "Turn text into token ids");
   auto options = std::make_shared<Options>();
-  command->add_option("PATH", options->path, "Model directory, packed store, or tokenizer.json")->required();
-  CLI::Option_group* text = command->add_option_group("Text", "One of:");
-  text->add_option("-p,--prompt", options->prompt, "The text");
-  CLI::Option* file =
-      text->add_option("-f,--file", options->file, "File that holds the text; - is standard input");
-  text->require_option(1);
+  command->add_option("PATH", &options->path, "Model directory, packed store, or tokenizer.json")->required();
+  Command* text = command->add_choice("Text");
+  text->add_option("-p,--prompt", &options->prompt, "The text");
+  Flag* file = text->add_option("-f,--file", &options->file, "File that holds the text; - is standard input");
   command->add_flag("--no-special", options->no_special,
                     "Leave out what the tokenizer adds around a text (such as a begin token)");
   add_common_flags(*command, options->common,
@@ -64,7 +62,7 @@ void add_tokenize(CLI::App& app) {
       "  sluice tokenize models/fable-moe-18m -p \"Once upon a time\"\n"
       "  sluice tokenize tokenizer.json -f book.txt --no-special --json");
   command->callback([options, file] {
-    options->from_file = file->count() > 0;
+    options->from_file = file->given();
     tokenize(*options);
   });
 }

@@ -153,23 +153,23 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_trace(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("trace", "Record the routing of a run");
+void add_trace(Command& app) {
+  Command* command = app.add_command("trace", "Record the routing of a run");
   auto options = std::make_shared<Options>();
-  add_engine_flags(*command, options->engine, {.seed = "Same seed, same random choices; default: 0"});
   add_prompt_flags(*command, options->prompt);
-  command->add_option("-n,--predict", options->max_tokens, "Most tokens to generate")
-      ->capture_default_str()
+  command->add_option("-n,--predict", &options->max_tokens, "Most tokens to generate")
+      ->show_default()
       ->check(whole_number("-n", 1, std::uint64_t{1} << 31));
-  command->add_option("-o,--out", options->out, "The trace to write; it must not exist, but see --append")
+  command->add_option("-o,--out", &options->out, "The trace to write; it must not exist, but see --append")
       ->required();
   command->add_flag("--append", options->append,
                     "Add this run to the trace if it exists; what an interruption cut off is dropped first");
-  command->add_option("--temp", options->temperature,
+  command->add_option("--temp", &options->temperature,
                       "Temperature; 0 is greedy; default: the model's generation_config.json");
   command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token");
-  command->add_option("--decisions", options->decisions,
+  command->add_option("--decisions", &options->decisions,
                       "Also write every decision of the caches to this new file");
+  add_engine_flags(*command, options->engine, {.seed = "Same seed, same random choices; default: 0"});
   command->footer(
       "Examples:\n"
       "  sluice trace models/fable-moe-18m -p \"Once upon a time\" -n 200 -o fable.trace\n"

@@ -46,12 +46,12 @@ void unpack(const Options& options) {
 
 }  // namespace
 
-void add_unpack(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("unpack", "Restore every file that a store was packed from, byte for byte");
+void add_unpack(Command& app) {
+  Command* command =
+      app.add_command("unpack", "Restore every file that a store was packed from, byte for byte");
   auto options = std::make_shared<Options>();
-  command->add_option("STORE", options->store, "Packed store, NAME.sluice")->required();
-  command->add_option("-o,--output", options->output, "The directory to make; must not exist")->required();
+  command->add_option("STORE", &options->store, "Packed store, NAME.sluice")->required();
+  command->add_option("-o,--output", &options->output, "The directory to make; must not exist")->required();
   options->common.memory = "1GiB";
   add_common_flags(*command, options->common,
                    {.memory = "Memory to work with; at least 64MiB",

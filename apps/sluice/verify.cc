@@ -83,10 +83,10 @@ void verify(const Options& options) {
 
 }  // namespace
 
-void add_verify(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("verify", "Check that no byte of a packed store has changed");
+void add_verify(Command& app) {
+  Command* command = app.add_command("verify", "Check that no byte of a packed store has changed");
   auto options = std::make_shared<Options>();
-  command->add_option("STORE", options->store, "Packed store, NAME.sluice")->required();
+  command->add_option("STORE", &options->store, "Packed store, NAME.sluice")->required();
   command->add_flag("--full", options->full,
                     "Also restore every source file in memory and compare its SHA-256");
   add_common_flags(*command, options->common,

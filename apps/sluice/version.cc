@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <lz4.h>
 #include <openssl/crypto.h>
+#include <unistd.h>
 #include <utf8proc.h>
 #include <xxhash.h>
 #include <zstd.h>
@@ -19,9 +20,11 @@
 
 #include "base/cpu.h"
 #include "base/json.h"
+#include "base/wrapped_text.h"
 #include "command.h"
 #include "common_flags.h"
 #include "device/gpu_info.h"
+#include "terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -88,23 +91,23 @@ void print_version(const Json& json) {
         fmt::format("{}{} ({}, compute {})", gpus.empty() ? "" : ", ", gpu["name"].get<std::string>(),
                     format_bytes(gpu["memory"].get<Bytes>()), gpu["compute_capability"].get<std::string>());
   }
-  std::cout << fmt::format(
-      "sluice {}\n"
-      "compiler          {}\n"
-      "libraries         {}\n"
-      "CPU               {}\n"
-      "instruction sets  {}(chosen: {})\n"
-      "GPUs              {} ({})\n",
-      json["version"].get<std::string>(), json["compiler"].get<std::string>(), libraries,
-      json["cpu"]["model"].get<std::string>(), isas, json["isa"]["chosen"].get<std::string>(),
-      gpus.empty() ? "none" : gpus, json["gpu_runtime"].get<std::string>());
+  const std::size_t columns = terminal_columns(STDOUT_FILENO);
+  const auto row = [&](std::string_view name, const std::string& text) {
+    std::cout << report_row(name, text, columns);
+  };
+  std::cout << "sluice " << json["version"].get<std::string>() << '\n';
+  row("compiler", json["compiler"].get<std::string>());
+  row("libraries", libraries);
+  row("CPU", json["cpu"]["model"].get<std::string>());
+  row("instruction sets", fmt::format("{}(chosen: {})", isas, json["isa"]["chosen"].get<std::string>()));
+  row("GPUs", fmt::format("{} ({})", gpus.empty() ? "none" : gpus, json["gpu_runtime"].get<std::string>()));
 }
 
 }  // namespace
 
-void add_version(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "version", "Show versions of the program and its libraries, and what it can use here");
+void add_version(Command& app) {
+  Command* command =
+      app.add_command("version", "Show versions of the program and its libraries, and what it can use here");
   auto common = std::make_shared<CommonFlags>();
   add_common_flags(*command, *common, {.json = "Print one JSON object"});
   command->footer("Example:\n  sluice version --json");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/duration.h"
 #include "base/error.h"
 
 namespace sluice::engine {
@@ -49,8 +50,8 @@ DenseChoice choose_dense_view(const DenseQuestion& question, const Profile* prof
   // A token uses top_k of a layer's experts: the share of the experts that fit beside the dense weights needs
   // no read.
   const double faster = model.experts == 0 ? 0 : more / model.experts * model.top_k * miss;
-  const std::string times =
-      fmt::format("{:.2f} ms a token longer to compute, {:.2f} ms less to read", slower * 1e3, faster * 1e3);
+  const std::string times = fmt::format("{} a token longer to compute, {} less to read",
+                                        format_duration(slower), format_duration(faster));
   return {faster >= slower ? DenseView::kPacked : DenseView::kWords, "packed " + memory + ": " + times};
 }
 

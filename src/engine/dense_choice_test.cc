@@ -63,7 +63,7 @@ TEST(DenseChoiceTest, TimesAreWeighed) {
   Profile profile = some_profile();
   const DenseChoice faster = choose_dense_view(some_question(), &profile);
   EXPECT_EQ(faster.view, DenseView::kPacked);
-  EXPECT_THAT(faster.why, HasSubstr("10.00 ms a token longer to compute, 13.20 ms less to read"));
+  EXPECT_THAT(faster.why, HasSubstr("10.0 ms a token longer to compute, 13.2 ms less to read"));
   profile.p_packed = Measured{1.14e-3, 0};
   EXPECT_EQ(choose_dense_view(some_question(), &profile).view, DenseView::kWords);
   // All experts fit either way: smaller memory gains nothing.

@@ -8,8 +8,11 @@
 #include <map>
 #include <span>
 
+#include "base/duration.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/text_table.h"
+#include "base/wrapped_text.h"
 #include "engine/model_identity.h"
 #include "eval/check_reference.h"
 #include "eval/identity.h"
@@ -325,7 +328,8 @@ std::string texts_text(const Comparison& comparison) {
 }
 
 // One line for each contender that computes otherwise than the exact model.
-std::string changes_text(const Comparison& comparison) {
+std::string changes_text(const Comparison& comparison, std::size_t columns) {
+  constexpr std::size_t kText = 26;  // column where what changed begins
   std::string text;
   const Compared& front = comparison.contenders.front();
   for (const Compared& it : comparison.contenders) {
@@ -339,33 +343,41 @@ std::string changes_text(const Comparison& comparison) {
                       agreement->equal.median, agreement->equal.low, agreement->equal.high, agreement->of));
     if (!it.same()) rows.emplace_back("texts", "of its runs differ");
     for (std::size_t i = 0; i < rows.size(); ++i)
-      text += fmt::format("{:<17}{:<9}{}\n", i == 0 ? it.preset : "", rows[i].first, rows[i].second);
+      text += fmt::format("{:<17}{:<9}{}\n", i == 0 ? it.preset : "", rows[i].first,
+                          wrapped_text(rows[i].second, columns, kText, kText));
   }
-  return text.empty() ? text
-                      : "\nwhat lossy contenders changed (of the last run each; tokens: of all)\n" + text;
+  return text.empty()
+             ? text
+             : '\n' +
+                   wrapped_text("what lossy contenders changed (of the last run each; tokens: of all)",
+                                columns) +
+                   '\n' + text;
 }
 
 }  // namespace
 
-std::string table_text(const Comparison& comparison) {
-  std::string text =
-      fmt::format("{:<17}{:>9} {:>15}{:>10}{:>13}{:>6}{:>10}{:>12}  {}\n", "preset", "tok/s", "(least-most)",
-                  "TTFT s", "read/token", "hits", "CPU s/tok", "peak", "found in");
+std::string table_text(const Comparison& comparison, std::size_t columns) {
+  std::vector<std::vector<std::string>> rows = {
+      {"preset", "tok/s", "(least-most)", "TTFT", "read/token", "hits", "CPU/token", "peak", "found in"}};
   for (const Compared& it : comparison.contenders) {
     const Spread tok_s = it.of(&RunFigures::tok_s);
-    text += fmt::format(
-        "{:<17}{:>9.2f} {:>15}{:>10.3f}{:>13}{:>5.0f}%{:>10.4f}{:>12}  {}\n", it.preset, tok_s.median,
-        fmt::format("({:.1f}-{:.1f})", tok_s.low, tok_s.high), it.of(&RunFigures::ttft_s).median,
-        format_bytes(static_cast<Bytes>(it.of(&RunFigures::bytes_per_token).median)),
-        100 * it.of(&RunFigures::hit_rate).median, it.of(&RunFigures::cpu_s_per_token).median,
-        format_bytes(static_cast<Bytes>(it.of(&RunFigures::peak).high)), found_text(it.found));
+    rows.push_back({it.preset, fmt::format("{:.2f}", tok_s.median),
+                    fmt::format("({:.1f}-{:.1f})", tok_s.low, tok_s.high),
+                    format_duration(it.of(&RunFigures::ttft_s).median),
+                    format_bytes(static_cast<Bytes>(it.of(&RunFigures::bytes_per_token).median)),
+                    fmt::format("{:.0f}%", 100 * it.of(&RunFigures::hit_rate).median),
+                    format_duration(it.of(&RunFigures::cpu_s_per_token).median),
+                    format_bytes(static_cast<Bytes>(it.of(&RunFigures::peak).high)), found_text(it.found)});
   }
-  text += fmt::format("budget {}, {} threads, {} runs each in turns; medians; texts {}\n",
-                      format_bytes(comparison.budget), comparison.threads,
-                      comparison.contenders.front().runs.size(), texts_text(comparison));
-  text +=
-      "hits: experts that needed no demand read, prefetched ones among them; found in: what the cache held\n";
-  return text + changes_text(comparison);
+  const auto line = [&](const std::string& words) { return wrapped_text(words, columns) + '\n'; };
+  return text_table(rows, columns) +
+         line(fmt::format("budget {}, {} threads, {} runs each in turns; medians; texts {}",
+                          format_bytes(comparison.budget), comparison.threads,
+                          comparison.contenders.front().runs.size(), texts_text(comparison))) +
+         line(
+             "hits: experts that needed no demand read, prefetched ones among them; found in: what the cache "
+             "held") +
+         changes_text(comparison, columns);
 }
 
 }  // namespace sluice::lab

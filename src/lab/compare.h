@@ -132,6 +132,7 @@ class Comparer {
 
 // Convert the result of Comparer::run.
 Json to_json(const Comparison& comparison);
-std::string table_text(const Comparison& comparison);  // for a terminal
+// For a terminal of so many columns.
+std::string table_text(const Comparison& comparison, std::size_t columns);
 
 }  // namespace sluice::lab

@@ -64,7 +64,7 @@ TEST(Compare, OnlyThoseThatComputeAlikeMustAgree) {
     const Comparison comparison{.contenders = it.contenders};
     EXPECT_EQ(comparison.same_texts(), it.same) << it.words;
     EXPECT_EQ(!comparison.different_though_computed_alike(), it.alike) << it.words;
-    EXPECT_THAT(table_text(comparison), HasSubstr(it.words));
+    EXPECT_THAT(table_text(comparison, 200), HasSubstr(it.words));
     const Json json = to_json(comparison);
     EXPECT_EQ(json.at("texts_equal"), it.same);
     EXPECT_EQ(json.at("texts_equal_where_computed_alike"), it.alike);
@@ -130,7 +130,7 @@ TEST(Compare, AgreementIsWithTheReferenceOverAllRuns) {
           contender("lossy", {}, {{{1, 9, 3}, {4, 5, 6}}, {{1, 2, 9}, {4, 5, 6}}, {{9, 2, 3}, {9, 5, 6}}}),
           contender("kept", "z", {exact, exact, exact})}};
   EXPECT_FALSE(comparison.agreement(comparison.contenders[2]));  // with nothing
-  EXPECT_THAT(table_text(comparison), Not(HasSubstr("the exact model's")));
+  EXPECT_THAT(table_text(comparison, 200), Not(HasSubstr("the exact model's")));
   comparison.first = First::kReference;
   EXPECT_FALSE(comparison.agreement(comparison.contenders[0]));
   EXPECT_EQ(comparison.agreement(comparison.contenders[1])->equal.low, 6);
@@ -140,7 +140,7 @@ TEST(Compare, AgreementIsWithTheReferenceOverAllRuns) {
   EXPECT_EQ(lossy.equal.high, 5);
   EXPECT_EQ(lossy.of, 6u);
   comparison.contenders[2].changes = {.json = {{"routing", 1}}, .rows = {{"routing", "much"}}};
-  const std::string table = table_text(comparison);
+  const std::string table = table_text(comparison, 200);
   EXPECT_THAT(table, HasSubstr("lossy            routing  much\n"));
   EXPECT_THAT(table, HasSubstr("tokens   4 (0-5) of 6 before the first"));
   EXPECT_THAT(table, HasSubstr("texts    of its runs differ\n"));
