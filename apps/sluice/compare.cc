@@ -16,6 +16,8 @@
 #include "progress.h"
 #include "prompt_flags.h"
 #include "run_report.h"
+#include "standard_error.h"
+#include "standard_output.h"
 
 namespace sluice::app {
 namespace {
@@ -130,7 +132,10 @@ void compare(const Options& options) {
   settings.runs = static_cast<unsigned>(options.runs);
   settings.tokenizer = open.tokenizer.get();
   settings.changes = changes_of;
-  settings.interrupted = interrupted_so_far();
+  settings.interrupted = [stop = interrupted_so_far()] {
+    check_reader();
+    return stop();
+  };
 
   std::vector<lab::Contender> contenders;
   if (reference) {
@@ -153,8 +158,7 @@ void compare(const Options& options) {
     std::cout << lab::table_text(result);
   }
   if (const auto different = result.different_though_computed_alike()) {
-    fmt::print(
-        stderr,
+    print_error(
         "sluice: presets that compute alike gave different texts, which must never be: {} in run 1 and "
         "{} in run {} ({})\n",
         different->from.preset, different->contender.preset, different->run,

@@ -16,6 +16,7 @@
 #include "eval_command.h"
 #include "progress.h"
 #include "run_report.h"
+#include "standard_output.h"
 
 namespace sluice::app {
 namespace {
@@ -160,6 +161,7 @@ void evaluate_choices(const EvalOptions& options) {
   const std::vector<eval::ChoiceScore> scores = eval::finish<eval::ChoiceScore>(
       state, work.items.size(), eval::choice_score_from_json, [&](std::size_t i) {
         progress.update(i);
+        check_reader();
         return scorer.score(work.requests[i], [&] { return !stop(); });
       });
   progress.update(work.items.size());

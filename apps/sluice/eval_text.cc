@@ -18,6 +18,7 @@
 #include "open_tokenizer.h"
 #include "progress.h"
 #include "run_report.h"
+#include "standard_output.h"
 
 namespace sluice::app {
 namespace {
@@ -261,6 +262,7 @@ void evaluate_text(const EvalOptions& options) {
         std::size_t done = cut.windows[i].scored;
         return scorer.score(text.tokens, cut.windows[i], [&] {
           progress.update(std::min(done++, text.tokens.size()));
+          check_reader();
           return !go_on();
         });
       });

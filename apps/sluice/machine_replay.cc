@@ -21,6 +21,8 @@
 #include "number_range.h"
 #include "output_path.h"
 #include "slice_effects.h"
+#include "standard_error.h"
+#include "standard_output.h"
 #include "timed_replay.h"
 
 namespace sluice::app {
@@ -146,18 +148,19 @@ std::string gigabytes(Bytes bytes) { return fmt::format("{:.3g} GB", static_cast
 void print_table(const lab::RoutedSteps& steps, const lab::SlicedModel& model, const lab::Machine& machine,
                  const MachineRequest& request, const std::vector<Row>& rows) {
   const lab::MachineReplaySettings& settings = rows[0].settings;
-  fmt::print("{}: {} sparse layers of {} experts, top {}, as {}; {} prompts of {} tokens in all, {} steps\n",
-             request.trace, model.layers(), model.experts(), model.top_k(), model.name(), steps.prompts,
-             steps.prompt_tokens, rows[0].result.decode.steps);
-  fmt::print("machine {}; router {}, precision {}, constraint {}, cache {}{}\n\n", machine.name,
-             settings.router, experts::precision_name(settings.precision.mode),
-             experts::constraint_name(settings.constraint.mode), settings.cache,
-             experts::find_cache(settings.cache).sliced
-                 ? fmt::format(", warm-up {}", experts::initial_slices_name(settings.slices.initial))
-                 : "");
-  fmt::print("{:<8} {:>8} {:>7} {:>7} {:>7} {:>6} {:>8} {:>31} {:>9} {:>25} {:>8}\n", "slices", "memory",
-             "HBN %", "MSB %", "LSB %", "lost %", "mJ/token", "Flash/read/write/compute mJ", "ms/token",
-             "rest/compute/wait ms", "prompt s");
+  print_output(
+      "{}: {} sparse layers of {} experts, top {}, as {}; {} prompts of {} tokens in all, {} steps\n",
+      request.trace, model.layers(), model.experts(), model.top_k(), model.name(), steps.prompts,
+      steps.prompt_tokens, rows[0].result.decode.steps);
+  print_output("machine {}; router {}, precision {}, constraint {}, cache {}{}\n\n", machine.name,
+               settings.router, experts::precision_name(settings.precision.mode),
+               experts::constraint_name(settings.constraint.mode), settings.cache,
+               experts::find_cache(settings.cache).sliced
+                   ? fmt::format(", warm-up {}", experts::initial_slices_name(settings.slices.initial))
+                   : "");
+  print_output("{:<8} {:>8} {:>7} {:>7} {:>7} {:>6} {:>8} {:>31} {:>9} {:>25} {:>8}\n", "slices", "memory",
+               "HBN %", "MSB %", "LSB %", "lost %", "mJ/token", "Flash/read/write/compute mJ", "ms/token",
+               "rest/compute/wait ms", "prompt s");
   for (const Row& row : rows) {
     const lab::MachinePhase& decode = row.result.decode;
     const lab::Energy& energy = decode.energy;
@@ -166,7 +169,7 @@ void print_table(const lab::RoutedSteps& steps, const lab::SlicedModel& model, c
       return fmt::format("{:.{}f}", value, value < 1 ? 3 : value < 10 ? 2 : 1);
     };
     const double own = static_cast<double>(row.result.changes.tokens) * model.top_k();
-    fmt::print(
+    print_output(
         "{:<8} {:>8} {:>7.2f} {:>7.2f} {:>7.2f} {:>6.2f} {:>8} {:>31} {:>9} {:>25} {:>8.2f}\n",
         codec::slice_bits_text(row.bits), gigabytes(row.settings.memory), 100 * row.result.accounted.rate(),
         100 * decode.account.msb_rate(), 100 * decode.account.lsb_rate(),
@@ -275,7 +278,7 @@ void machine_replay(const MachineRequest& request, const MachineFlags& flags, co
   const lab::RoutedSteps steps =
       lab::read_routed_steps(*trace, {.prefill = static_cast<std::uint32_t>(flags.prefill)}, interrupted);
   if (steps.cut_off && !request.quiet)
-    fmt::print(stderr, "sluice: warning: {} was cut off; its last step is left out\n", request.trace);
+    print_warning("{} was cut off; its last step is left out", request.trace);
   for (Row& row : rows) {
     row.settings.bytes = lab::slice_bytes(model.expert_weights(), row.bits);
     std::optional<DecisionFile> log;
@@ -289,13 +292,13 @@ void machine_replay(const MachineRequest& request, const MachineFlags& flags, co
     if (log) log->close(row.result.decision_hash);
   }
   if (rows[0].result.decode.steps == 0 && !request.quiet)
-    fmt::print(stderr, "sluice: warning: all tokens are of prompts, and no step was replayed{}\n",
-               flags.prefill > 0 ? fmt::format(": --prefill {} takes them all", flags.prefill) : "");
+    print_warning("all tokens are of prompts, and no step was replayed{}",
+                  flags.prefill > 0 ? fmt::format(": --prefill {} takes them all", flags.prefill) : "");
   if (rows[0].result.recorded_differs > 0 && !request.quiet)
-    fmt::print(stderr,
-               "sluice: warning: {} recorded choices of a token in a layer are not the best of their logits: "
-               "the model limits its selection, or the run changed its routing\n",
-               rows[0].result.recorded_differs);
+    print_warning(
+        "{} recorded choices of a token in a layer are not the best of their logits: "
+        "the model limits its selection, or the run changed its routing",
+        rows[0].result.recorded_differs);
   if (!request.json) return print_table(steps, model, machine, request, rows);
   Json json = {{"trace", request.trace},     {"model", model.name()},  {"layers", model.layers()},
                {"experts", model.experts()}, {"top_k", model.top_k()}, {"machine", lab::to_json(machine)},

@@ -25,6 +25,7 @@
 #include "model/tokenizer/store_tokenizer.h"
 #include "number_range.h"
 #include "progress.h"
+#include "standard_error.h"
 #include "store/directory_checkpoint.h"
 #include "store/source_directory.h"
 #include "store/store_checkpoint.h"
@@ -113,7 +114,7 @@ std::string_view compile_tokenizer(const Options& options) {
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kIo) throw;
     if (!options.common.quiet)
-      fmt::print(stderr, "sluice: warning: the tokenizer is not compiled: {}\n", shown_text(error.what()));
+      print_warning("the tokenizer is not compiled: {}", shown_text(error.what()));
     return "not compiled";
   }
 }

@@ -22,6 +22,8 @@
 #include "prompt_flags.h"
 #include "run_report.h"
 
+#include "standard_error.h"
+#include "standard_output.h"
 namespace sluice::app {
 namespace {
 
@@ -128,10 +130,10 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
 void warn_of_eos(const std::string& path, const model::ModelConfig& config) {
   for (const model::TokenId token : config.eos)
     if (static_cast<std::size_t>(token) >= config.vocab)
-      fmt::print(stderr,
-                 "sluice: warning: {}: end-of-text token {} is beyond the vocabulary of {} (eos_token_id of "
-                 "generation_config.json, else of config.json): it never comes, and ends nothing\n",
-                 shown_text(path), token, config.vocab);
+      print_warning(
+          "{}: end-of-text token {} is beyond the vocabulary of {} (eos_token_id of "
+          "generation_config.json, else of config.json): it never comes, and ends nothing",
+          shown_text(path), token, config.vocab);
 }
 
 // What the publisher asked for and Hugging Face does, and what the text here comes without.
@@ -140,8 +142,7 @@ void warn_of_ignored(const model::GenerationConfig& generation, bool sampling) {
   if (sampling)
     fields.insert(fields.end(), generation.ignored_in_sampling.begin(), generation.ignored_in_sampling.end());
   if (!fields.empty())
-    fmt::print(stderr, "sluice: warning: generation_config.json: without effect here: {}\n",
-               fmt::join(fields, ", "));
+    print_warning("generation_config.json: without effect here: {}", fmt::join(fields, ", "));
 }
 
 void run(const Options& options) {
@@ -168,7 +169,10 @@ void run(const Options& options) {
     if (requests.size() > 1) request.sampler.seed = requests[0].sampler.seed + requests.size() - 1;
     request.ignore_eos = options.ignore_eos;
     request.stop = options.stop;
-    request.should_stop = interrupted;
+    request.should_stop = [] {
+      check_reader();
+      return interrupted();
+    };
     positions = std::max(positions, positions_for(request.prompt.size(), max_tokens, flags, open));
     longest_prompt = std::max(longest_prompt, request.prompt.size());
   }
@@ -187,8 +191,7 @@ void run(const Options& options) {
   if (!options.decisions.empty()) settings.recording = engine::DecisionRecorder::kMemory;
   engine::Engine engine(*open.checkpoint, open.model, settings, std::min<std::size_t>(requests.size(), 16));
   keep_profile(flags, engine);
-  if (!engine.isa_warning().empty() && !flags.quiet)
-    fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
+  if (!engine.isa_warning().empty() && !flags.quiet) write_warning(engine.isa_warning());
   if (!flags.quiet) warn_of_ignored(open.model.generation, requests[0].sampler.temperature > 0);
   if (!flags.quiet && !options.ignore_eos) warn_of_eos(flags.model, open.model.config);
   std::optional<engine::DecisionRecorder> decisions;
@@ -223,7 +226,7 @@ void run(const Options& options) {
   if (decisions) decisions->finish(engine);
   if (!options.out.empty()) {
     if (results[0].reason == engine::StopReason::kInterrupted)
-      fmt::print(stderr, "sluice: warning: {}: not written, since the run was interrupted\n", options.out);
+      print_warning("{}: not written, since the run was interrupted", options.out);
     else
       write_file_atomically(options.out, results[0].text.value_or(""));
   }
@@ -241,12 +244,11 @@ void run(const Options& options) {
     }
     std::cout.flush();
     if (!flags.quiet) {
-      fmt::print(stderr, "\n{}", run_table(engine, requests, results, times));
+      print_error("\n{}", run_table(engine, requests, results, times));
       if (requests[0].sampler.temperature > 0 && !flags.seed)
-        fmt::print(stderr, "  {:<18}{}\n", "seed", requests[0].sampler.seed);
+        print_error("  {:<18}{}\n", "seed", requests[0].sampler.seed);
     }
-    if (options.show_experts)
-      fmt::print(stderr, "\n{}", residency_picture(engine, terminal && colour_allowed()));
+    if (options.show_experts) print_error("\n{}", residency_picture(engine, terminal && colour_allowed()));
   }
   for (const engine::GenerateResult& result : results)
     if (result.reason == engine::StopReason::kInterrupted) throw Exit{kExitInterrupted};

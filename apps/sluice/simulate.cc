@@ -25,6 +25,8 @@
 #include "output_path.h"
 #include "slice_effects.h"
 #include "slice_flags.h"
+#include "standard_error.h"
+#include "standard_output.h"
 #include "timed_replay.h"
 
 namespace sluice::app {
@@ -151,30 +153,30 @@ Json trace_json(const trace::RoutingTrace& trace, const lab::Requests& requests)
 void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests,
                  const std::vector<Row>& rows) {
   const trace::TraceHeader& header = trace.header();
-  fmt::print("{}: {}{}{}, {} sparse layers of {} experts, top {}\n", trace.path(), header.format,
-             header.architecture.empty() ? "" : " of ", header.architecture, header.layers, header.experts,
-             header.top_k);
-  fmt::print("{} steps, {} of them prefill; {} events, {} accesses; one cache {}\n\n", requests.steps,
-             requests.prefill_steps, requests.list.events(), requests.list.accesses(),
-             rows[0].settings.scope == lab::Scope::kLayer ? "a layer" : "for all layers");
+  print_output("{}: {}{}{}, {} sparse layers of {} experts, top {}\n", trace.path(), header.format,
+               header.architecture.empty() ? "" : " of ", header.architecture, header.layers, header.experts,
+               header.top_k);
+  print_output("{} steps, {} of them prefill; {} events, {} accesses; one cache {}\n\n", requests.steps,
+               requests.prefill_steps, requests.list.events(), requests.list.accesses(),
+               rows[0].settings.scope == lab::Scope::kLayer ? "a layer" : "for all layers");
   const bool sizes = rows[0].result.bytes_read.has_value();
-  fmt::print("{:<14} {:>12} {:>8} {:>8} {:>11} {:>11} {:>11}{}\n", "cache", "capacity", "hit %", "decode %",
-             "hits", "misses", "evictions", sizes ? fmt::format(" {:>12}", "read") : "");
+  print_output("{:<14} {:>12} {:>8} {:>8} {:>11} {:>11} {:>11}{}\n", "cache", "capacity", "hit %", "decode %",
+               "hits", "misses", "evictions", sizes ? fmt::format(" {:>12}", "read") : "");
   for (const Row& row : rows) {
     const lab::ReplayResult& result = row.result;
     const std::string decode =
         result.decode.accesses == 0 ? "-" : fmt::format("{:.3f}", 100 * result.decode.hit_rate());
-    fmt::print("{:<14} {:>12} {:>8.3f} {:>8} {:>11} {:>11} {:>11}{}\n", row.settings.cache, row.capacity,
-               100 * result.total.hit_rate(), decode, result.total.hits, result.total.misses(),
-               result.evictions, sizes ? fmt::format(" {:>12}", format_bytes(*result.bytes_read)) : "");
+    print_output("{:<14} {:>12} {:>8.3f} {:>8} {:>11} {:>11} {:>11}{}\n", row.settings.cache, row.capacity,
+                 100 * result.total.hit_rate(), decode, result.total.hits, result.total.misses(),
+                 result.evictions, sizes ? fmt::format(" {:>12}", format_bytes(*result.bytes_read)) : "");
   }
   for (const Row& row : rows) {
     if (row.settings.window == 0) continue;
-    fmt::print("\n{} {}: hit % by steps\n", row.settings.cache, row.capacity);
+    print_output("\n{} {}: hit % by steps\n", row.settings.cache, row.capacity);
     for (const lab::ReplayWindow& window : row.result.windows) {
       const double rate = window.counts.hit_rate();
-      fmt::print("  {:>8} … {:<8} {:>8.3f}  {}\n", window.first_step, window.first_step + window.steps - 1,
-                 100 * rate, std::string(static_cast<std::size_t>(std::lround(rate * 50)), '#'));
+      print_output("  {:>8} … {:<8} {:>8.3f}  {}\n", window.first_step, window.first_step + window.steps - 1,
+                   100 * rate, std::string(static_cast<std::size_t>(std::lround(rate * 50)), '#'));
     }
   }
 }
@@ -239,7 +241,7 @@ void run_slices(const Options& options) {
     unfinished->keep();
   }
   if (result.cut_off && !options.common.quiet)
-    fmt::print(stderr, "sluice: warning: {} was cut off; its last record is left out\n", options.trace);
+    print_warning("{} was cut off; its last record is left out", options.trace);
   const experts::MissAccount& slices = result.slices;
   if (options.common.json) {
     std::cout << Json{{"trace", options.trace},
@@ -263,11 +265,11 @@ void run_slices(const Options& options) {
               << '\n';
     return;
   }
-  fmt::print("{}: slice-lru of {}, one cache {}\n", options.trace, format_bytes(settings.capacity),
-             settings.scope == lab::Scope::kLayer ? "a layer" : "for all layers");
-  fmt::print("{} accesses, {} hits ({:.3f} % of decode steps'), {} read\n", result.total.accesses,
-             result.total.hits, 100 * result.decode.hit_rate(), format_bytes(result.bytes_read));
-  fmt::print(
+  print_output("{}: slice-lru of {}, one cache {}\n", options.trace, format_bytes(settings.capacity),
+               settings.scope == lab::Scope::kLayer ? "a layer" : "for all layers");
+  print_output("{} accesses, {} hits ({:.3f} % of decode steps'), {} read\n", result.total.accesses,
+               result.total.hits, 100 * result.decode.hit_rate(), format_bytes(result.bytes_read));
+  print_output(
       "decode steps: {} of {} MSB slices missing, {} of {} LSB slices, {} downgrades; {:.2f} % of bytes\n",
       slices.msb_misses, slices.msb_requests, slices.lsb_misses, slices.lsb_requests, slices.downgrades,
       100 * result.account.rate());
@@ -364,7 +366,7 @@ void run(const Options& options) {
       row.capacity = std::to_string(row.settings.capacity);
     }
   if (requests.cut_off && !options.common.quiet)
-    fmt::print(stderr, "sluice: warning: {} was cut off; its last record is left out\n", options.trace);
+    print_warning("{} was cut off; its last record is left out", options.trace);
 
   std::optional<OutputFile> log;
   std::optional<UnfinishedFile> unfinished;

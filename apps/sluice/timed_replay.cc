@@ -17,6 +17,8 @@
 #include "experts/registry.h"
 #include "lab/pipeline.h"
 #include "number_range.h"
+#include "standard_error.h"
+#include "standard_output.h"
 #include "trace/rank_windows.h"
 
 namespace sluice::app {
@@ -92,16 +94,16 @@ std::string percent(double part, double whole) {
 
 void print_table(const trace::TraceHeader& header, const lab::Requests& requests, const TimedRequest& request,
                  const TimedFlags& flags, const lab::PipelineCosts& costs, const std::vector<Row>& rows) {
-  fmt::print("{}: {}, {} steps\n", request.trace, shape_text(header.layers, header.experts, header.top_k),
-             requests.steps);
-  fmt::print(
+  print_output("{}: {}, {} steps\n", request.trace, shape_text(header.layers, header.experts, header.top_k),
+               requests.steps);
+  print_output(
       "{}: u {:.3f} ms, v {:.3f} ms, c with its merge {:.3f} ms on {} workers, p {:.3f} ms, rest {:.2f} "
       "ms\n\n",
       flags.profile, costs.fetch.u * 1e3, costs.fetch.v * 1e3, costs.fetch.c * 1e3, costs.fetch.workers,
       costs.run_of(1) * 1e3, costs.rest * 1e3);
-  fmt::print("{:<16} {:>8} {:>12} {:>30} {:>11} {:>9} {:>8} {:>9} {:>31}\n", "", "", "slots",
-             "found in F/C/S/E/M %", "read/token", "TPOT ms", "tok/s", "TTFT ms",
-             "disk/decode/compute/rest %");
+  print_output("{:<16} {:>8} {:>12} {:>30} {:>11} {:>9} {:>8} {:>9} {:>31}\n", "", "", "slots",
+               "found in F/C/S/E/M %", "read/token", "TPOT ms", "tok/s", "TTFT ms",
+               "disk/decode/compute/rest %");
   for (const Row& row : rows) {
     const lab::PipelineResult& result = row.result;
     const lab::PipelineTimes& times = result.decode.steps > 0 ? result.decode : result.prefill;
@@ -112,12 +114,12 @@ void print_table(const trace::TraceHeader& header, const lab::Requests& requests
     for (const double part : {times.disk, times.decode, times.compute, times.rest})
       spent += (spent.empty() ? "" : "/") + percent(part, times.time);
     const bool decodes = result.decode.steps > 0;
-    fmt::print("{:<16} {:>8} {:>12} {:>30} {:>11} {:>9} {:>8} {:>9} {:>31}\n", row.preset, row.memory,
-               row.settings.pools ? experts::slots_text(*row.settings.pools) : "-", found,
-               decodes ? format_bytes(static_cast<Bytes>(result.bytes_per_token())) : "-",
-               decodes ? fmt::format("{:.3f}", result.token_s() * 1e3) : "-",
-               decodes ? fmt::format("{:.2f}", result.tokens_per_second()) : "-",
-               result.prompts > 0 ? fmt::format("{:.1f}", result.first_token_s() * 1e3) : "-", spent);
+    print_output("{:<16} {:>8} {:>12} {:>30} {:>11} {:>9} {:>8} {:>9} {:>31}\n", row.preset, row.memory,
+                 row.settings.pools ? experts::slots_text(*row.settings.pools) : "-", found,
+                 decodes ? format_bytes(static_cast<Bytes>(result.bytes_per_token())) : "-",
+                 decodes ? fmt::format("{:.3f}", result.token_s() * 1e3) : "-",
+                 decodes ? fmt::format("{:.2f}", result.tokens_per_second()) : "-",
+                 result.prompts > 0 ? fmt::format("{:.1f}", result.first_token_s() * 1e3) : "-", spent);
   }
 }
 
@@ -222,7 +224,7 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
   check_shape(header, profile.model, request.trace);
   const lab::Requests requests = lab::read_requests(*trace, interrupted);
   if (requests.cut_off && !request.quiet)
-    fmt::print(stderr, "sluice: warning: {} was cut off; its last record is left out\n", request.trace);
+    print_warning("{} was cut off; its last record is left out", request.trace);
 
   for (Row& row : rows) {
     const experts::Preset& preset = experts::find_preset(row.preset);

@@ -20,9 +20,10 @@ struct GenerateRequest {
   SamplerConfig sampler;
   bool ignore_eos = false;
   std::vector<std::string> stop;  // generation ends before the first of these in the text; not empty strings
-  // Called after every token with the text that has become final (may be empty; never half a character).
+  // Called after every token with the text that has become final (may be empty; never half a character). What
+  // it throws ends the generation at that token, and comes out of generate().
   std::function<void(const std::string& text, std::size_t tokens)> on_text;
-  std::function<bool()> should_stop;  // asked before every step
+  std::function<bool()> should_stop;  // asked before every step; what it throws comes out of generate(), too
 };
 
 enum class StopReason { kLength, kEos, kStopString, kInterrupted };
