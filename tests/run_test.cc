@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <pty.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,11 +18,13 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <regex>
 #include <string>
 #include <vector>
 
 #include "base/scratch_directory.h"
 #include "bundled_model.h"
+#include "terminal.h"
 
 namespace {
 
@@ -34,6 +35,7 @@ using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::program::run_json;
+using sluice::program::run_on_terminal;
 using sluice::testing::ScratchDirectory;
 
 // A directory of its own, and in it a store of the bundled model.
@@ -308,38 +310,13 @@ TEST_F(RunTest, CtrlCEndsAGenerationWithItsStatistics) {
     EXPECT_NE(outcome.out.find(row), std::string::npos) << outcome.out;
 }
 
-// What the program writes to a terminal of 80 columns; nothing where terminals cannot be made.
-std::optional<std::string> on_terminal(const std::vector<std::string>& words, const char* kind) {
-  winsize size = {24, 80, 0, 0};
-  int terminal = -1;
-  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, &size);
-  if (child < 0) return std::nullopt;
-  if (child == 0) {
-    ::alarm(60);
-    ::setenv("TERM", kind, 1);
-    std::vector<char*> pointers = {const_cast<char*>(SLUICE_PROGRAM)};
-    for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
-    pointers.push_back(nullptr);
-    ::execv(pointers[0], pointers.data());
-    ::_exit(127);
-  }
-  std::string output;
-  char bytes[4096];
-  for (ssize_t count; (count = ::read(terminal, bytes, sizeof bytes)) > 0;)
-    output.append(bytes, static_cast<std::size_t>(count));
-  ::close(terminal);
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0) << output;
-  return output;
-}
-
 TEST_F(RunTest, StatusFitsTheTerminalAndSimpleTerminalsGetPlainText) {
   const std::vector<std::string> words = {"run",    store(), "-p", "The old king", "-n", "6",
                                           "--temp", "0",     "-q"};
-  const std::optional<std::string> shown = on_terminal(words, "xterm");
+  const std::optional<Outcome> shown = run_on_terminal(words);
   if (!shown) GTEST_SKIP() << "PSEUDO-TERMINALS CANNOT BE MADE HERE: what a terminal shows is not checked";
-  const std::string& drawn = *shown;
+  const std::string& drawn = shown->out;
+  EXPECT_EQ(shown->code, 0) << drawn;
   std::size_t lines = 0;
   for (std::size_t at = drawn.find("MiB:"); at != std::string::npos; at = drawn.find("MiB:", at + 1)) {
     const std::string line = drawn.substr(at, drawn.find('\x1b', at) - at);
@@ -350,9 +327,30 @@ TEST_F(RunTest, StatusFitsTheTerminalAndSimpleTerminalsGetPlainText) {
   }
   EXPECT_GT(lines, 0u) << drawn;
 
-  const std::string plain = on_terminal(words, "dumb").value();
+  const std::string plain = run_on_terminal(words, "dumb").value().out;
   EXPECT_EQ(plain.find('\x1b'), std::string::npos) << plain;
   EXPECT_EQ(plain.find("MiB:"), std::string::npos) << plain;
+}
+
+// Figures that have no room are left out, the less important ones first; none is cut.
+TEST_F(RunTest, ANarrowTerminalShowsWholeFigures) {
+  const std::regex whole(
+      R"(\d+\.\d tok/s( \| hits \d+ %)?( \| disk \d+\.\d\d GB/s)?( \| [\d.]+ [KMG]iB of [\d.]+ [KMG]iB)?)");
+  for (const unsigned short columns : {30, 50, 80}) {
+    const std::optional<Outcome> shown = run_on_terminal(
+        {"run", store(), "-p", "The old king", "-n", "6", "--temp", "0", "-q"}, "xterm", columns);
+    if (!shown) GTEST_SKIP() << "PSEUDO-TERMINALS CANNOT BE MADE HERE: what a terminal shows is not checked";
+    std::size_t lines = 0;
+    const std::string& drawn = shown->out;
+    for (std::size_t at = drawn.find(" tok/s"); at != std::string::npos; at = drawn.find(" tok/s", at + 1)) {
+      const std::size_t begin = drawn.rfind('\n', at) + 1;
+      const std::string line = drawn.substr(begin, drawn.find('\r', begin) - begin);
+      EXPECT_TRUE(std::regex_match(line, whole)) << columns << ": " << line;
+      EXPECT_LT(line.size(), columns);
+      ++lines;
+    }
+    EXPECT_GT(lines, 0u) << drawn;
+  }
 }
 
 TEST_F(RunTest, CtrlCBeforeAnyTextPrintsNothing) {

@@ -149,9 +149,10 @@ void compare(const Options& options) {
     contenders.push_back({name, source.checkpoint.get(), &source.model});
   }
   Progress progress("compare", static_cast<Bytes>(options.runs) * contenders.size(),
-                    flags.quiet ? Verbosity::kQuiet : Verbosity::kNormal, Progress::Unit::kCount);
+                    progress_verbosity(flags.quiet, flags.json), Progress::Unit::kCount);
   settings.on_run = [&](std::size_t done, std::size_t) { progress.update(done); };
   const lab::Comparison result = lab::Comparer().run(contenders, settings);
+  progress.end();
   if (flags.json) {
     std::cout << lab::to_json(result).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {

@@ -250,7 +250,7 @@ void evaluate_text(const EvalOptions& options) {
   eval::TextScorer scorer(*engine, prompt);
   if (reference) scorer.compare_with(*reference, split.rows);
   Progress progress("eval: tokens", text.tokens.size(),
-                    options.quiet() ? Verbosity::kQuiet : Verbosity::kNormal, Progress::Unit::kCount);
+                    progress_verbosity(options.engine.quiet, options.engine.json), Progress::Unit::kCount);
   const auto go_on = interrupted_so_far();
   const std::vector<eval::WindowScore> scores = eval::finish<eval::WindowScore>(
       state, cut.windows.size(),
@@ -267,6 +267,7 @@ void evaluate_text(const EvalOptions& options) {
         });
       });
   progress.update(text.tokens.size());
+  progress.end();
   const std::size_t resumed = std::min(state.found().size(), scores.size());
   print(options, text, cut, eval::sum(scores), *engine, reference.get(), split, stepped, resumed, energy);
 }

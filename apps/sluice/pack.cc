@@ -150,7 +150,7 @@ void pack(const Options& options) {
   pack.memory = work_memory(options.common.memory, "pack");  // the model's tables are there now
   store::PackResult result;
   {
-    ProgressOfTotal progress("pack", options.common.quiet);
+    ProgressOfTotal progress("pack", progress_verbosity(options.common.quiet, options.common.json));
     pack.on_progress = [&](const store::PackProgress& now) { progress.update(now.done, now.total); };
     result = store::pack(options.model, options.output, plan, pack);
   }

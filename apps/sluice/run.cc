@@ -15,6 +15,7 @@
 #include "engine/decision_recorder.h"
 #include "engine/generate.h"
 #include "engine_flags.h"
+#include "fitted_line.h"
 #include "live_text.h"
 #include "number_range.h"
 #include "open_tokenizer.h"
@@ -69,15 +70,23 @@ std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock:
       engine.checkpoint().slices() ? engine.constraint() : nullptr;
   const std::string missed = constraint == nullptr || constraint->account().requested <= 0
                                  ? ""
-                                 : fmt::format("missed {:.1f} % | ", 100 * constraint->account().rate());
-  return fmt::format(
-      "{:.1f} tok/s | hits {:.0f} % | {}disk {:.2f} GB/s | {} of {}\n{}",
-      tokens > 1 && seconds > 0 ? static_cast<double>(tokens - 1) / seconds : 0.0,
-      total.accesses > 0 ? 100.0 * static_cast<double>(total.hits) / static_cast<double>(total.accesses)
-                         : 0.0,
-      missed, disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0,
-      format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget),
-      memory_line_short(engine, columns));
+                                 : fmt::format("missed {:.1f} %", 100 * constraint->account().rate());
+  const std::string figures = fitted_line(
+      {{fmt::format("{:.1f} tok/s",
+                    tokens > 1 && seconds > 0 ? static_cast<double>(tokens - 1) / seconds : 0.0),
+        0},
+       {fmt::format("hits {:.0f} %", total.accesses > 0 ? 100.0 * static_cast<double>(total.hits) /
+                                                              static_cast<double>(total.accesses)
+                                                        : 0.0),
+        2},
+       {missed, 3},
+       {fmt::format("disk {:.2f} GB/s",
+                    disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0),
+        4},
+       {fmt::format("{} of {}", format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget)),
+        1}},
+      " | ", columns);
+  return figures + "\n" + memory_line_short(engine, columns);
 }
 
 Json sequence_json(const engine::GenerateRequest& request, const engine::GenerateResult& result) {

@@ -105,8 +105,7 @@ void run(const Options& options) {
     if (!options.decisions.empty()) observers.add(&decisions.emplace(options.decisions, engine));
     engine.observe(&observers);
     {
-      Progress progress("trace", requests.size() * max_tokens,
-                        flags.quiet || flags.json ? Verbosity::kQuiet : Verbosity::kNormal,
+      Progress progress("trace", requests.size() * max_tokens, progress_verbosity(flags.quiet, flags.json),
                         Progress::Unit::kCount);
       std::size_t tokens = 0;
       for (engine::GenerateRequest& request : requests)

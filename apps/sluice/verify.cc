@@ -45,7 +45,7 @@ void verify(const Options& options) {
   verify.interrupted = [] { return interrupted(); };
   store::VerifyReport report;
   {
-    ProgressOfTotal progress("verify", options.common.quiet);
+    ProgressOfTotal progress("verify", progress_verbosity(options.common.quiet, options.common.json));
     verify.on_progress = [&](Bytes done, Bytes total) { progress.update(done, total); };
     report = store::verify(options.store, verify);
   }
