@@ -508,6 +508,27 @@ TEST_F(RunTest, SlicesAreForModelsThatHaveThem) {
   EXPECT_NE(refused.err.find("--cache"), std::string::npos) << refused.err;
 }
 
+TEST_F(RunTest, AnAnswerThatFillsTheContextSaysSo) {
+  const std::string request =
+      "run " + kModel + " --tokens 1,2,3,4,5 --temp 0 --ignore-eos --memory " + memory(40);
+  EXPECT_EQ(run_json(request + " -n 4 -c 8")["stop_reason"], "length");
+  const json full = run_json(request + " -n 20 -c 8");
+  EXPECT_EQ(full["stop_reason"], "context");
+  EXPECT_EQ(full["tokens"].size(), 4u);
+  const Outcome text = run(request + " -n 20 -c 8");
+  EXPECT_NE(text.err.find("(context)"), std::string::npos) << text.err;
+  EXPECT_NE(text.err.find(
+                "sluice: warning: -c: the context of 8 tokens is full, and ended the answer before -n did; "
+                "give a larger -c, at most 4096\n"),
+            std::string::npos)
+      << text.err;
+  EXPECT_EQ(run(request + " -n 20 -c 8 -q").err, "");
+  const Outcome both = run(request + " --tokens 1,2 -n 6 -c 8 -q --json");
+  const json sequences = json::parse(both.out)["sequences"];
+  EXPECT_EQ(sequences[0]["stop_reason"], "context");
+  EXPECT_EQ(sequences[1]["stop_reason"], "length");
+}
+
 TEST_F(RunTest, StopStringsAndEosEndTheText) {
   const json whole = run_json("run " + store() + " -p 'The old king' -n 60 --temp 0");
   const std::string text = whole["text"];

@@ -22,9 +22,9 @@
 #include "output_path.h"
 #include "prompt_flags.h"
 #include "run_report.h"
-
 #include "standard_error.h"
 #include "standard_output.h"
+
 namespace sluice::app {
 namespace {
 
@@ -259,6 +259,7 @@ void run(const Options& options) {
     }
     if (options.show_experts) print_error("\n{}", residency_picture(engine, terminal && colour_allowed()));
   }
+  warn_of_full_context(results, flags, open);
   for (const engine::GenerateResult& result : results)
     if (result.reason == engine::StopReason::kInterrupted) throw Exit{kExitInterrupted};
 }

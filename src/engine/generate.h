@@ -26,8 +26,9 @@ struct GenerateRequest {
   std::function<bool()> should_stop;  // asked before every step; what it throws comes out of generate(), too
 };
 
-enum class StopReason { kLength, kEos, kStopString, kInterrupted };
-std::string_view stop_reason_name(StopReason reason);  // "length" "eos" "stop" "interrupted"
+// kLength: max_tokens are there. kContext: fewer are, and the sequence has no room for another.
+enum class StopReason { kLength, kContext, kEos, kStopString, kInterrupted };
+std::string_view stop_reason_name(StopReason reason);  // "length" "context" "eos" "stop" "interrupted"
 
 struct GenerateResult {
   std::vector<model::TokenId> tokens;  // a final eos included

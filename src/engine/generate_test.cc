@@ -36,6 +36,21 @@ class GenerateTest : public ::testing::Test {
   Engine engine_{*checkpoint_, model_, options()};
 };
 
+// The last token of an answer needs no position: 24 hold a prompt of 5 and an answer of 20.
+TEST_F(GenerateTest, AFullContextIsNotTheLengthThatWasAskedFor) {
+  const GenerateResult asked = generate(engine_, nullptr, request(20));
+  EXPECT_EQ(asked.tokens.size(), 20u);
+  EXPECT_EQ(asked.reason, StopReason::kLength);
+  const GenerateResult full = generate(engine_, nullptr, request(21));
+  EXPECT_EQ(full.tokens, asked.tokens);
+  EXPECT_EQ(full.reason, StopReason::kContext);
+  EXPECT_EQ(stop_reason_name(full.reason), "context");
+  const std::vector<GenerateResult> both =
+      generate(engine_, nullptr, std::vector<GenerateRequest>{request(3), request(1000)});
+  EXPECT_EQ(both[0].reason, StopReason::kLength);
+  EXPECT_EQ(both[1].reason, StopReason::kContext);
+}
+
 struct ReaderGone {};
 
 TEST_F(GenerateTest, WhatItsTextThrowsEndsItAtThatToken) {
