@@ -35,7 +35,7 @@ using Clock = std::chrono::steady_clock;
 // A name that a pack may have left at the top of its directory.
 bool is_name_of_store(std::string_view name) {
   return name == kJournalName || name.starts_with(kManifestName) || name == kHeadersName ||
-         name == kDenseName || name == kFilesDirectory ||
+         name == kDenseName || name == kFilesDirectory || name == kSidecarDirectory ||
          (name.starts_with("experts-") && name.ends_with(".bin"));
 }
 
@@ -236,7 +236,9 @@ class Packer {
     writer_.reset();
     check_written(ordered);
     write_file_atomically(partial_.file(kManifestName), text);
-    partial_.remove_others(names);
+    partial_.remove_others(names);  // of sidecars those of a run that was killed
+    if (options_.add_sidecars) options_.add_sidecars(partial_.path());
+    check_interrupted();
     journal_.reset();
     // From the removal of the journal to the rename the store is whole but has none; a run that finds it so
     // begins anew.

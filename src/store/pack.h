@@ -65,6 +65,10 @@ struct PackOptions {
   // time; and when interrupted() says so.
   Bytes journal_bytes = 256 * kMiB;
   std::chrono::milliseconds journal_time{2000};
+  // Called on the thread that called pack(), once the store is whole but for its name: its sidecars
+  // (store/sidecar.h) are to be written into `directory`, and appear with it. What it throws leaves the
+  // partial store; the next run calls it again.
+  std::function<void(const std::string& directory)> add_sidecars{};
   // Both are called on the thread that called pack(), the second at least every 100 ms or so.
   std::function<void(const PackProgress&)> on_progress{};
   std::function<bool()> interrupted{};
