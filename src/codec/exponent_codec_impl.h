@@ -34,7 +34,8 @@ class ContextPool {
     for (Context* context : free_) Free(context);
   }
 
-  // Goes back to the pool on destruction, also when the call failed: the library starts every call afresh.
+  // Goes back to the pool on destruction, also when the call failed or was given up: the next user starts
+  // afresh.
   class Lease {
    public:
     Lease(ContextPool& pool, Context* context) : pool_(pool), context_(context) {}

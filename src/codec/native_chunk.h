@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/stop_request.h"
 #include "codec/tiles.h"
 
 namespace sluice::codec {
@@ -22,9 +23,10 @@ struct GroupRange {
 
 // Exponents in tile order, and which of them are padding by `shape` (whole groups; the last may be cut
 // short; it is 0, as split_tiles() makes it), to a chunk: the same bytes by every instruction set. Empty if
-// it would not be shorter than the exponents.
+// it would not be shorter than the exponents. Error(kInterrupted) if `stop`, asked twice for every group,
+// says so.
 std::vector<std::byte> encode_native(std::span<const std::byte> exponents, TileShape shape,
-                                     Isa isa = best_isa());
+                                     Isa isa = best_isa(), const StopRequest& stop = {});
 
 // A group within a chunk, found and checked but for what its codes say. Non-owning.
 struct NativeGroup {

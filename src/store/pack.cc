@@ -21,6 +21,7 @@
 #include "store/pack_resume.h"
 #include "store/pack_space.h"
 #include "store/partial_directory.h"
+#include "store/read_in_steps.h"
 #include "store/source_hasher.h"
 #include "store/store_checkpoint.h"
 #include "store/unit_writer.h"
@@ -141,8 +142,8 @@ class Packer {
     pipeline.memory_limit = options_.memory;
     pipeline.next = [&slices](CodedSlice& slice) { return slices.next(slice); };
     pipeline.memory = [](const CodedSlice& slice) { return slice.memory(); };
-    pipeline.load = [this](CodedSlice& slice) { load(slice); };
-    pipeline.work = [this](CodedSlice& slice) { code_slice(job_, slice); };
+    pipeline.load = [this](CodedSlice& slice, const StopRequest& failed) { load(slice, failed); };
+    pipeline.work = [this](CodedSlice& slice, const StopRequest& failed) { code_slice(job_, slice, failed); };
     pipeline.finish = [this](CodedSlice& slice) { finish(slice); };
     pipeline.poll = [this] {
       report();
@@ -154,12 +155,12 @@ class Packer {
   }
 
   // Reader thread.
-  void load(CodedSlice& slice) {
+  void load(CodedSlice& slice, const StopRequest& failed) {
     const Bytes begin = job_.file_starts[slice.file] + slice.offset, end = begin + slice.length;
     const auto length = static_cast<std::size_t>(slice.length);
     slice.words = std::make_unique_for_overwrite<std::byte[]>(length);
     const InputFile& file = source_files_[slice.file];
-    file.read_at(slice.offset, {slice.words.get(), length});
+    read_in_steps(file, slice.offset, {slice.words.get(), length}, failed);
     hasher_->allow(end);
     // Whoever comes last drops the pages; the reader does so, too, when the hasher is far behind.
     if (hasher_->is_past(end) || end > hasher_->position() + kMaxHashLag)

@@ -69,7 +69,7 @@ struct PackOptions {
   // (store/sidecar.h) are to be written into `directory`, and appear with it. What it throws leaves the
   // partial store; the next run calls it again.
   std::function<void(const std::string& directory)> add_sidecars{};
-  // Both are called on the thread that called pack(), the second at least every 100 ms or so.
+  // Both are called on the thread that called pack(), the second at least every 50 ms or so.
   std::function<void(const PackProgress&)> on_progress{};
   std::function<bool()> interrupted{};
 };

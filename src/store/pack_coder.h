@@ -31,8 +31,9 @@ struct CodedSlice : SliceRange {
   }
 };
 
-// From `words` to what is written. Thread-safe. Error(kInvalid) naming a weight that cannot be rounded.
-void code_slice(const PackJob& job, CodedSlice& slice);
+// From `words` to what is written. Thread-safe. Error(kInvalid) naming a weight that cannot be rounded;
+// (kInterrupted) if `stop` says so.
+void code_slice(const PackJob& job, CodedSlice& slice, const StopRequest& stop);
 
 // The shapes of a unit's pieces, and a coded slice of one of them, as the writer takes them.
 void begin_unit(const PackJob& job, const PackUnit& unit, UnitWriter& writer);
