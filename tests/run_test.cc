@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <pty.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,6 +24,7 @@
 #include "base/json.h"
 #include "base/scratch_directory.h"
 #include "bundled_model.h"
+#include "terminal.h"
 
 namespace {
 
@@ -36,6 +36,7 @@ using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::program::run_json;
+using sluice::program::run_on_terminal;
 using sluice::testing::ScratchDirectory;
 
 // A directory of its own with a store of the bundled model.
@@ -356,9 +357,10 @@ TEST_F(RunTest, NarrowTerminalsShowWholeFigures) {
 TEST_F(RunTest, StatusFitsTheTerminalAndSimpleTerminalsGetPlainText) {
   const std::vector<std::string> words = {"run",    store(), "-p", "The old king", "-n", "6",
                                           "--temp", "0",     "-q"};
-  const std::optional<std::string> shown = on_terminal(words, "xterm");
+  const std::optional<Outcome> shown = run_on_terminal(words);
   if (!shown) GTEST_SKIP() << "PSEUDO-TERMINALS CANNOT BE MADE HERE: what a terminal shows is not checked";
-  const std::string& drawn = *shown;
+  const std::string& drawn = shown->out;
+  EXPECT_EQ(shown->code, 0) << drawn;
   std::size_t lines = 0;
   for (std::size_t at = drawn.find("MiB:"); at != std::string::npos; at = drawn.find("MiB:", at + 1)) {
     const std::string line = drawn.substr(at, drawn.find('\x1b', at) - at);
@@ -369,9 +371,30 @@ TEST_F(RunTest, StatusFitsTheTerminalAndSimpleTerminalsGetPlainText) {
   }
   EXPECT_GT(lines, 0u) << drawn;
 
-  const std::string plain = on_terminal(words, "dumb").value();
+  const std::string plain = run_on_terminal(words, "dumb").value().out;
   EXPECT_EQ(plain.find('\x1b'), std::string::npos) << plain;
   EXPECT_EQ(plain.find("MiB:"), std::string::npos) << plain;
+}
+
+// Figures that have no room are left out, the less important ones first; none is cut.
+TEST_F(RunTest, ANarrowTerminalShowsWholeFigures) {
+  const std::regex whole(
+      R"(\d+\.\d tok/s( \| hits \d+ %)?( \| disk \d+\.\d\d GB/s)?( \| [\d.]+ [KMG]iB of [\d.]+ [KMG]iB)?)");
+  for (const unsigned short columns : {30, 50, 80}) {
+    const std::optional<Outcome> shown = run_on_terminal(
+        {"run", store(), "-p", "The old king", "-n", "6", "--temp", "0", "-q"}, "xterm", columns);
+    if (!shown) GTEST_SKIP() << "PSEUDO-TERMINALS CANNOT BE MADE HERE: what a terminal shows is not checked";
+    std::size_t lines = 0;
+    const std::string& drawn = shown->out;
+    for (std::size_t at = drawn.find(" tok/s"); at != std::string::npos; at = drawn.find(" tok/s", at + 1)) {
+      const std::size_t begin = drawn.rfind('\n', at) + 1;
+      const std::string line = drawn.substr(begin, drawn.find('\r', begin) - begin);
+      EXPECT_TRUE(std::regex_match(line, whole)) << columns << ": " << line;
+      EXPECT_LT(line.size(), columns);
+      ++lines;
+    }
+    EXPECT_GT(lines, 0u) << drawn;
+  }
 }
 
 TEST_F(RunTest, CtrlCBeforeAnyTextPrintsNothing) {
@@ -581,6 +604,27 @@ TEST_F(RunTest, SlicesAreForModelsThatHaveThem) {
   const Outcome refused = run("run " + kModel + " -p Once --cache slice-lru");
   EXPECT_EQ(refused.code, 2);
   EXPECT_NE(refused.err.find("--cache"), std::string::npos) << refused.err;
+}
+
+TEST_F(RunTest, AnAnswerThatFillsTheContextSaysSo) {
+  const std::string request =
+      "run " + kModel + " --tokens 1,2,3,4,5 --temp 0 --ignore-eos --memory " + memory(40);
+  EXPECT_EQ(run_json(request + " -n 4 -c 8")["stop_reason"], "length");
+  const json full = run_json(request + " -n 20 -c 8");
+  EXPECT_EQ(full["stop_reason"], "context");
+  EXPECT_EQ(full["tokens"].size(), 4u);
+  const Outcome text = run(request + " -n 20 -c 8");
+  EXPECT_NE(text.err.find("(context)"), std::string::npos) << text.err;
+  EXPECT_NE(text.err.find(
+                "sluice: warning: -c: the context of 8 tokens is full, and ended the answer before -n did; "
+                "give a larger -c, at most 4096\n"),
+            std::string::npos)
+      << text.err;
+  EXPECT_EQ(run(request + " -n 20 -c 8 -q").err, "");
+  const Outcome both = run(request + " --tokens 1,2 -n 6 -c 8 -q --json");
+  const json sequences = json::parse(both.out)["sequences"];
+  EXPECT_EQ(sequences[0]["stop_reason"], "context");
+  EXPECT_EQ(sequences[1]["stop_reason"], "length");
 }
 
 TEST_F(RunTest, StopStringsAndEosEndTheText) {

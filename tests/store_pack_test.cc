@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "program.h"
+#include "store/sidecar.h"
 #include "store/testing.h"
 #include "store/unpack.h"
 #include "store/verify.h"
@@ -93,6 +94,9 @@ TEST_F(StorePack, KilledAndRunAgainItGivesTheSameBytes) {
   std::mt19937 random(seed);
   int reports = 0;
   PackOptions options = tiny_options("zstd");
+  options.add_sidecars = [](const std::string& directory) {
+    write_sidecar(directory, "beside", "test", {{"text", "what lies beside a store"}});
+  };
   options.on_progress = [&](const PackProgress&) { ++reports; };
   const Clock::time_point start = Clock::now();
   pack_to(temp_ / "whole.sluice", options);
@@ -125,6 +129,7 @@ TEST_F(StorePack, KilledAndRunAgainItGivesTheSameBytes) {
         fs::remove_all(store);
       } else if (random() % 2 == 0) {  // otherwise the next child continues, and may also be killed
         PackOptions go_on = tiny_options("zstd");
+        go_on.add_sidecars = options.add_sidecars;
         const PackResult result = pack(source_, store, tiny_plan(model_), go_on);
         resumed += result.resumed_bytes > 0;
         ASSERT_EQ(read_tree(store), whole) << "kill " << kills;
@@ -139,6 +144,22 @@ TEST_F(StorePack, KilledAndRunAgainItGivesTheSameBytes) {
   }
   EXPECT_EQ(kills, 50);
   EXPECT_GT(resumed, 3);
+}
+
+// The program, killed as soon as the store has its name: what a run reads beside it is there.
+TEST_F(StorePack, AStoreHasItsTokenizerFromItsFirstMomentOn) {
+  const std::string store = temp_ / "m.sluice";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::execl(SLUICE_PROGRAM, "sluice", "pack", SLUICE_SOURCE_DIR "/models/fable-moe-18m", "-o", store.c_str(),
+            "-q", nullptr);
+    ::_exit(127);
+  }
+  ASSERT_TRUE(wait_until([&] { return fs::exists(store); }));
+  ::kill(child, SIGKILL);
+  wait_for(child);
+  EXPECT_TRUE(fs::exists(store + "/sidecar/tokenizer.bin"));
+  EXPECT_EQ(program::run(fmt::format("verify '{}'", store)).code, 0);
 }
 
 TEST_F(StorePack, OfTwoAtOnceOneRefuses) {

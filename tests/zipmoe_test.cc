@@ -95,6 +95,34 @@ TEST_F(ZipMoeTest, TheFirstRunOfAStoreKeepsItsProfileForThoseThatFollow) {
   EXPECT_EQ(sluice::program::content_of(profile), of_one_thread);
 }
 
+// As with its tokenizer: what is damaged beside the weights is made again, and said.
+TEST_F(ZipMoeTest, ADamagedProfileOfAStoreIsAWarningAndIsMadeAgain) {
+  const std::string copy = file("damaged.sluice"), profile = copy + "/sidecar/profile.json";
+  fs::copy(store(), copy, fs::copy_options::recursive);
+  ASSERT_EQ(run("profile " + copy + " --repeats 1 --quiet").code, 0);
+  const std::string good = sluice::program::content_of(profile);
+  const std::string request =
+      " " + copy + " -p 'Once upon a time' -n 4 --temp 0 --prefetch none --memory " + memory(34);
+  const json expected = run_json("run" + request)["tokens"];
+  const std::string flipped = good.substr(0, good.size() / 2) + "#" + good.substr(good.size() / 2 + 1);
+  for (const std::string& content :
+       {std::string(), flipped, good.substr(0, good.size() / 2), std::string("{}")}) {
+    std::ofstream(profile, std::ios::binary) << content;
+    const Outcome quiet = run("plan " + copy + " --quiet --memory " + memory(34));
+    EXPECT_EQ(quiet.code, 0);
+    EXPECT_EQ(quiet.err, "");
+    std::ofstream(profile, std::ios::binary) << content;
+    const Outcome warned = run("run" + request + " --json");
+    ASSERT_EQ(warned.code, 0) << warned.err;
+    EXPECT_EQ(json::parse(warned.out)["tokens"], expected);
+    const std::size_t at = warned.err.find("sluice: warning: the store's profile is passed over: " + profile);
+    ASSERT_NE(at, std::string::npos) << warned.err;
+    EXPECT_EQ(warned.err.find("passed over", at + 60), std::string::npos) << "said twice: " << warned.err;
+    EXPECT_EQ(run("run" + request + " --json").err, "") << "made again";
+    EXPECT_EQ(run("verify " + copy + " --quiet").code, 0);
+  }
+}
+
 TEST_F(ZipMoeTest, AProfileOfAnythingElseIsOneClearError) {
   const std::string base = "run " + store() + " -p x -n 1 --memory " + memory(40) + " --profile ";
   Json other = read("profile.json");

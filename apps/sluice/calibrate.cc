@@ -105,8 +105,7 @@ void calibrate(const Options& options) {
     std::optional<Progress> progress;
     settings.on_progress = [&](std::size_t done, std::size_t all) {
       if (!progress)
-        progress.emplace("calibrate: tokens", all,
-                         flags.quiet || flags.json ? Verbosity::kQuiet : Verbosity::kNormal,
+        progress.emplace("calibrate: tokens", all, progress_verbosity(flags.quiet, flags.json),
                          Progress::Unit::kCount);
       progress->update(done);
       return !interrupted();

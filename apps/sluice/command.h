@@ -15,6 +15,7 @@ struct Exit {
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInterrupted = 130;
+inline constexpr int kExitReaderGone = 141;  // as a shell shows a program that SIGPIPE has ended
 
 void add_pack(Command& app);
 void add_calibrate(Command& app);

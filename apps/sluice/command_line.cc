@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "help_text.h"
 #include "nearest.h"
+#include "standard_output.h"
 #include "terminal_columns.h"
 
 namespace sluice::app {
@@ -414,9 +415,9 @@ void Command::run(const std::vector<std::string>& words) {
   try {
     state_->app->parse(Words(words.rbegin(), words.rend()));  // the library takes them last first
   } catch (const CLI::CallForVersion&) {
-    fmt::print("{}\n", state_->version);
+    print_output("{}\n", state_->version);
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}",
+    print_output("{}",
                help_text(chosen->help(of_command ? state_->name : ""), terminal_columns(STDOUT_FILENO)));
   } catch (const CLI::ParseError& error) {
     throw chosen->refused(words, state_->app->remaining(true), error.what());

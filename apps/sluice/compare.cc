@@ -17,6 +17,8 @@
 #include "progress.h"
 #include "prompt_flags.h"
 #include "run_report.h"
+#include "standard_error.h"
+#include "standard_output.h"
 #include "terminal_columns.h"
 
 namespace sluice::app {
@@ -132,7 +134,10 @@ void compare(const Options& options) {
   settings.runs = static_cast<unsigned>(options.runs);
   settings.tokenizer = open.tokenizer.get();
   settings.changes = changes_of;
-  settings.interrupted = interrupted_so_far();
+  settings.interrupted = [stop = interrupted_so_far()] {
+    check_reader();
+    return stop();
+  };
 
   std::vector<lab::Contender> contenders;
   if (reference) {
@@ -146,17 +151,17 @@ void compare(const Options& options) {
     contenders.push_back({name, source.checkpoint.get(), &source.model});
   }
   Progress progress("compare", static_cast<Bytes>(options.runs) * contenders.size(),
-                    flags.quiet ? Verbosity::kQuiet : Verbosity::kNormal, Progress::Unit::kCount);
+                    progress_verbosity(flags.quiet, flags.json), Progress::Unit::kCount);
   settings.on_run = [&](std::size_t done, std::size_t) { progress.update(done); };
   const lab::Comparison result = lab::Comparer().run(contenders, settings);
+  progress.end();
   if (flags.json) {
     std::cout << lab::to_json(result).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {
     std::cout << lab::table_text(result, terminal_columns(STDOUT_FILENO, kAnyColumns));
   }
   if (const auto different = result.different_though_computed_alike()) {
-    fmt::print(
-        stderr,
+    print_error(
         "sluice: presets that compute alike gave different texts, which must never be: {} in run 1 and "
         "{} in run {} ({})\n",
         different->from.preset, different->contender.preset, different->run,

@@ -12,6 +12,7 @@
 #include "number_range.h"
 #include "open_tokenizer.h"
 #include "slice_effects.h"
+#include "standard_error.h"
 #include "store/sidecar.h"
 #include "store/store_checkpoint.h"
 
@@ -200,6 +201,24 @@ EngineFlags reference_flags(const EngineFlags& flags, const std::string& path) {
   return reference;
 }
 
+namespace {
+
+// That of the store, if there is one. A damaged one is a warning: costs can be measured again.
+std::optional<engine::Profile> kept_profile(const EngineFlags& flags) {
+  try {
+    const std::optional<Json> sidecar = store::read_sidecar(flags.model, "profile", "profile");
+    if (sidecar) return engine::profile_from_json(*sidecar, flags.model + "/sidecar/profile.json");
+  } catch (const Error& error) {
+    const bool content = error.kind() == ErrorKind::kCorrupt || error.kind() == ErrorKind::kInvalid ||
+                         error.kind() == ErrorKind::kUnsupported;
+    if (!content) throw;
+    if (!flags.quiet) print_warning("the store's profile is passed over: {}", error.what());
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions,
                                      std::size_t encoder_positions) {
   check_policies(flags);
@@ -216,10 +235,8 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
   if (!flags.profile.empty()) {
     options.profile = engine::profile_from_json(read_json_file(flags.profile), flags.profile);
   } else if (store::looks_like_store(flags.model)) {
-    if (const std::optional<Json> sidecar = store::read_sidecar(flags.model, "profile", "profile")) {
-      options.profile = engine::profile_from_json(*sidecar, flags.model + "/sidecar/profile.json");
-      options.profile_if_it_fits = true;
-    }
+    options.profile = kept_profile(flags);
+    options.profile_if_it_fits = options.profile.has_value();
   }
   options.seed = flags.seed.value_or(0);
   options.router = flags.router;

@@ -12,6 +12,7 @@
 #include "number_range.h"
 #include "output_path.h"
 #include "run_report.h"
+#include "standard_error.h"
 
 namespace sluice::app {
 namespace {
@@ -67,8 +68,7 @@ void check_engine(const EvalOptions& options, const engine::Engine& engine) {
                            experts::precision_name(engine.options().precision), engine.options().router,
                            experts::constraint_name(*engine.options().constraint)))
         .fix("leave --state out");
-  if (!options.engine.quiet && !engine.isa_warning().empty())
-    fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
+  if (!options.engine.quiet && !engine.isa_warning().empty()) write_warning(engine.isa_warning());
 }
 
 std::size_t prompt_tokens(const EvalOptions& options, const engine::Engine& engine) {
@@ -79,11 +79,10 @@ std::size_t prompt_tokens(const EvalOptions& options, const engine::Engine& engi
 void warn_of_few_steps(const EvalOptions& options, const engine::Engine& engine, std::size_t stepped,
                        std::size_t scored) {
   if (options.engine.quiet || !decodes_otherwise(engine.options()) || 2 * stepped >= scored) return;
-  fmt::print(
-      stderr,
-      "sluice: warning: {} of {} scored tokens {} decoded in a step, where precision, router and limit act; "
+  print_warning(
+      "{} of {} scored tokens {} decoded in a step, where precision, router and limit act; "
       "the "
-      "others are as the exact router and high precision have them: give a smaller --prefill than {}\n",
+      "others are as the exact router and high precision have them: give a smaller --prefill than {}",
       stepped == 0 ? "none" : std::to_string(stepped), scored, stepped == 1 ? "is" : "are",
       prompt_tokens(options, engine));
 }

@@ -16,6 +16,7 @@
 #include "eval_command.h"
 #include "progress.h"
 #include "run_report.h"
+#include "standard_output.h"
 
 namespace sluice::app {
 namespace {
@@ -155,14 +156,16 @@ void evaluate_choices(const EvalOptions& options) {
 
   eval::ChoiceScorer scorer(engine, prompt);
   Progress progress("eval: items", work.items.size(),
-                    options.quiet() ? Verbosity::kQuiet : Verbosity::kNormal, Progress::Unit::kCount);
+                    progress_verbosity(options.engine.quiet, options.engine.json), Progress::Unit::kCount);
   const auto stop = interrupted_so_far();
   const std::vector<eval::ChoiceScore> scores = eval::finish<eval::ChoiceScore>(
       state, work.items.size(), eval::choice_score_from_json, [&](std::size_t i) {
         progress.update(i);
+        check_reader();
         return scorer.score(work.requests[i], [&] { return !stop(); });
       });
   progress.update(work.items.size());
+  progress.end();
   const std::size_t resumed = std::min(state.found().size(), scores.size());
   print(options, work, eval::choice_metrics(work.items, scores), engine, stepped, resumed, energy);
 }

@@ -20,8 +20,6 @@ struct EvalOptions {
   std::string reference, reference_memory;  // a model to compare with
   std::string state;                        // file; empty: none
   std::string machine = "slicemoe";         // for energy_model
-
-  bool quiet() const { return engine.quiet || engine.json; }
 };
 
 // Error(kUnsupported) for a model with an encoder.

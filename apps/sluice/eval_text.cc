@@ -18,6 +18,7 @@
 #include "open_tokenizer.h"
 #include "progress.h"
 #include "run_report.h"
+#include "standard_output.h"
 
 namespace sluice::app {
 namespace {
@@ -249,7 +250,7 @@ void evaluate_text(const EvalOptions& options) {
   eval::TextScorer scorer(*engine, prompt);
   if (reference) scorer.compare_with(*reference, split.rows);
   Progress progress("eval: tokens", text.tokens.size(),
-                    options.quiet() ? Verbosity::kQuiet : Verbosity::kNormal, Progress::Unit::kCount);
+                    progress_verbosity(options.engine.quiet, options.engine.json), Progress::Unit::kCount);
   const auto go_on = interrupted_so_far();
   const std::vector<eval::WindowScore> scores = eval::finish<eval::WindowScore>(
       state, cut.windows.size(),
@@ -261,10 +262,12 @@ void evaluate_text(const EvalOptions& options) {
         std::size_t done = cut.windows[i].scored;
         return scorer.score(text.tokens, cut.windows[i], [&] {
           progress.update(std::min(done++, text.tokens.size()));
+          check_reader();
           return !go_on();
         });
       });
   progress.update(text.tokens.size());
+  progress.end();
   const std::size_t resumed = std::min(state.found().size(), scores.size());
   print(options, text, cut, eval::sum(scores), *engine, reference.get(), split, stepped, resumed, energy);
 }

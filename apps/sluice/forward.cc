@@ -13,6 +13,7 @@
 #include "number_range.h"
 #include "output_path.h"
 #include "run_report.h"
+#include "standard_error.h"
 
 namespace sluice::app {
 namespace {
@@ -129,7 +130,7 @@ void forward(const Options& options) {
                      .dump()
               << '\n';
   else if (!flags.quiet)
-    fmt::print(stderr, "wrote {}: float32 [{}, {}]\n", options.out, tokens.size(), open.model.config.vocab);
+    print_error("wrote {}: float32 [{}, {}]\n", options.out, tokens.size(), open.model.config.vocab);
 }
 
 }  // namespace

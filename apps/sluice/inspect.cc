@@ -297,7 +297,7 @@ Entropy measure_entropy(const store::Checkpoint& checkpoint, const Model& model,
   const std::uint64_t points = std::clamp<std::uint64_t>(kSampledWords / longest, 16, 4096);
   const std::uint64_t stride = whole ? 1 : std::max<std::uint64_t>(entropy.words / points, 1);
   Progress progress(experts ? "experts" : "dense", 2 * (whole ? entropy.words : kSampledWords),
-                    options.full && !options.common.quiet ? Verbosity::kNormal : Verbosity::kQuiet);
+                    progress_verbosity(!options.full || options.common.quiet, options.common.json));
   ExponentReader reader(checkpoint);
   codec::ExponentHistogram histogram;
   std::uint64_t at = 0, next = stride / 2;

@@ -49,10 +49,6 @@ void list(bool json) {
     print_fields("out", function->out);
   }
   if (json) std::cout << all.dump(2) << "\n";
-  if (!std::cout.flush())
-    throw Error(ErrorKind::kIo, "write failed")
-        .in("standard output")
-        .fix("free some space where it goes, or let its reader run on");
 }
 
 void run(const Options& options) {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <clocale>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <cwchar>
+#include <iostream>
 #include <utility>
 
 namespace sluice::app {
@@ -34,7 +34,8 @@ std::string first_columns(std::string line, std::size_t columns) {
   return line;
 }
 
-void put(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+// At once: the reader watches.
+void put(const std::string& text) { std::cout << text << std::flush; }
 
 }  // namespace
 
@@ -50,12 +51,17 @@ LiveText::LiveText(bool terminal, bool colour, std::function<std::string(std::si
   if (terminal_) std::setlocale(LC_CTYPE, "C.UTF-8");  // for the widths of characters
 }
 
-LiveText::~LiveText() { finish(); }
+LiveText::~LiveText() {
+  try {
+    finish();
+  } catch (...) {
+    // StandardOutput::finish() tells of it.
+  }
+}
 
 void LiveText::write(const std::string& text) {
   if (!terminal_) {
     put(text);
-    std::fflush(stdout);
     return;
   }
   put("\x1b[J" + text);  // clears the old status line below the cursor
@@ -85,7 +91,6 @@ void LiveText::write(const std::string& text) {
         "\x1b"
         "8");
   }
-  std::fflush(stdout);
 }
 
 void LiveText::end_full_line(const std::string& text) {
@@ -117,7 +122,6 @@ void LiveText::end_full_line(const std::string& text) {
 void LiveText::finish() {
   if (std::exchange(finished_, true) || !terminal_) return;
   put("\x1b[J");
-  std::fflush(stdout);
 }
 
 }  // namespace sluice::app

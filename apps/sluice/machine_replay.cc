@@ -24,6 +24,8 @@
 #include "number_range.h"
 #include "output_path.h"
 #include "slice_effects.h"
+#include "standard_error.h"
+#include "standard_output.h"
 #include "terminal_columns.h"
 #include "timed_replay.h"
 
@@ -188,7 +190,7 @@ void print_table(const lab::RoutedSteps& steps, const lab::SlicedModel& model, c
              ? format_duration(row.result.prefill.seconds / static_cast<double>(row.result.prompts))
              : "-"});
   }
-  fmt::print("\n{}", text_table(table, terminal_columns(STDOUT_FILENO, kAnyColumns), 2));
+  print_output("\n{}", text_table(table, terminal_columns(STDOUT_FILENO, kAnyColumns), 2));
 }
 
 // The decisions of one replay, written like those of a run.
@@ -288,7 +290,7 @@ void machine_replay(const MachineRequest& request, const MachineFlags& flags, co
   const lab::RoutedSteps steps =
       lab::read_routed_steps(*trace, {.prefill = static_cast<std::uint32_t>(flags.prefill)}, interrupted);
   if (steps.cut_off && !request.quiet)
-    fmt::print(stderr, "sluice: warning: {} was cut off; its last step is left out\n", request.trace);
+    print_warning("{} was cut off; its last step is left out", request.trace);
   for (Row& row : rows) {
     row.settings.bytes = lab::slice_bytes(model.expert_weights(), row.bits);
     std::optional<DecisionFile> log;
@@ -302,13 +304,13 @@ void machine_replay(const MachineRequest& request, const MachineFlags& flags, co
     if (log) log->close(row.result.decision_hash);
   }
   if (rows[0].result.decode.steps == 0 && !request.quiet)
-    fmt::print(stderr, "sluice: warning: all tokens are of prompts, and no step was replayed{}\n",
-               flags.prefill > 0 ? fmt::format(": --prefill {} takes them all", flags.prefill) : "");
+    print_warning("all tokens are of prompts, and no step was replayed{}",
+                  flags.prefill > 0 ? fmt::format(": --prefill {} takes them all", flags.prefill) : "");
   if (rows[0].result.recorded_differs > 0 && !request.quiet)
-    fmt::print(stderr,
-               "sluice: warning: {} recorded choices of a token in a layer are not the best of their logits: "
-               "the model limits its selection, or the run changed its routing\n",
-               rows[0].result.recorded_differs);
+    print_warning(
+        "{} recorded choices of a token in a layer are not the best of their logits: "
+        "the model limits its selection, or the run changed its routing",
+        rows[0].result.recorded_differs);
   if (!request.json) return print_table(steps, model, machine, request, rows);
   Json json = {{"trace", request.trace},     {"model", model.name()},  {"layers", model.layers()},
                {"experts", model.experts()}, {"top_k", model.top_k()}, {"machine", lab::to_json(machine)},

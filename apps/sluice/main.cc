@@ -1,15 +1,12 @@
 // The program: a table of commands, and the single place where errors become text and exit codes.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <cstdio>
 #include <exception>
-#include <iostream>
 #include <new>
 #include <span>
 #include <string>
@@ -23,6 +20,8 @@
 #include "command.h"
 #include "engine/memory_plan.h"
 #include "nearest.h"
+#include "standard_error.h"
+#include "standard_output.h"
 #include "terminal_columns.h"
 
 namespace sluice::app {
@@ -42,7 +41,7 @@ constexpr const char* kExamples = R"(Examples:
   sluice run --help
 
 MODEL is a Hugging Face directory or a packed NAME.sluice store. Sizes read 8GiB, 1.5G (binary) or 500MB (decimal).
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.)";
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 141 nobody reads standard output any more.)";
 
 // ---- Ctrl-C
 
@@ -64,7 +63,7 @@ void install_signal_handlers() {
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);  // begun work is taken back, as after Ctrl-C
-  std::signal(SIGPIPE, SIG_IGN);           // a reader that went away is a failed write, reported in its place
+  std::signal(SIGPIPE, SIG_IGN);           // a reader that went away is a failed write, see standard_output.h
 }
 
 // If one of the three is closed, the next opened file would take its number, and messages would go into that
@@ -79,8 +78,7 @@ void open_standard_files() {
 // ---- Errors as text
 
 int fail(int code, std::string_view message) {
-  std::cout.flush();
-  fmt::print(stderr, "sluice: {}\n", message);
+  print_error("sluice: {}\n", message);
   return code;
 }
 
@@ -93,18 +91,6 @@ int exit_code(ErrorKind kind) {
     default:
       return kExitFailed;
   }
-}
-
-// A full disk behind `> file` must not look like success. A reader that had enough (`| head`) needs no
-// message.
-int flush_output(int code) {
-  std::cout.flush();
-  const bool flushed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
-  if (flushed || code != 0) return code;
-  struct pollfd output = {STDOUT_FILENO, POLLOUT, 0};
-  const bool reader_gone = ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
-  return reader_gone ? kExitFailed
-                     : fail(kExitFailed, "cannot write to standard output; the result is not complete");
 }
 
 // ---- Command line
@@ -165,7 +151,7 @@ int run(int argc, char** argv) {
 
   std::vector<std::string> words(argv + 1, argv + argc);
   if (words.empty()) {
-    fmt::print(stderr, "{}", app.help(terminal_columns(STDERR_FILENO)));
+    write_error(app.help(terminal_columns(STDERR_FILENO)));
     return kExitUsage;
   }
   if (words[0] == "help") {  // `sluice help run` is `sluice run --help`
@@ -179,18 +165,33 @@ int run(int argc, char** argv) {
   return 0;
 }
 
-int run_and_report(int argc, char** argv) {
+int run_to_exit(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const Exit& exit) {
     return exit.code;
+  }
+}
+
+// What is printed before an error stands before it wherever both go.
+int run_and_report(int argc, char** argv) {
+  StandardOutput output;
+  try {
+    const int code = run_to_exit(argc, argv);
+    output.finish();
+    return code;
+  } catch (const Exit& exit) {
+    return exit.code;
   } catch (const Error& error) {
+    output.finish_silently();
     return fail(exit_code(error.kind()), error.what());
   } catch (const std::bad_alloc&) {
+    output.finish_silently();
     return fail(
         kExitFailed,
         "out of memory: the system refused an allocation; close other programs or give a smaller --memory");
   } catch (const std::exception& error) {
+    output.finish_silently();
     return fail(kExitFailed, fmt::format("internal error: {}", shown_text(error.what())));
   }
 }
@@ -206,5 +207,5 @@ int main(int argc, char** argv) {
   sluice::touch_program();
   sluice::app::open_standard_files();
   sluice::app::install_signal_handlers();
-  return sluice::app::flush_output(sluice::app::run_and_report(argc, argv));
+  return sluice::app::run_and_report(argc, argv);
 }

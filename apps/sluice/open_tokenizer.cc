@@ -1,4 +1,5 @@
 #include "open_tokenizer.h"
+#include "standard_error.h"
 
 #include <fmt/format.h>
 
@@ -27,7 +28,7 @@ std::unique_ptr<model::Tokenizer> tokenizer_of(const store::Checkpoint& checkpoi
                                                const CommonFlags& flags) {
   std::string warning;
   auto tokenizer = model::load_tokenizer_of(checkpoint, &warning);
-  if (!warning.empty() && !flags.quiet) fmt::print(stderr, "sluice: warning: {}\n", warning);
+  if (!warning.empty() && !flags.quiet) write_warning(warning);
   return tokenizer;
 }
 

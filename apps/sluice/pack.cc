@@ -26,6 +26,7 @@
 #include "model/tokenizer/store_tokenizer.h"
 #include "number_range.h"
 #include "progress.h"
+#include "standard_error.h"
 #include "store/directory_checkpoint.h"
 #include "store/source_directory.h"
 #include "store/store_checkpoint.h"
@@ -106,15 +107,23 @@ store::DenseWeights parse_dense(const std::string& text, bool sliced) {
   return store::DenseWeights::kInt8;
 }
 
-// What the store says about its tokenizer afterwards. A tokenizer that this program cannot read is not a
-// failure: the model runs on token ids, and a request for text gets the reason.
-std::string_view compile_tokenizer(const Options& options) {
+// The store is still in `directory`, and is told by the name that it will have.
+Error with_final_name(Error error, const std::string& directory, const std::string& store) {
+  if (!error.where().starts_with(directory)) return error;
+  const std::string path = store + error.where().substr(directory.size());
+  return error.offset() ? error.in(path, *error.offset()) : error.in(path);
+}
+
+// What the store in `directory` says of its tokenizer afterwards. One that this program cannot read is no
+// failure: the model runs on token ids, and who asks for text is told why there is none.
+std::string_view compile_tokenizer(const std::string& directory, const Options& options) {
   try {
-    return model::compile_tokenizer_of(*store::open_checkpoint(options.output)) ? "compiled" : "none";
+    return model::compile_tokenizer_of(*store::open_checkpoint(directory)) ? "compiled" : "none";
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kIo) throw;
     if (!options.common.quiet)
-      fmt::print(stderr, "sluice: warning: the tokenizer is not compiled: {}\n", shown_text(error.what()));
+      print_warning("the tokenizer is not compiled: {}",
+                    shown_text(with_final_name(error, directory, options.output).what()));
     return "not compiled";
   }
 }
@@ -149,12 +158,15 @@ void pack(const Options& options) {
   const store::PackPlan plan = model::pack_plan(model::describe_model(*checkpoint));
   pack.memory = work_memory(options.common.memory, "pack");  // the model's tables exist by now
   store::PackResult result;
+  std::string_view tokenizer;
+  pack.add_sidecars = [&](const std::string& directory) {
+    tokenizer = compile_tokenizer(directory, options);
+  };
   {
-    ProgressOfTotal progress("pack", options.common.quiet);
+    ProgressOfTotal progress("pack", progress_verbosity(options.common.quiet, options.common.json));
     pack.on_progress = [&](const store::PackProgress& now) { progress.update(now.done, now.total); };
     result = store::pack(options.model, options.output, plan, pack);
   }
-  const std::string_view tokenizer = compile_tokenizer(options);
   const store::Family family = pack.slices               ? store::Family::kSliced
                                : options.codec == "none" ? store::Family::kRaw
                                                          : store::Family::kSplit;

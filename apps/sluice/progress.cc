@@ -6,9 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
+#include <vector>
+
+#include "fitted_line.h"
+#include "standard_error.h"
 
 namespace sluice::app {
 namespace {
@@ -17,7 +21,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kTerminalPeriod{100};
 constexpr std::chrono::seconds kPlainPeriod{5};
-constexpr std::size_t kMaxBarCells = 24;
+constexpr std::size_t kMinBarCells = 8, kMaxBarCells = 24;
+constexpr std::size_t kAroundBar = 3;  // a blank and brackets
 
 bool wants_color() {
   const char* no_color = std::getenv("NO_COLOR");
@@ -59,9 +64,9 @@ Progress::Progress(std::string label, Bytes total, Verbosity verbosity, Unit uni
   terminal_ = ::isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
 }
 
-Progress::~Progress() {
-  if (quiet_) return;
-  if (terminal_ ? drawn_ : started_) draw(done_, true);
+void Progress::end() {
+  if (!quiet_ && (terminal_ ? drawn_ : started_)) draw(done_, true);
+  quiet_ = true;
 }
 
 void Progress::update(Bytes done) {
@@ -88,21 +93,25 @@ void Progress::draw(Bytes done, bool last) {
   const double left = rate > 0 ? static_cast<double>(total_ - done) / rate : 0.0;
   const bool bytes = unit_ == Unit::kBytes;
   const auto amount = [&](Bytes value) { return bytes ? format_bytes(value) : std::to_string(value); };
-  const std::string numbers = fmt::format("{:3.0f}%  {} of {}  {}{} {}", 100 * share, amount(done),
-                                          amount(total_), rate > 0 ? speed_text(rate, bytes) + "  " : "",
-                                          duration_text(last ? seconds : left), last ? "in all" : "left");
+  const std::vector<LinePart> numbers = {
+      {fmt::format("{:3.0f}%", 100 * share), 0},
+      {fmt::format("{} of {}", amount(done), amount(total_)), 3},
+      {rate > 0 ? speed_text(rate, bytes) : "", 4},
+      {fmt::format("{} {}", duration_text(last ? seconds : left), last ? "in all" : "left"), 1}};
   if (!terminal_) {
-    fmt::print(stderr, "{}: {}\n", label_, numbers);
+    print_error("{}: {}\n", label_, fitted_line(numbers, "  ", std::string::npos));
     return;
   }
-  const std::size_t columns = terminal_columns(), without_bar = label_.size() + numbers.size() + 5;
-  const std::size_t cells = columns > without_bar ? std::min(columns - without_bar, kMaxBarCells) : 0;
-  std::string line = fmt::format("{} [{}] {}", label_, bar(share, cells), numbers);
-  if (line.size() >= columns) line.resize(columns - 1);
+  const std::size_t columns = terminal_columns() - 1;  // in the last one a terminal wraps
+  std::vector<LinePart> parts = numbers;
+  parts.insert(parts.begin(), {label_, 2});
+  std::string line = fitted_line(parts, "  ", columns);
+  const std::size_t free = columns - columns_of(line);
+  if (line.starts_with(label_) && free >= kMinBarCells + kAroundBar)
+    line.insert(label_.size(), fmt::format(" [{}]", bar(share, std::min(free - kAroundBar, kMaxBarCells))));
   const bool color = wants_color();
-  fmt::print(stderr, "\r{}{}{}\x1b[K{}", color ? "\x1b[36m" : "", line, color ? "\x1b[0m" : "",
-             last ? "\n" : "");
-  std::fflush(stderr);
+  draw_live_line(color ? fmt::format("\x1b[36m{}\x1b[0m", line) : line);
+  if (last) end_live_line();
 }
 
 }  // namespace sluice::app

@@ -1,5 +1,5 @@
 // Progress of a long command on standard error: a bar with rate and time left on a terminal, a plain line
-// every few seconds elsewhere, nothing under --quiet. NO_COLOR is respected.
+// every few seconds elsewhere, nothing under --quiet and beside --json. NO_COLOR is respected.
 #pragma once
 
 #include <chrono>
@@ -12,13 +12,17 @@
 namespace sluice::app {
 
 enum class Verbosity { kQuiet, kNormal };
+constexpr Verbosity progress_verbosity(bool quiet, bool json) {
+  return quiet || json ? Verbosity::kQuiet : Verbosity::kNormal;
+}
 
 class Progress {
  public:
   enum class Unit { kBytes, kCount };
   Progress(std::string label, Bytes total, Verbosity verbosity, Unit unit = Unit::kBytes);
-  ~Progress();              // ends the line
+  ~Progress() { end(); }
   void update(Bytes done);  // cheap; draws at most ten times a second
+  void end();  // leaves the line as it is, for what is printed next; nothing is drawn from then on
 
  private:
   void draw(Bytes done, bool last);
@@ -32,8 +36,7 @@ class Progress {
 // A bar whose total comes with the first update; draws nothing before.
 class ProgressOfTotal {
  public:
-  ProgressOfTotal(std::string label, bool quiet)
-      : label_(std::move(label)), verbosity_(quiet ? Verbosity::kQuiet : Verbosity::kNormal) {}
+  ProgressOfTotal(std::string label, Verbosity verbosity) : label_(std::move(label)), verbosity_(verbosity) {}
   void update(Bytes done, Bytes total) {
     if (!progress_) progress_.emplace(label_, total, verbosity_);
     progress_->update(done);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "command_line.h"
 #include "open_tokenizer.h"
+#include "standard_error.h"
 
 namespace sluice::app {
 
@@ -84,6 +85,18 @@ std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, con
   // For a model with an encoder, the prompt is the encoder's input, and the answer stands alone.
   const std::size_t before = open.model.config.has_encoder() ? 0 : prompt_tokens;
   return std::max<std::size_t>(1, std::min(context, before + max_tokens));
+}
+
+void warn_of_full_context(std::span<const engine::GenerateResult> results, const EngineFlags& engine,
+                          const OpenModel& open) {
+  const auto ended =
+      std::ranges::count(results, engine::StopReason::kContext, &engine::GenerateResult::reason);
+  if (ended == 0 || engine.quiet) return;
+  const std::size_t context = context_tokens(engine, open.model), most = open.model.config.max_positions;
+  print_warning("-c: the context of {} tokens is full, and ended {} before -n did; {}", context,
+                results.size() == 1 ? "the answer" : fmt::format("{} of {} answers", ended, results.size()),
+                context < most ? fmt::format("give a larger -c, at most {}", most)
+                               : "the model has no larger one: give a shorter prompt, or a smaller -n");
 }
 
 }  // namespace sluice::app

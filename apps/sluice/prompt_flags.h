@@ -1,9 +1,11 @@
 // The prompts of commands that generate: -p, -f or --tokens. Several of them make a batch.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "engine/generate.h"
 #include "engine_flags.h"
 
 namespace sluice::app {
@@ -21,6 +23,10 @@ std::vector<std::vector<model::TokenId>> prompt_tokens(const PromptFlags& flags,
 // Positions to reserve for a prompt (0 where it is an encoder's input) and at most `max_tokens` more.
 // Error(kInvalid) if the prompt is longer than the context.
 std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, const EngineFlags& engine,
+                          const OpenModel& open);
+
+// Where the context ended an answer: a warning that says what helps, unless --quiet.
+void warn_of_full_context(std::span<const engine::GenerateResult> results, const EngineFlags& engine,
                           const OpenModel& open);
 
 }  // namespace sluice::app

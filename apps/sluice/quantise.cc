@@ -59,7 +59,7 @@ void quantise(const Options& options) {
     copy.on_progress = [&](const store::PackProgress& now) {
       if (!progress)
         progress.emplace("quantise", now.total,
-                         options.common.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
+                         progress_verbosity(options.common.quiet, options.common.json));
       progress->update(now.done);
     };
     store::write_rounded_copy(options.model, options.output, plan, variant, *bits, copy);

@@ -17,6 +17,7 @@
 #include "model/pack_plan.h"
 #include "number_range.h"
 #include "output_path.h"
+#include "standard_error.h"
 #include "store/directory_checkpoint.h"
 #include "store/pack.h"
 #include "store/store_checkpoint.h"
@@ -158,8 +159,8 @@ void reproduce_slicemoe(const Options& options) {
   if (options.common.seed) settings.command += fmt::format(" --seed {}", *options.common.seed);
   settings.version = SLUICE_VERSION;
   settings.interrupted = interrupted_so_far();
-  if (!options.common.quiet)
-    settings.on_stage = [](std::string_view text) { fmt::print(stderr, "reproduce: {}\n", text); };
+  if (!options.common.quiet && !options.common.json)
+    settings.on_stage = [](std::string_view text) { print_error("reproduce: {}\n", text); };
   give_out(lab::reproduce_slicemoe(settings), options, output);
 }
 
@@ -206,13 +207,13 @@ void reproduce_zipmoe(const Options& options) {
   settings.command += settings.flags;
   settings.version = SLUICE_VERSION;
   settings.interrupted = interrupted_so_far();
-  if (!common.quiet)
-    settings.on_stage = [](std::string_view text) { fmt::print(stderr, "reproduce: {}\n", text); };
+  if (!common.quiet && !common.json)
+    settings.on_stage = [](std::string_view text) { print_error("reproduce: {}\n", text); };
 
   std::optional<TemporaryDirectory> temporary;
   std::string packed_path = options.model, whole_path = options.whole.empty() ? options.model : options.whole;
   if (!store::looks_like_store(options.model)) {
-    if (!common.quiet) fmt::print(stderr, "reproduce: packing {}\n", options.model);
+    if (!common.quiet && !common.json) print_error("reproduce: packing {}\n", options.model);
     packed_path = temporary.emplace(output).file("model.sluice");
     pack(options.model, packed_path);
   }
@@ -228,7 +229,7 @@ void reproduce_zipmoe(const Options& options) {
   const lab::Report report = lab::reproduce_zipmoe(settings);
   give_out(report, options, output);
   if (!report.data.at("texts_equal").get<bool>()) {
-    fmt::print(stderr, "sluice: presets gave different texts, which must never be; the figures are void\n");
+    print_error("sluice: presets gave different texts, which must never be; the figures are void\n");
     throw Exit{kExitFailed};
   }
 }

@@ -17,12 +17,15 @@
 #include "engine/decision_recorder.h"
 #include "engine/generate.h"
 #include "engine_flags.h"
+#include "fitted_line.h"
 #include "live_text.h"
 #include "number_range.h"
 #include "open_tokenizer.h"
 #include "output_path.h"
 #include "prompt_flags.h"
 #include "run_report.h"
+#include "standard_error.h"
+#include "standard_output.h"
 #include "terminal_columns.h"
 
 namespace sluice::app {
@@ -75,17 +78,25 @@ std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock:
   // For slices: the rate that the limit is about.
   const experts::MissConstraint* const constraint =
       engine.checkpoint().slices() ? engine.constraint() : nullptr;
-  if (constraint != nullptr && constraint->account().requested > 0)
-    figures.push_back(fmt::format("missed {:.1f} %", 100 * constraint->account().rate()));
-  figures.push_back(
-      fmt::format("disk {:.2f} GB/s",
-                  disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0));
-  figures.push_back(
-      fmt::format("{} of {}", format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget)));
-  std::string line = figures[0];
-  for (std::size_t i = 1; i < figures.size(); ++i)
-    if (line.size() + 3 + figures[i].size() <= columns) line += " | " + figures[i];
-  return line + '\n' + memory_line_short(engine, columns);
+  const std::string missed = constraint == nullptr || constraint->account().requested <= 0
+                                 ? ""
+                                 : fmt::format("missed {:.1f} %", 100 * constraint->account().rate());
+  const std::string figures = fitted_line(
+      {{fmt::format("{:.1f} tok/s",
+                    tokens > 1 && seconds > 0 ? static_cast<double>(tokens - 1) / seconds : 0.0),
+        0},
+       {fmt::format("hits {:.0f} %", total.accesses > 0 ? 100.0 * static_cast<double>(total.hits) /
+                                                              static_cast<double>(total.accesses)
+                                                        : 0.0),
+        2},
+       {missed, 3},
+       {fmt::format("disk {:.2f} GB/s",
+                    disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0),
+        4},
+       {fmt::format("{} of {}", format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget)),
+        1}},
+      " | ", columns);
+  return figures + "\n" + memory_line_short(engine, columns);
 }
 
 Json sequence_json(const engine::GenerateRequest& request, const engine::GenerateResult& result) {
@@ -138,10 +149,10 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
 void warn_of_eos(const std::string& path, const model::ModelConfig& config) {
   for (const model::TokenId token : config.eos)
     if (static_cast<std::size_t>(token) >= config.vocab)
-      fmt::print(stderr,
-                 "sluice: warning: {}: end-of-text token {} is beyond the vocabulary of {} (eos_token_id of "
-                 "generation_config.json, else of config.json): it never comes, and ends nothing\n",
-                 shown_text(path), token, config.vocab);
+      print_warning(
+          "{}: end-of-text token {} is beyond the vocabulary of {} (eos_token_id of "
+          "generation_config.json, else of config.json): it never comes, and ends nothing",
+          shown_text(path), token, config.vocab);
 }
 
 // Warns of settings that the publisher asks for and Hugging Face obeys, and that have no effect here.
@@ -150,8 +161,7 @@ void warn_of_ignored(const model::GenerationConfig& generation, bool sampling) {
   if (sampling)
     fields.insert(fields.end(), generation.ignored_in_sampling.begin(), generation.ignored_in_sampling.end());
   if (!fields.empty())
-    fmt::print(stderr, "sluice: warning: generation_config.json: without effect here: {}\n",
-               fmt::join(fields, ", "));
+    print_warning("generation_config.json: without effect here: {}", fmt::join(fields, ", "));
 }
 
 void run(const Options& options) {
@@ -178,7 +188,10 @@ void run(const Options& options) {
     if (requests.size() > 1) request.sampler.seed = requests[0].sampler.seed + requests.size() - 1;
     request.ignore_eos = options.ignore_eos;
     request.stop = options.stop;
-    request.should_stop = interrupted;
+    request.should_stop = [] {
+      check_reader();
+      return interrupted();
+    };
     positions = std::max(positions, positions_for(request.prompt.size(), max_tokens, flags, open));
     longest_prompt = std::max(longest_prompt, request.prompt.size());
   }
@@ -197,8 +210,7 @@ void run(const Options& options) {
   if (!options.decisions.empty()) settings.recording = engine::DecisionRecorder::kMemory;
   engine::Engine engine(*open.checkpoint, open.model, settings, std::min<std::size_t>(requests.size(), 16));
   keep_profile(flags, engine);
-  if (!engine.isa_warning().empty() && !flags.quiet)
-    fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
+  if (!engine.isa_warning().empty() && !flags.quiet) write_warning(engine.isa_warning());
   if (!flags.quiet) warn_of_ignored(open.model.generation, requests[0].sampler.temperature > 0);
   if (!flags.quiet && !options.ignore_eos) warn_of_eos(flags.model, open.model.config);
   std::optional<engine::DecisionRecorder> decisions;
@@ -233,7 +245,7 @@ void run(const Options& options) {
   if (decisions) decisions->finish(engine);
   if (!options.out.empty()) {
     if (results[0].reason == engine::StopReason::kInterrupted)
-      fmt::print(stderr, "sluice: warning: {}: not written, since the run was interrupted\n", options.out);
+      print_warning("{}: not written, since the run was interrupted", options.out);
     else
       write_file_atomically(options.out, results[0].text.value_or(""));
   }
@@ -252,13 +264,14 @@ void run(const Options& options) {
     std::cout.flush();
     const std::size_t columns = terminal_columns(STDERR_FILENO);
     if (!flags.quiet) {
-      fmt::print(stderr, "\n{}", run_table(engine, requests, results, times, columns));
+      print_error("\n{}", run_table(engine, requests, results, times, columns));
       if (requests[0].sampler.temperature > 0 && !flags.seed)
-        fmt::print(stderr, "{}", report_row("seed", std::to_string(requests[0].sampler.seed), columns));
+        print_error("{}", report_row("seed", std::to_string(requests[0].sampler.seed), columns));
     }
     if (options.show_experts)
-      fmt::print(stderr, "\n{}", residency_picture(engine, terminal && colour_allowed(), columns));
+      print_error("\n{}", residency_picture(engine, terminal && colour_allowed(), columns));
   }
+  warn_of_full_context(results, flags, open);
   for (const engine::GenerateResult& result : results)
     if (result.reason == engine::StopReason::kInterrupted) throw Exit{kExitInterrupted};
 }

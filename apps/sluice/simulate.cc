@@ -27,6 +27,8 @@
 #include "output_path.h"
 #include "slice_effects.h"
 #include "slice_flags.h"
+#include "standard_error.h"
+#include "standard_output.h"
 #include "terminal_columns.h"
 #include "timed_replay.h"
 
@@ -175,15 +177,15 @@ void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests
          std::to_string(result.evictions)});
     if (sizes) table.back().push_back(format_bytes(*result.bytes_read));
   }
-  fmt::print("\n{}", text_table(table, terminal_columns(STDOUT_FILENO, kAnyColumns)));
+  print_output("\n{}", text_table(table, terminal_columns(STDOUT_FILENO, kAnyColumns)));
   constexpr std::size_t kBeforeBar = 33;
   const std::size_t most = std::min<std::size_t>(50, columns - std::min(columns - 1, kBeforeBar));
   for (const Row& row : rows) {
     if (row.settings.window == 0) continue;
-    fmt::print("\n{} {}: hit % by steps\n", row.settings.cache, row.capacity);
+    print_output("\n{} {}: hit % by steps\n", row.settings.cache, row.capacity);
     for (const lab::ReplayWindow& window : row.result.windows) {
       const double rate = window.counts.hit_rate();
-      fmt::print("  {:>8} … {:<8} {:>8.3f}  {}\n", window.first_step, window.first_step + window.steps - 1,
+      print_output("  {:>8} … {:<8} {:>8.3f}  {}\n", window.first_step, window.first_step + window.steps - 1,
                  100 * rate,
                  std::string(static_cast<std::size_t>(std::lround(rate * static_cast<double>(most))), '#'));
     }
@@ -250,7 +252,7 @@ void run_slices(const Options& options) {
     unfinished->keep();
   }
   if (result.cut_off && !options.common.quiet)
-    fmt::print(stderr, "sluice: warning: {} was cut off; its last record is left out\n", options.trace);
+    print_warning("{} was cut off; its last record is left out", options.trace);
   const experts::MissAccount& slices = result.slices;
   if (options.common.json) {
     std::cout << Json{{"trace", options.trace},
@@ -377,7 +379,7 @@ void run(const Options& options) {
       row.capacity = std::to_string(row.settings.capacity);
     }
   if (requests.cut_off && !options.common.quiet)
-    fmt::print(stderr, "sluice: warning: {} was cut off; its last record is left out\n", options.trace);
+    print_warning("{} was cut off; its last record is left out", options.trace);
 
   std::optional<OutputFile> log;
   std::optional<UnfinishedFile> unfinished;

@@ -54,7 +54,7 @@ void synthesise(const Options& options) {
   ThreadPool threads(options.common.threads != 0 ? static_cast<unsigned>(options.common.threads)
                                                  : usable_cpus());
   {
-    Progress progress("synth", plan.bytes, options.common.quiet ? Verbosity::kQuiet : Verbosity::kNormal);
+    Progress progress("synth", plan.bytes, progress_verbosity(options.common.quiet, options.common.json));
     model::write_synth(plan, options.output, threads, [&](Bytes done) {
       progress.update(done);
       return !interrupted();

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/wrapped_text.h"
+#include "standard_output.h"
 
 namespace sluice::app {
 
@@ -26,7 +27,7 @@ std::size_t terminal_columns(int fd, std::size_t elsewhere) {
 }
 
 void print_wrapped(std::string_view line) {
-  fmt::print("{}\n", wrapped_text(line, terminal_columns(STDOUT_FILENO)));
+  print_output("{}\n", wrapped_text(line, terminal_columns(STDOUT_FILENO)));
 }
 
 }  // namespace sluice::app

@@ -20,6 +20,8 @@
 #include "experts/registry.h"
 #include "lab/pipeline.h"
 #include "number_range.h"
+#include "standard_error.h"
+#include "standard_output.h"
 #include "terminal_columns.h"
 #include "trace/rank_windows.h"
 
@@ -122,7 +124,7 @@ void print_table(const trace::TraceHeader& header, const lab::Requests& requests
                      decodes ? fmt::format("{:.2f}", result.tokens_per_second()) : "-",
                      result.prompts > 0 ? format_duration(result.first_token_s()) : "-", spent});
   }
-  fmt::print("\n{}", text_table(table, terminal_columns(STDOUT_FILENO, kAnyColumns), 2));
+  print_output("\n{}", text_table(table, terminal_columns(STDOUT_FILENO, kAnyColumns), 2));
 }
 
 // Memory in which no part of an expert fits is a mistake of the user.
@@ -226,7 +228,7 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
   check_shape(header, profile.model, request.trace);
   const lab::Requests requests = lab::read_requests(*trace, interrupted);
   if (requests.cut_off && !request.quiet)
-    fmt::print(stderr, "sluice: warning: {} was cut off; its last record is left out\n", request.trace);
+    print_warning("{} was cut off; its last record is left out", request.trace);
 
   for (Row& row : rows) {
     const experts::Preset& preset = experts::find_preset(row.preset);

@@ -18,6 +18,7 @@
 #include "output_path.h"
 #include "progress.h"
 #include "prompt_flags.h"
+#include "standard_error.h"
 
 namespace sluice::app {
 namespace {
@@ -89,8 +90,7 @@ void run(const Options& options) {
   engine::Engine engine(*open.checkpoint, open.model, engine_settings,
                         std::min<std::size_t>(requests.size(), 16));
   keep_profile(flags, engine);
-  if (!engine.isa_warning().empty() && !flags.quiet)
-    fmt::print(stderr, "sluice: warning: {}\n", engine.isa_warning());
+  if (!engine.isa_warning().empty() && !flags.quiet) write_warning(engine.isa_warning());
   const trace::TraceHeader header = engine::trace_header(engine);
   trace::TraceWriter writer = resume ? trace::TraceWriter::resume(options.out, header)
                                      : trace::TraceWriter::create(options.out, header);
@@ -105,8 +105,7 @@ void run(const Options& options) {
     if (!options.decisions.empty()) observers.add(&decisions.emplace(options.decisions, engine));
     engine.observe(&observers);
     {
-      Progress progress("trace", requests.size() * max_tokens,
-                        flags.quiet || flags.json ? Verbosity::kQuiet : Verbosity::kNormal,
+      Progress progress("trace", requests.size() * max_tokens, progress_verbosity(flags.quiet, flags.json),
                         Progress::Unit::kCount);
       std::size_t tokens = 0;
       for (engine::GenerateRequest& request : requests)
@@ -123,6 +122,7 @@ void run(const Options& options) {
     throw;
   }
 
+  warn_of_full_context(results, flags, open);
   const Bytes size = InputFile::open(options.out).size();
   const engine::ExpertStatistics total = engine.statistics().total();
   if (flags.json) {
@@ -143,10 +143,11 @@ void run(const Options& options) {
     std::size_t prompt = 0, generated = 0;
     for (const engine::GenerateRequest& request : requests) prompt += request.prompt.size();
     for (const engine::GenerateResult& result : results) generated += result.tokens.size();
-    fmt::print("{}: {} steps of {} prompt and {} generated tokens, {}{}\n", options.out,
-               writer.steps() - first_step, prompt, generated, format_bytes(size),
-               requests.size() == 1 ? fmt::format(" ({})", engine::stop_reason_name(results[0].reason))
-                                    : fmt::format(", a batch of {}", requests.size()));
+    std::cout << fmt::format("{}: {} steps of {} prompt and {} generated tokens, {}{}\n", options.out,
+                             writer.steps() - first_step, prompt, generated, format_bytes(size),
+                             requests.size() == 1
+                                 ? fmt::format(" ({})", engine::stop_reason_name(results[0].reason))
+                                 : fmt::format(", a batch of {}", requests.size()));
   }
   if (was_interrupted(results)) throw Exit{kExitInterrupted};
 }

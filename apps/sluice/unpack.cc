@@ -31,7 +31,7 @@ void unpack(const Options& options) {
   unpack.interrupted = [] { return interrupted(); };
   store::UnpackResult result;
   {
-    ProgressOfTotal progress("unpack", options.common.quiet);
+    ProgressOfTotal progress("unpack", progress_verbosity(options.common.quiet, options.common.json));
     unpack.on_progress = [&](Bytes done, Bytes total) { progress.update(done, total); };
     result = store::unpack(options.store, options.output, unpack);
   }

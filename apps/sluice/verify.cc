@@ -14,6 +14,7 @@
 #include "command.h"
 #include "common_flags.h"
 #include "progress.h"
+#include "standard_error.h"
 
 namespace sluice::app {
 namespace {
@@ -44,7 +45,7 @@ void verify(const Options& options) {
   verify.interrupted = [] { return interrupted(); };
   store::VerifyReport report;
   {
-    ProgressOfTotal progress("verify", options.common.quiet);
+    ProgressOfTotal progress("verify", progress_verbosity(options.common.quiet, options.common.json));
     verify.on_progress = [&](Bytes done, Bytes total) { progress.update(done, total); };
     report = store::verify(options.store, verify);
   }
@@ -71,9 +72,9 @@ void verify(const Options& options) {
                               .expected(error.expected)
                               .found(error.found)
                               .fix(error.fix);
-      fmt::print(stderr, "sluice: {}\n", shown.what());
+      print_error("sluice: {}\n", shown.what());
     }
-    if (!report.ok()) fmt::print(stderr, "sluice: {}: {}\n", shown_text(options.store), verdict(report));
+    if (!report.ok()) print_error("sluice: {}: {}\n", shown_text(options.store), verdict(report));
     if (report.ok() && !options.common.quiet)
       std::cout << fmt::format("{}: {} files, {}: ok\n", options.store, report.files,
                                format_bytes(report.bytes));

@@ -8,9 +8,10 @@
 
 namespace sluice::codec {
 
-EncodedChunk ExponentCodec::encode(std::span<const std::byte> raw) const {
+EncodedChunk ExponentCodec::encode(std::span<const std::byte> raw, const StopRequest& stop) const {
   if (!raw.empty()) {
-    if (std::optional<std::vector<std::byte>> bytes = compress(raw); bytes && bytes->size() < raw.size()) {
+    if (std::optional<std::vector<std::byte>> bytes = compress(raw, stop);
+        bytes && bytes->size() < raw.size()) {
       return {ChunkKind::kCodec, std::move(*bytes)};
     }
   }

@@ -12,8 +12,13 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/stop_request.h"
 
 namespace sluice::codec {
+
+// A codec that compresses asks whether to stop at least once per so many bytes, which is a tenth of a
+// second's work at the slowest level.
+inline constexpr std::size_t kBytesPerStopRequest = 128 * kKiB;
 
 enum class ChunkKind : std::uint8_t {
   kRaw,    // uncompressed: the chunk did not shrink (SPEC 1.2), or the codec is `none`
@@ -34,8 +39,8 @@ class ExponentCodec {
   virtual int level() const = 0;  // 0 for a codec without levels
 
   // Deterministic for one version of the library. Raw whenever raw is not longer. Error(kUnsupported) for a
-  // chunk that the codec cannot take (the message advises more chunks).
-  EncodedChunk encode(std::span<const std::byte> raw) const;
+  // chunk that the codec cannot take (the message advises more chunks); Error(kInterrupted) if `stop` says so.
+  EncodedChunk encode(std::span<const std::byte> raw, const StopRequest& stop = {}) const;
 
   // Fills `raw`, whose size the caller knows, and writes nowhere else. Error(kCorrupt) unless `bytes` is
   // exactly one encoding of exactly raw.size() bytes; `raw` is then unspecified. The caller adds path and
@@ -48,7 +53,8 @@ class ExponentCodec {
 
  protected:
   // Encoding of a non-empty chunk; empty if it does not fit in raw.size() − 1 bytes.
-  virtual std::optional<std::vector<std::byte>> compress(std::span<const std::byte> raw) const = 0;
+  virtual std::optional<std::vector<std::byte>> compress(std::span<const std::byte> raw,
+                                                         const StopRequest& stop) const = 0;
   // Same contract as decode() for a kCodec chunk.
   virtual void decompress(std::span<const std::byte> bytes, std::span<std::byte> raw) const = 0;
   // Throws this codec's Error(kCorrupt).

@@ -12,7 +12,8 @@ class NoneCodec final : public ExponentCodec {
   Bytes decode_context_bytes() const override { return 0; }
 
  protected:
-  std::optional<std::vector<std::byte>> compress(std::span<const std::byte>) const override {
+  std::optional<std::vector<std::byte>> compress(std::span<const std::byte>,
+                                                 const StopRequest&) const override {
     return std::nullopt;
   }
   void decompress(std::span<const std::byte>, std::span<std::byte> raw) const override {

@@ -195,6 +195,62 @@ TEST_P(ExponentCodecTest, ManyThreadsShareOneCodec) {
   EXPECT_EQ(wrong.load(), 0);
 }
 
+// Of chunks that take long: who gives up waits for no more than one step, at any level, and the codec goes
+// on.
+TEST_P(ExponentCodecTest, EncodingAsksWhetherToStopAllAlong) {
+  for (const ExponentCodecEntry& entry : exponent_codecs()) {
+    if (entry.name != GetParam()) continue;
+    for (const int level : {entry.min_level, entry.default_level, entry.max_level}) {
+      if (entry.min_level == entry.max_level) break;  // has no levels, and copies
+      const Chunk raw = exponent_chunk(random_, 5 * kBytesPerStopRequest / 2 + 11);
+      const auto codec = make_exponent_codec(entry.name, level);
+      std::size_t asked = 0;
+      const EncodedChunk whole = codec->encode(raw, [&] {
+        ++asked;
+        return false;
+      });
+      EXPECT_GE(asked, 3u) << level;
+      EXPECT_TRUE(codec->encode(raw).bytes == whole.bytes) << level;
+      for (std::size_t stop_at = 1; stop_at <= asked; stop_at += 2) {
+        std::size_t calls = 0;
+        EXPECT_THROW(codec->encode(raw, [&] { return ++calls == stop_at; }), Error) << level;
+        EXPECT_EQ(calls, stop_at);
+        if (stop_at == 1)
+          EXPECT_TRUE(codec->encode(raw).bytes == whole.bytes) << level << ", after one given up";
+      }
+    }
+  }
+}
+
+// Chunks of several steps, with matches and literals across their borders.
+TEST_P(ExponentCodecTest, ChunksOfSeveralStepsRoundTrip) {
+  for (const std::size_t steps : {1u, 2u, 3u}) {
+    for (const std::ptrdiff_t more : {-300, -13, -12, -5, -1, 0, 1, 4, 5, 12, 13, 300}) {
+      const std::size_t size =
+          static_cast<std::size_t>(static_cast<std::ptrdiff_t>(steps * kBytesPerStopRequest) + more);
+      Chunk half_random = random_chunk(random_, size), periodic(size);
+      for (std::size_t i = 0; i < size; ++i) {
+        periodic[i] = static_cast<std::byte>(i % 251);
+        if (i / 1000 % 2 == 0) half_random[i] = std::byte{0x7f};
+      }
+      Chunk middle_random =
+          exponent_chunk(random_, size);  // random around every border, so that literals cross it
+      for (std::size_t i = 0; i < size; ++i) {
+        const std::size_t in_step = i % kBytesPerStopRequest;
+        if (in_step < 2000 || in_step + 2000 > kBytesPerStopRequest)
+          middle_random[i] = static_cast<std::byte>(random_());
+      }
+      for (const Chunk& raw : {half_random, periodic, middle_random, Chunk(size, std::byte{3})}) {
+        const EncodedChunk encoded = codec_->encode(raw);
+        if (GetParam() != "none") EXPECT_EQ(encoded.kind, ChunkKind::kCodec) << size;
+        Chunk back(size);
+        codec_->decode(encoded.kind, encoded.bytes, back);
+        EXPECT_TRUE(back == raw) << steps << " steps and " << more;
+      }
+    }
+  }
+}
+
 TEST_P(ExponentCodecTest, LevelsOutOfRangeAreUsageErrors) {
   for (const ExponentCodecEntry& entry : exponent_codecs()) {
     if (entry.name != GetParam()) continue;

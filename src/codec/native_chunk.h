@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/stop_request.h"
 #include "codec/tiles.h"
 
 namespace sluice::codec {
@@ -22,9 +23,10 @@ struct GroupRange {
 
 // Codes exponents in tile order to a chunk; `shape` tells which of them are padding (whole groups; the last
 // may be cut short; padding is 0, as split_tiles() makes it). Every instruction set makes the same bytes.
-// Empty if the chunk would not be shorter than the exponents.
+// Empty if the chunk would not be shorter than the exponents. Error(kInterrupted) if `stop`, asked twice for
+// every group, says so.
 std::vector<std::byte> encode_native(std::span<const std::byte> exponents, TileShape shape,
-                                     Isa isa = best_isa());
+                                     Isa isa = best_isa(), const StopRequest& stop = {});
 
 // A group within a chunk, found and checked except for what its codes say. Non-owning.
 struct NativeGroup {

@@ -78,12 +78,13 @@ struct Tables {
 
 // Starts with one table for the whole chunk. Then, among the tables that would suit single groups best, adds
 // the one that saves most, as long as it saves more than it takes.
-Tables choose_tables(std::span<const std::byte> exponents, TileShape shape) {
+Tables choose_tables(std::span<const std::byte> exponents, TileShape shape, const StopRequest& stop) {
   constexpr std::uint64_t kCandidates = 16;
   std::vector<Histogram> histograms;
   histograms.reserve(shape.groups());
   std::array<std::uint64_t, 256> all{};
   for (std::uint64_t group = 0; group < shape.groups(); ++group) {
+    stop_if(stop);
     histograms.push_back(histogram_of(exponents.subspan(group * shape.group_places(), shape.group_places()),
                                       shape.group_places() - rows_in_group(shape, group) * shape.columns));
     std::transform(all.begin(), all.end(), histograms.back().begin(), all.begin(), std::plus<>());
@@ -173,13 +174,14 @@ std::span<const std::byte> until(const std::vector<std::byte>& list, const std::
 
 }  // namespace
 
-std::vector<std::byte> encode_native(std::span<const std::byte> exponents, TileShape shape, Isa isa) {
+std::vector<std::byte> encode_native(std::span<const std::byte> exponents, TileShape shape, Isa isa,
+                                     const StopRequest& stop) {
   SLUICE_CHECK(exponents.size() == shape.places(),
                std::to_string(exponents.size()) + ", " + std::to_string(shape.places()));
   if (exponents.empty()) return {};
   const NativeEncodeKernels& kernels = native_encode_kernels(isa);
   const Layout two_bits{kernels.two_bits, 4, 1}, three_bits{kernels.three_bits, 8, 3};
-  const Tables tables = choose_tables(exponents, shape);
+  const Tables tables = choose_tables(exponents, shape, stop);
   const std::uint64_t tables_begin = kEntryBytes * shape.groups() + 8;
   const std::uint64_t tier1_begin = round_up(tables_begin + kTableBytes * tables.tables.size(), kLine);
   const std::size_t places = shape.group_places();
@@ -192,6 +194,7 @@ std::vector<std::byte> encode_native(std::span<const std::byte> exponents, TileS
 
   std::vector<std::byte> padded, list2(places + kLine), list3(places + kLine), literals(places + kLine);
   for (std::uint64_t group = 0; group < shape.groups(); ++group) {
+    stop_if(stop);
     const Table& table = tables.tables[tables.of_group[group]];
     std::span<const std::byte> all = exponents.subspan(group * places, places);
     if (const std::uint64_t rows = rows_in_group(shape, group); rows * shape.columns < places) {

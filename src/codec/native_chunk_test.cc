@@ -381,6 +381,23 @@ TEST_F(NativeChunkTest, WhatDoesNotShrinkIsNotCoded) {
   EXPECT_TRUE(encode_native({}, {0, 64}).empty());
 }
 
+TEST_F(NativeChunkTest, EncodingAsksWhetherToStopAtEveryGroup) {
+  const TileShape shape{8 * 20, 128};
+  Plane e(shape.places()), sm(shape.places());
+  split_tiles(bytes_of(gaussian(shape, random_)), shape, e, sm);
+  std::size_t asked = 0;
+  encode_native(e, shape, best_isa(), [&] {
+    ++asked;
+    return false;
+  });
+  EXPECT_GE(asked, 2 * shape.groups());
+  for (const std::size_t stop_at : {std::size_t{1}, shape.groups(), asked}) {
+    std::size_t calls = 0;
+    EXPECT_THROW(encode_native(e, shape, best_isa(), [&] { return ++calls == stop_at; }), Error);
+    EXPECT_EQ(calls, stop_at);
+  }
+}
+
 // The example of docs/store-format.md, section 4.1.
 TEST_F(NativeChunkTest, TheExampleOfThePage) {
   const TileShape shape{1, 24};

@@ -103,8 +103,10 @@ class Stream {
     if (stops_.found()) return close(StopReason::kStopString);
     // The last token, which ends the request or fills the context, needs no step of its own.
     const std::size_t used = begins_.size() + result_.tokens.size() - 1;
-    if (result_.tokens.size() == request_.max_tokens || used == sequence_->positions())
+    if (result_.tokens.size() == request_.max_tokens)
       close(StopReason::kLength);
+    else if (used == sequence_->positions())
+      close(StopReason::kContext);
   }
 
   GenerateResult finish() {
@@ -149,7 +151,7 @@ class Stream {
 }  // namespace
 
 std::string_view stop_reason_name(StopReason reason) {
-  constexpr std::string_view kNames[] = {"length", "eos", "stop", "interrupted"};
+  constexpr std::string_view kNames[] = {"length", "context", "eos", "stop", "interrupted"};
   return kNames[static_cast<int>(reason)];
 }
 

@@ -20,13 +20,15 @@ struct GenerateRequest {
   SamplerConfig sampler;
   bool ignore_eos = false;
   std::vector<std::string> stop;  // generation ends before the first of these in the text; none is empty
-  // Called after every token with the text that has become final (may be empty; never half a character).
+  // Called after every token with the text that has become final (may be empty; never half a character). What
+  // it throws ends the generation at that token, and comes out of generate().
   std::function<void(const std::string& text, std::size_t tokens)> on_text;
-  std::function<bool()> should_stop;  // asked before every step
+  std::function<bool()> should_stop;  // asked before every step; what it throws comes out of generate(), too
 };
 
-enum class StopReason { kLength, kEos, kStopString, kInterrupted };
-std::string_view stop_reason_name(StopReason reason);  // "length" "eos" "stop" "interrupted"
+// kLength: max_tokens are there. kContext: fewer are, and the sequence has no room for another.
+enum class StopReason { kLength, kContext, kEos, kStopString, kInterrupted };
+std::string_view stop_reason_name(StopReason reason);  // "length" "context" "eos" "stop" "interrupted"
 
 struct GenerateResult {
   std::vector<model::TokenId> tokens;  // including a final eos

@@ -3,6 +3,7 @@
 // thread).
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -14,20 +15,25 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/stop_request.h"
 
 namespace sluice::store {
+
+// How long an interrupt may wait to be seen.
+inline constexpr std::chrono::milliseconds kPollTime{25};
 
 template <class Job>
 struct Pipeline {
   // Reader thread: describes the next job without loading it; false: there is no further job.
   std::function<bool(Job&)> next;
   std::function<Bytes(const Job&)> memory;  // the most that the job takes, from load to finish
-  std::function<void(Job&)> load;           // reader thread
-  std::function<void(Job&)> work;           // worker threads, several jobs at a time
-  std::function<void(Job&)> finish;         // caller's thread, in the order of `next`
-  std::function<void()> poll;               // caller's thread, at least every 100 ms; may throw to stop
-  unsigned threads = 1;                     // workers
-  Bytes memory_limit = 0;                   // for the jobs between load and finish; one job always passes
+  // load: reader thread; work: worker threads, several jobs at a time. `failed` tells both that a stage has
+  // failed: their results are thrown away from then on, and so are their errors.
+  std::function<void(Job&, const StopRequest& failed)> load, work;
+  std::function<void(Job&)> finish;  // caller's thread, in the order of `next`
+  std::function<void()> poll;        // caller's thread, at least every kPollTime; may throw to stop
+  unsigned threads = 1;              // workers
+  Bytes memory_limit = 0;            // for the jobs between load and finish; one job always passes
 
   // Returns when every job is finished. The first exception of any stage stops all stages; run() rethrows it
   // after all threads have ended.
@@ -46,7 +52,8 @@ void Pipeline<Job>::run() {
   std::deque<std::unique_ptr<Slot>> order;  // loaded and not finished, in order
   std::deque<Slot*> todo;                   // loaded and not taken by a worker
   Bytes in_flight = 0;
-  bool loaded_all = false, stop = false;
+  bool loaded_all = false;
+  std::atomic<bool> stop = false;  // read without the mutex, too
   std::exception_ptr failure;
 
   const auto fail = [&] {
@@ -57,6 +64,7 @@ void Pipeline<Job>::run() {
     todo_changed.notify_all();
     done_changed.notify_all();
   };
+  const StopRequest failed = [&] { return stop.load(std::memory_order_relaxed); };
   const auto reader = [&] {
     try {
       for (;;) {
@@ -69,7 +77,7 @@ void Pipeline<Job>::run() {
           if (stop) return;
           in_flight += slot->bytes;
         }
-        load(slot->job);
+        load(slot->job, failed);
         const std::lock_guard lock(mutex);
         todo.push_back(slot.get());
         order.push_back(std::move(slot));
@@ -94,7 +102,7 @@ void Pipeline<Job>::run() {
           slot = todo.front();
           todo.pop_front();
         }
-        work(slot->job);
+        work(slot->job, failed);
         const std::lock_guard lock(mutex);
         slot->done = true;
         if (!order.empty() && order.front().get() == slot) done_changed.notify_one();
@@ -113,9 +121,8 @@ void Pipeline<Job>::run() {
         std::unique_ptr<Slot> slot;
         {
           std::unique_lock lock(mutex);
-          const bool ready = done_changed.wait_for(lock, std::chrono::milliseconds(100), [&] {
-            return stop || (order.empty() ? loaded_all : order.front()->done);
-          });
+          const bool ready = done_changed.wait_for(
+              lock, kPollTime, [&] { return stop || (order.empty() ? loaded_all : order.front()->done); });
           if (stop) break;
           if (ready && order.empty()) break;
           if (ready) {

@@ -21,8 +21,8 @@ Pipeline<Job> pipeline_of(int count, std::vector<int>& out) {
     return n++ < count;
   };
   pipeline.memory = [](const Job&) { return Bytes{10}; };
-  pipeline.load = [](Job& job) { job.value = job.number; };
-  pipeline.work = [](Job& job) {
+  pipeline.load = [](Job& job, const StopRequest&) { job.value = job.number; };
+  pipeline.work = [](Job& job, const StopRequest&) {
     if (job.number % 7 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
     job.value *= 3;
   };
@@ -47,7 +47,7 @@ TEST(OrderedPipeline, KeepsTheMemoryLimitAndPassesOversizedJobs) {
     std::atomic<int> in_flight{0}, most{0};
     Pipeline<Job> pipeline = pipeline_of(100, out);
     pipeline.memory_limit = limit;
-    pipeline.load = [&](Job&) { most = std::max(most.load(), ++in_flight); };
+    pipeline.load = [&](Job&, const StopRequest&) { most = std::max(most.load(), ++in_flight); };
     pipeline.finish = [&](Job& job) {
       --in_flight;
       out.push_back(job.number);
@@ -68,8 +68,8 @@ TEST(OrderedPipeline, RethrowsFromEveryStage) {
   std::vector<int> out;
   for (int stage = 0; stage < 5; ++stage) {
     Pipeline<Job> pipeline = pipeline_of(300, out);
-    if (stage == 0) pipeline.load = at(50);
-    if (stage == 1) pipeline.work = at(50);
+    if (stage == 0) pipeline.load = [&](Job& job, const StopRequest&) { at(50)(job); };
+    if (stage == 1) pipeline.work = [&](Job& job, const StopRequest&) { at(50)(job); };
     if (stage == 2) pipeline.finish = at(50);
     if (stage == 3)
       pipeline.poll = [n = 0]() mutable {
@@ -80,10 +80,27 @@ TEST(OrderedPipeline, RethrowsFromEveryStage) {
   }
 }
 
+// Work without an end of its own: it is told that a stage has failed, and its own error is not the one that
+// is told.
+TEST(OrderedPipeline, LongWorkLearnsThatAStageHasFailed) {
+  const auto endless = [](Job&, const StopRequest& failed) {
+    for (;;) stop_if(failed);
+  };
+  for (const bool loading : {false, true}) {
+    std::vector<int> out;
+    Pipeline<Job> pipeline = pipeline_of(10, out);
+    (loading ? pipeline.load : pipeline.work) = endless;
+    pipeline.poll = [] { throw std::runtime_error("interrupted"); };
+    EXPECT_THROW(pipeline.run(), std::runtime_error) << loading;
+  }
+}
+
 TEST(OrderedPipeline, PollsWhileWorkIsSlow) {
   std::vector<int> out;
   Pipeline<Job> pipeline = pipeline_of(1, out);
-  pipeline.work = [](Job&) { std::this_thread::sleep_for(std::chrono::milliseconds(350)); };
+  pipeline.work = [](Job&, const StopRequest&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(350));
+  };
   int polls = 0;
   pipeline.poll = [&] { ++polls; };
   pipeline.run();

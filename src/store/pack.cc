@@ -21,6 +21,7 @@
 #include "store/pack_resume.h"
 #include "store/pack_space.h"
 #include "store/partial_directory.h"
+#include "store/read_in_steps.h"
 #include "store/source_hasher.h"
 #include "store/store_checkpoint.h"
 #include "store/unit_writer.h"
@@ -35,7 +36,7 @@ using Clock = std::chrono::steady_clock;
 // Whether a pack may have left this name at the top of its directory.
 bool is_name_of_store(std::string_view name) {
   return name == kJournalName || name.starts_with(kManifestName) || name == kHeadersName ||
-         name == kDenseName || name == kFilesDirectory ||
+         name == kDenseName || name == kFilesDirectory || name == kSidecarDirectory ||
          (name.starts_with("experts-") && name.ends_with(".bin"));
 }
 
@@ -141,8 +142,8 @@ class Packer {
     pipeline.memory_limit = options_.memory;
     pipeline.next = [&slices](CodedSlice& slice) { return slices.next(slice); };
     pipeline.memory = [](const CodedSlice& slice) { return slice.memory(); };
-    pipeline.load = [this](CodedSlice& slice) { load(slice); };
-    pipeline.work = [this](CodedSlice& slice) { code_slice(job_, slice); };
+    pipeline.load = [this](CodedSlice& slice, const StopRequest& failed) { load(slice, failed); };
+    pipeline.work = [this](CodedSlice& slice, const StopRequest& failed) { code_slice(job_, slice, failed); };
     pipeline.finish = [this](CodedSlice& slice) { finish(slice); };
     pipeline.poll = [this] {
       report();
@@ -154,12 +155,12 @@ class Packer {
   }
 
   // Runs on the reader thread.
-  void load(CodedSlice& slice) {
+  void load(CodedSlice& slice, const StopRequest& failed) {
     const Bytes begin = job_.file_starts[slice.file] + slice.offset, end = begin + slice.length;
     const auto length = static_cast<std::size_t>(slice.length);
     slice.words = std::make_unique_for_overwrite<std::byte[]>(length);
     const InputFile& file = source_files_[slice.file];
-    file.read_at(slice.offset, {slice.words.get(), length});
+    read_in_steps(file, slice.offset, {slice.words.get(), length}, failed);
     hasher_->allow(end);
     // The last user of the pages drops them; the reader also drops them when the hasher is far behind.
     if (hasher_->is_past(end) || end > hasher_->position() + kMaxHashLag)
@@ -236,7 +237,9 @@ class Packer {
     writer_.reset();
     check_written(ordered);
     write_file_atomically(partial_.file(kManifestName), text);
-    partial_.remove_others(names);
+    partial_.remove_others(names);  // of sidecars those of a run that was killed
+    if (options_.add_sidecars) options_.add_sidecars(partial_.path());
+    check_interrupted();
     journal_.reset();
     // From the removal of the journal to the rename, the store is whole but has no journal; a run that finds
     // it in this state begins anew.

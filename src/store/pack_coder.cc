@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -18,20 +19,43 @@ std::span<const std::byte> words_of(const CodedSlice& slice) {
   return {slice.words.get(), static_cast<std::size_t>(slice.length)};
 }
 
-void split(const PackJob& job, CodedSlice& slice) {
+constexpr std::uint64_t kSplitStep = std::uint64_t{1}
+                                     << 20;  // elements between two questions whether to stop
+
+// The slice's words to planes, in the order in which the codec has them.
+void split_words(const PackJob& job, const CodedSlice& slice, std::span<std::byte> exponents,
+                 std::span<std::byte> sm, const StopRequest& stop) {
+  const std::span<const std::byte> words = words_of(slice);
+  const bool tiled = job.codec == nullptr;
+  const std::uint64_t item = tiled ? slice.tiles.group_places() : 1;
+  const std::uint64_t step = std::max<std::uint64_t>(1, kSplitStep / std::max<std::uint64_t>(1, item)) * item;
+  for (std::uint64_t at = 0; at < slice.count; at += step) {
+    stop_if(stop);
+    const std::uint64_t count = std::min(step, slice.count - at);
+    const std::span<std::byte> e = exponents.subspan(at, count), s = sm.subspan(at, count);
+    if (tiled) {
+      const codec::TileRows rows = codec::tile_rows(slice.tiles, at, count);
+      const std::uint64_t columns = rows.shape.columns;
+      codec::split_tiles(words.subspan(2 * rows.first_row * columns, 2 * rows.shape.rows * columns),
+                         rows.shape, e, s, job.options.isa);
+    } else {
+      codec::split_bf16(words.subspan(2 * at, 2 * count), e, s, job.options.isa);
+    }
+  }
+}
+
+void split(const PackJob& job, CodedSlice& slice, const StopRequest& stop) {
   const auto count = static_cast<std::size_t>(slice.count);
   slice.sm = std::make_unique_for_overwrite<std::byte[]>(count);
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(count);
   const std::span<std::byte> exponents(buffer.get(), count), sm(slice.sm.get(), count);
-  const Isa isa = job.options.isa;
+  split_words(job, slice, exponents, sm, stop);
+  slice.words.reset();
   if (job.codec != nullptr) {
-    codec::split_bf16(words_of(slice), exponents, sm, isa);
-    slice.words.reset();
-    slice.chunk = job.codec->encode(exponents);
+    slice.chunk = job.codec->encode(exponents, stop);
   } else {
-    codec::split_tiles(words_of(slice), slice.tiles, exponents, sm, isa);
-    slice.words.reset();
-    slice.chunk = {codec::ChunkKind::kCodec, codec::encode_native(exponents, slice.tiles, isa)};
+    slice.chunk = {codec::ChunkKind::kCodec,
+                   codec::encode_native(exponents, slice.tiles, job.options.isa, stop)};
     if (slice.chunk.bytes.empty())
       slice.chunk = {codec::ChunkKind::kRaw, {exponents.begin(), exponents.end()}};
   }
@@ -57,9 +81,9 @@ void quantise(const PackJob& job, CodedSlice& slice) {
 
 }  // namespace
 
-void code_slice(const PackJob& job, CodedSlice& slice) {
+void code_slice(const PackJob& job, CodedSlice& slice, const StopRequest& stop) {
   if (slice.is_quantised()) quantise(job, slice);
-  if (slice.is_split()) split(job, slice);
+  if (slice.is_split()) split(job, slice, stop);
 }
 
 void begin_unit(const PackJob& job, const PackUnit& unit, UnitWriter& writer) {

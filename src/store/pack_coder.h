@@ -32,7 +32,7 @@ struct CodedSlice : SliceRange {
 };
 
 // Turns `words` into the bytes to write. Thread-safe. Error(kInvalid) naming a weight that cannot be rounded.
-void code_slice(const PackJob& job, CodedSlice& slice);
+void code_slice(const PackJob& job, CodedSlice& slice, const StopRequest& stop);
 
 // Hand the shapes of a unit's pieces, and a coded slice of one of them, to the writer.
 void begin_unit(const PackJob& job, const PackUnit& unit, UnitWriter& writer);

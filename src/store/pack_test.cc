@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "codec/plane_decoder.h"
 #include "store/format.h"
+#include "store/sidecar.h"
 #include "store/store_checkpoint.h"
 #include "store/testing.h"
 #include "store/unpack.h"
@@ -304,6 +305,37 @@ TEST(Pack, GoesOnWhereItWasInterrupted) {
     }
     EXPECT_EQ(read_tree(store), whole);
   }
+}
+
+// A store never has its name without what is to lie beside it: neither after a stop while that is written,
+// nor after one just behind it.
+TEST(Pack, SidecarsAppearWithTheStore) {
+  const TempDirectory temp;
+  write_tiny_model(temp / "source", {});
+  const std::string store = temp / "m.sluice";
+  PackOptions options = tiny_options("zstd");
+  int calls = 0;
+  bool written = false, stop_behind = false;
+  options.add_sidecars = [&](const std::string& directory) {
+    EXPECT_FALSE(fs::exists(store));
+    EXPECT_FALSE(fs::exists(directory + "/sidecar")) << "of the run that was stopped";
+    ++calls;
+    write_sidecar(directory, calls == 1 ? "first" : "second", "kind", {{"call", calls}});
+    if (calls == 1) throw Error(ErrorKind::kInterrupted, "stopped");
+    written = true;
+    stop_behind = calls == 2;
+  };
+  options.interrupted = [&] { return written && stop_behind; };
+  for (int stopped = 1; stopped <= 2; ++stopped) {
+    EXPECT_NE(error_of([&] { pack(temp / "source", store, tiny_plan({}), options); }), "no error") << stopped;
+    EXPECT_FALSE(fs::exists(store)) << stopped;
+    EXPECT_TRUE(fs::exists(store + ".partial/journal")) << stopped;
+  }
+  EXPECT_GT(pack(temp / "source", store, tiny_plan({}), options).resumed_bytes, 0u);
+  EXPECT_EQ(calls, 3);
+  EXPECT_FALSE(fs::exists(store + "/sidecar/first.json"));
+  EXPECT_EQ(read_sidecar(store, "second", "kind").value().at("call"), 3);
+  EXPECT_TRUE(verify(store, {.depth = VerifyDepth::kFull}).ok());
 }
 
 // Few bytes that take long are also kept, even if the run is killed, which leaves no time for a last commit.

@@ -63,8 +63,8 @@ class Restorer {
     pipeline.memory_limit = options_.memory;
     pipeline.next = [this](Run& run) { return next(run); };
     pipeline.memory = [](const Run& run) { return run.chunk == nullptr ? run.length : 5 * run.length; };
-    pipeline.load = [this](Run& run) { load(run); };
-    pipeline.work = [this](Run& run) { work(run); };
+    pipeline.load = [this](Run& run, const StopRequest&) { load(run); };
+    pipeline.work = [this](Run& run, const StopRequest&) { work(run); };
     pipeline.finish = [this](Run& run) { finish(run); };
     pipeline.poll = [this] { sink_.poll(); };
     pipeline.run();

@@ -18,6 +18,7 @@
 #include "store/directory_checkpoint.h"
 #include "store/ordered_pipeline.h"
 #include "store/partial_directory.h"
+#include "store/read_in_steps.h"
 #include "store/source_directory.h"
 #include "store/store_checkpoint.h"
 
@@ -163,11 +164,11 @@ class Copier {
       return true;
     };
     pipeline.memory = [](const Job& job) { return job.stored.raw.length; };
-    pipeline.load = [&](Job& job) {
+    pipeline.load = [&](Job& job, const StopRequest& failed) {
       job.words.resize(job.stored.raw.length);
-      in[job.stored.raw.file].read_at(job.stored.raw.offset, job.words);
+      read_in_steps(in[job.stored.raw.file], job.stored.raw.offset, job.words, failed);
     };
-    pipeline.work = [this](Job& job) { round(job); };
+    pipeline.work = [this](Job& job, const StopRequest& failed) { round(job, failed); };
     pipeline.finish = [&](Job& job) {
       out[job.stored.raw.file].write_at(job.stored.raw.offset, job.words);
       done_ += job.words.size();
@@ -178,10 +179,11 @@ class Copier {
   }
 
   // Runs on the worker threads.
-  void round(Job& job) const {
+  void round(Job& job, const StopRequest& failed) const {
     const DType dtype = job.stored.dtype;
     const std::size_t width = dtype_bytes(dtype);
     for (std::uint64_t at = 0; at < job.piece->elements;) {
+      if (at % job.columns == 0) stop_if(failed);
       const std::size_t count = std::min<std::uint64_t>(kGroup, job.columns - at % job.columns);
       std::byte* const words = job.words.data() + at * width;
       double weights[kGroup], rounded[kGroup];

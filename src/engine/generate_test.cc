@@ -1,0 +1,89 @@
+// What ends a generation, and what the engine is then good for.
+#include "engine/generate.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace sluice::engine {
+namespace {
+
+class GenerateTest : public ::testing::Test {
+ protected:
+  static EngineOptions options() {
+    EngineOptions options;
+    options.threads = 2;
+    options.positions = 24;
+    options.sequences = 2;
+    options.fetch.io = fetch::IoMode::kBuffered;
+    return options;
+  }
+  static GenerateRequest request(std::size_t tokens) {
+    GenerateRequest request;
+    request.prompt = {17, 4, 256, 33, 9};
+    request.max_tokens = tokens;
+    request.ignore_eos = true;
+    return request;
+  }
+
+  const std::unique_ptr<store::Checkpoint> checkpoint_ =
+      store::open_checkpoint(SLUICE_SOURCE_DIR "/models/fable-moe-18m");
+  const model::Model model_ = model::describe_model(*checkpoint_);
+  Engine engine_{*checkpoint_, model_, options()};
+};
+
+// The last token of an answer needs no position: 24 hold a prompt of 5 and an answer of 20.
+TEST_F(GenerateTest, AFullContextIsNotTheLengthThatWasAskedFor) {
+  const GenerateResult asked = generate(engine_, nullptr, request(20));
+  EXPECT_EQ(asked.tokens.size(), 20u);
+  EXPECT_EQ(asked.reason, StopReason::kLength);
+  const GenerateResult full = generate(engine_, nullptr, request(21));
+  EXPECT_EQ(full.tokens, asked.tokens);
+  EXPECT_EQ(full.reason, StopReason::kContext);
+  EXPECT_EQ(stop_reason_name(full.reason), "context");
+  const std::vector<GenerateResult> both =
+      generate(engine_, nullptr, std::vector<GenerateRequest>{request(3), request(1000)});
+  EXPECT_EQ(both[0].reason, StopReason::kLength);
+  EXPECT_EQ(both[1].reason, StopReason::kContext);
+}
+
+struct ReaderGone {};
+
+TEST_F(GenerateTest, WhatItsTextThrowsEndsItAtThatToken) {
+  const std::vector<model::TokenId> expected = generate(engine_, nullptr, request(12)).tokens;
+  for (const std::size_t last : {1u, 2u, 7u}) {
+    GenerateRequest broken = request(12);
+    std::size_t given = 0;
+    broken.on_text = [&](const std::string&, std::size_t tokens) {
+      given = tokens;
+      if (tokens == last) throw ReaderGone();
+    };
+    const std::uint64_t steps = engine_.statistics().total().steps;
+    EXPECT_THROW(generate(engine_, nullptr, broken), ReaderGone);
+    EXPECT_EQ(given, last);
+    EXPECT_LE(engine_.statistics().total().steps - steps, last);  // the prompt's and those of the tokens
+    EXPECT_EQ(generate(engine_, nullptr, request(12)).tokens, expected) << "after " << last;
+  }
+}
+
+TEST_F(GenerateTest, WhatIsThrownWhenAskedToStopComesOut) {
+  const std::vector<model::TokenId> expected = generate(engine_, nullptr, request(12)).tokens;
+  for (const int call : {1, 2, 5}) {
+    GenerateRequest broken = request(12);
+    int calls = 0;
+    broken.should_stop = [&]() -> bool {
+      if (++calls == call) throw ReaderGone();
+      return false;
+    };
+    EXPECT_THROW(generate(engine_, nullptr, broken), ReaderGone);
+    EXPECT_EQ(calls, call);
+    EXPECT_EQ(generate(engine_, nullptr, request(12)).tokens, expected);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::engine

@@ -1,0 +1,185 @@
+// What becomes of standard output and standard error when nobody takes them any more: a reader that has gone,
+// a full disk, a closed file.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "base/scratch_directory.h"
+#include "bundled_model.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using sluice::program::content_of;
+using sluice::program::kModel;
+using sluice::program::memory;
+using sluice::program::Outcome;
+using sluice::program::run;
+using sluice::program::run_command;
+using sluice::testing::ScratchDirectory;
+
+constexpr int kFailed = 1, kReaderGone = 141;
+
+const std::string kFull =
+    "sluice: standard output: write failed, and the result is not complete; found No space left on device; "
+    "free some "
+    "space where it goes, or send it elsewhere\n";
+
+// The end of a pipe that nobody reads, for children to write to.
+class DeadPipe {
+ public:
+  DeadPipe() {
+    EXPECT_EQ(::pipe(ends_), 0);
+    ::close(ends_[0]);
+  }
+  ~DeadPipe() { ::close(ends_[1]); }
+  DeadPipe(const DeadPipe&) = delete;
+  DeadPipe& operator=(const DeadPipe&) = delete;
+  // As a shell names it.
+  std::string name() const { return "&" + std::to_string(ends_[1]); }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+class StandardStreams : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = new ScratchDirectory;
+    ASSERT_EQ(run("pack " + kModel + " -q -o " + store()).code, 0);
+    ASSERT_EQ(
+        run("trace " + kModel + " -q --tokens 1,2,3 -n 4 -o " + file("a.trace") + " --memory " + memory(40))
+            .code,
+        0);
+    std::ofstream(file("question")) << R"({"policy":"lru","capacity":2,"requests":[1,2,3,1],"seed":0})"
+                                    << "\n";
+    std::ofstream(file("text")) << "Once upon a time there was an old king who had three sons.";
+  }
+  static void TearDownTestSuite() {
+    delete directory_;
+    directory_ = nullptr;
+  }
+  static std::string file(const std::string& name) { return directory_->file(name); }
+  static std::string store() { return file("fable.sluice"); }
+
+  // Every command that is not slow by nature, as text and as JSON, and every help. What they make is "made".
+  static std::vector<std::string> calls() {
+    const std::string budget = " --memory " + memory(40), made = " -o " + file("made");
+    std::vector<std::string> calls = {"--help",   "--version",       "help run",
+                                      "lab list", "lab list --json", "lab evict -f " + file("question")};
+    for (const std::string& call :
+         {"version", "doctor " + directory_->path(), "inspect " + kModel, "tokenize " + kModel + " -p a",
+          "detokenize " + kModel + " --tokens 1", "run " + kModel + " -q -p Once -n 4 --temp 0" + budget,
+          "run " + kModel + " -q -p Once -p A -n 4 --temp 0" + budget,
+          "eval " + kModel + " -q -f " + file("text") + budget, "plan " + kModel + budget,
+          "profile " + kModel + " -q --repeats 1" + made + budget, "verify " + store(),
+          "compare " + store() + " -q --runs 1 -n 2 --preset zipmoe -p Once" + budget,
+          "pack " + kModel + made, "unpack " + store() + made, "synth " + kModel + "/config.json" + made,
+          "trace " + kModel + " --tokens 1,2 -n 2" + made + budget,
+          "forward " + kModel + " -q --tokens 1,2" + made + budget,
+          "simulate --trace " + file("a.trace") + " --cache lru --capacity 4",
+          "quantise " + kModel + made + " --quantiser amat"}) {
+      calls.push_back(call);
+      calls.push_back(call + " --json");
+    }
+    for (const std::string command :
+         {"run",      "forward", "eval",     "profile",   "plan",      "inspect",    "pack",
+          "unpack",   "verify",  "quantise", "calibrate", "tokenize",  "detokenize", "trace",
+          "simulate", "lab",     "synth",    "compare",   "reproduce", "doctor",     "version"})
+      calls.push_back(command + " --help");
+    return calls;
+  }
+
+ private:
+  static inline ScratchDirectory* directory_ = nullptr;
+};
+
+TEST_F(StandardStreams, AFullDiskIsOneErrorThatSaysWhatWasFound) {
+  for (const std::string& call : calls()) {
+    const Outcome outcome = run(call + " >/dev/full");
+    EXPECT_EQ(outcome.code, kFailed) << call;
+    EXPECT_EQ(outcome.err, kFull) << call;
+    fs::remove_all(file("made"));
+  }
+}
+
+TEST_F(StandardStreams, AReaderThatHasGoneEndsACommandWithoutAMessage) {
+  const DeadPipe pipe;
+  for (const std::string& call : calls()) {
+    const Outcome outcome = run(call + " >" + pipe.name());
+    EXPECT_EQ(outcome.code, kReaderGone) << call;
+    EXPECT_EQ(outcome.err, "") << call;
+    fs::remove_all(file("made"));
+  }
+}
+
+// A context of 4096 tokens takes the plainest code minutes. What -o names is a whole answer or is not there.
+TEST_F(StandardStreams, AGenerationEndsAtTheTextThatNobodyReads) {
+  const std::string request =
+      "'" SLUICE_PROGRAM "' run " + kModel +
+      " -p 'Once upon a time' -n 4000 --ignore-eos --temp 0 --threads 1 --isa scalar --memory " + memory(40) +
+      " -o " + file("answer");
+  const Outcome text = run_command("{ " + request + "; echo $? >" + file("code") + "; } | head -c 3");
+  EXPECT_EQ(text.out.size(), 3u);
+  EXPECT_EQ(text.err, "");
+  EXPECT_EQ(content_of(file("code")), "141\n");
+  EXPECT_FALSE(fs::exists(file("answer")));
+
+  const DeadPipe pipe;  // JSON is written at the end; that nobody reads it is seen before
+  const Outcome json = run_command(request + " --json >" + pipe.name());
+  EXPECT_EQ(json.code, kReaderGone);
+  EXPECT_EQ(json.err, "");
+  EXPECT_FALSE(fs::exists(file("answer")));
+}
+
+TEST_F(StandardStreams, AnErrorBesideAFullDiskIsTheOneThatIsTold) {
+  const Outcome outcome = run("run /no/such/model -p a >/dev/full");
+  EXPECT_EQ(outcome.code, kFailed);
+  EXPECT_NE(outcome.err.find("/no/such/model"), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("standard output"), std::string::npos) << outcome.err;
+}
+
+TEST_F(StandardStreams, MessagesThatNobodyTakesChangeNothingElse) {
+  const DeadPipe pipe;
+  const std::string answer = " --tokens 1,2,3 -n 4 --temp 0 --memory " + memory(40);
+  const std::string expected = run("run " + kModel + answer).out;
+  ASSERT_NE(expected, "");
+  for (const std::string& where : {std::string("/dev/full"), std::string("&-"), pipe.name()}) {
+    EXPECT_EQ(run("run /no/such/model -p a 2>" + where).code, kFailed) << where;
+    EXPECT_EQ(run("frobnicate 2>" + where).code, 2) << where;
+    const Outcome outcome = run("run " + kModel + answer + " 2>" + where);
+    EXPECT_EQ(outcome.code, 0) << where;
+    EXPECT_EQ(outcome.out, expected) << where;
+  }
+}
+
+// Else a write could fail unseen, or a message be written into a line of progress.
+TEST(StandardStreamsSources, OneFileWritesToEachStream) {
+  const std::regex elsewhere(
+      R"(\b(stdout|stderr|STDOUT_FILENO|STDERR_FILENO|cerr|printf|fmt::print|puts)\b)");
+  const std::vector<std::string> may = {"standard_output.cc", "standard_error.cc",
+                                        "main.cc",  // opens them, and ends at the second Ctrl-C
+                                        "live_text.cc", "progress.cc"};  // ask what they are
+  std::size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(SLUICE_SOURCE_DIR "/apps/sluice")) {
+    const std::string name = entry.path().filename();
+    if (!name.ends_with(".cc") && !name.ends_with(".h")) continue;
+    ++files;
+    if (std::ranges::find(may, name) != may.end()) continue;
+    std::istringstream lines(content_of(entry.path()));
+    for (std::string line; std::getline(lines, line);) {
+      const std::string code = line.substr(0, line.find("//"));
+      EXPECT_FALSE(std::regex_search(code, elsewhere)) << name << ": " << line;
+    }
+  }
+  EXPECT_GT(files, 50u);
+  std::printf("%zu files\n", files);
+}
+
+}  // namespace
