@@ -50,6 +50,8 @@ class DenseWeights {
   static Bytes resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model, DenseView view);
   static Bytes load_staging_bytes(const store::Checkpoint& checkpoint, const model::Model& model,
                                   DenseView view);
+  // Whether words of a matrix that rounded activations are multiplied with are other than BF16.
+  static bool has_wide_words(const store::Checkpoint& checkpoint, const model::Model& model);
   // Bytes of the words of what DenseView decides on; 0: nothing.
   static Bytes either_way_bytes(const store::Checkpoint& checkpoint, const model::Model& model);
 

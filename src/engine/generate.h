@@ -25,6 +25,14 @@ struct GenerateRequest {
   std::function<bool()> should_stop;  // asked before every step
 };
 
+// Tokens whose logits are made at a time where so many sequences are decoded together: so many that the
+// output head is read from memory seldom, and not so many that logits take much of a budget. Of run, trace
+// and plan.
+constexpr std::size_t generation_logit_rows(std::size_t sequences) { return sequences < 16 ? sequences : 16; }
+
+// Whether some of these need room for candidates (EngineOptions::draws).
+bool draws(std::span<const GenerateRequest> requests);
+
 enum class StopReason { kLength, kEos, kStopString, kInterrupted };
 std::string_view stop_reason_name(StopReason reason);  // "length" "eos" "stop" "interrupted"
 
@@ -42,8 +50,8 @@ GenerateResult generate(Engine& engine, const model::Tokenizer* tokenizer, const
 // A static batch: prompts of any lengths are prefilled one after the other; then each step decodes one token
 // of every sequence that is not finished, so an expert that several of them need is fetched once and
 // multiplied as one small matrix product. One result per request, in order. The engine's plan must have room
-// for as many sequences (EngineOptions::sequences). Every sequence gets the tokens that it would get alone:
-// one order of sums for every m.
+// for as many sequences (EngineOptions::sequences), and for drawing where a request does (draws()). Every
+// sequence gets the tokens that it would get alone: one order of sums for every m.
 std::vector<GenerateResult> generate(Engine& engine, const model::Tokenizer* tokenizer,
                                      std::span<const GenerateRequest> requests);
 

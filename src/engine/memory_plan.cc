@@ -136,6 +136,11 @@ const ProcessBaseline& process_baseline() {
   return baseline;
 }
 
+Bytes measured_peak() {
+  const ProcessMemory memory = read_process_memory();
+  return memory.peak_resident + memory.page_tables;
+}
+
 Bytes process_bytes(Bytes bytes) {
   constexpr Bytes kBytesOfAnEntry = 512;  // of what it maps, for a byte of the table
   return process_baseline().own + read_process_memory().files + kLateCode + bytes / kBytesOfAnEntry;

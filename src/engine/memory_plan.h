@@ -54,6 +54,10 @@ struct ProcessBaseline {
 };
 const ProcessBaseline& process_baseline();
 
+// The most that this process ever had in memory, as the system counts it: resident pages, those of files
+// included, and page tables. Where one engine runs in a process, no more than its budget.
+Bytes measured_peak();
+
 // The account `process` of a run that takes `bytes` beside: the baseline, code and constants of the program
 // and its libraries that are resident now or will be, and the page tables of those bytes.
 Bytes process_bytes(Bytes bytes);

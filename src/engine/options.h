@@ -38,6 +38,7 @@ struct EngineOptions {
   std::size_t encoder_positions =
       0;  // encoder-decoders: most tokens of the encoder's input, reserved likewise
   std::size_t sequences = 1;
+  bool draws = false;  // some sampler will not just take the likeliest token: room for its candidates
   std::string preset;  // empty: auto
   // Each overrides the preset's; empty: the preset's.
   std::string router, cache, scheduler, prefetch, placement;
