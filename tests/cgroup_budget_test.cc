@@ -212,7 +212,8 @@ TEST_F(CgroupBudgetTest, SixtyFourSampledSequencesOfALargeVocabularyStayInsideTh
     EXPECT_EQ(result.at("sequences").size(), 64u);
     EXPECT_LE(result.at("memory").at("peak").get<Bytes>(), kRoom);
     EXPECT_GE(result.at("memory").at("peak").get<Bytes>() + 4 * kMiB, group->peak());
-    std::cout << "the kernel saw " << group->peak() << ", reported " << result.at("memory").dump() << '\n';
+    std::cout << "the kernel saw " << group->peak() << ", reported " << result.at("memory").dump()
+              << std::endl;
   }
   const std::vector<std::string> trace =
       with_sequences({"trace", model, "-n", "6", "--ignore-eos", "--memory", "100MiB", "--seed", "3",

@@ -101,6 +101,7 @@ MemoryPlan Engine::make_plan(std::size_t logit_rows, DenseView dense) {
   needs.expert_bytes = experts_->bytes_per_expert();
   needs.experts = model_.experts.size();
   needs.top_k = model_.config.moe.top_k;
+  needs.sequences = options_.sequences;
   needs.most_chunk = std::max(
       options_.sequences, std::min(options_.chunk, std::max(options_.positions, options_.encoder_positions)));
   needs.same_chunk = options_.cache_bytes.has_value();

@@ -52,7 +52,7 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
   plan.kv = needs.kv;
   plan.tables = needs.tables;
   const Bytes fixed = needs.process + needs.dense + needs.kv + needs.tables;
-  const std::size_t least_chunk = std::min(kLeastChunk, needs.most_chunk);
+  const std::size_t least_chunk = std::min(std::max(kLeastChunk, needs.sequences), needs.most_chunk);
   const Bytes least_activations = activations_of(needs, least_chunk);
   // Loading stages dense weights while there are no caches and no activations yet, and gives that memory
   // back.

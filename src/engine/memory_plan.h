@@ -18,6 +18,7 @@ struct MemoryNeeds {
   Bytes expert_bytes = 0;        // one resident expert
   std::uint64_t experts = 0;     // routed experts in all
   std::uint32_t top_k = 0;
+  std::size_t sequences = 1;   // that are decoded together: a step has a token of each
   std::size_t most_chunk = 0;  // --chunk, or less where prompt and context are shorter
   bool same_chunk = false;     // at every start: planned beside a process of a round size, not of this one's
   Bytes (*activations)(const void* self, std::size_t chunk_tokens) = nullptr;
