@@ -203,9 +203,9 @@ Bytes DenseWeights::load_staging_bytes(const store::Checkpoint& checkpoint, cons
 }
 
 bool DenseWeights::has_wide_words(const store::Checkpoint& checkpoint, const model::Model& model) {
-  return std::ranges::any_of(model.dense, [&](const TensorSpec& spec) {
-    if (is_vector(spec) || spec.role == Role::kRouter || spec.role == Role::kRelativeBias) return false;
-    const store::StoredPiece piece = locate(checkpoint, spec);
+  return std::ranges::any_of(kept_specs(checkpoint, model), [&](const TensorSpec* spec) {
+    if (is_vector(*spec) || spec->role == Role::kRouter || spec->role == Role::kRelativeBias) return false;
+    const store::StoredPiece piece = locate(checkpoint, *spec);
     return piece.encoding != store::Encoding::kInt8 && piece.dtype != DType::kBF16;
   });
 }
