@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -165,6 +166,92 @@ TEST_F(CgroupBudgetTest, APromptOf1500TokensStaysInside32MiB) {
   std::string tokens = "1";
   for (int i = 1; i < 1500; ++i) tokens += "," + std::to_string(i * 37 % 6000);
   expect_budget_kept({"run", kModel, "--tokens", tokens, "-n", "8"});
+}
+
+// A model of a large vocabulary and hardly anything else: what grows with sequences and vocabulary stands
+// out.
+std::string large_vocabulary(const testing::ScratchDirectory& scratch) {
+  const std::string config = scratch.path() + "/config.json", model = scratch.path() + "/model";
+  std::ofstream(config)
+      << R"({"model_type": "olmoe", "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2,
+             "num_attention_heads": 2, "num_key_value_heads": 2, "num_experts": 8, "num_experts_per_tok": 2,
+             "max_position_embeddings": 256, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
+             "norm_topk_prob": false, "tie_word_embeddings": false, "hidden_act": "silu",
+             "vocab_size": 151936, "eos_token_id": 151643, "clip_qkv": null})";
+  EXPECT_EQ(program::run("synth " + config + " -o " + model + " --quiet").code, 0);
+  return model;
+}
+
+std::vector<std::string> with_sequences(std::vector<std::string> arguments, int sequences) {
+  for (int i = 0; i < sequences; ++i) {
+    arguments.push_back("--tokens");
+    arguments.push_back(std::to_string(i * 1009) + "," + std::to_string(151935 - i));
+  }
+  return arguments;
+}
+
+// Candidates of 64 sequences of 151,936 tokens, each with its own, would take 148 MiB.
+TEST_F(CgroupBudgetTest, SixtyFourSampledSequencesOfALargeVocabularyStayInsideTheBudget) {
+  const testing::ScratchDirectory scratch;
+  const std::string model = large_vocabulary(scratch);
+  const fs::path out = fs::path(scratch.path()) / "out.json";
+  constexpr Bytes kRoom = 100 * kMiB;
+  for (const std::vector<std::string>& sampling :
+       {std::vector<std::string>{"--temp", "1"},
+        {"--temp", "0.8", "--top-k", "40", "--top-p", "0.9", "--repeat-penalty", "1.2"},
+        {"--temp", "0", "--repeat-penalty", "1.2"}}) {
+    SCOPED_TRACE(::testing::PrintToString(sampling));
+    std::vector<std::string> arguments = {"run",      model,    "-n",     "6", "--ignore-eos",
+                                          "--memory", "100MiB", "--seed", "3", "--json"};
+    arguments.insert(arguments.end(), sampling.begin(), sampling.end());
+    const auto group = Cgroup::make(kRoom + kSlack);
+    ASSERT_EQ(run_in(*group, with_sequences(arguments, 64), out), 0);
+    EXPECT_EQ(group->limit_hits(), 0u);
+    EXPECT_LE(group->peak(), kRoom);
+    const Json result = read_json_file(out);
+    EXPECT_EQ(result.at("sequences").size(), 64u);
+    EXPECT_LE(result.at("memory").at("peak").get<Bytes>(), kRoom);
+    EXPECT_GE(result.at("memory").at("peak").get<Bytes>() + 4 * kMiB, group->peak());
+    std::cout << "the kernel saw " << group->peak() << ", reported " << result.at("memory").dump()
+              << std::endl;
+  }
+  const std::vector<std::string> trace =
+      with_sequences({"trace", model, "-n", "6", "--ignore-eos", "--memory", "100MiB", "--seed", "3",
+                      "--temp", "1", "-o", scratch.path() + "/sampled.trace", "--quiet"},
+                     64);
+  const auto group = Cgroup::make(kRoom + kSlack);
+  ASSERT_EQ(run_in(*group, trace, out), 0);
+  EXPECT_EQ(group->limit_hits(), 0u);
+  EXPECT_LE(group->peak(), kRoom);
+}
+
+// Room to draw from a vocabulary is planned once, however many sequences there are, and only where it is
+// needed; the least budget that is named is enough.
+TEST_F(CgroupBudgetTest, TheLeastBudgetOfASampledRunHasRoomForItsCandidates) {
+  const testing::ScratchDirectory scratch;
+  const std::string model = large_vocabulary(scratch);
+  const auto least = [&](const std::string& sampling, int sequences) {
+    std::string words = "run " + model + " -n 2 --ignore-eos --memory 1MiB" + sampling;
+    for (const std::string& word : with_sequences({}, sequences)) words += " " + word;
+    const program::Outcome outcome = program::run(words);
+    EXPECT_EQ(outcome.code, 1) << outcome.err;
+    const std::size_t at = outcome.err.find("give --memory ");
+    EXPECT_NE(at, std::string::npos) << outcome.err;
+    return std::stoul(outcome.err.substr(at + std::string_view("give --memory ").size()));
+  };
+  constexpr double kCandidates = 151936.0 * 16 / kMiB;
+  for (const int sequences : {1, 20}) {
+    const std::size_t greedy = least(" --temp 0", sequences), sampled = least(" --temp 1", sequences);
+    EXPECT_NEAR(static_cast<double>(sampled - greedy), kCandidates, 1.5) << sequences;
+    const auto group = Cgroup::make(sampled * kMiB);
+    EXPECT_EQ(run_in(*group,
+                     with_sequences({"run", model, "-n", "6", "--ignore-eos", "--temp", "1", "--memory",
+                                     std::to_string(sampled) + "MiB", "--json"},
+                                    sequences),
+                     fs::path(scratch.path()) / "out.json"),
+              0);
+    EXPECT_EQ(group->limit_hits(), 0u);
+  }
 }
 
 TEST_F(CgroupBudgetTest, TheDefaultBudgetIsTheGroupsAndNotTheMachines) {

@@ -178,7 +178,7 @@ void print(const EvalOptions& options, const Text& text, const Cut& cut, const e
                {"prefill", prefill_json(prompt_tokens(options, engine))},
                {"stepped", stepped},
                {"resumed", resumed},
-               {"memory", memory_json(engine)},
+               {"memory", memory_json(engine, reference == nullptr ? Engines::kOne : Engines::kSeveral)},
                {"io", io_json(engine)},
                {"experts", experts_json(engine)},
                {"energy_model", energy.json()}};
@@ -190,7 +190,7 @@ void print(const EvalOptions& options, const Text& text, const Cut& cut, const e
     json["reference"] = {{"model", options.reference},
                          {"nll", score.reference_nll},
                          {"perplexity", score.reference_perplexity()},
-                         {"memory", memory_json(*reference)},
+                         {"memory", memory_json(*reference, Engines::kSeveral)},
                          {"io", io_json(*reference)},
                          {"experts", experts_json(*reference)}};
     json["budget"] = {{"whole", split.whole},

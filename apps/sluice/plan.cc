@@ -10,6 +10,7 @@
 #include "base/wrapped_text.h"
 #include "command.h"
 #include "engine/engine.h"
+#include "engine/generate.h"
 #include "engine_flags.h"
 #include "number_range.h"
 #include "recorded_routing.h"
@@ -103,6 +104,7 @@ void plan(const Options& options) {
       std::min<std::size_t>(static_cast<std::size_t>(options.tokens), context_tokens(flags, open.model));
   engine::EngineOptions settings = engine_options(flags, positions);
   settings.sequences = static_cast<std::size_t>(options.batch);
+  settings.draws = !engine::sampler_defaults(open.model.generation).takes_likeliest();  // as `run` would
   if (settings.preset.empty() || settings.preset == "auto") {
     settings.preset = "zipmoe";
     if (settings.prefetch.empty()) settings.prefetch = "lookahead";  // as `run` does
@@ -113,7 +115,8 @@ void plan(const Options& options) {
     routing = read_routing(options.trace, open.model.config);
     settings.ranks = routing.ranks;
   }
-  const engine::Engine engine(*open.checkpoint, open.model, settings, settings.sequences);
+  const engine::Engine engine(*open.checkpoint, open.model, settings,
+                              engine::generation_logit_rows(settings.sequences));
   keep_profile(flags, engine);
   check_identity(routing, options.trace, engine);
   const engine::PoolPlan& pools = *engine.pool_plan();

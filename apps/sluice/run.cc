@@ -207,8 +207,10 @@ void run(const Options& options) {
 
   engine::EngineOptions settings = engine_options(flags, positions, encoder ? longest_prompt : 0);
   settings.sequences = requests.size();
+  settings.draws = engine::draws(requests);
   if (!options.decisions.empty()) settings.recording = engine::DecisionRecorder::kMemory;
-  engine::Engine engine(*open.checkpoint, open.model, settings, std::min<std::size_t>(requests.size(), 16));
+  engine::Engine engine(*open.checkpoint, open.model, settings,
+                        engine::generation_logit_rows(requests.size()));
   keep_profile(flags, engine);
   if (!engine.isa_warning().empty() && !flags.quiet) write_warning(engine.isa_warning());
   if (!flags.quiet) warn_of_ignored(open.model.generation, requests[0].sampler.temperature > 0);

@@ -204,11 +204,19 @@ std::string contract_line(const engine::Engine& engine) {
 
 }  // namespace
 
-Json memory_json(const engine::Engine& engine) {
+Bytes memory_peak(const engine::Engine& engine, Engines engines) {
+  const Bytes accounted = engine.accountant().peak();
+  return engines == Engines::kOne ? std::max(accounted, engine::measured_peak()) : accounted;
+}
+
+Json memory_json(const engine::Engine& engine, Engines engines) {
   Json by_name;
   for (const device::Account account : kAccounts)
     by_name[std::string(device::account_name(account))] = engine.accountant().peak(account);
-  return {{"budget", engine.plan().budget}, {"peak", engine.accountant().peak()}, {"by_name", by_name}};
+  return {{"budget", engine.plan().budget},
+          {"peak", memory_peak(engine, engines)},
+          {"accounted", engine.accountant().peak()},
+          {"by_name", by_name}};
 }
 
 Json io_json(const engine::Engine& engine) {
@@ -474,8 +482,8 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
                                    format_duration(times.load_s)));
   else
     row("loading", format_duration(times.load_s));
-  row("memory", fmt::format("peak {} of {}", format_bytes(engine.accountant().peak()),
-                            format_bytes(engine.plan().budget)));
+  row("memory",
+      fmt::format("peak {} of {}", format_bytes(memory_peak(engine)), format_bytes(engine.plan().budget)));
   row("", memory_line(engine));
   const auto hits = [](const engine::ExpertStatistics& counts) {
     return 100 * ratio(static_cast<double>(counts.hits), static_cast<double>(counts.accesses));

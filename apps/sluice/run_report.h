@@ -12,7 +12,11 @@
 
 namespace sluice::app {
 
-Json memory_json(const engine::Engine& engine);   // {budget, peak, by_name{}}
+// {budget, peak, accounted, by_name{}}. `peak` is the more of what the accountant held at most and, where no
+// other engine is in the process, what the system counted of the process (engine::measured_peak).
+enum class Engines { kOne, kSeveral };
+Json memory_json(const engine::Engine& engine, Engines engines = Engines::kOne);
+Bytes memory_peak(const engine::Engine& engine, Engines engines = Engines::kOne);
 Json io_json(const engine::Engine& engine);       // {bytes_read, reads, seconds}
 Json experts_json(const engine::Engine& engine);  // {accesses, hits, …, prefill{}, decode{}}
 // The part of experts_json about computation that differs from the exact model's: {routing{}, and slices{}

@@ -85,10 +85,11 @@ void run(const Options& options) {
 
   engine::EngineOptions engine_settings = engine_options(flags, positions);
   engine_settings.sequences = requests.size();
+  engine_settings.draws = engine::draws(requests);
   engine_settings.recording =
       trace::TraceWriter::kMemory + (options.decisions.empty() ? 0 : engine::DecisionRecorder::kMemory);
   engine::Engine engine(*open.checkpoint, open.model, engine_settings,
-                        std::min<std::size_t>(requests.size(), 16));
+                        engine::generation_logit_rows(requests.size()));
   keep_profile(flags, engine);
   if (!engine.isa_warning().empty() && !flags.quiet) write_warning(engine.isa_warning());
   const trace::TraceHeader header = engine::trace_header(engine);

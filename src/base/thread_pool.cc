@@ -35,6 +35,12 @@ void pause() {
 #endif
 }
 
+struct Worker {
+  const void* pool = nullptr;
+  unsigned number = 0;
+};
+thread_local Worker this_worker;
+
 // Waits at most kSpin for `ready`.
 template <class Ready>
 void spin_until(const Ready& ready) {
@@ -203,7 +209,10 @@ ThreadPool::ThreadPool(unsigned threads) : impl_(std::make_unique<Impl>()) {
   impl_->workers.reserve(threads - 1);
   try {
     for (unsigned i = 1; i < threads; ++i)
-      impl_->workers.emplace_back([impl = impl_.get()] { impl->work(); });
+      impl_->workers.emplace_back([impl = impl_.get(), i] {
+        this_worker = {impl, i};
+        impl->work();
+      });
   } catch (const std::system_error& e) {
     const std::size_t started = impl_->workers.size();
     impl_->stop();
@@ -216,6 +225,8 @@ ThreadPool::ThreadPool(unsigned threads) : impl_(std::make_unique<Impl>()) {
 }
 
 ThreadPool::~ThreadPool() { impl_->stop(); }
+
+unsigned ThreadPool::worker() const { return this_worker.pool == impl_.get() ? this_worker.number : 0; }
 
 unsigned ThreadPool::threads() const { return static_cast<unsigned>(impl_->workers.size()) + 1; }
 

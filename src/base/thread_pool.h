@@ -21,6 +21,8 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   unsigned threads() const;
+  // The number of the calling thread: 1 to threads() - 1 of this pool's workers, 0 of any other thread.
+  unsigned worker() const;
   // Calls body(i) once for every i in [0, count), in any order. Which thread runs an index is not determined.
   void parallel_for(std::size_t count, FunctionRef<void(std::size_t)> body);
   // Work for idle workers between parallel calls: `try_one` does one short piece and returns true, or finds

@@ -202,6 +202,14 @@ Bytes DenseWeights::load_staging_bytes(const store::Checkpoint& checkpoint, cons
   return most;
 }
 
+bool DenseWeights::has_wide_words(const store::Checkpoint& checkpoint, const model::Model& model) {
+  return std::ranges::any_of(kept_specs(checkpoint, model), [&](const TensorSpec* spec) {
+    if (is_vector(*spec) || spec->role == Role::kRouter || spec->role == Role::kRelativeBias) return false;
+    const store::StoredPiece piece = locate(checkpoint, *spec);
+    return piece.encoding != store::Encoding::kInt8 && piece.dtype != DType::kBF16;
+  });
+}
+
 Bytes DenseWeights::either_way_bytes(const store::Checkpoint& checkpoint, const model::Model& model) {
   Bytes bytes = 0;
   for (const TensorSpec* spec : kept_specs(checkpoint, model)) {

@@ -49,6 +49,8 @@ class DenseWeights {
   static Bytes resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model, DenseView view);
   static Bytes load_staging_bytes(const store::Checkpoint& checkpoint, const model::Model& model,
                                   DenseView view);
+  // Whether rounded activations are multiplied with some matrix whose words are not BF16.
+  static bool has_wide_words(const store::Checkpoint& checkpoint, const model::Model& model);
   // Bytes of the matrices that DenseView decides on, as words; 0: there are none.
   static Bytes either_way_bytes(const store::Checkpoint& checkpoint, const model::Model& model);
 

@@ -117,11 +117,13 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
       std::make_unique<DenseWeights>(checkpoint_, model_, dense_choice_.view, *files_, decoder, *accountant_);
   embedding_ = std::make_unique<Embedding>(checkpoint_, model_, *weights_, options_.fetch, *accountant_);
   start_times_.dense_s = watch.lap();
-  workspace_ = std::make_unique<WorkspaceBuffer>(
-      model_.config,
-      WorkspaceShape{plan_.chunk, options_.positions, options_.encoder_positions, logit_rows, pool_.threads(),
-                     experts_->sliced()},
-      *accountant_);
+  workspace_ = std::make_unique<WorkspaceBuffer>(model_.config, workspace_shape(logit_rows, plan_.chunk),
+                                                 *accountant_);
+  const kernels::ScratchShape scratch = scratch_shape(dense_choice_.view, plan_.chunk);
+  scratch_memory_ = device::HostBuffer(*accountant_, device::Account::kActivations,
+                                       kernels::Scratch::bytes(kernels_, scratch));
+  scratch_ = kernels::Scratch(kernels_, scratch, scratch_memory_.data());
+  kernels_.scratch = &scratch_;
   spread_bias();
   experts_->configure({plan_.experts, plan_.staging, options_.synchronous});
   moe_ = std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, policies_, statistics_);
@@ -345,6 +347,10 @@ Profile Engine::measure(const MeasureOptions& options) {
   return measure_profile(
       {checkpoint_, model_, *files_, *experts_, pool_, kernels_, *accountant_, *workspace_, step}, machine(),
       options);
+}
+
+std::span<Candidate> Engine::candidates() const {
+  return {workspace_->get().candidates, options_.draws ? model_.config.vocab : 0};
 }
 
 std::unique_ptr<Sequence> Engine::new_sequence() {

@@ -25,6 +25,7 @@
 #include "engine/workspace.h"
 #include "fetch/expert_store.h"
 #include "fetch/weight_files.h"
+#include "kernels/scratch.h"
 #include "model/architecture.h"
 #include "store/checkpoint.h"
 
@@ -110,6 +111,8 @@ class Engine {
   // A new sequence of at most options.positions tokens (and options.encoder_positions of an encoder's input).
   // The plan has room for options.sequences of them at a time.
   std::unique_ptr<Sequence> new_sequence();
+  // Scratch of samplers, (vocab), part of the plan; empty unless options.draws. One sampler at a time.
+  std::span<Candidate> candidates() const;
 
   // Begins a new forward: rules that count tokens over a whole forward start again.
   void begin_forward() { moe_->begin_forward(); }
@@ -129,6 +132,9 @@ class Engine {
  private:
   void check_tokens(std::span<const model::TokenId> tokens) const;
   MemoryPlan make_plan(std::size_t logit_rows, DenseView dense);
+  WorkspaceShape workspace_shape(std::size_t logit_rows, std::size_t chunk) const;
+  bool has_wide_words() const;  // some matrix that is multiplied with is in F16 or F32
+  kernels::ScratchShape scratch_shape(DenseView dense, std::size_t chunk) const;
   void plan_with_dense(std::size_t logit_rows);  // plan_ and dense_choice_
   const Profile* given_profile() const;          // from the options, if measured for this model and machine
   Policies make_policies();
@@ -159,6 +165,8 @@ class Engine {
   std::unique_ptr<DenseWeights> weights_;
   std::unique_ptr<Embedding> embedding_;
   std::unique_ptr<WorkspaceBuffer> workspace_;
+  device::HostBuffer scratch_memory_;  // charged to `activations`, as the workspace is
+  kernels::Scratch scratch_;
   RopeTable rope_;
   Policies policies_;
   Statistics statistics_;

@@ -51,13 +51,40 @@ void Engine::plan_with_dense(std::size_t logit_rows) {
   plan_ = dense_choice_.view == DenseView::kPacked ? packed : *words;
 }
 
+WorkspaceShape Engine::workspace_shape(std::size_t logit_rows, std::size_t chunk) const {
+  return {chunk,         options_.positions, options_.encoder_positions,
+          logit_rows,    pool_.threads(),    experts_->sliced(),
+          options_.draws};
+}
+
+bool Engine::has_wide_words() const {
+  if (DenseWeights::has_wide_words(checkpoint_, model_)) return true;
+  return std::ranges::any_of(model_.experts, [&](const model::ExpertPieces& pieces) {
+    const fetch::ExpertLayout& layout = experts_->layout(
+        {static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)});
+    return std::ranges::any_of(layout.pieces, [](const fetch::PiecePlace& piece) {
+      return !piece.sliced() && piece.dtype != DType::kBF16;
+    });
+  });
+}
+
+kernels::ScratchShape Engine::scratch_shape(DenseView dense, std::size_t chunk) const {
+  kernels::ScratchShape shape;
+  shape.tokens = chunk;
+  shape.columns = widest_columns(model_.config);
+  shape.coded = checkpoint_.slices().has_value();
+  shape.packed = (experts_->can_be_packed() && !model_.experts.empty()) ||
+                 (dense == DenseView::kPacked && DenseWeights::either_way_bytes(checkpoint_, model_) > 0);
+  shape.wide = kernels_.rounds() && has_wide_words();
+  return shape;
+}
+
 MemoryPlan Engine::make_plan(std::size_t logit_rows, DenseView dense) {
   struct Shape {
-    const model::ModelConfig& config;
-    WorkspaceShape workspace;
-  } shape{
-      model_.config,
-      {0, options_.positions, options_.encoder_positions, logit_rows, pool_.threads(), experts_->sliced()}};
+    const Engine& engine;
+    std::size_t logit_rows;
+    kernels::ScratchShape scratch;
+  } shape{*this, logit_rows, scratch_shape(dense, 0)};
 
   MemoryNeeds needs;
   // The tables' size is the growth of the heap: tokenizer, tensor tables, policies.
@@ -75,14 +102,17 @@ MemoryPlan Engine::make_plan(std::size_t logit_rows, DenseView dense) {
   needs.expert_bytes = experts_->bytes_per_expert();
   needs.experts = model_.experts.size();
   needs.top_k = model_.config.moe.top_k;
+  needs.sequences = options_.sequences;
   needs.most_chunk = std::max(
       options_.sequences, std::min(options_.chunk, std::max(options_.positions, options_.encoder_positions)));
   needs.same_chunk = options_.cache_bytes.has_value();
   needs.self = &shape;
   needs.activations = [](const void* self, std::size_t chunk) {
     Shape shape = *static_cast<const Shape*>(self);
-    shape.workspace.tokens = chunk;
-    return workspace_bytes(shape.config, shape.workspace);
+    shape.scratch.tokens = chunk;
+    return workspace_bytes(shape.engine.model_.config,
+                           shape.engine.workspace_shape(shape.logit_rows, chunk)) +
+           round_up(kernels::Scratch::bytes(shape.engine.kernels_, shape.scratch), kBlockBytes);
   };
   const Bytes all = needs.dense + needs.kv + needs.experts * (needs.expert_bytes + needs.staging_per_expert) +
                     needs.activations(&shape, needs.most_chunk);

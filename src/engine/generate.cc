@@ -47,6 +47,7 @@ class Stream {
         eos_(engine.model().config.eos),
         sequence_(engine.new_sequence()),
         sampler_(request.sampler),
+        candidates_(engine.candidates()),
         encoded_(!engine.model().config.has_encoder()),
         begins_(encoded_ ? request.prompt : std::vector{engine.model().config.decoder_start}),
         context_(begins_),
@@ -69,7 +70,7 @@ class Stream {
       engine.step({std::span(begins_).subspan(done, count), {&slice, 1}, Phase::kPrefill},
                   {[&](std::size_t t) { return last && t + 1 == count; },
                    [&](std::size_t, std::span<const float> logits) {
-                     first_token_ = sampler_.next(logits, context_);
+                     first_token_ = sampler_.next(logits, context_, candidates_);
                    }});
       done += count;
     }
@@ -92,7 +93,7 @@ class Stream {
   }
 
   // Takes the logits of the next token.
-  void take(std::span<const float> logits) { accept(sampler_.next(logits, context_)); }
+  void take(std::span<const float> logits) { accept(sampler_.next(logits, context_, candidates_)); }
 
   void accept(model::TokenId token) {
     context_.push_back(token);
@@ -136,6 +137,7 @@ class Stream {
   const std::vector<model::TokenId>& eos_;
   std::unique_ptr<Sequence> sequence_;
   Sampler sampler_;
+  const std::span<Candidate> candidates_;     // scratch that all sequences share
   bool encoded_;                              // or there is no encoder
   const std::vector<model::TokenId> begins_;  // tokens that the decoder starts from
   std::vector<model::TokenId> context_;       // these and the answer
@@ -150,6 +152,11 @@ class Stream {
 
 }  // namespace
 
+bool draws(std::span<const GenerateRequest> requests) {
+  return std::ranges::any_of(
+      requests, [](const GenerateRequest& request) { return !request.sampler.takes_likeliest(); });
+}
+
 std::string_view stop_reason_name(StopReason reason) {
   constexpr std::string_view kNames[] = {"length", "context", "eos", "stop", "interrupted"};
   return kNames[static_cast<int>(reason)];
@@ -159,6 +166,7 @@ std::vector<GenerateResult> generate(Engine& engine, const model::Tokenizer* tok
                                      std::span<const GenerateRequest> requests) {
   for (const GenerateRequest& request : requests) check(engine, tokenizer, request);
   SLUICE_CHECK(requests.size() <= engine.options().sequences, "the plan has room for fewer sequences");
+  SLUICE_CHECK(!draws(requests) || engine.options().draws, "the plan has no room for drawing tokens");
   std::deque<Stream> streams;
   for (const GenerateRequest& request : requests) streams.emplace_back(engine, tokenizer, request);
   const auto start = Clock::now();

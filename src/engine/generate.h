@@ -26,6 +26,14 @@ struct GenerateRequest {
   std::function<bool()> should_stop;  // asked before every step; what it throws comes out of generate(), too
 };
 
+// Tokens whose logits are made at a time where so many sequences are decoded together, for run, trace and
+// plan: enough that the output head is seldom read from memory, and few enough that logits take little of a
+// budget.
+constexpr std::size_t generation_logit_rows(std::size_t sequences) { return sequences < 16 ? sequences : 16; }
+
+// Whether some of the requests need room for candidates (EngineOptions::draws).
+bool draws(std::span<const GenerateRequest> requests);
+
 // kLength: max_tokens are there. kContext: fewer are, and the sequence has no room for another.
 enum class StopReason { kLength, kContext, kEos, kStopString, kInterrupted };
 std::string_view stop_reason_name(StopReason reason);  // "length" "context" "eos" "stop" "interrupted"
@@ -44,8 +52,8 @@ GenerateResult generate(Engine& engine, const model::Tokenizer* tokenizer, const
 // A static batch: prompts of any lengths are prefilled one after the other; then each step decodes one token
 // of every unfinished sequence, so that an expert that several of them need is fetched once and multiplied as
 // one small matrix product. One result per request, in order. The engine's plan must have room for as many
-// sequences (EngineOptions::sequences). Every sequence gets the tokens that it would get alone, because sums
-// have one order for every number of tokens.
+// sequences (EngineOptions::sequences), and for drawing where a request draws (draws()). Every sequence gets the
+// tokens that it would get alone, because sums have one order for every number of tokens.
 std::vector<GenerateResult> generate(Engine& engine, const model::Tokenizer* tokenizer,
                                      std::span<const GenerateRequest> requests);
 

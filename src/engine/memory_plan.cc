@@ -51,7 +51,7 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
   plan.kv = needs.kv;
   plan.tables = needs.tables;
   const Bytes fixed = needs.process + needs.dense + needs.kv + needs.tables;
-  const std::size_t least_chunk = std::min(kLeastChunk, needs.most_chunk);
+  const std::size_t least_chunk = std::min(std::max(kLeastChunk, needs.sequences), needs.most_chunk);
   const Bytes least_activations = activations_of(needs, least_chunk);
   // Loading stages dense weights before there are caches and activations, and gives that memory back.
   const Bytes loading = needs.process + needs.dense + needs.tables + needs.load_staging;
@@ -132,6 +132,11 @@ const ProcessBaseline& process_baseline() {
                            heap_in_use()};
   }();
   return baseline;
+}
+
+Bytes measured_peak() {
+  const ProcessMemory memory = read_process_memory();
+  return memory.peak_resident + memory.page_tables;
 }
 
 Bytes process_bytes(Bytes bytes) {

@@ -18,6 +18,7 @@ struct MemoryNeeds {
   Bytes expert_bytes = 0;        // one resident expert
   std::uint64_t experts = 0;     // routed experts in all
   std::uint32_t top_k = 0;
+  std::size_t sequences = 1;   // that are decoded together: a step has a token of each
   std::size_t most_chunk = 0;  // --chunk, or less where prompt and context are shorter
   // The chunk must be equal at every start: plans beside a process of rounded size, not of this one's.
   bool same_chunk = false;
@@ -54,6 +55,10 @@ struct ProcessBaseline {
   Bytes own = 0, heap = 0;
 };
 const ProcessBaseline& process_baseline();
+
+// The largest memory that this process has had, as the system counts it: resident pages, those of files
+// included, and page tables. Where one engine runs in a process, no more than its budget.
+Bytes measured_peak();
 
 // The account `process` of a run that takes `bytes` besides: the baseline, code and constants of program and
 // libraries that are or will be resident, and the page tables of those bytes.

@@ -72,6 +72,18 @@ TEST(MemoryPlanTest, TooSmallABudgetNamesTheLeastThatWouldDo) {
   EXPECT_EQ(plan_memory(plan_memory(minimum, some_needs()).stated, grown).budget, 19 * kMiB);
 }
 
+// A step decodes a token of every sequence: fewer than that would not run.
+TEST(MemoryPlanTest, AChunkHasATokenOfEverySequenceAtTheLeastBudget) {
+  MemoryNeeds needs = some_needs();
+  needs.load_staging = 0;
+  needs.sequences = 64;
+  const MemoryPlan roomy = plan_memory(kGiB, needs);
+  EXPECT_GE(plan_memory(roomy.minimum, needs).chunk, 64u);
+  EXPECT_THROW(plan_memory(roomy.minimum - 1, needs), Error);
+  needs.sequences = 1;
+  EXPECT_EQ(roomy.minimum - plan_memory(kGiB, needs).minimum, 48 * 10 * kKiB);
+}
+
 TEST(MemoryPlanTest, NeverPlansMoreThanTheBudgetAndNeverMoreThanAllExperts) {
   const unsigned seed = 97;
   std::mt19937_64 random(seed);

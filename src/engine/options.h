@@ -40,6 +40,7 @@ struct EngineOptions {
   // For encoder-decoders: most tokens of the encoder's input, reserved likewise.
   std::size_t encoder_positions = 0;
   std::size_t sequences = 1;
+  bool draws = false;  // some sampler will not just take the likeliest token: room for its candidates
   std::string preset;  // empty: auto
   // Each overrides the preset's value; empty: the preset's.
   std::string router, cache, scheduler, prefetch, placement;

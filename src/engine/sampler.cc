@@ -51,67 +51,68 @@ double Sampler::uniform() {
   return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1.0p-53;
 }
 
-model::TokenId Sampler::next(std::span<const float> logits, std::span<const model::TokenId> context) {
+model::TokenId Sampler::next(std::span<const float> logits, std::span<const model::TokenId> context,
+                             std::span<Candidate> scratch) {
   for (std::size_t i = 0; i < logits.size(); ++i)
     if (std::isnan(logits[i]))
       throw Error(ErrorKind::kInvalid, fmt::format("the logit of token {} is not a number", i))
           .fix(
               "the weights are damaged or do not fit config.json: get the model again (`sluice verify` tells "
               "whether a packed store is sound)");
-  if (config_.temperature == 0 && config_.repetition_penalty == 1.0)
+  if (config_.takes_likeliest())
     return static_cast<model::TokenId>(kernels::argmax(logits.data(), logits.size()));
 
-  candidates_.clear();
+  SLUICE_CHECK(scratch.size() >= logits.size(), "no room for the candidates");
+  std::span<Candidate> candidates = scratch.first(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i)
-    candidates_.push_back({.logit = logits[i], .id = static_cast<model::TokenId>(i)});
+    candidates[i] = {.logit = logits[i], .id = static_cast<model::TokenId>(i), .weight = 0};
   if (config_.repetition_penalty != 1.0) {
     const float penalty = static_cast<float>(config_.repetition_penalty);
-    seen_.assign(logits.size(), false);
     for (model::TokenId id : context) {
-      if (id < 0 || static_cast<std::size_t>(id) >= logits.size() || seen_[static_cast<std::size_t>(id)])
-        continue;
-      seen_[static_cast<std::size_t>(id)] = true;
-      float& logit = candidates_[static_cast<std::size_t>(id)].logit;
-      logit = logit < 0 ? logit * penalty : logit / penalty;
+      if (id < 0 || static_cast<std::size_t>(id) >= logits.size()) continue;
+      Candidate& seen = candidates[static_cast<std::size_t>(id)];
+      if (seen.weight != 0) continue;
+      seen.weight = 1;
+      seen.logit = seen.logit < 0 ? seen.logit * penalty : seen.logit / penalty;
     }
   }
   const auto better = [](const Candidate& a, const Candidate& b) {
     return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
   };
-  if (config_.temperature == 0) return std::min_element(candidates_.begin(), candidates_.end(), better)->id;
+  if (config_.temperature == 0) return std::min_element(candidates.begin(), candidates.end(), better)->id;
 
-  const auto first = candidates_.begin();
+  const auto first = candidates.begin();
   std::size_t sorted = 0;  // candidates in their final place, the best first
   const auto sort_until = [&](std::size_t count) {
     const auto from = first + static_cast<std::ptrdiff_t>(sorted),
                to = first + static_cast<std::ptrdiff_t>(count);
-    if (count < candidates_.size()) std::nth_element(from, to, candidates_.end(), better);
+    if (count < candidates.size()) std::nth_element(from, to, candidates.end(), better);
     std::sort(from, to, better);
     sorted = count;
   };
-  if (config_.top_k > 0 && static_cast<std::size_t>(config_.top_k) < candidates_.size()) {
+  if (config_.top_k > 0 && static_cast<std::size_t>(config_.top_k) < candidates.size()) {
     sort_until(static_cast<std::size_t>(config_.top_k));
-    candidates_.resize(sorted);
+    candidates = candidates.first(sorted);
   }
 
   // Probabilities relative to the best candidate, which stays under every limit.
-  const float best = std::min_element(first, candidates_.end(), better)->logit;
+  const float best = std::min_element(first, candidates.end(), better)->logit;
   double sum = 0;
-  for (Candidate& candidate : candidates_) {
+  for (Candidate& candidate : candidates) {
     candidate.weight = std::exp((static_cast<double>(candidate.logit) - best) / config_.temperature);
     sum += candidate.weight;
   }
   // Only a few candidates of a large vocabulary are used, so only those are sorted.
   const auto at = [&](std::size_t i) -> const Candidate& {
-    if (i >= sorted) sort_until(std::min(candidates_.size(), std::max<std::size_t>(64, 8 * sorted)));
-    return candidates_[i];
+    if (i >= sorted) sort_until(std::min(candidates.size(), std::max<std::size_t>(64, 8 * sorted)));
+    return candidates[i];
   };
-  std::size_t end = candidates_.size();
+  std::size_t end = candidates.size();
   double total = sum;
   if (config_.top_p < 1) {
     // The smallest set whose probability reaches top_p.
     total = 0;
-    for (end = 0; end < candidates_.size() && total < config_.top_p * sum;) total += at(end++).weight;
+    for (end = 0; end < candidates.size() && total < config_.top_p * sum;) total += at(end++).weight;
   }
   if (config_.min_p > 0) {
     std::size_t likely = 1;

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
+#include "engine/candidate.h"
 #include "model/config.h"
 #include "model/tokenizer.h"
 
@@ -19,6 +19,8 @@ struct SamplerConfig {
   std::uint64_t seed = 0;
 
   void validate() const;  // Error(kUsage) naming the flag
+  // The likeliest token is taken as it is: no candidates are needed.
+  bool takes_likeliest() const { return temperature == 0 && repetition_penalty == 1.0; }
 };
 
 // The settings that generation_config.json asks for; without do_sample greedy (keeping its repetition
@@ -30,22 +32,17 @@ SamplerConfig sampler_defaults(const model::GenerationConfig& generation);
 class Sampler {
  public:
   explicit Sampler(const SamplerConfig& config);
-  // `context`: prompt and generated ids so far (for the repetition penalty). Error(kInvalid) if a logit is
-  // NaN.
-  model::TokenId next(std::span<const float> logits, std::span<const model::TokenId> context);
+  // `context`: prompt and generated ids so far (for the repetition penalty). `scratch`: room for one
+  // candidate a logit, unless the config takes the likeliest; nothing in it is kept between calls, so all
+  // samplers may share one. Allocates nothing. Error(kInvalid) if a logit is NaN.
+  model::TokenId next(std::span<const float> logits, std::span<const model::TokenId> context,
+                      std::span<Candidate> scratch);
 
  private:
-  struct Candidate {
-    float logit;
-    model::TokenId id;
-    double weight = 0;  // relative to the best
-  };
   double uniform();  // [0, 1), splitmix64
 
   SamplerConfig config_;
   std::uint64_t state_;
-  std::vector<Candidate> candidates_;
-  std::vector<bool> seen_;
 };
 
 }  // namespace sluice::engine

@@ -18,19 +18,21 @@ using model::TokenId;
 
 const std::vector<float> kLogits = {0.0f, 2.0f, 1.0f, 2.0f, -1.0f};
 
+std::vector<Candidate> room(4000);  // of all samplers of this file, as of those of a batch
+
 // How often each id is drawn.
 std::map<TokenId, double> shares(const SamplerConfig& config, const std::vector<float>& logits,
                                  const std::vector<TokenId>& context = {}) {
   constexpr int kDraws = 40000;
   Sampler sampler(config);
   std::map<TokenId, double> counts;
-  for (int i = 0; i < kDraws; ++i) counts[sampler.next(logits, context)] += 1.0 / kDraws;
+  for (int i = 0; i < kDraws; ++i) counts[sampler.next(logits, context, room)] += 1.0 / kDraws;
   return counts;
 }
 
 TEST(SamplerTest, GreedyTakesTheLowestIdOfATie) {
   Sampler sampler({});
-  EXPECT_EQ(sampler.next(kLogits, {}), 1);
+  EXPECT_EQ(sampler.next(kLogits, {}, room), 1);
 }
 
 TEST(SamplerTest, SameSeedSameTokens) {
@@ -42,9 +44,9 @@ TEST(SamplerTest, SameSeedSameTokens) {
   Sampler c(config);
   int different = 0;
   for (int i = 0; i < 200; ++i) {
-    const TokenId token = a.next(kLogits, {});
-    EXPECT_EQ(token, b.next(kLogits, {}));
-    different += token != c.next(kLogits, {});
+    const TokenId token = a.next(kLogits, {}, room);
+    EXPECT_EQ(token, b.next(kLogits, {}, room));
+    different += token != c.next(kLogits, {}, room);
   }
   EXPECT_GT(different, 0);
 }
@@ -100,9 +102,9 @@ TEST(SamplerTest, RepetitionPenaltyDividesPositiveAndMultipliesNegativeLogitsOnc
   config.repetition_penalty = 2.0;
   Sampler sampler(config);
   // 1 and 3 fall from 2 to 1 (once, though 1 is there twice); 2 stays at 1: a tie, the lowest id wins.
-  EXPECT_EQ(sampler.next(kLogits, std::vector<TokenId>{1, 1, 3}), 1);
+  EXPECT_EQ(sampler.next(kLogits, std::vector<TokenId>{1, 1, 3}, room), 1);
   // 4 falls from −1 to −2.
-  EXPECT_EQ(sampler.next(std::vector<float>{-1.5f, -1.0f}, std::vector<TokenId>{1}), 0);
+  EXPECT_EQ(sampler.next(std::vector<float>{-1.5f, -1.0f}, std::vector<TokenId>{1}, room), 0);
 }
 
 TEST(SamplerTest, AddingAConstantToAllLogitsChangesNothing) {
@@ -112,14 +114,14 @@ TEST(SamplerTest, AddingAConstantToAllLogitsChangesNothing) {
   std::vector<float> shifted = kLogits;
   for (float& logit : shifted) logit += 64.0f;
   Sampler a(config), b(config);
-  for (int i = 0; i < 500; ++i) EXPECT_EQ(a.next(kLogits, {}), b.next(shifted, {}));
+  for (int i = 0; i < 500; ++i) EXPECT_EQ(a.next(kLogits, {}, room), b.next(shifted, {}, room));
 }
 
 TEST(SamplerTest, NaNIsAnError) {
   std::vector<float> logits = kLogits;
   logits[2] = std::numeric_limits<float>::quiet_NaN();
   Sampler sampler({});
-  EXPECT_THROW(sampler.next(logits, {}), Error);
+  EXPECT_THROW(sampler.next(logits, {}, room), Error);
 }
 
 TEST(SamplerTest, BadValuesNameTheirFlag) {
@@ -187,7 +189,7 @@ TEST(SamplerTest, DrawsFromALargeVocabularyAsIfAllOfItWereSorted) {
     while (end < weights.size() && (config.top_p == 1.0 || total < config.top_p * sum) &&
            (end == 0 || weights[end] >= config.min_p))
       total += weights[end++];
-    const int drawn = Sampler(config).next(logits, {});
+    const int drawn = Sampler(config).next(logits, {}, room);
     const auto place = static_cast<std::size_t>(std::find(order.begin(), order.end(), drawn) - order.begin());
     ASSERT_LT(place, end);
     latest = std::max(latest, place);

@@ -17,10 +17,12 @@ using kernels::sliced_floats;
 class Layout {
  public:
   explicit Layout(std::byte* base) : base_(base) {}
-  float* floats(std::size_t count) {
-    float* const place = base_ == nullptr ? nullptr : reinterpret_cast<float*>(base_ + bytes_);
-    bytes_ += round_up(count * sizeof(float), 64);
-    return place;
+  float* floats(std::size_t count) { return place<float>(count); }
+  template <class T>
+  T* place(std::size_t count) {
+    T* const at = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + bytes_);
+    bytes_ += round_up(count * sizeof(T), 64);
+    return at;
   }
   Bytes bytes() const { return bytes_; }
 
@@ -29,15 +31,22 @@ class Layout {
   Bytes bytes_ = 0;
 };
 
+// The widest row that an output projection is multiplied with.
+std::size_t widest_inner(const model::ModelConfig& config) {
+  const AttentionDims dims(config.attention);
+  return std::max({std::size_t{config.dense_width}, std::size_t{config.moe.shared_width},
+                   std::size_t{config.moe.width}, dims.heads * dims.value_dim,
+                   std::size_t{config.attention.q_lora_rank}});
+}
+
 Workspace lay_out(const model::ModelConfig& config, const WorkspaceShape& shape, Layout& layout) {
   const AttentionDims dims(config.attention);
   const model::MoeConfig& moe = config.moe;
   const std::size_t t = shape.tokens, d = config.hidden;
   const std::size_t widest =
       std::max({std::size_t{config.dense_width}, std::size_t{moe.shared_width}, std::size_t{moe.width}});
-  const std::size_t inner =
-      std::max({widest, dims.heads * dims.value_dim, std::size_t{config.attention.q_lora_rank}});
   // For one token, several MLPs are computed at a time.
+  const std::size_t inner = widest_inner(config);
   const std::size_t expert_inner =
       std::max(packed_floats(moe.width), shape.sliced ? sliced_floats(moe.width) : 0);
   const std::size_t at_once = moe.shared_width + moe.top_k * moe.width,
@@ -76,10 +85,16 @@ Workspace lay_out(const model::ModelConfig& config, const WorkspaceShape& shape,
   w.gathered = layout.floats(t * std::max(packed_floats(d), shape.sliced ? sliced_floats(d) : 0));
   w.expert_rows = layout.floats(t * moe.top_k * d);
   w.logits = layout.floats(shape.logit_rows * config.vocab);
+  w.candidates = layout.place<Candidate>(shape.draws ? config.vocab : 0);
   return w;
 }
 
 }  // namespace
+
+std::size_t widest_columns(const model::ModelConfig& config) {
+  return std::max(
+      {std::size_t{config.hidden}, widest_inner(config), std::size_t{config.attention.kv_lora_rank}});
+}
 
 Bytes workspace_bytes(const model::ModelConfig& config, const WorkspaceShape& shape) {
   Layout layout(nullptr);

@@ -5,6 +5,7 @@
 
 #include "device/accountant.h"
 #include "device/host_buffer.h"
+#include "engine/candidate.h"
 #include "model/config.h"
 
 namespace sluice::engine {
@@ -16,6 +17,7 @@ struct WorkspaceShape {
   std::size_t logit_rows = 1;         // tokens whose logits are made at a time
   unsigned threads = 1;
   bool sliced = false;  // experts are in slices
+  bool draws = false;   // tokens are drawn, one sequence after the other
 };
 
 // Non-owning pointers into the buffer. d = hidden, pf(n) = kernels::packed_floats(n), sf(n) =
@@ -50,7 +52,11 @@ struct Workspace {
   float* gathered = nullptr;       // (T, pf(d) or sf(d)) packed rows of one expert's tokens
   float* expert_rows = nullptr;    // (T·k, d) outputs of all experts, kept until they are summed
   float* logits = nullptr;         // (logit_rows, vocab)
+  Candidate* candidates = nullptr;  // (vocab) if tokens are drawn: scratch of all samplers
 };
+
+// The most columns of a matrix that activations are multiplied with.
+std::size_t widest_columns(const model::ModelConfig& config);
 
 // Bytes of the buffer for this shape.
 Bytes workspace_bytes(const model::ModelConfig& config, const WorkspaceShape& shape);

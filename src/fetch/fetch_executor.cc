@@ -20,6 +20,9 @@ constexpr bool kCheckResident = false;
 constexpr bool kCheckResident = true;
 #endif
 
+// So many operations of jobs that were handed back may stay.
+constexpr std::size_t kFewOperations = 256;
+
 bool all_in(const std::vector<bool>& runs, Region::Range range) {
   for (std::uint32_t run = range.first; run < range.end; ++run)
     if (!runs[run]) return false;
@@ -163,8 +166,11 @@ void FetchExecutor::give_up(FetchJob& job) {
   SLUICE_CHECK(job.urgency == Urgency::kPrefetch);
   job.withdrawn = true;
   std::erase(kept_, &job);
-  job.reads_left -= static_cast<std::uint32_t>(
-      std::erase_if(read_queue_.prefetch, [&](std::size_t index) { return reads_[index].job == &job; }));
+  job.reads_left -= static_cast<std::uint32_t>(std::erase_if(read_queue_.prefetch, [&](std::size_t index) {
+    if (reads_[index].job != &job) return false;
+    free_reads_.push_back(index);
+    return true;
+  }));
   each_op(job, [&](std::size_t op) {
     OpState& state = ops_[op].state;
     if (state != OpState::kReady && state != OpState::kBlocked) return;
@@ -180,7 +186,7 @@ void FetchExecutor::reclaim(FetchJob& job) {
   SLUICE_CHECK(job.withdrawn);
   owner_wakes_.wait(lock, [&] { return failure_ || std::erase(complete_, &job) > 0; });
   if (failure_) std::rethrow_exception(failure_);
-  handed_back();
+  handed_back(job);
 }
 
 void FetchExecutor::if_complete(FetchJob& job) {
@@ -257,8 +263,13 @@ void FetchExecutor::queue_reads(const FetchTask& task, bool rest) {
       if (job.queued[offset + run]) continue;
       job.queued[offset + run] = true;
       ++job.reads_left;
-      read_queue_[job.urgency].push_back(reads_.size());
-      reads_.push_back({&job, static_cast<std::uint32_t>(offset + run)});
+      const std::size_t index = free_reads_.empty() ? reads_.size() : free_reads_.back();
+      if (free_reads_.empty())
+        reads_.emplace_back();
+      else
+        free_reads_.pop_back();
+      reads_[index] = {&job, static_cast<std::uint32_t>(offset + run)};
+      read_queue_[job.urgency].push_back(index);
     }
   };
   if (rest) {
@@ -361,9 +372,8 @@ bool FetchExecutor::run_one() {
   const Urgency urgency = ready_.demand > 0 ? Urgency::kDemand : Urgency::kPrefetch;
   std::size_t& first = first_open_[urgency];
   while (ops_[first].state != OpState::kReady || ops_[first].job->urgency != urgency) ++first;
-  const auto number = static_cast<std::uint32_t>(first);
-  ops_[number].state = OpState::kTaken;
-  const Op op = ops_[number];  // the vector may grow meanwhile
+  ops_[first].state = OpState::kTaken;
+  const Op op = ops_[first];  // the vector may grow meanwhile, and the operation's place in it change
   FetchJob& job = *op.job;
   const PiecePlace& piece = job.layout->pieces[op.piece];
   std::byte* const view = job.view;  // may be set meanwhile
@@ -389,6 +399,7 @@ bool FetchExecutor::run_one() {
   const Clock::time_point end = Clock::now();
 
   lock.lock();
+  const std::uint32_t number = place_of(op);
   --running_ops_;
   counters_.decode_s += seconds_between(begin, end);
   if (timeline_ != nullptr) {
@@ -423,15 +434,52 @@ FetchJob* FetchExecutor::poll() {
   if (failure_ || complete_.empty()) return nullptr;
   FetchJob* const job = complete_.front();
   complete_.erase(complete_.begin());
-  handed_back();
+  handed_back(*job);
   return job;
 }
 
-void FetchExecutor::handed_back() {
-  if (--jobs_ > 0) return;
-  ops_.clear();
-  reads_.clear();
-  first_open_ = {};
+void FetchExecutor::handed_back(FetchJob& job) {
+  each_op(job, [&](std::size_t op) {
+    ops_[op].job = nullptr;
+    ++left_over_;
+  });
+  job.first_op.clear();
+  job.first_merge.clear();
+  if (--jobs_ == 0) {
+    reads_.clear();
+    free_reads_.clear();
+  }
+  if (jobs_ == 0 || left_over_ > std::max(kFewOperations, ops_.size() / 2)) forget_operations();
+}
+
+void FetchExecutor::forget_operations() {
+  std::size_t kept = 0;
+  Each<std::size_t> first = first_open_;
+  for (std::size_t op = 0; op < ops_.size(); ++op) {
+    if (op == first_open_.demand) first.demand = kept;
+    if (op == first_open_.prefetch) first.prefetch = kept;
+    FetchJob* const job = ops_[op].job;
+    if (job == nullptr) continue;
+    ops_[kept] = ops_[op];
+    if (ops_[kept].kind == Kind::kCheck) job->first_op[ops_[kept].piece] = static_cast<std::uint32_t>(kept);
+    if (ops_[kept].kind == Kind::kMerge && ops_[kept].chunk == 0)
+      job->first_merge[ops_[kept].piece] = static_cast<std::uint32_t>(kept);
+    ++kept;
+  }
+  first_open_.demand = std::min(first.demand, kept);
+  first_open_.prefetch = std::min(first.prefetch, kept);
+  ops_.resize(kept);
+  left_over_ = 0;
+}
+
+std::uint32_t FetchExecutor::place_of(const Op& op) const {
+  if (op.kind == Kind::kMerge) return op.job->first_merge[op.piece] + op.chunk;
+  return op.job->first_op[op.piece] + (op.kind == Kind::kDecode ? 1u + op.chunk : 0u);
+}
+
+FetchExecutor::Remembered FetchExecutor::remembered() const {
+  const std::lock_guard lock(mutex_);
+  return {ops_.size(), reads_.size() - free_reads_.size()};
 }
 
 FetchJob* FetchExecutor::next() {
@@ -456,7 +504,9 @@ void FetchExecutor::cancel() noexcept {
   io_wakes_.notify_one();
   owner_wakes_.wait(lock, [&] { return running_ops_ == 0 && in_flight_.demand + in_flight_.prefetch == 0; });
   ops_.clear();
+  left_over_ = 0;
   reads_.clear();
+  free_reads_.clear();
   complete_.clear();
   kept_.clear();
   clock_demand();
@@ -576,6 +626,7 @@ void FetchExecutor::io_loop() {
         timeline_->add({TimelineEntry::Kind::kRead, read.job->id, 0, 0, runs[completion.tag]->length, 0,
                         read.submitted, Clock::now()});
       arrived(*read.job, read.run);
+      free_reads_.push_back(completion.tag);
     }
     if (broken) in_flight_ = {};
     clock_demand();

@@ -114,6 +114,12 @@ class FetchExecutor {
   void cancel() noexcept;
 
   FetchCounters counters() const;
+  // What the executor remembers of operations and reads, however long it has not been idle: of jobs under
+  // way, and of others no more than as many again and a few.
+  struct Remembered {
+    std::size_t operations = 0, reads = 0;
+  };
+  Remembered remembered() const;
   const ChunkDecoder& decoder() const { return decoder_; }
   // Records every operation from now on into `timeline`, or stops (null). Not while jobs are under way.
   void record(Timeline* timeline) { timeline_ = timeline; }
@@ -157,7 +163,9 @@ class FetchExecutor {
   void finish_op(std::uint32_t op);
   void give_up(FetchJob& job);  // withdraws it; mutex_ is held
   void if_complete(FetchJob& job);
-  void handed_back();  // one job less is under way; mutex_ is held
+  void handed_back(FetchJob& job);             // it is not under way any more; mutex_ is held
+  void forget_operations();                    // of jobs that were handed back
+  std::uint32_t place_of(const Op& op) const;  // in ops_, now
   FetchProgress progress(const FetchJob& job) const;
   void clock_demand();  // call after every change of what is demanded; mutex_ is held
   template <class Work>
@@ -173,12 +181,14 @@ class FetchExecutor {
 
   mutable std::mutex mutex_;  // protects all below, and the executor's part of every job
   std::condition_variable owner_wakes_, io_wakes_;
-  std::vector<Op> ops_;           // cleared when nothing is under way
+  std::vector<Op> ops_;           // in block order; operations of jobs that were handed back have no job
+  std::size_t left_over_ = 0;     // operations without a job in ops_: never most of many
   Each<std::size_t> first_open_;  // no operation of that urgency before it is ready
   Each<std::size_t> ready_;       // operations
   std::size_t running_ops_ = 0, new_ready_ = 0;
   Each<std::vector<std::size_t>> read_queue_;  // indices of reads_
-  std::vector<Read> reads_;                    // cleared with ops_
+  std::vector<Read> reads_;                    // queued or in flight, and free places
+  std::vector<std::size_t> free_reads_;        // free places in reads_
   Each<std::size_t> in_flight_;                // reads that the I/O thread has taken and not processed
   std::vector<FetchJob*> complete_;            // to be handed out
   std::vector<FetchJob*> kept_;                // complete prefetches

@@ -92,8 +92,7 @@ void code_activations(const Context& ctx, const float* x, std::size_t tokens, st
 
 void code_packed(const Context& ctx, const float* packed, std::size_t tokens, std::size_t columns,
                  float* codes) {
-  std::vector<float> widened;
-  if (ctx.rounds()) packed = widen_activations(ctx, packed, tokens, columns, widened);
+  if (ctx.rounds()) packed = widen_activations(ctx, packed, tokens, columns);
   split(ctx, tokens, 1, tokens * columns, [&](std::size_t begin, std::size_t end) {
     for (std::size_t t = begin; t < end; ++t)
       code_packed_token(packed + t * packed_floats(columns), columns,

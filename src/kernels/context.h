@@ -22,8 +22,10 @@ enum class ActivationForm {
   kInt8,  // codes of 8 bits (activation_codes.h)
 };
 
-// Passed by reference; the pool must outlive every call. Kernels split work between threads by output rows
-// only, so results do not depend on the number of threads.
+class Scratch;  // scratch.h
+
+// Passed by reference; the pool and the scratch must outlive every call. Kernels split work between threads
+// by output rows only, so results do not depend on the number of threads.
 struct Context {
   ThreadPool* pool = nullptr;
   Isa isa = Isa::kScalar;
@@ -31,6 +33,7 @@ struct Context {
   // Activations packed by one context may be used by another that agrees in both fields.
   Products products = Products::kExact;
   ActivationForm activations = ActivationForm::kF32;
+  const Scratch* scratch = nullptr;  // what products need beside their operands; null: of each thread's own
   bool rounds() const { return products != Products::kExact; }
 };
 

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "base/error.h"
 #include "kernels/activation_codes.h"
 #include "kernels/kernel_table.h"
 #include "kernels/matmul.h"
+#include "kernels/scratch.h"
 #include "kernels/split.h"
 #include "kernels/vector_products_impl.h"
 
@@ -51,19 +51,16 @@ SlicedArgs coded_args(const float* codes, std::size_t tokens, const Int8Weight& 
   return args;
 }
 
-// As many tokens as the kernels take at once, so that the memory for codes does not grow with a prompt.
-constexpr std::size_t kCodedTokens = 128;
-
 void multiply_codes(const Context& ctx, const float* packed, std::size_t tokens, const Int8Weight& w,
                     std::span<const float> bias, float* y, std::size_t y_stride) {
   const std::size_t rows = w.shape.rows, columns = w.shape.columns;
   const auto strips = kernel_table(ctx.isa).integer.dense;
-  thread_local std::vector<float> codes;  // kept, so that decoding allocates nothing
-  for (std::size_t t = 0; t < tokens; t += kCodedTokens) {
-    const std::size_t n = std::min(kCodedTokens, tokens - t);
-    codes.resize(std::max(codes.size(), n * activation_code_floats(columns)));
-    code_packed(ctx, packed + t * packed_floats(columns), n, columns, codes.data());
-    const SlicedArgs args = coded_args(codes.data(), n, w, bias, y + t * y_stride, y_stride);
+  for (std::size_t t = 0; t < tokens; t += kTokensAtOnce) {
+    const std::size_t n = std::min(kTokensAtOnce, tokens - t);
+    auto* const codes = reinterpret_cast<float*>(
+        scratch_room(ctx, Room::kCodes, n * activation_code_floats(columns) * sizeof(float)));
+    code_packed(ctx, packed + t * packed_floats(columns), n, columns, codes);
+    const SlicedArgs args = coded_args(codes, n, w, bias, y + t * y_stride, y_stride);
     split(ctx, rows, kStripRows, n * rows * columns, [&](std::size_t begin, std::size_t end) {
       strips(args, begin / kStripRows, (end + kStripRows - 1) / kStripRows);
     });
@@ -81,13 +78,17 @@ void int8_matmul(const Context& ctx, const float* packed, std::size_t tokens, co
   if (tokens == 0) return;
   if (ctx.activations == ActivationForm::kInt8)
     return multiply_codes(ctx, packed, tokens, w, bias, y, y_stride);
-  std::vector<float> widened;
-  if (ctx.rounds()) packed = widen_activations(ctx, packed, tokens, columns, widened);
-  const Int8Args args = args_of(packed, tokens, w, bias, y, y_stride);
   const auto strips = kernel_table(ctx.isa).int8.strips;
-  split(ctx, rows, kStripRows, tokens * rows * columns, [&](std::size_t begin, std::size_t end) {
-    strips(args, begin / kStripRows, (end + kStripRows - 1) / kStripRows);
-  });
+  const std::size_t most = ctx.rounds() ? kTokensAtOnce : tokens;
+  for (std::size_t t = 0; t < tokens; t += most) {
+    const std::size_t n = std::min(most, tokens - t);
+    const float* some = packed + t * packed_floats(columns);
+    if (ctx.rounds()) some = widen_activations(ctx, some, n, columns);
+    const Int8Args args = args_of(some, n, w, bias, y + t * y_stride, y_stride);
+    split(ctx, rows, kStripRows, n * rows * columns, [&](std::size_t begin, std::size_t end) {
+      strips(args, begin / kStripRows, (end + kStripRows - 1) / kStripRows);
+    });
+  }
 }
 
 void int8_rows(const Context& ctx, const VectorProduct& product, std::size_t begin, std::size_t end) {

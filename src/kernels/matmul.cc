@@ -1,7 +1,7 @@
 #include "kernels/matmul.h"
 
+#include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -9,6 +9,7 @@
 #include "base/float16.h"
 #include "kernels/kernel_table.h"
 #include "kernels/lanes_scalar.h"
+#include "kernels/scratch.h"
 #include "kernels/split.h"
 #include "kernels/tile_matmul.h"
 #include "kernels/vector_products_impl.h"
@@ -53,20 +54,22 @@ constexpr std::size_t kRowGrain = 16;
 
 }  // namespace
 
-const float* widen_activations(const Context& ctx, const float* packed, std::size_t tokens, std::size_t cols,
-                               std::vector<float>& widened) {
+const float* widen_activations(const Context& ctx, const float* packed, std::size_t tokens,
+                               std::size_t cols) {
+  SLUICE_CHECK(tokens <= kTokensAtOnce, fmt::format("{} tokens", tokens));
   const std::size_t stride = packed_floats(cols);
-  std::vector<float> row(cols);
-  widened.resize(tokens * stride);
+  auto* const widened =
+      reinterpret_cast<float*>(scratch_room(ctx, Room::kWidened, (tokens + 1) * stride * sizeof(float)));
+  float* const row = widened + tokens * stride;
   for (std::size_t t = 0; t < tokens; ++t) {
     for (std::size_t c = 0; c < cols; ++c) {
       std::uint16_t word;
       std::memcpy(&word, reinterpret_cast<const std::byte*>(packed + t * stride) + 2 * c, sizeof(word));
       row[c] = bf16_to_float(word);
     }
-    kernel_table(ctx.isa).matmul.pack(row.data(), cols, widened.data() + t * stride);
+    kernel_table(ctx.isa).matmul.pack(row, cols, widened + t * stride);
   }
-  return widened.data();
+  return widened;
 }
 
 void pack_activations(const Context& ctx, const float* x, std::size_t tokens, std::size_t cols,
@@ -92,12 +95,16 @@ void matmul(const Context& ctx, const float* packed, std::size_t tokens, const W
   SLUICE_CHECK(y_stride >= w.rows || tokens <= 1, fmt::format("stride {}, {} rows", y_stride, w.rows));
   if (tokens == 0) return;
   if (ctx.rounds() && w.dtype == DType::kBF16) return tile_matmul(ctx, packed, tokens, w, bias, y, y_stride);
-  std::vector<float> widened;
-  if (ctx.rounds()) packed = widen_activations(ctx, packed, tokens, w.cols, widened);
-  const MatmulArgs args = args_of(packed, tokens, w, bias, y, y_stride);
   const auto rows = kernel_table(ctx.isa).matmul.rows;
-  split(ctx, w.rows, kRowGrain, tokens * w.rows * w.cols,
-        [&](std::size_t begin, std::size_t end) { rows(args, begin, end); });
+  const std::size_t most = ctx.rounds() ? kTokensAtOnce : tokens;
+  for (std::size_t t = 0; t < tokens; t += most) {
+    const std::size_t n = std::min(most, tokens - t);
+    const float* some = packed + t * packed_floats(w.cols);
+    if (ctx.rounds()) some = widen_activations(ctx, some, n, w.cols);
+    const MatmulArgs args = args_of(some, n, w, bias, y + t * y_stride, y_stride);
+    split(ctx, w.rows, kRowGrain, n * w.rows * w.cols,
+          [&](std::size_t begin, std::size_t end) { rows(args, begin, end); });
+  }
 }
 
 void word_rows(const Context& ctx, const VectorProduct& product, std::size_t begin, std::size_t end) {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/error.h"
 #include "kernels/packed_impl.h"
 #include "kernels/packed_matmul.h"
+#include "kernels/scratch.h"
 
 namespace sluice::kernels {
 
@@ -75,16 +75,11 @@ inline bool merge_group(const codec::NativeKernels& native, const PackedGroup& g
       .fix("check the store with `sluice verify`, and the machine's memory");
 }
 
-// Memory of one thread on cache lines, kept for the next call.
-inline std::byte* thread_room(std::vector<std::byte>& memory, std::size_t bytes) {
-  if (memory.size() < bytes + 64) memory.resize(bytes + 64);
-  return memory.data() + (-reinterpret_cast<std::uintptr_t>(memory.data()) & 63);
-}
-
-// Working memory for group `i` (0 or 1) of two groups that are decoded in turn.
-inline std::byte* packed_scratch(const codec::TileShape& shape, std::size_t i = 0) {
-  thread_local std::vector<std::byte> memory[2];
-  return thread_room(memory[i], codec::native_scratch_bytes(shape.blocks()));
+// Working memory for a group that is decoded; kOtherGroup for the second of two groups that are decoded in
+// turn.
+inline std::byte* packed_scratch(const Context& ctx, const codec::TileShape& shape,
+                                 Room room = Room::kGroup) {
+  return scratch_room(ctx, room, codec::native_scratch_bytes(shape.blocks()));
 }
 
 }  // namespace sluice::kernels

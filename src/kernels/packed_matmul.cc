@@ -4,7 +4,6 @@
 #include <atomic>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/error.h"
 #include "kernels/kernel_table.h"
@@ -18,11 +17,6 @@ namespace sluice::kernels {
 namespace {
 
 using codec::kTileRows;
-
-std::byte* words_room(const codec::TileShape& shape) {
-  thread_local std::vector<std::byte> memory;
-  return thread_room(memory, kTileRows * 2 * shape.columns);
-}
 
 void prefetch(const std::byte* bytes, std::uint64_t count) {
   for (std::uint64_t at = 0; at < count; at += 64) __builtin_prefetch(bytes + at, 0, 2);
@@ -46,7 +40,7 @@ struct Product {
 
   bool out_of_registers(std::size_t begin, std::size_t end) const {
     const auto few = kernel_table(ctx.isa).packed.few;
-    std::byte* const scratch = packed_scratch(w.shape);
+    std::byte* const scratch = packed_scratch(ctx, w.shape);
     PackedGroups groups(w);
     float out[kFewPacked * kTileRows];
     for (std::size_t row = begin; row < end; row += kTileRows) {
@@ -63,8 +57,8 @@ struct Product {
   }
 
   bool by_way_of_words(std::size_t begin, std::size_t end) const {
-    std::byte* const words = words_room(w.shape);
-    std::byte* const scratch = packed_scratch(w.shape);
+    std::byte* const words = scratch_room(ctx, Room::kPanel, kTileRows * 2 * w.shape.columns);
+    std::byte* const scratch = packed_scratch(ctx, w.shape);
     const codec::NativeKernels& native = codec::native_kernels(ctx.isa);
     const auto multiply = kernel_table(ctx.isa).matmul.rows;
     const std::uint64_t places = w.shape.group_places();

@@ -33,8 +33,7 @@ class Block {
     }
     const std::size_t steps = steps_of(cols), row_bytes = packed_floats(cols) * sizeof(float);
     const std::size_t most = kernels_.tile_tokens, tile_bytes = steps * 64 * most;
-    thread_local std::vector<std::byte> memory;
-    std::byte* const tiles = thread_room(memory, count() * tile_bytes);
+    std::byte* const tiles = scratch_room(ctx, Room::kTiles, count() * tile_bytes);
     split(ctx, count(), 1, tokens * cols, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
         const std::size_t n = std::min(most, tokens - i * most);
@@ -91,8 +90,8 @@ class Block {
 // Where a panel's sums go: directly to y, or through a buffer if the panel has padding rows.
 class Output {
  public:
-  Output(std::span<const float> bias, std::size_t tokens, float* y, std::size_t y_stride)
-      : bias_(bias), tokens_(tokens), y_(y), y_stride_(y_stride) {}
+  Output(const Context& ctx, std::span<const float> bias, std::size_t tokens, float* y, std::size_t y_stride)
+      : ctx_(ctx), bias_(bias), tokens_(tokens), y_(y), y_stride_(y_stride) {}
 
   // Calls multiply(out, out_stride) for `rows` rows from `row` on, in tiles, which write `padded` rows.
   template <class Multiply>
@@ -100,8 +99,8 @@ class Output {
     if (rows == padded) {
       multiply(y_ + row, y_stride_);
     } else {
-      thread_local std::vector<std::byte> memory;
-      auto* const sums = reinterpret_cast<float*>(thread_room(memory, tokens_ * padded * sizeof(float)));
+      auto* const sums =
+          reinterpret_cast<float*>(scratch_room(ctx_, Room::kSums, tokens_ * padded * sizeof(float)));
       multiply(sums, padded);
       for (std::size_t t = 0; t < tokens_; ++t)
         std::copy_n(sums + t * padded, rows, y_ + t * y_stride_ + row);
@@ -113,15 +112,15 @@ class Output {
   }
 
  private:
+  const Context& ctx_;
   std::span<const float> bias_;
   std::size_t tokens_;
   float* y_;
   std::size_t y_stride_;
 };
 
-std::byte* panel_room(std::size_t cols) {
-  thread_local std::vector<std::byte> memory;
-  return thread_room(memory, kPanelRows * row_bytes_of(cols));
+std::byte* panel_room(const Context& ctx, std::size_t cols) {
+  return scratch_room(ctx, Room::kPanel, kPanelRows * row_bytes_of(cols));
 }
 
 // Calls body(block, output) for one block of tokens at a time.
@@ -132,14 +131,14 @@ void blocks_of_tokens(const Context& ctx, const float* packed, std::size_t token
   for (std::size_t t = 0; t < tokens; t += most) {
     const std::size_t n = std::min(most, tokens - t);
     const Block block(ctx, packed + t * packed_floats(cols), n, cols);
-    body(block, Output(bias, n, y + t * y_stride, y_stride));
+    body(block, Output(ctx, bias, n, y + t * y_stride, y_stride));
   }
 }
 
 // One range of the rows of words, for one block of tokens.
 class WordRows {
  public:
-  WordRows(const TileKernels& kernels, const Weight& w) : kernels_(kernels), w_(w) {}
+  WordRows(const Context& ctx, const Weight& w) : ctx_(ctx), kernels_(tile_kernels(ctx)), w_(w) {}
 
   void multiply(const Block& block, const Output& output, std::size_t begin, std::size_t end) const {
     const std::size_t steps = steps_of(w_.cols), source_bytes = 2 * w_.cols,
@@ -151,7 +150,7 @@ class WordRows {
                         padded = row_tiles * kTileWeights;
       const std::byte* panel = w_.row(row);
       if (rows != padded || source_bytes != padded_bytes) {
-        std::byte* const copy = panel_room(w_.cols);
+        std::byte* const copy = panel_room(ctx_, w_.cols);
         std::memset(copy, 0, padded * padded_bytes);
         for (std::size_t r = 0; r < rows; ++r)
           std::memcpy(copy + r * padded_bytes, w_.row(row + r), source_bytes);
@@ -165,6 +164,7 @@ class WordRows {
   }
 
  private:
+  const Context& ctx_;
   const TileKernels& kernels_;
   const Weight& w_;
 };
@@ -173,7 +173,7 @@ class WordRows {
 class PackedRows {
  public:
   PackedRows(const Context& ctx, const PackedWeight& w)
-      : kernels_(tile_kernels(ctx)), native_(codec::native_kernels(ctx.isa)), w_(w) {}
+      : ctx_(ctx), kernels_(tile_kernels(ctx)), native_(codec::native_kernels(ctx.isa)), w_(w) {}
 
   // The grain for dividing the rows between threads.
   std::size_t grain(const Block& block) const {
@@ -198,9 +198,10 @@ class PackedRows {
     TileGroupArgs args{};
     alignas(64) float sums[kMostTileTokens * kTileWeights];
     args.activations = block.first();
-    args.words = panel_room(w_.shape.columns);
+    args.words = panel_room(ctx_, w_.shape.columns);
     args.out = sums;
-    std::byte* const scratch[] = {packed_scratch(w_.shape, 0), packed_scratch(w_.shape, 1)};
+    std::byte* const scratch[] = {packed_scratch(ctx_, w_.shape),
+                                  packed_scratch(ctx_, w_.shape, Room::kOtherGroup)};
     bool sound = true;
     for (std::size_t row = begin; row < end; row += kernels_.groups * kTileRows) {
       const std::size_t n = std::min(kernels_.groups * kTileRows, end - row);
@@ -219,8 +220,8 @@ class PackedRows {
   bool panels(const Block& block, const Output& output, std::size_t begin, std::size_t end) const {
     const std::size_t cols = w_.shape.columns, padded_cols = row_bytes_of(cols) / 2;
     PackedGroups groups(w_);
-    std::byte* const scratch = packed_scratch(w_.shape);
-    std::byte* const words = panel_room(cols);
+    std::byte* const scratch = packed_scratch(ctx_, w_.shape);
+    std::byte* const words = panel_room(ctx_, cols);
     bool sound = true;
     for (std::size_t row = begin; row < end; row += kPanelRows) {
       const std::size_t n = std::min(kPanelRows, end - row);
@@ -243,6 +244,7 @@ class PackedRows {
     return sound;
   }
 
+  const Context& ctx_;
   const TileKernels& kernels_;
   const codec::NativeKernels& native_;
   const PackedWeight& w_;
@@ -250,9 +252,21 @@ class PackedRows {
 
 }  // namespace
 
+TileScratch tile_scratch(const Context& ctx, std::size_t tokens, std::size_t columns) {
+  const TileKernels& kernels = tile_kernels(ctx);
+  const std::size_t tile = kernels.tile_tokens, row = row_bytes_of(columns);
+  // Narrower matrices take more tokens at a time, and no more bytes than a block has.
+  const Bytes block = std::max(kernels.block_bytes, 2 * tile * row);
+  TileScratch scratch;
+  scratch.tiles = tokens > 1 ? std::min(block, round_up(tokens, tile) * row) : 0;
+  scratch.panel = kPanelRows * row;
+  scratch.sums = std::min(tokens, Block::most_tokens(kernels, 1)) * kPanelRows * sizeof(float);
+  return scratch;
+}
+
 void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, const Weight& w,
                  std::span<const float> bias, float* y, std::size_t y_stride) {
-  const WordRows rows(tile_kernels(ctx), w);
+  const WordRows rows(ctx, w);
   blocks_of_tokens(
       ctx, packed, tokens, w.cols, bias, y, y_stride, [&](const Block& block, const Output& output) {
         split(ctx, w.rows, kPanelRows, tokens * w.rows * w.cols,
@@ -279,9 +293,9 @@ bool tile_rows(const Context& ctx, const VectorProduct& product, std::size_t beg
   const std::size_t rows = w.rows();
   const bool is_packed = w.packed.sign_mantissas != nullptr;
   const Block block(ctx, product.packed, 1, is_packed ? w.packed.shape.columns : w.words.cols);
-  const Output output(product.bias, 1, product.y, rows);
+  const Output output(ctx, product.bias, 1, product.y, rows);
   if (is_packed) return PackedRows(ctx, w.packed).multiply(block, output, begin, end);
-  WordRows(tile_kernels(ctx), w.words).multiply(block, output, begin, end);
+  WordRows(ctx, w.words).multiply(block, output, begin, end);
   return true;
 }
 

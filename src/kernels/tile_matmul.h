@@ -4,11 +4,19 @@
 #include <cstddef>
 #include <span>
 
+#include "base/bytes.h"
 #include "kernels/context.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_matmul.h"
 
 namespace sluice::kernels {
+
+// Bytes of scratch, at most, of products of so many tokens and columns: tiles of all threads together; rows
+// and sums of each thread.
+struct TileScratch {
+  Bytes tiles = 0, panel = 0, sums = 0;
+};
+TileScratch tile_scratch(const Context& ctx, std::size_t tokens, std::size_t columns);
 
 // REQUIRES: BF16 weights.
 void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, const Weight& w,

@@ -11,6 +11,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_groups.h"
+#include "kernels/scratch.h"
 #include "kernels/split.h"
 #include "kernels/vector_products_impl.h"
 
@@ -67,13 +68,15 @@ class CodedVectors {
   std::span<const VectorProduct> of(const Context& ctx, std::span<const VectorProduct> products) {
     products_.assign(products.begin(), products.end());
     std::size_t floats = 0;
-    for (const VectorProduct& product : products) floats += floats_of(product);
-    codes_.resize(std::max(codes_.size(), floats));
-    float* end = codes_.data();
+    for (std::size_t i = 0; i < products.size(); ++i)
+      floats += same_before(products, i) == i ? floats_of(products[i]) : 0;
+    auto* end = reinterpret_cast<float*>(scratch_room(ctx, Room::kCodes, floats * sizeof(float)));
     for (std::size_t i = 0; i < products.size(); ++i) {
       if (floats_of(products[i]) == 0) continue;
-      products_[i].packed = already(products.first(i), products[i]);
-      if (products_[i].packed != nullptr) continue;
+      if (const std::size_t before = same_before(products, i); before != i) {
+        products_[i].packed = products_[before].packed;
+        continue;
+      }
       code_packed(ctx, products[i].packed, 1, products[i].weight->columns(), end);
       products_[i].packed = end;
       end += floats_of(products[i]);
@@ -85,15 +88,15 @@ class CodedVectors {
   static std::size_t floats_of(const VectorProduct& product) {
     return product.weight->is_int8() ? activation_code_floats(product.weight->columns()) : 0;
   }
-  // Codes that another projection of the same activations already has.
-  const float* already(std::span<const VectorProduct> before, const VectorProduct& product) const {
-    for (std::size_t i = 0; i < before.size(); ++i)
-      if (before[i].packed == product.packed && floats_of(before[i]) == floats_of(product))
-        return products_[i].packed;
-    return nullptr;
+  // The first product of the same activations in the same form of codes.
+  static std::size_t same_before(std::span<const VectorProduct> products, std::size_t i) {
+    for (std::size_t first = 0; first < i; ++first)
+      if (products[first].packed == products[i].packed &&
+          floats_of(products[first]) == floats_of(products[i]))
+        return first;
+    return i;
   }
-  std::vector<VectorProduct> products_;
-  std::vector<float> codes_;
+  std::vector<VectorProduct> products_;  // few: kept, so that decoding allocates nothing
 };
 
 }  // namespace
@@ -112,7 +115,7 @@ void multiply_vectors(const Context& ctx, std::span<const VectorProduct> product
     for (const VectorProduct& product : products) multiply_alone(ctx, product);
     return;
   }
-  thread_local CodedVectors coded;  // kept, so that decoding allocates nothing
+  thread_local CodedVectors coded;
   if (ctx.activations == ActivationForm::kInt8) products = coded.of(ctx, products);
   std::size_t ranges = 0, cost = 0;
   for (const VectorProduct& product : products) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 #include "kernels/vector_products.h"
 
@@ -15,12 +14,12 @@ inline constexpr std::size_t kVectorRows = 32;
 void word_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,
                std::size_t end);  // matmul.cc
 // Activations that were rounded, for weights that are not multiplied so: as pack_activations() leaves them
-// where nothing rounds. In `widened`, or where they are.
-const float* widen_activations(const Context& ctx, const float* packed, std::size_t tokens, std::size_t cols,
-                               std::vector<float>& widened);  // matmul.cc
+// where nothing rounds. In the context's scratch. REQUIRES: at most kTokensAtOnce tokens.
+const float* widen_activations(const Context& ctx, const float* packed, std::size_t tokens,
+                               std::size_t cols);  // matmul.cc
 
 // Codes (activation_codes.h) of activations that pack_activations() has packed: (tokens,
-// activation_code_floats(columns)), to `codes`.
+// activation_code_floats(columns)), to `codes`. REQUIRES: at most kTokensAtOnce tokens.
 void code_packed(const Context& ctx, const float* packed, std::size_t tokens, std::size_t columns,
                  float* codes);  // activation_codes.cc
 

@@ -109,7 +109,7 @@ std::unique_ptr<engine::Engine> make_engine(const Contender& contender,
                                             const engine::EngineOptions& options) {
   try {
     return std::make_unique<engine::Engine>(*contender.checkpoint, *contender.model, options,
-                                            options.sequences);
+                                            engine::generation_logit_rows(options.sequences));
   } catch (const Error& error) {
     throw of_contender(contender.preset, error);
   }

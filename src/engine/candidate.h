@@ -1,0 +1,16 @@
+// One token that may be drawn, while it is decided which.
+#pragma once
+
+#include "model/tokenizer.h"
+
+namespace sluice::engine {
+
+// A Sampler works on these. The engine plans and holds room for one of them a token of the vocabulary.
+struct Candidate {
+  float logit;
+  model::TokenId id;
+  double
+      weight;  // relative to the likeliest; before weights are made: 1 if the context has the token, else 0
+};
+
+}  // namespace sluice::engine
