@@ -13,7 +13,7 @@ configure = mkdir -p build && { cmake $(1) >build/configure.log || { cat build/c
 .PHONY: build demo test bench asan tsan fuzz format lint install clean help
 
 build: packages-build $(RELEASE)/build.ninja
-	@cmake --build $(RELEASE) --target sluice -j $(JOBS)
+	@tools/build.sh $(RELEASE) $(JOBS) sluice
 	@ln -sfn release/sluice build/sluice
 
 demo: build
@@ -21,7 +21,7 @@ demo: build
 
 test: packages-test
 	@$(call configure,--preset release -DSLUICE_TESTS=ON $(BENCH_AT_FIRST))
-	@cmake --build $(RELEASE) -j $(JOBS)
+	@tools/build.sh $(RELEASE) $(JOBS)
 	@ln -sfn release/sluice build/sluice
 	@ctest --test-dir $(RELEASE) --output-on-failure -j $(TEST_JOBS)
 

@@ -263,7 +263,7 @@ codec::SliceBits read_slices(JsonReader& json) {
     throw Error(ErrorKind::kUnsupported, "the store has slices that this version of Sluice does not know")
         .in(json.error("").where(), json.value_offset())
         .expected(fmt::format("quantiser {}; 8 and 4, 6 and 3, or 4 and 2 bits", codec::kAmat))
-        .found(fmt::format("{}; {} and {} bits", quoted(quantiser), high, low))
+        .found(fmt::format("{}; {} and {} bits", store::quoted(quantiser), high, low))
         .fix("use a newer version of Sluice");
   }
   return *bits;
