@@ -25,6 +25,13 @@
 
 namespace sluice::program {
 
+// The field of "memory" that is held against the budget. The system also counts what sanitizers take.
+#ifdef SLUICE_SANITIZED
+inline constexpr const char* kPeak = "accounted";
+#else
+inline constexpr const char* kPeak = "peak";
+#endif
+
 inline const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
 
 // The program's answer with --json; an empty object and a test failure if the program fails.

@@ -135,7 +135,7 @@ TEST(CommandLine, EveryMistakeOnTheCommandLineHasTheFormOfAnError) {
 // A value that looks like a flag, and the other ways to write one.
 TEST(CommandLine, ValuesAreWrittenInEveryUsualWay) {
   const auto ids = [](const std::string& words) {
-    return nlohmann::json::parse(sluice("tokenize " + kModel + " --json " + words).out).at("ids");
+    return Json::parse(sluice("tokenize " + kModel + " --json " + words).out).at("ids");
   };
   EXPECT_EQ(ids("--prompt=--json"), ids("-p--json"));
   EXPECT_EQ(ids("-p abc"), ids("--prompt abc"));
@@ -235,7 +235,7 @@ TEST(CommandLine, PlanTakesTheContextThatRunWould) {
   EXPECT_EQ(sluice("run " + kModel + " -p 'Once upon a time' -n 2 --temp 0 --memory 32MiB").code, 0);
   const Outcome planned = sluice("plan " + kModel + " --memory 32MiB --json");
   ASSERT_EQ(planned.code, 0) << planned.err;
-  EXPECT_EQ(nlohmann::json::parse(planned.out).at("tokens"), 256);
+  EXPECT_EQ(Json::parse(planned.out).at("tokens"), 256);
   const Outcome more = sluice("plan " + kModel + " --tokens 4096 --memory 32MiB");
   EXPECT_EQ(more.code, 1);
   EXPECT_NE(more.err.find("too small"), std::string::npos) << more.err;

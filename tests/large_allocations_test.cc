@@ -33,7 +33,7 @@ namespace {
 
 constexpr std::size_t kLarge = std::size_t{64} << 10;
 
-// Of blocks that are at least kLarge, and of all: bytes that are live, and the most since the last reset.
+// Counts the live bytes of some blocks (all, or those of kLarge and more), and the most since the last reset.
 struct Count {
   std::atomic<std::ptrdiff_t> live{0}, most{0};
   void add(std::ptrdiff_t bytes) {
@@ -46,7 +46,7 @@ struct Count {
 };
 Count all, large;
 std::atomic<bool> watching{false};
-std::array<void*, 24> caller{};  // of the first large allocation while watching
+std::array<void*, 24> caller{};  // frames of the first large allocation while watching
 std::atomic<int> caller_frames{0};
 
 #ifndef SLUICE_SANITIZED
@@ -139,9 +139,9 @@ void convert(const std::string& directory, const std::string& dtype) {
     std::string data;
     std::map<std::uint64_t, std::string> in_order;
     for (const auto& [name, tensor] : header.items())
-      if (name != "__metadata__") in_order[tensor.at("data_offsets")[0]] = name;
+      if (name != "__metadata__") in_order[tensor.at("data_offsets")[0].get<std::uint64_t>()] = name;
     for (const auto& [begin, name] : in_order) {
-      const std::uint64_t end = header[name]["data_offsets"][1];
+      const auto end = header[name]["data_offsets"][1].get<std::uint64_t>();
       const std::size_t first = data.size();
       for (std::uint64_t at = begin; at < end; at += 2) {
         std::uint16_t word;
@@ -167,8 +167,8 @@ void convert(const std::string& directory, const std::string& dtype) {
 
 struct Form {
   const char* name;
-  const char* dtype;  // of a directory
-  const char* codec;  // of a store; null: a directory
+  const char* dtype;  // words of the directory
+  const char* codec;  // codec of the store; null: the directory is run
   bool sliced = false, int8 = false;
 };
 constexpr Form kForms[] = {{"bf16", "BF16", nullptr},
@@ -199,10 +199,10 @@ std::string make_model(const std::string& golden, const Form& form, const std::s
 std::vector<engine::GenerateRequest> requests_of(std::size_t sequences, bool sampled) {
   std::vector<engine::GenerateRequest> requests(sequences);
   for (std::size_t i = 0; i < sequences; ++i) {
-    const std::size_t tokens = sequences == 1 ? 100 : 3;
+    const std::size_t tokens = sequences == 1 ? 100 : 2;
     for (std::size_t t = 0; t < tokens; ++t)
       requests[i].prompt.push_back(static_cast<model::TokenId>((i * 131 + t * 37) % 8000));
-    requests[i].max_tokens = 3;
+    requests[i].max_tokens = 2;
     requests[i].ignore_eos = true;
     requests[i].sampler.seed = i;
     if (sampled) {
@@ -237,9 +237,13 @@ TEST_P(LargeAllocations, OfARunAreAllInThePlan) {
       ++unsupported;
       continue;
     }
-    for (const Isa isa : here)
+    for (std::size_t set = 0; set < here.size(); ++set)
       for (const std::size_t sequences : {std::size_t{1}, std::size_t{64}})
         for (const bool sampled : {false, true}) {
+          // Drawing does not depend on products: one of the two by turns, both with the widest set.
+          const bool turn = (set + static_cast<std::size_t>(&form - kForms)) % 2 == 1;
+          if (sampled != turn && set + 1 < here.size()) continue;
+          const Isa isa = here[set];
           SCOPED_TRACE(std::string(form.name) + ", " + std::string(isa_name(isa)) + ", batch of " +
                        std::to_string(sequences) + (sampled ? ", sampled" : ", greedy"));
           const auto checkpoint = store::open_checkpoint(path);

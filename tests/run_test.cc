@@ -105,7 +105,7 @@ TEST_F(RunTest, BudgetCacheThreadsAndFormatNeverShowInTheText) {
     const Json found = run_json("run " + other + request);
     EXPECT_EQ(found["tokens"], expected["tokens"]) << other;
     EXPECT_EQ(found["text"], expected["text"]) << other;
-    EXPECT_LE(found["memory"]["peak"], found["memory"]["budget"]) << other;
+    EXPECT_LE(found["memory"][sluice::program::kPeak], found["memory"]["budget"]) << other;
   }
 }
 
@@ -186,7 +186,7 @@ TEST_F(RunTest, CountsOfTheReportFitTogether) {
   EXPECT_GE(result["io"]["bytes_read"].get<long>(), experts["bytes_read"].get<long>());
   long by_name = 0;
   for (const auto& [name, bytes] : result["memory"]["by_name"].items()) by_name += bytes.get<long>();
-  EXPECT_GE(by_name, result["memory"]["peak"].get<long>());
+  EXPECT_GE(by_name, result["memory"]["accounted"].get<long>());
   for (const char* field :
        {"load_s", "prefill_s", "decode_s", "prefill_tok_s", "decode_tok_s", "first_token_s"})
     EXPECT_GE(result["timing"][field].get<double>(), 0.0) << field;
@@ -495,8 +495,8 @@ TEST_F(RunTest, ReadsAheadUnlessToldNotTo) {
   EXPECT_EQ(one["experts"]["prefill"]["hits"], 0);
 }
 
-double per_token(const json& result, const char* name) {
-  const json& decode = result["experts"]["decode"];
+double per_token(const Json& result, const char* name) {
+  const Json& decode = result["experts"]["decode"];
   return decode[name].get<double>() / decode["tokens"].get<double>();
 }
 
@@ -511,17 +511,18 @@ TEST_F(RunTest, BytesArePredictedFromTheRecordedRoutingOfTheSameRun) {
   constexpr double kFactor = 1.5;
   for (const int mib : {24, 28, 34})
     for (const std::string prefetch : {"none", "lookahead"}) {
-      const json result = run_json("run " + store() + text + "--profile " + file("same.json") +
+      const Json result = run_json("run " + store() + text + "--profile " + file("same.json") +
                                    " --prefetch " + prefetch + " --memory " + memory(mib));
       SCOPED_TRACE(prefetch + " in " + memory(mib) + ": " + result["predicted"].dump() + " " +
                    result["experts"].dump());
-      const json& decode = result["experts"]["decode"];
+      const Json& decode = result["experts"]["decode"];
       EXPECT_EQ(decode["useful_bytes"].get<double>() + decode["wasted_bytes"].get<double>(),
                 decode["bytes_read"].get<double>() + decode["prefetch_bytes"].get<double>());
-      const json& predicted = result["predicted"];
+      const Json& predicted = result["predicted"];
       EXPECT_EQ(predicted["routing"], "recorded");
       EXPECT_EQ(predicted["bytes_hint"], nullptr);
-      const double needed = predicted["bytes_per_token"], wasted = predicted["wasted_bytes_per_token"];
+      const auto needed = predicted["bytes_per_token"].get<double>(),
+                 wasted = predicted["wasted_bytes_per_token"].get<double>();
       const double useful = per_token(result, "useful_bytes"), in_vain = per_token(result, "wasted_bytes");
       EXPECT_LT(useful, kFactor * needed);
       EXPECT_GT(useful * kFactor, needed);
@@ -534,14 +535,14 @@ TEST_F(RunTest, BytesArePredictedFromTheRecordedRoutingOfTheSameRun) {
 TEST_F(RunTest, WhereAPredictionIsFarOffTheRunSaysWhatToDo) {
   // In a short text most of what is read fills the caches.
   const std::string few = "run " + store() + " -p Once -n 4 --temp 0 --ignore-eos --memory " + memory(64);
-  const std::string hint = run_json(few)["predicted"]["bytes_hint"];
+  const auto hint = run_json(few)["predicted"]["bytes_hint"].get<std::string>();
   EXPECT_NE(hint.find("short text"), std::string::npos) << hint;
   EXPECT_NE(run(few).err.find("hint              a short text"), std::string::npos);
 
   // A recording of a text that used the same four experts of each layer all the time.
   ASSERT_EQ(run("profile " + store() + " --repeats 1 --quiet -o " + file("wrong.json")).code, 0);
-  json profile = json::parse(std::ifstream(file("wrong.json")));
-  profile["ranks"] = json::array();
+  Json profile = sluice::read_json_file(file("wrong.json"));
+  profile["ranks"] = Json::array();
   for (int r = 0; r < 32; ++r) profile["ranks"].push_back(r < 4 ? 1 : 0);
   std::ofstream(file("wrong.json")) << profile;
   const std::string far = "run " + store() +
@@ -610,7 +611,7 @@ TEST_F(RunTest, AnAnswerThatFillsTheContextSaysSo) {
   const std::string request =
       "run " + kModel + " --tokens 1,2,3,4,5 --temp 0 --ignore-eos --memory " + memory(40);
   EXPECT_EQ(run_json(request + " -n 4 -c 8")["stop_reason"], "length");
-  const json full = run_json(request + " -n 20 -c 8");
+  const Json full = run_json(request + " -n 20 -c 8");
   EXPECT_EQ(full["stop_reason"], "context");
   EXPECT_EQ(full["tokens"].size(), 4u);
   const Outcome text = run(request + " -n 20 -c 8");
@@ -622,7 +623,7 @@ TEST_F(RunTest, AnAnswerThatFillsTheContextSaysSo) {
       << text.err;
   EXPECT_EQ(run(request + " -n 20 -c 8 -q").err, "");
   const Outcome both = run(request + " --tokens 1,2 -n 6 -c 8 -q --json");
-  const json sequences = json::parse(both.out)["sequences"];
+  const Json sequences = Json::parse(both.out)["sequences"];
   EXPECT_EQ(sequences[0]["stop_reason"], "context");
   EXPECT_EQ(sequences[1]["stop_reason"], "length");
 }

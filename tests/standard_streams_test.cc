@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -74,8 +75,9 @@ class StandardStreams : public ::testing::Test {
     std::vector<std::string> calls = {"--help",   "--version",       "help run",
                                       "lab list", "lab list --json", "lab evict -f " + file("question")};
     for (const std::string& call :
-         {"version", "doctor " + directory_->path(), "inspect " + kModel, "tokenize " + kModel + " -p a",
-          "detokenize " + kModel + " --tokens 1", "run " + kModel + " -q -p Once -n 4 --temp 0" + budget,
+         {std::string("version"), "doctor " + directory_->path(), "inspect " + kModel,
+          "tokenize " + kModel + " -p a", "detokenize " + kModel + " --tokens 1",
+          "run " + kModel + " -q -p Once -n 4 --temp 0" + budget,
           "run " + kModel + " -q -p Once -p A -n 4 --temp 0" + budget,
           "eval " + kModel + " -q -f " + file("text") + budget, "plan " + kModel + budget,
           "profile " + kModel + " -q --repeats 1" + made + budget, "verify " + store(),

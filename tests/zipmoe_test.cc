@@ -103,7 +103,7 @@ TEST_F(ZipMoeTest, ADamagedProfileOfAStoreIsAWarningAndIsMadeAgain) {
   const std::string good = sluice::program::content_of(profile);
   const std::string request =
       " " + copy + " -p 'Once upon a time' -n 4 --temp 0 --prefetch none --memory " + memory(34);
-  const json expected = run_json("run" + request)["tokens"];
+  const Json expected = run_json("run" + request)["tokens"];
   const std::string flipped = good.substr(0, good.size() / 2) + "#" + good.substr(good.size() / 2 + 1);
   for (const std::string& content :
        {std::string(), flipped, good.substr(0, good.size() / 2), std::string("{}")}) {
@@ -114,7 +114,7 @@ TEST_F(ZipMoeTest, ADamagedProfileOfAStoreIsAWarningAndIsMadeAgain) {
     std::ofstream(profile, std::ios::binary) << content;
     const Outcome warned = run("run" + request + " --json");
     ASSERT_EQ(warned.code, 0) << warned.err;
-    EXPECT_EQ(json::parse(warned.out)["tokens"], expected);
+    EXPECT_EQ(Json::parse(warned.out)["tokens"], expected);
     const std::size_t at = warned.err.find("sluice: warning: the store's profile is passed over: " + profile);
     ASSERT_NE(at, std::string::npos) << warned.err;
     EXPECT_EQ(warned.err.find("passed over", at + 60), std::string::npos) << "said twice: " << warned.err;
@@ -221,7 +221,7 @@ TEST_F(ZipMoeTest, EveryStateSavesItsReadsAndTheTextIsTheSame) {
     EXPECT_LE(found["experts"]["partial"].get<std::uint64_t>(),
               found["experts"]["misses"].get<std::uint64_t>())
         << preset;
-    EXPECT_LE(found["memory"]["peak"], found["memory"]["budget"]) << preset;
+    EXPECT_LE(found["memory"][sluice::program::kPeak], found["memory"]["budget"]) << preset;
     if (std::string(preset) == "z-C") {
       EXPECT_GT(found["experts"]["states"]["C"], 0);
       EXPECT_GT(found["experts"]["partial"], 0);

@@ -69,12 +69,6 @@ std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock:
   const engine::DiskReport disk = engine.disk();
   const engine::ExpertStatistics total = engine.statistics().total();
   const double seconds = since(first_token);
-  std::vector<std::string> figures = {
-      fmt::format("{:.1f} tok/s",
-                  tokens > 1 && seconds > 0 ? static_cast<double>(tokens - 1) / seconds : 0.0),
-      fmt::format("hits {:.0f} %", total.accesses > 0 ? 100.0 * static_cast<double>(total.hits) /
-                                                            static_cast<double>(total.accesses)
-                                                      : 0.0)};
   // For slices: the rate that the limit is about.
   const experts::MissConstraint* const constraint =
       engine.checkpoint().slices() ? engine.constraint() : nullptr;
