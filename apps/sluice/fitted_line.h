@@ -17,7 +17,7 @@ struct LinePart {
 // the highest rank is left out as a whole; not even one may fit. Every character is of one column.
 std::string fitted_line(std::vector<LinePart> parts, std::string_view between, std::size_t columns);
 
-// Of a text in UTF-8 whose characters are of one column each.
+// Columns of a text in UTF-8; each character takes one.
 std::size_t columns_of(std::string_view text);
 
 }  // namespace sluice::app

@@ -39,7 +39,8 @@ class ExponentCodec {
   virtual int level() const = 0;  // 0 for a codec without levels
 
   // Deterministic for one version of the library. Raw whenever raw is not longer. Error(kUnsupported) for a
-  // chunk that the codec cannot take (the message advises more chunks); Error(kInterrupted) if `stop` says so.
+  // chunk that the codec cannot take (the message advises more chunks); Error(kInterrupted) if `stop` says
+  // so.
   EncodedChunk encode(std::span<const std::byte> raw, const StopRequest& stop = {}) const;
 
   // Fills `raw`, whose size the caller knows, and writes nowhere else. Error(kCorrupt) unless `bytes` is

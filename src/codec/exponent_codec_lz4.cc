@@ -28,8 +28,9 @@ void free_state(std::byte* state) { std::free(state); }
 // the first literals of the block behind it.
 class BlockJoiner {
  public:
-  // Writes to `out`. Of a whole block of `raw` bytes, which lie behind those of the blocks before.
+  // Writes to `out`.
   explicit BlockJoiner(std::vector<std::byte>& out) : out_(out) {}
+  // Adds a whole block of `raw` bytes, which lie behind those of the blocks before.
   void append(std::span<const std::byte> block, std::span<const std::byte> raw) {
     const Sequence first = sequence_at(block, 0);
     const std::byte* const literals = raw.data() - literals_;

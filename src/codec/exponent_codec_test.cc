@@ -195,8 +195,8 @@ TEST_P(ExponentCodecTest, ManyThreadsShareOneCodec) {
   EXPECT_EQ(wrong.load(), 0);
 }
 
-// Of chunks that take long: who gives up waits for no more than one step, at any level, and the codec goes
-// on.
+// Even a chunk that takes long to encode can be given up after one step, at any level; the codec can be used
+// again.
 TEST_P(ExponentCodecTest, EncodingAsksWhetherToStopAllAlong) {
   for (const ExponentCodecEntry& entry : exponent_codecs()) {
     if (entry.name != GetParam()) continue;

@@ -52,8 +52,8 @@ GenerateResult generate(Engine& engine, const model::Tokenizer* tokenizer, const
 // A static batch: prompts of any lengths are prefilled one after the other; then each step decodes one token
 // of every unfinished sequence, so that an expert that several of them need is fetched once and multiplied as
 // one small matrix product. One result per request, in order. The engine's plan must have room for as many
-// sequences (EngineOptions::sequences), and for drawing where a request draws (draws()). Every sequence gets the
-// tokens that it would get alone, because sums have one order for every number of tokens.
+// sequences (EngineOptions::sequences), and for drawing where a request draws (draws()). Every sequence gets
+// the tokens that it would get alone, because sums have one order for every number of tokens.
 std::vector<GenerateResult> generate(Engine& engine, const model::Tokenizer* tokenizer,
                                      std::span<const GenerateRequest> requests);
 

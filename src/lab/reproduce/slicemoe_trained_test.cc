@@ -310,7 +310,8 @@ TEST_F(Trained, BrokenRunsAreMarkedInTablesJsonAndPictures) {
   EXPECT_THAT(all, HasSubstr("| DBSC+AMAT beats high, MAT84, limit 5 % | breaks against breaks |"));
   EXPECT_THAT(all, ::testing::Not(HasSubstr("nan")));
   EXPECT_THAT(all, ::testing::Not(HasSubstr("± inf")));
-  for (const Json& curve : to_json(found).at("slices")[0].at("by_limit"))
+  const Json told = to_json(found);
+  for (const Json& curve : told.at("slices")[0].at("by_limit"))
     for (const Json& point : curve.at("points")) {
       EXPECT_EQ(point.at("broken"), true);
       EXPECT_EQ(point.size(), 2u);  // besides the setting
