@@ -122,7 +122,7 @@ std::string grown_config(const std::string& name) {
   for (const char* field : {"hidden_size", "d_model"})
     if (config.contains(field)) config[field] = 4 * config[field].get<int>();
   for (const char* field : {"intermediate_size", "moe_intermediate_size", "d_ff"})
-    if (config.contains(field)) config[field] = 6 * config[field].get<int>();
+    if (config.contains(field)) config[field] = 3 * config[field].get<int>();
   config["vocab_size"] = 8009;
   config["torch_dtype"] = "bfloat16";
   return config.dump();
@@ -199,7 +199,7 @@ std::string make_model(const std::string& golden, const Form& form, const std::s
 std::vector<engine::GenerateRequest> requests_of(std::size_t sequences, bool sampled) {
   std::vector<engine::GenerateRequest> requests(sequences);
   for (std::size_t i = 0; i < sequences; ++i) {
-    const std::size_t tokens = sequences == 1 ? 100 : 2;
+    const std::size_t tokens = sequences == 1 ? 100 : 1;
     for (std::size_t t = 0; t < tokens; ++t)
       requests[i].prompt.push_back(static_cast<model::TokenId>((i * 131 + t * 37) % 8000));
     requests[i].max_tokens = 2;
