@@ -62,7 +62,7 @@ TEST_F(SlicesRun, ReportsWhatBecameOfSlicesAndKeepsTheLimit) {
   const Outcome table = run("run " + store() + prompt + memory(23) + " --preset slicemoe");
   EXPECT_EQ(table.code, 0);
   EXPECT_THAT(table.err, HasSubstr("dbsc precision"));
-  EXPECT_THAT(table.err, HasSubstr("(limit 5 %"));
+  EXPECT_THAT(table.err, ::testing::ContainsRegex("\\(limit[ \n]+5 %"));
   const Outcome picture = run("run " + store() + prompt + memory(40) + " --precision high --show-experts");
   EXPECT_THAT(picture.err, HasSubstr("H both slices in memory"));
 }
