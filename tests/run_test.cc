@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
@@ -19,6 +20,7 @@
 #include <optional>
 #include <regex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/json.h"
@@ -307,6 +309,21 @@ TEST_F(RunTest, CtrlCEndsAGenerationWithItsStatistics) {
   EXPECT_EQ(outcome.code, 130);
   for (const char* row : {"generated", "(interrupted)", "experts", "disk"})
     EXPECT_NE(outcome.out.find(row), std::string::npos) << outcome.out;
+}
+
+// One interruption is for all sequences.
+TEST_F(RunTest, CtrlCEndsAllSequencesOfABatch) {
+  sluice::program::Running program({"run", store(), "-p", "The old king", "-p", "Once", "-p", "A", "-n",
+                                    "4000", "--temp", "0", "--ignore-eos", "--json"});
+  std::this_thread::sleep_for(
+      std::chrono::seconds(2));  // generating, or still loading: the answer is the same
+  program.interrupt();
+  const Outcome outcome = program.wait();
+  EXPECT_EQ(outcome.code, 130);
+  std::size_t interrupted = 0;
+  const std::string reason = "\"stop_reason\":\"interrupted\"";
+  for (std::size_t at = 0; (at = outcome.out.find(reason, at)) != std::string::npos; ++at) ++interrupted;
+  EXPECT_EQ(interrupted, 3u) << outcome.out;
 }
 
 // The program's output to a terminal of 80 columns; empty where terminals cannot be made.

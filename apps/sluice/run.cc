@@ -174,6 +174,7 @@ void run(const Options& options) {
   Stopwatch prompt_watch;
   std::vector<engine::GenerateRequest> requests;
   std::size_t positions = 1, longest_prompt = 0;
+  const std::function<bool()> stop = interrupted_so_far();  // each sequence of a batch asks it
   for (std::vector<model::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
     engine::GenerateRequest& request = requests.emplace_back();
     request.prompt = std::move(prompt);
@@ -182,9 +183,9 @@ void run(const Options& options) {
     if (requests.size() > 1) request.sampler.seed = requests[0].sampler.seed + requests.size() - 1;
     request.ignore_eos = options.ignore_eos;
     request.stop = options.stop;
-    request.should_stop = [] {
+    request.should_stop = [stop] {
       check_reader();
-      return interrupted();
+      return stop();
     };
     positions = std::max(positions, positions_for(request.prompt.size(), max_tokens, flags, open));
     longest_prompt = std::max(longest_prompt, request.prompt.size());
