@@ -53,7 +53,9 @@ void SourceHasher::run(const std::stop_token& stop) {
         const Bytes length = std::min(kStep, file.size() - at);
         {
           std::unique_lock lock(mutex_);
-          if (!allowed_changed_.wait(lock, stop, [&] { return allowed_ >= start + at + length; })) return;
+          const bool allowed =
+              allowed_changed_.wait(lock, stop, [&] { return allowed_ >= start + at + length; });
+          if (!allowed || stop.stop_requested()) return;  // a wait for what is allowed already sees no stop
         }
         const std::span<std::byte> bytes(buffer.get(), static_cast<std::size_t>(length));
         file.read_at(at, bytes);
