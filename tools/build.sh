@@ -9,6 +9,7 @@ shift 2
 targets=("$@")
 what=${targets[*]:-"the program and its tests"}
 
+ninja -C "$directory" build.ninja >/dev/null  # else the first step is that, and nothing behind it is counted
 steps=$(ninja -C "$directory" -n "${targets[@]}" | sed -nE 's|^\[[0-9]+/([0-9]+)\].*|\1|p' | tail -1)
 [[ -n $steps ]] || exit 0  # everything is up to date
 [[ $steps -lt 50 ]] || echo "Building $what: $steps steps, for which $jobs jobs take some minutes the first time."
