@@ -52,7 +52,8 @@ TEST(Progress, JsonComesWithout) {
 }
 
 TEST(Progress, AResultBeginsBelowTheBar) {
-  const std::optional<Outcome> shown = run_on_terminal(compare_words(), "xterm", 200);  // a table in one piece
+  const std::optional<Outcome> shown =
+      run_on_terminal(compare_words(), "xterm", 200);  // a table in one piece
   if (!shown) GTEST_SKIP() << "PSEUDO-TERMINALS CANNOT BE MADE HERE: what a terminal shows is not checked";
   EXPECT_EQ(shown->code, 0) << shown->out;
   const std::vector<std::string> lines = lines_shown(shown->out);

@@ -418,7 +418,7 @@ void Command::run(const std::vector<std::string>& words) {
     print_output("{}\n", state_->version);
   } catch (const CLI::CallForHelp&) {
     print_output("{}",
-               help_text(chosen->help(of_command ? state_->name : ""), terminal_columns(STDOUT_FILENO)));
+                 help_text(chosen->help(of_command ? state_->name : ""), terminal_columns(STDOUT_FILENO)));
   } catch (const CLI::ParseError& error) {
     throw chosen->refused(words, state_->app->remaining(true), error.what());
   }

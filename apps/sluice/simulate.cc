@@ -186,8 +186,8 @@ void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests
     for (const lab::ReplayWindow& window : row.result.windows) {
       const double rate = window.counts.hit_rate();
       print_output("  {:>8} … {:<8} {:>8.3f}  {}\n", window.first_step, window.first_step + window.steps - 1,
-                 100 * rate,
-                 std::string(static_cast<std::size_t>(std::lround(rate * static_cast<double>(most))), '#'));
+                   100 * rate,
+                   std::string(static_cast<std::size_t>(std::lround(rate * static_cast<double>(most))), '#'));
     }
   }
 }

@@ -43,15 +43,15 @@ struct Workspace {
   float* attention_scratch = nullptr;
   // T5: (H, P) by distance −P+1 … 0, P = positions; filled once (relative_bias.h)
   float* decoder_bias = nullptr;
-  float* encoder_bias = nullptr;   // T5: (H, 2·P−1) by distance −P+1 … P−1, P = encoder_positions
-  float* gate = nullptr;           // (T, widest MLP); for one token like packed_inner
-  float* up = nullptr;             // like gate
-  float* router_logits = nullptr;  // (T, N)
-  float* scores = nullptr;         // (T, N)
-  float* mean_scores = nullptr;    // (N)
-  float* gathered = nullptr;       // (T, pf(d) or sf(d)) packed rows of one expert's tokens
-  float* expert_rows = nullptr;    // (T·k, d) outputs of all experts, kept until they are summed
-  float* logits = nullptr;         // (logit_rows, vocab)
+  float* encoder_bias = nullptr;    // T5: (H, 2·P−1) by distance −P+1 … P−1, P = encoder_positions
+  float* gate = nullptr;            // (T, widest MLP); for one token like packed_inner
+  float* up = nullptr;              // like gate
+  float* router_logits = nullptr;   // (T, N)
+  float* scores = nullptr;          // (T, N)
+  float* mean_scores = nullptr;     // (N)
+  float* gathered = nullptr;        // (T, pf(d) or sf(d)) packed rows of one expert's tokens
+  float* expert_rows = nullptr;     // (T·k, d) outputs of all experts, kept until they are summed
+  float* logits = nullptr;          // (logit_rows, vocab)
   Candidate* candidates = nullptr;  // (vocab) if tokens are drawn: scratch of all samplers
 };
 

@@ -29,7 +29,7 @@ struct Pipeline {
   std::function<Bytes(const Job&)> memory;  // the most that the job takes, from load to finish
   // load: reader thread; work: worker threads, several jobs at a time. `failed` tells both that a stage has
   // failed: their results are thrown away from then on, and so are their errors.
-  std::function<void(Job&, const StopRequest& failed)> load, work;
+  std::function<void(Job&, const StopRequest&failed)> load, work;
   std::function<void(Job&)> finish;  // caller's thread, in the order of `next`
   std::function<void()> poll;        // caller's thread, at least every kPollTime; may throw to stop
   unsigned threads = 1;              // workers
