@@ -9,16 +9,16 @@ shift 2
 targets=("$@")
 what=${targets[*]:-"the program and its tests"}
 
-ninja -C "$directory" build.ninja >/dev/null  # else the first step is that, and nothing behind it is counted
-steps=$(ninja -C "$directory" -n "${targets[@]}" | sed -nE 's|^\[[0-9]+/([0-9]+)\].*|\1|p' | tail -1)
-[[ -n $steps ]] || exit 0  # everything is up to date
-[[ $steps -lt 50 ]] || echo "Building $what: $steps steps, for which $jobs jobs take some minutes the first time."
+# A dry run of ninja would stop behind the step that makes its own files anew, so missing object files are counted.
+missing=$(ninja -C "$directory" -t commands "${targets[@]}" | grep -oE ' -o [^ ]+\.o' | cut -c5- |
+  while read -r object; do [[ -e $directory/$object ]] || echo "$object"; done | wc -l)
+((missing < 50)) || echo "Building $what: $missing files, for which $jobs jobs take some minutes the first time."
 
 if [[ -t 1 ]]; then
   NINJA_STATUS="building $what: %f of %t, %p " exec ninja -C "$directory" -j "$jobs" "${targets[@]}"
 fi
 NINJA_STATUS="%f/%t " ninja -C "$directory" -j "$jobs" "${targets[@]}" | awk -v what="$what" '
-  /^ninja: Entering/ { next }
+  /^ninja: (Entering|no work)/ { next }
   match($0, /^ *[0-9]+\/[0-9]+ /) {
     split($1, at, "/")
     tenth = int(10 * at[1] / at[2])
