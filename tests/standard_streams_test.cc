@@ -84,12 +84,12 @@ class StandardStreams : public ::testing::Test {
           "compare " + store() + " -q --runs 1 -n 2 --preset zipmoe -p Once" + budget,
           "pack " + kModel + made, "unpack " + store() + made, "synth " + kModel + "/config.json" + made,
           "trace " + kModel + " --tokens 1,2 -n 2" + made + budget,
-          "forward " + kModel + " --tokens 1,2" + made + budget,
           "simulate --trace " + file("a.trace") + " --cache lru --capacity 4",
           "quantise " + kModel + made + " --quantiser amat"}) {
       calls.push_back(call);
       calls.push_back(call + " --json");
     }
+    calls.push_back("forward " + kModel + " --tokens 1,2 --json" + made + budget);  // says nothing else
     for (const std::string command :
          {"run",      "forward", "eval",     "profile",   "plan",      "inspect",    "pack",
           "unpack",   "verify",  "quantise", "calibrate", "tokenize",  "detokenize", "trace",
