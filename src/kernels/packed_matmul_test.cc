@@ -35,8 +35,7 @@ TEST(PackedMatmul, HasTheBitsOfTheWords) {
 
 TEST(PackedMatmul, ADamagedChunkIsAnError) {
   std::mt19937_64 random = test_random(8);
-  Packed matrix = pack_matrix(random, 64, 256, false);
-  ASSERT_TRUE(damage(matrix));
+  const Packed matrix = damaged_matrix(random, 64, 256);
   std::vector<float> packed(packed_floats(256)), y(64);
   for (const Isa isa : available_isas())
     EXPECT_THROW(packed_matmul({nullptr, isa}, packed.data(), 1, matrix.weight(), {}, y.data(), 64), Error);

@@ -44,19 +44,21 @@ inline Packed pack_matrix(std::mt19937_64& random, std::size_t rows, std::size_t
                       wild ? wild_floats(random, rows * columns) : normal_floats(random, rows * columns));
 }
 
-// Turns all codes of a line of tier 1 into escapes, so that the counts are wrong. False if nothing is coded.
-inline bool damage(Packed& packed) {
-  for (PackedChunk& chunk : packed.chunks) {
-    if (!chunk.coded) continue;
-    std::vector<std::byte>& bytes =
-        packed.chunk_bytes[static_cast<std::size_t>(&chunk - packed.chunks.data())];
-    const codec::NativeChunk coded(bytes, {chunk.groups, packed.shape.blocks()});
-    const auto tier1 = static_cast<std::size_t>(coded.group(0).tier1 - bytes.data());
-    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(tier1), 64, std::byte{0xff});
-    chunk.bytes = bytes;
-    return true;
+// A packed matrix of normal numbers in which all codes of a line of tier 1 are escapes, so that the counts are
+// wrong. A matrix without a coded chunk has no such line; another is drawn.
+inline Packed damaged_matrix(std::mt19937_64& random, std::size_t rows, std::size_t columns) {
+  while (true) {
+    Packed packed = pack_matrix(random, rows, columns, false);
+    for (std::size_t i = 0; i < packed.chunks.size(); ++i) {
+      PackedChunk& chunk = packed.chunks[i];
+      if (!chunk.coded) continue;
+      std::vector<std::byte>& bytes = packed.chunk_bytes[i];
+      const codec::NativeChunk coded(bytes, {chunk.groups, packed.shape.blocks()});
+      std::fill_n(bytes.begin() + (coded.group(0).tier1 - bytes.data()), 64, std::byte{0xff});
+      chunk.bytes = bytes;
+      return packed;
+    }
   }
-  return false;
 }
 
 }  // namespace sluice::kernels

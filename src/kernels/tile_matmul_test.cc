@@ -248,8 +248,7 @@ TEST(TileMatmul, RoundsOnlyActivations) {
 
 TEST(TileMatmul, ADamagedChunkIsAnError) {
   std::mt19937_64 random = test_random(14);
-  Packed matrix = pack_matrix(random, 64, 256, false);
-  ASSERT_TRUE(damage(matrix));
+  const Packed matrix = damaged_matrix(random, 64, 256);
   for (const std::size_t tokens : {std::size_t{1}, std::size_t{40}}) {
     const std::vector<float> x(tokens * 256);
     for (const Isa isa : available_isas()) {
