@@ -29,8 +29,14 @@ constexpr int kFailed = 1, kReaderGone = 141;
 
 const std::string kFull =
     "sluice: standard output: write failed, and the result is not complete; found No space left on device; "
-    "free some "
-    "space where it goes, or send it elsewhere\n";
+    "free some space, or choose another place\n";
+
+const std::string kClosed =
+    "sluice: standard output: the result cannot be written; expected a file, pipe or terminal that is open "
+    "for "
+    "writing, found one that is closed, or open for reading alone; open it, or send it to /dev/null if "
+    "nobody "
+    "wants it\n";
 
 // The end of a pipe that nobody reads, for children to write to.
 class DeadPipe {
@@ -140,6 +146,19 @@ TEST_F(StandardStreams, AGenerationEndsAtTheTextThatNobodyReads) {
   EXPECT_EQ(json.code, kReaderGone);
   EXPECT_EQ(json.err, "");
   EXPECT_FALSE(fs::exists(file("answer")));
+}
+
+// Space on a disk is no remedy there.
+TEST_F(StandardStreams, AClosedStandardOutputIsOneErrorThatSaysThatItIsClosed) {
+  std::vector<std::string> closed = {"version 1</dev/null"};
+  for (const std::string& call : calls()) closed.push_back(call + " >&-");
+  for (const std::string& call : closed) {
+    const Outcome outcome = run(call);
+    EXPECT_EQ(outcome.code, kFailed) << call;
+    EXPECT_TRUE(outcome.err.ends_with(kClosed)) << call << "\n" << outcome.err;
+    EXPECT_EQ(outcome.err.find("sluice:"), outcome.err.rfind("sluice:")) << call << "\n" << outcome.err;
+    fs::remove_all(file("made"));
+  }
 }
 
 TEST_F(StandardStreams, AnErrorBesideAFullDiskIsTheOneThatIsTold) {
