@@ -158,6 +158,15 @@ void warn_of_ignored(const model::GenerationConfig& generation, bool sampling) {
     print_warning("generation_config.json: without effect here: {}", fmt::join(fields, ", "));
 }
 
+// Files that were to be written once the text was complete, of a run that its reader has ended.
+void warn_of_unwritten_files(const Options& options) {
+  std::vector<std::string> files;
+  for (const std::string& file : {options.out, options.decisions})
+    if (!file.empty()) files.push_back(shown_text(file));
+  if (!files.empty())
+    print_warning("{}: not written, since nobody reads standard output any more", fmt::join(files, ", "));
+}
+
 void run(const Options& options) {
   const EngineFlags& flags = options.engine;
   const Clock::time_point load_start = Clock::now();
@@ -233,12 +242,17 @@ void run(const Options& options) {
     };
   }
   const bool echoed = terminal && open.tokenizer != nullptr && !encoder && !batch;
-  if (echoed)
-    live.write(
-        open.tokenizer->decode(requests[0].prompt, model::ShowSpecial::kNo));  // as the text goes on from it
-  const std::vector<engine::GenerateResult> results =
-      engine::generate(engine, open.tokenizer.get(), requests);
-  live.finish();
+  std::vector<engine::GenerateResult> results;
+  try {
+    if (echoed)
+      live.write(open.tokenizer->decode(requests[0].prompt,
+                                        model::ShowSpecial::kNo));  // as the text goes on from it
+    results = engine::generate(engine, open.tokenizer.get(), requests);
+    live.finish();
+  } catch (const Exit&) {  // of a write, or of check_reader()
+    warn_of_unwritten_files(options);
+    throw;
+  }
   if (decisions) decisions->finish(engine);
   if (!options.out.empty()) {
     if (results[0].reason == engine::StopReason::kInterrupted)
