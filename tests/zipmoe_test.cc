@@ -123,6 +123,29 @@ TEST_F(ZipMoeTest, ADamagedProfileOfAStoreIsAWarningAndIsMadeAgain) {
   }
 }
 
+// What stands in its place stays there. A link to itself is to root, too, what a file without permission is to
+// others.
+TEST_F(ZipMoeTest, AProfileThatCannotBeReadIsAWarningAndIsMeasured) {
+  const std::string copy = file("unreadable.sluice"), profile = copy + "/sidecar/profile.json";
+  fs::copy(store(), copy, fs::copy_options::recursive);
+  fs::remove(profile);
+  const std::string request =
+      "run " + copy + " -p 'Once upon a time' -n 4 --temp 0 --prefetch none --memory " + memory(34);
+  const std::string expected = run(request + " -q").out;
+  for (const std::string made : {"mkfifo ", "mkdir ", "ln -s profile.json "}) {
+    fs::remove(profile);
+    ASSERT_EQ(std::system((made + profile).c_str()), 0);
+    const Outcome outcome =
+        sluice::program::run_command("timeout -s KILL 60 '" SLUICE_PROGRAM "' " + request);
+    EXPECT_EQ(outcome.code, 0) << made << outcome.err;
+    EXPECT_EQ(outcome.out, expected);
+    EXPECT_NE(outcome.err.find("sluice: warning: the store's profile is passed over: " + profile),
+              std::string::npos)
+        << made << outcome.err;
+    EXPECT_FALSE(fs::is_regular_file(fs::symlink_status(profile))) << made;
+  }
+}
+
 TEST_F(ZipMoeTest, AProfileOfAnythingElseIsOneClearError) {
   const std::string base = "run " + store() + " -p x -n 1 --memory " + memory(40) + " --profile ";
   Json other = read("profile.json");

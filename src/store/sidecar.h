@@ -11,7 +11,7 @@
 namespace sluice::store {
 
 // Reads "sidecar/NAME.json" of the store; empty unless it exists, has this kind, and belongs to this store
-// (its manifest's checksum). Error(kCorrupt) or (kInvalid) if it is damaged.
+// (its manifest's checksum). Error(kCorrupt) or (kInvalid) if it is damaged, (kIo) if it cannot be read.
 std::optional<Json> read_sidecar(const std::string& store, std::string_view name, std::string_view kind);
 
 // Error(kIo) if write_sidecar() could not create a file; call it before long work whose result needs a
