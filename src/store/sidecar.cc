@@ -128,7 +128,8 @@ std::optional<TableSidecar> read_tables(const std::string& store, std::string_vi
   const std::string path = path_of(store, name, Form::kTables);
   if (!is_there(path)) return std::nullopt;
   TableSidecar sidecar = TableSidecar::of_file(InputFile::open(path));
-  if (!sidecar.is(kind) || sidecar.manifest_checksum() != manifest_checksum(store)) return std::nullopt;
+  sidecar.check_kind(kind);
+  if (sidecar.manifest_checksum() != manifest_checksum(store)) return std::nullopt;
   return sidecar;
 }
 
