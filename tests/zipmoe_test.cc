@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "bundled_model.h"
@@ -121,6 +122,26 @@ TEST_F(ZipMoeTest, ADamagedProfileOfAStoreIsAWarningAndIsMadeAgain) {
     EXPECT_EQ(run("run" + request + " --json").err, "") << "made again";
     EXPECT_EQ(run("verify " + copy + " --quiet").code, 0);
   }
+}
+
+// Of sampling, only what does not take the likeliest token takes memory; the bundled model samples by itself.
+TEST_F(ZipMoeTest, APlanCountsTheTokenizerAndSamplingAsARunDoes) {
+  constexpr double kAnswer = 64 * 1024;  // the answer and its prompt, which a plan does not have
+  std::vector<double> activations;
+  for (const std::string& model : {kModel, store()})
+    for (const std::string sampling :
+         {"", " --temp 0.7", " --temp 0", " --temp 0 --repeat-penalty 1.1", " --repeat-penalty 1.1"}) {
+      const std::string flags = " --memory " + memory(60) + " --threads 1 --chunk 16" + sampling;
+      const Json run = run_json("run " + model + " --tokens 1,2,3 -n 61" + flags)["memory"]["by_name"];
+      const Json plan = run_json("plan " + model + " --tokens 64" + flags)["by_name"];
+      for (const char* name : {"dense", "kv", "activations"})
+        EXPECT_EQ(plan[name], run[name]) << name << " of " << model << sampling;
+      EXPECT_NEAR(plan["tables"].get<double>(), run["tables"].get<double>(), kAnswer) << model << sampling;
+      activations.push_back(plan["activations"].get<double>());
+    }
+  EXPECT_GT(activations[1], activations[2]);
+  EXPECT_EQ(activations[1], activations[3]);
+  EXPECT_EQ(run("plan " + store() + " --temp -1").code, 2);
 }
 
 // What stands in its place stays there. A link to itself is to root, too, what a file without permission is to

@@ -15,6 +15,7 @@
 #include "number_range.h"
 #include "recorded_routing.h"
 #include "run_report.h"
+#include "sampling_flags.h"
 #include "terminal_columns.h"
 
 namespace sluice::app {
@@ -25,6 +26,7 @@ constexpr std::int64_t kRunTokens = 256;
 
 struct Options {
   EngineFlags engine;
+  SamplingFlags sampling;
   std::string trace;
   std::int64_t tokens = kRunTokens, batch = 1;
 };
@@ -89,7 +91,7 @@ std::string table(const engine::Engine& engine, const engine::PoolPlan& plan, st
 void plan(const Options& options) {
   const EngineFlags& flags = options.engine;
   engine_options(flags, 1);
-  const OpenModel open = open_model(flags.model, WithTokenizer::kNo, flags);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);  // it takes memory in a run
   if (open.model.experts.empty())
     throw Error(ErrorKind::kUnsupported, "the model has no experts, so there is nothing to plan")
         .in(flags.model);
@@ -104,7 +106,7 @@ void plan(const Options& options) {
       std::min<std::size_t>(static_cast<std::size_t>(options.tokens), context_tokens(flags, open.model));
   engine::EngineOptions settings = engine_options(flags, positions);
   settings.sequences = static_cast<std::size_t>(options.batch);
-  settings.draws = !engine::sampler_defaults(open.model.generation).takes_likeliest();  // as `run` would
+  settings.draws = !sampler_config(options.sampling, open.model.generation, 0).takes_likeliest();
   if (settings.preset.empty() || settings.preset == "auto") {
     settings.preset = "zipmoe";
     if (settings.prefetch.empty()) settings.prefetch = "lookahead";  // as `run` does
@@ -155,6 +157,7 @@ void add_plan(Command& app) {
   command->add_option("--batch", &options->batch, "Sequences that are decoded together, 1 to 256")
       ->show_default()
       ->check(whole_number("--batch", 1, 256));
+  add_sampling_flags(*command, options->sampling, SamplingChoice::kThatTakesMemory);
   command->add_option("--trace", &options->trace,
                       "Recorded routing to plan with (sluice trace); default: the profile's, else assumed");
   add_engine_flags(*command, options->engine,
