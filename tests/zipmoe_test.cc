@@ -144,6 +144,14 @@ TEST_F(ZipMoeTest, APlanCountsTheTokenizerAndSamplingAsARunDoes) {
   EXPECT_EQ(run("plan " + store() + " --temp -1").code, 2);
 }
 
+TEST_F(ZipMoeTest, APlanCountsTheInputOfAnEncoderAsARunDoes) {
+  const std::string flags = std::string(" " SLUICE_SOURCE_DIR "/tests/golden/models/switch_transformers_a") +
+                            " --threads 1 --chunk 16 --memory " + memory(60);
+  const Json run = run_json("run --tokens 1,2,3,4,5,6,7,8 -n 8" + flags)["memory"]["by_name"];
+  const Json plan = run_json("plan --tokens 8" + flags)["by_name"];
+  for (const char* name : {"dense", "kv", "activations"}) EXPECT_EQ(plan[name], run[name]) << name;
+}
+
 // What stands in its place stays there. A link to itself is to root, too, what a file without permission is to
 // others.
 TEST_F(ZipMoeTest, AProfileThatCannotBeReadIsAWarningAndIsMeasured) {

@@ -52,7 +52,8 @@ std::string table(const engine::Engine& engine, const engine::PoolPlan& plan, st
                       format_bytes(memory.process), format_bytes(memory.dense), format_bytes(memory.kv),
                       format_bytes(memory.tables), format_bytes(memory.activations),
                       format_bytes(memory.staging), format_bytes(memory.experts)));
-  row("tokens", fmt::format("{} of prompt and answer together have room{}", positions,
+  row("tokens", fmt::format("{} of prompt and answer {} have room{}", positions,
+                            engine.model().config.has_encoder() ? "each" : "together",
                             positions == kRunTokens ? " (--tokens asks for more)" : ""));
   row("dense weights",
       fmt::format("{}: {}", view_name(engine.dense_choice().view), engine.dense_choice().why));
@@ -104,7 +105,9 @@ void plan(const Options& options) {
         .fix("`sluice run` says how much memory it takes");
   const std::size_t positions =
       std::min<std::size_t>(static_cast<std::size_t>(options.tokens), context_tokens(flags, open.model));
-  engine::EngineOptions settings = engine_options(flags, positions);
+  // For a model with an encoder, the prompt is the encoder's input, and the answer stands alone.
+  engine::EngineOptions settings =
+      engine_options(flags, positions, open.model.config.has_encoder() ? positions : 0);
   settings.sequences = static_cast<std::size_t>(options.batch);
   settings.draws = !sampler_config(options.sampling, open.model.generation, 0).takes_likeliest();
   if (settings.preset.empty() || settings.preset == "auto") {
@@ -149,9 +152,10 @@ void add_plan(Command& app) {
   Command* command = app.add_command("plan", "Say where the bytes of a budget go and what speed to expect");
   auto options = std::make_shared<Options>();
   command
-      ->add_option(
-          "--tokens", &options->tokens,
-          "Prompt and answer to reserve the key/value cache for; a run without -n takes its prompt and 128")
+      ->add_option("--tokens", &options->tokens,
+                   "Prompt and answer together (each by itself, behind an encoder) to reserve the key/value "
+                   "cache for; "
+                   "a run without -n takes its prompt and 128")
       ->show_default()
       ->check(whole_number("--tokens", 1, std::uint64_t{1} << 31));
   command->add_option("--batch", &options->batch, "Sequences that are decoded together, 1 to 256")
