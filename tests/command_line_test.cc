@@ -190,7 +190,9 @@ TEST(CommandLine, HelpFitsTheTerminal) {
       EXPECT_EQ(words(help), words(usual)) << name;
       for (const std::string& line : lines_of(help))
         EXPECT_TRUE(columns_of(line) <= columns || one_word(line)) << columns << ": " << line;
-      if (columns == 80) EXPECT_EQ(help, usual) << "a pipe has 80 columns";
+      if (columns == 80) {
+        EXPECT_EQ(help, usual) << "a pipe has 80 columns";
+      }
     }
   }
 }

@@ -19,10 +19,12 @@
 #include <iterator>
 #include <optional>
 #include <regex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/scratch_directory.h"
 #include "bundled_model.h"
@@ -174,6 +176,65 @@ TEST_F(RunTest, ADamagedTokenizerInAStoreIsReplacedByItsFiles) {
   EXPECT_EQ(outcome.out, run("run " + store() + command).out);
   EXPECT_NE(outcome.err.find("warning: the tokenizer is read"), std::string::npos) << outcome.err;
   fs::remove_all(copy);
+}
+
+// The bytes of a sidecar of tables, with its checksums made right again (docs/store-format.md, section 5.1).
+std::string with_checksums(std::string file) {
+  const auto read = [&](std::size_t at, auto number) {
+    std::memcpy(&number, file.data() + at, sizeof number);
+    return number;
+  };
+  const auto put_sum = [&](std::size_t at, std::size_t begin, std::size_t size) {
+    const std::uint64_t sum = sluice::xxh3(std::as_bytes(std::span(file)).subspan(begin, size));
+    std::memcpy(file.data() + at, &sum, sizeof sum);
+  };
+  std::size_t end = 48;
+  for (auto tables = read(12, std::uint32_t{}); tables > 0; --tables, end += 40)
+    put_sum(end + 32, read(end + 16, std::uint64_t{}), read(end + 24, std::uint64_t{}));
+  put_sum(end, 0, end);
+  return file;
+}
+
+// A later program may write another layout or version, or components that this one does not know.
+TEST_F(RunTest, ACompiledTokenizerOfAnotherVersionIsReplacedByItsFiles) {
+  const std::string copy = file("later.sluice"), sidecar = copy + "/sidecar/tokenizer.bin";
+  fs::copy(store(), copy, fs::copy_options::recursive);
+  const std::string request = "tokenize " + copy + " -p 'Once upon a time'";
+  const std::string ids = run(request).out;
+  const std::string good = sluice::program::content_of(sidecar);
+  ASSERT_EQ(with_checksums(good), good);
+  std::string layout = good, version = good, component = good;
+  ++layout[8];
+  ++version[40];
+  component.replace(component.find("NFC"), 3, "NFX");
+  for (const std::string& other : {layout, with_checksums(version), with_checksums(component)}) {
+    std::ofstream(sidecar, std::ios::binary) << other;
+    const Outcome outcome = run(request);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, ids);
+    EXPECT_TRUE(outcome.err.starts_with("sluice: warning: the tokenizer is read from the model's files: "))
+        << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_EQ(run(request + " -q").err, "");
+  }
+}
+
+// A link to itself is to root, too, what a file without permission is to others.
+TEST_F(RunTest, ACompiledTokenizerThatCannotBeReadIsReplacedByItsFiles) {
+  const std::string copy = file("unreadable.sluice"), sidecar = copy + "/sidecar/tokenizer.bin";
+  fs::copy(store(), copy, fs::copy_options::recursive);
+  const std::string request = "tokenize " + copy + " -p 'Once upon a time'";
+  const std::string ids = run(request).out;
+  for (const std::string made : {"mkfifo ", "mkdir ", "ln -s tokenizer.bin "}) {
+    fs::remove(sidecar);
+    ASSERT_EQ(std::system((made + sidecar).c_str()), 0);
+    const Outcome outcome = run(request);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, ids);
+    EXPECT_TRUE(
+        outcome.err.starts_with("sluice: warning: the tokenizer is read from the model's files: " + sidecar))
+        << outcome.err;
+  }
 }
 
 TEST_F(RunTest, CountsOfTheReportFitTogether) {

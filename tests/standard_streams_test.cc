@@ -29,8 +29,14 @@ constexpr int kFailed = 1, kReaderGone = 141;
 
 const std::string kFull =
     "sluice: standard output: write failed, and the result is not complete; found No space left on device; "
-    "free some "
-    "space where it goes, or send it elsewhere\n";
+    "free some space, or choose another place\n";
+
+const std::string kClosed =
+    "sluice: standard output: the result cannot be written; expected a file, pipe or terminal that is open "
+    "for "
+    "writing, found one that is closed, or open for reading alone; open it, or send it to /dev/null if "
+    "nobody "
+    "wants it\n";
 
 // The end of a pipe that nobody reads, for children to write to.
 class DeadPipe {
@@ -122,24 +128,40 @@ TEST_F(StandardStreams, AReaderThatHasGoneEndsACommandWithoutAMessage) {
   }
 }
 
-// A context of 4096 tokens takes the plainest code minutes. What -o names is a whole answer or is not there.
+// A context of 4096 tokens takes the plainest code minutes. What -o and --decisions name is whole or is not
+// there, and then one line says so.
 TEST_F(StandardStreams, AGenerationEndsAtTheTextThatNobodyReads) {
   const std::string request =
       "'" SLUICE_PROGRAM "' run " + kModel +
       " -p 'Once upon a time' -n 4000 --ignore-eos --temp 0 --threads 1 --isa scalar --memory " + memory(40) +
-      " -o " + file("answer");
+      " -o " + file("answer") + " --decisions " + file("decisions");
+  const std::string unwritten = "sluice: warning: " + file("answer") + ", " + file("decisions") +
+                                ": not written, since nobody reads standard output any more\n";
   std::ofstream(file("script")) << "{ " << request << "; echo $? >" << file("code") << "; } | head -c 3\n";
   const Outcome text = run_command("sh " + file("script"));
   EXPECT_EQ(text.out.size(), 3u);
-  EXPECT_EQ(text.err, "");
+  EXPECT_EQ(text.err, unwritten);
   EXPECT_EQ(content_of(file("code")), "141\n");
-  EXPECT_FALSE(fs::exists(file("answer")));
+  EXPECT_FALSE(fs::exists(file("answer")) || fs::exists(file("decisions")));
 
   const DeadPipe pipe;  // JSON is written at the end; that nobody reads it is seen before
   const Outcome json = run_command(request + " --json >" + pipe.name());
   EXPECT_EQ(json.code, kReaderGone);
-  EXPECT_EQ(json.err, "");
-  EXPECT_FALSE(fs::exists(file("answer")));
+  EXPECT_EQ(json.err, unwritten);
+  EXPECT_FALSE(fs::exists(file("answer")) || fs::exists(file("decisions")));
+}
+
+// Space on a disk is no remedy there.
+TEST_F(StandardStreams, AClosedStandardOutputIsOneErrorThatSaysThatItIsClosed) {
+  std::vector<std::string> closed = {"version 1</dev/null"};
+  for (const std::string& call : calls()) closed.push_back(call + " >&-");
+  for (const std::string& call : closed) {
+    const Outcome outcome = run(call);
+    EXPECT_EQ(outcome.code, kFailed) << call;
+    EXPECT_TRUE(outcome.err.ends_with(kClosed)) << call << "\n" << outcome.err;
+    EXPECT_EQ(outcome.err.find("sluice:"), outcome.err.rfind("sluice:")) << call << "\n" << outcome.err;
+    fs::remove_all(file("made"));
+  }
 }
 
 TEST_F(StandardStreams, AnErrorBesideAFullDiskIsTheOneThatIsTold) {

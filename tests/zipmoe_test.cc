@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "bundled_model.h"
@@ -120,6 +121,57 @@ TEST_F(ZipMoeTest, ADamagedProfileOfAStoreIsAWarningAndIsMadeAgain) {
     EXPECT_EQ(warned.err.find("passed over", at + 60), std::string::npos) << "said twice: " << warned.err;
     EXPECT_EQ(run("run" + request + " --json").err, "") << "made again";
     EXPECT_EQ(run("verify " + copy + " --quiet").code, 0);
+  }
+}
+
+// Of sampling, only what does not take the likeliest token takes memory; the bundled model samples by itself.
+TEST_F(ZipMoeTest, APlanCountsTheTokenizerAndSamplingAsARunDoes) {
+  constexpr double kAnswer = 64 * 1024;  // the answer and its prompt, which a plan does not have
+  std::vector<double> activations;
+  for (const std::string& model : {kModel, store()})
+    for (const std::string sampling :
+         {"", " --temp 0.7", " --temp 0", " --temp 0 --repeat-penalty 1.1", " --repeat-penalty 1.1"}) {
+      const std::string flags = " --memory " + memory(60) + " --threads 1 --chunk 16" + sampling;
+      const Json run = run_json("run " + model + " --tokens 1,2,3 -n 61" + flags)["memory"]["by_name"];
+      const Json plan = run_json("plan " + model + " --tokens 64" + flags)["by_name"];
+      for (const char* name : {"dense", "kv", "activations"})
+        EXPECT_EQ(plan[name], run[name]) << name << " of " << model << sampling;
+      EXPECT_NEAR(plan["tables"].get<double>(), run["tables"].get<double>(), kAnswer) << model << sampling;
+      activations.push_back(plan["activations"].get<double>());
+    }
+  EXPECT_GT(activations[1], activations[2]);
+  EXPECT_EQ(activations[1], activations[3]);
+  EXPECT_EQ(run("plan " + store() + " --temp -1").code, 2);
+}
+
+TEST_F(ZipMoeTest, APlanCountsTheInputOfAnEncoderAsARunDoes) {
+  const std::string flags = std::string(" " SLUICE_SOURCE_DIR "/tests/golden/models/switch_transformers_a") +
+                            " --threads 1 --chunk 16 --memory " + memory(60);
+  const Json run = run_json("run --tokens 1,2,3,4,5,6,7,8 -n 8" + flags)["memory"]["by_name"];
+  const Json plan = run_json("plan --tokens 8" + flags)["by_name"];
+  for (const char* name : {"dense", "kv", "activations"}) EXPECT_EQ(plan[name], run[name]) << name;
+}
+
+// What stands in its place stays there. A link to itself is to root, too, what a file without permission is to
+// others.
+TEST_F(ZipMoeTest, AProfileThatCannotBeReadIsAWarningAndIsMeasured) {
+  const std::string copy = file("unreadable.sluice"), profile = copy + "/sidecar/profile.json";
+  fs::copy(store(), copy, fs::copy_options::recursive);
+  fs::remove(profile);
+  const std::string request =
+      "run " + copy + " -p 'Once upon a time' -n 4 --temp 0 --prefetch none --memory " + memory(34);
+  const std::string expected = run(request + " -q").out;
+  for (const std::string made : {"mkfifo ", "mkdir ", "ln -s profile.json "}) {
+    fs::remove(profile);
+    ASSERT_EQ(std::system((made + profile).c_str()), 0);
+    const Outcome outcome =
+        sluice::program::run_command("timeout -s KILL 60 '" SLUICE_PROGRAM "' " + request);
+    EXPECT_EQ(outcome.code, 0) << made << outcome.err;
+    EXPECT_EQ(outcome.out, expected);
+    EXPECT_NE(outcome.err.find("sluice: warning: the store's profile is passed over: " + profile),
+              std::string::npos)
+        << made << outcome.err;
+    EXPECT_FALSE(fs::is_regular_file(fs::symlink_status(profile))) << made;
   }
 }
 

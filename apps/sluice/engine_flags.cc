@@ -203,15 +203,13 @@ EngineFlags reference_flags(const EngineFlags& flags, const std::string& path) {
 
 namespace {
 
-// That of the store, if there is one. A damaged one is a warning: costs can be measured again.
+// That of the store, if there is one. One that is damaged or cannot be read is a warning: costs can be
+// measured again.
 std::optional<engine::Profile> kept_profile(const EngineFlags& flags) {
   try {
     const std::optional<Json> sidecar = store::read_sidecar(flags.model, "profile", "profile");
     if (sidecar) return engine::profile_from_json(*sidecar, flags.model + "/sidecar/profile.json");
   } catch (const Error& error) {
-    const bool content = error.kind() == ErrorKind::kCorrupt || error.kind() == ErrorKind::kInvalid ||
-                         error.kind() == ErrorKind::kUnsupported;
-    if (!content) throw;
     if (!flags.quiet) print_warning("the store's profile is passed over: {}", error.what());
   }
   return std::nullopt;
@@ -268,7 +266,9 @@ void keep_profile(const EngineFlags& flags, const engine::Engine& engine) {
   try {
     store::write_sidecar(flags.model, "profile", "profile", engine::to_json(*engine.profile()));
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kIo && error.kind() != ErrorKind::kNotFound) throw;
+    const bool no_place = error.kind() == ErrorKind::kIo || error.kind() == ErrorKind::kNotFound ||
+                          error.kind() == ErrorKind::kInvalid;  // a directory or a pipe has its name
+    if (!no_place) throw;
   }
 }
 

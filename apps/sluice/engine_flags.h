@@ -67,7 +67,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
 void keep_profile(const EngineFlags& flags, const engine::Engine& engine);
 
 // A checkpoint, its description, and its tokenizer (null if it has none and `with_tokenizer` is kIfThere).
-// Warns of a damaged sidecar, unless --quiet.
+// Warns of a sidecar that cannot be used, unless --quiet.
 struct OpenModel {
   std::unique_ptr<store::Checkpoint> checkpoint;
   model::Model model;

@@ -15,6 +15,7 @@
 #include "number_range.h"
 #include "recorded_routing.h"
 #include "run_report.h"
+#include "sampling_flags.h"
 #include "terminal_columns.h"
 
 namespace sluice::app {
@@ -25,6 +26,7 @@ constexpr std::int64_t kRunTokens = 256;
 
 struct Options {
   EngineFlags engine;
+  SamplingFlags sampling;
   std::string trace;
   std::int64_t tokens = kRunTokens, batch = 1;
 };
@@ -50,7 +52,8 @@ std::string table(const engine::Engine& engine, const engine::PoolPlan& plan, st
                       format_bytes(memory.process), format_bytes(memory.dense), format_bytes(memory.kv),
                       format_bytes(memory.tables), format_bytes(memory.activations),
                       format_bytes(memory.staging), format_bytes(memory.experts)));
-  row("tokens", fmt::format("{} of prompt and answer together have room{}", positions,
+  row("tokens", fmt::format("{} of prompt and answer {} have room{}", positions,
+                            engine.model().config.has_encoder() ? "each" : "together",
                             positions == kRunTokens ? " (--tokens asks for more)" : ""));
   row("dense weights",
       fmt::format("{}: {}", view_name(engine.dense_choice().view), engine.dense_choice().why));
@@ -89,7 +92,7 @@ std::string table(const engine::Engine& engine, const engine::PoolPlan& plan, st
 void plan(const Options& options) {
   const EngineFlags& flags = options.engine;
   engine_options(flags, 1);
-  const OpenModel open = open_model(flags.model, WithTokenizer::kNo, flags);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);  // it takes memory in a run
   if (open.model.experts.empty())
     throw Error(ErrorKind::kUnsupported, "the model has no experts, so there is nothing to plan")
         .in(flags.model);
@@ -102,9 +105,11 @@ void plan(const Options& options) {
         .fix("`sluice run` says how much memory it takes");
   const std::size_t positions =
       std::min<std::size_t>(static_cast<std::size_t>(options.tokens), context_tokens(flags, open.model));
-  engine::EngineOptions settings = engine_options(flags, positions);
+  // For a model with an encoder, the prompt is the encoder's input, and the answer stands alone.
+  engine::EngineOptions settings =
+      engine_options(flags, positions, open.model.config.has_encoder() ? positions : 0);
   settings.sequences = static_cast<std::size_t>(options.batch);
-  settings.draws = !engine::sampler_defaults(open.model.generation).takes_likeliest();  // as `run` would
+  settings.draws = !sampler_config(options.sampling, open.model.generation, 0).takes_likeliest();
   if (settings.preset.empty() || settings.preset == "auto") {
     settings.preset = "zipmoe";
     if (settings.prefetch.empty()) settings.prefetch = "lookahead";  // as `run` does
@@ -147,14 +152,16 @@ void add_plan(Command& app) {
   Command* command = app.add_command("plan", "Say where the bytes of a budget go and what speed to expect");
   auto options = std::make_shared<Options>();
   command
-      ->add_option(
-          "--tokens", &options->tokens,
-          "Prompt and answer to reserve the key/value cache for; a run without -n takes its prompt and 128")
+      ->add_option("--tokens", &options->tokens,
+                   "Prompt and answer together (each by itself, behind an encoder) to reserve the key/value "
+                   "cache for; "
+                   "a run without -n takes its prompt and 128")
       ->show_default()
       ->check(whole_number("--tokens", 1, std::uint64_t{1} << 31));
   command->add_option("--batch", &options->batch, "Sequences that are decoded together, 1 to 256")
       ->show_default()
       ->check(whole_number("--batch", 1, 256));
+  add_sampling_flags(*command, options->sampling, SamplingChoice::kThatTakesMemory);
   command->add_option("--trace", &options->trace,
                       "Recorded routing to plan with (sluice trace); default: the profile's, else assumed");
   add_engine_flags(*command, options->engine,

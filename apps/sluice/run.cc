@@ -24,6 +24,7 @@
 #include "output_path.h"
 #include "prompt_flags.h"
 #include "run_report.h"
+#include "sampling_flags.h"
 #include "standard_error.h"
 #include "standard_output.h"
 #include "terminal_columns.h"
@@ -41,26 +42,13 @@ struct Options {
   PromptFlags prompt;
   std::string out, decisions, machine = "slicemoe";
   std::int64_t max_tokens = 128;
-  std::optional<double> temperature, top_p, min_p, repetition_penalty;
-  std::optional<std::int64_t> top_k;
+  SamplingFlags sampling;
   std::vector<std::string> stop;
   bool ignore_eos = false, show_experts = false;
 };
 
-engine::SamplerConfig sampler_config(const Options& options, const model::GenerationConfig& generation) {
-  engine::SamplerConfig config = engine::sampler_defaults(generation);
-  if (options.temperature) config.temperature = *options.temperature;
-  if (options.top_k) config.top_k = *options.top_k;
-  if (options.top_p) config.top_p = *options.top_p;
-  if (options.min_p) config.min_p = *options.min_p;
-  // A temperature of 0 by flag is plain greedy; a penalty must then be asked for as well.
-  if (options.temperature == 0.0) config.repetition_penalty = 1.0;
-  if (options.repetition_penalty) config.repetition_penalty = *options.repetition_penalty;
-  config.seed = options.engine.seed
-                    ? *options.engine.seed
-                    : (std::uint64_t{std::random_device{}()} << 32 | std::random_device{}()) >> 11;
-  config.validate();
-  return config;
+std::uint64_t random_seed() {
+  return (std::uint64_t{std::random_device{}()} << 32 | std::random_device{}()) >> 11;
 }
 
 // Figures of the run, as many as fit, above those of the memory.
@@ -158,6 +146,15 @@ void warn_of_ignored(const model::GenerationConfig& generation, bool sampling) {
     print_warning("generation_config.json: without effect here: {}", fmt::join(fields, ", "));
 }
 
+// Files that were to be written once the text was complete, of a run that its reader has ended.
+void warn_of_unwritten_files(const Options& options) {
+  std::vector<std::string> files;
+  for (const std::string& file : {options.out, options.decisions})
+    if (!file.empty()) files.push_back(shown_text(file));
+  if (!files.empty())
+    print_warning("{}: not written, since nobody reads standard output any more", fmt::join(files, ", "));
+}
+
 void run(const Options& options) {
   const EngineFlags& flags = options.engine;
   const Clock::time_point load_start = Clock::now();
@@ -174,13 +171,14 @@ void run(const Options& options) {
   Stopwatch prompt_watch;
   std::vector<engine::GenerateRequest> requests;
   std::size_t positions = 1, longest_prompt = 0;
+  const std::uint64_t first_seed = flags.seed ? *flags.seed : random_seed();
   const std::function<bool()> stop = interrupted_so_far();  // each sequence of a batch asks it
   for (std::vector<model::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
     engine::GenerateRequest& request = requests.emplace_back();
     request.prompt = std::move(prompt);
     request.max_tokens = max_tokens;
-    request.sampler = sampler_config(options, open.model.generation);
-    if (requests.size() > 1) request.sampler.seed = requests[0].sampler.seed + requests.size() - 1;
+    request.sampler =
+        sampler_config(options.sampling, open.model.generation, first_seed + requests.size() - 1);
     request.ignore_eos = options.ignore_eos;
     request.stop = options.stop;
     request.should_stop = [stop] {
@@ -233,12 +231,17 @@ void run(const Options& options) {
     };
   }
   const bool echoed = terminal && open.tokenizer != nullptr && !encoder && !batch;
-  if (echoed)
-    live.write(
-        open.tokenizer->decode(requests[0].prompt, model::ShowSpecial::kNo));  // as the text goes on from it
-  const std::vector<engine::GenerateResult> results =
-      engine::generate(engine, open.tokenizer.get(), requests);
-  live.finish();
+  std::vector<engine::GenerateResult> results;
+  try {
+    if (echoed)
+      live.write(open.tokenizer->decode(requests[0].prompt,
+                                        model::ShowSpecial::kNo));  // as the text goes on from it
+    results = engine::generate(engine, open.tokenizer.get(), requests);
+    live.finish();
+  } catch (const Exit&) {  // of a write, or of check_reader()
+    warn_of_unwritten_files(options);
+    throw;
+  }
   if (decisions) decisions->finish(engine);
   if (!options.out.empty()) {
     if (results[0].reason == engine::StopReason::kInterrupted)
@@ -279,25 +282,15 @@ void add_run(Command& app) {
   Command* command = app.add_command("run", "Generate text inside a memory budget");
   auto options = std::make_shared<Options>();
   add_prompt_flags(*command, options->prompt);
-  const std::string sampling = "Sampling (defaults: the model's generation_config.json, else greedy)";
   command->add_option("-n,--predict", &options->max_tokens, "Most tokens to generate")
       ->show_default()
       ->check(whole_number("-n", 0, std::uint64_t{1} << 31))
-      ->group(sampling);
-  command->add_option("--temp", &options->temperature, "Temperature; 0 is greedy")->group(sampling);
-  command->add_option("--top-k", &options->top_k, "Keep the k most likely tokens; 0: all")
-      ->check(whole_number("--top-k", 0, std::uint64_t{1} << 31))
-      ->group(sampling);
-  command->add_option("--top-p", &options->top_p, "Keep the smallest set of this probability; 1: all")
-      ->group(sampling);
-  command->add_option("--min-p", &options->min_p, "Drop tokens less likely than this times the likeliest")
-      ->group(sampling);
-  command
-      ->add_option("--repeat-penalty", &options->repetition_penalty, "Penalty on tokens seen before; 1: none")
-      ->group(sampling);
+      ->group(kSamplingGroup);
+  add_sampling_flags(*command, options->sampling, SamplingChoice::kAll);
   command->add_option("--stop", &options->stop, "End before this text; may be given several times")
-      ->group(sampling);
-  command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token")->group(sampling);
+      ->group(kSamplingGroup);
+  command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token")
+      ->group(kSamplingGroup);
   const std::string output = "Output";
   command->add_option("-o,--out", &options->out, "Also write the text to this file, once it is complete")
       ->group(output);

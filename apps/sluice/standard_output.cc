@@ -15,6 +15,11 @@
 #include "standard_error.h"
 
 namespace sluice::app {
+namespace {
+
+constexpr std::string_view kName = "standard output";
+
+}  // namespace
 
 class StandardOutput::Buffer final : public std::streambuf {
  public:
@@ -22,11 +27,17 @@ class StandardOutput::Buffer final : public std::streambuf {
 
   void check_written() const {
     if (error_ == EPIPE) throw Exit{kExitReaderGone};
+    if (error_ == EBADF)
+      throw Error(ErrorKind::kIo, "the result cannot be written")
+          .in(kName)
+          .expected("a file, pipe or terminal that is open for writing")
+          .found("one that is closed, or open for reading alone")
+          .fix("open it, or send it to /dev/null if nobody wants it");
     if (error_ != 0)
       throw Error(ErrorKind::kIo, "write failed, and the result is not complete")
-          .in("standard output")
+          .in(kName)
           .found(std::strerror(error_))
-          .fix("free some space where it goes, or send it elsewhere");
+          .fix(io_error("write", kName, error_).fix_text());
   }
 
  private:

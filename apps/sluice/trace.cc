@@ -18,6 +18,7 @@
 #include "output_path.h"
 #include "progress.h"
 #include "prompt_flags.h"
+#include "sampling_flags.h"
 #include "standard_error.h"
 
 namespace sluice::app {
@@ -28,19 +29,9 @@ struct Options {
   PromptFlags prompt;
   std::string out, decisions;
   std::int64_t max_tokens = 128;
-  std::optional<double> temperature;
+  SamplingFlags sampling;
   bool append = false, ignore_eos = false;
 };
-
-engine::SamplerConfig sampler_config(const Options& options, const model::GenerationConfig& generation) {
-  engine::SamplerConfig config = engine::sampler_defaults(generation);
-  if (options.temperature) config.temperature = *options.temperature;
-  if (options.temperature == 0.0) config.repetition_penalty = 1.0;
-  config.seed =
-      options.engine.seed.value_or(0);  // a trace is an experiment: the same command records the same
-  config.validate();
-  return config;
-}
 
 bool was_interrupted(const std::vector<engine::GenerateResult>& results) {
   return std::ranges::any_of(results, [](const engine::GenerateResult& result) {
@@ -77,8 +68,9 @@ void run(const Options& options) {
     engine::GenerateRequest& request = requests.emplace_back();
     request.prompt = std::move(prompt);
     request.max_tokens = max_tokens;
-    request.sampler = sampler_config(options, open.model.generation);
-    request.sampler.seed += requests.size() - 1;
+    // A trace is an experiment: the same command records the same.
+    request.sampler =
+        sampler_config(options.sampling, open.model.generation, flags.seed.value_or(0) + requests.size() - 1);
     request.ignore_eos = options.ignore_eos;
     request.should_stop = stop;
     positions = std::max(positions, positions_for(request.prompt.size(), max_tokens, flags, open));
@@ -167,8 +159,7 @@ void add_trace(Command& app) {
       ->required();
   command->add_flag("--append", options->append,
                     "Add this run to the trace if it exists; what an interruption cut off is dropped first");
-  command->add_option("--temp", &options->temperature,
-                      "Temperature; 0 is greedy; default: the model's generation_config.json");
+  add_sampling_flags(*command, options->sampling, SamplingChoice::kTemperature);
   command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token");
   command->add_option("--decisions", &options->decisions,
                       "Also write every decision of the caches to this new file");

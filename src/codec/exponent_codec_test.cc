@@ -215,8 +215,9 @@ TEST_P(ExponentCodecTest, EncodingAsksWhetherToStopAllAlong) {
         std::size_t calls = 0;
         EXPECT_THROW(codec->encode(raw, [&] { return ++calls == stop_at; }), Error) << level;
         EXPECT_EQ(calls, stop_at);
-        if (stop_at == 1)
+        if (stop_at == 1) {
           EXPECT_TRUE(codec->encode(raw).bytes == whole.bytes) << level << ", after one given up";
+        }
       }
     }
   }
@@ -242,7 +243,9 @@ TEST_P(ExponentCodecTest, ChunksOfSeveralStepsRoundTrip) {
       }
       for (const Chunk& raw : {half_random, periodic, middle_random, Chunk(size, std::byte{3})}) {
         const EncodedChunk encoded = codec_->encode(raw);
-        if (GetParam() != "none") EXPECT_EQ(encoded.kind, ChunkKind::kCodec) << size;
+        if (GetParam() != "none") {
+          EXPECT_EQ(encoded.kind, ChunkKind::kCodec) << size;
+        }
         Chunk back(size);
         codec_->decode(encoded.kind, encoded.bytes, back);
         EXPECT_TRUE(back == raw) << steps << " steps and " << more;

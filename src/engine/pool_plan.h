@@ -21,9 +21,9 @@ enum class PoolShares {
 
 struct PoolPlanRequest {
   PoolShares shares = PoolShares::kPlanned;
-  Bytes memory = 0;           // for resident experts of all layers
-  std::size_t sequences = 1;  // sequences that are decoded together
-  std::vector<double> ranks;  // f of SPEC §1.8 for one sequence; empty: assumed_ranks()
+  Bytes memory = 0;             // for resident experts of all layers
+  std::size_t sequences = 1;    // sequences that are decoded together
+  std::vector<double> ranks{};  // f of SPEC §1.8 for one sequence; empty: assumed_ranks()
   double grid = 0.05;
   std::string prefetch = "none";  // the policy that reads ahead
 };

@@ -1,6 +1,8 @@
 // Finds values of an enumeration by their names.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -17,11 +19,11 @@ Value value_named(const char* flag, const std::string_view (&names)[n], std::str
   const auto found = std::ranges::find(names, name);
   if (found != std::end(names)) return static_cast<Value>(found - std::begin(names));
   std::string known;
-  for (std::string_view one : names) known += (known.empty() ? "" : ", ") + std::string(one);
+  for (std::string_view one : names) known.append(known.empty() ? "" : ", ").append(one);
   throw Error(ErrorKind::kUsage, "unknown name")
       .in(flag)
       .expected("one of " + known)
-      .found("\"" + std::string(name) + "\"");
+      .found(fmt::format("\"{}\"", name));
 }
 
 }  // namespace sluice::experts

@@ -9,10 +9,10 @@
 namespace sluice::lab {
 namespace {
 
-constexpr const char* kRouting = SLUICE_SOURCE_DIR "/tests/data/routing/";
+const std::string kRouting = SLUICE_SOURCE_DIR "/tests/data/routing/";
 
 TEST(RoutedSteps, FirstTokensOfAPublishedSequenceAreItsPrompt) {
-  const auto trace = trace::open_trace(std::string(kRouting) + "dsv2lite.first48.mrt.zst");
+  const auto trace = trace::open_trace(kRouting + "dsv2lite.first48.mrt.zst");
   const RoutedSteps steps = read_routed_steps(*trace, {.prefill = 40});
   ASSERT_EQ(steps.steps.size(), 9u);
   EXPECT_EQ(steps.prompts, 1u);
@@ -30,14 +30,14 @@ TEST(RoutedSteps, FirstTokensOfAPublishedSequenceAreItsPrompt) {
     EXPECT_EQ(steps.steps[s].sequences.front().context, 39 + s);
     EXPECT_EQ(steps.steps[s].layers[25].choices.size(), 6u);
   }
-  const auto again = trace::open_trace(std::string(kRouting) + "dsv2lite.first48.mrt.zst");
+  const auto again = trace::open_trace(kRouting + "dsv2lite.first48.mrt.zst");
   const RoutedSteps fewer = read_routed_steps(*again, {.prefill = 40, .most_tokens = 43});
   EXPECT_EQ(fewer.steps.size(), 4u);
   EXPECT_EQ(fewer.decode_tokens, 3u);
 }
 
 TEST(RoutedSteps, TracesThatKnowPhasesAreTakenAsTheyAre) {
-  const auto trace = trace::open_trace(std::string(kRouting) + "qwen.route.csv.zst");
+  const auto trace = trace::open_trace(kRouting + "qwen.route.csv.zst");
   const RoutedSteps steps = read_routed_steps(*trace);
   EXPECT_GE(steps.prompts, 1u);
   EXPECT_TRUE(steps.steps[0].prompt);

@@ -30,9 +30,15 @@ std::string path_of(const std::string& store, std::string_view name, Form form) 
   return fmt::format("{}/{}/{}.{}", store, kSidecarDirectory, name, form == Form::kJson ? "json" : "bin");
 }
 
+// What cannot be seen (a directory that may not be entered) is there: reading it says why it cannot be read.
 bool is_there(const std::string& path) {
   struct stat info {};
-  return ::stat(path.c_str(), &info) == 0;
+  return ::stat(path.c_str(), &info) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+std::string read_file(const std::string& path) {
+  InputFile::open(path);  // refuses a pipe in its place, which would be waited for
+  return read_text_file(path, kMaxSidecarBytes);
 }
 
 // Reads only the end of the manifest: the rest may be megabytes, and is checked where it is used.
@@ -90,7 +96,7 @@ Head read_head(std::string_view text, const std::string& name) {
 std::optional<Json> read_sidecar(const std::string& store, std::string_view name, std::string_view kind) {
   const std::string path = path_of(store, name, Form::kJson);
   if (!is_there(path)) return std::nullopt;
-  const std::string text = read_text_file(path, kMaxSidecarBytes);
+  const std::string text = read_file(path);
   const Head head = read_head(text, path);
   if (head.kind != kind || head.manifest != manifest_checksum(store)) return std::nullopt;
   return parse_json(text, path, {.max_bytes = kMaxSidecarBytes});
@@ -122,7 +128,8 @@ std::optional<TableSidecar> read_tables(const std::string& store, std::string_vi
   const std::string path = path_of(store, name, Form::kTables);
   if (!is_there(path)) return std::nullopt;
   TableSidecar sidecar = TableSidecar::of_file(InputFile::open(path));
-  if (!sidecar.is(kind) || sidecar.manifest_checksum() != manifest_checksum(store)) return std::nullopt;
+  sidecar.check_kind(kind);
+  if (sidecar.manifest_checksum() != manifest_checksum(store)) return std::nullopt;
   return sidecar;
 }
 
@@ -154,7 +161,7 @@ bool is_sidecar(std::string_view relative) {
 
 void check_sidecar(const std::string& path, const std::string& name, std::uint64_t manifest_checksum) {
   if (name.ends_with(".json")) {
-    check_owner(read_head(read_text_file(path, kMaxSidecarBytes), name).manifest, manifest_checksum, name);
+    check_owner(read_head(read_file(path), name).manifest, manifest_checksum, name);
     return;
   }
   const TableSidecar sidecar = TableSidecar::of_file(InputFile::open(path));

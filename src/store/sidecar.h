@@ -11,7 +11,7 @@
 namespace sluice::store {
 
 // Reads "sidecar/NAME.json" of the store; empty unless it exists, has this kind, and belongs to this store
-// (its manifest's checksum). Error(kCorrupt) or (kInvalid) if it is damaged.
+// (its manifest's checksum). Error(kCorrupt) or (kInvalid) if it is damaged, (kIo) if it cannot be read.
 std::optional<Json> read_sidecar(const std::string& store, std::string_view name, std::string_view kind);
 
 // Error(kIo) if write_sidecar() could not create a file; call it before long work whose result needs a
@@ -22,8 +22,9 @@ void check_takes_sidecars(const std::string& store);
 // "manifest", "kind" and "checksum"; `name` and `kind` consist of a-z, 0-9, '_' and '-'.
 void write_sidecar(const std::string& store, std::string_view name, std::string_view kind, const Json& body);
 
-// Opens "sidecar/NAME.bin" of the store; empty unless it exists, has this kind and version, and belongs to
-// this store. Error(kCorrupt) or (kInvalid) if its head is damaged.
+// Opens "sidecar/NAME.bin" of the store; empty unless it exists and belongs to this store. Error(kCorrupt) or
+// (kInvalid) if its head is damaged, (kUnsupported) if it is of another kind or version, (kIo) if it cannot be
+// read.
 std::optional<TableSidecar> read_tables(const std::string& store, std::string_view name,
                                         const TableKind& kind);
 // Writes or replaces a table sidecar, whole or not at all.

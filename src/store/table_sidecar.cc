@@ -17,6 +17,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "tables are used as they are read");
 
 constexpr std::size_t kNameBytes = 16;
+constexpr std::string_view kRemove =
+    "remove it: what it holds is made again, or read from the files of the model";
 
 struct Head {
   std::array<char, kTablesMagic.size()> magic;
@@ -62,7 +64,7 @@ Error malformed(const std::string& name, Bytes offset, std::string_view expected
       .in(name, offset)
       .expected(expected)
       .found(found)
-      .fix("remove it: what it holds is made again, or read from the files of the model");
+      .fix(kRemove);
 }
 
 Error damaged(const std::string& name, Bytes offset, std::uint64_t expected, std::uint64_t found) {
@@ -70,7 +72,7 @@ Error damaged(const std::string& name, Bytes offset, std::uint64_t expected, std
       .in(name, offset)
       .expected("XXH3 " + hex64(expected))
       .found(hex64(found))
-      .fix("remove it: what it holds is made again, or read from the files of the model");
+      .fix(kRemove);
 }
 
 }  // namespace
@@ -168,6 +170,25 @@ void TableSidecar::read_head() {
   }
   if (end != size_)
     throw malformed(name_, end, "the end of the file", fmt::format("{} bytes more", size_ - end));
+}
+
+void TableSidecar::check_kind(const TableKind& kind) const {
+  const auto check = [&](bool known, Bytes offset, const std::string& expected, const std::string& found) {
+    if (known) return;
+    throw Error(ErrorKind::kUnsupported, "the sidecar is of another version of this program")
+        .in(name_, offset)
+        .expected(expected)
+        .found(found)
+        .fix(kRemove);
+  };
+  const auto version_of = [](std::string_view name, std::uint32_t version) {
+    return fmt::format("{} {}", name, version);
+  };
+  check(layout_ == kTablesLayout, offsetof(Head, layout), version_of("layout", kTablesLayout),
+        version_of("layout", layout_));
+  check(kind_ == kind.kind, offsetof(Head, kind), std::string(kind.kind), kind_);
+  check(version_ == kind.version, offsetof(Head, version), version_of("version", kind.version),
+        version_of("version", version_));
 }
 
 bool TableSidecar::has(std::string_view table) const {

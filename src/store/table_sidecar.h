@@ -39,14 +39,15 @@ std::string write_tables(const TableKind& kind, std::uint64_t manifest_checksum,
 class TableSidecar {
  public:
   // `bytes` must outlive this; `name` appears in errors. Reads only the head: Error(kInvalid) or (kCorrupt).
-  // Reads nothing of an unknown layout: is() is then false.
+  // Reads nothing of an unknown layout, of which only check_kind() and check_all() may be called.
   static TableSidecar of_bytes(std::span<const std::byte> bytes, const std::string& name);
   static TableSidecar of_file(InputFile file);
   TableSidecar(TableSidecar&&) = default;
   TableSidecar& operator=(TableSidecar&&) = delete;
   ~TableSidecar();
 
-  bool is(const TableKind& kind) const { return kind_ == kind.kind && version_ == kind.version; }
+  // Error(kUnsupported) if the layout is unknown, or if the tables are of another kind or version.
+  void check_kind(const TableKind& kind) const;
   std::uint64_t manifest_checksum() const { return manifest_; }
   const std::string& name() const { return name_; }
 

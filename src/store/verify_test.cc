@@ -336,9 +336,18 @@ TEST_F(Verify, SidecarsOfTablesAreCheckedByteByByte) {
                                {"nothing", {}}};
   write_tables(store_, "thing", {"thing", 3}, tables);
   EXPECT_TRUE(run().ok());
-  EXPECT_FALSE(read_tables(store_, "thing", {"thing", 2}));
-  EXPECT_FALSE(read_tables(store_, "thing", {"other", 3}));
   EXPECT_FALSE(read_tables(store_, "other", {"thing", 3}));
+  EXPECT_THAT(
+      [&] {
+        read_tables(store_, "thing", {"thing", 2});
+      },
+      ::testing::ThrowsMessage<Error>(
+          HasSubstr("another version of this program; expected version 2, found version 3; remove it")));
+  EXPECT_THAT(
+      [&] {
+        read_tables(store_, "thing", {"other", 3});
+      },
+      ::testing::ThrowsMessage<Error>(HasSubstr("expected other, found thing")));
   {
     const auto read = read_tables(store_, "thing", {"thing", 3});
     ASSERT_TRUE(read);

@@ -127,9 +127,7 @@ std::string ZipmoeRuns::compare_command(const std::vector<std::string>& presets,
       prompts += fmt::format(" -p \"{}\"", kPrompts[b % std::size(kPrompts)]);
       continue;
     }
-    std::string ids;
-    for (const model::TokenId id : prompt(b)) ids += (ids.empty() ? "" : ",") + std::to_string(id);
-    prompts += " --tokens " + ids;
+    prompts += fmt::format(" --tokens {}", fmt::join(prompt(b), ","));
   }
   return fmt::format("sluice compare {} --whole {} --preset {}{} -n {} --memory {} --runs {}{}",
                      settings_.packed_name, settings_.whole_name, names, prompts, tokens, budget, repeats_,

@@ -41,7 +41,7 @@ std::string as_tables(std::string_view input) {
 void use(std::string_view file) {
   try {
     const auto tables = store::TableSidecar::of_bytes(std::as_bytes(std::span(file)), "tokenizer.bin");
-    if (!tables.is(kTokenizerTables)) return;
+    tables.check_kind(kTokenizerTables);
     const auto tokenizer = load_compiled_tokenizer(tables);
     const auto ids = tokenizer->encode("Hello 12\n\xE4\xB8\xAD <s> ab", AddSpecial::kYes);
     const std::string whole = tokenizer->decode(ids, ShowSpecial::kYes);

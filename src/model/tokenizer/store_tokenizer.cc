@@ -22,18 +22,19 @@ std::unique_ptr<Tokenizer> load_files_of(const store::Checkpoint& checkpoint) {
 
 std::unique_ptr<Tokenizer> load_tokenizer_of(const store::Checkpoint& checkpoint, std::string* warning) {
   if (!checkpoint.packed()) return load_files_of(checkpoint);
-  std::optional<Error> damage;
+  std::optional<Error> unusable;
   try {
     if (const auto tables = store::read_tables(checkpoint.path(), kSidecar, kTokenizerTables))
       return load_compiled_tokenizer(*tables);
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kCorrupt && error.kind() != ErrorKind::kInvalid) throw;
-    damage = error;
+    unusable = error;
   }
   std::unique_ptr<Tokenizer> tokenizer = load_files_of(checkpoint);
-  if (damage && tokenizer == nullptr) throw Error(*damage);
-  if (damage && warning != nullptr)
-    *warning = fmt::format("the tokenizer is read from the model's files: {}", damage->what());
+  if (unusable && tokenizer == nullptr) throw Error(*unusable);
+  if (unusable && warning != nullptr) {
+    if (unusable->kind() != ErrorKind::kIo) unusable->fix("remove it: they say the same");
+    *warning = fmt::format("the tokenizer is read from the model's files: {}", unusable->what());
+  }
   return tokenizer;
 }
 
