@@ -12,6 +12,7 @@
 #include "experts/decision_log.h"
 #include "experts/registry.h"
 #include "experts/slice_names.h"
+#include "kernels/self_check.h"
 
 namespace sluice::engine {
 namespace {

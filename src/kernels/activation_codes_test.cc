@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kernels/int8_matmul.h"
+#include "kernels/integer_impl.h"
 #include "kernels/kernel_table.h"
 #include "kernels/matmul.h"
 #include "kernels/sliced_matmul.h"

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/float16.h"
+#include "kernels/attention_impl.h"
 #include "kernels/kernel_table.h"
 #include "kernels/split.h"
 
@@ -55,7 +56,7 @@ void attention(const Context& ctx, const AttentionShape& shape, const float* q, 
                "a bias for fewer positions");
   const std::size_t items_per_head = (tokens * group + kQueriesPerItem - 1) / kQueriesPerItem;
   const std::size_t items = shape.kv_heads * items_per_head;
-  const auto kernel = kernel_table(ctx.isa).attention.item;
+  const auto kernel = kernel_table(ctx.isa).attention->item;
 
   const auto run_item = [&](std::size_t index, float* thread_scratch) {
     const std::size_t kv_head = index / items_per_head;

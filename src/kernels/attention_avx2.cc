@@ -1,3 +1,4 @@
+#include "kernels/attention_impl.h"
 #include "kernels/kernel_table.h"
 #include "kernels/vec_avx2-inl.h"
 

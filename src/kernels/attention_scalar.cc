@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/attention_impl.h"
 #include "kernels/kernel_table.h"
 #include "kernels/lanes_scalar.h"
 

@@ -1,8 +1,6 @@
 // What every kernel must know about the CPU and the threads it runs on.
 #pragma once
 
-#include <string>
-
 #include "base/cpu.h"
 #include "base/thread_pool.h"
 
@@ -39,9 +37,5 @@ struct Context {
 
 // How an instruction set multiplies rounded activations; kExact: it has no instructions for them.
 Products rounded_products(Isa isa);
-
-// The instruction set to use: `wanted` if every kernel's result on a small tile equals the scalar path bit
-// for bit, else the next lower set for which this holds. Stepping down writes one line to `warning`.
-Isa self_check(Isa wanted, std::string* warning);
 
 }  // namespace sluice::kernels

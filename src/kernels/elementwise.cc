@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "kernels/elementwise_impl.h"
 #include "kernels/kernel_table.h"
 #include "kernels/split.h"
 
@@ -16,14 +17,14 @@ constexpr std::size_t kGrain = 1024;  // numbers: gives whole cache lines to eac
 void rms_norm(const Context& ctx, const float* x, std::size_t rows, std::size_t cols, std::size_t x_stride,
               std::span<const float> w, float eps, float* y, std::size_t y_stride) {
   SLUICE_CHECK(w.size() == cols, fmt::format("{} weights, {} columns", w.size(), cols));
-  const auto norm = kernel_table(ctx.isa).elementwise.rms_norm_row;
+  const auto norm = kernel_table(ctx.isa).elementwise->rms_norm_row;
   split(ctx, rows, 1, rows * cols, [&](std::size_t begin, std::size_t end) {
     for (std::size_t r = begin; r < end; ++r) norm(x + r * x_stride, cols, w.data(), eps, y + r * y_stride);
   });
 }
 
 void silu_mul(const Context& ctx, const float* gate, const float* up, std::size_t n, float* out) {
-  const auto silu = kernel_table(ctx.isa).elementwise.silu_mul;
+  const auto silu = kernel_table(ctx.isa).elementwise->silu_mul;
   split(ctx, n, kGrain, n, [&](std::size_t begin, std::size_t end) {
     silu(gate + begin, up + begin, end - begin, out + begin);
   });
@@ -42,7 +43,7 @@ void add(const Context& ctx, const float* x, std::size_t n, float* accumulator) 
 }
 
 void add_scaled(const Context& ctx, const float* x, float scale, std::size_t n, float* accumulator) {
-  const auto add = kernel_table(ctx.isa).elementwise.add_scaled;
+  const auto add = kernel_table(ctx.isa).elementwise->add_scaled;
   split(ctx, n, kGrain, n,
         [&](std::size_t begin, std::size_t end) { add(x + begin, scale, end - begin, accumulator + begin); });
 }
@@ -66,7 +67,7 @@ float sigmoid(float x) { return 1.0f / (1.0f + exp_f32(-x)); }
 
 void softmax_rows(const Context& ctx, float* x, std::size_t rows, std::size_t cols) {
   if (cols == 0) return;
-  const auto softmax = kernel_table(ctx.isa).elementwise.softmax_row;
+  const auto softmax = kernel_table(ctx.isa).elementwise->softmax_row;
   split(ctx, rows, 1, rows * cols, [&](std::size_t begin, std::size_t end) {
     for (std::size_t r = begin; r < end; ++r) softmax(x + r * cols, cols);
   });

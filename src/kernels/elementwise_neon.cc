@@ -1,3 +1,4 @@
+#include "kernels/elementwise_impl.h"
 #include "kernels/kernel_table.h"
 #include "kernels/vec_neon-inl.h"
 

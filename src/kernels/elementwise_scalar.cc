@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/elementwise.h"
+#include "kernels/elementwise_impl.h"
 #include "kernels/exp.h"
 #include "kernels/kernel_table.h"
 #include "kernels/lanes_scalar.h"

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "kernels/activation_codes.h"
+#include "kernels/int8_matmul_impl.h"
+#include "kernels/integer_impl.h"
 #include "kernels/kernel_table.h"
 #include "kernels/matmul.h"
 #include "kernels/scratch.h"
@@ -54,7 +56,7 @@ SlicedArgs coded_args(const float* codes, std::size_t tokens, const Int8Weight& 
 void multiply_codes(const Context& ctx, const float* packed, std::size_t tokens, const Int8Weight& w,
                     std::span<const float> bias, float* y, std::size_t y_stride) {
   const std::size_t rows = w.shape.rows, columns = w.shape.columns;
-  const auto strips = kernel_table(ctx.isa).integer.dense;
+  const auto strips = kernel_table(ctx.isa).integer->dense;
   for (std::size_t t = 0; t < tokens; t += kTokensAtOnce) {
     const std::size_t n = std::min(kTokensAtOnce, tokens - t);
     auto* const codes = reinterpret_cast<float*>(
@@ -78,7 +80,7 @@ void int8_matmul(const Context& ctx, const float* packed, std::size_t tokens, co
   if (tokens == 0) return;
   if (ctx.activations == ActivationForm::kInt8)
     return multiply_codes(ctx, packed, tokens, w, bias, y, y_stride);
-  const auto strips = kernel_table(ctx.isa).int8.strips;
+  const auto strips = kernel_table(ctx.isa).int8->strips;
   const std::size_t most = ctx.rounds() ? kTokensAtOnce : tokens;
   for (std::size_t t = 0; t < tokens; t += most) {
     const std::size_t n = std::min(most, tokens - t);
@@ -96,10 +98,10 @@ void int8_rows(const Context& ctx, const VectorProduct& product, std::size_t beg
   const std::size_t strip = begin / kStripRows, strip_end = (end + kStripRows - 1) / kStripRows;
   if (ctx.activations == ActivationForm::kInt8) {
     const SlicedArgs args = coded_args(product.packed, 1, w, product.bias, product.y, w.shape.rows);
-    return kernel_table(ctx.isa).integer.dense(args, strip, strip_end);
+    return kernel_table(ctx.isa).integer->dense(args, strip, strip_end);
   }
   const Int8Args args = args_of(product.packed, 1, w, product.bias, product.y, w.shape.rows);
-  kernel_table(ctx.isa).int8.strips(args, strip, strip_end);
+  kernel_table(ctx.isa).int8->strips(args, strip, strip_end);
 }
 
 }  // namespace sluice::kernels

@@ -1,4 +1,5 @@
 #include "kernels/code_line_avx2-inl.h"
+#include "kernels/int8_matmul_impl.h"
 #include "kernels/kernel_table.h"
 
 // Must follow the include of the lanes.

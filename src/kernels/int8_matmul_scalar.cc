@@ -6,6 +6,7 @@
 
 #include "base/float16.h"
 #include "codec/int8_matrix.h"
+#include "kernels/int8_matmul_impl.h"
 #include "kernels/kernel_table.h"
 
 namespace sluice::kernels {

@@ -5,6 +5,7 @@
 //
 // The compiler does not know that tile instructions read memory: barrier() keeps stores before the loads of
 // tiles.
+#include "kernels/integer_impl.h"
 #include "kernels/integer_line_avx512vnni-inl.h"
 #include "kernels/kernel_table.h"
 

@@ -1,3 +1,4 @@
+#include "kernels/integer_impl.h"
 #include "kernels/integer_line_avx512vnni-inl.h"
 #include "kernels/kernel_table.h"
 

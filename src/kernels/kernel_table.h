@@ -3,27 +3,30 @@
 #pragma once
 
 #include "base/cpu.h"
-#include "kernels/attention_impl.h"
 #include "kernels/context.h"
-#include "kernels/elementwise_impl.h"
-#include "kernels/int8_matmul_impl.h"
-#include "kernels/integer_impl.h"
-#include "kernels/matmul_impl.h"
-#include "kernels/packed_impl.h"
-#include "kernels/sliced_matmul_impl.h"
-#include "kernels/tile_impl.h"
 
 namespace sluice::kernels {
 
+// Each stands in the _impl.h of its operation; who calls one includes that.
+struct AttentionKernels;
+struct ElementwiseKernels;
+struct Int8Kernels;
+struct IntegerKernels;
+struct MatmulKernels;
+struct PackedKernels;
+struct SlicedKernels;
+struct TileKernels;
+
+// No pointer is null.
 struct KernelTable {
-  MatmulKernels matmul;
-  AttentionKernels attention;
-  ElementwiseKernels elementwise;
-  SlicedKernels sliced;
-  Int8Kernels int8;
-  PackedKernels packed;
-  TileKernels tiles, pairs;
-  IntegerKernels integer;
+  const MatmulKernels* matmul;
+  const AttentionKernels* attention;
+  const ElementwiseKernels* elementwise;
+  const SlicedKernels* sliced;
+  const Int8Kernels* int8;
+  const PackedKernels* packed;
+  const TileKernels *tiles, *pairs;
+  const IntegerKernels* integer;
 };
 
 extern const MatmulKernels kMatmulScalar, kMatmulAvx2, kMatmulAvx512, kMatmulNeon;
@@ -33,7 +36,7 @@ extern const SlicedKernels kSlicedScalar, kSlicedAvx2, kSlicedAvx512, kSlicedNeo
 extern const Int8Kernels kInt8Scalar, kInt8Avx2, kInt8Avx512, kInt8Neon;
 extern const IntegerKernels kIntegerScalar, kIntegerAvx2, kIntegerAvx512, kIntegerAvx512Vnni, kIntegerAmxInt8,
     kIntegerNeon;
-extern const PackedKernels kPackedAvx512, kPackedAvx512Vbmi2;
+extern const PackedKernels kPackedNone, kPackedAvx512, kPackedAvx512Vbmi2;
 extern const TileKernels kTilesScalar, kTilesAmx;
 extern const TileKernels kPairsScalar, kPairsAvx512Bf16;
 
@@ -43,7 +46,7 @@ const KernelTable& kernel_table(Isa isa);
 // REQUIRES: ctx.rounds().
 inline const TileKernels& tile_kernels(const Context& ctx) {
   const KernelTable& table = kernel_table(ctx.isa);
-  return ctx.products == Products::kTiles ? table.tiles : table.pairs;
+  return ctx.products == Products::kTiles ? *table.tiles : *table.pairs;
 }
 
 }  // namespace sluice::kernels

@@ -9,8 +9,10 @@
 #include "base/float16.h"
 #include "kernels/kernel_table.h"
 #include "kernels/lanes_scalar.h"
+#include "kernels/matmul_impl.h"
 #include "kernels/scratch.h"
 #include "kernels/split.h"
+#include "kernels/tile_impl.h"
 #include "kernels/tile_matmul.h"
 #include "kernels/vector_products_impl.h"
 
@@ -67,7 +69,7 @@ const float* widen_activations(const Context& ctx, const float* packed, std::siz
       std::memcpy(&word, reinterpret_cast<const std::byte*>(packed + t * stride) + 2 * c, sizeof(word));
       row[c] = bf16_to_float(word);
     }
-    kernel_table(ctx.isa).matmul.pack(row, cols, widened + t * stride);
+    kernel_table(ctx.isa).matmul->pack(row, cols, widened + t * stride);
   }
   return widened;
 }
@@ -82,7 +84,7 @@ void pack_activations(const Context& ctx, const float* x, std::size_t tokens, st
     });
     return;
   }
-  const auto pack = kernel_table(ctx.isa).matmul.pack;
+  const auto pack = kernel_table(ctx.isa).matmul->pack;
   split(ctx, tokens, 1, tokens * cols, [&](std::size_t begin, std::size_t end) {
     for (std::size_t t = begin; t < end; ++t) pack(x + t * x_stride, cols, packed + t * packed_floats(cols));
   });
@@ -95,7 +97,7 @@ void matmul(const Context& ctx, const float* packed, std::size_t tokens, const W
   SLUICE_CHECK(y_stride >= w.rows || tokens <= 1, fmt::format("stride {}, {} rows", y_stride, w.rows));
   if (tokens == 0) return;
   if (ctx.rounds() && w.dtype == DType::kBF16) return tile_matmul(ctx, packed, tokens, w, bias, y, y_stride);
-  const auto rows = kernel_table(ctx.isa).matmul.rows;
+  const auto rows = kernel_table(ctx.isa).matmul->rows;
   const std::size_t most = ctx.rounds() ? kTokensAtOnce : tokens;
   for (std::size_t t = 0; t < tokens; t += most) {
     const std::size_t n = std::min(most, tokens - t);
@@ -110,8 +112,8 @@ void matmul(const Context& ctx, const float* packed, std::size_t tokens, const W
 void word_rows(const Context& ctx, const VectorProduct& product, std::size_t begin, std::size_t end) {
   const Weight& w = product.weight->words;
   check_weight(w);
-  kernel_table(ctx.isa).matmul.rows(args_of(product.packed, 1, w, product.bias, product.y, w.rows), begin,
-                                    end);
+  kernel_table(ctx.isa).matmul->rows(args_of(product.packed, 1, w, product.bias, product.y, w.rows), begin,
+                                     end);
 }
 
 void matmul_transposed(const Context& ctx, const float* x, std::size_t tokens, std::size_t x_stride,
@@ -122,7 +124,7 @@ void matmul_transposed(const Context& ctx, const float* x, std::size_t tokens, s
     for (std::size_t c = 0; c < w.cols; ++c) y[t * y_stride + c] = 0.0f;
   }
   const TransposedArgs args = {x, x_stride, w.data, w.dtype, w.rows, w.cols, y, y_stride};
-  const auto transposed = kernel_table(ctx.isa).matmul.transposed;
+  const auto transposed = kernel_table(ctx.isa).matmul->transposed;
   const std::size_t cost = tokens * w.rows * w.cols;
   if (tokens >= 8 * threads(ctx)) {
     split(ctx, tokens, 4, cost,

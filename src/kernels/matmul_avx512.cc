@@ -1,4 +1,5 @@
 #include "kernels/kernel_table.h"
+#include "kernels/matmul_impl.h"
 #include "kernels/vec_avx512-inl.h"
 
 // Must follow the include of the lanes.

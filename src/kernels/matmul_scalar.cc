@@ -7,6 +7,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/lanes_scalar.h"
 #include "kernels/matmul.h"
+#include "kernels/matmul_impl.h"
 
 namespace sluice::kernels {
 

@@ -8,7 +8,9 @@
 #include "base/error.h"
 #include "kernels/kernel_table.h"
 #include "kernels/matmul.h"
+#include "kernels/matmul_impl.h"
 #include "kernels/packed_groups.h"
+#include "kernels/packed_impl.h"
 #include "kernels/split.h"
 #include "kernels/tile_matmul.h"
 #include "kernels/vector_products_impl.h"
@@ -34,12 +36,12 @@ struct Product {
 
   // Computes the whole range. False if a chunk is damaged.
   bool multiply(std::size_t begin, std::size_t end) const {
-    const bool few = tokens <= kFewPacked && kernel_table(ctx.isa).packed.few != nullptr;
+    const bool few = tokens <= kFewPacked && kernel_table(ctx.isa).packed->few != nullptr;
     return few ? out_of_registers(begin, end) : by_way_of_words(begin, end);
   }
 
   bool out_of_registers(std::size_t begin, std::size_t end) const {
-    const auto few = kernel_table(ctx.isa).packed.few;
+    const auto few = kernel_table(ctx.isa).packed->few;
     std::byte* const scratch = packed_scratch(ctx, w.shape);
     PackedGroups groups(w);
     float out[kFewPacked * kTileRows];
@@ -60,7 +62,7 @@ struct Product {
     std::byte* const words = scratch_room(ctx, Room::kPanel, kTileRows * 2 * w.shape.columns);
     std::byte* const scratch = packed_scratch(ctx, w.shape);
     const codec::NativeKernels& native = codec::native_kernels(ctx.isa);
-    const auto multiply = kernel_table(ctx.isa).matmul.rows;
+    const auto multiply = kernel_table(ctx.isa).matmul->rows;
     const std::uint64_t places = w.shape.group_places();
     PackedGroups groups(w);
     MatmulArgs args{};
@@ -118,6 +120,8 @@ bool is_damaged_weight(const Error& error) {
   return error.kind() == ErrorKind::kCorrupt && error.where().empty();
 }
 
-bool multiplies_packed(Isa isa) { return kernel_table(isa).packed.few != nullptr; }
+constinit const PackedKernels kPackedNone = {};
+
+bool multiplies_packed(Isa isa) { return kernel_table(isa).packed->few != nullptr; }
 
 }  // namespace sluice::kernels

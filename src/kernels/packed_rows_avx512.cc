@@ -1,5 +1,6 @@
 #include "codec/native_codes_avx512-inl.h"
 #include "kernels/kernel_table.h"
+#include "kernels/packed_impl.h"
 #include "kernels/packed_rows_avx512-inl.h"
 
 namespace sluice::kernels {

@@ -7,7 +7,9 @@
 
 #include "base/error.h"
 #include "kernels/activation_codes.h"
+#include "kernels/integer_impl.h"
 #include "kernels/kernel_table.h"
+#include "kernels/sliced_matmul_impl.h"
 #include "kernels/split.h"
 #include "kernels/vector_products_impl.h"
 
@@ -73,7 +75,7 @@ SlicedArgs args_of(const float* packed, std::size_t tokens, const codec::SlicedV
 
 auto strips_of(const Context& ctx) {
   const KernelTable& table = kernel_table(ctx.isa);
-  return ctx.activations == ActivationForm::kInt8 ? table.integer.slices : table.sliced.strips;
+  return ctx.activations == ActivationForm::kInt8 ? table.integer->slices : table.sliced->strips;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "kernels/code_line_avx2-inl.h"
 #include "kernels/kernel_table.h"
+#include "kernels/sliced_matmul_impl.h"
 
 // Must follow the include of the lanes.
 #include "kernels/sliced_matmul-inl.h"

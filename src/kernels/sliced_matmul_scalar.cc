@@ -7,6 +7,7 @@
 #include "base/float16.h"
 #include "codec/sliced_matrix.h"
 #include "kernels/kernel_table.h"
+#include "kernels/sliced_matmul_impl.h"
 
 namespace sluice::kernels {
 namespace {

@@ -3,6 +3,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/packed_lines_avx512-inl.h"
 #include "kernels/round_avx512-inl.h"
+#include "kernels/tile_impl.h"
 #include "kernels/vec_avx512-inl.h"
 
 namespace sluice::kernels {

@@ -8,6 +8,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/packed_groups.h"
 #include "kernels/split.h"
+#include "kernels/tile_impl.h"
 #include "kernels/vector_products_impl.h"
 
 namespace sluice::kernels {

@@ -6,6 +6,7 @@
 #include "base/float16.h"
 #include "kernels/kernel_table.h"
 #include "kernels/lanes_scalar.h"
+#include "kernels/tile_impl.h"
 
 namespace sluice::kernels {
 namespace {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "kernels/activation_codes.h"
 #include "kernels/elementwise.h"
+#include "kernels/elementwise_impl.h"
 #include "kernels/kernel_table.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_groups.h"
@@ -44,7 +45,7 @@ bool multiply_rows(const Context& ctx, const VectorProduct& product, std::size_t
     VectorProduct other = product;
     other.gate = nullptr;
     if (!multiply_rows(ctx, other, begin, end) || !sound) return false;
-    const auto silu = kernel_table(ctx.isa).elementwise.silu_mul;
+    const auto silu = kernel_table(ctx.isa).elementwise->silu_mul;
     silu(product.gated + begin, product.y + begin, end - begin, product.y + begin);
     return true;
   }

@@ -1,4 +1,4 @@
-#include "kernels/context.h"
+#include "kernels/self_check.h"
 
 #include <algorithm>
 #include <bit>
