@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "model/tokenizer/byte_trie.h"
-#include "model/tokenizer/function_ref.h"
 #include "model/tokenizer/normalizer.h"
 #include "model/tokenizer/vocabulary.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "model/tokenizer/function_ref.h"
+#include "base/function_ref.h"
 
 namespace sluice::model {
 

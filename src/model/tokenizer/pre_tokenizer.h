@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/tokenizer/function_ref.h"
+#include "base/function_ref.h"
 #include "model/tokenizer/pattern.h"
 
 namespace sluice::model {
