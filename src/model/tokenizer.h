@@ -1,7 +1,6 @@
 // Text to token ids and back, exactly as Hugging Face tokenizers does for the tokenizers of supported models.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -9,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-namespace sluice::model {
+#include "model/tokenizer/token_id.h"
 
-using TokenId = std::int32_t;
+namespace sluice::model {
 
 // Whether encode adds the post-processor's tokens (bos, eos), as in tokenizers.
 enum class AddSpecial { kNo, kYes };

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/tokenizer.h"
+#include "model/tokenizer/token_id.h"
 
 namespace sluice::model {
 

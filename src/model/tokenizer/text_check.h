@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "model/tokenizer.h"
+#include "model/tokenizer/token_id.h"
 
 namespace sluice::model {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "model/tokenizer.h"
+#include "model/tokenizer/token_id.h"
 
 namespace sluice::model {
 

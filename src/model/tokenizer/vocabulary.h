@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/tokenizer.h"
+#include "model/tokenizer/token_id.h"
 
 namespace sluice::model {
 

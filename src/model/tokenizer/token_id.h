@@ -1,0 +1,10 @@
+// The number of a token in a model's vocabulary.
+#pragma once
+
+#include <cstdint>
+
+namespace sluice::model {
+
+using TokenId = std::int32_t;
+
+}  // namespace sluice::model
