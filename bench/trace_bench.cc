@@ -14,6 +14,7 @@
 #include "measure.h"
 #include "report.h"
 #include "store/checkpoint.h"
+#include "store/open_checkpoint.h"
 
 namespace {
 

@@ -27,6 +27,7 @@
 #include "model/pack_plan.h"
 #include "model/synth.h"
 #include "store/checkpoint.h"
+#include "store/open_checkpoint.h"
 #include "store/pack.h"
 
 namespace {

@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "model/pack_plan.h"
 #include "store/checkpoint.h"
+#include "store/open_checkpoint.h"
 #include "store/pack.h"
 
 namespace {

@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "program.h"
+#include "store/open_checkpoint.h"
 #include "store/testing.h"
 
 namespace sluice::store {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "program.h"
+#include "store/open_checkpoint.h"
 #include "store/testing.h"
 
 namespace sluice::store {

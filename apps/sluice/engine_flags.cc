@@ -13,6 +13,7 @@
 #include "open_tokenizer.h"
 #include "slice_effects.h"
 #include "standard_error.h"
+#include "store/open_checkpoint.h"
 #include "store/sidecar.h"
 #include "store/store_checkpoint.h"
 

@@ -12,6 +12,7 @@
 #include "model/tokenizer/store_tokenizer.h"
 #include "standard_input.h"
 #include "store/checkpoint.h"
+#include "store/open_checkpoint.h"
 
 namespace sluice::app {
 namespace {

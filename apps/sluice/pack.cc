@@ -28,6 +28,7 @@
 #include "progress.h"
 #include "standard_error.h"
 #include "store/directory_checkpoint.h"
+#include "store/open_checkpoint.h"
 #include "store/source_directory.h"
 #include "store/store_checkpoint.h"
 #include "work_memory.h"

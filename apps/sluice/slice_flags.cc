@@ -8,6 +8,7 @@
 #include "experts/registry.h"
 #include "experts/slice_names.h"
 #include "number_range.h"
+#include "store/open_checkpoint.h"
 #include "store/sidecar.h"
 #include "store/store_checkpoint.h"
 

@@ -12,6 +12,7 @@
 #include "base/scratch_directory.h"
 #include "engine/engine.h"
 #include "model/pack_plan.h"
+#include "store/open_checkpoint.h"
 #include "store/testing.h"
 
 namespace sluice::engine {

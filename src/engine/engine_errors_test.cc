@@ -16,6 +16,7 @@
 #include "base/scratch_directory.h"
 #include "engine/engine.h"
 #include "engine/trace_recorder.h"
+#include "store/open_checkpoint.h"
 
 namespace sluice::engine {
 namespace {

@@ -18,6 +18,7 @@
 #include "base/scratch_directory.h"
 #include "engine/engine.h"
 #include "model/pack_plan.h"
+#include "store/open_checkpoint.h"
 
 namespace sluice::engine {
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "store/open_checkpoint.h"
 
 namespace sluice::engine {
 namespace {

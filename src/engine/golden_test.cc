@@ -20,6 +20,7 @@
 #include "kernels/context.h"
 #include "kernels/packed_matmul.h"
 #include "model/pack_plan.h"
+#include "store/open_checkpoint.h"
 
 namespace sluice::engine {
 namespace {

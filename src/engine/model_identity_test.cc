@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "model/pack_plan.h"
+#include "store/open_checkpoint.h"
 #include "store/testing.h"
 
 namespace sluice::engine {

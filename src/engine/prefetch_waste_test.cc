@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "engine/engine.h"
+#include "store/open_checkpoint.h"
 
 namespace sluice::engine {
 namespace {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json_pointer.h"
 #include "engine/engine.h"
+#include "store/open_checkpoint.h"
 
 namespace sluice::engine {
 namespace {

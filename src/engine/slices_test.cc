@@ -23,6 +23,7 @@
 #include "engine/engine.h"
 #include "engine/routing_observer.h"
 #include "model/pack_plan.h"
+#include "store/open_checkpoint.h"
 #include "store/testing.h"
 
 namespace sluice::engine {

@@ -13,6 +13,7 @@
 #include "eval/logits.h"
 #include "eval/text_score.h"
 #include "model/tokenizer/store_tokenizer.h"
+#include "store/open_checkpoint.h"
 
 namespace sluice::eval {
 namespace {

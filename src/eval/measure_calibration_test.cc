@@ -16,6 +16,7 @@
 #include "engine/calibration.h"
 #include "model/pack_plan.h"
 #include "model/tokenizer/store_tokenizer.h"
+#include "store/open_checkpoint.h"
 #include "store/testing.h"
 
 namespace sluice::eval {

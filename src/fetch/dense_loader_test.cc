@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/scratch_directory.h"
 #include "model/pack_plan.h"
+#include "store/open_checkpoint.h"
 #include "store/pack.h"
 #include "store/testing.h"
 

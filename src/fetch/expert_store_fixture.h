@@ -16,6 +16,7 @@
 #include "experts/registry.h"
 #include "fetch/expert_store.h"
 #include "model/pack_plan.h"
+#include "store/open_checkpoint.h"
 #include "store/pack.h"
 
 namespace sluice::fetch::testing {

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/scratch_directory.h"
+#include "store/open_checkpoint.h"
 #include "store/pack.h"
 
 namespace sluice::fetch {

@@ -11,6 +11,7 @@
 #include "lab/machine_replay.h"
 #include "lab/routing_recorder.h"
 #include "model/pack_plan.h"
+#include "store/open_checkpoint.h"
 #include "store/testing.h"
 
 namespace sluice::lab {

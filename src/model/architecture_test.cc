@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "store/open_checkpoint.h"
 
 namespace sluice::model {
 namespace {

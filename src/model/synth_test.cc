@@ -15,6 +15,7 @@
 #include "base/float16.h"
 #include "base/json.h"
 #include "store/checkpoint.h"
+#include "store/open_checkpoint.h"
 
 namespace sluice::model {
 namespace {

@@ -107,8 +107,4 @@ class Checkpoint {
   virtual void check_files() const = 0;
 };
 
-// `path` is a Hugging Face directory or a NAME.sluice store. Error(kNotFound), (kInvalid), (kUnsupported),
-// (kCorrupt).
-std::unique_ptr<Checkpoint> open_checkpoint(const std::string& path);
-
 }  // namespace sluice::store

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "codec/affine_group.h"
 #include "store/format.h"
+#include "store/open_checkpoint.h"
 #include "store/pack.h"
 #include "store/store_checkpoint.h"
 #include "store/testing.h"

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "store/format.h"
 #include "store/manifest.h"
+#include "store/open_checkpoint.h"
 #include "store/sidecar.h"
 #include "store/store_checkpoint.h"
 #include "store/testing.h"

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "store/directory_checkpoint.h"
+#include "store/open_checkpoint.h"
 #include "store/testing.h"
 
 namespace sluice::store {

@@ -21,6 +21,7 @@
 #include "model/pack_plan.h"
 #include "model/tokenizer/store_tokenizer.h"
 #include "store/directory_checkpoint.h"
+#include "store/open_checkpoint.h"
 #include "store/pack.h"
 #include "store/rounded_copy.h"
 

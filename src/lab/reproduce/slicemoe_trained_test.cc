@@ -24,6 +24,7 @@
 #include "lab/reproduce/well_formed.h"
 #include "model/pack_plan.h"
 #include "model/tokenizer/store_tokenizer.h"
+#include "store/open_checkpoint.h"
 #include "store/rounded_copy.h"
 #include "store/testing.h"
 
