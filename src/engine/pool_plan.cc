@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "engine/read_forecast.h"
+#include "engine/ranked_reads.h"
 #include "experts/rank_model.h"
 
 namespace sluice::engine {

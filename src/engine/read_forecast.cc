@@ -1,15 +1,13 @@
 #include "engine/read_forecast.h"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/ranked_reads.h"
 
 namespace sluice::engine {
 namespace {
-
-constexpr double kRight = 0.7;
 
 // Fills f and missing for caches that keep whole experts; says what f is.
 std::string_view rank_layer(const Engine& engine, std::vector<double>& f, std::vector<double>& missing) {
@@ -39,21 +37,6 @@ std::string_view rank_layer(const Engine& engine, std::vector<double>& f, std::v
 }
 
 }  // namespace
-
-double needed_bytes(const RankedReads& layer) {
-  return std::inner_product(layer.f.begin(), layer.f.end(), layer.missing.begin(), 0.0);
-}
-
-NamedAhead named_by_lookahead(const RankedReads& layer) {
-  double chances = 0, bytes = 0;
-  for (std::size_t r = 0; r < layer.f.size(); ++r) {
-    const double chance = layer.f[r] * (1 - layer.f[r]);
-    chances += chance;
-    bytes += chance * layer.missing[r];
-  }
-  const double k = std::accumulate(layer.f.begin(), layer.f.end(), 0.0);
-  return {kRight * needed_bytes(layer), chances > 0 ? (1 - kRight) * k * bytes / chances : 0};
-}
 
 ReadForecast forecast_reads(const Engine& engine) {
   const double sequences = static_cast<double>(std::max<std::size_t>(1, engine.options().sequences));

@@ -1,4 +1,4 @@
-#include "engine/read_forecast.h"
+#include "engine/ranked_reads.h"
 
 #include <gtest/gtest.h>
 
