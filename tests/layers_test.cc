@@ -121,7 +121,7 @@ TEST_F(Layers, IncludesPointDown) {
 const std::map<std::string, std::set<std::string>> kIncludersOf = {
     {"nlohmann/",
      {"src/base/json_test.cc", "src/base/json_text.cc", "src/base/json_value_test.cc",
-      "src/model/tokenizer/tokenizer_document.cc", "src/store/json_reader_test.cc"}},
+      "src/tokenizer/json/tokenizer_document.cc", "src/store/json_reader_test.cc"}},
     {"CLI/", {"apps/sluice/command_line.cc", "apps/sluice/version.cc"}},  // the second for its version alone
 };
 

@@ -7,8 +7,8 @@
 
 #include "common_flags.h"
 #include "engine/engine.h"
-#include "model/tokenizer.h"
 #include "slice_flags.h"
+#include "tokenizer/tokenizer.h"
 
 namespace sluice::app {
 

@@ -9,10 +9,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "model/tokenizer/store_tokenizer.h"
 #include "standard_input.h"
 #include "store/checkpoint.h"
 #include "store/open_checkpoint.h"
+#include "tokenizer/store_tokenizer.h"
 
 namespace sluice::app {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "common_flags.h"
-#include "model/tokenizer.h"
 #include "store/checkpoint.h"
+#include "tokenizer/tokenizer.h"
 
 namespace sluice::app {
 

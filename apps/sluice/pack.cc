@@ -23,7 +23,6 @@
 #include "command.h"
 #include "common_flags.h"
 #include "model/pack_plan.h"
-#include "model/tokenizer/store_tokenizer.h"
 #include "number_range.h"
 #include "progress.h"
 #include "standard_error.h"
@@ -31,6 +30,7 @@
 #include "store/open_checkpoint.h"
 #include "store/source_directory.h"
 #include "store/store_checkpoint.h"
+#include "tokenizer/store_tokenizer.h"
 #include "work_memory.h"
 
 namespace sluice::app {

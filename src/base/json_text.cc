@@ -1,5 +1,5 @@
 // Texts of JSON values, by nlohmann-json: this file alone reads and writes them. (A tokenizer's document, too
-// large for a value, is read in model/tokenizer/tokenizer_document.cc.)
+// large for a value, is read in tokenizer/json/tokenizer_document.cc.)
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // A JSON value in 16 bytes. The members have the names and the meaning that they have in nlohmann-json, whose
-// 25,000 lines only base/json_text.cc and model/tokenizer/tokenizer_document.cc read.
+// 25,000 lines only base/json_text.cc and tokenizer/json/tokenizer_document.cc read.
 #pragma once
 
 #include <compare>

@@ -1,7 +1,7 @@
 // One token that may be drawn, while it is decided which.
 #pragma once
 
-#include "model/tokenizer/token_id.h"
+#include "tokenizer/text/token_id.h"
 
 namespace sluice::engine {
 

@@ -7,7 +7,7 @@
 
 #include "engine/dense_weights.h"
 #include "fetch/row_table.h"
-#include "model/tokenizer/token_id.h"
+#include "tokenizer/text/token_id.h"
 
 namespace sluice::engine {
 

@@ -10,7 +10,7 @@
 
 #include "engine/engine.h"
 #include "engine/sampler.h"
-#include "model/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 namespace sluice::engine {
 

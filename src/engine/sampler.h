@@ -6,7 +6,7 @@
 
 #include "engine/candidate.h"
 #include "model/config.h"
-#include "model/tokenizer/token_id.h"
+#include "tokenizer/text/token_id.h"
 
 namespace sluice::engine {
 

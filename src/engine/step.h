@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/sequence.h"
-#include "model/tokenizer/token_id.h"
+#include "tokenizer/text/token_id.h"
 
 namespace sluice::engine {
 

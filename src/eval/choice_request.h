@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "eval/choice_item.h"
-#include "model/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 namespace sluice::eval {
 

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "eval/choice_tasks.h"
-#include "model/tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace sluice;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "eval/python_text.h"
-#include "model/tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace sluice::eval {
 

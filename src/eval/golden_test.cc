@@ -12,8 +12,8 @@
 #include "eval/data_file.h"
 #include "eval/logits.h"
 #include "eval/text_score.h"
-#include "model/tokenizer/store_tokenizer.h"
 #include "store/open_checkpoint.h"
+#include "tokenizer/store_tokenizer.h"
 
 namespace sluice::eval {
 namespace {

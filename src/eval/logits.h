@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include "model/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 namespace sluice::eval {
 

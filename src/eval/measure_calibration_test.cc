@@ -15,9 +15,9 @@
 #include "base/file.h"
 #include "engine/calibration.h"
 #include "model/pack_plan.h"
-#include "model/tokenizer/store_tokenizer.h"
 #include "store/open_checkpoint.h"
 #include "store/testing.h"
+#include "tokenizer/store_tokenizer.h"
 
 namespace sluice::eval {
 namespace {

@@ -3,7 +3,7 @@
 #include <utf8proc.h>
 
 #include "base/error.h"
-#include "model/tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace sluice::eval {
 namespace {

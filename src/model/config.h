@@ -8,7 +8,7 @@
 
 #include "base/dtype.h"
 #include "base/json.h"
-#include "model/tokenizer/token_id.h"
+#include "tokenizer/text/token_id.h"
 
 namespace sluice::model {
 

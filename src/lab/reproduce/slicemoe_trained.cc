@@ -19,11 +19,11 @@
 #include "lab/run_on_machine.h"
 #include "lab/synthetic_routing.h"
 #include "model/pack_plan.h"
-#include "model/tokenizer/store_tokenizer.h"
 #include "store/directory_checkpoint.h"
 #include "store/open_checkpoint.h"
 #include "store/pack.h"
 #include "store/rounded_copy.h"
+#include "tokenizer/store_tokenizer.h"
 
 namespace sluice::lab {
 namespace {

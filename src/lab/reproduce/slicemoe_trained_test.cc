@@ -23,10 +23,10 @@
 #include "lab/reproduce/slicemoe_trained_rows.h"
 #include "lab/reproduce/well_formed.h"
 #include "model/pack_plan.h"
-#include "model/tokenizer/store_tokenizer.h"
 #include "store/open_checkpoint.h"
 #include "store/rounded_copy.h"
 #include "store/testing.h"
+#include "tokenizer/store_tokenizer.h"
 
 namespace sluice::lab {
 namespace {

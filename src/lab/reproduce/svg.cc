@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "model/tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace sluice::lab {
 namespace {

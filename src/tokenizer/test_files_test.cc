@@ -1,0 +1,76 @@
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <zstd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "tokenizer/test_files.h"
+
+namespace sluice::model::test {
+
+std::string source_path(const std::string& relative) {
+  return std::string(SLUICE_SOURCE_DIR) + "/" + relative;
+}
+
+std::string unpack_zstd(const std::string& relative) {
+  const std::string packed = read_text_file(source_path(relative), 64 * kMiB);
+  const unsigned long long size = ZSTD_getFrameContentSize(packed.data(), packed.size());
+  SLUICE_CHECK(size < (64u << 20), relative);
+  std::string out(size, '\0');
+  const std::size_t n = ZSTD_decompress(out.data(), out.size(), packed.data(), packed.size());
+  SLUICE_CHECK(!ZSTD_isError(n) && n == out.size(), relative);
+  return out;
+}
+
+Json golden(const std::string& name) {
+  return read_json_file(source_path("tests/golden/tokenizers/" + name + ".json"));
+}
+
+TemporaryDirectory::TemporaryDirectory() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "sluice-tokenizer-XXXXXX").string();
+  SLUICE_CHECK(mkdtemp(pattern.data()) != nullptr, pattern);
+  path_ = pattern;
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string TemporaryDirectory::write(const std::string& name, std::string_view content) const {
+  const std::string path = path_ + "/" + name;
+  write_file_atomically(path, content);
+  return path;
+}
+
+void write_qwen2_files(const TemporaryDirectory& directory) {
+  const Json qwen3 = parse_json(unpack_zstd("tests/data/tokenizers/qwen3.tokenizer.json.zst"), "qwen3");
+  directory.write("vocab.json", qwen3["model"]["vocab"].dump());
+  std::string merges = "#version: 0.2\n";
+  for (const Json& rule : qwen3["model"]["merges"]) {
+    merges += rule[0].get_ref<const std::string&>();
+    merges += ' ';
+    merges += rule[1].get_ref<const std::string&>();
+    merges += '\n';
+  }
+  directory.write("merges.txt", merges);
+  directory.write(
+      "tokenizer_config.json",
+      read_text_file(source_path("tests/data/tokenizers/qwen1.5-moe.tokenizer_config.json"), kMiB));
+}
+
+std::unique_ptr<Tokenizer> load_golden_tokenizer(const std::string& name) {
+  if (name == "qwen2_vocab_merges") {
+    const TemporaryDirectory directory;
+    write_qwen2_files(directory);
+    return load_tokenizer(directory.path());
+  }
+  const std::string file = golden(name)["file"].get<std::string>();
+  if (!file.ends_with(".zst")) return load_tokenizer(source_path(file));
+  const TemporaryDirectory directory;
+  const bool json = file.ends_with(".json.zst");
+  directory.write(json ? "tokenizer.json" : "tokenizer.model", unpack_zstd(file));
+  return load_tokenizer(directory.path());
+}
+
+}  // namespace sluice::model::test
