@@ -69,7 +69,7 @@ int main(int argc, char** argv) try {
   Timed timed(recorder);
 
   const std::unique_ptr<engine::Sequence> sequence = engine.new_sequence();
-  const std::vector<model::TokenId> prompt = {5, 6, 7, 8};
+  const std::vector<tokenizer::TokenId> prompt = {5, 6, 7, 8};
   std::vector<float> logits;
   engine.prefill(*sequence, prompt,
                  {[](std::size_t t) { return t == 3; },
@@ -78,7 +78,7 @@ int main(int argc, char** argv) try {
   std::vector<double> plain, recorded, inside;
   while (sequence->length() < sequence->positions()) {
     const auto token =
-        static_cast<model::TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+        static_cast<tokenizer::TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
     const bool record = random() % 2 == 0;  // at random: alternating would separate even and odd positions
     engine.observe(record ? &timed : nullptr);
     timed.inside = 0;

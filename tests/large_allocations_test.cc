@@ -201,7 +201,7 @@ std::vector<engine::GenerateRequest> requests_of(std::size_t sequences, std::siz
   std::vector<engine::GenerateRequest> requests(sequences);
   for (std::size_t i = 0; i < sequences; ++i) {
     for (std::size_t t = 0; t < tokens; ++t)
-      requests[i].prompt.push_back(static_cast<model::TokenId>((i * 131 + t * 37) % 8000));
+      requests[i].prompt.push_back(static_cast<tokenizer::TokenId>((i * 131 + t * 37) % 8000));
     requests[i].max_tokens = 2;
     requests[i].ignore_eos = true;
     requests[i].sampler.seed = i;

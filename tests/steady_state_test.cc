@@ -114,7 +114,7 @@ TEST_P(SteadyState, ATokenAllocatesAndMapsNothing) {
     std::mt19937 random(seed);
     sequence->clear();
     for (int token = 0; token < 100; ++token)
-      engine.decode(*sequence, static_cast<model::TokenId>(random() % 6000));
+      engine.decode(*sequence, static_cast<tokenizer::TokenId>(random() % 6000));
   };
   // The largest need depends on which thread was faster, so a few passes may still allocate; two passes in a
   // row must not.

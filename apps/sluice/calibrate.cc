@@ -82,8 +82,8 @@ void calibrate(const Options& options) {
   const OpenModel open = open_model(flags.model, WithTokenizer::kRequired, flags);
   const OpenModel reference = open_model(options.reference, WithTokenizer::kNo, flags);
   const std::string text = read_input_text(options.file);
-  std::vector<model::TokenId> tokens =
-      encode_file(*open.tokenizer, text, options.file, model::AddSpecial::kNo, flags);
+  std::vector<tokenizer::TokenId> tokens =
+      encode_file(*open.tokenizer, text, options.file, tokenizer::AddSpecial::kNo, flags);
   tokens.resize(std::min(tokens.size(), static_cast<std::size_t>(options.tokens)));
 
   eval::CalibrateOptions settings;

@@ -116,7 +116,7 @@ void compare(const Options& options) {
 
   lab::CompareSettings settings;
   std::size_t longest = 0;
-  for (std::vector<model::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
+  for (std::vector<tokenizer::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
     engine::GenerateRequest request;
     longest = std::max(longest, prompt.size());
     request.prompt = std::move(prompt);

@@ -19,10 +19,10 @@ struct Options {
 };
 
 void detokenize(const Options& options) {
-  const std::vector<model::TokenId> ids = parse_token_list(options.tokens, "--tokens");
-  const std::unique_ptr<model::Tokenizer> tokenizer = open_tokenizer(options.path, options.common);
+  const std::vector<tokenizer::TokenId> ids = parse_token_list(options.tokens, "--tokens");
+  const std::unique_ptr<tokenizer::Tokenizer> tokenizer = open_tokenizer(options.path, options.common);
   const std::string text =
-      tokenizer->decode(ids, options.special ? model::ShowSpecial::kYes : model::ShowSpecial::kNo);
+      tokenizer->decode(ids, options.special ? tokenizer::ShowSpecial::kYes : tokenizer::ShowSpecial::kNo);
   if (options.common.json) {
     std::cout << Json{{"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {

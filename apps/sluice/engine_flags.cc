@@ -290,9 +290,9 @@ std::size_t context_tokens(const EngineFlags& flags, const model::Model& model) 
   return in_range(flags.context, 1, model.config.max_positions, "-c");
 }
 
-std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const std::string& text,
-                                        const std::string& file, model::AddSpecial add_special,
-                                        const CommonFlags& flags) {
+std::vector<tokenizer::TokenId> encode_file(const tokenizer::Tokenizer& tokenizer, const std::string& text,
+                                            const std::string& file, tokenizer::AddSpecial add_special,
+                                            const CommonFlags& flags) {
   // Words, ranks and ids in progress take up to so many times the text.
   constexpr Bytes kTimes = 32;
   const Bytes budget = flags.memory.empty() ? engine::default_budget() : parse_size(flags.memory, "--memory");
@@ -312,9 +312,9 @@ std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const
   }
 }
 
-void check_token_ids(const std::vector<model::TokenId>& tokens, const model::ModelConfig& config,
+void check_token_ids(const std::vector<tokenizer::TokenId>& tokens, const model::ModelConfig& config,
                      const std::string& flag) {
-  for (const model::TokenId token : tokens)
+  for (const tokenizer::TokenId token : tokens)
     if (token < 0 || static_cast<std::size_t>(token) >= config.vocab)
       throw Error(ErrorKind::kInvalid, "token id is out of range")
           .in(flag)
@@ -323,12 +323,12 @@ void check_token_ids(const std::vector<model::TokenId>& tokens, const model::Mod
           .fix("give ids of this model's tokenizer");
 }
 
-std::vector<model::TokenId> parse_token_list(const std::string& text, const std::string& flag) {
-  std::vector<model::TokenId> tokens;
+std::vector<tokenizer::TokenId> parse_token_list(const std::string& text, const std::string& flag) {
+  std::vector<tokenizer::TokenId> tokens;
   const char* at = text.data();
   const char* const end = at + text.size();
   while (true) {
-    model::TokenId token = 0;
+    tokenizer::TokenId token = 0;
     const auto [next, error] = std::from_chars(at, end, token);
     if (error != std::errc() || (next != end && *next != ','))
       throw Error(ErrorKind::kUsage, fmt::format("entry {} of the list is not a token id", tokens.size() + 1))

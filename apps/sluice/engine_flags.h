@@ -71,7 +71,7 @@ void keep_profile(const EngineFlags& flags, const engine::Engine& engine);
 struct OpenModel {
   std::unique_ptr<store::Checkpoint> checkpoint;
   model::Model model;
-  std::unique_ptr<model::Tokenizer> tokenizer;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer;
   double open_s = 0, tokenizer_s = 0;  // seconds that both took
 };
 enum class WithTokenizer { kNo, kIfThere, kRequired };
@@ -82,15 +82,15 @@ std::size_t context_tokens(const EngineFlags& flags, const model::Model& model);
 
 // Token ids of a text from `file`. Error(kInvalid) naming file and byte for a text that is not UTF-8;
 // Error(kBudget) for a text too large to be tokenized inside the budget.
-std::vector<model::TokenId> encode_file(const model::Tokenizer& tokenizer, const std::string& text,
-                                        const std::string& file, model::AddSpecial add_special,
-                                        const CommonFlags& flags);
+std::vector<tokenizer::TokenId> encode_file(const tokenizer::Tokenizer& tokenizer, const std::string& text,
+                                            const std::string& file, tokenizer::AddSpecial add_special,
+                                            const CommonFlags& flags);
 
 // Error(kInvalid) naming `flag` unless all ids are in the model's vocabulary.
-void check_token_ids(const std::vector<model::TokenId>& tokens, const model::ModelConfig& config,
+void check_token_ids(const std::vector<tokenizer::TokenId>& tokens, const model::ModelConfig& config,
                      const std::string& flag);
 
 // Parses "1,2,3". Error(kUsage) naming `flag` and the place.
-std::vector<model::TokenId> parse_token_list(const std::string& text, const std::string& flag);
+std::vector<tokenizer::TokenId> parse_token_list(const std::string& text, const std::string& flag);
 
 }  // namespace sluice::app

@@ -81,7 +81,7 @@ std::string tokenizer_hash(const OpenModel& open, const std::string& data) {
   constexpr std::size_t kSome = 64 * kKiB;
   std::string_view some = std::string_view(data).substr(0, kSome);
   while (!some.empty() && (static_cast<unsigned char>(some.back()) & 0x80) != 0) some.remove_suffix(1);
-  const std::vector<model::TokenId> ids = open.tokenizer->encode(some, model::AddSpecial::kYes);
+  const std::vector<tokenizer::TokenId> ids = open.tokenizer->encode(some, tokenizer::AddSpecial::kYes);
   return hex64(xxh3(std::as_bytes(std::span(ids))));
 }
 

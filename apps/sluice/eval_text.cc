@@ -29,7 +29,7 @@ constexpr Bytes kMostTextBytes = 256 * kMiB;
 
 struct Text {
   std::string bytes;
-  std::vector<model::TokenId> tokens;
+  std::vector<tokenizer::TokenId> tokens;
 };
 
 Text read_text(const EvalOptions& options, const OpenModel& open) {
@@ -37,7 +37,7 @@ Text read_text(const EvalOptions& options, const OpenModel& open) {
   text.bytes = options.file.ends_with(".zst") ? eval::read_data_file(options.file, kMostTextBytes)
                                               : read_input_text(options.file);
   text.tokens =
-      encode_file(*open.tokenizer, text.bytes, options.file, model::AddSpecial::kNo, options.engine);
+      encode_file(*open.tokenizer, text.bytes, options.file, tokenizer::AddSpecial::kNo, options.engine);
   if (text.tokens.size() < 2)
     throw Error(ErrorKind::kInvalid, "the text is too short to score")
         .in(options.file)
@@ -110,8 +110,8 @@ OpenModel open_reference(const EvalOptions& options, const OpenModel& open, cons
   if (expected != found)
     throw other_vocabulary(options, fmt::format("{} tokens", expected), fmt::format("{} tokens", found));
   if (reference.tokenizer != nullptr) {
-    const std::vector<model::TokenId> tokens =
-        encode_file(*reference.tokenizer, text.bytes, options.file, model::AddSpecial::kNo, options.engine);
+    const std::vector<tokenizer::TokenId> tokens = encode_file(*reference.tokenizer, text.bytes, options.file,
+                                                               tokenizer::AddSpecial::kNo, options.engine);
     const auto [ours, theirs] =
         std::mismatch(text.tokens.begin(), text.tokens.end(), tokens.begin(), tokens.end());
     const auto shown = [](auto at, auto end) { return at == end ? "the end" : fmt::format("id {}", *at); };
@@ -144,7 +144,7 @@ std::unique_ptr<engine::Engine> make_engine(const OpenModel& open, engine::Engin
   }
 }
 
-std::string tokens_hash(const std::vector<model::TokenId>& tokens) {
+std::string tokens_hash(const std::vector<tokenizer::TokenId>& tokens) {
   return hex64(xxh3(std::as_bytes(std::span(tokens))));
 }
 

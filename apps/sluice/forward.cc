@@ -29,7 +29,7 @@ struct Options {
 };
 
 // The encoder's input; empty for a decoder alone.
-std::vector<model::TokenId> encoder_input(const Options& options, const model::ModelConfig& config) {
+std::vector<tokenizer::TokenId> encoder_input(const Options& options, const model::ModelConfig& config) {
   const bool given = options.encoder_given->given();
   if (given && !config.has_encoder())
     throw Error(ErrorKind::kUsage, "this model has no encoder")
@@ -40,7 +40,8 @@ std::vector<model::TokenId> encoder_input(const Options& options, const model::M
     throw Error(ErrorKind::kUsage, "this model needs its encoder's input too")
         .in("--encoder-tokens")
         .fix("give --encoder-tokens 1,2,3, and the decoder's tokens, start token included, as --tokens");
-  return given ? parse_token_list(options.encoder_tokens, "--encoder-tokens") : std::vector<model::TokenId>();
+  return given ? parse_token_list(options.encoder_tokens, "--encoder-tokens")
+               : std::vector<tokenizer::TokenId>();
 }
 
 // The header of .npy v1.0 for a float32 matrix in C order; its length is a multiple of 64 bytes.
@@ -81,11 +82,11 @@ class TemporaryFile {
 
 void forward(const Options& options) {
   const EngineFlags& flags = options.engine;
-  const std::vector<model::TokenId> tokens = parse_token_list(options.tokens, "--tokens");
+  const std::vector<tokenizer::TokenId> tokens = parse_token_list(options.tokens, "--tokens");
   engine_options(flags, 1);
   check_output_path(options.out);
   const OpenModel open = open_model(flags.model, WithTokenizer::kNo, flags);
-  const std::vector<model::TokenId> encoder_tokens = encoder_input(options, open.model.config);
+  const std::vector<tokenizer::TokenId> encoder_tokens = encoder_input(options, open.model.config);
   const std::size_t context = context_tokens(flags, open.model);
   for (const auto& [list, flag] :
        {std::pair(&tokens, "--tokens"), std::pair(&encoder_tokens, "--encoder-tokens")}) {
@@ -118,7 +119,8 @@ void forward(const Options& options) {
     engine.prefill(
         *sequence, std::span(tokens).first(prompt),
         {[](std::size_t) { return true; }, [&](std::size_t, std::span<const float> row) { write(row); }});
-  for (const model::TokenId token : std::span(tokens).subspan(prompt)) write(engine.decode(*sequence, token));
+  for (const tokenizer::TokenId token : std::span(tokens).subspan(prompt))
+    write(engine.decode(*sequence, token));
   out.finish();
   if (flags.json)
     std::cout << Json{{"out", options.out},

@@ -25,15 +25,15 @@ bool is_store(const std::string& path) { return std::filesystem::exists(path + "
 
 }  // namespace
 
-std::unique_ptr<model::Tokenizer> tokenizer_of(const store::Checkpoint& checkpoint,
-                                               const CommonFlags& flags) {
+std::unique_ptr<tokenizer::Tokenizer> tokenizer_of(const store::Checkpoint& checkpoint,
+                                                   const CommonFlags& flags) {
   std::string warning;
-  auto tokenizer = model::load_tokenizer_of(checkpoint, &warning);
+  auto tokenizer = tokenizer::load_tokenizer_of(checkpoint, &warning);
   if (!warning.empty() && !flags.quiet) write_warning(warning);
   return tokenizer;
 }
 
-std::unique_ptr<model::Tokenizer> open_tokenizer(const std::string& path, const CommonFlags& flags) {
+std::unique_ptr<tokenizer::Tokenizer> open_tokenizer(const std::string& path, const CommonFlags& flags) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) {
     throw Error(ErrorKind::kNotFound, "no such file or directory")
@@ -42,7 +42,7 @@ std::unique_ptr<model::Tokenizer> open_tokenizer(const std::string& path, const 
         .fix("check the name");
   }
   auto tokenizer =
-      is_store(path) ? tokenizer_of(*store::open_checkpoint(path), flags) : model::load_tokenizer(path);
+      is_store(path) ? tokenizer_of(*store::open_checkpoint(path), flags) : tokenizer::load_tokenizer(path);
   if (tokenizer == nullptr) throw no_tokenizer(path);
   return tokenizer;
 }

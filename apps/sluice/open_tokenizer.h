@@ -12,9 +12,10 @@
 namespace sluice::app {
 
 // `path` is a packed store, a model directory, or a tokenizer file. Error(kNotFound) if it has no tokenizer.
-std::unique_ptr<model::Tokenizer> open_tokenizer(const std::string& path, const CommonFlags& flags);
-// model::load_tokenizer_of(); shows its warning unless --quiet.
-std::unique_ptr<model::Tokenizer> tokenizer_of(const store::Checkpoint& checkpoint, const CommonFlags& flags);
+std::unique_ptr<tokenizer::Tokenizer> open_tokenizer(const std::string& path, const CommonFlags& flags);
+// tokenizer::load_tokenizer_of(); shows its warning unless --quiet.
+std::unique_ptr<tokenizer::Tokenizer> tokenizer_of(const store::Checkpoint& checkpoint,
+                                                   const CommonFlags& flags);
 Error no_tokenizer(const std::string& path);  // the error for a model without a tokenizer
 
 // Reads the text of `-f FILE`; "-" is standard input.

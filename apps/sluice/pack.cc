@@ -119,7 +119,7 @@ Error with_final_name(Error error, const std::string& directory, const std::stri
 // failure: the model runs on token ids, and who asks for text is told why there is none.
 std::string_view compile_tokenizer(const std::string& directory, const Options& options) {
   try {
-    return model::compile_tokenizer_of(*store::open_checkpoint(directory)) ? "compiled" : "none";
+    return tokenizer::compile_tokenizer_of(*store::open_checkpoint(directory)) ? "compiled" : "none";
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kIo) throw;
     if (!options.common.quiet)

@@ -23,9 +23,9 @@ void add_prompt_flags(Command& command, PromptFlags& flags) {
 
 namespace {
 
-std::vector<std::vector<model::TokenId>> tokens_of(const PromptFlags& flags, const EngineFlags& engine,
-                                                   const OpenModel& open) {
-  std::vector<std::vector<model::TokenId>> prompts;
+std::vector<std::vector<tokenizer::TokenId>> tokens_of(const PromptFlags& flags, const EngineFlags& engine,
+                                                       const OpenModel& open) {
+  std::vector<std::vector<tokenizer::TokenId>> prompts;
   for (const std::string& list : flags.tokens) {
     prompts.push_back(parse_token_list(list, "--tokens"));
     check_token_ids(prompts.back(), open.model.config, "--tokens");
@@ -36,7 +36,7 @@ std::vector<std::vector<model::TokenId>> tokens_of(const PromptFlags& flags, con
         .in(engine.model)
         .fix("give the prompt as --tokens 1,2,3");
   const auto add = [&](const std::string& text, const std::string& place) {
-    prompts.push_back(encode_file(*open.tokenizer, text, place, model::AddSpecial::kYes, engine));
+    prompts.push_back(encode_file(*open.tokenizer, text, place, tokenizer::AddSpecial::kYes, engine));
     if (prompts.back().empty())
       throw Error(ErrorKind::kInvalid, "the prompt has no tokens")
           .in(place)
@@ -48,10 +48,10 @@ std::vector<std::vector<model::TokenId>> tokens_of(const PromptFlags& flags, con
 }
 
 // Checked before a file is made for the answer.
-void check_prompt(const std::vector<model::TokenId>& prompt, const char* flag, std::size_t vocab) {
+void check_prompt(const std::vector<tokenizer::TokenId>& prompt, const char* flag, std::size_t vocab) {
   if (prompt.empty())
     throw Error(ErrorKind::kInvalid, "the prompt has no tokens").in(flag).fix("give some text, or --tokens");
-  for (const model::TokenId token : prompt)
+  for (const tokenizer::TokenId token : prompt)
     if (token < 0 || static_cast<std::size_t>(token) >= vocab)
       throw Error(ErrorKind::kInvalid, "token id is out of range")
           .in(flag)
@@ -62,11 +62,11 @@ void check_prompt(const std::vector<model::TokenId>& prompt, const char* flag, s
 
 }  // namespace
 
-std::vector<std::vector<model::TokenId>> prompt_tokens(const PromptFlags& flags, const EngineFlags& engine,
-                                                       const OpenModel& open) {
-  std::vector<std::vector<model::TokenId>> prompts = tokens_of(flags, engine, open);
+std::vector<std::vector<tokenizer::TokenId>> prompt_tokens(const PromptFlags& flags,
+                                                           const EngineFlags& engine, const OpenModel& open) {
+  std::vector<std::vector<tokenizer::TokenId>> prompts = tokens_of(flags, engine, open);
   const char* const flag = !flags.tokens.empty() ? "--tokens" : !flags.prompts.empty() ? "-p" : "-f";
-  for (const std::vector<model::TokenId>& prompt : prompts)
+  for (const std::vector<tokenizer::TokenId>& prompt : prompts)
     check_prompt(prompt, flag, open.model.config.vocab);
   return prompts;
 }

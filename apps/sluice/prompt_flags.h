@@ -18,8 +18,8 @@ struct PromptFlags {
 
 void add_prompt_flags(Command& command, PromptFlags& flags);
 // One list of ids per prompt, in the order given. Error(kInvalid) for text if the model has no tokenizer.
-std::vector<std::vector<model::TokenId>> prompt_tokens(const PromptFlags& flags, const EngineFlags& engine,
-                                                       const OpenModel& open);
+std::vector<std::vector<tokenizer::TokenId>> prompt_tokens(const PromptFlags& flags,
+                                                           const EngineFlags& engine, const OpenModel& open);
 // Positions to reserve for a prompt (0 where it is an encoder's input) and at most `max_tokens` more.
 // Error(kInvalid) if the prompt is longer than the context.
 std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, const EngineFlags& engine,

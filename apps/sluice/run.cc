@@ -129,7 +129,7 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
 
 // Hugging Face also accepts such ids, and never meets them.
 void warn_of_eos(const std::string& path, const model::ModelConfig& config) {
-  for (const model::TokenId token : config.eos)
+  for (const tokenizer::TokenId token : config.eos)
     if (static_cast<std::size_t>(token) >= config.vocab)
       print_warning(
           "{}: end-of-text token {} is beyond the vocabulary of {} (eos_token_id of "
@@ -173,7 +173,7 @@ void run(const Options& options) {
   std::size_t positions = 1, longest_prompt = 0;
   const std::uint64_t first_seed = flags.seed ? *flags.seed : random_seed();
   const std::function<bool()> stop = interrupted_so_far();  // each sequence of a batch asks it
-  for (std::vector<model::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
+  for (std::vector<tokenizer::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
     engine::GenerateRequest& request = requests.emplace_back();
     request.prompt = std::move(prompt);
     request.max_tokens = max_tokens;
@@ -235,7 +235,7 @@ void run(const Options& options) {
   try {
     if (echoed)
       live.write(open.tokenizer->decode(requests[0].prompt,
-                                        model::ShowSpecial::kNo));  // as the text goes on from it
+                                        tokenizer::ShowSpecial::kNo));  // as the text goes on from it
     results = engine::generate(engine, open.tokenizer.get(), requests);
     live.finish();
   } catch (const Exit&) {  // of a write, or of check_reader()

@@ -26,18 +26,19 @@ std::string quoted(const std::string& piece) {
 }
 
 void tokenize(const Options& options) {
-  const std::unique_ptr<model::Tokenizer> tokenizer = open_tokenizer(options.path, options.common);
+  const std::unique_ptr<tokenizer::Tokenizer> tokenizer = open_tokenizer(options.path, options.common);
   const std::string text = options.from_file ? read_input_text(options.file) : options.prompt;
-  const std::vector<model::TokenId> ids =
-      encode_file(*tokenizer, text, options.from_file ? input_name(options.file) : "-p",
-                  options.no_special ? model::AddSpecial::kNo : model::AddSpecial::kYes, options.common);
+  const std::vector<tokenizer::TokenId> ids = encode_file(
+      *tokenizer, text, options.from_file ? input_name(options.file) : "-p",
+      options.no_special ? tokenizer::AddSpecial::kNo : tokenizer::AddSpecial::kYes, options.common);
   if (options.common.json) {
     std::cout << Json{{"ids", ids}}.dump() << '\n';
     return;
   }
   std::string lines;
-  for (const model::TokenId id : ids) {
-    lines += fmt::format("{:>7}  {}\n", id, quoted(tokenizer->decode({&id, 1}, model::ShowSpecial::kYes)));
+  for (const tokenizer::TokenId id : ids) {
+    lines +=
+        fmt::format("{:>7}  {}\n", id, quoted(tokenizer->decode({&id, 1}, tokenizer::ShowSpecial::kYes)));
   }
   std::cout << lines;
 }

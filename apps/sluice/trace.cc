@@ -64,7 +64,7 @@ void run(const Options& options) {
   std::vector<engine::GenerateRequest> requests;
   std::size_t positions = 1;
   const std::function<bool()> stop = interrupted_so_far();  // each sequence asks it
-  for (std::vector<model::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
+  for (std::vector<tokenizer::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
     engine::GenerateRequest& request = requests.emplace_back();
     request.prompt = std::move(prompt);
     request.max_tokens = max_tokens;

@@ -8,7 +8,7 @@ namespace sluice::engine {
 // A Sampler works on these. The engine plans and holds room for one of them a token of the vocabulary.
 struct Candidate {
   float logit;
-  model::TokenId id;
+  tokenizer::TokenId id;
   double
       weight;  // relative to the likeliest; before weights are made: 1 if the context has the token, else 0
 };

@@ -56,7 +56,7 @@ class DamagedWeights : public ::testing::TestWithParam<Math> {
     const auto checkpoint = store::open_checkpoint(store_);
     Engine engine(*checkpoint, model_, options());
     const auto sequence = engine.new_sequence();
-    const std::vector<model::TokenId> prompt = {3, 17, 4, 20, 33, 9, 12, 7, 2};
+    const std::vector<tokenizer::TokenId> prompt = {3, 17, 4, 20, 33, 9, 12, 7, 2};
     const auto error_of = [](const auto& step) -> std::optional<Error> {
       try {
         step();

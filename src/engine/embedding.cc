@@ -21,7 +21,7 @@ Bytes Embedding::resident_bytes(const store::Checkpoint& checkpoint, const model
   return layout ? fetch::RowTable::resident_bytes(*layout) : 0;
 }
 
-void Embedding::rows(std::span<const model::TokenId> tokens, float* out) {
+void Embedding::rows(std::span<const tokenizer::TokenId> tokens, float* out) {
   if (table_) {
     table_->read(tokens, [&](std::size_t i, const std::byte* words) {
       kernels::row_to_float({words, matrix_.dtype, 1, matrix_.cols}, 0, out + i * matrix_.cols);

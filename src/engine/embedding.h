@@ -20,7 +20,7 @@ class Embedding {
             const fetch::FetchOptions& options, device::Accountant& accountant);
 
   // Writes the `hidden` floats of each token to `out`, one after another. Errors as fetch::RowTable.
-  void rows(std::span<const model::TokenId> tokens, float* out);
+  void rows(std::span<const tokenizer::TokenId> tokens, float* out);
   // Its own reads; zeros if the matrix is in memory.
   DiskCounters counters() const { return table_ ? table_->counters() : DiskCounters{}; }
 

@@ -340,7 +340,7 @@ Profile Engine::measure(const MeasureOptions& options) {
   moe_->leave_out_experts(true);
   observer_ = nullptr;  // these steps have no routing
   const std::unique_ptr<Sequence> sequence = new_sequence();
-  if (model_.config.has_encoder()) encode(*sequence, std::vector<model::TokenId>{0});
+  if (model_.config.has_encoder()) encode(*sequence, std::vector<tokenizer::TokenId>{0});
   const auto step = [&] {
     sequence->clear();
     decode(*sequence, 0);
@@ -359,8 +359,8 @@ std::unique_ptr<Sequence> Engine::new_sequence() {
                                     options_.encoder_positions);
 }
 
-void Engine::check_tokens(std::span<const model::TokenId> tokens) const {
-  for (const model::TokenId token : tokens)
+void Engine::check_tokens(std::span<const tokenizer::TokenId> tokens) const {
+  for (const tokenizer::TokenId token : tokens)
     if (token < 0 || static_cast<std::uint32_t>(token) >= model_.config.vocab)
       throw Error(ErrorKind::kInvalid, "token id is out of range")
           .in("tokens")
@@ -369,7 +369,7 @@ void Engine::check_tokens(std::span<const model::TokenId> tokens) const {
           .fix("give ids of this model's tokenizer");
 }
 
-bool Engine::encode(Sequence& sequence, std::span<const model::TokenId> tokens,
+bool Engine::encode(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
                     const std::function<bool()>& go_on) {
   SLUICE_CHECK(encoder_.layer != nullptr && !tokens.empty() && sequence.length() == 0);
   check_tokens(tokens);
@@ -394,7 +394,7 @@ bool Engine::encode(Sequence& sequence, std::span<const model::TokenId> tokens,
   const auto each_chunk = [&](const std::function<void(LayerRun&)>& work) {
     for (std::size_t begin = 0; begin < tokens.size(); begin += plan_.chunk) {
       if (go_on && !go_on()) return false;
-      const std::span<const model::TokenId> chunk =
+      const std::span<const tokenizer::TokenId> chunk =
           tokens.subspan(begin, std::min(plan_.chunk, tokens.size() - begin));
       const Slice slice{&sequence, 0, chunk.size()};
       const Step step{chunk, {&slice, 1}, Phase::kPrefill, begin};
@@ -492,10 +492,10 @@ void Engine::step(const Step& step, const LogitSink& sink) {
   count.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-void Engine::prefill(Sequence& sequence, std::span<const model::TokenId> tokens, const LogitSink& sink) {
+void Engine::prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tokens, const LogitSink& sink) {
   begin_forward();
   for (std::size_t begin = 0; begin < tokens.size(); begin += plan_.chunk) {
-    const std::span<const model::TokenId> chunk =
+    const std::span<const tokenizer::TokenId> chunk =
         tokens.subspan(begin, std::min(plan_.chunk, tokens.size() - begin));
     const Slice slice{&sequence, 0, chunk.size()};
     step({chunk, {&slice, 1}, Phase::kPrefill},
@@ -504,7 +504,7 @@ void Engine::prefill(Sequence& sequence, std::span<const model::TokenId> tokens,
   }
 }
 
-std::span<const float> Engine::decode(Sequence& sequence, model::TokenId token) {
+std::span<const float> Engine::decode(Sequence& sequence, tokenizer::TokenId token) {
   begin_forward();
   const Slice slice{&sequence, 0, 1};
   std::span<const float> result;

@@ -119,18 +119,18 @@ class Engine {
   // For encoder-decoders: computes the encoder's whole input of a sequence, at least one token, before its
   // first step. False when `go_on` (called before every chunk; may be empty) returned false: the sequence
   // then has no input. Error(kInvalid) as for step().
-  bool encode(Sequence& sequence, std::span<const model::TokenId> tokens,
+  bool encode(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
               const std::function<bool()>& go_on = {});
   // One step of at most chunk() tokens. Token ids are checked. After an Error(kIo) or (kCorrupt) the
   // sequences are as before the step, and the engine can go on.
   void step(const Step& step, const LogitSink& sink);
   // Feeds the tokens of one sequence in chunks; `sink` gets the logits that it wants, by index in `tokens`.
-  void prefill(Sequence& sequence, std::span<const model::TokenId> tokens, const LogitSink& sink);
+  void prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tokens, const LogitSink& sink);
   // Feeds one token of one sequence; returns its logits, valid until the next step.
-  std::span<const float> decode(Sequence& sequence, model::TokenId token);
+  std::span<const float> decode(Sequence& sequence, tokenizer::TokenId token);
 
  private:
-  void check_tokens(std::span<const model::TokenId> tokens) const;
+  void check_tokens(std::span<const tokenizer::TokenId> tokens) const;
   MemoryPlan make_plan(std::size_t logit_rows, DenseView dense);
   WorkspaceShape workspace_shape(std::size_t logit_rows, std::size_t chunk) const;
   bool has_wide_words() const;  // some matrix that is multiplied with is in F16 or F32

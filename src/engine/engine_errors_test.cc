@@ -22,7 +22,7 @@ namespace sluice::engine {
 namespace {
 
 const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
-const std::vector<model::TokenId> kPrompt = {17, 4, 256, 33, 9, 120, 77, 2};
+const std::vector<tokenizer::TokenId> kPrompt = {17, 4, 256, 33, 9, 120, 77, 2};
 constexpr std::size_t kGenerated = 40;
 
 class EngineErrors : public ::testing::Test {
@@ -56,7 +56,7 @@ class EngineErrors : public ::testing::Test {
         }
       }
     };
-    const std::span<const model::TokenId> prompt = kPrompt;
+    const std::span<const tokenizer::TokenId> prompt = kPrompt;
     retried([&] {
       sequence->clear();
       engine.prefill(*sequence, prompt,
@@ -65,7 +65,7 @@ class EngineErrors : public ::testing::Test {
     });
     for (std::size_t i = 0; i < kGenerated; ++i)
       retried([&] {
-        all.push_back(hash(engine.decode(*sequence, static_cast<model::TokenId>((i * 37 + 5) % 500))));
+        all.push_back(hash(engine.decode(*sequence, static_cast<tokenizer::TokenId>((i * 37 + 5) % 500))));
       });
     return all;
   }

@@ -38,16 +38,16 @@ std::size_t stress_tokens() {
 // Short sequences of random tokens: the next experts are as hard to foresee as possible.
 struct Text {
   std::size_t prompt;
-  std::vector<model::TokenId> tokens;
+  std::vector<tokenizer::TokenId> tokens;
 };
 
 std::vector<Text> random_texts(std::size_t tokens, std::uint32_t vocab, std::mt19937_64& random) {
   std::vector<Text> texts;
   while (tokens > 0) {
     Text text{1 + random() % 6,
-              std::vector<model::TokenId>(std::min<std::size_t>(tokens, 8 + random() % 17))};
+              std::vector<tokenizer::TokenId>(std::min<std::size_t>(tokens, 8 + random() % 17))};
     text.prompt = std::min(text.prompt, text.tokens.size());
-    for (model::TokenId& token : text.tokens) token = static_cast<model::TokenId>(random() % vocab);
+    for (tokenizer::TokenId& token : text.tokens) token = static_cast<tokenizer::TokenId>(random() % vocab);
     tokens -= text.tokens.size();
     texts.push_back(std::move(text));
   }
@@ -101,14 +101,14 @@ class FetchStress : public ::testing::Test {
     const auto take = [&](std::span<const float> logits) { all.push_back(xxh3(std::as_bytes(logits))); };
     const auto sequence = engine.new_sequence();
     for (const Text& text : texts_) {
-      const std::span<const model::TokenId> tokens = text.tokens;
+      const std::span<const tokenizer::TokenId> tokens = text.tokens;
       retried([&] {
         sequence->clear();
         engine.prefill(*sequence, tokens.first(text.prompt),
                        {[&](std::size_t t) { return t + 1 == text.prompt; },
                         [&](std::size_t, std::span<const float> row) { take(row); }});
       });
-      for (const model::TokenId token : tokens.subspan(text.prompt))
+      for (const tokenizer::TokenId token : tokens.subspan(text.prompt))
         retried([&] { take(engine.decode(*sequence, token)); });
     }
     return all;

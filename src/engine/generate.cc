@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-void check(const Engine& engine, const model::Tokenizer* tokenizer, const GenerateRequest& request) {
+void check(const Engine& engine, const tokenizer::Tokenizer* tokenizer, const GenerateRequest& request) {
   if (request.prompt.empty())
     throw Error(ErrorKind::kInvalid, "the prompt has no tokens")
         .in("the prompt")
@@ -42,7 +42,7 @@ void check(const Engine& engine, const model::Tokenizer* tokenizer, const Genera
 // One sequence of a batch in progress.
 class Stream {
  public:
-  Stream(Engine& engine, const model::Tokenizer* tokenizer, const GenerateRequest& request)
+  Stream(Engine& engine, const tokenizer::Tokenizer* tokenizer, const GenerateRequest& request)
       : request_(request),
         eos_(engine.model().config.eos),
         sequence_(engine.new_sequence()),
@@ -52,7 +52,7 @@ class Stream {
         begins_(encoded_ ? request.prompt : std::vector{engine.model().config.decoder_start}),
         context_(begins_),
         stops_(request.stop) {
-    if (tokenizer != nullptr) decoder_.emplace(*tokenizer, model::ShowSpecial::kNo);
+    if (tokenizer != nullptr) decoder_.emplace(*tokenizer, tokenizer::ShowSpecial::kNo);
     open_ = request.max_tokens > 0;
   }
 
@@ -79,7 +79,7 @@ class Stream {
 
   bool open() const { return open_; }
   Sequence* sequence() { return sequence_.get(); }
-  model::TokenId last_token() const { return context_.back(); }
+  tokenizer::TokenId last_token() const { return context_.back(); }
 
   bool stop_if_asked() {
     if (!open_ || !request_.should_stop || !request_.should_stop()) return false;
@@ -95,7 +95,7 @@ class Stream {
   // Takes the logits of the next token.
   void take(std::span<const float> logits) { accept(sampler_.next(logits, context_, candidates_)); }
 
-  void accept(model::TokenId token) {
+  void accept(tokenizer::TokenId token) {
     context_.push_back(token);
     result_.tokens.push_back(token);
     if (!request_.ignore_eos && std::find(eos_.begin(), eos_.end(), token) != eos_.end())
@@ -134,18 +134,18 @@ class Stream {
   }
 
   const GenerateRequest& request_;
-  const std::vector<model::TokenId>& eos_;
+  const std::vector<tokenizer::TokenId>& eos_;
   std::unique_ptr<Sequence> sequence_;
   Sampler sampler_;
-  const std::span<Candidate> candidates_;     // scratch that all sequences share
-  bool encoded_;                              // or there is no encoder
-  const std::vector<model::TokenId> begins_;  // tokens that the decoder starts from
-  std::vector<model::TokenId> context_;       // these and the answer
-  std::optional<model::StreamDecoder> decoder_;
+  const std::span<Candidate> candidates_;         // scratch that all sequences share
+  bool encoded_;                                  // or there is no encoder
+  const std::vector<tokenizer::TokenId> begins_;  // tokens that the decoder starts from
+  std::vector<tokenizer::TokenId> context_;       // these and the answer
+  std::optional<tokenizer::StreamDecoder> decoder_;
   StopStrings stops_;
   GenerateResult result_;
   std::string text_;
-  model::TokenId first_token_ = 0;  // drawn at once: logits of all sequences would take much memory
+  tokenizer::TokenId first_token_ = 0;  // drawn at once: logits of all sequences would take much memory
   Clock::time_point decode_start_;
   bool open_ = true;
 };
@@ -162,7 +162,7 @@ std::string_view stop_reason_name(StopReason reason) {
   return kNames[static_cast<int>(reason)];
 }
 
-std::vector<GenerateResult> generate(Engine& engine, const model::Tokenizer* tokenizer,
+std::vector<GenerateResult> generate(Engine& engine, const tokenizer::Tokenizer* tokenizer,
                                      std::span<const GenerateRequest> requests) {
   for (const GenerateRequest& request : requests) check(engine, tokenizer, request);
   SLUICE_CHECK(requests.size() <= engine.options().sequences, "the plan has room for fewer sequences");
@@ -173,7 +173,7 @@ std::vector<GenerateResult> generate(Engine& engine, const model::Tokenizer* tok
   for (Stream& stream : streams) stream.prefill(engine, start);
   for (Stream& stream : streams) stream.take_first();
 
-  std::vector<model::TokenId> tokens;
+  std::vector<tokenizer::TokenId> tokens;
   std::vector<Slice> slices;
   std::vector<Stream*> open;
   for (;;) {
@@ -197,7 +197,8 @@ std::vector<GenerateResult> generate(Engine& engine, const model::Tokenizer* tok
   return results;
 }
 
-GenerateResult generate(Engine& engine, const model::Tokenizer* tokenizer, const GenerateRequest& request) {
+GenerateResult generate(Engine& engine, const tokenizer::Tokenizer* tokenizer,
+                        const GenerateRequest& request) {
   return std::move(generate(engine, tokenizer, {&request, 1}).front());
 }
 

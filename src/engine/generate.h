@@ -15,8 +15,8 @@
 namespace sluice::engine {
 
 struct GenerateRequest {
-  std::vector<model::TokenId> prompt;  // at least one; the encoder's input where there is an encoder
-  std::size_t max_tokens = 0;          // n
+  std::vector<tokenizer::TokenId> prompt;  // at least one; the encoder's input where there is an encoder
+  std::size_t max_tokens = 0;              // n
   SamplerConfig sampler;
   bool ignore_eos = false;
   std::vector<std::string> stop;  // generation ends before the first of these in the text; none is empty
@@ -39,7 +39,7 @@ enum class StopReason { kLength, kContext, kEos, kStopString, kInterrupted };
 std::string_view stop_reason_name(StopReason reason);  // "length" "context" "eos" "stop" "interrupted"
 
 struct GenerateResult {
-  std::vector<model::TokenId> tokens;  // including a final eos
+  std::vector<tokenizer::TokenId> tokens;  // including a final eos
   std::optional<std::string> text;  // without special tokens and the stop string; empty without a tokenizer
   StopReason reason = StopReason::kLength;
   double prefill_s = 0, decode_s = 0;  // from the start to the first token, and from there to the last
@@ -47,14 +47,15 @@ struct GenerateResult {
 
 // Error(kInvalid) for an empty prompt and for a prompt that does not fit the context; otherwise errors as
 // Engine::step. `tokenizer` may be null: then there is no text, and stop strings are Error(kUsage).
-GenerateResult generate(Engine& engine, const model::Tokenizer* tokenizer, const GenerateRequest& request);
+GenerateResult generate(Engine& engine, const tokenizer::Tokenizer* tokenizer,
+                        const GenerateRequest& request);
 
 // A static batch: prompts of any lengths are prefilled one after the other; then each step decodes one token
 // of every unfinished sequence, so that an expert that several of them need is fetched once and multiplied as
 // one small matrix product. One result per request, in order. The engine's plan must have room for as many
 // sequences (EngineOptions::sequences), and for drawing where a request draws (draws()). Every sequence gets
 // the tokens that it would get alone, because sums have one order for every number of tokens.
-std::vector<GenerateResult> generate(Engine& engine, const model::Tokenizer* tokenizer,
+std::vector<GenerateResult> generate(Engine& engine, const tokenizer::Tokenizer* tokenizer,
                                      std::span<const GenerateRequest> requests);
 
 }  // namespace sluice::engine

@@ -55,7 +55,7 @@ TEST_F(GenerateTest, AFullContextIsNotTheLengthThatWasAskedFor) {
 struct ReaderGone {};
 
 TEST_F(GenerateTest, WhatItsTextThrowsEndsItAtThatToken) {
-  const std::vector<model::TokenId> expected = generate(engine_, nullptr, request(12)).tokens;
+  const std::vector<tokenizer::TokenId> expected = generate(engine_, nullptr, request(12)).tokens;
   for (const std::size_t last : {1u, 2u, 7u}) {
     GenerateRequest broken = request(12);
     std::size_t given = 0;
@@ -72,7 +72,7 @@ TEST_F(GenerateTest, WhatItsTextThrowsEndsItAtThatToken) {
 }
 
 TEST_F(GenerateTest, WhatIsThrownWhenAskedToStopComesOut) {
-  const std::vector<model::TokenId> expected = generate(engine_, nullptr, request(12)).tokens;
+  const std::vector<tokenizer::TokenId> expected = generate(engine_, nullptr, request(12)).tokens;
   for (const int call : {1, 2, 5}) {
     GenerateRequest broken = request(12);
     int calls = 0;

@@ -38,9 +38,9 @@ std::vector<std::string> model_names() {
 }
 
 struct Golden {
-  std::vector<model::TokenId> tokens, greedy;
-  std::vector<model::TokenId> encoder_tokens;  // for an encoder-decoder; `tokens` are then the decoder's
-  std::vector<float> logits;                   // (tokens, vocab)
+  std::vector<tokenizer::TokenId> tokens, greedy;
+  std::vector<tokenizer::TokenId> encoder_tokens;  // for an encoder-decoder; `tokens` are then the decoder's
+  std::vector<float> logits;                       // (tokens, vocab)
   double largest = 0;
 };
 
@@ -63,10 +63,10 @@ Golden read_golden(const std::string& name) {
   Golden golden;
   const fs::path directory = kModels / (name + ".golden");
   const Json json = read_json_file(directory / "golden.json");
-  golden.tokens = json.at("tokens").get<std::vector<model::TokenId>>();
-  golden.greedy = json.at("greedy").get<std::vector<model::TokenId>>();
+  golden.tokens = json.at("tokens").get<std::vector<tokenizer::TokenId>>();
+  golden.greedy = json.at("greedy").get<std::vector<tokenizer::TokenId>>();
   if (json.contains("encoder_tokens"))
-    golden.encoder_tokens = json.at("encoder_tokens").get<std::vector<model::TokenId>>();
+    golden.encoder_tokens = json.at("encoder_tokens").get<std::vector<tokenizer::TokenId>>();
   golden.logits = read_npy(directory / "logits.npy");
   for (float logit : golden.logits) golden.largest = std::max<double>(golden.largest, std::abs(logit));
   return golden;
@@ -178,7 +178,7 @@ TEST_P(GoldenTest, EverySequenceOfABatchGetsTheTokensThatItGetsAlone) {
     requests[i].ignore_eos = true;
   }
   EngineOptions options = small_options(Math::kAuto);
-  std::vector<std::vector<model::TokenId>> alone;
+  std::vector<std::vector<tokenizer::TokenId>> alone;
   {
     Engine engine(*checkpoint, model, options);
     for (const GenerateRequest& request : requests)

@@ -101,7 +101,7 @@ class PrefetchPause : public ::testing::Test {
     const auto sequence = engine.new_sequence();
     for (std::size_t i = 0; i < kTokens; ++i) {
       const std::span<const float> logits =
-          engine.decode(*sequence, static_cast<model::TokenId>((i * 37 + 5) % 500));
+          engine.decode(*sequence, static_cast<tokenizer::TokenId>((i * 37 + 5) % 500));
       all.push_back(xxh3(std::as_bytes(logits)));
     }
     return all;

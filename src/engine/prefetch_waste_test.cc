@@ -89,15 +89,15 @@ class PrefetchWaste : public ::testing::Test {
   static std::vector<std::uint64_t> hashes(Engine& engine, std::size_t steps) {
     std::vector<std::uint64_t> all;
     const auto sequence = engine.new_sequence();
-    std::vector<model::TokenId> prompt;
-    for (std::size_t i = 0; i < 8; ++i) prompt.push_back(static_cast<model::TokenId>(i * 41 + 7));
+    std::vector<tokenizer::TokenId> prompt;
+    for (std::size_t i = 0; i < 8; ++i) prompt.push_back(static_cast<tokenizer::TokenId>(i * 41 + 7));
     engine.prefill(*sequence, prompt,
                    {[](std::size_t) { return false; }, [](std::size_t, std::span<const float>) {}});
     for (std::size_t i = 0; i < steps; ++i) all.push_back(next(engine, *sequence, i));
     return all;
   }
   static std::uint64_t next(Engine& engine, Sequence& sequence, std::size_t i) {
-    return xxh3(std::as_bytes(engine.decode(sequence, static_cast<model::TokenId>((i * 37 + 5) % 500))));
+    return xxh3(std::as_bytes(engine.decode(sequence, static_cast<tokenizer::TokenId>((i * 37 + 5) % 500))));
   }
 
   std::unique_ptr<store::Checkpoint> checkpoint_;

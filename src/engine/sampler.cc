@@ -51,8 +51,8 @@ double Sampler::uniform() {
   return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1.0p-53;
 }
 
-model::TokenId Sampler::next(std::span<const float> logits, std::span<const model::TokenId> context,
-                             std::span<Candidate> scratch) {
+tokenizer::TokenId Sampler::next(std::span<const float> logits, std::span<const tokenizer::TokenId> context,
+                                 std::span<Candidate> scratch) {
   for (std::size_t i = 0; i < logits.size(); ++i)
     if (std::isnan(logits[i]))
       throw Error(ErrorKind::kInvalid, fmt::format("the logit of token {} is not a number", i))
@@ -60,15 +60,15 @@ model::TokenId Sampler::next(std::span<const float> logits, std::span<const mode
               "the weights are damaged or do not fit config.json: get the model again (`sluice verify` tells "
               "whether a packed store is sound)");
   if (config_.takes_likeliest())
-    return static_cast<model::TokenId>(kernels::argmax(logits.data(), logits.size()));
+    return static_cast<tokenizer::TokenId>(kernels::argmax(logits.data(), logits.size()));
 
   SLUICE_CHECK(scratch.size() >= logits.size(), "no room for the candidates");
   std::span<Candidate> candidates = scratch.first(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i)
-    candidates[i] = {.logit = logits[i], .id = static_cast<model::TokenId>(i), .weight = 0};
+    candidates[i] = {.logit = logits[i], .id = static_cast<tokenizer::TokenId>(i), .weight = 0};
   if (config_.repetition_penalty != 1.0) {
     const float penalty = static_cast<float>(config_.repetition_penalty);
-    for (model::TokenId id : context) {
+    for (tokenizer::TokenId id : context) {
       if (id < 0 || static_cast<std::size_t>(id) >= logits.size()) continue;
       Candidate& seen = candidates[static_cast<std::size_t>(id)];
       if (seen.weight != 0) continue;

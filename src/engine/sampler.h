@@ -35,8 +35,8 @@ class Sampler {
   // `context`: prompt and generated ids so far (for the repetition penalty). `scratch`: room for one
   // candidate a logit, unless the config takes the likeliest; nothing in it is kept between calls, so all
   // samplers may share one. Allocates nothing. Error(kInvalid) if a logit is NaN.
-  model::TokenId next(std::span<const float> logits, std::span<const model::TokenId> context,
-                      std::span<Candidate> scratch);
+  tokenizer::TokenId next(std::span<const float> logits, std::span<const tokenizer::TokenId> context,
+                          std::span<Candidate> scratch);
 
  private:
   double uniform();  // [0, 1), splitmix64

@@ -14,7 +14,7 @@
 namespace sluice::engine {
 namespace {
 
-using model::TokenId;
+using tokenizer::TokenId;
 
 const std::vector<float> kLogits = {0.0f, 2.0f, 1.0f, 2.0f, -1.0f};
 

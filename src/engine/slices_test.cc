@@ -68,15 +68,15 @@ EngineOptions options_of(PrecisionMode precision) {
   return options;
 }
 
-std::vector<model::TokenId> random_tokens(std::size_t count, std::uint32_t vocab, std::uint64_t seed) {
+std::vector<tokenizer::TokenId> random_tokens(std::size_t count, std::uint32_t vocab, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::vector<model::TokenId> tokens(count);
-  for (model::TokenId& token : tokens) token = static_cast<model::TokenId>(random() % vocab);
+  std::vector<tokenizer::TokenId> tokens(count);
+  for (tokenizer::TokenId& token : tokens) token = static_cast<tokenizer::TokenId>(random() % vocab);
   return tokens;
 }
 
 // Logits of every token: of the first `prompt` tokens by a prefill, of the others one by one.
-std::vector<std::vector<float>> logits_of(Engine& engine, std::span<const model::TokenId> tokens,
+std::vector<std::vector<float>> logits_of(Engine& engine, std::span<const tokenizer::TokenId> tokens,
                                           std::size_t prompt) {
   std::vector<std::vector<float>> all;
   const auto sequence = engine.new_sequence();
@@ -85,7 +85,7 @@ std::vector<std::vector<float>> logits_of(Engine& engine, std::span<const model:
     engine.prefill(
         *sequence, tokens.first(prompt),
         {[](std::size_t) { return true; }, [&](std::size_t, std::span<const float> row) { take(row); }});
-  for (const model::TokenId token : tokens.subspan(prompt)) take(engine.decode(*sequence, token));
+  for (const tokenizer::TokenId token : tokens.subspan(prompt)) take(engine.decode(*sequence, token));
   return all;
 }
 
@@ -262,7 +262,7 @@ class Slices : public ::testing::Test {
   static constexpr std::size_t kPrompt = 20;
   static inline std::unique_ptr<TempDirectory> scratch_;
   static inline std::unique_ptr<Opened> fable_;
-  static inline std::vector<model::TokenId> tokens_;
+  static inline std::vector<tokenizer::TokenId> tokens_;
 };
 
 TEST_F(Slices, HighAndLowGiveTheSameBitsWhateverTheBudgetCacheThreadsAndDisk) {
@@ -424,7 +424,7 @@ TEST_F(Slices, AFailedReadFailsItsStepAndNoBitOfTheNext) {
                        }});
     });
     all = prompt;
-    for (const model::TokenId token : std::span(tokens_).subspan(kPrompt))
+    for (const tokenizer::TokenId token : std::span(tokens_).subspan(kPrompt))
       retried([&] {
         const auto row = engine->decode(*sequence, token);
         all.insert(all.end(), row.begin(), row.end());
@@ -472,7 +472,7 @@ TEST_F(Slices, WhatIsInMemoryIsWhatWasDecided) {
     engine->prefill(*sequence, std::span(tokens_).first(kPrompt), {[](std::size_t) { return false; }, {}});
     expect_agreement();
     logical.high = logical.low = 0;
-    for (const model::TokenId token : std::span(tokens_).subspan(kPrompt)) {
+    for (const tokenizer::TokenId token : std::span(tokens_).subspan(kPrompt)) {
       engine->decode(*sequence, token);
       expect_agreement();
     }

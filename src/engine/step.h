@@ -25,8 +25,8 @@ struct Slice {
 enum class Phase { kPrefill, kDecode };
 
 struct Step {
-  std::span<const model::TokenId> tokens;  // of all slices, one after the other
-  std::span<const Slice> slices;           // cover all tokens, in order
+  std::span<const tokenizer::TokenId> tokens;  // of all slices, one after the other
+  std::span<const Slice> slices;               // cover all tokens, in order
   Phase phase = Phase::kPrefill;
   // Set: the tokens are the encoder's input of one sequence, starting at this position; empty: a decoder's
   // tokens.

@@ -7,15 +7,15 @@
 
 namespace sluice::eval {
 
-std::vector<ChoiceRequest> encode_choices(const model::Tokenizer& tokenizer, const ChoiceItem& item,
+std::vector<ChoiceRequest> encode_choices(const tokenizer::Tokenizer& tokenizer, const ChoiceItem& item,
                                           std::size_t most_tokens, const std::string& place) {
   const std::string_view context = rstrip(item.context);
-  const std::vector<model::TokenId> context_ids = tokenizer.encode(context, model::AddSpecial::kYes);
+  const std::vector<tokenizer::TokenId> context_ids = tokenizer.encode(context, tokenizer::AddSpecial::kYes);
   if (context_ids.empty()) throw Error(ErrorKind::kInvalid, "the question has no tokens").in(place);
   std::vector<ChoiceRequest> requests;
   for (std::size_t choice = 0; choice < item.choices.size(); ++choice) {
-    const std::vector<model::TokenId> whole =
-        tokenizer.encode(item.context + " " + item.choices[choice], model::AddSpecial::kYes);
+    const std::vector<tokenizer::TokenId> whole =
+        tokenizer.encode(item.context + " " + item.choices[choice], tokenizer::AddSpecial::kYes);
     if (whole.size() <= context_ids.size())
       throw Error(ErrorKind::kInvalid, fmt::format("choice {} adds no token to the question", choice + 1))
           .in(place)

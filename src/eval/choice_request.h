@@ -12,7 +12,7 @@ namespace sluice::eval {
 
 // The model gets all tokens except the last, and tokens [scored, size) are scored.
 struct ChoiceRequest {
-  std::vector<model::TokenId> tokens;
+  std::vector<tokenizer::TokenId> tokens;
   std::size_t scored = 0;          // at least 1: the first token of the answer
   std::size_t context_tokens = 0;  // tokens of the question, including those cut off
   std::size_t fed() const { return tokens.size() - 1; }
@@ -23,7 +23,7 @@ struct ChoiceRequest {
 // context belongs to the answer. A request longer than `most_tokens` (the most that are fed) loses its front.
 // Error(kInvalid) naming `place` if an answer adds no token, is longer than that, or the question has no
 // token.
-std::vector<ChoiceRequest> encode_choices(const model::Tokenizer& tokenizer, const ChoiceItem& item,
+std::vector<ChoiceRequest> encode_choices(const tokenizer::Tokenizer& tokenizer, const ChoiceItem& item,
                                           std::size_t most_tokens, const std::string& place);
 
 }  // namespace sluice::eval

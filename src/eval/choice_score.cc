@@ -34,7 +34,7 @@ ChoiceScorer::ChoiceScorer(engine::Engine& engine, std::size_t prompt)
     : engine_(engine), prompt_(prompt), sequence_(engine.new_sequence()) {}
 
 double ChoiceScorer::log_likelihood(const ChoiceRequest& request, const std::function<bool()>& go_on) {
-  const std::span<const model::TokenId> fed = std::span(request.tokens).first(request.fed());
+  const std::span<const tokenizer::TokenId> fed = std::span(request.tokens).first(request.fed());
   // The sequence goes back to where the requests part; the token before the answer is fed again for its
   // logits.
   const auto [here, there] = std::mismatch(fed.begin(), fed.end(), fed_.begin(), fed_.end());

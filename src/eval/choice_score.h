@@ -41,7 +41,7 @@ class ChoiceScorer {
   engine::Engine& engine_;
   std::size_t prompt_;
   std::unique_ptr<engine::Sequence> sequence_;
-  std::vector<model::TokenId> fed_;  // tokens that the sequence holds
+  std::vector<tokenizer::TokenId> fed_;  // tokens that the sequence holds
 };
 
 // A mean of zeros and ones, and its standard error: the sample's deviation / √n; none for fewer than two.

@@ -13,8 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
       for (const eval::ChoiceItem& item : task.read({reinterpret_cast<const char*>(data), size}, "data")) {
         SLUICE_CHECK(item.choices.size() >= 2 && item.answer < item.choices.size());
-        SLUICE_CHECK(!model::find_invalid_utf8(item.context));
-        for (const std::string& choice : item.choices) SLUICE_CHECK(!model::find_invalid_utf8(choice));
+        SLUICE_CHECK(!tokenizer::find_invalid_utf8(item.context));
+        for (const std::string& choice : item.choices) SLUICE_CHECK(!tokenizer::find_invalid_utf8(choice));
       }
     } catch (const Error&) {
     }

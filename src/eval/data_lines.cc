@@ -9,7 +9,7 @@ namespace sluice::eval {
 
 void each_line(std::string_view text, const std::string& file,
                const std::function<void(std::string_view, const std::string&)>& take) {
-  if (const auto bad = model::find_invalid_utf8(text))
+  if (const auto bad = tokenizer::find_invalid_utf8(text))
     throw Error(ErrorKind::kInvalid, "the text is not UTF-8").in(file, *bad).fix("convert it to UTF-8 first");
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');

@@ -4,7 +4,7 @@
 
 namespace sluice::eval {
 
-void feed(engine::Engine& engine, engine::Sequence& sequence, std::span<const model::TokenId> tokens,
+void feed(engine::Engine& engine, engine::Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
           std::size_t prompt, const engine::LogitSink& sink) {
   const std::size_t at = sequence.length(), together = std::min(tokens.size(), prompt > at ? prompt - at : 0);
   if (together > 0) engine.prefill(sequence, tokens.first(together), sink);

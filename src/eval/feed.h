@@ -15,7 +15,7 @@ inline constexpr std::size_t kAllOfIt = std::numeric_limits<std::size_t>::max();
 // of its own, like in a generation, so that routers which change the model's choice in steps do so. With
 // exact routing both ways give the same logits, bit for bit. `sink` as in Engine::prefill, by index in
 // `tokens`. Errors as Engine::step.
-void feed(engine::Engine& engine, engine::Sequence& sequence, std::span<const model::TokenId> tokens,
+void feed(engine::Engine& engine, engine::Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
           std::size_t prompt, const engine::LogitSink& sink);
 
 }  // namespace sluice::eval

@@ -53,7 +53,7 @@ class ChoiceGolden : public ::testing::TestWithParam<Excerpt> {};
 
 TEST_P(ChoiceGolden, LikelihoodsTokensAndMetricsAreTheHarnesss) {
   const Loaded loaded;
-  const auto tokenizer = model::load_tokenizer_of(*loaded.checkpoint);
+  const auto tokenizer = tokenizer::load_tokenizer_of(*loaded.checkpoint);
   const std::string path = kRoot + "tests/data/eval/" + GetParam().file;
   const std::vector<ChoiceItem> items =
       find_choice_task(GetParam().task).read(read_data_file(path, kMiB), path);
@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Tasks, ChoiceGolden,
 // token.
 TEST(ChoiceScore, IsTheSameBitsHoweverItIsFed) {
   const Loaded loaded;
-  const auto tokenizer = model::load_tokenizer_of(*loaded.checkpoint);
+  const auto tokenizer = tokenizer::load_tokenizer_of(*loaded.checkpoint);
   const std::string path = kRoot + "tests/data/eval/hellaswag.jsonl.zst";
   std::vector<ChoiceItem> items = read_hellaswag(read_data_file(path, kMiB), path);
   items.resize(3);
@@ -119,12 +119,12 @@ TEST(ChoiceScore, IsTheSameBitsHoweverItIsFed) {
   }
 }
 
-std::vector<model::TokenId> some_text(const Loaded& loaded, std::size_t bytes) {
-  return model::load_tokenizer_of(*loaded.checkpoint)
-      ->encode(read_data_file(kModel + "/eval.txt", kMiB).substr(0, bytes), model::AddSpecial::kNo);
+std::vector<tokenizer::TokenId> some_text(const Loaded& loaded, std::size_t bytes) {
+  return tokenizer::load_tokenizer_of(*loaded.checkpoint)
+      ->encode(read_data_file(kModel + "/eval.txt", kMiB).substr(0, bytes), tokenizer::AddSpecial::kNo);
 }
 
-std::vector<WindowScore> scores_of(TextScorer& scorer, std::span<const model::TokenId> tokens,
+std::vector<WindowScore> scores_of(TextScorer& scorer, std::span<const tokenizer::TokenId> tokens,
                                    std::span<const Window> windows) {
   std::vector<WindowScore> scores;
   for (const Window& window : windows) scores.push_back(scorer.score(tokens, window, {}));
@@ -134,7 +134,7 @@ std::vector<WindowScore> scores_of(TextScorer& scorer, std::span<const model::To
 TEST(TextScore, IsThatOfTransformersInTheWindowsOfItsGuide) {
   const Loaded loaded;
   const Json golden = read_json_file(kRoot + "tests/golden/eval/perplexity.json");
-  const std::vector<model::TokenId> tokens = some_text(loaded, golden["text_bytes"].get<std::size_t>());
+  const std::vector<tokenizer::TokenId> tokens = some_text(loaded, golden["text_bytes"].get<std::size_t>());
   ASSERT_EQ(tokens.size(), golden["tokens"]);
   engine::Engine engine(*loaded.checkpoint, loaded.model, options(4096), 64);
   TextScorer scorer(engine);
@@ -173,7 +173,7 @@ TEST(TextScore, IsTheSameBitsInChunksAndTokenByToken) {
     const std::string path = kRoot + "tests/golden/models/" + name;
     const Loaded loaded(path);
     const auto tokens =
-        read_json_file(path + ".golden/golden.json").at("tokens").get<std::vector<model::TokenId>>();
+        read_json_file(path + ".golden/golden.json").at("tokens").get<std::vector<tokenizer::TokenId>>();
     const std::vector<Window> windows = cut_windows(tokens.size(), 32, 20);
     for (const engine::Math math : {engine::Math::kF32, engine::Math::kAuto}) {
       engine::EngineOptions with = options(32);
@@ -204,8 +204,8 @@ TEST(TextScore, ComparisonIsWhatAllLogitsGive) {
   constexpr unsigned kSeed = 11;
   SCOPED_TRACE(kSeed);
   std::mt19937 random(kSeed);
-  std::vector<model::TokenId> tokens(180);
-  for (model::TokenId& token : tokens) token = static_cast<model::TokenId>(random() % vocab);
+  std::vector<tokenizer::TokenId> tokens(180);
+  for (tokenizer::TokenId& token : tokens) token = static_cast<tokenizer::TokenId>(random() % vocab);
   engine::Engine reference(*loaded.checkpoint, loaded.model, options(64), 4);
   engine::Engine model(*other_loaded.checkpoint, other_loaded.model, options(64), 4);
   const std::vector<Window> windows = cut_windows(tokens.size(), 64, 40);
@@ -216,8 +216,8 @@ TEST(TextScore, ComparisonIsWhatAllLogitsGive) {
     const auto sequence = engine.new_sequence();
     for (const Window& window : windows) {
       sequence->clear();
-      const std::span<const model::TokenId> part =
-          std::span<const model::TokenId>(tokens).subspan(window.begin, window.end - window.begin);
+      const std::span<const tokenizer::TokenId> part =
+          std::span<const tokenizer::TokenId>(tokens).subspan(window.begin, window.end - window.begin);
       for (std::size_t t = 0; t < part.size(); ++t) {
         const auto keep = [&](std::span<const float> logits) {
           if (window.begin + t + 1 >= window.scored && t + 1 < part.size())
@@ -297,7 +297,7 @@ TEST(TextScore, ComparisonIsWhatAllLogitsGive) {
 
 TEST(TextScore, StopsWhereItIsTold) {
   const Loaded loaded;
-  const std::vector<model::TokenId> tokens = some_text(loaded, 300);
+  const std::vector<tokenizer::TokenId> tokens = some_text(loaded, 300);
   engine::Engine engine(*loaded.checkpoint, loaded.model, options(64), 4);
   TextScorer scorer(engine);
   int asked = 0;

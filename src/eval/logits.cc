@@ -14,7 +14,7 @@ Distribution::Distribution(std::span<const float> logits) : logits_(logits) {
   log_sum_ = most + std::log(sum);
 }
 
-double Distribution::negative_log_likelihood(model::TokenId token) const {
+double Distribution::negative_log_likelihood(tokenizer::TokenId token) const {
   return log_sum_ - logits_[static_cast<std::size_t>(token)];
 }
 

@@ -11,9 +11,9 @@ namespace sluice::eval {
 // The distribution of the next token. The logits must outlive it.
 class Distribution {
  public:
-  explicit Distribution(std::span<const float> logits);        // at least one logit
-  double negative_log_likelihood(model::TokenId token) const;  // −ln softmax(logits)[token]
-  std::size_t top() const;                                     // the most likely token; ties: the lowest id
+  explicit Distribution(std::span<const float> logits);            // at least one logit
+  double negative_log_likelihood(tokenizer::TokenId token) const;  // −ln softmax(logits)[token]
+  std::size_t top() const;  // the most likely token; ties: the lowest id
 
  private:
   friend double divergence(const Distribution& reference, const Distribution& model);

@@ -35,7 +35,7 @@ TEST(Logits, DivergenceAndLikelihoodAreThoseOfTheDefinition) {
       EXPECT_NEAR(divergence(Distribution(a), Distribution(b)), static_cast<double>(kl), 1e-11);
       EXPECT_NEAR(divergence(Distribution(a), Distribution(a)), 0, 1e-12);
       const std::size_t token = vocab / 2;
-      EXPECT_NEAR(Distribution(a).negative_log_likelihood(static_cast<model::TokenId>(token)),
+      EXPECT_NEAR(Distribution(a).negative_log_likelihood(static_cast<tokenizer::TokenId>(token)),
                   static_cast<double>(-std::log(p[token])), 1e-11);
     }
   }

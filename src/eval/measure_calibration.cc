@@ -38,9 +38,9 @@ void check_models(const store::Checkpoint& checkpoint, const model::Model& model
         .found(model.config.model_type);
 }
 
-std::string sha256_of(std::span<const model::TokenId> tokens) {
+std::string sha256_of(std::span<const tokenizer::TokenId> tokens) {
   std::vector<std::byte> bytes;
-  for (const model::TokenId token : tokens)
+  for (const tokenizer::TokenId token : tokens)
     for (int shift = 0; shift < 32; shift += 8)
       bytes.push_back(static_cast<std::byte>(static_cast<std::uint32_t>(token) >> shift & 255));
   return sha256_hex(bytes);
@@ -142,7 +142,7 @@ std::string grid_text(const CalibrateOptions& options) {
 
 Calibration measure_calibration(const store::Checkpoint& checkpoint, const model::Model& model,
                                 const store::Checkpoint& reference, const model::Model& reference_model,
-                                std::span<const model::TokenId> tokens, const CalibrateOptions& options) {
+                                std::span<const tokenizer::TokenId> tokens, const CalibrateOptions& options) {
   check_models(checkpoint, model, reference, reference_model);
   check_windows(options.windows, tokens.size(), "give a longer text, or smaller windows");
   SLUICE_CHECK(!options.caches.empty());

@@ -35,7 +35,7 @@ struct CalibrateOptions {
 engine::Calibration measure_calibration(const store::Checkpoint& checkpoint, const model::Model& model,
                                         const store::Checkpoint& reference,
                                         const model::Model& reference_model,
-                                        std::span<const model::TokenId> tokens,
+                                        std::span<const tokenizer::TokenId> tokens,
                                         const CalibrateOptions& options);
 
 }  // namespace sluice::eval

@@ -113,8 +113,8 @@ class Contract : public ::testing::Test {
                 model::pack_plan(model::describe_model(*store::open_checkpoint(kFable))), options);
     exact_ = std::make_unique<Opened>(kFable);
     sliced_ = std::make_unique<Opened>(*scratch_ / "m.sluice");
-    const auto tokenizer = model::load_tokenizer_of(*exact_->checkpoint);
-    tokens_ = tokenizer->encode(read_text_file(kFable + "/eval.txt", kMiB), model::AddSpecial::kNo);
+    const auto tokenizer = tokenizer::load_tokenizer_of(*exact_->checkpoint);
+    tokens_ = tokenizer->encode(read_text_file(kFable + "/eval.txt", kMiB), tokenizer::AddSpecial::kNo);
     CalibrateOptions calibrate;
     calibrate.engine = engine_options();
     calibrate.windows = kWindows;
@@ -146,12 +146,12 @@ class Contract : public ::testing::Test {
   static constexpr SteppedWindows kWindows{128, 32};
   static std::unique_ptr<TempDirectory> scratch_;
   static std::unique_ptr<Opened> exact_, sliced_;
-  static std::vector<model::TokenId> tokens_;
+  static std::vector<tokenizer::TokenId> tokens_;
   static std::unique_ptr<Calibration> calibration_;
 };
 std::unique_ptr<TempDirectory> Contract::scratch_;
 std::unique_ptr<Opened> Contract::exact_, Contract::sliced_;
-std::vector<model::TokenId> Contract::tokens_;
+std::vector<tokenizer::TokenId> Contract::tokens_;
 std::unique_ptr<Calibration> Contract::calibration_;
 
 bool go_on(std::size_t) { return true; }
@@ -184,7 +184,7 @@ TEST_F(Contract, MeasuresWhatIsChanged) {
 
 // 760 tokens each. The tolerance is two standard errors of this measurement and of the calibration.
 TEST_F(Contract, IsKeptOnAnotherText) {
-  const std::span<const model::TokenId> text = std::span(tokens_).subspan(20000, 1024);
+  const std::span<const tokenizer::TokenId> text = std::span(tokens_).subspan(20000, 1024);
   std::vector<WindowScore> reference;
   {
     Engine engine(*exact_->checkpoint, exact_->model, engine_options(), 32);

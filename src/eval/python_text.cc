@@ -19,7 +19,7 @@ bool is_space(char32_t c) {
 
 std::string_view rstrip(std::string_view text) {
   while (!text.empty()) {
-    const model::CodePoint last = model::decode_last_utf8(text);
+    const tokenizer::CodePoint last = tokenizer::decode_last_utf8(text);
     if (!is_space(last.value)) break;
     text.remove_suffix(last.length);
   }
@@ -29,7 +29,7 @@ std::string_view rstrip(std::string_view text) {
 std::string_view strip(std::string_view text) {
   text = rstrip(text);
   while (!text.empty()) {
-    const model::CodePoint first = model::decode_valid_utf8(text);
+    const tokenizer::CodePoint first = tokenizer::decode_valid_utf8(text);
     if (!is_space(first.value)) break;
     text.remove_prefix(first.length);
   }
@@ -39,9 +39,9 @@ std::string_view strip(std::string_view text) {
 std::string capitalize(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    const model::CodePoint c = model::decode_valid_utf8(text);
+    const tokenizer::CodePoint c = tokenizer::decode_valid_utf8(text);
     const auto value = static_cast<utf8proc_int32_t>(c.value);
-    model::append_utf8(
+    tokenizer::append_utf8(
         out, static_cast<char32_t>(out.empty() ? utf8proc_totitle(value) : utf8proc_tolower(value)));
     text.remove_prefix(c.length);
   }

@@ -14,10 +14,10 @@ namespace {
 // window `w`.
 template <class Take>
 void for_each_scored(engine::Engine& engine, engine::Sequence& sequence,
-                     std::span<const model::TokenId> tokens, const SteppedWindows& windows, std::size_t w,
+                     std::span<const tokenizer::TokenId> tokens, const SteppedWindows& windows, std::size_t w,
                      bool steps, const ReferenceWindows::OnProgress& on_progress, const Take& take) {
   const std::size_t begin = w * windows.window;
-  const std::span<const model::TokenId> window =
+  const std::span<const tokenizer::TokenId> window =
       tokens.subspan(begin, std::min(windows.window, tokens.size() - begin));
   sequence.clear();
   // The logits of a token predict the token behind it.
@@ -32,7 +32,7 @@ void for_each_scored(engine::Engine& engine, engine::Sequence& sequence,
 
 }  // namespace
 
-ReferenceWindows::ReferenceWindows(engine::Engine& exact, std::span<const model::TokenId> tokens,
+ReferenceWindows::ReferenceWindows(engine::Engine& exact, std::span<const tokenizer::TokenId> tokens,
                                    const SteppedWindows& windows, const OnProgress& on_progress)
     : tokens_(tokens), windows_(windows), vocab_(exact.model().config.vocab) {
   SLUICE_CHECK(windows.prompt > 0 && windows.window >= windows.prompt + 2);
@@ -41,7 +41,7 @@ ReferenceWindows::ReferenceWindows(engine::Engine& exact, std::span<const model:
     WindowScore& score = scores_.emplace_back();
     std::vector<float>& kept = logits_.emplace_back();
     for_each_scored(exact, *sequence, tokens, windows, w, false, on_progress,
-                    [&](std::size_t, std::span<const float> logits, model::TokenId next) {
+                    [&](std::size_t, std::span<const float> logits, tokenizer::TokenId next) {
                       score.nll += Distribution(logits).negative_log_likelihood(next);
                       score.predicted += 1;
                       kept.insert(kept.end(), logits.begin(), logits.end());
@@ -63,7 +63,7 @@ std::vector<WindowScore> ReferenceWindows::compare(engine::Engine& engine, bool 
   for (std::size_t w = 0; w < logits_.size(); ++w) {
     WindowScore& score = scores.emplace_back();
     for_each_scored(engine, *sequence, tokens_, windows_, w, steps, on_progress,
-                    [&](std::size_t i, std::span<const float> logits, model::TokenId next) {
+                    [&](std::size_t i, std::span<const float> logits, tokenizer::TokenId next) {
                       const std::span<const float> kept = logits_[w];
                       const Distribution model(logits);
                       const Distribution reference(kept.subspan(i * vocab_, vocab_));

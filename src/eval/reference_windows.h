@@ -19,7 +19,7 @@ class ReferenceWindows {
   using OnProgress = std::function<bool(std::size_t done)>;
 
   // Each window goes through `exact` as one prompt. `tokens` must outlive this. Errors as score_windows.
-  ReferenceWindows(engine::Engine& exact, std::span<const model::TokenId> tokens,
+  ReferenceWindows(engine::Engine& exact, std::span<const tokenizer::TokenId> tokens,
                    const SteppedWindows& windows, const OnProgress& on_progress);
 
   std::span<const WindowScore> scores() const { return scores_; }  // of the exact model
@@ -30,7 +30,7 @@ class ReferenceWindows {
   std::vector<WindowScore> compare(engine::Engine& engine, bool steps, const OnProgress& on_progress) const;
 
  private:
-  std::span<const model::TokenId> tokens_;
+  std::span<const tokenizer::TokenId> tokens_;
   SteppedWindows windows_;
   std::size_t vocab_;
   std::vector<WindowScore> scores_;

@@ -22,7 +22,7 @@ class ReferenceWindowsTest : public ::testing::Test {
       : checkpoint_(store::open_checkpoint(kFable)), model_(model::describe_model(*checkpoint_)) {
     std::mt19937_64 random(11);
     for (std::size_t i = 0; i < 60; ++i)
-      tokens_.push_back(static_cast<model::TokenId>(random() % model_.config.vocab));
+      tokens_.push_back(static_cast<tokenizer::TokenId>(random() % model_.config.vocab));
   }
   std::unique_ptr<engine::Engine> engine(engine::Math math) const {
     engine::EngineOptions options;
@@ -38,7 +38,7 @@ class ReferenceWindowsTest : public ::testing::Test {
 
   std::unique_ptr<store::Checkpoint> checkpoint_;
   model::Model model_;
-  std::vector<model::TokenId> tokens_;
+  std::vector<tokenizer::TokenId> tokens_;
   const SteppedWindows windows_{.window = 24, .prompt = 8};  // 24, 24 and 12 tokens: 15, 15, 3 scored
 };
 

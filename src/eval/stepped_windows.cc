@@ -28,7 +28,7 @@ void check_windows(const SteppedWindows& windows, std::size_t tokens, std::strin
       .fix(fix);
 }
 
-std::vector<WindowScore> score_windows(engine::Engine& engine, std::span<const model::TokenId> tokens,
+std::vector<WindowScore> score_windows(engine::Engine& engine, std::span<const tokenizer::TokenId> tokens,
                                        const SteppedWindows& windows, bool steps,
                                        const std::function<bool(std::size_t)>& on_progress) {
   SLUICE_CHECK(windows.prompt > 0 && windows.window >= windows.prompt + 2);

@@ -29,7 +29,7 @@ void check_windows(const SteppedWindows& windows, std::size_t tokens, std::strin
 // One score per window. With `steps` false each window is one prompt, and the same tokens are scored: faster,
 // and the same numbers wherever steps compute like prompts. on_progress gets the tokens done; returning false
 // stops with Error(kInterrupted). The engine must have room for sequences of `window` tokens.
-std::vector<WindowScore> score_windows(engine::Engine& engine, std::span<const model::TokenId> tokens,
+std::vector<WindowScore> score_windows(engine::Engine& engine, std::span<const tokenizer::TokenId> tokens,
                                        const SteppedWindows& windows, bool steps,
                                        const std::function<bool(std::size_t done)>& on_progress);
 

@@ -50,14 +50,14 @@ void TextScorer::compare_with(engine::Engine& reference, std::size_t rows) {
   reference_logits_.resize(rows * model_.model().config.vocab);
 }
 
-WindowScore TextScorer::score(std::span<const model::TokenId> text, const Window& window,
+WindowScore TextScorer::score(std::span<const tokenizer::TokenId> text, const Window& window,
                               const std::function<bool()>& go_on) {
   WindowScore score;
   sequence_->clear();
   if (reference_ != nullptr) reference_sequence_->clear();
   for (std::size_t begin = window.begin; begin < window.end;) {
     const std::size_t end = block_ < window.end - begin ? begin + block_ : window.end;
-    const std::span<const model::TokenId> block = text.subspan(begin, end - begin);
+    const std::span<const tokenizer::TokenId> block = text.subspan(begin, end - begin);
     // The logits of a token predict the token behind it.
     const auto wants = [&](std::size_t t) {
       return begin + t + 1 >= window.scored && begin + t + 1 < window.end;
@@ -76,7 +76,7 @@ WindowScore TextScorer::score(std::span<const model::TokenId> text, const Window
     const auto take = [&](std::size_t t, std::span<const float> logits) {
       check();
       const Distribution model(logits);
-      const model::TokenId target = text[begin + t + 1];
+      const tokenizer::TokenId target = text[begin + t + 1];
       score.nll += model.negative_log_likelihood(target);
       score.predicted += 1;
       if (reference_ == nullptr) return;

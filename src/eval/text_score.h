@@ -41,7 +41,7 @@ class TextScorer {
   void compare_with(engine::Engine& reference, std::size_t rows);
 
   // Calls `go_on` at every scored position: Error(kInterrupted) when it returns false.
-  WindowScore score(std::span<const model::TokenId> text, const Window& window,
+  WindowScore score(std::span<const tokenizer::TokenId> text, const Window& window,
                     const std::function<bool()>& go_on);
 
  private:

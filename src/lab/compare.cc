@@ -206,7 +206,7 @@ std::optional<Agreement> Comparison::agreement(const Compared& contender) const 
   std::vector<double> equal;
   for (const Texts& run : contender.texts) equal.push_back(static_cast<double>(equal_tokens(run, exact)));
   Agreement agreement{.equal = spread_of(std::move(equal))};
-  for (const std::vector<model::TokenId>& text : exact) agreement.of += text.size();
+  for (const std::vector<tokenizer::TokenId>& text : exact) agreement.of += text.size();
   return agreement;
 }
 

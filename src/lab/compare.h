@@ -43,7 +43,7 @@ struct Contender {
   std::optional<engine::EngineOptions> options = {};  // empty: the settings' options, with this preset
 };
 
-using Texts = std::vector<std::vector<model::TokenId>>;  // of one run, by request
+using Texts = std::vector<std::vector<tokenizer::TokenId>>;  // of one run, by request
 
 // Equal tokens before the first difference, summed over all requests. REQUIRES: as many requests.
 std::size_t equal_tokens(const Texts& texts, const Texts& exact);
@@ -63,10 +63,10 @@ struct CompareSettings {
   // Decoded together; greedy, so that the texts of two runs can be compared. At least one, of at least 2
   // tokens.
   std::vector<engine::GenerateRequest> requests;
-  engine::EngineOptions options;                // without the preset; `sequences` is the number of requests
-  unsigned runs = 3;                            // for each contender, in turns: a b c a b c; at least one
-  const model::Tokenizer* tokenizer = nullptr;  // may be null: then there are no texts
-  First first = First::kContender;              // which kind runs first
+  engine::EngineOptions options;  // without the preset; `sequences` is the number of requests
+  unsigned runs = 3;              // for each contender, in turns: a b c a b c; at least one
+  const tokenizer::Tokenizer* tokenizer = nullptr;                // may be null: then there are no texts
+  First first = First::kContender;                                // which kind runs first
   std::function<Changes(const engine::Engine&)> changes;          // called after each run; may be empty
   std::function<bool()> interrupted;                              // may be empty
   std::function<void(std::size_t done, std::size_t all)> on_run;  // may be empty

@@ -109,9 +109,9 @@ TEST(Compare, EqualTokensEndAtTheFirstThatDiffers) {
     std::size_t expected = 0;
     for (std::size_t i = 0; i < texts.size(); ++i) {
       for (std::size_t n = random() % 8; n > 0; --n)
-        texts[i].push_back(static_cast<model::TokenId>(random() % 2));
+        texts[i].push_back(static_cast<tokenizer::TokenId>(random() % 2));
       for (std::size_t n = random() % 8; n > 0; --n)
-        exact[i].push_back(static_cast<model::TokenId>(random() % 2));
+        exact[i].push_back(static_cast<tokenizer::TokenId>(random() % 2));
       for (std::size_t t = 0; t < texts[i].size(); ++t) {
         if (t == exact[i].size() || texts[i][t] != exact[i][t]) break;
         ++expected;

@@ -44,7 +44,8 @@ class RunOnMachineTest : public ::testing::Test {
 
   explicit RunOnMachineTest() {
     std::mt19937_64 random(5);
-    for (std::size_t i = 0; i < kTokens; ++i) tokens_.push_back(static_cast<model::TokenId>(random() % 6400));
+    for (std::size_t i = 0; i < kTokens; ++i)
+      tokens_.push_back(static_cast<tokenizer::TokenId>(random() % 6400));
   }
   void open(const std::string& path) {
     checkpoint_ = store::open_checkpoint(path);
@@ -67,7 +68,7 @@ class RunOnMachineTest : public ::testing::Test {
   static inline std::unique_ptr<TempDirectory> scratch_;
   std::unique_ptr<store::Checkpoint> checkpoint_;
   model::Model model_;
-  std::vector<model::TokenId> tokens_;
+  std::vector<tokenizer::TokenId> tokens_;
 };
 
 TEST_F(RunOnMachineTest, ExactRunsCostWhatHandsWorkOut) {

@@ -25,8 +25,8 @@ void read_sparse(const JsonObject& json, std::string_view count_key, std::string
   for (std::uint32_t block = 0; block < blocks; ++block) sparse.push_back(step == 1 || block % step == 1);
 }
 
-TokenId read_token(const JsonObject& json, std::string_view key, TokenId fallback) {
-  return static_cast<TokenId>(json.integer_or(key, fallback, 0, INT32_MAX));
+tokenizer::TokenId read_token(const JsonObject& json, std::string_view key, tokenizer::TokenId fallback) {
+  return static_cast<tokenizer::TokenId>(json.integer_or(key, fallback, 0, INT32_MAX));
 }
 
 void refuse_what_is_not_computed(const JsonObject& json) {
@@ -91,7 +91,7 @@ ModelConfig parse(const JsonObject& json) {
   config.dense_width = config.moe.width;
   config.eos = {};
   for (const std::int64_t id : json.integers_or("eos_token_id", {1}, 0, INT32_MAX))
-    config.eos.push_back(static_cast<TokenId>(id));
+    config.eos.push_back(static_cast<tokenizer::TokenId>(id));
   config.decoder_start = read_token(json, "decoder_start_token_id", read_token(json, "pad_token_id", 0));
   return config;
 }

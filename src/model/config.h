@@ -85,8 +85,8 @@ struct ModelConfig {
   std::uint32_t mtp_layers = 0;  // stored after the last layer for multi-token prediction; not run
   AttentionConfig attention;
   MoeConfig moe;
-  std::vector<TokenId> bos, eos;  // from config.json, overridden by generation_config.json
-  TokenId decoder_start = 0;      // first token of a decoder behind an encoder; overridden likewise
+  std::vector<tokenizer::TokenId> bos, eos;  // from config.json, overridden by generation_config.json
+  tokenizer::TokenId decoder_start = 0;  // first token of a decoder behind an encoder; overridden likewise
   bool has_encoder() const { return encoder_layers != 0; }
   std::uint32_t expert_matrices() const { return activation == Activation::kSwiGlu ? 3 : 2; }  // n, SPEC §0
   std::uint32_t sparse_layers() const;                                                         // Lm

@@ -18,11 +18,11 @@ static_assert(kLargestModelBytes < 9.2e18, "sizes must fit in 63 bits");
 
 std::string text(double number) { return Json(number).dump(); }
 
-std::vector<TokenId> read_token_ids(const JsonObject& json, std::string_view key,
-                                    const std::vector<TokenId>& fallback) {
+std::vector<tokenizer::TokenId> read_token_ids(const JsonObject& json, std::string_view key,
+                                               const std::vector<tokenizer::TokenId>& fallback) {
   const std::vector<std::int64_t> ids =
       json.integers_or(key, std::vector<std::int64_t>(fallback.begin(), fallback.end()), 0, INT32_MAX);
-  return std::vector<TokenId>(ids.begin(), ids.end());
+  return std::vector<tokenizer::TokenId>(ids.begin(), ids.end());
 }
 
 // The object with the scaling parameters, in whichever spelling the file uses; empty if the file has none.

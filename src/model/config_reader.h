@@ -40,7 +40,7 @@ void require_false(const JsonObject& json, std::string_view key);
 struct DecoderDefaults {
   std::uint32_t max_positions = 2048;
   double rms_eps = 1e-6;
-  std::vector<TokenId> bos = {}, eos = {};
+  std::vector<tokenizer::TokenId> bos = {}, eos = {};
   bool window = false;  // an absent sliding_window has a default width
 };
 // Checks torch_dtype or dtype, if present, against the types that are read here; every tensor states its own

@@ -9,7 +9,7 @@
 #include "tokenizer/pipeline_tokenizer.h"
 #include "tokenizer/sentencepiece_tokenizer.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 struct VocabularyNames {
@@ -86,4 +86,4 @@ std::unique_ptr<Tokenizer> load_compiled_tokenizer(const store::TableSidecar& ta
   description.fail("type", "BPE, Unigram or SentencePiece");
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -11,7 +11,7 @@
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/vocabulary/vocabulary.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 inline constexpr store::TableKind kTokenizerTables{"tokenizer", 1};
 
@@ -35,4 +35,4 @@ AddedTokens read_described_tokens(const JsonObject& description);
 Json describe_id(std::optional<TokenId> id);  // null: no id
 std::optional<TokenId> read_described_id(const JsonObject& description, std::string_view key, TokenId end_id);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -15,8 +15,8 @@
 
 namespace {
 
-using namespace sluice;         // NOLINT
-using namespace sluice::model;  // NOLINT
+using namespace sluice;             // NOLINT
+using namespace sluice::tokenizer;  // NOLINT
 
 constexpr std::string_view kNames[] = {
     "text",  "entries", "slots",         "merges",           "scores",         "tree",

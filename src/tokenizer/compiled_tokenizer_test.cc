@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "tokenizer/test_files.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 using testing::HasSubstr;
@@ -243,4 +243,4 @@ TEST(CompiledTokenizerFile, AnotherVersionIsNotOurs) {
 }
 
 }  // namespace
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

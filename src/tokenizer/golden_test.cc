@@ -5,7 +5,7 @@
 
 #include "tokenizer/test_files.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 class TokenizerGolden : public testing::TestWithParam<const char*> {
@@ -66,4 +66,4 @@ INSTANTIATE_TEST_SUITE_P(All, TokenizerGolden,
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -12,7 +12,7 @@
 #include "tokenizer/tokenizer_json.h"
 #include "tokenizer/vocab_merges.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,4 +96,4 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
       .fix("name one of these");
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "tokenizer/test_files.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 using testing::ElementsAre;
@@ -175,4 +175,4 @@ TEST(LoadTokenizer, PrefersJsonThenMergesThenTheNewestModel) {
 }
 
 }  // namespace
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -12,7 +12,7 @@
 #include "tokenizer/json/component_json.h"
 #include "tokenizer/text/text_check.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 class StringSink final : public TokenSink {
@@ -238,4 +238,4 @@ std::unique_ptr<Tokenizer> make_pipeline_tokenizer(TokenizerParts parts) {
   return std::make_unique<PipelineTokenizer>(std::move(parts));
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

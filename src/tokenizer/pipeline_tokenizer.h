@@ -16,7 +16,7 @@
 #include "tokenizer/stages/token_template.h"
 #include "tokenizer/tokenizer.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 struct TokenizerParts {
   std::unique_ptr<Bpe> bpe;  // either bpe or unigram
@@ -42,4 +42,4 @@ std::unique_ptr<Tokenizer> make_pipeline_tokenizer(TokenizerParts parts);
 std::unique_ptr<Tokenizer> load_compiled_pipeline(const JsonObject& description,
                                                   const store::TableSidecar& tables);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

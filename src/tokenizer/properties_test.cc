@@ -8,7 +8,7 @@
 #include "tokenizer/test_files.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 class EveryTokenizer : public testing::TestWithParam<const char*> {
@@ -137,4 +137,4 @@ TEST(Tokenizer, IsSharedBetweenThreads) {
 }
 
 }  // namespace
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

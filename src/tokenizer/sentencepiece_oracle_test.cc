@@ -12,7 +12,7 @@
 
 #include "tokenizer/test_files.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 class SentencePieceOracle : public testing::Test {
@@ -66,5 +66,5 @@ TEST_F(SentencePieceOracle, RandomWords) {
 }
 
 }  // namespace
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer
 #endif

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "tokenizer/test_files.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 using testing::ElementsAre;
@@ -118,4 +118,4 @@ TEST(SentencePiece, EveryPrefixOfAModelIsAnErrorOrAModel) {
 }
 
 }  // namespace
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -14,7 +14,7 @@
 #include "tokenizer/text/text_check.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581
@@ -328,4 +328,4 @@ std::unique_ptr<Tokenizer> load_compiled_sentencepiece(const JsonObject& descrip
   return tokenizer;
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

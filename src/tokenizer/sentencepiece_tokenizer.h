@@ -10,7 +10,7 @@
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_config.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 // `data` is the content of a tokenizer.model. `config` says whether bos and eos are added (as LlamaTokenizer:
 // bos yes, eos no) and which added tokens are cut out of the text first. The text between them is encoded as
@@ -22,4 +22,4 @@ std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view data, const std::
 std::unique_ptr<Tokenizer> load_compiled_sentencepiece(const JsonObject& description,
                                                        const store::TableSidecar& tables);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

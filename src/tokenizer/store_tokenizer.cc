@@ -8,7 +8,7 @@
 #include "store/sidecar.h"
 #include "tokenizer/compiled_tokenizer.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 constexpr std::string_view kSidecar = "tokenizer";
@@ -48,4 +48,4 @@ bool compile_tokenizer_of(const store::Checkpoint& checkpoint) {
   return true;
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -7,7 +7,7 @@
 #include "store/checkpoint.h"
 #include "tokenizer/tokenizer.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 // Null if the model has no tokenizer. A compiled tokenizer of another store is ignored, and the files of the
 // model are read. So are they where it is damaged, of another version of this program, or cannot be read; then
@@ -20,4 +20,4 @@ std::unique_ptr<Tokenizer> load_tokenizer_of(const store::Checkpoint& checkpoint
 // none. Errors as load_tokenizer().
 bool compile_tokenizer_of(const store::Checkpoint& checkpoint);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -1,6 +1,6 @@
 #include "tokenizer/tokenizer.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, ShowSpecial special)
     : text_(tokenizer.start_text(special)) {}
@@ -9,4 +9,4 @@ std::string StreamDecoder::append(TokenId id) { return text_->append(id); }
 
 std::string StreamDecoder::finish() { return text_->finish(); }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

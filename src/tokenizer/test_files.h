@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "tokenizer/tokenizer.h"
 
-namespace sluice::model::test {
+namespace sluice::tokenizer::test {
 
 std::string source_path(const std::string& relative);  // in the source tree
 std::string unpack_zstd(const std::string& relative);  // content of a .zst of the source tree
@@ -33,4 +33,4 @@ std::unique_ptr<Tokenizer> load_golden_tokenizer(const std::string& name);
 // Writes vocab.json and merges.txt of Qwen1.5-MoE, which equal those of Qwen3's tokenizer.json.
 void write_qwen2_files(const TemporaryDirectory& directory);
 
-}  // namespace sluice::model::test
+}  // namespace sluice::tokenizer::test

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "tokenizer/test_files.h"
 
-namespace sluice::model::test {
+namespace sluice::tokenizer::test {
 
 std::string source_path(const std::string& relative) {
   return std::string(SLUICE_SOURCE_DIR) + "/" + relative;
@@ -73,4 +73,4 @@ std::unique_ptr<Tokenizer> load_golden_tokenizer(const std::string& name) {
   return load_tokenizer(directory.path());
 }
 
-}  // namespace sluice::model::test
+}  // namespace sluice::tokenizer::test

@@ -10,7 +10,7 @@
 
 #include "tokenizer/text/token_id.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 // Whether encode adds the post-processor's tokens (bos, eos), as in tokenizers.
 enum class AddSpecial { kNo, kYes };
@@ -70,4 +70,4 @@ class StreamDecoder {
 // Error(kUnsupported) an unknown component type.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

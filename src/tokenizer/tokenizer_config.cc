@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "tokenizer/json/component_json.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 // A token is its content, or an object with the content. Empty if absent.
@@ -86,4 +86,4 @@ TokenizerConfig read_tokenizer_config(const std::string& path) {
   return config;
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

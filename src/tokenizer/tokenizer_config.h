@@ -7,7 +7,7 @@
 
 #include "tokenizer/stages/added_tokens.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 struct TokenizerConfig {
   std::string tokenizer_class;  // without "Fast"; empty if the file has none
@@ -27,4 +27,4 @@ struct TokenizerConfig {
 // field.
 TokenizerConfig read_tokenizer_config(const std::string& path);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

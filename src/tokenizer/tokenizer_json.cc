@@ -12,7 +12,7 @@
 #include "tokenizer/text/advice.h"
 #include "tokenizer/text/printable.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 void require_absent(const JsonObject& model, std::string_view key) {
@@ -153,4 +153,4 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, const std:
   return make_pipeline_tokenizer(std::move(parts));
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -8,7 +8,7 @@
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_config.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 // `json` is the content of a tokenizer.json; `name` names it in errors. `config` adds what the file leaves
 // open: added tokens that it lacks, and bos and eos for classes that always add them (LlamaTokenizer).
@@ -16,4 +16,4 @@ namespace sluice::model {
 std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, const std::string& name,
                                                const TokenizerConfig& config = {});
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -9,7 +9,7 @@
 #include "base/json_pointer.h"
 #include "tokenizer/test_files.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 using testing::ElementsAre;
@@ -347,4 +347,4 @@ TEST(TokenizerJson, TruncationAndPaddingAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -10,7 +10,7 @@
 #include "tokenizer/pipeline_tokenizer.h"
 #include "tokenizer/text/printable.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 // PRETOKENIZE_REGEX of transformers' Qwen2Tokenizer.
@@ -74,4 +74,4 @@ std::unique_ptr<Tokenizer> load_vocab_merges(const VocabMergesText& text, const 
   return make_pipeline_tokenizer(std::move(parts));
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

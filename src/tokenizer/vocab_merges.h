@@ -9,7 +9,7 @@
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_config.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 struct VocabMergesText {
   std::string_view vocab, merges;       // contents of the files
@@ -20,4 +20,4 @@ struct VocabMergesText {
 // GPTNeoXTokenizer use the GPT-2 pattern. Error(kUnsupported) for any other class, or none.
 std::unique_ptr<Tokenizer> load_vocab_merges(const VocabMergesText& text, const TokenizerConfig& config);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

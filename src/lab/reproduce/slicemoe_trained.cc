@@ -98,11 +98,11 @@ class TrainedMeasurement {
           .in(settings.model)
           .expected("a decoder with experts")
           .found(config.model_type);
-    const std::unique_ptr<model::Tokenizer> tokenizer = model::load_tokenizer_of(*exact_.checkpoint);
+    const std::unique_ptr<tokenizer::Tokenizer> tokenizer = tokenizer::load_tokenizer_of(*exact_.checkpoint);
     if (tokenizer == nullptr)
       throw Error(ErrorKind::kNotFound, "scoring a text needs a tokenizer, and this model has none")
           .in(settings.model);
-    all_tokens_ = tokenizer->encode(settings.text, model::AddSpecial::kNo);
+    all_tokens_ = tokenizer->encode(settings.text, tokenizer::AddSpecial::kNo);
     tokens_ = std::span(all_tokens_).first(std::min(all_tokens_.size(), grid_.count * grid_.windows.window));
     eval::check_windows(grid_.windows, tokens_.size(), "give a longer text");
     found_.windows = grid_.windows.count(tokens_.size());
@@ -423,8 +423,8 @@ class TrainedMeasurement {
   const TrainedGrid& grid_;
   const TemporaryDirectory work_;
   const Opened exact_;
-  std::vector<model::TokenId> all_tokens_;
-  std::span<const model::TokenId> tokens_;
+  std::vector<tokenizer::TokenId> all_tokens_;
+  std::span<const tokenizer::TokenId> tokens_;
   std::unique_ptr<eval::ReferenceWindows> reference_;
   std::vector<std::pair<SliceBits, std::unique_ptr<Opened>>> stores_;
   TrainedResults found_;

@@ -86,7 +86,8 @@ class Trained : public ::testing::Test {
     found_ = std::make_unique<TrainedResults>(measure_trained(settings));
     left_behind_ = !std::filesystem::is_empty(scratch_->path());
     exact_ = std::make_unique<Opened>(kFable);
-    tokens_ = model::load_tokenizer_of(*exact_->checkpoint)->encode(settings.text, model::AddSpecial::kNo);
+    tokens_ =
+        tokenizer::load_tokenizer_of(*exact_->checkpoint)->encode(settings.text, tokenizer::AddSpecial::kNo);
   }
   static void TearDownTestSuite() {
     exact_.reset();
@@ -125,7 +126,7 @@ class Trained : public ::testing::Test {
   static inline std::unique_ptr<TempDirectory> scratch_;
   static inline std::unique_ptr<TrainedResults> found_;
   static inline std::unique_ptr<Opened> exact_;
-  static inline std::vector<model::TokenId> tokens_;
+  static inline std::vector<tokenizer::TokenId> tokens_;
   static inline bool left_behind_ = true;
   static inline std::size_t stages_ = 0;
   static inline std::string last_stage_;

@@ -127,11 +127,11 @@ std::string error_bar(double x, double low, double high, std::string_view stroke
 std::string xml_escaped(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    const model::CodePoint c = model::decode_utf8(text);
+    const tokenizer::CodePoint c = tokenizer::decode_utf8(text);
     const std::string_view character = text.substr(0, std::max(1u, c.length));
     text.remove_prefix(character.size());
     if (c.length == 0 || c.value == 0xFFFE || c.value == 0xFFFF)
-      out += model::kReplacementCharacter;
+      out += tokenizer::kReplacementCharacter;
     else if (c.value == '&')
       out += "&amp;";
     else if (c.value == '<')

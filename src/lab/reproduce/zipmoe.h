@@ -14,7 +14,7 @@ namespace sluice::lab {
 struct ZipmoeSettings {
   // One model, stored split and stored whole (may be the same); presets are ignored.
   Contender packed, whole;
-  const model::Tokenizer* tokenizer = nullptr;  // null: prompts consist of arbitrary ids
+  const tokenizer::Tokenizer* tokenizer = nullptr;  // null: prompts consist of arbitrary ids
   engine::EngineOptions options;  // threads, io and the like; the reproduction sets budgets and presets
   std::vector<Bytes> budgets;     // ascending; empty: budgets that hold 25 to 75 % of the experts
   bool quick = false;

@@ -67,13 +67,13 @@ void ZipmoeRuns::check_interrupted() const {
   if (settings_.interrupted && settings_.interrupted()) throw Error(ErrorKind::kInterrupted, "interrupted");
 }
 
-std::vector<model::TokenId> ZipmoeRuns::prompt(std::size_t index) const {
+std::vector<tokenizer::TokenId> ZipmoeRuns::prompt(std::size_t index) const {
   if (settings_.tokenizer != nullptr)
-    return settings_.tokenizer->encode(kPrompts[index % std::size(kPrompts)], model::AddSpecial::kYes);
-  std::vector<model::TokenId> ids;
+    return settings_.tokenizer->encode(kPrompts[index % std::size(kPrompts)], tokenizer::AddSpecial::kYes);
+  std::vector<tokenizer::TokenId> ids;
   for (std::size_t i = 0; i < 16; ++i)
-    ids.push_back(static_cast<model::TokenId>((7919 * (i + 1) + 104729 * index) %
-                                              settings_.packed.model->config.vocab));
+    ids.push_back(static_cast<tokenizer::TokenId>((7919 * (i + 1) + 104729 * index) %
+                                                  settings_.packed.model->config.vocab));
   return ids;
 }
 

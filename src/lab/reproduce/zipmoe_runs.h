@@ -45,7 +45,7 @@ class ZipmoeRuns {
   Bytes budget_for(double share) const;
 
  private:
-  std::vector<model::TokenId> prompt(std::size_t index) const;
+  std::vector<tokenizer::TokenId> prompt(std::size_t index) const;
 
   const ZipmoeSettings& settings_;
   std::size_t tokens_;

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 Bpe::Bpe(Vocabulary vocabulary, Merges merges, BpeOptions options)
     : vocabulary_(std::move(vocabulary)), merges_(std::move(merges)), options_(options) {
@@ -120,4 +120,4 @@ void Bpe::merge(Scratch& scratch) const {
   }
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

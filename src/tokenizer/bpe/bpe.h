@@ -10,7 +10,7 @@
 #include "tokenizer/vocabulary/merges.h"
 #include "tokenizer/vocabulary/vocabulary.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 struct BpeOptions {
   std::optional<TokenId> unknown;  // id of unk_token; without it unknown characters are dropped
@@ -61,4 +61,4 @@ class Bpe {
   std::array<TokenId, 256> id_of_byte_;  // "<0x00>" … "<0xFF>"; -1: no such token
 };
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

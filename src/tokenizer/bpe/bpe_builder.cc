@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "tokenizer/text/printable.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 std::unique_ptr<Bpe> build_bpe(Vocabulary vocabulary, const MergeList& merges, BpeOptions options,
                                const std::string& where) {
@@ -56,4 +56,4 @@ void add_token(AddedToken token, TokenId declared, const Vocabulary& vocabulary,
   added.add(std::move(token));
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -8,7 +8,7 @@
 #include "tokenizer/stages/added_tokens.h"
 #include "tokenizer/vocabulary/merge_list.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 // `where` names the merges in errors. Error(kInvalid) naming the rule if one of its parts, or the joined
 // token, is not in the vocabulary.
@@ -21,4 +21,4 @@ std::unique_ptr<Bpe> build_bpe(Vocabulary vocabulary, const MergeList& merges, B
 void add_token(AddedToken token, TokenId declared, const Vocabulary& vocabulary, AddedTokens& added,
                const std::string& where);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -9,7 +9,7 @@
 #include "tokenizer/bpe/bpe_builder.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 struct Rules {
@@ -100,4 +100,4 @@ TEST(Vocabulary, KeepsHolesAndRefusesDoubles) {
 }
 
 }  // namespace
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -8,7 +8,7 @@
 #include "tokenizer/text/regex.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 constexpr std::size_t kMaxComponents = 64;  // the longest published pipeline has 9
@@ -92,4 +92,4 @@ JsonObject element_object(const Json& array, std::size_t i, const std::string& w
   return JsonObject(array[i], fmt::format("{}[{}]", where, i));
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

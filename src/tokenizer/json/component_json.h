@@ -14,7 +14,7 @@
 #include "tokenizer/stages/token_template.h"
 #include "tokenizer/text/pattern.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 std::unique_ptr<Normalizer> read_normalizer(const Json* value, const std::string& where);
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Json* value, const std::string& where);
@@ -37,4 +37,4 @@ void require_few_components(const Json* value, const std::string& where);
 // JsonObject of element `i` of an array named `where`.
 JsonObject element_object(const Json& array, std::size_t i, const std::string& where);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

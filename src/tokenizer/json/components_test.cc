@@ -10,7 +10,7 @@
 #include "tokenizer/text/regex.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 const Json& components() {
@@ -124,4 +124,4 @@ TEST(TokenizerComponents, DecodersGiveTheSameText) {
 }
 
 }  // namespace
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

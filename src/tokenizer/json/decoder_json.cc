@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "tokenizer/json/component_json.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 constexpr std::int64_t kMaxStrip = 1024;  // the most characters held back
@@ -45,4 +45,4 @@ std::unique_ptr<Decoder> read_decoder(const Json* value, const std::string& wher
   throw_unsupported_type(object, type);
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

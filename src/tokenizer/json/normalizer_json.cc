@@ -4,7 +4,7 @@
 #include "tokenizer/json/component_json.h"
 #include "tokenizer/text/base64.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 std::unique_ptr<Normalizer> read_normalizer(const Json* value, const std::string& where) {
   if (value == nullptr || value->is_null()) return nullptr;
@@ -47,4 +47,4 @@ std::unique_ptr<Normalizer> read_normalizer(const Json* value, const std::string
   throw_unsupported_type(object, type);
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

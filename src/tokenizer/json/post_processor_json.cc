@@ -4,7 +4,7 @@
 #include "tokenizer/json/component_json.h"
 #include "tokenizer/text/advice.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 constexpr std::size_t kMaxAround = 1024;  // tokens a template may add
@@ -65,4 +65,4 @@ TokenTemplate read_post_processor(const Json* value, const std::string& where) {
   throw_unsupported_type(object, type);
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -6,7 +6,7 @@
 #include "tokenizer/json/component_json.h"
 #include "tokenizer/text/unicode.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 SplitBehavior read_behavior(const JsonObject& object, std::optional<SplitBehavior> fallback) {
@@ -80,4 +80,4 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Json* value, const std::s
   throw_unsupported_type(object, type);
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "tokenizer/text/printable.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 constexpr std::size_t kMaxDepth = 64;
@@ -390,4 +390,4 @@ Vocabulary read_vocabulary_json(std::string_view text, const std::string& name) 
   return std::move(document.vocabulary);
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -10,7 +10,7 @@
 #include "tokenizer/vocabulary/merge_list.h"
 #include "tokenizer/vocabulary/vocabulary.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 struct TokenizerDocument {
   Json rest;              // without model.vocab and model.merges
@@ -31,4 +31,4 @@ TokenizerDocument read_tokenizer_document(std::string_view text, const std::stri
 // vocab.json: one object of ids.
 Vocabulary read_vocabulary_json(std::string_view text, const std::string& name);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 bool ProtobufReader::next() {
   if (rest_.empty()) return false;
@@ -90,4 +90,4 @@ void ProtobufReader::require(Wire wire) const {
   if (wire_ != wire) fail(fmt::format("field {} has another type than expected", field_));
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

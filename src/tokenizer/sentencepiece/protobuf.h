@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 class ProtobufReader {
  public:
@@ -42,4 +42,4 @@ class ProtobufReader {
   Wire wire_ = Wire::kVarint;
 };
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

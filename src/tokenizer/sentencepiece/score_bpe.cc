@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581
@@ -131,4 +131,4 @@ void ScoreBpe::give(std::string_view piece, const Scratch& scratch, bool& unknow
   unknown_before = unknown;
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

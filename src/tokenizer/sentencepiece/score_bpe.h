@@ -9,7 +9,7 @@
 #include "tokenizer/sentencepiece/sentencepiece_model.h"
 #include "tokenizer/vocabulary/byte_trie.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 // Immutable; thread-safe. Linear in the text except for the heap's logarithm.
 class ScoreBpe {
@@ -54,4 +54,4 @@ class ScoreBpe {
   bool cut_before_space_;
 };
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

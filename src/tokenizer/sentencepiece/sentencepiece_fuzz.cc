@@ -11,7 +11,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace sluice;
-  using namespace sluice::model;
+  using namespace sluice::tokenizer;
   try {
     const auto tokenizer = load_sentencepiece({reinterpret_cast<const char*>(data), size}, "tokenizer.model");
     for (const std::string_view text :

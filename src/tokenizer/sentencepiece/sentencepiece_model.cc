@@ -10,7 +10,7 @@
 #include "tokenizer/text/advice.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 constexpr std::uint64_t kBpe = 2;  // TrainerSpec.ModelType
@@ -212,4 +212,4 @@ SentencePieceModel read_sentencepiece_model(std::string_view data, const std::st
   return Reader(data, name).read();
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

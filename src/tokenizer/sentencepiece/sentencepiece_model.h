@@ -10,7 +10,7 @@
 
 #include "tokenizer/vocabulary/vocabulary.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 enum class PieceType : std::uint8_t {
   kNormal = 1,
@@ -47,4 +47,4 @@ struct SentencePieceModel {
 // files; Error(kUnsupported) for model types other than BPE, character maps, and white space as a suffix.
 SentencePieceModel read_sentencepiece_model(std::string_view data, const std::string& name);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

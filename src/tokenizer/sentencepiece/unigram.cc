@@ -10,7 +10,7 @@
 #include "tokenizer/text/printable.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 constexpr double kUnknownPenalty = 10.0;  // below the least likely token
@@ -114,4 +114,4 @@ void Unigram::encode(std::string_view piece, Scratch& scratch, std::vector<Token
     append_ids(piece.substr(part->begin, part->end - part->begin), out);
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -11,7 +11,7 @@
 #include "tokenizer/vocabulary/byte_trie.h"
 #include "tokenizer/vocabulary/vocabulary.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 struct UnigramOptions {
   // Without it, a character that no token begins with is Error(kInvalid).
@@ -67,4 +67,4 @@ class Unigram {
   std::array<TokenId, 256> id_of_byte_;  // "<0x00>" … "<0xFF>"; -1: no such token
 };
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

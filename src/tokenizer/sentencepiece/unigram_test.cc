@@ -13,7 +13,7 @@
 #include "tokenizer/text/base64.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 using testing::ElementsAre;
@@ -223,4 +223,4 @@ TEST(PrecompiledNormalizer, AClusterOfAnyLengthIsBounded) {
 }
 
 }  // namespace
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

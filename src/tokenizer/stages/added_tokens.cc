@@ -7,7 +7,7 @@
 #include "tokenizer/text/unicode.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 // Where the run of white space at the end begins.
@@ -113,4 +113,4 @@ bool AddedTokens::is_special(TokenId id) const {
 
 TokenId AddedTokens::end_id() const { return contents_.end_id(); }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

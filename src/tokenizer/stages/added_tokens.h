@@ -13,7 +13,7 @@
 #include "tokenizer/vocabulary/byte_trie.h"
 #include "tokenizer/vocabulary/vocabulary.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 struct AddedToken {
   std::string content;
@@ -63,4 +63,4 @@ class AddedTokens {
   ByteTrie raw_, normalized_;
 };
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 constexpr bool stands_for_itself(unsigned byte) {
@@ -48,4 +48,4 @@ void append_byte_level(std::string& out, std::string_view bytes) {
 
 int byte_of_character(char32_t c) { return c < kAlphabet.byte_of.size() ? kAlphabet.byte_of[c] : -1; }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 // Appends one character for each byte of `bytes`.
 void append_byte_level(std::string& out, std::string_view bytes);
@@ -16,4 +16,4 @@ int byte_of_character(char32_t c);
 inline constexpr std::string_view kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

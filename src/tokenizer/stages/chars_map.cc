@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 std::uint32_t read_u32(std::string_view bytes, std::size_t at) {
@@ -75,4 +75,4 @@ std::optional<std::string_view> CharsMap::find(std::string_view text) const {
   return inside ? std::nullopt : std::optional(found);
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

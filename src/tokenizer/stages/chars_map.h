@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 // u32 bytes of trie | trie: a double array of u32 units (darts-clone) | replacements, each with a final zero
 // byte. Immutable; thread-safe.
@@ -29,4 +29,4 @@ class CharsMap {
   std::string replacements_;
 };
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -8,7 +8,7 @@
 #include "tokenizer/text/text_check.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 // A decoder whose sink a function makes.
@@ -301,4 +301,4 @@ std::unique_ptr<Decoder> sequence_decoder(std::vector<std::unique_ptr<Decoder>> 
 }
 std::unique_ptr<Decoder> space_joining_decoder() { return decoder_of<SpaceJoiningSink>(); }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -9,7 +9,7 @@
 
 #include "tokenizer/text/pattern.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 enum class TokenEnds { kNo, kYes };
 
@@ -42,4 +42,4 @@ std::unique_ptr<Decoder> replace_decoder(std::shared_ptr<const Pattern> pattern,
 std::unique_ptr<Decoder> sequence_decoder(std::vector<std::unique_ptr<Decoder>> decoders);
 std::unique_ptr<Decoder> space_joining_decoder();  // the behaviour of tokenizers without a decoder
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

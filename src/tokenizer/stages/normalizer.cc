@@ -11,7 +11,7 @@
 #include "tokenizer/text/unicode.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 class UnicodeNormalizer final : public Normalizer {
@@ -242,4 +242,4 @@ std::unique_ptr<Normalizer> sequence_normalizer(std::vector<std::unique_ptr<Norm
   return std::make_unique<Sequence>(std::move(normalizers));
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -8,7 +8,7 @@
 #include "tokenizer/stages/chars_map.h"
 #include "tokenizer/text/pattern.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 // Immutable; thread-safe. `text` is well-formed UTF-8 before and after.
 class Normalizer {
@@ -31,4 +31,4 @@ std::unique_ptr<Normalizer> byte_level_normalizer();
 std::unique_ptr<Normalizer> precompiled_normalizer(CharsMap map);
 std::unique_ptr<Normalizer> sequence_normalizer(std::vector<std::unique_ptr<Normalizer>> normalizers);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

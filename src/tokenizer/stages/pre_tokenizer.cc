@@ -7,7 +7,7 @@
 #include "tokenizer/text/text_check.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 // Joins matches and the text between them as `behavior` says, from left to right with one range held back,
@@ -177,4 +177,4 @@ std::unique_ptr<PreTokenizer> sequence_pre_tokenizer(
   return std::make_unique<Sequence>(std::move(pre_tokenizers));
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

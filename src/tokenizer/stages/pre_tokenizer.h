@@ -10,7 +10,7 @@
 #include "base/function_ref.h"
 #include "tokenizer/text/pattern.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 struct Piece {
   // Well-formed UTF-8, not empty; valid only during the call that passes it on.
@@ -47,4 +47,4 @@ std::unique_ptr<PreTokenizer> metaspace_pre_tokenizer(const MetaspaceOptions& op
 std::unique_ptr<PreTokenizer> sequence_pre_tokenizer(
     std::vector<std::unique_ptr<PreTokenizer>> pre_tokenizers);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

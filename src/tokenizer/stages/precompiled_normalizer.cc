@@ -10,7 +10,7 @@
 #include "tokenizer/text/unicode.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 constexpr std::size_t kLongestCluster = 5;
@@ -97,4 +97,4 @@ std::unique_ptr<Normalizer> precompiled_normalizer(CharsMap map) {
   return std::make_unique<PrecompiledNormalizer>(std::move(map));
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -5,10 +5,10 @@
 
 #include "tokenizer/text/token_id.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 struct TokenTemplate {
   std::vector<TokenId> before, after;
 };
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -3,9 +3,9 @@
 
 #include <string_view>
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 inline constexpr std::string_view kTokensInsteadOfText =
     "use the model without its tokenizer: `sluice run` and `sluice forward` take token ids as --tokens 1,2,3";
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 int digit_of(char c) {
@@ -35,4 +35,4 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return out;
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 std::optional<std::string> decode_base64(std::string_view text);  // empty if `text` is not base64
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 class Literal final : public Pattern {
@@ -58,4 +58,4 @@ std::unique_ptr<Pattern> character_pattern(bool (*predicate)(char32_t)) {
   return std::make_unique<Character>(predicate);
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -9,7 +9,7 @@
 
 #include "base/function_ref.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 // Bytes [begin, end) of the text; a match, or text between matches. Matches may be empty.
 struct Match {
@@ -29,4 +29,4 @@ std::unique_ptr<Pattern> literal_pattern(std::string text);
 // Every single character for which `predicate` holds.
 std::unique_ptr<Pattern> character_pattern(bool (*predicate)(char32_t));
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

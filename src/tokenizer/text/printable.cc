@@ -1,6 +1,6 @@
 #include "tokenizer/text/printable.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 constexpr std::size_t kShownBytes = 80;
@@ -13,4 +13,4 @@ std::string printable(std::string_view text) {
   return out += text.size() > kShownBytes ? "\"..." : "\"";
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

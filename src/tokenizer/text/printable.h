@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 std::string printable(std::string_view text);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -14,7 +14,7 @@
 #include "tokenizer/text/regex_syntax.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 constexpr std::size_t kMaxPatternBytes = 64 * 1024;  // the longest published is below 1 KiB
@@ -180,4 +180,4 @@ std::unique_ptr<Pattern> regex_pattern(std::string_view pattern, std::string whe
   return std::make_unique<Regex>(pattern, std::move(where));
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

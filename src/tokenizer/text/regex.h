@@ -7,7 +7,7 @@
 
 #include "tokenizer/text/pattern.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 // `pattern` in Oniguruma's syntax (regex_syntax.h), at most 64 KiB. `where` names it in errors
 // ("tokenizer.json: pre_tokenizer"): Error(kInvalid) if it is malformed, Error(kUnsupported) if this program
@@ -15,4 +15,4 @@ namespace sluice::model {
 // needs. An empty match directly after the last match is skipped, as in tokenizers.
 std::unique_ptr<Pattern> regex_pattern(std::string_view pattern, std::string where);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "tokenizer/text/unicode.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 // Members of a class, without the brackets.
@@ -327,4 +327,4 @@ class Translator {
 
 std::string pcre2_from_oniguruma(std::string_view pattern) { return Translator(pattern).run(); }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

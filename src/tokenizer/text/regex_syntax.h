@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 // Returns a PCRE2 pattern with the same matches (compile it with PCRE2_MULTILINE: `^` and `$` are line
 // anchors in Ruby syntax). Character classes become the sets that tokenizers has, see unicode.h; `\h`, `\v`,
@@ -13,4 +13,4 @@ namespace sluice::model {
 // absent operators, verbs, `\G`.
 std::string pcre2_from_oniguruma(std::string_view pattern);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

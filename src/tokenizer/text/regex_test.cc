@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "tokenizer/text/regex_syntax.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 using testing::HasSubstr;
@@ -89,4 +89,4 @@ TEST(Regex, MatchesBeginningFarBehindAreFound) {
 }
 
 }  // namespace
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

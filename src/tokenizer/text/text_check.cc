@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 constexpr Bytes kMaxTextBytes = 256 * kMiB;
@@ -50,4 +50,4 @@ void check_id(TokenId id, std::size_t rows) {
       .fix("give ids of this model's tokenizer");
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

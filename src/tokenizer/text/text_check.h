@@ -6,7 +6,7 @@
 
 #include "tokenizer/text/token_id.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 // Error(kInvalid) naming the offset in bytes of the first byte that is not UTF-8, or text of more than 256
 // MiB.
@@ -17,4 +17,4 @@ void check_grown(std::size_t bytes);
 // Error(kInvalid) for an id outside a vocabulary of this many rows.
 void check_id(TokenId id, std::size_t rows);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 using TokenId = std::int32_t;
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 // clang-format off
@@ -175,4 +175,4 @@ char32_t to_lower(char32_t c) {
 
 bool is_normalization_inert(char32_t c) { return c >= 0x7FD && find_range(kInert, c) != nullptr; }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 struct CategoryRange {
   char32_t first, last;
@@ -31,4 +31,4 @@ char32_t to_lower(char32_t c);    // Rust's char::to_lowercase, except U+0130, w
 // Whether Unicode 9 lacked the character, so that it neither decomposes nor composes nor moves.
 bool is_normalization_inert(char32_t c);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

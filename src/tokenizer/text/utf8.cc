@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 unsigned char byte_at(std::string_view text, std::size_t i) { return static_cast<unsigned char>(text[i]); }
@@ -131,4 +131,4 @@ void Utf8Lossy::finish(std::string& out) {
   held_.clear();
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 struct CodePoint {
   char32_t value = 0;
@@ -37,4 +37,4 @@ class Utf8Lossy {
 
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 namespace {
 
 std::string lossy(std::string_view bytes, std::size_t step) {
@@ -53,4 +53,4 @@ TEST(Utf8, EachMaximalPartBecomesOneReplacement) {
 }
 
 }  // namespace
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

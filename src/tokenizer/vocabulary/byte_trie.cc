@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 void ByteTrie::add(std::string_view text, std::uint32_t number) {
   if (text.empty()) return;
@@ -73,4 +73,4 @@ std::uint32_t ByteTrie::child_of(std::uint32_t node, unsigned char byte) const {
   return child;
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

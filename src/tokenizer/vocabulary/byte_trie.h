@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 class ByteTrie {
  public:
@@ -55,4 +55,4 @@ class ByteTrie {
   std::vector<std::uint32_t> roots_ = std::vector<std::uint32_t>(256, 0);  // children of the root, by byte
 };
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "tokenizer/text/printable.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 void MergeList::add_part(std::string_view part) {
   SLUICE_CHECK(arena_.size() + part.size() <= UINT32_MAX);
@@ -49,4 +49,4 @@ MergeList read_merges_text(std::string_view text, const std::string& name) {
   return merges;
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

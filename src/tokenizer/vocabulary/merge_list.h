@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 class MergeList {
  public:
@@ -30,4 +30,4 @@ void add_merge_line(MergeList& merges, std::string_view line, const std::string&
 // merges.txt: "left right" per line; lines that begin with "#version" are comments.
 MergeList read_merges_text(std::string_view text, const std::string& name);
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

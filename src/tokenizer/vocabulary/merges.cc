@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 void Merges::reserve(std::size_t rules) {
   const std::size_t slots = std::bit_ceil(std::max<std::size_t>(rules + rules / 2 + 1, 16));
@@ -60,4 +60,4 @@ void Merges::rehash(std::size_t slots) {
   }
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

@@ -9,7 +9,7 @@
 
 #include "tokenizer/text/token_id.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 struct Merge {
   std::uint32_t rank;
@@ -61,4 +61,4 @@ class Merges {
   std::size_t size_ = 0;
 };
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

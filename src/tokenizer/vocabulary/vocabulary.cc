@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 Vocabulary::Added Vocabulary::add(std::string_view content, TokenId id) {
   SLUICE_CHECK(id >= 0 && id <= kMaxId, std::to_string(id));
@@ -103,4 +103,4 @@ void Vocabulary::grow() {
   }
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer

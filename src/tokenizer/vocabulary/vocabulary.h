@@ -11,7 +11,7 @@
 
 #include "tokenizer/text/token_id.h"
 
-namespace sluice::model {
+namespace sluice::tokenizer {
 
 class Vocabulary {
  public:
@@ -58,4 +58,4 @@ class Vocabulary {
   std::size_t longest_bytes_ = 0;
 };
 
-}  // namespace sluice::model
+}  // namespace sluice::tokenizer
