@@ -8,10 +8,10 @@
 
 #include "base/json.h"
 #include "base/scratch_directory.h"
-#include "lab/reproduce/slicemoe.h"
-#include "lab/reproduce/slicemoe_trained_rows.h"
-#include "lab/reproduce/well_formed.h"
 #include "program.h"
+#include "reproduce/slicemoe/slicemoe.h"
+#include "reproduce/slicemoe/slicemoe_trained_rows.h"
+#include "reproduce/well_formed.h"
 
 namespace {
 

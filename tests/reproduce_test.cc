@@ -11,8 +11,8 @@
 #include "base/json.h"
 #include "base/scratch_directory.h"
 #include "bundled_model.h"
-#include "lab/reproduce/well_formed.h"
-#include "lab/reproduce/zipmoe.h"
+#include "reproduce/well_formed.h"
+#include "reproduce/zipmoe/zipmoe.h"
 
 namespace {
 
