@@ -158,13 +158,13 @@ TEST_F(MachineReplayTest, ReproducesTheRowsThatAreSimulated) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json report = Json::parse(content_of(out + "/slicemoe.json"));
   const std::string markdown = content_of(out + "/slicemoe.md");
-  ASSERT_EQ(report.at("rows").size(), sluice::lab::slicemoe_row_ids().size());
+  ASSERT_EQ(report.at("rows").size(), sluice::reproduce::slicemoe_row_ids().size());
   for (std::size_t i = 0; i < report.at("rows").size(); ++i) {
     const Json& row = report.at("rows")[i];
-    EXPECT_EQ(row.at("id"), sluice::lab::slicemoe_row_ids()[i]);
+    EXPECT_EQ(row.at("id"), sluice::reproduce::slicemoe_row_ids()[i]);
     // The other rows are measured on a trained model.
     const bool measured =
-        std::ranges::count(sluice::lab::trained_row_ids(), row.at("id").get<std::string>()) == 1;
+        std::ranges::count(sluice::reproduce::trained_row_ids(), row.at("id").get<std::string>()) == 1;
     EXPECT_EQ(row.at("mode"), measured ? "N" : "S");
     EXPECT_NE(outcome.out.find(row.at("ours").get<std::string>()), std::string::npos);
     EXPECT_NE(markdown.find(row.at("ours").get<std::string>()), std::string::npos);

@@ -164,11 +164,11 @@ TEST_F(ReproduceTest, EveryRowOfZipmoe) {
   EXPECT_EQ(hash.size(), 12u);
   EXPECT_NE(outcome.out.find("configuration " + hash), std::string::npos);
   ASSERT_EQ(report.at("rows").size(), std::size(kPaper));
-  ASSERT_EQ(sluice::lab::zipmoe_row_ids().size(), std::size(kPaper));
+  ASSERT_EQ(sluice::reproduce::zipmoe_row_ids().size(), std::size(kPaper));
   for (std::size_t i = 0; i < std::size(kPaper); ++i) {
     const Json& row = report.at("rows")[i];
     SCOPED_TRACE(kPaper[i].id);
-    EXPECT_EQ(sluice::lab::zipmoe_row_ids()[i], kPaper[i].id);
+    EXPECT_EQ(sluice::reproduce::zipmoe_row_ids()[i], kPaper[i].id);
     EXPECT_EQ(row.at("id"), kPaper[i].id);
     EXPECT_EQ(row.at("paper"), kPaper[i].paper);
     EXPECT_EQ(row.at("mode"), kPaper[i].mode);

@@ -93,14 +93,14 @@ std::string trace_of(const Options& options, const char* usual) {
 
 bool is_default_model(const Options& options) { return options.model == Options().model; }
 
-void give_out(const lab::Report& report, const Options& options, const std::string& output) {
-  lab::write_report(report, output, options.paper);
+void give_out(const reproduce::Report& report, const Options& options, const std::string& output) {
+  reproduce::write_report(report, output, options.paper);
   if (options.common.json) {
-    std::cout << lab::to_json(report).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+    std::cout << reproduce::to_json(report).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {
-    for (const lab::ReportRow& row : report.rows)
+    for (const reproduce::ReportRow& row : report.rows)
       std::cout << fmt::format("{:<8}{:<5}{}\n             paper  {}\n             here   {}\n", row.id,
-                               lab::mode_text(row), row.quantity, row.paper, row.ours);
+                               reproduce::mode_text(row), row.quantity, row.paper, row.ours);
     std::cout << fmt::format("\nconfiguration {0}\n{1}/{2}.md, {1}/{2}.json and {3} pictures\n",
                              report.configuration.hash(), output, options.paper, report.pictures.size());
   }
@@ -113,7 +113,8 @@ std::string output_of(const Options& options) {
 constexpr Bytes kMostTextBytes = 64 * kMiB;
 
 // Settings of the measurements on a model; empty for `none`.
-std::optional<lab::TrainedSettings> trained_settings(const Options& options, const std::string& output) {
+std::optional<reproduce::TrainedSettings> trained_settings(const Options& options,
+                                                           const std::string& output) {
   if (options.model == kNone) {
     if (options.text.empty()) return std::nullopt;
     throw Error(ErrorKind::kUsage, "without a model no text is scored")
@@ -124,14 +125,14 @@ std::optional<lab::TrainedSettings> trained_settings(const Options& options, con
     throw not_there("model", "--model DIR", options.model, is_default_model(options),
                     ", or --model none for replays alone");
   store::check_not_packed(options.model);
-  lab::TrainedSettings settings;
+  reproduce::TrainedSettings settings;
   settings.model = options.model;
   const std::string text = options.text.empty() ? options.model + "/eval.txt" : options.text;
   if (!std::filesystem::exists(text))
     throw Error(ErrorKind::kNotFound, "there is no text to measure quality on").in(text).fix("give -f FILE");
   settings.text = read_text_file(text, kMostTextBytes);
   settings.work = output;
-  settings.grid = lab::trained_grid(options.quick);
+  settings.grid = reproduce::trained_grid(options.quick);
   EngineFlags flags;
   static_cast<CommonFlags&>(flags) = options.common;
   flags.seed.reset();  // for synthetic routing
@@ -145,7 +146,7 @@ void reproduce_slicemoe(const Options& options) {
         .in("reproduce slicemoe")
         .fix("leave out --whole, --budget, --runs and -n");
   const std::string output = output_of(options);
-  lab::SlicemoeSettings settings;
+  reproduce::SlicemoeSettings settings;
   settings.trained = trained_settings(options, output);
   settings.trace = trace_of(options, kSlicemoeTrace);
   const OutputDirectory directory(output);
@@ -161,7 +162,7 @@ void reproduce_slicemoe(const Options& options) {
   settings.interrupted = interrupted_so_far();
   if (!options.common.quiet && !options.common.json)
     settings.on_stage = [](std::string_view text) { print_error("reproduce: {}\n", text); };
-  give_out(lab::reproduce_slicemoe(settings), options, output);
+  give_out(reproduce::reproduce_slicemoe(settings), options, output);
 }
 
 void reproduce_zipmoe(const Options& options) {
@@ -170,7 +171,7 @@ void reproduce_zipmoe(const Options& options) {
     throw Error(ErrorKind::kUsage, "the runs of zipmoe generate, and score no text")
         .in("-f")
         .fix("leave out -f");
-  lab::ZipmoeSettings settings;
+  reproduce::ZipmoeSettings settings;
   for (const std::string& size : options.memory) settings.budgets.push_back(parse_size(size, "--budget"));
   std::ranges::sort(settings.budgets);
   const std::string output = output_of(options);
@@ -226,7 +227,7 @@ void reproduce_zipmoe(const Options& options) {
   settings.whole = {"", whole.checkpoint.get(), &whole.model};
   settings.tokenizer = packed.tokenizer.get();
 
-  const lab::Report report = lab::reproduce_zipmoe(settings);
+  const reproduce::Report report = reproduce::reproduce_zipmoe(settings);
   give_out(report, options, output);
   if (!report.data.at("texts_equal").get<bool>()) {
     print_error("sluice: presets gave different texts, which must never be; the figures are void\n");

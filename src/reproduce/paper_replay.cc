@@ -6,11 +6,11 @@
 #include "engine/pool_plan.h"
 #include "experts/registry.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 // Costs of the same model stored whole.
-PipelineCosts whole(PipelineCosts costs) {
+lab::PipelineCosts whole(lab::PipelineCosts costs) {
   costs.fetch.chunks = 0;
   costs.fetch.u *= 2;  // the sign+mantissa plane is half of a tensor
   costs.fetch.v = costs.fetch.c = 0;
@@ -100,7 +100,7 @@ PaperReplay::PaperReplay(const PaperModel& model, const TokenRouting& routing, e
 }
 
 void PaperReplay::append(const std::vector<Conversation>& batch, std::size_t output,
-                         Requests& requests) const {
+                         lab::Requests& requests) const {
   std::size_t longest = 0;
   for (const Conversation& one : batch) {
     if (!one.prompt.empty())
@@ -120,8 +120,9 @@ ReplayFigures PaperReplay::run(const ReplayRequest& request, const std::function
   SLUICE_CHECK(!request.batch.empty() && request.output > 0);
   const engine::Profile profile = paper_profile(model_, request.machine, measured_);
   const experts::Preset& preset = experts::find_preset(request.preset);
-  const PipelineCosts costs = preset.whole_experts ? whole(pipeline_costs(profile)) : pipeline_costs(profile);
-  PipelineSettings settings;
+  const lab::PipelineCosts costs =
+      preset.whole_experts ? whole(lab::pipeline_costs(profile)) : lab::pipeline_costs(profile);
+  lab::PipelineSettings settings;
   settings.preset = request.preset;
   settings.memory = static_cast<Bytes>(request.memory);
   if (preset.sharing != experts::PoolSharing::kNone)
@@ -132,14 +133,14 @@ ReplayFigures PaperReplay::run(const ReplayRequest& request, const std::function
                                                   .sequences = request.batch.size(),
                                                   .ranks = {}})
                          .chosen.slots;
-  const auto replayed = [&](const Requests& requests) {
-    return run_pipeline(requests, model_.layers, model_.experts, costs, settings, stop);
+  const auto replayed = [&](const lab::Requests& requests) {
+    return lab::run_pipeline(requests, model_.layers, model_.experts, costs, settings, stop);
   };
-  Requests requests;
+  lab::Requests requests;
   append(request.before, SIZE_MAX, requests);
-  const PipelineResult before = replayed(requests);
+  const lab::PipelineResult before = replayed(requests);
   append(request.batch, request.output, requests);
-  const PipelineResult all = replayed(requests);
+  const lab::PipelineResult all = replayed(requests);
   // Equal beginnings take equal times, so the rest belongs to the batch.
   const double prefill = all.prefill.time - before.prefill.time,
                decode = all.decode.time - before.decode.time;
@@ -154,4 +155,4 @@ ReplayFigures PaperReplay::run(const ReplayRequest& request, const std::function
   return figures;
 }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -12,7 +12,7 @@
 #include "lab/pipeline.h"
 #include "reproduce/token_routing.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 struct PaperModel {
   std::string name;
@@ -70,11 +70,11 @@ class PaperReplay {
   ReplayFigures run(const ReplayRequest& request, const std::function<bool()>& stop = {}) const;
 
  private:
-  void append(const std::vector<Conversation>& batch, std::size_t output, Requests& requests) const;
+  void append(const std::vector<Conversation>& batch, std::size_t output, lab::Requests& requests) const;
 
   const PaperModel& model_;
   const TokenRouting& routing_;
   engine::Profile measured_;
 };
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "reproduce/zipmoe/zipmoe_replay.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 using testing::ElementsAre;
@@ -157,4 +157,4 @@ TEST(ZipmoeReplay, BothHalvesHaveFigures) {
 }
 
 }  // namespace
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 std::string cell(const std::string& text) {
@@ -100,4 +100,4 @@ void write_report(const Report& report, const std::string& directory, const std:
   write_file_atomically(directory + "/" + name + ".md", to_markdown(report));
 }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 // How our value was obtained (SPEC §6, "Feasibility").
 enum class Evidence : char {
@@ -57,4 +57,4 @@ Json to_json(const Report& report);
 // Error(kIo).
 void write_report(const Report& report, const std::string& directory, const std::string& name);
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -12,7 +12,7 @@
 #include "reproduce/well_formed.h"
 #include "reproduce/zipmoe/makespan_ratio.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 using ::testing::HasSubstr;
@@ -69,7 +69,7 @@ TEST(Report, ConfigurationsThatDifferHaveOtherHashes) {
 }
 
 TEST(Spread, MedianLeastMost) {
-  const Spread odd = spread_of({3, 1, 2}), even = spread_of({4, 1, 3, 2});
+  const lab::Spread odd = lab::spread_of({3, 1, 2}), even = lab::spread_of({4, 1, 3, 2});
   EXPECT_EQ(odd.median, 2);
   EXPECT_EQ(even.median, 2.5);
   EXPECT_EQ(even.low, 1);
@@ -142,4 +142,4 @@ TEST(LayerGantt, ShowsTheLayerWithMostReads) {
 }
 
 }  // namespace
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -10,7 +10,7 @@
 
 #include "reproduce/svg.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 using Entry = fetch::TimelineEntry;
 
@@ -100,4 +100,4 @@ std::string layer_gantt(const std::string& title, const fetch::Timeline& timelin
                      rows, kinds, spans);
 }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

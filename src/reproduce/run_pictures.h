@@ -11,7 +11,7 @@
 #include "experts/ids.h"
 #include "fetch/timeline.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 // Counts the states in which decode steps found their experts. Observes an engine.
 class StateCounter final : public engine::RoutingObserver {
@@ -32,4 +32,4 @@ std::string states_picture(const std::string& preset, const StateCounter& counte
 // Draws the busiest layer event of a recorded run: reads count most, then computed experts, then others.
 std::string layer_gantt(const std::string& title, const fetch::Timeline& timeline);
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "tokenizer/text/utf8.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 constexpr double kWidth = 760, kLeft = 84, kRight = 28, kTop = 56;
@@ -294,4 +294,4 @@ std::string gantt_chart(const PlotText& text, const std::vector<std::string>& ro
   return page(text, bottom + 66 + 18 * lines + 18, bottom, body);
 }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 struct PlotText {
   std::string title, x, y;  // names of the axes, with units
@@ -49,4 +49,4 @@ std::string gantt_chart(const PlotText& text, const std::vector<std::string>& ro
 // U+FFFE, U+FFFF and each byte that is not UTF-8 become U+FFFD.
 std::string xml_escaped(std::string_view text);
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

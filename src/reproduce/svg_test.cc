@@ -10,7 +10,7 @@
 
 #include "reproduce/well_formed.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 using sluice::testing::xml_fault;
@@ -140,4 +140,4 @@ TEST(Svg, LabelsBelowAnAxisDoNotTouch) {
 }
 
 }  // namespace
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

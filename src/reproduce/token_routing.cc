@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 TokenRouting::TokenRouting(std::uint32_t layers, std::uint32_t experts, std::uint32_t top_k)
     : layers_(layers), experts_(experts), top_k_(top_k) {
   SLUICE_CHECK(layers > 0 && top_k > 0 && top_k <= experts);
@@ -18,7 +18,7 @@ void TokenRouting::add_token(std::span<const std::uint16_t> ids) {
 }
 
 void TokenRouting::append_step(std::span<const std::size_t> tokens, LayerRange range, trace::TracePhase phase,
-                               Requests& requests) const {
+                               lab::Requests& requests) const {
   SLUICE_CHECK(!tokens.empty() && range.first < range.last && range.last <= layers_);
   std::vector<std::uint32_t> count(experts_);
   std::vector<experts::ExpertId> ids;
@@ -67,10 +67,10 @@ TokenRouting read_token_routing(trace::RoutingTrace& trace, const std::function<
   return routing;
 }
 
-TokenRouting synthetic_routing(const SyntheticRouting& settings, RoutingFacts& facts) {
+TokenRouting synthetic_routing(const lab::SyntheticRouting& settings, lab::RoutingFacts& facts) {
   TokenRouting routing(settings.layers, settings.experts, settings.top_k);
-  RoutingCounter counter(settings.layers, settings.experts, settings.top_k);
-  SyntheticTokens tokens(settings);
+  lab::RoutingCounter counter(settings.layers, settings.experts, settings.top_k);
+  lab::SyntheticTokens tokens(settings);
   std::vector<std::uint16_t> ids;
   while (tokens.next()) {
     if (tokens.begins_prompt()) counter.begin_sequence();
@@ -88,4 +88,4 @@ TokenRouting synthetic_routing(const SyntheticRouting& settings, RoutingFacts& f
   return routing;
 }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

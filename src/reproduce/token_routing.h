@@ -11,7 +11,7 @@
 #include "lab/synthetic_routing.h"
 #include "trace/routing_trace.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 // Sparse layers [first, last).
 struct LayerRange {
@@ -36,7 +36,7 @@ class TokenRouting {
   // Appends one step in which these tokens pass these layers together. REQUIRES: at least one token and one
   // layer.
   void append_step(std::span<const std::size_t> tokens, LayerRange range, trace::TracePhase phase,
-                   Requests& requests) const;
+                   lab::Requests& requests) const;
 
  private:
   std::uint32_t layers_, experts_, top_k_;
@@ -48,6 +48,6 @@ class TokenRouting {
 TokenRouting read_token_routing(trace::RoutingTrace& trace, const std::function<bool()>& stop = {});
 
 // The same from lab/synthetic_routing.h.
-TokenRouting synthetic_routing(const SyntheticRouting& settings, RoutingFacts& facts);
+TokenRouting synthetic_routing(const lab::SyntheticRouting& settings, lab::RoutingFacts& facts);
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

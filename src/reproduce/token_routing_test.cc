@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 using testing::ElementsAre;
@@ -16,7 +16,7 @@ TEST(TokenRouting, StepsCountTokensOfEachExpert) {
   routing.add_token(std::vector<std::uint16_t>{1, 2, 3, 4});
   EXPECT_EQ(routing.tokens(), 2u);
   EXPECT_THAT(routing.chosen(1, 1), ElementsAre(3, 4));
-  Requests requests;
+  lab::Requests requests;
   const std::vector<std::size_t> both = {0, 1}, second = {1};
   routing.append_step(both, {0, 1}, trace::TracePhase::kPrefill, requests);
   routing.append_step(second, {0, 2}, trace::TracePhase::kDecode, requests);
@@ -46,8 +46,8 @@ TEST(TokenRouting, ReadsTracesInWhichEveryTokenIsWhole) {
 }
 
 TEST(SyntheticRouting, IsWhatItsParametersSay) {
-  SyntheticRouting settings{.layers = 2, .experts = 32, .top_k = 3, .prompts = 40, .tokens = 30};
-  RoutingFacts plain, again, skewed, sticky;
+  lab::SyntheticRouting settings{.layers = 2, .experts = 32, .top_k = 3, .prompts = 40, .tokens = 30};
+  lab::RoutingFacts plain, again, skewed, sticky;
   const TokenRouting routing = synthetic_routing(settings, plain), same = synthetic_routing(settings, again);
   ASSERT_EQ(routing.tokens(), 1200u);
   for (std::size_t t = 0; t < routing.tokens(); ++t)
@@ -73,4 +73,4 @@ TEST(SyntheticRouting, IsWhatItsParametersSay) {
 }
 
 }  // namespace
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

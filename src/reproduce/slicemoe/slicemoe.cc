@@ -15,7 +15,7 @@
 #include "reproduce/slicemoe/slicemoe_rows.h"
 #include "reproduce/svg.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 using experts::InitialSlices;
@@ -32,7 +32,7 @@ bool same(const CacheCell& a, const CacheCell& b) { return a.bits == b.bits && a
 class SlicemoeReproducer {
  public:
   explicit SlicemoeReproducer(const SlicemoeSettings& settings) : settings_(settings) {
-    const Machine& machine = slicemoe_machine();
+    const lab::Machine& machine = lab::slicemoe_machine();
     report_.title = "SliceMoE, tried again";
     report_.command = settings.command;
     report_.machine = fmt::format(
@@ -54,12 +54,12 @@ class SlicemoeReproducer {
 
   Report run() {
     // Reads the data first, because it may be unusable.
-    std::optional<RoutedSteps> steps;
+    std::optional<lab::RoutedSteps> steps;
     if (!settings_.trace.empty()) steps = read_recorded();
     if (settings_.trained) trained();
     if (steps) recorded(*steps);
-    synthetic("DeepSeek-V2-Lite", find_published_model("deepseek-v2-lite"));
-    if (!settings_.quick) synthetic("Qwen1.5-MoE", find_published_model("qwen1.5-moe-a2.7b"));
+    synthetic("DeepSeek-V2-Lite", lab::find_published_model("deepseek-v2-lite"));
+    if (!settings_.quick) synthetic("Qwen1.5-MoE", lab::find_published_model("qwen1.5-moe-a2.7b"));
     pictures();
     add_slicemoe_rows(results_, report_);
     report_.data["quick"] = settings_.quick;
@@ -72,9 +72,9 @@ class SlicemoeReproducer {
     if (settings_.on_stage) settings_.on_stage(text);
   }
 
-  MachineReplayResult replay(const RoutedSteps& steps, const SlicedModel& model,
-                             const MachineReplaySettings& settings) const {
-    return replay_on_machine(steps, model, slicemoe_machine(), settings, {}, settings_.interrupted);
+  lab::MachineReplayResult replay(const lab::RoutedSteps& steps, const lab::SlicedModel& model,
+                                  const lab::MachineReplaySettings& settings) const {
+    return lab::replay_on_machine(steps, model, lab::slicemoe_machine(), settings, {}, settings_.interrupted);
   }
 
   void trained() {
@@ -85,13 +85,13 @@ class SlicemoeReproducer {
     report_.data["trained"] = to_json(*results_.trained);
   }
 
-  static const SlicedModel& recorded_model() { return find_published_model("deepseek-v2-lite"); }
+  static const lab::SlicedModel& recorded_model() { return lab::find_published_model("deepseek-v2-lite"); }
 
-  RoutedSteps read_recorded() const {
+  lab::RoutedSteps read_recorded() const {
     stage("recorded routing: reading");
-    const SlicedModel& model = recorded_model();
-    RoutedSteps steps = read_routed_steps(*trace::open_trace(settings_.trace), {.prefill = kPromptTokens},
-                                          settings_.interrupted);
+    const lab::SlicedModel& model = recorded_model();
+    lab::RoutedSteps steps = lab::read_routed_steps(*trace::open_trace(settings_.trace),
+                                                    {.prefill = kPromptTokens}, settings_.interrupted);
     if (steps.layers != model.layers() || steps.experts != model.experts() || steps.top_k != model.top_k())
       throw Error(ErrorKind::kInvalid, "the trace is of another model")
           .in(settings_.trace)
@@ -107,32 +107,32 @@ class SlicemoeReproducer {
     return steps;
   }
 
-  void recorded(const RoutedSteps& steps) {
+  void recorded(const lab::RoutedSteps& steps) {
     RoutingResults& found = results_.recorded.emplace();
-    found.facts = facts_of(*trace::open_trace(settings_.trace));
+    found.facts = lab::facts_of(*trace::open_trace(settings_.trace));
     found.source = "recorded routing of DeepSeek-V2-Lite";
     look_at(steps, recorded_model(), found);
     report_.data["recorded"] = routing_json(found);
   }
 
-  void synthetic(const std::string& name, const SlicedModel& model) {
+  void synthetic(const std::string& name, const lab::SlicedModel& model) {
     stage(name + ": synthetic routing");
     const std::uint32_t prompt = settings_.quick ? 128 : kPromptTokens,
                         decode = settings_.quick ? 64 : kDecodeTokens;
     SlicemoeResults::Synthetic& found = results_.synthetic.emplace_back();
     found.model = name;
     found.settings = synthetic_like(model, settings_.quick ? 1 : 3, prompt + decode, settings_.seed);
-    SyntheticTrace facts(found.settings, prompt), trace(found.settings, prompt);
-    found.routing.facts = facts_of(facts);
+    lab::SyntheticTrace facts(found.settings, prompt), trace(found.settings, prompt);
+    found.routing.facts = lab::facts_of(facts);
     found.routing.source = "synthetic routing of the shape of " + name;
-    const RoutedSteps steps = read_routed_steps(trace, {}, settings_.interrupted);
+    const lab::RoutedSteps steps = lab::read_routed_steps(trace, {}, settings_.interrupted);
     look_at(steps, model, found.routing);
     for (const CacheCell& cell : cache_grid()) {
       stage(fmt::format("{}: {} in {:.1f} GB", name, mat_name(cell.bits),
                         static_cast<double>(cell.memory) * 1e-9));
       found.limited_starts.push_back(
           start_cell(cell, steps, model, found.routing.facts, [&](InitialSlices initial) {
-            MachineReplaySettings settings = slicemoe_system(model, cell.bits, cell.memory, kMissRate);
+            lab::MachineReplaySettings settings = slicemoe_system(model, cell.bits, cell.memory, kMissRate);
             settings.slices.initial = initial;
             return settings;
           }));
@@ -143,7 +143,7 @@ class SlicemoeReproducer {
       ReserveCell& cell = found.reserves.emplace_back();
       cell.reserve = reserve;
       for (const bool limited : {false, true}) {
-        MachineReplaySettings settings =
+        lab::MachineReplaySettings settings =
             limited ? slicemoe_system(model, kMiddle.bits, kMiddle.memory, kMissRate)
                     : exact_slices(model, kMiddle.bits, kMiddle.memory, InitialSlices::kWarmup);
         settings.slices.rules.lsb_reserve = reserve;
@@ -174,7 +174,8 @@ class SlicemoeReproducer {
   }
 
   // Every way to choose experts, with all other settings equal.
-  void routers(const RoutedSteps& steps, const SlicedModel& model, SlicemoeResults::Synthetic& found) const {
+  void routers(const lab::RoutedSteps& steps, const lab::SlicedModel& model,
+               SlicemoeResults::Synthetic& found) const {
     using experts::ConstraintMode;
     struct Way {
       const char* router;
@@ -188,11 +189,11 @@ class SlicemoeReproducer {
         {"cumsum", ConstraintMode::kNone},          {"cumsum", ConstraintMode::kHard}};
     for (const Way& way : kWays) {
       stage(fmt::format("{}: router {}", found.model, way.router));
-      MachineReplaySettings settings = slicemoe_system(model, kMiddle.bits, kMiddle.memory, kMissRate);
+      lab::MachineReplaySettings settings = slicemoe_system(model, kMiddle.bits, kMiddle.memory, kMissRate);
       settings.router = way.router;
       settings.cache_aware.lambda = settings.constraint.lambda = way.lambda;
       settings.constraint.mode = way.mode;
-      const MachineReplayResult result = replay(steps, model, settings);
+      const lab::MachineReplayResult result = replay(steps, model, settings);
       found.routers.push_back({.router = way.router,
                                .constraint = std::string(experts::constraint_name(way.mode)),
                                .lambda = result.lambda,
@@ -201,17 +202,17 @@ class SlicemoeReproducer {
     }
   }
 
-  void look_at(const RoutedSteps& steps, const SlicedModel& model, RoutingResults& found) const {
+  void look_at(const lab::RoutedSteps& steps, const lab::SlicedModel& model, RoutingResults& found) const {
     found.prompts = steps.prompts;
     found.prompt_tokens = steps.prompt_tokens;
     found.decode_tokens = steps.decode_tokens;
     found.overlap = hot_overlap(steps, {2, 4, 8, 16, 24, 32, 48}, kEarlySteps);
     for (const double theta : kThetas) {
       stage(found.source + fmt::format(": critical experts at {}", theta));
-      MachineReplaySettings settings =
+      lab::MachineReplaySettings settings =
           exact_slices(model, kMiddle.bits, kMiddle.memory, InitialSlices::kWarmup);
       settings.precision.critical.theta = theta;
-      const MachineReplayResult result = replay(steps, model, settings);
+      const lab::MachineReplayResult result = replay(steps, model, settings);
       CriticalShares& shares = found.critical.emplace_back();
       shares.theta = theta;
       for (const std::uint64_t count : result.critical)
@@ -226,17 +227,17 @@ class SlicemoeReproducer {
     }
   }
 
-  StartCell start_cell(const CacheCell& cell, const RoutedSteps& steps, const SlicedModel& model,
-                       const RoutingFacts& facts,
-                       const std::function<MachineReplaySettings(InitialSlices)>& settings) const {
+  StartCell start_cell(const CacheCell& cell, const lab::RoutedSteps& steps, const lab::SlicedModel& model,
+                       const lab::RoutingFacts& facts,
+                       const std::function<lab::MachineReplaySettings(InitialSlices)>& settings) const {
     StartCell found = {.cell = cell, .whole = {}, .early = {}, .joules_by_step = {}};
     for (std::size_t i = 0; i < kInitialStates; ++i) {
-      const MachineReplayResult result = replay(steps, model, settings(static_cast<InitialSlices>(i)));
+      const lab::MachineReplayResult result = replay(steps, model, settings(static_cast<InitialSlices>(i)));
       found.whole[i] = figures_of(steps, result, facts);
       std::vector<double>& joules = found.joules_by_step[i];
       std::vector<double> answers;  // only answers of that length
       double early = 0;
-      for_each_decoded(steps, result, [&](std::size_t in_answer, const MachineStepFigures& figures) {
+      for_each_decoded(steps, result, [&](std::size_t in_answer, const lab::MachineStepFigures& figures) {
         if (in_answer == joules.size()) {
           joules.push_back(0);
           answers.push_back(0);
@@ -255,8 +256,8 @@ class SlicemoeReproducer {
     return found;
   }
 
-  SystemCell system_cell(const CacheCell& cell, const RoutedSteps& steps, const SlicedModel& model,
-                         const RoutingFacts& facts) const {
+  SystemCell system_cell(const CacheCell& cell, const lab::RoutedSteps& steps, const lab::SlicedModel& model,
+                         const lab::RoutingFacts& facts) const {
     SystemCell found;
     found.cell = cell;
     const auto high = [&](double limit) {
@@ -441,4 +442,4 @@ class SlicemoeReproducer {
 
 Report reproduce_slicemoe(const SlicemoeSettings& settings) { return SlicemoeReproducer(settings).run(); }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -11,7 +11,7 @@
 #include "reproduce/report.h"
 #include "reproduce/slicemoe/slicemoe_trained.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 struct SlicemoeSettings {
   // For the rows that are measured on a trained model; empty: no model is available. Its `interrupted` and
@@ -33,4 +33,4 @@ Report reproduce_slicemoe(const SlicemoeSettings& settings);
 // The rows of a report, in order.
 const std::vector<std::string>& slicemoe_row_ids();
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -7,12 +7,12 @@
 #include "base/error.h"
 #include "experts/slice_names.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 std::string mat_name(codec::SliceBits bits) { return fmt::format("MAT{}{}", bits.high, bits.low); }
 
-SyntheticRouting synthetic_like(const SlicedModel& model, std::size_t prompts, std::size_t tokens,
-                                std::uint64_t seed) {
+lab::SyntheticRouting synthetic_like(const lab::SlicedModel& model, std::size_t prompts, std::size_t tokens,
+                                     std::uint64_t seed) {
   return {.layers = model.layers(),
           .experts = model.experts(),
           .top_k = model.top_k(),
@@ -25,9 +25,9 @@ SyntheticRouting synthetic_like(const SlicedModel& model, std::size_t prompts, s
           .seed = seed};
 }
 
-SystemFigures figures_of(const RoutedSteps& steps, const MachineReplayResult& result,
-                         const RoutingFacts& facts) {
-  const MachinePhase& decode = result.decode;
+SystemFigures figures_of(const lab::RoutedSteps& steps, const lab::MachineReplayResult& result,
+                         const lab::RoutingFacts& facts) {
+  const lab::MachinePhase& decode = result.decode;
   const experts::MissAccount& account = decode.account;
   SystemFigures figures;
   figures.joules = decode.per_token(decode.energy.total());
@@ -41,7 +41,7 @@ SystemFigures figures_of(const RoutedSteps& steps, const MachineReplayResult& re
   figures.msb_missed = account.msb_rate();
   figures.lsb_missed = account.lsb_rate();
   double limited = 0;
-  for_each_decoded(steps, result, [&](std::size_t in_answer, const MachineStepFigures& one) {
+  for_each_decoded(steps, result, [&](std::size_t in_answer, const lab::MachineStepFigures& one) {
     if (in_answer < experts::ConstraintConfig().exempt_steps) return;
     figures.limited_joules += one.joules;
     figures.limited_seconds += one.seconds;
@@ -56,10 +56,10 @@ SystemFigures figures_of(const RoutedSteps& steps, const MachineReplayResult& re
   return figures;
 }
 
-MachineReplaySettings high_bit_system(const SlicedModel& model, codec::SliceBits bits, Bytes memory,
-                                      double miss_rate) {
-  MachineReplaySettings settings;
-  settings.bytes = slice_bytes(model.expert_weights(), bits);
+lab::MachineReplaySettings high_bit_system(const lab::SlicedModel& model, codec::SliceBits bits, Bytes memory,
+                                           double miss_rate) {
+  lab::MachineReplaySettings settings;
+  settings.bytes = lab::slice_bytes(model.expert_weights(), bits);
   settings.memory = memory;
   settings.cache = "lru";
   settings.router = "cache-prior";
@@ -68,18 +68,18 @@ MachineReplaySettings high_bit_system(const SlicedModel& model, codec::SliceBits
   return settings;
 }
 
-MachineReplaySettings slicemoe_system(const SlicedModel& model, codec::SliceBits bits, Bytes memory,
-                                      double miss_rate) {
-  MachineReplaySettings settings = high_bit_system(model, bits, memory, miss_rate);
+lab::MachineReplaySettings slicemoe_system(const lab::SlicedModel& model, codec::SliceBits bits, Bytes memory,
+                                           double miss_rate) {
+  lab::MachineReplaySettings settings = high_bit_system(model, bits, memory, miss_rate);
   settings.cache = "slice-lru";
   settings.precision.mode = experts::PrecisionMode::kDbsc;
   return settings;
 }
 
-MachineReplaySettings exact_slices(const SlicedModel& model, codec::SliceBits bits, Bytes memory,
-                                   experts::InitialSlices initial) {
-  MachineReplaySettings settings;
-  settings.bytes = slice_bytes(model.expert_weights(), bits);
+lab::MachineReplaySettings exact_slices(const lab::SlicedModel& model, codec::SliceBits bits, Bytes memory,
+                                        experts::InitialSlices initial) {
+  lab::MachineReplaySettings settings;
+  settings.bytes = lab::slice_bytes(model.expert_weights(), bits);
   settings.memory = memory;
   settings.slices.initial = initial;
   return settings;
@@ -99,4 +99,4 @@ EqualLoss at_equal_loss(std::vector<SystemFigures> sweep, double mass_lost) {
           true};
 }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -14,7 +14,7 @@
 #include "reproduce/zipmoe/critical_shares.h"
 #include "reproduce/zipmoe/hot_overlap.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 inline constexpr std::size_t kInitialStates = 4;  // pcw, empty, last-layer, random: experts::InitialSlices
 
@@ -66,7 +66,7 @@ inline constexpr std::array<double, 8> kLimits = {.01, .02, .05, .1, .15, .2, .3
 // Results for one model's routing, recorded or synthetic.
 struct RoutingResults {
   std::string source;  // "recorded routing of …"
-  RoutingFacts facts;
+  lab::RoutingFacts facts;
   std::uint64_t prompts = 0, prompt_tokens = 0, decode_tokens = 0;
   std::vector<HotOverlap> overlap;
   std::vector<CriticalShares> critical;
@@ -77,7 +77,7 @@ struct SlicemoeResults {
   std::optional<RoutingResults> recorded;  // empty: no trace is available
   struct Synthetic {
     std::string model;  // "DeepSeek-V2-Lite"
-    SyntheticRouting settings;
+    lab::SyntheticRouting settings;
     RoutingResults routing;
     std::vector<StartCell> limited_starts;  // within kMissRate, routed by cache-prior
     std::vector<SystemCell> systems;
@@ -88,4 +88,4 @@ struct SlicemoeResults {
   std::optional<TrainedResults> trained;  // empty: no model is available
 };
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -9,7 +9,7 @@
 #include "reproduce/slicemoe/slicemoe.h"
 #include "reproduce/slicemoe/slicemoe_trained_rows.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 using experts::InitialSlices;
@@ -91,7 +91,7 @@ class Rows {
         fmt::format(
             "share of the requests of the first {} steps that so many experts of each layer cover; {}",
             kEarlySteps, routing_.source),
-        trained_ == nullptr ? "" : lab::hot_text(*trained_));
+        trained_ == nullptr ? "" : reproduce::hot_text(*trained_));
   }
 
   void systems() {
@@ -195,7 +195,7 @@ class Rows {
     };
     if (results_.recorded) line(*results_.recorded);
     for (const SlicemoeResults::Synthetic& one : results_.synthetic) line(one.routing);
-    const SyntheticRouting& settings = first_.settings;
+    const lab::SyntheticRouting& settings = first_.settings;
     text += fmt::format(
         "\nSynthetic routing is z = b + x of SPEC §6 with a = {}, d = {}, φ = {}, σ = {}, seed {}: chosen so "
         "that these three figures are about those of the recorded one. Recorded routing has the scores of "
@@ -332,4 +332,4 @@ const std::vector<std::string>& slicemoe_row_ids() {
   return ids;
 }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -11,17 +11,17 @@
 #include "reproduce/slicemoe/slicemoe_trained_rows.h"
 #include "reproduce/well_formed.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 using ::testing::HasSubstr;
 
-RoutedStep step_of(bool prompt, std::uint32_t context,
-                   const std::vector<std::vector<std::uint16_t>>& tokens) {
-  RoutedStep step;
+lab::RoutedStep step_of(bool prompt, std::uint32_t context,
+                        const std::vector<std::vector<std::uint16_t>>& tokens) {
+  lab::RoutedStep step;
   step.prompt = prompt;
   step.sequences = {{static_cast<std::uint32_t>(tokens.size()), context}};
-  RoutedLayer& layer = step.layers.emplace_back();
+  lab::RoutedLayer& layer = step.layers.emplace_back();
   layer.begin = {0};
   for (const std::vector<std::uint16_t>& token : tokens) {
     for (const std::uint16_t expert : token) layer.choices.push_back({.expert = expert, .weight = .5f});
@@ -31,7 +31,7 @@ RoutedStep step_of(bool prompt, std::uint32_t context,
 }
 
 TEST(HotOverlap, CountsRequestsOfTheFirstSteps) {
-  RoutedSteps steps;
+  lab::RoutedSteps steps;
   steps.layers = 1, steps.experts = 4, steps.top_k = 2;
   // Prompt: expert 0 three times, 1 twice, 2 once. Decode: 0 1, 0 3, then one step too late.
   steps.steps = {step_of(true, 0, {{0, 1}, {0, 1}, {0, 2}}), step_of(false, 3, {{0, 1}}),
@@ -80,10 +80,10 @@ TEST(EqualLoss, LiesBetweenNeighboursAndSaysWhereItDoesNot) {
 }
 
 TEST(CriticalShares, CountWeightsOfAtLeastTheirShareInSteps) {
-  RoutedSteps steps;
+  lab::RoutedSteps steps;
   steps.layers = 1, steps.experts = 4, steps.top_k = 2;
-  RoutedStep prompt = step_of(true, 0, {{0, 1}}), one = step_of(false, 1, {{0, 1}}),
-             two = step_of(false, 2, {{0, 2}, {1, 3}});
+  lab::RoutedStep prompt = step_of(true, 0, {{0, 1}}), one = step_of(false, 1, {{0, 1}}),
+                  two = step_of(false, 2, {{0, 2}, {1, 3}});
   two.layers[0].choices[0].weight = .8f;  // .8 and .5: shares .615 and .385
   two.layers[0].choices[2].weight = .2f;  // .2 and .5: .286 and .714
   steps.steps = {prompt, one, two};
@@ -99,9 +99,10 @@ TEST(CriticalShares, CountWeightsOfAtLeastTheirShareInSteps) {
 // Routing of the published shapes must resemble the recording that it replaces.
 TEST(SyntheticLike, IsAboutWhatIsRecorded) {
   const auto trace = trace::open_trace(SLUICE_SOURCE_DIR "/tests/data/routing/dsv2lite.summary612.mrt.zst");
-  const RoutingFacts recorded = facts_of(*trace);
-  SyntheticTrace synthetic(synthetic_like(find_published_model("deepseek-v2-lite"), 1, 612, 1), 500);
-  const RoutingFacts facts = facts_of(synthetic);
+  const lab::RoutingFacts recorded = lab::facts_of(*trace);
+  lab::SyntheticTrace synthetic(synthetic_like(lab::find_published_model("deepseek-v2-lite"), 1, 612, 1),
+                                500);
+  const lab::RoutingFacts facts = lab::facts_of(synthetic);
   EXPECT_NEAR(facts.f_1, recorded.f_1, .05);
   EXPECT_NEAR(facts.mass, recorded.mass, .02);
   EXPECT_NEAR(facts.overlap, recorded.overlap, .03);
@@ -158,4 +159,4 @@ TEST(ReproduceSlicemoe, RefusesOtherTraces) {
 }
 
 }  // namespace
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

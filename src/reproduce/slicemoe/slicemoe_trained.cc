@@ -25,7 +25,7 @@
 #include "store/rounded_copy.h"
 #include "tokenizer/store_tokenizer.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 namespace fs = std::filesystem;
@@ -74,7 +74,7 @@ struct Opened {
 std::string store_name(SliceBits bits) { return fmt::format("{}{}.sluice", bits.high, bits.low); }
 
 double sqnr_db(const codec::QuantiserVariant& variant, SliceBits bits) {
-  Normal normal(1);
+  lab::Normal normal(1);
   double signal = 0, noise = 0;
   std::vector<double> weights(32), rounded(32);
   for (std::size_t i = 0; i < kNormalWeights; i += weights.size()) {
@@ -93,7 +93,7 @@ class TrainedMeasurement {
   explicit TrainedMeasurement(const TrainedSettings& settings)
       : settings_(settings), grid_(settings.grid), work_(settings.work), exact_(open()) {
     const model::ModelConfig& config = exact_.model.config;
-    if (!RunOnMachine::models(config))
+    if (!lab::RunOnMachine::models(config))
       throw Error(ErrorKind::kUnsupported, "nothing of SliceMoE can be measured on this model")
           .in(settings.model)
           .expected("a decoder with experts")
@@ -107,7 +107,7 @@ class TrainedMeasurement {
     eval::check_windows(grid_.windows, tokens_.size(), "give a longer text");
     found_.windows = grid_.windows.count(tokens_.size());
     found_.model = fs::path(settings.model + "/").lexically_normal().parent_path().filename().string();
-    const SlicedModel sizes(settings.model, config);
+    const lab::SlicedModel sizes(settings.model, config);
     found_.parameters =
         sizes.rest_weights() + sizes.expert_weights() * static_cast<double>(exact_.model.experts.size());
     found_.tokens = tokens_.size();
@@ -227,12 +227,12 @@ class TrainedMeasurement {
   // Routing of the exact model, step by step.
   void routing() {
     stage("routing");
-    RoutingRecorder recorder(exact_.model.config);
+    lab::RoutingRecorder recorder(exact_.model.config);
     Engine engine(*exact_.checkpoint, exact_.model, exact_options(grid_.windows.window), kLogitRows);
     engine.observe(&recorder);
     eval::score_windows(engine, tokens_, grid_.windows, true, go_on());
     engine.observe(nullptr);
-    const RoutedSteps& steps = recorder.steps();
+    const lab::RoutedSteps& steps = recorder.steps();
     found_.overlap = hot_overlap(steps, hot_counts(steps.experts), kEarlySteps);
     for (const double theta : {.26, experts::CriticalRule().theta, .5})
       found_.critical.push_back(critical_shares(steps, theta));
@@ -271,7 +271,7 @@ class TrainedMeasurement {
   // `normal`: bytes of an expert of the pair at high precision, divided by those of this store's experts.
   TrainedPoint point(const Opened& store, const EngineOptions& options, double setting, double normal = 1) {
     Engine engine(*store.checkpoint, store.model, options, kLogitRows);
-    RunOnMachine machine(engine, slicemoe_machine());
+    lab::RunOnMachine machine(engine, lab::slicemoe_machine());
     engine.observe(&machine);
     TrainedPoint point;
     point.setting = setting;
@@ -281,7 +281,7 @@ class TrainedMeasurement {
     if (point.broken) return point;
     const engine::Statistics& statistics = engine.statistics();
     const experts::MissAccount& slices = statistics.decode.slices;
-    const RunPhase decode = machine.decode();
+    const lab::RunPhase decode = machine.decode();
     point.hbn = engine.constraint()->account().rate() / normal;
     point.msb_missed = slices.msb_rate();
     point.lsb_missed = slices.lsb_rate();
@@ -291,7 +291,7 @@ class TrainedMeasurement {
     return point;
   }
 
-  static void set_costs(TrainedPoint& point, const RunPhase& decode) {
+  static void set_costs(TrainedPoint& point, const lab::RunPhase& decode) {
     point.bytes = decode.per_token(decode.traffic.flash);
     point.joules = decode.per_token(decode.energy.total());
     point.seconds = decode.per_token(decode.seconds());
@@ -392,7 +392,7 @@ class TrainedMeasurement {
       options.slices.rules.lsb_miss = experts::LsbMiss::kFetch;
       options.slices.warmup.kappa = kappa;
       Engine engine(*store.checkpoint, store.model, options, kLogitRows);
-      RunOnMachine machine(engine, slicemoe_machine());
+      lab::RunOnMachine machine(engine, lab::slicemoe_machine());
       engine.observe(&machine);
       const std::unique_ptr<engine::Sequence> sequence = engine.new_sequence();
       const std::size_t steps = std::min(kKappaSteps, grid_.windows.window - grid_.windows.prompt);
@@ -411,7 +411,7 @@ class TrainedMeasurement {
       engine.observe(nullptr);
       if (point.broken) continue;
       const experts::MissAccount& slices = engine.statistics().decode.slices;
-      const RunPhase decode = machine.decode();
+      const lab::RunPhase decode = machine.decode();
       point.hbn = slices.rate();
       point.msb_missed = slices.msb_rate();
       point.lsb_missed = slices.lsb_rate();
@@ -574,4 +574,4 @@ Json to_json(const TrainedResults& results) {
   return json;
 }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -17,7 +17,7 @@
 #include "reproduce/zipmoe/critical_shares.h"
 #include "reproduce/zipmoe/hot_overlap.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 // The amount of measuring.
 struct TrainedGrid {
@@ -132,4 +132,4 @@ TrainedResults measure_trained(const TrainedSettings& settings);
 
 Json to_json(const TrainedResults& results);
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -9,7 +9,7 @@
 #include "reproduce/slicemoe/slicemoe_replays.h"
 #include "reproduce/svg.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 using codec::SliceBits;
@@ -495,4 +495,4 @@ std::vector<ReportPicture> trained_pictures(const TrainedResults& found) {
   return pictures;
 }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -7,7 +7,7 @@
 #include "reproduce/report.h"
 #include "reproduce/slicemoe/slicemoe_trained.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 // Rows L-T1, L-F2 and L-F8; without a model (null) the rows say so.
 ReportRow quantiser_row(const TrainedResults* found);
@@ -31,4 +31,4 @@ struct Ordering {
 };
 std::vector<Ordering> orderings_of(const TrainedResults& found);
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -28,7 +28,7 @@
 #include "store/testing.h"
 #include "tokenizer/store_tokenizer.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 using codec::SliceBits;
@@ -444,4 +444,4 @@ TEST(Orderings, HoldFailOrAreNoise) {
 }
 
 }  // namespace
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

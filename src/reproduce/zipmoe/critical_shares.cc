@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "experts/precision.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 double CriticalShares::mean() const {
   double sum = 0;
@@ -21,14 +21,14 @@ std::size_t CriticalShares::most() const {
   return most;
 }
 
-CriticalShares critical_shares(const RoutedSteps& steps, double theta) {
+CriticalShares critical_shares(const lab::RoutedSteps& steps, double theta) {
   CriticalShares found{.theta = theta, .shares = std::vector<double>(steps.top_k + std::size_t{1})};
   experts::PrecisionRule rule;
   rule.critical.theta = theta;
   double tokens = 0;
-  for (const RoutedStep& step : steps.steps) {
+  for (const lab::RoutedStep& step : steps.steps) {
     if (step.prompt) continue;
-    for (const RoutedLayer& layer : step.layers) {
+    for (const lab::RoutedLayer& layer : step.layers) {
       if (layer.begin.empty()) continue;
       experts::Routing routing;
       routing.choices = layer.choices;
@@ -46,4 +46,4 @@ CriticalShares critical_shares(const RoutedSteps& steps, double theta) {
   return found;
 }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -5,7 +5,7 @@
 
 #include "lab/routed_steps.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 // Shares of tokens of a layer that have 0, 1, … critical experts.
 struct CriticalShares {
@@ -16,6 +16,6 @@ struct CriticalShares {
 };
 
 // For the decode steps, by the weights of their choices: single-head θ. REQUIRES: there are decode steps.
-CriticalShares critical_shares(const RoutedSteps& steps, double theta);
+CriticalShares critical_shares(const lab::RoutedSteps& steps, double theta);
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

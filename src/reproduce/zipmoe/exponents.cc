@@ -11,7 +11,7 @@
 #include "codec/exponent_codec.h"
 #include "codec/plane_decoder.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 std::vector<std::byte> exponents_of(const store::Checkpoint& checkpoint, const store::StoredPiece& piece) {
@@ -82,4 +82,4 @@ ExponentFacts exponent_facts(const store::Checkpoint& checkpoint, const model::M
   return facts;
 }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -10,7 +10,7 @@
 #include "model/architecture.h"
 #include "store/checkpoint.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 struct CodecSize {
   std::string codec;
@@ -31,4 +31,4 @@ ExponentFacts exponent_facts(const store::Checkpoint& checkpoint, const model::M
                              std::size_t experts, unsigned chunks,
                              const std::function<bool()>& interrupted = {});
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <numeric>
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 using Counts = std::vector<std::vector<double>>;  // by layer and expert
 
-Counts no_counts(const RoutedSteps& steps) {
+Counts no_counts(const lab::RoutedSteps& steps) {
   return Counts(steps.layers, std::vector<double>(steps.experts));
 }
 
-void add(const RoutedStep& step, Counts& counts) {
+void add(const lab::RoutedStep& step, Counts& counts) {
   for (std::size_t layer = 0; layer < step.layers.size(); ++layer)
     for (const experts::Choice& choice : step.layers[layer].choices) counts[layer][choice.expert] += 1;
 }
@@ -37,7 +37,7 @@ std::vector<std::uint32_t> hot_counts(std::uint32_t experts) {
   return counts;
 }
 
-std::vector<HotOverlap> hot_overlap(const RoutedSteps& steps, const std::vector<std::uint32_t>& hottest,
+std::vector<HotOverlap> hot_overlap(const lab::RoutedSteps& steps, const std::vector<std::uint32_t>& hottest,
                                     std::size_t early) {
   std::vector<HotOverlap> overlaps;
   for (const std::uint32_t count : hottest)
@@ -60,7 +60,7 @@ std::vector<HotOverlap> hot_overlap(const RoutedSteps& steps, const std::vector<
     decoded = 0;
   };
   bool in_prompt = false;
-  for (const RoutedStep& step : steps.steps) {
+  for (const lab::RoutedStep& step : steps.steps) {
     if (step.prompt && !in_prompt) end_generation();
     in_prompt = step.prompt;
     if (step.prompt)
@@ -77,4 +77,4 @@ std::vector<HotOverlap> hot_overlap(const RoutedSteps& steps, const std::vector<
   return overlaps;
 }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -7,7 +7,7 @@
 
 #include "lab/routed_steps.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 struct HotOverlap {
   std::uint32_t hottest = 0;  // how many experts of each layer are compared
@@ -22,7 +22,7 @@ std::vector<std::uint32_t> hot_counts(std::uint32_t experts);
 
 // Over the first `early` decode steps behind each prompt: the mean over prompts and layers, one entry for
 // each of `hottest`. Ties of counts: the lower id is hotter. Prompts without decode steps are not counted.
-std::vector<HotOverlap> hot_overlap(const RoutedSteps& steps, const std::vector<std::uint32_t>& hottest,
+std::vector<HotOverlap> hot_overlap(const lab::RoutedSteps& steps, const std::vector<std::uint32_t>& hottest,
                                     std::size_t early);
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -7,7 +7,7 @@
 #include "experts/makespan.h"
 #include "experts/registry.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 MakespanRatio makespan_ratio(const std::string& scheduler, std::size_t instances, std::uint64_t seed) {
   const auto policy = experts::find_scheduler(scheduler).make();
@@ -43,4 +43,4 @@ MakespanRatio makespan_ratio(const std::string& scheduler, std::size_t instances
   return ratio;
 }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 struct MakespanRatio {
   std::size_t instances = 0;
@@ -15,4 +15,4 @@ struct MakespanRatio {
 // seeds give equal instances to all schedulers. Error(kUsage) for an unknown scheduler.
 MakespanRatio makespan_ratio(const std::string& scheduler, std::size_t instances, std::uint64_t seed);
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -19,7 +19,7 @@
 #include "reproduce/zipmoe/zipmoe_sections.h"
 #include "reproduce/zipmoe/zipmoe_systems.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 // Runs the stages in turn; each stores its findings in the results and in the report's data.
@@ -109,12 +109,12 @@ class Reproducer {
                                              systems, results_.budgets[i], 1, runs_.tokens()));
       report_.data["budgets"].push_back(to_json(results_.sweep.back()));
     }
-    const auto chart = [&](const char* title, const char* y, double RunFigures::*figure, double factor) {
+    const auto chart = [&](const char* title, const char* y, double lab::RunFigures::*figure, double factor) {
       std::vector<PlotSeries> series;
       for (const std::string& name : systems) {
         series.push_back({name, {}});
-        for (const Comparison& one : results_.sweep) {
-          const Spread spread = one.find(name).of(figure);
+        for (const lab::Comparison& one : results_.sweep) {
+          const lab::Spread spread = one.find(name).of(figure);
           series.back().points.push_back(
               {std::round(10 * static_cast<double>(one.budget) / static_cast<double>(kMiB)) / 10,
                spread.median * factor, spread.low * factor, spread.high * factor});
@@ -125,17 +125,17 @@ class Reproducer {
                         series, true);
     };
     picture("tpot.svg", "Time per output token against the budget, per system",
-            chart("Time per output token", "ms per token (log)", &RunFigures::tpot_s, 1e3));
+            chart("Time per output token", "ms per token (log)", &lab::RunFigures::tpot_s, 1e3));
     picture("ttft.svg", "Time to the first token against the budget, per system",
-            chart("Time to the first token", "ms (log)", &RunFigures::ttft_s, 1e3));
+            chart("Time to the first token", "ms (log)", &lab::RunFigures::ttft_s, 1e3));
   }
 
   void ladder() {
     results_.ladder = runs_.compare("ladder", ladder_steps(), results_.middle(), 1, runs_.tokens());
     report_.data["ladder"] = to_json(results_.ladder);
     std::vector<PlotBar> bars;
-    for (const Compared& one : results_.ladder.contenders) {
-      const Spread spread = one.of(&RunFigures::tok_s);
+    for (const lab::Compared& one : results_.ladder.contenders) {
+      const lab::Spread spread = one.of(&lab::RunFigures::tok_s);
       bars.push_back({one.preset, spread.median, spread.low, spread.high});
     }
     picture("ladder.svg",
@@ -228,4 +228,4 @@ class Reproducer {
 
 Report reproduce_zipmoe(const ZipmoeSettings& settings) { return Reproducer(settings).run(); }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

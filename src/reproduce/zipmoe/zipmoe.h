@@ -9,11 +9,11 @@
 #include "lab/compare.h"
 #include "reproduce/report.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 struct ZipmoeSettings {
   // One model, stored split and stored whole (may be the same); presets are ignored.
-  Contender packed, whole;
+  lab::Contender packed, whole;
   const tokenizer::Tokenizer* tokenizer = nullptr;  // null: prompts consist of arbitrary ids
   engine::EngineOptions options;  // threads, io and the like; the reproduction sets budgets and presets
   std::vector<Bytes> budgets;     // ascending; empty: budgets that hold 25 to 75 % of the experts
@@ -38,4 +38,4 @@ Report reproduce_zipmoe(const ZipmoeSettings& settings);
 // The rows of a complete report, in order.
 const std::vector<std::string>& zipmoe_row_ids();
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

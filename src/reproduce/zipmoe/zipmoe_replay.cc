@@ -9,7 +9,7 @@
 #include "reproduce/paper_replay.h"
 #include "trace/routing_trace.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 constexpr const char* kBaselines[] = {"z-accelerate", "z-deepspeed", "z-moe-infinity"};
@@ -180,12 +180,12 @@ Half decoder_only(trace::RoutingTrace& trace, const std::function<bool()>& stop)
 
 Half encoder_decoder(std::size_t most_sequences, std::string& conditions) {
   const PaperModel& model = switch_large_128();
-  SyntheticRouting settings{.layers = model.layers,
-                            .experts = model.experts,
-                            .top_k = model.top_k,
-                            .prompts = 2 * most_sequences,
-                            .tokens = kPromptTokens + kOutputTokens};
-  RoutingFacts facts;
+  lab::SyntheticRouting settings{.layers = model.layers,
+                                 .experts = model.experts,
+                                 .top_k = model.top_k,
+                                 .prompts = 2 * most_sequences,
+                                 .tokens = kPromptTokens + kOutputTokens};
+  lab::RoutingFacts facts;
   Half half{model, synthetic_routing(settings, facts), {}, {}};
   conditions += fmt::format(
       "\nEncoder-decoder: synthetic routing (SPEC §6) of {}, k = 1, N = 128; a {}, d {}, φ {}, σ {}, by "
@@ -253,4 +253,4 @@ ZipmoeReplay replay_zipmoe(const ZipmoeReplaySettings& settings, const engine::P
   return replay;
 }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "engine/profile.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 struct ZipmoeReplaySettings {
   std::string trace;  // routing of DeepSeek-V2-Lite; empty: none is available
@@ -35,4 +35,4 @@ void check_zipmoe_trace(const std::string& path);
 // stored split.
 ZipmoeReplay replay_zipmoe(const ZipmoeReplaySettings& settings, const engine::Profile& measured);
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

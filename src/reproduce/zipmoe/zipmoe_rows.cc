@@ -9,13 +9,13 @@
 
 #include "reproduce/zipmoe/zipmoe_systems.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 std::string range(std::vector<double> values, double factor, const char* unit) {
-  const Spread spread = spread_of(std::move(values));
+  const lab::Spread spread = lab::spread_of(std::move(values));
   return fmt::format("{:.2f} to {:.2f}{}", spread.low * factor, spread.high * factor, unit);
 }
 
@@ -50,10 +50,10 @@ class Rows {
     }
   }
   // 1 - planned / other for every published baseline and budget.
-  std::vector<double> reductions(double RunFigures::*figure,
+  std::vector<double> reductions(double lab::RunFigures::*figure,
                                  const std::vector<std::string>& baselines) const {
     std::vector<double> values;
-    for (const Comparison& one : results_.sweep)
+    for (const lab::Comparison& one : results_.sweep)
       for (const std::string& name : baselines)
         values.push_back(1 - one.find(kPlanned).of(figure).median / one.find(name).of(figure).median);
     return values;
@@ -85,11 +85,11 @@ void Rows::timing_row() {
 }
 
 void Rows::add() {
-  const Comparison &tight = results_.sweep.front(), &loose = results_.sweep.back(),
-                   &middle = results_.sweep[results_.sweep.size() / 2];
+  const lab::Comparison &tight = results_.sweep.front(), &loose = results_.sweep.back(),
+                        &middle = results_.sweep[results_.sweep.size() / 2];
   const std::vector<std::string> baselines = published_baselines();
-  const auto wait = [](const Comparison& one, const char* preset) {
-    return percent(one.find(preset).of(&RunFigures::wait_share).median);
+  const auto wait = [](const lab::Comparison& one, const char* preset) {
+    return percent(one.find(preset).of(&lab::RunFigures::wait_share).median);
   };
   std::string names;
   for (const std::string& name : baselines) names += (names.empty() ? "" : ", ") + name;
@@ -128,20 +128,21 @@ void Rows::add() {
   timing_row();
   for (const Bytes budget : results_.budgets)
     commands.push_back(runs_.compare_command(sweep_systems(), budget, 1, runs_.tokens()));
-  row_of_both("Z-F7", "reduction of TPOT / of TTFT: decoder-only; encoder-decoder",
-              "62.65–97.97 % / 53.25–87.90 %; 4.99–81.24 % / ≤ 83.45 %", &ZipmoeReplay::f7,
-              fmt::format("{} / {}", range(reductions(&RunFigures::tpot_s, baselines), 100, " %"),
-                          range(reductions(&RunFigures::ttft_s, baselines), 100, " %")),
-              fmt::format("{} against {} over budgets of {}; against z-basic-lru: TPOT {}, TTFT {}", kPlanned,
-                          names, spread, range(reductions(&RunFigures::tpot_s, {"z-basic-lru"}), 100, " %"),
-                          range(reductions(&RunFigures::ttft_s, {"z-basic-lru"}), 100, " %")),
-              std::exchange(commands, {}));
+  row_of_both(
+      "Z-F7", "reduction of TPOT / of TTFT: decoder-only; encoder-decoder",
+      "62.65–97.97 % / 53.25–87.90 %; 4.99–81.24 % / ≤ 83.45 %", &ZipmoeReplay::f7,
+      fmt::format("{} / {}", range(reductions(&lab::RunFigures::tpot_s, baselines), 100, " %"),
+                  range(reductions(&lab::RunFigures::ttft_s, baselines), 100, " %")),
+      fmt::format("{} against {} over budgets of {}; against z-basic-lru: TPOT {}, TTFT {}", kPlanned, names,
+                  spread, range(reductions(&lab::RunFigures::tpot_s, {"z-basic-lru"}), 100, " %"),
+                  range(reductions(&lab::RunFigures::ttft_s, {"z-basic-lru"}), 100, " %")),
+      std::exchange(commands, {}));
   std::string gains;
   for (std::size_t i = 0; i < results_.batches.size(); ++i) {
     std::vector<double> values;
     for (const std::string& name : baselines)
-      values.push_back(results_.batches[i].find(kPlanned).of(&RunFigures::tok_s).median /
-                       results_.batches[i].find(name).of(&RunFigures::tok_s).median);
+      values.push_back(results_.batches[i].find(kPlanned).of(&lab::RunFigures::tok_s).median /
+                       results_.batches[i].find(name).of(&lab::RunFigures::tok_s).median);
     gains += fmt::format("{}B={}: {}", gains.empty() ? "" : ", ", runs_.batches()[i], range(values, 1, "×"));
     commands.push_back(runs_.compare_command(batch_systems(), results_.batch_budgets[i], runs_.batches()[i],
                                              runs_.tokens() / 2));
@@ -153,7 +154,7 @@ void Rows::add() {
   std::string speeds;
   for (std::size_t i = 0; i < results_.lengths.size(); ++i) {
     const auto e2e = [&](const char* name) {
-      return results_.lengths[i].find(name).of(&RunFigures::e2e_s).median;
+      return results_.lengths[i].find(name).of(&lab::RunFigures::e2e_s).median;
     };
     speeds += fmt::format("{}{} tokens: {:.2f}× ({:.2f}×)", speeds.empty() ? "" : ", ", runs_.lengths()[i],
                           e2e("z-accelerate") / e2e(kPlanned), e2e("z-basic-lru") / e2e(kPlanned));
@@ -164,16 +165,17 @@ void Rows::add() {
               fmt::format("{} against z-accelerate (z-basic-lru) at {}; S against {}", kPlanned,
                           format_bytes(results_.middle()), names),
               std::exchange(commands, {}));
-  const auto figure = [&](const char* name, double RunFigures::*member) {
+  const auto figure = [&](const char* name, double lab::RunFigures::*member) {
     return results_.ladder.find(name).of(member).median;
   };
-  const auto basic = [&](double RunFigures::*member) {
+  const auto basic = [&](double lab::RunFigures::*member) {
     return (figure("z-basic-fifo", member) + figure("z-basic-marking", member) +
             figure("z-basic-lru", member)) /
            3;
   };
-  const double base_tok = figure("z-accelerate", &RunFigures::tok_s), basic_tok = basic(&RunFigures::tok_s),
-               c_tok = figure("z-C", &RunFigures::tok_s), cp_tok = figure(kPlanned, &RunFigures::tok_s);
+  const double base_tok = figure("z-accelerate", &lab::RunFigures::tok_s),
+               basic_tok = basic(&lab::RunFigures::tok_s), c_tok = figure("z-C", &lab::RunFigures::tok_s),
+               cp_tok = figure(kPlanned, &lab::RunFigures::tok_s);
   // Where the systems are not in this order, there is no gain to divide.
   const std::string core =
       cp_tok > basic_tok && basic_tok > base_tok
@@ -185,16 +187,17 @@ void Rows::add() {
       "(160.33), 7.64 (134.10), 7.79 (–)",
       &ZipmoeReplay::f10,
       fmt::format("{:.2f} ({:.3f}), {:.2f} ({:.3f}), {:.2f} ({:.3f}), {:.2f} ({:.3f})", base_tok,
-                  figure("z-accelerate", &RunFigures::e2e_s), basic_tok, basic(&RunFigures::e2e_s), c_tok,
-                  figure("z-C", &RunFigures::e2e_s), cp_tok, figure(kPlanned, &RunFigures::e2e_s)),
+                  figure("z-accelerate", &lab::RunFigures::e2e_s), basic_tok, basic(&lab::RunFigures::e2e_s),
+                  c_tok, figure("z-C", &lab::RunFigures::e2e_s), cp_tok,
+                  figure(kPlanned, &lab::RunFigures::e2e_s)),
       fmt::format("at {}; {} (paper: 76.5, 75.9 %)", format_bytes(results_.ladder.budget), core),
       {runs_.compare_command(ladder_steps(), results_.middle(), 1, runs_.tokens())});
-  const auto against = [&](double RunFigures::*member) {
+  const auto against = [&](double lab::RunFigures::*member) {
     return percent(1 -
                    middle.find(kPlanned).of(member).median / middle.find("z-accelerate").of(member).median);
   };
   row("Z-A", "page cache removed (32 GB occupied): reduction of TTFT; of TPOT", "56.64 %; 53.32 %",
-      against(&RunFigures::ttft_s) + "; " + against(&RunFigures::tpot_s), {Evidence::kRun},
+      against(&lab::RunFigures::ttft_s) + "; " + against(&lab::RunFigures::tpot_s), {Evidence::kRun},
       fmt::format(
           "{}. {} against z-accelerate at {}",
           runs_.options().fetch.io == fetch::IoMode::kDirect
@@ -235,4 +238,4 @@ const std::vector<std::string>& zipmoe_row_ids() {
   return ids;
 }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -5,9 +5,9 @@
 #include "reproduce/zipmoe/zipmoe_results.h"
 #include "reproduce/zipmoe/zipmoe_runs.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 // Appends the rows of zipmoe_row_ids(), in that order.
 void add_zipmoe_rows(const ZipmoeRuns& runs, const ZipmoeResults& results, Report& report);
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -9,7 +9,7 @@
 #include "experts/registry.h"
 #include "reproduce/zipmoe/zipmoe_replay.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 constexpr const char* kPrompts[] = {"Once upon a time there was a fisherman who lived by the sea.",
@@ -94,9 +94,9 @@ std::vector<engine::GenerateRequest> ZipmoeRuns::requests(std::size_t batch, std
   return list;
 }
 
-Comparison ZipmoeRuns::compare(const std::string& what, const std::vector<std::string>& presets, Bytes budget,
-                               std::size_t batch, std::size_t tokens) {
-  CompareSettings settings;
+lab::Comparison ZipmoeRuns::compare(const std::string& what, const std::vector<std::string>& presets,
+                                    Bytes budget, std::size_t batch, std::size_t tokens) {
+  lab::CompareSettings settings;
   settings.requests = requests(batch, tokens);
   settings.options = options_;
   settings.options.memory = budget;
@@ -107,13 +107,14 @@ Comparison ZipmoeRuns::compare(const std::string& what, const std::vector<std::s
   settings.on_run = [&](std::size_t done, std::size_t all) {
     stage(fmt::format("{}: run {} of {}", what, done, all));
   };
-  std::vector<Contender> contenders;
+  std::vector<lab::Contender> contenders;
   for (const std::string& preset : presets) {
-    Contender contender = experts::find_preset(preset).whole_experts ? settings_.whole : settings_.packed;
+    lab::Contender contender =
+        experts::find_preset(preset).whole_experts ? settings_.whole : settings_.packed;
     contender.preset = preset;
     contenders.push_back(contender);
   }
-  Comparison result = comparer_.run(contenders, settings);
+  lab::Comparison result = comparer_.run(contenders, settings);
   all_same_ = all_same_ && result.same_texts();
   return result;
 }
@@ -163,4 +164,4 @@ Bytes ZipmoeRuns::budget_for(double share) const {
   return round_up(static_cast<Bytes>(memory), 64 * kKiB);
 }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -8,7 +8,7 @@
 #include "lab/compare.h"
 #include "reproduce/zipmoe/zipmoe.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 // Thread-compatible. `settings` must outlive it.
 class ZipmoeRuns {
@@ -32,8 +32,8 @@ class ZipmoeRuns {
   std::size_t positions(std::size_t batch, std::size_t tokens) const;
   std::vector<engine::GenerateRequest> requests(std::size_t batch, std::size_t tokens) const;
 
-  Comparison compare(const std::string& what, const std::vector<std::string>& presets, Bytes budget,
-                     std::size_t batch, std::size_t tokens);
+  lab::Comparison compare(const std::string& what, const std::vector<std::string>& presets, Bytes budget,
+                          std::size_t batch, std::size_t tokens);
   // The command line for the same runs as compare().
   std::string compare_command(const std::vector<std::string>& presets, Bytes budget, std::size_t batch,
                               std::size_t tokens) const;
@@ -52,8 +52,8 @@ class ZipmoeRuns {
   unsigned repeats_;
   std::vector<std::size_t> batches_, lengths_;
   engine::EngineOptions options_;
-  Comparer comparer_;
+  lab::Comparer comparer_;
   bool all_same_ = true;
 };
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

@@ -6,8 +6,8 @@
 #include "reproduce/zipmoe/zipmoe_results.h"
 #include "reproduce/zipmoe/zipmoe_runs.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 void add_zipmoe_sections(const ZipmoeRuns& runs, const ZipmoeResults& results, Report& report);
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

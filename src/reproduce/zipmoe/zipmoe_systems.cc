@@ -5,7 +5,7 @@
 
 #include "experts/registry.h"
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 namespace {
 
 // Those of these names that this program knows.
@@ -42,4 +42,4 @@ std::vector<std::string> batch_systems() {
 
 std::vector<std::string> length_systems() { return known({"z-accelerate", "z-basic-lru", kPlanned}); }
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce

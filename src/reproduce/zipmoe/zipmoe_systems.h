@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice::lab {
+namespace sluice::reproduce {
 
 inline constexpr const char* kPlanned = "z-C+P";  // ZipMoE itself
 
@@ -15,4 +15,4 @@ std::vector<std::string> ladder_steps();   // the ablation
 std::vector<std::string> batch_systems();
 std::vector<std::string> length_systems();
 
-}  // namespace sluice::lab
+}  // namespace sluice::reproduce
