@@ -10,9 +10,9 @@
 #include <span>
 
 #include "base/bytes.h"
-#include "base/cpu.h"
 #include "base/error.h"
 #include "base/float16.h"
+#include "base/machine/cpu.h"
 #include "codec/entropy.h"
 #include "codec/exponent_codec.h"
 #include "codec/native_chunk.h"

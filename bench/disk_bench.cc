@@ -14,9 +14,9 @@
 
 #include <sys/resource.h>
 
-#include "base/disk.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
 #include "measure.h"
 #include "report.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "base/scratch_directory.h"
+#include "base/files/scratch_directory.h"
 
 namespace {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "base/cpu.h"
 #include "base/error.h"
-#include "base/system_memory.h"
+#include "base/machine/cpu.h"
+#include "base/machine/system_memory.h"
 #include "kernels_attention.h"
 #include "kernels_products.h"
 #include "kernels_suite.h"

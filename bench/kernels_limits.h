@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 namespace sluice::bench {
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/cpu.h"
 #include "base/error.h"
-#include "base/thread_pool.h"
+#include "base/machine/cpu.h"
+#include "base/machine/thread_pool.h"
 #include "measure.h"
 #include "report.h"
 

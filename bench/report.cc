@@ -1,7 +1,7 @@
 #include "report.h"
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "measure.h"
 
 namespace sluice::bench {

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "program.h"
 
 #if defined(__has_feature)

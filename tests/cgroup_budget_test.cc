@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
-#include "base/json.h"
-#include "base/scratch_directory.h"
+#include "base/files/file.h"
+#include "base/files/scratch_directory.h"
+#include "base/json/json.h"
 #include "bundled_model.h"
 
 namespace sluice {

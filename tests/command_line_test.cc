@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "program.h"
 
 namespace {

@@ -16,12 +16,12 @@
 #include <memory>
 #include <set>
 
-#include "base/file.h"
+#include "base/files/file.h"
+#include "base/files/scratch_directory.h"
 #include "base/float16.h"
-#include "base/json.h"
-#include "base/scratch_directory.h"
-#include "base/system_memory.h"
-#include "base/thread_pool.h"
+#include "base/json/json.h"
+#include "base/machine/system_memory.h"
+#include "base/machine/thread_pool.h"
 #include "bundled_model.h"
 #include "engine/generate.h"
 #include "model/pack_plan.h"

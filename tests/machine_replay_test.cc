@@ -6,8 +6,8 @@
 #include <fstream>
 #include <string>
 
-#include "base/json.h"
-#include "base/scratch_directory.h"
+#include "base/files/scratch_directory.h"
+#include "base/json/json.h"
 #include "program.h"
 #include "reproduce/slicemoe/slicemoe.h"
 #include "reproduce/slicemoe/slicemoe_trained_rows.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "base/scratch_directory.h"
+#include "base/files/scratch_directory.h"
 #include "bundled_model.h"
 
 namespace {

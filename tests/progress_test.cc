@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/scratch_directory.h"
+#include "base/files/scratch_directory.h"
 #include "bundled_model.h"
 #include "terminal.h"
 

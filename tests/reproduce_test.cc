@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
-#include "base/scratch_directory.h"
+#include "base/files/scratch_directory.h"
+#include "base/json/json.h"
 #include "bundled_model.h"
 #include "reproduce/well_formed.h"
 #include "reproduce/zipmoe/zipmoe.h"

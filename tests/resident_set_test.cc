@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/scratch_directory.h"
+#include "base/files/scratch_directory.h"
 #include "bundled_model.h"
 
 namespace sluice {

@@ -24,9 +24,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/files/scratch_directory.h"
 #include "base/hash.h"
-#include "base/json.h"
-#include "base/scratch_directory.h"
+#include "base/json/json.h"
 #include "bundled_model.h"
 #include "terminal.h"
 

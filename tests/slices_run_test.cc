@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "base/json.h"
-#include "base/scratch_directory.h"
+#include "base/files/scratch_directory.h"
+#include "base/json/json.h"
 #include "bundled_model.h"
 
 namespace {

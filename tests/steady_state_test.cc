@@ -11,7 +11,7 @@
 #include <new>
 #include <random>
 
-#include "base/scratch_directory.h"
+#include "base/files/scratch_directory.h"
 #include "bundled_model.h"
 #include "engine/engine.h"
 #include "model/pack_plan.h"

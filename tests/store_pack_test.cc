@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "program.h"
 #include "store/sidecar.h"
 #include "store/testing.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "program.h"
 #include "store/open_checkpoint.h"
 #include "store/testing.h"

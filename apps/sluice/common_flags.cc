@@ -3,8 +3,8 @@
 #include <limits>
 #include <utility>
 
-#include "base/cpu.h"
 #include "base/error.h"
+#include "base/machine/cpu.h"
 #include "command_line.h"
 #include "fetch/weight_files.h"
 #include "number_range.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "command.h"
 #include "engine_flags.h"
 #include "open_tokenizer.h"

@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "base/cpu.h"
-#include "base/disk.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/system_memory.h"
-#include "base/thread_pool.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
+#include "base/machine/cpu.h"
+#include "base/machine/system_memory.h"
+#include "base/machine/thread_pool.h"
 #include "base/wrapped_text.h"
 #include "command.h"
 #include "common_flags.h"

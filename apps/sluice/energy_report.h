@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "engine/engine.h"
 #include "lab/machine.h"
 #include "lab/run_on_machine.h"

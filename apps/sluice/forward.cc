@@ -7,7 +7,7 @@
 #include <iostream>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "command.h"
 #include "engine_flags.h"
 #include "number_range.h"

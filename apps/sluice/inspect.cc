@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
 #include "base/text_table.h"
 #include "base/wrapped_text.h"
 #include "codec/entropy.h"

@@ -10,10 +10,10 @@
 
 #include "base/duration.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/files/unfinished_file.h"
+#include "base/json/json.h"
 #include "base/text_table.h"
-#include "base/unfinished_file.h"
 #include "codec/slice_bits.h"
 #include "command.h"
 #include "energy_report.h"

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/machine/system_memory.h"
 #include "base/shown_text.h"
-#include "base/system_memory.h"
 #include "command.h"
 #include "engine/memory_plan.h"
 #include "nearest.h"

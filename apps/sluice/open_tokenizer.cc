@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "standard_input.h"
 #include "store/checkpoint.h"
 #include "store/open_checkpoint.h"

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "base/cpu.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
+#include "base/machine/cpu.h"
 #include "base/shown_text.h"
 #include "codec/exponent_codec.h"
 #include "codec/plane_decoder.h"

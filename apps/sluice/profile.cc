@@ -7,7 +7,7 @@
 
 #include "base/duration.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/wrapped_text.h"
 #include "command.h"
 #include "engine/engine.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "codec/quantiser_variants.h"
 #include "command.h"
 #include "common_flags.h"

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/temporary_directory.h"
+#include "base/files/file.h"
+#include "base/files/temporary_directory.h"
 #include "command.h"
 #include "engine_flags.h"
 #include "model/pack_plan.h"

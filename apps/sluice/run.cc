@@ -8,7 +8,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/shown_text.h"
 #include "base/stopwatch.h"
 #include "base/wrapped_text.h"

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/files/unfinished_file.h"
+#include "base/json/json.h"
 #include "base/text_table.h"
-#include "base/unfinished_file.h"
 #include "command.h"
 #include "common_flags.h"
 #include "experts/registry.h"

@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "command.h"
 #include "common_flags.h"
 #include "model/synth.h"

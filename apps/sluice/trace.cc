@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "command.h"
 #include "engine/decision_recorder.h"
 #include "engine/generate.h"

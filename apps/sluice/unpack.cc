@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "base/cpu.h"
-#include "base/json.h"
+#include "base/json/json.h"
+#include "base/machine/cpu.h"
 #include "command.h"
 #include "common_flags.h"
 #include "progress.h"

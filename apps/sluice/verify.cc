@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "base/cpu.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
+#include "base/machine/cpu.h"
 #include "base/shown_text.h"
 #include "command.h"
 #include "common_flags.h"

@@ -18,8 +18,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include "base/cpu.h"
-#include "base/json.h"
+#include "base/json/json.h"
+#include "base/machine/cpu.h"
 #include "base/wrapped_text.h"
 #include "command.h"
 #include "common_flags.h"

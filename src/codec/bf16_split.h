@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <span>
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 namespace sluice::codec {
 

@@ -1,5 +1,5 @@
 // Works on 32 words at a time; masked loads and stores do the tail and touch no byte outside.
-#include "base/avx512_intrinsics.h"
+#include "base/machine/avx512_intrinsics.h"
 #include "codec/bf16_split_impl.h"
 
 namespace sluice::codec {

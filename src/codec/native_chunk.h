@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/stop_request.h"
 #include "codec/tiles.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 namespace sluice::codec {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "base/avx512_intrinsics.h"
+#include "base/machine/avx512_intrinsics.h"
 #include "codec/native_encode_impl.h"
 
 namespace sluice::codec {

@@ -1,7 +1,7 @@
 // A line in one register of AVX-512: shared by native_chunk_avx512.cc and native_chunk_avx512vbmi2.cc.
 #pragma once
 
-#include "base/avx512_intrinsics.h"
+#include "base/machine/avx512_intrinsics.h"
 #include "codec/native_chunk_impl.h"
 
 namespace sluice::codec {

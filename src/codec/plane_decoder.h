@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "codec/exponent_codec.h"
 #include "codec/native_chunk.h"
 #include "codec/tiles.h"

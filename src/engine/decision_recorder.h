@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "base/background_writer.h"
-#include "base/unfinished_file.h"
+#include "base/files/background_writer.h"
+#include "base/files/unfinished_file.h"
 #include "engine/engine.h"
 #include "engine/routing_observer.h"
 

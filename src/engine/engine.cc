@@ -6,8 +6,8 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/machine/system_memory.h"
 #include "base/stopwatch.h"
-#include "base/system_memory.h"
 #include "engine/relative_bias.h"
 #include "experts/decision_log.h"
 #include "experts/registry.h"

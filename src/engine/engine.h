@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "device/accountant.h"
 #include "engine/dense_choice.h"
 #include "engine/dense_weights.h"

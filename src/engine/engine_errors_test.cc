@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files/scratch_directory.h"
 #include "base/hash.h"
-#include "base/scratch_directory.h"
 #include "engine/engine.h"
 #include "engine/trace_recorder.h"
 #include "store/open_checkpoint.h"

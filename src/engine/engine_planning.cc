@@ -7,7 +7,7 @@
 
 #include "base/compared_bytes.h"
 #include "base/error.h"
-#include "base/system_memory.h"
+#include "base/machine/system_memory.h"
 #include "engine/engine.h"
 #include "experts/registry.h"
 #include "kernels/packed_matmul.h"

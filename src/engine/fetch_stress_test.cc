@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files/scratch_directory.h"
 #include "base/hash.h"
-#include "base/scratch_directory.h"
 #include "engine/engine.h"
 #include "model/pack_plan.h"
 #include "store/open_checkpoint.h"

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/scratch_directory.h"
+#include "base/files/scratch_directory.h"
+#include "base/json/json.h"
 #include "engine/engine.h"
 #include "engine/generate.h"
 #include "kernels/context.h"

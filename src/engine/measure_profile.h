@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "device/accountant.h"
 #include "engine/profile.h"
 #include "engine/workspace.h"

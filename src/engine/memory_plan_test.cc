@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/system_memory.h"
+#include "base/machine/system_memory.h"
 
 namespace sluice::engine {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "model/pack_plan.h"
 #include "store/open_checkpoint.h"
 #include "store/testing.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/cpu.h"
 #include "base/dtype.h"
+#include "base/machine/cpu.h"
 #include "codec/sliced_matrix.h"
 #include "engine/profile.h"
 #include "experts/loss_guard.h"

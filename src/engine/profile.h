@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "experts/scheduler.h"
 #include "fetch/expert_store.h"
 #include "model/architecture.h"

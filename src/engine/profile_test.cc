@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/json_pointer.h"
+#include "base/json/json_pointer.h"
 #include "engine/engine.h"
 #include "store/open_checkpoint.h"
 

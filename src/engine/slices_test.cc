@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files/scratch_directory.h"
 #include "base/hash.h"
-#include "base/scratch_directory.h"
 #include "codec/sliced_matrix.h"
 #include "engine/engine.h"
 #include "engine/routing_observer.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "engine/engine.h"
 #include "eval/choice_item.h"
 #include "eval/choice_request.h"

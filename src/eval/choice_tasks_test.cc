@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "eval/data_file.h"
 
 namespace sluice::eval {

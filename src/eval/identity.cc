@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
 #include "experts/registry.h"
 #include "store/manifest.h"

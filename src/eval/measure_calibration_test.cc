@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "engine/calibration.h"
 #include "model/pack_plan.h"
 #include "store/open_checkpoint.h"

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
 
 namespace sluice::eval {

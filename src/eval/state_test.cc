@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "base/error.h"
-#include "base/scratch_directory.h"
+#include "base/files/scratch_directory.h"
 
 namespace sluice::eval {
 

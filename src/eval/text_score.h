@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "engine/engine.h"
 #include "eval/feed.h"
 #include "eval/windows.h"

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "codec/plane_decoder.h"
 #include "fetch/piece_layout.h"
 #include "fetch/weight_files.h"

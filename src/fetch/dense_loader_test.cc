@@ -12,7 +12,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "base/scratch_directory.h"
+#include "base/files/scratch_directory.h"
 #include "model/pack_plan.h"
 #include "store/open_checkpoint.h"
 #include "store/pack.h"

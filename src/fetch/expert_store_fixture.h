@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/scratch_directory.h"
+#include "base/files/scratch_directory.h"
 #include "codec/plane_decoder.h"
 #include "experts/registry.h"
 #include "fetch/expert_store.h"

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/cpu.h"
-#include "base/thread_pool.h"
+#include "base/machine/cpu.h"
+#include "base/machine/thread_pool.h"
 #include "experts/ids.h"
 #include "fetch/chunk_decoder.h"
 #include "fetch/expert_layout.h"

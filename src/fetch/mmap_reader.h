@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "base/disk.h"
+#include "base/files/disk.h"
 
 namespace sluice::fetch {
 

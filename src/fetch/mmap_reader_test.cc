@@ -10,8 +10,8 @@
 #include <csignal>
 #include <thread>
 
-#include "base/file.h"
-#include "base/scratch_directory.h"
+#include "base/files/file.h"
+#include "base/files/scratch_directory.h"
 
 namespace sluice::fetch {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/cpu.h"
-#include "base/thread_pool.h"
+#include "base/machine/cpu.h"
+#include "base/machine/thread_pool.h"
 #include "fetch/chunk_decoder.h"
 #include "fetch/piece_layout.h"
 #include "fetch/weight_files.h"

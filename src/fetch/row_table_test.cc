@@ -9,7 +9,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "base/scratch_directory.h"
+#include "base/files/scratch_directory.h"
 #include "store/open_checkpoint.h"
 #include "store/pack.h"
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/disk.h"
-#include "base/file.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
 #include "fetch/piece_layout.h"
 #include "store/checkpoint.h"
 

@@ -1,8 +1,8 @@
 // What every kernel must know about the CPU and the threads it runs on.
 #pragma once
 
-#include "base/cpu.h"
-#include "base/thread_pool.h"
+#include "base/machine/cpu.h"
+#include "base/machine/thread_pool.h"
 
 namespace sluice::kernels {
 

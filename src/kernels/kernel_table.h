@@ -2,7 +2,7 @@
 // kernel_table.cc.
 #pragma once
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "kernels/context.h"
 
 namespace sluice::kernels {

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "base/avx512_intrinsics.h"
+#include "base/machine/avx512_intrinsics.h"
 
 namespace sluice::kernels {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "codec/native_chunk.h"
 #include "codec/tiles.h"
 #include "kernels/activation_codes.h"

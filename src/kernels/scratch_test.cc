@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "kernels/int8_matmul.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_matmul.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 namespace sluice::kernels {
 

@@ -16,9 +16,9 @@
 #include <span>
 #include <vector>
 
-#include "base/cpu.h"
 #include "base/dtype.h"
 #include "base/float16.h"
+#include "base/machine/cpu.h"
 #include "kernels/context.h"
 
 namespace sluice::kernels {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/avx512_intrinsics.h"
+#include "base/machine/avx512_intrinsics.h"
 
 namespace sluice::kernels {
 namespace {

@@ -12,7 +12,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "experts/decision_log.h"
 #include "experts/slice_names.h"
 #include "lab/slice_replay.h"

@@ -2,7 +2,7 @@
 
 #include "lab/test_ask.h"
 
-#include "base/json_pointer.h"
+#include "base/json/json_pointer.h"
 
 namespace sluice::lab {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "lab/replay.h"
 
 namespace sluice::lab {

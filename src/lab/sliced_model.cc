@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "model/architecture.h"
 
 namespace sluice::lab {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "base/json_pointer.h"
+#include "base/json/json_pointer.h"
 #include "lab/test_ask.h"
 
 namespace sluice::lab {

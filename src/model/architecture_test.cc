@@ -14,7 +14,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "store/open_checkpoint.h"
 
 namespace sluice::model {

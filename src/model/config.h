@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/dtype.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tokenizer/text/token_id.h"
 
 namespace sluice::model {

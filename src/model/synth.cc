@@ -10,8 +10,8 @@
 
 #include "base/compared_bytes.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
 #include "model/synth_shard.h"
 
 namespace sluice::model {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "model/architecture.h"
 
 namespace sluice::model {

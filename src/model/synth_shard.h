@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/bytes.h"
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "model/synth_values.h"
 
 namespace sluice::model {

@@ -11,9 +11,9 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/float16.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "store/checkpoint.h"
 #include "store/open_checkpoint.h"
 

@@ -1,6 +1,6 @@
 // A pull reader for untrusted JSON that may be large (safetensors headers, shard indexes, manifests): the
 // caller asks for what the format expects next, nothing is built in between, and every error names its byte.
-// For small configuration files use base/json.h.
+// For small configuration files use base/json/json.h.
 #pragma once
 
 #include <cstdint>

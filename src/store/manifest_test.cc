@@ -7,7 +7,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "base/system_memory.h"
+#include "base/machine/system_memory.h"
 #include "store/format.h"
 #include "store/testing.h"
 

@@ -9,8 +9,8 @@
 
 #include "base/compared_bytes.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/thread_pool.h"
+#include "base/files/file.h"
+#include "base/machine/thread_pool.h"
 #include "codec/shards.h"
 #include "store/format.h"
 #include "store/journal.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "store/checkpoint.h"
 #include "store/format.h"
 

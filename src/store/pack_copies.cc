@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
 #include "store/format.h"
 #include "store/safetensors.h"

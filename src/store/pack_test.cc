@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
 #include "codec/plane_decoder.h"
 #include "store/format.h"

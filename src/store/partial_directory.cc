@@ -11,7 +11,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "store/directory_names.h"
 #include "store/format.h"
 

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/bytes.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/stop_request.h"
 
 namespace sluice::store {

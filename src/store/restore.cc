@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "codec/plane_decoder.h"
 #include "store/format.h"
 #include "store/ordered_pipeline.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "store/manifest.h"
 
 namespace sluice::store {

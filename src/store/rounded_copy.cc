@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/float16.h"
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "codec/quantised_words.h"
 #include "codec/sliced_matrix.h"
 #include "store/data_writer.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "store/checkpoint.h"
 
 namespace sluice::store {

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/float16.h"
 #include "base/hash.h"
 #include "codec/affine_group.h"

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
 
 namespace sluice::store {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <thread>
 
-#include "base/scratch_directory.h"
+#include "base/files/scratch_directory.h"
 
 namespace sluice::store {
 namespace {

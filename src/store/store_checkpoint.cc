@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
 #include "store/format.h"
 #include "store/tensor_list.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "store/format.h"
 
 namespace sluice::store {

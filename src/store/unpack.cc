@@ -9,7 +9,7 @@
 
 #include "base/compared_bytes.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
 #include "store/format.h"
 #include "store/partial_directory.h"

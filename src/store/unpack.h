@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 namespace sluice::store {
 

@@ -17,9 +17,9 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
-#include "base/thread_pool.h"
+#include "base/machine/thread_pool.h"
 #include "codec/plane_decoder.h"
 #include "store/format.h"
 #include "store/manifest.h"

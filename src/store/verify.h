@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 namespace sluice::store {
 

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
 #include "store/format.h"
 #include "store/manifest.h"

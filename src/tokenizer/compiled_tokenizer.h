@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "store/table_sidecar.h"
 #include "tokenizer/stages/added_tokens.h"
 #include "tokenizer/tokenizer.h"

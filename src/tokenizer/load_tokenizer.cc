@@ -3,8 +3,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
 #include "tokenizer/json/tokenizer_document.h"
 #include "tokenizer/sentencepiece_tokenizer.h"
 #include "tokenizer/tokenizer.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "store/table_sidecar.h"
 #include "tokenizer/bpe/bpe.h"
 #include "tokenizer/sentencepiece/unigram.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "store/table_sidecar.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_config.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tokenizer/tokenizer.h"
 
 namespace sluice::tokenizer::test {

@@ -3,7 +3,7 @@
 #include <zstd.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "tokenizer/test_files.h"
 
 namespace sluice::tokenizer::test {

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tokenizer/json/component_json.h"
 
 namespace sluice::tokenizer {

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/json_pointer.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
+#include "base/json/json_pointer.h"
 #include "tokenizer/test_files.h"
 
 namespace sluice::tokenizer {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "base/file.h"
-#include "base/scratch_directory.h"
+#include "base/files/file.h"
+#include "base/files/scratch_directory.h"
 #include "trace/testing.h"
 #include "trace/trace_kinds.h"
 

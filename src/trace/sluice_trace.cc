@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace sluice::trace {
 namespace {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "base/scratch_directory.h"
+#include "base/files/scratch_directory.h"
 #include "trace/testing.h"
 #include "trace/trace_writer.h"
 

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/unfinished_file.h"
+#include "base/files/unfinished_file.h"
 #include "trace/sluice_trace.h"
 #include "trace/trace_format.h"
 #include "trace/trace_input.h"

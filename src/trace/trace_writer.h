@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "base/background_writer.h"
-#include "base/file.h"
+#include "base/files/background_writer.h"
+#include "base/files/file.h"
 #include "base/hash.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "experts/router.h"
 #include "trace/routing_trace.h"
 

@@ -1,7 +1,7 @@
 // kEmulated or kReal: the including file decides which intrinsics these are.
 #pragma once
 
-#include "base/avx512_intrinsics.h"
+#include "base/machine/avx512_intrinsics.h"
 #include "emulation/cases.h"
 
 namespace sluice::emulation {

@@ -1,6 +1,6 @@
-// base/cpu_features.h for programs in which AVX-512 and AMX are emulated. The CPU must have the instructions
+// base/machine/cpu_features.h for programs in which AVX-512 and AMX are emulated. The CPU must have the instructions
 // that the emulation is compiled with: without AVX2, only scalar code is available.
-#include "base/cpu_features.h"
+#include "base/machine/cpu_features.h"
 
 namespace sluice {
 

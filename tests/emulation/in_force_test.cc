@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 namespace sluice {
 namespace {

@@ -1,5 +1,5 @@
 // AVX-512 (F, BW, DQ, VL, VBMI, VBMI2, VNNI, BF16) and AMX in plain C++, so that kernels written with them
-// can be tested on CPUs without them. Sources include it through base/avx512_intrinsics.h when
+// can be tested on CPUs without them. Sources include it through base/machine/avx512_intrinsics.h when
 // SLUICE_EMULATED_INTRINSICS is defined; they then need AVX2, FMA, F16C and BMI2, whose intrinsics are the
 // CPU's own.
 //

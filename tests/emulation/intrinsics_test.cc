@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "emulation/cases.h"
 
 namespace sluice::emulation {

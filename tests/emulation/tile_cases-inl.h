@@ -1,7 +1,7 @@
 // kEmulatedTiles or kRealTiles, as in cases-inl.h.
 #pragma once
 
-#include "base/avx512_intrinsics.h"
+#include "base/machine/avx512_intrinsics.h"
 #include "emulation/cases.h"
 
 namespace sluice::emulation {

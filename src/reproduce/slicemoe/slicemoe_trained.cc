@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/temporary_directory.h"
+#include "base/files/temporary_directory.h"
 #include "codec/quantiser_variants.h"
 #include "engine/engine.h"
 #include "eval/feed.h"

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "codec/slice_bits.h"
 #include "engine/options.h"
 #include "eval/stepped_windows.h"

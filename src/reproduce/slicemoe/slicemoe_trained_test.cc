@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "codec/quantiser_variants.h"
 #include "engine/engine.h"
 #include "model/pack_plan.h"

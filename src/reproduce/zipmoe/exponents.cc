@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "codec/entropy.h"
 #include "codec/exponent_codec.h"
 #include "codec/plane_decoder.h"

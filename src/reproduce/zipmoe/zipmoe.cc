@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "base/cpu.h"
 #include "base/hash.h"
-#include "base/system_memory.h"
+#include "base/machine/cpu.h"
+#include "base/machine/system_memory.h"
 #include "engine/model_identity.h"
 #include "reproduce/run_pictures.h"
 #include "reproduce/svg.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tokenizer/stages/added_tokens.h"
 #include "tokenizer/stages/decoder.h"
 #include "tokenizer/stages/normalizer.h"
