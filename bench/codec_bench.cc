@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "base/float16.h"
 #include "base/machine/cpu.h"
-#include "codec/entropy.h"
-#include "codec/exponent_codec.h"
-#include "codec/native_chunk.h"
+#include "codec/exponents/entropy.h"
+#include "codec/exponents/exponent_codec.h"
+#include "codec/native/native_chunk.h"
 #include "measure.h"
 #include "report.h"
 

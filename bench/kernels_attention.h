@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 #include "kernels_suite.h"
 
 namespace sluice::bench {

@@ -6,11 +6,11 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/int8_matmul.h"
 #include "kernels/kernel_table.h"
-#include "kernels/matmul.h"
-#include "kernels/sliced_matmul.h"
-#include "kernels/vector_products.h"
+#include "kernels/products/codes/int8_matmul.h"
+#include "kernels/products/codes/sliced_matmul.h"
+#include "kernels/products/vector_products.h"
+#include "kernels/products/words/matmul.h"
 
 namespace sluice::bench {
 

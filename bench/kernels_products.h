@@ -5,10 +5,10 @@
 #include <map>
 #include <memory>
 
-#include "codec/int8_matrix.h"
-#include "codec/sliced_matrix.h"
+#include "codec/slices/int8_matrix.h"
+#include "codec/slices/sliced_matrix.h"
 #include "kernels/context.h"
-#include "kernels/packed_matmul.h"
+#include "kernels/products/packed/packed_matmul.h"
 #include "kernels_suite.h"
 
 namespace sluice::bench {

@@ -5,8 +5,8 @@
 #include <random>
 #include <vector>
 
-#include "codec/bf16_recover.h"
-#include "codec/bf16_split.h"
+#include "codec/exponents/bf16_recover.h"
+#include "codec/exponents/bf16_split.h"
 #include "device/unified_buffer.h"
 #include "measure.h"
 #include "report.h"

@@ -14,7 +14,7 @@
 #include "base/files/unfinished_file.h"
 #include "base/json/json.h"
 #include "base/text_table.h"
-#include "codec/slice_bits.h"
+#include "codec/slices/slice_bits.h"
 #include "command.h"
 #include "energy_report.h"
 #include "experts/decision_log.h"

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
-#include "codec/quantiser_variants.h"
+#include "codec/slices/quantiser_variants.h"
 #include "command.h"
 #include "common_flags.h"
 #include "model/pack_plan.h"

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 #include "model/config.h"
 
 namespace sluice::engine {

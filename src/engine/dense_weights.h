@@ -10,7 +10,7 @@
 
 #include "fetch/dense_loader.h"
 #include "fetch/row_table.h"
-#include "kernels/weight_view.h"
+#include "kernels/products/weight_view.h"
 #include "model/architecture.h"
 
 namespace sluice::engine {

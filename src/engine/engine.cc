@@ -12,7 +12,7 @@
 #include "experts/decision_log.h"
 #include "experts/registry.h"
 #include "experts/slice_names.h"
-#include "kernels/self_check.h"
+#include "kernels/check/self_check.h"
 
 namespace sluice::engine {
 namespace {

@@ -25,7 +25,7 @@
 #include "engine/workspace.h"
 #include "fetch/expert_store.h"
 #include "fetch/weight_files.h"
-#include "kernels/scratch.h"
+#include "kernels/products/scratch.h"
 #include "model/architecture.h"
 #include "store/checkpoint.h"
 

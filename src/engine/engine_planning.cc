@@ -10,7 +10,7 @@
 #include "base/machine/system_memory.h"
 #include "engine/engine.h"
 #include "experts/registry.h"
-#include "kernels/packed_matmul.h"
+#include "kernels/products/packed/packed_matmul.h"
 
 namespace sluice::engine {
 

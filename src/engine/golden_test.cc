@@ -18,7 +18,7 @@
 #include "engine/engine.h"
 #include "engine/generate.h"
 #include "kernels/context.h"
-#include "kernels/packed_matmul.h"
+#include "kernels/products/packed/packed_matmul.h"
 #include "model/pack_plan.h"
 #include "store/open_checkpoint.h"
 

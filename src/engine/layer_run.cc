@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "kernels/attention.h"
-#include "kernels/elementwise.h"
-#include "kernels/matmul.h"
-#include "kernels/vector_products.h"
+#include "kernels/attention/attention.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/products/vector_products.h"
+#include "kernels/products/words/matmul.h"
 
 namespace sluice::engine {
 namespace {

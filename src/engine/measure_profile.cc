@@ -12,7 +12,7 @@
 #include "engine/moe_block.h"
 #include "engine/packed_view.h"
 #include "fetch/chunk_decoder.h"
-#include "kernels/matmul.h"
+#include "kernels/products/words/matmul.h"
 
 namespace sluice::engine {
 namespace {

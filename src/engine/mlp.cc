@@ -3,9 +3,9 @@
 #include <array>
 
 #include "base/error.h"
-#include "kernels/elementwise.h"
-#include "kernels/matmul.h"
-#include "kernels/vector_products.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/products/vector_products.h"
+#include "kernels/products/words/matmul.h"
 
 namespace sluice::engine {
 namespace {

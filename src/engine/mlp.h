@@ -6,7 +6,7 @@
 
 #include "engine/workspace.h"
 #include "kernels/context.h"
-#include "kernels/weight_view.h"
+#include "kernels/products/weight_view.h"
 
 namespace sluice::engine {
 

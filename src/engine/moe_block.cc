@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/stopwatch.h"
 #include "engine/packed_view.h"
-#include "kernels/elementwise.h"
-#include "kernels/matmul.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/products/words/matmul.h"
 
 namespace sluice::engine {
 namespace {

@@ -28,7 +28,7 @@
 #include "fetch/expert_store.h"
 #include "fetch/timeline.h"
 #include "kernels/context.h"
-#include "kernels/packed_matmul.h"
+#include "kernels/products/packed/packed_matmul.h"
 #include "model/config.h"
 
 namespace sluice::engine {

@@ -7,7 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/machine/cpu.h"
-#include "codec/sliced_matrix.h"
+#include "codec/slices/sliced_matrix.h"
 #include "engine/profile.h"
 #include "experts/loss_guard.h"
 #include "experts/registry.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "fetch/piece_layout.h"
-#include "kernels/packed_matmul.h"
+#include "kernels/products/packed/packed_matmul.h"
 
 namespace sluice::engine {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/matmul.h"
+#include "kernels/products/words/matmul.h"
 #include "model/config.h"
 
 namespace sluice::engine {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "kernels/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace sluice::engine {
 namespace {

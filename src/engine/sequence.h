@@ -9,7 +9,7 @@
 #include "base/dtype.h"
 #include "device/host_buffer.h"
 #include "engine/attention_dims.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace sluice::engine {
 

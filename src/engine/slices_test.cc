@@ -19,7 +19,7 @@
 #include "base/error.h"
 #include "base/files/scratch_directory.h"
 #include "base/hash.h"
-#include "codec/sliced_matrix.h"
+#include "codec/slices/sliced_matrix.h"
 #include "engine/engine.h"
 #include "engine/routing_observer.h"
 #include "model/pack_plan.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "engine/attention_dims.h"
-#include "kernels/attention.h"
-#include "kernels/matmul.h"
-#include "kernels/sliced_matmul.h"
+#include "kernels/attention/attention.h"
+#include "kernels/products/codes/sliced_matmul.h"
+#include "kernels/products/words/matmul.h"
 
 namespace sluice::engine {
 namespace {

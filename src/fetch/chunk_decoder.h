@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/machine/cpu.h"
-#include "codec/plane_decoder.h"
+#include "codec/exponents/plane_decoder.h"
 #include "fetch/piece_layout.h"
 #include "fetch/weight_files.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/files/scratch_directory.h"
-#include "codec/plane_decoder.h"
+#include "codec/exponents/plane_decoder.h"
 #include "experts/registry.h"
 #include "fetch/expert_store.h"
 #include "model/pack_plan.h"

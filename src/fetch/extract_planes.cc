@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "codec/tiles.h"
+#include "codec/native/tiles.h"
 
 namespace sluice::fetch {
 namespace {

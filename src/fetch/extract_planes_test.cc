@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "codec/tiles.h"
+#include "codec/native/tiles.h"
 
 namespace sluice::fetch {
 namespace {

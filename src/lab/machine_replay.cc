@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "experts/combination.h"
 #include "experts/registry.h"
-#include "kernels/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 #include "lab/expert_phase.h"
 
 namespace sluice::lab {

@@ -1,5 +1,5 @@
 // `quantise`: codes of one group of weights in two slices. SPEC §4.2.
-#include "codec/affine_group.h"
+#include "codec/slices/affine_group.h"
 #include "lab/fields.h"
 #include "lab/functions.h"
 

@@ -9,7 +9,7 @@
 #include "experts/precision.h"
 #include "experts/registry.h"
 #include "experts/residency.h"
-#include "kernels/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace sluice::lab {
 namespace {

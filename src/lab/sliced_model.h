@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "codec/slice_bits.h"
+#include "codec/slices/slice_bits.h"
 #include "experts/ids.h"
 #include "lab/machine.h"
 #include "model/config.h"

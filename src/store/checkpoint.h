@@ -12,9 +12,9 @@
 
 #include "base/bytes.h"
 #include "base/dtype.h"
-#include "codec/int8_matrix.h"
-#include "codec/sliced_matrix.h"
-#include "codec/tiles.h"
+#include "codec/native/tiles.h"
+#include "codec/slices/int8_matrix.h"
+#include "codec/slices/sliced_matrix.h"
 
 namespace sluice::store {
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "codec/plane_decoder.h"
+#include "codec/exponents/plane_decoder.h"
 #include "store/format.h"
 #include "store/manifest.h"
 #include "store/source_directory.h"

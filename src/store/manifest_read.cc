@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/hash.h"
-#include "codec/plane_decoder.h"
+#include "codec/exponents/plane_decoder.h"
 #include "store/format.h"
 #include "store/manifest.h"
 

@@ -3,7 +3,7 @@
 #include <iterator>
 
 #include "base/hash.h"
-#include "codec/plane_decoder.h"
+#include "codec/exponents/plane_decoder.h"
 #include "store/format.h"
 #include "store/manifest.h"
 

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/machine/thread_pool.h"
-#include "codec/shards.h"
+#include "codec/exponents/shards.h"
 #include "store/format.h"
 #include "store/journal.h"
 #include "store/ordered_pipeline.h"

@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "codec/bf16_split.h"
-#include "codec/native_chunk.h"
-#include "codec/shards.h"
+#include "codec/exponents/bf16_split.h"
+#include "codec/exponents/shards.h"
+#include "codec/native/native_chunk.h"
 
 namespace sluice::store {
 namespace {

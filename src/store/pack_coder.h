@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/bytes.h"
-#include "codec/exponent_codec.h"
+#include "codec/exponents/exponent_codec.h"
 #include "store/pack_job.h"
 #include "store/pack_quantised.h"
 #include "store/pack_slices.h"

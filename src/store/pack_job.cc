@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "codec/plane_decoder.h"
+#include "codec/exponents/plane_decoder.h"
 #include "store/tensor_list.h"
 
 namespace sluice::store {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/exponent_codec.h"
+#include "codec/exponents/exponent_codec.h"
 #include "store/manifest.h"
 #include "store/pack.h"
 #include "store/pack_identity.h"

@@ -1,7 +1,7 @@
 #include "store/pack_quantised.h"
 
 #include "base/error.h"
-#include "codec/int8_matrix.h"
+#include "codec/slices/int8_matrix.h"
 
 namespace sluice::store {
 

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/dtype.h"
-#include "codec/sliced_matrix.h"
+#include "codec/slices/sliced_matrix.h"
 #include "store/checkpoint.h"
 #include "store/unit_writer.h"
 

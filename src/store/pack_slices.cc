@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "codec/shards.h"
+#include "codec/exponents/shards.h"
 #include "store/format.h"
 
 namespace sluice::store {

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/hash.h"
-#include "codec/plane_decoder.h"
+#include "codec/exponents/plane_decoder.h"
 #include "store/format.h"
 #include "store/open_checkpoint.h"
 #include "store/sidecar.h"

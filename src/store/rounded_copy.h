@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "codec/quantiser_variants.h"
+#include "codec/slices/quantiser_variants.h"
 #include "store/pack.h"
 
 namespace sluice::store {

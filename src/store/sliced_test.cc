@@ -12,7 +12,7 @@
 #include "base/files/file.h"
 #include "base/float16.h"
 #include "base/hash.h"
-#include "codec/affine_group.h"
+#include "codec/slices/affine_group.h"
 #include "store/format.h"
 #include "store/open_checkpoint.h"
 #include "store/pack.h"

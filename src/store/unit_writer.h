@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "codec/exponent_codec.h"
+#include "codec/exponents/exponent_codec.h"
 #include "store/data_writer.h"
 #include "store/manifest.h"
 

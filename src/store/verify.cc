@@ -20,7 +20,7 @@
 #include "base/files/file.h"
 #include "base/hash.h"
 #include "base/machine/thread_pool.h"
-#include "codec/plane_decoder.h"
+#include "codec/exponents/plane_decoder.h"
 #include "store/format.h"
 #include "store/manifest.h"
 #include "store/restore.h"

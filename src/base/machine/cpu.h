@@ -10,7 +10,7 @@ namespace sluice {
 // Ascending within a family. kAvx2: AVX2, FMA, F16C. kAvx512: F, BW, DQ, VL. kAvx512Vbmi2 adds VBMI and
 // VBMI2, which codecs and products with packed weights use; all other operations take their kAvx512 kernels.
 // kAvx512Bf16 adds AVX512-BF16 to kAvx512Vbmi2, and kAmx adds AMX-BF16 to kAvx512Vbmi2; both serve products
-// that may round activations (kernels/tile_impl.h).
+// that may round activations (kernels/products/packed/tile_impl.h).
 enum class Isa { kScalar, kAvx2, kAvx512, kAvx512Vbmi2, kAvx512Bf16, kAmx, kNeon };
 
 std::string_view isa_name(Isa isa);  // "scalar" "avx2" "avx512" "avx512_vbmi2" "avx512_bf16" "amx" "neon"

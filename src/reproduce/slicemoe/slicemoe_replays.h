@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/slice_bits.h"
+#include "codec/slices/slice_bits.h"
 #include "lab/machine_replay.h"
 #include "lab/synthetic_routing.h"
 

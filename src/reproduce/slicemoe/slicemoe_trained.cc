@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/files/temporary_directory.h"
-#include "codec/quantiser_variants.h"
+#include "codec/slices/quantiser_variants.h"
 #include "engine/engine.h"
 #include "eval/feed.h"
 #include "eval/reference_windows.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "codec/slice_bits.h"
+#include "codec/slices/slice_bits.h"
 #include "engine/options.h"
 #include "eval/stepped_windows.h"
 #include "reproduce/zipmoe/critical_shares.h"

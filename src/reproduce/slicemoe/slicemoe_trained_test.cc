@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
-#include "codec/quantiser_variants.h"
+#include "codec/slices/quantiser_variants.h"
 #include "engine/engine.h"
 #include "model/pack_plan.h"
 #include "reproduce/slicemoe/slicemoe_trained_rows.h"

@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
-#include "codec/entropy.h"
-#include "codec/exponent_codec.h"
-#include "codec/plane_decoder.h"
+#include "codec/exponents/entropy.h"
+#include "codec/exponents/exponent_codec.h"
+#include "codec/exponents/plane_decoder.h"
 
 namespace sluice::reproduce {
 namespace {

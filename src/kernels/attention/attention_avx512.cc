@@ -1,0 +1,12 @@
+#include "kernels/attention/attention_impl.h"
+#include "kernels/kernel_table.h"
+#include "kernels/lanes/vec_avx512-inl.h"
+
+// Must follow the include of the lanes.
+#include "kernels/attention/attention-inl.h"
+
+namespace sluice::kernels {
+
+const AttentionKernels kAttentionAvx512 = {attention_item};
+
+}  // namespace sluice::kernels

@@ -1,0 +1,103 @@
+#include "kernels/products/codes/activation_codes.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "kernels/products/codes/int8_matmul_impl.h"
+#include "kernels/products/codes/integer_impl.h"
+#include "kernels/products/vector_products_impl.h"
+#include "kernels/products/words/matmul.h"
+#include "kernels/split.h"
+
+namespace sluice::kernels {
+namespace {
+
+using codec::kCellColumns;
+
+constexpr std::uint32_t kInfinity = 0x7f800000;
+
+struct GroupCodes {
+  std::int8_t codes[kCellColumns] = {};
+  float scale = 0, minus_sum = 0;
+};
+
+// Loops of a fixed length, so that the compiler vectorises them.
+GroupCodes code_group(const float (&x)[kCellColumns]) {
+  std::uint32_t most = 0;  // largest |x| as a word: a NaN is larger than an infinity
+  for (const float value : x) most = std::max(most, std::bit_cast<std::uint32_t>(value) & 0x7fffffffu);
+  GroupCodes group;
+  if (most >= kInfinity) group.scale = std::numeric_limits<float>::quiet_NaN();
+  if (most >= kInfinity || std::bit_cast<float>(most) < kSlicedLeast) return group;
+  group.scale = std::bit_cast<float>(most) / kMostActivationCode;
+  const float inverse = kMostActivationCode / std::bit_cast<float>(most);
+  std::int32_t sum = 0;
+  for (std::size_t c = 0; c < kCellColumns; ++c) {
+    // A float of this size has steps of 1; the whole number is in its lower bits.
+    constexpr float kWhole = 0x1.8p23f;
+    const auto word = std::bit_cast<std::int32_t>(x[c] * inverse + kWhole);
+    const std::int32_t code = word - std::bit_cast<std::int32_t>(kWhole);
+    group.codes[c] = static_cast<std::int8_t>(code);
+    sum += code;
+  }
+  group.minus_sum = static_cast<float>(-sum);
+  return group;
+}
+
+void put_group(const float (&x)[kCellColumns], std::size_t g, const CodedToken<float>& token) {
+  const GroupCodes coded = code_group(x);
+  std::memcpy(token.codes + g * kCellColumns, coded.codes, kCellColumns);
+  token.scales[g] = coded.scale;
+  token.minus_sums[g] = coded.minus_sum;
+}
+
+void code_token(const float* x, std::size_t columns, float* out) {
+  const std::size_t groups = (columns + kCellColumns - 1) / kCellColumns;
+  const CodedToken<float> token(out, groups);
+  for (std::size_t g = 0; g < groups; ++g) {
+    float group[kCellColumns] = {};
+    const std::size_t n = std::min(kCellColumns, columns - g * kCellColumns);
+    std::memcpy(group, x + g * kCellColumns, n * sizeof(float));
+    put_group(group, g, token);
+  }
+}
+
+// Codes a token that pack_activations() has packed.
+void code_packed_token(const float* packed, std::size_t columns, float* out) {
+  const std::size_t groups = (columns + kCellColumns - 1) / kCellColumns;
+  const CodedToken<float> token(out, groups);
+  for (std::size_t g = 0; g < groups; ++g) {
+    float group[kCellColumns];
+    const float* const even = packed + packed_place(g * kCellColumns);
+    const float* const odd = packed + packed_place(g * kCellColumns + 1);
+    for (std::size_t i = 0; i < kCellColumns / 2; ++i) {
+      group[2 * i] = even[i];
+      group[2 * i + 1] = odd[i];
+    }
+    put_group(group, g, token);
+  }
+}
+
+}  // namespace
+
+void code_activations(const Context& ctx, const float* x, std::size_t tokens, std::size_t columns,
+                      std::size_t x_stride, float* codes, std::size_t codes_stride) {
+  split(ctx, tokens, 1, tokens * columns, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t t = begin; t < end; ++t) code_token(x + t * x_stride, columns, codes + t * codes_stride);
+  });
+}
+
+void code_packed(const Context& ctx, const float* packed, std::size_t tokens, std::size_t columns,
+                 float* codes) {
+  if (ctx.rounds()) packed = widen_activations(ctx, packed, tokens, columns);
+  split(ctx, tokens, 1, tokens * columns, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t t = begin; t < end; ++t)
+      code_packed_token(packed + t * packed_floats(columns), columns,
+                        codes + t * activation_code_floats(columns));
+  });
+}
+
+}  // namespace sluice::kernels

@@ -1,0 +1,37 @@
+// What each instruction set implements for activations in codes (activation_codes.h). Plain structs, for
+// files compiled with other flags.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include "codec/slices/slice_cells.h"
+#include "kernels/products/codes/sliced_matmul_impl.h"
+
+namespace sluice::kernels {
+
+inline constexpr float kMostActivationCode = 127.0f;
+inline constexpr unsigned kDenseZero = 128;  // signed codes of 8 bits are unsigned ones less this
+
+// Where the codes of a token are. Float: float or const float.
+template <class Float>
+struct CodedToken {
+  using Byte = std::conditional_t<std::is_const_v<Float>, const std::byte, std::byte>;
+  CodedToken(Float* token, std::size_t groups)
+      : codes(reinterpret_cast<Byte*>(token)),
+        scales(token + groups * codec::kCellColumns / sizeof(float)),
+        minus_sums(scales + groups) {}
+  Byte* codes;
+  Float *scales, *minus_sums;
+};
+
+// Strips [strip_begin, strip_end) of all tokens; `packed` of the arguments is the output of
+// code_activations().
+struct IntegerKernels {
+  void (*slices)(const SlicedArgs& args, std::size_t strip_begin, std::size_t strip_end);
+  // For dense matrices: `msb` holds their lines, `scales` their scales (strips, groups of 128 columns, 16).
+  // `lsb`, `zeros`, `bits` and `which` are unused; `factor` is 1.
+  void (*dense)(const SlicedArgs& args, std::size_t strip_begin, std::size_t strip_end);
+};
+
+}  // namespace sluice::kernels

@@ -1,0 +1,12 @@
+#include "kernels/kernel_table.h"
+#include "kernels/products/codes/integer_impl.h"
+#include "kernels/products/codes/integer_line_neon-inl.h"
+
+// Must follow the include of the lanes.
+#include "kernels/products/codes/integer-inl.h"
+
+namespace sluice::kernels {
+
+const IntegerKernels kIntegerNeon = {integer_slices<VectorTiles>, integer_strips<VectorTiles, DenseCodes>};
+
+}  // namespace sluice::kernels
