@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "command.h"
-#include "eval/choice_tasks.h"
 #include "eval/identity.h"
+#include "eval/tasks/choice_tasks.h"
 #include "eval_command.h"
 #include "lab/machine.h"
 #include "number_range.h"

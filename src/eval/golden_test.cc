@@ -7,10 +7,10 @@
 #include <random>
 
 #include "base/error.h"
-#include "eval/choice_score.h"
-#include "eval/choice_tasks.h"
-#include "eval/data_file.h"
 #include "eval/logits.h"
+#include "eval/tasks/choice_score.h"
+#include "eval/tasks/choice_tasks.h"
+#include "eval/tasks/data_file.h"
 #include "eval/text_score.h"
 #include "store/open_checkpoint.h"
 #include "tokenizer/store_tokenizer.h"

@@ -1,4 +1,4 @@
-#include "eval/choice_tasks.h"
+#include "eval/tasks/choice_tasks.h"
 
 #include <array>
 

@@ -11,9 +11,9 @@
 
 #include "base/json/json.h"
 #include "engine/engine.h"
-#include "eval/choice_item.h"
-#include "eval/choice_request.h"
 #include "eval/feed.h"
+#include "eval/tasks/choice_item.h"
+#include "eval/tasks/choice_request.h"
 
 namespace sluice::eval {
 

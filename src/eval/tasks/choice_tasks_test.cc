@@ -1,4 +1,4 @@
-#include "eval/choice_tasks.h"
+#include "eval/tasks/choice_tasks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
-#include "eval/data_file.h"
+#include "eval/tasks/data_file.h"
 
 namespace sluice::eval {
 namespace {

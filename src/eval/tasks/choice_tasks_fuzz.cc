@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "eval/choice_tasks.h"
+#include "eval/tasks/choice_tasks.h"
 #include "tokenizer/text/utf8.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,4 +1,4 @@
-#include "eval/python_text.h"
+#include "eval/tasks/python_text.h"
 
 #include <utf8proc.h>
 

@@ -1,9 +1,9 @@
-#include "eval/choice_request.h"
+#include "eval/tasks/choice_request.h"
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "eval/python_text.h"
+#include "eval/tasks/python_text.h"
 
 namespace sluice::eval {
 

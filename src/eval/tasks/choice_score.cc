@@ -1,11 +1,11 @@
-#include "eval/choice_score.h"
+#include "eval/tasks/choice_score.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
 #include "eval/logits.h"
-#include "eval/python_text.h"
+#include "eval/tasks/python_text.h"
 
 namespace sluice::eval {
 

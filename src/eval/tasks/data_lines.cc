@@ -1,8 +1,8 @@
-#include "eval/data_lines.h"
+#include "eval/tasks/data_lines.h"
 
 #include <fmt/format.h>
 
-#include "eval/python_text.h"
+#include "eval/tasks/python_text.h"
 #include "tokenizer/text/utf8.h"
 
 namespace sluice::eval {

@@ -3,10 +3,10 @@
 
 #include <map>
 
-#include "eval/choice_tasks.h"
-#include "eval/data_lines.h"
-#include "eval/labelled_question.h"
-#include "eval/python_text.h"
+#include "eval/tasks/choice_tasks.h"
+#include "eval/tasks/data_lines.h"
+#include "eval/tasks/labelled_question.h"
+#include "eval/tasks/python_text.h"
 
 namespace sluice::eval {
 namespace {

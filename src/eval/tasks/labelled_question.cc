@@ -1,4 +1,4 @@
-#include "eval/labelled_question.h"
+#include "eval/tasks/labelled_question.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "eval/data_lines.h"
-#include "eval/python_text.h"
+#include "eval/tasks/data_lines.h"
+#include "eval/tasks/python_text.h"
 
 namespace sluice::eval {
 namespace {

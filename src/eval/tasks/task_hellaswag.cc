@@ -1,8 +1,8 @@
 // HellaSwag: "{activity_label}: {ctx_a} {ctx_b, capitalised}", cleaned as lm-evaluation-harness does; the
 // endings, cleaned likewise.
-#include "eval/choice_tasks.h"
-#include "eval/data_lines.h"
-#include "eval/python_text.h"
+#include "eval/tasks/choice_tasks.h"
+#include "eval/tasks/data_lines.h"
+#include "eval/tasks/python_text.h"
 
 namespace sluice::eval {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "eval/choice_item.h"
+#include "eval/tasks/choice_item.h"
 #include "tokenizer/tokenizer.h"
 
 namespace sluice::eval {

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "eval/choice_tasks.h"
-#include "eval/data_lines.h"
-#include "eval/labelled_question.h"
+#include "eval/tasks/choice_tasks.h"
+#include "eval/tasks/data_lines.h"
+#include "eval/tasks/labelled_question.h"
 
 namespace sluice::eval {
 namespace {

@@ -1,8 +1,8 @@
 // BoolQ: "{passage}\nQuestion: {question}?\nAnswer:", no or yes.
 #include <fmt/format.h>
 
-#include "eval/choice_tasks.h"
-#include "eval/data_lines.h"
+#include "eval/tasks/choice_tasks.h"
+#include "eval/tasks/data_lines.h"
 
 namespace sluice::eval {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "eval/choice_item.h"
+#include "eval/tasks/choice_item.h"
 
 namespace sluice::eval {
 

@@ -1,4 +1,4 @@
-#include "eval/data_file.h"
+#include "eval/tasks/data_file.h"
 
 #include <fmt/format.h>
 
