@@ -14,7 +14,7 @@
 #include "measure.h"
 #include "report.h"
 #include "store/checkpoint.h"
-#include "store/open_checkpoint.h"
+#include "store/source/open_checkpoint.h"
 
 namespace {
 

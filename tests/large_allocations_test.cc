@@ -27,8 +27,8 @@
 #include "model/pack_plan.h"
 #include "model/synth.h"
 #include "store/checkpoint.h"
-#include "store/open_checkpoint.h"
-#include "store/pack.h"
+#include "store/pack/pack.h"
+#include "store/source/open_checkpoint.h"
 
 namespace {
 

@@ -16,8 +16,8 @@
 #include "engine/engine.h"
 #include "model/pack_plan.h"
 #include "store/checkpoint.h"
-#include "store/open_checkpoint.h"
-#include "store/pack.h"
+#include "store/pack/pack.h"
+#include "store/source/open_checkpoint.h"
 
 namespace {
 

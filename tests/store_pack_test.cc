@@ -1,4 +1,4 @@
-// Packing under hard circumstances: killed, interrupted, out of space, two at once. src/store/*_test.cc has
+// Packing under hard circumstances: killed, interrupted, out of space, two at once. src/store/pack/*_test.cc has
 // the tests that one process can do.
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -20,15 +20,15 @@
 #include "base/error.h"
 #include "base/json/json.h"
 #include "program.h"
-#include "store/sidecar.h"
-#include "store/testing.h"
-#include "store/unpack.h"
-#include "store/verify.h"
+#include "store/check/verify.h"
+#include "store/pack/testing.h"
+#include "store/pack/unpack.h"
+#include "store/sidecar/sidecar.h"
 
 namespace sluice::store {
 namespace {
 
-using namespace testing;  // NOLINT: the helpers of store/testing.h
+using namespace testing;  // NOLINT: the helpers of store/pack/testing.h
 using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 

@@ -12,13 +12,13 @@
 
 #include "base/json/json.h"
 #include "program.h"
-#include "store/open_checkpoint.h"
-#include "store/testing.h"
+#include "store/pack/testing.h"
+#include "store/source/open_checkpoint.h"
 
 namespace sluice::store {
 namespace {
 
-using namespace testing;  // NOLINT: the helpers of store/testing.h
+using namespace testing;  // NOLINT: the helpers of store/pack/testing.h
 using program::Outcome;
 using ::testing::HasSubstr;
 

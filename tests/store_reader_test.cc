@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "program.h"
-#include "store/open_checkpoint.h"
-#include "store/testing.h"
+#include "store/pack/testing.h"
+#include "store/source/open_checkpoint.h"
 
 namespace sluice::store {
 namespace {
 
-using namespace testing;  // NOLINT: the helpers of store/testing.h
+using namespace testing;  // NOLINT: the helpers of store/pack/testing.h
 using program::Outcome, program::run_command;
 using ::testing::HasSubstr;
 

@@ -15,8 +15,8 @@
 #include "open_tokenizer.h"
 #include "output_path.h"
 #include "progress.h"
-#include "store/sidecar.h"
-#include "store/store_checkpoint.h"
+#include "store/sidecar/sidecar.h"
+#include "store/source/store_checkpoint.h"
 
 namespace sluice::app {
 namespace {

@@ -13,9 +13,9 @@
 #include "open_tokenizer.h"
 #include "slice_effects.h"
 #include "standard_error.h"
-#include "store/open_checkpoint.h"
-#include "store/sidecar.h"
-#include "store/store_checkpoint.h"
+#include "store/sidecar/sidecar.h"
+#include "store/source/open_checkpoint.h"
+#include "store/source/store_checkpoint.h"
 
 namespace sluice::app {
 namespace {

@@ -26,7 +26,7 @@
 #include "progress.h"
 #include "store/checkpoint.h"
 #include "store/format.h"
-#include "store/open_checkpoint.h"
+#include "store/source/open_checkpoint.h"
 #include "terminal_columns.h"
 
 namespace sluice::app {

@@ -11,7 +11,7 @@
 #include "base/files/file.h"
 #include "standard_input.h"
 #include "store/checkpoint.h"
-#include "store/open_checkpoint.h"
+#include "store/source/open_checkpoint.h"
 #include "tokenizer/store_tokenizer.h"
 
 namespace sluice::app {

@@ -1,5 +1,5 @@
 // `sluice pack`: turns a model directory into a packed store.
-#include "store/pack.h"
+#include "store/pack/pack.h"
 #include "base/duration.h"
 
 #include <fmt/format.h>
@@ -26,10 +26,10 @@
 #include "number_range.h"
 #include "progress.h"
 #include "standard_error.h"
-#include "store/directory_checkpoint.h"
-#include "store/open_checkpoint.h"
-#include "store/source_directory.h"
-#include "store/store_checkpoint.h"
+#include "store/source/directory_checkpoint.h"
+#include "store/source/open_checkpoint.h"
+#include "store/source/source_directory.h"
+#include "store/source/store_checkpoint.h"
 #include "tokenizer/store_tokenizer.h"
 #include "work_memory.h"
 

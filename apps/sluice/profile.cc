@@ -15,7 +15,7 @@
 #include "number_range.h"
 #include "output_path.h"
 #include "recorded_routing.h"
-#include "store/sidecar.h"
+#include "store/sidecar/sidecar.h"
 #include "terminal_columns.h"
 
 namespace sluice::app {

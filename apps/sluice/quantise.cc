@@ -13,9 +13,9 @@
 #include "common_flags.h"
 #include "model/pack_plan.h"
 #include "progress.h"
-#include "store/directory_checkpoint.h"
-#include "store/rounded_copy.h"
-#include "store/store_checkpoint.h"
+#include "store/pack/rounded_copy.h"
+#include "store/source/directory_checkpoint.h"
+#include "store/source/store_checkpoint.h"
 
 namespace sluice::app {
 namespace {

@@ -18,9 +18,9 @@
 #include "reproduce/slicemoe/slicemoe.h"
 #include "reproduce/zipmoe/zipmoe.h"
 #include "standard_error.h"
-#include "store/directory_checkpoint.h"
-#include "store/pack.h"
-#include "store/store_checkpoint.h"
+#include "store/pack/pack.h"
+#include "store/source/directory_checkpoint.h"
+#include "store/source/store_checkpoint.h"
 
 namespace sluice::app {
 namespace {

@@ -8,9 +8,9 @@
 #include "experts/registry.h"
 #include "experts/slice_names.h"
 #include "number_range.h"
-#include "store/open_checkpoint.h"
-#include "store/sidecar.h"
-#include "store/store_checkpoint.h"
+#include "store/sidecar/sidecar.h"
+#include "store/source/open_checkpoint.h"
+#include "store/source/store_checkpoint.h"
 
 namespace sluice::app {
 namespace {

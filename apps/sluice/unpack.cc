@@ -1,5 +1,5 @@
 // `sluice unpack`: restores the source directory of a packed store.
-#include "store/unpack.h"
+#include "store/pack/unpack.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // `sluice verify`: checks every byte of a packed store against its checksums.
-#include "store/verify.h"
+#include "store/check/verify.h"
 
 #include <fmt/format.h>
 

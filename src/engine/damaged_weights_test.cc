@@ -12,8 +12,8 @@
 #include "base/files/scratch_directory.h"
 #include "engine/engine.h"
 #include "model/pack_plan.h"
-#include "store/open_checkpoint.h"
-#include "store/testing.h"
+#include "store/pack/testing.h"
+#include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {
 namespace {

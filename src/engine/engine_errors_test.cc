@@ -16,7 +16,7 @@
 #include "base/hash.h"
 #include "engine/engine.h"
 #include "engine/trace_recorder.h"
-#include "store/open_checkpoint.h"
+#include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {
 namespace {

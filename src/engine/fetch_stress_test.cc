@@ -18,7 +18,7 @@
 #include "base/hash.h"
 #include "engine/engine.h"
 #include "model/pack_plan.h"
-#include "store/open_checkpoint.h"
+#include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {
 namespace {

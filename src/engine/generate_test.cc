@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "store/open_checkpoint.h"
+#include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {
 namespace {

@@ -20,7 +20,7 @@
 #include "kernels/context.h"
 #include "kernels/products/packed/packed_matmul.h"
 #include "model/pack_plan.h"
-#include "store/open_checkpoint.h"
+#include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {
 namespace {

@@ -15,7 +15,7 @@
 #include "base/hash.h"
 #include "engine/engine.h"
 #include "fetch/expert_layout.h"
-#include "store/open_checkpoint.h"
+#include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {
 namespace {

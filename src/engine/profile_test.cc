@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/json/json_pointer.h"
 #include "engine/engine.h"
-#include "store/open_checkpoint.h"
+#include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {
 namespace {

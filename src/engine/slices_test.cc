@@ -23,8 +23,8 @@
 #include "engine/engine.h"
 #include "engine/routing_observer.h"
 #include "model/pack_plan.h"
-#include "store/open_checkpoint.h"
-#include "store/testing.h"
+#include "store/pack/testing.h"
+#include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {
 namespace {

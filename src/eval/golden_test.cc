@@ -12,7 +12,7 @@
 #include "eval/tasks/choice_tasks.h"
 #include "eval/tasks/data_file.h"
 #include "eval/text_score.h"
-#include "store/open_checkpoint.h"
+#include "store/source/open_checkpoint.h"
 #include "tokenizer/store_tokenizer.h"
 
 namespace sluice::eval {

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "experts/registry.h"
 #include "store/manifest.h"
-#include "store/store_checkpoint.h"
+#include "store/source/store_checkpoint.h"
 
 namespace sluice::eval {
 namespace {

@@ -15,8 +15,8 @@
 #include "base/files/file.h"
 #include "engine/calibration.h"
 #include "model/pack_plan.h"
-#include "store/open_checkpoint.h"
-#include "store/testing.h"
+#include "store/pack/testing.h"
+#include "store/source/open_checkpoint.h"
 #include "tokenizer/store_tokenizer.h"
 
 namespace sluice::eval {

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "model/architecture.h"
-#include "store/open_checkpoint.h"
+#include "store/source/open_checkpoint.h"
 
 namespace sluice::eval {
 namespace {

@@ -14,9 +14,9 @@
 #include "base/error.h"
 #include "base/files/scratch_directory.h"
 #include "model/pack_plan.h"
-#include "store/open_checkpoint.h"
-#include "store/pack.h"
-#include "store/testing.h"
+#include "store/pack/pack.h"
+#include "store/pack/testing.h"
+#include "store/source/open_checkpoint.h"
 
 namespace sluice::fetch {
 namespace {

@@ -16,8 +16,8 @@
 #include "experts/registry.h"
 #include "fetch/expert_store.h"
 #include "model/pack_plan.h"
-#include "store/open_checkpoint.h"
-#include "store/pack.h"
+#include "store/pack/pack.h"
+#include "store/source/open_checkpoint.h"
 
 namespace sluice::fetch::testing {
 

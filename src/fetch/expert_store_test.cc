@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "fetch/expert_store_fixture.h"
-#include "store/testing.h"
+#include "store/pack/testing.h"
 
 namespace sluice::fetch {
 namespace {

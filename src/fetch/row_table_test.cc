@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/files/scratch_directory.h"
-#include "store/open_checkpoint.h"
-#include "store/pack.h"
+#include "store/pack/pack.h"
+#include "store/source/open_checkpoint.h"
 
 namespace sluice::fetch {
 namespace {

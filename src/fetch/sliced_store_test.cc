@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "fetch/expert_store_fixture.h"
-#include "store/open_checkpoint.h"
+#include "store/source/open_checkpoint.h"
 
 namespace sluice::fetch {
 namespace {

@@ -11,8 +11,8 @@
 #include "lab/machine_replay.h"
 #include "lab/routing_recorder.h"
 #include "model/pack_plan.h"
-#include "store/open_checkpoint.h"
-#include "store/testing.h"
+#include "store/pack/testing.h"
+#include "store/source/open_checkpoint.h"
 
 namespace sluice::lab {
 namespace {

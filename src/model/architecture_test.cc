@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
-#include "store/open_checkpoint.h"
+#include "store/source/open_checkpoint.h"
 
 namespace sluice::model {
 namespace {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "model/architecture.h"
-#include "store/pack.h"
+#include "store/pack/pack.h"
 
 namespace sluice::model {
 

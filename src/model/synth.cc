@@ -86,7 +86,7 @@ bool apply_options(Json& json, const SynthOptions& options, const std::string& p
 
 // ---- Files
 
-// u64 length | JSON, padded with blanks to a multiple of 8 | data (store/safetensors.h).
+// u64 length | JSON, padded with blanks to a multiple of 8 | data (store/source/safetensors.h).
 std::string safetensors_head(std::span<const TensorSpec> tensors) {
   Json header = {{"__metadata__", {{"format", "pt"}}}};
   Bytes offset = 0;

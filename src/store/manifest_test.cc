@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/machine/system_memory.h"
 #include "store/format.h"
-#include "store/testing.h"
+#include "store/pack/testing.h"
 
 namespace sluice::store {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "store/table_sidecar.h"
+#include "store/sidecar/table_sidecar.h"
 #include "tokenizer/stages/added_tokens.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/vocabulary/vocabulary.h"

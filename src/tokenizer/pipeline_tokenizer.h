@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/json/json.h"
-#include "store/table_sidecar.h"
+#include "store/sidecar/table_sidecar.h"
 #include "tokenizer/bpe/bpe.h"
 #include "tokenizer/sentencepiece/unigram.h"
 #include "tokenizer/stages/added_tokens.h"

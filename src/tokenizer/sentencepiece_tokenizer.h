@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/json/json.h"
-#include "store/table_sidecar.h"
+#include "store/sidecar/table_sidecar.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_config.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "store/sidecar.h"
+#include "store/sidecar/sidecar.h"
 #include "tokenizer/compiled_tokenizer.h"
 
 namespace sluice::tokenizer {

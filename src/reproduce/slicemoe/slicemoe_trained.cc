@@ -19,10 +19,10 @@
 #include "lab/synthetic_routing.h"
 #include "model/pack_plan.h"
 #include "reproduce/slicemoe/slicemoe_replays.h"
-#include "store/directory_checkpoint.h"
-#include "store/open_checkpoint.h"
-#include "store/pack.h"
-#include "store/rounded_copy.h"
+#include "store/pack/pack.h"
+#include "store/pack/rounded_copy.h"
+#include "store/source/directory_checkpoint.h"
+#include "store/source/open_checkpoint.h"
 #include "tokenizer/store_tokenizer.h"
 
 namespace sluice::reproduce {

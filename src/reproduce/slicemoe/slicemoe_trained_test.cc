@@ -23,9 +23,9 @@
 #include "model/pack_plan.h"
 #include "reproduce/slicemoe/slicemoe_trained_rows.h"
 #include "reproduce/well_formed.h"
-#include "store/open_checkpoint.h"
-#include "store/rounded_copy.h"
-#include "store/testing.h"
+#include "store/pack/rounded_copy.h"
+#include "store/pack/testing.h"
+#include "store/source/open_checkpoint.h"
 #include "tokenizer/store_tokenizer.h"
 
 namespace sluice::reproduce {

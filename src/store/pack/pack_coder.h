@@ -1,0 +1,41 @@
+// Codes one slice of a pack between reading and writing it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/bytes.h"
+#include "codec/exponents/exponent_codec.h"
+#include "store/pack/pack_job.h"
+#include "store/pack/pack_quantised.h"
+#include "store/pack/pack_slices.h"
+#include "store/pack/unit_writer.h"
+
+namespace sluice::store {
+
+// One slice on its way through the pipeline.
+struct CodedSlice : SliceRange {
+  std::unique_ptr<std::byte[]> words;  // as read; freed after coding, unless the slice is raw
+  std::unique_ptr<std::byte[]> sm;
+  QuantisedStrips strips;
+  codec::EncodedChunk chunk;
+  std::uint64_t chunk_xxh3 = 0;
+
+  bool is_split() const { return encoding == Encoding::kSplit; }
+  bool is_quantised() const { return encoding == Encoding::kSliced || encoding == Encoding::kInt8; }
+  // The most memory that it takes at any moment. A quantised slice: the words, at most one byte for each two
+  // or four of their bytes, and padding.
+  Bytes memory() const {
+    return is_split() ? count * 5 : is_quantised() ? length + matrix.code_bytes(9) : length;
+  }
+};
+
+// Turns `words` into the bytes to write. Thread-safe. Error(kInvalid) naming a weight that cannot be rounded.
+void code_slice(const PackJob& job, CodedSlice& slice, const StopRequest& stop);
+
+// Hand the shapes of a unit's pieces, and a coded slice of one of them, to the writer.
+void begin_unit(const PackJob& job, const PackUnit& unit, UnitWriter& writer);
+void put_slice(const PackJob& job, const CodedSlice& slice, UnitWriter& writer);
+
+}  // namespace sluice::store

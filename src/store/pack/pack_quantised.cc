@@ -1,0 +1,38 @@
+#include "store/pack/pack_quantised.h"
+
+#include "base/error.h"
+#include "codec/slices/int8_matrix.h"
+
+namespace sluice::store {
+
+std::byte* QuantisedStrips::Part::make(std::uint64_t size) {
+  bytes = static_cast<std::size_t>(size);
+  data = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  return data.get();
+}
+
+QuantisedStrips::QuantisedStrips(Encoding encoding, const codec::CellShape& matrix, codec::SliceBits bits,
+                                 DType dtype, std::span<const std::byte> words, std::uint64_t first_row) {
+  try {
+    if (encoding == Encoding::kInt8) {
+      const codec::Int8Shape shape{matrix};
+      codec::quantise_int8(words, dtype, shape, codes_.make(shape.code_bytes(8)),
+                           scales_.make(shape.scale_bytes()), first_row);
+    } else {
+      SLUICE_CHECK(encoding == Encoding::kSliced);
+      const codec::SlicedShape shape{matrix, bits};
+      codec::quantise_sliced(words, dtype, shape,
+                             {codes_.make(shape.code_bytes(bits.low)), scales_.make(shape.scale_bytes()),
+                              zeros_.make(shape.zero_bytes()), lsb_.make(shape.lsb_bytes())},
+                             first_row);
+    }
+  } catch (Error& error) {
+    throw error.fix("download the file again, or pack the model without --slices");
+  }
+}
+
+UnitWriter::QuantisedStrips QuantisedStrips::parts() const {
+  return {.codes = codes_.span(), .scales = scales_.span(), .zeros = zeros_.span(), .lsb = lsb_.span()};
+}
+
+}  // namespace sluice::store

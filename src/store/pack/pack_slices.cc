@@ -1,0 +1,117 @@
+#include "store/pack/pack_slices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "codec/exponents/shards.h"
+#include "store/format.h"
+
+namespace sluice::store {
+namespace {
+
+constexpr Bytes kRawSliceBytes = 4 * kMiB;
+
+}  // namespace
+
+PieceCoding coding_of(const Weights& weights, const PackUnit& unit, const UnitPiece& piece,
+                      const Coding& coding) {
+  const TensorInfo& tensor = weights.tensors[piece.tensor];
+  const std::uint64_t width = tensor.shape.empty() ? 0 : tensor.shape.back();
+  const bool matrix = tensor.shape.size() >= 2 && width > 0 && piece.first % width == 0 &&
+                      piece.count % width == 0 && codec::can_be_quantised(tensor.dtype);
+  if (unit.is_expert && coding.slices && piece.count > 0) {
+    if (!matrix) {
+      throw Error(ErrorKind::kUnsupported, "an expert cannot be stored in slices")
+          .in(fmt::format("tensor \"{}\"", tensor.name))
+          .expected("matrices of BF16, F16 or F32")
+          .found(fmt::format("{} {}", dtype_name(tensor.dtype), tensor.shape_text()))
+          .fix("leave --slices out");
+    }
+    return {.encoding = Encoding::kSliced, .matrix = {piece.count / width, width}};
+  }
+  if (coding.dense == DenseWeights::kInt8 && !unit.is_expert && !unit.is_range && matrix &&
+      2 * piece.count >= coding.least_dense &&
+      !std::binary_search(coding.exact.begin(), coding.exact.end(), piece.tensor))
+    return {.encoding = Encoding::kInt8, .matrix = {piece.count / width, width}};
+  const bool worth = unit.is_expert  ? piece.count > 0
+                     : unit.is_range ? false
+                                     : 2 * piece.count >= coding.least_dense;
+  if (coding.planes == Planes::kNone || tensor.dtype != DType::kBF16 || !worth) return {};
+  if (coding.planes == Planes::kFlat) return {.encoding = Encoding::kSplit};
+  const std::uint64_t columns = tensor.shape.size() < 2 ? 0 : width;
+  if (columns == 0 || piece.first % columns != 0 || piece.count % columns != 0) return {};  // not a matrix
+  const codec::TileShape shape{piece.count / columns, columns};
+  return {.encoding = Encoding::kSplit, .tiles = coding.keep_columns ? shape : codec::stored_shape(shape)};
+}
+
+PackSlices::PackSlices(const Weights& weights, const std::vector<PackUnit>& units, const Coding& coding,
+                       std::size_t first_unit)
+    : weights_(weights), units_(units), coding_(coding), next_unit_(first_unit) {}
+
+bool PackSlices::next(SliceRange& slice) {
+  if (queue_.empty()) {
+    if (next_unit_ == units_.size()) return false;
+    list(next_unit_++);
+  }
+  slice = queue_.front();
+  queue_.pop_front();
+  return true;
+}
+
+void PackSlices::list(std::size_t index) {
+  const PackUnit& unit = units_[index];
+  for (std::size_t p = 0; p < unit.pieces.size(); ++p) {
+    const UnitPiece& piece = unit.pieces[p];
+    const TensorPlace& place = weights_.places[piece.tensor];
+    const Bytes width = dtype_bytes(weights_.tensors[piece.tensor].dtype);
+    const PieceCoding coding = coding_of(weights_, unit, piece, coding_);
+    const bool tiled = coding.tiles.rows > 0, quantised = coding.matrix.rows > 0;
+    // The items to cut: elements, groups of rows, or strips.
+    const std::uint64_t items = tiled       ? coding.tiles.groups()
+                                : quantised ? coding.matrix.strips()
+                                            : piece.count,
+                        places = tiled ? coding.tiles.group_places() : 1;
+    const auto add = [&](std::uint64_t begin, std::uint64_t count) {
+      if (count == 0) return;
+      SliceRange slice{.unit = index,
+                       .piece = p,
+                       .first = begin * places,
+                       .count = count * places,
+                       .encoding = coding.encoding,
+                       .tiles = {},
+                       .file = place.file};
+      std::uint64_t first = begin, elements = count;
+      if (tiled) {
+        const codec::TileRows rows = codec::tile_rows(coding.tiles, slice.first, slice.count);
+        slice.tiles = rows.shape;
+        first = rows.first_row * rows.shape.columns;
+        elements = rows.shape.rows * rows.shape.columns;
+      } else if (quantised) {
+        slice.matrix = codec::strip_rows(coding.matrix, begin, count);
+        first = begin * codec::kStripRows * coding.matrix.columns;
+        elements = slice.matrix.rows * slice.matrix.columns;
+      }
+      slice.offset = place.offset + (piece.first + first) * width;
+      slice.length = elements * width;
+      queue_.push_back(slice);
+    };
+    if (coding.encoding == Encoding::kSplit && unit.is_expert) {
+      for (unsigned chunk = 0; chunk < coding_.chunks; ++chunk) {
+        const codec::ElementRange range = codec::shard_range(items, coding_.chunks, chunk);
+        add(range.begin, range.size());
+      }
+    } else {
+      const std::uint64_t item = quantised ? codec::kStripRows * coding.matrix.columns : places;
+      const std::uint64_t step = coding.encoding == Encoding::kRaw
+                                     ? kRawSliceBytes / width
+                                     : std::max<std::uint64_t>(1, kDenseChunkElements / item);
+      for (std::uint64_t first = 0; first < items; first += step) add(first, std::min(step, items - first));
+    }
+  }
+  if (queue_.empty()) queue_.push_back({.unit = index});  // only pieces without elements
+  queue_.back().last = true;
+}
+
+}  // namespace sluice::store

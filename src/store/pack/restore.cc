@@ -1,0 +1,217 @@
+#include "store/pack/restore.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/hash.h"
+#include "base/machine/thread_pool.h"
+#include "codec/exponents/plane_decoder.h"
+#include "store/format.h"
+#include "store/pack/ordered_pipeline.h"
+
+namespace sluice::store {
+namespace {
+
+constexpr Bytes kRawSliceBytes = 4 * kMiB;
+
+using Buffer = std::unique_ptr<std::byte[]>;
+Buffer make_buffer(Bytes bytes) {
+  return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes));
+}
+
+// A run of a source file: its header, a raw piece, or one chunk of a split piece with its share of the plane.
+struct Run {
+  std::size_t source = 0;
+  bool opens = false, closes = false;  // the first and the last run of the file
+  const PieceEntry* piece = nullptr;   // null: the header
+  const StoredChunk* chunk = nullptr;  // null: raw
+  Bytes first = 0, length = 0;         // bytes of the piece as stored in `raw` or `sm`, or of the header
+  bool completes = false;              // the last run of its piece (or header)
+  Buffer stored, chunk_bytes, words;
+  Bytes words_bytes = 0;
+};
+
+class Restorer {
+ public:
+  Restorer(const std::string& store, const Manifest& manifest, const RestoreOptions& options,
+           RestoreSink& sink)
+      : manifest_(manifest), options_(options), sink_(sink), decoder_(manifest.codec.name, options.isa) {
+    for (const DataFile& file : manifest.data_files)
+      files_.push_back(InputFile::open(store + "/" + file.name));
+    headers_ = InputFile::open(store + "/" + std::string(kHeadersName));
+    // Sorted by place in the source: file, then offset, then element.
+    order_.resize(manifest.pieces.size());
+    std::iota(order_.begin(), order_.end(), 0u);
+    std::sort(order_.begin(), order_.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+    for (std::size_t i = 0; i < manifest.sources.size(); ++i) {
+      if (manifest.sources[i].weights) sources_.push_back(i);
+    }
+  }
+
+  void run() {
+    Pipeline<Run> pipeline;
+    pipeline.threads = options_.threads == 0 ? usable_cpus() : options_.threads;
+    pipeline.memory_limit = options_.memory;
+    pipeline.next = [this](Run& run) { return next(run); };
+    pipeline.memory = [](const Run& run) { return run.chunk == nullptr ? run.length : 5 * run.length; };
+    pipeline.load = [this](Run& run, const StopRequest&) { load(run); };
+    pipeline.work = [this](Run& run, const StopRequest&) { work(run); };
+    pipeline.finish = [this](Run& run) { finish(run); };
+    pipeline.poll = [this] { sink_.poll(); };
+    pipeline.run();
+  }
+
+ private:
+  std::tuple<std::uint32_t, Bytes, std::uint64_t, std::uint64_t> key(std::uint32_t index) const {
+    const PieceEntry& piece = manifest_.pieces[index];
+    const StoredTensor& place = manifest_.places[piece.tensor];
+    return {place.source, place.offset, piece.first, piece.count};
+  }
+
+  // Runs on the reader thread.
+  bool next(Run& run) {
+    while (queue_at_ == queue_.size()) {
+      if (next_source_ == sources_.size()) return false;
+      list_runs(sources_[next_source_++]);
+    }
+    run = std::move(queue_[queue_at_++]);
+    return true;
+  }
+
+  void list_runs(std::size_t source) {
+    queue_.clear();
+    queue_at_ = 0;
+    const auto add = [&](const PieceEntry* piece, const StoredChunk* chunk, Bytes first, Bytes length,
+                         bool completes) {
+      Run run;
+      run.source = source;
+      run.piece = piece;
+      run.chunk = chunk;
+      run.first = first;
+      run.length = length;
+      run.completes = completes;
+      queue_.push_back(std::move(run));
+    };
+    const Bytes header = manifest_.sources[source].header.length;
+    add(nullptr, nullptr, 0, header, true);
+    for (; next_piece_ < order_.size(); ++next_piece_) {
+      const PieceEntry& piece = manifest_.pieces[order_[next_piece_]];
+      if (manifest_.places[piece.tensor].source != source) break;
+      if (piece.encoding == Encoding::kRaw) {
+        for (Bytes at = 0; at < piece.bytes.length; at += kRawSliceBytes) {
+          const Bytes length = std::min(kRawSliceBytes, piece.bytes.length - at);
+          add(&piece, nullptr, at, length, at + length == piece.bytes.length);
+        }
+      }
+      for (std::uint32_t c = 0; c < piece.chunk_count; ++c) {
+        const StoredChunk& chunk = manifest_.chunks[piece.first_chunk + c];
+        add(&piece, &chunk, chunk.first, chunk.count, c + 1 == piece.chunk_count);
+      }
+    }
+    queue_.front().opens = true;
+    queue_.back().closes = true;
+  }
+
+  static void read(const InputFile& file, Bytes offset, Bytes length, Buffer& into) {
+    into = make_buffer(length);
+    file.read_at(offset, {into.get(), static_cast<std::size_t>(length)});
+    file.drop_cache(offset, length);
+  }
+
+  // Runs on the reader thread.
+  void load(Run& run) {
+    if (run.piece == nullptr) {
+      read(headers_, manifest_.sources[run.source].header.offset, run.length, run.stored);
+      return;
+    }
+    const InputFile& file = files_[run.piece->file];
+    read(file, run.piece->bytes.offset + run.first, run.length, run.stored);
+    if (run.chunk != nullptr) read(file, run.chunk->bytes.offset, run.chunk->bytes.length, run.chunk_bytes);
+  }
+
+  // Runs on the worker threads.
+  void work(Run& run) const {
+    if (run.chunk == nullptr) return;
+    const StoredChunk& chunk = *run.chunk;
+    const std::string& path = files_[run.piece->file].path();
+    const std::span<const std::byte> bytes(run.chunk_bytes.get(),
+                                           static_cast<std::size_t>(chunk.bytes.length));
+    check_sum(path, chunk.bytes.offset, chunk.xxh3, xxh3(bytes));
+    codec::TileShape tiles;
+    run.words_bytes = 2 * chunk.count;
+    if (run.piece->tiled()) {
+      tiles = codec::tile_rows(run.piece->tiles, chunk.first, chunk.count).shape;
+      run.words_bytes = 2 * tiles.rows * tiles.columns;
+    }
+    run.words = make_buffer(run.words_bytes);
+    try {
+      decoder_.words(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, bytes,
+                     {run.stored.get(), static_cast<std::size_t>(chunk.count)}, tiles,
+                     {run.words.get(), static_cast<std::size_t>(run.words_bytes)});
+    } catch (Error& error) {
+      throw error.in(path, chunk.bytes.offset);
+    }
+    run.chunk_bytes.reset();
+  }
+
+  static void check_sum(const std::string& path, Bytes offset, std::uint64_t expected, std::uint64_t found) {
+    if (expected == found) return;
+    throw Error(ErrorKind::kCorrupt, "the checksum of a part is wrong")
+        .in(path, offset)
+        .expected(hex64(expected))
+        .found(hex64(found))
+        .fix("copy the store again, or pack the model again");
+  }
+
+  // Runs on the caller's thread, in order.
+  void finish(Run& run) {
+    const StoredSource& source = manifest_.sources[run.source];
+    if (run.opens) sink_.begin(source);
+    const std::span<const std::byte> stored(run.stored.get(), static_cast<std::size_t>(run.length));
+    sum_->update(stored);
+    sink_.write(run.chunk == nullptr
+                    ? stored
+                    : std::span<const std::byte>(run.words.get(), static_cast<std::size_t>(run.words_bytes)));
+    if (run.completes) {
+      if (run.piece == nullptr) {
+        check_sum(headers_.path(), source.header.offset, source.header_xxh3, sum_->digest());
+      } else {
+        check_sum(files_[run.piece->file].path(), run.piece->bytes.offset, run.piece->xxh3, sum_->digest());
+      }
+      sum_.emplace();
+    }
+    if (run.closes) sink_.end(source);
+  }
+
+  const Manifest& manifest_;
+  const RestoreOptions& options_;
+  RestoreSink& sink_;
+  const codec::PlaneDecoder decoder_;
+  std::vector<InputFile> files_;
+  InputFile headers_;
+  std::vector<std::uint32_t> order_;              // of the manifest's pieces
+  std::vector<std::size_t> sources_;              // the sources that are weight files
+  std::optional<Xxh3Stream> sum_{std::in_place};  // over the piece that is being finished
+
+  // Only the reader thread uses these.
+  std::vector<Run> queue_;  // runs of one source file
+  std::size_t queue_at_ = 0, next_source_ = 0, next_piece_ = 0;
+};
+
+}  // namespace
+
+void restore_weights(const std::string& store, const Manifest& manifest, const RestoreOptions& options,
+                     RestoreSink& sink) {
+  Restorer(store, manifest, options, sink).run();
+}
+
+}  // namespace sluice::store

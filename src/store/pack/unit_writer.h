@@ -1,0 +1,79 @@
+// Lays out finished units in the data files of a store that is being packed (docs/store-format.md, section 3)
+// and keeps the manifest entries of what it has written.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "codec/exponents/exponent_codec.h"
+#include "store/manifest.h"
+#include "store/pack/data_writer.h"
+
+namespace sluice::store {
+
+// Not thread-safe. For each unit: begin; put every slice of every piece, in order; end.
+class UnitWriter {
+ public:
+  // `manifest` receives pieces, chunks, experts and data_files. It already has those of an earlier run (in
+  // the order in which they were written), and the files are cut to the sizes it states. It must outlive the
+  // writer. `dense` are the indices of the dense pieces in it, because the array is in the order of writing.
+  UnitWriter(const std::string& directory, Manifest& manifest, std::vector<std::uint32_t> dense,
+             Bytes expert_file_bytes);
+
+  struct PieceShape {
+    std::uint32_t tensor = 0;
+    std::uint64_t first = 0, count = 0;
+    Encoding encoding = Encoding::kRaw;
+    codec::TileShape tiles;
+    codec::CellShape matrix;  // for kSliced and kInt8
+    Bytes raw_bytes = 0;      // for kRaw
+  };
+  void begin_dense(const PieceShape& piece);
+  void begin_expert(std::uint32_t layer, std::uint32_t index, const std::vector<PieceShape>& pieces);
+
+  void put_raw(std::size_t piece, Bytes offset_in_piece, std::span<const std::byte> bytes);
+  void put_split(std::size_t piece, std::uint64_t first, std::span<const std::byte> sm,
+                 const codec::EncodedChunk& chunk, std::uint64_t chunk_xxh3);
+  // Whole strips from strip `first` on. Scales (and zero points, which codes of 8 bits lack) are kept until
+  // end(), because they follow all codes.
+  struct QuantisedStrips {
+    std::span<const std::byte> codes, scales, zeros, lsb;
+  };
+  void put_quantised(std::size_t piece, std::uint64_t first, const QuantisedStrips& strips);
+  // Writes zeros as padding and enters the unit into the manifest. Returns its journal record.
+  std::string end();
+
+  void sync();  // puts everything on disk for which end() has returned
+  Bytes bytes_since_sync() const { return unsynced_; }
+  // The manifest in the order of the format: dense pieces first, then experts ascending.
+  Manifest in_order() const;
+
+ private:
+  Bytes part_bytes(const PieceEntry& piece) const;  // the first part of a piece that is not raw
+  void begin(std::uint32_t file, const std::vector<PieceShape>& pieces);
+  DataWriter& writer();
+  Bytes& cursor() { return manifest_.data_files[unit_.file].size; }
+
+  const std::string directory_;
+  Manifest& manifest_;
+  std::vector<std::uint32_t> dense_;  // indices into manifest_.pieces
+  const Bytes expert_file_bytes_;
+  DataWriter dense_writer_, expert_writer_;
+  Bytes unsynced_ = 0;
+
+  // The unit that is being written.
+  ExpertEntry unit_;  // also for a dense unit: its file and regions
+  bool is_expert_ = false;
+  std::vector<PieceEntry> pieces_;
+  std::vector<std::vector<StoredChunk>> chunks_;
+  std::vector<Xxh3Stream> sums_, lsb_sums_;
+  struct GroupData {
+    std::vector<std::byte> scales, zeros;
+  };
+  std::vector<GroupData> groups_;  // parallel to pieces_, if they are quantised
+};
+
+}  // namespace sluice::store

@@ -1,0 +1,294 @@
+#include "store/source/store_checkpoint.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/hash.h"
+#include "store/format.h"
+#include "store/tensor_list.h"
+
+namespace sluice::store {
+namespace {
+
+bool is_there(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0;
+}
+
+std::string joined(const std::string& directory, std::string_view name) {
+  return directory + "/" + std::string(name);
+}
+
+constexpr std::string_view kRestore = "copy the store again, or pack the model again";
+
+void check_size(const std::string& path, Bytes wanted) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR)
+      throw Error(ErrorKind::kCorrupt, "a file of the store is missing").in(path).fix(kRestore);
+    throw io_error("stat", path, errno);
+  }
+  if (!S_ISREG(info.st_mode)) throw Error(ErrorKind::kCorrupt, "not a regular file").in(path).fix(kRestore);
+  const Bytes size = static_cast<Bytes>(info.st_size);
+  if (size != wanted) {
+    throw Error(ErrorKind::kCorrupt, "a file of the store has a wrong size")
+        .in(path, std::min(size, wanted))
+        .expected(fmt::format("{} bytes", wanted))
+        .found(fmt::format("{}", size))
+        .fix(kRestore);
+  }
+}
+
+// Files other than weights that describe a model: configurations, tokenizers.
+bool describes_the_model(std::string_view path) {
+  return path.ends_with(".json") || path.ends_with(".txt") || path.ends_with(".model");
+}
+
+void check_digest(const std::string& path, const std::string& wanted) {
+  const InputFile file = InputFile::open(path);
+  Sha256Stream sum;
+  std::vector<std::byte> block(kMiB);
+  for (Bytes at = 0; at < file.size();) {
+    const Bytes length = std::min<Bytes>(block.size(), file.size() - at);
+    file.read_at(at, std::span(block).first(length));
+    sum.update(std::span(block).first(length));
+    at += length;
+  }
+  const std::string found = sum.hex_digest();
+  if (found != wanted)
+    throw Error(ErrorKind::kCorrupt, "a file of the store is damaged")
+        .in(path)
+        .expected("SHA-256 " + wanted)
+        .found(found)
+        .fix(kRestore);
+}
+
+class StoreCheckpoint final : public Checkpoint {
+ public:
+  StoreCheckpoint(std::string path, Manifest manifest)
+      : path_(std::move(path)), manifest_(std::move(manifest)) {
+    std::string directory = path_;
+    while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+    files_directory_ = joined(directory, kFilesDirectory);
+    for (const DataFile& file : manifest_.data_files) files_.push_back(joined(directory, file.name));
+    order_.resize(manifest_.pieces.size());
+    std::iota(order_.begin(), order_.end(), 0u);
+    std::sort(order_.begin(), order_.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  }
+
+  const std::string& path() const override { return path_; }
+  bool packed() const override { return true; }
+  const std::vector<std::string>& weight_files() const override { return files_; }
+  const std::vector<TensorInfo>& tensors() const override { return manifest_.tensors; }
+  const TensorInfo* find(std::string_view name) const override {
+    return find_tensor(manifest_.tensors, name);
+  }
+  std::string codec() const override { return manifest_.codec.name; }
+  std::optional<codec::SliceBits> slices() const override { return manifest_.slices; }
+  std::string files_directory() const override { return files_directory_; }
+
+  StoredPiece locate(const Piece& piece) const override {
+    const TensorInfo& tensor = checked_tensor(manifest_.tensors, piece, path_);
+    const auto index = static_cast<std::uint32_t>(&tensor - manifest_.tensors.data());
+    const Key wanted{index, piece.first_element, piece.elements};
+    const auto at = std::lower_bound(order_.begin(), order_.end(), wanted,
+                                     [&](std::uint32_t a, const Key& k) { return key(a) < k; });
+    if (at == order_.end() || key(*at) != wanted) {
+      throw Error(
+          ErrorKind::kInvalid,
+          fmt::format("the store does not have this range of tensor \"{}\" as one piece", piece.tensor))
+          .in(path_)
+          .expected("a range as it was packed")
+          .found(fmt::format("{} elements from {}", piece.elements, piece.first_element))
+          .fix("pack the model again with this version of Sluice");
+    }
+    return stored(manifest_.pieces[*at]);
+  }
+
+  std::vector<Piece> pieces_of(std::string_view name) const override {
+    const Piece whole = whole_tensor(manifest_.tensors, name, path_);
+    const auto index = static_cast<std::uint32_t>(find(name) - manifest_.tensors.data());
+    std::vector<Piece> pieces;
+    for (auto at = std::lower_bound(order_.begin(), order_.end(), Key{index, 0, 0},
+                                    [&](std::uint32_t a, const Key&k) { return key(a) < k; });
+         at != order_.end() && key(*at).tensor == index; ++at)
+      pieces.push_back({whole.tensor, key(*at).first, key(*at).count});
+    return pieces;
+  }
+
+  std::optional<std::string> find_file(std::string_view relative) const override {
+    const auto at = std::lower_bound(
+        manifest_.sources.begin(), manifest_.sources.end(), relative,
+        [](const StoredSource& source, std::string_view name) { return source.path < name; });
+    if (at == manifest_.sources.end() || at->path != relative || at->weights) return std::nullopt;
+    std::string path = files_directory_ + "/" + at->path;
+    check_digest(path, at->sha256);
+    return path;
+  }
+
+  void check_files() const override {
+    for (const StoredSource& source : manifest_.sources)
+      if (!source.weights && describes_the_model(source.path))
+        check_digest(files_directory_ + "/" + source.path, source.sha256);
+  }
+
+ private:
+  struct Key {
+    std::uint32_t tensor;
+    std::uint64_t first, count;
+    auto operator<=>(const Key&) const = default;
+  };
+  Key key(std::uint32_t piece) const {
+    const PieceEntry& entry = manifest_.pieces[piece];
+    return {entry.tensor, entry.first, entry.count};
+  }
+
+  static Extent& extent_of(StoredPiece& piece, Encoding encoding) {
+    switch (encoding) {
+      case Encoding::kRaw:
+        return piece.raw;
+      case Encoding::kSplit:
+        return piece.sm;
+      case Encoding::kSliced:
+        return piece.msb;
+      case Encoding::kInt8:
+        return piece.int8;
+    }
+    SLUICE_CHECK(false, std::to_string(static_cast<int>(encoding)));
+  }
+
+  StoredPiece stored(const PieceEntry& entry) const {
+    StoredPiece piece;
+    piece.dtype = manifest_.tensors[entry.tensor].dtype;
+    piece.encoding = entry.encoding;
+    piece.elements = entry.count;
+    extent_of(piece, entry.encoding) = {entry.file, entry.bytes.offset, entry.bytes.length};
+    piece.xxh3 = entry.xxh3;
+    if (entry.has_matrix()) {
+      piece.matrix = entry.matrix();
+      if (entry.encoding == Encoding::kInt8) return piece;
+      const StoredChunk& lsb = manifest_.chunks[entry.first_chunk];
+      piece.lsb = {entry.file, lsb.bytes.offset, lsb.bytes.length};
+      piece.lsb_xxh3 = lsb.xxh3;
+      return piece;
+    }
+    piece.tiles = entry.tiles;
+    const std::vector<std::uint64_t>& shape = manifest_.tensors[entry.tensor].shape;
+    piece.own_columns = piece.tiled() && !shape.empty() && piece.tiles.columns == shape.back() &&
+                        entry.first % shape.back() == 0;
+    piece.exponents.reserve(entry.chunk_count);
+    for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
+      const StoredChunk& chunk = manifest_.chunks[entry.first_chunk + i];
+      piece.exponents.push_back({.extent = {entry.file, chunk.bytes.offset, chunk.bytes.length},
+                                 .first_element = chunk.first,
+                                 .elements = chunk.count,
+                                 .coded = chunk.coded,
+                                 .xxh3 = chunk.xxh3});
+    }
+    return piece;
+  }
+
+  const std::string path_;
+  const Manifest manifest_;
+  std::string files_directory_;
+  std::vector<std::string> files_;
+  std::vector<std::uint32_t> order_;  // order of pieces, by (tensor, first element)
+};
+
+}  // namespace
+
+bool looks_like_store(const std::string& path) {
+  std::string name = path;
+  while (name.size() > 1 && name.back() == '/') name.pop_back();
+  if (name.ends_with(".sluice") || name.ends_with(fmt::format(".sluice{}", kPartialSuffix))) return true;
+  std::ifstream manifest(joined(path, kManifestName), std::ios::binary);
+  if (!manifest) return false;
+  std::string start(kManifestStart.size(), '\0');
+  manifest.read(start.data(), static_cast<std::streamsize>(start.size()));
+  return start == kManifestStart ||
+         (is_there(joined(path, kDenseName)) && is_there(joined(path, kHeadersName)));
+}
+
+Error not_finished(const std::string& path) {
+  return Error(ErrorKind::kInvalid, "the store is not finished")
+      .in(path)
+      .fix("run the pack command again: it goes on where it stopped");
+}
+
+void check_not_packed(const std::string& path) {
+  if (!looks_like_store(path)) return;
+  bool rounded = false;
+  try {
+    rounded =
+        parse_manifest(read_manifest_text(path), joined(path, kManifestName)).family() == Family::kSliced;
+  } catch (const Error&) {
+    // unpack decides whether the store can be used at all.
+  }
+  throw Error(ErrorKind::kInvalid, "this is a packed store")
+      .in(path)
+      .expected("the directory of a model")
+      .found(rounded ? "a store of family sliced" : "a store")
+      .fix(rounded ? "give the directory that it was packed from: its experts are rounded, and it cannot be "
+                     "unpacked"
+                   : "give the directory that it was packed from, or restore that: sluice unpack STORE -o "
+                     "DIRECTORY");
+}
+
+void check_has_manifest(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT) throw Error(ErrorKind::kNotFound, "no such store").in(path).fix("check the path");
+    throw io_error("stat", path, errno);
+  }
+  if (!S_ISDIR(info.st_mode))
+    throw Error(ErrorKind::kInvalid, "not a packed store")
+        .in(path)
+        .expected("a directory")
+        .found("a file")
+        .fix("name the directory of the store");
+  const std::string name = joined(path, kManifestName);
+  if (!is_there(name)) {
+    if (is_there(joined(path, kJournalName))) throw not_finished(path);
+    if (is_there(joined(path, kDenseName)) && is_there(joined(path, kHeadersName)))
+      throw Error(ErrorKind::kCorrupt, "a file of the store is missing").in(name).fix(kRestore);
+    throw Error(ErrorKind::kInvalid, "not a packed store")
+        .in(path)
+        .expected("a directory with manifest.json")
+        .found("none")
+        .fix("pack the model first: sluice pack MODEL -o NAME.sluice");
+  }
+}
+
+std::string read_manifest_text(const std::string& path) {
+  check_has_manifest(path);
+  return read_text_file(joined(path, kManifestName), kMaxManifestBytes);
+}
+
+void check_file_sizes(const std::string& path, const Manifest& manifest) {
+  for (const DataFile& file : manifest.data_files) check_size(joined(path, file.name), file.size);
+  check_size(joined(path, kHeadersName), manifest.headers_bytes());
+  for (const StoredSource& source : manifest.sources) {
+    if (!source.weights) check_size(joined(path, kFilesDirectory) + "/" + source.path, source.size);
+  }
+}
+
+Manifest open_store(const std::string& path) {
+  Manifest manifest = parse_manifest(read_manifest_text(path), joined(path, kManifestName));
+  check_file_sizes(path, manifest);
+  return manifest;
+}
+
+std::unique_ptr<Checkpoint> open_store_checkpoint(const std::string& path) {
+  return std::make_unique<StoreCheckpoint>(path, open_store(path));
+}
+
+}  // namespace sluice::store
