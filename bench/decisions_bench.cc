@@ -10,7 +10,7 @@
 #include <random>
 #include <set>
 
-#include "experts/planner.h"
+#include "experts/plan/planner.h"
 #include "experts/registry.h"
 #include "measure.h"
 #include "report.h"

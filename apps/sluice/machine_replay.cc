@@ -19,7 +19,7 @@
 #include "energy_report.h"
 #include "experts/decision_log.h"
 #include "experts/registry.h"
-#include "experts/slice_names.h"
+#include "experts/routing/slice_names.h"
 #include "lab/machine_replay.h"
 #include "number_range.h"
 #include "output_path.h"

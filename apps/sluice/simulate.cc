@@ -19,7 +19,7 @@
 #include "command.h"
 #include "common_flags.h"
 #include "experts/registry.h"
-#include "experts/slice_names.h"
+#include "experts/routing/slice_names.h"
 #include "lab/replay.h"
 #include "lab/slice_replay.h"
 #include "machine_replay.h"

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "experts/registry.h"
-#include "experts/slice_names.h"
+#include "experts/routing/slice_names.h"
 
 namespace sluice::app {
 

@@ -6,7 +6,7 @@
 #include "command_line.h"
 #include "engine/calibration.h"
 #include "experts/registry.h"
-#include "experts/slice_names.h"
+#include "experts/routing/slice_names.h"
 #include "number_range.h"
 #include "store/sidecar/sidecar.h"
 #include "store/source/open_checkpoint.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experts/zip_pools.h"
+#include "experts/cache/zip_pools.h"
 
 namespace sluice::app {
 

@@ -8,7 +8,7 @@
 
 #include "base/json/json.h"
 #include "engine/options.h"
-#include "experts/loss_guard.h"
+#include "experts/routing/loss_guard.h"
 
 namespace sluice::engine {
 

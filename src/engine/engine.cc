@@ -11,7 +11,7 @@
 #include "engine/relative_bias.h"
 #include "experts/decision_log.h"
 #include "experts/registry.h"
-#include "experts/slice_names.h"
+#include "experts/routing/slice_names.h"
 #include "kernels/check/self_check.h"
 
 namespace sluice::engine {

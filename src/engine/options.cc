@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "experts/combination.h"
-#include "experts/slice_names.h"
+#include "experts/routing/slice_names.h"
 
 namespace sluice::engine {
 

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "engine/ranked_reads.h"
-#include "experts/rank_model.h"
+#include "experts/plan/rank_model.h"
 
 namespace sluice::engine {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/json/json.h"
 #include "engine/profile.h"
-#include "experts/planner.h"
+#include "experts/plan/planner.h"
 
 namespace sluice::engine {
 

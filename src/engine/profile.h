@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "experts/scheduler.h"
+#include "experts/schedule/scheduler.h"
 #include "fetch/expert_store.h"
 #include "model/architecture.h"
 #include "store/checkpoint.h"

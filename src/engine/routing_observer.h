@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "engine/step.h"
-#include "experts/residency.h"
-#include "experts/router.h"
+#include "experts/cache/residency.h"
+#include "experts/routing/router.h"
 
 namespace sluice::engine {
 

@@ -6,8 +6,8 @@
 
 #include "base/bytes.h"
 #include "engine/step.h"
-#include "experts/miss_account.h"
-#include "experts/routing_changes.h"
+#include "experts/routing/miss_account.h"
+#include "experts/routing/routing_changes.h"
 
 namespace sluice::engine {
 

@@ -5,9 +5,9 @@
 #include <span>
 #include <string_view>
 
-#include "experts/cache_policies.h"
-#include "experts/miss_constraint.h"
-#include "experts/precision.h"
+#include "experts/cache/cache_policies.h"
+#include "experts/routing/miss_constraint.h"
+#include "experts/routing/precision.h"
 
 namespace sluice::experts {
 

@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "base/error.h"
-#include "experts/slice_names.h"
+#include "experts/routing/slice_names.h"
 
 namespace sluice::experts {
 

@@ -9,12 +9,12 @@
 #include <string>
 #include <string_view>
 
-#include "experts/cache_policies.h"
-#include "experts/miss_constraint.h"
-#include "experts/pools.h"
-#include "experts/precision.h"
-#include "experts/residency.h"
-#include "experts/zip_pools.h"
+#include "experts/cache/cache_policies.h"
+#include "experts/cache/residency.h"
+#include "experts/cache/zip_pools.h"
+#include "experts/core/pools.h"
+#include "experts/routing/miss_constraint.h"
+#include "experts/routing/precision.h"
 
 namespace sluice::experts {
 

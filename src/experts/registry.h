@@ -7,14 +7,14 @@
 #include <span>
 #include <string_view>
 
-#include "experts/cache_policies.h"
-#include "experts/miss_constraint.h"
-#include "experts/placement.h"
-#include "experts/precision.h"
-#include "experts/prefetch.h"
-#include "experts/router.h"
-#include "experts/router_config.h"
-#include "experts/scheduler.h"
+#include "experts/cache/cache_policies.h"
+#include "experts/placement/placement.h"
+#include "experts/prefetch/prefetch.h"
+#include "experts/routing/miss_constraint.h"
+#include "experts/routing/precision.h"
+#include "experts/routing/router.h"
+#include "experts/routing/router_config.h"
+#include "experts/schedule/scheduler.h"
 
 namespace sluice::experts {
 

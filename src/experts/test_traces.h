@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
-#include "experts/ids.h"
-#include "experts/requests.h"
+#include "experts/core/ids.h"
+#include "experts/core/requests.h"
 
 namespace sluice::experts {
 

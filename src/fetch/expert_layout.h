@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "experts/ids.h"
+#include "experts/core/ids.h"
 #include "fetch/piece_layout.h"
 
 namespace sluice::fetch {

@@ -16,7 +16,7 @@
 
 #include "base/machine/cpu.h"
 #include "base/machine/thread_pool.h"
-#include "experts/ids.h"
+#include "experts/core/ids.h"
 #include "fetch/chunk_decoder.h"
 #include "fetch/expert_layout.h"
 #include "fetch/timeline.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "experts/ids.h"
+#include "experts/core/ids.h"
 
 namespace sluice::fetch {
 

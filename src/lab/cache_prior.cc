@@ -1,7 +1,7 @@
 // `cache_prior`: one token's experts when resident experts are preferred. SPEC §4.5.
 #include <algorithm>
 
-#include "experts/cache_aware.h"
+#include "experts/routing/cached_choice.h"
 #include "lab/functions.h"
 #include "lab/score_fields.h"
 

@@ -1,7 +1,7 @@
 // `constraint`: one token's experts under a limit on misses. SPEC §4.4.
 #include <algorithm>
 
-#include "experts/miss_constraint.h"
+#include "experts/routing/miss_constraint.h"
 #include "lab/functions.h"
 #include "lab/score_fields.h"
 

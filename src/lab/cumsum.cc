@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experts/cache_aware.h"
+#include "experts/routing/cached_choice.h"
 #include "lab/functions.h"
 #include "lab/score_fields.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "experts/cache/residency.h"
 #include "experts/registry.h"
-#include "experts/residency.h"
 #include "lab/expert_names.h"
 #include "lab/fields.h"
 #include "lab/functions.h"

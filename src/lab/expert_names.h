@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "experts/ids.h"
+#include "experts/core/ids.h"
 
 namespace sluice::lab {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "experts/makespan.h"
+#include "experts/schedule/makespan.h"
 
 namespace sluice::lab {
 namespace {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "experts/scheduler.h"
+#include "experts/schedule/scheduler.h"
 #include "lab/pipeline.h"
 
 namespace sluice::lab {

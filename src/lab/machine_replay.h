@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "experts/cache_policies.h"
-#include "experts/miss_constraint.h"
-#include "experts/precision.h"
-#include "experts/residency.h"
-#include "experts/router_config.h"
-#include "experts/routing_changes.h"
+#include "experts/cache/cache_policies.h"
+#include "experts/cache/residency.h"
+#include "experts/routing/miss_constraint.h"
+#include "experts/routing/precision.h"
+#include "experts/routing/router_config.h"
+#include "experts/routing/routing_changes.h"
 #include "lab/machine.h"
 #include "lab/routed_steps.h"
 #include "lab/sliced_model.h"

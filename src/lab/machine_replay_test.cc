@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/json/json.h"
 #include "experts/decision_log.h"
-#include "experts/slice_names.h"
+#include "experts/routing/slice_names.h"
 #include "lab/slice_replay.h"
 #include "lab/synthetic_routing.h"
 

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "experts/cache/residency.h"
 #include "experts/registry.h"
-#include "experts/residency.h"
 #include "lab/layer_clock.h"
 
 namespace sluice::lab {

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "engine/profile.h"
-#include "experts/ids.h"
-#include "experts/pools.h"
-#include "experts/scheduler.h"
-#include "experts/zip_pools.h"
+#include "experts/cache/zip_pools.h"
+#include "experts/core/ids.h"
+#include "experts/core/pools.h"
+#include "experts/schedule/scheduler.h"
 #include "lab/replay.h"
 
 namespace sluice::lab {

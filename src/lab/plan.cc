@@ -1,5 +1,5 @@
 // `plan`: the share of a layer's memory for each pool. SPEC §1.9.
-#include "experts/planner.h"
+#include "experts/plan/planner.h"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // {F, C, S, E}: one value per pool, as several functions of the lab read and write it.
 #pragma once
 
-#include "experts/pools.h"
+#include "experts/core/pools.h"
 #include "lab/fields.h"
 
 namespace sluice::lab {

@@ -1,7 +1,7 @@
 // `pools`: the pools of one layer over a trace of steps. SPEC §1.7.
 #include <algorithm>
 
-#include "experts/zip_pools.h"
+#include "experts/cache/zip_pools.h"
 #include "lab/functions.h"
 #include "lab/pool_fields.h"
 

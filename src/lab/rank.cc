@@ -1,5 +1,5 @@
 // `rank`: the maximum-entropy law of the sets of k experts with given frequencies. SPEC §1.8.
-#include "experts/rank_model.h"
+#include "experts/plan/rank_model.h"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // `rank_profile`: frequencies by rank from the activation counts of windows. SPEC §1.8.
-#include "experts/rank_model.h"
+#include "experts/plan/rank_model.h"
 #include "lab/fields.h"
 #include "lab/functions.h"
 

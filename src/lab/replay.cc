@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "base/error.h"
+#include "experts/cache/residency.h"
 #include "experts/decision_log.h"
 #include "experts/registry.h"
-#include "experts/residency.h"
 
 namespace sluice::lab {
 namespace {

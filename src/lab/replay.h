@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "experts/ids.h"
-#include "experts/pools.h"
-#include "experts/requests.h"
-#include "experts/zip_pools.h"
+#include "experts/cache/zip_pools.h"
+#include "experts/core/ids.h"
+#include "experts/core/pools.h"
+#include "experts/core/requests.h"
 #include "trace/routing_trace.h"
 
 namespace sluice::lab {

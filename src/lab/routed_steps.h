@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "experts/router.h"
+#include "experts/routing/router.h"
 #include "trace/routing_trace.h"
 
 namespace sluice::lab {

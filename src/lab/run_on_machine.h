@@ -8,7 +8,7 @@
 
 #include "engine/engine.h"
 #include "engine/routing_observer.h"
-#include "experts/precision.h"
+#include "experts/routing/precision.h"
 #include "lab/expert_phase.h"
 #include "lab/machine.h"
 #include "lab/sliced_model.h"

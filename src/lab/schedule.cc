@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "experts/makespan.h"
 #include "experts/registry.h"
+#include "experts/schedule/makespan.h"
 #include "lab/fields.h"
 #include "lab/functions.h"
 

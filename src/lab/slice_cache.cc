@@ -2,7 +2,7 @@
 #include <set>
 #include <vector>
 
-#include "experts/slice_lru.h"
+#include "experts/cache/slice_lru.h"
 #include "lab/expert_names.h"
 #include "lab/fields.h"
 #include "lab/functions.h"

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "experts/precision.h"
+#include "experts/cache/residency.h"
 #include "experts/registry.h"
-#include "experts/residency.h"
+#include "experts/routing/precision.h"
 #include "kernels/elementwise/elementwise.h"
 
 namespace sluice::lab {

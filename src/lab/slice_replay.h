@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "experts/decision_log.h"
-#include "experts/miss_account.h"
+#include "experts/routing/miss_account.h"
 #include "lab/replay.h"
 #include "trace/routing_trace.h"
 

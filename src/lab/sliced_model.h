@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "codec/slices/slice_bits.h"
-#include "experts/ids.h"
+#include "experts/core/ids.h"
 #include "lab/machine.h"
 #include "model/config.h"
 

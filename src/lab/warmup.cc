@@ -2,7 +2,7 @@
 #include <set>
 #include <vector>
 
-#include "experts/slice_warmup.h"
+#include "experts/cache/slice_warmup.h"
 #include "lab/expert_names.h"
 #include "lab/fields.h"
 #include "lab/functions.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/routing_observer.h"
-#include "experts/ids.h"
+#include "experts/core/ids.h"
 #include "fetch/timeline.h"
 
 namespace sluice::reproduce {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "experts/rank_model.h"
+#include "experts/plan/rank_model.h"
 #include "trace/routing_trace.h"
 
 namespace sluice::trace {

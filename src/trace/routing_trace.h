@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "experts/ids.h"
-#include "experts/router.h"
+#include "experts/core/ids.h"
+#include "experts/routing/router.h"
 #include "trace/byte_source.h"
 
 namespace sluice::trace {

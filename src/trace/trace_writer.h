@@ -12,7 +12,7 @@
 #include "base/files/file.h"
 #include "base/hash.h"
 #include "base/json/json.h"
-#include "experts/router.h"
+#include "experts/routing/router.h"
 #include "trace/routing_trace.h"
 
 namespace sluice::trace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "experts/slice_names.h"
+#include "experts/routing/slice_names.h"
 #include "reproduce/slicemoe/slicemoe_results.h"
 #include "reproduce/slicemoe/slicemoe_rows.h"
 #include "reproduce/svg.h"

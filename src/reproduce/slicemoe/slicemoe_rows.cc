@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "experts/slice_names.h"
+#include "experts/routing/slice_names.h"
 #include "reproduce/slicemoe/slicemoe.h"
 #include "reproduce/slicemoe/slicemoe_trained_rows.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "experts/precision.h"
+#include "experts/routing/precision.h"
 
 namespace sluice::reproduce {
 

@@ -4,8 +4,8 @@
 #include <random>
 #include <vector>
 
-#include "experts/makespan.h"
 #include "experts/registry.h"
+#include "experts/schedule/makespan.h"
 
 namespace sluice::reproduce {
 

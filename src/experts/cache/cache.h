@@ -1,0 +1,101 @@
+// Cache policies: which experts' parts stay in memory after use, and which leave. SPEC §1.7, §5.1; LAB.md
+// `evict`.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "experts/core/ids.h"
+
+namespace sluice::experts {
+
+constexpr Bytes kAnyBytes = std::numeric_limits<Bytes>::max();
+
+// What an event asks of experts that are kept in slices (SPEC §4.3); empty for the other families. The event
+// asks for the MSB of every expert and for the LSB of the critical experts; a prompt asks for the LSB of
+// every expert.
+struct SliceDemand {
+  std::span<const ExpertId> ranked = {};    // all experts of the event, best score first (ties: lower id)
+  std::span<const ExpertId> critical = {};  // some of them, in any order
+  // The event belongs to a prompt: all experts are computed at high precision, and `critical` is ignored.
+  // critical_tokens says for how many tokens an expert is critical, parallel to StepReport::used; it may be
+  // empty.
+  bool prompt = false;
+  std::span<const std::uint32_t> critical_tokens = {};
+  Bytes lsb_allowance = kAnyBytes;  // bytes that LsbMiss::kFetchIfBudget may read
+};
+
+// The experts that one layer of one step used: an event. Ids are distinct and ascending. Fixed before
+// anything moves.
+struct StepReport {
+  std::uint64_t event = 0;         // index of the event in this cache's time
+  std::span<const ExpertId> used;  // hits and misses together
+  std::span<const ExpertId> hits;
+  std::span<const ExpertId> misses;
+  std::span<const float> scores;          // mean router score of all N experts of the layer; may be empty
+  std::span<const std::uint32_t> tokens;  // tokens per used expert, parallel to `used`; may be empty
+  SliceDemand slices = {};
+};
+
+struct Eviction {
+  ExpertId id;
+  Parts parts;  // what leaves
+};
+
+// Experts that may not be victims now: those of the running event, and those in use or in flight.
+class PinnedView {
+ public:
+  virtual ~PinnedView() = default;
+  virtual bool pinned(ExpertId id) const = 0;
+};
+
+// An expert and the parts of it that are resident.
+struct Placed {
+  ExpertId id;
+  Parts parts;
+};
+
+// The verdict on a whole event (Cache::decide_event). Victims leave first, then the reduced and the placed
+// experts change.
+struct EventDecision {
+  std::vector<Eviction> victims;  // in order; may be experts of the event itself, which is over by then
+  // Experts outside the event that go from state F to S; their words leave.
+  std::vector<ExpertId> reduced;
+  // Experts of the event that gain parts, ascending, with all parts that they then hold.
+  std::vector<Placed> placed;
+  // For slices: experts whose LSB is asked for, is not resident, and is not to be read.
+  std::vector<ExpertId> downgraded;
+};
+
+// One policy. Pure and deterministic: no clock, no randomness except the seed of its config. Residency
+// (residency.h) drives it, in this order for each event: on_step; then, unless decide_event decides, for each
+// miss in ascending order: wanted, victims (if room is needed), on_evict for each victim, on_insert. The
+// experts of the running event stay pinned until the next on_step. Thread-compatible.
+class Cache {
+ public:
+  virtual ~Cache() = default;
+  virtual void on_step(const StepReport& report) = 0;  // refreshes hits, counts the event
+  virtual Parts wanted(ExpertId id) const = 0;         // parts of a used expert to keep; empty: use and drop
+  // Appends victims, in order of eviction, that free at least `need` bytes; appends nothing if they cannot
+  // free so many.
+  virtual void victims(Bytes need, const PinnedView& pinned, std::vector<Eviction>& out) = 0;
+  // on_insert: `id` now holds `parts`, `bytes` in all. on_evict: `parts` of `id` have left.
+  virtual void on_insert(ExpertId id, Parts parts, Bytes bytes) = 0;
+  virtual void on_evict(ExpertId id, Parts parts) = 0;
+  // For policies that judge a whole event at once instead of miss by miss: fills `out` (empty on entry) and
+  // returns true. on_evict and on_insert follow as usual.
+  virtual bool decide_event(const StepReport& /*report*/, const ExpertSizes& /*sizes*/, Bytes /*capacity*/,
+                            EventDecision& /*out*/) {
+    return false;
+  }
+  // The prompt (events whose SliceDemand::prompt is set) is over: appends the parts that must not outlive it.
+  // on_evict follows as usual.
+  virtual void end_prompt(std::vector<Eviction>& /*out*/) {}
+  virtual std::string name() const = 0;
+};
+
+}  // namespace sluice::experts

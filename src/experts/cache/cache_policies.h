@@ -1,0 +1,75 @@
+// The cache policies' factories and their one configuration. registry.h finds them by name.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "experts/cache/cache.h"
+#include "experts/cache/slice_lru.h"
+#include "experts/cache/slice_warmup.h"
+#include "experts/cache/zip_pools.h"
+#include "experts/core/requests.h"
+
+namespace sluice::experts {
+
+// Configuration of zip-pools.
+struct PoolsConfig {
+  std::vector<PoolSlots> slots = {};  // by layer; layers beyond the list use its last entry
+  PoolRules rules = {};
+  // Offline counts to begin with, by layer and expert; empty: no counts.
+  std::vector<std::vector<double>> counts = {};
+  bool whole_only = false;  // the family has no part but `full`
+  // Set where the number of layers that share the cache and the largest size of an expert are known: full
+  // slots must fit.
+  struct Room {
+    std::uint32_t layers = 0;
+    ExpertBytes largest = {};
+    Bytes capacity = 0;
+  };
+  std::optional<Room> room = {};
+
+  void validate() const;  // Error(kUsage), (kBudget) if the slots do not fit the room
+};
+
+// Which slices of a prompt's experts the first decode step finds (SPEC §4.6).
+enum class InitialSlices : std::uint8_t {
+  kWarmup,     // those that the warm-up predicts
+  kEmpty,      // none
+  kLastLayer,  // those that slice-lru has kept of the prompt's events
+  kRandom,     // a random draw that fills the cache as the warm-up does
+};
+
+// Configuration of slice-lru.
+struct SlicesConfig {
+  SliceLruRules rules = {};
+  InitialSlices initial = InitialSlices::kWarmup;
+  WarmupRules warmup = {};  // `random` and `seed` are set by `initial` and CacheConfig::seed
+
+  void validate() const;  // Error(kUsage)
+};
+
+struct CacheConfig {
+  Parts keep = Part::kFull;             // parts of a used expert to keep; parts of the family
+  std::uint64_t seed = 0;               // for policies that draw
+  const RequestList* future = nullptr;  // for oracles only: all events to come; must outlive the cache
+  PoolsConfig pools = {};               // for zip-pools only, which ignores `keep`
+  SlicesConfig slices = {};             // for slice-lru only, which must keep msb + lsb
+
+  void validate() const;  // Error(kUsage)
+};
+
+std::unique_ptr<Cache> make_none_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_static_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_fifo_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_lru_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_lfu_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_marking_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_eam_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_belady_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_belady_bypass_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_zip_pools_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_slice_lru_cache(const CacheConfig& config);
+
+}  // namespace sluice::experts

@@ -1,0 +1,36 @@
+// Placement policies: which compute unit runs each needed expert of a layer step. SPEC §2.5, §3.3.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "experts/core/ids.h"
+
+namespace sluice::experts {
+
+enum class Unit : std::uint8_t { kHost, kDevice };
+
+// The active experts of one layer step, ascending. Non-owning.
+struct Demand {
+  std::span<const ExpertId> experts = {};
+  std::span<const std::uint32_t> tokens = {};  // (experts): workload w
+};
+
+struct Assignment {
+  std::vector<Unit> unit;  // (experts)
+};
+
+// Thread-compatible.
+class Placement {
+ public:
+  virtual ~Placement() = default;
+  virtual void assign(const Demand& demand, Assignment& out) = 0;  // replaces `out`
+  virtual std::string name() const = 0;
+};
+
+std::unique_ptr<Placement> make_host_placement();
+
+}  // namespace sluice::experts

@@ -1,0 +1,36 @@
+// The routers' factories and their one configuration. registry.h finds them by name.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "experts/routing/miss_constraint.h"
+#include "experts/routing/router.h"
+
+namespace sluice::experts {
+
+// Rules of the routers that prefer resident experts (SPEC §4.5). The defaults of lambda and p are ours.
+struct CacheAwareRules {
+  double lambda = 0.5;      // cache-prior: share of a token's range of logits that is added. [0, 1]
+  double p = 0.9;           // cumsum: probability that the considered experts must reach. [0, 1]
+  std::uint32_t top_j = 0;  // a token's best experts, which are treated as resident
+
+  void validate() const;  // Error(kUsage)
+  // Checks the rules for a layer of so many experts; Error(kUsage) also for a top_j above them.
+  void validate_for(std::uint32_t experts) const;
+};
+
+struct RouterConfig {
+  SelectRule select = {};
+  CombineRule combine = {};
+  CacheAwareRules cache_aware = {};
+  // Non-owning, must outlive the router; null: no constraint. A constraint with a lambda of its own overrides
+  // the one of the rules.
+  MissConstraint* constraint = nullptr;
+};
+
+std::unique_ptr<Router> make_exact_router(const RouterConfig& config);
+std::unique_ptr<Router> make_cache_prior_router(const RouterConfig& config);
+std::unique_ptr<Router> make_cumsum_router(const RouterConfig& config);
+
+}  // namespace sluice::experts
