@@ -22,7 +22,7 @@
 #include "command.h"
 #include "common_flags.h"
 #include "device/gpu_info.h"
-#include "engine/memory_plan.h"
+#include "engine/plan/memory_plan.h"
 #include "terminal_columns.h"
 
 namespace sluice::app {

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "command.h"
 #include "energy_report.h"
-#include "engine/memory_plan.h"
+#include "engine/plan/memory_plan.h"
 #include "eval/identity.h"
 #include "eval/split_budget.h"
 #include "eval/state.h"

@@ -21,7 +21,7 @@
 #include "codec/exponents/plane_decoder.h"
 #include "command.h"
 #include "common_flags.h"
-#include "engine/sequence.h"
+#include "engine/session/sequence.h"
 #include "model/architecture.h"
 #include "progress.h"
 #include "store/checkpoint.h"

@@ -18,7 +18,7 @@
 #include "base/machine/system_memory.h"
 #include "base/shown_text.h"
 #include "command.h"
-#include "engine/memory_plan.h"
+#include "engine/plan/memory_plan.h"
 #include "nearest.h"
 #include "standard_error.h"
 #include "standard_output.h"

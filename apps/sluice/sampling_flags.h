@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/sampler.h"
+#include "engine/session/sampler.h"
 
 namespace sluice::app {
 

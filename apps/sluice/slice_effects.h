@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/options.h"
+#include "engine/plan/options.h"
 #include "slice_flags.h"
 
 namespace sluice::app {

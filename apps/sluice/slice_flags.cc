@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "command_line.h"
-#include "engine/calibration.h"
+#include "engine/plan/calibration.h"
 #include "experts/registry.h"
 #include "experts/routing/slice_names.h"
 #include "number_range.h"

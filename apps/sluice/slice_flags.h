@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/options.h"
+#include "engine/plan/options.h"
 
 namespace sluice::app {
 

@@ -7,7 +7,7 @@
 #include "base/files/background_writer.h"
 #include "base/files/unfinished_file.h"
 #include "engine/engine.h"
-#include "engine/routing_observer.h"
+#include "engine/watch/routing_observer.h"
 
 namespace sluice::engine {
 

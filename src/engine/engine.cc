@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/machine/system_memory.h"
 #include "base/stopwatch.h"
-#include "engine/relative_bias.h"
+#include "engine/forward/relative_bias.h"
 #include "experts/decision_log.h"
 #include "experts/registry.h"
 #include "experts/routing/slice_names.h"

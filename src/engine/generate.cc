@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "engine/stop_strings.h"
+#include "engine/session/stop_strings.h"
 
 namespace sluice::engine {
 namespace {

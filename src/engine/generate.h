@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/sampler.h"
+#include "engine/session/sampler.h"
 #include "tokenizer/tokenizer.h"
 
 namespace sluice::engine {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/ranked_reads.h"
+#include "engine/plan/ranked_reads.h"
 
 namespace sluice::engine {
 namespace {

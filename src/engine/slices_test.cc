@@ -21,7 +21,7 @@
 #include "base/hash.h"
 #include "codec/slices/sliced_matrix.h"
 #include "engine/engine.h"
-#include "engine/routing_observer.h"
+#include "engine/watch/routing_observer.h"
 #include "model/pack_plan.h"
 #include "store/pack/testing.h"
 #include "store/source/open_checkpoint.h"

@@ -6,7 +6,7 @@
 
 #include "engine/engine.h"
 #include "engine/model_identity.h"
-#include "engine/routing_observer.h"
+#include "engine/watch/routing_observer.h"
 #include "trace/trace_writer.h"
 
 namespace sluice::engine {

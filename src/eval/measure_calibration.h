@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/calibration.h"
+#include "engine/plan/calibration.h"
 #include "eval/stepped_windows.h"
 
 namespace sluice::eval {

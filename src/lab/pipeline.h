@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/profile.h"
+#include "engine/plan/profile.h"
 #include "experts/cache/zip_pools.h"
 #include "experts/core/ids.h"
 #include "experts/core/pools.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "engine/routing_observer.h"
+#include "engine/watch/routing_observer.h"
 #include "lab/routed_steps.h"
 
 namespace sluice::lab {

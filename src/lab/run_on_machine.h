@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/routing_observer.h"
+#include "engine/watch/routing_observer.h"
 #include "experts/routing/precision.h"
 #include "lab/expert_phase.h"
 #include "lab/machine.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "engine/pool_plan.h"
+#include "engine/plan/pool_plan.h"
 #include "experts/registry.h"
 
 namespace sluice::reproduce {

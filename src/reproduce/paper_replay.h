@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/profile.h"
+#include "engine/plan/profile.h"
 #include "lab/pipeline.h"
 #include "reproduce/token_routing.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/routing_observer.h"
+#include "engine/watch/routing_observer.h"
 #include "experts/core/ids.h"
 #include "fetch/timeline.h"
 

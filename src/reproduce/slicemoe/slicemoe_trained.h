@@ -12,7 +12,7 @@
 
 #include "base/json/json.h"
 #include "codec/slices/slice_bits.h"
-#include "engine/options.h"
+#include "engine/plan/options.h"
 #include "eval/stepped_windows.h"
 #include "reproduce/zipmoe/critical_shares.h"
 #include "reproduce/zipmoe/hot_overlap.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "engine/profile.h"
+#include "engine/plan/profile.h"
 
 namespace sluice::reproduce {
 

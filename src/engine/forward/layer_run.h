@@ -1,0 +1,84 @@
+// The vocabulary in which architectures are written (engine/models/): the operations of one layer on the
+// residual stream of a step, one call per line of the paper. Each call reads and writes the step's workspace.
+#pragma once
+
+#include <optional>
+
+#include "engine/forward/dense_weights.h"
+#include "engine/forward/embedding.h"
+#include "engine/forward/moe_block.h"
+#include "engine/forward/workspace.h"
+#include "engine/session/rope_table.h"
+#include "engine/session/step.h"
+#include "kernels/context.h"
+#include "model/config.h"
+
+namespace sluice::engine {
+
+// Lives for one step. Thread-compatible. All references must outlive it.
+class LayerRun {
+ public:
+  LayerRun(const kernels::Context& kernels, const model::ModelConfig& config, const DenseWeights& weights,
+           const RopeTable& rope, MoeBlock& moe, const WorkspaceBuffer& workspace, const Step& step);
+
+  std::size_t layer() const { return layer_; }
+  bool sparse() const { return config_.sparse[layer_]; }
+  const model::ModelConfig& config() const { return config_; }
+
+  void embed(Embedding& embedding) { embedding.rows(step_.tokens, w_.hidden); }
+  void begin_layer(std::size_t layer) { layer_ = layer; }
+
+  void norm(model::Role role);  // normed = RMSNorm(hidden)
+  // q, k, v = projections of `normed` (biases where the checkpoint has them).
+  void project_qkv();
+  void norm_q_and_k_whole();     // RMSNorm over the whole projections (olmoe)
+  void norm_q_and_k_per_head();  // RMSNorm over each head (qwen3)
+  void clamp_qkv();              // to ±clip_qkv, if set
+  void rotate_q_and_k();         // RoPE
+  void attend();                 // keys and values to the cache; attention; output projection; hidden +=
+
+  void project_mla();  // q, the latent c_kv and k_pe of `normed`, RoPE on their rotary parts
+  void attend_mla();   // absorbed attention over the latent cache; output projection; hidden +=
+
+  // Encoders and their decoders (T5). An encoder layer needs the keys and values of all its tokens, so chunks
+  // pass it twice: first project_kv() and keep_kv() for all chunks, then project_q() and attend_both_ways()
+  // for each.
+  void project_q();
+  void project_kv();
+  void keep_kv() { write_cache_rows(); }  // k and v to the cache
+  void attend_both_ways();     // attention to the encoder's whole input; output projection; hidden +=
+  void attend_to_encoder();    // cross attention of `normed`; output projection; hidden +=
+  void load_encoder_hidden();  // hidden = the sequence's stream of this chunk …
+  void save_encoder_hidden();  // … and back
+  void keep_encoder_output();  // the final norm, and the keys and values of every decoder layer
+
+  void mlp();        // hidden += dense MLP(normed)
+  void moe_block();  // hidden += shared experts and routed experts of `normed`
+
+  // RMSNorm of the stream and the output head for the tokens that `sink` wants.
+  void output(const LogitSink& sink);
+
+ private:
+  void project(model::Role matrix, std::optional<model::Role> bias, const float* packed, float* out);
+  void add_branch();                              // hidden += branch
+  void write_cache_rows();                        // k and v of the step
+  void attend_cache(const float* q, float* out);  // attention of every query over its sequence's cache
+  // hidden += output projection of `attended`
+  void project_out(model::Role matrix = model::Role::kO,
+                   std::optional<model::Role> bias = model::Role::kOBias);
+  kernels::ScoreBias bias() const;  // for self-attention in this stack
+  std::int32_t layer_index() const { return static_cast<std::int32_t>(layer_); }
+
+  const kernels::Context& kernels_;
+  const model::ModelConfig& config_;
+  const DenseWeights& weights_;
+  MoeBlock& moe_;
+  const Workspace& w_;
+  const Step& step_;
+  AttentionDims dims_;
+  model::Role last_norm_ = model::Role::kInputNorm;
+  std::size_t tokens_, layer_ = 0;
+  std::size_t logit_rows_, positions_, encoder_positions_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,39 @@
+// Measures a profile on this machine with the model's own weights and the engine's own code. SPEC §1.3.
+#pragma once
+
+#include <functional>
+
+#include "base/machine/thread_pool.h"
+#include "device/accountant.h"
+#include "engine/forward/workspace.h"
+#include "engine/plan/profile.h"
+#include "fetch/expert_store.h"
+#include "fetch/weight_files.h"
+#include "kernels/context.h"
+
+namespace sluice::engine {
+
+struct MeasureOptions {
+  std::size_t repeats = 9;          // for every cost
+  std::uint64_t seed = 0;           // selects the experts to read
+  Bytes sample_bytes = 128 * kMiB;  // most bytes read at a time; at least one expert
+};
+
+// The engine's parts that the measurement uses. All must be idle; nothing in them changes.
+struct MeasureTools {
+  const store::Checkpoint& checkpoint;
+  const model::Model& model;
+  fetch::WeightFiles& files;
+  const fetch::ExpertStore& experts;
+  ThreadPool& pool;
+  kernels::Context kernels;
+  device::Accountant& accountant;  // samples are charged to `staging`, at most half of the free budget
+  const WorkspaceBuffer& workspace;
+  std::function<void()> decode_step_without_experts;
+};
+
+// Error(kBudget) if not even one expert fits; Error(kIo), (kCorrupt).
+Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machine,
+                        const MeasureOptions& options);
+
+}  // namespace sluice::engine

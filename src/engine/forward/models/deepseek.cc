@@ -1,0 +1,19 @@
+// deepseek-moe-16b. MHA; the first layers are dense; shared experts without a gate. SPEC §9.
+#include "engine/forward/models/models.h"
+
+namespace sluice::engine::models {
+
+void deepseek(LayerRun& run) {
+  run.norm(Role::kInputNorm);
+  run.project_qkv();
+  run.rotate_q_and_k();
+  run.attend();
+
+  run.norm(Role::kPostAttentionNorm);
+  if (run.sparse())
+    run.moe_block();
+  else
+    run.mlp();
+}
+
+}  // namespace sluice::engine::models

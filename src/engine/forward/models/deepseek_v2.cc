@@ -1,0 +1,19 @@
+// DeepSeek-V2 and V2-Lite. MLA over a compressed cache (absorbed form), YaRN, grouped or greedy routing. SPEC
+// §9.
+#include "engine/forward/models/models.h"
+
+namespace sluice::engine::models {
+
+void deepseek_v2(LayerRun& run) {
+  run.norm(Role::kInputNorm);
+  run.project_mla();
+  run.attend_mla();
+
+  run.norm(Role::kPostAttentionNorm);
+  if (run.sparse())
+    run.moe_block();
+  else
+    run.mlp();
+}
+
+}  // namespace sluice::engine::models

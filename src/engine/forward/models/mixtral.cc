@@ -1,0 +1,16 @@
+// Mixtral 8x7B and 8x22B. GQA, optional sliding window; every layer is sparse; no shared expert. SPEC §9.
+#include "engine/forward/models/models.h"
+
+namespace sluice::engine::models {
+
+void mixtral(LayerRun& run) {
+  run.norm(Role::kInputNorm);
+  run.project_qkv();
+  run.rotate_q_and_k();
+  run.attend();
+
+  run.norm(Role::kPostAttentionNorm);
+  run.moe_block();
+}
+
+}  // namespace sluice::engine::models

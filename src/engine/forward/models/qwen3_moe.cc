@@ -1,0 +1,21 @@
+// Qwen3-30B-A3B and its family. GQA with an explicit head_dim; q and k are normed head by head before RoPE.
+// SPEC §9.
+#include "engine/forward/models/models.h"
+
+namespace sluice::engine::models {
+
+void qwen3_moe(LayerRun& run) {
+  run.norm(Role::kInputNorm);
+  run.project_qkv();
+  run.norm_q_and_k_per_head();
+  run.rotate_q_and_k();
+  run.attend();
+
+  run.norm(Role::kPostAttentionNorm);
+  if (run.sparse())
+    run.moe_block();
+  else
+    run.mlp();
+}
+
+}  // namespace sluice::engine::models

@@ -1,0 +1,16 @@
+// XVERSE-MoE-A4.2B. MHA; an fp32 router; every layer is sparse; shared experts without a gate. SPEC §9.
+#include "engine/forward/models/models.h"
+
+namespace sluice::engine::models {
+
+void xverse(LayerRun& run) {
+  run.norm(Role::kInputNorm);
+  run.project_qkv();
+  run.rotate_q_and_k();
+  run.attend();
+
+  run.norm(Role::kPostAttentionNorm);
+  run.moe_block();
+}
+
+}  // namespace sluice::engine::models

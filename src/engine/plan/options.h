@@ -1,0 +1,98 @@
+// The options of a running model.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/machine/cpu.h"
+#include "codec/slices/sliced_matrix.h"
+#include "engine/plan/profile.h"
+#include "experts/registry.h"
+#include "experts/routing/loss_guard.h"
+#include "fetch/weight_files.h"
+#include "kernels/context.h"
+#include "store/checkpoint.h"
+
+namespace sluice::engine {
+
+enum class Math {
+  kAuto,  // the key/value cache is BF16
+  kF32,   // everything is fp32, for conformance
+};
+Math parse_math(std::string_view text);                // Error(kUsage)
+std::optional<DType> parse_kv(std::string_view text);  // auto (empty), bf16, f32, int8; Error(kUsage)
+// Parses and prints "fp32" or "int8". Error(kUsage).
+kernels::ActivationForm parse_activations(std::string_view text);
+std::string_view activations_name(kernels::ActivationForm form);
+
+struct EngineOptions {
+  // Budget; empty: what the machine or its cgroup leaves free, less a margin.
+  std::optional<Bytes> memory;
+  unsigned threads = 0;  // compute threads; 0: usable CPUs
+  std::string isa = "auto";
+  Math math = Math::kAuto;
+  // Type of keys and values in the cache: BF16, F32, I8 (rounded); empty: as math says.
+  std::optional<DType> kv;
+  std::size_t chunk = 4096;      // most tokens of one prefill step
+  std::size_t positions = 4096;  // key/value cache reserved per sequence
+  // For encoder-decoders: most tokens of the encoder's input, reserved likewise.
+  std::size_t encoder_positions = 0;
+  std::size_t sequences = 1;
+  bool draws = false;  // some sampler will not just take the likeliest token: room for its candidates
+  std::string preset;  // empty: auto
+  // Each overrides the preset's value; empty: the preset's.
+  std::string router, cache, scheduler, prefetch, placement;
+  std::string cache_scope = "global";  // or "layer"
+  std::string dense = "auto";          // view of dense matrices: words, packed, or the better one
+  std::string keep = "full";           // state that caches keep experts in: full (F) or packed (C)
+  // For caches with pools (zip-pools) and for schedulers that plan.
+  experts::PoolSharing sharing = experts::PoolSharing::kPlanned;
+  // Measured costs; empty: measured briefly at the start, if a policy needs them.
+  std::optional<Profile> profile;
+  // f of SPEC §1.8 from recorded routing, for planning; empty: the profile's.
+  std::vector<double> ranks;
+  // Ignores a profile of another machine; otherwise such a profile is an error.
+  bool profile_if_it_fits = false;
+  // For baselines (experts::Preset).
+  bool whole_layers = false, synchronous = false;
+  std::uint64_t seed = 0;
+  // Memory that observers of the run take (traces, decision logs), charged to `tables`.
+  Bytes recording = 0;
+  // For models in slices (SliceMoE; SPEC §4), and for limits on misses. Unset options are the preset's.
+  experts::PrecisionMode precision = experts::PrecisionMode::kFull;  // kFull: unset
+  experts::CriticalRule critical;                                    // for dbsc
+  codec::SliceView low_view = codec::SliceView::kLow;                // at low precision; or kCenter
+  // The form of activations that are multiplied with weights in codes: experts in slices, and dense matrices
+  // of 8 bits. Unset: int8, but fp32 in Math::kF32. The option of an engine is empty if its model has no such
+  // weights.
+  std::optional<kernels::ActivationForm> activations;
+  std::optional<experts::ConstraintMode> constraint;
+  // For the constraint; the engine sets its mode, top_j and views. This lambda is for kHard (docs/slicemoe.md
+  // says why it is small); other modes use cache_aware's.
+  experts::ConstraintConfig limits{.lambda = 0.1};
+  experts::CacheAwareRules cache_aware;  // for routers that prefer resident experts
+  experts::SlicesConfig slices;          // for slice-lru; rho, if unset, follows from …
+  std::optional<double> rho;             // … this: 1 at high precision, 0 at low, else a half
+  // Limits the loss (cache-prior under the constraint hard, slices always fetched). Where memory holds all
+  // experts at high precision, only rounding loses anything.
+  std::optional<experts::LossContract> contract;
+  // Bytes of all expert caches together; empty: what the budget leaves, which differs slightly from start to
+  // start. Error(kBudget) where the budget leaves less, unless less is enough; Error(kUsage) for bytes in
+  // which no expert's least part fits.
+  std::optional<Bytes> cache_bytes;
+  bool less_cache_will_do = false;
+  fetch::FetchOptions fetch;
+};
+
+// Fills unset options from the preset; afterwards `preset` is a name and no option is blank. `split`,
+// `sliced`: how the model's experts are stored. `auto` is ZipMoE where they are stored split, so that there
+// are states to choose from; otherwise whole experts under LRU. Error(kUsage) for an unknown preset.
+EngineOptions with_preset(EngineOptions options, bool split, bool sliced);
+
+// experts::check_combination() of the result of with_preset(), for a model whose experts are stored as
+// `family`.
+void check_combination(const EngineOptions& options, store::Family family);
+
+}  // namespace sluice::engine

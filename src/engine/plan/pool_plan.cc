@@ -1,0 +1,180 @@
+#include "engine/plan/pool_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "engine/plan/ranked_reads.h"
+#include "experts/plan/rank_model.h"
+
+namespace sluice::engine {
+namespace {
+
+using experts::PerPool;
+using experts::PoolSlots;
+using experts::State;
+
+Json slots_json(const PoolSlots& slots) {
+  return {{"F", slots.f}, {"C", slots.c}, {"S", slots.s}, {"E", slots.e}};
+}
+
+Json choice_json(const PoolChoice& choice) {
+  return {{"slots", slots_json(choice.slots)},
+          {"cost_layer_s", choice.expected.cost},
+          {"io_layer_s", choice.expected.io},
+          {"decode_layer_s", choice.expected.decode},
+          {"step_s", choice.step_s},
+          {"tok_s", choice.tok_s},
+          {"limit", choice.limit},
+          {"disk_bytes_per_step", choice.disk_bytes},
+          {"wasted_bytes_per_step", choice.wasted_bytes ? Json(*choice.wasted_bytes) : Json()}};
+}
+
+// Bytes that an expert of each rank lacks, the hottest being in F, the next in C, and so on.
+std::vector<double> missing_by_rank(const ProfiledModel& model, const PoolSlots& slots) {
+  const bool split = model.chunks > 0;
+  std::vector<double> missing(model.experts, static_cast<double>(split ? model.sm + model.exp : model.full));
+  std::size_t r = 0;
+  const auto fill = [&](std::uint32_t count, Bytes bytes) {
+    for (std::uint32_t i = 0; i < count && r < missing.size(); ++i) missing[r++] = static_cast<double>(bytes);
+  };
+  fill(slots.f, 0);
+  fill(slots.c, 0);
+  fill(slots.s, model.exp);
+  fill(slots.e, model.sm);
+  return missing;
+}
+
+// With several reads in flight.
+double read_s_per_byte(const Profile& profile, bool split) {
+  const ProfiledModel& model = profile.model;
+  const double expert = model.tensors * (profile.u.median + (split ? model.chunks * profile.v.median : 0));
+  return expert / static_cast<double>(std::max<Bytes>(1, split ? model.sm + model.exp : model.full));
+}
+
+}  // namespace
+
+std::vector<double> assumed_ranks(std::uint32_t experts, std::uint32_t k) {
+  std::vector<double> f(experts);
+  const auto fill = [&](double m) {
+    for (std::size_t r = 0; r < f.size(); ++r)
+      f[r] = std::min(0.98, m * std::pow(static_cast<double>(r + 1), -0.8));
+    return std::accumulate(f.begin(), f.end(), 0.0);
+  };
+  if (k >= experts) return std::vector<double>(experts, 1.0);
+  double low = 0, high = 1;
+  while (fill(high) < k && high < 1e9) high *= 2;
+  for (int i = 0; i < 200; ++i) {
+    const double middle = (low + high) / 2;
+    (fill(middle) < k ? low : high) = middle;
+  }
+  fill(high);
+  experts::scale_to(k, f);
+  return f;
+}
+
+std::vector<double> ranks_of_batch(std::span<const double> ranks, std::size_t sequences) {
+  std::vector<double> f(ranks.begin(), ranks.end());
+  for (double& p : f) p = 1 - std::pow(1 - p, static_cast<double>(sequences));
+  return f;
+}
+
+PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
+  const ProfiledModel& model = profile.model;
+  PoolPlan plan;
+  if (model.layers == 0 || model.experts == 0) return plan;
+  plan.ranks_assumed = request.ranks.empty();
+  std::vector<double> ranks = plan.ranks_assumed ? assumed_ranks(model.experts, model.top_k) : request.ranks;
+  if (ranks.size() != model.experts)
+    throw Error(ErrorKind::kInvalid, "the recorded routing is of another model")
+        .expected(fmt::format("{} experts a layer", model.experts))
+        .found(std::to_string(ranks.size()))
+        .fix("record it again: sluice trace");
+  ranks = ranks_of_batch(ranks, std::max<std::size_t>(1, request.sequences));
+  const double sum = std::accumulate(ranks.begin(), ranks.end(), 0.0);
+  plan.distinct = std::clamp(static_cast<std::uint32_t>(std::llround(sum)), 1u, model.experts);
+  if (plan.distinct == model.experts)
+    ranks.assign(model.experts, 1.0);
+  else
+    experts::scale_to(plan.distinct, ranks);
+  plan.ranks = ranks;
+  const experts::RankModel law = experts::make_rank_model(ranks, plan.distinct);
+
+  const bool split = model.chunks > 0;
+  const experts::LayerCosts costs{model.tensors, profile.costs().fetch};
+  experts::PlanRequest asked;
+  asked.pools = split ? PerPool<bool>{true, true, true, true} : PerPool<bool>{true, false, false, false};
+  asked.grid = request.grid;
+  plan.layer_memory = request.memory / model.layers;
+  asked.memory = static_cast<double>(plan.layer_memory);
+  const auto bytes = [](Bytes value) { return static_cast<double>(std::max<Bytes>(1, value)); };
+  asked.sizes = {bytes(model.full), bytes(model.sm + model.exp), bytes(model.sm), bytes(model.exp)};
+
+  // Computing continues while other experts are on their way, except for the last expert.
+  const double tokens =
+      static_cast<double>(std::max<std::size_t>(1, request.sequences)) * model.top_k / plan.distinct;
+  const fetch::ExpertCosts run = profile.costs();
+  const double each = run.run + run.run_per_token * tokens;
+  plan.compute_s = plan.distinct * each;
+  const auto largest = static_cast<double>(split ? model.sm + model.exp : model.full);
+  const auto evaluate = [&](const PoolSlots& slots) {
+    PoolChoice choice;
+    choice.slots = slots;
+    choice.expected = experts::expected_cost(law, slots, costs);
+    const std::vector<double> missing = missing_by_rank(model, slots);
+    const RankedReads reads{ranks, missing};
+    double none_missing = 1;  // the probability that a layer needs no read
+    for (std::size_t r = 0; r < ranks.size(); ++r) none_missing *= missing[r] > 0 ? 1 - ranks[r] : 1;
+    const double wait = (1 - none_missing) * profile.latency.median;
+    choice.disk_bytes = needed_bytes(reads) * model.layers;
+    double layer = std::max(choice.expected.cost + wait + each, plan.compute_s);
+    const double spare =
+        std::max(0.0, layer + profile.rest.median / model.layers - choice.expected.io - wait);
+    if (request.prefetch == "none") choice.wasted_bytes = 0;
+    if (request.prefetch == "lookahead") {
+      const NamedAhead ahead = named_by_lookahead(reads);
+      const double second = read_s_per_byte(profile, split) * (ahead.right + ahead.wrong);
+      const double begun = second > spare ? spare / second : 1;  // of all that is named
+      // The first sparse layer is not read ahead of. Half of a read in vain is on its way when demand comes.
+      choice.wasted_bytes = begun * ahead.wrong * (model.layers - 1);
+      layer += std::min(begun * ahead.wrong, largest) / 2 * read_s_per_byte(profile, split);
+    }
+    choice.step_s = profile.rest.median + model.layers * layer;
+    choice.tok_s = choice.step_s > 0
+                       ? static_cast<double>(std::max<std::size_t>(1, request.sequences)) / choice.step_s
+                       : 0;
+    const double compute = plan.compute_s + profile.rest.median / model.layers;
+    choice.limit = compute >= std::max(choice.expected.io + wait, choice.expected.decode) ? "compute"
+                   : choice.expected.io + wait >= choice.expected.decode                  ? "disk"
+                                                                                          : "decode";
+    return choice;
+  };
+  const experts::ZipPlan zip = experts::make_zip_plan(law, costs, asked);
+  const double pools = split ? 4 : 1;
+  const PerPool<double> equal =
+      split ? PerPool<double>{1 / pools, 1 / pools, 1 / pools, 1 / pools} : PerPool<double>{1, 0, 0, 0};
+  plan.configurations = zip.configurations;
+  plan.f_only = evaluate(experts::slots_of_shares({1, 0, 0, 0}, asked.memory, asked.sizes, model.experts));
+  plan.equal_shares = evaluate(experts::slots_of_shares(equal, asked.memory, asked.sizes, model.experts));
+  plan.gamma = request.shares == PoolShares::kPlanned ? zip.gamma : equal;
+  plan.chosen = request.shares == PoolShares::kPlanned ? evaluate(zip.slots) : plan.equal_shares;
+  return plan;
+}
+
+Json to_json(const PoolPlan& plan) {
+  Json json = choice_json(plan.chosen);
+  json["gamma"] = {{"F", plan.gamma.f}, {"C", plan.gamma.c}, {"S", plan.gamma.s}, {"E", plan.gamma.e}};
+  json["alternatives"] = {{"f_only", choice_json(plan.f_only)},
+                          {"equal_shares", choice_json(plan.equal_shares)}};
+  json["configurations"] = plan.configurations;
+  json["distinct_experts"] = plan.distinct;
+  json["ranks_assumed"] = plan.ranks_assumed;
+  json["layer_memory"] = plan.layer_memory;
+  json["compute_layer_s"] = plan.compute_s;
+  return json;
+}
+
+}  // namespace sluice::engine

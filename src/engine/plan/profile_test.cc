@@ -1,0 +1,140 @@
+#include "engine/plan/profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/json/json_pointer.h"
+#include "engine/engine.h"
+#include "store/source/open_checkpoint.h"
+
+namespace sluice::engine {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+Profile example() {
+  Profile profile;
+  profile.model = {"qwen2_moe", "zstd", 24, 60, 4, 3, 4, 17301504, 8650752, 3000000};
+  profile.machine = {"A CPU", "avx512", "direct", 2};
+  profile.u = {2e-3, 1e-4};
+  profile.v = {2e-4, 1e-5};
+  profile.c = {5e-4, 2e-5};
+  profile.merge = {1e-4, 1e-6};
+  profile.p = {1e-3, 1e-5};
+  profile.latency = {3e-4, 2e-5};
+  profile.rest = {5e-2, 1e-3};
+  profile.p_of_tokens = {{1, {1e-3, 1e-5}}, {4, {1.3e-3, 1e-5}}};
+  return profile;
+}
+
+TEST(Measured, IsMedianAndHalfTheMiddleEightTenths) {
+  const Measured nine = measured({5, 1, 9, 3, 7, 2, 8, 4, 6});
+  EXPECT_EQ(nine.median, 5);
+  EXPECT_EQ(nine.spread, 3);  // from 2 to 8
+  EXPECT_EQ(measured({4}).median, 4);
+  EXPECT_EQ(measured({4}).spread, 0);
+}
+
+TEST(Profile, ComesBackFromItsJson) {
+  const Json json = to_json(example());
+  const Profile back = profile_from_json(json, "p.json");
+  EXPECT_EQ(to_json(back), json);
+  EXPECT_EQ(back.model, example().model);
+  EXPECT_EQ(back.machine, example().machine);
+  const fetch::ExpertCosts costs = back.costs();
+  EXPECT_EQ(costs.fetch.chunks, 4u);
+  EXPECT_EQ(costs.fetch.workers, 2u);
+  EXPECT_NEAR(costs.run + costs.run_per_token, 1e-3, 1e-12);
+  EXPECT_NEAR(costs.run + 4 * costs.run_per_token, 1.3e-3, 1e-12);
+}
+
+TEST(Profile, OfBeforeLatencyWasMeasuredIsRead) {
+  Json json = to_json(example());
+  json.erase("latency");
+  EXPECT_EQ(profile_from_json(json, "p.json").latency.median, 0);
+}
+
+TEST(Profile, ThePackedViewReplacesTheMerge) {
+  Profile profile = example();
+  EXPECT_NEAR(profile.costs().fetch.c, 5e-4 + 1e-4 / 4, 1e-12);
+  profile.p_packed = {1.3e-3, 1e-5};  // 0.3 ms longer, on 2 threads, of 3 tensors in 4 chunks
+  EXPECT_NEAR(profile.costs().fetch.c, 5e-4 + 3e-4 * 2 / 12, 1e-12);
+  const Json json = to_json(profile);
+  EXPECT_EQ(to_json(profile_from_json(json, "p.json")), json);
+  EXPECT_EQ(json.at("p_packed").at("median"), 1.3e-3);
+  profile.p_packed = {0.9e-3, 1e-5};  // shorter: decoding costs nothing extra
+  EXPECT_NEAR(profile.costs().fetch.c, 5e-4, 1e-12);
+}
+
+TEST(Profile, AnythingWrongIsOneErrorThatNamesTheField) {
+  const auto without = [](const char* key) {
+    Json json = to_json(example());
+    json.erase(key);
+    return error_of([&] { profile_from_json(json, "p.json"); });
+  };
+  for (const char* key : {"profile", "model", "machine", "u", "v", "c", "p", "merge", "rest", "p_of_tokens"})
+    EXPECT_THAT(without(key), HasSubstr(key));
+  const auto with = [](const char* pointer, const Json& value) {
+    Json json = to_json(example());
+    at_pointer(json, pointer) = value;
+    return error_of([&] { profile_from_json(json, "p.json"); });
+  };
+  EXPECT_THAT(with("/u/median", -1.0), HasSubstr("median"));
+  EXPECT_THAT(with("/c/spread", std::numeric_limits<double>::quiet_NaN()), HasSubstr("spread"));
+  EXPECT_THAT(with("/profile", 2), HasSubstr("another version"));
+  EXPECT_THAT(with("/p_of_tokens/1/tokens", 1), HasSubstr("ascending"));
+  EXPECT_THAT(with("/model/layers", "x"), HasSubstr("layers"));
+  EXPECT_THAT(with("/machine/threads", 0), HasSubstr("threads"));
+}
+
+TEST(Profile, OfAnotherModelStoreOrMachineIsRefused) {
+  const Profile profile = example();
+  EXPECT_NO_THROW(check_profile(profile, profile.model, profile.machine, "p.json"));
+  ProfiledModel model = profile.model;
+  model.chunks = 2;
+  EXPECT_THAT(error_of([&] { check_profile(profile, model, profile.machine, "p.json"); }),
+              HasSubstr("another model or store"));
+  ProfiledMachine machine = profile.machine;
+  machine.cpu = "Another CPU";
+  EXPECT_THAT(error_of([&] { check_profile(profile, profile.model, machine, "p.json"); }),
+              HasSubstr("another machine"));
+  machine = profile.machine;
+  machine.threads = 4;
+  EXPECT_THAT(error_of([&] { check_profile(profile, profile.model, machine, "p.json"); }),
+              HasSubstr("threads"));
+}
+
+TEST(Profile, IsMeasuredWithoutLeavingATrace) {
+  const std::string path = std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/qwen2_moe_b";
+  const auto checkpoint = store::open_checkpoint(path);
+  const model::Model model = model::describe_model(*checkpoint);
+  EngineOptions options;
+  options.threads = 2;
+  options.memory = 256 * kMiB;
+  options.positions = 16;
+  Engine engine(*checkpoint, model, options);
+  const Bytes used = engine.accountant().used();
+  const Profile profile = engine.measure({.repeats = 3, .seed = 5, .sample_bytes = kMiB});
+  EXPECT_GT(profile.u.median, 0);
+  EXPECT_GT(profile.p.median, 0);
+  EXPECT_GT(profile.rest.median, 0);
+  EXPECT_EQ(profile.v.median, 0);  // a directory has no exponent chunks
+  EXPECT_EQ(profile.p_of_tokens.size(), 5u);
+  EXPECT_EQ(engine.accountant().used(), used);
+  EXPECT_EQ(engine.statistics().total().accesses, 0u);
+  EXPECT_EQ(engine.expert_counters().demand_reads, 0u);
+  check_profile(profile, profile.model, engine.machine(), "measured");
+}
+
+}  // namespace
+}  // namespace sluice::engine

@@ -1,0 +1,86 @@
+#include "engine/plan/ranked_reads.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "engine/plan/pool_plan.h"
+
+namespace sluice::engine {
+namespace {
+
+// 8 experts of 1000 bytes in memory, of which a step uses 2; read at 1 byte a microsecond.
+Profile example() {
+  Profile profile;
+  profile.model = {.architecture = "x",
+                   .codec = "none",
+                   .layers = 3,
+                   .experts = 8,
+                   .top_k = 2,
+                   .tensors = 2,
+                   .chunks = 0,
+                   .full = 1000};
+  profile.machine.threads = 2;
+  profile.u = {500e-6, 0};
+  profile.p = {100e-6, 0};
+  profile.p_of_tokens = {{1, {100e-6, 0}}};
+  profile.rest = {900e-6, 0};
+  return profile;
+}
+
+TEST(ReadForecast, WhatIsNeededIsWhatUsedExpertsLack) {
+  const std::vector<double> f = {0.9, 0.6, 0.3, 0.2}, missing = {0, 0, 10, 100};
+  EXPECT_NEAR(needed_bytes({f, missing}), 0.3 * 10 + 0.2 * 100, 1e-12);
+}
+
+TEST(ReadForecast, WrongGuessesAreExpertsThatMightHaveBeenUsed) {
+  const std::vector<double> missing = {0, 0, 100, 100};
+  const std::vector<double> even(4, 0.5), sure = {1, 1, 0, 0}, leaning = {0.9, 0.9, 0.1, 0.1};
+  EXPECT_NEAR(named_by_lookahead({even, missing}).right, 0.7 * 100, 1e-12);
+  EXPECT_NEAR(named_by_lookahead({even, missing}).wrong, 0.3 * 2 * 50, 1e-12);  // half of them are missing
+  EXPECT_EQ(named_by_lookahead({sure, missing}).wrong, 0);                      // nothing to be wrong about
+  EXPECT_NEAR(named_by_lookahead({leaning, missing}).wrong, 0.3 * 2 * 50, 1e-12);
+}
+
+TEST(ReadForecast, APlanHasWhatReadAheadReadsInVain) {
+  PoolPlanRequest request{.memory = 3 * 4000};  // half of the experts
+  const PoolPlan none = plan_pools(example(), request);
+  EXPECT_EQ(none.chosen.wasted_bytes, 0);
+  EXPECT_GT(none.chosen.disk_bytes, 0);
+  request.prefetch = "lookahead";
+  const PoolPlan ahead = plan_pools(example(), request);
+  EXPECT_EQ(ahead.chosen.slots.f, none.chosen.slots.f);
+  EXPECT_EQ(ahead.chosen.disk_bytes, none.chosen.disk_bytes);
+  ASSERT_TRUE(ahead.chosen.wasted_bytes);
+  EXPECT_GT(*ahead.chosen.wasted_bytes, 0);
+  EXPECT_GT(ahead.chosen.step_s, none.chosen.step_s);  // demand waits behind some of it
+  request.prefetch = "eam";
+  EXPECT_FALSE(plan_pools(example(), request).chosen.wasted_bytes);
+  // All of them are in memory: there is nothing to read.
+  request = {.memory = 3 * 8000, .prefetch = "lookahead"};
+  EXPECT_EQ(plan_pools(example(), request).chosen.wasted_bytes, 0);
+}
+
+// Where the disk has no time to spare, hardly anything is read ahead.
+TEST(ReadForecast, ReadAheadTakesTheTimeThatTheDiskHasToSpare) {
+  const PoolPlanRequest request{.memory = 3 * 4000, .prefetch = "lookahead"};
+  Profile busy = example();
+  busy.rest = busy.p = {1e-9, 0};
+  busy.p_of_tokens = {{1, {1e-9, 0}}};
+  EXPECT_LT(*plan_pools(busy, request).chosen.wasted_bytes,
+            0.01 * *plan_pools(example(), request).chosen.wasted_bytes);
+}
+
+TEST(ReadForecast, ALayerThatNeedsAReadWaitsForTheDisksAnswer) {
+  Profile slow = example();
+  slow.latency = {1e-3, 0};
+  const PoolPlanRequest half{.memory = 3 * 4000}, all{.memory = 3 * 8000};
+  const double more = plan_pools(slow, half).chosen.step_s - plan_pools(example(), half).chosen.step_s;
+  EXPECT_GT(more, 0);
+  EXPECT_LE(more, 3 * 1e-3);
+  EXPECT_EQ(plan_pools(slow, all).chosen.step_s, plan_pools(example(), all).chosen.step_s);
+}
+
+}  // namespace
+}  // namespace sluice::engine

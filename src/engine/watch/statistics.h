@@ -1,0 +1,53 @@
+// Counts of a run, taken while it runs. Names are those of reports and --json.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "engine/session/step.h"
+#include "experts/routing/miss_account.h"
+#include "experts/routing/routing_changes.h"
+
+namespace sluice::engine {
+
+// An access is one distinct (layer, expert) of a step; a hit needs no demand read (docs/architecture.md,
+// "Counting").
+struct ExpertStatistics {
+  std::uint64_t accesses = 0, hits = 0, misses = 0, partial = 0;
+  Bytes bytes_read = 0;      // on demand
+  Bytes prefetch_bytes = 0;  // read ahead; of these …
+  Bytes prefetch_used = 0;   // … what was needed then, and
+  Bytes wasted_bytes = 0;    // what was not. A step that failed is in none of the three.
+  double demand_s = 0;       // time in which demanded reads were queued or in flight …
+  Bytes demand_arrived = 0;  // … and bytes that arrived in that time
+  // Accesses by the state in which the expert was found: F, C, S, E, M. Zeros for slices, which `slices`
+  // counts.
+  std::array<std::uint64_t, 5> found{};
+  experts::MissAccount slices;  // for experts in slices; otherwise empty
+  double policy_s = 0;          // time to decide: residency, the order of reads, prefetching
+  std::uint64_t steps = 0, tokens = 0;
+  double seconds = 0;  // wall time of the forward steps
+
+  // All that was read is useful or wasted: read() == useful_bytes() + wasted_bytes.
+  Bytes read() const { return bytes_read + prefetch_bytes; }
+  Bytes useful_bytes() const { return bytes_read + prefetch_used; }
+};
+
+struct Statistics {
+  ExpertStatistics prefill, decode;
+  Phase phase = Phase::kPrefill;           // of the running step
+  experts::RoutingChanges routing;         // by a router that deviates from the model
+  experts::RoutingChanges decode_routing;  // the same without prompts
+  // For experts in slices, without prompts: tokens (a token counts once in each sparse layer), and the sum of
+  // the shares of their weights that were computed at low precision.
+  std::uint64_t low_tokens = 0;
+  double low_share = 0;
+  // Events for which nothing was read ahead, because read-ahead had cost more than it saved.
+  std::uint64_t prefetch_paused = 0;
+
+  ExpertStatistics& now() { return phase == Phase::kPrefill ? prefill : decode; }
+  ExpertStatistics total() const;
+};
+
+}  // namespace sluice::engine
