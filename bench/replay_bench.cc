@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "experts/registry.h"
-#include "lab/replay.h"
+#include "lab/replay/replay.h"
 #include "measure.h"
 #include "report.h"
 

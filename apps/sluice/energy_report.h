@@ -6,8 +6,8 @@
 
 #include "base/json/json.h"
 #include "engine/engine.h"
-#include "lab/machine.h"
-#include "lab/run_on_machine.h"
+#include "lab/machine/machine.h"
+#include "lab/machine/run_on_machine.h"
 
 namespace sluice::app {
 

@@ -8,7 +8,7 @@
 #include "eval/identity.h"
 #include "eval/tasks/choice_tasks.h"
 #include "eval_command.h"
-#include "lab/machine.h"
+#include "lab/machine/machine.h"
 #include "number_range.h"
 #include "output_path.h"
 #include "run_report.h"

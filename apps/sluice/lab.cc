@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "command.h"
 #include "common_flags.h"
-#include "lab/lab.h"
+#include "lab/ask/lab.h"
 #include "standard_input.h"
 
 namespace sluice::app {

@@ -1,4 +1,4 @@
-// The systems that ZipMoE compares, on models of the paper's shapes, by timed replay (lab/pipeline.h): disk
+// The systems that ZipMoE compares, on models of the paper's shapes, by timed replay (lab/machine/pipeline.h): disk
 // and pools as in the paper; decoding and computing as measured on this machine, scaled by weights.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/plan/profile.h"
-#include "lab/pipeline.h"
+#include "lab/machine/pipeline.h"
 #include "reproduce/token_routing.h"
 
 namespace sluice::reproduce {

@@ -1,5 +1,5 @@
 // Routing token by token; prompts, outputs and batches of any length are composed from it for timed replay
-// (lab/pipeline.h).
+// (lab/machine/pipeline.h).
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "lab/replay.h"
-#include "lab/synthetic_routing.h"
+#include "lab/replay/replay.h"
+#include "lab/replay/synthetic_routing.h"
 #include "trace/routing_trace.h"
 
 namespace sluice::reproduce {
@@ -47,7 +47,7 @@ class TokenRouting {
 // as RoutingTrace::next; Error(kInterrupted).
 TokenRouting read_token_routing(trace::RoutingTrace& trace, const std::function<bool()>& stop = {});
 
-// The same from lab/synthetic_routing.h.
+// The same from lab/replay/synthetic_routing.h.
 TokenRouting synthetic_routing(const lab::SyntheticRouting& settings, lab::RoutingFacts& facts);
 
 }  // namespace sluice::reproduce

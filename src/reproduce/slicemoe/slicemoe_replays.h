@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "codec/slices/slice_bits.h"
-#include "lab/machine_replay.h"
-#include "lab/synthetic_routing.h"
+#include "lab/machine/machine_replay.h"
+#include "lab/replay/synthetic_routing.h"
 
 namespace sluice::reproduce {
 

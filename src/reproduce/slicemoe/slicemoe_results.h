@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "lab/synthetic_routing.h"
+#include "lab/replay/synthetic_routing.h"
 #include "reproduce/slicemoe/slicemoe_replays.h"
 #include "reproduce/slicemoe/slicemoe_trained.h"
 #include "reproduce/zipmoe/critical_shares.h"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "lab/routed_steps.h"
+#include "lab/replay/routed_steps.h"
 
 namespace sluice::reproduce {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lab/routed_steps.h"
+#include "lab/replay/routed_steps.h"
 
 namespace sluice::reproduce {
 

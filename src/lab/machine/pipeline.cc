@@ -1,0 +1,270 @@
+#include "lab/machine/pipeline.h"
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+
+#include "base/error.h"
+#include "experts/cache/residency.h"
+#include "experts/registry.h"
+#include "lab/machine/layer_clock.h"
+
+namespace sluice::lab {
+namespace {
+
+using experts::ExpertId;
+using experts::Part;
+using experts::Parts;
+using experts::State;
+
+constexpr std::size_t kEventsBetweenStops = 4096;
+
+class EqualSizes final : public experts::ExpertSizes {
+ public:
+  explicit EqualSizes(const experts::ExpertBytes& bytes) : bytes_(bytes) {}
+  experts::ExpertBytes bytes(ExpertId) const override { return bytes_; }
+
+ private:
+  experts::ExpertBytes bytes_;
+};
+
+// One layer of one step.
+struct Layer {
+  std::uint32_t index = 0;
+  std::span<const ExpertId> ids;
+  std::span<const std::uint32_t> tokens;  // parallel to ids
+};
+
+// A system: how it brings experts in, and how long that takes.
+class System {
+ public:
+  virtual ~System() = default;
+  virtual void begin_step() {}
+  // Adds the layer's times to `times`, except `rest`.
+  virtual void add(const Layer& layer, PipelineTimes& times) = 0;
+  virtual std::uint64_t fallbacks() const { return 0; }
+
+ protected:
+  static void count(PipelineTimes& times, State state, Bytes bytes) {
+    times.accesses += 1;
+    times.found[std::string_view("FCSEM").find(static_cast<char>(state))] += 1;
+    times.hits += state == State::kF || state == State::kC;
+    times.bytes += bytes;
+  }
+};
+
+using Caches = std::vector<std::unique_ptr<experts::Residency>>;  // one cache, or one per layer
+
+Caches make_caches(const experts::Preset& preset, std::uint32_t layers, const PipelineSettings& settings,
+                   const experts::CacheConfig& config, const EqualSizes& sizes) {
+  Caches caches(settings.scope == Scope::kLayer ? layers : 1);
+  for (auto& cache : caches)
+    cache = std::make_unique<experts::Residency>(experts::make_cache(preset.cache, config), sizes,
+                                                 settings.memory / caches.size());
+  return caches;
+}
+
+// A system with caches, tasks and a scheduler.
+class Scheduled final : public System {
+ public:
+  Scheduled(const experts::Preset& preset, std::uint32_t layers, const PipelineCosts& costs,
+            const PipelineSettings& settings)
+      : costs_(costs), sizes_(costs.bytes), clock_(costs, experts::find_scheduler(preset.scheduler).make()) {
+    experts::CacheConfig config;
+    config.seed = settings.seed;
+    if (settings.pools)
+      config.pools = {
+          .slots = {*settings.pools}, .rules = settings.rules, .whole_only = costs.fetch.chunks == 0};
+    caches_ = make_caches(preset, layers, settings, config, sizes_);
+  }
+
+  void add(const Layer& layer, PipelineTimes& times) override {
+    experts::Residency& cache = *caches_[caches_.size() > 1 ? layer.index : 0];
+    const experts::EventOutcome& outcome = cache.on_event(layer.ids, {}, layer.tokens);
+    used_.clear();
+    std::size_t hit = 0, miss = 0;
+    for (std::size_t i = 0; i < layer.ids.size(); ++i) {
+      const bool is_hit = hit < outcome.hits.size() && outcome.hits[hit].id == layer.ids[i];
+      const Parts before = is_hit ? outcome.hits[hit++].before : outcome.misses[miss++].before;
+      const State state = experts::state_of(before);
+      used_.push_back({state, layer.tokens[i]});
+      count(times, state, missing(before));
+    }
+    const LayerTime time = clock_.time(used_);
+    times.compute += time.compute;
+    times.disk += time.disk;
+    times.decode += time.decode;
+    times.time += time.makespan;
+    times.least += time.least;
+    fallbacks_ += time.fallback;
+  }
+  std::uint64_t fallbacks() const override { return fallbacks_; }
+
+ private:
+  Bytes missing(Parts before) const {
+    if (before.has(Part::kFull)) return 0;
+    if (costs_.fetch.chunks == 0) return costs_.bytes.full;
+    return (before.has(Part::kSm) ? 0 : costs_.bytes.sm) + (before.has(Part::kExp) ? 0 : costs_.bytes.exp);
+  }
+
+  const PipelineCosts& costs_;
+  const EqualSizes sizes_;
+  LayerClock clock_;
+  Caches caches_;
+  std::vector<UsedExpert> used_;
+  std::uint64_t fallbacks_ = 0;
+};
+
+// z-accelerate: cached experts are in memory; every other expert is read whole at its use, and nothing else
+// happens meanwhile.
+class Synchronous final : public System {
+ public:
+  Synchronous(const experts::Preset& preset, std::uint32_t layers, const PipelineCosts& costs,
+              const PipelineSettings& settings)
+      : costs_(costs), sizes_(costs.bytes), caches_(make_caches(preset, layers, settings, {}, sizes_)) {}
+
+  void add(const Layer& layer, PipelineTimes& times) override {
+    experts::Residency& cache = *caches_[caches_.size() > 1 ? layer.index : 0];
+    const experts::EventOutcome& outcome = cache.on_event(layer.ids, {}, layer.tokens);
+    std::size_t hit = 0;
+    for (std::size_t i = 0; i < layer.ids.size(); ++i) {
+      const bool there = hit < outcome.hits.size() && outcome.hits[hit].id == layer.ids[i];
+      hit += there ? 1 : 0;
+      const double read = there ? 0 : costs_.whole_read(), run = costs_.run_of(layer.tokens[i]);
+      count(times, there ? State::kF : State::kM, there ? 0 : costs_.bytes.full);
+      times.disk += read;
+      times.compute += run;
+      times.time += read + run;
+      times.least += read + run;
+    }
+  }
+
+ private:
+  const PipelineCosts& costs_;
+  const EqualSizes sizes_;
+  const Caches caches_;
+};
+
+// z-deepspeed: a window of two layers. All experts of a layer are read, whatever the routing, while the layer
+// before is computed; the first layer of a step waits for all its experts.
+class WholeLayers final : public System {
+ public:
+  WholeLayers(std::uint32_t layers, std::uint32_t experts, const PipelineCosts& costs)
+      : load_(experts * costs.whole_read()), dense_(costs.rest / layers), experts_(experts), costs_(costs) {}
+
+  void begin_step() override { loaded_ = computed_ = computed_before_ = 0; }
+
+  void add(const Layer& layer, PipelineTimes& times) override {
+    double run = 0;
+    for (std::size_t i = 0; i < layer.ids.size(); ++i) {
+      run += costs_.run_of(layer.tokens[i]);
+      count(times, State::kM, 0);
+    }
+    times.bytes += experts_ * costs_.bytes.full;
+    loaded_ = std::max(loaded_, computed_before_) + load_;
+    const double begin = computed_;
+    computed_before_ = computed_;
+    computed_ = std::max(loaded_, begin + dense_) + run;
+    // The dense part of the layer is in `rest`.
+    const double spent = computed_ - begin - dense_;
+    times.compute += run;
+    times.disk += spent - run;
+    times.time += spent;
+    times.least += run;  // all reads may be hidden
+  }
+
+ private:
+  const double load_, dense_;
+  const std::uint64_t experts_;
+  const PipelineCosts& costs_;
+  double loaded_ = 0, computed_ = 0, computed_before_ = 0;
+};
+
+std::unique_ptr<System> make_system(std::uint32_t layers, std::uint32_t experts, const PipelineCosts& costs,
+                                    const PipelineSettings& settings) {
+  const experts::Preset& preset = experts::find_preset(settings.preset);
+  if (preset.sliced())
+    throw Error(ErrorKind::kUsage, "this preset is for models in slices, which have no timed replay")
+        .in("--preset")
+        .found(settings.preset);
+  if (preset.synchronous) return std::make_unique<Synchronous>(preset, layers, costs, settings);
+  if (preset.whole_layers) return std::make_unique<WholeLayers>(layers, experts, costs);
+  if (experts::find_cache(preset.cache).pooled != settings.pools.has_value())
+    throw Error(ErrorKind::kUsage, settings.pools ? "this preset has no pools" : "this preset needs pools")
+        .in("--preset")
+        .found(settings.preset);
+  return std::make_unique<Scheduled>(preset, layers, costs, settings);
+}
+
+}  // namespace
+
+PipelineCosts pipeline_costs(const engine::Profile& profile) {
+  PipelineCosts costs;
+  costs.fetch = profile.costs().fetch;
+  costs.tensors = profile.model.tensors;
+  for (const auto& [tokens, time] : profile.p_of_tokens) costs.run.emplace_back(tokens, time.median);
+  if (costs.run.empty()) costs.run.emplace_back(1, profile.p.median);
+  costs.rest = profile.rest.median;
+  costs.bytes = {.full = profile.model.full, .sm = profile.model.sm, .exp = profile.model.exp};
+  return costs;
+}
+
+double PipelineCosts::run_of(std::uint32_t tokens) const {
+  if (run.empty()) return 0;
+  auto high = std::ranges::lower_bound(run, tokens, {}, &std::pair<std::uint32_t, double>::first);
+  if (high == run.end()) --high;
+  if (high == run.begin() && run.size() > 1 && high->first < tokens) ++high;
+  if (high == run.begin()) return high->second;
+  const auto low = high - 1;
+  const double slope = (high->second - low->second) / (high->first - low->first);
+  return std::max(0.0, low->second + slope * (static_cast<double>(tokens) - low->first));
+}
+
+double PipelineCosts::whole_read() const {
+  // The sign+mantissa plane is half of the expert.
+  return tensors * fetch.u * (fetch.chunks > 0 ? 2 : 1);
+}
+
+double PipelineResult::first_token_s() const {
+  return prompts == 0 ? 0 : prefill.time / static_cast<double>(prompts);
+}
+double PipelineResult::token_s() const {
+  return decode.steps == 0 ? 0 : decode.time / static_cast<double>(decode.steps);
+}
+double PipelineResult::tokens_per_second() const {
+  return decode.time > 0 ? static_cast<double>(decode.tokens) / decode.time : 0;
+}
+double PipelineResult::bytes_per_token() const {
+  return decode.tokens == 0 ? 0 : static_cast<double>(decode.bytes) / static_cast<double>(decode.tokens);
+}
+
+PipelineResult run_pipeline(const Requests& requests, std::uint32_t layers, std::uint32_t experts,
+                            const PipelineCosts& costs, const PipelineSettings& settings,
+                            const std::function<bool()>& stop) {
+  const std::unique_ptr<System> system = make_system(layers, experts, costs, settings);
+  PipelineResult result;
+  bool in_prompt = false;
+  for (std::size_t e = 0; e < requests.events.size(); ++e) {
+    if (e % kEventsBetweenStops == 0 && stop && stop()) throw Error(ErrorKind::kInterrupted, "interrupted");
+    const Requests::Event& event = requests.events[e];
+    const bool prefill = !settings.all_decode && event.phase == trace::TracePhase::kPrefill;
+    PipelineTimes& times = prefill ? result.prefill : result.decode;
+    if (e == 0 || requests.events[e - 1].step != event.step) {
+      system->begin_step();
+      result.prompts += prefill && !in_prompt;
+      in_prompt = prefill;
+      times.steps += 1;
+      times.tokens += event.tokens;
+      times.time += costs.rest;
+      times.rest += costs.rest;
+      times.least += costs.rest;
+    }
+    const std::span<const ExpertId> ids = requests.list.event(e);
+    system->add({event.layer, ids, std::span(requests.tokens).subspan(requests.list.begin(e), ids.size())},
+                times);
+  }
+  result.fallbacks = system->fallbacks();
+  return result;
+}
+
+}  // namespace sluice::lab

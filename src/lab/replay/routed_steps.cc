@@ -1,0 +1,111 @@
+#include "lab/replay/routed_steps.h"
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice::lab {
+namespace {
+
+constexpr std::size_t kEventsBetweenStops = 4096;
+
+void append(const trace::TraceEvent& event, RoutedLayer& layer) {
+  if (layer.begin.empty()) layer.begin.assign(1, 0);
+  const auto base = static_cast<std::uint32_t>(layer.choices.size());
+  layer.choices.insert(layer.choices.end(), event.choices.begin(), event.choices.end());
+  for (std::uint32_t t = 0; t < event.tokens; ++t) layer.begin.push_back(base + event.begin[t + 1]);
+  layer.logits.insert(layer.logits.end(), event.logits.begin(), event.logits.end());
+}
+
+// Collects the layers of each step, and the steps of a prompt if the trace has its tokens one by one.
+class Reader {
+ public:
+  Reader(const trace::TraceHeader& header, const RoutedStepsSettings& settings)
+      : phases_(header.format != "mrt"), settings_(settings) {
+    steps_.layers = header.layers;
+    steps_.experts = header.experts;
+    steps_.top_k = header.top_k;
+    steps_.logits = header.logits;
+  }
+
+  void add(const trace::TraceEvent& event) {
+    if (!open_ || event.step != number_) begin_step(event);
+    number_ = event.step;
+    if (!skipped_) append(event, step_.layers[event.layer]);
+  }
+
+  RoutedSteps finish(bool cut_off) {
+    if (!cut_off) end_step();
+    steps_.cut_off = cut_off;
+    return std::move(steps_);
+  }
+
+ private:
+  void begin_step(const trace::TraceEvent& event) {
+    const trace::SequenceMark mark =
+        event.sequences.empty() ? trace::SequenceMark{} : event.sequences.front();
+    bool prompt = event.phase == trace::TracePhase::kPrefill;
+    if (!phases_) {
+      prompt = mark.position < settings_.prefill;
+      skipped_ = mark.position >= settings_.most_tokens;
+      if (open_ && prompt && !skipped_ && step_.prompt && mark.position > 0) {
+        step_.sequences.front().tokens += 1;
+        return;
+      }
+    }
+    end_step();
+    if (skipped_) return;
+    open_ = true;
+    step_.prompt = prompt;
+    step_.layers.resize(steps_.layers);
+    for (const trace::SequenceMark& one : event.sequences)
+      step_.sequences.push_back({one.tokens, one.position});
+    if (event.sequences.empty()) {  // sequences follow one another, each begins with its prompt
+      if (prompt && !in_prompt_) context_ = 0;
+      step_.sequences.push_back({event.tokens, context_});
+      context_ += event.tokens;
+    }
+  }
+
+  void end_step() {
+    if (!open_) return;
+    open_ = false;
+    // Where every token is a step of its own, a prompt may follow a prompt.
+    const bool begins = step_.prompt && (!in_prompt_ || !phases_);
+    steps_.prompts += begins ? 1 : 0;
+    in_prompt_ = step_.prompt;
+    (step_.prompt ? steps_.prompt_tokens : steps_.decode_tokens) += step_.tokens();
+    steps_.steps.push_back(std::move(step_));
+    step_ = {};
+  }
+
+  const bool phases_;
+  const RoutedStepsSettings settings_;
+  RoutedSteps steps_;
+  RoutedStep step_;
+  std::uint64_t number_ = 0;  // index of the running step in the trace
+  bool open_ = false, skipped_ = false, in_prompt_ = false;
+  std::uint32_t context_ = 0;
+};
+
+}  // namespace
+
+std::uint32_t RoutedStep::tokens() const {
+  std::uint32_t sum = 0;
+  for (const RoutedStretch& one : sequences) sum += one.tokens;
+  return sum;
+}
+
+RoutedSteps read_routed_steps(trace::RoutingTrace& trace, const RoutedStepsSettings& settings,
+                              const std::function<bool()>& stop) {
+  Reader reader(trace.header(), settings);
+  trace::TraceEvent event;
+  for (std::size_t number = 0; trace.next(event); ++number) {
+    if (number % kEventsBetweenStops == 0 && stop && stop())
+      throw Error(ErrorKind::kInterrupted, "interrupted");
+    reader.add(event);
+  }
+  return reader.finish(trace.cut_off());
+}
+
+}  // namespace sluice::lab

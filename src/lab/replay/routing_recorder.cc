@@ -1,0 +1,34 @@
+#include "lab/replay/routing_recorder.h"
+
+namespace sluice::lab {
+
+RoutingRecorder::RoutingRecorder(const model::ModelConfig& config) {
+  steps_.layers = config.sparse_layers();
+  steps_.experts = static_cast<std::uint32_t>(config.moe.experts);
+  steps_.top_k = static_cast<std::uint32_t>(config.moe.top_k);
+  steps_.logits = true;
+}
+
+void RoutingRecorder::on_step(const engine::Step& step) {
+  RoutedStep& one = steps_.steps.emplace_back();
+  one.prompt = step.phase == engine::Phase::kPrefill;
+  one.layers.resize(steps_.layers);
+  for (const engine::Slice& slice : step.slices)
+    one.sequences.push_back(
+        {static_cast<std::uint32_t>(slice.tokens), static_cast<std::uint32_t>(slice.sequence->length())});
+  if (one.prompt) {
+    steps_.prompts += one.sequences.size();
+    steps_.prompt_tokens += step.tokens.size();
+  } else {
+    steps_.decode_tokens += step.tokens.size();
+  }
+}
+
+void RoutingRecorder::on_routing(const experts::ScoresView& scores, const experts::Routing& routing) {
+  RoutedLayer& layer = steps_.steps.back().layers[scores.layer];
+  layer.choices = routing.choices;
+  layer.begin = routing.begin;
+  layer.logits.assign(scores.logits.begin(), scores.logits.end());
+}
+
+}  // namespace sluice::lab
