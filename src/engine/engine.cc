@@ -396,8 +396,8 @@ bool Engine::encode(Sequence& sequence, std::span<const tokenizer::TokenId> toke
       if (go_on && !go_on()) return false;
       const std::span<const tokenizer::TokenId> chunk =
           tokens.subspan(begin, std::min(plan_.chunk, tokens.size() - begin));
-      const Slice slice{&sequence, 0, chunk.size()};
-      const Step step{chunk, {&slice, 1}, Phase::kPrefill, begin};
+      const SequenceSpan span{&sequence, 0, chunk.size()};
+      const Step step{chunk, {&span, 1}, Phase::kPrefill, begin};
       LayerRun run(kernels_, model_.config, *weights_, rope_, *moe_, *workspace_, step);
       try {
         work(run);
@@ -448,15 +448,15 @@ void Engine::step(const Step& step, const LogitSink& sink) {
   SLUICE_CHECK(step.tokens.size() <= plan_.chunk,
                fmt::format("{} tokens in a step of {}", step.tokens.size(), plan_.chunk));
   check_tokens(step.tokens);
-  for (const Slice& slice : step.slices)
-    if (slice.sequence->length() + slice.tokens > slice.sequence->positions())
+  for (const SequenceSpan& span : step.spans)
+    if (span.sequence->length() + span.tokens > span.sequence->positions())
       throw Error(ErrorKind::kInvalid, "the sequence is longer than the context that was reserved")
           .in("-c")
-          .expected(fmt::format("at most {} tokens", slice.sequence->positions()))
-          .found(std::to_string(slice.sequence->length() + slice.tokens))
+          .expected(fmt::format("at most {} tokens", span.sequence->positions()))
+          .found(std::to_string(span.sequence->length() + span.tokens))
           .fix("raise -c, or generate less");
-  for (const Slice& slice : step.slices)
-    SLUICE_CHECK(encoder_.layer == nullptr || slice.sequence->encoder_length() != 0,
+  for (const SequenceSpan& span : step.spans)
+    SLUICE_CHECK(encoder_.layer == nullptr || span.sequence->encoder_length() != 0,
                  "nothing has been encoded");
 
   const fetch::ExpertCounters before = experts_->counters();
@@ -477,7 +477,7 @@ void Engine::step(const Step& step, const LogitSink& sink) {
     locate_damage(error);
     throw;
   }
-  for (const Slice& slice : step.slices) slice.sequence->advance(slice.tokens);
+  for (const SequenceSpan& span : step.spans) span.sequence->advance(span.tokens);
   moe_->end_step();
   ExpertStatistics& count = statistics_.now();
   count.steps += 1;
@@ -497,8 +497,8 @@ void Engine::prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tok
   for (std::size_t begin = 0; begin < tokens.size(); begin += plan_.chunk) {
     const std::span<const tokenizer::TokenId> chunk =
         tokens.subspan(begin, std::min(plan_.chunk, tokens.size() - begin));
-    const Slice slice{&sequence, 0, chunk.size()};
-    step({chunk, {&slice, 1}, Phase::kPrefill},
+    const SequenceSpan span{&sequence, 0, chunk.size()};
+    step({chunk, {&span, 1}, Phase::kPrefill},
          {[&](std::size_t t) { return sink.wants(begin + t); },
           [&](std::size_t t, std::span<const float> logits) { sink.take(begin + t, logits); }});
   }
@@ -506,9 +506,9 @@ void Engine::prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tok
 
 std::span<const float> Engine::decode(Sequence& sequence, tokenizer::TokenId token) {
   begin_forward();
-  const Slice slice{&sequence, 0, 1};
+  const SequenceSpan span{&sequence, 0, 1};
   std::span<const float> result;
-  step({{&token, 1}, {&slice, 1}, Phase::kDecode},
+  step({{&token, 1}, {&span, 1}, Phase::kDecode},
        {[](std::size_t) { return true; },
         [&](std::size_t, std::span<const float> logits) { result = logits; }});
   return result;

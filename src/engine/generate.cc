@@ -66,8 +66,8 @@ class Stream {
       const std::size_t count = std::min(engine.chunk(), begins_.size() - done);
       const bool last = done + count == begins_.size();
       if (done == 0) engine.begin_forward();
-      const Slice slice{sequence_.get(), 0, count};
-      engine.step({std::span(begins_).subspan(done, count), {&slice, 1}, Phase::kPrefill},
+      const SequenceSpan span{sequence_.get(), 0, count};
+      engine.step({std::span(begins_).subspan(done, count), {&span, 1}, Phase::kPrefill},
                   {[&](std::size_t t) { return last && t + 1 == count; },
                    [&](std::size_t, std::span<const float> logits) {
                      first_token_ = sampler_.next(logits, context_, candidates_);
@@ -174,21 +174,21 @@ std::vector<GenerateResult> generate(Engine& engine, const tokenizer::Tokenizer*
   for (Stream& stream : streams) stream.take_first();
 
   std::vector<tokenizer::TokenId> tokens;
-  std::vector<Slice> slices;
+  std::vector<SequenceSpan> spans;
   std::vector<Stream*> open;
   for (;;) {
     tokens.clear();
-    slices.clear();
+    spans.clear();
     open.clear();
     for (Stream& stream : streams) {
       if (stream.stop_if_asked() || !stream.open()) continue;
-      slices.push_back({stream.sequence(), tokens.size(), 1});
+      spans.push_back({stream.sequence(), tokens.size(), 1});
       tokens.push_back(stream.last_token());
       open.push_back(&stream);
     }
     if (open.empty()) break;
     engine.begin_forward();
-    engine.step({tokens, slices, Phase::kDecode},
+    engine.step({tokens, spans, Phase::kDecode},
                 {[](std::size_t) { return true; },
                  [&](std::size_t t, std::span<const float> logits) { open[t]->take(logits); }});
   }

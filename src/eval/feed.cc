@@ -10,7 +10,7 @@ void feed(engine::Engine& engine, engine::Sequence& sequence, std::span<const to
   if (together > 0) engine.prefill(sequence, tokens.first(together), sink);
   for (std::size_t t = together; t < tokens.size(); ++t) {
     engine.begin_forward();
-    const engine::Slice slice{&sequence, 0, 1};
+    const engine::SequenceSpan slice{&sequence, 0, 1};
     engine.step({tokens.subspan(t, 1), {&slice, 1}, engine::Phase::kDecode},
                 {[&](std::size_t) { return sink.wants(t); },
                  [&](std::size_t, std::span<const float> logits) { sink.take(t, logits); }});

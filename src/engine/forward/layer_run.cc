@@ -39,10 +39,10 @@ LayerRun::LayerRun(const kernels::Context& kernels, const model::ModelConfig& co
       logit_rows_(workspace.shape().logit_rows),
       positions_(workspace.shape().positions),
       encoder_positions_(workspace.shape().encoder_positions) {
-  for (const Slice& slice : step.slices)
-    for (std::size_t t = 0; t < slice.tokens && rope.half() != 0; ++t)
-      rope.angles(slice.sequence->length() + t, w_.cos + (slice.first_token + t) * rope.half(),
-                  w_.sin + (slice.first_token + t) * rope.half());
+  for (const SequenceSpan& span : step.spans)
+    for (std::size_t t = 0; t < span.tokens && rope.half() != 0; ++t)
+      rope.angles(span.sequence->length() + t, w_.cos + (span.first_token + t) * rope.half(),
+                  w_.sin + (span.first_token + t) * rope.half());
 }
 
 void LayerRun::norm(Role role) {
@@ -113,12 +113,12 @@ void LayerRun::rotate_q_and_k() {
 }
 
 void LayerRun::write_cache_rows() {
-  for (const Slice& slice : step_.slices) {
-    for (std::size_t t = 0; t < slice.tokens; ++t) {
-      const std::size_t token = slice.first_token + t, position = step_.position(slice) + t;
-      kernels::store_cache(w_.k + token * dims_.key_row, slice.sequence->key_row(layer_, position));
+  for (const SequenceSpan& span : step_.spans) {
+    for (std::size_t t = 0; t < span.tokens; ++t) {
+      const std::size_t token = span.first_token + t, position = step_.position(span) + t;
+      kernels::store_cache(w_.k + token * dims_.key_row, span.sequence->key_row(layer_, position));
       if (dims_.value_row != 0)
-        kernels::store_cache(w_.v + token * dims_.value_row, slice.sequence->value_row(layer_, position));
+        kernels::store_cache(w_.v + token * dims_.value_row, span.sequence->value_row(layer_, position));
     }
   }
 }
@@ -126,10 +126,10 @@ void LayerRun::write_cache_rows() {
 void LayerRun::attend_cache(const float* q, float* out) {
   const kernels::AttentionShape shape =
       dims_.kernel_shape(config_.window(static_cast<std::uint32_t>(layer_)));
-  for (const Slice& slice : step_.slices)
-    kernels::attention(kernels_, shape, q + slice.first_token * dims_.heads * dims_.key_dim, slice.tokens,
-                       slice.sequence->length(), slice.sequence->keys(layer_), slice.sequence->values(layer_),
-                       out + slice.first_token * dims_.heads * dims_.cache_value_dim, w_.attention_scratch,
+  for (const SequenceSpan& span : step_.spans)
+    kernels::attention(kernels_, shape, q + span.first_token * dims_.heads * dims_.key_dim, span.tokens,
+                       span.sequence->length(), span.sequence->keys(layer_), span.sequence->values(layer_),
+                       out + span.first_token * dims_.heads * dims_.cache_value_dim, w_.attention_scratch,
                        bias());
 }
 
@@ -162,11 +162,11 @@ void LayerRun::project_kv() {
 
 void LayerRun::attend_both_ways() {
   kernels::AttentionShape shape = dims_.kernel_shape(0);
-  for (const Slice& slice : step_.slices) {
-    shape.visible = slice.sequence->encoder_length();
-    kernels::attention(kernels_, shape, w_.q + slice.first_token * dims_.heads * dims_.key_dim, slice.tokens,
-                       step_.position(slice), slice.sequence->keys(layer_), slice.sequence->values(layer_),
-                       w_.attended + slice.first_token * dims_.heads * dims_.value_dim, w_.attention_scratch,
+  for (const SequenceSpan& span : step_.spans) {
+    shape.visible = span.sequence->encoder_length();
+    kernels::attention(kernels_, shape, w_.q + span.first_token * dims_.heads * dims_.key_dim, span.tokens,
+                       step_.position(span), span.sequence->keys(layer_), span.sequence->values(layer_),
+                       w_.attended + span.first_token * dims_.heads * dims_.value_dim, w_.attention_scratch,
                        bias());
   }
   project_out();
@@ -175,24 +175,24 @@ void LayerRun::attend_both_ways() {
 void LayerRun::attend_to_encoder() {
   project(Role::kCrossQ, std::nullopt, w_.packed, w_.q);
   kernels::AttentionShape shape = dims_.kernel_shape(0);
-  for (const Slice& slice : step_.slices) {
-    shape.visible = slice.sequence->encoder_length();
-    kernels::attention(kernels_, shape, w_.q + slice.first_token * dims_.heads * dims_.key_dim, slice.tokens,
-                       step_.position(slice), slice.sequence->cross_keys(layer_),
-                       slice.sequence->cross_values(layer_),
-                       w_.attended + slice.first_token * dims_.heads * dims_.value_dim, w_.attention_scratch);
+  for (const SequenceSpan& span : step_.spans) {
+    shape.visible = span.sequence->encoder_length();
+    kernels::attention(kernels_, shape, w_.q + span.first_token * dims_.heads * dims_.key_dim, span.tokens,
+                       step_.position(span), span.sequence->cross_keys(layer_),
+                       span.sequence->cross_values(layer_),
+                       w_.attended + span.first_token * dims_.heads * dims_.value_dim, w_.attention_scratch);
   }
   project_out(Role::kCrossO, std::nullopt);
 }
 
 void LayerRun::load_encoder_hidden() {
-  const Slice& slice = step_.slices.front();
-  std::copy_n(slice.sequence->encoder_hidden(step_.position(slice)), tokens_ * config_.hidden, w_.hidden);
+  const SequenceSpan& span = step_.spans.front();
+  std::copy_n(span.sequence->encoder_hidden(step_.position(span)), tokens_ * config_.hidden, w_.hidden);
 }
 
 void LayerRun::save_encoder_hidden() {
-  const Slice& slice = step_.slices.front();
-  std::copy_n(w_.hidden, tokens_ * config_.hidden, slice.sequence->encoder_hidden(step_.position(slice)));
+  const SequenceSpan& span = step_.spans.front();
+  std::copy_n(w_.hidden, tokens_ * config_.hidden, span.sequence->encoder_hidden(step_.position(span)));
 }
 
 void LayerRun::keep_encoder_output() {
@@ -200,14 +200,14 @@ void LayerRun::keep_encoder_output() {
   kernels::rms_norm(kernels_, w_.hidden, tokens_, d, d, weights_.vector(Role::kEncoderFinalNorm),
                     config_.rms_eps, w_.normed, d);
   kernels::pack_activations(kernels_, w_.normed, tokens_, d, d, w_.packed);
-  const Slice& slice = step_.slices.front();
-  Sequence& sequence = *slice.sequence;
+  const SequenceSpan& span = step_.spans.front();
+  Sequence& sequence = *span.sequence;
   for (std::size_t layer = config_.encoder_layers; layer < config_.layers; ++layer) {
     begin_layer(layer);
     project(Role::kCrossK, std::nullopt, w_.packed, w_.k);
     project(Role::kCrossV, std::nullopt, w_.packed, w_.v);
     for (std::size_t t = 0; t < tokens_; ++t) {
-      const std::size_t position = step_.position(slice) + t;
+      const std::size_t position = step_.position(span) + t;
       kernels::store_cache(w_.k + t * dims_.key_row, sequence.cross_key_row(layer, position));
       kernels::store_cache(w_.v + t * dims_.value_row, sequence.cross_value_row(layer, position));
     }

@@ -255,9 +255,9 @@ experts::ScoresView MoeBlock::route(std::size_t layer, const Step& step, const W
   }
 
   sequence_of_token_.resize(tokens);
-  for (std::size_t s = 0; s < step.slices.size(); ++s)
-    std::fill_n(sequence_of_token_.begin() + static_cast<std::ptrdiff_t>(step.slices[s].first_token),
-                step.slices[s].tokens, static_cast<std::uint32_t>(s));
+  for (std::size_t s = 0; s < step.spans.size(); ++s)
+    std::fill_n(sequence_of_token_.begin() + static_cast<std::ptrdiff_t>(step.spans[s].first_token),
+                step.spans[s].tokens, static_cast<std::uint32_t>(s));
 
   experts::ScoresView view;
   view.layer = config_.sparse_index(static_cast<std::uint32_t>(layer));

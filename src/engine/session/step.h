@@ -15,7 +15,7 @@ namespace sluice::engine {
 
 // The tokens of one sequence in a step: tokens [first_token, first_token + tokens) of the step, at positions
 // sequence->length() … of the sequence.
-struct Slice {
+struct SequenceSpan {
   Sequence* sequence = nullptr;
   std::size_t first_token = 0;
   std::size_t tokens = 0;
@@ -25,14 +25,16 @@ struct Slice {
 enum class Phase { kPrefill, kDecode };
 
 struct Step {
-  std::span<const tokenizer::TokenId> tokens;  // of all slices, one after the other
-  std::span<const Slice> slices;               // cover all tokens, in order
+  std::span<const tokenizer::TokenId> tokens;  // of all spans, one after the other
+  std::span<const SequenceSpan> spans;         // cover all tokens, in order
   Phase phase = Phase::kPrefill;
   // Set: the tokens are the encoder's input of one sequence, starting at this position; empty: a decoder's
   // tokens.
   std::optional<std::size_t> encoder_begin = std::nullopt;
 
-  std::size_t position(const Slice& slice) const { return encoder_begin.value_or(slice.sequence->length()); }
+  std::size_t position(const SequenceSpan& span) const {
+    return encoder_begin.value_or(span.sequence->length());
+  }
 };
 
 // Which tokens of a step need logits, and their receiver: called with the token's index in the step,

@@ -37,7 +37,7 @@ RunOnMachine::RunOnMachine(const engine::Engine& engine, const Machine& machine)
 void RunOnMachine::on_step(const engine::Step& step) {
   now_ = step.phase == engine::Phase::kPrefill ? &prefill_ : &decode_;
   stretches_.clear();
-  for (const engine::Slice& slice : step.slices)
+  for (const engine::SequenceSpan& slice : step.spans)
     stretches_.push_back({static_cast<double>(slice.tokens), static_cast<double>(slice.sequence->length())});
   const SlicedModel::Work rest = model_.rest(machine_, stretches_, widths_);
   now_->traffic += rest.traffic;

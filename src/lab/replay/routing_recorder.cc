@@ -13,7 +13,7 @@ void RoutingRecorder::on_step(const engine::Step& step) {
   RoutedStep& one = steps_.steps.emplace_back();
   one.prompt = step.phase == engine::Phase::kPrefill;
   one.layers.resize(steps_.layers);
-  for (const engine::Slice& slice : step.slices)
+  for (const engine::SequenceSpan& slice : step.spans)
     one.sequences.push_back(
         {static_cast<std::uint32_t>(slice.tokens), static_cast<std::uint32_t>(slice.sequence->length())});
   if (one.prompt) {
