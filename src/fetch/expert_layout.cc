@@ -8,8 +8,8 @@
 namespace sluice::fetch {
 namespace {
 
-Region region_of(const std::vector<store::Extent>& extents) {
-  Region region;
+ReadRegion region_of(const std::vector<store::Extent>& extents) {
+  ReadRegion region;
   for (const FileRun& run : join_extents(extents)) {
     // Equal segments: a short rest would cost as much as a long one.
     const Bytes segments = std::max<Bytes>(1, (run.length + kSegmentBytes - 1) / kSegmentBytes);
@@ -30,13 +30,13 @@ Bytes shared_size(Bytes bytes) {
   return round_up(bytes, step);
 }
 
-Bytes Region::disk_bytes() const {
+Bytes ReadRegion::disk_bytes() const {
   Bytes sum = 0;
   for (const FileRun& run : runs) sum += run.length;
   return sum;
 }
 
-Region::Range Region::covering(Bytes place, Bytes length) const {
+ReadRegion::Range ReadRegion::covering(Bytes place, Bytes length) const {
   const auto after = [](Bytes at, const FileRun& run) { return at < run.place + run.length; };
   const auto first = std::upper_bound(runs.begin(), runs.end(), place, after);
   const auto last = length == 0 ? first : std::upper_bound(first, runs.end(), place + length - 1, after) + 1;

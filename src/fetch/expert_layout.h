@@ -12,7 +12,7 @@ namespace sluice::fetch {
 
 // A stretch of the expert's bytes. Its runs are block-aligned, of at most kSegmentBytes, ascending, and
 // without gaps in memory.
-struct Region {
+struct ReadRegion {
   std::vector<FileRun> runs;
   // Bytes in memory: the runs' lengths, rounded up to a size that buffers share.
   Bytes bytes = 0;
@@ -27,9 +27,9 @@ struct Region {
 // Immutable once made.
 struct ExpertLayout {
   // Pieces stored whole (part `full`), sign+mantissa planes of split pieces (`sm`), or MSB slices (`msb`).
-  Region base;
+  ReadRegion base;
   // Exponent chunks (part `exp`) or LSB slices (`lsb`); empty if all pieces are stored whole.
-  Region rest;
+  ReadRegion rest;
   std::vector<PiecePlace> pieces;  // their places are in `base`, those of chunks in `rest`
   // Size of the view (part `full`), rounded to a size that buffers share; 0 for slices.
   Bytes view_bytes = 0;

@@ -227,7 +227,7 @@ TEST_F(ExpertStoreTest, DemandGoesBeforePrefetchAndTakesUpWhatWasPrefetched) {
           for (const store::Piece& piece : pieces.all()) stored.push_back(checkpoint_->locate(piece));
       return stored;
     }());
-    for (const Region* region : {&layout.base, &layout.rest})
+    for (const ReadRegion* region : {&layout.base, &layout.rest})
       for (const FileRun& run : region->runs) offsets.push_back(run.offset);
     return offsets;
   };

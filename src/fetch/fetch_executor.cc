@@ -23,7 +23,7 @@ constexpr bool kCheckResident = true;
 // So many operations of jobs that were handed back may stay.
 constexpr std::size_t kFewOperations = 256;
 
-bool all_in(const std::vector<bool>& runs, Region::Range range) {
+bool all_in(const std::vector<bool>& runs, ReadRegion::Range range) {
   for (std::uint32_t run = range.first; run < range.end; ++run)
     if (!runs[run]) return false;
   return true;
@@ -258,7 +258,7 @@ void FetchExecutor::queue_reads(const FetchTask& task, bool rest) {
   if (!(rest ? job.read_rest : job.read_base)) return;
   const ExpertLayout& layout = *job.layout;
   const PiecePlace& piece = layout.pieces[task.tensor];
-  const auto queue = [&](Region::Range range, std::size_t offset) {
+  const auto queue = [&](ReadRegion::Range range, std::size_t offset) {
     for (std::uint32_t run = range.first; run < range.end; ++run) {
       if (job.queued[offset + run]) continue;
       job.queued[offset + run] = true;
@@ -310,12 +310,12 @@ void FetchExecutor::arrived(FetchJob& job, std::uint32_t run) {
   const ExpertLayout& layout = *job.layout;
   const bool of_base = run < job.base_in.size();
   if (!of_base) run -= static_cast<std::uint32_t>(job.base_in.size());
-  const auto in = [run](Region::Range range) { return range.first <= run && run < range.end; };
+  const auto in = [run](ReadRegion::Range range) { return range.first <= run && run < range.end; };
   if (of_base) {
     job.base_in[run] = true;
     for (std::size_t p = 0; p < layout.pieces.size(); ++p) {
       const PiecePlace& piece = layout.pieces[p];
-      const Region::Range range = layout.base.covering(piece.place, stored_bytes(piece));
+      const ReadRegion::Range range = layout.base.covering(piece.place, stored_bytes(piece));
       if (!in(range) || !all_in(job.base_in, range)) continue;
       if (ops_[job.first_op[p]].state == OpState::kBlocked)
         make_ready(job.first_op[p]);
@@ -327,7 +327,7 @@ void FetchExecutor::arrived(FetchJob& job, std::uint32_t run) {
     for (std::size_t p = 0; p < layout.pieces.size(); ++p) {
       for (std::uint32_t x = 0; x < layout.pieces[p].chunks.size(); ++x) {
         const ChunkPlace& chunk = layout.pieces[p].chunks[x];
-        const Region::Range range = layout.rest.covering(chunk.place, chunk.stored_bytes);
+        const ReadRegion::Range range = layout.rest.covering(chunk.place, chunk.stored_bytes);
         if (in(range) && all_in(job.rest_in, range)) make_ready(job.first_op[p] + 1 + x);
       }
     }

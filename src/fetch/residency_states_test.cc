@@ -248,7 +248,7 @@ TEST_F(ResidencyStates, AChunkCanBeReadAlone) {
   for (const PiecePlace& piece : layout.pieces) {
     ASSERT_EQ(piece.chunks.size(), 3u);
     for (const ChunkPlace& chunk : piece.chunks) {
-      const Region::Range range = layout.rest.covering(chunk.place, chunk.stored_bytes);
+      const ReadRegion::Range range = layout.rest.covering(chunk.place, chunk.stored_bytes);
       ASSERT_LT(range.first, range.end);
       EXPECT_LE(layout.rest.runs[range.first].place, chunk.place);
       const FileRun& last = layout.rest.runs[range.end - 1];

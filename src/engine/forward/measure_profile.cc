@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using fetch::ExpertLayout;
 using fetch::PiecePlace;
-using fetch::Region;
+using fetch::ReadRegion;
 
 double seconds(const std::function<void()>& work) {
   const auto start = Clock::now();
@@ -45,7 +45,7 @@ enum class Read { kBase, kRest, kBoth };
 // Reads these regions of every sample, all reads in flight.
 void read_all(const MeasureTools& tools, std::span<const Sample> samples, Read what) {
   std::vector<const fetch::FileRun*> runs;
-  const auto submit = [&](const Region& region, const device::HostBuffer& buffer) {
+  const auto submit = [&](const ReadRegion& region, const device::HostBuffer& buffer) {
     for (const fetch::FileRun& run : region.runs) {
       tools.files.submit(run, buffer.data(), runs.size());
       runs.push_back(&run);
