@@ -191,7 +191,7 @@ std::string make_model(const std::string& golden, const Form& form, const std::s
   options.codec = form.codec;
   options.keep_columns = true;
   if (form.sliced) options.slices = codec::SliceBits{8, 4};
-  if (form.int8) options.dense = store::DenseWeights::kInt8;
+  if (form.int8) options.dense = store::DenseRounding::kInt8;
   const std::string path = directory + "/store.sluice";
   store::pack(model, path, model::pack_plan(model::describe_model(*store::open_checkpoint(model))), options);
   return path;

@@ -72,7 +72,7 @@ TEST_F(StoreReader, MakesTheSameNumbersOfSlices) {
   for (const codec::SliceBits bits : codec::kStoredSliceBits) {
     PackOptions options = tiny_options("native");
     options.slices = bits;
-    options.dense = DenseWeights::kInt8;
+    options.dense = DenseRounding::kInt8;
     const std::string store = temp_ / fmt::format("{}.sluice", bits.high);
     pack(temp_ / "sliced", store, tiny_plan(model), options);
     const auto checkpoint = open_checkpoint(store);

@@ -94,8 +94,8 @@ std::optional<codec::SliceBits> parse_slices(const std::string& text) {
   return bits;
 }
 
-store::DenseWeights parse_dense(const std::string& text, bool sliced) {
-  if (text == "exact") return store::DenseWeights::kExact;
+store::DenseRounding parse_dense(const std::string& text, bool sliced) {
+  if (text == "exact") return store::DenseRounding::kExact;
   if (text != "int8")
     throw Error(ErrorKind::kUsage, "unknown form of dense weights")
         .in("--dense")
@@ -105,7 +105,7 @@ store::DenseWeights parse_dense(const std::string& text, bool sliced) {
     throw Error(ErrorKind::kUsage, "dense weights of 8 bits belong to a store with sliced experts")
         .in("--dense")
         .fix("give --slices, too");
-  return store::DenseWeights::kInt8;
+  return store::DenseRounding::kInt8;
 }
 
 // The store is still in `directory`, and is told by the name that it will have.

@@ -89,7 +89,7 @@ TEST(ModelIdentity, IsOfTheModelInWhateverFormItLies) {
     store::PackOptions native, zstd, sliced;
     zstd.codec = "zstd";
     sliced.slices = codec::SliceBits{8, 4};
-    sliced.dense = store::DenseWeights::kInt8;
+    sliced.dense = store::DenseRounding::kInt8;
     sliced.least_split_dense = native.least_split_dense = 0;  // also small matrices
     for (const store::PackOptions& options : {native, zstd, sliced}) {
       const std::string store = packed(name, scratch / "m.sluice", options);

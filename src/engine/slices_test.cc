@@ -40,11 +40,11 @@ constexpr Parts kBoth = Part::kMsb | Part::kLsb;
 const std::string kFable = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
 
 void pack_sliced(const std::string& source, const std::string& target, codec::SliceBits bits,
-                 store::DenseWeights dense = store::DenseWeights::kExact) {
+                 store::DenseRounding dense = store::DenseRounding::kExact) {
   store::PackOptions options;
   options.slices = bits;
   options.dense = dense;
-  if (dense == store::DenseWeights::kInt8) options.least_split_dense = 0;  // also small matrices
+  if (dense == store::DenseRounding::kInt8) options.least_split_dense = 0;  // also small matrices
   store::pack(source, target, model::pack_plan(model::describe_model(*store::open_checkpoint(source))),
               options);
 }
@@ -176,7 +176,7 @@ class SlicedGolden : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(SlicedGolden, ComputesWhatAPlainModelOfTheSameValuesDoes) {
   const std::string source = std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/" + GetParam();
-  using Dense = store::DenseWeights;
+  using Dense = store::DenseRounding;
   for (const auto& [bits, dense] :
        {std::pair(codec::SliceBits{8, 4}, Dense::kExact), std::pair(codec::SliceBits{6, 3}, Dense::kInt8),
         std::pair(codec::SliceBits{4, 2}, Dense::kExact), std::pair(codec::SliceBits{8, 4}, Dense::kInt8)}) {
@@ -337,7 +337,7 @@ TEST_F(Slices, DbscGivesTheSameBitsAndDecisionsWhateverTheThreadsAndDisk) {
 // small.
 TEST_F(Slices, CodedActivationsAreNearTheOthersAndTheirBitsAreTheSameEverywhere) {
   const TempDirectory scratch;
-  pack_sliced(kFable, scratch / "int8.sluice", {8, 4}, store::DenseWeights::kInt8);
+  pack_sliced(kFable, scratch / "int8.sluice", {8, 4}, store::DenseRounding::kInt8);
   const Opened int8(scratch / "int8.sluice");
   const auto logits = [&](kernels::ActivationForm form, const std::string& isa, unsigned threads,
                           std::size_t prompt) {
@@ -363,7 +363,7 @@ TEST_F(Slices, CodedActivationsAreNearTheOthersAndTheirBitsAreTheSameEverywhere)
 // The embedding is also the output head: rows and products come from the same codes.
 TEST_F(Slices, DenseWeightsOfEightBitsTakeHalfAndGiveTheSameBitsEverywhere) {
   const TempDirectory scratch;
-  pack_sliced(kFable, scratch / "int8.sluice", {8, 4}, store::DenseWeights::kInt8);
+  pack_sliced(kFable, scratch / "int8.sluice", {8, 4}, store::DenseRounding::kInt8);
   const Opened int8(scratch / "int8.sluice");
   std::vector<std::uint64_t> bits;
   Bytes dense = 0;

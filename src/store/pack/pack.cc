@@ -270,7 +270,7 @@ class Packer {
 PackResult pack(const std::string& source, const std::string& target, const PackPlan& plan,
                 const PackOptions& options) {
   codec::check_chunk_count(options.chunks, "--chunks");
-  if (options.dense == DenseWeights::kInt8 && !options.slices) {
+  if (options.dense == DenseRounding::kInt8 && !options.slices) {
     throw Error(ErrorKind::kUsage, "dense weights of 8 bits belong to a store with sliced experts")
         .in("--dense")
         .fix("give --slices, too");

@@ -29,13 +29,13 @@ struct PackPlan {
   // Ranges of dense tensors that are read and checked separately: each is stored unchanged as a piece of its
   // own. The rest of such a tensor is stored like any other.
   std::vector<Piece> ranges{};
-  // Tensors that are never rounded, whatever DenseWeights says: routers, because they decide which experts
+  // Tensors that are never rounded, whatever DenseRounding says: routers, because they decide which experts
   // run.
   std::vector<std::string> exact{};
 };
 
 // How weights outside the experts are stored.
-enum class DenseWeights : std::uint8_t {
+enum class DenseRounding : std::uint8_t {
   kExact,  // unchanged, or compressed by the codec
   kInt8,   // large matrices in codes of 8 bits (docs/store-format.md, section 4.3): rounded
 };
@@ -51,11 +51,11 @@ struct PackOptions {
   // Experts in two slices of quantised codes: family `sliced`, which cannot be unpacked. The codec then
   // compresses only dense weights.
   std::optional<codec::SliceBits> slices;
-  DenseWeights dense = DenseWeights::kExact;  // kInt8 only with slices
-  unsigned chunks = 4;                        // exponent chunks of an expert's matrix, 1 to 256
-  std::vector<std::string> exclude;           // globs, see scan_directory
-  unsigned threads = 0;                       // threads that compress; 0: one for every CPU
-  Isa isa = best_isa();                       // for splitting words
+  DenseRounding dense = DenseRounding::kExact;  // kInt8 only with slices
+  unsigned chunks = 4;                          // exponent chunks of an expert's matrix, 1 to 256
+  std::vector<std::string> exclude;             // globs, see scan_directory
+  unsigned threads = 0;                         // threads that compress; 0: one for every CPU
+  Isa isa = best_isa();                         // for splitting words
   // For buffers of the pieces in the pipeline; a single chunk may take more.
   Bytes memory = 512 * kMiB;
   // A new expert file begins when the current one has reached this size.

@@ -53,7 +53,7 @@ std::string options_text(const PackOptions& options, const CodecChoice& codec) {
     text += fmt::format(", dense pieces of {} bytes split", options.least_split_dense);
   if (options.slices)
     text += fmt::format(", slices {} {}", codec::kAmat, codec::slice_bits_text(*options.slices));
-  if (options.dense == DenseWeights::kInt8) text += ", dense int8";
+  if (options.dense == DenseRounding::kInt8) text += ", dense int8";
   return text;
 }
 

@@ -31,7 +31,7 @@ PieceCoding coding_of(const Weights& weights, const PackUnit& unit, const UnitPi
     }
     return {.encoding = Encoding::kSliced, .matrix = {piece.count / width, width}};
   }
-  if (coding.dense == DenseWeights::kInt8 && !unit.is_expert && !unit.is_range && matrix &&
+  if (coding.dense == DenseRounding::kInt8 && !unit.is_expert && !unit.is_range && matrix &&
       2 * piece.count >= coding.least_dense &&
       !std::binary_search(coding.exact.begin(), coding.exact.end(), piece.tensor))
     return {.encoding = Encoding::kInt8, .matrix = {piece.count / width, width}};

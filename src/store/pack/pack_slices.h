@@ -24,7 +24,7 @@ struct Coding {
   // For Planes::kTiled: tiles have the columns of their matrix, whatever the padding.
   bool keep_columns = false;
   std::optional<codec::SliceBits> slices{};  // for experts
-  DenseWeights dense = DenseWeights::kExact;
+  DenseRounding dense = DenseRounding::kExact;
   std::vector<std::uint32_t> exact{};  // tensors that are never rounded, ascending
 };
 

@@ -38,7 +38,7 @@ std::string error_of(const std::function<void()>& body) {
 }
 
 PackOptions sliced_options(codec::SliceBits bits, const std::string& codec = "none",
-                           DenseWeights dense = DenseWeights::kExact) {
+                           DenseRounding dense = DenseRounding::kExact) {
   PackOptions options = tiny_options(codec);
   options.slices = bits;
   options.dense = dense;
@@ -155,7 +155,7 @@ TEST(SlicedStore, DenseMatricesOfEightBits) {
   write_tiny_model(temp / "source", model);
   PackPlan plan = tiny_plan(model);
   plan.ranges = {{"embed.weight", 0, 320}};  // with 32 columns: rows of its own
-  pack(temp / "source", temp / "x.sluice", plan, sliced_options({6, 3}, "zstd", DenseWeights::kInt8));
+  pack(temp / "source", temp / "x.sluice", plan, sliced_options({6, 3}, "zstd", DenseRounding::kInt8));
   expect_verified(temp / "x.sluice");
   const auto source = open_checkpoint(temp / "source"), store = open_checkpoint(temp / "x.sluice");
   EXPECT_EQ(store->locate(plan.ranges[0]).encoding, Encoding::kRaw);
@@ -179,7 +179,7 @@ TEST(SlicedStore, DenseMatricesOfEightBits) {
   }
   // A tensor that is named exact is not rounded.
   plan.exact = {"embed.weight"};
-  pack(temp / "source", temp / "exact.sluice", plan, sliced_options({6, 3}, "zstd", DenseWeights::kInt8));
+  pack(temp / "source", temp / "exact.sluice", plan, sliced_options({6, 3}, "zstd", DenseRounding::kInt8));
   EXPECT_EQ(open_checkpoint(temp / "exact.sluice")->locate(rest).encoding, Encoding::kSplit);
 }
 
@@ -201,7 +201,7 @@ TEST(SlicedStore, StackedTensorsOfOtherTypes) {
     PackPlan plan{"stacked", {}};
     for (std::uint32_t e = 1; e < 3; ++e)
       plan.experts.push_back({0, e, {{"e", e * 2210ull, 1105}, {"e", e * 2210ull + 1105, 1105}}});
-    pack(temp / "source", temp / "x.sluice", plan, sliced_options({4, 2}, "native", DenseWeights::kInt8));
+    pack(temp / "source", temp / "x.sluice", plan, sliced_options({4, 2}, "native", DenseRounding::kInt8));
     expect_verified(temp / "x.sluice");
     const auto source = open_checkpoint(temp / "source"), store = open_checkpoint(temp / "x.sluice");
     for (const ExpertPlan& expert : plan.experts)
@@ -215,7 +215,7 @@ TEST(SlicedStore, BytesDoNotDependOnThreadsOrMemory) {
   write_sharded_tiny_model(temp / "source", {}, 2);
   std::map<std::string, std::string> first;
   for (const unsigned threads : {1u, 3u}) {
-    PackOptions options = sliced_options({8, 4}, "zstd", DenseWeights::kInt8);
+    PackOptions options = sliced_options({8, 4}, "zstd", DenseRounding::kInt8);
     options.threads = threads;
     options.memory = threads == 3 ? 1 : kMiB;
     const std::string store = temp / fmt::format("t{}.sluice", threads);
@@ -230,7 +230,7 @@ TEST(SlicedStore, GoesOnWhereItWasInterrupted) {
   const TempDirectory temp;
   write_sharded_tiny_model(temp / "source", {.hidden = 64, .width = 48}, 2);
   const PackPlan plan = tiny_plan({.hidden = 64, .width = 48});
-  const PackOptions whole_options = sliced_options({8, 4}, "native", DenseWeights::kInt8);
+  const PackOptions whole_options = sliced_options({8, 4}, "native", DenseRounding::kInt8);
   pack(temp / "source", temp / "whole.sluice", plan, whole_options);
   const auto whole = read_tree(temp / "whole.sluice");
   int resumed = 0;
@@ -243,7 +243,7 @@ TEST(SlicedStore, GoesOnWhereItWasInterrupted) {
     if (message == "no error") break;
     EXPECT_THAT(message, HasSubstr("interrupted"));
     EXPECT_THAT(error_of([&] {
-                  pack(temp / "source", store, plan, sliced_options({6, 3}, "native", DenseWeights::kInt8));
+                  pack(temp / "source", store, plan, sliced_options({6, 3}, "native", DenseRounding::kInt8));
                 }),
                 AllOf(HasSubstr("other options"), HasSubstr("6/3")));
     EXPECT_THAT(error_of([&] {
@@ -297,7 +297,7 @@ TEST(SlicedStore, WhatCannotBeRoundedIsRefusedByName) {
   EXPECT_THAT(attempt({"the.expert", "BF16", {40, 70}, words}, {"one", {{0, 0, {{"the.expert", 5, 700}}}}}),
               HasSubstr("cannot be stored in slices"));
   PackOptions dense = tiny_options("zstd");
-  dense.dense = DenseWeights::kInt8;
+  dense.dense = DenseRounding::kInt8;
   EXPECT_THAT(error_of([&] { pack(temp / "source", temp / "x.sluice", plan, dense); }), HasSubstr("--dense"));
 }
 
@@ -305,7 +305,7 @@ TEST(SlicedStore, VerifyFindsDamageOfEitherSlice) {
   const TempDirectory temp;
   write_tiny_model(temp / "source", {});
   const std::string store = temp / "x.sluice";
-  pack(temp / "source", store, tiny_plan({}), sliced_options({8, 4}, "none", DenseWeights::kInt8));
+  pack(temp / "source", store, tiny_plan({}), sliced_options({8, 4}, "none", DenseRounding::kInt8));
   const Manifest manifest = open_store(store);
   const ExpertEntry& expert = manifest.experts.at(3);
   const std::string name = manifest.data_files[expert.file].name, path = store + "/" + name;
@@ -342,7 +342,7 @@ class SlicedManifest : public ::testing::Test {
  protected:
   void SetUp() override {
     write_tiny_model(temp_ / "source", {.layers = 1, .experts = 2});
-    PackOptions options = sliced_options({8, 4}, "none", DenseWeights::kInt8);
+    PackOptions options = sliced_options({8, 4}, "none", DenseRounding::kInt8);
     options.expert_file_bytes = kGiB;
     pack(temp_ / "source", temp_ / "x.sluice", tiny_plan({.layers = 1, .experts = 2}), options);
     text_ = read_file(temp_ / "x.sluice/manifest.json");
