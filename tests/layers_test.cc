@@ -1,5 +1,6 @@
 // The folders of src/ are layers: a file may include its own folder and those that CMakeLists.txt names as
-// its DEPS. The linker catches most wrong includes; this test also catches those of header-only code.
+// its DEPS. The linker catches most wrong includes; this test also catches those of header-only code. The
+// folders of a layer are its rooms, and this test alone says which room may include which.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -114,6 +115,125 @@ TEST_F(Layers, IncludesPointDown) {
     }
   }
   EXPECT_GT(files, 50u);
+}
+
+// A room of a layer: its folder, and the rooms that it may include. "." is what stands in the layer's folder
+// itself, without the folders below it.
+struct Room {
+  std::string name;
+  std::set<std::string> below;
+};
+
+// The rooms of each layer that has some, lowest first. A folder within a room belongs to that room.
+const std::map<std::string, std::vector<Room>> kRooms = {
+    {"base", {{".", {}}, {"files", {"."}}, {"machine", {".", "files"}}, {"json", {".", "files"}}}},
+    {"codec", {{".", {}}, {"native", {"."}}, {"exponents", {".", "native"}}, {"slices", {}}}},
+    {"engine",
+     {{"session", {}},
+      {"watch", {"session"}},
+      {"plan", {}},
+      {"forward", {"session", "watch", "plan"}},
+      {".", {"session", "watch", "plan", "forward"}}}},
+    {"eval", {{".", {}}, {"tasks", {"."}}}},
+    {"experts",
+     {{"core", {}},
+      {"cache", {"core"}},
+      {"routing", {"core", "cache"}},
+      {"schedule", {"core"}},
+      {"plan", {"core", "schedule"}},
+      {"prefetch", {"core", "cache", "routing"}},
+      {"placement", {"core"}},
+      {".", {"core", "cache", "routing", "schedule", "prefetch", "placement"}}}},
+    {"kernels",
+     {{".", {}},
+      {"lanes", {}},
+      {"elementwise", {".", "lanes"}},
+      {"attention", {".", "lanes", "elementwise"}},
+      {"products", {".", "lanes", "elementwise"}},
+      {"check", {"elementwise", "attention", "products"}}}},
+    {"lab", {{".", {}}, {"replay", {}}, {"machine", {"replay"}}, {"ask", {"replay"}}}},
+    {"reproduce", {{".", {}}, {"zipmoe", {"."}}, {"slicemoe", {".", "zipmoe"}}}},
+    {"store",
+     {{".", {}},
+      {"source", {"."}},
+      {"sidecar", {".", "source"}},
+      {"pack", {".", "source"}},
+      {"check", {".", "source", "sidecar", "pack"}}}},
+    {"tokenizer",
+     {{"text", {}},
+      {"vocabulary", {"text"}},
+      {"stages", {"text", "vocabulary"}},
+      {"bpe", {"text", "vocabulary", "stages"}},
+      {"sentencepiece", {"text", "vocabulary"}},
+      {"json", {"text", "vocabulary", "stages"}},
+      {".", {"text", "vocabulary", "stages", "bpe", "sentencepiece", "json"}}}},
+};
+
+// The room of a file, from its path below the layer's folder: "pack/journal.h", "checkpoint.h".
+std::string room_of(const std::string& path) {
+  const std::size_t slash = path.find('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+bool is_test(const fs::path& path) {
+  const std::string stem = path.stem();
+  return stem.ends_with("_test") || stem.ends_with("_fuzz") || stem.ends_with("_bench");
+}
+
+TEST(Rooms, IncludesFollowTheArrows) {
+  std::size_t includes = 0;
+  for (const auto& [layer, rooms] : kRooms) {
+    std::map<std::string, Room> by_name;
+    for (const Room& room : rooms) {
+      for (const std::string& below : room.below)
+        EXPECT_TRUE(by_name.contains(below))
+            << layer << ": " << room.name << " includes " << below << ", which is not below it";
+      by_name[room.name] = room;
+    }
+    std::set<std::string> used;  // "room below"
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / "src" / layer)) {
+      if (!entry.is_regular_file() || is_test(entry.path())) continue;
+      const std::string relative = fs::relative(entry.path(), kRoot / "src" / layer);
+      const std::string own = room_of(relative);
+      ASSERT_TRUE(by_name.contains(own))
+          << layer << '/' << relative << " stands in a room that is not listed";
+      for (const std::string& include : quoted_includes(read_file(entry.path()))) {
+        if (!include.starts_with(layer + '/')) continue;
+        const std::string other = room_of(include.substr(layer.size() + 1));
+        if (other == own) continue;
+        ++includes;
+        used.insert(own + ' ' + other);
+        EXPECT_TRUE(by_name[own].below.contains(other))
+            << layer << '/' << relative << " includes " << include;
+      }
+    }
+    for (const Room& room : rooms)
+      for (const std::string& below : room.below)
+        EXPECT_TRUE(used.contains(room.name + ' ' + below))
+            << layer << ": " << room.name << " includes nothing of " << below;
+  }
+  EXPECT_GT(includes, 100u);
+}
+
+// More than these beside each other are no longer seen at a glance.
+TEST(Rooms, HaveFewFiles) {
+  constexpr int kMost = 40;
+  std::map<fs::path, int> files;
+  for (const char* root : {"src", "apps"})
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / root))
+      if (entry.is_regular_file() && !is_test(entry.path())) ++files[entry.path().parent_path()];
+  EXPECT_GT(files.size(), 30u);
+  for (const auto& [folder, count] : files) EXPECT_LE(count, kMost) << folder;
+}
+
+TEST(Rooms, EveryLayerWithFoldersIsListed) {
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "src")) {
+    if (!entry.is_directory()) continue;
+    const fs::path relative = fs::relative(entry.path(), kRoot / "src");
+    const std::string layer = relative.begin()->string();
+    if (!relative.has_parent_path()) continue;
+    EXPECT_TRUE(kRooms.contains(layer)) << relative << " is a room of a layer that is not listed";
+  }
 }
 
 // Libraries of headers alone that cost seconds in each file that includes them. Whoever needs more of one
