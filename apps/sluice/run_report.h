@@ -1,5 +1,4 @@
-// The figures of a run, for people and as JSON. Names are the same in both (docs/architecture.md,
-// "Counting").
+// The figures of a run, for people and as JSON. Names are the same in both (docs/counters.md).
 #pragma once
 
 #include <string>

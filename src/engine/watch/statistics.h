@@ -11,8 +11,7 @@
 
 namespace sluice::engine {
 
-// An access is one distinct (layer, expert) of a step; a hit needs no demand read (docs/architecture.md,
-// "Counting").
+// An access is one distinct (layer, expert) of a step; a hit needs no demand read (docs/counters.md).
 struct ExpertStatistics {
   std::uint64_t accesses = 0, hits = 0, misses = 0, partial = 0;
   Bytes bytes_read = 0;      // on demand
