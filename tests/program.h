@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sluice::program {
@@ -38,6 +39,16 @@ inline Outcome run_command(const std::string& words) {
 // Runs the program in the same way.
 inline Outcome run(const std::string& arguments) { return run_command("'" SLUICE_PROGRAM "' " + arguments); }
 
+// In a child: the program takes its place, with these words.
+[[noreturn]] inline void become_program(std::vector<std::string> words) {
+  words.insert(words.begin(), SLUICE_PROGRAM);
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  ::execv(pointers[0], pointers.data());
+  ::_exit(127);
+}
+
 // The program while it runs, started with these words, unchanged: its standard input stays open, its output
 // can be read as it comes. It dies of SIGALRM if it does not end by itself.
 class Running {
@@ -53,12 +64,7 @@ class Running {
       ::dup2(out[1], STDERR_FILENO);
       for (const int fd : {in[0], in[1], out[0], out[1]}) ::close(fd);
       ::alarm(60);
-      words.insert(words.begin(), SLUICE_PROGRAM);
-      std::vector<char*> pointers;
-      for (std::string& word : words) pointers.push_back(word.data());
-      pointers.push_back(nullptr);
-      ::execv(pointers[0], pointers.data());
-      ::_exit(127);
+      become_program(std::move(words));
     }
     ::close(in[0]);
     ::close(out[1]);

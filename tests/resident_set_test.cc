@@ -17,16 +17,11 @@ namespace sluice {
 namespace {
 
 // The largest resident set of the program with these arguments, which must succeed.
-Bytes largest_resident_set(std::vector<std::string> words) {
-  words.insert(words.begin(), SLUICE_PROGRAM);
+Bytes largest_resident_set(const std::vector<std::string>& words) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::dup2(::open("/dev/null", O_WRONLY), STDOUT_FILENO);
-    std::vector<char*> pointers;
-    for (std::string& word : words) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    ::execv(pointers[0], pointers.data());
-    ::_exit(127);
+    program::become_program(words);
   }
   int status = 0;
   rusage usage{};

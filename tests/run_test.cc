@@ -276,13 +276,7 @@ int run_without_io_uring(const std::vector<std::string>& arguments, const std::s
         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
       ::_exit(125);
     if (std::freopen(out.c_str(), "w", stdout) == nullptr) ::_exit(126);
-    std::vector<std::string> words = arguments;
-    words.insert(words.begin(), SLUICE_PROGRAM);
-    std::vector<char*> pointers;
-    for (std::string& word : words) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    ::execv(pointers[0], pointers.data());
-    ::_exit(127);
+    sluice::program::become_program(arguments);
   }
   int status = 0;
   ::waitpid(child, &status, 0);

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/error_of.h"
 #include "base/json/json.h"
 #include "program.h"
 #include "store/check/verify.h"
@@ -29,6 +30,7 @@ namespace sluice::store {
 namespace {
 
 using namespace testing;  // NOLINT: the helpers of store/pack/testing.h
+using sluice::testing::error_of;
 using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
@@ -60,15 +62,6 @@ bool wait_until(const std::function<bool()>& done, std::chrono::seconds limit = 
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   return true;
-}
-
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 class StorePack : public ::testing::Test {

@@ -27,11 +27,7 @@ inline std::optional<Outcome> run_on_terminal(const std::vector<std::string>& wo
   if (child == 0) {
     ::alarm(120);
     ::setenv("TERM", kind, 1);
-    std::vector<char*> pointers = {const_cast<char*>(SLUICE_PROGRAM)};
-    for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
-    pointers.push_back(nullptr);
-    ::execv(pointers[0], pointers.data());
-    ::_exit(127);
+    become_program(words);
   }
   Outcome outcome;
   char bytes[4096];

@@ -3,8 +3,6 @@
 // Exit to leave with a code after they have printed everything themselves.
 #pragma once
 
-#include <functional>
-
 #include "command_line.h"
 
 namespace sluice::app {
@@ -39,10 +37,8 @@ void add_synth(Command& app);
 void add_doctor(Command& app);
 void add_version(Command& app);
 
-// True once after Ctrl-C (SIGINT, or SIGTERM) since the last call; main.cc installs the handler. A second
-// Ctrl-C within one running command ends the program with exit code 130.
+// True from the first Ctrl-C (SIGINT, or SIGTERM) on, whoever asks; main.cc installs the handler. A second one
+// ends the program with exit code 130.
 bool interrupted();
-// The same for callees that ask many times: the function stays true.
-std::function<bool()> interrupted_so_far();
 
 }  // namespace sluice::app

@@ -134,9 +134,9 @@ void compare(const Options& options) {
   settings.runs = static_cast<unsigned>(options.runs);
   settings.tokenizer = open.tokenizer.get();
   settings.changes = changes_of;
-  settings.interrupted = [stop = interrupted_so_far()] {
+  settings.interrupted = [] {
     check_reader();
-    return stop();
+    return interrupted();
   };
 
   std::vector<lab::Contender> contenders;
@@ -171,10 +171,6 @@ void compare(const Options& options) {
 }
 
 }  // namespace
-
-std::function<bool()> interrupted_so_far() {
-  return [seen = std::make_shared<bool>(false)] { return *seen = *seen || interrupted(); };
-}
 
 void add_compare(Command& app) {
   Command* command =

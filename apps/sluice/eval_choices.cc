@@ -157,12 +157,11 @@ void evaluate_choices(const EvalOptions& options) {
   eval::ChoiceScorer scorer(engine, prompt);
   Progress progress("eval: items", work.items.size(),
                     progress_verbosity(options.engine.quiet, options.engine.json), Progress::Unit::kCount);
-  const auto stop = interrupted_so_far();
   const std::vector<eval::ChoiceScore> scores = eval::finish<eval::ChoiceScore>(
       state, work.items.size(), eval::choice_score_from_json, [&](std::size_t i) {
         progress.update(i);
         check_reader();
-        return scorer.score(work.requests[i], [&] { return !stop(); });
+        return scorer.score(work.requests[i], [] { return !interrupted(); });
       });
   progress.update(work.items.size());
   progress.end();

@@ -251,7 +251,6 @@ void evaluate_text(const EvalOptions& options) {
   if (reference) scorer.compare_with(*reference, split.rows);
   Progress progress("eval: tokens", text.tokens.size(),
                     progress_verbosity(options.engine.quiet, options.engine.json), Progress::Unit::kCount);
-  const auto go_on = interrupted_so_far();
   const std::vector<eval::WindowScore> scores = eval::finish<eval::WindowScore>(
       state, cut.windows.size(),
       [&](const Json& json, const std::string& name) {
@@ -263,7 +262,7 @@ void evaluate_text(const EvalOptions& options) {
         return scorer.score(text.tokens, cut.windows[i], [&] {
           progress.update(std::min(done++, text.tokens.size()));
           check_reader();
-          return !go_on();
+          return !interrupted();
         });
       });
   progress.update(text.tokens.size());

@@ -45,12 +45,10 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 141 nobody reads s
 
 // ---- Ctrl-C
 
-std::atomic<bool> interrupt_unseen = false;
 std::atomic<int> interrupts = 0;
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free);
 
 extern "C" void on_interrupt(int) {
-  interrupt_unseen = true;
   if (interrupts.fetch_add(1) == 0) return;
   constexpr std::string_view kText = "\nsluice: interrupted\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
@@ -198,7 +196,7 @@ int run_and_report(int argc, char** argv) {
 
 }  // namespace
 
-bool interrupted() { return interrupt_unseen.exchange(false); }
+bool interrupted() { return interrupts > 0; }
 
 }  // namespace sluice::app
 

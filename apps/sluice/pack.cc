@@ -147,7 +147,7 @@ void pack(const Options& options) {
   pack.threads = static_cast<unsigned>(options.common.threads);
   pack.isa = parse_isa(options.common.isa);
   pack.memory = work_memory(options.common.memory, "pack");
-  pack.interrupted = [] { return interrupted(); };
+  pack.interrupted = interrupted;
 
   store::check_patterns(options.model, options.exclude);
   const auto checkpoint = store::open_directory(options.model, options.exclude);

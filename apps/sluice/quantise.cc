@@ -53,7 +53,7 @@ void quantise(const Options& options) {
   const store::PackPlan plan = model::pack_plan(model::describe_model(*checkpoint));
   store::RoundedCopyOptions copy;
   copy.threads = static_cast<unsigned>(options.common.threads);
-  copy.interrupted = [] { return interrupted(); };
+  copy.interrupted = interrupted;
   {
     std::optional<Progress> progress;
     copy.on_progress = [&](const store::PackProgress& now) {

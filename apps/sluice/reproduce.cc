@@ -47,7 +47,7 @@ void pack(const std::string& model, const std::string& path) {
   const auto checkpoint = store::open_directory(model, {});
   store::PackOptions options;
   options.codec = kCodec;
-  options.interrupted = [] { return interrupted(); };
+  options.interrupted = interrupted;
   store::pack(model, path, model::pack_plan(model::describe_model(*checkpoint)), options);
 }
 
@@ -159,7 +159,7 @@ void reproduce_slicemoe(const Options& options) {
   if (!options.trace.empty()) settings.command += " --trace " + quoted(options.trace);
   if (options.common.seed) settings.command += fmt::format(" --seed {}", *options.common.seed);
   settings.version = SLUICE_VERSION;
-  settings.interrupted = interrupted_so_far();
+  settings.interrupted = interrupted;
   if (!options.common.quiet && !options.common.json)
     settings.on_stage = [](std::string_view text) { print_error("reproduce: {}\n", text); };
   give_out(reproduce::reproduce_slicemoe(settings), options, output);
@@ -207,7 +207,7 @@ void reproduce_zipmoe(const Options& options) {
   if (common.io != CommonFlags().io) settings.flags += " --io " + common.io;
   settings.command += settings.flags;
   settings.version = SLUICE_VERSION;
-  settings.interrupted = interrupted_so_far();
+  settings.interrupted = interrupted;
   if (!common.quiet && !common.json)
     settings.on_stage = [](std::string_view text) { print_error("reproduce: {}\n", text); };
 

@@ -172,7 +172,6 @@ void run(const Options& options) {
   std::vector<engine::GenerateRequest> requests;
   std::size_t positions = 1, longest_prompt = 0;
   const std::uint64_t first_seed = flags.seed ? *flags.seed : random_seed();
-  const std::function<bool()> stop = interrupted_so_far();  // each sequence of a batch asks it
   for (std::vector<tokenizer::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
     engine::GenerateRequest& request = requests.emplace_back();
     request.prompt = std::move(prompt);
@@ -181,9 +180,9 @@ void run(const Options& options) {
         sampler_config(options.sampling, open.model.generation, first_seed + requests.size() - 1);
     request.ignore_eos = options.ignore_eos;
     request.stop = options.stop;
-    request.should_stop = [stop] {
+    request.should_stop = [] {
       check_reader();
-      return stop();
+      return interrupted();
     };
     positions = std::max(positions, positions_for(request.prompt.size(), max_tokens, flags, open));
     longest_prompt = std::max(longest_prompt, request.prompt.size());

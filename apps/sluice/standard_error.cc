@@ -1,31 +1,20 @@
 #include "standard_error.h"
 
-#include <poll.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <set>
 #include <string>
 #include <utility>
+
+#include "write_text.h"
 
 namespace sluice::app {
 namespace {
 
 bool live_line_drawn = false;
 
-void write_all(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = ::write(STDERR_FILENO, text.data(), text.size());
-    if (count > 0) {
-      text.remove_prefix(static_cast<std::size_t>(count));
-    } else if (count < 0 && errno == EAGAIN) {
-      struct pollfd output = {STDERR_FILENO, POLLOUT, 0};
-      ::poll(&output, 1, -1);
-    } else if (count == 0 || errno != EINTR) {
-      return;
-    }
-  }
-}
+// A failure has nowhere to be told.
+void write_all(std::string_view text) { write_text(STDERR_FILENO, text); }
 
 }  // namespace
 

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "command.h"
 #include "standard_error.h"
+#include "write_text.h"
 
 namespace sluice::app {
 namespace {
@@ -71,18 +72,8 @@ class StandardOutput::Buffer final : public std::streambuf {
   void write(std::string_view text) {
     if (text.empty() || error_ != 0) return;
     remove_live_line();
-    while (!text.empty()) {
-      const ssize_t count = ::write(STDOUT_FILENO, text.data(), text.size());
-      if (count > 0) {
-        text.remove_prefix(static_cast<std::size_t>(count));
-      } else if (count < 0 && errno == EAGAIN) {
-        struct pollfd output = {STDOUT_FILENO, POLLOUT, 0};
-        ::poll(&output, 1, -1);
-      } else if (count == 0 || errno != EINTR) {
-        error_ = count == 0 ? EIO : errno;
-        check_written();
-      }
-    }
+    error_ = write_text(STDOUT_FILENO, text);
+    check_written();
   }
 
   const bool terminal_;

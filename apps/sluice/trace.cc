@@ -63,7 +63,6 @@ void run(const Options& options) {
   const auto max_tokens = static_cast<std::size_t>(options.max_tokens);
   std::vector<engine::GenerateRequest> requests;
   std::size_t positions = 1;
-  const std::function<bool()> stop = interrupted_so_far();  // each sequence asks it
   for (std::vector<tokenizer::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
     engine::GenerateRequest& request = requests.emplace_back();
     request.prompt = std::move(prompt);
@@ -72,7 +71,7 @@ void run(const Options& options) {
     request.sampler =
         sampler_config(options.sampling, open.model.generation, flags.seed.value_or(0) + requests.size() - 1);
     request.ignore_eos = options.ignore_eos;
-    request.should_stop = stop;
+    request.should_stop = interrupted;
     positions = std::max(positions, positions_for(request.prompt.size(), max_tokens, flags, open));
   }
 

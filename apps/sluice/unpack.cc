@@ -28,7 +28,7 @@ void unpack(const Options& options) {
   unpack.threads = static_cast<unsigned>(options.common.threads);
   unpack.isa = parse_isa(options.common.isa);
   unpack.memory = work_memory(options.common.memory, "unpack");
-  unpack.interrupted = [] { return interrupted(); };
+  unpack.interrupted = interrupted;
   store::UnpackResult result;
   {
     ProgressOfTotal progress("unpack", progress_verbosity(options.common.quiet, options.common.json));

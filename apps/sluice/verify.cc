@@ -42,7 +42,7 @@ void verify(const Options& options) {
   verify.depth = options.full ? store::VerifyDepth::kFull : store::VerifyDepth::kStored;
   verify.threads = static_cast<unsigned>(options.common.threads);
   verify.isa = parse_isa(options.common.isa);
-  verify.interrupted = [] { return interrupted(); };
+  verify.interrupted = interrupted;
   store::VerifyReport report;
   {
     ProgressOfTotal progress("verify", progress_verbosity(options.common.quiet, options.common.json));

@@ -6,12 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/error_of.h"
 #include "base/files/file.h"
 #include "engine/plan/calibration.h"
 #include "model/pack_plan.h"
@@ -29,6 +29,7 @@ using engine::EngineOptions;
 using engine::set_contract;
 using engine::Statistics;
 using experts::PrecisionMode;
+using sluice::testing::error_of;
 using store::testing::TempDirectory;
 using ::testing::HasSubstr;
 
@@ -40,15 +41,6 @@ struct Opened {
   std::unique_ptr<store::Checkpoint> checkpoint;
   model::Model model;
 };
-
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(SteppedWindows, CountWhatIsScored) {
   for (std::size_t window = 3; window < 12; ++window) {

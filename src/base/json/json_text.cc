@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
+#include "base/json/json_builder.h"
 #include "base/shown_text.h"
 
 namespace sluice {
@@ -61,14 +62,12 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
 
   bool key(string_t& key) override {
-    const auto [position, inserted] = open_.back()->get_ref<Json::object_t&>().emplace(key, nullptr);
-    if (!inserted) {
+    if (!tree_.key(key)) {
       throw Error(ErrorKind::kInvalid, "duplicate key in JSON object")
           .in(name_, consumed())
           .found("\"" + shown_ascii(key, kShownBytes) + "\"")
           .fix("keep one of the two");
     }
-    slot_ = &position->second;
     return true;
   }
 
@@ -94,39 +93,25 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   Bytes consumed() const { return static_cast<Bytes>(furthest_ - begin_); }
 
   template <class T>
-  Json* place(T&& value) {
-    if (open_.empty()) {
-      root_ = Json(std::forward<T>(value));
-      return &root_;
-    }
-    if (open_.back()->is_array()) {
-      auto& array = open_.back()->get_ref<Json::array_t&>();
-      return &array.emplace_back(std::forward<T>(value));
-    }
-    *slot_ = Json(std::forward<T>(value));
-    return slot_;
-  }
-
-  template <class T>
   bool add(T&& value) {
-    place(std::forward<T>(value));
+    tree_.add(std::forward<T>(value));
     return true;
   }
 
   bool open(Json container) {
-    if (open_.size() >= limits_.max_depth) {
+    if (tree_.depth() >= limits_.max_depth) {
       throw Error(ErrorKind::kInvalid, "JSON is nested too deeply")
           .in(name_, consumed())
           .expected("at most " + std::to_string(limits_.max_depth) + " levels")
           .found("more")
           .fix("correct the text, or get the file again");
     }
-    open_.push_back(place(std::move(container)));
+    tree_.open(std::move(container));
     return true;
   }
 
   bool close() {
-    open_.pop_back();
+    tree_.close();
     return true;
   }
 
@@ -136,9 +121,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   const std::string& name_;
   const JsonLimits& limits_;
   Json root_;
-  std::vector<Json*>
-      open_;  // containers from the root down to the one being read; none moves while a child is open
-  Json* slot_ = nullptr;  // value of the last key
+  JsonBuilder tree_{root_};
 };
 
 // The library's value, to be written by it.

@@ -9,21 +9,14 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/error_of.h"
 
 namespace sluice::engine {
 namespace {
 
 using experts::PrecisionMode;
+using sluice::testing::error_of;
 using ::testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 CalibrationPoint point(PrecisionMode precision, double theta, double amount, double loss, double error) {
   return {.precision = precision,

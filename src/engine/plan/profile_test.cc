@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/error_of.h"
 #include "base/json/json_pointer.h"
 #include "engine/engine.h"
 #include "store/source/open_checkpoint.h"
@@ -11,16 +12,8 @@
 namespace sluice::engine {
 namespace {
 
+using sluice::testing::error_of;
 using ::testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 Profile example() {
   Profile profile;

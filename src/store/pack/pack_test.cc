@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 
 #include <cstring>
-#include <functional>
 
 #include "base/error.h"
+#include "base/error_of.h"
 #include "base/files/file.h"
 #include "base/hash.h"
 #include "codec/exponents/plane_decoder.h"
@@ -25,16 +25,8 @@ namespace sluice::store {
 namespace {
 
 using namespace testing;  // NOLINT: the helpers of testing.h
+using sluice::testing::error_of;
 using ::testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 // The piece's bytes as the tensor has them, through the public interface only.
 std::string read_piece(const Checkpoint& checkpoint, const Piece& piece) {

@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <functional>
 #include <random>
 
 #include "base/error.h"
+#include "base/error_of.h"
 #include "base/files/file.h"
 #include "base/float16.h"
 #include "base/hash.h"
@@ -25,17 +25,9 @@ namespace sluice::store {
 namespace {
 
 using namespace testing;  // NOLINT: the helpers of testing.h
+using sluice::testing::error_of;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 PackOptions sliced_options(codec::SliceBits bits, const std::string& codec = "none",
                            DenseRounding dense = DenseRounding::kExact) {

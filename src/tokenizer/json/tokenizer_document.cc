@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json/json_builder.h"
 #include "tokenizer/text/printable.h"
 
 namespace sluice::tokenizer {
@@ -21,7 +22,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
  public:
   enum class Root { kTokenizer, kVocabulary };
   Handler(TokenizerDocument& document, const std::string& name, Root root)
-      : document_(document), name_(name), vocabulary_next_(root == Root::kVocabulary) {}
+      : document_(document), name_(name), tree_(document.rest), vocabulary_next_(root == Root::kVocabulary) {}
 
   bool null() override { return scalar(nullptr); }
   bool boolean(bool value) override { return scalar(value); }
@@ -84,7 +85,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   bool start_object(std::size_t) override {
     if (vocabulary_next_) {
       vocabulary_next_ = false;
-      vocabulary_field_ = open_.empty() ? "the vocabulary" : "model.vocab";
+      vocabulary_field_ = tree_.depth() == 0 ? "the vocabulary" : "model.vocab";
       document_.has_vocabulary = true;
       state_ = State::kVocabulary;
       return true;
@@ -99,7 +100,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     return close();
   }
   bool start_array(std::size_t) override {
-    if (vocabulary_next_ && !open_.empty()) {
+    if (vocabulary_next_ && tree_.depth() > 0) {
       vocabulary_next_ = false;
       vocabulary_field_ = "model.vocab";
       document_.has_scores = true;
@@ -149,17 +150,14 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
       token_.swap(key);
       return true;
     }
-    auto& object = open_.back()->get_ref<Json::object_t&>();
-    const auto [position, inserted] = object.emplace(key, nullptr);
-    if (!inserted) {
+    if (!tree_.key(key)) {
       throw Error(ErrorKind::kInvalid, "duplicate key in JSON object")
           .in(name_)
           .found(printable(key))
           .fix("download the tokenizer files again");
     }
-    slot_ = &position->second;
-    if (open_.size() == 1) in_model_ = key == "model";
-    const bool of_model = open_.size() == 2 && in_model_;
+    if (tree_.depth() == 1) in_model_ = key == "model";
+    const bool of_model = tree_.depth() == 2 && in_model_;
     vocabulary_next_ = of_model && key == "vocab";
     merges_next_ = of_model && key == "merges";
     return true;
@@ -234,22 +232,13 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     }
   }
 
-  template <class T>
-  Json* place(T&& value) {
+  void count_value() {
     if (++small_values_ > kMaxSmallValues) {
       throw Error(ErrorKind::kInvalid, "too many values outside the vocabulary")
           .in(name_)
           .expected(fmt::format("at most {}", kMaxSmallValues))
           .fix("download the tokenizer files again");
     }
-    if (open_.empty()) {
-      document_.rest = Json(std::forward<T>(value));
-      return &document_.rest;
-    }
-    if (open_.back()->is_array())
-      return &open_.back()->get_ref<Json::array_t&>().emplace_back(std::forward<T>(value));
-    *slot_ = Json(std::forward<T>(value));
-    return slot_;
   }
 
   template <class T>
@@ -267,7 +256,8 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
         break;
     }
     vocabulary_next_ = merges_next_ = false;
-    place(std::forward<T>(value));
+    count_value();
+    tree_.add(std::forward<T>(value));
     return true;
   }
   bool open(Json container) {
@@ -275,23 +265,25 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     if (in_scores()) wrong_score();
     if (state_ != State::kSmall) wrong_pair();
     vocabulary_next_ = merges_next_ = false;
-    if (open_.size() >= kMaxDepth) {
+    if (tree_.depth() >= kMaxDepth) {
       throw Error(ErrorKind::kInvalid, "JSON is nested too deeply")
           .in(name_)
           .expected(fmt::format("at most {} levels", kMaxDepth))
           .found("more")
           .fix("download the tokenizer files again");
     }
-    open_.push_back(place(std::move(container)));
+    count_value();
+    tree_.open(std::move(container));
     return true;
   }
   bool close() {
-    open_.pop_back();
+    tree_.close();
     return true;
   }
 
   TokenizerDocument& document_;
   const std::string& name_;
+  JsonBuilder tree_;
   State state_ = State::kSmall;
   std::string vocabulary_field_;
   std::string token_;   // last key of the vocabulary
@@ -302,9 +294,6 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   bool in_model_ = false;
   bool vocabulary_next_;      // the next value is the vocabulary, if it is an object
   bool merges_next_ = false;  // the next value is the merges, if it is an array
-  std::vector<Json*>
-      open_;              // containers from the root to the one being read; none moves while a child is open
-  Json* slot_ = nullptr;  // value of the last key
 };
 
 // Follows the syntax alone, to tell whether the text ends before its value does.
