@@ -11,6 +11,7 @@
 #include "common_flags.h"
 #include "engine_flags.h"
 #include "eval/measure_calibration.h"
+#include "interrupt.h"
 #include "number_range.h"
 #include "open_tokenizer.h"
 #include "output_path.h"

@@ -7,14 +7,6 @@
 
 namespace sluice::app {
 
-struct Exit {
-  int code = 0;
-};
-inline constexpr int kExitFailed = 1;
-inline constexpr int kExitUsage = 2;
-inline constexpr int kExitInterrupted = 130;
-inline constexpr int kExitReaderGone = 141;  // as a shell shows a program that SIGPIPE has ended
-
 void add_pack(Command& app);
 void add_calibrate(Command& app);
 void add_quantise(Command& app);
@@ -36,9 +28,5 @@ void add_reproduce(Command& app);
 void add_synth(Command& app);
 void add_doctor(Command& app);
 void add_version(Command& app);
-
-// True from the first Ctrl-C (SIGINT, or SIGTERM) on, whoever asks; main.cc installs the handler. A second one
-// ends the program with exit code 130.
-bool interrupted();
 
 }  // namespace sluice::app

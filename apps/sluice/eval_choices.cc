@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "command.h"
 #include "energy_report.h"
 #include "eval/identity.h"
 #include "eval/state.h"
@@ -14,6 +13,7 @@
 #include "eval/tasks/choice_tasks.h"
 #include "eval/tasks/data_file.h"
 #include "eval_command.h"
+#include "interrupt.h"
 #include "progress.h"
 #include "run_report.h"
 #include "standard_output.h"

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "command.h"
 #include "energy_report.h"
 #include "engine/plan/memory_plan.h"
 #include "eval/identity.h"
@@ -15,6 +14,7 @@
 #include "eval/text_score.h"
 #include "eval/windows.h"
 #include "eval_command.h"
+#include "interrupt.h"
 #include "open_tokenizer.h"
 #include "progress.h"
 #include "run_report.h"

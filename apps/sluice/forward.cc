@@ -10,6 +10,7 @@
 #include "base/files/file.h"
 #include "command.h"
 #include "engine_flags.h"
+#include "interrupt.h"
 #include "number_range.h"
 #include "output_path.h"
 #include "run_report.h"

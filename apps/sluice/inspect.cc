@@ -22,6 +22,7 @@
 #include "command.h"
 #include "common_flags.h"
 #include "engine/session/sequence.h"
+#include "interrupt.h"
 #include "model/architecture.h"
 #include "progress.h"
 #include "store/checkpoint.h"

@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "command.h"
 #include "common_flags.h"
+#include "exit_code.h"
+#include "interrupt.h"
 #include "lab/ask/lab.h"
 #include "standard_input.h"
 

@@ -20,6 +20,7 @@
 #include "experts/decision_log.h"
 #include "experts/registry.h"
 #include "experts/routing/slice_names.h"
+#include "interrupt.h"
 #include "lab/machine/machine_replay.h"
 #include "number_range.h"
 #include "output_path.h"

@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <csignal>
 #include <exception>
 #include <new>
 #include <span>
@@ -19,6 +17,8 @@
 #include "base/shown_text.h"
 #include "command.h"
 #include "engine/plan/memory_plan.h"
+#include "exit_code.h"
+#include "interrupt.h"
 #include "nearest.h"
 #include "standard_error.h"
 #include "standard_output.h"
@@ -42,27 +42,6 @@ constexpr const char* kExamples = R"(Examples:
 
 MODEL is a Hugging Face directory or a packed NAME.sluice store. Sizes read 8GiB, 1.5G (binary) or 500MB (decimal).
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 141 nobody reads standard output any more.)";
-
-// ---- Ctrl-C
-
-std::atomic<int> interrupts = 0;
-static_assert(std::atomic<int>::is_always_lock_free);
-
-extern "C" void on_interrupt(int) {
-  if (interrupts.fetch_add(1) == 0) return;
-  constexpr std::string_view kText = "\nsluice: interrupted\n";
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
-  ::_exit(kExitInterrupted);
-}
-
-void install_signal_handlers() {
-  struct sigaction action = {};
-  action.sa_handler = on_interrupt;
-  action.sa_flags = SA_RESTART;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);  // begun work is taken back, as after Ctrl-C
-  std::signal(SIGPIPE, SIG_IGN);           // a reader that went away is a failed write, see standard_output.h
-}
 
 // If one of the three is closed, the next opened file would take its number, and messages would go into that
 // file. Output to a closed standard output is lost and must not look like success: it is opened for reading
@@ -195,8 +174,6 @@ int run_and_report(int argc, char** argv) {
 }
 
 }  // namespace
-
-bool interrupted() { return interrupts > 0; }
 
 }  // namespace sluice::app
 

@@ -22,6 +22,7 @@
 #include "codec/exponents/shards.h"
 #include "command.h"
 #include "common_flags.h"
+#include "interrupt.h"
 #include "model/pack_plan.h"
 #include "number_range.h"
 #include "progress.h"

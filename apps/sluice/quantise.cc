@@ -11,6 +11,7 @@
 #include "codec/slices/quantiser_variants.h"
 #include "command.h"
 #include "common_flags.h"
+#include "interrupt.h"
 #include "model/pack_plan.h"
 #include "progress.h"
 #include "store/pack/rounded_copy.h"

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "command.h"
 #include "engine/model_identity.h"
+#include "interrupt.h"
 #include "trace/rank_windows.h"
 #include "trace/routing_trace.h"
 

@@ -12,6 +12,8 @@
 #include "base/files/temporary_directory.h"
 #include "command.h"
 #include "engine_flags.h"
+#include "exit_code.h"
+#include "interrupt.h"
 #include "model/pack_plan.h"
 #include "number_range.h"
 #include "output_path.h"

@@ -20,6 +20,7 @@
 #include "common_flags.h"
 #include "experts/registry.h"
 #include "experts/routing/slice_names.h"
+#include "interrupt.h"
 #include "lab/replay/replay.h"
 #include "lab/replay/slice_replay.h"
 #include "machine_replay.h"

@@ -8,7 +8,7 @@
 #include <streambuf>
 
 #include "base/error.h"
-#include "command.h"
+#include "interrupt.h"
 
 namespace sluice::app {
 namespace {

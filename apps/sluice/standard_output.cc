@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "command.h"
+#include "exit_code.h"
 #include "standard_error.h"
 #include "write_text.h"
 

@@ -1,7 +1,6 @@
 // Standard output: the result and nothing else. Every write of the program goes through std::cout, and is
 // checked here.
 #pragma once
-
 #include <fmt/core.h>
 
 #include <iostream>

@@ -10,6 +10,7 @@
 #include "base/machine/thread_pool.h"
 #include "command.h"
 #include "common_flags.h"
+#include "interrupt.h"
 #include "model/synth.h"
 #include "number_range.h"
 #include "progress.h"

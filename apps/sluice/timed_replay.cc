@@ -18,6 +18,7 @@
 #include "engine/plan/profile.h"
 #include "experts/decision_log.h"
 #include "experts/registry.h"
+#include "interrupt.h"
 #include "lab/machine/pipeline.h"
 #include "number_range.h"
 #include "standard_error.h"

@@ -14,6 +14,8 @@
 #include "engine/generate.h"
 #include "engine/trace_recorder.h"
 #include "engine_flags.h"
+#include "exit_code.h"
+#include "interrupt.h"
 #include "number_range.h"
 #include "output_path.h"
 #include "progress.h"

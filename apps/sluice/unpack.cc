@@ -12,6 +12,7 @@
 #include "base/machine/cpu.h"
 #include "command.h"
 #include "common_flags.h"
+#include "interrupt.h"
 #include "progress.h"
 #include "work_memory.h"
 

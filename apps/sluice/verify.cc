@@ -13,6 +13,8 @@
 #include "base/shown_text.h"
 #include "command.h"
 #include "common_flags.h"
+#include "exit_code.h"
+#include "interrupt.h"
 #include "progress.h"
 #include "standard_error.h"
 
