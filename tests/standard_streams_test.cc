@@ -193,7 +193,7 @@ TEST(StandardStreamsSources, OneFileWritesToEachStream) {
                                         "main.cc",  // opens them, and ends at the second Ctrl-C
                                         "live_text.cc", "progress.cc"};  // ask what they are
   std::size_t files = 0;
-  for (const auto& entry : fs::directory_iterator(SLUICE_SOURCE_DIR "/apps/sluice")) {
+  for (const auto& entry : fs::recursive_directory_iterator(SLUICE_SOURCE_DIR "/apps/sluice")) {
     const std::string name = entry.path().filename();
     if (!name.ends_with(".cc") && !name.ends_with(".h")) continue;
     ++files;

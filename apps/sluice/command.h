@@ -3,7 +3,7 @@
 // Exit to leave with a code after they have printed everything themselves.
 #pragma once
 
-#include "command_line.h"
+#include "flags/command_line.h"
 
 namespace sluice::app {
 

@@ -17,12 +17,12 @@
 #include "base/shown_text.h"
 #include "command.h"
 #include "engine/plan/memory_plan.h"
-#include "exit_code.h"
-#include "interrupt.h"
-#include "nearest.h"
-#include "standard_error.h"
-#include "standard_output.h"
-#include "terminal_columns.h"
+#include "flags/nearest.h"
+#include "streams/exit_code.h"
+#include "streams/interrupt.h"
+#include "streams/standard_error.h"
+#include "streams/standard_output.h"
+#include "streams/terminal_columns.h"
 
 namespace sluice::app {
 namespace {

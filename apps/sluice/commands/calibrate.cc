@@ -1,0 +1,179 @@
+// `sluice calibrate`: measures the losses of precision and routing for a store in slices, and keeps them in
+// the store.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include "base/error.h"
+#include "command.h"
+#include "eval/measure_calibration.h"
+#include "flags/common_flags.h"
+#include "flags/engine_flags.h"
+#include "flags/number_range.h"
+#include "flags/open_tokenizer.h"
+#include "flags/output_path.h"
+#include "report/progress.h"
+#include "store/sidecar/sidecar.h"
+#include "store/source/store_checkpoint.h"
+#include "streams/interrupt.h"
+
+namespace sluice::app {
+namespace {
+
+constexpr std::int64_t kTokens = 8192;
+
+struct Options {
+  EngineFlags engine;
+  std::string reference, file, state;
+  std::int64_t tokens = kTokens, window = 256, prompt = 64;
+};
+
+// With fewer tokens, contracts on held-out text came out a fifth above their limits
+// (docs/quality-contract.md).
+constexpr std::uint64_t kFewScored = 3000;
+
+std::string percent(double share) { return fmt::format("{:.3f} %", 100 * share); }
+
+std::string table(const engine::Calibration& calibration) {
+  std::string text = fmt::format(
+      "{} tokens scored in {} windows, activations {}; the reference has perplexity {:.4f}\n"
+      "                      amount  perplexity       loss      ± error   bytes a token\n",
+      calibration.scored, calibration.windows, engine::activations_name(calibration.activations),
+      calibration.perplexity);
+  const auto row = [&](const std::string& name, const engine::CalibrationPoint& point) {
+    const eval::PerplexityLoss loss = eval::of_perplexity({point.loss, point.error});
+    text +=
+        fmt::format("  {:<18}{:>8.4f}{:>12.4f}{:>11}{:>13}{:>16}\n", name, point.amount, point.perplexity,
+                    percent(loss.share), percent(loss.error),
+                    point.bytes_per_token > 0 ? format_bytes(static_cast<Bytes>(point.bytes_per_token)) : "");
+  };
+  row("high (against exact)", calibration.high);
+  for (const engine::CalibrationPoint& point : calibration.precision)
+    row(point.precision == experts::PrecisionMode::kDbsc ? fmt::format("dbsc, theta {:.2f}", point.theta)
+                                                         : "low",
+        point);
+  for (const engine::CalibrationPoint& point : calibration.routing)
+    row(fmt::format("mass {:.3f}, {:.0f} %", point.ceiling, 100 * point.cache), point);
+  const experts::LossModel model = calibration.model();
+  for (const engine::CalibrationPoint& point : calibration.both) {
+    row(fmt::format("both {:.2f}, {:.3f}", point.theta, point.ceiling), point);
+    const double sum = model.precision.at(point.low) + model.routing.at(point.amount);
+    text += fmt::format("    low share {:.4f}; the sum of the two is {}\n", point.low,
+                        percent(eval::of_perplexity({sum, 0}).share));
+  }
+  if (calibration.scored < kFewScored)
+    text += fmt::format(
+        "few tokens: contracts may be missed by a fifth or more; give more text, and --tokens {} or more\n",
+        kTokens);
+  return text;
+}
+
+void calibrate(const Options& options) {
+  const EngineFlags& flags = options.engine;
+  if (!store::looks_like_store(flags.model))
+    throw Error(ErrorKind::kUnsupported, "only a store in slices has losses to calibrate")
+        .in(flags.model)
+        .expected("a store of family sliced")
+        .found("no packed store")
+        .fix("pack the model in slices: sluice pack MODEL -o NAME.sluice --slices 8/4");
+  if (!options.state.empty()) check_output_path(options.state);
+  store::check_takes_sidecars(flags.model);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kRequired, flags);
+  const OpenModel reference = open_model(options.reference, WithTokenizer::kNo, flags);
+  const std::string text = read_input_text(options.file);
+  std::vector<tokenizer::TokenId> tokens =
+      encode_file(*open.tokenizer, text, options.file, tokenizer::AddSpecial::kNo, flags);
+  tokens.resize(std::min(tokens.size(), static_cast<std::size_t>(options.tokens)));
+
+  eval::CalibrateOptions settings;
+  settings.windows = {static_cast<std::size_t>(options.window), static_cast<std::size_t>(options.prompt)};
+  if (settings.windows.window < settings.windows.prompt + 2)
+    throw Error(ErrorKind::kUsage, "a window leaves no token to score behind its prompt")
+        .in("--ctx")
+        .expected(fmt::format("at least {}", settings.windows.prompt + 2))
+        .found(std::to_string(settings.windows.window));
+  if (settings.windows.window > open.model.config.max_positions)
+    throw Error(ErrorKind::kUsage, "windows are longer than the model's context")
+        .in("--ctx")
+        .expected(fmt::format("at most {}", open.model.config.max_positions))
+        .found(std::to_string(settings.windows.window));
+  settings.engine = engine_options(flags, settings.windows.window);
+  settings.state = options.state;
+  engine::Calibration calibration;
+  {
+    std::optional<Progress> progress;
+    settings.on_progress = [&](std::size_t done, std::size_t all) {
+      if (!progress)
+        progress.emplace("calibrate: tokens", all, progress_verbosity(flags.quiet, flags.json),
+                         Progress::Unit::kCount);
+      progress->update(done);
+      return !interrupted();
+    };
+    try {
+      calibration = eval::measure_calibration(*open.checkpoint, open.model, *reference.checkpoint,
+                                              reference.model, tokens, settings);
+    } catch (Error& error) {
+      if (error.kind() != ErrorKind::kInterrupted) throw;
+      if (options.state.empty()) throw error.fix("with --state FILE it could go on there");
+      const bool kept = std::filesystem::exists(options.state);  // not before the first way is finished
+      throw error.fix(kept ? "what is finished is in " + options.state + ": the same command goes on there"
+                           : "nothing was finished, so that nothing is kept");
+    }
+  }
+  const Json json = engine::to_json(calibration);
+  store::write_sidecar(flags.model, "calibration", "calibration", json);
+  if (flags.json)
+    std::cout << json.dump() << '\n';
+  else
+    std::cout << table(calibration);
+}
+
+}  // namespace
+
+void add_calibrate(Command& app) {
+  Command* command =
+      app.add_command("calibrate", "Measure what a store in slices loses, so that --max-loss can keep to it");
+  auto options = std::make_shared<Options>();
+  EngineFlags& flags = options->engine;
+  command
+      ->add_option("STORE", &flags.model, "Packed NAME.sluice store in slices; keeps the result as a sidecar")
+      ->required();
+  command
+      ->add_option("--reference", &options->reference,
+                   "The model that it was packed from: a Hugging Face directory, or a store without slices")
+      ->required();
+  command->add_option("-f,--file", &options->file, "Text to measure with; - is standard input")->required();
+  command->add_option("--tokens", &options->tokens, "Most tokens of the text that are used")
+      ->show_default()
+      ->check(whole_number("--tokens", 2, std::uint64_t{1} << 31));
+  command->add_option("--ctx", &options->window, "Tokens of a window")
+      ->show_default()
+      ->check(whole_number("--ctx", 3, 1 << 24));
+  command
+      ->add_option("--prefill", &options->prompt, "Of them, that are a prompt; what is behind it is scored")
+      ->show_default()
+      ->check(whole_number("--prefill", 1, 1 << 24));
+  command->add_option(
+      "--state", &options->state,
+      "File that keeps what is finished: the same command goes on there after an interruption");
+  add_common_flags(
+      *command, flags,
+      {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",
+       .threads = "Compute threads; 0: all usable CPUs",
+       .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, avx512_bf16, amx, neon",
+       .io = "How weights are read: direct, buffered, mmap",
+       .json = "Print one JSON object and nothing else",
+       .quiet = "No progress on standard error"});
+  add_activations_flag(*command, flags.slices);
+  command->footer(
+      "The text should be like those that will be written. It is computed some twenty-five times, token by "
+      "token: --state keeps each of them.\n"
+      "Examples:\n"
+      "  sluice calibrate fable.sluice --reference models/fable-moe-18m -f models/fable-moe-18m/eval.txt\n"
+      "  sluice run fable.sluice --max-loss 1% --memory 30MiB -p \"Once upon a time\"");
+  command->callback([options] { calibrate(*options); });
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,216 @@
+// `sluice compare`: compares presets on one model, under one budget, with one prompt.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <sstream>
+#include <utility>
+
+#include "base/error.h"
+#include "command.h"
+#include "eval/check_reference.h"
+#include "experts/registry.h"
+#include "flags/engine_flags.h"
+#include "flags/number_range.h"
+#include "flags/prompt_flags.h"
+#include "lab/compare.h"
+#include "report/progress.h"
+#include "report/run_report.h"
+#include "streams/exit_code.h"
+#include "streams/interrupt.h"
+#include "streams/standard_error.h"
+#include "streams/standard_output.h"
+#include "streams/terminal_columns.h"
+
+namespace sluice::app {
+namespace {
+
+constexpr const char* kPresets = "zipmoe,z-C,z-basic-lru,z-deepspeed,z-accelerate";
+constexpr const char *kContract = "max-loss", *kReference = "exact";  // contenders that are not presets
+
+struct Options {
+  EngineFlags engine;
+  PromptFlags prompt;
+  std::string whole, reference;
+  std::int64_t max_tokens = 64, runs = 3, batch = 1;
+};
+
+std::vector<std::string> split_names(const std::string& text) {
+  std::vector<std::string> names;
+  std::istringstream words(text);
+  for (std::string name; std::getline(words, name, ',');) {
+    experts::find_preset(name);  // Error(kUsage)
+    names.push_back(name);
+  }
+  if (names.empty())
+    throw Error(ErrorKind::kUsage, "nothing to compare")
+        .in("--preset")
+        .fix("name presets: --preset zipmoe,z-basic-lru");
+  return names;
+}
+
+// Empty: the choice of --max-loss is compared.
+std::vector<std::string> preset_names(const EngineFlags& flags) {
+  if (!flags.preset.empty()) return split_names(flags.preset);
+  if (!flags.slices.max_loss.empty()) return {};
+  return split_names(kPresets);
+}
+
+// Checked before anything runs. Error(kUsage) that names the preset.
+void check_goes_with(std::string_view name, const store::Checkpoint& checkpoint,
+                     engine::EngineOptions options) {
+  const store::Family family = checkpoint.family();
+  const bool sliced = family == store::Family::kSliced;
+  options.preset = name;
+  options = engine::with_preset(std::move(options), family == store::Family::kSplit, sliced);
+  const bool silent = sliced && options.precision == experts::PrecisionMode::kFull;
+  if (silent) options.precision = experts::PrecisionMode::kHigh;
+  const std::string refusal = fmt::format("preset {} does not go with this model", name);
+  try {
+    engine::check_combination(options, family);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kUsage, fmt::format("{}: {}", refusal, error.what())).in("--preset");
+  }
+  if (silent)
+    throw Error(ErrorKind::kUsage,
+                refusal + ": its experts are rounded, and nothing says how precise they are to be")
+        .in("--preset")
+        .expected("--precision high, low or dbsc beside it")
+        .found("none")
+        .fix(fmt::format("add --precision high, low or dbsc, or leave {} out", name));
+}
+
+OpenModel open_reference(const std::string& path, const OpenModel& open, const EngineFlags& flags) {
+  OpenModel reference = open_model(path, WithTokenizer::kNo, flags);
+  eval::check_reference(open.model, *reference.checkpoint, reference.model);
+  return reference;
+}
+
+// The defaults in everything except the machine and the budget.
+lab::Contender reference_contender(const OpenModel& reference, const EngineFlags& flags,
+                                   std::size_t positions, std::size_t encoder_positions) {
+  EngineFlags exact = reference_flags(flags, reference.checkpoint->path());
+  exact.capacity = flags.capacity;
+  return {kReference, reference.checkpoint.get(), &reference.model,
+          engine_options(exact, positions, encoder_positions)};
+}
+
+lab::Changes changes_of(const engine::Engine& engine) {
+  lab::Changes changes;
+  for (const auto& [name, text] : loss_rows(engine)) changes.rows.emplace_back(name, text);
+  if (!changes.rows.empty()) changes.json = losses_json(engine);
+  return changes;
+}
+
+void compare(const Options& options) {
+  EngineFlags flags = options.engine;
+  const std::vector<std::string> names = preset_names(flags);
+  if (names.empty()) engine_options(flags, 1);
+  for (const std::string& name : names) {  // flags must act with each preset
+    flags.preset = name;
+    engine_options(flags, 1);
+  }
+  const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);
+  std::optional<OpenModel> whole, reference;
+  if (!options.whole.empty()) whole = open_model(options.whole, WithTokenizer::kNo, flags);
+  if (!options.reference.empty()) reference = open_reference(options.reference, open, flags);
+
+  lab::CompareSettings settings;
+  std::size_t longest = 0;
+  for (std::vector<tokenizer::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
+    engine::GenerateRequest request;
+    longest = std::max(longest, prompt.size());
+    request.prompt = std::move(prompt);
+    request.max_tokens = static_cast<std::size_t>(options.max_tokens);
+    request.sampler.temperature = 0;
+    request.ignore_eos = true;
+    settings.requests.insert(settings.requests.end(), static_cast<std::size_t>(options.batch), request);
+  }
+  const std::size_t positions =
+      positions_for(longest, static_cast<std::size_t>(options.max_tokens), flags, open);
+  // For a model with an encoder, the prompt is the encoder's input, and the answer stands alone.
+  const std::size_t encoder_positions = open.model.config.has_encoder() ? longest : 0;
+  settings.options = engine_options(flags, positions, encoder_positions);
+  settings.options.preset.clear();  // each contender has its own
+  settings.runs = static_cast<unsigned>(options.runs);
+  settings.tokenizer = open.tokenizer.get();
+  settings.changes = changes_of;
+  settings.interrupted = [] {
+    check_reader();
+    return interrupted();
+  };
+
+  std::vector<lab::Contender> contenders;
+  if (reference) {
+    settings.first = lab::First::kReference;
+    contenders.push_back(reference_contender(*reference, flags, positions, encoder_positions));
+  }
+  if (names.empty()) contenders.push_back({kContract, open.checkpoint.get(), &open.model, settings.options});
+  for (const std::string& name : names) {
+    const OpenModel& source = whole && experts::find_preset(name).whole_experts ? *whole : open;
+    check_goes_with(name, *source.checkpoint, settings.options);
+    contenders.push_back({name, source.checkpoint.get(), &source.model});
+  }
+  Progress progress("compare", static_cast<Bytes>(options.runs) * contenders.size(),
+                    progress_verbosity(flags.quiet, flags.json), Progress::Unit::kCount);
+  settings.on_run = [&](std::size_t done, std::size_t) { progress.update(done); };
+  const lab::Comparison result = lab::Comparer().run(contenders, settings);
+  progress.end();
+  if (flags.json) {
+    std::cout << lab::to_json(result).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+  } else {
+    std::cout << lab::table_text(result, terminal_columns(STDOUT_FILENO, kAnyColumns));
+  }
+  if (const auto different = result.different_though_computed_alike()) {
+    print_error(
+        "sluice: presets that compute alike gave different texts, which must never be: {} in run 1 and "
+        "{} in run {} ({})\n",
+        different->from.preset, different->contender.preset, different->run,
+        *different->contender.arithmetic);
+    throw Exit{kExitFailed};
+  }
+}
+
+}  // namespace
+
+void add_compare(Command& app) {
+  Command* command =
+      app.add_command("compare", "Run presets in turns under one budget and set their figures side by side");
+  auto options = std::make_shared<Options>();
+  add_prompt_flags(*command, options->prompt);
+  command->add_option("-n,--predict", &options->max_tokens, "Tokens to generate, greedily; at least 2")
+      ->show_default()
+      ->check(whole_number("-n", 2, 1 << 20));
+  command->add_option("--runs", &options->runs, "Runs of each preset, in turns")
+      ->show_default()
+      ->check(whole_number("--runs", 1, 1000));
+  command->add_option("--batch", &options->batch, "Decode every prompt this many times together, 1 to 256")
+      ->show_default()
+      ->check(whole_number("--batch", 1, 256));
+  command->add_option("--whole", &options->whole,
+                      "The same model stored whole, for presets that read whole experts; default: MODEL");
+  command->add_option(
+      "--reference", &options->reference,
+      "The exact model that MODEL was packed from: runs, too, as \"exact\", and is what lossy "
+      "contenders are held against");
+  add_engine_flags(
+      *command, options->engine,
+      {.preset = fmt::format("{}, or what --max-loss chooses", fmt::join(split_names(kPresets), ", ")),
+       .seed = kSeedOfCaches});
+  command->footer(
+      "Presets are given as a list. Tokens after an end of text are generated, too. Presets that compute "
+      "alike "
+      "must give one text, else the command fails; what lossy ones change is reported.\n"
+      "Examples:\n"
+      "  sluice compare fable.sluice --preset zipmoe,z-basic-lru -p \"Once upon a time\" -n 64 --memory "
+      "30MiB\n"
+      "  sluice compare qwen.sluice --whole Qwen1.5-MoE-A2.7B --preset z-C+P,z-accelerate -p Hello -n 32 "
+      "--memory 8GiB --json\n"
+      "  sluice compare sliced.sluice --reference MODEL --preset slicemoe,auto --precision dbsc -p Hello -n "
+      "64 "
+      "--memory 8GiB");
+  command->callback([options] { compare(*options); });
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,49 @@
+// `sluice detokenize`: turns token ids into text.
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json/json.h"
+#include "command.h"
+#include "flags/engine_flags.h"
+#include "flags/open_tokenizer.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+  CommonFlags common;
+  std::string path, tokens;
+  bool special = false;
+};
+
+void detokenize(const Options& options) {
+  const std::vector<tokenizer::TokenId> ids = parse_token_list(options.tokens, "--tokens");
+  const std::unique_ptr<tokenizer::Tokenizer> tokenizer = open_tokenizer(options.path, options.common);
+  const std::string text =
+      tokenizer->decode(ids, options.special ? tokenizer::ShowSpecial::kYes : tokenizer::ShowSpecial::kNo);
+  if (options.common.json) {
+    std::cout << Json{{"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+  } else {
+    std::cout << text << '\n';
+  }
+}
+
+}  // namespace
+
+void add_detokenize(Command& app) {
+  Command* command = app.add_command("detokenize", "Turn token ids into text");
+  auto options = std::make_shared<Options>();
+  command->add_option("PATH", &options->path, "Model directory, packed store, or tokenizer.json")->required();
+  command->add_option("--tokens", &options->tokens, "Token ids, separated by commas")->required();
+  command->add_flag("--special", options->special, "Show special tokens too");
+  add_common_flags(*command, options->common,
+                   {.json = "Print {\"text\": \"...\"}", .quiet = "No warnings on standard error"});
+  command->footer(
+      "Example:\n"
+      "  sluice detokenize models/fable-moe-18m --tokens 12,407,33");
+  command->callback([options] { detokenize(*options); });
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,254 @@
+// `sluice doctor`: says what on this machine helps or hinders, and what to do about it.
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
+#include "base/machine/cpu.h"
+#include "base/machine/system_memory.h"
+#include "base/machine/thread_pool.h"
+#include "base/wrapped_text.h"
+#include "command.h"
+#include "device/gpu_info.h"
+#include "engine/plan/memory_plan.h"
+#include "flags/common_flags.h"
+#include "streams/terminal_columns.h"
+
+namespace sluice::app {
+namespace {
+
+struct Finding {
+  std::string name;
+  bool ok = true;
+  std::string text;
+  std::string fix;  // for a warning: what the user can do
+};
+
+// ---- Checks
+
+Finding check_cpu() {
+  std::string isas;
+  for (const Isa isa : available_isas()) isas += fmt::format("{}{}", isas.empty() ? "" : ", ", isa_name(isa));
+  Finding finding{
+      "cpu", true,
+      fmt::format("{}; {} usable CPUs; instruction sets: {}", cpu_info().model, usable_cpus(), isas), ""};
+  if (best_isa() == Isa::kScalar) {
+    finding.ok = false;
+    finding.fix =
+        "neither AVX2 nor NEON is usable, so computing is slow; in a virtual machine, pass the host's CPU "
+        "features on";
+  }
+  return finding;
+}
+
+Finding check_memory(const MemoryLimits& limits) {
+  std::string text = fmt::format("{} installed, {} available", format_bytes(limits.machine_total),
+                                 format_bytes(limits.machine_available));
+  text += limits.cgroup_limit
+              ? fmt::format("; the control group allows {} and holds {}", format_bytes(*limits.cgroup_limit),
+                            format_bytes(limits.cgroup_used))
+              : "; no control group limit";
+  return {"memory", true, text, ""};
+}
+
+Finding check_budget() {
+  const Bytes budget = engine::default_budget();
+  Finding finding{"budget", true, fmt::format("{} is used when --memory is not given", format_bytes(budget)),
+                  ""};
+  if (budget < kGiB) {
+    finding.ok = false;
+    finding.fix =
+        "little memory is free; close other programs, raise the control group's limit, or give --memory";
+  }
+  return finding;
+}
+
+Finding check_swap(const MemoryLimits& limits) {
+  if (limits.swap_total == 0) return {"swap", true, "off", ""};
+  return {"swap", false, fmt::format("{} of swap is on", format_bytes(limits.swap_total)),
+          "weights that the system swaps out are read back one page at a time; `swapoff -a`, or "
+          "MemorySwapMax=0 in a "
+          "systemd unit, keeps speed steady"};
+}
+
+// A file for trying reads: a new one, or, where nothing may be written, any existing file.
+class ProbeFile {
+ public:
+  explicit ProbeFile(const std::string& directory) {
+    std::string name = directory + "/.sluice-doctor-XXXXXX";
+    const int fd = ::mkstemp(name.data());
+    if (fd >= 0) {
+      path_ = name;
+      made_ = true;
+      const std::string block(kBlockBytes, 's');
+      const bool written =
+          ::write(fd, block.data(), block.size()) == static_cast<ssize_t>(block.size()) && ::fsync(fd) == 0;
+      ::close(fd);
+      if (written) return;
+      ::unlink(path_.c_str());
+      path_.clear();
+      made_ = false;
+    }
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+      if (!entry.is_regular_file(ignored) || entry.file_size(ignored) < kBlockBytes) continue;
+      path_ = entry.path();
+      return;
+    }
+  }
+  ProbeFile(const ProbeFile&) = delete;
+  ProbeFile& operator=(const ProbeFile&) = delete;
+  ~ProbeFile() {
+    if (made_) ::unlink(path_.c_str());
+  }
+  const std::string& path() const { return path_; }  // empty: no file could be made or found
+
+ private:
+  std::string path_;
+  bool made_ = false;
+};
+
+// Reads the first block of `file`; throws what the reader or the read fails with.
+void read_one_block(DiskReader& reader, const InputFile& file) {
+  const std::unique_ptr<std::byte, decltype(&std::free)> block(
+      static_cast<std::byte*>(std::aligned_alloc(kBlockBytes, kBlockBytes)), &std::free);
+  if (block == nullptr) throw std::bad_alloc();
+  reader.submit({&file, 0, kBlockBytes, block.get(), 0});
+  std::vector<DiskCompletion> done;
+  reader.wait(1, done);
+  if (done.at(0).error != 0) throw io_error("read", file.path(), done.at(0).error);
+}
+
+Finding check_direct_reads(const std::string& directory, const ProbeFile& probe,
+                           std::optional<Bytes>& alignment) {
+  const std::string fix = "put the model on a local disk (ext4, XFS, Btrfs), or run with --io buffered";
+  if (probe.path().empty()) {
+    return {"direct reads", false,
+            fmt::format("{}: not checked: nothing can be written there, and it holds no file", directory),
+            "name a directory that holds a model: sluice doctor DIRECTORY"};
+  }
+  try {
+    const InputFile file = InputFile::open(probe.path(), ReadMode::kDirect);
+    DiskOptions options;
+    options.method = DiskMethod::kPread;
+    const std::unique_ptr<DiskReader> reader = make_disk_reader(options);
+    read_one_block(*reader, file);
+    alignment = file.alignment();
+    return {"direct reads", true,
+            fmt::format("O_DIRECT works in {}, aligned to {} bytes", directory, file.alignment()), ""};
+  } catch (const Error& error) {
+    return {"direct reads", false, error.what(), fix};
+  }
+}
+
+Finding check_io_uring(const ProbeFile& probe) {
+  try {
+    DiskOptions options;
+    options.method = DiskMethod::kIoUring;
+    const std::unique_ptr<DiskReader> reader = make_disk_reader(options);
+    if (!probe.path().empty()) read_one_block(*reader, InputFile::open(probe.path()));
+    return {"io_uring", true, "works", ""};
+  } catch (const Error& error) {
+    return {"io_uring", false, error.what(),
+            "reads go through a pool of threads instead; to allow it, set the sysctl "
+            "kernel.io_uring_disabled to 0, or "
+            "permit io_uring in the container's seccomp profile"};
+  }
+}
+
+Finding check_gpus() {
+  std::string text;
+  for (const device::GpuInfo& gpu : device::list_gpus()) {
+    text += fmt::format("{}{} ({}, compute {}.{})", text.empty() ? "" : ", ", gpu.name,
+                        format_bytes(gpu.memory), gpu.compute_major, gpu.compute_minor);
+  }
+  if (text.empty()) text = "none";
+  return {"gpu", true, fmt::format("{} ({})", text, device::gpu_runtime()), ""};
+}
+
+// ---- Report
+
+void print_json(const std::vector<Finding>& findings, const MemoryLimits& limits,
+                const std::optional<Bytes>& alignment) {
+  Json json = {{"default_budget", engine::default_budget()},
+               {"memory",
+                {{"total", limits.machine_total},
+                 {"available", limits.machine_available},
+                 {"swap", limits.swap_total}}},
+               {"cpus", usable_cpus()},
+               {"isa", isa_name(best_isa())}};
+  json["memory"]["cgroup_limit"] = limits.cgroup_limit ? Json(*limits.cgroup_limit) : Json();
+  json["direct_alignment"] = alignment ? Json(*alignment) : Json();
+  json["checks"] = Json::array();
+  for (const Finding& finding : findings) {
+    json["checks"].push_back(
+        {{"name", finding.name}, {"ok", finding.ok}, {"text", finding.text}, {"fix", finding.fix}});
+  }
+  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+void print_lines(const std::vector<Finding>& findings, bool quiet) {
+  const std::size_t columns = terminal_columns(STDOUT_FILENO);
+  std::string lines;
+  for (const Finding& finding : findings) {
+    if (quiet && finding.ok) continue;
+    lines +=
+        report_row(fmt::format("{:<4}  {}", finding.ok ? "ok" : "warn", finding.name), finding.text, columns);
+    if (!finding.fix.empty()) lines += report_row("", finding.fix, columns);
+  }
+  std::cout << lines;
+}
+
+void doctor(const std::string& directory, const CommonFlags& common) {
+  if (!std::filesystem::is_directory(directory)) {
+    throw Error(ErrorKind::kNotFound, "no such directory")
+        .in(directory)
+        .fix("name the directory where models lie");
+  }
+  const MemoryLimits limits = read_memory_limits();
+  const ProbeFile probe(directory);
+  std::optional<Bytes> alignment;
+  std::vector<Finding> findings;
+  findings.push_back(check_cpu());
+  findings.push_back(check_memory(limits));
+  findings.push_back(check_budget());
+  findings.push_back(check_swap(limits));
+  findings.push_back(check_io_uring(probe));
+  findings.push_back(check_direct_reads(directory, probe, alignment));
+  findings.push_back(check_gpus());
+  if (common.json) {
+    print_json(findings, limits, alignment);
+  } else {
+    print_lines(findings, common.quiet);
+  }
+}
+
+}  // namespace
+
+void add_doctor(Command& app) {
+  struct Options {
+    CommonFlags common;
+    std::string directory = ".";
+  };
+  Command* command = app.add_command("doctor", "Check what this machine offers, and say what to change");
+  auto options = std::make_shared<Options>();
+  command->add_option("DIRECTORY", &options->directory, "Where models lie: its disk is checked")
+      ->show_default();
+  add_common_flags(*command, options->common,
+                   {.json = "Print one JSON object", .quiet = "Print only what needs attention"});
+  command->footer("Examples:\n  sluice doctor\n  sluice doctor /data/models --json");
+  command->callback([options] { doctor(options->directory, options->common); });
+}
+
+}  // namespace sluice::app

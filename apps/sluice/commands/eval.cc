@@ -1,0 +1,164 @@
+// `sluice eval`: how well a model predicts a text, or chooses among answers.
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "base/error.h"
+#include "command.h"
+#include "commands/eval_command.h"
+#include "eval/identity.h"
+#include "eval/tasks/choice_tasks.h"
+#include "flags/number_range.h"
+#include "flags/output_path.h"
+#include "lab/machine/machine.h"
+#include "report/run_report.h"
+#include "streams/standard_error.h"
+
+namespace sluice::app {
+namespace {
+
+// Checks which flags go together.
+void check(const EvalOptions& options) {
+  const bool text = options.task.empty();
+  const auto refuse = [&](bool given, const char* flag) {
+    if (given)
+      throw Error(ErrorKind::kUsage, text ? "the flag needs a choice task" : "the flag is for texts")
+          .in(flag)
+          .fix(text ? "give --task and --data, or leave it out"
+                    : "give -f instead of --task, or leave it out");
+  };
+  if (text == options.file.empty())
+    throw Error(ErrorKind::kUsage, "there is nothing to evaluate, or more than one thing")
+        .in(text ? "-f" : "--task")
+        .expected("either a text, -f FILE, or a choice task, --task NAME --data FILE");
+  refuse(text && !options.data.empty(), "--data");
+  refuse(text && options.limit != 0, "--limit");
+  refuse(!text && options.stride != 0, "--stride");
+  refuse(!text && !options.reference.empty(), "--reference");
+  if (!text) eval::find_choice_task(options.task);
+  if (!text && options.data.empty())
+    throw Error(ErrorKind::kUsage, "a task needs its data").in("--data").fix("give --data FILE");
+  if (options.reference.empty() && !options.reference_memory.empty())
+    throw Error(ErrorKind::kUsage, "there is no reference")
+        .in("--reference-memory")
+        .fix("give --reference MODEL");
+  if (options.engine.context != 0)
+    throw Error(ErrorKind::kUsage, "the context of eval is its window").in("-c").fix("use --ctx N");
+  if (!options.state.empty()) check_output_path(options.state);
+  lab::find_machine(options.machine);
+}
+
+}  // namespace
+
+void check_decoder(const model::Model& model, const std::string& path) {
+  if (model.config.has_encoder())
+    throw Error(ErrorKind::kUnsupported, "an encoder-decoder has no perplexity of a text by itself")
+        .in(path)
+        .expected("a decoder without an encoder")
+        .found(model.config.model_type)
+        .fix("score an answer to an input by `sluice forward --encoder-tokens`");
+}
+
+void check_engine(const EvalOptions& options, const engine::Engine& engine) {
+  if (!options.state.empty() && eval::depends_on_history(engine.options()))
+    throw Error(ErrorKind::kUsage,
+                "this evaluation cannot go on with the same results: they depend on what is in memory")
+        .in("--state")
+        .found(fmt::format("precision {}, router {}, constraint {}",
+                           experts::precision_name(engine.options().precision), engine.options().router,
+                           experts::constraint_name(*engine.options().constraint)))
+        .fix("leave --state out");
+  if (!options.engine.quiet && !engine.isa_warning().empty()) write_warning(engine.isa_warning());
+}
+
+std::size_t prompt_tokens(const EvalOptions& options, const engine::Engine& engine) {
+  if (options.prefill) return static_cast<std::size_t>(*options.prefill);
+  return decodes_otherwise(engine.options()) ? static_cast<std::size_t>(kPromptTokens) : eval::kAllOfIt;
+}
+
+void warn_of_few_steps(const EvalOptions& options, const engine::Engine& engine, std::size_t stepped,
+                       std::size_t scored) {
+  if (options.engine.quiet || !decodes_otherwise(engine.options()) || 2 * stepped >= scored) return;
+  print_warning(
+      "{} of {} scored tokens {} decoded in a step, where precision, router and limit act; "
+      "the "
+      "others are as the exact router and high precision have them: give a smaller --prefill than {}",
+      stepped == 0 ? "none" : std::to_string(stepped), scored, stepped == 1 ? "is" : "are",
+      prompt_tokens(options, engine));
+}
+
+void print_losses(const engine::Engine& engine, std::size_t resumed, std::size_t all) {
+  if (resumed == all) return;  // this call has computed nothing
+  const auto rows = loss_rows(engine);
+  for (const auto& [name, text] : rows) std::cout << fmt::format("{:<10} {}\n", name, text);
+  if (!rows.empty() && resumed > 0)
+    std::cout << fmt::format("           (without the {} of {} that --state had)\n", resumed, all);
+}
+
+Json prefill_json(std::size_t prompt) { return prompt == eval::kAllOfIt ? Json(nullptr) : Json(prompt); }
+
+void add_eval(Command& app) {
+  Command* command =
+      app.add_command("eval", "Perplexity of a text, distance from another model, choice tasks");
+  auto options = std::make_shared<EvalOptions>();
+  const std::string text = "A text", task = "A choice task";
+  command->add_option("-f,--file", &options->file, "Text to score, also NAME.zst; - is standard input")
+      ->group(text);
+  command
+      ->add_option("--ctx", &options->window,
+                   "Tokens of a window, at least 2; default: 512. Of a task: what is longer is cut; default: "
+                   "the model's "
+                   "maximum")
+      ->check(whole_number("--ctx", 2, 1 << 24));
+  command
+      ->add_option(
+          "--stride", &options->stride,
+          "Tokens from window to window, at most --ctx: the rest of a window is context; default: --ctx")
+      ->check(whole_number("--stride", 1, 1 << 24))
+      ->group(text);
+  command
+      ->add_option("--reference", &options->reference,
+                   "Exact model to compare with, of the same vocabulary: KL divergence and top-1 agreement")
+      ->group(text);
+  command
+      ->add_option("--reference-memory", &options->reference_memory,
+                   "The reference's share of --memory; default: half of what the two models have")
+      ->group(text);
+  command->add_option("--task", &options->task, eval::choice_task_names())->group(task);
+  command->add_option("--data", &options->data, "Its items, also NAME.zst")->group(task);
+  command->add_option("--limit", &options->limit, "The first so many items only")
+      ->check(whole_number("--limit", 1, 1 << 30))
+      ->group(task);
+  command
+      ->add_option(
+          "--prefill", &options->prefill,
+          "The first so many tokens of each window or item go in as a prompt, the others one by one, as in a "
+          "generation; default: all as a prompt, but 64 where decoding changes precision or routing")
+      ->check(whole_number("--prefill", 0, 1 << 24));
+  command
+      ->add_option("--machine", &options->machine,
+                   "Modelled hardware of energy_model (--json): slicemoe, or a JSON file (docs/replay.md)")
+      ->show_default();
+  command->add_option(
+      "--state", &options->state,
+      "File that keeps what is finished: the same command goes on there after an interruption");
+  add_engine_flags(*command, options->engine,
+                   {.seed = kSeedOfCaches,
+                    .router = kRouterOfSteps,
+                    .context = "Refused: the context of eval is its window, --ctx"});
+  command->footer(
+      "What is computed, and how it compares with other tools: docs/eval.md\n"
+      "Examples:\n"
+      "  sluice eval models/fable-moe-18m -f models/fable-moe-18m/eval.txt\n"
+      "  sluice eval models/fable-moe-18m -f models/fable-moe-18m/eval.txt --ctx 1024 --stride 512 --state "
+      "ppl.state\n"
+      "  sluice eval fable.sluice -f models/fable-moe-18m/eval.txt --router cache-prior --prefill 64 "
+      "--reference models/fable-moe-18m --memory 256MiB\n"
+      "  sluice eval models/fable-moe-18m --task arc-easy --data arc-easy.jsonl.zst --limit 100 --json");
+  command->callback([options] {
+    check(*options);
+    options->task.empty() ? evaluate_text(*options) : evaluate_choices(*options);
+  });
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,274 @@
+// `sluice eval -f`: perplexity of a text, and the distance from a reference model.
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "commands/eval_command.h"
+#include "engine/plan/memory_plan.h"
+#include "eval/identity.h"
+#include "eval/split_budget.h"
+#include "eval/state.h"
+#include "eval/tasks/data_file.h"
+#include "eval/text_score.h"
+#include "eval/windows.h"
+#include "flags/open_tokenizer.h"
+#include "report/energy_report.h"
+#include "report/progress.h"
+#include "report/run_report.h"
+#include "streams/interrupt.h"
+#include "streams/standard_output.h"
+
+namespace sluice::app {
+namespace {
+
+constexpr std::size_t kLogitRows = 64;
+constexpr std::int64_t kDefaultWindow = 512;
+constexpr Bytes kMostTextBytes = 256 * kMiB;
+
+struct Text {
+  std::string bytes;
+  std::vector<tokenizer::TokenId> tokens;
+};
+
+Text read_text(const EvalOptions& options, const OpenModel& open) {
+  Text text;
+  text.bytes = options.file.ends_with(".zst") ? eval::read_data_file(options.file, kMostTextBytes)
+                                              : read_input_text(options.file);
+  text.tokens =
+      encode_file(*open.tokenizer, text.bytes, options.file, tokenizer::AddSpecial::kNo, options.engine);
+  if (text.tokens.size() < 2)
+    throw Error(ErrorKind::kInvalid, "the text is too short to score")
+        .in(options.file)
+        .expected("at least 2 tokens")
+        .found(std::to_string(text.tokens.size()))
+        .fix("give a longer text");
+  return text;
+}
+
+// Scored tokens that a step predicts when the first `prompt` tokens of a window are its prompt.
+std::size_t stepped_tokens(const std::vector<eval::Window>& windows, std::size_t prompt) {
+  std::size_t stepped = 0;
+  for (const eval::Window& window : windows)
+    for (std::size_t t = window.scored; t < window.end; ++t)  // predicted by the token before it
+      stepped += t - 1 - window.begin >= prompt;
+  return stepped;
+}
+
+struct Cut {
+  std::size_t length = 0, stride = 0;
+  std::vector<eval::Window> windows;
+  std::size_t predicted = 0;
+};
+
+void check_window(std::size_t window, const model::Model& model) {
+  if (window > model.config.max_positions)
+    throw Error(ErrorKind::kUsage, "windows are longer than the model's context")
+        .in("--ctx")
+        .expected(fmt::format("2 to {}", model.config.max_positions))
+        .found(std::to_string(window))
+        .fix("give a smaller --ctx");
+}
+
+Cut cut(const EvalOptions& options, const model::Model& model, std::size_t tokens) {
+  Cut cut;
+  cut.length = static_cast<std::size_t>(options.window != 0 ? options.window : kDefaultWindow);
+  cut.stride = options.stride != 0 ? static_cast<std::size_t>(options.stride) : cut.length;
+  check_window(cut.length, model);
+  if (cut.stride > cut.length)
+    throw Error(ErrorKind::kUsage, "windows would leave tokens out between them")
+        .in("--stride")
+        .expected(fmt::format("at most --ctx, {}", cut.length))
+        .found(std::to_string(cut.stride))
+        .fix("give a smaller --stride");
+  cut.windows = eval::cut_windows(tokens, cut.length, cut.stride);
+  for (const eval::Window& window : cut.windows) cut.predicted += window.end - window.scored;
+  return cut;
+}
+
+Error other_vocabulary(const EvalOptions& options, const std::string& expected, const std::string& found) {
+  return Error(ErrorKind::kInvalid, "the reference has another vocabulary than the model")
+      .in(options.reference)
+      .expected(expected)
+      .found(found)
+      .fix("compare models of the same tokenizer");
+}
+
+// Opens a reference that gives logits of the same tokens.
+OpenModel open_reference(const EvalOptions& options, const OpenModel& open, const Text& text,
+                         const Cut& cut) {
+  OpenModel reference = open_model(options.reference, WithTokenizer::kIfThere, options.engine);
+  check_decoder(reference.model, options.reference);
+  if (reference.checkpoint->slices())
+    throw Error(ErrorKind::kUnsupported, "a model in slices is rounded, so it cannot be an exact reference")
+        .in(options.reference)
+        .expected("a model directory, or a store of family raw or split")
+        .fix("give the model it was packed from");
+  check_window(cut.length, reference.model);
+  const std::size_t expected = open.model.config.vocab, found = reference.model.config.vocab;
+  if (expected != found)
+    throw other_vocabulary(options, fmt::format("{} tokens", expected), fmt::format("{} tokens", found));
+  if (reference.tokenizer != nullptr) {
+    const std::vector<tokenizer::TokenId> tokens = encode_file(*reference.tokenizer, text.bytes, options.file,
+                                                               tokenizer::AddSpecial::kNo, options.engine);
+    const auto [ours, theirs] =
+        std::mismatch(text.tokens.begin(), text.tokens.end(), tokens.begin(), tokens.end());
+    const auto shown = [](auto at, auto end) { return at == end ? "the end" : fmt::format("id {}", *at); };
+    if (ours != text.tokens.end() || theirs != tokens.end())
+      throw other_vocabulary(options,
+                             fmt::format("{} as token {} of the text", shown(ours, text.tokens.end()),
+                                         ours - text.tokens.begin()),
+                             shown(theirs, tokens.end()));
+    reference.tokenizer.reset();  // frees its memory
+  }
+  return reference;
+}
+
+// Makes the engine; a budget error says that `memory` is only a share, if it is.
+std::unique_ptr<engine::Engine> make_engine(const OpenModel& open, engine::EngineOptions options,
+                                            std::size_t rows, std::optional<Bytes> share, const char* whose) {
+  if (share) options.memory = share;
+  try {
+    return std::make_unique<engine::Engine>(*open.checkpoint, open.model, options, rows);
+  } catch (const Error& error) {
+    if (!share || error.kind() != ErrorKind::kBudget) throw;
+    if (error.where() == "--capacity")
+      throw Error(error).fix(
+          "raise --memory, lower --capacity, or leave the model more by --reference-memory");
+    throw Error(ErrorKind::kBudget, fmt::format("the {}'s share of the memory budget is too small", whose))
+        .in("--memory")
+        .expected(error.expected_text())
+        .found(error.found_text())
+        .fix("raise --memory, or divide it otherwise by --reference-memory");
+  }
+}
+
+std::string tokens_hash(const std::vector<tokenizer::TokenId>& tokens) {
+  return hex64(xxh3(std::as_bytes(std::span(tokens))));
+}
+
+void print(const EvalOptions& options, const Text& text, const Cut& cut, const eval::TextScore& score,
+           const engine::Engine& engine, const engine::Engine* reference, const eval::BudgetSplit& split,
+           std::size_t stepped, std::size_t resumed, const EnergyReport& energy) {
+  if (!options.engine.json) {
+    std::cout << fmt::format("perplexity {:.4f}  ({} tokens, {} predicted, nll {:.3f}, {:.5f} bits a byte)\n",
+                             score.perplexity(), text.tokens.size(), score.predicted, score.nll,
+                             score.bits_per_byte(text.bytes.size()));
+    print_losses(engine, resumed, cut.windows.size());
+    if (!score.divergence) return;
+    const eval::Quantiles& kl = *score.divergence;
+    std::cout << fmt::format(
+        "reference  {:.4f}  (ratio {:.6f})\n"
+        "KL(reference || model), nats: mean {:.6f}  median {:.6f}  90 % {:.6f}  95 % {:.6f}  99 % {:.6f}  "
+        "99.9 % {:.6f}  "
+        "max {:.6f}\n"
+        "same top token: {:.3f} %\n",
+        score.reference_perplexity(), score.perplexity() / score.reference_perplexity(), kl.mean, kl.median,
+        kl.p90, kl.p95, kl.p99, kl.p999, kl.most, 100 * score.top_agreement);
+    return;
+  }
+  Json json = {{"tokens", text.tokens.size()},
+               {"predicted", score.predicted},
+               {"nll", score.nll},
+               {"perplexity", score.perplexity()},
+               {"bits_per_byte", score.bits_per_byte(text.bytes.size())},
+               {"ctx", cut.length},
+               {"stride", cut.stride},
+               {"prefill", prefill_json(prompt_tokens(options, engine))},
+               {"stepped", stepped},
+               {"resumed", resumed},
+               {"memory", memory_json(engine, reference == nullptr ? Engines::kOne : Engines::kSeveral)},
+               {"io", io_json(engine)},
+               {"experts", experts_json(engine)},
+               {"energy_model", energy.json()}};
+  if (score.divergence) {
+    const eval::Quantiles& kl = *score.divergence;
+    json["divergence"] = {{"mean", kl.mean}, {"median", kl.median}, {"p90", kl.p90},  {"p95", kl.p95},
+                          {"p99", kl.p99},   {"p999", kl.p999},     {"max", kl.most}, {"min", kl.least}};
+    json["top_agreement"] = score.top_agreement;
+    json["reference"] = {{"model", options.reference},
+                         {"nll", score.reference_nll},
+                         {"perplexity", score.reference_perplexity()},
+                         {"memory", memory_json(*reference, Engines::kSeveral)},
+                         {"io", io_json(*reference)},
+                         {"experts", experts_json(*reference)}};
+    json["budget"] = {{"whole", split.whole},
+                      {"model", split.model},
+                      {"reference", split.reference},
+                      {"logits", split.logits},
+                      {"results", split.results}};
+  }
+  std::cout << json.dump() << '\n';
+}
+
+}  // namespace
+
+void evaluate_text(const EvalOptions& options) {
+  const EngineFlags& flags = options.engine;
+  engine_options(flags, 1);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kRequired, flags);
+  check_decoder(open.model, flags.model);
+  const Text text = read_text(options, open);
+  const Cut cut = app::cut(options, open.model, text.tokens.size());
+  const std::size_t positions = std::min(cut.length, text.tokens.size());
+
+  OpenModel open_other;
+  std::unique_ptr<engine::Engine> reference;
+  eval::BudgetSplit split;
+  std::optional<Bytes> share;
+  if (!options.reference.empty()) {
+    open_other = open_reference(options, open, text, cut);
+    std::optional<Bytes> asked;
+    if (!options.reference_memory.empty()) asked = parse_size(options.reference_memory, "--reference-memory");
+    const Bytes whole = flags.memory.empty() ? engine::default_budget()
+                                             : engine::checked_budget(parse_size(flags.memory, "--memory"));
+    split = eval::split_budget(whole, asked, open.model.config.vocab, positions, cut.predicted);
+    share = split.model;
+    reference = make_engine(open_other, engine_options(reference_flags(flags, options.reference), positions),
+                            std::min(kLogitRows, positions), split.reference, "reference");
+  }
+  const std::unique_ptr<engine::Engine> engine =
+      make_engine(open, engine_options(flags, positions), std::min(kLogitRows, positions), share, "model");
+  check_engine(options, *engine);
+  const std::size_t prompt = prompt_tokens(options, *engine);
+  const std::size_t stepped = stepped_tokens(cut.windows, prompt);
+  warn_of_few_steps(options, *engine, stepped, cut.predicted);
+  const EnergyReport energy(*engine, options.machine, options.engine.json);
+  if (energy.observer() != nullptr) engine->observe(energy.observer());
+
+  Json identity = eval::identity_of(*engine);
+  identity.update({{"task", "text"},
+                   {"data", sha256_hex(std::as_bytes(std::span(text.bytes)))},
+                   {"tokens", tokens_hash(text.tokens)},
+                   {"ctx", cut.length},
+                   {"stride", cut.stride},
+                   {"prefill", prefill_json(prompt)},
+                   {"reference", reference ? eval::identity_of(*reference).at("weights") : Json("")}});
+  eval::State state(options.state, std::move(identity));
+
+  eval::TextScorer scorer(*engine, prompt);
+  if (reference) scorer.compare_with(*reference, split.rows);
+  Progress progress("eval: tokens", text.tokens.size(),
+                    progress_verbosity(options.engine.quiet, options.engine.json), Progress::Unit::kCount);
+  const std::vector<eval::WindowScore> scores = eval::finish<eval::WindowScore>(
+      state, cut.windows.size(),
+      [&](const Json& json, const std::string& name) {
+        return eval::window_score_from_json(json, reference ? eval::Compared::kYes : eval::Compared::kNo,
+                                            name);
+      },
+      [&](std::size_t i) {
+        std::size_t done = cut.windows[i].scored;
+        return scorer.score(text.tokens, cut.windows[i], [&] {
+          progress.update(std::min(done++, text.tokens.size()));
+          check_reader();
+          return !interrupted();
+        });
+      });
+  progress.update(text.tokens.size());
+  progress.end();
+  const std::size_t resumed = std::min(state.found().size(), scores.size());
+  print(options, text, cut, eval::sum(scores), *engine, reference.get(), split, stepped, resumed, energy);
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,165 @@
+// `sluice forward`: computes the logits of every position of a given sequence.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "command.h"
+#include "flags/engine_flags.h"
+#include "flags/number_range.h"
+#include "flags/output_path.h"
+#include "report/run_report.h"
+#include "streams/interrupt.h"
+#include "streams/standard_error.h"
+
+namespace sluice::app {
+namespace {
+
+// Tokens whose logits are made in one pass over the output head.
+constexpr std::size_t kLogitRows = 32;
+
+struct Options {
+  EngineFlags engine;
+  std::string tokens, encoder_tokens, out;
+  const Flag* encoder_given = nullptr;
+  std::optional<std::int64_t> prefill;
+};
+
+// The encoder's input; empty for a decoder alone.
+std::vector<tokenizer::TokenId> encoder_input(const Options& options, const model::ModelConfig& config) {
+  const bool given = options.encoder_given->given();
+  if (given && !config.has_encoder())
+    throw Error(ErrorKind::kUsage, "this model has no encoder")
+        .in("--encoder-tokens")
+        .found(config.model_type)
+        .fix("leave --encoder-tokens out");
+  if (!given && config.has_encoder())
+    throw Error(ErrorKind::kUsage, "this model needs its encoder's input too")
+        .in("--encoder-tokens")
+        .fix("give --encoder-tokens 1,2,3, and the decoder's tokens, start token included, as --tokens");
+  return given ? parse_token_list(options.encoder_tokens, "--encoder-tokens")
+               : std::vector<tokenizer::TokenId>();
+}
+
+// The header of .npy v1.0 for a float32 matrix in C order; its length is a multiple of 64 bytes.
+std::string npy_header(std::size_t rows, std::size_t cols) {
+  std::string dict =
+      fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, cols);
+  const std::size_t total = round_up(10 + dict.size() + 1, 64);
+  dict.append(total - 10 - dict.size() - 1, ' ');
+  dict += '\n';
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(dict.size() & 255);
+  header += static_cast<char>(dict.size() >> 8);
+  return header + dict;
+}
+
+// The output under a temporary name until it is complete.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& target)
+      : target_(target),
+        path_(fmt::format("{}.tmp-{}-0", target, ::getpid())),
+        file_(OutputFile::create(path_)) {}
+  ~TemporaryFile() {
+    if (!done_) ::unlink(path_.c_str());
+  }
+  OutputFile& file() { return file_; }
+  void finish() {
+    file_.close();
+    if (std::rename(path_.c_str(), target_.c_str()) != 0) throw io_error("rename", target_, errno);
+    done_ = true;
+  }
+
+ private:
+  std::string target_, path_;
+  OutputFile file_;
+  bool done_ = false;
+};
+
+void forward(const Options& options) {
+  const EngineFlags& flags = options.engine;
+  const std::vector<tokenizer::TokenId> tokens = parse_token_list(options.tokens, "--tokens");
+  engine_options(flags, 1);
+  check_output_path(options.out);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kNo, flags);
+  const std::vector<tokenizer::TokenId> encoder_tokens = encoder_input(options, open.model.config);
+  const std::size_t context = context_tokens(flags, open.model);
+  for (const auto& [list, flag] :
+       {std::pair(&tokens, "--tokens"), std::pair(&encoder_tokens, "--encoder-tokens")}) {
+    check_token_ids(*list, open.model.config, flag);
+    if (list->size() > context)
+      throw Error(ErrorKind::kInvalid, "there are more tokens than the context holds")
+          .in(flag)
+          .expected(fmt::format("at most {}", context))
+          .found(std::to_string(list->size()))
+          .fix(flags.context != 0 ? "give fewer tokens, or raise -c"
+                                  : "give fewer tokens: the model takes no more");
+  }
+  engine::Engine engine(*open.checkpoint, open.model,
+                        engine_options(flags, tokens.size(), encoder_tokens.size()),
+                        std::min(kLogitRows, tokens.size()));
+  TemporaryFile out(options.out);
+  out.file().write(npy_header(tokens.size(), open.model.config.vocab));
+  const std::unique_ptr<engine::Sequence> sequence = engine.new_sequence();
+  if (!encoder_tokens.empty() && !engine.encode(*sequence, encoder_tokens, [] { return !interrupted(); }))
+    throw Error(ErrorKind::kInterrupted, "stopped before the encoder was done");
+  const auto write = [&](std::span<const float> logits) {
+    if (interrupted()) throw Error(ErrorKind::kInterrupted, "stopped before the last position");
+    out.file().write(std::as_bytes(logits));
+  };
+  const bool stepped = options.prefill || decodes_otherwise(engine.options());
+  const std::size_t prompt =
+      stepped ? std::min(tokens.size(), static_cast<std::size_t>(options.prefill.value_or(kPromptTokens)))
+              : tokens.size();
+  if (prompt > 0)
+    engine.prefill(
+        *sequence, std::span(tokens).first(prompt),
+        {[](std::size_t) { return true; }, [&](std::size_t, std::span<const float> row) { write(row); }});
+  for (const tokenizer::TokenId token : std::span(tokens).subspan(prompt))
+    write(engine.decode(*sequence, token));
+  out.finish();
+  if (flags.json)
+    std::cout << Json{{"out", options.out},
+                      {"shape", {tokens.size(), open.model.config.vocab}},
+                      {"memory", memory_json(engine)},
+                      {"io", io_json(engine)},
+                      {"experts", experts_json(engine)},
+                      {"decisions", fmt::format("{:016x}", engine.decision_hash())}}
+                     .dump()
+              << '\n';
+  else if (!flags.quiet)
+    print_error("wrote {}: float32 [{}, {}]\n", options.out, tokens.size(), open.model.config.vocab);
+}
+
+}  // namespace
+
+void add_forward(Command& app) {
+  Command* command = app.add_command("forward", "Write the logits of every position of a token sequence");
+  auto options = std::make_shared<Options>();
+  command->add_option("--tokens", &options->tokens, "Token ids, taken verbatim: 1,2,3")->required();
+  options->encoder_given = command->add_option("--encoder-tokens", &options->encoder_tokens,
+                                               "For an encoder-decoder: the encoder's token ids; --tokens "
+                                               "are then the decoder's, start token included");
+  command->add_option("-o,--out", &options->out, "File to write: .npy, float32 [tokens, vocabulary]")
+      ->required();
+  command
+      ->add_option("--prefill", &options->prefill,
+                   "Tokens that are a prompt; the others are decoded one by one; default: all, but 64 where "
+                   "decoding changes precision or routing")
+      ->check(whole_number("--prefill", 0, std::uint64_t{1} << 31));
+  add_engine_flags(*command, options->engine,
+                   {.seed = kSeedOfCaches,
+                    .router = kRouterOfSteps,
+                    .context = "Most tokens (of --tokens and of --encoder-tokens); default: the model's "
+                               "maximum"});
+  command->footer(
+      "Example:\n  sluice forward models/fable-moe-18m --tokens 1,2,3 --out logits.npy --math f32");
+  command->callback([options] { forward(*options); });
+}
+
+}  // namespace sluice::app

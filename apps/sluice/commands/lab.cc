@@ -1,0 +1,95 @@
+// `sluice lab NAME`: asks a policy for its decision.
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "base/error.h"
+#include "command.h"
+#include "flags/common_flags.h"
+#include "lab/ask/lab.h"
+#include "streams/exit_code.h"
+#include "streams/interrupt.h"
+#include "streams/standard_input.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+  CommonFlags common;
+  std::string name;
+  std::string file;
+};
+
+Json fields_json(std::span<const lab::Field> fields) {
+  Json all = Json::array();
+  for (const lab::Field& field : fields) all.push_back({{"name", field.name}, {"text", field.text}});
+  return all;
+}
+
+void print_fields(const char* label, std::span<const lab::Field> fields) {
+  for (const lab::Field& field : fields) {
+    std::cout << "  " << label << "  " << field.name
+              << std::string(field.name.size() < 12 ? 12 - field.name.size() : 1, ' ') << field.text << "\n";
+    label = "   ";
+  }
+}
+
+void list(bool json) {
+  Json all = Json::array();
+  for (const lab::Function* function : lab::functions()) {
+    if (json) {
+      all.push_back({{"name", function->name},
+                     {"section", function->section},
+                     {"in", fields_json(function->in)},
+                     {"out", fields_json(function->out)}});
+      continue;
+    }
+    std::cout << function->name << " (SPEC " << function->section << ")\n";
+    print_fields("in ", function->in);
+    print_fields("out", function->out);
+  }
+  if (json) std::cout << all.dump(2) << "\n";
+}
+
+void run(const Options& options) {
+  if (options.name == "list") return list(options.common.json);
+  const lab::Function& function = lab::find_function(options.name);
+  bool stopped = false;
+  auto stop = [&] { return stopped = interrupted(); };
+  bool good = false;
+  if (options.file.empty()) {
+    good = lab::answer_all(function, standard_input(), "standard input", std::cout, stop);
+  } else {
+    if (std::filesystem::is_directory(options.file))
+      throw Error(ErrorKind::kInvalid, "not a file")
+          .in(options.file)
+          .found("a directory")
+          .fix("name a file in it");
+    std::ifstream in(options.file, std::ios::binary);
+    if (!in) throw io_error("open", options.file, errno);
+    good = lab::answer_all(function, in, options.file, std::cout, stop);
+  }
+  if (stopped) throw Error(ErrorKind::kInterrupted, "interrupted");
+  if (!good) throw Exit{kExitFailed};
+}
+
+}  // namespace
+
+void add_lab(Command& app) {
+  auto options = std::make_shared<Options>();
+  Command* command =
+      app.add_command("lab", "Ask any policy what it would decide: JSON lines in, JSON lines out");
+  command->add_option("NAME", &options->name, "What to ask, or `list` for all names with their fields")
+      ->required();
+  command->add_option("-f,--file", &options->file, "Read the lines from this file instead of standard input");
+  add_common_flags(*command, options->common, {.json = "Print `list` as JSON (answers always are)"});
+  command->footer(
+      "Examples:\n"
+      "  sluice lab list\n"
+      "  echo '{\"policy\":\"lru\",\"capacity\":2,\"requests\":[1,2,3,1],\"seed\":0}' | sluice lab evict");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace sluice::app

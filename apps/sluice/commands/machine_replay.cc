@@ -1,0 +1,328 @@
+#include "commands/machine_replay.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <vector>
+
+#include "base/duration.h"
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/files/unfinished_file.h"
+#include "base/json/json.h"
+#include "base/text_table.h"
+#include "codec/slices/slice_bits.h"
+#include "command.h"
+#include "commands/timed_replay.h"
+#include "experts/decision_log.h"
+#include "experts/registry.h"
+#include "experts/routing/slice_names.h"
+#include "flags/number_range.h"
+#include "flags/output_path.h"
+#include "flags/slice_effects.h"
+#include "lab/machine/machine_replay.h"
+#include "report/energy_report.h"
+#include "streams/interrupt.h"
+#include "streams/standard_error.h"
+#include "streams/standard_output.h"
+#include "streams/terminal_columns.h"
+
+namespace sluice::app {
+namespace {
+
+struct Row {
+  codec::SliceBits bits;
+  lab::MachineReplaySettings settings;
+  lab::MachineReplayResult result;
+};
+
+lab::SlicedModel read_shape(const std::string& path) {
+  namespace fs = std::filesystem;
+  const std::string file = fs::is_directory(path) ? path + "/config.json" : path;
+  return lab::SlicedModel(path, model::parse_config(read_json_file(file), file));
+}
+
+// The model whose experts the trace routes.
+lab::SlicedModel model_of(const std::string& shape, const trace::TraceHeader& header) {
+  if (!shape.empty() && std::filesystem::exists(shape)) return read_shape(shape);
+  if (!shape.empty()) return lab::find_published_model(shape);
+  for (const lab::SlicedModel& model : lab::published_models())
+    if (model.layers() == header.layers && model.experts() == header.experts && model.top_k() == header.top_k)
+      return model;
+  std::string known;
+  for (const lab::SlicedModel& model : lab::published_models()) known += model.name() + ", ";
+  throw Error(ErrorKind::kUsage, "no published model has the shape of this trace")
+      .in("--shape")
+      .expected(known + "a model's directory, or its config.json")
+      .found(
+          fmt::format("{} sparse layers of {} experts, top {}", header.layers, header.experts, header.top_k));
+}
+
+// All settings except memory and slices, by the rules of the engine.
+lab::MachineReplaySettings settings_of(const MachineRequest& request, const MachineFlags& flags,
+                                       const SliceFlags& slices) {
+  engine::EngineOptions options;
+  set_slice_options(slices, options);
+  options.preset = request.preset.empty() ? "auto" : request.preset;
+  options.router = flags.router;
+  options.cache = request.cache;
+  if (!request.preset.empty() && !experts::find_preset(request.preset).sliced())
+    throw Error(ErrorKind::kUsage, "this preset is for models without slices")
+        .in("--preset")
+        .expected("slicemoe")
+        .found(request.preset);
+  if (request.preset.empty() && options.precision == experts::PrecisionMode::kFull)
+    options.precision = experts::PrecisionMode::kDbsc;
+  const ChosenPolicies chosen = chosen_policies(options);
+  check_effects(slices, options, chosen);
+  lab::MachineReplaySettings settings;
+  settings.router = chosen.router;
+  settings.cache = chosen.cache;
+  settings.cache_aware = options.cache_aware;
+  settings.precision = {chosen.precision, options.critical};
+  settings.constraint = options.limits;
+  settings.constraint.mode = chosen.constraint;
+  if (chosen.constraint != experts::ConstraintMode::kHard)
+    settings.constraint.lambda = options.cache_aware.lambda;
+  settings.constraint.top_j = options.cache_aware.top_j;
+  settings.slices = options.slices;
+  settings.slices.warmup.rho = options.rho.value_or(experts::usual_rho(chosen.precision));
+  settings.seed = request.seed;
+  return settings;
+}
+
+Json phase_json(const lab::MachinePhase& phase) {
+  const experts::MissAccount& account = phase.account;
+  return {{"steps", phase.steps},
+          {"tokens", phase.tokens},
+          {"requests", phase.requests},
+          {"hits", phase.hits},
+          {"msb_requests", account.msb_requests},
+          {"msb_misses", account.msb_misses},
+          {"msb_miss_rate", account.msb_rate()},
+          {"lsb_requests", account.lsb_requests},
+          {"lsb_misses", account.lsb_misses},
+          {"lsb_miss_rate", account.lsb_rate()},
+          {"downgrades", account.downgrades},
+          {"hbn_miss_rate", account.rate()},
+          {"bytes_read", phase.traffic.flash},
+          {"bytes_per_token", phase.per_token(phase.traffic.flash)},
+          {"joules_per_token", joules_json(phase.energy, static_cast<double>(phase.tokens))},
+          {"seconds_per_token",
+           {{"rest", phase.per_token(phase.rest_s)},
+            {"compute", phase.per_token(phase.compute_s)},
+            {"flash_wait", phase.per_token(phase.wait_s)},
+            {"total", phase.per_token(phase.seconds)}}}};
+}
+
+Json row_json(const Row& row) {
+  const lab::MachineReplayResult& result = row.result;
+  const lab::MachineReplaySettings& settings = row.settings;
+  return {{"slices", codec::slice_bits_text(row.bits)},
+          {"memory", settings.memory},
+          {"msb_bytes", settings.bytes.msb},
+          {"lsb_bytes", settings.bytes.lsb},
+          {"cache", settings.cache},
+          {"router", settings.router},
+          {"precision", experts::precision_name(settings.precision.mode)},
+          {"constraint", experts::constraint_name(settings.constraint.mode)},
+          {"miss_rate", keeps_limit(settings.constraint.mode) ? Json(settings.constraint.limit) : Json()},
+          {"warmup", experts::initial_slices_name(settings.slices.initial)},
+          {"prompts", result.prompts},
+          {"hbn_miss_rate", result.accounted.rate()},
+          {"replaced", result.replaced},
+          {"violations", result.violations},
+          {"lambda", settings.router == "cache-prior" ? Json(result.lambda) : Json()},
+          {"routing",
+           {{"tokens", result.changes.tokens},
+            {"changed_tokens", result.changes.changed_tokens},
+            {"substituted", result.changes.substituted},
+            {"mass_lost", result.changes.mass_lost}}},
+          {"recorded_differs", result.recorded_differs},
+          {"critical", result.critical},
+          {"prefill", phase_json(result.prefill)},
+          {"decode", phase_json(result.decode)},
+          {"decisions", fmt::format("{:016x}", result.decision_hash)}};
+}
+
+std::string gigabytes(Bytes bytes) { return fmt::format("{:.3g} GB", static_cast<double>(bytes) * 1e-9); }
+
+void print_table(const lab::RoutedSteps& steps, const lab::SlicedModel& model, const lab::Machine& machine,
+                 const MachineRequest& request, const std::vector<Row>& rows) {
+  const lab::MachineReplaySettings& settings = rows[0].settings;
+  print_wrapped(fmt::format(
+      "{}: {} sparse layers of {} experts, top {}, as {}; {} prompts of {} tokens in all, {} steps",
+      request.trace, model.layers(), model.experts(), model.top_k(), model.name(), steps.prompts,
+      steps.prompt_tokens, rows[0].result.decode.steps));
+  print_wrapped(
+      fmt::format("machine {}; router {}, precision {}, constraint {}, cache {}{}", machine.name,
+                  settings.router, experts::precision_name(settings.precision.mode),
+                  experts::constraint_name(settings.constraint.mode), settings.cache,
+                  experts::find_cache(settings.cache).sliced
+                      ? fmt::format(", warm-up {}", experts::initial_slices_name(settings.slices.initial))
+                      : ""));
+  std::vector<std::vector<std::string>> table = {{"slices", "memory", "HBN %", "MSB %", "LSB %", "lost %",
+                                                  "mJ/token", "Flash/read/write/compute mJ", "time/token",
+                                                  "rest/compute/wait", "a prompt"}};
+  const auto two_digits = [](double value) { return fmt::format("{:.2f}", value); };
+  for (const Row& row : rows) {
+    const lab::MachinePhase& decode = row.result.decode;
+    const lab::Energy& energy = decode.energy;
+    const auto millijoules = [&](double sum) {
+      const double value = 1e3 * decode.per_token(sum);
+      return fmt::format("{:.{}f}", value, value < 1 ? 3 : value < 10 ? 2 : 1);
+    };
+    const auto duration = [&](double sum) { return format_duration(decode.per_token(sum)); };
+    const double own = static_cast<double>(row.result.changes.tokens) * model.top_k();
+    table.push_back(
+        {codec::slice_bits_text(row.bits), gigabytes(row.settings.memory),
+         two_digits(100 * row.result.accounted.rate()), two_digits(100 * decode.account.msb_rate()),
+         two_digits(100 * decode.account.lsb_rate()),
+         two_digits(own > 0 ? 100 * static_cast<double>(row.result.changes.substituted) / own : 0),
+         millijoules(energy.total()),
+         millijoules(energy.flash) + "/" + millijoules(energy.dram_read) + "/" +
+             millijoules(energy.dram_write) + "/" + millijoules(energy.compute),
+         duration(decode.seconds),
+         duration(decode.rest_s) + "/" + duration(decode.compute_s) + "/" + duration(decode.wait_s),
+         row.result.prompts > 0
+             ? format_duration(row.result.prefill.seconds / static_cast<double>(row.result.prompts))
+             : "-"});
+  }
+  print_output("\n{}", text_table(table, terminal_columns(STDOUT_FILENO, kAnyColumns), 2));
+}
+
+// The decisions of one replay, written like those of a run.
+class DecisionFile {
+ public:
+  DecisionFile(const std::string& path, const lab::MachineReplaySettings& settings)
+      : file_(OutputFile::create(path)), unfinished_(path) {
+    file_.write(experts::decision_heading(
+        {.cache = settings.cache,
+         .scope = "global",
+         .capacity = settings.memory,
+         .keep = experts::Part::kMsb | experts::Part::kLsb,
+         .seed = settings.seed,
+         .slices = experts::SliceSetting{settings.precision, settings.slices, settings.constraint}}));
+  }
+  void add(std::uint64_t event, std::uint32_t layer, const experts::EventOutcome& outcome) {
+    line_.clear();
+    experts::append_decision(line_, event, layer, outcome);
+    file_.write(line_);
+  }
+  void close(std::uint64_t hash) {
+    file_.write(experts::decision_ending(hash));
+    file_.close();
+    unfinished_.keep();
+  }
+
+ private:
+  OutputFile file_;
+  UnfinishedFile unfinished_;
+  std::string line_;
+};
+
+}  // namespace
+
+void add_machine_flags(Command& command, MachineFlags& flags) {
+  const std::string group = "Slices on a modelled machine";
+  command
+      .add_option("--machine", &flags.machine,
+                  "Replay slices on this hardware: slicemoe, or a JSON file; with --memory-experts")
+      ->group(group);
+  command
+      .add_option("--slices", &flags.slices,
+                  "Bits of a code, and of its MSB slice: 8/4 (the default), 6/3, 4/2; several with commas "
+                  "between them")
+      ->group(group);
+  std::string names;
+  for (const lab::SlicedModel& model : lab::published_models()) names += model.name() + ", ";
+  command
+      .add_option("--shape", &flags.shape,
+                  "Sizes of the model: " + names +
+                      "a model's directory, or its config.json; default: the published one that the trace "
+                      "fits")
+      ->group(group);
+  command
+      .add_option("--router", &flags.router,
+                  "exact (the default), cache-prior, cumsum; those that change routing need a trace with all "
+                  "logits")
+      ->group(group);
+  command
+      .add_option("--prefill", &flags.prefill,
+                  "Tokens of each sequence that are its prompt, where the trace does not say it (.mrt)")
+      ->check(whole_number("--prefill", 0, 1 << 20))
+      ->group(group)
+      ->show_default();
+}
+
+void machine_replay(const MachineRequest& request, const MachineFlags& flags, const SliceFlags& slices) {
+  const auto need = [](const std::string& value, const char* flag, const char* expected) {
+    if (value.empty())
+      throw Error(ErrorKind::kUsage, "a replay on a modelled machine needs --machine and --memory-experts")
+          .in(flag)
+          .expected(expected);
+  };
+  need(flags.machine, "--machine", "slicemoe, or a JSON file");
+  need(request.memories, "--memory-experts", "a size (1.8GB)");
+  const lab::Machine machine = lab::find_machine(flags.machine);
+  const lab::MachineReplaySettings common = settings_of(request, flags, slices);
+  std::vector<Row> rows;
+  for (const std::string& memory : split_list(request.memories, "--memory-experts"))
+    for (const std::string& text : split_list(flags.slices.empty() ? "8/4" : flags.slices, "--slices")) {
+      const std::optional<codec::SliceBits> bits = codec::parse_slice_bits(text);
+      if (!bits)
+        throw Error(ErrorKind::kUsage, "no such slices")
+            .in("--slices")
+            .expected("8/4, 6/3 or 4/2")
+            .found("\"" + text + "\"");
+      rows.push_back({*bits, common, {}});
+      rows.back().settings.memory = parse_size(memory, "--memory-experts");
+    }
+  if (!request.decisions.empty() && rows.size() != 1)
+    throw Error(ErrorKind::kUsage, "one log holds the decisions of one memory and one pair of slices")
+        .in("--decisions");
+  if (!request.decisions.empty()) check_new_file(request.decisions);
+
+  const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(request.trace);
+  const lab::SlicedModel model = model_of(flags.shape, trace->header());
+  const lab::RoutedSteps steps =
+      lab::read_routed_steps(*trace, {.prefill = static_cast<std::uint32_t>(flags.prefill)}, interrupted);
+  if (steps.cut_off && !request.quiet)
+    print_warning("{} was cut off; its last step is left out", request.trace);
+  for (Row& row : rows) {
+    row.settings.bytes = lab::slice_bytes(model.expert_weights(), row.bits);
+    std::optional<DecisionFile> log;
+    lab::DecisionObserver observer;
+    if (!request.decisions.empty())
+      observer = [&](std::uint64_t event, std::uint32_t layer, const experts::EventOutcome& outcome) {
+        if (!log) log.emplace(request.decisions, row.settings);
+        log->add(event, layer, outcome);
+      };
+    row.result = lab::replay_on_machine(steps, model, machine, row.settings, observer, interrupted);
+    if (log) log->close(row.result.decision_hash);
+  }
+  if (rows[0].result.decode.steps == 0 && !request.quiet)
+    print_warning("all tokens are of prompts, and no step was replayed{}",
+                  flags.prefill > 0 ? fmt::format(": --prefill {} takes them all", flags.prefill) : "");
+  if (rows[0].result.recorded_differs > 0 && !request.quiet)
+    print_warning(
+        "{} recorded choices of a token in a layer are not the best of their logits: "
+        "the model limits its selection, or the run changed its routing",
+        rows[0].result.recorded_differs);
+  if (!request.json) return print_table(steps, model, machine, request, rows);
+  Json json = {{"trace", request.trace},     {"model", model.name()},  {"layers", model.layers()},
+               {"experts", model.experts()}, {"top_k", model.top_k()}, {"machine", lab::to_json(machine)},
+               {"cut_off", steps.cut_off}};
+  if (rows.size() == 1) {
+    json.update(row_json(rows[0]));
+  } else {
+    json["results"] = Json::array();
+    for (const Row& row : rows) json["results"].push_back(row_json(row));
+  }
+  std::cout << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,30 @@
+// `sluice simulate --machine`: what SliceMoE would have decided for recorded routing, and the cost on a
+// modelled machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "flags/slice_flags.h"
+
+namespace sluice::app {
+
+class Command;
+
+struct MachineFlags {
+  std::string machine, slices, shape, router;
+  std::int64_t prefill = 64;
+  bool asked() const { return !(machine.empty() && slices.empty() && shape.empty() && router.empty()); }
+};
+// `flags` must outlive `command`.
+void add_machine_flags(Command& command, MachineFlags& flags);
+
+struct MachineRequest {
+  std::string trace, cache, preset, memories, decisions;  // as typed; may be empty, except trace and memories
+  std::uint64_t seed = 0;
+  bool json = false, quiet = false;
+};
+// Prints a table, or one JSON object.
+void machine_replay(const MachineRequest& request, const MachineFlags& flags, const SliceFlags& slices);
+
+}  // namespace sluice::app

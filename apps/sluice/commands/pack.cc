@@ -1,0 +1,255 @@
+// `sluice pack`: turns a model directory into a packed store.
+#include "store/pack/pack.h"
+#include "base/duration.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json/json.h"
+#include "base/machine/cpu.h"
+#include "base/shown_text.h"
+#include "codec/exponents/exponent_codec.h"
+#include "codec/exponents/plane_decoder.h"
+#include "codec/exponents/shards.h"
+#include "command.h"
+#include "flags/common_flags.h"
+#include "flags/number_range.h"
+#include "flags/work_memory.h"
+#include "model/pack_plan.h"
+#include "report/progress.h"
+#include "store/source/directory_checkpoint.h"
+#include "store/source/open_checkpoint.h"
+#include "store/source/source_directory.h"
+#include "store/source/store_checkpoint.h"
+#include "streams/interrupt.h"
+#include "streams/standard_error.h"
+#include "tokenizer/store_tokenizer.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+  CommonFlags common;
+  std::string model, output, codec{codec::kNativeCodec};
+  std::optional<std::int64_t> chunks;
+  std::optional<int> level;
+  std::vector<std::string> exclude;
+  std::string slices, dense{"exact"};
+};
+
+std::string codec_names() {
+  std::string names(codec::kNativeCodec);
+  for (const codec::ExponentCodecEntry& entry : codec::exponent_codecs())
+    names += fmt::format(", {}", entry.name);
+  return names;
+}
+
+std::string codec_levels() {
+  std::string text;
+  for (const codec::ExponentCodecEntry& entry : codec::exponent_codecs()) {
+    if (entry.min_level == entry.max_level) continue;
+    text += fmt::format("{}{} {} to {}, default {}", text.empty() ? "" : "; ", entry.name, entry.min_level,
+                        entry.max_level, entry.default_level);
+  }
+  return text;
+}
+
+std::string slice_names() {
+  std::string names;
+  for (const codec::SliceBits bits : codec::kStoredSliceBits)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", codec::slice_bits_text(bits));
+  return names;
+}
+
+// A store with an unknown codec is unsupported; a flag with one is wrong usage.
+void check_codec(const std::string& codec, std::optional<int> level) {
+  if (!codec::is_codec(codec))
+    throw Error(ErrorKind::kUsage, "unknown codec")
+        .in("--codec")
+        .expected("one of: " + codec_names())
+        .found("\"" + codec + "\"");
+  if (codec != codec::kNativeCodec) {
+    codec::make_exponent_codec(codec, level);
+  } else if (level) {
+    throw Error(ErrorKind::kUsage, "codec native has no levels").in("--level").fix("leave --level out");
+  }
+}
+
+std::optional<codec::SliceBits> parse_slices(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const std::optional<codec::SliceBits> bits = codec::parse_slice_bits(text);
+  if (!bits)
+    throw Error(ErrorKind::kUsage, "unknown slices")
+        .in("--slices")
+        .expected("one of: " + slice_names())
+        .found("\"" + text + "\"");
+  return bits;
+}
+
+store::DenseRounding parse_dense(const std::string& text, bool sliced) {
+  if (text == "exact") return store::DenseRounding::kExact;
+  if (text != "int8")
+    throw Error(ErrorKind::kUsage, "unknown form of dense weights")
+        .in("--dense")
+        .expected("exact or int8")
+        .found("\"" + text + "\"");
+  if (!sliced)
+    throw Error(ErrorKind::kUsage, "dense weights of 8 bits belong to a store with sliced experts")
+        .in("--dense")
+        .fix("give --slices, too");
+  return store::DenseRounding::kInt8;
+}
+
+// The store is still in `directory`, and is told by the name that it will have.
+Error with_final_name(Error error, const std::string& directory, const std::string& store) {
+  if (!error.where().starts_with(directory)) return error;
+  const std::string path = store + error.where().substr(directory.size());
+  return error.offset() ? error.in(path, *error.offset()) : error.in(path);
+}
+
+// What the store in `directory` says of its tokenizer afterwards. One that this program cannot read is no
+// failure: the model runs on token ids, and who asks for text is told why there is none.
+std::string_view compile_tokenizer(const std::string& directory, const Options& options) {
+  try {
+    return tokenizer::compile_tokenizer_of(*store::open_checkpoint(directory)) ? "compiled" : "none";
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kIo) throw;
+    if (!options.common.quiet)
+      print_warning("the tokenizer is not compiled: {}",
+                    shown_text(with_final_name(error, directory, options.output).what()));
+    return "not compiled";
+  }
+}
+
+void pack(const Options& options) {
+  const auto start = std::chrono::steady_clock::now();
+  store::check_not_packed(options.model);
+  store::PackOptions pack;
+  pack.codec = options.codec;
+  pack.level = options.level;
+  if (options.chunks) pack.chunks = codec::check_chunk_count(*options.chunks, "--chunks");
+  check_codec(pack.codec, pack.level);  // checked before the model is read
+  pack.slices = parse_slices(options.slices);
+  pack.dense = parse_dense(options.dense, pack.slices.has_value());
+  if (options.chunks && pack.codec == "none")
+    throw Error(ErrorKind::kUsage, "codec none has no exponent chunks")
+        .in("--chunks")
+        .fix("leave --chunks out");
+  pack.exclude = options.exclude;
+  pack.threads = static_cast<unsigned>(options.common.threads);
+  pack.isa = parse_isa(options.common.isa);
+  pack.memory = work_memory(options.common.memory, "pack");
+  pack.interrupted = interrupted;
+
+  store::check_patterns(options.model, options.exclude);
+  const auto checkpoint = store::open_directory(options.model, options.exclude);
+  if (!checkpoint->find_file("config.json") && std::filesystem::exists(options.model + "/config.json"))
+    throw Error(ErrorKind::kUsage, "a store without the model's config.json could not be run")
+        .in("--exclude")
+        .found("patterns that leave it out")
+        .fix("let them keep config.json");
+  const store::PackPlan plan = model::pack_plan(model::describe_model(*checkpoint));
+  pack.memory = work_memory(options.common.memory, "pack");  // the model's tables exist by now
+  store::PackResult result;
+  std::string_view tokenizer;
+  pack.add_sidecars = [&](const std::string& directory) {
+    tokenizer = compile_tokenizer(directory, options);
+  };
+  {
+    ProgressOfTotal progress("pack", progress_verbosity(options.common.quiet, options.common.json));
+    pack.on_progress = [&](const store::PackProgress& now) { progress.update(now.done, now.total); };
+    result = store::pack(options.model, options.output, plan, pack);
+  }
+  const store::Family family = pack.slices               ? store::Family::kSliced
+                               : options.codec == "none" ? store::Family::kRaw
+                                                         : store::Family::kSplit;
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double ratio = result.source_bytes == 0 ? 1.0
+                                                : static_cast<double>(result.stored_bytes) /
+                                                      static_cast<double>(result.source_bytes);
+  if (options.common.json) {
+    std::cout << Json{{"path", options.output},
+                      {"family", store::family_name(family)},
+                      {"codec", options.codec},
+                      {"slices", pack.slices ? Json(options.slices) : Json()},
+                      {"experts", result.experts},
+                      {"tensors", result.tensors},
+                      {"tokenizer", tokenizer},
+                      {"source_bytes", result.source_bytes},
+                      {"stored_bytes", result.stored_bytes},
+                      {"resumed_bytes", result.resumed_bytes},
+                      {"ratio", ratio},
+                      {"seconds", seconds}}
+                     .dump()
+              << "\n";
+  } else if (!options.common.quiet) {
+    std::cout << fmt::format(
+        "{}: {} experts and {} tensors, {} stored as {} ({:.1f} %) in {}{}\n", options.output, result.experts,
+        result.tensors, format_bytes(result.source_bytes), format_bytes(result.stored_bytes), 100 * ratio,
+        format_duration(seconds),
+        result.resumed_bytes == 0 ? ""
+                                  : fmt::format(", {} of them earlier", format_bytes(result.resumed_bytes)));
+  }
+}
+
+}  // namespace
+
+void add_pack(Command& app) {
+  Command* command =
+      app.add_command("pack", "Pack a model directory into a store that is fetched expert by expert");
+  auto options = std::make_shared<Options>();
+  command->add_option("MODEL", &options->model, "Hugging Face directory")->required();
+  command->add_option("-o,--output", &options->output, "The store to make, NAME.sluice; must not exist")
+      ->required();
+  command->add_option("--codec", &options->codec, fmt::format("Of the exponents: {}", codec_names()))
+      ->show_default();
+  command
+      ->add_option("--chunks", &options->chunks,
+                   fmt::format("Exponent chunks of an expert's matrix, 1 to 256; default: {}",
+                               store::PackOptions().chunks))
+      ->check(whole_number("--chunks", 1, codec::kMaxChunks));
+  command->add_option("--level", &options->level, fmt::format("Level of the codec: {}", codec_levels()));
+  command->add_option(
+      "--slices", &options->slices,
+      fmt::format(
+          "Round experts to codes of so many bits, the higher of them fetched by themselves (SliceMoE): {}. "
+          "Such a store cannot be unpacked",
+          slice_names()));
+  command
+      ->add_option("--dense", &options->dense,
+                   "With --slices: dense weights exact, or their large matrices in int8")
+      ->show_default();
+  command->add_option("--exclude", &options->exclude,
+                      "Leave out files or directories that match this glob (repeatable)");
+  options->common.memory = "1GiB";
+  add_common_flags(*command, options->common,
+                   {.memory = "Memory to work with; at least 64MiB",
+                    .threads = "Threads that compress; 0: one for every CPU",
+                    .isa = "Instruction set that splits words: auto, scalar, avx2, avx512, avx512_vbmi2, "
+                           "avx512_bf16, amx, neon",
+                    .json = "Print one JSON object at the end",
+                    .quiet = "Print nothing but errors"});
+  command->footer(
+      "An interrupted pack leaves NAME.sluice.partial; the same command goes on where it stopped.\n"
+      "An input embedding that is not the output head, too, is stored as it is: its rows are read one by "
+      "one while the model runs, and take no memory.\n"
+      "Examples:\n"
+      "  sluice pack Qwen1.5-MoE-A2.7B -o qwen.sluice\n"
+      "  sluice pack Mixtral-8x7B -o mixtral.sluice --exclude 'consolidated*' --codec lz4\n"
+      "  sluice pack DeepSeek-V2-Lite -o lite84.sluice --slices 8/4 --dense int8");
+  command->callback([options] {
+    std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a failed write, reported in its place
+    pack(*options);
+  });
+}
+
+}  // namespace sluice::app

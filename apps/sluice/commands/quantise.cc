@@ -1,0 +1,107 @@
+// `sluice quantise`: makes a model directory with rounded experts, to measure the loss of rounding.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "base/json/json.h"
+#include "codec/slices/quantiser_variants.h"
+#include "command.h"
+#include "flags/common_flags.h"
+#include "model/pack_plan.h"
+#include "report/progress.h"
+#include "store/pack/rounded_copy.h"
+#include "store/source/directory_checkpoint.h"
+#include "store/source/store_checkpoint.h"
+#include "streams/interrupt.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+  CommonFlags common;
+  std::string model, output, quantiser = "amat", slices = "8/4";
+};
+
+std::string quantiser_names() {
+  std::string names;
+  for (const codec::QuantiserVariant& variant : codec::quantiser_variants())
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", variant.name);
+  return names;
+}
+
+const codec::QuantiserVariant& find_variant(const std::string& name) {
+  try {
+    return codec::find_quantiser_variant(name);
+  } catch (Error& error) {
+    throw error.in("--quantiser");
+  }
+}
+
+void quantise(const Options& options) {
+  const codec::QuantiserVariant& variant = find_variant(options.quantiser);
+  const std::optional<codec::SliceBits> bits = codec::parse_slice_bits(options.slices);
+  if (!bits)
+    throw Error(ErrorKind::kUsage, "unknown slices")
+        .in("--slices")
+        .expected("one of: 8/4, 6/3, 4/2")
+        .found("\"" + options.slices + "\"");
+  store::check_not_packed(options.model);
+  const auto checkpoint = store::open_directory(options.model);
+  const store::PackPlan plan = model::pack_plan(model::describe_model(*checkpoint));
+  store::RoundedCopyOptions copy;
+  copy.threads = static_cast<unsigned>(options.common.threads);
+  copy.interrupted = interrupted;
+  {
+    std::optional<Progress> progress;
+    copy.on_progress = [&](const store::PackProgress& now) {
+      if (!progress)
+        progress.emplace("quantise", now.total,
+                         progress_verbosity(options.common.quiet, options.common.json));
+      progress->update(now.done);
+    };
+    store::write_rounded_copy(options.model, options.output, plan, variant, *bits, copy);
+  }
+  if (options.common.json) {
+    std::cout << Json{{"path", options.output},
+                      {"quantiser", variant.name},
+                      {"slices", options.slices},
+                      {"experts", plan.experts.size()}}
+                     .dump()
+              << "\n";
+  } else if (!options.common.quiet) {
+    std::cout << fmt::format("{}: {} experts as {} of {} leaves them: {}\n", options.output,
+                             plan.experts.size(), variant.name, options.slices, variant.what);
+  }
+}
+
+}  // namespace
+
+void add_quantise(Command& app) {
+  Command* command = app.add_command(
+      "quantise", "Copy a model directory with its experts rounded, to measure what that costs");
+  auto options = std::make_shared<Options>();
+  command->add_option("MODEL", &options->model, "Hugging Face directory")->required();
+  command->add_option("-o,--output", &options->output, "The directory to make; must not exist")->required();
+  command
+      ->add_option("--quantiser", &options->quantiser,
+                   "How weights are rounded (SliceMoE, table 1): " + quantiser_names())
+      ->show_default();
+  command->add_option("--slices", &options->slices, "Bits of codes, and of the higher slice: 8/4, 6/3, 4/2")
+      ->show_default();
+  add_common_flags(*command, options->common,
+                   {.threads = "Threads that round; 0: one for every CPU",
+                    .json = "Print one JSON object at the end",
+                    .quiet = "Print nothing but errors"});
+  command->footer(
+      "Weights keep their type, so that BF16 rounds once more. To fetch experts in slices, use pack "
+      "--slices.\n"
+      "Example:\n"
+      "  sluice quantise DeepSeek-V2-Lite -o lite-amat --quantiser amat --slices 4/2");
+  command->callback([options] { quantise(*options); });
+}
+
+}  // namespace sluice::app

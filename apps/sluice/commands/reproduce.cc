@@ -1,0 +1,302 @@
+// `sluice reproduce`: reproduces the tables of a paper on this machine.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/files/temporary_directory.h"
+#include "command.h"
+#include "flags/engine_flags.h"
+#include "flags/number_range.h"
+#include "flags/output_path.h"
+#include "model/pack_plan.h"
+#include "reproduce/slicemoe/slicemoe.h"
+#include "reproduce/zipmoe/zipmoe.h"
+#include "store/pack/pack.h"
+#include "store/source/directory_checkpoint.h"
+#include "store/source/store_checkpoint.h"
+#include "streams/exit_code.h"
+#include "streams/interrupt.h"
+#include "streams/standard_error.h"
+
+namespace sluice::app {
+namespace {
+
+constexpr const char* kTrace = "tests/data/routing/dsv2lite.first48.mrt.zst";
+constexpr const char* kSlicemoeTrace =
+    "tests/data/routing/dsv2lite.summary612.mrt.zst";  // a prompt and an answer
+
+struct Options {
+  CommonFlags common;
+  std::string paper, model = "models/fable-moe-18m", whole, output;
+  std::string trace;  // empty: the paper's default
+  std::string text;   // for slicemoe; empty: the model's eval.txt
+  std::vector<std::string> memory;
+  std::int64_t tokens = 0, runs = 0;
+  bool quick = false;
+};
+
+// Like the paper's codec, one that takes time to decode: its pools and threads exist for that.
+constexpr const char* kCodec = "zstd";
+
+// Makes the store of one report.
+void pack(const std::string& model, const std::string& path) {
+  const auto checkpoint = store::open_directory(model, {});
+  store::PackOptions options;
+  options.codec = kCodec;
+  options.interrupted = interrupted;
+  store::pack(model, path, model::pack_plan(model::describe_model(*checkpoint)), options);
+}
+
+// Quotes a word for a shell.
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("-_./,:=+@%").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+// Given instead of a path: the report goes without this data.
+constexpr const char* kNone = "none";
+
+// `what` describes the value of `flag`. Data of its default lie with the sources.
+Error not_there(const std::string& what, const std::string& flag, const std::string& path, bool is_default,
+                const std::string& without) {
+  Error error(ErrorKind::kNotFound, "no such " + what);
+  error.in(path);
+  std::string fix = "give " + flag + without;
+  if (is_default) {
+    std::error_code unknown;
+    error.expected("the directory of Sluice's sources, where it lies, as the current one")
+        .found(std::filesystem::current_path(unknown).string());
+    fix = "start there, or " + fix;
+  }
+  return error.fix(fix);
+}
+
+// Empty: no trace is replayed.
+std::string trace_of(const Options& options, const char* usual) {
+  if (options.trace == kNone) return "";
+  std::string trace = options.trace.empty() ? usual : options.trace;
+  if (!std::filesystem::exists(trace))
+    throw not_there("recorded routing", "--trace FILE", trace, options.trace.empty(),
+                    ", or --trace none to do without it");
+  return trace;
+}
+
+bool is_default_model(const Options& options) { return options.model == Options().model; }
+
+void give_out(const reproduce::Report& report, const Options& options, const std::string& output) {
+  reproduce::write_report(report, output, options.paper);
+  if (options.common.json) {
+    std::cout << reproduce::to_json(report).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+  } else {
+    for (const reproduce::ReportRow& row : report.rows)
+      std::cout << fmt::format("{:<8}{:<5}{}\n             paper  {}\n             here   {}\n", row.id,
+                               reproduce::mode_text(row), row.quantity, row.paper, row.ours);
+    std::cout << fmt::format("\nconfiguration {0}\n{1}/{2}.md, {1}/{2}.json and {3} pictures\n",
+                             report.configuration.hash(), output, options.paper, report.pictures.size());
+  }
+}
+
+std::string output_of(const Options& options) {
+  return options.output.empty() ? "reproduce-" + options.paper : options.output;
+}
+
+constexpr Bytes kMostTextBytes = 64 * kMiB;
+
+// Settings of the measurements on a model; empty for `none`.
+std::optional<reproduce::TrainedSettings> trained_settings(const Options& options,
+                                                           const std::string& output) {
+  if (options.model == kNone) {
+    if (options.text.empty()) return std::nullopt;
+    throw Error(ErrorKind::kUsage, "without a model no text is scored")
+        .in("-f")
+        .fix("leave out -f, or give --model DIR");
+  }
+  if (!std::filesystem::exists(options.model))
+    throw not_there("model", "--model DIR", options.model, is_default_model(options),
+                    ", or --model none for replays alone");
+  store::check_not_packed(options.model);
+  reproduce::TrainedSettings settings;
+  settings.model = options.model;
+  const std::string text = options.text.empty() ? options.model + "/eval.txt" : options.text;
+  if (!std::filesystem::exists(text))
+    throw Error(ErrorKind::kNotFound, "there is no text to measure quality on").in(text).fix("give -f FILE");
+  settings.text = read_text_file(text, kMostTextBytes);
+  settings.work = output;
+  settings.grid = reproduce::trained_grid(options.quick);
+  EngineFlags flags;
+  static_cast<CommonFlags&>(flags) = options.common;
+  flags.seed.reset();  // for synthetic routing
+  settings.options = engine_options(flags, 1);
+  return settings;
+}
+
+void reproduce_slicemoe(const Options& options) {
+  if (!options.whole.empty() || !options.memory.empty() || options.tokens != 0 || options.runs != 0)
+    throw Error(ErrorKind::kUsage, "these flags are of zipmoe's runs, which compare presets under budgets")
+        .in("reproduce slicemoe")
+        .fix("leave out --whole, --budget, --runs and -n");
+  const std::string output = output_of(options);
+  reproduce::SlicemoeSettings settings;
+  settings.trained = trained_settings(options, output);
+  settings.trace = trace_of(options, kSlicemoeTrace);
+  const OutputDirectory directory(output);
+  settings.quick = options.quick;
+  settings.seed = options.common.seed.value_or(settings.seed);
+  settings.command = "sluice reproduce slicemoe";
+  if (options.quick) settings.command += " --quick";
+  if (!is_default_model(options)) settings.command += " --model " + quoted(options.model);
+  if (!options.text.empty()) settings.command += " -f " + quoted(options.text);
+  if (!options.trace.empty()) settings.command += " --trace " + quoted(options.trace);
+  if (options.common.seed) settings.command += fmt::format(" --seed {}", *options.common.seed);
+  settings.version = SLUICE_VERSION;
+  settings.interrupted = interrupted;
+  if (!options.common.quiet && !options.common.json)
+    settings.on_stage = [](std::string_view text) { print_error("reproduce: {}\n", text); };
+  give_out(reproduce::reproduce_slicemoe(settings), options, output);
+}
+
+void reproduce_zipmoe(const Options& options) {
+  const CommonFlags& common = options.common;
+  if (!options.text.empty())
+    throw Error(ErrorKind::kUsage, "the runs of zipmoe generate, and score no text")
+        .in("-f")
+        .fix("leave out -f");
+  reproduce::ZipmoeSettings settings;
+  for (const std::string& size : options.memory) settings.budgets.push_back(parse_size(size, "--budget"));
+  std::ranges::sort(settings.budgets);
+  const std::string output = output_of(options);
+  if (!std::filesystem::exists(options.model))
+    throw not_there("model", "--model", options.model, is_default_model(options), "");
+  settings.trace = trace_of(options, kTrace);
+  const OutputDirectory directory(output);
+
+  EngineFlags flags;
+  static_cast<CommonFlags&>(flags) = common;
+  flags.memory.clear();
+  settings.options = engine_options(flags, 1);
+  settings.quick = options.quick;
+  settings.tokens = static_cast<std::size_t>(options.tokens);
+  settings.runs = static_cast<unsigned>(options.runs);
+  settings.packed_name = quoted(options.model);
+  settings.whole_name = quoted(options.whole.empty() ? options.model : options.whole);
+  if (!store::looks_like_store(options.model)) {
+    const std::filesystem::path path = std::filesystem::path(options.model + "/").lexically_normal();
+    settings.packed_name = quoted(path.parent_path().filename().string() + ".sluice");
+    settings.prepare =
+        fmt::format("sluice pack {} -o {} --codec {}", quoted(options.model), settings.packed_name, kCodec);
+  }
+  settings.command = "sluice reproduce " + options.paper + (options.quick ? " --quick" : "");
+  if (!is_default_model(options)) settings.command += " --model " + quoted(options.model);
+  if (!options.whole.empty()) settings.command += " --whole " + quoted(options.whole);
+  for (const std::string& size : options.memory) settings.command += " --budget " + size;
+  if (options.tokens != 0) settings.command += fmt::format(" -n {}", options.tokens);
+  if (options.runs != 0) settings.command += fmt::format(" --runs {}", options.runs);
+  if (!options.trace.empty()) settings.command += " --trace " + quoted(options.trace);
+  if (common.threads != 0) settings.flags += fmt::format(" --threads {}", common.threads);
+  if (common.isa != CommonFlags().isa) settings.flags += " --isa " + common.isa;
+  if (common.io != CommonFlags().io) settings.flags += " --io " + common.io;
+  settings.command += settings.flags;
+  settings.version = SLUICE_VERSION;
+  settings.interrupted = interrupted;
+  if (!common.quiet && !common.json)
+    settings.on_stage = [](std::string_view text) { print_error("reproduce: {}\n", text); };
+
+  std::optional<TemporaryDirectory> temporary;
+  std::string packed_path = options.model, whole_path = options.whole.empty() ? options.model : options.whole;
+  if (!store::looks_like_store(options.model)) {
+    if (!common.quiet && !common.json) print_error("reproduce: packing {}\n", options.model);
+    packed_path = temporary.emplace(output).file("model.sluice");
+    pack(options.model, packed_path);
+  }
+  const OpenModel packed = open_model(packed_path, WithTokenizer::kIfThere, common),
+                  whole = open_model(whole_path, WithTokenizer::kNo, common);
+  if (packed.model.experts.empty())
+    throw Error(ErrorKind::kUnsupported, "the model has no experts, so there is nothing to show")
+        .in(options.model);
+  settings.packed = {"", packed.checkpoint.get(), &packed.model};
+  settings.whole = {"", whole.checkpoint.get(), &whole.model};
+  settings.tokenizer = packed.tokenizer.get();
+
+  const reproduce::Report report = reproduce::reproduce_zipmoe(settings);
+  give_out(report, options, output);
+  if (!report.data.at("texts_equal").get<bool>()) {
+    print_error("sluice: presets gave different texts, which must never be; the figures are void\n");
+    throw Exit{kExitFailed};
+  }
+}
+
+}  // namespace
+
+void add_reproduce(Command& app) {
+  Command* command = app.add_command("reproduce", "Try the tables of a paper again on this machine");
+  auto options = std::make_shared<Options>();
+  command
+      ->add_option(
+          "PAPER", &options->paper,
+          "zipmoe (arXiv 2601.21198): runs and replays; slicemoe: replays on the paper's machine, and "
+          "quality of a trained model")
+      ->required()
+      ->one_of({"zipmoe", "slicemoe"});
+  command->add_flag("--quick", options->quick,
+                    "Fewer budgets, runs, prompts and tokens: a minute; of slicemoe a few");
+  command->add_option("-o,--output", &options->output,
+                      "Directory for PAPER.md, PAPER.json and pictures; default: reproduce-PAPER");
+  command
+      ->add_option(
+          "--model", &options->model,
+          "Model directory (packed into a temporary store) or packed store; of slicemoe a directory, "
+          "or none: replays alone")
+      ->show_default();
+  command->add_option("-f,--file", &options->text,
+                      "Text that slicemoe measures quality on; default: eval.txt of the model");
+  command->add_option("--whole", &options->whole,
+                      "The same model stored whole, for presets that read whole experts; default: --model");
+  command
+      ->add_option("-n,--predict", &options->tokens, "Tokens of each run, at least 4; default: 48, quick 16")
+      ->check(whole_number("-n", 4, 1 << 20));
+  command->add_option(
+      "--trace", &options->trace,
+      fmt::format("Recorded routing of DeepSeek-V2-Lite (.mrt) that is replayed with a virtual "
+                  "clock, or none; default: {}, of slicemoe {}, both in tests/data/routing",
+                  std::filesystem::path(kTrace).filename().string(),
+                  std::filesystem::path(kSlicemoeTrace).filename().string()));
+  command->add_option("--runs", &options->runs, "Runs of each preset, in turns; 0: 5, quick 2")
+      ->check(whole_number("--runs", 0, 1000));
+  add_common_flags(
+      *command, options->common,
+      {.threads = "Compute threads; 0: all usable CPUs",
+       .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, avx512_bf16, amx, neon",
+       .io = "How weights are read: direct, buffered, mmap",
+       .seed = "Of synthetic routing (slicemoe); default: 1",
+       .json = "Print the report as one JSON object",
+       .quiet = "No progress on standard error"});
+  command->footer(
+      "Examples:\n"
+      "  sluice reproduce zipmoe --quick\n"
+      "  sluice reproduce slicemoe\n"
+      "  sluice reproduce zipmoe --model qwen.sluice --whole Qwen1.5-MoE-A2.7B --budget 6GiB --budget 8GiB "
+      "-o evidence");
+  command->add_option(
+      "--budget", &options->memory,
+      "Budget to compare under; may be given several times; default: what holds 25 to 75 % of the experts");
+  command->callback([options] {
+    if (options->paper == "slicemoe")
+      reproduce_slicemoe(*options);
+    else
+      reproduce_zipmoe(*options);
+  });
+}
+
+}  // namespace sluice::app

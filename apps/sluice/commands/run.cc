@@ -1,0 +1,318 @@
+// `sluice run`: generates text inside a memory budget.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <random>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/shown_text.h"
+#include "base/stopwatch.h"
+#include "base/wrapped_text.h"
+#include "command.h"
+#include "commands/sampling_flags.h"
+#include "engine/decision_recorder.h"
+#include "engine/generate.h"
+#include "flags/engine_flags.h"
+#include "flags/number_range.h"
+#include "flags/open_tokenizer.h"
+#include "flags/output_path.h"
+#include "flags/prompt_flags.h"
+#include "report/energy_report.h"
+#include "report/fitted_line.h"
+#include "report/live_text.h"
+#include "report/run_report.h"
+#include "streams/exit_code.h"
+#include "streams/interrupt.h"
+#include "streams/standard_error.h"
+#include "streams/standard_output.h"
+#include "streams/terminal_columns.h"
+
+namespace sluice::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+const Clock::time_point kProcessStart = Clock::now();
+
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+struct Options {
+  EngineFlags engine;
+  PromptFlags prompt;
+  std::string out, decisions, machine = "slicemoe";
+  std::int64_t max_tokens = 128;
+  SamplingFlags sampling;
+  std::vector<std::string> stop;
+  bool ignore_eos = false, show_experts = false;
+};
+
+std::uint64_t random_seed() {
+  return (std::uint64_t{std::random_device{}()} << 32 | std::random_device{}()) >> 11;
+}
+
+// Figures of the run, as many as fit, above those of the memory.
+std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock::time_point first_token,
+                        std::size_t columns) {
+  const engine::DiskReport disk = engine.disk();
+  const engine::ExpertStatistics total = engine.statistics().total();
+  const double seconds = since(first_token);
+  // For slices: the rate that the limit is about.
+  const experts::MissConstraint* const constraint =
+      engine.checkpoint().slices() ? engine.constraint() : nullptr;
+  const std::string missed = constraint == nullptr || constraint->account().requested <= 0
+                                 ? ""
+                                 : fmt::format("missed {:.1f} %", 100 * constraint->account().rate());
+  const std::string figures = fitted_line(
+      {{fmt::format("{:.1f} tok/s",
+                    tokens > 1 && seconds > 0 ? static_cast<double>(tokens - 1) / seconds : 0.0),
+        0},
+       {fmt::format("hits {:.0f} %", total.accesses > 0 ? 100.0 * static_cast<double>(total.hits) /
+                                                              static_cast<double>(total.accesses)
+                                                        : 0.0),
+        2},
+       {missed, 3},
+       {fmt::format("disk {:.2f} GB/s",
+                    disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0),
+        4},
+       {fmt::format("{} of {}", format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget)),
+        1}},
+      " | ", columns);
+  return figures + "\n" + memory_line_short(engine, columns);
+}
+
+Json sequence_json(const engine::GenerateRequest& request, const engine::GenerateResult& result) {
+  return {{"tokens", result.tokens},
+          {"text", result.text ? Json(*result.text) : Json(nullptr)},
+          {"prompt_tokens", request.prompt},
+          {"stop_reason", engine::stop_reason_name(result.reason)}};
+}
+
+// A single sequence is in the object itself, a batch in "sequences".
+Json result_json(const engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
+                 const std::vector<engine::GenerateResult>& results, const RunTimes& times,
+                 const EnergyReport& energy) {
+  Json json;
+  double prompt = 0, decoded = 0, prefill_s = 0, decode_s = 0;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].tokens.empty()) prompt += static_cast<double>(requests[i].prompt.size());
+    if (!results[i].tokens.empty()) decoded += static_cast<double>(results[i].tokens.size() - 1);
+    prefill_s = std::max(prefill_s, results[i].prefill_s);
+    decode_s = std::max(decode_s, results[i].decode_s);
+    if (results.size() == 1) continue;
+    json["sequences"].push_back(sequence_json(requests[i], results[i]));
+    json["sequences"].back()["prefill_s"] = results[i].prefill_s;  // since the first sequence began
+  }
+  if (results.size() == 1) json = sequence_json(requests[0], results[0]);
+  json["seed"] = requests[0].sampler.seed;
+  json["timing"] = {{"load_s", times.load_s}, {"prefill_s", prefill_s}, {"decode_s", decode_s}};
+  // Without tokens there is no speed.
+  if (prompt > 0 && prefill_s > 0) json["timing"]["prefill_tok_s"] = prompt / prefill_s;
+  if (decoded > 0 && decode_s > 0) json["timing"]["decode_tok_s"] = decoded / decode_s;
+  if (times.first_token_s) json["timing"]["first_token_s"] = *times.first_token_s;
+  json["start"] = start_json(engine, times);
+  json["memory"] = memory_json(engine);
+  json["io"] = io_json(engine);
+  json["experts"] = experts_json(engine);
+  if (Json model = energy.json(); !model.is_null()) json["energy_model"] = std::move(model);
+  if (engine.statistics().decode.tokens > 0 && !engine.checkpoint().slices())
+    json["predicted"] = forecast_json(engine, results);
+  if (engine.pool_plan()) json["plan"] = engine::to_json(*engine.pool_plan());
+  json["preset"] = engine.options().preset;
+  json["decisions"] = fmt::format("{:016x}", engine.decision_hash());
+  json["isa"] = isa_name(engine.isa());
+  json["kv"] = dtype_name(engine.cache_dtype());
+  json["threads"] = engine.threads();
+  json["chunk"] = engine.chunk();
+  return json;
+}
+
+// Hugging Face also accepts such ids, and never meets them.
+void warn_of_eos(const std::string& path, const model::ModelConfig& config) {
+  for (const tokenizer::TokenId token : config.eos)
+    if (static_cast<std::size_t>(token) >= config.vocab)
+      print_warning(
+          "{}: end-of-text token {} is beyond the vocabulary of {} (eos_token_id of "
+          "generation_config.json, else of config.json): it never comes, and ends nothing",
+          shown_text(path), token, config.vocab);
+}
+
+// Warns of settings that the publisher asks for and Hugging Face obeys, and that have no effect here.
+void warn_of_ignored(const model::GenerationConfig& generation, bool sampling) {
+  std::vector<std::string> fields = generation.ignored;
+  if (sampling)
+    fields.insert(fields.end(), generation.ignored_in_sampling.begin(), generation.ignored_in_sampling.end());
+  if (!fields.empty())
+    print_warning("generation_config.json: without effect here: {}", fmt::join(fields, ", "));
+}
+
+// Files that were to be written once the text was complete, of a run that its reader has ended.
+void warn_of_unwritten_files(const Options& options) {
+  std::vector<std::string> files;
+  for (const std::string& file : {options.out, options.decisions})
+    if (!file.empty()) files.push_back(shown_text(file));
+  if (!files.empty())
+    print_warning("{}: not written, since nobody reads standard output any more", fmt::join(files, ", "));
+}
+
+void run(const Options& options) {
+  const EngineFlags& flags = options.engine;
+  const Clock::time_point load_start = Clock::now();
+  engine_options(flags, 1);  // wrong flags are reported before the model is opened
+  lab::find_machine(options.machine);
+  if (!options.out.empty()) check_output_path(options.out);
+  if (!options.decisions.empty()) check_new_file(options.decisions);
+  const std::size_t max_tokens = static_cast<std::size_t>(options.max_tokens);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);
+
+  RunTimes times;
+  times.open_s = open.open_s;
+  times.tokenizer_s = open.tokenizer_s;
+  Stopwatch prompt_watch;
+  std::vector<engine::GenerateRequest> requests;
+  std::size_t positions = 1, longest_prompt = 0;
+  const std::uint64_t first_seed = flags.seed ? *flags.seed : random_seed();
+  for (std::vector<tokenizer::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
+    engine::GenerateRequest& request = requests.emplace_back();
+    request.prompt = std::move(prompt);
+    request.max_tokens = max_tokens;
+    request.sampler =
+        sampler_config(options.sampling, open.model.generation, first_seed + requests.size() - 1);
+    request.ignore_eos = options.ignore_eos;
+    request.stop = options.stop;
+    request.should_stop = [] {
+      check_reader();
+      return interrupted();
+    };
+    positions = std::max(positions, positions_for(request.prompt.size(), max_tokens, flags, open));
+    longest_prompt = std::max(longest_prompt, request.prompt.size());
+  }
+  times.prompt_s = prompt_watch.seconds();
+  const bool batch = requests.size() > 1;
+  if (batch && !options.out.empty())
+    throw Error(ErrorKind::kUsage, "a batch has several texts")
+        .in("-o")
+        .expected("one prompt")
+        .fix("use --json for a batch");
+  const bool encoder =
+      open.model.config.has_encoder();  // then the prompt is its input, and the answer stands alone
+
+  engine::EngineOptions settings = engine_options(flags, positions, encoder ? longest_prompt : 0);
+  settings.sequences = requests.size();
+  settings.draws = engine::draws(requests);
+  if (!options.decisions.empty()) settings.recording = engine::DecisionRecorder::kMemory;
+  engine::Engine engine(*open.checkpoint, open.model, settings,
+                        engine::generation_logit_rows(requests.size()));
+  keep_profile(flags, engine);
+  if (!engine.isa_warning().empty() && !flags.quiet) write_warning(engine.isa_warning());
+  if (!flags.quiet) warn_of_ignored(open.model.generation, requests[0].sampler.temperature > 0);
+  if (!flags.quiet && !options.ignore_eos) warn_of_eos(flags.model, open.model.config);
+  std::optional<engine::DecisionRecorder> decisions;
+  const EnergyReport energy(engine, options.machine, flags.json);
+  engine::ObserverList observers;
+  if (energy.observer() != nullptr) observers.add(energy.observer());
+  if (!options.decisions.empty()) observers.add(&decisions.emplace(options.decisions, engine));
+  if (!observers.empty()) engine.observe(&observers);
+  times.load_s = since(load_start);
+
+  const bool terminal = !flags.json && stdout_moves_cursor();
+  Clock::time_point first_token;
+  std::size_t tokens = 0;
+  LiveText live(terminal, colour_allowed(),
+                [&](std::size_t columns) { return status_line(engine, tokens, first_token, columns); });
+  for (engine::GenerateRequest& request : requests) {
+    request.on_text = [&](const std::string& text, std::size_t) {
+      if (tokens++ == 0) {
+        first_token = Clock::now();
+        times.first_token_s = since(kProcessStart);
+      }
+      if (!flags.json) live.write(batch ? "" : text);
+    };
+  }
+  const bool echoed = terminal && open.tokenizer != nullptr && !encoder && !batch;
+  std::vector<engine::GenerateResult> results;
+  try {
+    if (echoed)
+      live.write(open.tokenizer->decode(requests[0].prompt,
+                                        tokenizer::ShowSpecial::kNo));  // as the text goes on from it
+    results = engine::generate(engine, open.tokenizer.get(), requests);
+    live.finish();
+  } catch (const Exit&) {  // of a write, or of check_reader()
+    warn_of_unwritten_files(options);
+    throw;
+  }
+  if (decisions) decisions->finish(engine);
+  if (!options.out.empty()) {
+    if (results[0].reason == engine::StopReason::kInterrupted)
+      print_warning("{}: not written, since the run was interrupted", options.out);
+    else
+      write_file_atomically(options.out, results[0].text.value_or(""));
+  }
+
+  if (flags.json) {
+    std::cout << result_json(engine, requests, results, times, energy)
+                     .dump(-1, ' ', false, Json::error_handler_t::replace)
+              << '\n';
+  } else {
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (batch) std::cout << fmt::format("[{}] {}", i + 1, results[i].text.value_or(""));
+      if (!results[i].text) std::cout << fmt::format("{}", fmt::join(results[i].tokens, ","));
+      const bool nothing = results[i].tokens.empty() && !batch && !echoed;
+      if (!nothing || results[i].reason != engine::StopReason::kInterrupted) std::cout << '\n';
+    }
+    std::cout.flush();
+    const std::size_t columns = terminal_columns(STDERR_FILENO);
+    if (!flags.quiet) {
+      print_error("\n{}", run_table(engine, requests, results, times, columns));
+      if (requests[0].sampler.temperature > 0 && !flags.seed)
+        print_error("{}", report_row("seed", std::to_string(requests[0].sampler.seed), columns));
+    }
+    if (options.show_experts)
+      print_error("\n{}", residency_picture(engine, terminal && colour_allowed(), columns));
+  }
+  warn_of_full_context(results, flags, open);
+  for (const engine::GenerateResult& result : results)
+    if (result.reason == engine::StopReason::kInterrupted) throw Exit{kExitInterrupted};
+}
+
+}  // namespace
+
+void add_run(Command& app) {
+  Command* command = app.add_command("run", "Generate text inside a memory budget");
+  auto options = std::make_shared<Options>();
+  add_prompt_flags(*command, options->prompt);
+  command->add_option("-n,--predict", &options->max_tokens, "Most tokens to generate")
+      ->show_default()
+      ->check(whole_number("-n", 0, std::uint64_t{1} << 31))
+      ->group(kSamplingGroup);
+  add_sampling_flags(*command, options->sampling, SamplingChoice::kAll);
+  command->add_option("--stop", &options->stop, "End before this text; may be given several times")
+      ->group(kSamplingGroup);
+  command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token")
+      ->group(kSamplingGroup);
+  const std::string output = "Output";
+  command->add_option("-o,--out", &options->out, "Also write the text to this file, once it is complete")
+      ->group(output);
+  command
+      ->add_option("--decisions", &options->decisions, "Write every decision of the caches to this new file")
+      ->group(output);
+  command
+      ->add_option("--machine", &options->machine,
+                   "Modelled hardware of energy_model (--json): slicemoe, or a JSON file (docs/replay.md)")
+      ->show_default()
+      ->group(output);
+  command->add_flag("--show-experts", options->show_experts, "Draw which experts are in memory at the end")
+      ->group(output);
+  add_engine_flags(*command, options->engine);
+  command->footer(
+      "Examples:\n"
+      "  sluice run models/fable-moe-18m -p \"Once upon a time\" -n 60 --memory 40MiB\n"
+      "  sluice run qwen.sluice -f question.txt -n 200 --memory 8GiB --temp 0.7 --seed 1 --json\n"
+      "  sluice run sliced.sluice -p \"Once upon a time\" --memory 8GiB --max-loss 1%  # after sluice "
+      "calibrate");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,493 @@
+// `sluice simulate`: what any cache would have done with recorded routing.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/files/unfinished_file.h"
+#include "base/json/json.h"
+#include "base/text_table.h"
+#include "command.h"
+#include "commands/machine_replay.h"
+#include "commands/timed_replay.h"
+#include "experts/registry.h"
+#include "experts/routing/slice_names.h"
+#include "flags/common_flags.h"
+#include "flags/number_range.h"
+#include "flags/output_path.h"
+#include "flags/slice_effects.h"
+#include "flags/slice_flags.h"
+#include "lab/replay/replay.h"
+#include "lab/replay/slice_replay.h"
+#include "streams/interrupt.h"
+#include "streams/standard_error.h"
+#include "streams/standard_output.h"
+#include "streams/terminal_columns.h"
+
+namespace sluice::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  CommonFlags common;
+  std::string trace, caches, capacities, scope, keep = "full", expert_bytes, decisions, pools;
+  experts::PoolRules rules;
+  TimedFlags timed;
+  SliceFlags slices;
+  MachineFlags machine;
+  std::uint64_t window = 0;
+};
+
+struct Row {
+  lab::ReplaySettings settings;
+  std::string capacity;  // as typed
+  lab::ReplayResult result;
+  double seconds = 0;
+};
+
+std::uint64_t seed_of(const Options& options) { return options.common.seed.value_or(0); }
+
+std::vector<std::string> cache_names(const std::string& list) {
+  std::vector<std::string> names;
+  if (list == "all") {
+    for (const experts::CachePolicy& policy : experts::cache_policies())
+      if (!policy.pooled && !policy.sliced) names.emplace_back(policy.name);
+    return names;
+  }
+  names = split_list(list, "--cache");
+  for (const std::string& name : names) experts::find_cache(name);
+  return names;
+}
+
+// "100" means experts, "4GiB" bytes.
+void parse_capacity(const std::string& text, lab::ReplaySettings& settings) {
+  settings.capacity = parse_size(text, "--capacity");
+  const bool bare = text.find_first_not_of("0123456789") == std::string::npos;
+  settings.unit = bare ? lab::CapacityUnit::kExperts : lab::CapacityUnit::kBytes;
+}
+
+experts::PoolSlots parse_slots(const std::string& text) {
+  constexpr std::uint32_t kMost = 65536;
+  std::vector<std::uint32_t> numbers;
+  for (const std::string& part : split_list(text, "--pools")) {
+    std::uint32_t number = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (error != std::errc() || end != part.data() + part.size() || number > kMost) {
+      numbers.clear();
+      break;
+    }
+    numbers.push_back(number);
+  }
+  if (numbers.size() != 4)
+    throw Error(ErrorKind::kUsage, "these are not the slots of four pools")
+        .in("--pools")
+        .expected("four numbers up to 65536, F,C,S,E, such as 3,4,2,1")
+        .found(fmt::format("\"{}\"", text));
+  if (numbers == std::vector<std::uint32_t>(4))
+    throw Error(ErrorKind::kUsage, "pools without a slot cannot hold an expert")
+        .in("--pools")
+        .expected("at least one slot")
+        .found(fmt::format("\"{}\"", text));
+  return {numbers[0], numbers[1], numbers[2], numbers[3]};
+}
+
+// Without --capacity, a cache with pools has room for its slots.
+void fill_slots(const Options& options, lab::ReplaySettings& settings) {
+  if (!experts::find_cache(settings.cache).pooled || options.pools.empty()) return;
+  settings.pools = parse_slots(options.pools);
+  settings.rules = options.rules;
+}
+
+Json result_json(const Row& row) {
+  const lab::ReplayResult& result = row.result;
+  Json json = {{"cache", row.settings.cache},
+               {"scope", row.settings.scope == lab::Scope::kLayer ? "layer" : "global"},
+               {"capacity", row.settings.capacity},
+               {"capacity_unit", row.settings.unit == lab::CapacityUnit::kBytes ? "bytes" : "experts"},
+               {"accesses", result.total.accesses},
+               {"hits", result.total.hits},
+               {"misses", result.total.misses()},
+               {"partial", result.partial},
+               {"hit_rate", result.total.hit_rate()},
+               {"decode_hit_rate", result.decode.hit_rate()},
+               {"evictions", result.evictions},
+               {"decisions", fmt::format("{:016x}", result.decision_hash)},
+               {"seconds", row.seconds}};
+  if (const auto& slots = row.settings.pools)
+    json["pools"] = {{"slots", {slots->f, slots->c, slots->s, slots->e}},
+                     {"delta", row.settings.rules.delta},
+                     {"demote", experts::demotion_name(row.settings.rules.demotion)},
+                     {"half_life", row.settings.rules.half_life}};
+  if (result.bytes_read) json["bytes_read"] = *result.bytes_read;
+  if (row.settings.window > 0) {
+    json["windows"] = Json::array();
+    for (const lab::ReplayWindow& window : result.windows)
+      json["windows"].push_back({{"first_step", window.first_step},
+                                 {"steps", window.steps},
+                                 {"accesses", window.counts.accesses},
+                                 {"hits", window.counts.hits},
+                                 {"hit_rate", window.counts.hit_rate()}});
+  }
+  return json;
+}
+
+Json trace_json(const trace::RoutingTrace& trace, const lab::Requests& requests) {
+  const trace::TraceHeader& header = trace.header();
+  return {{"trace", trace.path()},
+          {"format", header.format},
+          {"architecture", header.architecture},
+          {"layers", header.layers},
+          {"experts", header.experts},
+          {"top_k", header.top_k},
+          {"steps", requests.steps},
+          {"prefill_steps", requests.prefill_steps},
+          {"cut_off", requests.cut_off}};
+}
+
+void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests,
+                 const std::vector<Row>& rows) {
+  const trace::TraceHeader& header = trace.header();
+  const std::size_t columns = terminal_columns(STDOUT_FILENO);
+  print_wrapped(fmt::format("{}: {}{}{}, {} sparse layers of {} experts, top {}", trace.path(), header.format,
+                            header.architecture.empty() ? "" : " of ", header.architecture, header.layers,
+                            header.experts, header.top_k));
+  print_wrapped(fmt::format("{} steps, {} of them prefill; {} events, {} accesses; one cache {}",
+                            requests.steps, requests.prefill_steps, requests.list.events(),
+                            requests.list.accesses(),
+                            rows[0].settings.scope == lab::Scope::kLayer ? "a layer" : "for all layers"));
+  const bool sizes = rows[0].result.bytes_read.has_value();
+  std::vector<std::vector<std::string>> table = {
+      {"cache", "capacity", "hit %", "decode %", "hits", "misses", "evictions"}};
+  if (sizes) table[0].push_back("read");
+  for (const Row& row : rows) {
+    const lab::ReplayResult& result = row.result;
+    table.push_back(
+        {row.settings.cache, row.capacity, fmt::format("{:.3f}", 100 * result.total.hit_rate()),
+         result.decode.accesses == 0 ? "-" : fmt::format("{:.3f}", 100 * result.decode.hit_rate()),
+         std::to_string(result.total.hits), std::to_string(result.total.misses()),
+         std::to_string(result.evictions)});
+    if (sizes) table.back().push_back(format_bytes(*result.bytes_read));
+  }
+  print_output("\n{}", text_table(table, terminal_columns(STDOUT_FILENO, kAnyColumns)));
+  constexpr std::size_t kBeforeBar = 33;
+  const std::size_t most = std::min<std::size_t>(50, columns - std::min(columns - 1, kBeforeBar));
+  for (const Row& row : rows) {
+    if (row.settings.window == 0) continue;
+    print_output("\n{} {}: hit % by steps\n", row.settings.cache, row.capacity);
+    for (const lab::ReplayWindow& window : row.result.windows) {
+      const double rate = window.counts.hit_rate();
+      print_output("  {:>8} … {:<8} {:>8.3f}  {}\n", window.first_step, window.first_step + window.steps - 1,
+                   100 * rate,
+                   std::string(static_cast<std::size_t>(std::lround(rate * static_cast<double>(most))), '#'));
+    }
+  }
+}
+
+// Checks the flags of replays of whole experts.
+void check_whole(const SliceFlags& flags) {
+  engine::EngineOptions chosen;
+  set_slice_options(flags, chosen);
+  if (!flags.precision.empty())
+    throw Error(ErrorKind::kUsage, "only experts in slices have two precisions")
+        .in("--precision")
+        .expected("--cache slice-lru, or --machine")
+        .found(flags.precision);
+  check_effects(flags, chosen,
+                {experts::PrecisionMode::kFull, experts::ConstraintMode::kNone, "exact", "lru"});
+}
+
+// Replays slice-lru over a recorded run of a model in slices.
+void run_slices(const Options& options) {
+  lab::ReplaySettings capacity;
+  parse_capacity(options.capacities, capacity);
+  if (capacity.unit != lab::CapacityUnit::kBytes)
+    throw Error(ErrorKind::kUsage, "a cache of slices takes its capacity in bytes")
+        .in("--capacity")
+        .expected("a size (4GiB)")
+        .found(options.capacities);
+  engine::EngineOptions chosen;
+  set_slice_options(options.slices, chosen);
+  if (chosen.precision == experts::PrecisionMode::kFull)
+    throw Error(ErrorKind::kUsage, "a replay of slices needs a precision")
+        .in("--precision")
+        .expected("high, low or dbsc");
+  // The recorded run's choices stay, so a limit serves only the account.
+  check_effects(
+      options.slices, chosen,
+      {chosen.precision, chosen.constraint.value_or(experts::ConstraintMode::kNone), "exact", "slice-lru"});
+  chosen.slices.warmup.rho = chosen.rho.value_or(experts::usual_rho(chosen.precision));
+  lab::SliceReplaySettings settings;
+  settings.scope = options.scope == "layer" ? lab::Scope::kLayer : lab::Scope::kGlobal;
+  settings.capacity = capacity.capacity;
+  settings.seed = seed_of(options);
+  settings.slices = {{chosen.precision, chosen.critical}, chosen.slices, chosen.limits};
+  settings.slices.limits.mode = chosen.constraint.value_or(experts::ConstraintMode::kNone);
+  if (!options.decisions.empty()) check_new_file(options.decisions);
+
+  const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(options.trace);
+  std::optional<OutputFile> log;
+  std::optional<UnfinishedFile> unfinished;
+  const lab::SliceReplayResult result = lab::replay_slices(
+      *trace, settings,
+      options.decisions.empty() ? std::function<void(std::string_view)>()
+                                : [&](std::string_view line) {
+                                    if (!log) {
+                                      log = OutputFile::create(options.decisions);
+                                      unfinished.emplace(options.decisions);
+                                    }
+                                    log->write(line);
+                                  },
+      interrupted);
+  if (log) {
+    log->close();
+    unfinished->keep();
+  }
+  if (result.cut_off && !options.common.quiet)
+    print_warning("{} was cut off; its last record is left out", options.trace);
+  const experts::MissAccount& slices = result.slices;
+  if (options.common.json) {
+    std::cout << Json{{"trace", options.trace},
+                      {"cache", "slice-lru"},
+                      {"scope", settings.scope == lab::Scope::kLayer ? "layer" : "global"},
+                      {"capacity", settings.capacity},
+                      {"accesses", result.total.accesses},
+                      {"hits", result.total.hits},
+                      {"misses", result.total.misses()},
+                      {"decode_hit_rate", result.decode.hit_rate()},
+                      {"bytes_read", result.bytes_read},
+                      {"slices",
+                       {{"hbn_miss_rate", result.account.rate()},
+                        {"msb_misses", slices.msb_misses},
+                        {"msb_hits", slices.msb_requests - slices.msb_misses},
+                        {"lsb_misses", slices.lsb_misses},
+                        {"lsb_hits", slices.lsb_requests - slices.lsb_misses - slices.downgrades},
+                        {"downgrades", slices.downgrades}}},
+                      {"decisions", fmt::format("{:016x}", result.decision_hash)}}
+                     .dump(-1, ' ', false, Json::error_handler_t::replace)
+              << '\n';
+    return;
+  }
+  print_wrapped(fmt::format("{}: slice-lru of {}, one cache {}", options.trace,
+                            format_bytes(settings.capacity),
+                            settings.scope == lab::Scope::kLayer ? "a layer" : "for all layers"));
+  print_wrapped(fmt::format("{} accesses, {} hits ({:.3f} % of decode steps'), {} read",
+                            result.total.accesses, result.total.hits, 100 * result.decode.hit_rate(),
+                            format_bytes(result.bytes_read)));
+  print_wrapped(fmt::format(
+      "decode steps: {} of {} MSB slices missing, {} of {} LSB slices, {} downgrades; {:.2f} % of bytes",
+      slices.msb_misses, slices.msb_requests, slices.lsb_misses, slices.lsb_requests, slices.downgrades,
+      100 * result.account.rate()));
+}
+
+void run(const Options& options) {
+  if (options.machine.asked()) {
+    if (!options.capacities.empty() || !options.pools.empty() || !options.timed.profile.empty() ||
+        options.scope == "layer")
+      throw Error(ErrorKind::kUsage, "a replay on a modelled machine has one cache of --memory-experts")
+          .in("--machine")
+          .fix("leave out --capacity, --scope, --pools and --profile");
+    return machine_replay({options.trace, options.caches, options.timed.presets, options.timed.memories,
+                           options.decisions, seed_of(options), options.common.json, options.common.quiet},
+                          options.machine, options.slices);
+  }
+  const std::vector<std::string> caches =
+      options.caches.empty() ? std::vector<std::string>() : cache_names(options.caches);
+  const bool by_slices =
+      std::ranges::any_of(caches, [](const auto& name) { return experts::find_cache(name).sliced; });
+  if (!by_slices) check_whole(options.slices);
+  if (options.timed.asked()) {
+    if (!options.caches.empty() || !options.capacities.empty() || !options.pools.empty() ||
+        !options.decisions.empty())
+      throw Error(ErrorKind::kUsage, "a timed replay takes --preset and --memory-experts")
+          .in("--profile")
+          .fix("leave out --cache, --capacity, --pools and --decisions");
+    return timed_replay({options.trace, options.scope.empty() ? "global" : options.scope, seed_of(options),
+                         options.common.json, options.common.quiet, options.rules},
+                        options.timed);
+  }
+  if (options.caches.empty())
+    throw Error(ErrorKind::kUsage, "nothing to replay the trace through")
+        .in("--cache")
+        .expected("--cache and --capacity; or --profile, --preset and --memory-experts");
+  if (by_slices) {
+    if (caches.size() > 1)
+      throw Error(ErrorKind::kUsage, "slices and whole experts are not replayed together")
+          .in("--cache")
+          .expected("slice-lru alone")
+          .found(options.caches);
+    return run_slices(options);
+  }
+  const bool pooled =
+      std::ranges::all_of(caches, [](const auto& name) { return experts::find_cache(name).pooled; });
+  if (!options.pools.empty() &&
+      std::ranges::none_of(caches, [](const auto& name) { return experts::find_cache(name).pooled; }))
+    throw Error(ErrorKind::kUsage, "none of these caches has pools").in("--pools").found(options.caches);
+  const bool by_slots = options.capacities.empty() && pooled && !options.pools.empty();
+  if (options.capacities.empty() && !by_slots)
+    throw Error(ErrorKind::kUsage, "the caches have no capacity")
+        .in("--capacity")
+        .expected(pooled ? "experts (64), a size (4GiB), or --pools alone" : "experts (64) or a size (4GiB)");
+  const std::vector<std::string> capacities =
+      by_slots ? std::vector<std::string>{"-"} : split_list(options.capacities, "--capacity");
+  std::vector<Row> rows;
+  for (const std::string& capacity : capacities)
+    for (const std::string& cache : caches) {
+      Row row;
+      row.capacity = capacity;
+      row.settings.cache = cache;
+      row.settings.scope = options.scope != "global" ? lab::Scope::kLayer : lab::Scope::kGlobal;
+      row.settings.keep = options.keep == "full" ? experts::Parts(experts::Part::kFull)
+                                                 : experts::Part::kSm | experts::Part::kExp;
+      row.settings.seed = seed_of(options);
+      row.settings.window = options.window;
+      if (!by_slots) parse_capacity(capacity, row.settings);
+      fill_slots(options, row.settings);
+      rows.push_back(std::move(row));
+    }
+  if (!options.decisions.empty() && rows.size() != 1)
+    throw Error(ErrorKind::kUsage, "one log holds the decisions of one cache of one capacity")
+        .in("--decisions");
+  if (!options.decisions.empty()) check_new_file(options.decisions);
+  const Bytes expert_bytes =
+      options.expert_bytes.empty() ? 0 : parse_size(options.expert_bytes, "--expert-bytes");
+
+  const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(options.trace);
+  const lab::Requests requests = lab::read_requests(*trace, interrupted);
+  const trace::TraceHeader& header = trace->header();
+  std::optional<trace::TraceSizes> sizes = header.sizes;
+  if (!options.expert_bytes.empty()) {
+    sizes.emplace(header.layers, header.experts, options.trace);
+    for (std::uint32_t layer = 0; layer < header.layers; ++layer)
+      for (std::uint32_t e = 0; e < header.experts; ++e)
+        sizes->set({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)}, {.full = expert_bytes},
+                   expert_bytes);
+  }
+  if (by_slots)
+    for (Row& row : rows) {
+      const experts::PoolSlots& slots = *row.settings.pools;
+      row.settings.capacity = (std::uint64_t{slots.f} + slots.c + slots.s + slots.e) *
+                              (row.settings.scope == lab::Scope::kLayer ? 1 : header.layers);
+      row.capacity = std::to_string(row.settings.capacity);
+    }
+  if (requests.cut_off && !options.common.quiet)
+    print_warning("{} was cut off; its last record is left out", options.trace);
+
+  std::optional<OutputFile> log;
+  std::optional<UnfinishedFile> unfinished;
+  if (!options.decisions.empty()) {
+    log = OutputFile::create(options.decisions);
+    unfinished.emplace(options.decisions);
+  }
+  std::string buffered;
+  for (Row& row : rows) {
+    const Clock::time_point start = Clock::now();
+    row.result = lab::replay(requests, header.layers, sizes ? &*sizes : nullptr, row.settings,
+                             log ? std::function<void(std::string_view)>([&](std::string_view line) {
+                               buffered += line;
+                               if (buffered.size() < 64 * kKiB) return;
+                               log->write(buffered);
+                               buffered.clear();
+                             })
+                                 : nullptr,
+                             interrupted);
+    row.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  if (log) {
+    log->write(buffered);
+    log->close();
+    unfinished->keep();
+  }
+
+  if (!options.common.json) return print_table(*trace, requests, rows);
+  Json json = trace_json(*trace, requests);
+  if (rows.size() == 1) {
+    json.update(result_json(rows[0]));
+  } else {
+    json["results"] = Json::array();
+    for (const Row& row : rows) json["results"].push_back(result_json(row));
+  }
+  std::cout << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+}  // namespace
+
+void add_simulate(Command& app) {
+  auto options = std::make_shared<Options>();
+  Command* command = app.add_command("simulate", "Replay recorded routing through any cache");
+  std::string names;
+  for (const experts::CachePolicy& policy : experts::cache_policies())
+    names += std::string(policy.name) + ", ";
+  command->add_option("--trace", &options->trace, "File of `sluice trace`, .mrt or .csv; each also as .zst")
+      ->required();
+  command->add_option("--cache", &options->caches,
+                      names + "several with commas between them, or all (of whole experts, without pools)");
+  command->add_option("--capacity", &options->capacities,
+                      "Of each cache: experts (64) or a size (4GiB); several with commas between them");
+  command
+      ->add_option(
+          "--scope", &options->scope,
+          "One cache a layer, or one for all: layer (the default), global (the default of timed replays)")
+      ->one_of({"layer", "global"});
+  command->add_option("--keep", &options->keep, "Experts stay in memory as: full, packed")
+      ->one_of({"full", "packed"})
+      ->show_default();
+  command->add_option("--expert-bytes", &options->expert_bytes,
+                      "Size of every expert, where the trace does not say it or says another");
+  command->add_option("--window", &options->window, "Also report the hit rate of every so many steps")
+      ->check(whole_number("--window", 1, std::uint64_t{1} << 31));
+  command->add_option("--decisions", &options->decisions,
+                      "Write every decision to this new file, as `sluice run --decisions` does");
+  add_common_flags(*command, options->common,
+                   {.seed = "Of caches that draw (marking); default: 0",
+                    .json = "Print one JSON object and nothing else",
+                    .quiet = "No warnings on standard error"});
+  const std::string pools = "Pools (zip-pools, and presets with pools)";
+  command
+      ->add_option(
+          "--pools", &options->pools,
+          "Slots of each layer, F,C,S,E: experts in full, compressed, as sign+mantissa, as exponents")
+      ->group(pools);
+  command->add_option("--delta", &options->rules.delta, "Experts that a rank may be beyond its pool")
+      ->check(whole_number("--delta", 0, 1 << 20))
+      ->group(pools)
+      ->show_default();
+  command
+      ->add_option(
+          "--demote",
+          [options](const std::string& name) { options->rules.demotion = *experts::find_demotion(name); },
+          "Experts without room in their pool: none (they leave), room (those of C stay as S or E where "
+          "there is room), rank (they go on to the next pool, and colder ones make room; the default)")
+      ->one_of({"none", "room", "rank"})
+      ->group(pools);
+  command
+      ->add_option("--half-life", &options->rules.half_life, "Steps in which counts halve; 0: they never do")
+      ->group(pools)
+      ->show_default();
+  add_timed_flags(*command, options->timed);
+  add_slice_flags(*command, options->slices);
+  add_machine_flags(*command, options->machine);
+  command->footer(
+      "Examples:\n"
+      "  sluice simulate --trace fable.trace --cache all --capacity 8\n"
+      "  sluice simulate --trace qwen.route.csv.zst --cache lru,lfu,belady --capacity 1GiB,2GiB,4GiB --scope "
+      "global\n"
+      "  sluice simulate --trace fable.trace --cache zip-pools --pools 3,4,2,1\n"
+      "  sluice simulate --trace fable.trace --profile here.json --preset zipmoe,z-C,z-basic-lru "
+      "--memory-experts "
+      "10MiB,20MiB\n"
+      "  sluice simulate --trace dsv2lite.mrt --machine slicemoe --slices 8/4,4/2 --memory-experts "
+      "1.8GB,2.4GB --prefill 500");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace sluice::app

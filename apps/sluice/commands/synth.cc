@@ -1,0 +1,115 @@
+// `sluice synth`: makes a model of any published shape from random weights, for measuring.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/machine/thread_pool.h"
+#include "command.h"
+#include "flags/common_flags.h"
+#include "flags/number_range.h"
+#include "model/synth.h"
+#include "report/progress.h"
+#include "streams/interrupt.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+  CommonFlags common;
+  std::string config, output, dtype = "bf16", shard_size = "5GB";
+  std::uint32_t layers = 0, experts = 0;  // 0: those of the config
+  double embedding_scale = 1, embedding_common = 0;
+};
+
+void synthesise(const Options& options) {
+  model::SynthOptions synth;
+  synth.seed = options.common.seed.value_or(0);
+  if (options.layers != 0) synth.layers = options.layers;
+  if (options.experts != 0) synth.experts = options.experts;
+  synth.embedding_scale = options.embedding_scale;
+  synth.embedding_common = options.embedding_common;
+  synth.shard_bytes = parse_size(options.shard_size, "--shard-size");
+  if (synth.shard_bytes == 0)
+    throw Error(ErrorKind::kUsage, "a shard has no room for a tensor")
+        .in("--shard-size")
+        .expected("1 or more bytes")
+        .found("\"" + options.shard_size + "\"")
+        .fix("give a size such as 4GiB, or leave the flag out");
+  if (!(synth.embedding_scale >= 1e-3 && synth.embedding_scale <= 1e6))
+    throw Error(ErrorKind::kUsage, "the scale of the embeddings is out of range for BF16 arithmetic")
+        .in("--embedding-scale")
+        .expected("a number from 0.001 to 1000000")
+        .found(fmt::format("{}", synth.embedding_scale))
+        .fix("leave the flag out for 1");
+  if (!(synth.embedding_common >= 0 && synth.embedding_common < 1))
+    throw Error(ErrorKind::kUsage, "the common share leaves tokens no part of their own")
+        .in("--embedding-common")
+        .expected("a share from 0 to below 1")
+        .found(fmt::format("{}", synth.embedding_common))
+        .fix("leave the flag out for 0");
+  const model::SynthPlan plan = model::plan_synth(options.config, synth);
+  ThreadPool threads(options.common.threads != 0 ? static_cast<unsigned>(options.common.threads)
+                                                 : usable_cpus());
+  {
+    Progress progress("synth", plan.bytes, progress_verbosity(options.common.quiet, options.common.json));
+    model::write_synth(plan, options.output, threads, [&](Bytes done) {
+      progress.update(done);
+      return !interrupted();
+    });
+  }
+  if (options.common.json) {
+    std::cout << Json{{"path", options.output},
+                      {"tensors", plan.tensors.size()},
+                      {"shards", plan.shards.size()},
+                      {"bytes", plan.bytes},
+                      {"seed", plan.seed}}
+                     .dump()
+              << "\n";
+  } else if (!options.common.quiet) {
+    std::cout << fmt::format("{}: {} tensors, {} in {} shards, seed {}\n", options.output,
+                             plan.tensors.size(), format_bytes(plan.bytes), plan.shards.size(), plan.seed);
+  }
+}
+
+}  // namespace
+
+void add_synth(Command& app) {
+  Command* command =
+      app.add_command("synth", "Write a model with random weights at the shapes of a config.json");
+  auto options = std::make_shared<Options>();
+  command->add_option("CONFIG", &options->config, "config.json of a published model")->required();
+  command->add_option("-o,--output", &options->output, "Directory to make; it must not exist")->required();
+  command->add_option("--layers", &options->layers, "Layers instead of the config's")
+      ->check(whole_number("--layers", 1, 1 << 20));
+  command->add_option("--experts", &options->experts, "Routed experts per layer instead of the config's")
+      ->check(whole_number("--experts", 1, 1 << 20));
+  command
+      ->add_option("--embedding-scale", &options->embedding_scale,
+                   "Input embeddings so many times as large: fewer experts repeat from token to token")
+      ->show_default();
+  command
+      ->add_option("--embedding-common", &options->embedding_common,
+                   "Share of the input embeddings' variance that all tokens have in common: more experts "
+                   "repeat from token to token")
+      ->show_default();
+  command->add_option("--dtype", &options->dtype, "Element type: bf16")->one_of({"bf16"})->show_default();
+  command->add_option("--shard-size", &options->shard_size, "Most tensor bytes in one file")->show_default();
+  options->common.seed = 0;
+  add_common_flags(*command, options->common,
+                   {.threads = "Threads that make weights; 0: all usable CPUs",
+                    .seed = "Same seed, same bytes; default: 0",
+                    .json = "Print a summary as JSON",
+                    .quiet = "Print nothing but errors"});
+  command->footer(
+      "Weights look like trained ones to a compressor and to a router; the text is noise.\n"
+      "Example:\n"
+      "  sluice synth qwen1.5-moe/config.json -o qwen-synth --layers 4\n"
+      "  sluice run qwen-synth --tokens 1,2,3 -n 16 --ignore-eos --memory 2GiB");
+  command->callback([options] { synthesise(*options); });
+}
+
+}  // namespace sluice::app

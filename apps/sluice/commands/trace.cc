@@ -1,0 +1,176 @@
+// `sluice trace`: records the routing of a run.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "command.h"
+#include "commands/sampling_flags.h"
+#include "engine/decision_recorder.h"
+#include "engine/generate.h"
+#include "engine/trace_recorder.h"
+#include "flags/engine_flags.h"
+#include "flags/number_range.h"
+#include "flags/output_path.h"
+#include "flags/prompt_flags.h"
+#include "report/progress.h"
+#include "streams/exit_code.h"
+#include "streams/interrupt.h"
+#include "streams/standard_error.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+  EngineFlags engine;
+  PromptFlags prompt;
+  std::string out, decisions;
+  std::int64_t max_tokens = 128;
+  SamplingFlags sampling;
+  bool append = false, ignore_eos = false;
+};
+
+bool was_interrupted(const std::vector<engine::GenerateResult>& results) {
+  return std::ranges::any_of(results, [](const engine::GenerateResult& result) {
+    return result.reason == engine::StopReason::kInterrupted;
+  });
+}
+
+// A single sequence is in the object itself, a batch in "sequences", as in `run`.
+void put_sequences(Json& json, const std::vector<engine::GenerateRequest>& requests,
+                   const std::vector<engine::GenerateResult>& results) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    Json& sequence = results.size() == 1 ? json : json["sequences"].emplace_back();
+    sequence["prompt_tokens"] = requests[i].prompt.size();
+    sequence["tokens"] = results[i].tokens;
+    sequence["stop_reason"] = engine::stop_reason_name(results[i].reason);
+    sequence["timing"] = {{"prefill_s", results[i].prefill_s}, {"decode_s", results[i].decode_s}};
+  }
+}
+
+void run(const Options& options) {
+  const EngineFlags& flags = options.engine;
+  engine_options(flags, 1);  // wrong flags are reported before the model is opened
+  std::error_code ignored;
+  const bool resume = options.append && std::filesystem::exists(options.out, ignored);
+  if (!resume) check_new_file(options.out, "choose another name, or add to it with --append");
+  trace::TraceWriter::check(options.out);
+  if (!options.decisions.empty()) check_new_file(options.decisions);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);
+  const auto max_tokens = static_cast<std::size_t>(options.max_tokens);
+  std::vector<engine::GenerateRequest> requests;
+  std::size_t positions = 1;
+  for (std::vector<tokenizer::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
+    engine::GenerateRequest& request = requests.emplace_back();
+    request.prompt = std::move(prompt);
+    request.max_tokens = max_tokens;
+    // A trace is an experiment: the same command records the same.
+    request.sampler =
+        sampler_config(options.sampling, open.model.generation, flags.seed.value_or(0) + requests.size() - 1);
+    request.ignore_eos = options.ignore_eos;
+    request.should_stop = interrupted;
+    positions = std::max(positions, positions_for(request.prompt.size(), max_tokens, flags, open));
+  }
+
+  engine::EngineOptions engine_settings = engine_options(flags, positions);
+  engine_settings.sequences = requests.size();
+  engine_settings.draws = engine::draws(requests);
+  engine_settings.recording =
+      trace::TraceWriter::kMemory + (options.decisions.empty() ? 0 : engine::DecisionRecorder::kMemory);
+  engine::Engine engine(*open.checkpoint, open.model, engine_settings,
+                        engine::generation_logit_rows(requests.size()));
+  keep_profile(flags, engine);
+  if (!engine.isa_warning().empty() && !flags.quiet) write_warning(engine.isa_warning());
+  const trace::TraceHeader header = engine::trace_header(engine);
+  trace::TraceWriter writer = resume ? trace::TraceWriter::resume(options.out, header)
+                                     : trace::TraceWriter::create(options.out, header);
+  const std::uint64_t first_step = writer.steps();
+  engine::TraceRecorder recorder(writer);
+  engine::ObserverList observers;
+  observers.add(&recorder);
+  std::optional<engine::DecisionRecorder> decisions;
+  std::vector<engine::GenerateResult> results;
+  try {
+    writer.begin_run(engine::run_record(engine));
+    if (!options.decisions.empty()) observers.add(&decisions.emplace(options.decisions, engine));
+    engine.observe(&observers);
+    {
+      Progress progress("trace", requests.size() * max_tokens, progress_verbosity(flags.quiet, flags.json),
+                        Progress::Unit::kCount);
+      std::size_t tokens = 0;
+      for (engine::GenerateRequest& request : requests)
+        request.on_text = [&](const std::string&, std::size_t) { progress.update(++tokens); };
+      results = engine::generate(engine, open.tokenizer.get(), requests);
+    }
+    if (was_interrupted(results) && writer.steps() == first_step)
+      throw Error(ErrorKind::kInterrupted, "interrupted before the first step; nothing is recorded")
+          .in(options.out);
+    writer.close();
+    if (decisions) decisions->finish(engine);
+  } catch (...) {
+    writer.give_up();
+    throw;
+  }
+
+  warn_of_full_context(results, flags, open);
+  const Bytes size = InputFile::open(options.out).size();
+  const engine::ExpertStatistics total = engine.statistics().total();
+  if (flags.json) {
+    Json json = {{"trace", options.out},
+                 {"bytes", size},
+                 {"steps", writer.steps() - first_step},
+                 {"first_step", first_step},
+                 {"run", engine::run_record(engine)},
+                 {"experts",
+                  {{"accesses", total.accesses},
+                   {"hits", total.hits},
+                   {"misses", total.misses},
+                   {"bytes_read", total.bytes_read}}},
+                 {"decisions", fmt::format("{:016x}", engine.decision_hash())}};
+    put_sequences(json, requests, results);
+    std::cout << json.dump() << '\n';
+  } else if (!flags.quiet) {
+    std::size_t prompt = 0, generated = 0;
+    for (const engine::GenerateRequest& request : requests) prompt += request.prompt.size();
+    for (const engine::GenerateResult& result : results) generated += result.tokens.size();
+    std::cout << fmt::format("{}: {} steps of {} prompt and {} generated tokens, {}{}\n", options.out,
+                             writer.steps() - first_step, prompt, generated, format_bytes(size),
+                             requests.size() == 1
+                                 ? fmt::format(" ({})", engine::stop_reason_name(results[0].reason))
+                                 : fmt::format(", a batch of {}", requests.size()));
+  }
+  if (was_interrupted(results)) throw Exit{kExitInterrupted};
+}
+
+}  // namespace
+
+void add_trace(Command& app) {
+  Command* command = app.add_command("trace", "Record the routing of a run");
+  auto options = std::make_shared<Options>();
+  add_prompt_flags(*command, options->prompt);
+  command->add_option("-n,--predict", &options->max_tokens, "Most tokens to generate")
+      ->show_default()
+      ->check(whole_number("-n", 1, std::uint64_t{1} << 31));
+  command->add_option("-o,--out", &options->out, "The trace to write; it must not exist, but see --append")
+      ->required();
+  command->add_flag("--append", options->append,
+                    "Add this run to the trace if it exists; what an interruption cut off is dropped first");
+  add_sampling_flags(*command, options->sampling, SamplingChoice::kTemperature);
+  command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token");
+  command->add_option("--decisions", &options->decisions,
+                      "Also write every decision of the caches to this new file");
+  add_engine_flags(*command, options->engine, {.seed = "Same seed, same random choices; default: 0"});
+  command->footer(
+      "Examples:\n"
+      "  sluice trace models/fable-moe-18m -p \"Once upon a time\" -n 200 -o fable.trace\n"
+      "  sluice trace models/fable-moe-18m -p \"The lighthouse\" -n 200 -o fable.trace --append\n"
+      "  sluice simulate --trace fable.trace --cache all --capacity 8");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace sluice::app

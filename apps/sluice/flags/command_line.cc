@@ -1,0 +1,427 @@
+#include "flags/command_line.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <type_traits>
+#include <utility>
+
+#include "base/error.h"
+#include "flags/help_text.h"
+#include "flags/nearest.h"
+#include "streams/standard_output.h"
+#include "streams/terminal_columns.h"
+
+namespace sluice::app {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// "a", "a LAST b", "a, b LAST c".
+std::string listed(const Words& names, const std::string& last) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? ' ' + last + ' ' : ", ") + names[i];
+  return text;
+}
+
+Words split_names(const std::string& names) {
+  Words words(1);
+  for (const char c : names) {
+    if (c == ',')
+      words.emplace_back();
+    else
+      words.back() += c;
+  }
+  return words;
+}
+
+template <class Target>
+struct TargetOf {
+  using Type = std::remove_pointer_t<Target>;
+};
+template <class Number>
+struct TargetOf<std::optional<Number>*> {
+  using Type = Number;
+};
+
+std::string quoted(const std::string& text) { return '"' + text + '"'; }
+
+template <class Number>
+Number parse_number(const std::string& name, const std::string& text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [next, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc() && next == end) return number;
+  const bool whole = std::is_integral_v<Number>;
+  throw Error(ErrorKind::kUsage, error == std::errc::result_out_of_range ? "value out of range"
+                                 : whole                                 ? "not a whole number"
+                                                                         : "not a number")
+      .in(name)
+      .expected(whole ? "a whole number, such as 8" : "a number, such as 0.5")
+      .found(quoted(text))
+      .fix("give such a number, or leave the flag out");
+}
+
+// What a target's value is called, if nothing better is said.
+std::string usual_word(const FlagTarget& target) {
+  const bool text = std::holds_alternative<std::string*>(target) ||
+                    std::holds_alternative<std::vector<std::string>*>(target) ||
+                    std::holds_alternative<std::function<void(const std::string&)>>(target);
+  return text ? "TEXT" : "NUMBER";
+}
+
+struct ShowTarget {
+  std::string operator()(const std::string* text) const { return *text; }
+  template <class Number>
+  std::string operator()(const Number* number) const {
+    return fmt::format("{}", *number);
+  }
+  template <class Number>
+  std::string operator()(const std::optional<Number>* number) const {
+    return *number ? fmt::format("{}", **number) : "";
+  }
+  std::string operator()(const std::vector<std::string>*) const { return ""; }
+  std::string operator()(const std::function<void(const std::string&)>&) const { return ""; }
+};
+
+// Declares an option to the library for each kind of target.
+struct AddOption {
+  CLI::App& app;
+  const std::string& names;
+  const std::string& name;  // in errors
+
+  CLI::Option* operator()(std::string* target) const { return app.add_option(names, *target); }
+  CLI::Option* operator()(std::vector<std::string>* target) const {
+    return app.add_option(names, *target)->allow_extra_args(false)->take_all();
+  }
+  CLI::Option* operator()(const std::function<void(const std::string&)>& target) const {
+    return app.add_option_function<std::string>(names, target);
+  }
+  template <class Target>
+  CLI::Option* operator()(Target* target) const {
+    using Number = typename TargetOf<Target*>::Type;
+    return app.add_option_function<std::string>(names, [target, name = name](const std::string& text) {
+      *target = parse_number<Number>(name, text);
+    });
+  }
+};
+
+}  // namespace
+
+struct Flag::State {
+  CLI::Option* option = nullptr;
+  HelpFlag help;
+  FlagTarget target;
+  bool takes_value = false;
+
+  // As errors name it: the long name, or an argument's word.
+  std::string name() const { return split_names(help.names).back(); }
+  bool repeats() const { return std::holds_alternative<std::vector<std::string>*>(target); }
+  bool is_named(const std::string& word) const {
+    const Words names = split_names(help.names);
+    return word.starts_with('-') && std::find(names.begin(), names.end(), word) != names.end();
+  }
+};
+
+Flag::Flag() : state_(std::make_unique<State>()) {}
+Flag::~Flag() = default;
+
+Flag* Flag::required() {
+  state_->help.required = true;
+  return this;
+}
+
+Flag* Flag::group(const std::string& title) {
+  state_->help.group = title;
+  return this;
+}
+
+Flag* Flag::type_name(const std::string& word) {
+  state_->help.value = word;
+  return this;
+}
+
+Flag* Flag::without_effect() {
+  state_->help.effective = false;
+  return this;
+}
+
+Flag* Flag::check(FlagCheck check) {
+  const auto checked = [check = std::move(check)](const std::string& text) {
+    check(text);  // its error leaves the library as it is and ends in main()
+    return std::string();
+  };
+  state_->option->check(CLI::Validator(checked, ""));
+  return this;
+}
+
+Flag* Flag::one_of(std::vector<std::string> names) {
+  return check([name = state_->name(), names = std::move(names)](const std::string& text) {
+    if (std::find(names.begin(), names.end(), text) != names.end()) return;
+    const std::string meant = nearest(text, names);
+    throw Error(ErrorKind::kUsage, "unknown name")
+        .in(name)
+        .expected(listed(names, "or"))
+        .found(quoted(text))
+        .fix(meant.empty() ? "give one of these" : "did you mean " + meant + "?");
+  });
+}
+
+Flag* Flag::show_default() {
+  state_->help.initial = std::visit(ShowTarget(), state_->target);
+  return this;
+}
+
+bool Flag::given() const { return state_->option->count() > 0; }
+
+struct Command::State {
+  CLI::App* app = nullptr;
+  std::unique_ptr<CLI::App> program;  // in the program's Command alone
+  std::string name, summary, version, footer;
+  std::string choice;  // heading of flags of which one must be given
+  std::vector<std::unique_ptr<Command>> commands;
+  std::vector<std::pair<std::size_t, std::unique_ptr<Command>>> choices;  // with the flags declared before
+  std::vector<std::unique_ptr<Flag>> flags;
+
+  // The flags of this command, those of its choices at their places.
+  std::vector<const Flag::State*> all_flags() const;
+  HelpCommand help(const std::string& program_name) const;
+  std::string asks_for_help() const { return fmt::format("`sluice {}--help` explains the usage", prefix()); }
+  std::string prefix() const { return program ? "" : name + ' '; }
+
+  // Error(kUsage) for what the library would take for something else.
+  void check_words(const Words& words) const;
+  // Error(kUsage) unless all that must be given is.
+  void check_complete() const;
+  // What the library refused, in this program's words. `remaining`: words that it could not place.
+  Error refused(const Words& words, const Words& remaining, const std::string& cause) const;
+};
+
+Command::Command(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Command::~Command() = default;
+
+Command::Command(const std::string& name, const std::string& summary) : state_(std::make_unique<State>()) {
+  state_->program = std::make_unique<CLI::App>(summary, name);
+  state_->app = state_->program.get();
+  state_->app->require_subcommand(1);
+  state_->name = name;
+  state_->summary = summary;
+}
+
+Command* Command::add_command(const std::string& name, const std::string& summary) {
+  auto state = std::make_unique<State>();
+  state->app = state_->app->add_subcommand(name, summary);
+  state->name = name;
+  state->summary = summary;
+  return state_->commands.emplace_back(new Command(std::move(state))).get();
+}
+
+Command* Command::add_choice(const std::string& title) {
+  auto state = std::make_unique<State>();
+  state->app = state_->app;
+  state->name = state_->name;
+  state->choice = title;
+  state_->choices.emplace_back(state_->flags.size(), new Command(std::move(state)));
+  return state_->choices.back().second.get();
+}
+
+Flag* Command::keep(const std::string& names, const std::string& help) {
+  Flag* flag = state_->flags.emplace_back(std::make_unique<Flag>()).get();
+  flag->state_->help.names = names;
+  flag->state_->help.text = help;
+  if (!state_->choice.empty())
+    flag->state_->help.group = state_->choice + " (one of)";
+  else if (names.starts_with('-'))
+    flag->state_->help.group = "Flags";
+  return flag;
+}
+
+Flag* Command::add_option(const std::string& names, FlagTarget target, const std::string& help) {
+  Flag* flag = keep(names, help);
+  flag->state_->takes_value = true;
+  if (names.starts_with('-')) flag->state_->help.value = usual_word(target);
+  flag->state_->option = std::visit(AddOption{*state_->app, names, flag->state_->name()}, target);
+  flag->state_->target = std::move(target);
+  return flag;
+}
+
+Flag* Command::add_flag(const std::string& names, bool& target, const std::string& help) {
+  Flag* flag = keep(names, help);
+  flag->state_->option = state_->app->add_flag(names, target);
+  return flag;
+}
+
+void Command::version(const std::string& text) {
+  state_->version = text;
+  state_->app->set_version_flag("--version", text);
+}
+
+void Command::footer(const std::string& text) { state_->footer = text; }
+void Command::callback(std::function<void()> callback) {
+  state_->app->callback([state = state_.get(), callback = std::move(callback)] {
+    state->check_complete();
+    callback();
+  });
+}
+
+std::string Command::help(std::size_t columns) const { return help_text(state_->help(""), columns); }
+
+std::vector<std::string> Command::command_names() const {
+  std::vector<std::string> names;
+  for (const auto& command : state_->commands) names.push_back(command->state_->name);
+  return names;
+}
+
+std::vector<const Flag::State*> Command::State::all_flags() const {
+  std::vector<const Flag::State*> all;
+  std::size_t choice = 0;
+  for (std::size_t i = 0; i <= flags.size(); ++i) {
+    for (; choice < choices.size() && choices[choice].first == i; ++choice)
+      for (const auto& flag : choices[choice].second->state_->flags) all.push_back(flag->state_.get());
+    if (i < flags.size()) all.push_back(flags[i]->state_.get());
+  }
+  return all;
+}
+
+HelpCommand Command::State::help(const std::string& program_name) const {
+  HelpCommand help{program_name.empty() ? name : program_name + ' ' + name, summary, {}, {}, footer};
+  std::string group = "Flags";
+  for (const Flag::State* flag : all_flags()) {
+    help.flags.push_back(flag->help);
+    if (flag->help.group == kCommonFlags) group = kCommonFlags;
+  }
+  help.flags.push_back({"-h,--help", "", "", "Print this text", group});
+  if (!version.empty()) help.flags.push_back({"--version", "", "", "Print the version", group});
+  for (const auto& command : commands) {
+    help.commands.push_back({command->state_->name, command->state_->summary, {}, {}, ""});
+  }
+  return help;
+}
+
+void Command::State::check_words(const Words& words) const {
+  const std::vector<const Flag::State*> all = all_flags();
+  const auto named = [&](const std::string& word) {
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const auto* flag) { return flag->is_named(word); });
+    return found == all.end() ? nullptr : *found;
+  };
+  for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    const std::string word = words[i].substr(0, words[i].find('='));
+    const Flag::State* const flag = named(word);
+    if (flag == nullptr) continue;
+    const bool joined = word.size() < words[i].size();
+    if (!flag->takes_value && joined)
+      throw Error(ErrorKind::kUsage, "the flag takes no value")
+          .in(word)
+          .expected(word + " alone")
+          .found(words[i])
+          .fix("leave out what is behind it");
+    if (!flag->takes_value || joined) continue;
+    const bool last = i + 1 == words.size();
+    if (last || named(words[i + 1]) != nullptr)
+      throw Error(ErrorKind::kUsage, "the flag has no value")
+          .in(word)
+          .expected(word + ' ' + flag->help.value)
+          .found(last ? "the end of the command line" : "the flag " + words[i + 1])
+          .fix(last ? asks_for_help()
+                    : fmt::format("give a value, or {}={} if that is meant", flag->name(), words[i + 1]));
+    ++i;
+  }
+}
+
+void Command::State::check_complete() const {
+  for (const Flag::State* flag : all_flags()) {
+    if (!flag->help.required || flag->option->count() > 0) continue;
+    throw Error(ErrorKind::kUsage,
+                flag->help.group.empty() ? "the argument is missing" : "the flag is missing")
+        .in(flag->name())
+        .expected(flag->help.text)
+        .found("nothing")
+        .fix(asks_for_help());
+  }
+  for (const auto& [place, choice] : choices) {
+    Words names, given;
+    for (const auto& flag : choice->state_->flags) {
+      names.push_back(flag->state_->name());
+      if (flag->given()) given.push_back(names.back());
+    }
+    if (given.size() == 1) continue;
+    throw Error(ErrorKind::kUsage, given.empty() ? "a flag is missing" : "flags that exclude each other")
+        .in(name)
+        .expected("one of " + listed(names, "or"))
+        .found(given.empty() ? "none of them" : listed(given, "and"))
+        .fix(given.empty() ? asks_for_help() : "leave out all but one");
+  }
+}
+
+Error Command::State::refused(const Words& words, const Words& remaining, const std::string& cause) const {
+  const std::vector<const Flag::State*> all = all_flags();
+  // A misspelt flag is the likelier mistake than what its absence led to.
+  for (const std::string& word : remaining) {
+    if (word.size() < 2 || word[0] != '-') continue;
+    Words names = {"--help"};
+    for (const Flag::State* flag : all)
+      for (const std::string& name : split_names(flag->help.names))
+        if (name.starts_with("--")) names.push_back(name);
+    const std::string unknown = word.substr(0, word.find('='));
+    const std::string meant = nearest(unknown, names);
+    return Error(ErrorKind::kUsage, "unknown flag " + unknown)
+        .in(program ? "" : name)
+        .expected(fmt::format("a flag that `sluice {}--help` lists", prefix()))
+        .fix(meant.empty() ? "leave it out" : "did you mean " + meant + "?");
+  }
+  for (const Flag::State* flag : all) {
+    if (!flag->repeats() && flag->takes_value && flag->option->count() > 1) {
+      return Error(ErrorKind::kUsage, "given more than once")
+          .in(flag->name())
+          .expected("one value")
+          .found(listed(flag->option->results(), "and"))
+          .fix("leave out all but one");
+    }
+  }
+  if (!remaining.empty()) {
+    Words arguments;
+    for (const Flag::State* flag : all)
+      if (flag->help.group.empty()) arguments.push_back(flag->help.names);
+    return Error(ErrorKind::kUsage, "a word too many")
+        .in(name)
+        .expected(arguments.empty() ? "flags alone" : fmt::format("{} and flags", fmt::join(arguments, ", ")))
+        .found(quoted(remaining.front()))
+        .fix("leave it out, or put a text that has blanks between quotes");
+  }
+  if (program)
+    return Error(ErrorKind::kUsage, "no command is given")
+        .expected("a command, then its flags")
+        .found(quoted(fmt::format("{}", fmt::join(words, " "))))
+        .fix(asks_for_help());
+  return Error(ErrorKind::kUsage, "the command line cannot be read")
+      .in(name)
+      .expected("what `sluice --help` shows")
+      .found(fmt::format("{} ({})", fmt::join(words, " "), cause))
+      .fix(asks_for_help());
+}
+
+void Command::run(const std::vector<std::string>& words) {
+  const State* chosen = state_.get();
+  for (const auto& command : state_->commands)
+    if (!words.empty() && command->state_->name == words[0]) chosen = command->state_.get();
+  const bool of_command = chosen != state_.get();
+  chosen->check_words(Words(words.begin() + (of_command ? 1 : 0), words.end()));
+  try {
+    state_->app->parse(Words(words.rbegin(), words.rend()));  // the library takes them last first
+  } catch (const CLI::CallForVersion&) {
+    print_output("{}\n", state_->version);
+  } catch (const CLI::CallForHelp&) {
+    print_output("{}",
+                 help_text(chosen->help(of_command ? state_->name : ""), terminal_columns(STDOUT_FILENO)));
+  } catch (const CLI::ParseError& error) {
+    throw chosen->refused(words, state_->app->remaining(true), error.what());
+  }
+}
+
+}  // namespace sluice::app

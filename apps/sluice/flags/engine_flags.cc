@@ -1,0 +1,344 @@
+#include "flags/engine_flags.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/compared_bytes.h"
+#include "base/error.h"
+#include "base/stopwatch.h"
+#include "experts/registry.h"
+#include "flags/command_line.h"
+#include "flags/number_range.h"
+#include "flags/open_tokenizer.h"
+#include "flags/slice_effects.h"
+#include "store/sidecar/sidecar.h"
+#include "store/source/open_checkpoint.h"
+#include "store/source/store_checkpoint.h"
+#include "streams/standard_error.h"
+
+namespace sluice::app {
+namespace {
+
+template <class Policies>
+std::string names_of(const Policies& policies) {
+  std::string names;
+  for (const auto& policy : policies) names += (names.empty() ? "" : ", ") + std::string(policy.name);
+  return names;
+}
+
+std::string cache_names() {
+  std::string names;
+  for (const experts::CachePolicy& policy : experts::cache_policies())
+    if (!policy.oracle) names += (names.empty() ? "" : ", ") + std::string(policy.name);
+  return names;
+}
+
+// Refuses caches that must know the future: they are for the lab.
+void check_cache(const std::string& name) {
+  for (const experts::CachePolicy& policy : experts::cache_policies()) {
+    if (policy.name != name) continue;
+    if (!policy.oracle) return;
+    throw Error(ErrorKind::kUsage, "this cache must know all requests beforehand")
+        .in("--cache")
+        .expected("one of " + cache_names())
+        .found(name)
+        .fix("ask `sluice lab evict` what it would do");
+  }
+  throw Error(ErrorKind::kUsage, "unknown name")
+      .in("--cache")
+      .expected("one of " + cache_names())
+      .found("\"" + name + "\"");
+}
+
+// Checks names before anything is opened; the code that uses a name looks it up again.
+void check_policies(const EngineFlags& flags) {
+  if (!flags.preset.empty()) experts::find_preset(flags.preset);
+  if (!flags.router.empty()) experts::find_router(flags.router);
+  if (!flags.cache.empty()) check_cache(flags.cache);
+  if (!flags.scheduler.empty()) experts::find_scheduler(flags.scheduler);
+  if (!flags.prefetch.empty()) experts::find_prefetch(flags.prefetch);
+  if (!flags.placement.empty()) experts::find_placement(flags.placement);
+}
+
+DiskMethod parse_disk_method(const std::string& text) {
+  if (text == "auto") return DiskMethod::kAuto;
+  if (text == "io_uring") return DiskMethod::kIoUring;
+  if (text == "pread") return DiskMethod::kPread;
+  throw Error(ErrorKind::kUsage, "unknown disk method")
+      .in("--disk")
+      .expected("auto, io_uring or pread")
+      .found(text);
+}
+
+// A bare number, which counts experts in replays, is not taken for bytes; 0 is 0 in any unit.
+Bytes parse_capacity(const std::string& text) {
+  const bool bare = text.find_first_not_of("0123456789") == std::string::npos;
+  if (bare && text.find_first_not_of('0') != std::string::npos)
+    throw Error(ErrorKind::kUsage, "a size without its unit")
+        .in("--capacity")
+        .expected("a size (4GiB, 21217280B)")
+        .found(text);
+  try {
+    return parse_size(text, "--capacity");
+  } catch (Error& error) {
+    throw error.expected("a size (4GiB, 21217280B)");
+  }
+}
+
+std::size_t in_range(std::int64_t value, std::int64_t least, std::int64_t most, const char* flag) {
+  if (value < least || value > most)
+    throw Error(ErrorKind::kUsage, "value out of range")
+        .in(flag)
+        .expected(fmt::format("{} to {}", least, most))
+        .found(std::to_string(value));
+  return static_cast<std::size_t>(value);
+}
+
+}  // namespace
+
+namespace {
+
+void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& help) {
+  const std::string policies = "Policies", preset_rules = "; default: the preset's";
+  const bool all = help.policies == PolicyFlags::kAll;
+  command
+      .add_option("--preset", &flags.preset,
+                  "Policies set together: " + names_of(experts::presets()) + "; default: " + help.preset)
+      ->group(policies);
+  if (all) {
+    command
+        .add_option("--router", &flags.router,
+                    fmt::format("{} ({}){}", names_of(experts::router_policies()), help.router, preset_rules))
+        ->group(policies);
+    command.add_option("--cache", &flags.cache, cache_names() + preset_rules)->group(policies);
+    command
+        .add_option("--cache-scope", &flags.cache_scope,
+                    "One cache for all layers or one a layer: global, layer")
+        ->group(policies)
+        ->show_default();
+  }
+  command
+      .add_option("--capacity", &flags.capacity,
+                  "Size of all caches together (4GiB), so that every start decides alike; default: what "
+                  "--memory leaves, which differs a little")
+      ->group(policies);
+  command.add_option("--scheduler", &flags.scheduler, names_of(experts::scheduler_policies()) + preset_rules)
+      ->group(policies);
+  command
+      .add_option("--prefetch", &flags.prefetch,
+                  names_of(experts::prefetch_policies()) + preset_rules +
+                      ", of auto lookahead (none for slices whose router prefers what is in memory)")
+      ->group(policies);
+  command.add_option("--placement", &flags.placement, names_of(experts::placement_policies()) + preset_rules)
+      ->group(policies);
+  command
+      .add_option("--profile", &flags.profile,
+                  "Measured costs to plan with (sluice profile); default: the store's, or measured at the "
+                  "start (a store without any keeps them)")
+      ->group(policies);
+  if (!all) return;
+  add_computing_flags(command, flags.slices);
+  add_slice_flags(command, flags.slices);
+}
+
+}  // namespace
+
+void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& help) {
+  const std::string machine = "This machine";
+  command.add_option("MODEL", &flags.model, "Hugging Face directory or packed NAME.sluice store")->required();
+  add_common_flags(
+      command, flags,
+      {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",
+       .threads = "Compute threads; 0: all usable CPUs",
+       .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, avx512_bf16, amx, neon",
+       .io = "How weights are read: direct, buffered, mmap",
+       .seed = help.seed,
+       .json = "Print one JSON object and nothing else",
+       .quiet = "No progress and no statistics on standard error"});
+  if (help.policies != PolicyFlags::kNone)
+    command.add_option("-c,--context", &flags.context, help.context)
+        ->check(whole_number("-c", 1, std::uint64_t{1} << 31))
+        ->group(machine);
+  command.add_option("--disk", &flags.disk, "Asynchronous reads by: auto, io_uring, pread")
+      ->group(machine)
+      ->show_default();
+  command.add_option("--math", &flags.math, "Arithmetic: auto (BF16 key/value cache) or f32")
+      ->group(machine)
+      ->show_default();
+  command
+      .add_option("--kv", &flags.kv,
+                  "Key/value cache: bf16, f32, int8 (half of bf16, with rounding of its own), auto")
+      ->group(machine)
+      ->show_default();
+  command.add_option("--chunk", &flags.chunk, "Most prompt tokens of one step")
+      ->check(whole_number("--chunk", 1, 65536))
+      ->group(machine)
+      ->show_default();
+  command
+      .add_option("--keep", &flags.keep,
+                  "Experts stay in memory as: full, or packed (smaller; of codec native computed with as "
+                  "they are, else decoded at each use)")
+      ->group(machine)
+      ->show_default();
+  command
+      .add_option(
+          "--dense", &flags.dense,
+          "Dense matrices of a store of codec native stay in memory as: words, packed (a third smaller, "
+          "computed with as they are), auto")
+      ->group(machine)
+      ->show_default();
+  if (help.policies != PolicyFlags::kNone) add_policy_flags(command, flags, help);
+}
+
+EngineFlags reference_flags(const EngineFlags& flags, const std::string& path) {
+  EngineFlags reference;
+  static_cast<CommonFlags&>(reference) = flags;
+  reference.model = path;
+  reference.math = flags.math;
+  reference.disk = flags.disk;
+  reference.chunk = flags.chunk;
+  reference.router = "exact";
+  return reference;
+}
+
+namespace {
+
+// That of the store, if there is one. One that is damaged or cannot be read is a warning: costs can be
+// measured again.
+std::optional<engine::Profile> kept_profile(const EngineFlags& flags) {
+  try {
+    const std::optional<Json> sidecar = store::read_sidecar(flags.model, "profile", "profile");
+    if (sidecar) return engine::profile_from_json(*sidecar, flags.model + "/sidecar/profile.json");
+  } catch (const Error& error) {
+    if (!flags.quiet) print_warning("the store's profile is passed over: {}", error.what());
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions,
+                                     std::size_t encoder_positions) {
+  check_policies(flags);
+  engine::EngineOptions options;
+  if (!flags.memory.empty()) options.memory = parse_size(flags.memory, "--memory");
+  options.threads = static_cast<unsigned>(flags.threads);
+  options.chunk = in_range(flags.chunk, 1, 65536, "--chunk");
+  options.isa = flags.isa;
+  options.math = engine::parse_math(flags.math);
+  options.kv = engine::parse_kv(flags.kv);
+  options.positions = positions;
+  options.encoder_positions = encoder_positions;
+  options.preset = flags.preset;
+  if (!flags.profile.empty()) {
+    options.profile = engine::profile_from_json(read_json_file(flags.profile), flags.profile);
+  } else if (store::looks_like_store(flags.model)) {
+    options.profile = kept_profile(flags);
+    options.profile_if_it_fits = options.profile.has_value();
+  }
+  options.seed = flags.seed.value_or(0);
+  options.router = flags.router;
+  options.cache = flags.cache;
+  options.cache_scope = flags.cache_scope;
+  if (!flags.capacity.empty()) options.cache_bytes = parse_capacity(flags.capacity);
+  options.keep = flags.keep;
+  options.dense = flags.dense;
+  options.scheduler = flags.scheduler;
+  options.prefetch = flags.prefetch;
+  options.placement = flags.placement;
+  set_slice_options(flags.slices, options);
+  set_max_loss(flags.slices, flags.model, options);
+  const ChosenPolicies chosen = chosen_policies(options);
+  check_effects(flags.slices, options, chosen);
+  if (options.cache_bytes && chosen.cache == "none")
+    throw Error(ErrorKind::kUsage, "this cache keeps nothing")
+        .in("--capacity")
+        .expected("a cache that keeps experts")
+        .found("none")
+        .fix("leave out --capacity, or choose another --cache");
+  options.fetch.io = fetch::parse_io_mode(flags.io);
+  options.fetch.disk.method = parse_disk_method(flags.disk);
+  return options;
+}
+
+void keep_profile(const EngineFlags& flags, const engine::Engine& engine) {
+  if (!engine.profile() || engine.options().profile || !engine.checkpoint().packed()) return;
+  try {
+    store::write_sidecar(flags.model, "profile", "profile", engine::to_json(*engine.profile()));
+  } catch (const Error& error) {
+    const bool no_place = error.kind() == ErrorKind::kIo || error.kind() == ErrorKind::kNotFound ||
+                          error.kind() == ErrorKind::kInvalid;  // a directory or a pipe has its name
+    if (!no_place) throw;
+  }
+}
+
+OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer, const CommonFlags& flags) {
+  OpenModel open;
+  Stopwatch watch;
+  open.checkpoint = store::open_checkpoint(path);
+  open.model = model::describe_model(*open.checkpoint);
+  open.open_s = watch.lap();
+  if (with_tokenizer != WithTokenizer::kNo) open.tokenizer = tokenizer_of(*open.checkpoint, flags);
+  if (with_tokenizer == WithTokenizer::kRequired && open.tokenizer == nullptr) throw no_tokenizer(path);
+  open.tokenizer_s = watch.lap();
+  return open;
+}
+
+std::size_t context_tokens(const EngineFlags& flags, const model::Model& model) {
+  if (flags.context == 0) return model.config.max_positions;
+  return in_range(flags.context, 1, model.config.max_positions, "-c");
+}
+
+std::vector<tokenizer::TokenId> encode_file(const tokenizer::Tokenizer& tokenizer, const std::string& text,
+                                            const std::string& file, tokenizer::AddSpecial add_special,
+                                            const CommonFlags& flags) {
+  // Words, ranks and ids in progress take up to so many times the text.
+  constexpr Bytes kTimes = 32;
+  const Bytes budget = flags.memory.empty() ? engine::default_budget() : parse_size(flags.memory, "--memory");
+  constexpr Bytes kSmall = 64 * kKiB;  // whether so little fits, the budget's own check says better
+  if (text.size() > std::max(kSmall, budget / kTimes)) {
+    const ComparedBytes sizes = compared_bytes(budget / kTimes, text.size());
+    throw Error(ErrorKind::kBudget, "the text is too large to be tokenized inside the memory budget")
+        .in(file)
+        .expected(fmt::format("at most {} in a budget of {}", sizes.expected, format_bytes(budget)))
+        .found(sizes.found)
+        .fix("cut the text, or raise --memory");
+  }
+  try {
+    return tokenizer.encode(text, add_special);
+  } catch (Error& error) {
+    throw error.offset() ? error.in(file, *error.offset()) : error.in(file);
+  }
+}
+
+void check_token_ids(const std::vector<tokenizer::TokenId>& tokens, const model::ModelConfig& config,
+                     const std::string& flag) {
+  for (const tokenizer::TokenId token : tokens)
+    if (token < 0 || static_cast<std::size_t>(token) >= config.vocab)
+      throw Error(ErrorKind::kInvalid, "token id is out of range")
+          .in(flag)
+          .expected(fmt::format("0 to {}", config.vocab - 1))
+          .found(std::to_string(token))
+          .fix("give ids of this model's tokenizer");
+}
+
+std::vector<tokenizer::TokenId> parse_token_list(const std::string& text, const std::string& flag) {
+  std::vector<tokenizer::TokenId> tokens;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    tokenizer::TokenId token = 0;
+    const auto [next, error] = std::from_chars(at, end, token);
+    if (error != std::errc() || (next != end && *next != ','))
+      throw Error(ErrorKind::kUsage, fmt::format("entry {} of the list is not a token id", tokens.size() + 1))
+          .in(flag)
+          .expected("numbers with commas between them, such as 1,2,3")
+          .found(std::string(at, std::min<std::size_t>(20, static_cast<std::size_t>(end - at))));
+    tokens.push_back(token);
+    if (next == end) return tokens;
+    at = next + 1;
+  }
+}
+
+}  // namespace sluice::app

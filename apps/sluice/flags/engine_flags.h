@@ -1,0 +1,96 @@
+// Flags shared by every command that computes with a model, and opening that model.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "flags/common_flags.h"
+#include "flags/slice_flags.h"
+#include "tokenizer/tokenizer.h"
+
+namespace sluice::app {
+
+class Command;
+
+// The values that the user typed; engine_options() turns them into EngineOptions once.
+struct EngineFlags : CommonFlags {
+  std::string model;
+  SliceFlags slices;
+  std::string math = "auto", kv = "auto", disk = "auto";
+  std::string preset, router, cache, cache_scope = "global", keep = "full",
+                                     dense = "auto";  // empty: the preset's
+  std::string scheduler, prefetch, placement;
+  std::string capacity;                    // empty: what the budget leaves
+  std::string profile;                     // file; empty: the store's sidecar if it has one for this machine
+  std::int64_t chunk = 4096, context = 0;  // context 0: the model's maximum
+};
+
+// What --seed does in a command without sampling.
+inline constexpr const char* kSeedOfCaches =
+    "Of what draws (the cache marking, --warmup random) and of costs measured at the start; default: 0";
+// What --router does in a command that gets all tokens at once.
+inline constexpr const char* kRouterOfSteps =
+    "all but exact change the result, where --prefill leaves tokens to single steps: prompts are routed "
+    "exactly";
+
+// Which of the policies a command has flags for, because they act there.
+enum class PolicyFlags {
+  kAll,    // experts are cached, fetched and computed by them
+  kPools,  // those that a plan of pools depends on: no cache, no router, no slices
+  kNone,   // costs alone are measured
+};
+
+// Help for flags that act differently in different commands.
+struct EngineHelp {
+  std::string preset = "auto, which is zipmoe for packed stores";  // the default
+  std::string seed = "Same seed, same random choices; default: random for sampling, printed";
+  std::string router = "all but exact change the text; prompts are routed exactly";
+  std::string context =
+      "Most tokens of prompt and answer together, less the answer's last (of each by itself, behind an "
+      "encoder); an answer ends there; default: the model's maximum";
+  PolicyFlags policies = PolicyFlags::kAll;
+};
+void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& help = {});
+// Flags of an exact reference at `path` beside the model of `flags`: default policies and the router exact;
+// the machine as for the model.
+EngineFlags reference_flags(const EngineFlags& flags, const std::string& path);
+// Error(kUsage). `positions`: tokens to reserve the key/value cache for; `encoder_positions`: tokens of an
+// encoder's input.
+engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions,
+                                     std::size_t encoder_positions = 0);
+
+// For a packed store without a profile: keeps the profile that this run has measured as the store's sidecar,
+// so that all later runs plan alike. Does nothing if there is a profile, if --profile was given, or if the
+// store cannot be written.
+void keep_profile(const EngineFlags& flags, const engine::Engine& engine);
+
+// A checkpoint, its description, and its tokenizer (null if it has none and `with_tokenizer` is kIfThere).
+// Warns of a sidecar that cannot be used, unless --quiet.
+struct OpenModel {
+  std::unique_ptr<store::Checkpoint> checkpoint;
+  model::Model model;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer;
+  double open_s = 0, tokenizer_s = 0;  // seconds that both took
+};
+enum class WithTokenizer { kNo, kIfThere, kRequired };
+OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer, const CommonFlags& flags);
+
+// Tokens that the key/value cache may hold: -c, else the model's maximum. Error(kUsage) if -c is larger.
+std::size_t context_tokens(const EngineFlags& flags, const model::Model& model);
+
+// Token ids of a text from `file`. Error(kInvalid) naming file and byte for a text that is not UTF-8;
+// Error(kBudget) for a text too large to be tokenized inside the budget.
+std::vector<tokenizer::TokenId> encode_file(const tokenizer::Tokenizer& tokenizer, const std::string& text,
+                                            const std::string& file, tokenizer::AddSpecial add_special,
+                                            const CommonFlags& flags);
+
+// Error(kInvalid) naming `flag` unless all ids are in the model's vocabulary.
+void check_token_ids(const std::vector<tokenizer::TokenId>& tokens, const model::ModelConfig& config,
+                     const std::string& flag);
+
+// Parses "1,2,3". Error(kUsage) naming `flag` and the place.
+std::vector<tokenizer::TokenId> parse_token_list(const std::string& text, const std::string& flag);
+
+}  // namespace sluice::app

@@ -1,0 +1,32 @@
+// The prompts of commands that generate: -p, -f or --tokens. Several of them make a batch.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/generate.h"
+#include "flags/engine_flags.h"
+
+namespace sluice::app {
+
+class Command;
+
+struct PromptFlags {
+  std::vector<std::string> prompts, files, tokens;
+};
+
+void add_prompt_flags(Command& command, PromptFlags& flags);
+// One list of ids per prompt, in the order given. Error(kInvalid) for text if the model has no tokenizer.
+std::vector<std::vector<tokenizer::TokenId>> prompt_tokens(const PromptFlags& flags,
+                                                           const EngineFlags& engine, const OpenModel& open);
+// Positions to reserve for a prompt (0 where it is an encoder's input) and at most `max_tokens` more.
+// Error(kInvalid) if the prompt is longer than the context.
+std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, const EngineFlags& engine,
+                          const OpenModel& open);
+
+// Where the context ended an answer: a warning that says what helps, unless --quiet.
+void warn_of_full_context(std::span<const engine::GenerateResult> results, const EngineFlags& engine,
+                          const OpenModel& open);
+
+}  // namespace sluice::app

@@ -1,0 +1,52 @@
+#include "report/forecast_hint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/shown_text.h"
+
+namespace sluice::app {
+namespace {
+
+constexpr double kFar = 2;
+constexpr double kBlock = static_cast<double>(kBlockBytes);  // less than that is nothing
+
+bool far(double predicted, double measured) {
+  return measured > kFar * predicted || kFar * measured < predicted;
+}
+
+}  // namespace
+
+std::string bytes_hint(const engine::ReadForecast& forecast, const Decoded& decoded) {
+  const double predicted = forecast.expected(), measured = decoded.bytes_per_token;
+  if (decoded.tokens == 0 || std::max(predicted, measured) < kBlock || !far(predicted, measured)) return "";
+  const double more = (measured - predicted) * static_cast<double>(decoded.tokens);
+  if (more > 0 && more <= static_cast<double>(decoded.cache))
+    return "a short text: the difference is what fills the caches, once; a longer text comes nearer";
+  if (!forecast.in_vain) return "how well this --prefetch guesses is not predicted; --prefetch none is";
+  const std::string model = shown_text(decoded.model);
+  const std::string profile =
+      decoded.packed ? fmt::format("sluice profile {} --trace routing.trace", model)
+                     : fmt::format(
+                           "sluice profile {} --trace routing.trace -o here.json, then --profile "
+                           "here.json",
+                           model);
+  if (forecast.routing != "recorded")
+    return fmt::format(
+        "routing was assumed; record this model's: sluice trace {} -p TEXT -n 200 -o routing.trace, then {}",
+        model, profile);
+  return fmt::format("this text uses experts otherwise than the recorded one; record one like it, then {}",
+                     profile);
+}
+
+std::string speed_hint(const engine::ReadForecast& forecast, const Decoded& decoded) {
+  if (!forecast.tok_s || decoded.tok_s <= 0 || !far(*forecast.tok_s, decoded.tok_s)) return "";
+  if (!bytes_hint(forecast, decoded).empty()) return "";  // which says why
+  return fmt::format(
+      "the bytes are as predicted, so reading or computing took another time than when it was measured; on "
+      "an otherwise idle machine: sluice profile {}",
+      shown_text(decoded.model));
+}
+
+}  // namespace sluice::app

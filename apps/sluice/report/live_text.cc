@@ -1,0 +1,127 @@
+#include "report/live_text.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <clocale>
+#include <cstdlib>
+#include <cstring>
+#include <cwchar>
+#include <iostream>
+#include <utility>
+
+namespace sluice::app {
+namespace {
+
+constexpr auto kRedraw = std::chrono::milliseconds(100);
+
+std::size_t terminal_columns() {
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+bool takes_escapes() {
+  const char* const terminal = std::getenv("TERM");
+  return terminal != nullptr && std::strcmp(terminal, "dumb") != 0;
+}
+
+// The first characters of a line, each of one column.
+std::string first_columns(std::string line, std::size_t columns) {
+  std::size_t characters = 0;
+  for (std::size_t at = 0; at < line.size(); ++at)
+    if ((line[at] & 0xc0) != 0x80 && characters++ == columns) line.resize(at);
+  return line;
+}
+
+// At once: the reader watches.
+void put(const std::string& text) { std::cout << text << std::flush; }
+
+}  // namespace
+
+bool stdout_moves_cursor() { return ::isatty(STDOUT_FILENO) == 1 && takes_escapes(); }
+
+bool colour_allowed() {
+  const char* const no_colour = std::getenv("NO_COLOR");
+  return (no_colour == nullptr || *no_colour == '\0') && takes_escapes();
+}
+
+LiveText::LiveText(bool terminal, bool colour, std::function<std::string(std::size_t)> status)
+    : terminal_(terminal), colour_(colour), status_(std::move(status)) {
+  if (terminal_) std::setlocale(LC_CTYPE, "C.UTF-8");  // for the widths of characters
+}
+
+LiveText::~LiveText() {
+  try {
+    finish();
+  } catch (...) {
+    // StandardOutput::finish() tells of it.
+  }
+}
+
+void LiveText::write(const std::string& text) {
+  if (!terminal_) {
+    put(text);
+    return;
+  }
+  put("\x1b[J" + text);  // clears the old status line below the cursor
+  end_full_line(text);
+  const auto now = std::chrono::steady_clock::now();
+  if (now - drawn_at_ >= kRedraw || !text.empty()) {
+    drawn_at_ = now;
+    const std::size_t columns = terminal_columns() - 1;
+    const std::string status = status_(columns);
+    std::string lines, down, up;
+    for (std::size_t begin = 0; begin <= status.size();) {
+      const std::size_t end = std::min(status.find('\n', begin), status.size());
+      lines += "\r\n" + first_columns(status.substr(begin, end - begin), columns);
+      down +=
+          "\x1b"
+          "D";
+      up +=
+          "\x1b"
+          "M";
+      begin = end + 1;
+    }
+    // Moving down and up again makes room for the lines at the bottom of the screen and keeps the column.
+    put(down + up +
+        "\x1b"
+        "7" +
+        (colour_ ? "\x1b[2m" + lines + "\x1b[0m" : lines) +
+        "\x1b"
+        "8");
+  }
+}
+
+void LiveText::end_full_line(const std::string& text) {
+  const std::size_t columns = terminal_columns();
+  std::mbstate_t state{};
+  for (std::size_t at = 0; at < text.size();) {
+    wchar_t character = 0;
+    const std::size_t bytes = std::mbrtowc(&character, text.data() + at, text.size() - at, &state);
+    if (bytes == 0 || bytes > text.size() - at) {
+      at += 1;
+      state = {};
+      continue;
+    }
+    at += bytes;
+    if (character == L'\n' || character == L'\r') {
+      column_ = 0;
+    } else if (character == L'\t') {
+      column_ = std::min(columns - 1, (column_ / 8 + 1) * 8);
+    } else {
+      const std::size_t width = static_cast<std::size_t>(std::max(0, ::wcwidth(character)));
+      column_ = column_ + width > columns ? width : column_ + width;
+    }
+  }
+  if (column_ < columns) return;
+  put("\r\n");
+  column_ = 0;
+}
+
+void LiveText::finish() {
+  if (std::exchange(finished_, true) || !terminal_) return;
+  put("\x1b[J");
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,37 @@
+#include "streams/interrupt.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <string_view>
+
+#include "streams/exit_code.h"
+
+namespace sluice::app {
+namespace {
+
+std::atomic<int> interrupts = 0;
+static_assert(std::atomic<int>::is_always_lock_free);
+
+extern "C" void on_interrupt(int) {
+  if (interrupts.fetch_add(1) == 0) return;
+  constexpr std::string_view kText = "\nsluice: interrupted\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
+  ::_exit(kExitInterrupted);
+}
+
+}  // namespace
+
+void install_signal_handlers() {
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);  // begun work is taken back, as after Ctrl-C
+  std::signal(SIGPIPE, SIG_IGN);           // a reader that went away is a failed write, see standard_output.h
+}
+
+bool interrupted() { return interrupts > 0; }
+
+}  // namespace sluice::app

@@ -1,0 +1,44 @@
+// Standard output: the result and nothing else. Every write of the program goes through std::cout, and is
+// checked here.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <iostream>
+#include <memory>
+#include <utility>
+
+namespace sluice::app {
+
+// Takes the place of std::cout's buffer as long as it lives; main() makes the one there is. The `<<` or flush
+// whose write fails throws: Exit{kExitReaderGone} where the reader has closed its end of a pipe (`| head`),
+// which needs no message, else Error(kIo). What is printed after that is dropped. A terminal sees everything
+// at once, others at a flush or every 64 KiB. Thread-compatible: for the thread that runs the command.
+class StandardOutput {
+ public:
+  StandardOutput();
+  ~StandardOutput();  // drops what finish() has not written
+  StandardOutput(const StandardOutput&) = delete;
+  StandardOutput& operator=(const StandardOutput&) = delete;
+
+  // Writes what is left. Throws as a write does; once more, what an earlier write has thrown.
+  void finish();
+  // Writes what is left as far as it can, behind an error that is to be told.
+  void finish_silently() noexcept;
+
+ private:
+  class Buffer;
+  std::unique_ptr<Buffer> buffer_;
+  std::streambuf* before_ = nullptr;
+};
+
+template <class... Values>
+void print_output(fmt::format_string<Values...> format, Values&&... values) {
+  std::cout << fmt::format(format, std::forward<Values>(values)...);
+}
+
+// For work that takes long and whose result goes to standard output alone: Exit{kExitReaderGone} if its
+// reader has closed its end. Writes nothing.
+void check_reader();
+
+}  // namespace sluice::app
