@@ -7,20 +7,15 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/hash.h"
-#include "engine/engine.h"
+#include "engine/prefetch_testing.h"
 #include "fetch/expert_layout.h"
-#include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {
 namespace {
-
-const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
 
 // A disk as slow as a layer: the reads of an expert complete once the event of its layer has begun. So all
 // reads ahead are still on their way when they turn out to be useless. It works without waiting: it watches
@@ -85,31 +80,17 @@ class SlowDisk final : public RoutingObserver {
   std::optional<std::size_t> next_layer_;
 };
 
-class PrefetchPause : public ::testing::Test {
+class PrefetchPause : public PrefetchTest {
  protected:
-  PrefetchPause() : checkpoint_(store::open_checkpoint(kModel)), model_(model::describe_model(*checkpoint_)) {
-    options_.threads = 2;
-    options_.positions = 64;
-    options_.cache = "lru";
-    options_.scheduler = "fifo";
-    options_.fetch.io = fetch::IoMode::kBuffered;  // not every scratch directory supports direct I/O
-  }
+  PrefetchPause() : PrefetchTest(64) {}
 
   static constexpr std::size_t kTokens = 40;
   static std::vector<std::uint64_t> hashes(Engine& engine) {
     std::vector<std::uint64_t> all;
     const auto sequence = engine.new_sequence();
-    for (std::size_t i = 0; i < kTokens; ++i) {
-      const std::span<const float> logits =
-          engine.decode(*sequence, static_cast<tokenizer::TokenId>((i * 37 + 5) % 500));
-      all.push_back(xxh3(std::as_bytes(logits)));
-    }
+    for (std::size_t i = 0; i < kTokens; ++i) all.push_back(next(engine, *sequence, i));
     return all;
   }
-
-  std::unique_ptr<store::Checkpoint> checkpoint_;
-  model::Model model_;
-  EngineOptions options_;
 };
 
 TEST_F(PrefetchPause, GuessesThatLoseArePausedAndTheTextIsTheSame) {

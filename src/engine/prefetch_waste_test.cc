@@ -10,14 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/hash.h"
-#include "engine/engine.h"
-#include "store/source/open_checkpoint.h"
+#include "engine/prefetch_testing.h"
 
 namespace sluice::engine {
 namespace {
-
-const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
 
 // A step waits for the disk most of its time, also where computing takes ten times as long.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -72,14 +68,9 @@ class PacedReader final : public DiskReader {
   std::vector<DiskCompletion> here_;                // before they are due
 };
 
-class PrefetchWaste : public ::testing::Test {
+class PrefetchWaste : public PrefetchTest {
  protected:
-  PrefetchWaste() : checkpoint_(store::open_checkpoint(kModel)), model_(model::describe_model(*checkpoint_)) {
-    options_.threads = 2;
-    options_.positions = 256;
-    options_.cache = "lru";
-    options_.scheduler = "fifo";
-    options_.fetch.io = fetch::IoMode::kBuffered;  // not every scratch directory can do better
+  PrefetchWaste() : PrefetchTest(256) {
     const Engine engine(*checkpoint_, model_, options_);
     least_ = engine.plan().minimum;
     expert_ = engine.expert_sizes().bytes({0, 0}).full;
@@ -96,13 +87,7 @@ class PrefetchWaste : public ::testing::Test {
     for (std::size_t i = 0; i < steps; ++i) all.push_back(next(engine, *sequence, i));
     return all;
   }
-  static std::uint64_t next(Engine& engine, Sequence& sequence, std::size_t i) {
-    return xxh3(std::as_bytes(engine.decode(sequence, static_cast<tokenizer::TokenId>((i * 37 + 5) % 500))));
-  }
 
-  std::unique_ptr<store::Checkpoint> checkpoint_;
-  model::Model model_;
-  EngineOptions options_;
   Bytes least_ = 0, expert_ = 0;
 };
 
