@@ -240,7 +240,7 @@ TEST_P(LargeAllocations, OfARunAreAllInThePlan) {
     for (std::size_t set = 0; set < here.size(); ++set) {
       // The scalar set computes one number after the other: less to do, and still far more than is allowed.
       const bool slow = here[set] == Isa::kScalar;
-      for (const std::size_t sequences : {std::size_t{1}, std::size_t{slow ? 8 : 64}})
+      for (const std::size_t sequences : {std::size_t{1}, slow ? std::size_t{8} : std::size_t{64}})
         for (const bool sampled : {false, true}) {
           // Drawing does not depend on products: one of the two by turns, both with the widest set.
           const bool turn = (set + static_cast<std::size_t>(&form - kForms)) % 2 == 1;

@@ -29,7 +29,7 @@ class PrefetchTest : public ::testing::Test {
 
   // Decodes the i-th token; the hash of its logits.
   static std::uint64_t next(Engine& engine, Sequence& sequence, std::size_t i) {
-    return xxh3(std::as_bytes(engine.decode(sequence, static_cast<model::TokenId>((i * 37 + 5) % 500))));
+    return xxh3(std::as_bytes(engine.decode(sequence, static_cast<tokenizer::TokenId>((i * 37 + 5) % 500))));
   }
 
   std::unique_ptr<store::Checkpoint> checkpoint_;
