@@ -124,8 +124,8 @@ struct Room {
   std::set<std::string> below;
 };
 
-// The rooms of each layer that has some, lowest first, and of the command line. A folder within a room belongs
-// to that room.
+// The rooms of each layer that has some, lowest first, and of the command line. A folder within a room
+// belongs to that room.
 const std::map<std::string, std::vector<Room>> kRooms = {
     {"apps/sluice",
      {{"streams", {}},

@@ -1,5 +1,5 @@
-// Packing under hard circumstances: killed, interrupted, out of space, two at once. src/store/pack/*_test.cc has
-// the tests that one process can do.
+// Packing under hard circumstances: killed, interrupted, out of space, two at once.
+// src/store/pack/*_test.cc has the tests that one process can do.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// The systems that ZipMoE compares, on models of the paper's shapes, by timed replay (lab/machine/pipeline.h): disk
-// and pools as in the paper; decoding and computing as measured on this machine, scaled by weights.
+// The systems that ZipMoE compares, on models of the paper's shapes, by timed replay
+// (lab/machine/pipeline.h): disk and pools as in the paper; decoding and computing as measured on this
+// machine, scaled by weights.
 #pragma once
 
 #include <cstdint>

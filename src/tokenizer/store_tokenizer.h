@@ -10,9 +10,9 @@
 namespace sluice::tokenizer {
 
 // Null if the model has no tokenizer. A compiled tokenizer of another store is ignored, and the files of the
-// model are read. So are they where it is damaged, of another version of this program, or cannot be read; then
-// `warning`, if not null, says so. Errors as load_tokenizer(); that of the compiled tokenizer if nothing can
-// replace it.
+// model are read. So are they where it is damaged, of another version of this program, or cannot be read;
+// then `warning`, if not null, says so. Errors as load_tokenizer(); that of the compiled tokenizer if
+// nothing can replace it.
 std::unique_ptr<Tokenizer> load_tokenizer_of(const store::Checkpoint& checkpoint,
                                              std::string* warning = nullptr);
 

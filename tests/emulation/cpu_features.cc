@@ -1,5 +1,5 @@
-// base/machine/cpu_features.h for programs in which AVX-512 and AMX are emulated. The CPU must have the instructions
-// that the emulation is compiled with: without AVX2, only scalar code is available.
+// base/machine/cpu_features.h for programs in which AVX-512 and AMX are emulated. The CPU must have the
+// instructions that the emulation is compiled with: without AVX2, only scalar code is available.
 #include "base/machine/cpu_features.h"
 
 namespace sluice {

@@ -69,8 +69,8 @@ struct PackOptions {
   Bytes journal_bytes = 256 * kMiB;
   std::chrono::milliseconds journal_time{2000};
   // Called on the thread that called pack(), once the store is whole except for its name: writes the sidecars
-  // (store/sidecar/sidecar.h) into `directory`, so that they appear with it. An exception leaves the partial store;
-  // the next run calls the function again.
+  // (store/sidecar/sidecar.h) into `directory`, so that they appear with it. An exception leaves the
+  // partial store; the next run calls the function again.
   std::function<void(const std::string& directory)> add_sidecars{};
   // Both are called on the thread that called pack(), the second at least every 50 ms or so.
   std::function<void(const PackProgress&)> on_progress{};

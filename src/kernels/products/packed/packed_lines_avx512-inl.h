@@ -1,5 +1,5 @@
-// The lines of a packed group as words, in registers. Include one of codec/native/native_codes_*-inl.h before this
-// file.
+// The lines of a packed group as words, in registers. Include one of codec/native/native_codes_*-inl.h
+// before this file.
 //
 // WAITING FOR MEMORY takes most of the time of one token. While a group is computed with, the kernel asks for
 // lines further on, a few in each block. A class (NextGroup, SomeBlocksOn) decides which lines, because CPUs

@@ -44,8 +44,8 @@ inline Packed pack_matrix(std::mt19937_64& random, std::size_t rows, std::size_t
                       wild ? wild_floats(random, rows * columns) : normal_floats(random, rows * columns));
 }
 
-// A packed matrix of normal numbers in which all codes of a line of tier 1 are escapes, so that the counts are
-// wrong. A matrix without a coded chunk has no such line; another is drawn.
+// A packed matrix of normal numbers in which all codes of a line of tier 1 are escapes, so that the counts
+// are wrong. A matrix without a coded chunk has no such line; another is drawn.
 inline Packed damaged_matrix(std::mt19937_64& random, std::size_t rows, std::size_t columns) {
   while (true) {
     Packed packed = pack_matrix(random, rows, columns, false);
