@@ -371,7 +371,7 @@ void Engine::check_tokens(std::span<const tokenizer::TokenId> tokens) const {
 
 bool Engine::encode(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
                     const std::function<bool()>& go_on) {
-  SLUICE_CHECK(encoder_.layer != nullptr && !tokens.empty() && sequence.length() == 0);
+  SLUICE_CHECK(encoder_.keys != nullptr && !tokens.empty() && sequence.length() == 0);
   check_tokens(tokens);
   if (tokens.size() > sequence.encoder_positions())
     throw Error(ErrorKind::kInvalid, "the encoder's input is longer than the context that was reserved")
@@ -421,7 +421,8 @@ bool Engine::encode(Sequence& sequence, std::span<const tokenizer::TokenId> toke
            each_chunk([&](LayerRun& run) {
              run.begin_layer(layer);
              run.load_encoder_hidden();
-             encoder_.layer(run);
+             encoder_.layer.attention(run);
+             encoder_.layer.feed_forward(run);
              run.save_encoder_hidden();
            });
   }
@@ -456,7 +457,7 @@ void Engine::step(const Step& step, const LogitSink& sink) {
           .found(std::to_string(span.sequence->length() + span.tokens))
           .fix("raise -c, or generate less");
   for (const SequenceSpan& span : step.spans)
-    SLUICE_CHECK(encoder_.layer == nullptr || span.sequence->encoder_length() != 0,
+    SLUICE_CHECK(encoder_.keys == nullptr || span.sequence->encoder_length() != 0,
                  "nothing has been encoded");
 
   const fetch::ExpertCounters before = experts_->counters();
@@ -470,7 +471,8 @@ void Engine::step(const Step& step, const LogitSink& sink) {
     run.embed(*embedding_);
     for (std::size_t layer = model_.config.encoder_layers; layer < model_.config.layers; ++layer) {
       run.begin_layer(layer);
-      forward_(run);
+      forward_.attention(run);
+      forward_.feed_forward(run);
     }
     run.output(sink);
   } catch (const Error& error) {

@@ -3,17 +3,11 @@
 
 namespace sluice::engine::models {
 
-void deepseek(LayerRun& run) {
+void deepseek_attention(LayerRun& run) {
   run.norm(Role::kInputNorm);
   run.project_qkv();
   run.rotate_q_and_k();
   run.attend();
-
-  run.norm(Role::kPostAttentionNorm);
-  if (run.sparse())
-    run.moe_block();
-  else
-    run.mlp();
 }
 
 }  // namespace sluice::engine::models

@@ -4,16 +4,10 @@
 
 namespace sluice::engine::models {
 
-void deepseek_v2(LayerRun& run) {
+void deepseek_v2_attention(LayerRun& run) {
   run.norm(Role::kInputNorm);
   run.project_mla();
   run.attend_mla();
-
-  run.norm(Role::kPostAttentionNorm);
-  if (run.sparse())
-    run.moe_block();
-  else
-    run.mlp();
 }
 
 }  // namespace sluice::engine::models

@@ -3,14 +3,11 @@
 
 namespace sluice::engine::models {
 
-void mixtral(LayerRun& run) {
+void mixtral_attention(LayerRun& run) {
   run.norm(Role::kInputNorm);
   run.project_qkv();
   run.rotate_q_and_k();
   run.attend();
-
-  run.norm(Role::kPostAttentionNorm);
-  run.moe_block();
 }
 
 }  // namespace sluice::engine::models

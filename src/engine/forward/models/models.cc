@@ -4,15 +4,27 @@
 
 namespace sluice::engine::models {
 
+void feed_forward(LayerRun& run) {
+  run.norm(Role::kPostAttentionNorm);
+  if (run.sparse())
+    run.moe_block();
+  else
+    run.mlp();
+}
+
 LayerForward find_forward(std::string_view model_type) {
   static constexpr struct {
     std::string_view model_type;
     LayerForward forward;
   } kForwards[] = {
-      {"deepseek", deepseek},   {"deepseek_v2", deepseek_v2},
-      {"mixtral", mixtral},     {"olmoe", olmoe},
-      {"qwen2_moe", qwen2_moe}, {"qwen3_moe", qwen3_moe},
-      {"xverse", xverse},       {"switch_transformers", switch_transformers},
+      {"deepseek", {deepseek_attention, feed_forward}},
+      {"deepseek_v2", {deepseek_v2_attention, feed_forward}},
+      {"mixtral", {mixtral_attention, feed_forward}},
+      {"olmoe", {olmoe_attention, feed_forward}},
+      {"qwen2_moe", {qwen2_moe_attention, feed_forward}},
+      {"qwen3_moe", {qwen3_moe_attention, feed_forward}},
+      {"switch_transformers", {switch_transformers_attention, feed_forward}},
+      {"xverse", {xverse_attention, feed_forward}},
   };
   for (const auto& entry : kForwards)
     if (entry.model_type == model_type) return entry.forward;
@@ -22,7 +34,8 @@ LayerForward find_forward(std::string_view model_type) {
 }
 
 EncoderForward find_encoder(std::string_view model_type) {
-  if (model_type == "switch_transformers") return {switch_transformers_keys, switch_transformers_encoder};
+  if (model_type == "switch_transformers")
+    return {switch_transformers_keys, {switch_transformers_encoder_attention, feed_forward}};
   return {};
 }
 

@@ -4,16 +4,13 @@
 
 namespace sluice::engine::models {
 
-void olmoe(LayerRun& run) {
+void olmoe_attention(LayerRun& run) {
   run.norm(Role::kInputNorm);
   run.project_qkv();
   run.norm_q_and_k_whole();
   run.clamp_qkv();
   run.rotate_q_and_k();
   run.attend();
-
-  run.norm(Role::kPostAttentionNorm);
-  run.moe_block();
 }
 
 }  // namespace sluice::engine::models

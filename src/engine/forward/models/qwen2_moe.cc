@@ -4,17 +4,11 @@
 
 namespace sluice::engine::models {
 
-void qwen2_moe(LayerRun& run) {
+void qwen2_moe_attention(LayerRun& run) {
   run.norm(Role::kInputNorm);
   run.project_qkv();
   run.rotate_q_and_k();
   run.attend();
-
-  run.norm(Role::kPostAttentionNorm);
-  if (run.sparse())
-    run.moe_block();
-  else
-    run.mlp();
 }
 
 }  // namespace sluice::engine::models

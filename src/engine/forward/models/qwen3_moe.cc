@@ -4,18 +4,12 @@
 
 namespace sluice::engine::models {
 
-void qwen3_moe(LayerRun& run) {
+void qwen3_moe_attention(LayerRun& run) {
   run.norm(Role::kInputNorm);
   run.project_qkv();
   run.norm_q_and_k_per_head();
   run.rotate_q_and_k();
   run.attend();
-
-  run.norm(Role::kPostAttentionNorm);
-  if (run.sparse())
-    run.moe_block();
-  else
-    run.mlp();
 }
 
 }  // namespace sluice::engine::models
