@@ -127,7 +127,8 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   kernels_.scratch = &scratch_;
   spread_bias();
   experts_->configure({plan_.experts, plan_.staging, options_.synchronous});
-  moe_ = std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, policies_, statistics_);
+  moe_ = std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, policies_,
+                                    options_.low_view, statistics_);
   make_profile();
   make_caches();
   start_times_.profile_s = watch.lap();
@@ -218,12 +219,11 @@ DType Engine::cache_dtype() const {
   return options_.kv.value_or(options_.math == Math::kF32 ? DType::kF32 : DType::kBF16);
 }
 
-Policies Engine::make_policies() {
+experts::LayerPolicies Engine::make_policies() {
   const model::MoeConfig& moe = model_.config.moe;
-  Policies policies;
+  experts::LayerPolicies policies;
   check_combination(options_, checkpoint_.family());
   policies.precision = {options_.precision, options_.critical};
-  policies.low_view = options_.low_view;
   options_.critical.validate(moe.top_k);
   options_.cache_aware.validate_for(moe.experts);
   if (options_.contract) policies.guard = std::make_unique<experts::LossGuard>(*options_.contract);

@@ -137,7 +137,7 @@ class Engine {
   kernels::ScratchShape scratch_shape(DenseView dense, std::size_t chunk) const;
   void plan_with_dense(std::size_t logit_rows);  // plan_ and dense_choice_
   const Profile* given_profile() const;          // from the options, if measured for this model and machine
-  Policies make_policies();
+  experts::LayerPolicies make_policies();
   std::unique_ptr<experts::MissConstraint> make_constraint(const experts::LossGuard* guard) const;
   std::size_t cache_count() const;
   Bytes least_kept_bytes() const;  // bytes of the least that the cache keeps of an expert
@@ -168,7 +168,7 @@ class Engine {
   device::HostBuffer scratch_memory_;  // charged to `activations`, as the workspace is
   kernels::Scratch scratch_;
   RopeTable rope_;
-  Policies policies_;
+  experts::LayerPolicies policies_;
   Statistics statistics_;
   StartTimes start_times_;
   std::unique_ptr<MoeBlock> moe_;

@@ -38,13 +38,14 @@ WeightView weight_of(const fetch::MatrixView& view, codec::SliceView low,
 }  // namespace
 
 MoeBlock::MoeBlock(const kernels::Context& kernels, const model::ModelConfig& config,
-                   const DenseWeights& weights, fetch::ExpertStore& store, Policies& policies,
-                   Statistics& statistics)
+                   const DenseWeights& weights, fetch::ExpertStore& store, experts::LayerPolicies& policies,
+                   codec::SliceView low_view, Statistics& statistics)
     : kernels_(kernels),
       config_(config),
       weights_(weights),
       store_(store),
       policies_(policies),
+      low_view_(low_view),
       statistics_(statistics),
       reads_ahead_(policies.prefetch->name() != "none") {}
 
@@ -402,9 +403,8 @@ bool MoeBlock::is_used(ExpertId id) const {
 Mlp MoeBlock::mlp_of(const fetch::ExpertStore::Pin& pin, PackedChunks& chunks, const float* packed,
                      const Workspace& w) const {
   const fetch::ExpertView& view = pin.view();
-  const codec::SliceView low = policies_.low_view;
-  return {weight_of(view.gate, low, chunks[0]), weight_of(view.up, low, chunks[1]),
-          weight_of(view.down, low, chunks[2]), packed,
+  return {weight_of(view.gate, low_view_, chunks[0]), weight_of(view.up, low_view_, chunks[1]),
+          weight_of(view.down, low_view_, chunks[2]), packed,
           w.expert_rows + begin_[slot_of_expert_[pin.id().index]] * config_.hidden};
 }
 

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <chrono>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -16,15 +15,10 @@
 #include "engine/session/step.h"
 #include "engine/watch/routing_observer.h"
 #include "engine/watch/statistics.h"
-#include "experts/cache/residency.h"
-#include "experts/placement/placement.h"
-#include "experts/prefetch/prefetch.h"
+#include "experts/layer_policies.h"
 #include "experts/prefetch/prefetch_guard.h"
 #include "experts/prefetch/prefetch_trial.h"
-#include "experts/routing/miss_constraint.h"
 #include "experts/routing/precision.h"
-#include "experts/routing/router.h"
-#include "experts/schedule/scheduler.h"
 #include "fetch/expert_store.h"
 #include "fetch/timeline.h"
 #include "kernels/context.h"
@@ -33,30 +27,12 @@
 
 namespace sluice::engine {
 
-// The policies of a run, and the logical residency that they decide about.
-struct Policies {
-  experts::PrecisionRule precision{.mode = experts::PrecisionMode::kFull};  // kFull: no slices
-  codec::SliceView low_view = codec::SliceView::kLow;   // the view that a lone MSB slice stands for
-  std::unique_ptr<experts::LossGuard> guard;            // limits the loss; null: no limit
-  std::unique_ptr<experts::MissConstraint> constraint;  // accounts and limits misses; null: neither
-  std::unique_ptr<experts::Router> router;              // may ask the constraint
-  std::unique_ptr<experts::Scheduler> scheduler;
-  std::unique_ptr<experts::Prefetch> prefetch;
-  std::unique_ptr<experts::Placement> placement;
-  std::vector<std::unique_ptr<experts::Residency>> residencies;  // one for all layers, or one per layer
-  bool whole_layers = false;                                     // also fetches experts that no token chose
-
-  bool sliced() const { return precision.mode != experts::PrecisionMode::kFull; }
-  experts::Residency& residency(std::size_t sparse_layer) {
-    return *residencies[residencies.size() == 1 ? 0 : sparse_layer];
-  }
-};
-
 // Thread-compatible. All references must outlive it.
 class MoeBlock {
  public:
   MoeBlock(const kernels::Context& kernels, const model::ModelConfig& config, const DenseWeights& weights,
-           fetch::ExpertStore& store, Policies& policies, Statistics& statistics);
+           fetch::ExpertStore& store, experts::LayerPolicies& policies, codec::SliceView low_view,
+           Statistics& statistics);
 
   // Leaves out the routed experts, to measure what a step costs without them (measure_profile.h).
   void leave_out_experts(bool leave_out) { leave_out_experts_ = leave_out; }
@@ -116,7 +92,8 @@ class MoeBlock {
   const model::ModelConfig& config_;
   const DenseWeights& weights_;
   fetch::ExpertStore& store_;
-  Policies& policies_;
+  experts::LayerPolicies& policies_;
+  const codec::SliceView low_view_;  // the view that a lone MSB slice stands for
   Statistics& statistics_;
   RoutingObserver* observer_ = nullptr;
   fetch::Timeline* timeline_ = nullptr;
@@ -148,7 +125,7 @@ class MoeBlock {
   std::vector<fetch::ExpertStore::Pin> pins_;    // of their routed experts
   std::vector<PackedChunks> chunks_;             // of each, if it is packed
   bool leave_out_experts_ = false;
-  experts::EventOutcome whole_outcome_;  // for Policies::whole_layers: the outcome for all N experts
+  experts::EventOutcome whole_outcome_;  // for LayerPolicies::whole_layers: the outcome for all N experts
   std::vector<experts::ExpertId> whole_layer_;
   std::vector<std::uint32_t> whole_tokens_;
 };

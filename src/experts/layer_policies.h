@@ -1,0 +1,36 @@
+// The policies of a run, and the logical residency that they decide about.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "experts/cache/residency.h"
+#include "experts/placement/placement.h"
+#include "experts/prefetch/prefetch.h"
+#include "experts/routing/loss_guard.h"
+#include "experts/routing/miss_constraint.h"
+#include "experts/routing/precision.h"
+#include "experts/routing/router.h"
+#include "experts/schedule/scheduler.h"
+
+namespace sluice::experts {
+
+struct LayerPolicies {
+  PrecisionRule precision{.mode = PrecisionMode::kFull};  // kFull: no slices
+  std::unique_ptr<LossGuard> guard;                       // limits the loss; null: no limit
+  std::unique_ptr<MissConstraint> constraint;             // accounts and limits misses; null: neither
+  std::unique_ptr<Router> router;                         // may ask the constraint
+  std::unique_ptr<Placement> placement;
+  std::vector<std::unique_ptr<Residency>> residencies;  // one for all layers, or one per layer
+  std::unique_ptr<Scheduler> scheduler;  // orders the reads, which depend on what is physically in memory
+  std::unique_ptr<Prefetch> prefetch;
+  bool whole_layers = false;  // experts that no token chose are fetched, too
+
+  bool sliced() const { return precision.mode != PrecisionMode::kFull; }
+  Residency& residency(std::size_t sparse_layer) const {
+    return *residencies[residencies.size() == 1 ? 0 : sparse_layer];
+  }
+};
+
+}  // namespace sluice::experts
