@@ -105,10 +105,10 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   if (checkpoint_.slices()) options_.activations = kernels_.activations;
   // Making words first would take longer on any machine.
   experts_->compute_packed(experts_->can_be_packed());
-  policies_ = make_policies();
+  experts::LayerPolicies policies = make_policies();
   plan_with_dense(logit_rows);
   if (options_.cache_bytes) limit_caches(*options_.cache_bytes);
-  lose_nothing_where_all_fits();
+  if (lose_nothing_where_all_fits()) policies = make_policies();
   start_times_.plan_s = watch.lap();
 
   accountant_->charge(device::Account::kProcess, plan_.process);
@@ -127,10 +127,14 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   kernels_.scratch = &scratch_;
   spread_bias();
   experts_->configure({plan_.experts, plan_.staging, options_.synchronous});
-  moe_ = std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, policies_,
-                                    options_.low_view, statistics_);
+  moe_ = std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, options_.low_view,
+                                    statistics_);
   make_profile();
-  make_caches();
+  policies.residencies = make_caches();
+  decider_ = std::make_unique<experts::LayerDecider>(
+      std::move(policies), experts::SparseShape{model_.config.sparse_layers(),
+                                                static_cast<std::uint32_t>(model_.config.moe.top_k)});
+  moe_->decide_by(decider_.get());
   start_times_.profile_s = watch.lap();
 }
 
@@ -157,7 +161,7 @@ std::size_t Engine::cache_count() const {
   return options_.cache_scope == "layer" ? model_.config.sparse_layers() : 1;
 }
 
-void Engine::make_caches() {
+std::vector<std::unique_ptr<experts::Residency>> Engine::make_caches() {
   const std::size_t caches = cache_count();
   experts::CacheConfig config;
   config.keep = kept_parts();
@@ -179,9 +183,11 @@ void Engine::make_caches() {
                          .largest = {.full = sizes.full, .sm = sizes.sm, .exp = sizes.exp},
                          .capacity = plan_.experts / caches};
   }
+  std::vector<std::unique_ptr<experts::Residency>> made;
   for (std::size_t i = 0; i < caches; ++i)
-    policies_.residencies.push_back(std::make_unique<experts::Residency>(
-        experts::make_cache(options_.cache, config), experts_->sizes(), plan_.experts / caches));
+    made.push_back(std::make_unique<experts::Residency>(experts::make_cache(options_.cache, config),
+                                                        experts_->sizes(), plan_.experts / caches));
+  return made;
 }
 
 Engine::~Engine() = default;
@@ -250,14 +256,15 @@ experts::LayerPolicies Engine::make_policies() {
   return policies;
 }
 
-void Engine::lose_nothing_where_all_fits() {
-  if (!options_.contract || plan_.experts < model_.experts.size() * experts_->bytes_per_expert()) return;
+bool Engine::lose_nothing_where_all_fits() {
+  if (!options_.contract || plan_.experts < model_.experts.size() * experts_->bytes_per_expert())
+    return false;
   options_.contract->planned_low = 0;
   options_.precision = experts::PrecisionMode::kHigh;
   options_.router = "exact";
   options_.constraint = experts::ConstraintMode::kNone;
   options_.slices.warmup.rho = options_.rho.value_or(experts::usual_rho(options_.precision));
-  policies_ = make_policies();
+  return true;
 }
 
 std::unique_ptr<experts::MissConstraint> Engine::make_constraint(const experts::LossGuard* guard) const {
@@ -280,7 +287,7 @@ DiskReport Engine::disk() const {
           files_->reader().name()};
 }
 
-std::uint64_t Engine::decision_hash() const { return experts::decision_hash(policies_.residencies); }
+std::uint64_t Engine::decision_hash() const { return experts::decision_hash(policies().residencies); }
 
 Bytes Engine::expert_disk_bytes() const {
   Bytes sum = 0;
@@ -332,12 +339,12 @@ Profile Engine::measure(const MeasureOptions& options) {
     Statistics statistics = engine.statistics_;
     RoutingObserver* observer = engine.observer_;
     ~Restore() {
-      engine.moe_->leave_out_experts(false);
+      engine.moe_->decide_by(engine.decider_.get());
       engine.statistics_ = statistics;
       engine.observer_ = observer;
     }
   } restore{*this};
-  moe_->leave_out_experts(true);
+  moe_->decide_by(nullptr);
   observer_ = nullptr;  // these steps have no routing
   const std::unique_ptr<Sequence> sequence = new_sequence();
   if (model_.config.has_encoder()) encode(*sequence, std::vector<tokenizer::TokenId>{0});
@@ -381,6 +388,7 @@ bool Engine::encode(Sequence& sequence, std::span<const tokenizer::TokenId> toke
 
   const auto start = std::chrono::steady_clock::now();
   statistics_.phase = Phase::kPrefill;
+  moe_->begin_step();
   begin_forward();
   sequence.set_encoder_length(tokens.size());
   // A sequence whose input was not encoded to the end, for any reason, has no input.
@@ -462,9 +470,8 @@ void Engine::step(const Step& step, const LogitSink& sink) {
 
   const fetch::ExpertCounters before = experts_->counters();
   const auto start = std::chrono::steady_clock::now();
-  const bool first_of_generation = step.phase == Phase::kDecode && statistics_.phase == Phase::kPrefill;
   statistics_.phase = step.phase;
-  moe_->begin_step(first_of_generation);
+  moe_->begin_step();
   if (observer_ != nullptr) observer_->on_step(step);
   LayerRun run(kernels_, model_.config, *weights_, rope_, *moe_, *workspace_, step);
   try {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/machine/thread_pool.h"
 #include "device/accountant.h"
@@ -23,6 +24,7 @@
 #include "engine/session/sequence.h"
 #include "engine/session/step.h"
 #include "engine/watch/statistics.h"
+#include "experts/layer_decider.h"
 #include "fetch/expert_store.h"
 #include "fetch/weight_files.h"
 #include "kernels/products/scratch.h"
@@ -67,18 +69,18 @@ class Engine {
   const Statistics& statistics() const { return statistics_; }
   const StartTimes& start_times() const { return start_times_; }
   // Whether read-ahead pays, as decode steps have shown; null without read-ahead.
-  const experts::PrefetchTrial* prefetch_trial() const { return moe_->prefetch_trial(); }
+  const experts::PrefetchTrial* prefetch_trial() const { return decider_->prefetch_trial(); }
   DiskReport disk() const;  // reads since the engine was made, loading included
   fetch::ExpertCounters expert_counters() const { return experts_->counters(); }
-  experts::Parts parts(experts::ExpertId id) const { return experts_->parts(id); }          // in memory now
-  const experts::MissConstraint* constraint() const { return policies_.constraint.get(); }  // may be null
-  const experts::LossGuard* loss_guard() const { return policies_.guard.get(); }            // may be null
+  experts::Parts parts(experts::ExpertId id) const { return experts_->parts(id); }           // in memory now
+  const experts::MissConstraint* constraint() const { return policies().constraint.get(); }  // may be null
+  const experts::LossGuard* loss_guard() const { return policies().guard.get(); }            // may be null
   // How often the scheduler's cost guard gave up a search.
-  std::uint64_t scheduler_fallbacks() const { return policies_.scheduler->fallbacks(); }
-  std::uint64_t decision_hash() const;                                 // over all cache decisions so far
-  experts::Parts kept_parts() const;                                   // parts of an expert that caches keep
-  std::size_t caches() const { return policies_.residencies.size(); }  // 1, or one per sparse layer
-  Bytes cache_capacity() const { return policies_.residencies.front()->capacity(); }  // bytes of each cache
+  std::uint64_t scheduler_fallbacks() const { return policies().scheduler->fallbacks(); }
+  std::uint64_t decision_hash() const;                                  // over all cache decisions so far
+  experts::Parts kept_parts() const;                                    // parts of an expert that caches keep
+  std::size_t caches() const { return policies().residencies.size(); }  // 1, or one per sparse layer
+  Bytes cache_capacity() const { return policies().residencies.front()->capacity(); }  // bytes of each cache
   // Bytes of the weight files in the page cache, whoever put them there. Empty under O_DIRECT: then none of
   // them are ours.
   std::optional<Bytes> page_cache_bytes() const {
@@ -137,14 +139,16 @@ class Engine {
   kernels::ScratchShape scratch_shape(DenseView dense, std::size_t chunk) const;
   void plan_with_dense(std::size_t logit_rows);  // plan_ and dense_choice_
   const Profile* given_profile() const;          // from the options, if measured for this model and machine
+  const experts::LayerPolicies& policies() const { return decider_->policies(); }
   experts::LayerPolicies make_policies();
   std::unique_ptr<experts::MissConstraint> make_constraint(const experts::LossGuard* guard) const;
   std::size_t cache_count() const;
   Bytes least_kept_bytes() const;  // bytes of the least that the cache keeps of an expert
   void limit_caches(Bytes bytes);
-  void lose_nothing_where_all_fits();  // only under a contract
+  // Under a contract: if all experts fit, changes the options so that nothing is lost, and returns true.
+  bool lose_nothing_where_all_fits();
   void make_profile();
-  void make_caches();
+  std::vector<std::unique_ptr<experts::Residency>> make_caches();  // also makes pool_plan_
   // Called with the error of a step: adds the place of impossible codes of dense weights.
   void locate_damage(const Error& error);
   void spread_bias();  // relative position bias of both stacks, if they have one
@@ -168,9 +172,9 @@ class Engine {
   device::HostBuffer scratch_memory_;  // charged to `activations`, as the workspace is
   kernels::Scratch scratch_;
   RopeTable rope_;
-  experts::LayerPolicies policies_;
   Statistics statistics_;
   StartTimes start_times_;
+  std::unique_ptr<experts::LayerDecider> decider_;  // made last, after what its caches need is measured
   std::unique_ptr<MoeBlock> moe_;
   RoutingObserver* observer_ = nullptr;
   models::LayerForward forward_;

@@ -20,12 +20,12 @@ struct LayerPolicies {
   PrecisionRule precision{.mode = PrecisionMode::kFull};  // kFull: no slices
   std::unique_ptr<LossGuard> guard;                       // limits the loss; null: no limit
   std::unique_ptr<MissConstraint> constraint;             // accounts and limits misses; null: neither
-  std::unique_ptr<Router> router;                         // may ask the constraint
-  std::unique_ptr<Placement> placement;
+  std::unique_ptr<Router> router;        // may ask the constraint; null: every routing is given
+  std::unique_ptr<Placement> placement;  // null: nothing is assigned
   std::vector<std::unique_ptr<Residency>> residencies;  // one for all layers, or one per layer
   std::unique_ptr<Scheduler> scheduler;  // orders the reads, which depend on what is physically in memory
-  std::unique_ptr<Prefetch> prefetch;
-  bool whole_layers = false;  // experts that no token chose are fetched, too
+  std::unique_ptr<Prefetch> prefetch;    // null: nothing is read ahead
+  bool whole_layers = false;             // experts that no token chose are fetched, too
 
   bool sliced() const { return precision.mode != PrecisionMode::kFull; }
   Residency& residency(std::size_t sparse_layer) const {

@@ -81,7 +81,6 @@ Workspace lay_out(const model::ModelConfig& config, const WorkspaceShape& shape,
   w.up = layout.floats(std::max<std::size_t>(t * widest, at_once));
   w.router_logits = layout.floats(t * moe.experts);
   w.scores = layout.floats(t * moe.experts);
-  w.mean_scores = layout.floats(moe.experts);
   w.gathered = layout.floats(t * std::max(packed_floats(d), shape.sliced ? sliced_floats(d) : 0));
   w.expert_rows = layout.floats(t * moe.top_k * d);
   w.logits = layout.floats(shape.logit_rows * config.vocab);

@@ -48,7 +48,6 @@ struct Workspace {
   float* up = nullptr;              // like gate
   float* router_logits = nullptr;   // (T, N)
   float* scores = nullptr;          // (T, N)
-  float* mean_scores = nullptr;     // (N)
   float* gathered = nullptr;        // (T, pf(d) or sf(d)) packed rows of one expert's tokens
   float* expert_rows = nullptr;     // (T·k, d) outputs of all experts, kept until they are summed
   float* logits = nullptr;          // (logit_rows, vocab)

@@ -1,0 +1,57 @@
+#include "engine/forward/router_scores.h"
+
+#include <algorithm>
+
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/products/words/matmul.h"
+
+namespace sluice::engine {
+
+using model::Role;
+
+experts::ScoresView RouterScores::of_layer(std::size_t layer, const Step& step, const Workspace& w) {
+  experts::ScoresView view = score(layer, w.normed, step, w);
+  sequence_of_token_.resize(step.tokens.size());
+  for (std::size_t s = 0; s < step.spans.size(); ++s)
+    std::fill_n(sequence_of_token_.begin() + static_cast<std::ptrdiff_t>(step.spans[s].first_token),
+                step.spans[s].tokens, static_cast<std::uint32_t>(s));
+  view.sequence = sequence_of_token_;
+  view.prompt = step.phase == Phase::kPrefill;
+  return view;
+}
+
+experts::ScoresView RouterScores::of_next_layer(std::size_t layer, Role norm, const Step& step,
+                                                const Workspace& w, bool computed) {
+  const std::size_t d = config_.hidden, tokens = step.tokens.size();
+  std::size_t next = layer + 1;
+  while (!config_.sparse[next]) ++next;
+  float* const stream = w.expert_rows;  // no expert uses these rows now
+  std::copy_n(w.hidden, tokens * d, stream);
+  if (computed) kernels::add(kernels_, w.branch, tokens * d, stream);
+  kernels::rms_norm(kernels_, stream, tokens, d, d, weights_.vector(norm, static_cast<std::int32_t>(next)),
+                    config_.rms_eps, stream, d);
+  return score(next, stream, step, w);
+}
+
+experts::ScoresView RouterScores::score(std::size_t layer, const float* normed, const Step& step,
+                                        const Workspace& w) {
+  const std::size_t tokens = step.tokens.size(), experts = config_.moe.experts;
+  kernels::Context exact = kernels_;  // routers are not rounded
+  exact.products = kernels::Products::kExact;
+  const float* packed = w.packed;
+  if (normed != w.normed || kernels_.rounds()) {
+    kernels::pack_activations(exact, normed, tokens, config_.hidden, config_.hidden, w.gathered);
+    packed = w.gathered;
+  }
+  kernels::matmul(exact, packed, tokens, weights_.matrix(Role::kRouter, static_cast<std::int32_t>(layer)), {},
+                  w.router_logits, experts);
+  std::copy_n(w.router_logits, tokens * experts, w.scores);
+  kernels::softmax_rows(kernels_, w.scores, tokens, experts);
+  return {.layer = config_.sparse_index(static_cast<std::uint32_t>(layer)),
+          .experts = static_cast<std::uint32_t>(experts),
+          .tokens = static_cast<std::uint32_t>(tokens),
+          .logits = {w.router_logits, tokens * experts},
+          .scores = {w.scores, tokens * experts}};
+}
+
+}  // namespace sluice::engine

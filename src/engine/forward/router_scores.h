@@ -1,0 +1,41 @@
+// What the routers of a model say about the tokens of a step: logits and scores of all experts of a layer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/forward/dense_weights.h"
+#include "engine/forward/workspace.h"
+#include "engine/session/step.h"
+#include "experts/routing/router.h"
+#include "kernels/context.h"
+#include "model/config.h"
+
+namespace sluice::engine {
+
+// Results view w.router_logits and w.scores until the next call. Thread-compatible. All references must
+// outlive it.
+class RouterScores {
+ public:
+  RouterScores(const kernels::Context& kernels, const model::ModelConfig& config, const DenseWeights& weights)
+      : kernels_(kernels), config_(config), weights_(weights) {}
+
+  // Scores of this layer, for w.normed and w.packed, its packed form.
+  experts::ScoresView of_layer(std::size_t layer, const Step& step, const Workspace& w);
+  // Scores of the next sparse layer, if its norm and router saw the residual stream as it is now: before this
+  // layer's branch is added, or, once the layer has been `computed`, with it. Uses w.expert_rows and
+  // w.gathered. REQUIRES: there is a next sparse layer.
+  experts::ScoresView of_next_layer(std::size_t layer, model::Role norm, const Step& step, const Workspace& w,
+                                    bool computed);
+
+ private:
+  experts::ScoresView score(std::size_t layer, const float* normed, const Step& step, const Workspace& w);
+
+  const kernels::Context& kernels_;
+  const model::ModelConfig& config_;
+  const DenseWeights& weights_;
+  std::vector<std::uint32_t> sequence_of_token_;  // (T)
+};
+
+}  // namespace sluice::engine

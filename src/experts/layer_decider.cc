@@ -1,0 +1,176 @@
+#include "experts/layer_decider.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice::experts {
+namespace {
+
+constexpr Parts kBothSlices = Part::kMsb | Part::kLsb;
+
+ExpertId id_of(std::uint32_t layer, std::size_t expert) {
+  return {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(expert)};
+}
+
+}  // namespace
+
+LayerDecider::LayerDecider(LayerPolicies policies, const SparseShape& shape)
+    : policies_(std::move(policies)),
+      shape_(shape),
+      switch_(policies_.prefetch && policies_.prefetch->name() != "none") {
+  SLUICE_CHECK(policies_.residencies.size() == 1 || policies_.residencies.size() == shape.layers);
+}
+
+void LayerDecider::begin_step(StepKind kind) {
+  const bool first_of_generation = kind == StepKind::kDecode && step_ == StepKind::kPrompt;
+  if (policies_.constraint && first_of_generation) policies_.constraint->begin_generation();
+  step_ = kind;
+  switch_.begin_step(kind);
+}
+
+void LayerDecider::end_step(const StepCost& cost) {
+  if (policies_.constraint && step_ == StepKind::kDecode) policies_.constraint->end_step();
+  switch_.end_step(cost);
+}
+
+void LayerDecider::begin_forward() {
+  if (policies_.router) policies_.router->begin_forward();
+}
+
+const Routing& LayerDecider::route(const ScoresView& scores) {
+  is_routed_ = false;
+  scores_ = scores;
+  policies_.router->route(scores, policies_.residency(scores.layer), decision_.routing);
+  return routed();
+}
+
+const Routing& LayerDecider::follow(const ScoresView& scores, std::span<const Choice> choices,
+                                    std::span<const std::uint32_t> begin) {
+  scores_ = scores;
+  decision_.routing.choices.assign(choices.begin(), choices.end());
+  decision_.routing.begin.assign(begin.begin(), begin.end());
+  decision_.routing.exact.clear();
+  decision_.routing.exact_begin.clear();
+  return routed();
+}
+
+const Routing& LayerDecider::routed() {
+  SLUICE_CHECK(scores_.prompt == (step_ == StepKind::kPrompt), "an event of another kind than its step");
+  Routing& routing = decision_.routing;
+  set_precision(policies_.precision, routing);
+  changes_.add(scores_, routing);
+  if (!scores_.prompt) {
+    const double before = decode_changes_.mass_lost;
+    decode_changes_.add(scores_, routing);
+    if (policies_.guard) {
+      policies_.guard->add_routing(scores_.tokens, decode_changes_.mass_lost - before);
+      if (policies_.precision.mode == PrecisionMode::kDbsc) policies_.guard->limit_precision(routing);
+    }
+  }
+  group_by_expert();
+  average_scores();
+  is_routed_ = true;
+  return routing;
+}
+
+void LayerDecider::group_by_expert() {
+  tokens_of_.assign(scores_.experts, 0);
+  for (const Choice& choice : decision_.routing.choices) tokens_of_[choice.expert] += 1;
+  decision_.experts.clear();
+  decision_.tokens.clear();
+  for (std::size_t e = 0; e < tokens_of_.size(); ++e) {
+    if (tokens_of_[e] == 0) continue;
+    decision_.experts.push_back(id_of(scores_.layer, e));
+    decision_.tokens.push_back(tokens_of_[e]);
+  }
+}
+
+void LayerDecider::average_scores() {
+  mean_scores_.resize(scores_.experts);
+  for (std::size_t e = 0; e < mean_scores_.size(); ++e) {
+    double sum = 0;
+    for (std::size_t t = 0; t < scores_.tokens; ++t) sum += scores_.scores[t * scores_.experts + e];
+    mean_scores_[e] = static_cast<float>(sum / scores_.tokens);
+  }
+}
+
+const LayerDecision& LayerDecider::decide() {
+  SLUICE_CHECK(is_routed_, "a layer is decided that has not been routed");
+  is_routed_ = false;
+  decision_.fetch_demand = {decision_.experts, decision_.tokens};
+  if (policies_.placement) policies_.placement->assign(decision_.fetch_demand, decision_.assignment);
+  Residency& residency = policies_.residency(scores_.layer);
+  MissConstraint* const constraint = scores_.prompt ? nullptr : policies_.constraint.get();
+  decision_.slices = {};
+  if (policies_.sliced()) {
+    demands_.gather(scores_, decision_.routing);
+    decision_.slices = demands_.demand(
+        constraint != nullptr ? constraint->lsb_allowance(decision_.experts, residency) : kAnyBytes);
+  }
+  decision_.outcome = decision_.fetch =
+      &residency.on_event(decision_.experts, mean_scores_, decision_.tokens, decision_.slices);
+  if (constraint != nullptr) constraint->on_event(*decision_.outcome);
+  find_low();
+  if (policies_.whole_layers) widen_to_layer();
+  return decision_;
+}
+
+void LayerDecider::find_low() {
+  decision_.is_low.clear();
+  decision_.low_share = 0;
+  if (!policies_.sliced() || scores_.prompt) return;
+  decision_.is_low.assign(scores_.experts, 0);
+  for (const auto* used : {&decision_.outcome->hits, &decision_.outcome->misses})
+    for (const Admission& one : *used)
+      decision_.is_low[one.id.index] = !one.view.empty() && !one.view.has(Part::kLsb) ? 1 : 0;
+  for (std::uint32_t t = 0; t < scores_.tokens; ++t) {
+    double low = 0, sum = 0;
+    for (const Choice& choice : decision_.routing.token(t)) {
+      sum += choice.weight;
+      low += decision_.is_low[choice.expert] != 0 ? choice.weight : 0;
+    }
+    decision_.low_share += sum > 0 ? low / sum : 0;
+  }
+  if (policies_.guard) policies_.guard->add_precision(scores_.tokens, decision_.low_share);
+}
+
+void LayerDecider::widen_to_layer() {
+  layer_outcome_ = *decision_.outcome;
+  layer_experts_.clear();
+  // Not counted in 16 bits: there may be 65,536 experts.
+  for (std::size_t e = 0; e < tokens_of_.size(); ++e) {
+    const ExpertId id = id_of(scores_.layer, e);
+    layer_experts_.push_back(id);
+    if (tokens_of_[e] == 0)
+      layer_outcome_.misses.push_back({id, policies_.residency(scores_.layer).parts(id)});
+  }
+  std::ranges::sort(layer_outcome_.misses, {}, &Admission::id);
+  decision_.fetch = &layer_outcome_;
+  decision_.fetch_demand = {layer_experts_, tokens_of_};
+}
+
+bool LayerDecider::wants_next_scores() const {
+  return policies_.prefetch && policies_.prefetch->wants_next_scores() && scores_.layer + 1 < shape_.layers;
+}
+
+std::span<const PartRequest> LayerDecider::look_ahead(const ScoresView* next) {
+  proposals_.clear();
+  if (!policies_.prefetch) return proposals_;
+  const LayerState state{.layer = scores_.layer,
+                         .layers = shape_.layers,
+                         .experts = scores_.experts,
+                         .routing = &decision_.routing,
+                         .residency = &policies_.residency(next != nullptr ? next->layer : scores_.layer),
+                         .next = next,
+                         .top_k = shape_.top_k};
+  policies_.prefetch->propose(state, proposals_);
+  if (!policies_.sliced()) return proposals_;
+  // What is certain to be computed with: more may be decided when the layer comes.
+  const Parts wanted = scores_.prompt ? kBothSlices : least_parts(policies_.precision.mode);
+  for (PartRequest& proposal : proposals_) proposal.parts = wanted;
+  return proposals_;
+}
+
+}  // namespace sluice::experts

@@ -1,0 +1,116 @@
+// How one sparse layer of one step is decided: routing, precision, placement, the limits on loss and misses,
+// residency, and what to read ahead for the next layer. The one place that knows in which order policies are
+// asked: the engine carries the decisions out, the replays of the lab clock or count them. Pure: no I/O, no
+// clock, no threads, no kernels. docs/architecture.md, "One token".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "experts/cache/residency.h"
+#include "experts/core/step_kind.h"
+#include "experts/layer_policies.h"
+#include "experts/placement/placement.h"
+#include "experts/prefetch/prefetch.h"
+#include "experts/prefetch/prefetch_switch.h"
+#include "experts/routing/precision.h"
+#include "experts/routing/router.h"
+#include "experts/routing/routing_changes.h"
+
+namespace sluice::experts {
+
+// The sparse layers of a model.
+struct SparseShape {
+  std::uint32_t layers = 0;
+  std::uint32_t top_k = 0;  // experts of a token, by the model's own rule
+};
+
+// One layer of one step, decided.
+struct LayerDecision {
+  Routing routing;                    // with the wanted precisions
+  std::vector<ExpertId> experts;      // the event: the experts that some token chose, ascending …
+  std::vector<std::uint32_t> tokens;  // … and how many tokens chose each
+  Assignment assignment;              // of `experts`
+  SliceDemand slices;                 // what the event asks of the residency; empty without slices
+  const EventOutcome* outcome = nullptr;
+  // What is to be fetched, and for how many tokens: the event, or under LayerPolicies::whole_layers all
+  // experts of the layer.
+  const EventOutcome* fetch = nullptr;
+  Demand fetch_demand;
+  // For slices in decode steps, else empty and 0: by expert of the layer, whether it is computed at low
+  // precision; and the sum over the tokens of the share of their weight that is.
+  std::vector<std::uint8_t> is_low;
+  double low_share = 0;
+};
+
+// One per run. Calls come in this order:
+//
+//   begin_step
+//     route or follow, decide; may_look_ahead, look_ahead     for each event: the tokens of one sparse layer
+//   end_step                                                  unless the step failed
+//
+// Routing and deciding are two calls, because an observer may refuse a routing: until decide() no residency
+// has changed. In a steady state nothing is allocated. Thread-compatible.
+class LayerDecider {
+ public:
+  // REQUIRES: one residency, or one per layer.
+  LayerDecider(LayerPolicies policies, const SparseShape& shape);
+
+  // The first decode step behind a prompt begins a generation (MissConstraint::begin_generation).
+  void begin_step(StepKind kind);
+  void end_step(const StepCost& cost = {});
+  void begin_forward();  // Router::begin_forward
+
+  // Asks the router, or takes the routing that is given: for each token its choices, as in Routing. Then the
+  // precisions are set. REQUIRES: scores.prompt is the step's kind. What `scores` views must live until
+  // decide() returns. The result is valid until the next routing. Errors as Router::route.
+  const Routing& route(const ScoresView& scores);
+  const Routing& follow(const ScoresView& scores, std::span<const Choice> choices,
+                        std::span<const std::uint32_t> begin);
+  // Decides the event of the routed layer. The result is valid until the next routing.
+  const LayerDecision& decide();
+
+  // Whether to read ahead for the next layer; asked once an event. If kOn, look_ahead() names the parts, most
+  // useful first, without a change of residency; valid until the next call. Where looks_twice(), it is to be
+  // called again once the layer has been computed: the later answer replaces the earlier one. `next`: the
+  // scores that the next sparse layer's router gives the current state, where they are wanted; else null.
+  ReadAhead may_look_ahead(const AheadBytes& so_far) { return switch_.at_event(so_far); }
+  bool wants_next_scores() const;
+  bool looks_twice() const { return switch_.verdict() == ReadAhead::kOn && wants_next_scores(); }
+  std::span<const PartRequest> look_ahead(const ScoresView* next);
+
+  const LayerPolicies& policies() const { return policies_; }
+  // How routers have changed the model's routing so far: in all steps, and in decode steps.
+  const RoutingChanges& changes() const { return changes_; }
+  const RoutingChanges& decode_changes() const { return decode_changes_; }
+  // Whether read-ahead pays, as decode steps have shown; null without read-ahead.
+  const PrefetchTrial* prefetch_trial() const { return switch_.trial(); }
+
+ private:
+  const Routing& routed();  // what follows any routing
+  void group_by_expert();
+  void average_scores();
+  void find_low();
+  void widen_to_layer();
+
+  LayerPolicies policies_;
+  SparseShape shape_;
+  PrefetchSwitch switch_;
+  RoutingChanges changes_, decode_changes_;
+  StepKind step_ = StepKind::kPrompt;
+  // The running event.
+  bool is_routed_ = false;  // and not yet decided
+  ScoresView scores_;
+  LayerDecision decision_;
+  std::vector<std::uint32_t> tokens_of_;  // (N)
+  std::vector<float> mean_scores_;        // (N) over the tokens
+  SliceDemands demands_;
+  std::vector<PartRequest> proposals_;
+  // For whole layers: the outcome for all N experts.
+  EventOutcome layer_outcome_;
+  std::vector<ExpertId> layer_experts_;
+};
+
+}  // namespace sluice::experts
