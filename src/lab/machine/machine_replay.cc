@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "experts/combination.h"
+#include "experts/decision_log.h"
+#include "experts/layer_decider.h"
 #include "experts/registry.h"
 #include "kernels/elementwise/elementwise.h"
 #include "lab/machine/expert_phase.h"
@@ -71,6 +73,22 @@ experts::ConstraintConfig constraint_config(const MachineReplaySettings& setting
   return config;
 }
 
+experts::LayerPolicies policies_of(const RoutedSteps& steps, const MachineReplaySettings& settings,
+                                   const experts::ExpertSizes& sizes) {
+  experts::LayerPolicies policies;
+  policies.precision = settings.precision;
+  policies.constraint = std::make_unique<experts::MissConstraint>(constraint_config(settings), sizes);
+  experts::RouterConfig router;
+  router.select.top_k = steps.top_k;
+  router.cache_aware = settings.cache_aware;
+  router.constraint =
+      settings.constraint.mode == experts::ConstraintMode::kNone ? nullptr : policies.constraint.get();
+  policies.router = experts::find_router(settings.router).make(router);
+  policies.residencies.push_back(std::make_unique<experts::Residency>(
+      experts::make_cache(settings.cache, cache_config(settings)), sizes, settings.memory));
+  return policies;
+}
+
 class MachineReplay {
  public:
   MachineReplay(const RoutedSteps& steps, const SlicedModel& model, const Machine& machine,
@@ -81,35 +99,31 @@ class MachineReplay {
         settings_(settings),
         observer_(observer),
         sizes_(settings.bytes),
-        residency_(experts::make_cache(settings.cache, cache_config(settings)), sizes_, settings.memory),
-        constraint_(constraint_config(settings), sizes_),
+        decider_(policies_of(steps, settings, sizes_), {steps.layers, steps.top_k}),
         clock_(machine) {
-    experts::RouterConfig config;
-    config.select.top_k = steps.top_k;
-    config.cache_aware = settings.cache_aware;
-    config.constraint = settings.constraint.mode == experts::ConstraintMode::kNone ? nullptr : &constraint_;
-    router_ = experts::find_router(settings.router).make(config);
     result_.critical.resize(steps.top_k + std::size_t{1});
   }
 
   MachineReplayResult run(const std::function<bool()>& stop) {
     for (std::size_t s = 0; s < steps_.steps.size(); ++s) {
       if (s % kStepsBetweenStops == 0 && stop && stop()) throw Error(ErrorKind::kInterrupted, "interrupted");
-      step(steps_.steps[s], s);
+      step(steps_.steps[s]);
     }
     result_.prompts = steps_.prompts;
-    result_.accounted = constraint_.account();
-    result_.replaced = constraint_.replaced();
-    result_.violations = constraint_.violations();
-    result_.lambda = constraint_.lambda().value_or(settings_.cache_aware.lambda);
-    result_.decision_hash = residency_.decision_hash();
+    const experts::MissConstraint& constraint = *decider_.policies().constraint;
+    result_.accounted = constraint.account();
+    result_.replaced = constraint.replaced();
+    result_.violations = constraint.violations();
+    result_.lambda = constraint.lambda().value_or(settings_.cache_aware.lambda);
+    result_.changes = decider_.decode_changes();
+    result_.decision_hash = experts::decision_hash(decider_.policies().residencies);
     return std::move(result_);
   }
 
  private:
-  void step(const RoutedStep& step, std::size_t index) {
-    if (!step.prompt && (index == 0 || steps_.steps[index - 1].prompt)) constraint_.begin_generation();
-    router_->begin_forward();
+  void step(const RoutedStep& step) {
+    decider_.begin_step(step.prompt ? experts::StepKind::kPrompt : experts::StepKind::kDecode);
+    decider_.begin_forward();
     MachinePhase& phase = step.prompt ? result_.prefill : result_.decode;
     stretches_.clear();
     for (const RoutedStretch& one : step.sequences)
@@ -132,8 +146,8 @@ class MachineReplay {
     phase.energy += energy;
     phase.seconds += seconds;
     phase.rest_s += rest.seconds;
+    decider_.end_step();
     if (step.prompt) return;
-    constraint_.end_step();
     result_.steps.push_back({.joules = energy.total(),
                              .seconds = seconds,
                              .missed = phase.account.missed - before.missed,
@@ -142,98 +156,79 @@ class MachineReplay {
 
   ExpertPhase layer(const RoutedLayer& recorded, std::uint32_t layer, bool prompt, MachinePhase& phase,
                     Traffic& traffic) {
-    route(recorded, layer, prompt);
-    experts::set_precision(settings_.precision, routing_);
-    demands_.gather(scores_, routing_);
-    gather_used(layer);
-    const Bytes allowance = prompt ? experts::kAnyBytes : constraint_.lsb_allowance(used_, residency_);
-    const experts::SliceDemand demand = demands_.demand(allowance);
-    const experts::EventOutcome& outcome = residency_.on_event(used_, {}, tokens_, demand);
-    if (!prompt) {
-      constraint_.on_event(outcome);
-      result_.changes.add(scores_, routing_);
-      count_critical();
-    }
+    const experts::Routing& routing = route(recorded, layer, prompt);
+    const experts::LayerDecision& decision = decider_.decide();
+    const experts::EventOutcome& outcome = *decision.outcome;
+    if (!prompt) count_critical(routing);
     phase.account.add(outcome, sizes_, experts::least_parts(settings_.precision.mode), kHighView);
-    phase.requests += used_.size();
+    phase.requests += decision.experts.size();
     phase.hits += outcome.hits.size();
-    if (observer_) observer_(residency_.events() - 1, layer, outcome);
-    return charge(outcome, demand.ranked, traffic);
+    if (observer_) observer_(events_, layer, outcome);
+    ++events_;
+    return charge(decision, traffic);
   }
 
-  // Fills scores_ and routing_.
-  void route(const RoutedLayer& recorded, std::uint32_t layer, bool prompt) {
+  // The routing of the layer, by the router, or as recorded where there are no logits. Uses score_.
+  const experts::Routing& route(const RoutedLayer& recorded, std::uint32_t layer, bool prompt) {
     const std::uint32_t tokens = recorded.tokens();
-    scores_ = {.layer = layer, .experts = steps_.experts, .tokens = tokens, .prompt = prompt};
+    experts::ScoresView scores{.layer = layer, .experts = steps_.experts, .tokens = tokens, .prompt = prompt};
     score_.assign(std::size_t{tokens} * steps_.experts, 0);
     if (steps_.logits) {
       std::ranges::copy(recorded.logits, score_.begin());
       kernels::softmax_rows({}, score_.data(), tokens, steps_.experts);
-      scores_.logits = recorded.logits;
-      scores_.scores = score_;
-      router_->route(scores_, residency_, routing_);
-      compare_with(recorded);
-      return;
+      scores.logits = recorded.logits;
+      scores.scores = score_;
+      const experts::Routing& routing = decider_.route(scores);
+      compare(recorded, routing);
+      return routing;
     }
     for (std::uint32_t t = 0; t < tokens; ++t)
       for (std::uint32_t c = recorded.begin[t]; c < recorded.begin[t + 1]; ++c)
         score_[std::size_t{t} * steps_.experts + recorded.choices[c].expert] = recorded.choices[c].weight;
-    scores_.scores = score_;
-    routing_.choices = recorded.choices;
-    routing_.begin = recorded.begin;
+    scores.scores = score_;
+    return decider_.follow(scores, recorded.choices, recorded.begin);
   }
 
-  void compare_with(const RoutedLayer& recorded) {
-    const bool exact = routing_.exact_begin.empty();
+  void compare(const RoutedLayer& recorded, const experts::Routing& routing) {
+    const bool exact = routing.exact_begin.empty();
     for (std::uint32_t t = 0; t < recorded.tokens(); ++t) {
       const auto theirs =
           std::span(recorded.choices).subspan(recorded.begin[t], recorded.begin[t + 1] - recorded.begin[t]);
       const bool same =
-          exact ? std::ranges::equal(theirs, routing_.token(t), {}, &experts::Choice::expert,
+          exact ? std::ranges::equal(theirs, routing.token(t), {}, &experts::Choice::expert,
                                      &experts::Choice::expert)
                 : std::ranges::equal(theirs,
-                                     std::span(routing_.exact)
-                                         .subspan(routing_.exact_begin[t],
-                                                  routing_.exact_begin[t + 1] - routing_.exact_begin[t]),
+                                     std::span(routing.exact)
+                                         .subspan(routing.exact_begin[t],
+                                                  routing.exact_begin[t + 1] - routing.exact_begin[t]),
                                      {}, &experts::Choice::expert);
       result_.recorded_differs += same ? 0 : 1;
     }
   }
 
-  // Gathers the event's experts, ascending, and their tokens.
-  void gather_used(std::uint32_t layer) {
-    count_.assign(steps_.experts, 0);
-    for (const experts::Choice& choice : routing_.choices) count_[choice.expert] += 1;
-    used_.clear();
-    tokens_.clear();
-    for (std::uint32_t e = 0; e < steps_.experts; ++e) {
-      if (count_[e] == 0) continue;
-      used_.push_back({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)});
-      tokens_.push_back(count_[e]);
-    }
-  }
-
-  void count_critical() {
-    for (std::size_t t = 0; t + 1 < routing_.begin.size(); ++t) {
-      const auto token = routing_.token(static_cast<std::uint32_t>(t));
+  void count_critical(const experts::Routing& routing) {
+    for (std::size_t t = 0; t + 1 < routing.begin.size(); ++t) {
+      const auto token = routing.token(static_cast<std::uint32_t>(t));
       const auto critical = std::ranges::count(token, experts::Precision::kHigh, &experts::Choice::precision);
       result_.critical[std::min<std::size_t>(static_cast<std::size_t>(critical), steps_.top_k)] += 1;
     }
   }
 
-  ExpertPhase charge(const experts::EventOutcome& outcome, std::span<const ExpertId> ranked,
-                     Traffic& traffic) {
-    admissions_.assign(steps_.experts, nullptr);
-    for (const auto* used : {&outcome.hits, &outcome.misses})
-      for (const experts::Admission& one : *used) admissions_[one.id.index] = &one;
+  // In the order in which the event asks for its experts.
+  ExpertPhase charge(const experts::LayerDecision& decision, Traffic& traffic) {
+    uses_.assign(steps_.experts, {});
+    for (const auto* used : {&decision.outcome->hits, &decision.outcome->misses})
+      for (const experts::Admission& one : *used) uses_[one.id.index].admission = &one;
+    for (std::size_t i = 0; i < decision.experts.size(); ++i)
+      uses_[decision.experts[i].index].tokens = decision.tokens[i];
     work_.clear();
-    for (const ExpertId id : ranked) {
-      const experts::Admission& one = *admissions_[id.index];
+    for (const ExpertId id : decision.slices.ranked) {
+      const experts::Admission& one = *uses_[id.index].admission;
       const Parts read = one.to_read();
       ExpertWork work = {.msb_read = read.has(Part::kMsb) ? settings_.bytes.msb : 0,
                          .lsb_read = read.has(Part::kLsb) ? settings_.bytes.lsb : 0,
                          .view = settings_.bytes.of(one.view),
-                         .ops = model_.expert_ops(count_[id.index])};
+                         .ops = model_.expert_ops(uses_[id.index].tokens)};
       traffic.flash += static_cast<double>(work.msb_read + work.lsb_read);
       traffic.dram_read += static_cast<double>(work.view);
       traffic.ops += work.ops;
@@ -247,20 +242,18 @@ class MachineReplay {
   const Machine& machine_;
   const MachineReplaySettings& settings_;
   const DecisionObserver& observer_;
+  struct Use {
+    const experts::Admission* admission = nullptr;
+    std::uint32_t tokens = 0;
+  };
+
   const EqualSlices sizes_;
-  experts::Residency residency_;
-  experts::MissConstraint constraint_;
-  std::unique_ptr<experts::Router> router_;
-  experts::SliceDemands demands_;
+  experts::LayerDecider decider_;
   ExpertClock clock_;
   MachineReplayResult result_;
-  // State of the running event.
-  experts::ScoresView scores_;
-  experts::Routing routing_;
-  std::vector<float> score_;
-  std::vector<std::uint32_t> count_, tokens_;
-  std::vector<ExpertId> used_;
-  std::vector<const experts::Admission*> admissions_;  // by expert of the layer
+  std::uint64_t events_ = 0;
+  std::vector<float> score_;  // (T, N) of the running event
+  std::vector<Use> uses_;     // by expert of the layer
   std::vector<ExpertWork> work_;
   std::vector<SlicedModel::Stretch> stretches_;
 };

@@ -1,6 +1,6 @@
-// Replays recorded routing through SliceMoE's decisions on a modelled machine. Uses the engine's own classes
-// in the engine's order: router, precision, demands, constraint, residency. Time and energy follow the
-// equations of SPEC §4.1. SliceMoE; SPEC §4; docs/slicemoe.md.
+// Replays recorded routing through SliceMoE's decisions on a modelled machine: the engine's own LayerDecider
+// decides, and the machine clocks it. Time and energy follow the equations of SPEC §4.1. SliceMoE; SPEC §4;
+// docs/slicemoe.md.
 #pragma once
 
 #include <cstdint>
