@@ -364,7 +364,7 @@ Decided taken(const LayerDecision& decision) {
 // What the runs together have met, so that no case is tested by name alone.
 struct Met {
   std::uint64_t events = 0, evicted = 0, trimmed = 0, replaced = 0, raised = 0, low = 0, asked_ahead = 0,
-                paused = 0, off = 0;
+                paused = 0, off = 0, over_budget = 0;
 };
 
 class Comparison {
@@ -417,6 +417,8 @@ class Comparison {
     met_.evicted += decision.outcome->evicted.size();
     met_.trimmed += decision.outcome->trimmed;
     met_.low += decision.low_share > 0 ? 1 : 0;
+    if (slices_of(setting_).rules.lsb_miss == LsbMiss::kFetchIfBudget)
+      for (const Admission& one : decision.outcome->misses) met_.over_budget += one.downgraded() ? 1 : 0;
     ahead_.used += random_() % 50;
     ahead_.delayed += random_() % (setting_.seed % 2 == 0 ? 50 : 500);
     const ReadAhead verdict = decider_.may_look_ahead(ahead_);
@@ -473,36 +475,43 @@ class Comparison {
 
 constexpr std::uint64_t kSeed = 20261124;
 
-// Calls `run` for every combination that is allowed; returns how many there are.
+// A run of these names; the rest is drawn. `variant` 0 to 3: both values of two switches.
+Setting setting_of(Family family, const CachePolicy& cache, const RouterPolicy& router, int precision,
+                   int constraint, int variant, std::uint64_t seed) {
+  const bool sliced = family == Family::kSliced, first = (variant & 1) != 0;
+  return {.family = family,
+          .cache = &cache,
+          .router = router.name,
+          .prefetch = prefetch_policies()[seed % prefetch_policies().size()].name,
+          .precision = static_cast<PrecisionMode>(precision),
+          .constraint = static_cast<ConstraintMode>(constraint),
+          .limits_loss = sliced && first,
+          .by_layer = (variant & 2) != 0,
+          .whole_layers = !sliced && first,
+          .given = router.name == "exact" && !(sliced && first) && seed / 4 % 2 == 0,
+          .experts = static_cast<std::uint32_t>(4 + seed % 9),
+          .top_k = static_cast<std::uint32_t>(1 + seed % 3),
+          .seed = seed};
+}
+
+// Calls `run` for every combination that is allowed, several times for slices, which have more to draw;
+// returns how many there are.
 template <class Work>
 int over_all(const Work& run) {
   int count = 0;
-  const auto prefetches = prefetch_policies();
+  std::uint64_t seed = kSeed;
   for (Family family : {Family::kRaw, Family::kSplit, Family::kSliced})
     for (const CachePolicy& cache : cache_policies())
       for (const RouterPolicy& router : router_policies())
         for (int precision = 0; precision < 4; ++precision)
           for (int constraint = 0; constraint < 4; ++constraint)
-            for (int bits = 0; bits < 4; ++bits) {
-              if (cache.oracle) continue;
-              const std::uint64_t seed = kSeed + static_cast<std::uint64_t>(count);
-              Setting setting{
-                  .family = family,
-                  .cache = &cache,
-                  .router = router.name,
-                  .prefetch = prefetches[static_cast<std::size_t>(count) % prefetches.size()].name,
-                  .precision = static_cast<PrecisionMode>(precision),
-                  .constraint = static_cast<ConstraintMode>(constraint),
-                  .limits_loss = family == Family::kSliced && (bits & 1) != 0,
-                  .by_layer = (bits & 2) != 0,
-                  .experts = static_cast<std::uint32_t>(4 + seed % 9),
-                  .top_k = static_cast<std::uint32_t>(1 + seed % 3),
-                  .seed = seed};
-              setting.whole_layers = family != Family::kSliced && (bits & 1) != 0;
-              setting.given = router.name == "exact" && !setting.limits_loss && seed % 2 == 0;
-              if (!allowed(setting)) continue;
+            for (int variant = 0; variant < 4; ++variant) {
+              if (cache.oracle ||
+                  !allowed(setting_of(family, cache, router, precision, constraint, variant, seed)))
+                continue;
               ++count;
-              run(setting);
+              for (int round = 0; round < (family == Family::kSliced ? 4 : 1); ++round)
+                run(setting_of(family, cache, router, precision, constraint, variant, seed++));
             }
   return count;
 }
@@ -519,8 +528,8 @@ TEST(LayerDecider, DecidesAsThePlainSequenceDoes) {
             << met.replaced << " experts replaced\n";
   EXPECT_GT(combinations, 300);
   // Nothing is equal for want of cases.
-  for (const std::uint64_t count :
-       {met.evicted, met.trimmed, met.replaced, met.raised, met.low, met.asked_ahead, met.paused, met.off})
+  for (const std::uint64_t count : {met.evicted, met.trimmed, met.replaced, met.raised, met.low,
+                                    met.over_budget, met.asked_ahead, met.paused, met.off})
     EXPECT_GT(count, 50u);
 }
 
