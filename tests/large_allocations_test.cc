@@ -214,7 +214,7 @@ std::vector<engine::GenerateRequest> requests_of(std::size_t sequences, std::siz
   return requests;
 }
 
-class LargeAllocations : public ::testing::TestWithParam<const char*> {};
+class LargeAllocations : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(LargeAllocations, OfARunAreAllInThePlan) {
 #ifdef SLUICE_SANITIZED
@@ -300,10 +300,24 @@ TEST_P(LargeAllocations, OfARunAreAllInThePlan) {
   EXPECT_GT(combinations, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Architectures, LargeAllocations,
-                         ::testing::Values("deepseek_a", "deepseek_v2_b", "mixtral_a", "olmoe_a",
-                                           "qwen2_moe_a", "qwen3_moe_a", "switch_transformers_a", "xverse_a"),
-                         [](const auto& info) { return std::string(info.param); });
+// A golden model of each architecture: the first by name.
+std::vector<std::string> a_model_of_each() {
+  std::map<std::string, std::string> by_type;
+  for (const auto& entry : fs::directory_iterator(SLUICE_SOURCE_DIR "/tests/golden/models")) {
+    const fs::path config = entry.path() / "config.json";
+    if (!fs::exists(config)) continue;
+    const std::string type = read_json_file(config).at("model_type").get<std::string>();
+    const std::string name = entry.path().filename();
+    const auto [at, is_new] = by_type.try_emplace(type, name);
+    if (!is_new) at->second = std::min(at->second, name);
+  }
+  std::vector<std::string> names;
+  for (const auto& [type, name] : by_type) names.push_back(name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, LargeAllocations, ::testing::ValuesIn(a_model_of_each()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace sluice

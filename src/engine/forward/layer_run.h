@@ -1,4 +1,4 @@
-// The vocabulary in which architectures are written (engine/models/): the operations of one layer on the
+// The vocabulary in which architectures are written (engine/forward/models/): the operations of one layer on the
 // residual stream of a step, one call per line of the paper. Each call reads and writes the step's workspace.
 #pragma once
 
