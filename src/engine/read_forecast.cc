@@ -13,19 +13,16 @@ namespace {
 std::string_view rank_layer(const Engine& engine, std::vector<double>& f, std::vector<double>& missing) {
   const model::ModelConfig& config = engine.model().config;
   const std::size_t experts = config.moe.experts;
-  const std::vector<double> none;
-  const std::vector<double>& profiled = engine.profile() ? engine.profile()->ranks : none;
-  const std::vector<double>& ranks = engine.options().ranks.empty() ? profiled : engine.options().ranks;
+  std::vector<double> ranks = engine.options().ranks;
+  if (ranks.empty() && engine.profile()) ranks = engine.profile()->ranks;
+  const bool recorded = ranks.size() == experts;
+  if (!recorded)
+    ranks = assumed_ranks(static_cast<std::uint32_t>(experts), static_cast<std::uint32_t>(config.moe.top_k));
   const double kept =
       std::min(1.0, static_cast<double>(engine.plan().experts) /
                         static_cast<double>(std::max<Bytes>(1, engine.expert_memory_bytes())) /
                         static_cast<double>(engine.model().experts.size()));
   const auto bytes = static_cast<double>(engine.expert_disk_bytes());
-  if (ranks.size() != experts) {
-    f.assign(experts, static_cast<double>(config.moe.top_k) / static_cast<double>(experts));
-    missing.assign(experts, (1 - kept) * bytes);
-    return "uniform";
-  }
   f = ranks_of_batch(ranks, std::max<std::size_t>(1, engine.options().sequences));
   missing.assign(experts, 0);
   double slots = kept * static_cast<double>(experts);
@@ -33,7 +30,7 @@ std::string_view rank_layer(const Engine& engine, std::vector<double>& f, std::v
     one = (1 - std::clamp(slots, 0.0, 1.0)) * bytes;
     slots -= 1;
   }
-  return "recorded";
+  return recorded ? "recorded" : "assumed";
 }
 
 }  // namespace
@@ -51,12 +48,11 @@ ReadForecast forecast_reads(const Engine& engine) {
   ReadForecast forecast;
   forecast.routing = rank_layer(engine, f, missing);
   const double layers = static_cast<double>(engine.model().config.sparse_layers());
-  const double a_token = forecast.routing == "uniform" ? 1 : sequences;
-  forecast.needed = layers * needed_bytes({f, missing}) / a_token;
+  forecast.needed = layers * needed_bytes({f, missing}) / sequences;
   if (engine.options().prefetch == "none") forecast.in_vain = 0;
   // The first sparse layer is not read ahead of.
   if (engine.options().prefetch == "lookahead")
-    forecast.in_vain = std::max(0.0, layers - 1) * named_by_lookahead({f, missing}).wrong / a_token;
+    forecast.in_vain = std::max(0.0, layers - 1) * named_by_lookahead({f, missing}).wrong / sequences;
   return forecast;
 }
 

@@ -11,8 +11,7 @@ class Engine;
 struct ReadForecast {
   double needed = 0;              // bytes a token
   std::optional<double> in_vain;  // bytes a token; none: nothing is known of how well this policy guesses
-  // How often experts are used, by rank: "recorded" of this model; "assumed" as of models of its kind; all
-  // alike ("uniform").
+  // How often experts are used, by rank: "recorded" of this model, or "assumed" as of models of its kind.
   std::string_view routing;
   std::optional<double> tok_s;  // where there are pools: others have no costs to predict it from
   double expected() const { return needed + in_vain.value_or(0); }

@@ -36,8 +36,20 @@ std::string bytes_hint(const engine::ReadForecast& forecast, const Decoded& deco
     return fmt::format(
         "routing was assumed; record this model's: sluice trace {} -p TEXT -n 200 -o routing.trace, then {}",
         model, profile);
-  return fmt::format("this text uses experts otherwise than the recorded one; record one like it, then {}",
-                     profile);
+  return fmt::format(
+      "the prediction takes caches as holding the experts that the recorded text uses most; this cache holds "
+      "others, or this text uses others: record one like it, then {}",
+      profile);
+}
+
+std::string waste_hint(const engine::ReadForecast& forecast, const Decoded& decoded) {
+  if (decoded.tokens == 0 || !forecast.in_vain) return "";
+  const double predicted = *forecast.in_vain, measured = decoded.wasted_per_token;
+  if (std::max(predicted, measured) < kBlock || !far(predicted, measured)) return "";
+  return measured < predicted
+             ? "less was read in vain than predicted: read-ahead was stopped, had no room, or guessed better"
+             : "more was read in vain than predicted: read-ahead guesses worse here; --prefetch none reads "
+               "nothing in vain";
 }
 
 std::string speed_hint(const engine::ReadForecast& forecast, const Decoded& decoded) {

@@ -14,15 +14,17 @@ namespace sluice::app {
 struct Decoded {
   std::size_t tokens = 0;
   double bytes_per_token = 0;  // useful and wasted
-  double tok_s = 0;            // 0: not known
-  Bytes cache = 0;             // that experts may fill
-  std::string_view model;      // as the user named it
-  bool packed = false;         // so that it keeps a profile of its own
+  double wasted_per_token = 0;
+  double tok_s = 0;        // 0: not known
+  Bytes cache = 0;         // that experts may fill
+  std::string_view model;  // as the user named it
+  bool packed = false;     // so that it keeps a profile of its own
 };
 
 // Where a figure is more than twice what was predicted, or less than half of it: a sentence that says what
 // this means and what to do. Else empty.
 std::string bytes_hint(const engine::ReadForecast& forecast, const Decoded& decoded);
+std::string waste_hint(const engine::ReadForecast& forecast, const Decoded& decoded);
 std::string speed_hint(const engine::ReadForecast& forecast, const Decoded& decoded);
 
 }  // namespace sluice::app
