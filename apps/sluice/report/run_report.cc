@@ -108,6 +108,8 @@ Decoded decoded_of(const engine::Engine& engine, const std::vector<engine::Gener
   Decoded decoded;
   decoded.tokens = decode.tokens;
   decoded.bytes_per_token = ratio(static_cast<double>(decode.read()), static_cast<double>(decode.tokens));
+  decoded.wasted_per_token =
+      ratio(static_cast<double>(decode.wasted_bytes), static_cast<double>(decode.tokens));
   double tokens = 0, seconds = 0;
   for (const engine::GenerateResult& result : results) {
     tokens += result.tokens.empty() ? 0 : static_cast<double>(result.tokens.size() - 1);
@@ -145,12 +147,12 @@ std::vector<ReportRow> bytes_rows(const engine::Engine& engine) {
 std::vector<ReportRow> trial_rows(const engine::Engine& engine) {
   const experts::PrefetchTrial* const trial = engine.prefetch_trial();
   if (trial == nullptr || !trial->decided() || engine.statistics().decode.prefetch_bytes == 0) return {};
-  const double with = trial->seconds_with() * 1e3, without = trial->seconds_without() * 1e3;
+  const double with = trial->seconds_with(), without = trial->seconds_without();
   const std::string_view verdict = trial->pays()    ? "pays"
                                    : with < without ? "stopped, since it saves too little for what it wastes"
                                                     : "stopped";
-  return {{"read-ahead",
-           fmt::format("{}: a step takes {:.3g} ms with it, {:.3g} ms without", verdict, with, without)}};
+  return {{"read-ahead", fmt::format("{}: a step takes {} with it, {} without", verdict,
+                                     format_duration(with), format_duration(without))}};
 }
 
 constexpr device::Account kAccounts[] = {
@@ -327,6 +329,7 @@ Json forecast_json(const engine::Engine& engine, const std::vector<engine::Gener
           {"routing", forecast.routing},
           {"tok_s", forecast.tok_s ? Json(*forecast.tok_s) : Json()},
           {"bytes_hint", text(bytes_hint(forecast, decoded))},
+          {"waste_hint", text(waste_hint(forecast, decoded))},
           {"speed_hint", text(speed_hint(forecast, decoded))}};
 }
 
@@ -512,7 +515,8 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
   if (decoding && !engine.checkpoint().slices()) {
     const engine::ReadForecast forecast = engine::forecast_reads(engine);
     const Decoded decoded_now = decoded_of(engine, results);
-    for (const std::string& hint : {bytes_hint(forecast, decoded_now), speed_hint(forecast, decoded_now)})
+    for (const std::string& hint : {bytes_hint(forecast, decoded_now), waste_hint(forecast, decoded_now),
+                                    speed_hint(forecast, decoded_now)})
       if (!hint.empty()) hints.push_back(hint);
   }
   row("disk",
