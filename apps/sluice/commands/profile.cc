@@ -16,6 +16,7 @@
 #include "flags/number_range.h"
 #include "flags/output_path.h"
 #include "store/sidecar/sidecar.h"
+#include "streams/interrupt.h"
 #include "streams/terminal_columns.h"
 
 namespace sluice::app {
@@ -97,8 +98,9 @@ void profile(const Options& options) {
   if (!options.trace.empty()) routing = read_routing(options.trace, open.model.config);
   engine::Engine engine(*open.checkpoint, open.model, engine_options(flags, 16));
   check_identity(routing, options.trace, engine);
-  engine::Profile measured =
-      engine.measure({.repeats = static_cast<std::size_t>(options.repeats), .seed = flags.seed.value_or(0)});
+  engine::Profile measured = engine.measure({.repeats = static_cast<std::size_t>(options.repeats),
+                                             .seed = flags.seed.value_or(0),
+                                             .stop = interrupted});
   measured.ranks = routing.ranks;
   const Json json = engine::to_json(measured);
   if (options.output.empty())

@@ -132,8 +132,10 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
   profile.machine = machine;
   profile.model = profiled_model(tools.checkpoint, tools.model, tools.experts);
   std::vector<double> rest;
-  for (std::size_t i = 0; i < options.repeats; ++i)
+  for (std::size_t i = 0; i < options.repeats; ++i) {
+    stop_if(options.stop);
     rest.push_back(seconds(tools.decode_step_without_experts));
+  }
   profile.rest = measured(rest);
   if (tools.model.experts.empty()) return profile;
 
@@ -155,6 +157,7 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
 
   std::vector<Sample> samples = take_samples(tools, options);
   for (std::size_t repeat = 0; repeat < options.repeats; ++repeat) {
+    stop_if(options.stop);
     for (Sample& sample : samples)
       sample.layout = &layout_of(tools, tools.model.experts[random() % tools.model.experts.size()]);
     std::vector<ChunkAt> chunks;

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/machine/thread_pool.h"
+#include "base/stop_request.h"
 #include "device/accountant.h"
 #include "engine/forward/workspace.h"
 #include "engine/plan/profile.h"
@@ -17,6 +18,7 @@ struct MeasureOptions {
   std::size_t repeats = 9;          // for every cost
   std::uint64_t seed = 0;           // selects the experts to read
   Bytes sample_bytes = 128 * kMiB;  // most bytes read at a time; at least one expert
+  StopRequest stop = {};            // asked before each repeat; Error(kInterrupted) if it says so
 };
 
 // The engine's parts that the measurement uses. All must be idle; nothing in them changes.
