@@ -24,6 +24,12 @@ using testing::HasSubstr;
 
 constexpr const char* kPrompt = " -p 'Once upon a time there was a king who' -n 60 --capacity 3MiB";
 
+TEST(Compare, SaysThatTheContextEndedTheAnswers) {
+  const std::string compare = "compare " + kModel + " -p Once -n 50 --preset auto --runs 1 --json";
+  EXPECT_THAT(run(compare + " -c 20").err, HasSubstr("-c: the context of 20 tokens is full"));
+  EXPECT_EQ(run(compare).err, "");
+}
+
 class CompareLossy : public testing::Test {
  protected:
   static void SetUpTestSuite() {

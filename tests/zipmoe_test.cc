@@ -145,6 +145,34 @@ TEST_F(ZipMoeTest, APlanCountsTheTokenizerAndSamplingAsARunDoes) {
   EXPECT_EQ(run("plan " + store() + " --temp -1").code, 2);
 }
 
+// Also of a model that is not packed, whose experts a run keeps in another cache than a plan's pools.
+TEST_F(ZipMoeTest, APlanAndARunAssumeTheSameRouting) {
+  const std::string flags = " --prefetch none --threads 1 --memory " + memory(48);
+  const Json predicted = run_json("run " + kModel + " --tokens 1,2,3 -n 61" + flags)["predicted"];
+  EXPECT_EQ(predicted["routing"], "assumed");
+  const Json plan = run_json("plan " + kModel + " --tokens 64" + flags);
+  EXPECT_EQ(plan["ranks_assumed"], true);
+  const auto in_run = predicted["bytes_per_token"].get<double>(),
+             planned = plan["disk_bytes_per_step"].get<double>();
+  EXPECT_GT(in_run, 0);
+  EXPECT_LT(in_run, 1.25 * planned);
+  EXPECT_LT(planned, 1.25 * in_run);
+}
+
+TEST_F(ZipMoeTest, APlanForMoreThanTheContextSaysSo) {
+  const std::string plan = "plan " + kModel + " --memory " + memory(60);
+  EXPECT_NE(run(plan + " --tokens 5000").err.find("the context holds 4096 tokens"), std::string::npos);
+  EXPECT_EQ(run(plan + " --tokens 4096").err, "");
+}
+
+TEST_F(ZipMoeTest, CtrlCEndsAProfile) {
+  const std::string profile = file("interrupted.json");
+  sluice::program::Running program({"profile", kModel, "-o", profile, "--repeats", "1000"});
+  program.interrupt();
+  EXPECT_EQ(program.wait().code, 130);
+  EXPECT_FALSE(std::filesystem::exists(profile));
+}
+
 TEST_F(ZipMoeTest, APlanCountsTheInputOfAnEncoderAsARunDoes) {
   const std::string flags = std::string(" " SLUICE_SOURCE_DIR "/tests/golden/models/switch_transformers_a") +
                             " --threads 1 --chunk 16 --memory " + memory(60);

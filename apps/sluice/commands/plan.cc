@@ -16,6 +16,7 @@
 #include "flags/engine_flags.h"
 #include "flags/number_range.h"
 #include "report/run_report.h"
+#include "streams/standard_error.h"
 #include "streams/terminal_columns.h"
 
 namespace sluice::app {
@@ -105,6 +106,9 @@ void plan(const Options& options) {
         .fix("`sluice run` says how much memory it takes");
   const std::size_t positions =
       std::min<std::size_t>(static_cast<std::size_t>(options.tokens), context_tokens(flags, open.model));
+  if (options.tokens > static_cast<std::int64_t>(positions) && options.tokens != kRunTokens && !flags.quiet)
+    print_warning("--tokens: the context holds {} tokens; this plan is for them, not for {}", positions,
+                  options.tokens);
   // For a model with an encoder, the prompt is the encoder's input, and the answer stands alone.
   engine::EngineOptions settings =
       engine_options(flags, positions, open.model.config.has_encoder() ? positions : 0);

@@ -89,12 +89,17 @@ std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, con
 
 void warn_of_full_context(std::span<const engine::GenerateResult> results, const EngineFlags& engine,
                           const OpenModel& open) {
-  const auto ended =
-      std::ranges::count(results, engine::StopReason::kContext, &engine::GenerateResult::reason);
+  warn_of_full_context(static_cast<std::size_t>(std::ranges::count(results, engine::StopReason::kContext,
+                                                                   &engine::GenerateResult::reason)),
+                       results.size(), engine, open);
+}
+
+void warn_of_full_context(std::size_t ended, std::size_t answers, const EngineFlags& engine,
+                          const OpenModel& open) {
   if (ended == 0 || engine.quiet) return;
   const std::size_t context = context_tokens(engine, open.model), most = open.model.config.max_positions;
   print_warning("-c: the context of {} tokens is full, and ended {} before -n did; {}", context,
-                results.size() == 1 ? "the answer" : fmt::format("{} of {} answers", ended, results.size()),
+                answers == 1 ? "the answer" : fmt::format("{} of {} answers", ended, answers),
                 context < most ? fmt::format("give a larger -c, at most {}", most)
                                : "the model has no larger one: give a shorter prompt, or a smaller -n");
 }

@@ -28,5 +28,7 @@ std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, con
 // Where the context ended an answer: a warning that says what helps, unless --quiet.
 void warn_of_full_context(std::span<const engine::GenerateResult> results, const EngineFlags& engine,
                           const OpenModel& open);
+void warn_of_full_context(std::size_t ended, std::size_t answers, const EngineFlags& engine,
+                          const OpenModel& open);
 
 }  // namespace sluice::app
