@@ -106,7 +106,7 @@ TEST(CommandLine, EveryMistakeOnTheCommandLineHasTheFormOfAnError) {
          "nothing; "
          "`sluice detokenize --help` explains the usage");
   expect("pack m",
-         "--output: the flag is missing; expected The store to make, NAME.sluice; must not exist, found "
+         "--output: the flag is missing; expected the store to make, NAME.sluice; must not exist, found "
          "nothing; "
          "`sluice pack --help` explains the usage");
   expect(

@@ -13,7 +13,8 @@ request=(-p "The old king looked at his daughter and said" -n 120 --seed 7)
 
 bold="" plain=""
 [[ ! -t 1 || -n ${NO_COLOR:-} ]] || bold=$'\033[1m' plain=$'\033[0m'
-say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
+columns=$([[ -t 1 ]] && tput cols 2>/dev/null || echo 200)
+say() { printf '\n%s%s%s\n' "$bold" "$(fold -s -w "$columns" <<<"$*")" "$plain"; }
 
 mkdir -p build/demo
 

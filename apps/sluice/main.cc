@@ -159,8 +159,12 @@ int run_and_report(int argc, char** argv) {
     return code;
   } catch (const Exit& exit) {
     return exit.code;
-  } catch (const Error& error) {
+  } catch (Error& error) {
     output.finish_silently();
+    // The library that refuses a value says which would do; where they are explained, only the program knows.
+    if (error.kind() == ErrorKind::kUsage && error.fix_text().empty())
+      error.fix(argc > 1 && argv[1][0] != '-' ? fmt::format("`sluice {} --help` explains it", argv[1])
+                                              : "`sluice --help` lists the commands");
     return fail(exit_code(error.kind()), error.what());
   } catch (const std::bad_alloc&) {
     output.finish_silently();

@@ -310,8 +310,8 @@ void add_run(Command& app) {
       "Examples:\n"
       "  sluice run models/fable-moe-18m -p \"Once upon a time\" -n 60 --memory 40MiB\n"
       "  sluice run qwen.sluice -f question.txt -n 200 --memory 8GiB --temp 0.7 --seed 1 --json\n"
-      "  sluice run sliced.sluice -p \"Once upon a time\" --memory 8GiB --max-loss 1%  # after sluice "
-      "calibrate");
+      "  # after sluice calibrate:\n"
+      "  sluice run sliced.sluice -p \"Once upon a time\" --memory 8GiB --max-loss 1%");
   command->callback([options] { run(*options); });
 }
 

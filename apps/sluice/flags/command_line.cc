@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdio>
 #include <type_traits>
@@ -65,6 +66,13 @@ Number parse_number(const std::string& name, const std::string& text) {
       .expected(whole ? "a whole number, such as 8" : "a number, such as 0.5")
       .found(quoted(text))
       .fix("give such a number, or leave the flag out");
+}
+
+// A help text within a sentence: "The file to write" begins small there, a name does not.
+std::string within_sentence(std::string text) {
+  for (const std::string_view article : {"The ", "A ", "An "})
+    if (text.starts_with(article)) text[0] = static_cast<char>(std::tolower(text[0]));
+  return text;
 }
 
 // What a target's value is called, if nothing better is said.
@@ -340,7 +348,7 @@ void Command::State::check_complete() const {
     throw Error(ErrorKind::kUsage,
                 flag->help.group.empty() ? "the argument is missing" : "the flag is missing")
         .in(flag->name())
-        .expected(flag->help.text)
+        .expected(within_sentence(flag->help.text))
         .found("nothing")
         .fix(asks_for_help());
   }

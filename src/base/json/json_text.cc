@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json/json.h"
 #include "base/json/json_builder.h"
+#include "base/json/parse_fault.h"
 #include "base/shown_text.h"
 
 namespace sluice {
@@ -77,15 +78,9 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
           .in(name_, size_)
           .fix("get the file again");
     }
-    std::string text = e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
-    const std::size_t bracket = text.find("] ");
-    if (bracket != std::string::npos) text.erase(0, bracket + 2);
-    // On the first line the byte says all; and what is called that may be line 7 of the caller's input.
-    constexpr std::string_view kFirstLine = "parse error at line 1, column ";
-    if (text.starts_with(kFirstLine)) text.erase(0, text.find(": ", kFirstLine.size()) + 2);
     throw Error(ErrorKind::kInvalid, "not valid JSON")
         .in(name_, position > 0 ? position - 1 : 0)
-        .found(shown_ascii(text, 200))
+        .found(shown_ascii(parse_fault(e.what()), 200))
         .fix("correct the text, or get the file again");
   }
 

@@ -1,5 +1,6 @@
-// The vocabulary in which architectures are written (engine/forward/models/): the operations of one layer on the
-// residual stream of a step, one call per line of the paper. Each call reads and writes the step's workspace.
+// The vocabulary in which architectures are written (engine/forward/models/): the operations of one layer
+// on the residual stream of a step, one call per line of the paper. Each call reads and writes the step's
+// workspace.
 #pragma once
 
 #include <optional>

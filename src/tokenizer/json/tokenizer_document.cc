@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json/json_builder.h"
+#include "base/json/parse_fault.h"
 #include "tokenizer/text/printable.h"
 
 namespace sluice::tokenizer {
@@ -164,12 +165,9 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) override {
-    std::string text = e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
-    const std::size_t bracket = text.find("] ");
-    if (bracket != std::string::npos) text.erase(0, bracket + 2);
     throw Error(ErrorKind::kInvalid, "not valid JSON")
         .in(name_, position > 0 ? position - 1 : 0)
-        .found(printable(text))
+        .found(printable(parse_fault(e.what())))
         .fix("download the tokenizer files again");
   }
 
