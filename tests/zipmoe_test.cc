@@ -147,7 +147,7 @@ TEST_F(ZipMoeTest, APlanCountsTheTokenizerAndSamplingAsARunDoes) {
 
 // Also of a model that is not packed, whose experts a run keeps in another cache than a plan's pools.
 TEST_F(ZipMoeTest, APlanAndARunAssumeTheSameRouting) {
-  const std::string flags = " --prefetch none --threads 1 --memory " + memory(48);
+  const std::string flags = " --prefetch none --threads 1 --memory " + memory(36);
   const Json predicted = run_json("run " + kModel + " --tokens 1,2,3 -n 61" + flags)["predicted"];
   EXPECT_EQ(predicted["routing"], "assumed");
   const Json plan = run_json("plan " + kModel + " --tokens 64" + flags);
