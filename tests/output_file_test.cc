@@ -88,7 +88,8 @@ TEST_F(OutputFileTest, AFailedRunLeavesNoTraceAndNoLog) {
       EXPECT_EQ(files(), 0u) << command;
     }
   const std::string store = file("damaged.sluice");
-  ASSERT_EQ(run("pack " + kModel + " -q -o " + store).code, 0);
+  const Outcome packed = run("pack " + kModel + " -q -o " + store);
+  ASSERT_EQ(packed.code, 0) << packed.err;
   const std::string experts = store + "/experts-00000.bin";
   const auto size = std::filesystem::file_size(experts);
   std::filesystem::resize_file(experts, 0);
