@@ -124,7 +124,7 @@ TEST_F(ZipMoeTest, ADamagedProfileOfAStoreIsAWarningAndIsMadeAgain) {
   }
 }
 
-// Of sampling, only what does not take the likeliest token takes memory; the bundled model samples by itself.
+// Sampling takes memory unless it takes the likeliest token as it is; the bundled model samples by itself.
 TEST_F(ZipMoeTest, APlanCountsTheTokenizerAndSamplingAsARunDoes) {
   constexpr double kAnswer = 64 * 1024;  // the answer and its prompt, which a plan does not have
   std::vector<double> activations;
@@ -152,8 +152,8 @@ TEST_F(ZipMoeTest, APlanCountsTheInputOfAnEncoderAsARunDoes) {
   for (const char* name : {"dense", "kv", "activations"}) EXPECT_EQ(plan[name], run[name]) << name;
 }
 
-// What stands in its place stays there. A link to itself is to root, too, what a file without permission is to
-// others.
+// What stands in its place stays there. A link to itself is to root, too, what a file without permission is
+// to others.
 TEST_F(ZipMoeTest, AProfileThatCannotBeReadIsAWarningAndIsMeasured) {
   const std::string copy = file("unreadable.sluice"), profile = copy + "/sidecar/profile.json";
   fs::copy(store(), copy, fs::copy_options::recursive);

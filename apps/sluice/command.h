@@ -37,8 +37,8 @@ void add_synth(Command& app);
 void add_doctor(Command& app);
 void add_version(Command& app);
 
-// True from the first Ctrl-C (SIGINT, or SIGTERM) on, whoever asks; main.cc installs the handler. A second one
-// ends the program with exit code 130.
+// True from the first Ctrl-C (SIGINT, or SIGTERM) on, whoever asks; main.cc installs the handler. A second
+// one ends the program with exit code 130.
 bool interrupted();
 
 }  // namespace sluice::app

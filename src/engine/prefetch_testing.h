@@ -1,5 +1,5 @@
-// What tests of read-ahead share: the bundled model, and tokens whose logits are compared. Production code does
-// not include this header.
+// What tests of read-ahead share: the bundled model, and tokens whose logits are compared. Production code
+// does not include this header.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -22,9 +22,9 @@ void check_takes_sidecars(const std::string& store);
 // "manifest", "kind" and "checksum"; `name` and `kind` consist of a-z, 0-9, '_' and '-'.
 void write_sidecar(const std::string& store, std::string_view name, std::string_view kind, const Json& body);
 
-// Opens "sidecar/NAME.bin" of the store; empty unless it exists and belongs to this store. Error(kCorrupt) or
-// (kInvalid) if its head is damaged, (kUnsupported) if it is of another kind or version, (kIo) if it cannot be
-// read.
+// Opens "sidecar/NAME.bin" of the store; empty unless it exists and belongs to this store. Error(kCorrupt)
+// or (kInvalid) if its head is damaged, (kUnsupported) if it is of another kind or version, (kIo) if it
+// cannot be read.
 std::optional<TableSidecar> read_tables(const std::string& store, std::string_view name,
                                         const TableKind& kind);
 // Writes or replaces a table sidecar, whole or not at all.
