@@ -4,20 +4,21 @@
 #include <memory>
 #include <string>
 
+#include "base/stop_request.h"
 #include "model/tokenizer.h"
 #include "store/checkpoint.h"
 
 namespace sluice::model {
 
 // Null if the model has no tokenizer. A compiled tokenizer of another store is ignored, and the files of the
-// model are read. So are they where it is damaged, of another version of this program, or cannot be read; then
-// `warning`, if not null, says so. Errors as load_tokenizer(); that of the compiled tokenizer if nothing can
-// replace it.
+// model are read. So are they where it is damaged, of another version of this program, or cannot be read;
+// then `warning`, if not null, says so. Errors as load_tokenizer(); that of the compiled tokenizer if nothing
+// can replace it.
 std::unique_ptr<Tokenizer> load_tokenizer_of(const store::Checkpoint& checkpoint,
                                              std::string* warning = nullptr);
 
 // Compiles the tokenizer among the files of the packed store and writes it into the store. False if there is
 // none. Errors as load_tokenizer().
-bool compile_tokenizer_of(const store::Checkpoint& checkpoint);
+bool compile_tokenizer_of(const store::Checkpoint& checkpoint, const StopRequest& stop = {});
 
 }  // namespace sluice::model
