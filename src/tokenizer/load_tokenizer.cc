@@ -38,14 +38,16 @@ TokenizerConfig config_beside(const fs::path& path) {
   return config;
 }
 
-std::unique_ptr<Tokenizer> load_json(const fs::path& path) {
-  return load_tokenizer_json(read(path), path.string(), config_beside(path));
+std::unique_ptr<Tokenizer> load_json(const fs::path& path, const StopRequest& stop) {
+  return load_tokenizer_json(read(path), path.string(), config_beside(path), stop);
 }
 
-std::unique_ptr<Tokenizer> load_vocabulary_and_merges(const fs::path& vocab, const fs::path& merges) {
+std::unique_ptr<Tokenizer> load_vocabulary_and_merges(const fs::path& vocab, const fs::path& merges,
+                                                      const StopRequest& stop) {
   const std::string vocab_text = read(vocab);
   const std::string merges_text = read(merges);
-  return load_vocab_merges({vocab_text, merges_text, vocab.string(), merges.string()}, config_beside(vocab));
+  return load_vocab_merges({vocab_text, merges_text, vocab.string(), merges.string()}, config_beside(vocab),
+                           stop);
 }
 
 std::unique_ptr<Tokenizer> load_sentencepiece_file(const fs::path& path) {
@@ -65,10 +67,10 @@ fs::path sentencepiece_in(const fs::path& directory) {
   return newest;
 }
 
-std::unique_ptr<Tokenizer> load_directory(const fs::path& directory) {
-  if (is_file(directory / "tokenizer.json")) return load_json(directory / "tokenizer.json");
+std::unique_ptr<Tokenizer> load_directory(const fs::path& directory, const StopRequest& stop) {
+  if (is_file(directory / "tokenizer.json")) return load_json(directory / "tokenizer.json", stop);
   if (is_file(directory / "vocab.json") && is_file(directory / "merges.txt")) {
-    return load_vocabulary_and_merges(directory / "vocab.json", directory / "merges.txt");
+    return load_vocabulary_and_merges(directory / "vocab.json", directory / "merges.txt", stop);
   }
   const fs::path model = sentencepiece_in(directory);
   return model.empty() ? nullptr : load_sentencepiece_file(model);
@@ -76,7 +78,7 @@ std::unique_ptr<Tokenizer> load_directory(const fs::path& directory) {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
+std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path, const StopRequest& stop) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
@@ -85,10 +87,10 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
         .expected("a tokenizer.json, a tokenizer.model or a directory")
         .fix("check the path");
   }
-  if (fs::is_directory(status)) return load_directory(path);
+  if (fs::is_directory(status)) return load_directory(path, stop);
   const fs::path file(path);
   const std::string name = file.filename().string();
-  if (name.ends_with(".json")) return load_json(file);
+  if (name.ends_with(".json")) return load_json(file, stop);
   if (name.find(".model") != std::string::npos) return load_sentencepiece_file(file);
   throw Error(ErrorKind::kUnsupported, "not a tokenizer file")
       .in(path)

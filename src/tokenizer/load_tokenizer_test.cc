@@ -174,5 +174,26 @@ TEST(LoadTokenizer, PrefersJsonThenMergesThenTheNewestModel) {
   EXPECT_EQ(load_tokenizer(directory.path())->vocab_size(), 4u);
 }
 
+// Reading one takes longer than who presses Ctrl-C wants to wait.
+TEST(LoadTokenizer, AsksWhetherToStopAllAlong) {
+  const test::TemporaryDirectory directory;
+  const std::string json =
+      directory.write("tokenizer.json", test::unpack_zstd("tests/data/tokenizers/qwen3.tokenizer.json.zst"));
+  std::size_t asked = 0;
+  const auto whole = load_tokenizer(json, [&] { return ++asked == 0; });
+  EXPECT_GT(asked, 50u);  // a vocabulary of 151,643 tokens, as many rules of two, and the table of the rules
+  EXPECT_EQ(whole->vocab_size(), load_tokenizer(json)->vocab_size());
+  for (const std::size_t stop_at : {std::size_t{1}, asked / 2, asked}) {
+    std::size_t calls = 0;
+    try {
+      load_tokenizer(json, [&] { return ++calls == stop_at; });
+      ADD_FAILURE() << "not stopped";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kInterrupted) << error.what();
+    }
+    EXPECT_EQ(calls, stop_at);
+  }
+}
+
 }  // namespace
 }  // namespace sluice::tokenizer

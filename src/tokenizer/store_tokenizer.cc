@@ -13,9 +13,10 @@ namespace {
 
 constexpr std::string_view kSidecar = "tokenizer";
 
-std::unique_ptr<Tokenizer> load_files_of(const store::Checkpoint& checkpoint) {
+std::unique_ptr<Tokenizer> load_files_of(const store::Checkpoint& checkpoint, const StopRequest& stop = {}) {
   checkpoint.check_files();
-  return load_tokenizer(checkpoint.files_directory());
+  stop_if(stop);
+  return load_tokenizer(checkpoint.files_directory(), stop);
 }
 
 }  // namespace
@@ -38,10 +39,11 @@ std::unique_ptr<Tokenizer> load_tokenizer_of(const store::Checkpoint& checkpoint
   return tokenizer;
 }
 
-bool compile_tokenizer_of(const store::Checkpoint& checkpoint) {
+bool compile_tokenizer_of(const store::Checkpoint& checkpoint, const StopRequest& stop) {
   SLUICE_CHECK(checkpoint.packed(), checkpoint.path());
-  const std::unique_ptr<Tokenizer> tokenizer = load_files_of(checkpoint);
+  const std::unique_ptr<Tokenizer> tokenizer = load_files_of(checkpoint, stop);
   if (tokenizer == nullptr) return false;
+  stop_if(stop);
   std::string description;
   store::write_tables(checkpoint.path(), kSidecar, kTokenizerTables,
                       written_tables(tokenizer->compile(), description));

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/stop_request.h"
 #include "store/checkpoint.h"
 #include "tokenizer/tokenizer.h"
 
@@ -18,6 +19,6 @@ std::unique_ptr<Tokenizer> load_tokenizer_of(const store::Checkpoint& checkpoint
 
 // Compiles the tokenizer among the files of the packed store and writes it into the store. False if there is
 // none. Errors as load_tokenizer().
-bool compile_tokenizer_of(const store::Checkpoint& checkpoint);
+bool compile_tokenizer_of(const store::Checkpoint& checkpoint, const StopRequest& stop = {});
 
 }  // namespace sluice::tokenizer

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/stop_request.h"
 #include "tokenizer/text/token_id.h"
 
 namespace sluice::tokenizer {
@@ -67,7 +68,7 @@ class StreamDecoder {
 // Null for a directory with none of them. tokenizer_config.json beside it supplies added tokens, and whether
 // bos and eos are added where the format itself does not say; the vocab_size of a config.json beside it says
 // which ids the model can give, tokens or not. Error(kInvalid) names file and field of broken content;
-// Error(kUnsupported) an unknown component type.
-std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);
+// Error(kUnsupported) an unknown component type. `stop` is asked while the large files are read.
+std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path, const StopRequest& stop = {});
 
 }  // namespace sluice::tokenizer

@@ -34,7 +34,7 @@ void require_absent(const JsonObject& model, std::string_view key) {
       .fix("correct the value");
 }
 
-std::unique_ptr<Bpe> read_bpe(TokenizerDocument& document, const JsonObject& model) {
+std::unique_ptr<Bpe> read_bpe(TokenizerDocument& document, const JsonObject& model, const StopRequest& stop) {
   if (document.has_scores) fail_vocabulary(model, "an object of token ids", "an array");
   if (!document.has_vocabulary) model.fail("vocab", "an object of token ids");
   if (!document.has_merges) model.fail("merges", "an array of merge rules");
@@ -55,7 +55,7 @@ std::unique_ptr<Bpe> read_bpe(TokenizerDocument& document, const JsonObject& mod
     options.unknown = document.vocabulary.find(unknown);
     if (!options.unknown) model.fail("unk_token", "a token of the vocabulary");
   }
-  return build_bpe(std::move(document.vocabulary), document.merges, options, model.name() + ".merges");
+  return build_bpe(std::move(document.vocabulary), document.merges, options, model.name() + ".merges", stop);
 }
 
 std::unique_ptr<Unigram> read_unigram(TokenizerDocument& document, const JsonObject& model) {
@@ -77,11 +77,12 @@ std::unique_ptr<Unigram> read_unigram(TokenizerDocument& document, const JsonObj
   return std::make_unique<Unigram>(std::move(document.vocabulary), std::move(document.scores), options);
 }
 
-void read_model(TokenizerDocument& document, const JsonObject& root, TokenizerParts& parts) {
+void read_model(TokenizerDocument& document, const JsonObject& root, TokenizerParts& parts,
+                const StopRequest& stop) {
   const JsonObject model = root.object("model");
   const std::string type = model.string_or("type", "BPE");  // files older than 2021 have no type
   if (type == "BPE") {
-    parts.bpe = read_bpe(document, model);
+    parts.bpe = read_bpe(document, model, stop);
   } else if (type == "Unigram") {
     parts.unigram = read_unigram(document, model);
   } else {
@@ -121,12 +122,12 @@ void add_llama_template(const TokenizerConfig& config, const std::string& name, 
 }  // namespace
 
 std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, const std::string& name,
-                                               const TokenizerConfig& config) {
-  TokenizerDocument document = read_tokenizer_document(json, name);
+                                               const TokenizerConfig& config, const StopRequest& stop) {
+  TokenizerDocument document = read_tokenizer_document(json, name, stop);
   const JsonObject root(document.rest, name);
   TokenizerParts parts;
   parts.model_vocab = config.model_vocab;
-  read_model(document, root, parts);
+  read_model(document, root, parts, stop);
   document.merges = {};
   Json components = Json::object();
   for (const char* const field : {"normalizer", "pre_tokenizer", "decoder"})

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/stop_request.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_config.h"
 
@@ -14,6 +15,7 @@ namespace sluice::tokenizer {
 // open: added tokens that it lacks, and bos and eos for classes that always add them (LlamaTokenizer).
 // truncation and padding are ignored, as in transformers unless the caller asks for them.
 std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view json, const std::string& name,
-                                               const TokenizerConfig& config = {});
+                                               const TokenizerConfig& config = {},
+                                               const StopRequest& stop = {});
 
 }  // namespace sluice::tokenizer

@@ -39,7 +39,8 @@ Json gpt2_components(const TokenizerConfig& config) {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> load_vocab_merges(const VocabMergesText& text, const TokenizerConfig& config) {
+std::unique_ptr<Tokenizer> load_vocab_merges(const VocabMergesText& text, const TokenizerConfig& config,
+                                             const StopRequest& stop) {
   TokenizerParts parts;
   parts.model_vocab = config.model_vocab;
   if (config.tokenizer_class == "Qwen2Tokenizer") {
@@ -56,8 +57,8 @@ std::unique_ptr<Tokenizer> load_vocab_merges(const VocabMergesText& text, const 
         .fix("add the tokenizer.json of the model");
   }
   const MergeList merges = read_merges_text(text.merges, text.merges_name);
-  parts.bpe =
-      build_bpe(read_vocabulary_json(text.vocab, text.vocab_name), merges, {}, text.merges_name + ": rule ");
+  parts.bpe = build_bpe(read_vocabulary_json(text.vocab, text.vocab_name, stop), merges, {},
+                        text.merges_name + ": rule ", stop);
   const Vocabulary& vocabulary = parts.bpe->vocabulary();
   for (const AddedToken& token : config.added) {
     add_token(token, token.id, vocabulary, parts.added, "tokenizer_config.json: added_tokens_decoder");

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/stop_request.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_config.h"
 
@@ -18,6 +19,7 @@ struct VocabMergesText {
 
 // Converts them as transformers does: Qwen2Tokenizer uses NFC and its own pattern; GPT2Tokenizer and
 // GPTNeoXTokenizer use the GPT-2 pattern. Error(kUnsupported) for any other class, or none.
-std::unique_ptr<Tokenizer> load_vocab_merges(const VocabMergesText& text, const TokenizerConfig& config);
+std::unique_ptr<Tokenizer> load_vocab_merges(const VocabMergesText& text, const TokenizerConfig& config,
+                                             const StopRequest& stop = {});
 
 }  // namespace sluice::tokenizer

@@ -120,9 +120,11 @@ Error with_final_name(Error error, const std::string& directory, const std::stri
 // failure: the model runs on token ids, and who asks for text is told why there is none.
 std::string_view compile_tokenizer(const std::string& directory, const Options& options) {
   try {
-    return tokenizer::compile_tokenizer_of(*store::open_checkpoint(directory)) ? "compiled" : "none";
+    const std::unique_ptr<store::Checkpoint> checkpoint = store::open_checkpoint(directory);
+    return tokenizer::compile_tokenizer_of(*checkpoint, interrupted) ? "compiled" : "none";
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kIo) throw;
+    if (error.kind() == ErrorKind::kInterrupted) return "not compiled";  // the pack asks next, and says so
     if (!options.common.quiet)
       print_warning("the tokenizer is not compiled: {}",
                     shown_text(with_final_name(error, directory, options.output).what()));

@@ -272,6 +272,7 @@ OutputFile OutputFile::open_for_append(const std::string& path, Bytes keep) {
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
       size_(std::exchange(other.size_, 0)),
+      write_back_(other.write_back_),
       path_(std::move(other.path_)) {}
 
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
@@ -279,6 +280,7 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
     close_quietly(fd_);
     fd_ = std::exchange(other.fd_, -1);
     size_ = std::exchange(other.size_, 0);
+    write_back_ = other.write_back_;
     path_ = std::move(other.path_);
   }
   return *this;
@@ -290,6 +292,7 @@ void OutputFile::write(std::span<const std::byte> data) {
   SLUICE_CHECK(fd_ >= 0, path_);
   write_all(fd_, path_, size_, data);
   size_ += data.size();
+  write_back_.wrote(fd_, data.size(), path_);
 }
 
 void OutputFile::write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }

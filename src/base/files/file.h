@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/write_back.h"
 
 namespace sluice {
 
@@ -75,6 +76,7 @@ class OutputFile {
  private:
   int fd_ = -1;
   Bytes size_ = 0;
+  WriteBack write_back_;
   std::string path_;
 };
 

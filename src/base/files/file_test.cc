@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <random>
 
 #include "base/error.h"
@@ -270,6 +273,37 @@ TEST(WriteFileAtomically, LeavesDirectoriesAndLinksAlone) {
   EXPECT_EQ(read_text_file(dir.file("target"), 100), "old");
   EXPECT_EQ(caught([&] { write_file_atomically(dir.file("no/f"), "x"); }).kind(), ErrorKind::kNotFound);
   EXPECT_EQ(entries(dir.path()), 3u);
+}
+
+// Bytes of the file that wait for the disk; empty where the system cannot tell (before Linux 6.5).
+std::optional<Bytes> waiting_for_disk(const std::string& path) {
+  constexpr long kCachestat = 451;
+  const struct { std::uint64_t offset, length; } whole = {0, 0};
+  struct {
+    std::uint64_t cache, dirty, writeback, evicted, recently_evicted;
+  } pages{};
+  const int fd = ::open(path.c_str(), O_RDONLY);
+  const bool told = ::syscall(kCachestat, fd, &whole, &pages, 0) == 0;
+  ::close(fd);
+  if (!told) return std::nullopt;
+  return (pages.dirty + pages.writeback) * static_cast<Bytes>(::sysconf(_SC_PAGESIZE));
+}
+
+// A sync cannot be interrupted, and must not have much to wait for.
+TEST(OutputFile, FewBytesWaitForTheDisk) {
+  const ScratchDirectory directory;
+  const std::string path = directory.file("f"), piece(kMiB, 'x');
+  OutputFile file = OutputFile::create(path);
+  Bytes most = 0;
+  for (int i = 0; i < 96; ++i) {
+    file.write(piece);
+    const std::optional<Bytes> waiting = waiting_for_disk(path);
+    if (!waiting) GTEST_SKIP() << "the system does not tell what waits";
+    most = std::max(most, *waiting);
+  }
+  if (most == 0) GTEST_SKIP() << "a file system without a disk";
+  RecordProperty("most_mib", static_cast<int>(most / kMiB));
+  EXPECT_LE(most, 3 * WriteBack::kStep);  // twice, and what the file system did not take at once
 }
 
 TEST(RenameNoReplace, MovesFilesAndDirectoriesButNeverOntoAnother) {

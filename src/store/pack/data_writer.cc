@@ -47,6 +47,7 @@ DataWriter::DataWriter(DataWriter&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
       size_(other.size_),
       dirty_(other.dirty_),
+      write_back_(other.write_back_),
       path_(std::move(other.path_)) {}
 
 DataWriter& DataWriter::operator=(DataWriter&& other) noexcept {
@@ -55,6 +56,7 @@ DataWriter& DataWriter::operator=(DataWriter&& other) noexcept {
     fd_ = std::exchange(other.fd_, -1);
     size_ = other.size_;
     dirty_ = other.dirty_;
+    write_back_ = other.write_back_;
     path_ = std::move(other.path_);
   }
   return *this;
@@ -69,6 +71,7 @@ void DataWriter::write_at(Bytes offset, std::span<const std::byte> data) {
   check_size();
   dirty_ = true;
   size_ = std::max(size_, offset + data.size());
+  const Bytes bytes = data.size();
   while (!data.empty()) {
     const ssize_t n =
         ::pwrite(fd_, data.data(), std::min<std::size_t>(data.size(), kGiB), static_cast<off_t>(offset));
@@ -84,6 +87,7 @@ void DataWriter::write_at(Bytes offset, std::span<const std::byte> data) {
     offset += static_cast<Bytes>(n);
     data = data.subspan(static_cast<std::size_t>(n));
   }
+  write_back_.wrote(fd_, bytes, path_);
 }
 
 void DataWriter::write_zeros(Bytes offset, Bytes length) {

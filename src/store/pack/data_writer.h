@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "base/write_back.h"
 
 namespace sluice::store {
 
@@ -32,6 +33,7 @@ class DataWriter {
   int fd_ = -1;
   Bytes size_ = 0;  // as far as written
   bool dirty_ = false;
+  WriteBack write_back_;
   std::string path_;
 };
 

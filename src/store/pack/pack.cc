@@ -52,6 +52,7 @@ class Packer {
 
   PackResult run() {
     resume();
+    check_interrupted();
     check_space();
     report();
     copy_headers(job_, partial_, manifest_);
@@ -64,6 +65,7 @@ class Packer {
     pack_weights();
     finish_hashes();
     check_source_unchanged(job_, partial_.path());
+    check_interrupted();
     return publish();
   }
 
@@ -217,6 +219,7 @@ class Packer {
     const Manifest ordered = writer_->in_order();
     check_manifest(ordered, partial_.file(kManifestName));
     const std::string text = write_manifest(ordered);
+    check_interrupted();
 
     std::vector<std::string> names = {std::string(kManifestName), std::string(kJournalName),
                                       std::string(kHeadersName), std::string(kFilesDirectory)};
@@ -238,6 +241,7 @@ class Packer {
     check_written(ordered);
     write_file_atomically(partial_.file(kManifestName), text);
     partial_.remove_others(names);  // of sidecars those of a run that was killed
+    check_interrupted();
     if (options_.add_sidecars) options_.add_sidecars(partial_.path());
     check_interrupted();
     journal_.reset();

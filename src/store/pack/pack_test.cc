@@ -332,6 +332,24 @@ TEST(Pack, SidecarsAppearWithTheStore) {
   EXPECT_TRUE(verify(store, {.depth = VerifyDepth::kFull}).ok());
 }
 
+// Sidecars may take a second, and so may the manifest of a large model: a stop between both waits for
+// neither.
+TEST(Pack, StopsBeforeSidecarsAreWritten) {
+  const TempDirectory temp;
+  write_tiny_model(temp / "source", {});
+  const std::string store = temp / "m.sluice";
+  PackOptions options = tiny_options("zstd");
+  int calls = 0;
+  options.add_sidecars = [&](const std::string&) { ++calls; };
+  options.interrupted = [&] { return fs::exists(store + ".partial/manifest.json"); };
+  EXPECT_THAT(error_of([&] { pack(temp / "source", store, tiny_plan({}), options); }),
+              HasSubstr("what is packed so far is kept"));
+  EXPECT_EQ(calls, 0);
+  options.interrupted = {};
+  EXPECT_GT(pack(temp / "source", store, tiny_plan({}), options).resumed_bytes, 0u);
+  EXPECT_EQ(calls, 1);
+}
+
 // Few bytes that take long are also kept, even if the run is killed, which leaves no time for a last commit.
 TEST(Pack, KeepsWeightsWhenInterruptedAndAfterSomeTime) {
   const TempDirectory temp;

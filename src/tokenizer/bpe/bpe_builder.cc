@@ -11,11 +11,13 @@
 namespace sluice::tokenizer {
 
 std::unique_ptr<Bpe> build_bpe(Vocabulary vocabulary, const MergeList& merges, BpeOptions options,
-                               const std::string& where) {
+                               const std::string& where, const StopRequest& stop) {
+  constexpr std::size_t kRulesBetweenStops = 4096;
   Merges table;
   table.reserve(merges.size());
   std::string joined;
   for (std::size_t rank = 0; rank < merges.size(); ++rank) {
+    if (rank % kRulesBetweenStops == 0) stop_if(stop);
     const auto [left, right] = merges[rank];
     joined.assign(left).append(right);
     const auto id_of = [&](std::string_view token) {

@@ -18,12 +18,17 @@ constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxSmallValues =
     500'000;  // outside model.vocab and model.merges; the largest published has 20,000
 constexpr std::size_t kMaxMerges = 1 << 24;
+constexpr std::size_t kStringsBetweenStops = 4096;
 
 class Handler : public nlohmann::json_sax<nlohmann::json> {
  public:
   enum class Root { kTokenizer, kVocabulary };
-  Handler(TokenizerDocument& document, const std::string& name, Root root)
-      : document_(document), name_(name), tree_(document.rest), vocabulary_next_(root == Root::kVocabulary) {}
+  Handler(TokenizerDocument& document, const std::string& name, Root root, const StopRequest& stop)
+      : document_(document),
+        name_(name),
+        stop_(stop),
+        tree_(document.rest),
+        vocabulary_next_(root == Root::kVocabulary) {}
 
   bool null() override { return scalar(nullptr); }
   bool boolean(bool value) override { return scalar(value); }
@@ -58,6 +63,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     return scalar(value);
   }
   bool string(string_t& value) override {
+    stop_if_asked();
     switch (state_) {
       case State::kSmall:
         return scalar(std::move(value));
@@ -147,6 +153,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool key(string_t& key) override {
+    stop_if_asked();
     if (state_ == State::kVocabulary) {
       token_.swap(key);
       return true;
@@ -174,6 +181,9 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
  private:
   enum class State { kSmall, kVocabulary, kMerges, kPair, kScores, kScored };
 
+  void stop_if_asked() {
+    if (++strings_ % kStringsBetweenStops == 0) stop_if(stop_);
+  }
   bool in_scores() const { return state_ == State::kScores || state_ == State::kScored; }
   [[noreturn]] void wrong_score() const {
     throw Error(ErrorKind::kInvalid, "not a token with its score")
@@ -281,6 +291,8 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
 
   TokenizerDocument& document_;
   const std::string& name_;
+  const StopRequest& stop_;
+  std::size_t strings_ = 0;  // and keys
   JsonBuilder tree_;
   State state_ = State::kSmall;
   std::string vocabulary_field_;
@@ -343,7 +355,8 @@ void parse(std::string_view text, const std::string& name, Handler& handler) {
   try {
     const bool complete = read(handler);
     SLUICE_CHECK(complete, name);  // every failure has thrown
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kInterrupted) throw;
     EndFinder finder(text.size());  // the first half of a number is another number
     read(finder);
     if (!finder.ends_early()) throw;
@@ -355,17 +368,18 @@ void parse(std::string_view text, const std::string& name, Handler& handler) {
 
 }  // namespace
 
-TokenizerDocument read_tokenizer_document(std::string_view text, const std::string& name) {
+TokenizerDocument read_tokenizer_document(std::string_view text, const std::string& name,
+                                          const StopRequest& stop) {
   TokenizerDocument document;
-  Handler handler(document, name, Handler::Root::kTokenizer);
+  Handler handler(document, name, Handler::Root::kTokenizer, stop);
   parse(text, name, handler);
   document.vocabulary.shrink_to_fit();
   return document;
 }
 
-Vocabulary read_vocabulary_json(std::string_view text, const std::string& name) {
+Vocabulary read_vocabulary_json(std::string_view text, const std::string& name, const StopRequest& stop) {
   TokenizerDocument document;
-  Handler handler(document, name, Handler::Root::kVocabulary);
+  Handler handler(document, name, Handler::Root::kVocabulary, stop);
   parse(text, name, handler);
   if (!document.has_vocabulary) {
     throw Error(ErrorKind::kInvalid, "not a vocabulary")

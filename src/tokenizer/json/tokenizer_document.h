@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json/json.h"
+#include "base/stop_request.h"
 #include "tokenizer/vocabulary/merge_list.h"
 #include "tokenizer/vocabulary/vocabulary.h"
 
@@ -26,9 +27,10 @@ inline constexpr std::size_t kMaxTokenizerBytes = 64 << 20;
 
 // Error(kInvalid) naming `name` and byte or entry: not JSON, too deep, duplicate keys, contents or ids, ids
 // out of range, merges that are not two parts.
-TokenizerDocument read_tokenizer_document(std::string_view text, const std::string& name);
+TokenizerDocument read_tokenizer_document(std::string_view text, const std::string& name,
+                                          const StopRequest& stop = {});
 
 // vocab.json: one object of ids.
-Vocabulary read_vocabulary_json(std::string_view text, const std::string& name);
+Vocabulary read_vocabulary_json(std::string_view text, const std::string& name, const StopRequest& stop = {});
 
 }  // namespace sluice::tokenizer
