@@ -598,8 +598,7 @@ TEST_F(RunTest, WhereAPredictionIsFarOffTheRunSaysWhatToDo) {
   const Outcome outcome = run(far);
   EXPECT_EQ(outcome.code, 0);
   EXPECT_NE(outcome.err.find("(recorded routing)"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("the prediction takes caches as holding"), std::string::npos)
-      << outcome.err;
+  EXPECT_NE(outcome.err.find("the prediction takes caches as holding"), std::string::npos) << outcome.err;
 }
 
 TEST_F(RunTest, AStoreWithoutItsManifestIsNamedSo) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/write_back.h"
+#include "base/files/write_back.h"
 
 namespace sluice {
 

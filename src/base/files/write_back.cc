@@ -1,4 +1,4 @@
-#include "base/write_back.h"
+#include "base/files/write_back.h"
 
 #include <fcntl.h>
 

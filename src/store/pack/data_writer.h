@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "base/write_back.h"
+#include "base/files/write_back.h"
 
 namespace sluice::store {
 
