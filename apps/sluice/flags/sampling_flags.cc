@@ -1,4 +1,4 @@
-#include "commands/sampling_flags.h"
+#include "flags/sampling_flags.h"
 
 #include "flags/command_line.h"
 #include "flags/number_range.h"
