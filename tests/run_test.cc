@@ -599,6 +599,27 @@ TEST_F(RunTest, WhereAPredictionIsFarOffTheRunSaysWhatToDo) {
   EXPECT_EQ(outcome.code, 0);
   EXPECT_NE(outcome.err.find("(recorded routing)"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("the prediction takes caches as holding"), std::string::npos) << outcome.err;
+
+  // What read-ahead reads in vain has a sentence of its own, where it is more than twice or less than half.
+  const std::string ahead = "run " + store() + " -p Once -n 60 --temp 0 --ignore-eos --memory " + memory(24) +
+                            " --profile " + file("wrong.json") + " --prefetch ";
+  const Json result = run_json(ahead + "lookahead");
+  const double measured = per_token(result, "wasted_bytes"),
+               predicted = result["predicted"]["wasted_bytes_per_token"].get<double>();
+  const std::string said = result["predicted"]["waste_hint"].dump();
+  EXPECT_EQ(said.find("less was read in vain than predicted") != std::string::npos, 2 * measured < predicted)
+      << said << ": " << predicted << " predicted, " << measured << " measured";
+  EXPECT_EQ(said.find("more was read in vain than predicted") != std::string::npos, measured > 2 * predicted)
+      << said << ": " << predicted << " predicted, " << measured << " measured";
+  EXPECT_EQ(run_json(ahead + "none")["predicted"]["waste_hint"], nullptr);
+}
+
+TEST_F(RunTest, ARefusedValueEndsWithWhatToDo) {
+  const Outcome outcome = run("run " + store() + " -p Once --temp -1");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(
+      outcome.err,
+      "sluice: --temp: value out of range; expected 0 or more, found -1; `sluice run --help` explains it\n");
 }
 
 TEST_F(RunTest, AStoreWithoutItsManifestIsNamedSo) {
