@@ -22,9 +22,10 @@ struct Options {
   std::string file;
 };
 
-Json fields_json(std::span<const lab::Field> fields) {
+Json fields_json(std::initializer_list<std::span<const lab::Field>> lists) {
   Json all = Json::array();
-  for (const lab::Field& field : fields) all.push_back({{"name", field.name}, {"text", field.text}});
+  for (std::span<const lab::Field> fields : lists)
+    for (const lab::Field& field : fields) all.push_back({{"name", field.name}, {"text", field.text}});
   return all;
 }
 
@@ -42,12 +43,13 @@ void list(bool json) {
     if (json) {
       all.push_back({{"name", function->name},
                      {"section", function->section},
-                     {"in", fields_json(function->in)},
-                     {"out", fields_json(function->out)}});
+                     {"in", fields_json({function->in, function->in_by_mode})},
+                     {"out", fields_json({function->out})}});
       continue;
     }
     std::cout << function->name << " (SPEC " << function->section << ")\n";
     print_fields("in ", function->in);
+    print_fields("   ", function->in_by_mode);
     print_fields("out", function->out);
   }
   if (json) std::cout << all.dump(2) << "\n";

@@ -10,8 +10,17 @@ namespace sluice::lab {
 namespace {
 
 const Function* const kFunctions[] = {
-    &kSchedule, &kRank,       &kRankProfile, &kPlan,       &kDispatch, &kPools,  &kEvict,
-    &kQuantise, &kSliceCache, &kConstraint,  &kCachePrior, &kCumsum,   &kWarmup,
+    &kSchedule,        &kRank,
+    &kRankProfile,     &kPlan,
+    &kDispatch,        &kPools,
+    &kEvict,           &kSmoeRoute,
+    &kScoreWindow,     &kBalance,
+    &kPrefetchPartial, &kAssign,
+    &kResidual,        &kPrefetchResidual,
+    &kWorkloadCache,   &kQuantise,
+    &kSliceCache,      &kConstraint,
+    &kCachePrior,      &kCumsum,
+    &kWarmup,
 };
 
 // Reads up to the end of the line, which is dropped. Keeps at most `limit` + 1 bytes of a longer line and

@@ -21,8 +21,9 @@ struct Field {
 // One function of the lab: a line of the table in lab.cc, and a source of its own.
 struct Function {
   std::string_view name;
-  std::string_view section;   // section of the specification
-  std::span<const Field> in;  // all required; further fields are ignored
+  std::string_view section;                // section of the specification
+  std::span<const Field> in;               // all required; further fields are ignored
+  std::span<const Field> in_by_mode = {};  // required in the modes that their text names
   std::span<const Field> out;
   // The answer to one line that has all fields of `in`. Error(kInvalid) naming the field if one is bad.
   Json (*answer)(const JsonObject& line);

@@ -30,6 +30,20 @@ std::vector<std::uint8_t> parse_members(const JsonObject& line, std::string_view
   return members;
 }
 
+ScoredTokens parse_scored_tokens(const JsonObject& line) {
+  constexpr double kMostScore = 1e30;  // weights are fp32, and so are their sums
+  ScoredTokens tokens;
+  tokens.scores = number_rows(line, "scores", 0, kMostScore);
+  if (tokens.scores.columns > static_cast<std::size_t>(kMostExperts))
+    line.fail("scores", "rows of at most " + std::to_string(kMostExperts) + " numbers");
+  tokens.k = parse_k(line, tokens.scores.columns);
+  // Without experts nothing is selected, whatever k says.
+  if (tokens.scores.columns == 0) tokens.k = 0;
+  tokens.alpha = line.real("alpha", 0, kMostNumber);
+  tokens.resident = parse_members(line, "resident", tokens.scores.columns);
+  return tokens;
+}
+
 std::vector<std::uint32_t> ranking_of(const std::vector<double>& scores) {
   std::vector<std::uint32_t> ranking(scores.size());
   std::iota(ranking.begin(), ranking.end(), 0u);

@@ -1,4 +1,4 @@
-// One token's scores and their companions, as several functions of the lab read them.
+// Scores of one or more tokens and their companions, as several functions of the lab read them.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lab/ask/fields.h"
+#include "lab/ask/rows.h"
 
 namespace sluice::lab {
 
@@ -17,6 +18,15 @@ std::uint32_t parse_k(const JsonObject& line, std::size_t experts);
 std::uint32_t parse_top_j(const JsonObject& line);
 // The field, an array of ids below `experts` (a set), as one flag per expert.
 std::vector<std::uint8_t> parse_members(const JsonObject& line, std::string_view key, std::size_t experts);
+// Scores of several tokens, as SMoE's functions are asked about them: "scores" (at least 0), "k", "alpha" and
+// "resident".
+struct ScoredTokens {
+  Rows<double> scores;  // (T, N)
+  std::uint32_t k = 0;
+  double alpha = 0;
+  std::vector<std::uint8_t> resident;  // (N)
+};
+ScoredTokens parse_scored_tokens(const JsonObject& line);
 // Ids by score descending, ties by id ascending.
 std::vector<std::uint32_t> ranking_of(const std::vector<double>& scores);
 
