@@ -1,0 +1,137 @@
+// When things happen while host and device compute a layer side by side: a modelled clock for policies,
+// replays and planners. SPEC §2.6, §3.6 and §10 (G3, G8).
+//
+// A layer runs from its gate to the next one's:
+//
+//   device    gate │ … │ shared and resident experts, prediction, loaded experts as they arrive │ … │ next gate
+//   host           │ decision │ experts                        │
+//   link                      │ loads, …                       │ rows up │ prefetches, updates in what is left │
+//
+// The device works in order: a loaded expert waits for its transfer, and those behind it wait for it. The
+// link carries loads first, then the host's rows, then prefetches, then updates; copies are cut into small
+// chunks, so a transfer gives way at once to one of a higher class and later goes on where it was. What is
+// left of it when its layer has ended goes on in the next one.
+//
+// Times are doubles in any one unit. Pure: no clock but its own. It never tells a device how long to take.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "experts/core/ids.h"
+
+namespace sluice::experts {
+
+// What a layer costs beside its experts.
+struct HybridCosts {
+  double sync = 0;       // a copy of logits or activations down to the host
+  double policy = 0;     // the host decides
+  double launch = 0;     // of one launch on the device: shared and resident experts together, each loaded one
+  double predict = 0;    // the device predicts the next layer, changes of streams included; 0: it does not
+  double rows = 0;       // the rows of all experts of the host, up to the device
+  double next_gate = 0;  // attention, norm and gate of the next layer
+};
+
+struct Transfer {
+  ExpertId id;
+  double time = 0;  // on the link, alone
+};
+struct Load {
+  ExpertId id;
+  double transfer = 0;  // as in Transfer; an expert that is on the link already needs what is left of it
+  double compute = 0;   // on the device
+};
+
+// One layer, decided. Non-owning.
+struct HybridWork {
+  double shared = 0;                      // shared experts, on the device
+  std::span<const double> host = {};      // time of each expert of the host
+  std::span<const double> resident = {};  // time of each expert that is on the device
+  std::span<const Load> loads = {};       // in the order of the link
+  // For the next layer, most useful first; sent once it is predicted and the host knows.
+  std::span<const Transfer> prefetches = {};
+  std::span<const Transfer> updates = {};  // of the cache; sent once the layer's outputs are combined
+};
+
+// Absolute times of one layer.
+struct LayerTimes {
+  double gate = 0;       // the device has the router's scores
+  double decided = 0;    // the host has decided
+  double resident = 0;   // the device ends the shared and resident experts
+  double predicted = 0;  // … and the prediction
+  double device = 0;     // … and the last loaded expert
+  double host = 0;       // the host ends its last expert
+  double rows = 0;       // its rows are on the device
+  double combined = 0;   // the outputs are summed: the later of device and rows
+  double end = 0;        // the next layer's gate
+};
+
+// A prefetch or update that the link has brought.
+struct Arrival {
+  ExpertId id;
+  double time = 0;
+  bool is_update = false;
+};
+
+// How long the link was busy, by what it carried.
+struct LinkUse {
+  double loads = 0, rows = 0, prefetches = 0, updates = 0;
+};
+
+// One per run. For each layer decide(), then run(). Allocates nothing once it has seen the largest layer and
+// the longest queue. Thread-compatible.
+class HybridTimeline {
+ public:
+  // The host decides the layer whose gate has just ended. Returns when it has decided; the link is followed
+  // up to then.
+  double decide(const HybridCosts& costs);
+  // What is left of the expert's prefetch or update at that time; 0 if it has arrived or was never sent.
+  double remaining(ExpertId id) const;
+  // Runs the decided layer. A load that is on the link already becomes a load of what is left of it. Other
+  // prefetches that have not started are withdrawn: they were for this layer. REQUIRES: decide() before each
+  // run(); prefetches and updates that are on the link no more, that differ, and that take time.
+  const LayerTimes& run(const HybridWork& work);
+
+  // When each load of the last layer arrived, and when the device had computed it. Valid until the next
+  // run().
+  std::span<const double> load_arrivals() const { return load_arrivals_; }
+  std::span<const double> load_ends() const { return load_ends_; }
+  // Since the last decide() began, in order. Valid until the next decide().
+  std::span<const Arrival> arrivals() const { return arrivals_; }
+
+  // Since the start.
+  double now() const { return times_.end; }
+  const LinkUse& link() const { return link_; }
+  std::uint64_t withdrawn() const { return withdrawn_; }  // prefetches
+
+ private:
+  // A transfer that gives way to others.
+  struct Background {
+    ExpertId id;
+    double released = 0, time = 0, left = 0;
+    bool is_update = false;
+  };
+
+  void withdraw_unstarted(std::span<const Load> loads);
+  // Sets the load arrivals and ends, and times_.device. Returns when the link has brought the last load.
+  double load_experts(std::span<const Load> loads);
+  void send(const Transfer& transfer, double released, bool is_update);
+  // Lets the link carry background transfers from link_time_ to `until`.
+  void carry(double until);
+  // The background transfer that the link carries at that time, and the end of what it knows: when one of a
+  // higher class, or any if there is none, is released.
+  std::size_t carried_at(double time, double& known_until) const;
+
+  HybridCosts costs_;
+  LayerTimes times_;
+  bool decided_ = false;  // and not yet run
+  LinkUse link_;
+  double link_time_ = 0;  // the link has been followed up to here
+  std::uint64_t withdrawn_ = 0;
+  std::vector<Background> background_;  // in the order in which they were sent
+  std::vector<Arrival> arrivals_;
+  std::vector<double> load_arrivals_, load_ends_;
+};
+
+}  // namespace sluice::experts
