@@ -3,9 +3,9 @@
 //
 // A layer runs from its gate to the next one's:
 //
-//   device    gate │ … │ shared and resident experts, prediction, loaded experts as they arrive │ … │ next gate
-//   host           │ decision │ experts                        │
-//   link                      │ loads, …                       │ rows up │ prefetches, updates in what is left │
+//   device  gate ·             shared and resident experts | prediction | each load, once arrived | · next gate
+//   host         decision    | its experts
+//   link                     | loads, one after the other | rows of the host | prefetches | updates
 //
 // The device works in order: a loaded expert waits for its transfer, and those behind it wait for it. The
 // link carries loads first, then the host's rows, then prefetches, then updates; copies are cut into small
