@@ -3,7 +3,7 @@
 //
 // A layer runs from its gate to the next one's:
 //
-//   device  gate ·             shared and resident experts | prediction | each load, once arrived | · next gate
+//   device  gate             | shared and resident experts | prediction | loads as they arrive | next gate
 //   host         decision    | its experts
 //   link                     | loads, one after the other | rows of the host | prefetches | updates
 //
