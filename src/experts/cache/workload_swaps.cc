@@ -10,8 +10,11 @@ std::span<const Swap> WorkloadSwaps::choose(std::span<const double> score,
                                             std::span<const std::uint8_t> resident, const SwapRule& rule) {
   SLUICE_CHECK(score.size() == resident.size());
   in_.clear();
+  in_.reserve(score.size());  // whatever is resident later
   out_.clear();
+  out_.reserve(score.size());
   swaps_.clear();
+  swaps_.reserve(std::min<std::size_t>(rule.most, score.size()));
   for (std::uint32_t e = 0; e < score.size(); ++e) (resident[e] != 0 ? out_ : in_).push_back(e);
   const std::size_t count = std::min({std::size_t{rule.most}, in_.size(), out_.size()});
   const auto first = static_cast<std::ptrdiff_t>(count);

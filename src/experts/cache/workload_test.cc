@@ -65,6 +65,9 @@ TEST(WorkloadWindow, AnswersTheVectors) {
   const Ids one = {0, 2, 3, 4}, two = {0, 2, 4, 5};
   EXPECT_THAT(run({.steps = 2, .swaps = 1}, kSteps, start), ElementsAre(start, one, one, two, two, two));
 
+  // The printed trigger fires after the very first step, as a window of one step does.
+  EXPECT_EQ(run({.steps = 1, .swaps = 2}, kSteps, start)[0], Ids({0, 2, 4, 5}));
+
   const std::vector<Tokens> steady(4, {4, 3, 2, 1, 0, 0, 0, 0});
   EXPECT_EQ(run({.steps = 4, .swaps = 2}, steady, start).back(), start);
   EXPECT_EQ(run({.steps = 4, .swaps = 2, .unconditional = true}, steady, start).back(), Ids({0, 1, 4, 5}));

@@ -9,6 +9,8 @@ SplitTimes RatioPrefixSplit::split(const SplitCosts& costs, std::span<std::uint8
   rank_by_ratio(costs, order_);
   std::ranges::fill(on_device, std::uint8_t{0});
   joined_.clear();
+  joined_.reserve(costs.size());
+  host_.reserve(costs.size() + 1);
   SlotCount slots(costs);
   double passed_over = 0;
   for (const std::uint32_t i : order_) {

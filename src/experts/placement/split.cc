@@ -14,6 +14,7 @@ void check_sizes(const SplitCosts& costs, std::span<const std::uint8_t> on_devic
 
 void rank_by_gap(const SplitCosts& costs, std::vector<RankedPlace>& out) {
   out.clear();
+  out.reserve(costs.size());  // however few are active now
   for (std::uint32_t i = 0; i < costs.size(); ++i)
     if (costs.tokens[i] > 0) out.push_back({std::abs(costs.device[i] - costs.host[i]), i});
   std::ranges::sort(out, [](const RankedPlace& a, const RankedPlace& b) {
@@ -23,6 +24,7 @@ void rank_by_gap(const SplitCosts& costs, std::vector<RankedPlace>& out) {
 
 void rank_by_ratio(const SplitCosts& costs, std::vector<std::uint32_t>& out) {
   out.clear();
+  out.reserve(costs.size());
   for (std::uint32_t i = 0; i < costs.size(); ++i)
     if (costs.tokens[i] > 0) out.push_back(i);
   const auto before = [&](std::uint32_t a, std::uint32_t b) {

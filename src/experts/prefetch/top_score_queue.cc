@@ -11,6 +11,7 @@ void TopScoreQueue::predict(const PredictedScores& predicted, double alpha, bool
   const std::uint32_t n = predicted.experts;
   SLUICE_CHECK(predicted.scores.size() == std::size_t{predicted.tokens} * n && resident.size() == n);
   wanted_.clear();
+  wanted_.reserve(std::size_t{predicted.tokens} * predicted.top_k);
   begin_.assign(1, 0);
   best_.assign(n, -1.0);
   for (std::uint32_t t = 0; t < predicted.tokens; ++t) {
@@ -24,6 +25,7 @@ void TopScoreQueue::predict(const PredictedScores& predicted, double alpha, bool
     begin_.push_back(static_cast<std::uint32_t>(wanted_.size()));
   }
   order_.clear();
+  order_.reserve(n);  // whatever is resident later
   for (std::uint32_t e = 0; e < n; ++e)
     if (best_[e] >= 0 && resident[e] == 0) order_.push_back(e);
   std::ranges::sort(order_, [&](std::uint32_t a, std::uint32_t b) {

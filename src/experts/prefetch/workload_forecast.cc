@@ -16,6 +16,7 @@ void WorkloadForecast::predict(const PredictedRouting& predicted) {
   counts_.assign(n, 0);
   mass_.assign(n, 0.0);
   ranking_.resize(n);
+  order_.reserve(n);  // whatever is resident later
   const auto kth = static_cast<std::ptrdiff_t>(top_k_);
   for (std::size_t t = 0; t < predicted.tokens; ++t) {
     const std::span<const double> logits = predicted.logits.subspan(t * n, n);

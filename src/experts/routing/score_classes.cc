@@ -10,6 +10,7 @@ void ScoreClasses::classify(std::span<const double> scores, std::span<const std:
                             std::uint32_t k, double alpha) {
   SLUICE_CHECK(selectable.empty() || selectable.size() == scores.size());
   ranking_.clear();
+  ranking_.reserve(scores.size());
   for (std::uint32_t e = 0; e < scores.size(); ++e)
     if (selectable.empty() || selectable[e] != 0) ranking_.push_back(e);
   SLUICE_CHECK(k <= ranking_.size());

@@ -30,7 +30,14 @@ void SmoeChoice::choose(const SmoeInput& input, const SmoeRules& rules) {
   top_k_ = input.top_k;
   rank(input, rules.alpha);
   users_.assign(input.experts, 0);
+  // As much as any scores and residents of such a step may need.
+  const std::size_t most = std::size_t{input.tokens} * top_k_;
   retained_.clear();
+  retained_.reserve(most);
+  sets_.reserve(most);
+  misses_.reserve(input.experts);
+  misfits_.reserve(input.experts);
+  alternatives_.reserve(input.experts);
   for (std::uint32_t t = 0; t < input.tokens; ++t)
     rules.printed ? choose_printed(input, rules.alpha, t) : choose_token(input, rules.alpha, t);
   if (rules.merge && !rules.printed) merge(input, rules.alpha);
