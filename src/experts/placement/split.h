@@ -3,8 +3,8 @@
 //
 // greedy_split.h, beam_split.h, ratio_prefix_split.h and optimal_split.h find such a split, balancer.h one
 // where all loads cost the same, and stall_split.h one that counts how long the device waits for the link.
-// All are pure and deterministic, and allocate nothing once they have seen the largest layer (optimal_split.h:
-// the most partial splits).
+// All are pure and deterministic, and allocate nothing once they have seen the largest layer
+// (optimal_split.h: the most partial splits).
 #pragma once
 
 #include <algorithm>
