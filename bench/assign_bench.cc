@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
-#include <optional>
 #include <random>
 #include <sstream>
 
@@ -19,8 +18,8 @@
 #include "experts/placement/optimal_split.h"
 #include "experts/placement/ratio_prefix_split.h"
 #include "measure.h"
+#include "recorded_batches.h"
 #include "report.h"
-#include "trace/routing_trace.h"
 
 namespace sluice {
 namespace {
@@ -75,66 +74,14 @@ double makespan(Method& method, const Instance& layer) {
   return times.makespan();
 }
 
-// The experts of all tokens of a trace, by sequence and layer.
-struct Routing {
-  std::uint32_t experts = 0, layers = 0;
-  std::vector<std::vector<std::vector<std::uint16_t>>> ids;         // [sequence][layer]: all tokens'
-  std::vector<std::vector<std::vector<std::uint32_t>>> token_ends;  // [sequence][layer][token]: end in ids
-  std::size_t tokens(std::size_t sequence) const { return token_ends[sequence][0].size(); }
-};
-
-Routing read_routing(const std::string& path) {
-  const auto trace = trace::open_trace(path);
-  Routing routing;
-  routing.experts = trace->header().experts;
-  routing.layers = trace->header().layers;
-  for (trace::TraceEvent event; trace->next(event);) {
-    std::uint32_t token = 0;
-    for (const trace::SequenceMark& mark : event.sequences) {
-      if (mark.sequence >= routing.ids.size()) {
-        routing.ids.resize(mark.sequence + std::size_t{1});
-        routing.token_ends.resize(mark.sequence + std::size_t{1});
-      }
-      routing.ids[mark.sequence].resize(routing.layers);
-      routing.token_ends[mark.sequence].resize(routing.layers);
-      auto& ids = routing.ids[mark.sequence][event.layer];
-      for (std::uint32_t t = 0; t < mark.tokens; ++t, ++token) {
-        for (std::uint32_t c = event.begin[token]; c < event.begin[token + 1]; ++c)
-          ids.push_back(event.choices[c].expert);
-        routing.token_ends[mark.sequence][event.layer].push_back(static_cast<std::uint32_t>(ids.size()));
-      }
-    }
-  }
-  return routing;
-}
-
-// Tokens by expert, of one layer of one step of a batch.
+// Tokens by expert, of `wanted` layers of steps of a batch.
 using Counts = std::vector<std::uint32_t>;
-std::vector<Counts> instances_of(const Routing& routing, std::size_t batch, std::size_t wanted) {
-  struct Cursor {
-    std::size_t sequence = 0, token = 0;
-  };
-  std::vector<std::vector<Cursor>> steps;
-  std::vector<Cursor> running;
-  std::size_t next = 0;
-  while (true) {
-    std::erase_if(running, [&](const Cursor& c) { return c.token == routing.tokens(c.sequence); });
-    while (running.size() < batch && next < routing.ids.size()) running.push_back({next++, 0});
-    if (running.size() < batch) break;
-    steps.push_back(running);
-    for (Cursor& c : running) ++c.token;
-  }
-  const std::size_t all = steps.size() * routing.layers, count = std::min(wanted, all);
-  std::vector<Counts> instances;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t at = i * all / count, layer = at % routing.layers;
-    Counts counts(routing.experts);
-    for (const auto& [sequence, token] : steps[at / routing.layers]) {
-      const auto& ends = routing.token_ends[sequence][layer];
-      for (std::size_t c = token == 0 ? 0 : ends[token - 1]; c < ends[token]; ++c)
-        ++counts[routing.ids[sequence][layer][c]];
-    }
-    instances.push_back(std::move(counts));
+std::vector<Counts> instances_of(bench::RecordedBatches& batches, std::size_t batch, std::size_t wanted) {
+  const std::size_t all = batches.batch(batch) * batches.layers();
+  std::vector<Counts> instances(std::min(wanted, all));
+  for (std::size_t i = 0; i < instances.size(); ++i) {
+    const std::size_t at = i * all / instances.size();
+    batches.count(at / batches.layers(), at % batches.layers(), instances[i]);
   }
   return instances;
 }
@@ -161,14 +108,14 @@ struct Methods {
 
 void compare(const std::string& path, std::size_t wanted, Methods& methods, std::size_t& rows,
              std::size_t& missed) {
-  const Routing routing = read_routing(path);
-  fmt::print("{}: {} sequences, {} layers of {} experts\n", path, routing.ids.size(), routing.layers,
-             routing.experts);
+  bench::RecordedBatches batches(path);
+  fmt::print("{}: {} sequences, {} layers of {} experts\n", path, batches.sequences(), batches.layers(),
+             batches.experts());
   fmt::print(
       "   B  costs     resident  batches  active   greedy (most)     beam 2   ratio-prefix (most)   <= "
       "1.01\n");
   for (const std::size_t batch : {4u, 8u, 12u, 16u, 32u, 64u}) {
-    const std::vector<Counts> instances = instances_of(routing, batch, wanted);
+    const std::vector<Counts> instances = instances_of(batches, batch, wanted);
     if (instances.empty()) {
       fmt::print("{:4}  fewer sequences than that\n", batch);
       continue;
