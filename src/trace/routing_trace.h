@@ -52,6 +52,8 @@ struct TraceHeader {
   std::optional<std::uint64_t> identity;  // of the model (docs/trace-format.md, section 2)
   std::optional<TraceSizes> sizes;        // empty: unknown
   bool logits = false;                    // events have all router logits
+  std::vector<std::string> ahead = {};    // predictors whose logits events may have
+  std::uint32_t gate_inputs = 0;          // floats d of a token's gate input; 0: events have none
 };
 
 enum class TracePhase : std::uint8_t { kPrefill, kDecode };
@@ -62,6 +64,12 @@ struct SequenceMark {
   std::uint32_t tokens = 0;
   std::uint32_t position = 0;  // position in the sequence of the first of these tokens
   bool operator==(const SequenceMark&) const = default;
+};
+
+// What a predictor said about a layer while the layer before it was computed.
+struct PredictedLogits {
+  std::string_view predictor;     // from TraceHeader::ahead
+  std::span<const float> logits;  // (T, N)
 };
 
 // One sparse layer of one step: a set of experts that are needed together.
@@ -75,6 +83,9 @@ struct TraceEvent {
   std::span<const float> logits;             // (T, N); empty if the trace has none
   std::span<const SequenceMark> sequences;   // cover all tokens; empty: unknown
   std::span<const std::int32_t> token_ids;   // (T); empty: unknown
+  // In the header's order, at most one of each predictor; none for layer 0.
+  std::span<const PredictedLogits> ahead = {};
+  std::span<const float> gate_inputs = {};  // (T, d): what the router scored; empty if the trace has none
 };
 
 // Reads events from start to end and checks everything before handing it out. Thread-compatible.

@@ -2,120 +2,25 @@
 
 #include <fmt/format.h>
 
-#include <bit>
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json/json.h"
+#include "base/shown_text.h"
+#include "trace/trace_header.h"
 
 namespace sluice::trace {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "traces are little-endian");
-
 constexpr const char* kCopyAgain = "copy the file again, or record it again";
-
-// Reads one member of "sizes": per layer a number, or an array of N.
-std::vector<Bytes> read_sizes(const JsonObject& sizes, std::string_view key, std::uint32_t layers,
-                              std::uint32_t experts) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
-  const Json* rows = sizes.find(key);
-  if (rows == nullptr || !rows->is_array() || rows->size() != layers)
-    sizes.fail(key, fmt::format("an array of {} layers", layers));
-  std::vector<Bytes> all;
-  all.reserve(std::size_t{layers} * experts);
-  const auto number = [&](const Json& value) {
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMost)
-      sizes.fail(key, "numbers from 0 to 2^48");
-    return value.get<Bytes>();
-  };
-  for (const Json& row : *rows) {
-    if (!row.is_array()) {
-      all.insert(all.end(), experts, number(row));
-      continue;
-    }
-    if (row.size() != experts)
-      sizes.fail(key, fmt::format("a number, or {} numbers, for each layer", experts));
-    for (const Json& value : row) all.push_back(number(value));
-  }
-  return all;
-}
 
 }  // namespace
 
 SluiceTrace::SluiceTrace(std::unique_ptr<TraceInput> input)
     : RoutingTrace(input->path()), input_(std::move(input)) {
-  const auto ends = [&](const char* what) -> Error {
-    return Error(ErrorKind::kCorrupt, std::string("the file ends within its ") + what)
-        .in(path(), input_->offset())
-        .fix(kCopyAgain);
-  };
-  std::vector<std::byte> bytes;
-  Xxh3Stream hash;
-  if (input_->peek(kTraceMagic.size()) != kTraceMagic)
-    throw Error(ErrorKind::kInvalid, "not a routing trace")
-        .in(path(), 0)
-        .expected("a file of `sluice trace`")
-        .fix("record into another file");
-  if (!input_->read(16, bytes)) throw ends("first 16 bytes");
-  hash.update(bytes);
-  const auto version = number_at<std::uint32_t>(bytes, 8), length = number_at<std::uint32_t>(bytes, 12);
-  if (version != kTraceVersion)
-    throw Error(ErrorKind::kUnsupported, "unknown version of the trace format")
-        .in(path(), 8)
-        .expected(std::to_string(kTraceVersion))
-        .found(std::to_string(version))
-        .fix("use the program that recorded it");
-  if (length > kMostHeaderBytes)
-    throw Error(ErrorKind::kCorrupt, "header length is out of range")
-        .in(path(), 12)
-        .expected(fmt::format("at most {}", kMostHeaderBytes))
-        .found(std::to_string(length))
-        .fix(kCopyAgain);
-  if (!input_->read(length, bytes)) throw ends("header");
-  hash.update(bytes);
-  std::vector<std::byte> check;
-  if (!input_->read(8, check)) throw ends("header");
-  if (const auto stored = number_at<std::uint64_t>(check, 0); stored != hash.digest())
-    throw Error(ErrorKind::kCorrupt, "checksum of the header is wrong")
-        .in(path(), 16 + std::uint64_t{length})
-        .expected(hex64(stored))
-        .found(hex64(hash.digest()))
-        .fix(kCopyAgain);
-
-  const std::string name = path() + ": header";
-  const Json json = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name);
-  const JsonObject object(json, name);
-  header_.format = "trace";
-  header_.architecture = object.string("architecture");
-  header_.layers = static_cast<std::uint32_t>(object.integer("layers", 1, kMostLayers));
-  header_.experts = static_cast<std::uint32_t>(object.integer("experts", 1, kMostExperts));
-  header_.top_k = static_cast<std::uint32_t>(object.integer("top_k", 1, header_.experts));
-  header_.logits = true;
-  std::uint64_t identity = 0;
-  if (!parse_hex64(object.string("identity"), identity)) object.fail("identity", "16 hexadecimal digits");
-  header_.identity = identity;
-  const JsonObject sizes = object.object("sizes");
-  header_.sizes.emplace(header_.layers, header_.experts, name);
-  const auto full = read_sizes(sizes, "full", header_.layers, header_.experts),
-             sm = read_sizes(sizes, "sm", header_.layers, header_.experts),
-             exp = read_sizes(sizes, "exp", header_.layers, header_.experts),
-             disk = read_sizes(sizes, "disk", header_.layers, header_.experts),
-             exp_disk = read_sizes(sizes, "exp_disk", header_.layers, header_.experts);
-  std::vector<Bytes> msb(full.size()), lsb(full.size());
-  if (sizes.find("msb") != nullptr) {  // only for models in slices
-    msb = read_sizes(sizes, "msb", header_.layers, header_.experts);
-    lsb = read_sizes(sizes, "lsb", header_.layers, header_.experts);
-  }
-  for (std::uint32_t layer = 0; layer < header_.layers; ++layer)
-    for (std::uint32_t e = 0; e < header_.experts; ++e) {
-      const std::size_t i = std::size_t{layer} * header_.experts + e;
-      if (exp_disk[i] > disk[i]) sizes.fail("exp_disk", "no more than `disk`");
-      header_.sizes->set({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)},
-                         {.full = full[i], .sm = sm[i], .exp = exp[i], .msb = msb[i], .lsb = lsb[i]}, disk[i],
-                         exp_disk[i]);
-    }
+  header_ = read_trace_header(*input_);
   next_layer_ = header_.layers;
   whole_bytes_ = input_->offset();
 }
@@ -123,6 +28,10 @@ SluiceTrace::SluiceTrace(std::unique_ptr<TraceInput> input)
 bool SluiceTrace::next(TraceEvent& event) {
   if (cut_off_) return false;
   const std::uint32_t layers = header_.layers;
+  next_predictor_ = 0;
+  ahead_.clear();
+  gate_inputs_.clear();
+  layer_bytes_ = 0;
   while (true) {
     const Bytes begin = input_->offset();
     RecordKind kind{};
@@ -131,11 +40,7 @@ bool SluiceTrace::next(TraceEvent& event) {
       return false;
     }
     const bool whole = next_layer_ == layers;
-    const bool fits = kind == RecordKind::kRun    ? whole
-                      : kind == RecordKind::kStep ? whole && any_run_
-                                                  : !whole;
-    // A run that was cut off within a step may be followed by another run only after that step was cut away.
-    if (!fits)
+    if (!fits(kind))
       throw Error(ErrorKind::kCorrupt, "a record of the trace is out of order")
           .in(path(), begin)
           .expected(!any_run_ ? "a run record"
@@ -148,6 +53,10 @@ bool SluiceTrace::next(TraceEvent& event) {
       parse_json({reinterpret_cast<const char*>(payload_.data()), payload_.size()}, path() + ": run");
     } else if (kind == RecordKind::kStep) {
       read_step();
+    } else if (kind == RecordKind::kAhead) {
+      read_ahead();
+    } else if (kind == RecordKind::kInputs) {
+      read_inputs();
     } else {
       read_layer();
       event = {.step = steps_ - 1,
@@ -158,7 +67,9 @@ bool SluiceTrace::next(TraceEvent& event) {
                .begin = begin_,
                .logits = logits_,
                .sequences = marks_,
-               .token_ids = token_ids_};
+               .token_ids = token_ids_,
+               .ahead = ahead_,
+               .gate_inputs = gate_inputs_};
       if (next_layer_ == layers) {
         whole_bytes_ = input_->offset();
         whole_steps_ = steps_;
@@ -167,6 +78,14 @@ bool SluiceTrace::next(TraceEvent& event) {
       return true;
     }
   }
+}
+
+// A run that was cut off within a step may be followed by another run only after that step was cut away.
+bool SluiceTrace::fits(RecordKind kind) const {
+  const bool whole = next_layer_ == header_.layers;
+  if (kind == RecordKind::kRun) return whole;
+  if (kind == RecordKind::kStep) return whole && any_run_;
+  return !whole;
 }
 
 bool SluiceTrace::read_record(RecordKind& kind) {
@@ -185,10 +104,12 @@ bool SluiceTrace::read_record(RecordKind& kind) {
         .expected(fmt::format("{:08x}", check))
         .found(fmt::format("{:08x}", sum))
         .fix(kCopyAgain);
-  if (number < 1 || number > 3)
+  const bool has_more = trace_version(header_) != kTraceVersion1;
+  const auto last = static_cast<std::uint32_t>(has_more ? RecordKind::kInputs : RecordKind::kLayer);
+  if (number < 1 || number > last)
     throw Error(ErrorKind::kUnsupported, "unknown kind of record")
         .in(path(), begin)
-        .expected("1 to 3")
+        .expected(fmt::format("1 to {}", last))
         .found(std::to_string(number))
         .fix("use the program that recorded it");
   payload_begin_ = input_->offset();
@@ -261,17 +182,72 @@ void SluiceTrace::read_step() {
   next_layer_ = 0;
 }
 
-void SluiceTrace::read_layer() {
-  if (payload_.size() < 20) need(20);
+void SluiceTrace::check_layer_fields() {
+  layer_bytes_ += payload_.size();
+  input_->check_step(layer_bytes_);
+  if (payload_.size() < kLayerFields) need(kLayerFields);
   const auto step = number_at<std::uint64_t>(payload_, 0);
-  const auto layer = number_at<std::uint32_t>(payload_, 8), tokens = number_at<std::uint32_t>(payload_, 12),
-             choices = number_at<std::uint32_t>(payload_, 16);
+  const auto layer = number_at<std::uint32_t>(payload_, 8), tokens = number_at<std::uint32_t>(payload_, 12);
   if (step != steps_ - 1)
     fail(0, "a layer of another step", std::to_string(steps_ - 1), std::to_string(step));
   if (layer != next_layer_) fail(8, "a layer is missing", std::to_string(next_layer_), std::to_string(layer));
   if (tokens != token_ids_.size())
     fail(12, "tokens of the layer are not those of its step", std::to_string(token_ids_.size()),
          std::to_string(tokens));
+}
+
+void SluiceTrace::check_finite(std::size_t at, std::span<const float> numbers, const char* what) const {
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (!std::isfinite(numbers[i]))
+      fail(at + 4 * i, fmt::format("{} is not a number", what), "a finite one", std::to_string(numbers[i]));
+}
+
+void SluiceTrace::read_ahead() {
+  check_layer_fields();
+  if (payload_.size() < kLayerFields + 4) need(kLayerFields + 4);
+  const auto length = number_at<std::uint32_t>(payload_, kLayerFields);
+  const std::size_t name_at = kLayerFields + 4;
+  const std::size_t floats = token_ids_.size() * header_.experts;
+  if (length > kMostPredictorName)
+    fail(kLayerFields, "the name of a predictor is too long",
+         fmt::format("at most {} bytes", kMostPredictorName), std::to_string(length));
+  need(name_at + length + floats * 4);
+  const std::string_view name(reinterpret_cast<const char*>(payload_.data()) + name_at, length);
+  const auto first = header_.ahead.begin() + static_cast<std::ptrdiff_t>(next_predictor_);
+  const auto known = std::find(first, header_.ahead.end(), name);
+  if (next_layer_ == 0 || !gate_inputs_.empty() || known == header_.ahead.end())
+    fail(
+        name_at, "a prediction is out of order",
+        "predictions of layers behind the first, in the order of the header's predictors, before the layer's "
+        "gate inputs",
+        fmt::format("one of \"{}\" for layer {}", shown_text(name), next_layer_));
+  const std::size_t at = ahead_.size();
+  next_predictor_ = static_cast<std::size_t>(known - header_.ahead.begin()) + 1;
+  if (ahead_logits_.size() <= at) ahead_logits_.resize(header_.ahead.size());
+  copy(name_at + length, floats, ahead_logits_[at]);
+  check_finite(name_at + length, ahead_logits_[at], "a predicted logit");
+  ahead_.push_back({*known, ahead_logits_[at]});
+}
+
+void SluiceTrace::read_inputs() {
+  check_layer_fields();
+  const std::size_t floats = token_ids_.size() * header_.gate_inputs;
+  if (header_.gate_inputs == 0 || !gate_inputs_.empty())
+    fail(0, "gate inputs are out of order",
+         header_.gate_inputs == 0 ? "none, as the header says" : "one record of them for each layer",
+         fmt::format("more for layer {}", next_layer_));
+  need(kLayerFields + floats * 4);
+  copy(kLayerFields, floats, gate_inputs_);
+  check_finite(kLayerFields, gate_inputs_, "a gate input");
+}
+
+void SluiceTrace::read_layer() {
+  check_layer_fields();
+  if (payload_.size() < 20) need(20);
+  const auto tokens = static_cast<std::uint32_t>(token_ids_.size()),
+             choices = number_at<std::uint32_t>(payload_, 16);
+  if (header_.gate_inputs != 0 && gate_inputs_.empty())
+    fail(0, "gate inputs of a layer are missing", "their record before the layer's", "the layer's");
   if (choices > std::uint64_t{tokens} * header_.top_k)
     fail(16, "more choices than the model makes",
          fmt::format("at most {}", std::uint64_t{tokens} * header_.top_k), std::to_string(choices));
@@ -301,9 +277,7 @@ void SluiceTrace::read_layer() {
       choices_[c] = {.expert = experts_[c], .weight = weights_[c]};
     }
   }
-  for (std::size_t i = 0; i < logits_.size(); ++i)
-    if (!std::isfinite(logits_[i]))
-      fail(logits + 4 * i, "a logit is not a number", "a finite one", std::to_string(logits_[i]));
+  check_finite(logits, logits_, "a logit");
   ++next_layer_;
 }
 

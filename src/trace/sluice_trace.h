@@ -24,8 +24,15 @@ class SluiceTrace final : public RoutingTrace {
 
  private:
   bool read_record(RecordKind& kind);  // false at the end
+  bool fits(RecordKind kind) const;    // in the order of records
   void read_step();
+  void read_ahead();
+  void read_inputs();
   void read_layer();
+  // Checks step, layer and tokens, with which all records of a layer begin, and counts the bytes.
+  void check_layer_fields();
+  // `at`: where the numbers stand in the payload; `what`: one of them, in the error.
+  void check_finite(std::size_t at, std::span<const float> numbers, const char* what) const;
   [[noreturn]] void fail(std::size_t payload_offset, std::string_view message, const std::string& expected,
                          const std::string& found) const;
   template <class Number>
@@ -50,6 +57,12 @@ class SluiceTrace final : public RoutingTrace {
   std::vector<std::uint16_t> experts_;
   std::vector<float> weights_, logits_;
   std::vector<experts::Choice> choices_;
+  // The layer whose records are being read:
+  std::vector<PredictedLogits> ahead_;            // views of …
+  std::vector<std::vector<float>> ahead_logits_;  // … these, in the same order
+  std::size_t next_predictor_ = 0;                // the first name of the header that may still come
+  std::vector<float> gate_inputs_;
+  Bytes layer_bytes_ = 0;  // of its payloads so far
 };
 
 }  // namespace sluice::trace

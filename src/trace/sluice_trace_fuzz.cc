@@ -32,7 +32,8 @@ void seal(std::string& bytes) {
     return std::size_t{length};
   };
   if (bytes.size() < 16) return;
-  std::memcpy(bytes.data() + 8, &kTraceVersion, 4);
+  const std::uint32_t version = (bytes[8] & 1) != 0 ? kTraceVersion1 : kTraceVersion2;
+  std::memcpy(bytes.data() + 8, &version, 4);
   std::size_t at = 16 + length_at(12);
   if (at + 8 > bytes.size()) return;
   const std::uint64_t header = hash(bytes, 0, at);

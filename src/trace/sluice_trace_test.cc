@@ -34,8 +34,8 @@ std::string record(std::uint32_t kind, const std::string& payload) {
   const std::string head = u32(kind) + u32(payload.size());
   return head + sum(head).substr(0, 4) + payload + sum(payload);
 }
-std::string file_start(const std::string& json) {
-  const std::string start = "SLTRACE\n" + u32(1) + u32(json.size()) + json;
+std::string file_start(const std::string& json, std::uint32_t version = 1) {
+  const std::string start = "SLTRACE\n" + u32(version) + u32(json.size()) + json;
   return start + sum(start);
 }
 
@@ -79,6 +79,36 @@ std::string small_file() {
   return bytes;
 }
 
+// The same model; predictions of two predictors, and gate inputs of two floats.
+TraceHeader small_header_2() {
+  TraceHeader header = small_header();
+  header.ahead = {"stream", "stream+layer"};
+  header.gate_inputs = 2;
+  return header;
+}
+const std::string kSmallJson2 = R"({"ahead":["stream","stream+layer"],)" +
+                                kSmallJson.substr(1, kSmallJson.find("\"identity\"") - 1) +
+                                R"("gate_inputs":2,)" + kSmallJson.substr(kSmallJson.find("\"identity\""));
+
+std::string layer_fields(std::uint64_t step, std::uint32_t layer, std::uint32_t tokens) {
+  return u64(step) + u32(layer) + u32(tokens);
+}
+
+// One decode step of one token, with everything that version 2 adds.
+std::string small_file_2() {
+  std::string bytes = file_start(kSmallJson2, 2) + record(1, kRunJson);
+  bytes += record(2, u64(0) + u32(1) + u32(1) + u32(1) + u32(0) + u32(1) + u32(9) + le(std::int32_t{7}));
+  bytes += record(5, layer_fields(0, 0, 1) + le(0.5f) + le(-0.5f));
+  bytes += record(3, layer_fields(0, 0, 1) + u32(1) + u32(0) + u32(1) + le(std::uint16_t{1}) + le(1.f) +
+                         le(1.f) + le(2.f) + le(3.f));
+  bytes += record(4, layer_fields(0, 1, 1) + u32(6) + "stream" + le(4.f) + le(5.f) + le(6.f));
+  bytes += record(4, layer_fields(0, 1, 1) + u32(12) + "stream+layer" + le(7.f) + le(8.f) + le(9.f));
+  bytes += record(5, layer_fields(0, 1, 1) + le(0.25f) + le(-0.25f));
+  bytes += record(3, layer_fields(0, 1, 1) + u32(1) + u32(0) + u32(1) + le(std::uint16_t{2}) + le(1.f) +
+                         le(3.f) + le(2.f) + le(1.f));
+  return bytes;
+}
+
 experts::Routing routing(const std::vector<std::vector<std::pair<std::uint16_t, float>>>& tokens) {
   experts::Routing all;
   all.begin = {0};
@@ -109,6 +139,55 @@ TEST(TraceFormat, WriterMakesTheBytesOfThePage) {
   EXPECT_EQ(writer.steps(), 2u);
   EXPECT_EQ(content_of(scratch.file("a.trace")), small_file());
   EXPECT_THROW(TraceWriter::create(scratch.file("a.trace"), small_header()), Error);
+}
+
+void write_small_2(TraceWriter& writer) {
+  writer.begin_run(Json::parse(kRunJson));
+  const SequenceMark mark{0, 1, 9};
+  const std::int32_t id[] = {7};
+  writer.begin_step(TracePhase::kDecode, {&mark, 1}, id);
+  writer.gate_inputs(std::vector<float>{0.5f, -0.5f});
+  writer.layer(std::vector<float>{1, 2, 3}, routing({{{1, 1.f}}}));
+  writer.ahead("stream", std::vector<float>{4, 5, 6});
+  writer.ahead("stream+layer", std::vector<float>{7, 8, 9});
+  writer.gate_inputs(std::vector<float>{0.25f, -0.25f});
+  writer.layer(std::vector<float>{3, 2, 1}, routing({{{2, 1.f}}}));
+}
+
+TEST(TraceFormat, WriterMakesTheBytesOfVersion2WhereThereIsMoreThanRouting) {
+  const ScratchDirectory scratch;
+  TraceWriter writer = TraceWriter::create(scratch.file("a.trace"), small_header_2());
+  write_small_2(writer);
+  writer.close();
+  EXPECT_EQ(content_of(scratch.file("a.trace")), small_file_2());
+}
+
+TEST(TraceFormat, ReaderHandsOutPredictionsAndGateInputsWithTheirLayer) {
+  const auto trace = open_text(small_file_2());
+  EXPECT_EQ(trace->header().ahead, (std::vector<std::string>{"stream", "stream+layer"}));
+  EXPECT_EQ(trace->header().gate_inputs, 2u);
+  const std::vector<OwnedEvent> events = all_events(*trace);
+  EXPECT_FALSE(trace->cut_off());
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_TRUE(events[0].ahead.empty());
+  EXPECT_EQ(events[0].gate_inputs, (std::vector<float>{0.5f, -0.5f}));
+  ASSERT_EQ(events[1].ahead.size(), 2u);
+  EXPECT_EQ(events[1].ahead[0], std::pair("stream" + std::string(), std::vector<float>{4, 5, 6}));
+  EXPECT_EQ(events[1].ahead[1], std::pair("stream+layer" + std::string(), std::vector<float>{7, 8, 9}));
+  EXPECT_EQ(events[1].gate_inputs, (std::vector<float>{0.25f, -0.25f}));
+  EXPECT_EQ(events[1].logits, (std::vector<float>{3, 2, 1}));
+}
+
+TEST(TraceFormat, ATraceThatTheFirstVersionsProgramWroteIsRead) {
+  const auto trace = open_trace(SLUICE_SOURCE_DIR "/tests/data/routing/fable.v1.trace.zst");
+  EXPECT_EQ(trace->header().layers, 6u);
+  EXPECT_EQ(trace->header().experts, 32u);
+  EXPECT_TRUE(trace->header().ahead.empty());
+  EXPECT_EQ(trace->header().gate_inputs, 0u);
+  const std::vector<OwnedEvent> events = all_events(*trace);
+  EXPECT_FALSE(trace->cut_off());
+  ASSERT_EQ(events.size(), 5u * 6);
+  for (const OwnedEvent& event : events) EXPECT_EQ(event.logits.size(), event.tokens * std::size_t{32});
 }
 
 TEST(TraceFormat, ARunGivenUpWithoutAStepLeavesWhatWasThere) {
@@ -167,11 +246,10 @@ TEST(TraceFormat, ReaderTellsWhatThePageSays) {
   EXPECT_EQ(events[3].sequences, (std::vector<SequenceMark>{{0, 1, 2}}));
 }
 
-TEST(TraceFormat, EveryPrefixIsReadUpToItsLastWholeRecord) {
-  const std::string whole = small_file();
+// `cuts_between_steps`: prefixes that end where a step or a run may begin.
+void expect_prefixes_are_read(const std::string& whole, std::size_t start, std::size_t cuts_between_steps) {
   const std::vector<OwnedEvent> all = all_events(*open_text(whole));
-  const std::size_t start = file_start(kSmallJson).size();
-  std::size_t cuts_between_steps = 0;
+  std::size_t cuts = 0;
   for (std::size_t length = 0; length < whole.size(); ++length) {
     SCOPED_TRACE(length);
     const std::string_view prefix = std::string_view(whole).substr(0, length);
@@ -183,13 +261,18 @@ TEST(TraceFormat, EveryPrefixIsReadUpToItsLastWholeRecord) {
     const std::vector<OwnedEvent> events = all_events(*trace);
     ASSERT_LE(events.size(), all.size());
     EXPECT_TRUE(std::equal(events.begin(), events.end(), all.begin()));
-    cuts_between_steps += !trace->cut_off();
+    cuts += !trace->cut_off();
   }
-  EXPECT_EQ(cuts_between_steps, 3u);  // before the run, before its first step, and before the second
+  EXPECT_EQ(cuts, cuts_between_steps);
 }
 
-TEST(TraceFormat, EveryFlippedByteIsAnErrorAndNeverAnotherNumber) {
-  const std::string whole = small_file();
+TEST(TraceFormat, EveryPrefixIsReadUpToItsLastWholeRecord) {
+  // Before the run, before its first step, and before the second.
+  expect_prefixes_are_read(small_file(), file_start(kSmallJson).size(), 3);
+  expect_prefixes_are_read(small_file_2(), file_start(kSmallJson2, 2).size(), 2);
+}
+
+void expect_flips_are_errors(const std::string& whole) {
   const std::vector<OwnedEvent> all = all_events(*open_text(whole));
   for (std::size_t at = 0; at < whole.size(); ++at) {
     SCOPED_TRACE(at);
@@ -205,6 +288,11 @@ TEST(TraceFormat, EveryFlippedByteIsAnErrorAndNeverAnotherNumber) {
       EXPECT_TRUE(error.offset().has_value()) << error.what();
     }
   }
+}
+
+TEST(TraceFormat, EveryFlippedByteIsAnErrorAndNeverAnotherNumber) {
+  expect_flips_are_errors(small_file());
+  expect_flips_are_errors(small_file_2());
 }
 
 TEST(TraceFormat, WhatAHeaderClaimsIsBounded) {
@@ -272,14 +360,61 @@ TEST(TraceFormat, WrongContentIsAnErrorThatNamesIt) {
         "do not cover the choices");
 }
 
+TEST(TraceFormat, WrongContentOfVersion2IsAnErrorThatNamesIt) {
+  const std::string start = file_start(kSmallJson2, 2) + record(1, kRunJson) +
+                            record(2, u64(0) + u32(1) + u32(1) + u32(1) + u32(0) + u32(1) + u32(9) + u32(7));
+  const auto inputs = [](std::uint32_t layer, float second) {
+    return record(5, layer_fields(0, layer, 1) + le(0.5f) + le(second));
+  };
+  const auto layer = [](std::uint32_t number) {
+    return record(3, layer_fields(0, number, 1) + u32(1) + u32(0) + u32(1) + le(std::uint16_t{1}) + le(1.f) +
+                         le(1.f) + le(2.f) + le(3.f));
+  };
+  const auto ahead = [](std::uint32_t number, const std::string& name, float first = 1.f) {
+    return record(4, layer_fields(0, number, 1) + u32(name.size()) + name + le(first) + le(2.f) + le(3.f));
+  };
+  const auto fails = [&](const std::string& records, const std::string& words) {
+    try {
+      all_events(*open_text(start + records));
+      ADD_FAILURE() << "no error for: " << words;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+  };
+  const float nan = std::nanf("");
+  const std::string first = inputs(0, 1.f) + layer(0);
+  // Predictions are optional, one by one.
+  EXPECT_EQ(all_events(*open_text(start + first + inputs(1, 1.f) + layer(1))).size(), 2u);
+  EXPECT_EQ(
+      all_events(*open_text(start + first + ahead(1, "stream+layer") + inputs(1, 1.f) + layer(1))).size(),
+      2u);
+  fails(record(6, ""), "unknown kind of record");
+  fails(layer(0), "gate inputs of a layer are missing");
+  fails(inputs(0, 1.f) + inputs(0, 1.f), "gate inputs are out of order");
+  fails(inputs(0, nan), "a gate input is not a number");
+  fails(record(5, layer_fields(0, 0, 1) + le(0.5f)), "length does not follow");
+  fails(inputs(1, 1.f), "a layer is missing");
+  fails(record(5, layer_fields(1, 0, 1) + le(0.5f) + le(0.5f)), "a layer of another step");
+  fails(ahead(0, "stream"), "a prediction is out of order");
+  fails(first + ahead(1, "other"), "a prediction is out of order");
+  fails(first + ahead(1, "stream") + ahead(1, "stream"), "a prediction is out of order");
+  fails(first + ahead(1, "stream+layer") + ahead(1, "stream"), "a prediction is out of order");
+  fails(first + inputs(1, 1.f) + ahead(1, "stream"), "a prediction is out of order");
+  fails(first + ahead(1, "stream", nan), "a predicted logit is not a number");
+  fails(first + record(4, layer_fields(0, 1, 1) + u32(0xffffffffu)), "name of a predictor is too long");
+  fails(first + record(4, layer_fields(0, 1, 1)), "length does not follow");
+  fails(first + record(4, layer_fields(0, 1, 2) + u32(6) + "stream"), "not those of its step");
+}
+
 TEST(TraceFormat, WrongHeadersAreErrors) {
-  const auto fails = [](std::string json, const std::string& from, const std::string& to,
-                        const std::string& words) {
+  std::uint32_t version = 1;
+  const auto fails = [&](std::string json, const std::string& from, const std::string& to,
+                         const std::string& words) {
     const std::size_t at = json.find(from);
     ASSERT_NE(at, std::string::npos);
     json.replace(at, from.size(), to);
     try {
-      open_text(file_start(json));
+      open_text(file_start(json, version));
       ADD_FAILURE() << "no error for " << json;
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
@@ -292,9 +427,27 @@ TEST(TraceFormat, WrongHeadersAreErrors) {
   fails(kSmallJson, "[4096,4096]", "[4096,-1]", "full");
   fails(kSmallJson, "[4096,4096]", "[4096]", "full");
   fails(kSmallJson, "\"disk\"", "\"dusk\"", "disk");
+  version = 2;
+  fails(kSmallJson2, "\"gate_inputs\":2", "\"gate_inputs\":1048577", "gate_inputs");
+  fails(kSmallJson2, "\"gate_inputs\":2,", "", "gate_inputs");
+  fails(kSmallJson2, "\"stream+layer\"", "\"stream\"", "ahead");
+  fails(kSmallJson2, "\"stream+layer\"", "\"Stream\"", "ahead");
+  fails(kSmallJson2, "\"stream+layer\"", "\"\"", "ahead");
+  fails(kSmallJson2, "\"stream+layer\"", "\"" + std::string(65, 'a') + "\"", "ahead");
+  fails(kSmallJson2, "[\"stream\",\"stream+layer\"]", "7", "ahead");
+  std::string nothing = kSmallJson2;
+  nothing.replace(nothing.find("\"stream\""), std::string("\"stream\",\"stream+layer\"").size(), "");
+  fails(nothing, "\"gate_inputs\":2", "\"gate_inputs\":0", "ahead");  // then the version is 1
   std::string other = file_start(kSmallJson);
-  other[8] = 2;
-  EXPECT_THROW(open_text(other), Error);
+  other[8] = 3;
+  try {
+    open_text(other);
+    ADD_FAILURE() << "no error for version 3";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+    EXPECT_EQ(error.expected_text(), "1 or 2");
+    EXPECT_EQ(error.found_text(), "3");
+  }
   EXPECT_THROW(open_text("GGUF and so on"), Error);
   EXPECT_THROW(open_trace("/nonexistent.trace"), Error);
 }
@@ -364,9 +517,33 @@ TEST(TraceFormat, AnotherModelsTraceIsNotContinued) {
   EXPECT_EQ(content_of(path), small_file());
 }
 
+TEST(TraceFormat, ATraceThatRecordsOtherThingsIsNotContinued) {
+  const ScratchDirectory scratch;
+  const std::string one = scratch.write("1.trace", small_file()),
+                    two = scratch.write("2.trace", small_file_2());
+  const auto fails = [](const std::string& path, const TraceHeader& header, const std::string& expected,
+                        const std::string& found) {
+    try {
+      TraceWriter::resume(path, header);
+      ADD_FAILURE() << path;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.expected_text(), expected);
+      EXPECT_EQ(error.found_text(), found);
+    }
+  };
+  const std::string all = "predictions stream, predictions stream+layer, gate inputs of 2 floats";
+  fails(one, small_header_2(), all, "the routing alone");
+  fails(two, small_header(), "the routing alone", all);
+  TraceWriter writer = TraceWriter::resume(two, small_header_2());
+  write_small_2(writer);
+  writer.close();
+  EXPECT_EQ(all_events(*open_trace(two)).size(), 4u);
+  EXPECT_EQ(content_of(one), small_file());
+}
+
 TEST(TraceFormat, RandomTracesComeBackAsTheyWere) {
   const ScratchDirectory scratch;
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
     TraceHeader header = small_header();
@@ -374,6 +551,8 @@ TEST(TraceFormat, RandomTracesComeBackAsTheyWere) {
     header.experts = 1 + random() % 70;
     header.top_k = 1 + random() % header.experts;
     header.sizes.emplace(header.layers, header.experts);
+    if (seed % 2 == 0) header.ahead = {"b", "a"};
+    if (seed % 3 == 0) header.gate_inputs = 1 + random() % 9;
     const std::string path = scratch.file(std::to_string(seed));
     TraceWriter writer = TraceWriter::create(path, header);
     writer.begin_run(Json::object());
@@ -392,6 +571,19 @@ TEST(TraceFormat, RandomTracesComeBackAsTheyWere) {
       for (event.layer = 0; event.layer < header.layers; ++event.layer) {
         event.choices.assign(event.tokens, {});
         event.logits.clear();
+        event.ahead.clear();
+        const auto numbers = [&](std::size_t floats_of_token) {
+          std::vector<float> made(event.tokens * floats_of_token);
+          for (float& number : made) number = static_cast<float>(random() % 999);
+          return made;
+        };
+        for (const std::string& name : header.ahead)
+          if (event.layer > 0 && random() % 4 != 0) {
+            event.ahead.emplace_back(name, numbers(header.experts));
+            writer.ahead(name, event.ahead.back().second);
+          }
+        event.gate_inputs = numbers(header.gate_inputs);
+        if (header.gate_inputs != 0) writer.gate_inputs(event.gate_inputs);
         for (auto& token : event.choices)
           for (std::uint16_t e = 0; e < header.experts; ++e)
             if (token.size() < header.top_k && random() % 3 == 0)

@@ -27,6 +27,8 @@ struct OwnedEvent {
   std::vector<float> logits;
   std::vector<SequenceMark> sequences;
   std::vector<std::int32_t> token_ids;
+  std::vector<std::pair<std::string, std::vector<float>>> ahead = {};  // by predictor
+  std::vector<float> gate_inputs = {};
   bool operator==(const OwnedEvent&) const = default;
 };
 
@@ -37,7 +39,7 @@ inline OwnedEvent checked_event(const TraceHeader& header, const TraceEvent& eve
   SLUICE_CHECK(event.begin.back() == event.choices.size());
   SLUICE_CHECK(event.logits.size() == (header.logits ? std::size_t{event.tokens} * header.experts : 0));
   SLUICE_CHECK(event.token_ids.empty() || event.token_ids.size() == event.tokens);
-  OwnedEvent owned{event.step, event.layer, event.tokens, event.phase, {}, {}, {}, {}};
+  OwnedEvent owned{event.step, event.layer, event.tokens, event.phase, {}, {}, {}, {}, {}, {}};
   for (std::uint32_t t = 0; t < event.tokens; ++t) {
     SLUICE_CHECK(event.begin[t] <= event.begin[t + 1] && event.begin[t + 1] - event.begin[t] <= header.top_k);
     std::vector<std::pair<std::uint16_t, float>>& token = owned.choices.emplace_back();
@@ -49,6 +51,18 @@ inline OwnedEvent checked_event(const TraceHeader& header, const TraceEvent& eve
     }
   }
   for (const float logit : event.logits) SLUICE_CHECK(std::isfinite(logit));
+  std::size_t next = 0;  // of the header's predictors
+  for (const PredictedLogits& predicted : event.ahead) {
+    while (next < header.ahead.size() && header.ahead[next] != predicted.predictor) ++next;
+    SLUICE_CHECK(event.layer > 0 && next++ < header.ahead.size());
+    SLUICE_CHECK(predicted.logits.size() == std::size_t{event.tokens} * header.experts);
+    for (const float logit : predicted.logits) SLUICE_CHECK(std::isfinite(logit));
+    owned.ahead.emplace_back(predicted.predictor,
+                             std::vector(predicted.logits.begin(), predicted.logits.end()));
+  }
+  SLUICE_CHECK(event.gate_inputs.size() == std::size_t{event.tokens} * header.gate_inputs);
+  for (const float input : event.gate_inputs) SLUICE_CHECK(std::isfinite(input));
+  owned.gate_inputs.assign(event.gate_inputs.begin(), event.gate_inputs.end());
   std::uint64_t covered = 0;
   for (const SequenceMark& mark : event.sequences) covered += mark.tokens;
   SLUICE_CHECK(event.sequences.empty() || covered == event.tokens);

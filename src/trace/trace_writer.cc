@@ -11,6 +11,7 @@
 #include "base/files/unfinished_file.h"
 #include "trace/sluice_trace.h"
 #include "trace/trace_format.h"
+#include "trace/trace_header.h"
 #include "trace/trace_input.h"
 
 namespace sluice::trace {
@@ -23,24 +24,6 @@ std::span<const std::byte> bytes_of(const Number& number) {
   return std::as_bytes(std::span(&number, 1));
 }
 
-std::string text_of(std::uint32_t number) { return {reinterpret_cast<const char*>(&number), sizeof number}; }
-
-// Docs, section 2: one number per layer, or N numbers where they differ.
-template <class Size>
-Json sizes_json(const TraceHeader& header, Size&& size) {
-  Json rows = Json::array();
-  for (std::uint32_t layer = 0; layer < header.layers; ++layer) {
-    Json row = Json::array();
-    for (std::uint32_t e = 0; e < header.experts; ++e)
-      row.push_back(
-          size(experts::ExpertId{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)}));
-    const bool equal =
-        std::all_of(row.begin(), row.end(), [&](const Json& value) { return value == row[0]; });
-    rows.push_back(equal ? row[0] : std::move(row));
-  }
-  return rows;
-}
-
 void refuse_compressed(const std::string& path) {
   if (path.ends_with(".zst"))
     throw Error(ErrorKind::kUsage, "traces are recorded uncompressed")
@@ -48,33 +31,25 @@ void refuse_compressed(const std::string& path) {
         .fix("leave .zst out, and compress the finished trace with zstd");
 }
 
-}  // namespace
-
-std::string trace_header_bytes(const TraceHeader& header) {
-  SLUICE_CHECK(header.identity.has_value() && header.sizes.has_value());
-  const TraceSizes& sizes = *header.sizes;
-  Json members = {
-      {"architecture", header.architecture},
-      {"layers", header.layers},
-      {"experts", header.experts},
-      {"top_k", header.top_k},
-      {"identity", hex64(*header.identity)},
-      {"sizes",
-       {{"full", sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).full; })},
-        {"sm", sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).sm; })},
-        {"exp", sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).exp; })},
-        {"disk", sizes_json(header, [&](experts::ExpertId id) { return sizes.disk_bytes(id); })},
-        {"exp_disk", sizes_json(header, [&](experts::ExpertId id) { return sizes.exp_disk_bytes(id); })}}}};
-  if (header.layers > 0 && header.experts > 0 && sizes.bytes({0, 0}).msb > 0) {
-    members["sizes"]["msb"] = sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).msb; });
-    members["sizes"]["lsb"] = sizes_json(header, [&](experts::ExpertId id) { return sizes.bytes(id).lsb; });
-  }
-  const std::string json = members.dump();
-  std::string bytes(kTraceMagic);
-  bytes += text_of(kTraceVersion) + text_of(static_cast<std::uint32_t>(json.size())) + json;
-  const std::uint64_t hash = xxh3(std::as_bytes(std::span(bytes.data(), bytes.size())));
-  return bytes.append(reinterpret_cast<const char*>(&hash), sizeof hash);
+void check_size(Bytes bytes) {
+  if (bytes > kMostStepBytes)
+    throw Error(ErrorKind::kUnsupported, "a step is too large for a record of the trace")
+        .expected(fmt::format("at most {} bytes", kMostStepBytes))
+        .found(std::to_string(bytes))
+        .fix("record shorter prompts, or fewer at once");
 }
+
+std::string extras_text(const TraceHeader& header) {
+  if (trace_version(header) == kTraceVersion1) return "the routing alone";
+  std::string text;
+  for (const std::string& predictor : header.ahead)
+    text += fmt::format("{}predictions {}", text.empty() ? "" : ", ", predictor);
+  if (header.gate_inputs > 0)
+    text += fmt::format("{}gate inputs of {} floats", text.empty() ? "" : ", ", header.gate_inputs);
+  return text;
+}
+
+}  // namespace
 
 TraceWriter::TraceWriter(FileLock lock, OutputFile file, const TraceHeader& header, Begun begun)
     : path_(file.path()),
@@ -83,6 +58,8 @@ TraceWriter::TraceWriter(FileLock lock, OutputFile file, const TraceHeader& head
       out_(std::make_unique<BackgroundWriter>(std::move(file), kMemory / 2)),
       layers_(header.layers),
       experts_(header.experts),
+      gate_floats_(header.gate_inputs),
+      predictors_(header.ahead),
       next_layer_(header.layers),
       hash_(std::make_unique<Xxh3Stream>()) {}
 
@@ -123,6 +100,12 @@ TraceWriter TraceWriter::resume(const std::string& path, const TraceHeader& head
     throw Error(ErrorKind::kInvalid, "the trace was recorded from the same model, stored with other sizes")
         .in(path)
         .fix("record into another file, or from the store that it was recorded from");
+  if (old.ahead != header.ahead || old.gate_inputs != header.gate_inputs)
+    throw Error(ErrorKind::kInvalid, "the trace records other things beside the routing")
+        .in(path)
+        .expected(extras_text(header))
+        .found(extras_text(old))
+        .fix("record into another file, or record the same things");
   TraceEvent event;
   while (trace.next(event)) {
   }
@@ -135,14 +118,10 @@ TraceWriter TraceWriter::resume(const std::string& path, const TraceHeader& head
   return writer;
 }
 
-void TraceWriter::begin_record(std::uint32_t kind, Bytes bytes) {
+void TraceWriter::begin_record(RecordKind kind, Bytes bytes) {
   SLUICE_CHECK(left_ == 0);
-  if (bytes > kMostStepBytes)
-    throw Error(ErrorKind::kUnsupported, "a step is too large for a record of the trace")
-        .expected(fmt::format("at most {} bytes", kMostStepBytes))
-        .found(std::to_string(bytes))
-        .fix("record shorter prompts, or fewer at once");
-  const std::uint32_t words[2] = {kind, static_cast<std::uint32_t>(bytes)};
+  check_size(bytes);
+  const std::uint32_t words[2] = {static_cast<std::uint32_t>(kind), static_cast<std::uint32_t>(bytes)};
   const auto head = std::as_bytes(std::span(words));
   gathered_ = bytes <= kMostGathered;
   append(head);
@@ -210,7 +189,7 @@ void TraceWriter::end_record() {
 void TraceWriter::begin_run(const Json& run) {
   SLUICE_CHECK(next_layer_ == layers_);
   const std::string text = run.dump();
-  begin_record(static_cast<std::uint32_t>(RecordKind::kRun), text.size());
+  begin_record(RecordKind::kRun, text.size());
   put(std::span<const char>(text));
   end_record();
   hand_over();
@@ -221,10 +200,9 @@ void TraceWriter::begin_run(const Json& run) {
 void TraceWriter::begin_step(TracePhase phase, std::span<const SequenceMark> sequences,
                              std::span<const std::int32_t> token_ids) {
   SLUICE_CHECK(!in_step() && !token_ids.empty());
-  next_layer_ = 0;
+  begin_layer(0);
   tokens_ = static_cast<std::uint32_t>(token_ids.size());
-  begin_record(static_cast<std::uint32_t>(RecordKind::kStep),
-               20 + 12 * sequences.size() + 4 * token_ids.size());
+  begin_record(RecordKind::kStep, 20 + 12 * sequences.size() + 4 * token_ids.size());
   put_one(steps_);
   put_one(static_cast<std::uint32_t>(phase == TracePhase::kDecode));
   put_one(tokens_);
@@ -241,8 +219,48 @@ void TraceWriter::begin_step(TracePhase phase, std::span<const SequenceMark> seq
   end_record();
 }
 
+void TraceWriter::begin_layer(std::uint32_t layer) {
+  next_layer_ = layer;
+  next_predictor_ = 0;
+  has_inputs_ = false;
+  layer_bytes_ = 0;
+}
+
+void TraceWriter::begin_layer_record(RecordKind kind, Bytes bytes) {
+  layer_bytes_ += bytes;
+  check_size(layer_bytes_);
+  begin_record(kind, bytes);
+  put_one(steps_);
+  put_one(next_layer_);
+  put_one(tokens_);
+}
+
+void TraceWriter::ahead(std::string_view predictor, std::span<const float> logits) {
+  SLUICE_CHECK(in_step() && next_layer_ > 0 && !has_inputs_ &&
+               logits.size() == std::size_t{tokens_} * experts_);
+  const auto first = predictors_.begin() + static_cast<std::ptrdiff_t>(next_predictor_);
+  const auto known = std::find(first, predictors_.end(), predictor);
+  SLUICE_CHECK(known != predictors_.end(), "a predictor that the header does not name, or out of its order");
+  next_predictor_ = static_cast<std::size_t>(known - predictors_.begin()) + 1;
+  begin_layer_record(RecordKind::kAhead, kLayerFields + 4 + predictor.size() + logits.size_bytes());
+  put_one(static_cast<std::uint32_t>(predictor.size()));
+  put(std::span<const char>(predictor));
+  put(logits);
+  end_record();
+}
+
+void TraceWriter::gate_inputs(std::span<const float> inputs) {
+  SLUICE_CHECK(in_step() && gate_floats_ != 0 && !has_inputs_ &&
+               inputs.size() == std::size_t{tokens_} * gate_floats_);
+  has_inputs_ = true;
+  begin_layer_record(RecordKind::kInputs, kLayerFields + inputs.size_bytes());
+  put(inputs);
+  end_record();
+}
+
 void TraceWriter::layer(std::span<const float> logits, const experts::Routing& routing) {
-  SLUICE_CHECK(next_layer_ < layers_ && logits.size() == std::size_t{tokens_} * experts_ &&
+  SLUICE_CHECK(in_step() && has_inputs_ == (gate_floats_ != 0) &&
+               logits.size() == std::size_t{tokens_} * experts_ &&
                routing.begin.size() == tokens_ + std::size_t{1});
   const std::size_t choices = routing.choices.size();
   ids_.resize(choices);
@@ -251,18 +269,16 @@ void TraceWriter::layer(std::span<const float> logits, const experts::Routing& r
     ids_[c] = routing.choices[c].expert;
     weights_[c] = routing.choices[c].weight;
   }
-  begin_record(static_cast<std::uint32_t>(RecordKind::kLayer),
-               20 + 4 * routing.begin.size() + 6 * choices + 4 * logits.size());
-  put_one(steps_);
-  put_one(next_layer_);
-  put_one(tokens_);
+  begin_layer_record(RecordKind::kLayer,
+                     kLayerFields + 4 + 4 * routing.begin.size() + 6 * choices + logits.size_bytes());
   put_one(static_cast<std::uint32_t>(choices));
   put(std::span<const std::uint32_t>(routing.begin));
   put(std::span<const std::uint16_t>(ids_));
   put(std::span<const float>(weights_));
   put(logits);
   end_record();
-  if (++next_layer_ < layers_) return;
+  begin_layer(next_layer_ + 1);
+  if (in_step()) return;
   ++steps_;
   hand_over();
   step_is_whole();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/files/background_writer.h"
@@ -14,6 +15,7 @@
 #include "base/json/json.h"
 #include "experts/routing/router.h"
 #include "trace/routing_trace.h"
+#include "trace/trace_format.h"
 
 namespace sluice::trace {
 
@@ -39,7 +41,11 @@ class TraceWriter {
   // count as not seen. The file continues behind the step before. Does nothing without an unfinished step.
   void abandon_step();
   bool in_step() const { return next_layer_ < layers_; }
-  // Adds the next layer of the step. Shapes that differ from header and step are a bug of the caller.
+  // Adds the next layer of the step, behind what belongs to it: the logits (T, N) that predictors gave for
+  // it, each at most once and in the order of the header; then, if the header says so, its gate inputs (T,
+  // d). Shapes and orders that differ from header and step are a bug of the caller.
+  void ahead(std::string_view predictor, std::span<const float> logits);
+  void gate_inputs(std::span<const float> inputs);
   void layer(std::span<const float> logits, const experts::Routing& routing);
   void close();  // abandons an unfinished step
   // Instead of close(), for a run that failed: a file without a whole step of this run becomes what create()
@@ -47,6 +53,9 @@ class TraceWriter {
   // continue it.
   void give_up() noexcept;
   std::uint64_t steps() const { return steps_; }  // complete steps in the file, earlier runs included
+  // Whether the header says that these are recorded.
+  bool has_ahead() const { return !predictors_.empty(); }
+  bool has_gate_inputs() const { return gate_floats_ != 0; }
 
   // Memory that a writer takes, including the file's pages in the page cache.
   static constexpr Bytes kMemory = 2 * kMiB;
@@ -55,7 +64,10 @@ class TraceWriter {
   enum class Begun { kNew, kContinued };
   TraceWriter(FileLock lock, OutputFile file, const TraceHeader& header, Begun begun);
   void step_is_whole();
-  void begin_record(std::uint32_t kind, Bytes bytes);
+  void begin_record(RecordKind kind, Bytes bytes);
+  // For a record of the running layer: also its first fields, step, layer and tokens, which `bytes` counts.
+  void begin_layer_record(RecordKind kind, Bytes bytes);
+  void begin_layer(std::uint32_t layer);
   template <class Number>
   void put(std::span<const Number> numbers);
   template <class Number>
@@ -69,9 +81,14 @@ class TraceWriter {
   Begun begun_;
   FileLock lock_;  // one writer per file
   std::unique_ptr<BackgroundWriter> out_;
-  std::uint32_t layers_, experts_;
+  std::uint32_t layers_, experts_, gate_floats_;  // L, N, d
+  std::vector<std::string> predictors_;
   std::uint64_t steps_ = 0;
   std::uint32_t next_layer_ = 0, tokens_ = 0;
+  // The running layer:
+  std::size_t next_predictor_ = 0;                    // the first that may still come
+  bool has_inputs_ = false;                           // they have come
+  Bytes layer_bytes_ = 0;                             // of its payloads so far
   std::uint32_t first_sequence_ = 0, sequences_ = 0;  // of this run; number seen in the file
   Bytes written_ = 0;                                 // written to the file, or on the way
   Bytes first_bytes_ = 0;                             // of the file that is continued
@@ -87,8 +104,5 @@ class TraceWriter {
   std::vector<std::uint16_t> ids_;
   std::vector<float> weights_;
 };
-
-// The bytes before the first record.
-std::string trace_header_bytes(const TraceHeader& header);
 
 }  // namespace sluice::trace
