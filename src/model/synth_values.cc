@@ -4,24 +4,10 @@
 
 #include "base/float16.h"
 #include "base/hash.h"
+#include "base/splitmix64.h"
 
 namespace sluice::model {
 namespace {
-
-// SplitMix64 (Steele, Lea, Flood, 2014).
-class Random {
- public:
-  explicit Random(std::uint64_t state) : state_(state) {}
-  std::uint64_t next() { return mixed(state_ += 0x9e3779b97f4a7c15u); }
-  static std::uint64_t mixed(std::uint64_t z) {
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 // The standard normal quantile of p in (0, 1). Acklam's rational approximation (2003), relative error
 // below 1.2e-9.
@@ -82,7 +68,7 @@ SynthValues::SynthValues(const TensorSpec& spec, std::uint64_t seed, std::span<c
                          const Options& options)
     : quantiles_(quantiles),
       columns_(spec.shape.back()),
-      key_(Random::mixed(xxh3(std::as_bytes(std::span(spec.name))) ^ Random::mixed(seed))) {
+      key_(splitmix64_mixed(xxh3(std::as_bytes(std::span(spec.name))) ^ splitmix64_mixed(seed))) {
   switch (kind_of(spec.role)) {
     case Kind::kNorm:
       mean_ = 1.0f;
@@ -98,12 +84,12 @@ SynthValues::SynthValues(const TensorSpec& spec, std::uint64_t seed, std::span<c
   if (options.common == 0) return;
   own_ = static_cast<float>(std::sqrt(1 - options.common));
   const float share = static_cast<float>(std::sqrt(options.common));
-  Random random(Random::mixed(~key_));
+  SplitMix64 random(splitmix64_mixed(~key_));
   for (std::uint64_t i = 0; i < columns_; ++i) common_.push_back(share * quantiles_[random.next() & 0xffff]);
 }
 
 void SynthValues::fill_row(std::uint64_t row, std::uint16_t* out) const {
-  Random random(Random::mixed(key_ + row));
+  SplitMix64 random(splitmix64_mixed(key_ + row));
   const double of_row = normal_quantile((static_cast<double>(random.next() >> 11) + 0.5) * 0x1p-53);
   const float scale = static_cast<float>(deviation_ * std::exp(spread_ * of_row));
   const float* quantiles = quantiles_.data();

@@ -41,15 +41,9 @@ SamplerConfig sampler_defaults(const model::GenerationConfig& generation) {
   return config;
 }
 
-Sampler::Sampler(const SamplerConfig& config) : config_(config), state_(config.seed) { config.validate(); }
+Sampler::Sampler(const SamplerConfig& config) : config_(config), random_(config.seed) { config.validate(); }
 
-double Sampler::uniform() {
-  state_ += 0x9e3779b97f4a7c15ull;
-  std::uint64_t z = state_;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1.0p-53;
-}
+double Sampler::uniform() { return static_cast<double>(random_.next() >> 11) * 0x1.0p-53; }
 
 tokenizer::TokenId Sampler::next(std::span<const float> logits, std::span<const tokenizer::TokenId> context,
                                  std::span<Candidate> scratch) {

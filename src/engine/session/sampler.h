@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/splitmix64.h"
 #include "engine/session/candidate.h"
 #include "model/config.h"
 #include "tokenizer/text/token_id.h"
@@ -42,7 +43,7 @@ class Sampler {
   double uniform();  // [0, 1), splitmix64
 
   SamplerConfig config_;
-  std::uint64_t state_;
+  SplitMix64 random_;
 };
 
 }  // namespace sluice::engine

@@ -2,34 +2,21 @@
 // marked, all except the running event's lose their marks (a new phase). Fiat, Karp, Luby, McGeoch, Sleator
 // and Young, "Competitive paging algorithms", J. Algorithms 12(4), 1991, §3; baseline of ZipMoE (arXiv
 // 2601.21198) §5.4; SPEC §1.7.
+#include "base/splitmix64.h"
 #include "experts/cache/cache_policies.h"
 #include "experts/core/expert_table.h"
 
 namespace sluice::experts {
 namespace {
 
-// SplitMix64 (Steele, Lea, Flood, 2014).
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
-  // Uniform in [0, count), without bias.
-  std::size_t below(std::size_t count) {
-    const std::uint64_t reject = -std::uint64_t{count} % count;  // 2^64 mod count
-    std::uint64_t value;
-    do value = next();
-    while (value < reject);
-    return value % count;
-  }
-
- private:
-  std::uint64_t state_;
-};
+// Uniform in [0, count), without bias.
+std::size_t below(std::size_t count, SplitMix64& random) {
+  const std::uint64_t reject = -std::uint64_t{count} % count;  // 2^64 mod count
+  std::uint64_t value;
+  do value = random.next();
+  while (value < reject);
+  return value % count;
+}
 
 class MarkingCache final : public Cache {
  public:
@@ -52,7 +39,7 @@ class MarkingCache final : public Cache {
     // A rehearsal on the lists; all lists are restored afterwards. The marks stay changed only if enough room
     // was found.
     const std::size_t before = out.size();
-    const Random random_before = random_;
+    const SplitMix64 random_before = random_;
     const int marked_before = marked_;
     Bytes freed = 0;
     drawn_.clear();
@@ -62,7 +49,7 @@ class MarkingCache final : public Cache {
         marked_ = 1 - marked_;  // a new phase: all marked experts become unmarked
       }
       const std::vector<ExpertId>& unmarked = groups_[1 - marked_];
-      const ExpertId id = unmarked[random_.below(unmarked.size())];
+      const ExpertId id = unmarked[below(unmarked.size(), random_)];
       drawn_.push_back({id, slots_.at(id).group});
       leave(id);
       if (pinned.pinned(id)) continue;
@@ -132,7 +119,7 @@ class MarkingCache final : public Cache {
   }
 
   Parts keep_;
-  Random random_;
+  SplitMix64 random_;
   int marked_ = 0;
   std::vector<ExpertId> groups_[2];
   Bytes group_bytes_[2] = {0, 0};

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/splitmix64.h"
 
 namespace sluice::experts {
 namespace {
@@ -12,12 +13,9 @@ std::string name_of(ExpertId id) {
   return "expert " + std::to_string(id.layer) + "/" + std::to_string(id.index);
 }
 
-// One step of a 64-bit hash: the finaliser of SplitMix64 over state and value.
+// One step of a 64-bit hash over state and value.
 std::uint64_t mixed(std::uint64_t state, std::uint64_t value) {
-  std::uint64_t z = (state ^ value) + 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
+  return splitmix64_mixed((state ^ value) + kSplitMix64Step);
 }
 
 std::uint64_t word(ExpertId id, Parts parts, std::uint64_t what) {

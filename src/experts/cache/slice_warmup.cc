@@ -6,18 +6,17 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/splitmix64.h"
 
 namespace sluice::experts {
 namespace {
 
 constexpr Parts kBoth = Part::kMsb | Part::kLsb;
 
-// A draw in [1, 2^63] that depends only on seed and id: the finaliser of SplitMix64.
+// A draw in [1, 2^63] that depends only on seed and id.
 std::uint64_t draw(std::uint64_t seed, ExpertId id) {
-  std::uint64_t z = seed + 0x9e3779b97f4a7c15u * (1 + (std::uint64_t{id.layer} << 16 | id.index));
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return ((z ^ (z >> 31)) >> 1) + 1;
+  const std::uint64_t number = 1 + (std::uint64_t{id.layer} << 16 | id.index);
+  return (splitmix64_mixed(seed + kSplitMix64Step * number) >> 1) + 1;
 }
 
 void put(EvictionOrder& order, ExpertId id, EvictionOrder::Key key, Part part) {

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/float16.h"
+#include "base/splitmix64.h"
 #include "kernels/attention/attention.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/products/codes/int8_matmul.h"
@@ -23,15 +24,12 @@
 namespace sluice::kernels {
 namespace {
 
-// Numbers in ±2 with busy low bits, so that another order of sums shows. A fixed sequence (splitmix64).
+// Numbers in ±2 with busy low bits, so that another order of sums shows. A fixed sequence.
 std::vector<float> sample(std::size_t n, std::uint64_t seed) {
   std::vector<float> numbers(n);
-  for (float& number : numbers) {
-    seed += 0x9e3779b97f4a7c15u;
-    std::uint64_t z = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    number = static_cast<float>(static_cast<std::int32_t>(z >> 32)) * 0x1p-30f;
-  }
+  SplitMix64 random(seed);
+  for (float& number : numbers)
+    number = static_cast<float>(static_cast<std::int32_t>(random.next() >> 32)) * 0x1p-30f;
   return numbers;
 }
 
