@@ -16,12 +16,12 @@
 #include "engine/model_identity.h"
 #include "eval/check_reference.h"
 #include "eval/identity.h"
+#include "experts/core/state_order.h"
 
 namespace sluice::lab {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::string_view kStates = "FCSEM";
 
 double seconds(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
@@ -91,7 +91,8 @@ std::optional<std::string> arithmetic_of(const engine::Engine& engine) {
 std::string found_text(const std::array<std::uint64_t, 5>& found) {
   std::string text;
   for (std::size_t i = 0; i < found.size(); ++i)
-    if (found[i] > 0) text += fmt::format("{}{} {}", text.empty() ? "" : " ", kStates[i], found[i]);
+    if (found[i] > 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : " ", experts::kStateOrder[i], found[i]);
   return text;
 }
 
@@ -277,7 +278,8 @@ Json to_json(const Comparison& comparison) {
   Json presets = Json::array();
   for (const Compared& it : comparison.contenders) {
     Json found;
-    for (std::size_t i = 0; i < it.found.size(); ++i) found[std::string(1, kStates[i])] = it.found[i];
+    for (std::size_t i = 0; i < it.found.size(); ++i)
+      found[std::string(1, experts::kStateOrder[i])] = it.found[i];
     Json json = {{"preset", it.preset},
                  {"model", it.path},
                  {"runs", it.runs.size()},

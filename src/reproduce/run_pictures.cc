@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "experts/core/state_order.h"
 #include "reproduce/svg.h"
 
 namespace sluice::reproduce {
@@ -18,8 +19,7 @@ void StateCounter::on_decisions(std::uint32_t sparse_layer, const experts::Event
   if (!decoding_) return;
   for (const auto* used : {&outcome.hits, &outcome.misses})
     for (const experts::Admission& one : *used) {
-      const std::size_t state =
-          std::string_view("FCSEM").find(static_cast<char>(experts::state_of(one.before)));
+      const std::size_t state = experts::place_of(experts::state_of(one.before));
       counts_[sparse_layer][one.id.index][state] += 1;
     }
 }

@@ -1,4 +1,5 @@
 #include "report/run_report.h"
+#include "experts/core/state_order.h"
 
 #include <fmt/format.h>
 
@@ -416,7 +417,7 @@ std::string residency_picture(const engine::Engine& engine, bool colour, std::si
     const State state = experts::state_of(parts);
     ++count[state];
     constexpr std::string_view kSigns = "FcseM";
-    const std::size_t at = std::string_view("FCSEM").find(static_cast<char>(state));
+    const std::size_t at = experts::place_of(state);
     picture.add(state == State::kM ? "·" : kSigns.substr(at, 1), state == State::kF   ? kGreen
                                                                  : state == State::kC ? kCyan
                                                                  : state == State::kM ? kGrey

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/stopwatch.h"
 #include "engine/forward/packed_view.h"
+#include "experts/core/state_order.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/products/words/matmul.h"
 
@@ -19,10 +20,6 @@ using kernels::SlicedWeight;
 using kernels::Weight;
 using kernels::WeightView;
 using model::Role;
-
-std::size_t place_of(experts::State state) {
-  return std::string_view("FCSEM").find(static_cast<char>(state));
-}
 
 // Lists the chunks of a packed view in `chunks`, which must outlive the result. `low`: the view that a lone
 // MSB slice stands for.
@@ -132,7 +129,8 @@ void MoeBlock::count_found(const experts::EventOutcome& outcome) {
     return count.slices.add(outcome, store_.sizes(), experts::least_parts(policies.precision.mode),
                             experts::Part::kMsb | experts::Part::kLsb);
   for (const auto* used : {&outcome.hits, &outcome.misses})
-    for (const experts::Admission& one : *used) count.found[place_of(experts::state_of(one.before))] += 1;
+    for (const experts::Admission& one : *used)
+      count.found[experts::place_of(experts::state_of(one.before))] += 1;
 }
 
 bool MoeBlock::may_look_ahead() {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "experts/cache/residency.h"
+#include "experts/core/equal_sizes.h"
 #include "experts/registry.h"
 #include "lab/ask/fields.h"
 #include "lab/ask/functions.h"
@@ -27,11 +28,6 @@ constexpr Field kOut[] = {
     {"misses", "ids not found resident"},
     {"evicted", "ids resident before an event and not after it, in order"},
     {"resident", "ids resident at the end, ascending"},
-};
-
-class OneByteEach final : public experts::ExpertSizes {
- public:
-  experts::ExpertBytes bytes(ExpertId) const override { return {.full = 1}; }
 };
 
 struct Requests {
@@ -75,7 +71,7 @@ Json answer(const JsonObject& line) {
   if (seed == nullptr || !seed->is_number_integer()) line.fail("seed", kIn[3].text);
   const Requests requests = parse_requests(line);
 
-  const OneByteEach sizes;
+  const experts::EqualSizes sizes({.full = 1});
   experts::Residency residency(
       experts::make_cache(policy, {.seed = seed->get<std::uint64_t>(), .future = &requests.list}), sizes,
       static_cast<Bytes>(capacity));

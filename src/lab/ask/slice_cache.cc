@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "experts/cache/slice_lru.h"
+#include "experts/core/equal_sizes.h"
 #include "lab/ask/fields.h"
 #include "lab/ask/functions.h"
 #include "lab/replay/expert_names.h"
@@ -26,15 +27,6 @@ constexpr Field kOut[] = {
 };
 
 constexpr Bytes kMostBytes = Bytes{1} << 60;
-
-class SameSizes final : public experts::ExpertSizes {
- public:
-  SameSizes(Bytes msb, Bytes lsb) : bytes_{.msb = msb, .lsb = lsb} {}
-  experts::ExpertBytes bytes(ExpertId) const override { return bytes_; }
-
- private:
-  experts::ExpertBytes bytes_;
-};
 
 struct Step {
   std::vector<std::int64_t> sel, crit;
@@ -90,7 +82,7 @@ Json answer(const JsonObject& line) {
     return static_cast<Bytes>(line.integer(key, 0, static_cast<std::int64_t>(kMostBytes)));
   };
   const Bytes capacity = bytes("capacity");
-  const SameSizes sizes(bytes("msb_bytes"), bytes("lsb_bytes"));
+  const experts::EqualSizes sizes({.msb = bytes("msb_bytes"), .lsb = bytes("lsb_bytes")});
   const std::string lsb_miss = line.string("lsb_miss");
   if (lsb_miss != "fetch" && lsb_miss != "skip") line.fail("lsb_miss", kIn[3].text);
   const std::vector<Step> steps = parse_steps(line);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "experts/cache/slice_warmup.h"
+#include "experts/core/equal_sizes.h"
 #include "lab/ask/fields.h"
 #include "lab/ask/functions.h"
 #include "lab/replay/expert_names.h"
@@ -26,11 +27,6 @@ constexpr Field kOut[] = {
     {"trimmed", "slices that left at its end: [id, L], by ascending id"},
     {"msb", "ids whose MSB is resident, least recently used first"},
     {"lsb", "ids whose LSB is resident, least recently used first"},
-};
-
-class OneEach final : public experts::ExpertSizes {
- public:
-  experts::ExpertBytes bytes(ExpertId) const override { return {.msb = 1, .lsb = 1}; }
 };
 
 struct Counts {
@@ -72,7 +68,7 @@ Json answer(const JsonObject& line) {
     for (const Counts& expert : layer) ids.push_back(expert.id);
   const ExpertNames names(ids);
 
-  const OneEach sizes;
+  const experts::EqualSizes sizes({.msb = 1, .lsb = 1});
   for (const std::vector<Counts>& layer : layers) {
     for (const Counts& expert : layer)
       warmup.count(names.expert(expert.id), static_cast<std::uint64_t>(expert.freq),

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "experts/combination.h"
+#include "experts/core/equal_sizes.h"
 #include "experts/decision_log.h"
 #include "experts/layer_decider.h"
 #include "experts/registry.h"
@@ -247,7 +248,7 @@ class MachineReplay {
     std::uint32_t tokens = 0;
   };
 
-  const EqualSlices sizes_;
+  const experts::EqualSizes sizes_;
   experts::LayerDecider decider_;
   ExpertClock clock_;
   MachineReplayResult result_;

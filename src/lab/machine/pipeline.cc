@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "experts/cache/residency.h"
+#include "experts/core/equal_sizes.h"
+#include "experts/core/state_order.h"
 #include "experts/registry.h"
 #include "lab/machine/layer_clock.h"
 
@@ -18,15 +20,6 @@ using experts::Parts;
 using experts::State;
 
 constexpr std::size_t kEventsBetweenStops = 4096;
-
-class EqualSizes final : public experts::ExpertSizes {
- public:
-  explicit EqualSizes(const experts::ExpertBytes& bytes) : bytes_(bytes) {}
-  experts::ExpertBytes bytes(ExpertId) const override { return bytes_; }
-
- private:
-  experts::ExpertBytes bytes_;
-};
 
 // One layer of one step.
 struct Layer {
@@ -47,7 +40,7 @@ class System {
  protected:
   static void count(PipelineTimes& times, State state, Bytes bytes) {
     times.accesses += 1;
-    times.found[std::string_view("FCSEM").find(static_cast<char>(state))] += 1;
+    times.found[experts::place_of(state)] += 1;
     times.hits += state == State::kF || state == State::kC;
     times.bytes += bytes;
   }
@@ -56,7 +49,7 @@ class System {
 using Caches = std::vector<std::unique_ptr<experts::Residency>>;  // one cache, or one per layer
 
 Caches make_caches(const experts::Preset& preset, std::uint32_t layers, const PipelineSettings& settings,
-                   const experts::CacheConfig& config, const EqualSizes& sizes) {
+                   const experts::CacheConfig& config, const experts::EqualSizes& sizes) {
   Caches caches(settings.scope == Scope::kLayer ? layers : 1);
   for (auto& cache : caches)
     cache = std::make_unique<experts::Residency>(experts::make_cache(preset.cache, config), sizes,
@@ -108,7 +101,7 @@ class Scheduled final : public System {
   }
 
   const PipelineCosts& costs_;
-  const EqualSizes sizes_;
+  const experts::EqualSizes sizes_;
   LayerClock clock_;
   Caches caches_;
   std::vector<UsedExpert> used_;
@@ -141,7 +134,7 @@ class Synchronous final : public System {
 
  private:
   const PipelineCosts& costs_;
-  const EqualSizes sizes_;
+  const experts::EqualSizes sizes_;
   const Caches caches_;
 };
 

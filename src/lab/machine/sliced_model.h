@@ -19,16 +19,6 @@ namespace sluice::lab {
 // belong to the MSB. `weights` is the number of one expert's weights.
 experts::ExpertBytes slice_bytes(double weights, codec::SliceBits bits);
 
-// Sizes of experts that are all alike.
-class EqualSlices final : public experts::ExpertSizes {
- public:
-  explicit EqualSlices(const experts::ExpertBytes& bytes) : bytes_(bytes) {}
-  experts::ExpertBytes bytes(experts::ExpertId) const override { return bytes_; }
-
- private:
-  experts::ExpertBytes bytes_;
-};
-
 // Bytes per weight outside the routed experts, and per element of the key/value cache.
 struct RestWidths {
   double weight = 1 + 2 / 128.0, kv = 1;  // INT8 in groups of 128 with a binary16 scale; INT8

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "experts/cache/residency.h"
+#include "experts/core/equal_sizes.h"
 #include "experts/decision_log.h"
 #include "experts/registry.h"
 
@@ -20,13 +21,6 @@ constexpr std::size_t kEventsBetweenStops = 4096;
 void stop_if(const std::function<bool()>& stop, std::size_t event) {
   if (event % kEventsBetweenStops == 0 && stop && stop()) throw Error(ErrorKind::kInterrupted, "interrupted");
 }
-
-// Every expert counts 1, whatever its state. By bytes an expert in state E would count 0, which is why
-// check_pools counts slots.
-class OneEach final : public experts::ExpertSizes {
- public:
-  experts::ExpertBytes bytes(ExpertId) const override { return {.full = 1, .sm = 1, .exp = 0}; }
-};
 
 void check_sizes(const trace::TraceSizes* sizes, const ReplaySettings& settings) {
   if (settings.unit != CapacityUnit::kBytes) return;
@@ -108,7 +102,9 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
                     const ReplaySettings& settings, const std::function<void(std::string_view)>& log,
                     const std::function<bool()>& stop) {
   check_sizes(sizes, settings);
-  const OneEach one_each;
+  // Every expert counts 1, whatever its state. By bytes an expert in state E would count 0, which is why
+  // check_pools counts slots.
+  const experts::EqualSizes one_each({.full = 1, .sm = 1, .exp = 0});
   const experts::ExpertSizes& held =
       settings.unit == CapacityUnit::kBytes ? static_cast<const experts::ExpertSizes&>(*sizes) : one_each;
   const experts::CachePolicy& policy = experts::find_cache(settings.cache);
