@@ -288,6 +288,27 @@ TEST_F(TraceTest, RecordsWhatTheRunSaidAndChangesNoBit) {
   EXPECT_EQ(replayed["cut_off"], false);
 }
 
+TEST_F(TraceTest, RecordsPredictionsAndGateInputsOnRequest) {
+  const std::string record =
+                        "trace " + kModel + " --tokens 5,6,7 -n 4 --temp 0 --ignore-eos --capacity 2MiB ",
+                    file_flag = " -o " + file("more.trace");
+  const Json plain = run_json(record + "-o " + file("plain.trace")),
+             more = run_json(record + "--ahead --gate-inputs" + file_flag);
+  EXPECT_EQ(plain["version"], 1);
+  EXPECT_EQ(more["version"], 2);
+  EXPECT_EQ(plain["tokens"], more["tokens"]);
+  EXPECT_EQ(plain["decisions"], more["decisions"]);
+  // Six tokens, each with 256 floats in each of 6 layers, and 32 logits twice in all but the first.
+  EXPECT_GT(more["bytes"].get<int>(), plain["bytes"].get<int>() + 6 * 4 * (6 * 256 + 5 * 2 * 32));
+  const std::string replay = " --cache lru --capacity 8";
+  EXPECT_EQ(run_json("simulate --trace " + file("plain.trace") + replay)["decisions"],
+            run_json("simulate --trace " + file("more.trace") + replay)["decisions"]);
+  const Outcome other = run(record + "--append" + file_flag);
+  EXPECT_EQ(other.code, 1);
+  EXPECT_NE(other.err.find("the trace records other things"), std::string::npos) << other.err;
+  EXPECT_EQ(run(record + "--append --ahead --gate-inputs" + file_flag).code, 0);
+}
+
 TEST_F(TraceTest, AnInterruptedTraceIsReadAndContinued) {
   const std::string record =
       "trace " + kModel + " --tokens 5,6,7 -n 8 --temp 0 --ignore-eos --memory " + memory(48) + " -o ";

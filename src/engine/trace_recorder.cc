@@ -2,7 +2,7 @@
 
 namespace sluice::engine {
 
-trace::TraceHeader trace_header(const Engine& engine) {
+trace::TraceHeader trace_header(const Engine& engine, const TraceExtras& extras) {
   const model::ModelConfig& config = engine.model().config;
   trace::TraceHeader header;
   header.format = "trace";
@@ -12,6 +12,8 @@ trace::TraceHeader trace_header(const Engine& engine) {
   header.top_k = config.moe.top_k;
   header.identity = model_identity(engine);
   header.logits = true;
+  if (extras.ahead) header.ahead = {std::string(kStream), std::string(kStreamAndLayer)};
+  if (extras.gate_inputs) header.gate_inputs = static_cast<std::uint32_t>(config.hidden);
   header.sizes.emplace(header.layers, header.experts);
   for (const model::ExpertPieces& pieces : engine.model().experts) {
     const experts::ExpertId id{static_cast<std::uint16_t>(pieces.layer),
@@ -56,6 +58,14 @@ void TraceRecorder::on_step(const Step& step) {
   }
   writer_.begin_step(step.phase == Phase::kPrefill ? trace::TracePhase::kPrefill : trace::TracePhase::kDecode,
                      marks_, step.tokens);
+}
+
+void TraceRecorder::on_inputs(std::uint32_t, std::span<const float> inputs) {
+  if (writer_.has_gate_inputs()) writer_.gate_inputs(inputs);
+}
+
+void TraceRecorder::on_ahead(std::string_view predictor, const experts::ScoresView& next) {
+  writer_.ahead(predictor, next.logits);
 }
 
 void TraceRecorder::on_routing(const experts::ScoresView& scores, const experts::Routing& routing) {

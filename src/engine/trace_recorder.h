@@ -11,18 +11,28 @@
 
 namespace sluice::engine {
 
+// What a trace holds beside the routing, on request.
+struct TraceExtras {
+  bool ahead = false;        // what the engine predicts about each next layer
+  bool gate_inputs = false;  // what the routers score
+};
+
 // The header of a trace of this engine's model.
-trace::TraceHeader trace_header(const Engine& engine);
+trace::TraceHeader trace_header(const Engine& engine, const TraceExtras& extras = {});
 // The content of the run record: cache, scope, capacity (bytes of each cache), keep, seed; pools.
 Json run_record(const Engine& engine);
 
-// A step that fails, for any reason, is not part of the trace: the next step, or the writer's close(), takes
-// it back. Thread-compatible. `writer` must outlive it; the run record must have been written.
+// Records what the writer's header names. A step that fails, for any reason, is not part of the trace: the
+// next step, or the writer's close(), takes it back. Thread-compatible. `writer` must outlive it; the run
+// record must have been written.
 class TraceRecorder final : public RoutingObserver {
  public:
   explicit TraceRecorder(trace::TraceWriter& writer) : writer_(writer) {}
   void on_step(const Step& step) override;
+  void on_inputs(std::uint32_t sparse_layer, std::span<const float> inputs) override;
   void on_routing(const experts::ScoresView& scores, const experts::Routing& routing) override;
+  bool wants_ahead() const override { return writer_.has_ahead(); }
+  void on_ahead(std::string_view predictor, const experts::ScoresView& next) override;
 
  private:
   trace::TraceWriter& writer_;

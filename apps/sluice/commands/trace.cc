@@ -22,6 +22,7 @@
 #include "streams/exit_code.h"
 #include "streams/interrupt.h"
 #include "streams/standard_error.h"
+#include "trace/trace_header.h"
 
 namespace sluice::app {
 namespace {
@@ -32,6 +33,7 @@ struct Options {
   std::string out, decisions;
   std::int64_t max_tokens = 128;
   SamplingFlags sampling;
+  engine::TraceExtras extras;
   bool append = false, ignore_eos = false;
 };
 
@@ -86,7 +88,7 @@ void run(const Options& options) {
                         engine::generation_logit_rows(requests.size()));
   keep_profile(flags, engine);
   if (!engine.isa_warning().empty() && !flags.quiet) write_warning(engine.isa_warning());
-  const trace::TraceHeader header = engine::trace_header(engine);
+  const trace::TraceHeader header = engine::trace_header(engine, options.extras);
   trace::TraceWriter writer = resume ? trace::TraceWriter::resume(options.out, header)
                                      : trace::TraceWriter::create(options.out, header);
   const std::uint64_t first_step = writer.steps();
@@ -123,6 +125,7 @@ void run(const Options& options) {
   if (flags.json) {
     Json json = {{"trace", options.out},
                  {"bytes", size},
+                 {"version", trace::trace_version(header)},
                  {"steps", writer.steps() - first_step},
                  {"first_step", first_step},
                  {"run", engine::run_record(engine)},
@@ -160,6 +163,12 @@ void add_trace(Command& app) {
       ->required();
   command->add_flag("--append", options->append,
                     "Add this run to the trace if it exists; what an interruption cut off is dropped first");
+  command->add_flag("--ahead", options->extras.ahead,
+                    "Also record what the engine predicts about each next layer's router");
+  command->add_flag(
+      "--gate-inputs", options->extras.gate_inputs,
+      "Also record the vectors that the routers score: 4 bytes of each hidden float of a token, in "
+      "every layer");
   add_sampling_flags(*command, options->sampling, SamplingChoice::kTemperature);
   command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token");
   command->add_option("--decisions", &options->decisions,

@@ -78,6 +78,7 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
   } event{&store_};
   begin_fetch(layer, decision);
   look_ahead(layer, norm, step, w, false);
+  show_ahead(layer, norm, step, w, false);
   if (store_.sliced())
     kernels::pack_for_slices(kernels_, w.normed, tokens, config_.hidden, config_.hidden, w.packed_slices);
   if (tokens == 1)
@@ -88,9 +89,13 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
   event.store = nullptr;
   combine(decision.routing, w);
   look_ahead(layer, norm, step, w, true);
+  show_ahead(layer, norm, step, w, true);
 }
 
 const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& step, const Workspace& w) {
+  if (observer_ != nullptr)
+    observer_->on_inputs(config_.sparse_index(static_cast<std::uint32_t>(layer)),
+                         {w.normed, step.tokens.size() * config_.hidden});
   const experts::ScoresView scores = scores_.of_layer(layer, step, w);
   const experts::Routing& routing = decider_->route(scores);
   statistics_.routing = decider_->changes();
@@ -151,6 +156,13 @@ void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const 
   const std::span<const experts::PartRequest> wanted = decider_->look_ahead(next ? &*next : nullptr);
   statistics_.now().policy_s += deciding.lap();
   store_.prefetch(wanted);
+}
+
+void MoeBlock::show_ahead(std::size_t layer, Role norm, const Step& step, const Workspace& w, bool computed) {
+  if (observer_ == nullptr || !observer_->wants_ahead()) return;
+  if (config_.sparse_index(static_cast<std::uint32_t>(layer)) + 1 == config_.sparse_layers()) return;
+  observer_->on_ahead(computed ? kStreamAndLayer : kStream,
+                      scores_.of_next_layer(layer, norm, step, w, computed));
 }
 
 Mlp MoeBlock::shared_mlp(std::size_t layer, const Workspace& w) const {

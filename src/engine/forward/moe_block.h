@@ -76,6 +76,9 @@ class MoeBlock {
   // Names to the store what the next sparse layer may need; once more when this one is `computed`.
   void look_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, bool computed);
   bool may_look_ahead();
+  // Shows the observer the scores that are predicted for the next sparse layer, if it wants them; once more
+  // when this layer is `computed`.
+  void show_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, bool computed);
 
   const kernels::Context& kernels_;
   const model::ModelConfig& config_;

@@ -2,7 +2,10 @@
 // about it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "engine/session/step.h"
@@ -11,18 +14,29 @@
 
 namespace sluice::engine {
 
+// Names of what the engine predicts about the next sparse layer's router while a layer is computed: its norm
+// and router see the residual stream without what this layer's experts add, and later with it.
+inline constexpr std::string_view kStream = "stream", kStreamAndLayer = "stream+layer";
+
 // Called on the thread that drives the engine, in this order: on_step; then for each sparse layer, ascending,
-// on_routing and on_decisions. Arguments are valid only during the call. An observer must not call the
-// engine; an Error that it throws ends the step like any other error.
+// on_inputs, on_routing and on_decisions; then, where there is a next sparse layer, on_ahead for it.
+// Arguments are valid only during the call. An observer must not call the engine; an Error that it throws
+// ends the step like any other error.
 class RoutingObserver {
  public:
   virtual ~RoutingObserver() = default;
   // A step begins. Its sequences do not hold the step's tokens yet.
   virtual void on_step(const Step& /*step*/) {}
+  // What the layer's router is about to score: (T, hidden), the normed residual stream.
+  virtual void on_inputs(std::uint32_t /*sparse_layer*/, std::span<const float> /*inputs*/) {}
   // The router has chosen for all tokens of the step.
   virtual void on_routing(const experts::ScoresView& /*scores*/, const experts::Routing& /*routing*/) {}
   // The layer's event has been decided.
   virtual void on_decisions(std::uint32_t /*sparse_layer*/, const experts::EventOutcome& /*outcome*/) {}
+  // Whether on_ahead is to be called. Predictions are then made for every layer, whatever is read ahead.
+  virtual bool wants_ahead() const { return false; }
+  // A prediction of the next layer's scores: kStream, later kStreamAndLayer.
+  virtual void on_ahead(std::string_view /*predictor*/, const experts::ScoresView& /*next*/) {}
 };
 
 // Several observers as one, called in the order in which they were added.
@@ -33,11 +47,22 @@ class ObserverList final : public RoutingObserver {
   void on_step(const Step& step) override {
     for (RoutingObserver* observer : observers_) observer->on_step(step);
   }
+  void on_inputs(std::uint32_t sparse_layer, std::span<const float> inputs) override {
+    for (RoutingObserver* observer : observers_) observer->on_inputs(sparse_layer, inputs);
+  }
   void on_routing(const experts::ScoresView& scores, const experts::Routing& routing) override {
     for (RoutingObserver* observer : observers_) observer->on_routing(scores, routing);
   }
   void on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) override {
     for (RoutingObserver* observer : observers_) observer->on_decisions(sparse_layer, outcome);
+  }
+  bool wants_ahead() const override {
+    return std::ranges::any_of(observers_,
+                               [](const RoutingObserver* observer) { return observer->wants_ahead(); });
+  }
+  void on_ahead(std::string_view predictor, const experts::ScoresView& next) override {
+    for (RoutingObserver* observer : observers_)
+      if (observer->wants_ahead()) observer->on_ahead(predictor, next);
   }
 
  private:
