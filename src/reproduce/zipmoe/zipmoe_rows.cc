@@ -58,12 +58,61 @@ class Rows {
         values.push_back(1 - one.find(kPlanned).of(figure).median / one.find(name).of(figure).median);
     return values;
   }
-  void timing_row();
+  // Rows of the paper's figures and tables, in its order; some functions add two.
+  void waiting_row();        // Z-F1
+  void exponent_rows();      // Z-F2, Z-F3
+  void timing_row();         // Z-F4
+  void latency_row();        // Z-F7
+  void throughput_row();     // Z-F8
+  void length_row();         // Z-F9
+  void ladder_row();         // Z-F10
+  void page_cache_row();     // Z-A
+  void approximation_row();  // Z-T
 
   const ZipmoeRuns& runs_;
   const ZipmoeResults& results_;
   Report& report_;
+  const std::vector<std::string> baselines_ = published_baselines();
+  const std::string baseline_names_ = fmt::format("{}", fmt::join(baselines_, ", "));
 };
+
+void Rows::waiting_row() {
+  const lab::Comparison &tight = results_.sweep.front(), &loose = results_.sweep.back();
+  const auto wait = [](const lab::Comparison& one, const char* preset) {
+    return percent(one.find(preset).of(&lab::RunFigures::wait_share).median);
+  };
+  row_of_both(
+      "Z-F1", "share of the time that waits for the disk, server to edge: decoder-only; encoder-decoder",
+      "38.5 % to 80.1 %; 15.8 % to 41.7 %", &ZipmoeReplay::f1,
+      fmt::format("z-accelerate {} to {}, {} {} to {}", wait(loose, "z-accelerate"),
+                  wait(tight, "z-accelerate"), kPlanned, wait(loose, kPlanned), wait(tight, kPlanned)),
+      "from the largest budget to the smallest, since there is one machine; S from 32 to 2 GB/s, "
+      "z-accelerate",
+      {runs_.compare_command({"z-accelerate", kPlanned}, results_.budgets.back(), 1, runs_.tokens()) +
+           " --json",
+       runs_.compare_command({"z-accelerate", kPlanned}, results_.budgets.front(), 1, runs_.tokens()) +
+           " --json"});
+}
+
+void Rows::exponent_rows() {
+  row("Z-F2", "entropy of exponents, bits, of 3 models; share of the 256 symbols that occur",
+      "2.651, 2.563, 2.554; 14.06, 11.33, 14.84 %",
+      fmt::format("{:.3f}; {}", results_.exponents.entropy_bits, percent(results_.exponents.symbols / 256.0)),
+      {Evidence::kArithmetic},
+      fmt::format("{} words of experts of {}", results_.exponents.words, runs_.settings().whole_name));
+  std::string sizes, codec_names;
+  std::vector<CodecSize> codecs = results_.exponents.codecs;
+  std::ranges::sort(codecs, {}, &CodecSize::codec);  // as in the paper: LZ4 first
+  for (const CodecSize& codec : codecs) {
+    sizes += percent(codec.size) + "; ";
+    codec_names += (codec_names.empty() ? "" : ", ") + (codec.codec == "lz4" ? "LZ4HC" : codec.codec);
+  }
+  row("Z-F3", "size after LZ4HC; ZSTD; entropy bound", "74 %; 68 %; 66.02, 65.96, 66.52 %",
+      sizes + percent(results_.exponents.bound), {Evidence::kArithmetic},
+      fmt::format("here: {}; bound (8 + H) / 16, by which the paper's entropies would be 66.57, 66.02, 65.96 "
+                  "%; 4 chunks a matrix",
+                  codec_names));
+}
 
 void Rows::timing_row() {
   const std::string quantity =
@@ -84,63 +133,29 @@ void Rows::timing_row() {
       {"sluice profile " + runs_.settings().packed_name + runs_.settings().flags});
 }
 
-void Rows::add() {
-  const lab::Comparison &tight = results_.sweep.front(), &loose = results_.sweep.back(),
-                        &middle = results_.sweep[results_.sweep.size() / 2];
-  const std::vector<std::string> baselines = published_baselines();
-  const auto wait = [](const lab::Comparison& one, const char* preset) {
-    return percent(one.find(preset).of(&lab::RunFigures::wait_share).median);
-  };
-  std::string names;
-  for (const std::string& name : baselines) names += (names.empty() ? "" : ", ") + name;
+void Rows::latency_row() {
   const std::string spread =
       fmt::format("{} to {}", format_bytes(results_.budgets.front()), format_bytes(results_.budgets.back()));
   std::vector<std::string> commands;
-
-  row_of_both(
-      "Z-F1", "share of the time that waits for the disk, server to edge: decoder-only; encoder-decoder",
-      "38.5 % to 80.1 %; 15.8 % to 41.7 %", &ZipmoeReplay::f1,
-      fmt::format("z-accelerate {} to {}, {} {} to {}", wait(loose, "z-accelerate"),
-                  wait(tight, "z-accelerate"), kPlanned, wait(loose, kPlanned), wait(tight, kPlanned)),
-      "from the largest budget to the smallest, since there is one machine; S from 32 to 2 GB/s, "
-      "z-accelerate",
-      {runs_.compare_command({"z-accelerate", kPlanned}, results_.budgets.back(), 1, runs_.tokens()) +
-           " --json",
-       runs_.compare_command({"z-accelerate", kPlanned}, results_.budgets.front(), 1, runs_.tokens()) +
-           " --json"});
-  row("Z-F2", "entropy of exponents, bits, of 3 models; share of the 256 symbols that occur",
-      "2.651, 2.563, 2.554; 14.06, 11.33, 14.84 %",
-      fmt::format("{:.3f}; {}", results_.exponents.entropy_bits, percent(results_.exponents.symbols / 256.0)),
-      {Evidence::kArithmetic},
-      fmt::format("{} words of experts of {}", results_.exponents.words, runs_.settings().whole_name));
-  std::string sizes, codec_names;
-  std::vector<CodecSize> codecs = results_.exponents.codecs;
-  std::ranges::sort(codecs, {}, &CodecSize::codec);  // as in the paper: LZ4 first
-  for (const CodecSize& codec : codecs) {
-    sizes += percent(codec.size) + "; ";
-    codec_names += (codec_names.empty() ? "" : ", ") + (codec.codec == "lz4" ? "LZ4HC" : codec.codec);
-  }
-  row("Z-F3", "size after LZ4HC; ZSTD; entropy bound", "74 %; 68 %; 66.02, 65.96, 66.52 %",
-      sizes + percent(results_.exponents.bound), {Evidence::kArithmetic},
-      fmt::format("here: {}; bound (8 + H) / 16, by which the paper's entropies would be 66.57, 66.02, 65.96 "
-                  "%; 4 chunks a matrix",
-                  codec_names));
-  timing_row();
   for (const Bytes budget : results_.budgets)
     commands.push_back(runs_.compare_command(sweep_systems(), budget, 1, runs_.tokens()));
-  row_of_both(
-      "Z-F7", "reduction of TPOT / of TTFT: decoder-only; encoder-decoder",
-      "62.65–97.97 % / 53.25–87.90 %; 4.99–81.24 % / ≤ 83.45 %", &ZipmoeReplay::f7,
-      fmt::format("{} / {}", range(reductions(&lab::RunFigures::tpot_s, baselines), 100, " %"),
-                  range(reductions(&lab::RunFigures::ttft_s, baselines), 100, " %")),
-      fmt::format("{} against {} over budgets of {}; against z-basic-lru: TPOT {}, TTFT {}", kPlanned, names,
-                  spread, range(reductions(&lab::RunFigures::tpot_s, {"z-basic-lru"}), 100, " %"),
-                  range(reductions(&lab::RunFigures::ttft_s, {"z-basic-lru"}), 100, " %")),
-      std::exchange(commands, {}));
+  row_of_both("Z-F7", "reduction of TPOT / of TTFT: decoder-only; encoder-decoder",
+              "62.65–97.97 % / 53.25–87.90 %; 4.99–81.24 % / ≤ 83.45 %", &ZipmoeReplay::f7,
+              fmt::format("{} / {}", range(reductions(&lab::RunFigures::tpot_s, baselines_), 100, " %"),
+                          range(reductions(&lab::RunFigures::ttft_s, baselines_), 100, " %")),
+              fmt::format("{} against {} over budgets of {}; against z-basic-lru: TPOT {}, TTFT {}", kPlanned,
+                          baseline_names_, spread,
+                          range(reductions(&lab::RunFigures::tpot_s, {"z-basic-lru"}), 100, " %"),
+                          range(reductions(&lab::RunFigures::ttft_s, {"z-basic-lru"}), 100, " %")),
+              std::move(commands));
+}
+
+void Rows::throughput_row() {
+  std::vector<std::string> commands;
   std::string gains;
   for (std::size_t i = 0; i < results_.batches.size(); ++i) {
     std::vector<double> values;
-    for (const std::string& name : baselines)
+    for (const std::string& name : baselines_)
       values.push_back(results_.batches[i].find(kPlanned).of(&lab::RunFigures::tok_s).median /
                        results_.batches[i].find(name).of(&lab::RunFigures::tok_s).median);
     gains += fmt::format("{}B={}: {}", gains.empty() ? "" : ", ", runs_.batches()[i], range(values, 1, "×"));
@@ -149,8 +164,12 @@ void Rows::add() {
   }
   row_of_both("Z-F8", "gain in throughput at B = 1, 4, 16: decoder-only; encoder-decoder",
               "1.79–42.49×; 1.31–5.82×", &ZipmoeReplay::f8, gains,
-              fmt::format("{} against {}, different prompts decoded together", kPlanned, names),
-              std::exchange(commands, {}));
+              fmt::format("{} against {}, different prompts decoded together", kPlanned, baseline_names_),
+              std::move(commands));
+}
+
+void Rows::length_row() {
+  std::vector<std::string> commands;
   std::string speeds;
   for (std::size_t i = 0; i < results_.lengths.size(); ++i) {
     const auto e2e = [&](const char* name) {
@@ -163,8 +182,11 @@ void Rows::add() {
   row_of_both("Z-F9", "end-to-end speed-up against the length of the output: decoder-only; encoder-decoder",
               "3.03–42.49×; 1.11–5.64×", &ZipmoeReplay::f9, speeds,
               fmt::format("{} against z-accelerate (z-basic-lru) at {}; S against {}", kPlanned,
-                          format_bytes(results_.middle()), names),
-              std::exchange(commands, {}));
+                          format_bytes(results_.middle()), baseline_names_),
+              std::move(commands));
+}
+
+void Rows::ladder_row() {
   const auto figure = [&](const char* name, double lab::RunFigures::*member) {
     return results_.ladder.find(name).of(member).median;
   };
@@ -192,6 +214,10 @@ void Rows::add() {
                   figure(kPlanned, &lab::RunFigures::e2e_s)),
       fmt::format("at {}; {} (paper: 76.5, 75.9 %)", format_bytes(results_.ladder.budget), core),
       {runs_.compare_command(ladder_steps(), results_.middle(), 1, runs_.tokens())});
+}
+
+void Rows::page_cache_row() {
+  const lab::Comparison& middle = results_.sweep[results_.sweep.size() / 2];
   const auto against = [&](double lab::RunFigures::*member) {
     return percent(1 -
                    middle.find(kPlanned).of(member).median / middle.find("z-accelerate").of(member).median);
@@ -208,6 +234,9 @@ void Rows::add() {
                             fetch::io_mode_name(runs_.options().fetch.io)),
           kPlanned, format_bytes(middle.budget)),
       {runs_.compare_command({"z-accelerate", kPlanned}, results_.middle(), 1, runs_.tokens())});
+}
+
+void Rows::approximation_row() {
   const auto& [scheduler, ratio] = results_.ratios.front();
   std::string others;
   for (std::size_t i = 1; i < results_.ratios.size(); ++i)
@@ -220,6 +249,18 @@ void Rows::add() {
       fmt::format("{} over {} random instances, against a lower bound of the optimum (stronger than the "
                   "theorem); means of others: {}",
                   scheduler, ratio.instances, others));
+}
+
+void Rows::add() {
+  waiting_row();
+  exponent_rows();
+  timing_row();
+  latency_row();
+  throughput_row();
+  length_row();
+  ladder_row();
+  page_cache_row();
+  approximation_row();
   row("Z-abs", "abstract: reduction of latency up to; throughput up to", "72.77 %; 6.76×", "n/a",
       {Evidence::kNone},
       "the paper's own ranges (Z-F7, Z-F8) say otherwise, so it is not clear what is compared; probably the "
