@@ -175,7 +175,8 @@ void measure_costs(std::size_t rounds, bench::Report& report) {
   };
   std::vector<bench::Workload> work = {{"greedy", split_by(methods.greedy)},
                                        {"beam 2", split_by(methods.beam)},
-                                       {"ratio-prefix", split_by(methods.ratio_prefix)}};
+                                       {"ratio-prefix", split_by(methods.ratio_prefix)},
+                                       {"optimal", split_by(methods.optimal)}};
   bench::measure(work, rounds);
   require(std::isfinite(sum), "sum");
   fmt::print("a split of 128 active experts: µs, median (fastest … slowest) of {} instances\n", rounds);
