@@ -57,7 +57,7 @@ class SmoeChoice {
   double lost_mass() const { return lost_mass_; }
 
  private:
-  // A low-score expert of a token that is neither resident nor replaced.
+  // A low-score expert of a token that must be loaded, and that nothing has replaced so far.
   struct Retained {
     std::uint32_t users = 0;  // tokens that have it in their set, when the list was made
     double score = 0;
@@ -78,10 +78,9 @@ class SmoeChoice {
   std::vector<std::uint32_t> ranked_;  // (T, k): a token's own choice, best score first; …
   std::vector<std::uint32_t> tops_;    // (T): … how many of these are top-score; …
   std::vector<double> beta_;           // (T): … and the border
-  std::vector<std::uint8_t>
-      near_;  // (N): resident, or loaded in any case because some token has it as top-score
-  std::vector<std::uint8_t> marks_;   // (T, N): Mark
-  std::vector<std::uint32_t> users_;  // (N): tokens that have the expert in their set
+  std::vector<std::uint8_t> near_;     // (N): resident, or a top-score expert of some token
+  std::vector<std::uint8_t> marks_;    // (T, N): Mark
+  std::vector<std::uint32_t> users_;   // (N): tokens that have the expert in their set
   std::vector<Retained> retained_;
   std::vector<std::uint32_t> misfits_, alternatives_;          // scratch of one token
   std::vector<std::uint32_t> begin_{0}, sets_, own_, misses_;  // begin_: (T + 1), into sets_; own_: (T, k)
