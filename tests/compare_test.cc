@@ -30,6 +30,17 @@ TEST(Compare, SaysThatTheContextEndedTheAnswers) {
   EXPECT_EQ(run(compare).err, "");
 }
 
+// The last token of an answer needs no position: 5 and 4 tokens are whole in a context of 8, as in a run.
+TEST(Compare, SaysNothingOfAContextThatHeldTheAnswers) {
+  const std::string compare =
+      "compare " + kModel + " --tokens 1,2,3,4,5 --preset auto --runs 1 --json -c 8 -n ";
+  const Outcome whole = run(compare + "4"), cut = run(compare + "5");
+  EXPECT_EQ(whole.err, "");
+  EXPECT_EQ(Json::parse(whole.out)["tokens"][0].size(), 4u);
+  EXPECT_THAT(cut.err, HasSubstr("-c: the context of 8 tokens is full"));
+  EXPECT_EQ(Json::parse(cut.out)["tokens"][0].size(), 4u);
+}
+
 class CompareLossy : public testing::Test {
  protected:
   static void SetUpTestSuite() {

@@ -162,6 +162,12 @@ std::string_view stop_reason_name(StopReason reason) {
   return kNames[static_cast<int>(reason)];
 }
 
+std::vector<StopReason> stop_reasons(std::span<const GenerateResult> results) {
+  std::vector<StopReason> reasons;
+  for (const GenerateResult& result : results) reasons.push_back(result.reason);
+  return reasons;
+}
+
 std::vector<GenerateResult> generate(Engine& engine, const tokenizer::Tokenizer* tokenizer,
                                      std::span<const GenerateRequest> requests) {
   for (const GenerateRequest& request : requests) check(engine, tokenizer, request);

@@ -44,6 +44,7 @@ struct GenerateResult {
   StopReason reason = StopReason::kLength;
   double prefill_s = 0, decode_s = 0;  // from the start to the first token, and from there to the last
 };
+std::vector<StopReason> stop_reasons(std::span<const GenerateResult> results);  // of each, in order
 
 // Error(kInvalid) for an empty prompt and for a prompt that does not fit the context; otherwise errors as
 // Engine::step. `tokenizer` may be null: then there is no text, and stop strings are Error(kUsage).

@@ -263,6 +263,7 @@ Comparison Comparer::run(const std::vector<Contender>& contenders, const Compare
       for (engine::GenerateResult& result : run.results)
         compared.texts.back().push_back(std::move(result.tokens));
       if (!comparison.text) comparison.text = run.results.front().text;
+      if (comparison.reasons.empty()) comparison.reasons = engine::stop_reasons(run.results);
       comparison.budget = engine.plan().budget;
       comparison.threads = engine.threads();
       if (settings.on_run) settings.on_run(++done, settings.runs * contenders.size());

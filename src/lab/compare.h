@@ -100,7 +100,8 @@ struct Agreement {
 struct Comparison {
   std::vector<Compared> contenders;
   First first = First::kContender;
-  std::optional<std::string> text = {};  // text of the first request
+  std::optional<std::string> text = {};          // text of the first request
+  std::vector<engine::StopReason> reasons = {};  // why the answers of the first run ended, by request
   Bytes budget = 0;
   unsigned threads = 0;
   const Compared& find(std::string_view preset) const;  // REQUIRES: it was compared

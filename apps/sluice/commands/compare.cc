@@ -157,12 +157,7 @@ void compare(const Options& options) {
   settings.on_run = [&](std::size_t done, std::size_t) { progress.update(done); };
   const lab::Comparison result = lab::Comparer().run(contenders, settings);
   progress.end();
-  // For a model with an encoder, the answer stands alone.
-  const auto ended = std::ranges::count_if(settings.requests, [&](const engine::GenerateRequest& request) {
-    return (encoder_positions > 0 ? 0 : request.prompt.size()) + request.max_tokens >
-           context_tokens(flags, open.model);
-  });
-  warn_of_full_context(static_cast<std::size_t>(ended), settings.requests.size(), flags, open);
+  warn_of_full_context(result.reasons, flags, open);
   if (flags.json) {
     std::cout << lab::to_json(result).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {

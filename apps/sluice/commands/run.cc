@@ -272,7 +272,7 @@ void run(const Options& options) {
     if (options.show_experts)
       print_error("\n{}", residency_picture(engine, terminal && colour_allowed(), columns));
   }
-  warn_of_full_context(results, flags, open);
+  warn_of_full_context(engine::stop_reasons(results), flags, open);
   for (const engine::GenerateResult& result : results)
     if (result.reason == engine::StopReason::kInterrupted) throw Exit{kExitInterrupted};
 }

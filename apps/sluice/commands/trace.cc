@@ -119,7 +119,7 @@ void run(const Options& options) {
     throw;
   }
 
-  warn_of_full_context(results, flags, open);
+  warn_of_full_context(engine::stop_reasons(results), flags, open);
   const Bytes size = InputFile::open(options.out).size();
   const engine::ExpertStatistics total = engine.statistics().total();
   if (flags.json) {

@@ -87,19 +87,13 @@ std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, con
   return std::max<std::size_t>(1, std::min(context, before + max_tokens));
 }
 
-void warn_of_full_context(std::span<const engine::GenerateResult> results, const EngineFlags& engine,
+void warn_of_full_context(std::span<const engine::StopReason> reasons, const EngineFlags& engine,
                           const OpenModel& open) {
-  warn_of_full_context(static_cast<std::size_t>(std::ranges::count(results, engine::StopReason::kContext,
-                                                                   &engine::GenerateResult::reason)),
-                       results.size(), engine, open);
-}
-
-void warn_of_full_context(std::size_t ended, std::size_t answers, const EngineFlags& engine,
-                          const OpenModel& open) {
+  const auto ended = std::ranges::count(reasons, engine::StopReason::kContext);
   if (ended == 0 || engine.quiet) return;
   const std::size_t context = context_tokens(engine, open.model), most = open.model.config.max_positions;
   print_warning("-c: the context of {} tokens is full, and ended {} before -n did; {}", context,
-                answers == 1 ? "the answer" : fmt::format("{} of {} answers", ended, answers),
+                reasons.size() == 1 ? "the answer" : fmt::format("{} of {} answers", ended, reasons.size()),
                 context < most ? fmt::format("give a larger -c, at most {}", most)
                                : "the model has no larger one: give a shorter prompt, or a smaller -n");
 }

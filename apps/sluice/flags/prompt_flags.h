@@ -25,10 +25,9 @@ std::vector<std::vector<tokenizer::TokenId>> prompt_tokens(const PromptFlags& fl
 std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, const EngineFlags& engine,
                           const OpenModel& open);
 
-// Where the context ended an answer: a warning that says what helps, unless --quiet.
-void warn_of_full_context(std::span<const engine::GenerateResult> results, const EngineFlags& engine,
-                          const OpenModel& open);
-void warn_of_full_context(std::size_t ended, std::size_t answers, const EngineFlags& engine,
+// Warns, unless --quiet, where the context ended one of the answers, and says what helps. `reasons`: why each
+// answer ended.
+void warn_of_full_context(std::span<const engine::StopReason> reasons, const EngineFlags& engine,
                           const OpenModel& open);
 
 }  // namespace sluice::app
