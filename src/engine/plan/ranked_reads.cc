@@ -6,7 +6,7 @@
 namespace sluice::engine {
 namespace {
 
-constexpr double kRight = 0.7;
+constexpr double kWrong = 0.3;
 
 }  // namespace
 
@@ -15,14 +15,16 @@ double needed_bytes(const RankedReads& layer) {
 }
 
 NamedAhead named_by_lookahead(const RankedReads& layer) {
-  double chances = 0, bytes = 0;
+  double blind = 0, blind_bytes = 0;  // what is named wrongly without regard to the step
   for (std::size_t r = 0; r < layer.f.size(); ++r) {
     const double chance = layer.f[r] * (1 - layer.f[r]);
-    chances += chance;
-    bytes += chance * layer.missing[r];
+    blind += chance;
+    blind_bytes += chance * layer.missing[r];
   }
   const double k = std::accumulate(layer.f.begin(), layer.f.end(), 0.0);
-  return {kRight * needed_bytes(layer), chances > 0 ? (1 - kRight) * k * bytes / chances : 0};
+  if (blind <= 0) return {needed_bytes(layer), 0};
+  const double wrong = std::min(kWrong * k, blind);
+  return {(1 - wrong / k) * needed_bytes(layer), wrong * blind_bytes / blind};
 }
 
 }  // namespace sluice::engine

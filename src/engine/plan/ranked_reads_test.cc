@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
 #include <vector>
 
 #include "engine/plan/pool_plan.h"
@@ -40,7 +44,48 @@ TEST(ReadForecast, WrongGuessesAreExpertsThatMightHaveBeenUsed) {
   EXPECT_NEAR(named_by_lookahead({even, missing}).right, 0.7 * 100, 1e-12);
   EXPECT_NEAR(named_by_lookahead({even, missing}).wrong, 0.3 * 2 * 50, 1e-12);  // half of them are missing
   EXPECT_EQ(named_by_lookahead({sure, missing}).wrong, 0);                      // nothing to be wrong about
-  EXPECT_NEAR(named_by_lookahead({leaning, missing}).wrong, 0.3 * 2 * 50, 1e-12);
+  const std::vector<double> wide = {0.7, 0.7, 0.3, 0.3};
+  EXPECT_NEAR(named_by_lookahead({wide, missing}).wrong, 0.3 * 2 * 50, 1e-12);
+  // Fewer than three in ten are wrong where fewer than that are open.
+  EXPECT_NEAR(named_by_lookahead({leaning, missing}).wrong, 2 * 0.1 * 0.9 * 100, 1e-12);
+  EXPECT_NEAR(named_by_lookahead({leaning, missing}).right, (1 - 4 * 0.1 * 0.9 / 2) * 2 * 0.1 * 100, 1e-12);
+}
+
+// A text that used the same 4 of 32 experts in all but one of a million steps.
+TEST(ReadForecast, ExpertsThatAreNeverUsedAreNotReadInVain) {
+  constexpr double kOnce = 1e-6, kBytes = 1 << 20;
+  std::vector<double> f(32, 4 * kOnce / 28), missing(32, kBytes);
+  std::fill_n(f.begin(), 4, 1 - kOnce);
+  std::fill_n(missing.begin(), 4, 0.0);
+  const NamedAhead ahead = named_by_lookahead({f, missing});
+  EXPECT_GT(ahead.wrong, 0);
+  EXPECT_LE(ahead.wrong, 4 * kOnce * kBytes);
+  EXPECT_NEAR(ahead.right, needed_bytes({f, missing}), 1e-5 * kBytes * kOnce);
+}
+
+// Against sums written out: what is named is as much as a step uses, and nothing that is wrong in a rank is
+// likelier than that the rank was named blindly and not used.
+TEST(ReadForecast, NoRankIsNamedInVainMoreOftenThanByABlindGuess) {
+  const std::uint64_t seed = 20261124;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> share(0, 1);
+  for (int round = 0; round < 1000; ++round) {
+    std::vector<double> f(1 + random() % 64);
+    const double sharpness = 1 + 8 * share(random);
+    for (double& p : f) p = std::pow(share(random), sharpness);
+    for (std::size_t one = 0; one < f.size(); ++one) {
+      std::vector<double> missing(f.size(), 0);
+      missing[one] = 1;  // then `wrong` is the probability of this rank
+      EXPECT_LE(named_by_lookahead({f, missing}).wrong, f[one] * (1 - f[one]) + 1e-12);
+    }
+    const std::vector<double> all(f.size(), 1);
+    const NamedAhead ahead = named_by_lookahead({f, all});
+    double used = 0;
+    for (const double p : f) used += p;
+    EXPECT_NEAR(ahead.right + ahead.wrong, used, 1e-9);
+    EXPECT_LE(ahead.wrong, 0.3 * used + 1e-12);
+  }
 }
 
 TEST(ReadForecast, APlanHasWhatReadAheadReadsInVain) {
