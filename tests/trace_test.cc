@@ -281,6 +281,11 @@ TEST_F(TraceTest, RecordsWhatTheRunSaidAndChangesNoBit) {
   EXPECT_EQ(plain["tokens"], traced["tokens"]);
   EXPECT_EQ(traced["steps"], 16);  // one prefill, fifteen decode steps
   const Json replayed = run_json("simulate --trace " + file("a.trace") + " --cache lru --capacity 8");
+  EXPECT_EQ(traced["memory"]["budget"], plain["memory"]["budget"]);
+  EXPECT_LE(traced["memory"][sluice::program::kPeak], traced["memory"]["budget"]);
+  EXPECT_GT(traced["memory"]["accounted"], 0);
+  for (const char* account : {"dense", "kv"})
+    EXPECT_EQ(traced["memory"]["by_name"][account], plain["memory"]["by_name"][account]) << account;
   EXPECT_EQ(replayed["steps"], 16);
   EXPECT_EQ(replayed["prefill_steps"], 1);
   EXPECT_EQ(replayed["layers"], 6);

@@ -19,6 +19,7 @@
 #include "flags/prompt_flags.h"
 #include "flags/sampling_flags.h"
 #include "report/progress.h"
+#include "report/run_report.h"
 #include "streams/exit_code.h"
 #include "streams/interrupt.h"
 #include "streams/standard_error.h"
@@ -129,6 +130,7 @@ void run(const Options& options) {
                  {"steps", writer.steps() - first_step},
                  {"first_step", first_step},
                  {"run", engine::run_record(engine)},
+                 {"memory", memory_json(engine)},
                  {"experts",
                   {{"accesses", total.accesses},
                    {"hits", total.hits},
