@@ -41,6 +41,22 @@ TEST(Compare, SaysNothingOfAContextThatHeldTheAnswers) {
   EXPECT_EQ(Json::parse(cut.out)["tokens"][0].size(), 4u);
 }
 
+// Of presets that compute alike, the one that reads ahead wastes some of what it reads.
+TEST(Compare, BytesReadInVainStandApart) {
+  const std::string compare = "compare " + kModel + " -p Once -n 40 --runs 1 -q --memory " +
+                              sluice::program::memory(24) + " --preset auto,z-basic-lru";
+  const Json presets = run_json(compare)["presets"];
+  const auto median = [&](std::size_t preset, const char* figure) {
+    return presets[preset][figure]["median"].get<double>();
+  };
+  EXPECT_GT(median(0, "wasted_bytes_per_token"), 0);
+  EXPECT_LT(median(0, "wasted_bytes_per_token"), median(0, "bytes_per_token"));
+  EXPECT_EQ(median(1, "wasted_bytes_per_token"), 0);
+  EXPECT_GT(median(1, "bytes_per_token"), 0);
+  EXPECT_EQ(run_json(compare + " --prefetch none")["presets"][0]["wasted_bytes_per_token"]["high"], 0);
+  EXPECT_THAT(run(compare).out, HasSubstr("  read/token     in vain  hits  "));
+}
+
 class CompareLossy : public testing::Test {
  protected:
   static void SetUpTestSuite() {

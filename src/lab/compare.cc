@@ -70,7 +70,8 @@ OneRun measure(engine::Engine& engine, const CompareSettings& settings, double l
   it.e2e_s = seconds(begin, end);
   it.tpot_s = ratio(seconds(first, end), static_cast<double>(decode.steps));
   it.tok_s = ratio(tokens, seconds(first, end));
-  it.bytes_per_token = ratio(static_cast<double>(decode.bytes_read + decode.prefetch_bytes), tokens);
+  it.bytes_per_token = ratio(static_cast<double>(decode.read()), tokens);
+  it.wasted_per_token = ratio(static_cast<double>(decode.wasted_bytes), tokens);
   it.cpu_s_per_token = ratio(cpu_seconds() - first_cpu, tokens);
   it.wait_share = ratio(engine.expert_counters().wait_s, it.e2e_s);
   it.hit_rate = ratio(static_cast<double>(decode.hits), static_cast<double>(decode.accesses));
@@ -290,6 +291,7 @@ Json to_json(const Comparison& comparison) {
                  {"e2e_s", json_of(it.of(&RunFigures::e2e_s))},
                  {"load_s", json_of(it.of(&RunFigures::load_s))},
                  {"bytes_per_token", json_of(it.of(&RunFigures::bytes_per_token))},
+                 {"wasted_bytes_per_token", json_of(it.of(&RunFigures::wasted_per_token))},
                  {"cpu_s_per_token", json_of(it.of(&RunFigures::cpu_s_per_token))},
                  {"wait_share", json_of(it.of(&RunFigures::wait_share))},
                  {"hit_rate", json_of(it.of(&RunFigures::hit_rate))},
@@ -360,14 +362,15 @@ std::string changes_text(const Comparison& comparison, std::size_t columns) {
 }  // namespace
 
 std::string table_text(const Comparison& comparison, std::size_t columns) {
-  std::vector<std::vector<std::string>> rows = {
-      {"preset", "tok/s", "(least-most)", "TTFT", "read/token", "hits", "CPU/token", "peak", "found in"}};
+  std::vector<std::vector<std::string>> rows = {{"preset", "tok/s", "(least-most)", "TTFT", "read/token",
+                                                 "in vain", "hits", "CPU/token", "peak", "found in"}};
   for (const Compared& it : comparison.contenders) {
     const Spread tok_s = it.of(&RunFigures::tok_s);
     rows.push_back({it.preset, fmt::format("{:.2f}", tok_s.median),
                     fmt::format("({:.1f}-{:.1f})", tok_s.low, tok_s.high),
                     format_duration(it.of(&RunFigures::ttft_s).median),
                     format_bytes(static_cast<Bytes>(it.of(&RunFigures::bytes_per_token).median)),
+                    format_bytes(static_cast<Bytes>(it.of(&RunFigures::wasted_per_token).median)),
                     fmt::format("{:.0f}%", 100 * it.of(&RunFigures::hit_rate).median),
                     format_duration(it.of(&RunFigures::cpu_s_per_token).median),
                     format_bytes(static_cast<Bytes>(it.of(&RunFigures::peak).high)), found_text(it.found)});
@@ -378,8 +381,10 @@ std::string table_text(const Comparison& comparison, std::size_t columns) {
                           format_bytes(comparison.budget), comparison.threads,
                           comparison.contenders.front().runs.size(), texts_text(comparison))) +
          line(
-             "hits: experts that needed no demand read, prefetched ones among them; found in: what the cache "
-             "held") +
+             "in vain: the part of read/token that was read ahead and then not asked for; hits: experts that "
+             "needed "
+             "no "
+             "demand read, prefetched ones among them; found in: what the cache held") +
          changes_text(comparison, columns);
 }
 

@@ -17,16 +17,17 @@ namespace sluice::lab {
 
 // The measurements of one run. Seconds, bytes.
 struct RunFigures {
-  double load_s = 0;           // until the first step could begin, including a profile measured at the start
-  double ttft_s = 0;           // from then to the first token (of the last sequence)
-  double tpot_s = 0;           // time of a decode step
-  double tok_s = 0;            // decoded tokens a second, over all sequences
-  double e2e_s = 0;            // from the first step to the last token
-  double bytes_per_token = 0;  // expert bytes read while decoding: on demand and ahead
-  double cpu_s_per_token = 0;  // of all threads, user and system, while decoding
-  double wait_share = 0;       // share of e2e_s with nothing to compute or decode, waiting for the disk
-  double hit_rate = 0;         // while decoding
-  double peak = 0;             // largest total of the accountant, in bytes
+  double load_s = 0;            // until the first step could begin, including a profile measured at the start
+  double ttft_s = 0;            // from then to the first token (of the last sequence)
+  double tpot_s = 0;            // time of a decode step
+  double tok_s = 0;             // decoded tokens a second, over all sequences
+  double e2e_s = 0;             // from the first step to the last token
+  double bytes_per_token = 0;   // expert bytes read while decoding: on demand and ahead
+  double wasted_per_token = 0;  // of them, what was read ahead and then not asked for
+  double cpu_s_per_token = 0;   // of all threads, user and system, while decoding
+  double wait_share = 0;        // share of e2e_s with nothing to compute or decode, waiting for the disk
+  double hit_rate = 0;          // while decoding
+  double peak = 0;              // largest total of the accountant, in bytes
 };
 
 // Median, smallest and largest value of the runs.
