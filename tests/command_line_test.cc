@@ -54,6 +54,24 @@ TEST(CommandLine, UsageErrorsExitWith2AndSayWhatWasMeant) {
   expect_usage_error("detokenize x --tokens 1,x", "--tokens");
 }
 
+TEST(CommandLine, AWrongEntryOfAListOfTokensIsNamedWithItsPlace) {
+  const auto expect = [](const std::string& list, const std::string& message, const std::string& found) {
+    const std::string numbers = "expected numbers with commas between them, such as 1,2,3";
+    for (const std::string& command :
+         {"run " + kModel, "detokenize " + kModel, "forward " + kModel + " -o x"})
+      expect_usage_error(
+          command + " --tokens '" + list + "'",
+          "--tokens: " + message + "; " + numbers + ", found " + found + "; correct the entry\n");
+  };
+  expect("1,,2", "entry 2 of the list is empty", "nothing at character 3");
+  expect(",", "entry 1 of the list is empty", "nothing at character 1");
+  expect("11,12,", "entry 3 of the list is empty", "nothing at character 7");
+  expect("1,x,2", "entry 2 of the list is not a token id", "\"x\" at character 3");
+  expect("1;2", "entry 1 of the list is not a token id", "\"1;2\" at character 1");
+  expect("1,99999999999999999999999,3", "entry 2 of the list is not a token id",
+         "\"99999999999999999999\" at character 3");
+}
+
 // Where, what, what was expected, what was found and what to do: none of the parser's own words.
 TEST(CommandLine, EveryMistakeOnTheCommandLineHasTheFormOfAnError) {
   const auto expect = [](const std::string& arguments, const std::string& message) {

@@ -324,21 +324,26 @@ void check_token_ids(const std::vector<tokenizer::TokenId>& tokens, const model:
 }
 
 std::vector<tokenizer::TokenId> parse_token_list(const std::string& text, const std::string& flag) {
+  constexpr std::size_t kShownEntry = 20;  // characters
   std::vector<tokenizer::TokenId> tokens;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (true) {
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    const std::string entry = text.substr(begin, comma - begin);
+    const char* const end = entry.data() + entry.size();
     tokenizer::TokenId token = 0;
-    const auto [next, error] = std::from_chars(at, end, token);
-    if (error != std::errc() || (next != end && *next != ','))
-      throw Error(ErrorKind::kUsage, fmt::format("entry {} of the list is not a token id", tokens.size() + 1))
+    const auto [next, error] = std::from_chars(entry.data(), end, token);
+    if (error != std::errc() || next != end)
+      throw Error(ErrorKind::kUsage, fmt::format("entry {} of the list is {}", tokens.size() + 1,
+                                                 entry.empty() ? "empty" : "not a token id"))
           .in(flag)
           .expected("numbers with commas between them, such as 1,2,3")
-          .found(std::string(at, std::min<std::size_t>(20, static_cast<std::size_t>(end - at))));
+          .found(fmt::format("{} at character {}",
+                             entry.empty() ? "nothing" : '"' + entry.substr(0, kShownEntry) + '"', begin + 1))
+          .fix("correct the entry");
     tokens.push_back(token);
-    if (next == end) return tokens;
-    at = next + 1;
+    begin = comma + 1;
   }
+  return tokens;
 }
 
 }  // namespace sluice::app

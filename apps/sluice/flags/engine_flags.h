@@ -90,7 +90,7 @@ std::vector<tokenizer::TokenId> encode_file(const tokenizer::Tokenizer& tokenize
 void check_token_ids(const std::vector<tokenizer::TokenId>& tokens, const model::ModelConfig& config,
                      const std::string& flag);
 
-// Parses "1,2,3". Error(kUsage) naming `flag` and the place.
+// Parses "1,2,3". Error(kUsage) naming `flag`, and the entry with its place in the list.
 std::vector<tokenizer::TokenId> parse_token_list(const std::string& text, const std::string& flag);
 
 }  // namespace sluice::app
