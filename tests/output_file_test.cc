@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "base/files/scratch_directory.h"
 #include "bundled_model.h"
@@ -80,11 +81,11 @@ TEST_F(OutputFileTest, AFailureBehindTheCheckLeavesNothing) {
 
 // An error while a trace or a log is written also leaves nothing: a leftover would refuse the retry.
 TEST_F(OutputFileTest, AFailedRunLeavesNoTraceAndNoLog) {
-  for (const std::string prompt : {"--tokens 1,999999 -n 2", "-p '' -n 2"})
+  for (const auto& [prompt, code] : {std::pair("--tokens 1,999999 -n 2", 1), std::pair("-p '' -n 2", 2)})
     for (const std::string& command :
          {"run " + kModel + " " + prompt + " --decisions " + file("log"),
           "trace " + kModel + " " + prompt + " -o " + file("a.trace") + " --decisions " + file("log")}) {
-      EXPECT_EQ(run(command + " --memory " + memory(48)).code, 1) << command;
+      EXPECT_EQ(run(command + " --memory " + memory(48)).code, code) << command;
       EXPECT_EQ(files(), 0u) << command;
     }
   const std::string store = file("damaged.sluice");

@@ -77,7 +77,7 @@ TEST_F(RunRefusal, RequestsThatMakeNoSenseAreRefusedWithNumbers) {
   expect_error("run " + kModel + " --tokens 1,,2 -n 1", 2, "--tokens");
   expect_error("run " + kModel + " --tokens 1,2,3 -n 1 -c 2", 1, "3 tokens");
   expect_error("run " + kModel + " -p x -c 999999", 2, "4096");
-  expect_error("run " + kModel + " -p '' -n 1", 1, "no tokens");
+  expect_error("run " + kModel + " -p '' -n 1", 2, "-p: the prompt has no tokens");
   expect_error("run " + kModel + " -p x --cache belady", 2, "belady");
   expect_error("run " + kModel + " -p x --cache nonsense", 2,
                "one of none, static, fifo, lru, lfu, marking, eam, zip-pools, slice-lru");

@@ -26,38 +26,21 @@ namespace {
 std::vector<std::vector<tokenizer::TokenId>> tokens_of(const PromptFlags& flags, const EngineFlags& engine,
                                                        const OpenModel& open) {
   std::vector<std::vector<tokenizer::TokenId>> prompts;
-  for (const std::string& list : flags.tokens) {
-    prompts.push_back(parse_token_list(list, "--tokens"));
-    check_token_ids(prompts.back(), open.model.config, "--tokens");
-  }
+  for (const std::string& list : flags.tokens) prompts.push_back(parse_token_list(list, "--tokens"));
   if (!prompts.empty()) return prompts;
   if (open.tokenizer == nullptr)
     throw Error(ErrorKind::kInvalid, "the model has no tokenizer")
         .in(engine.model)
         .fix("give the prompt as --tokens 1,2,3");
-  const auto add = [&](const std::string& text, const std::string& place) {
+  const auto add = [&](const std::string& text, const std::string& place, ErrorKind empty) {
     prompts.push_back(encode_file(*open.tokenizer, text, place, tokenizer::AddSpecial::kYes, engine));
     if (prompts.back().empty())
-      throw Error(ErrorKind::kInvalid, "the prompt has no tokens")
-          .in(place)
-          .fix("give some text, or --tokens");
+      throw Error(empty, "the prompt has no tokens").in(place).fix("give some text, or --tokens");
   };
-  for (const std::string& text : flags.prompts) add(text, "-p");
-  for (const std::string& file : flags.files) add(read_input_text(file), input_name(file));
+  for (const std::string& text : flags.prompts) add(text, "-p", ErrorKind::kUsage);
+  for (const std::string& file : flags.files)
+    add(read_input_text(file), input_name(file), ErrorKind::kInvalid);
   return prompts;
-}
-
-// Checked before a file is made for the answer.
-void check_prompt(const std::vector<tokenizer::TokenId>& prompt, const char* flag, std::size_t vocab) {
-  if (prompt.empty())
-    throw Error(ErrorKind::kInvalid, "the prompt has no tokens").in(flag).fix("give some text, or --tokens");
-  for (const tokenizer::TokenId token : prompt)
-    if (token < 0 || static_cast<std::size_t>(token) >= vocab)
-      throw Error(ErrorKind::kInvalid, "token id is out of range")
-          .in(flag)
-          .expected(fmt::format("0 to {}", vocab - 1))
-          .found(std::to_string(token))
-          .fix("give ids of this model's tokenizer");
 }
 
 }  // namespace
@@ -67,7 +50,7 @@ std::vector<std::vector<tokenizer::TokenId>> prompt_tokens(const PromptFlags& fl
   std::vector<std::vector<tokenizer::TokenId>> prompts = tokens_of(flags, engine, open);
   const char* const flag = !flags.tokens.empty() ? "--tokens" : !flags.prompts.empty() ? "-p" : "-f";
   for (const std::vector<tokenizer::TokenId>& prompt : prompts)
-    check_prompt(prompt, flag, open.model.config.vocab);
+    check_token_ids(prompt, open.model.config, flag);
   return prompts;
 }
 
