@@ -135,7 +135,7 @@ TEST_F(MachineReplayTest, RefusalsNameTheFlag) {
   refused("--machine toaster --memory-experts 1GB", "--machine");
   refused(all + "--slices 8/3", "--slices");
   refused(all + "--router cache-prior", "--router");  // the trace has no logits
-  refused(all + "--constraint hard", "--router");     // and exact leaves nothing to replace
+  refused(all + "--constraint hard", "--constraint: a limit on misses replaces experts");
   refused(all + "--precision dbsc --cache lru", "--cache");
   refused(all + "--precision low --warmup last-layer", "--warmup");
   refused(all + "--critical fixed_top_c --critical-count 7", "--critical-count: more critical experts");

@@ -89,8 +89,9 @@ void check_combination(const Combination& combination) {
     rule = name;
   }
   if (combination.constraint != ConstraintMode::kNone && rule.empty()) {
-    refuse("a limit on misses changes the selection, which the router exact does not allow", "--router",
-           "exact", "use the router cache-prior, or no limit");
+    refuse("a limit on misses replaces experts, which the router exact does not allow", "--constraint",
+           std::string(constraint_name(combination.constraint)),
+           "add --router cache-prior, or give --constraint none");
   }
   if (combination.loss_limited) check_loss_limit(combination, rule);
   const bool by_lambda =

@@ -8,11 +8,14 @@
 
 #include "base/error.h"
 #include "experts/registry.h"
+#include "experts/routing/slice_names.h"
 
 namespace sluice::experts {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::StartsWith;
 using Names = std::vector<std::string_view>;
 
 std::string refusal(const Combination& combination) {
@@ -66,8 +69,11 @@ TEST(Combination, Refused) {
       refusal({.family = kSliced, .routers = exact, .cache = "lru", .precision = PrecisionMode::kDbsc}),
       HasSubstr("the precision dbsc needs a cache"));
   EXPECT_THAT(refusal({.routers = two, .cache = "lru"}), HasSubstr("cache-prior and cumsum"));
-  EXPECT_THAT(refusal({.routers = exact, .cache = "lru", .constraint = ConstraintMode::kHard}),
-              HasSubstr("exact"));
+  for (const ConstraintMode mode : {ConstraintMode::kBoost, ConstraintMode::kAdaptive, ConstraintMode::kHard})
+    EXPECT_THAT(refusal({.routers = exact, .cache = "lru", .constraint = mode}),
+                AllOf(StartsWith("--constraint: a limit on misses"), HasSubstr("exact"),
+                      HasSubstr("found " + std::string(constraint_name(mode))),
+                      HasSubstr("add --router cache-prior, or give --constraint none")));
   EXPECT_THAT(refusal({.routers = cumsum, .cache = "lru", .constraint = ConstraintMode::kAdaptive}),
               HasSubstr("lambda"));
   EXPECT_THAT(refusal({.routers = wrong, .cache = "lru"}), HasSubstr("smoothie"));
