@@ -1,6 +1,7 @@
 // Requests, budgets and files that `run` refuses, and what it says.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -11,7 +12,9 @@
 namespace {
 
 namespace fs = std::filesystem;
+using sluice::program::content_of;
 using sluice::program::kModel;
+using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::PackedModelTest;
 using sluice::program::run;
@@ -50,6 +53,25 @@ TEST_F(RunRefusal, AStoreWithoutItsManifestIsNamedSo) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_NE(outcome.err.find("manifest.json: a file of the store is missing"), std::string::npos)
       << outcome.err;
+}
+
+// The store's profile is bound to the manifest, and is looked at first.
+TEST_F(RunRefusal, ADamagedManifestIsToldOnce) {
+  const std::string broken = file("manifest.sluice");
+  fs::copy(store(), broken, fs::copy_options::recursive);
+  ASSERT_EQ(run("profile " + broken + " --repeats 1 -q").code, 0);
+  ASSERT_TRUE(fs::exists(broken + "/sidecar/profile.json"));
+  const std::string good = content_of(broken + "/manifest.json");
+  std::string flipped = good;
+  flipped[good.size() - 5] ^= 1;
+  for (const std::string& damaged : {flipped, good.substr(0, good.size() / 2), std::string()}) {
+    std::ofstream(broken + "/manifest.json", std::ios::binary) << damaged;
+    const Outcome outcome = run("run " + broken + " -p Once -n 1 --memory " + memory(40));
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_TRUE(outcome.err.starts_with("sluice: " + broken + "/manifest.json")) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+  fs::remove_all(broken);
 }
 
 TEST_F(RunRefusal, SlicesAreForModelsThatHaveThem) {

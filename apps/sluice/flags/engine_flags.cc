@@ -12,6 +12,7 @@
 #include "flags/number_range.h"
 #include "flags/open_tokenizer.h"
 #include "flags/slice_effects.h"
+#include "store/format.h"
 #include "store/sidecar/sidecar.h"
 #include "store/source/open_checkpoint.h"
 #include "store/source/store_checkpoint.h"
@@ -204,14 +205,15 @@ EngineFlags reference_flags(const EngineFlags& flags, const std::string& path) {
 
 namespace {
 
-// That of the store, if there is one. One that is damaged or cannot be read is a warning: costs can be
-// measured again.
+// The store's profile, if it has one. A profile that is damaged or cannot be read is a warning, since costs can
+// be measured again. A manifest that cannot be read is none here: opening the store ends with that error.
 std::optional<engine::Profile> kept_profile(const EngineFlags& flags) {
   try {
     const std::optional<Json> sidecar = store::read_sidecar(flags.model, "profile", "profile");
     if (sidecar) return engine::profile_from_json(*sidecar, flags.model + "/sidecar/profile.json");
   } catch (const Error& error) {
-    if (!flags.quiet) print_warning("the store's profile is passed over: {}", error.what());
+    const bool of_profile = !error.where().starts_with(flags.model + "/" + std::string(store::kManifestName));
+    if (of_profile && !flags.quiet) print_warning("the store's profile is passed over: {}", error.what());
   }
   return std::nullopt;
 }
