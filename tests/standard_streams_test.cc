@@ -128,6 +128,38 @@ TEST_F(StandardStreams, AReaderThatHasGoneEndsACommandWithoutAMessage) {
   }
 }
 
+// What is written at the end of long work is tried at its start: a run of 4000 tokens, a score of a long text
+// and hundreds of comparisons would take the plainest code many minutes.
+TEST_F(StandardStreams, AFullDiskIsToldBeforeTheWork) {
+  const std::string slow = " --threads 1 --isa scalar --memory " + memory(40);
+  const std::string answer = " -n 4000 --ignore-eos --temp 0" + slow;
+  for (const std::string& call :
+       {"run " + kModel + " -p Once" + answer + " --json", "run " + kModel + " -p Once -p A" + answer,
+        "run " + kModel + " -p Once" + answer, "eval " + kModel + " -f " + kModel + "/eval.txt" + slow,
+        "eval " + kModel + " -f " + kModel + "/eval.txt --json" + slow,
+        "compare " + kModel + " -p Once -n 1000 --runs 1000 --preset auto" + slow}) {
+    const Outcome full = run_command("timeout 30 '" SLUICE_PROGRAM "' " + call + " -q >/dev/full");
+    EXPECT_EQ(full.code, kFailed) << call;
+    EXPECT_EQ(full.err, kFull) << call;
+  }
+}
+
+// A file system of one page, which a file fills.
+TEST_F(StandardStreams, AFileOnAFullDiskIsToldBeforeTheWork) {
+  const std::string place = file("full");
+  std::ofstream(file("mount")) << "mount -t tmpfs -o size=4k none " << place << " && head -c 4096 /dev/zero >"
+                               << place << "/page || exit 99\n"
+                               << "exec timeout 30 '" SLUICE_PROGRAM "' run " << kModel
+                               << " -p Once -n 4000 --ignore-eos --temp 0 --threads 1 --isa scalar --json >"
+                               << place << "/result\n";
+  fs::create_directory(place);
+  const Outcome outcome = run_command("unshare -rm sh " + file("mount"));
+  if (outcome.code == 99 || outcome.err.starts_with("unshare"))
+    GTEST_SKIP() << "FILE SYSTEMS CANNOT BE MOUNTED HERE: a full one is not checked";
+  EXPECT_EQ(outcome.code, kFailed);
+  EXPECT_EQ(outcome.err, kFull);
+}
+
 // A context of 4096 tokens takes the plainest code minutes. What -o and --decisions name is whole or is not
 // there, and then one line says so.
 TEST_F(StandardStreams, AGenerationEndsAtTheTextThatNobodyReads) {

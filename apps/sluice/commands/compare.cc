@@ -18,7 +18,6 @@
 #include "report/progress.h"
 #include "report/run_report.h"
 #include "streams/exit_code.h"
-#include "streams/interrupt.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
@@ -136,10 +135,7 @@ void compare(const Options& options) {
   settings.runs = static_cast<unsigned>(options.runs);
   settings.tokenizer = open.tokenizer.get();
   settings.changes = changes_of;
-  settings.interrupted = [] {
-    check_reader();
-    return interrupted();
-  };
+  settings.interrupted = interrupted_or_unread;
 
   std::vector<lab::Contender> contenders;
   if (reference) {
@@ -152,6 +148,7 @@ void compare(const Options& options) {
     check_goes_with(name, *source.checkpoint, settings.options);
     contenders.push_back({name, source.checkpoint.get(), &source.model});
   }
+  check_output();
   Progress progress("compare", static_cast<Bytes>(options.runs) * contenders.size(),
                     progress_verbosity(flags.quiet, flags.json), Progress::Unit::kCount);
   settings.on_run = [&](std::size_t done, std::size_t) { progress.update(done); };

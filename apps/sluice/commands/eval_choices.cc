@@ -15,7 +15,6 @@
 #include "report/energy_report.h"
 #include "report/progress.h"
 #include "report/run_report.h"
-#include "streams/interrupt.h"
 #include "streams/standard_output.h"
 
 namespace sluice::app {
@@ -136,6 +135,7 @@ void evaluate_choices(const EvalOptions& options) {
   check_decoder(open.model, flags.model);
   const std::string data = eval::read_data_file(options.data, kMostDataBytes);
   const Work work = prepare(options, open, data);
+  check_output();
   engine::Engine engine(*open.checkpoint, open.model,
                         engine_options(flags, std::max<std::size_t>(work.longest, 1)),
                         std::min(kLogitRows, work.longest_answer));
@@ -160,8 +160,7 @@ void evaluate_choices(const EvalOptions& options) {
   const std::vector<eval::ChoiceScore> scores = eval::finish<eval::ChoiceScore>(
       state, work.items.size(), eval::choice_score_from_json, [&](std::size_t i) {
         progress.update(i);
-        check_reader();
-        return scorer.score(work.requests[i], [] { return !interrupted(); });
+        return scorer.score(work.requests[i], [] { return !interrupted_or_unread(); });
       });
   progress.update(work.items.size());
   progress.end();

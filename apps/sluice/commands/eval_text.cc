@@ -17,7 +17,6 @@
 #include "report/energy_report.h"
 #include "report/progress.h"
 #include "report/run_report.h"
-#include "streams/interrupt.h"
 #include "streams/standard_output.h"
 
 namespace sluice::app {
@@ -213,6 +212,7 @@ void evaluate_text(const EvalOptions& options) {
   const Cut cut = app::cut(options, open.model, text.tokens.size());
   const std::size_t positions = std::min(cut.length, text.tokens.size());
 
+  check_output();
   OpenModel open_other;
   std::unique_ptr<engine::Engine> reference;
   eval::BudgetSplit split;
@@ -261,8 +261,7 @@ void evaluate_text(const EvalOptions& options) {
         std::size_t done = cut.windows[i].scored;
         return scorer.score(text.tokens, cut.windows[i], [&] {
           progress.update(std::min(done++, text.tokens.size()));
-          check_reader();
-          return !interrupted();
+          return !interrupted_or_unread();
         });
       });
   progress.update(text.tokens.size());

@@ -27,7 +27,7 @@
 #include "store/checkpoint.h"
 #include "store/format.h"
 #include "store/source/open_checkpoint.h"
-#include "streams/interrupt.h"
+#include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 
 namespace sluice::app {
@@ -306,7 +306,7 @@ Entropy measure_entropy(const store::Checkpoint& checkpoint, const Model& model,
   each_run([&](const Run& run) {
     const std::uint64_t end = at + run.words;
     if (next < end) {
-      if (interrupted()) throw Error(ErrorKind::kInterrupted, "interrupted");
+      if (interrupted_or_unread()) throw Error(ErrorKind::kInterrupted, "interrupted");
       reader.add(run, histogram);
       entropy.words_read += run.words;
       next += (end - next + stride - 1) / stride * stride;  // the first point behind this run

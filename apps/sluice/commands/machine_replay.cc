@@ -25,7 +25,6 @@
 #include "flags/slice_effects.h"
 #include "lab/machine/machine_replay.h"
 #include "report/energy_report.h"
-#include "streams/interrupt.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
@@ -288,8 +287,9 @@ void machine_replay(const MachineRequest& request, const MachineFlags& flags, co
 
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(request.trace);
   const lab::SlicedModel model = model_of(flags.shape, trace->header());
-  const lab::RoutedSteps steps =
-      lab::read_routed_steps(*trace, {.prefill = static_cast<std::uint32_t>(flags.prefill)}, interrupted);
+  check_output();
+  const lab::RoutedSteps steps = lab::read_routed_steps(
+      *trace, {.prefill = static_cast<std::uint32_t>(flags.prefill)}, interrupted_or_unread);
   if (steps.cut_off && !request.quiet)
     print_warning("{} was cut off; its last step is left out", request.trace);
   for (Row& row : rows) {
@@ -301,7 +301,7 @@ void machine_replay(const MachineRequest& request, const MachineFlags& flags, co
         if (!log) log.emplace(request.decisions, row.settings);
         log->add(event, layer, outcome);
       };
-    row.result = lab::replay_on_machine(steps, model, machine, row.settings, observer, interrupted);
+    row.result = lab::replay_on_machine(steps, model, machine, row.settings, observer, interrupted_or_unread);
     if (log) log->close(row.result.decision_hash);
   }
   if (rows[0].result.decode.steps == 0 && !request.quiet)

@@ -26,7 +26,6 @@
 #include "report/live_text.h"
 #include "report/run_report.h"
 #include "streams/exit_code.h"
-#include "streams/interrupt.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
@@ -148,13 +147,18 @@ void warn_of_ignored(const model::GenerationConfig& generation, bool sampling) {
     print_warning("generation_config.json: without effect here: {}", fmt::join(fields, ", "));
 }
 
-// Files that were to be written once the text was complete, of a run that its reader has ended.
-void warn_of_unwritten_files(const Options& options) {
+// Calls `work`. Where it ends because nobody reads standard output any more, warns of the files that were to be
+// written once the text was complete.
+template <class Work>
+void unless_unread(const Options& options, Work work) try {
+  work();
+} catch (const Exit&) {
   std::vector<std::string> files;
   for (const std::string& file : {options.out, options.decisions})
     if (!file.empty()) files.push_back(shown_text(file));
   if (!files.empty())
     print_warning("{}: not written, since nobody reads standard output any more", fmt::join(files, ", "));
+  throw;
 }
 
 void run(const Options& options) {
@@ -182,10 +186,7 @@ void run(const Options& options) {
         sampler_config(options.sampling, open.model.generation, first_seed + requests.size() - 1);
     request.ignore_eos = options.ignore_eos;
     request.stop = options.stop;
-    request.should_stop = [] {
-      check_reader();
-      return interrupted();
-    };
+    request.should_stop = interrupted_or_unread;
     positions = std::max(positions, positions_for(request.prompt.size(), max_tokens, flags, open));
     longest_prompt = std::max(longest_prompt, request.prompt.size());
   }
@@ -199,6 +200,7 @@ void run(const Options& options) {
   const bool encoder =
       open.model.config.has_encoder();  // then the prompt is its input, and the answer stands alone
 
+  unless_unread(options, check_output);
   engine::EngineOptions settings = engine_options(flags, positions, encoder ? longest_prompt : 0);
   settings.sequences = requests.size();
   settings.draws = engine::draws(requests);
@@ -233,16 +235,13 @@ void run(const Options& options) {
   }
   const bool echoed = terminal && open.tokenizer != nullptr && !encoder && !batch;
   std::vector<engine::GenerateResult> results;
-  try {
+  unless_unread(options, [&] {
     if (echoed)
       live.write(open.tokenizer->decode(requests[0].prompt,
                                         tokenizer::ShowSpecial::kNo));  // as the text goes on from it
     results = engine::generate(engine, open.tokenizer.get(), requests);
     live.finish();
-  } catch (const Exit&) {  // of a write, or of check_reader()
-    warn_of_unwritten_files(options);
-    throw;
-  }
+  });
   if (decisions) decisions->finish(engine);
   if (!options.out.empty()) {
     if (results[0].reason == engine::StopReason::kInterrupted)

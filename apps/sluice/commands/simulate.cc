@@ -28,7 +28,6 @@
 #include "flags/slice_flags.h"
 #include "lab/replay/replay.h"
 #include "lab/replay/slice_replay.h"
-#include "streams/interrupt.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
@@ -237,6 +236,7 @@ void run_slices(const Options& options) {
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(options.trace);
   std::optional<OutputFile> log;
   std::optional<UnfinishedFile> unfinished;
+  check_output();
   const lab::SliceReplayResult result = lab::replay_slices(
       *trace, settings,
       options.decisions.empty() ? std::function<void(std::string_view)>()
@@ -247,7 +247,7 @@ void run_slices(const Options& options) {
                                     }
                                     log->write(line);
                                   },
-      interrupted);
+      interrupted_or_unread);
   if (log) {
     log->close();
     unfinished->keep();
@@ -362,7 +362,8 @@ void run(const Options& options) {
       options.expert_bytes.empty() ? 0 : parse_size(options.expert_bytes, "--expert-bytes");
 
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(options.trace);
-  const lab::Requests requests = lab::read_requests(*trace, interrupted);
+  check_output();
+  const lab::Requests requests = lab::read_requests(*trace, interrupted_or_unread);
   const trace::TraceHeader& header = trace->header();
   std::optional<trace::TraceSizes> sizes = header.sizes;
   if (!options.expert_bytes.empty()) {
@@ -399,7 +400,7 @@ void run(const Options& options) {
                                buffered.clear();
                              })
                                  : nullptr,
-                             interrupted);
+                             interrupted_or_unread);
     row.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   }
   if (log) {

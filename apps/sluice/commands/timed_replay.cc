@@ -20,7 +20,6 @@
 #include "experts/registry.h"
 #include "flags/number_range.h"
 #include "lab/machine/pipeline.h"
-#include "streams/interrupt.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
@@ -222,12 +221,13 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
   if (!flags.ranks_of.empty()) {
     const std::unique_ptr<trace::RoutingTrace> recorded = trace::open_trace(flags.ranks_of);
     check_shape(recorded->header(), profile.model, flags.ranks_of);
-    profile.ranks = trace::recorded_ranks(*recorded, interrupted);
+    profile.ranks = trace::recorded_ranks(*recorded, interrupted_or_unread);
   }
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(request.trace);
   const trace::TraceHeader& header = trace->header();
   check_shape(header, profile.model, request.trace);
-  const lab::Requests requests = lab::read_requests(*trace, interrupted);
+  check_output();
+  const lab::Requests requests = lab::read_requests(*trace, interrupted_or_unread);
   if (requests.cut_off && !request.quiet)
     print_warning("{} was cut off; its last record is left out", request.trace);
 
@@ -242,7 +242,8 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
                                        .memory = row.settings.memory,
                                        .ranks = profile.ranks})
               .chosen.slots;
-    row.result = lab::run_pipeline(requests, header.layers, header.experts, costs, row.settings, interrupted);
+    row.result = lab::run_pipeline(requests, header.layers, header.experts, costs, row.settings,
+                                   interrupted_or_unread);
   }
   if (!request.json) return print_table(header, requests, request, flags, costs, rows);
   Json json = {{"trace", request.trace},         {"profile", flags.profile},   {"layers", header.layers},

@@ -17,6 +17,7 @@
 #include "streams/exit_code.h"
 #include "streams/interrupt.h"
 #include "streams/standard_error.h"
+#include "streams/standard_output.h"
 
 namespace sluice::app {
 namespace {
@@ -44,7 +45,9 @@ void verify(const Options& options) {
   verify.depth = options.full ? store::VerifyDepth::kFull : store::VerifyDepth::kStored;
   verify.threads = static_cast<unsigned>(options.common.threads);
   verify.isa = parse_isa(options.common.isa);
-  verify.interrupted = interrupted;
+  const bool prints = options.common.json || !options.common.quiet;
+  if (prints) check_output();
+  verify.interrupted = prints ? interrupted_or_unread : interrupted;
   store::VerifyReport report;
   {
     ProgressOfTotal progress("verify", progress_verbosity(options.common.quiet, options.common.json));

@@ -1,6 +1,8 @@
 #include "streams/standard_output.h"
 
 #include <poll.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +14,7 @@
 
 #include "base/error.h"
 #include "streams/exit_code.h"
+#include "streams/interrupt.h"
 #include "streams/standard_error.h"
 #include "streams/write_text.h"
 
@@ -20,26 +23,43 @@ namespace {
 
 constexpr std::string_view kName = "standard output";
 
+// Throws what the errno of a write means; nothing for 0.
+void check_write(int error) {
+  if (error == EPIPE) throw Exit{kExitReaderGone};
+  if (error == EBADF)
+    throw Error(ErrorKind::kIo, "the result cannot be written")
+        .in(kName)
+        .expected("a file, pipe or terminal that is open for writing")
+        .found("one that is closed, or open for reading alone")
+        .fix("open it, or send it to /dev/null if nobody wants it");
+  if (error != 0)
+    throw Error(ErrorKind::kIo, "write failed, and the result is not complete")
+        .in(kName)
+        .found(std::strerror(error))
+        .fix(io_error("write", kName, error).fix_text());
+}
+
+void check_reader() {
+  struct pollfd output = {STDOUT_FILENO, 0, 0};
+  if (::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0) check_write(EPIPE);
+}
+
+// A file on a disk that has no room. Only the administrator may use what is reserved for him.
+bool on_a_full_disk() {
+  struct stat file {};
+  struct statvfs disk {};
+  if (::fstat(STDOUT_FILENO, &file) != 0 || !S_ISREG(file.st_mode)) return false;
+  if (::fstatvfs(STDOUT_FILENO, &disk) != 0 || disk.f_blocks == 0) return false;
+  return (::geteuid() == 0 ? disk.f_bfree : disk.f_bavail) == 0;
+}
+
 }  // namespace
 
 class StandardOutput::Buffer final : public std::streambuf {
  public:
   Buffer() : terminal_(::isatty(STDOUT_FILENO) == 1) { empty(); }
 
-  void check_written() const {
-    if (error_ == EPIPE) throw Exit{kExitReaderGone};
-    if (error_ == EBADF)
-      throw Error(ErrorKind::kIo, "the result cannot be written")
-          .in(kName)
-          .expected("a file, pipe or terminal that is open for writing")
-          .found("one that is closed, or open for reading alone")
-          .fix("open it, or send it to /dev/null if nobody wants it");
-    if (error_ != 0)
-      throw Error(ErrorKind::kIo, "write failed, and the result is not complete")
-          .in(kName)
-          .found(std::strerror(error_))
-          .fix(io_error("write", kName, error_).fix_text());
-  }
+  void check_written() const { check_write(error_); }
 
  private:
   int_type overflow(int_type character) override {
@@ -104,9 +124,16 @@ void StandardOutput::finish_silently() noexcept {
   }
 }
 
-void check_reader() {
-  struct pollfd output = {STDOUT_FILENO, 0, 0};
-  if (::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0) throw Exit{kExitReaderGone};
+void check_output() {
+  check_reader();
+  // A write of no bytes fails wherever no byte could be written, but on a full disk.
+  if (::write(STDOUT_FILENO, "", 0) < 0) check_write(errno);
+  if (on_a_full_disk()) check_write(ENOSPC);
+}
+
+bool interrupted_or_unread() {
+  check_reader();
+  return interrupted();
 }
 
 }  // namespace sluice::app

@@ -276,12 +276,14 @@ class Verifier {
     if (report_.ok()) check_headers();
   }
 
-  void report_progress() {
+  // Whatever it throws also ends the worker threads.
+  void report_progress() try {
     if (options_.on_progress) options_.on_progress(done_, total_);
-    if (options_.interrupted && options_.interrupted()) {
-      stop_ = true;
+    if (options_.interrupted && options_.interrupted())
       throw Error(ErrorKind::kInterrupted, "interrupted; the store is not verified").in(store_);
-    }
+  } catch (...) {
+    stop_ = true;
+    throw;
   }
 
   // Runs on the worker threads.
