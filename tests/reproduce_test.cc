@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <regex>
 #include <set>
@@ -212,6 +213,31 @@ TEST_F(ReproduceTest, EveryRowOfZipmoe) {
   ASSERT_EQ(alone.at("presets").size(), within.at("presets").size());
   for (std::size_t i = 0; i < alone.at("presets").size(); ++i)
     EXPECT_EQ(alone.at("presets")[i].at("preset"), within.at("presets")[i].at("preset"));
+}
+
+// The stores of a report are temporary: what packing keeps to go on from is gone, and nothing speaks of it.
+TEST_F(ReproduceTest, AnInterruptedReportSaysThatNothingIsWritten) {
+  for (const std::string paper : {"zipmoe", "slicemoe"}) {
+    sluice::program::Running program({"reproduce", paper, "--quick", "--quiet", "--trace", "none", "--model",
+                                      kModel, "--threads", "1", "-o", "out"});
+    program.interrupt();
+    const Outcome outcome = program.wait();
+    EXPECT_EQ(outcome.code, 130);
+    EXPECT_EQ(outcome.out, "sluice: out: interrupted; no report is written\n");
+    EXPECT_FALSE(fs::exists("out"));
+  }
+}
+
+TEST_F(ReproduceTest, AReportThatNobodyReadsEndsAtOnce) {
+  std::ofstream("script") << "{ timeout 60 '" SLUICE_PROGRAM "' reproduce zipmoe --trace none --model "
+                          << kModel << " -o out; echo $? >code; } | true\n";
+  EXPECT_EQ(sluice::program::run_command("sh script").err.find("sluice:"), std::string::npos);
+  EXPECT_EQ(content_of("code"), "141\n");
+  EXPECT_FALSE(fs::exists("out"));
+  const Outcome full = run("reproduce zipmoe --quiet --trace none --model " + kModel + " -o out >/dev/full");
+  EXPECT_EQ(full.code, 1);
+  EXPECT_NE(full.err.find("standard output"), std::string::npos) << full.err;
+  EXPECT_FALSE(fs::exists("out"));
 }
 
 TEST_F(ReproduceTest, OutputsThatAreTooShortOrTooLongAreRefused) {

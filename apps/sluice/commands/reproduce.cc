@@ -21,8 +21,8 @@
 #include "store/source/directory_checkpoint.h"
 #include "store/source/store_checkpoint.h"
 #include "streams/exit_code.h"
-#include "streams/interrupt.h"
 #include "streams/standard_error.h"
+#include "streams/standard_output.h"
 
 namespace sluice::app {
 namespace {
@@ -49,7 +49,7 @@ void pack(const std::string& model, const std::string& path) {
   const auto checkpoint = store::open_directory(model, {});
   store::PackOptions options;
   options.codec = kCodec;
-  options.interrupted = interrupted;
+  options.interrupted = interrupted_or_unread;
   store::pack(model, path, model::pack_plan(model::describe_model(*checkpoint)), options);
 }
 
@@ -152,6 +152,7 @@ void reproduce_slicemoe(const Options& options) {
   settings.trained = trained_settings(options, output);
   settings.trace = trace_of(options, kSlicemoeTrace);
   const OutputDirectory directory(output);
+  check_output();
   settings.quick = options.quick;
   settings.seed = options.common.seed.value_or(settings.seed);
   settings.command = "sluice reproduce slicemoe";
@@ -161,7 +162,7 @@ void reproduce_slicemoe(const Options& options) {
   if (!options.trace.empty()) settings.command += " --trace " + quoted(options.trace);
   if (options.common.seed) settings.command += fmt::format(" --seed {}", *options.common.seed);
   settings.version = SLUICE_VERSION;
-  settings.interrupted = interrupted;
+  settings.interrupted = interrupted_or_unread;
   if (!options.common.quiet && !options.common.json)
     settings.on_stage = [](std::string_view text) { print_error("reproduce: {}\n", text); };
   give_out(reproduce::reproduce_slicemoe(settings), options, output);
@@ -181,6 +182,7 @@ void reproduce_zipmoe(const Options& options) {
     throw not_there("model", "--model", options.model, is_default_model(options), "");
   settings.trace = trace_of(options, kTrace);
   const OutputDirectory directory(output);
+  check_output();
 
   EngineFlags flags;
   static_cast<CommonFlags&>(flags) = common;
@@ -209,7 +211,7 @@ void reproduce_zipmoe(const Options& options) {
   if (common.io != CommonFlags().io) settings.flags += " --io " + common.io;
   settings.command += settings.flags;
   settings.version = SLUICE_VERSION;
-  settings.interrupted = interrupted;
+  settings.interrupted = interrupted_or_unread;
   if (!common.quiet && !common.json)
     settings.on_stage = [](std::string_view text) { print_error("reproduce: {}\n", text); };
 
@@ -235,6 +237,17 @@ void reproduce_zipmoe(const Options& options) {
     print_error("sluice: presets gave different texts, which must never be; the figures are void\n");
     throw Exit{kExitFailed};
   }
+}
+
+void reproduce_paper(const Options& options) try {
+  if (options.paper == "slicemoe")
+    reproduce_slicemoe(options);
+  else
+    reproduce_zipmoe(options);
+} catch (const Error& error) {
+  // Packing, for one, says what is kept to go on from; of a report nothing is kept.
+  if (error.kind() != ErrorKind::kInterrupted) throw;
+  throw Error(ErrorKind::kInterrupted, "interrupted; no report is written").in(output_of(options));
 }
 
 }  // namespace
@@ -291,12 +304,7 @@ void add_reproduce(Command& app) {
   command->add_option(
       "--budget", &options->memory,
       "Budget to compare under; may be given several times; default: what holds 25 to 75 % of the experts");
-  command->callback([options] {
-    if (options->paper == "slicemoe")
-      reproduce_slicemoe(*options);
-    else
-      reproduce_zipmoe(*options);
-  });
+  command->callback([options] { reproduce_paper(*options); });
 }
 
 }  // namespace sluice::app
