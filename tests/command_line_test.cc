@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files/scratch_directory.h"
 #include "base/json/json.h"
 #include "program.h"
 
@@ -236,11 +237,30 @@ TEST(CommandLine, PolicyFlagsAreWhereTheyAct) {
   expect_usage_error("profile m --preset zipmoe", "unknown flag --preset");
 }
 
+// In this order, since later commands take what earlier ones make.
 TEST(CommandLine, ReportsFitTheTerminal) {
-  for (const std::string& words :
-       {"inspect " + kModel, "doctor " + kModel, std::string("version"), "plan " + kModel + " --memory 40MiB",
-        "run " + kModel + " --tokens 1,2 -n 2 --temp 0 --ignore-eos --memory 40MiB --show-experts"}) {
-    for (const std::size_t columns : {50, 80}) {
+  const ::sluice::testing::ScratchDirectory directory;
+  const std::string store = directory.file("a-store-with-a-name-of-some-length.sluice");
+  const std::string text =
+      directory.write("text", "Once upon a time there was an old king who had three sons.");
+  const std::string questions = SLUICE_SOURCE_DIR "/tests/data/eval/hellaswag.jsonl.zst";
+  const std::string budget = " --memory 40MiB";
+  for (const std::size_t columns : {50, 80}) {
+    const std::string made = directory.file("made-" + std::to_string(columns));
+    for (const std::string& words :
+         {"inspect " + kModel, "doctor " + kModel, std::string("version"), "plan " + kModel + budget,
+          "run " + kModel + " --tokens 1,2 -n 2 --temp 0 --ignore-eos --show-experts" + budget,
+          "pack " + kModel + " -o " + store + std::to_string(columns),
+          "verify " + store + std::to_string(columns),
+          "unpack " + store + std::to_string(columns) + " -o " + made + "-unpacked",
+          "eval " + kModel + " -f " + text + budget,
+          "eval " + kModel + " --reference " + kModel + " -f " + text,
+          "eval " + kModel + " --task hellaswag --limit 2 --data " + questions + budget,
+          "quantise " + kModel + " -o " + made + "-rounded",
+          "synth " + kModel + "/config.json -o " + made + "-random",
+          "trace " + kModel + " --tokens 1,2 -n 2 -o " + made + ".trace" + budget,
+          "simulate --trace " + made + ".trace --cache lru --capacity 4",
+          "compare " + kModel + " --tokens 1,2 -n 2 --runs 1 --preset auto,z-accelerate" + budget}) {
       const Outcome outcome = sluice::program::run_command("COLUMNS=" + std::to_string(columns) +
                                                            " '" SLUICE_PROGRAM "' " + words);
       EXPECT_EQ(outcome.code, 0) << outcome.err;

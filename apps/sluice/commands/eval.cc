@@ -1,9 +1,11 @@
 // `sluice eval`: how well a model predicts a text, or chooses among answers.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <iostream>
 
 #include "base/error.h"
+#include "base/wrapped_text.h"
 #include "command.h"
 #include "commands/eval_command.h"
 #include "eval/identity.h"
@@ -13,6 +15,7 @@
 #include "lab/machine/machine.h"
 #include "report/run_report.h"
 #include "streams/standard_error.h"
+#include "streams/terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -87,12 +90,17 @@ void warn_of_few_steps(const EvalOptions& options, const engine::Engine& engine,
       prompt_tokens(options, engine));
 }
 
+std::string eval_row(std::string_view name, std::string_view text) {
+  constexpr std::size_t kText = 11;  // column where the text begins
+  return fmt::format("{:<10} {}\n", name, wrapped_text(text, terminal_columns(STDOUT_FILENO), kText, kText));
+}
+
 void print_losses(const engine::Engine& engine, std::size_t resumed, std::size_t all) {
   if (resumed == all) return;  // this call has computed nothing
   const auto rows = loss_rows(engine);
-  for (const auto& [name, text] : rows) std::cout << fmt::format("{:<10} {}\n", name, text);
+  for (const auto& [name, text] : rows) std::cout << eval_row(name, text);
   if (!rows.empty() && resumed > 0)
-    std::cout << fmt::format("           (without the {} of {} that --state had)\n", resumed, all);
+    std::cout << eval_row("", fmt::format("(without the {} of {} that --state had)", resumed, all));
 }
 
 Json prefill_json(std::size_t prompt) { return prompt == eval::kAllOfIt ? Json(nullptr) : Json(prompt); }

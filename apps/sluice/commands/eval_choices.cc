@@ -16,6 +16,7 @@
 #include "report/progress.h"
 #include "report/run_report.h"
 #include "streams/standard_output.h"
+#include "streams/terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -113,17 +114,17 @@ void print(const EvalOptions& options, const Work& work, const eval::ChoiceMetri
     return;
   }
   const auto line = [](const char* name, const eval::Share& share) {
-    return fmt::format("{:<9}  {:.4f}{}\n", name, share.mean,
-                       share.error ? fmt::format(" ± {:.4f}", *share.error) : std::string());
+    return eval_row(name, fmt::format("{:.4f}{}", share.mean,
+                                      share.error ? fmt::format(" ± {:.4f}", *share.error) : std::string()));
   };
-  std::cout << fmt::format("{}: {} items, {} answers of {} tokens in all\n", options.task, work.items.size(),
-                           work.choices, work.scored)
-            << line("acc", metrics.acc) << line("acc_norm", metrics.acc_norm)
+  print_wrapped(fmt::format("{}: {} items, {} answers of {} tokens in all", options.task, work.items.size(),
+                            work.choices, work.scored));
+  std::cout << line("acc", metrics.acc) << line("acc_norm", metrics.acc_norm)
             << line("acc_bytes", metrics.acc_bytes);
   print_losses(engine, resumed, work.items.size());
   if (work.cut > 0)
-    std::cout << fmt::format("{} of the questions were longer than the context and were cut in front\n",
-                             work.cut);
+    print_wrapped(
+        fmt::format("{} of the questions were longer than the context and were cut in front", work.cut));
 }
 
 }  // namespace

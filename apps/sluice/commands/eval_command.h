@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "eval/feed.h"
 #include "flags/engine_flags.h"
@@ -35,6 +36,8 @@ Json prefill_json(std::size_t prompt);  // the number; null: all
 // are: then the requested policies hardly show. A step predicts `stepped` of `scored` tokens.
 void warn_of_few_steps(const EvalOptions& options, const engine::Engine& engine, std::size_t stepped,
                        std::size_t scored);
+// "NAME       TEXT\n" for standard output, broken between words where the terminal is narrower.
+std::string eval_row(std::string_view name, std::string_view text);
 // Prints what this call computed otherwise than the exact model to standard output; the call found `resumed`
 // of `all` results in its state.
 void print_losses(const engine::Engine& engine, std::size_t resumed, std::size_t all);

@@ -18,6 +18,7 @@
 #include "report/progress.h"
 #include "report/run_report.h"
 #include "streams/standard_output.h"
+#include "streams/terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -151,20 +152,20 @@ void print(const EvalOptions& options, const Text& text, const Cut& cut, const e
            const engine::Engine& engine, const engine::Engine* reference, const eval::BudgetSplit& split,
            std::size_t stepped, std::size_t resumed, const EnergyReport& energy) {
   if (!options.engine.json) {
-    std::cout << fmt::format("perplexity {:.4f}  ({} tokens, {} predicted, nll {:.3f}, {:.5f} bits a byte)\n",
-                             score.perplexity(), text.tokens.size(), score.predicted, score.nll,
-                             score.bits_per_byte(text.bytes.size()));
+    std::cout << eval_row(
+        "perplexity",
+        fmt::format("{:.4f} ({} tokens, {} predicted, nll {:.3f}, {:.5f} bits a byte)", score.perplexity(),
+                    text.tokens.size(), score.predicted, score.nll, score.bits_per_byte(text.bytes.size())));
     print_losses(engine, resumed, cut.windows.size());
     if (!score.divergence) return;
     const eval::Quantiles& kl = *score.divergence;
-    std::cout << fmt::format(
-        "reference  {:.4f}  (ratio {:.6f})\n"
-        "KL(reference || model), nats: mean {:.6f}  median {:.6f}  90 % {:.6f}  95 % {:.6f}  99 % {:.6f}  "
-        "99.9 % {:.6f}  "
-        "max {:.6f}\n"
-        "same top token: {:.3f} %\n",
-        score.reference_perplexity(), score.perplexity() / score.reference_perplexity(), kl.mean, kl.median,
-        kl.p90, kl.p95, kl.p99, kl.p999, kl.most, 100 * score.top_agreement);
+    std::cout << eval_row("reference", fmt::format("{:.4f} (ratio {:.6f})", score.reference_perplexity(),
+                                                   score.perplexity() / score.reference_perplexity()));
+    print_wrapped(
+        fmt::format("KL(reference || model), nats: mean {:.6f}, median {:.6f}; below {:.6f} in 90 % of "
+                    "positions, {:.6f} in 95 %, {:.6f} in 99 %, {:.6f} in 99.9 %; at most {:.6f}",
+                    kl.mean, kl.median, kl.p90, kl.p95, kl.p99, kl.p999, kl.most));
+    print_wrapped(fmt::format("same top token: {:.3f} %", 100 * score.top_agreement));
     return;
   }
   Json json = {{"tokens", text.tokens.size()},

@@ -32,6 +32,7 @@
 #include "store/source/store_checkpoint.h"
 #include "streams/interrupt.h"
 #include "streams/standard_error.h"
+#include "streams/terminal_columns.h"
 #include "tokenizer/store_tokenizer.h"
 
 namespace sluice::app {
@@ -194,12 +195,12 @@ void pack(const Options& options) {
                      .dump()
               << "\n";
   } else if (!options.common.quiet) {
-    std::cout << fmt::format(
-        "{}: {} experts and {} tensors, {} stored as {} ({:.1f} %) in {}{}\n", options.output, result.experts,
+    print_wrapped(fmt::format(
+        "{}: {} experts and {} tensors, {} stored as {} ({:.1f} %) in {}{}", options.output, result.experts,
         result.tensors, format_bytes(result.source_bytes), format_bytes(result.stored_bytes), 100 * ratio,
         format_duration(seconds),
         result.resumed_bytes == 0 ? ""
-                                  : fmt::format(", {} of them earlier", format_bytes(result.resumed_bytes)));
+                                  : fmt::format(", {} of them earlier", format_bytes(result.resumed_bytes))));
   }
 }
 

@@ -17,6 +17,7 @@
 #include "store/source/directory_checkpoint.h"
 #include "store/source/store_checkpoint.h"
 #include "streams/interrupt.h"
+#include "streams/terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -73,8 +74,8 @@ void quantise(const Options& options) {
                      .dump()
               << "\n";
   } else if (!options.common.quiet) {
-    std::cout << fmt::format("{}: {} experts as {} of {} leaves them: {}\n", options.output,
-                             plan.experts.size(), variant.name, options.slices, variant.what);
+    print_wrapped(fmt::format("{}: {} experts as {} of {} leaves them: {}", options.output,
+                              plan.experts.size(), variant.name, options.slices, variant.what));
   }
 }
 

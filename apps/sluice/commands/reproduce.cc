@@ -1,5 +1,6 @@
 // `sluice reproduce`: reproduces the tables of a paper on this machine.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/temporary_directory.h"
+#include "base/wrapped_text.h"
 #include "command.h"
 #include "flags/engine_flags.h"
 #include "flags/number_range.h"
@@ -23,6 +25,7 @@
 #include "streams/exit_code.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
+#include "streams/terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -100,11 +103,18 @@ void give_out(const reproduce::Report& report, const Options& options, const std
   if (options.common.json) {
     std::cout << reproduce::to_json(report).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {
+    const std::size_t columns = terminal_columns(STDOUT_FILENO);
+    constexpr std::size_t kQuantity = 13, kFigures = 20;  // columns where texts begin
+    const auto text = [&](const std::string& words, std::size_t at) {
+      return wrapped_text(words, columns, at, at);
+    };
     for (const reproduce::ReportRow& row : report.rows)
-      std::cout << fmt::format("{:<8}{:<5}{}\n             paper  {}\n             here   {}\n", row.id,
-                               reproduce::mode_text(row), row.quantity, row.paper, row.ours);
-    std::cout << fmt::format("\nconfiguration {0}\n{1}/{2}.md, {1}/{2}.json and {3} pictures\n",
-                             report.configuration.hash(), output, options.paper, report.pictures.size());
+      print_output("{:<8}{:<5}{}\n             paper  {}\n             here   {}\n", row.id,
+                   reproduce::mode_text(row), text(row.quantity, kQuantity), text(row.paper, kFigures),
+                   text(row.ours, kFigures));
+    print_output("\nconfiguration {}\n", report.configuration.hash());
+    print_wrapped(fmt::format("{0}/{1}.md, {0}/{1}.json and {2} pictures", output, options.paper,
+                              report.pictures.size()));
   }
 }
 

@@ -14,6 +14,7 @@
 #include "model/synth.h"
 #include "report/progress.h"
 #include "streams/interrupt.h"
+#include "streams/terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -70,8 +71,8 @@ void synthesise(const Options& options) {
                      .dump()
               << "\n";
   } else if (!options.common.quiet) {
-    std::cout << fmt::format("{}: {} tensors, {} in {} shards, seed {}\n", options.output,
-                             plan.tensors.size(), format_bytes(plan.bytes), plan.shards.size(), plan.seed);
+    print_wrapped(fmt::format("{}: {} tensors, {} in {} shards, seed {}", options.output, plan.tensors.size(),
+                              format_bytes(plan.bytes), plan.shards.size(), plan.seed));
   }
 }
 

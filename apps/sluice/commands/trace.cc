@@ -23,6 +23,7 @@
 #include "streams/exit_code.h"
 #include "streams/interrupt.h"
 #include "streams/standard_error.h"
+#include "streams/terminal_columns.h"
 #include "trace/trace_header.h"
 
 namespace sluice::app {
@@ -143,11 +144,11 @@ void run(const Options& options) {
     std::size_t prompt = 0, generated = 0;
     for (const engine::GenerateRequest& request : requests) prompt += request.prompt.size();
     for (const engine::GenerateResult& result : results) generated += result.tokens.size();
-    std::cout << fmt::format("{}: {} steps of {} prompt and {} generated tokens, {}{}\n", options.out,
-                             writer.steps() - first_step, prompt, generated, format_bytes(size),
-                             requests.size() == 1
-                                 ? fmt::format(" ({})", engine::stop_reason_name(results[0].reason))
-                                 : fmt::format(", a batch of {}", requests.size()));
+    print_wrapped(fmt::format("{}: {} steps of {} prompt and {} generated tokens, {}{}", options.out,
+                              writer.steps() - first_step, prompt, generated, format_bytes(size),
+                              requests.size() == 1
+                                  ? fmt::format(" ({})", engine::stop_reason_name(results[0].reason))
+                                  : fmt::format(", a batch of {}", requests.size())));
   }
   if (was_interrupted(results)) throw Exit{kExitInterrupted};
 }

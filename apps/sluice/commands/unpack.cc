@@ -15,6 +15,7 @@
 #include "flags/work_memory.h"
 #include "report/progress.h"
 #include "streams/interrupt.h"
+#include "streams/terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -40,8 +41,8 @@ void unpack(const Options& options) {
     std::cout << Json{{"path", options.output}, {"files", result.files}, {"bytes", result.bytes}}.dump()
               << "\n";
   } else if (!options.common.quiet) {
-    std::cout << fmt::format("{}: {} files, {}, as they were packed\n", options.output, result.files,
-                             format_bytes(result.bytes));
+    print_wrapped(fmt::format("{}: {} files, {}, as they were packed", options.output, result.files,
+                              format_bytes(result.bytes)));
   }
 }
 

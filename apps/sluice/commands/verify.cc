@@ -18,6 +18,7 @@
 #include "streams/interrupt.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
+#include "streams/terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -81,8 +82,8 @@ void verify(const Options& options) {
     }
     if (!report.ok()) print_error("sluice: {}: {}\n", shown_text(options.store), verdict(report));
     if (report.ok() && !options.common.quiet)
-      std::cout << fmt::format("{}: {} files, {}: ok\n", options.store, report.files,
-                               format_bytes(report.bytes));
+      print_wrapped(
+          fmt::format("{}: {} files, {}: ok", options.store, report.files, format_bytes(report.bytes)));
   }
   if (!report.ok()) throw Exit{kExitFailed};
 }

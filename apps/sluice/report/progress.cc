@@ -13,6 +13,7 @@
 
 #include "report/fitted_line.h"
 #include "streams/standard_error.h"
+#include "streams/terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -29,7 +30,8 @@ bool wants_color() {
   return no_color == nullptr || *no_color == '\0';
 }
 
-std::size_t terminal_columns() {
+// Also of one that is narrower than any report is drawn for.
+std::size_t live_columns() {
   winsize size{};
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
@@ -99,10 +101,12 @@ void Progress::draw(Bytes done, bool last) {
       {rate > 0 ? speed_text(rate, bytes) : "", 4},
       {fmt::format("{} {}", duration_text(last ? seconds : left), last ? "in all" : "left"), 1}};
   if (!terminal_) {
-    print_error("{}: {}\n", label_, fitted_line(numbers, "  ", std::string::npos));
+    const std::size_t columns = terminal_columns(STDERR_FILENO, kAnyColumns);
+    print_error("{}: {}\n", label_,
+                fitted_line(numbers, "  ", columns - std::min(columns, label_.size() + 2)));
     return;
   }
-  const std::size_t columns = terminal_columns() - 1;  // in the last one a terminal wraps
+  const std::size_t columns = live_columns() - 1;  // in the last one a terminal wraps
   std::vector<LinePart> parts = numbers;
   parts.insert(parts.begin(), {label_, 2});
   std::string line = fitted_line(parts, "  ", columns);
