@@ -90,7 +90,9 @@ void add_lab(Command& app) {
   command->footer(
       "Examples:\n"
       "  sluice lab list\n"
-      "  echo '{\"policy\":\"lru\",\"capacity\":2,\"requests\":[1,2,3,1],\"seed\":0}' | sluice lab evict");
+      "  sluice lab evict -f questions.jsonl\n"
+      "A line of questions.jsonl: {\"policy\": \"lru\", \"capacity\": 2, \"requests\": [1, 2, 3, 1], "
+      "\"seed\": 0}");
   command->callback([options] { run(*options); });
 }
 
