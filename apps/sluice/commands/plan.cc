@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/duration.h"
 #include "base/error.h"
@@ -12,6 +16,8 @@
 #include "commands/recorded_routing.h"
 #include "engine/engine.h"
 #include "engine/generate.h"
+#include "experts/registry.h"
+#include "experts/routing/slice_names.h"
 #include "flags/engine_flags.h"
 #include "flags/number_range.h"
 #include "flags/sampling_flags.h"
@@ -40,44 +46,57 @@ std::string_view view_name(engine::DenseView view) {
   return view == engine::DenseView::kPacked ? "packed" : "words";
 }
 
-std::string table(const engine::Engine& engine, const engine::PoolPlan& plan, std::size_t positions,
-                  std::size_t columns) {
-  const engine::Profile& profile = *engine.profile();
+// Rows of a table for a terminal of so many columns.
+class Table {
+ public:
+  explicit Table(std::size_t columns) : columns_(columns) {}
+  void row(std::string_view name, const std::string& value) { text_ += report_row(name, value, columns_); }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::size_t columns_;
+  std::string text_;
+};
+
+void add_memory(const engine::Engine& engine, std::size_t positions, Table& table) {
   const engine::MemoryPlan& memory = engine.plan();
-  std::string text;
-  const auto row = [&](std::string_view name, const std::string& value) {
-    text += report_row(name, value, columns);
-  };
-  row("budget", format_bytes(memory.budget));
-  row("", fmt::format("process {}, dense {}, kv {}, tables {}, activations {}, staging {}, experts {}",
-                      format_bytes(memory.process), format_bytes(memory.dense), format_bytes(memory.kv),
-                      format_bytes(memory.tables), format_bytes(memory.activations),
-                      format_bytes(memory.staging), format_bytes(memory.experts)));
-  row("tokens", fmt::format("{} of prompt and answer {} have room{}", positions,
-                            engine.model().config.has_encoder() ? "each" : "together",
-                            positions == kRunTokens ? " (--tokens asks for more)" : ""));
-  row("dense weights",
-      fmt::format("{}: {}", view_name(engine.dense_choice().view), engine.dense_choice().why));
-  row("a layer",
+  table.row("budget", format_bytes(memory.budget));
+  table.row("", fmt::format("process {}, dense {}, kv {}, tables {}, activations {}, staging {}, experts {}",
+                            format_bytes(memory.process), format_bytes(memory.dense), format_bytes(memory.kv),
+                            format_bytes(memory.tables), format_bytes(memory.activations),
+                            format_bytes(memory.staging), format_bytes(memory.experts)));
+  table.row("tokens", fmt::format("{} of prompt and answer {} have room{}", positions,
+                                  engine.model().config.has_encoder() ? "each" : "together",
+                                  positions == kRunTokens ? " (--tokens asks for more)" : ""));
+  table.row("dense weights",
+            fmt::format("{}: {}", view_name(engine.dense_choice().view), engine.dense_choice().why));
+}
+
+// What pools keep in which state, and the speed that measured costs let expect.
+void add_pools(const engine::Engine& engine, const engine::PoolPlan& plan, Table& table) {
+  const engine::Profile& profile = *engine.profile();
+  table.row(
+      "a layer",
       fmt::format("{} for {} experts, {} of them used a step{}", format_bytes(plan.layer_memory),
                   profile.model.experts, plan.distinct,
                   plan.ranks_assumed ? " (how often each: assumed; record it with `sluice trace`)" : ""));
-  row("an expert", fmt::format("F {}, C {}, S {}, E {}", format_bytes(profile.model.full),
-                               format_bytes(profile.model.sm + profile.model.exp),
-                               format_bytes(profile.model.sm), format_bytes(profile.model.exp)));
-  row("costs", fmt::format("u {}, v {}, c {}, merge {}, p {}; the rest of a step {}",
-                           format_duration(profile.u.median), format_duration(profile.v.median),
-                           format_duration(profile.c.median), format_duration(profile.merge.median),
-                           format_duration(profile.p.median), format_duration(profile.rest.median)));
-  row("shares", fmt::format("F {:.2f}, C {:.2f}, S {:.2f}, E {:.2f} of the memory ({} configurations)",
-                            plan.gamma.f, plan.gamma.c, plan.gamma.s, plan.gamma.e, plan.configurations));
+  table.row("an expert", fmt::format("F {}, C {}, S {}, E {}", format_bytes(profile.model.full),
+                                     format_bytes(profile.model.sm + profile.model.exp),
+                                     format_bytes(profile.model.sm), format_bytes(profile.model.exp)));
+  table.row("costs", fmt::format("u {}, v {}, c {}, merge {}, p {}; the rest of a step {}",
+                                 format_duration(profile.u.median), format_duration(profile.v.median),
+                                 format_duration(profile.c.median), format_duration(profile.merge.median),
+                                 format_duration(profile.p.median), format_duration(profile.rest.median)));
+  table.row("shares",
+            fmt::format("F {:.2f}, C {:.2f}, S {:.2f}, E {:.2f} of the memory ({} configurations)",
+                        plan.gamma.f, plan.gamma.c, plan.gamma.s, plan.gamma.e, plan.configurations));
   const auto choice = [&](std::string_view name, const engine::PoolChoice& it) {
-    row(name, fmt::format("{}: {} a layer, {:.2f} tok/s, {} a step, limit {}", slots_text(it.slots),
-                          format_duration(it.expected.cost), it.tok_s,
-                          format_bytes(static_cast<Bytes>(it.disk_bytes)), it.limit));
+    table.row(name, fmt::format("{}: {} a layer, {:.2f} tok/s, {} a step, limit {}", slots_text(it.slots),
+                                format_duration(it.expected.cost), it.tok_s,
+                                format_bytes(static_cast<Bytes>(it.disk_bytes)), it.limit));
     if (it.wasted_bytes.value_or(0) >= 1)
-      row("", fmt::format("and {} a step read ahead in vain, unless that does not pay and stops",
-                          format_bytes(static_cast<Bytes>(*it.wasted_bytes))));
+      table.row("", fmt::format("and {} a step read ahead in vain, unless that does not pay and stops",
+                                format_bytes(static_cast<Bytes>(*it.wasted_bytes))));
   };
   choice("plan", plan.chosen);
   choice("F only", plan.f_only);
@@ -85,56 +104,81 @@ std::string table(const engine::Engine& engine, const engine::PoolPlan& plan, st
   const auto gain = [&](const engine::PoolChoice& other) {
     return other.expected.cost > 0 ? 100 * (1 - plan.chosen.expected.cost / other.expected.cost) : 0.0;
   };
-  row("gain", fmt::format("{:.1f} % of a layer's cost over F only, {:.1f} % over equal shares",
-                          gain(plan.f_only), gain(plan.equal_shares)));
+  table.row("gain", fmt::format("{:.1f} % of a layer's cost over F only, {:.1f} % over equal shares",
+                                gain(plan.f_only), gain(plan.equal_shares)));
+}
+
+// Mean bytes that these parts of an expert take in memory.
+Bytes mean_bytes(const engine::Engine& engine, experts::Parts parts) {
+  const std::vector<model::ExpertPieces>& all = engine.model().experts;
+  Bytes sum = 0;
+  for (const model::ExpertPieces& expert : all)
+    sum += engine.expert_sizes()
+               .bytes({static_cast<std::uint16_t>(expert.layer), static_cast<std::uint16_t>(expert.index)})
+               .of(parts);
+  return sum / all.size();
+}
+
+// How many experts a cache without pools holds, each with these parts in memory.
+struct Held {
+  std::string_view parts;
+  std::size_t experts = 0;
+  Bytes each = 0;
+};
+std::vector<Held> held_by_cache(const engine::Engine& engine) {
+  const std::size_t all = engine.model().experts.size();
+  const auto of = [&](std::string_view name, experts::Parts parts) {
+    const Bytes each = mean_bytes(engine, parts);
+    const bool keeps = experts::find_cache(engine.options().cache).keeps;
+    const std::size_t room = keeps ? engine.plan().experts / std::max<Bytes>(each, 1) : 0;
+    return Held{name, std::min(all, room), each};
+  };
+  const Held both = of("both slices", experts::Part::kMsb | experts::Part::kLsb),
+             msb = of("the MSB slice", experts::Part::kMsb);
+  const bool low = engine.options().precision == experts::PrecisionMode::kLow;
+  if (experts::find_cache(engine.options().cache).sliced && !low) return {both, msb};
+  if (engine.checkpoint().slices()) return {low ? msb : both};
+  return {of(engine.options().keep, engine.kept_parts())};
+}
+
+std::string policies_text(const engine::EngineOptions& options) {
+  std::string text =
+      fmt::format("preset {}: router {}, cache {} ({}), scheduler {}, prefetch {}, placement {}",
+                  options.preset, options.router, options.cache, options.cache_scope, options.scheduler,
+                  options.prefetch, options.placement);
+  if (options.precision != experts::PrecisionMode::kFull)
+    text += fmt::format(", precision {}", experts::precision_name(options.precision));
+  if (*options.constraint != experts::ConstraintMode::kNone)
+    text += fmt::format(", constraint {}", experts::constraint_name(*options.constraint));
   return text;
 }
 
-void plan(const Options& options) {
-  const EngineFlags& flags = options.engine;
-  engine_options(flags, 1);
-  const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);  // it takes memory in a run
-  if (open.model.experts.empty())
-    throw Error(ErrorKind::kUnsupported, "the model has no experts, so there is nothing to plan")
-        .in(flags.model);
-  if (open.checkpoint->slices())
-    throw Error(ErrorKind::kUnsupported,
-                "a plan shares memory between pools, which experts in slices do not have")
-        .in(flags.model)
-        .expected("a model directory, or a store of family raw or split")
-        .found("family sliced")
-        .fix("`sluice run` says how much memory it takes");
-  const std::size_t positions =
-      std::min<std::size_t>(static_cast<std::size_t>(options.tokens), context_tokens(flags, open.model));
-  if (options.tokens > static_cast<std::int64_t>(positions) && options.tokens != kRunTokens && !flags.quiet)
-    print_warning("--tokens: the context holds {} tokens; this plan is for them, not for {}", positions,
-                  options.tokens);
-  // For a model with an encoder, the prompt is the encoder's input, and the answer stands alone.
-  engine::EngineOptions settings =
-      engine_options(flags, positions, open.model.config.has_encoder() ? positions : 0);
-  settings.sequences = static_cast<std::size_t>(options.batch);
-  settings.draws = !sampler_config(options.sampling, open.model.generation, 0).takes_likeliest();
-  if (settings.preset.empty() || settings.preset == "auto") {
-    settings.preset = "zipmoe";
-    if (settings.prefetch.empty()) settings.prefetch = "lookahead";  // as `run` does
+void add_cache(const engine::Engine& engine, Table& table) {
+  const std::size_t all = engine.model().experts.size();
+  std::string name = "the cache holds";
+  for (const Held& held : held_by_cache(engine)) {
+    table.row(name, fmt::format("{} of {} experts: {}, {} each", held.experts, all, held.parts,
+                                format_bytes(held.each)));
+    name = "or";
   }
-  settings.cache = "zip-pools";
-  RecordedRouting routing;
-  if (!options.trace.empty()) {
-    routing = read_routing(options.trace, open.model.config);
-    settings.ranks = routing.ranks;
-  }
-  const engine::Engine engine(*open.checkpoint, open.model, settings,
-                              engine::generation_logit_rows(settings.sequences));
-  keep_profile(flags, engine);
-  check_identity(routing, options.trace, engine);
-  const engine::PoolPlan& pools = *engine.pool_plan();
-  if (!flags.json) {
-    std::cout << table(engine, pools, positions, terminal_columns(STDOUT_FILENO));
+  if (engine.checkpoint().slices()) {
+    table.row(
+        "bytes per token",
+        "not predicted: routing, precision and misses decide while a text is generated which slices are "
+        "read");
     return;
   }
+  table.row("bytes per token", predicted_bytes_text(engine));
+  if (experts::find_router(engine.options().router).lossy)
+    table.row("", fmt::format("less with the router {}, which decides while a text is generated",
+                              engine.options().router));
+  table.row("speed", "not predicted: only for caches with pools (--cache zip-pools) are costs measured");
+}
+
+Json to_json(const engine::Engine& engine, std::size_t positions) {
   const engine::MemoryPlan& memory = engine.plan();
-  Json json = engine::to_json(pools);
+  const engine::EngineOptions& options = engine.options();
+  Json json = engine.pool_plan() ? engine::to_json(*engine.pool_plan()) : Json::object();
   json["budget"] = memory.budget;
   json["tokens"] = positions;
   json["by_name"] = {{"process", memory.process},
@@ -146,8 +190,77 @@ void plan(const Options& options) {
                      {"experts", memory.experts}};
   json["dense"] = {{"view", view_name(engine.dense_choice().view)}, {"why", engine.dense_choice().why}};
   json["minimum"] = memory.stated;
-  json["profile"] = engine::to_json(*engine.profile());
-  std::cout << json.dump() << '\n';
+  json["policies"] = {{"preset", options.preset},
+                      {"router", options.router},
+                      {"cache", options.cache},
+                      {"cache_scope", options.cache_scope},
+                      {"scheduler", options.scheduler},
+                      {"prefetch", options.prefetch},
+                      {"placement", options.placement},
+                      {"precision", experts::precision_name(options.precision)},
+                      {"constraint", experts::constraint_name(*options.constraint)}};
+  if (engine.profile()) json["profile"] = engine::to_json(*engine.profile());
+  if (engine.pool_plan()) return json;
+  for (const Held& held : held_by_cache(engine))
+    json["held"].push_back({{"parts", held.parts}, {"experts", held.experts}, {"bytes_each", held.each}});
+  if (!engine.checkpoint().slices()) json["predicted"] = forecast_json(engine);
+  return json;
+}
+
+// `run` has pools for packed stores by default; a plan also shows what they would do for a directory. Whatever
+// the user chose is planned as it would run.
+void choose_pools(const EngineFlags& flags, bool sliced, engine::EngineOptions& settings) {
+  const bool chosen = (!flags.preset.empty() && flags.preset != "auto") || !flags.cache.empty();
+  if (chosen || sliced || flags.keep != "full") return;
+  settings.preset = "zipmoe";
+  if (settings.prefetch.empty()) settings.prefetch = "lookahead";  // as `run` does
+}
+
+void plan(const Options& options) {
+  const EngineFlags& flags = options.engine;
+  engine_options(flags, 1);
+  const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);  // it takes memory in a run
+  if (open.model.experts.empty())
+    throw Error(ErrorKind::kUnsupported, "the model has no experts, so there is nothing to plan")
+        .in(flags.model);
+  const bool sliced = open.checkpoint->slices().has_value();
+  if (sliced && !options.trace.empty())
+    throw Error(ErrorKind::kUsage,
+                "recorded routing says how often whole experts are read, and these are in slices")
+        .in("--trace")
+        .fix("leave --trace out");
+  const std::size_t positions =
+      std::min<std::size_t>(static_cast<std::size_t>(options.tokens), context_tokens(flags, open.model));
+  if (options.tokens > static_cast<std::int64_t>(positions) && options.tokens != kRunTokens && !flags.quiet)
+    print_warning("--tokens: the context holds {} tokens; this plan is for them, not for {}", positions,
+                  options.tokens);
+  // For a model with an encoder, the prompt is the encoder's input, and the answer stands alone.
+  engine::EngineOptions settings =
+      engine_options(flags, positions, open.model.config.has_encoder() ? positions : 0);
+  settings.sequences = static_cast<std::size_t>(options.batch);
+  settings.draws = !sampler_config(options.sampling, open.model.generation, 0).takes_likeliest();
+  choose_pools(flags, sliced, settings);
+  RecordedRouting routing;
+  if (!options.trace.empty()) {
+    routing = read_routing(options.trace, open.model.config);
+    settings.ranks = routing.ranks;
+  }
+  const engine::Engine engine(*open.checkpoint, open.model, settings,
+                              engine::generation_logit_rows(settings.sequences));
+  keep_profile(flags, engine);
+  check_identity(routing, options.trace, engine);
+  if (flags.json) {
+    std::cout << to_json(engine, positions).dump() << '\n';
+    return;
+  }
+  Table table(terminal_columns(STDOUT_FILENO));
+  add_memory(engine, positions, table);
+  table.row("policies", policies_text(engine.options()));
+  if (engine.pool_plan())
+    add_pools(engine, *engine.pool_plan(), table);
+  else
+    add_cache(engine, table);
+  std::cout << table.text();
 }
 
 }  // namespace
@@ -157,9 +270,7 @@ void add_plan(Command& app) {
   auto options = std::make_shared<Options>();
   command
       ->add_option("--tokens", &options->tokens,
-                   "Prompt and answer together (each by itself, behind an encoder) to reserve the key/value "
-                   "cache for; "
-                   "a run without -n takes its prompt and 128")
+                   "Tokens of prompt and answer to have room for; run takes those of its prompt and -n")
       ->show_default()
       ->check(whole_number("--tokens", 1, std::uint64_t{1} << 31));
   command->add_option("--batch", &options->batch, "Sequences that are decoded together, 1 to 256")
@@ -170,11 +281,13 @@ void add_plan(Command& app) {
                       "Recorded routing to plan with (sluice trace); default: the profile's, else assumed");
   add_engine_flags(*command, options->engine,
                    {.seed = "Which experts costs are measured of at the start; default: 0",
-                    .context = "Most tokens to plan for (see --tokens); default: the model's maximum",
-                    .policies = PolicyFlags::kPools});
+                    .context = "Most tokens to plan for (see --tokens); default: the model's maximum"});
   command->footer(
-      "Examples:\n  sluice plan qwen.sluice --memory 8GiB\n  sluice plan qwen.sluice --memory 8GiB --trace "
-      "qwen.trace");
+      "Flags of policies are those of run, and are planned for as a run would take them.\n"
+      "Examples:\n"
+      "  sluice plan qwen.sluice --memory 8GiB\n"
+      "  sluice plan qwen.sluice --memory 8GiB --trace qwen.trace\n"
+      "  sluice plan sliced.sluice --memory 8GiB --preset slicemoe");
   command->callback([options] { plan(*options); });
 }
 

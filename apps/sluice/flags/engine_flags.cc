@@ -102,23 +102,20 @@ namespace {
 
 void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& help) {
   const std::string policies = "Policies", preset_rules = "; default: the preset's";
-  const bool all = help.policies == PolicyFlags::kAll;
   command
       .add_option("--preset", &flags.preset,
                   "Policies set together: " + names_of(experts::presets()) + "; default: " + help.preset)
       ->group(policies);
-  if (all) {
-    command
-        .add_option("--router", &flags.router,
-                    fmt::format("{} ({}){}", names_of(experts::router_policies()), help.router, preset_rules))
-        ->group(policies);
-    command.add_option("--cache", &flags.cache, cache_names() + preset_rules)->group(policies);
-    command
-        .add_option("--cache-scope", &flags.cache_scope,
-                    "One cache for all layers or one a layer: global, layer")
-        ->group(policies)
-        ->show_default();
-  }
+  command
+      .add_option("--router", &flags.router,
+                  fmt::format("{} ({}){}", names_of(experts::router_policies()), help.router, preset_rules))
+      ->group(policies);
+  command.add_option("--cache", &flags.cache, cache_names() + preset_rules)->group(policies);
+  command
+      .add_option("--cache-scope", &flags.cache_scope,
+                  "One cache for all layers or one a layer: global, layer")
+      ->group(policies)
+      ->show_default();
   command
       .add_option("--capacity", &flags.capacity,
                   "Size of all caches together (4GiB), so that every start decides alike; default: what "
@@ -138,7 +135,6 @@ void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& he
                   "Measured costs to plan with (sluice profile); default: the store's, or measured at the "
                   "start (a store without any keeps them)")
       ->group(policies);
-  if (!all) return;
   add_computing_flags(command, flags.slices);
   add_slice_flags(command, flags.slices);
 }

@@ -35,11 +35,10 @@ inline constexpr const char* kRouterOfSteps =
     "all but exact change the result, where --prefill leaves tokens to single steps: prompts are routed "
     "exactly";
 
-// Which of the policies a command has flags for, because they act there.
+// Whether a command has flags for policies, because they act there.
 enum class PolicyFlags {
-  kAll,    // experts are cached, fetched and computed by them
-  kPools,  // those that a plan of pools depends on: no cache, no router, no slices
-  kNone,   // costs alone are measured
+  kAll,   // experts are cached, fetched and computed by them, or planned for
+  kNone,  // costs alone are measured
 };
 
 // Help for flags that act differently in different commands.

@@ -137,11 +137,7 @@ std::vector<ReportRow> bytes_rows(const engine::Engine& engine) {
   const std::string measured = bytes_text(ratio(static_cast<double>(decode.useful_bytes()), tokens),
                                           ratio(static_cast<double>(decode.wasted_bytes), tokens));
   if (engine.checkpoint().slices()) return {{"bytes per token", "measured " + measured}};
-  const engine::ReadForecast forecast = engine::forecast_reads(engine);
-  return {{"bytes per token", fmt::format("predicted {}{} ({} routing)",
-                                          bytes_text(forecast.needed, forecast.in_vain.value_or(0)),
-                                          forecast.in_vain ? "" : ", in vain unknown", forecast.routing)},
-          {"", fmt::format("measured  {}", measured)}};
+  return {{"bytes per token", predicted_bytes_text(engine)}, {"", fmt::format("measured  {}", measured)}};
 }
 
 // Whether read-ahead went on, where that has been found out.
@@ -321,17 +317,29 @@ std::string memory_line_short(const engine::Engine& engine, std::size_t columns)
   return left_out ? line + " …" : line;
 }
 
+Json forecast_json(const engine::Engine& engine) {
+  const engine::ReadForecast forecast = engine::forecast_reads(engine);
+  return {{"bytes_per_token", forecast.needed},
+          {"wasted_bytes_per_token", forecast.in_vain ? Json(*forecast.in_vain) : Json()},
+          {"routing", forecast.routing},
+          {"tok_s", forecast.tok_s ? Json(*forecast.tok_s) : Json()}};
+}
+
 Json forecast_json(const engine::Engine& engine, const std::vector<engine::GenerateResult>& results) {
   const engine::ReadForecast forecast = engine::forecast_reads(engine);
   const Decoded decoded = decoded_of(engine, results);
   const auto text = [](const std::string& hint) { return hint.empty() ? Json() : Json(hint); };
-  return {{"bytes_per_token", forecast.needed},
-          {"wasted_bytes_per_token", forecast.in_vain ? Json(*forecast.in_vain) : Json()},
-          {"routing", forecast.routing},
-          {"tok_s", forecast.tok_s ? Json(*forecast.tok_s) : Json()},
-          {"bytes_hint", text(bytes_hint(forecast, decoded))},
-          {"waste_hint", text(waste_hint(forecast, decoded))},
-          {"speed_hint", text(speed_hint(forecast, decoded))}};
+  Json json = forecast_json(engine);
+  json["bytes_hint"] = text(bytes_hint(forecast, decoded));
+  json["waste_hint"] = text(waste_hint(forecast, decoded));
+  json["speed_hint"] = text(speed_hint(forecast, decoded));
+  return json;
+}
+
+std::string predicted_bytes_text(const engine::Engine& engine) {
+  const engine::ReadForecast forecast = engine::forecast_reads(engine);
+  return fmt::format("predicted {}{} ({} routing)", bytes_text(forecast.needed, forecast.in_vain.value_or(0)),
+                     forecast.in_vain ? "" : ", in vain unknown", forecast.routing);
 }
 
 namespace {

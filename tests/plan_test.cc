@@ -1,0 +1,145 @@
+// `plan` with the policies that the user chooses: it plans what `run` runs.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json/json.h"
+#include "packed_model.h"
+
+namespace {
+
+using sluice::Json;
+using sluice::program::kModel;
+using sluice::program::memory;
+using sluice::program::Outcome;
+using sluice::program::PackedModelTest;
+using sluice::program::run;
+using sluice::program::run_json;
+
+class PlanTest : public PackedModelTest {
+ protected:
+  static std::string sliced() {
+    const std::string path = file("sliced.sluice");
+    if (!std::filesystem::exists(path)) {
+      EXPECT_EQ(run("pack " + kModel + " -q --slices 8/4 -o " + path).code, 0);
+    }
+    return path;
+  }
+};
+
+// A run's answer and its prompt take some KiB, which a plan does not have.
+constexpr double kAnswer = 64 * 1024;
+// Bytes that a token reads with nothing in memory: layers, experts of a token, matrices.
+constexpr double kTokenReads = 6.0 * 4 * 3 * 256 * 96 * 2;
+
+void expect_same_memory(const Json& plan, const Json& ran) {
+  const Json &planned = plan["by_name"], &used = ran["memory"]["by_name"];
+  for (const char* name : {"dense", "kv", "activations"}) EXPECT_EQ(planned[name], used[name]) << name;
+  EXPECT_NEAR(planned["tables"].get<double>(), used["tables"].get<double>(), kAnswer);
+}
+
+// The least budget that a refusal names, in MiB. It differs by a whole one where the process, which differs by
+// some pages from start to start, is near its border.
+double least_of(const std::string& command) {
+  const std::string refusal = run(command + " --memory 1MiB").err, before = "at least ";
+  const std::size_t at = refusal.find(before);
+  EXPECT_NE(at, std::string::npos) << refusal;
+  return at == std::string::npos ? 0 : std::stod(refusal.substr(at + before.size()));
+}
+
+TEST_F(PlanTest, SlicesArePlannedAsTheyRun) {
+  const std::vector<std::string> both = {"both slices"}, msb = {"the MSB slice"},
+                                 either = {"both slices", "the MSB slice"};
+  for (const auto& [flags, kept] :
+       {std::pair<std::string, std::vector<std::string>>{"--precision high", both},
+        {"--precision low", msb},
+        {"--precision high --cache slice-lru", either},
+        {"--preset slicemoe", either},
+        {"--preset slicemoe --batch 4", either}}) {
+    SCOPED_TRACE(flags);
+    const std::size_t batch = flags.find(" --batch");
+    std::string prompts;
+    for (int i = 0; i < (batch == std::string::npos ? 1 : 4); ++i) prompts += " --tokens 1,2,3";
+    const std::string model = sliced() + " --threads 1 --chunk 16 ",
+                      running = "run " + model + flags.substr(0, batch) + prompts + " -n 61 --temp 0",
+                      planning = "plan " + model + flags + " --tokens 64 --temp 0",
+                      budget = " --memory " + memory(40);
+    const Json ran = run_json(running + budget), plan = run_json(planning + budget);
+    expect_same_memory(plan, ran);
+    EXPECT_NEAR(least_of(planning), least_of(running), 1);
+    EXPECT_EQ(plan["policies"]["preset"], ran["preset"]);
+    EXPECT_EQ(plan["policies"]["router"], ran["experts"]["routing"]["router"]);
+    EXPECT_EQ(plan["policies"]["prefetch"], ran["experts"]["prefetch"]["policy"]);
+    EXPECT_EQ(plan["policies"]["precision"], ran["experts"]["slices"]["precision"]);
+    EXPECT_EQ(plan["policies"]["constraint"], ran["experts"]["slices"]["constraint"]);
+    EXPECT_FALSE(plan.contains("predicted"));
+    std::vector<std::string> parts;
+    for (const Json& held : plan["held"]) {
+      parts.push_back(held["parts"]);
+      EXPECT_GT(held["experts"], 0);
+      EXPECT_LE(held["experts"].get<double>() * held["bytes_each"].get<double>(),
+                plan["by_name"]["experts"].get<double>());
+    }
+    EXPECT_EQ(parts, kept);
+    const std::string table = run(planning + budget).out;
+    EXPECT_NE(table.find("experts: " + kept[0] + ", "), std::string::npos) << table;
+    EXPECT_NE(table.find("bytes per token   not predicted: "), std::string::npos) << table;
+  }
+}
+
+TEST_F(PlanTest, PoliciesThatTheUserChoosesArePlannedAsTheyRun) {
+  for (const std::string flags :
+       {"--cache lru", "--cache lfu --capacity 4MiB", "--preset z-basic-lru", "--preset z-accelerate",
+        "--preset z-deepspeed", "--keep packed --cache lru",
+        "--cache lru --router cache-prior --constraint hard", "--cache lru --prefetch none"}) {
+    SCOPED_TRACE(flags);
+    const std::string model =
+        store() + " --threads 1 --chunk 16 --temp 0 --memory " + memory(36) + " " + flags;
+    const Json ran = run_json("run " + model + " --tokens 1,2,3 -n 61 --ignore-eos"),
+               plan = run_json("plan " + model + " --tokens 64");
+    expect_same_memory(plan, ran);
+    EXPECT_EQ(plan["policies"]["preset"], ran["preset"]);
+    EXPECT_EQ(plan["policies"]["router"], ran["experts"]["routing"]["router"]);
+    EXPECT_EQ(plan["policies"]["prefetch"], ran["experts"]["prefetch"]["policy"]);
+    const auto planned = plan["predicted"]["bytes_per_token"].get<double>(),
+               predicted = ran["predicted"]["bytes_per_token"].get<double>();
+    EXPECT_NEAR(planned, predicted, 0.01 * kTokenReads);  // the process differs by some pages
+    EXPECT_EQ(plan["predicted"]["routing"], "assumed");
+    EXPECT_EQ(plan["held"].size(), 1u);
+    const std::string table = run("plan " + model).out;
+    EXPECT_NE(table.find("bytes per token   predicted "), std::string::npos) << table;
+    EXPECT_EQ(table.find("less with the router cache-prior") != std::string::npos,
+              flags.find("cache-prior") != std::string::npos)
+        << table;
+  }
+}
+
+// By default a plan is one of pools, also for a directory, whose runs keep whole experts.
+TEST_F(PlanTest, WithoutAChoicePoolsArePlanned) {
+  for (const std::string& model : {store(), kModel}) {
+    const Json plan = run_json("plan " + model + " --memory " + memory(36));
+    EXPECT_EQ(plan["policies"]["cache"], "zip-pools") << model;
+    EXPECT_TRUE(plan.contains("slots")) << model;
+    EXPECT_FALSE(plan.contains("held")) << model;
+  }
+}
+
+TEST_F(PlanTest, AFlagThatCannotActIsRefusedAsByARun) {
+  const auto expect_refused = [](const std::string& flags, const std::string& words) {
+    const Outcome outcome = run("plan " + flags + " --memory " + memory(40));
+    EXPECT_EQ(outcome.code, 2) << flags;
+    EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.err;
+  };
+  expect_refused(sliced() + " --precision high --trace x",
+                 "--trace: recorded routing says how often whole experts");
+  expect_refused(sliced() + " --precision high --theta 0.3", "--theta: this flag has no effect here");
+  expect_refused(sliced(), "--precision");
+  expect_refused(store() + " --precision low", "only experts in slices have two precisions");
+  expect_refused(store() + " --cache slice-lru", "--cache: this cache holds slices");
+}
+
+}  // namespace
