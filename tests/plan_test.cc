@@ -93,8 +93,8 @@ TEST_F(PlanTest, SlicesArePlannedAsTheyRun) {
 
 TEST_F(PlanTest, PoliciesThatTheUserChoosesArePlannedAsTheyRun) {
   for (const std::string flags :
-       {"--cache lru", "--cache lfu --capacity 4MiB", "--preset z-basic-lru", "--preset z-accelerate",
-        "--preset z-deepspeed", "--keep packed --cache lru",
+       {"--cache lru", "--cache none", "--cache lfu --capacity 4MiB", "--preset z-basic-lru",
+        "--preset z-accelerate", "--preset z-deepspeed", "--keep packed --cache lru",
         "--cache lru --router cache-prior --constraint hard", "--cache lru --prefetch none"}) {
     SCOPED_TRACE(flags);
     const std::string model =
@@ -116,6 +116,15 @@ TEST_F(PlanTest, PoliciesThatTheUserChoosesArePlannedAsTheyRun) {
               flags.find("cache-prior") != std::string::npos)
         << table;
   }
+}
+
+// What keeps nothing has nothing: every expert is read each time.
+TEST_F(PlanTest, ACacheThatKeepsNothingIsPredictedToReadAll) {
+  const Json plan = run_json("plan " + kModel + " --cache none --memory " + memory(60));
+  EXPECT_EQ(plan["held"][0]["experts"], 0);
+  constexpr double kTokenReads = 6.0 * 4 * 3 * 256 * 96 * 2;  // layers, experts of a token, matrices
+  EXPECT_GE(plan["predicted"]["bytes_per_token"].get<double>(), kTokenReads);
+  EXPECT_LT(plan["predicted"]["bytes_per_token"].get<double>(), 1.1 * kTokenReads);  // whole blocks
 }
 
 // By default a plan is one of pools, also for a directory, whose runs keep whole experts.

@@ -5,6 +5,7 @@
 
 #include "engine/engine.h"
 #include "engine/plan/ranked_reads.h"
+#include "experts/registry.h"
 
 namespace sluice::engine {
 namespace {
@@ -18,8 +19,9 @@ std::string_view rank_layer(const Engine& engine, std::vector<double>& f, std::v
   const bool recorded = ranks.size() == experts;
   if (!recorded)
     ranks = assumed_ranks(static_cast<std::uint32_t>(experts), static_cast<std::uint32_t>(config.moe.top_k));
+  const Bytes cache = experts::find_cache(engine.options().cache).keeps ? engine.plan().experts : 0;
   const double kept =
-      std::min(1.0, static_cast<double>(engine.plan().experts) /
+      std::min(1.0, static_cast<double>(cache) /
                         static_cast<double>(std::max<Bytes>(1, engine.expert_memory_bytes())) /
                         static_cast<double>(engine.model().experts.size()));
   const auto bytes = static_cast<double>(engine.expert_disk_bytes());
