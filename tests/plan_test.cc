@@ -79,7 +79,7 @@ TEST_F(PlanTest, SlicesArePlannedAsTheyRun) {
     EXPECT_FALSE(plan.contains("predicted"));
     std::vector<std::string> parts;
     for (const Json& held : plan["held"]) {
-      parts.push_back(held["parts"]);
+      parts.push_back(held["parts"].get<std::string>());
       EXPECT_GT(held["experts"], 0);
       EXPECT_LE(held["experts"].get<double>() * held["bytes_each"].get<double>(),
                 plan["by_name"]["experts"].get<double>());
