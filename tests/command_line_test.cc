@@ -246,7 +246,8 @@ TEST(CommandLine, ReportsFitTheTerminal) {
   for (const std::size_t columns : {50, 80}) {
     const std::string made = directory.file("made-" + std::to_string(columns));
     for (const std::string& words :
-         {"inspect " + kModel, "doctor " + kModel, std::string("version"), "plan " + kModel + budget,
+         {"inspect " + kModel, "doctor " + kModel, std::string("version"), std::string("lab list"),
+          "plan " + kModel + budget,
           "run " + kModel + " --tokens 1,2 -n 2 --temp 0 --ignore-eos --show-experts" + budget,
           "pack " + kModel + " -o " + store + std::to_string(columns),
           "verify " + store + std::to_string(columns),

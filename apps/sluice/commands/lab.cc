@@ -1,4 +1,7 @@
 // `sluice lab NAME`: asks a policy for its decision.
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -6,12 +9,15 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/wrapped_text.h"
 #include "command.h"
 #include "flags/common_flags.h"
 #include "lab/ask/lab.h"
 #include "streams/exit_code.h"
 #include "streams/interrupt.h"
 #include "streams/standard_input.h"
+#include "streams/standard_output.h"
+#include "streams/terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -30,9 +36,12 @@ Json fields_json(std::initializer_list<std::span<const lab::Field>> lists) {
 }
 
 void print_fields(const char* label, std::span<const lab::Field> fields) {
+  constexpr std::size_t kText = 19;  // column where texts begin
   for (const lab::Field& field : fields) {
-    std::cout << "  " << label << "  " << field.name
-              << std::string(field.name.size() < 12 ? 12 - field.name.size() : 1, ' ') << field.text << "\n";
+    std::string line = fmt::format("  {}  {}", label, field.name);
+    line += std::string(line.size() < kText ? kText - line.size() : 1, ' ');
+    print_output("{}{}\n", line,
+                 wrapped_text(field.text, terminal_columns(STDOUT_FILENO), line.size(), kText));
     label = "   ";
   }
 }
