@@ -244,7 +244,7 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
   EXPECT_EQ(exact.code, 2);
   EXPECT_THAT(exact.err, HasSubstr("--preset: this preset is for models in slices"));
   const Outcome beside = run("eval " + store() + " -f " + kModel + "/eval.txt --ctx 128 --precision high " +
-                             "--capacity 8MiB --reference " + kModel + " --memory 70MiB");
+                             "--capacity 14MiB --reference " + kModel + " --memory 70MiB");
   EXPECT_EQ(beside.code, 1);
   EXPECT_THAT(beside.err, HasSubstr("--reference-memory"));
   EXPECT_EQ(
