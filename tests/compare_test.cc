@@ -41,7 +41,7 @@ TEST(Compare, SaysNothingOfAContextThatHeldTheAnswers) {
   EXPECT_EQ(Json::parse(cut.out)["tokens"][0].size(), 4u);
 }
 
-// Of presets that compute alike, the one that reads ahead wastes some of what it reads.
+// A preset that reads ahead wastes some of what it reads.
 TEST(Compare, BytesReadInVainStandApart) {
   const std::string compare = "compare " + kModel + " -p Once -n 40 --runs 1 -q --memory " +
                               sluice::program::memory(24) + " --preset auto,z-basic-lru";

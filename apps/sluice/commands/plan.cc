@@ -207,8 +207,8 @@ Json to_json(const engine::Engine& engine, std::size_t positions) {
   return json;
 }
 
-// `run` has pools for packed stores by default; a plan also shows what they would do for a directory. Whatever
-// the user chose is planned as it would run.
+// `run` has pools for packed stores by default; a plan also shows what they would do for a directory.
+// Whatever the user chose is planned as it would run.
 void choose_pools(const EngineFlags& flags, bool sliced, engine::EngineOptions& settings) {
   const bool chosen = (!flags.preset.empty() && flags.preset != "auto") || !flags.cache.empty();
   if (chosen || sliced || flags.keep != "full") return;

@@ -147,8 +147,8 @@ void warn_of_ignored(const model::GenerationConfig& generation, bool sampling) {
     print_warning("generation_config.json: without effect here: {}", fmt::join(fields, ", "));
 }
 
-// Calls `work`. Where it ends because nobody reads standard output any more, warns of the files that were to be
-// written once the text was complete.
+// Calls `work`. Where it ends because nobody reads standard output any more, warns of the files that were
+// to be written once the text was complete.
 template <class Work>
 void unless_unread(const Options& options, Work work) try {
   work();

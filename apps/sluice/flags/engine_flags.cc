@@ -201,8 +201,8 @@ EngineFlags reference_flags(const EngineFlags& flags, const std::string& path) {
 
 namespace {
 
-// The store's profile, if it has one. A profile that is damaged or cannot be read is a warning, since costs can
-// be measured again. A manifest that cannot be read is none here: opening the store ends with that error.
+// The store's profile, if it has one. A profile that is damaged or cannot be read is a warning, since costs
+// can be measured again. The manifest's damage is no warning: opening the store ends with that error.
 std::optional<engine::Profile> kept_profile(const EngineFlags& flags) {
   try {
     const std::optional<Json> sidecar = store::read_sidecar(flags.model, "profile", "profile");

@@ -29,8 +29,9 @@ std::string memory_line(const engine::Engine& engine);
 // 7.3 …"; leaves out the smallest, with "…" at the end.
 std::string memory_line_short(const engine::Engine& engine, std::size_t columns);
 
-// What is predicted of decoding: {bytes_per_token, wasted_bytes_per_token, routing, tok_s}. REQUIRES: no experts
-// in slices. The same with what it means that it came otherwise: bytes_hint, waste_hint, speed_hint.
+// What is predicted of decoding: {bytes_per_token, wasted_bytes_per_token, routing, tok_s}. REQUIRES: no
+// experts in slices. The same with what it means that it came otherwise: bytes_hint, waste_hint,
+// speed_hint.
 Json forecast_json(const engine::Engine& engine);
 Json forecast_json(const engine::Engine& engine, const std::vector<engine::GenerateResult>& results);
 // "predicted 1.20 MiB and 300 KiB in vain (assumed routing)". REQUIRES: no experts in slices.

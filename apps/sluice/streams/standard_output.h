@@ -39,8 +39,8 @@ void print_output(fmt::format_string<Values...> format, Values&&... values) {
 
 // For work that takes long and whose result goes to standard output at its end. Both write nothing.
 //
-// Before the work: throws what a write would throw now, as far as that can be known: of a closed file, a device
-// that takes nothing, a disk without room, and a reader that has gone.
+// Before the work: throws what a write would throw now, as far as that can be known: of a closed file, a
+// device that takes nothing, a disk without room, and a reader that has gone.
 void check_output();
 // While it goes on: interrupted(); Exit{kExitReaderGone} once the reader has closed its end.
 bool interrupted_or_unread();

@@ -14,11 +14,11 @@ struct RankedReads {
 // Bytes that a step needs from the disk for one layer.
 double needed_bytes(const RankedReads& layer);
 
-// What `lookahead` names for one layer, all of it in bytes. It names as many experts as a step uses. Assumed:
-// seven in ten of them are used then (of the bundled model 0.65 to 0.69), and a wrong one stands in a rank with
-// a probability in proportion to f (1 - f): an expert that might have been used and was not. Where a step uses
-// nearly the same experts every time, fewer are wrong: at most as many, f (1 - f) in every rank, as if experts
-// were named as often as they are used, but without regard to the step.
+// What `lookahead` names for one layer, all of it in bytes. It names as many experts as a step uses.
+// Assumed: seven in ten of them are used then (of the bundled model 0.65 to 0.69), and a wrong one stands
+// in a rank with a probability in proportion to f (1 - f): an expert that might have been used and was not.
+// Where a step uses nearly the same experts every time, fewer are wrong: at most as many, f (1 - f) in
+// every rank, as if experts were named as often as they are used, but without regard to the step.
 struct NamedAhead {
   double right = 0, wrong = 0;
 };
