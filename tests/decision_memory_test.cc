@@ -144,9 +144,9 @@ std::vector<Decision> decisions() {
        [timeline = HybridTimeline(), layer = std::uint16_t{0}](const Step& step) mutable {
          timeline.decide(
              {.sync = .01, .policy = .01, .launch = .01, .predict = .02, .rows = .01, .next_gate = .1});
-         const Load loads[] = {{{layer, 1}, .54, .03}, {{layer, 2}, .54, .03}, {{layer, 3}, .54, .03}};
+         const LinkLoad loads[] = {{{layer, 1}, .54, .03}, {{layer, 2}, .54, .03}, {{layer, 3}, .54, .03}};
          ++layer;
-         const Transfer prefetches[] = {{{layer, 2}, .54}, {{layer, 9}, .54}};
+         const LinkTransfer prefetches[] = {{{layer, 2}, .54}, {{layer, 9}, .54}};
          timeline.run({.shared = .1,
                        .host = step.host,
                        .resident = step.device,

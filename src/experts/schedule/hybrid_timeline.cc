@@ -19,105 +19,107 @@ double HybridTimeline::decide(const HybridCosts& costs) {
 }
 
 double HybridTimeline::remaining(ExpertId id) const {
-  const auto found = std::ranges::find(background_, id, &Background::id);
-  return found == background_.end() ? 0 : found->left;
+  const auto sent = find(id);
+  return sent == background_.end() ? 0 : sent->left;
 }
 
-const LayerTimes& HybridTimeline::run(const HybridWork& work) {
-  SLUICE_CHECK(decided_);
+const HybridTimes& HybridTimeline::run(const HybridWork& work) {
+  SLUICE_CHECK(decided_ && work.buffers > 0);
   decided_ = false;
-  withdraw_unstarted(work.loads);
   const auto sum = [](std::span<const double> all) { return std::accumulate(all.begin(), all.end(), 0.0); };
   const bool launches = work.shared > 0 || !work.resident.empty();
   times_.resident = times_.decided + (launches ? costs_.launch + work.shared + sum(work.resident) : 0);
   times_.predicted = times_.resident + costs_.predict;
-  const double loaded = load_experts(work.loads);
+  const bool on_host = !work.host.empty();
+  times_.host = times_.decided + (on_host ? costs_.sync + sum(work.host) : 0);
+  times_.rows = times_.decided;
 
-  double rows_begin = loaded;
-  if (work.host.empty()) {
-    times_.host = times_.rows = times_.decided;
-  } else {
-    times_.host = times_.decided + costs_.sync + sum(work.host);
-    rows_begin = std::max(times_.host, loaded);
-    times_.rows = rows_begin + costs_.rows;
-    link_.rows += costs_.rows;
-  }
+  take_loads(work.loads);
+  withdraw_unstarted();
+  for (const LinkTransfer& transfer : work.prefetches)
+    send(transfer, times_.predicted + costs_.sync, Class::kPrefetch);
+  if (on_host)
+    background_.push_back(
+        {.id = {}, .kind = Class::kRows, .released = times_.host, .time = costs_.rows, .left = costs_.rows});
+  load_experts(work);
+  if (on_host) carry(std::numeric_limits<double>::infinity(), true);
   times_.combined = std::max(times_.device, times_.rows);
   times_.end = times_.combined + costs_.next_gate;
-
-  for (const Transfer& transfer : work.prefetches) send(transfer, times_.predicted + costs_.sync, false);
-  for (const Transfer& transfer : work.updates) send(transfer, times_.combined, true);
-  link_time_ = loaded;
-  carry(rows_begin);
-  link_time_ = std::max(rows_begin, times_.rows);
+  for (const LinkTransfer& transfer : work.updates) send(transfer, times_.combined, Class::kUpdate);
   carry(times_.end);
   return times_;
 }
 
-void HybridTimeline::withdraw_unstarted(std::span<const Load> loads) {
-  const std::size_t before = background_.size();
-  std::erase_if(background_, [&](const Background& one) {
-    return !one.is_update && one.left == one.time &&
-           std::ranges::find(loads, one.id, &Load::id) == loads.end();
-  });
-  withdrawn_ += before - background_.size();
+void HybridTimeline::take_loads(std::span<const LinkLoad> loads) {
+  transfers_.clear();
+  for (const LinkLoad& load : loads) {
+    const auto sent = find(load.id);
+    transfers_.push_back(sent == background_.end() ? load.transfer : sent->left);
+    if (sent != background_.end()) background_.erase(sent);
+  }
 }
 
-double HybridTimeline::load_experts(std::span<const Load> loads) {
+void HybridTimeline::withdraw_unstarted() {
+  withdrawn_ += std::erase_if(background_, [](const Background& one) {
+    return one.kind == Class::kPrefetch && one.left == one.time;
+  });
+}
+
+// A load waits for a buffer, which the load so many places before it leaves once it is computed. Meanwhile
+// the link is free for others.
+void HybridTimeline::load_experts(const HybridWork& work) {
   load_arrivals_.clear();
   load_ends_.clear();
-  double link = times_.decided;
   times_.device = times_.predicted;
-  for (const Load& load : loads) {
-    double transfer = load.transfer;
-    const auto sent = std::ranges::find(background_, load.id, &Background::id);
-    if (sent != background_.end()) {
-      transfer = sent->left;
-      background_.erase(sent);
-    }
-    link += transfer;
-    link_.loads += transfer;
-    load_arrivals_.push_back(link);
-    times_.device = std::max(times_.device, link) + costs_.launch + load.compute;
+  for (std::size_t i = 0; i < work.loads.size(); ++i) {
+    if (i >= work.buffers) carry(load_ends_[i - work.buffers]);
+    link_time_ += transfers_[i];
+    link_.loads += transfers_[i];
+    load_arrivals_.push_back(link_time_);
+    times_.device = std::max(times_.device, link_time_) + costs_.launch + work.loads[i].compute;
     load_ends_.push_back(times_.device);
   }
-  return link;
 }
 
-void HybridTimeline::send(const Transfer& transfer, double released, bool is_update) {
-  SLUICE_CHECK(transfer.time > 0);
-  SLUICE_CHECK(std::ranges::find(background_, transfer.id, &Background::id) == background_.end());
-  background_.push_back({.id = transfer.id,
-                         .released = released,
-                         .time = transfer.time,
-                         .left = transfer.time,
-                         .is_update = is_update});
+void HybridTimeline::send(const LinkTransfer& transfer, double released, Class kind) {
+  SLUICE_CHECK(transfer.time > 0 && find(transfer.id) == background_.end());
+  background_.push_back(
+      {.id = transfer.id, .kind = kind, .released = released, .time = transfer.time, .left = transfer.time});
 }
 
-std::size_t HybridTimeline::carried_at(double time, double& known_until) const {
-  std::size_t best = background_.size();
+std::vector<HybridTimeline::Background>::const_iterator HybridTimeline::find(ExpertId id) const {
+  return std::ranges::find_if(
+      background_, [&](const Background& one) { return one.kind != Class::kRows && one.id == id; });
+}
+
+std::size_t HybridTimeline::carried_at(double time, double& until) const {
+  std::size_t best = kNothing;
   for (std::size_t i = 0; i < background_.size(); ++i) {
-    const Background& one = background_[i];
-    if (one.released > time) continue;
-    if (best == background_.size() || (background_[best].is_update && !one.is_update)) best = i;
+    const bool released = background_[i].released <= time;
+    if (released && (best == kNothing || background_[i].kind < background_[best].kind)) best = i;
   }
   for (const Background& one : background_) {
-    const bool gives_way = best == background_.size() || (background_[best].is_update && !one.is_update);
-    if (one.released > time && gives_way) known_until = std::min(known_until, one.released);
+    if (one.released > time && (best == kNothing || one.kind < background_[best].kind))
+      until = std::min(until, one.released);
   }
   return best;
 }
 
-void HybridTimeline::carry(double until) {
-  while (link_time_ < until) {
+void HybridTimeline::carry(double until, bool rows_only) {
+  const auto has_rows = [&] {
+    return std::ranges::any_of(background_, [](const Background& one) { return one.kind == Class::kRows; });
+  };
+  while (link_time_ < until && (!rows_only || has_rows())) {
     double stop = until;
     const std::size_t carried = carried_at(link_time_, stop);
-    if (carried == background_.size()) {
+    if (carried == kNothing) {
       link_time_ = stop;
       continue;
     }
     Background& one = background_[carried];
-    double& use = one.is_update ? link_.updates : link_.prefetches;
+    double& use = one.kind == Class::kRows       ? link_.rows
+                  : one.kind == Class::kPrefetch ? link_.prefetches
+                                                 : link_.updates;
     if (link_time_ + one.left > stop) {
       one.left -= stop - link_time_;
       use += stop - link_time_;
@@ -126,7 +128,11 @@ void HybridTimeline::carry(double until) {
     }
     link_time_ += one.left;
     use += one.left;
-    arrivals_.push_back({one.id, link_time_, one.is_update});
+    if (one.kind == Class::kRows) {
+      times_.rows = link_time_;
+    } else {
+      arrivals_.push_back({one.id, link_time_, one.kind == Class::kUpdate});
+    }
     background_.erase(background_.begin() + static_cast<std::ptrdiff_t>(carried));
   }
 }

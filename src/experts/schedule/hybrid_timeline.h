@@ -7,7 +7,7 @@
 //   host         decision    | its experts
 //   link                     | loads, one after the other | rows of the host | prefetches | updates
 //
-// The device works in order: a loaded expert waits for its transfer, and those behind it wait for it. The
+// The device works in order: a loaded expert waits for its transfer, and the experts behind it wait, too. The
 // link carries loads first, then the host's rows, then prefetches, then updates; copies are cut into small
 // chunks, so a transfer gives way at once to one of a higher class and later goes on where it was. What is
 // left of it when its layer has ended goes on in the next one.
@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -33,42 +34,48 @@ struct HybridCosts {
   double next_gate = 0;  // attention, norm and gate of the next layer
 };
 
-struct Transfer {
+struct LinkTransfer {
   ExpertId id;
   double time = 0;  // on the link, alone
 };
-struct Load {
+struct LinkLoad {
   ExpertId id;
-  double transfer = 0;  // as in Transfer; an expert that is on the link already needs what is left of it
-  double compute = 0;   // on the device
+  double transfer =
+      0;  // as LinkTransfer::time; an expert that is on the link already needs what is left of it
+  double compute = 0;  // on the device
 };
+
+constexpr std::uint32_t kAnyBuffers = std::numeric_limits<std::uint32_t>::max();
 
 // One layer, decided. Non-owning.
 struct HybridWork {
   double shared = 0;                      // shared experts, on the device
   std::span<const double> host = {};      // time of each expert of the host
   std::span<const double> resident = {};  // time of each expert that is on the device
-  std::span<const Load> loads = {};       // in the order of the link
+  std::span<const LinkLoad> loads = {};   // in the order of the link
+  // Loads that may be on the device before they are computed, at least 1: with one buffer, link and device
+  // take turns.
+  std::uint32_t buffers = kAnyBuffers;
   // For the next layer, most useful first; sent once it is predicted and the host knows.
-  std::span<const Transfer> prefetches = {};
-  std::span<const Transfer> updates = {};  // of the cache; sent once the layer's outputs are combined
+  std::span<const LinkTransfer> prefetches = {};
+  std::span<const LinkTransfer> updates = {};  // of the cache; sent once the layer's outputs are combined
 };
 
 // Absolute times of one layer.
-struct LayerTimes {
+struct HybridTimes {
   double gate = 0;       // the device has the router's scores
   double decided = 0;    // the host has decided
   double resident = 0;   // the device ends the shared and resident experts
   double predicted = 0;  // … and the prediction
   double device = 0;     // … and the last loaded expert
   double host = 0;       // the host ends its last expert
-  double rows = 0;       // its rows are on the device
+  double rows = 0;       // its rows are on the device; `decided` without experts of the host
   double combined = 0;   // the outputs are summed: the later of device and rows
   double end = 0;        // the next layer's gate
 };
 
 // A prefetch or update that the link has brought.
-struct Arrival {
+struct LinkArrival {
   ExpertId id;
   double time = 0;
   bool is_update = false;
@@ -91,14 +98,14 @@ class HybridTimeline {
   // Runs the decided layer. A load that is on the link already becomes a load of what is left of it. Other
   // prefetches that have not started are withdrawn: they were for this layer. REQUIRES: decide() before each
   // run(); prefetches and updates that are on the link no more, that differ, and that take time.
-  const LayerTimes& run(const HybridWork& work);
+  const HybridTimes& run(const HybridWork& work);
 
   // When each load of the last layer arrived, and when the device had computed it. Valid until the next
   // run().
   std::span<const double> load_arrivals() const { return load_arrivals_; }
   std::span<const double> load_ends() const { return load_ends_; }
   // Since the last decide() began, in order. Valid until the next decide().
-  std::span<const Arrival> arrivals() const { return arrivals_; }
+  std::span<const LinkArrival> arrivals() const { return arrivals_; }
 
   // Since the start.
   double now() const { return times_.end; }
@@ -106,32 +113,37 @@ class HybridTimeline {
   std::uint64_t withdrawn() const { return withdrawn_; }  // prefetches
 
  private:
-  // A transfer that gives way to others.
+  // What gives way to loads, and to what stands before it here.
+  enum class Class : std::uint8_t { kRows, kPrefetch, kUpdate };
   struct Background {
-    ExpertId id;
+    ExpertId id;  // unused for rows
+    Class kind = Class::kRows;
     double released = 0, time = 0, left = 0;
-    bool is_update = false;
   };
+  static constexpr std::size_t kNothing = static_cast<std::size_t>(-1);
 
-  void withdraw_unstarted(std::span<const Load> loads);
-  // Sets the load arrivals and ends, and times_.device. Returns when the link has brought the last load.
-  double load_experts(std::span<const Load> loads);
-  void send(const Transfer& transfer, double released, bool is_update);
-  // Lets the link carry background transfers from link_time_ to `until`.
-  void carry(double until);
-  // The background transfer that the link carries at that time, and the end of what it knows: when one of a
-  // higher class, or any if there is none, is released.
-  std::size_t carried_at(double time, double& known_until) const;
+  void withdraw_unstarted();
+  // Takes what is on the link out of the background: transfers_.
+  void take_loads(std::span<const LinkLoad> loads);
+  void load_experts(const HybridWork& work);
+  void send(const LinkTransfer& transfer, double released, Class kind);
+  std::vector<Background>::const_iterator find(ExpertId id) const;
+  // Lets the link carry background transfers from link_time_ to `until`; if `rows_only`, no further than to
+  // the end of the host's rows.
+  void carry(double until, bool rows_only = false);
+  // The background transfer that the link carries at that time, or kNothing; lowers `until` to the first
+  // release that changes the answer.
+  std::size_t carried_at(double time, double& until) const;
 
   HybridCosts costs_;
-  LayerTimes times_;
+  HybridTimes times_;
   bool decided_ = false;  // and not yet run
   LinkUse link_;
   double link_time_ = 0;  // the link has been followed up to here
   std::uint64_t withdrawn_ = 0;
   std::vector<Background> background_;  // in the order in which they were sent
-  std::vector<Arrival> arrivals_;
-  std::vector<double> load_arrivals_, load_ends_;
+  std::vector<LinkArrival> arrivals_;
+  std::vector<double> transfers_, load_arrivals_, load_ends_;  // of the layer's loads
 };
 
 }  // namespace sluice::experts

@@ -27,8 +27,8 @@ TEST(HybridTimeline, RunsBothSidesAtOnce) {
   EXPECT_EQ(timeline.decide({.sync = 1, .policy = 2, .launch = 1, .predict = 3, .rows = 2, .next_gate = 4}),
             3);
   const double host[] = {5, 4}, resident[] = {1, 1};
-  const Load loads[] = {{id(7), 6, 1}, {id(8), 6, 2}};
-  const LayerTimes& times = timeline.run(
+  const LinkLoad loads[] = {{id(7), 6, 1}, {id(8), 6, 2}};
+  const HybridTimes& times = timeline.run(
       {.shared = 2, .host = host, .resident = resident, .loads = loads, .prefetches = {}, .updates = {}});
   EXPECT_EQ(times.resident, 8);  // 3, a launch, 2 + 1 + 1
   EXPECT_EQ(times.predicted, 11);
@@ -47,7 +47,7 @@ TEST(HybridTimeline, RunsBothSidesAtOnce) {
 TEST(HybridTimeline, AnEmptyLayerTakesItsOwnCostsAlone) {
   HybridTimeline timeline;
   timeline.decide({.sync = 1, .policy = 2, .launch = 9, .predict = 0, .rows = 9, .next_gate = 4});
-  const LayerTimes& times = timeline.run({});
+  const HybridTimes& times = timeline.run({});
   EXPECT_EQ(times.host, 3);
   EXPECT_EQ(times.end, 7);
 }
@@ -56,7 +56,7 @@ TEST(HybridTimeline, BackgroundGivesWayAndGoesOn) {
   HybridTimeline timeline;
   const HybridCosts costs{.sync = 1, .policy = 1, .launch = 0, .predict = 1, .rows = 1, .next_gate = 10};
   timeline.decide(costs);
-  const Transfer prefetches[] = {{id(1, 1), 4}, {id(2, 1), 20}, {id(3, 1), 5}}, updates[] = {{id(9), 6}};
+  const LinkTransfer prefetches[] = {{id(1, 1), 4}, {id(2, 1), 20}, {id(3, 1), 5}}, updates[] = {{id(9), 6}};
   const double resident[] = {1};
   timeline.run({.resident = resident, .prefetches = prefetches, .updates = updates});
   // Combined and predicted at 4, known at 5: the link carries the update until 5, 1 until 9, then 2. The
@@ -71,7 +71,7 @@ TEST(HybridTimeline, BackgroundGivesWayAndGoesOn) {
   EXPECT_EQ(timeline.remaining(id(3, 1)), 5);
   EXPECT_EQ(timeline.remaining(id(9)), 5);
   // 2 is wanted: it is loaded for what is left of it. 3 has not started and is withdrawn. The update follows.
-  const Load loads[] = {{id(2, 1), 20, 1}};
+  const LinkLoad loads[] = {{id(2, 1), 20, 1}};
   timeline.run({.resident = resident, .loads = loads});
   EXPECT_EQ(timeline.load_arrivals()[0], 29);
   EXPECT_EQ(timeline.withdrawn(), 1u);
@@ -86,14 +86,27 @@ TEST(HybridTimeline, AStartedPrefetchThatNobodyWantsGoesOn) {
   HybridTimeline timeline;
   const HybridCosts costs{.next_gate = 1};
   timeline.decide(costs);
-  const Transfer prefetches[] = {{id(1, 1), 4}};
+  const LinkTransfer prefetches[] = {{id(1, 1), 4}};
   timeline.run({.prefetches = prefetches});
   timeline.decide(costs);
-  const Load loads[] = {{id(5, 1), 10, 0}};
+  const LinkLoad loads[] = {{id(5, 1), 10, 0}};
   timeline.run({.loads = loads});
   EXPECT_EQ(timeline.withdrawn(), 0u);
   EXPECT_EQ(timeline.remaining(id(1, 1)), 2);  // one unit before the load, one behind it
   EXPECT_THAT(timeline.arrivals(), IsEmpty());
+}
+
+TEST(HybridTimeline, WithOneBufferLinkAndDeviceTakeTurns) {
+  const LinkLoad loads[] = {{id(1), 4, 2}, {id(2), 4, 2}, {id(3), 4, 2}};
+  const double host[] = {3};
+  for (const auto& [buffers, end, rows] : {std::tuple(1u, 18.0, 7.0), {2u, 14.0, 13.0}}) {
+    HybridTimeline timeline;
+    timeline.decide({.rows = 1});
+    const HybridTimes& times = timeline.run({.host = host, .loads = loads, .buffers = buffers});
+    EXPECT_EQ(times.device, end) << buffers;
+    // The rows use the link while the first load is computed: from 4 on, without waiting for the others.
+    EXPECT_EQ(times.rows, buffers == 1 ? 5 : rows) << buffers;
+  }
 }
 
 // ---- A list of events: lanes with jobs; time goes from one event to the next.
@@ -206,8 +219,8 @@ TEST(HybridTimeline, EqualsAListOfEvents) {
       for (double& t : resident) t = whole(3);
       const double shared = whole(2);
 
-      std::vector<Load> loads;
-      std::vector<Transfer> prefetches, updates;
+      std::vector<LinkLoad> loads;
+      std::vector<LinkTransfer> prefetches, updates;
       for (const auto& [known, job] : sent) {
         EXPECT_EQ(timeline.remaining(known), events.job(job.job).end >= 0 ? 0 : events.job(job.job).left);
         if (events.job(job.job).end < 0 && random() % 2 == 0) loads.push_back({known, 99, whole(3)});
@@ -219,16 +232,26 @@ TEST(HybridTimeline, EqualsAListOfEvents) {
       for (std::uint64_t n = random() % 3; n > 0; --n) updates.push_back({id(fresh++), 1 + whole(9)});
 
       // The same layer as jobs.
-      const int base = link_order;
-      std::vector<std::size_t> transfers;
-      for (const Load& load : loads) {
+      const auto buffers = static_cast<std::uint32_t>(1 + random() % 4);
+      const bool launches = shared > 0 || !resident.empty();
+      const double group =
+          std::accumulate(resident.begin(), resident.end(), shared) + (launches ? costs.launch : 0);
+      events.add({Job::kDevice, group, 0, {decision}});
+      const std::size_t predicted = events.add({Job::kDevice, costs.predict, 0, {decision}});
+      std::size_t device = predicted;
+      std::vector<std::size_t> transfers, computed;
+      for (const LinkLoad& load : loads) {
         double transfer = load.transfer;
         if (const auto known = sent.find(load.id); known != sent.end()) {
           transfer = events.job(known->second.job).left;
           events.drop(known->second.job);
           sent.erase(known);
         }
-        transfers.push_back(events.add({Job::kLink, transfer, 0, {decision}, base - 1000000 + link_order++}));
+        std::vector<std::size_t> after = {decision};
+        if (computed.size() >= buffers) after.push_back(computed[computed.size() - buffers]);
+        transfers.push_back(events.add({Job::kLink, transfer, 0, after, -1000000 + link_order++}));
+        device = events.add({Job::kDevice, costs.launch + load.compute, 0, {transfers.back()}});
+        computed.push_back(device);
       }
       std::erase_if(sent, [&](const auto& one) {
         Job& job = events.job(one.second.job);
@@ -244,30 +267,17 @@ TEST(HybridTimeline, EqualsAListOfEvents) {
         events.add({Job::kHost, costs.sync, 0, {decision}});
         std::size_t last = decision;
         for (double t : host) last = events.add({Job::kHost, t, 0, {decision}});
-        std::vector<std::size_t> after = transfers;
-        after.push_back(last);
-        rows = events.add({Job::kLink, costs.rows, 0, after, -500000});
-      }
-      const bool launches = shared > 0 || !resident.empty();
-      const double group =
-          std::accumulate(resident.begin(), resident.end(), shared) + (launches ? costs.launch : 0);
-      events.add({Job::kDevice, group, 0, {decision}});
-      const std::size_t predicted = events.add({Job::kDevice, costs.predict, 0, {decision}});
-      std::size_t device = predicted;
-      std::vector<std::size_t> computed;
-      for (std::size_t i = 0; i < loads.size(); ++i) {
-        device = events.add({Job::kDevice, costs.launch + loads[i].compute, 0, {transfers[i]}});
-        computed.push_back(device);
+        rows = events.add({Job::kLink, costs.rows, 0, {last}, -500000});
       }
       const std::size_t combined = events.add({Job::kDevice, 0, 0, {device, rows}});
       gate = events.add({Job::kDevice, costs.next_gate, 0, {combined}});
 
-      const LayerTimes& times = timeline.run({shared, host, resident, loads, prefetches, updates});
+      const HybridTimes& times = timeline.run({shared, host, resident, loads, buffers, prefetches, updates});
       // When background transfers are sent depends on the layer alone, as nothing of it gives way to them.
-      for (const Transfer& one : prefetches)
+      for (const LinkTransfer& one : prefetches)
         sent[one.id] = {events.add({Job::kLink, one.time, times.predicted + costs.sync, {}, ++link_order}),
                         false};
-      for (const Transfer& one : updates)
+      for (const LinkTransfer& one : updates)
         sent[one.id] = {events.add({Job::kLink, one.time, times.combined, {}, 1000000 + ++link_order}), true};
       EXPECT_EQ(times.end, events.run_until_end_of(gate));
       events.run_until(times.end);
@@ -279,7 +289,7 @@ TEST(HybridTimeline, EqualsAListOfEvents) {
         EXPECT_EQ(timeline.load_arrivals()[i], events.job(transfers[i]).end);
         EXPECT_EQ(timeline.load_ends()[i], events.job(computed[i]).end);
       }
-      for (const Arrival& arrival : timeline.arrivals()) {
+      for (const LinkArrival& arrival : timeline.arrivals()) {
         const auto one = sent.find(arrival.id);
         ASSERT_NE(one, sent.end());
         EXPECT_EQ(arrival.time, events.job(one->second.job).end);
@@ -304,22 +314,22 @@ TEST(HybridTimeline, NoOrderOfEqualLoadsBeatsTheLongestFirst) {
   std::mt19937_64 random(kSeed);
   std::size_t orders = 0;
   for (int instance = 0; instance < 200; ++instance) {
-    std::vector<Load> loads(random() % 7);
+    std::vector<LinkLoad> loads(random() % 7);
     const double transfer = 1 + static_cast<double>(random() % 6);
     for (std::size_t i = 0; i < loads.size(); ++i)
       loads[i] = {id(i), transfer, static_cast<double>(random() % 12)};
-    const auto end_of = [&](std::span<const Load> order) {
+    const auto end_of = [&](std::span<const LinkLoad> order) {
       HybridTimeline timeline;
       timeline.decide({});
       return timeline.run({.shared = 2, .loads = order}).end;
     };
-    std::ranges::sort(loads, std::ranges::greater(), &Load::compute);
+    std::ranges::sort(loads, std::ranges::greater(), &LinkLoad::compute);
     const double best = end_of(loads);
-    std::ranges::sort(loads, {}, &Load::id);
+    std::ranges::sort(loads, {}, &LinkLoad::id);
     do {
       EXPECT_GE(end_of(loads), best) << "instance " << instance;
       ++orders;
-    } while (std::ranges::next_permutation(loads, {}, &Load::id).found);
+    } while (std::ranges::next_permutation(loads, {}, &LinkLoad::id).found);
   }
   std::printf("seed %llu: %zu orders\n", static_cast<unsigned long long>(kSeed), orders);
   EXPECT_GT(orders, 10000u);
@@ -342,7 +352,7 @@ TEST(HybridTimeline, EverySplitKeepsToTheSumsOfItsSides) {
     const HybridCosts costs{.sync = 1, .policy = 1, .launch = 1, .predict = 2, .rows = 1, .next_gate = 3};
     for (std::uint32_t set = 0; set < 1u << n; ++set) {
       std::vector<double> host;
-      std::vector<Load> loads;
+      std::vector<LinkLoad> loads;
       double device = 0;
       for (std::size_t i = 0; i < n; ++i) {
         if ((set >> i & 1) == 0) {
@@ -356,7 +366,7 @@ TEST(HybridTimeline, EverySplitKeepsToTheSumsOfItsSides) {
       const double cpu = std::accumulate(host.begin(), host.end(), 0.0);
       HybridTimeline timeline;
       const double decided = timeline.decide(costs);
-      const LayerTimes& times = timeline.run({.host = host, .loads = loads});
+      const HybridTimes& times = timeline.run({.host = host, .loads = loads});
       const double host_path = host.empty() ? 0 : costs.sync + cpu + costs.rows;
       const double load_path = loads.empty() ? 0 : link + costs.launch + loads.back().compute;
       EXPECT_GE(times.combined, decided + std::max({host_path, load_path, costs.predict + device}));
