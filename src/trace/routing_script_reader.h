@@ -1,4 +1,4 @@
-// Reads a trace of any kind as what the router `recorded` plays.
+// Reads a trace of any kind as routing that another model can play.
 #pragma once
 
 #include <functional>

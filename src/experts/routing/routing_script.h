@@ -1,5 +1,5 @@
-// Routing that was recorded elsewhere, in the shape of the model that plays it (router `recorded`;
-// docs/replay.md, "Played routing").
+// Routing that was recorded elsewhere, in the shape of the model that plays it (docs/replay.md, "Played
+// routing").
 #pragma once
 
 #include <cstddef>
