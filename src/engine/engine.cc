@@ -362,8 +362,10 @@ std::span<Candidate> Engine::candidates() const {
 }
 
 std::unique_ptr<Sequence> Engine::new_sequence() {
-  return std::make_unique<Sequence>(model_.config, cache_dtype(), options_.positions, *accountant_,
-                                    options_.encoder_positions);
+  return std::make_unique<Sequence>(sequences_made_++, model_.config, cache_dtype(), options_.positions,
+                                    *accountant_, options_.encoder_positions, [this](experts::SequenceId id) {
+                                      if (decider_) decider_->end_sequence(id);  // none: still measuring
+                                    });
 }
 
 void Engine::check_tokens(std::span<const tokenizer::TokenId> tokens) const {
@@ -387,9 +389,9 @@ bool Engine::encode(Sequence& sequence, std::span<const tokenizer::TokenId> toke
         .found(std::to_string(tokens.size()));
 
   const auto start = std::chrono::steady_clock::now();
-  statistics_.phase = Phase::kPrefill;
-  moe_->begin_step();
-  begin_forward();
+  statistics_.kind = StepKind::kPrompt;
+  const SequenceSpan whole{&sequence, 0, tokens.size()};
+  moe_->begin_step({tokens, {&whole, 1}, 0});
   sequence.set_encoder_length(tokens.size());
   // A sequence whose input was not encoded to the end, for any reason, has no input.
   struct Forget {
@@ -404,8 +406,8 @@ bool Engine::encode(Sequence& sequence, std::span<const tokenizer::TokenId> toke
       if (go_on && !go_on()) return false;
       const std::span<const tokenizer::TokenId> chunk =
           tokens.subspan(begin, std::min(plan_.chunk, tokens.size() - begin));
-      const SequenceSpan span{&sequence, 0, chunk.size()};
-      const Step step{chunk, {&span, 1}, Phase::kPrefill, begin};
+      const SequenceSpan span{&sequence, 0, chunk.size(), StepKind::kPrompt, begin == 0};
+      const Step step{chunk, {&span, 1}, begin};
       LayerRun run(kernels_, model_.config, *weights_, rope_, *moe_, *workspace_, step);
       try {
         work(run);
@@ -470,8 +472,8 @@ void Engine::step(const Step& step, const LogitSink& sink) {
 
   const fetch::ExpertCounters before = experts_->counters();
   const auto start = std::chrono::steady_clock::now();
-  statistics_.phase = step.phase;
-  moe_->begin_step();
+  statistics_.kind = step.kind();
+  moe_->begin_step(step);
   if (observer_ != nullptr) observer_->on_step(step);
   LayerRun run(kernels_, model_.config, *weights_, rope_, *moe_, *workspace_, step);
   try {
@@ -502,24 +504,21 @@ void Engine::step(const Step& step, const LogitSink& sink) {
 }
 
 void Engine::prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tokens, const LogitSink& sink) {
-  begin_forward();
   for (std::size_t begin = 0; begin < tokens.size(); begin += plan_.chunk) {
     const std::span<const tokenizer::TokenId> chunk =
         tokens.subspan(begin, std::min(plan_.chunk, tokens.size() - begin));
-    const SequenceSpan span{&sequence, 0, chunk.size()};
-    step({chunk, {&span, 1}, Phase::kPrefill},
+    const SequenceSpan span{&sequence, 0, chunk.size(), StepKind::kPrompt, begin == 0};
+    step({chunk, {&span, 1}},
          {[&](std::size_t t) { return sink.wants(begin + t); },
           [&](std::size_t t, std::span<const float> logits) { sink.take(begin + t, logits); }});
   }
 }
 
 std::span<const float> Engine::decode(Sequence& sequence, tokenizer::TokenId token) {
-  begin_forward();
-  const SequenceSpan span{&sequence, 0, 1};
+  const SequenceSpan span{&sequence, 0, 1, StepKind::kDecode};
   std::span<const float> result;
-  step({{&token, 1}, {&span, 1}, Phase::kDecode},
-       {[](std::size_t) { return true; },
-        [&](std::size_t, std::span<const float> logits) { result = logits; }});
+  step({{&token, 1}, {&span, 1}}, {[](std::size_t) { return true; },
+                                   [&](std::size_t, std::span<const float> logits) { result = logits; }});
   return result;
 }
 

@@ -116,8 +116,6 @@ class Engine {
   // Scratch of samplers, (vocab), part of the plan; empty unless options.draws. One sampler at a time.
   std::span<Candidate> candidates() const;
 
-  // Begins a new forward: rules that count tokens over a whole forward start again.
-  void begin_forward() { moe_->begin_forward(); }
   // For encoder-decoders: computes the encoder's whole input of a sequence, at least one token, before its
   // first step. False when `go_on` (called before every chunk; may be empty) returned false: the sequence
   // then has no input. Error(kInvalid) as for step().
@@ -179,6 +177,7 @@ class Engine {
   RoutingObserver* observer_ = nullptr;
   models::LayerForward forward_;
   models::EncoderForward encoder_;
+  experts::SequenceId sequences_made_ = 0;
 };
 
 }  // namespace sluice::engine

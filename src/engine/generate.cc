@@ -65,9 +65,8 @@ class Stream {
     while (done < begins_.size() && open_ && !stop_if_asked()) {
       const std::size_t count = std::min(engine.chunk(), begins_.size() - done);
       const bool last = done + count == begins_.size();
-      if (done == 0) engine.begin_forward();
-      const SequenceSpan span{sequence_.get(), 0, count};
-      engine.step({std::span(begins_).subspan(done, count), {&span, 1}, Phase::kPrefill},
+      const SequenceSpan span{sequence_.get(), 0, count, StepKind::kPrompt, done == 0};
+      engine.step({std::span(begins_).subspan(done, count), {&span, 1}},
                   {[&](std::size_t t) { return last && t + 1 == count; },
                    [&](std::size_t, std::span<const float> logits) {
                      first_token_ = sampler_.next(logits, context_, candidates_);
@@ -188,13 +187,12 @@ std::vector<GenerateResult> generate(Engine& engine, const tokenizer::Tokenizer*
     open.clear();
     for (Stream& stream : streams) {
       if (stream.stop_if_asked() || !stream.open()) continue;
-      spans.push_back({stream.sequence(), tokens.size(), 1});
+      spans.push_back({stream.sequence(), tokens.size(), 1, StepKind::kDecode});
       tokens.push_back(stream.last_token());
       open.push_back(&stream);
     }
     if (open.empty()) break;
-    engine.begin_forward();
-    engine.step({tokens, spans, Phase::kDecode},
+    engine.step({tokens, spans},
                 {[](std::size_t) { return true; },
                  [&](std::size_t t, std::span<const float> logits) { open[t]->take(logits); }});
   }

@@ -50,14 +50,15 @@ void TraceRecorder::on_step(const Step& step) {
   first_of_step_ = next_sequence_;
   marks_.clear();
   for (const SequenceSpan& span : step.spans) {
-    if (span.sequence->length() == 0) sequences_.erase(span.sequence);
-    const auto [at, is_new] = sequences_.try_emplace(span.sequence, next_sequence_);
+    if (span.sequence->length() == 0) sequences_.erase(span.sequence->id());
+    const auto [at, is_new] = sequences_.try_emplace(span.sequence->id(), next_sequence_);
     if (is_new) ++next_sequence_;
     marks_.push_back({at->second, static_cast<std::uint32_t>(span.tokens),
                       static_cast<std::uint32_t>(span.sequence->length())});
   }
-  writer_.begin_step(step.phase == Phase::kPrefill ? trace::TracePhase::kPrefill : trace::TracePhase::kDecode,
-                     marks_, step.tokens);
+  writer_.begin_step(
+      step.kind() == StepKind::kPrompt ? trace::TracePhase::kPrefill : trace::TracePhase::kDecode, marks_,
+      step.tokens);
 }
 
 void TraceRecorder::on_inputs(std::uint32_t, std::span<const float> inputs) {

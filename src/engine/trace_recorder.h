@@ -36,7 +36,7 @@ class TraceRecorder final : public RoutingObserver {
 
  private:
   trace::TraceWriter& writer_;
-  std::map<const Sequence*, std::uint32_t> sequences_;  // numbers; a sequence without tokens is new
+  std::map<experts::SequenceId, std::uint32_t> sequences_;  // numbers; a sequence without tokens is new
   // Sequences from first_of_step_ on belong to the current step.
   std::uint32_t next_sequence_ = 0, first_of_step_ = 0;
   std::vector<trace::SequenceMark> marks_;

@@ -9,9 +9,8 @@ void feed(engine::Engine& engine, engine::Sequence& sequence, std::span<const to
   const std::size_t at = sequence.length(), together = std::min(tokens.size(), prompt > at ? prompt - at : 0);
   if (together > 0) engine.prefill(sequence, tokens.first(together), sink);
   for (std::size_t t = together; t < tokens.size(); ++t) {
-    engine.begin_forward();
-    const engine::SequenceSpan slice{&sequence, 0, 1};
-    engine.step({tokens.subspan(t, 1), {&slice, 1}, engine::Phase::kDecode},
+    const engine::SequenceSpan span{&sequence, 0, 1, engine::StepKind::kDecode};
+    engine.step({tokens.subspan(t, 1), {&span, 1}},
                 {[&](std::size_t) { return sink.wants(t); },
                  [&](std::size_t, std::span<const float> logits) { sink.take(t, logits); }});
   }

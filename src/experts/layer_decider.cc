@@ -23,20 +23,27 @@ LayerDecider::LayerDecider(LayerPolicies policies, const SparseShape& shape)
   SLUICE_CHECK(policies_.residencies.size() == 1 || policies_.residencies.size() == shape.layers);
 }
 
-void LayerDecider::begin_step(StepKind kind) {
-  const bool first_of_generation = kind == StepKind::kDecode && step_ == StepKind::kPrompt;
-  if (policies_.constraint && first_of_generation) policies_.constraint->begin_generation();
-  step_ = kind;
-  switch_.begin_step(kind);
+void LayerDecider::begin_step(std::span<const SequenceSpan> spans) {
+  step_ = step_kind(spans);
+  if (policies_.constraint) policies_.constraint->begin_step(spans);
+  switch_.begin_step(step_);
+}
+
+void LayerDecider::resume_step(std::span<const SequenceSpan> spans) {
+  step_ = step_kind(spans);
+  if (policies_.constraint) policies_.constraint->begin_step(spans);
+  switch_.resume_step(step_);
 }
 
 void LayerDecider::end_step(const StepCost& cost) {
-  if (policies_.constraint && step_ == StepKind::kDecode) policies_.constraint->end_step();
+  if (policies_.constraint) policies_.constraint->end_step();
   switch_.end_step(cost);
 }
 
-void LayerDecider::begin_forward() {
-  if (policies_.router) policies_.router->begin_forward();
+void LayerDecider::end_sequence(SequenceId sequence) {
+  if (policies_.router) policies_.router->end_sequence(sequence);
+  if (policies_.constraint) policies_.constraint->end_sequence(sequence);
+  for (const std::unique_ptr<Residency>& residency : policies_.residencies) residency->end_sequence(sequence);
 }
 
 const Routing& LayerDecider::route(const ScoresView& scores) {
@@ -57,22 +64,29 @@ const Routing& LayerDecider::follow(const ScoresView& scores, std::span<const Ch
 }
 
 const Routing& LayerDecider::routed() {
-  SLUICE_CHECK(scores_.prompt == (step_ == StepKind::kPrompt), "an event of another kind than its step");
-  Routing& routing = decision_.routing;
-  set_precision(policies_.precision, routing);
-  changes_.add(scores_, routing);
-  if (!scores_.prompt) {
-    const double before = decode_changes_.mass_lost;
-    decode_changes_.add(scores_, routing);
-    if (policies_.guard) {
-      policies_.guard->add_routing(scores_.tokens, decode_changes_.mass_lost - before);
-      if (policies_.precision.mode == PrecisionMode::kDbsc) policies_.guard->limit_precision(routing);
-    }
-  }
+  SLUICE_CHECK(cover(scores_.spans, scores_.tokens), "an event of tokens of no sequence");
+  SLUICE_CHECK(scores_.kind() == step_, "an event of another kind than its step");
+  set_precision(policies_.precision, decision_.routing);
+  count_changes();
   group_by_expert();
   average_scores();
   is_routed_ = true;
-  return routing;
+  return decision_.routing;
+}
+
+void LayerDecider::count_changes() {
+  Routing& routing = decision_.routing;
+  const double before = decode_changes_.mass_lost;
+  const std::uint64_t tokens_before = decode_changes_.tokens;
+  for (const SequenceSpan& span : scores_.spans) {
+    changes_.add(scores_, routing, span);
+    if (span.kind == StepKind::kDecode) decode_changes_.add(scores_, routing, span);
+  }
+  const std::uint64_t decoded = decode_changes_.tokens - tokens_before;
+  if (!policies_.guard || decoded == 0) return;
+  policies_.guard->add_routing(decoded, decode_changes_.mass_lost - before);
+  if (policies_.precision.mode == PrecisionMode::kDbsc && step_ == StepKind::kDecode)
+    policies_.guard->limit_precision(routing);
 }
 
 void LayerDecider::group_by_expert() {
@@ -102,7 +116,7 @@ const LayerDecision& LayerDecider::decide() {
   decision_.fetch_demand = {decision_.experts, decision_.tokens};
   if (policies_.placement) policies_.placement->assign(decision_.fetch_demand, decision_.assignment);
   Residency& residency = policies_.residency(scores_.layer);
-  MissConstraint* const constraint = scores_.prompt ? nullptr : policies_.constraint.get();
+  MissConstraint* const constraint = step_ == StepKind::kPrompt ? nullptr : policies_.constraint.get();
   decision_.slices = {};
   if (policies_.sliced()) {
     demands_.gather(scores_, decision_.routing);
@@ -120,7 +134,7 @@ const LayerDecision& LayerDecider::decide() {
 void LayerDecider::find_low() {
   decision_.is_low.clear();
   decision_.low_share = 0;
-  if (!policies_.sliced() || scores_.prompt) return;
+  if (!policies_.sliced() || step_ == StepKind::kPrompt) return;
   decision_.is_low.assign(scores_.experts, 0);
   for (const auto* used : {&decision_.outcome->hits, &decision_.outcome->misses})
     for (const Admission& one : *used)
@@ -168,7 +182,7 @@ std::span<const PartRequest> LayerDecider::look_ahead(const ScoresView* next) {
   policies_.prefetch->propose(state, proposals_);
   if (!policies_.sliced()) return proposals_;
   // What is certain to be computed with: more may be decided when the layer comes.
-  const Parts wanted = scores_.prompt ? kBothSlices : least_parts(policies_.precision.mode);
+  const Parts wanted = step_ == StepKind::kPrompt ? kBothSlices : least_parts(policies_.precision.mode);
   for (PartRequest& proposal : proposals_) proposal.parts = wanted;
   return proposals_;
 }

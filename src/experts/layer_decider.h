@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "experts/cache/residency.h"
-#include "experts/core/step_kind.h"
+#include "experts/core/sequence_span.h"
 #include "experts/layer_policies.h"
 #include "experts/placement/placement.h"
 #include "experts/prefetch/prefetch.h"
@@ -51,6 +51,11 @@ struct LayerDecision {
 //     route or follow, decide; may_look_ahead, look_ahead     for each event: the tokens of one sparse layer
 //   end_step                                                  unless the step failed
 //
+// Between the events of a step another step may run to its end; resume_step goes on. A step that has prompt
+// tokens is a prompt's step for all that is decided once for the step or the event: the precision of its
+// experts, the limit on misses, whether reading ahead is on trial. Routing and the loss are decided and counted
+// token by token.
+//
 // Routing and deciding are two calls, because an observer may refuse a routing: until decide() no residency
 // has changed. In a steady state nothing is allocated. Thread-compatible.
 class LayerDecider {
@@ -58,14 +63,16 @@ class LayerDecider {
   // REQUIRES: one residency, or one per layer.
   LayerDecider(LayerPolicies policies, const SparseShape& shape);
 
-  // The first decode step behind a prompt begins a generation (MissConstraint::begin_generation).
-  void begin_step(StepKind kind);
+  // The spans of the step; need not live longer than the call.
+  void begin_step(std::span<const SequenceSpan> spans);
+  void resume_step(std::span<const SequenceSpan> spans);
   void end_step(const StepCost& cost = {});
-  void begin_forward();  // Router::begin_forward
+  // All that policies remember of the sequence goes. No step has its tokens.
+  void end_sequence(SequenceId sequence);
 
   // Asks the router, or takes the routing that is given: for each token its choices, as in Routing. Then the
-  // precisions are set. REQUIRES: scores.prompt is the step's kind. What `scores` views must live until
-  // decide() returns. The result is valid until the next routing. Errors as Router::route.
+  // precisions are set. REQUIRES: the spans of `scores` are of the step's kind. What `scores` views must live
+  // until decide() returns. The result is valid until the next routing. Errors as Router::route.
   const Routing& route(const ScoresView& scores);
   const Routing& follow(const ScoresView& scores, std::span<const Choice> choices,
                         std::span<const std::uint32_t> begin);
@@ -90,6 +97,7 @@ class LayerDecider {
 
  private:
   const Routing& routed();  // what follows any routing
+  void count_changes();
   void group_by_expert();
   void average_scores();
   void find_low();
@@ -99,7 +107,7 @@ class LayerDecider {
   SparseShape shape_;
   PrefetchSwitch switch_;
   RoutingChanges changes_, decode_changes_;
-  StepKind step_ = StepKind::kPrompt;
+  StepKind step_ = StepKind::kPrompt;  // kPrompt: the running step has prompt tokens
   // The running event.
   bool is_routed_ = false;  // and not yet decided
   ScoresView scores_;

@@ -197,16 +197,14 @@ class Plain {
  public:
   Plain(LayerPolicies policies, const Setting& setting) : p_(std::move(policies)), setting_(setting) {}
 
-  void begin_step(bool prompt) {
-    if (!prompt && before_prompt_ && p_.constraint) p_.constraint->begin_generation();
-    before_prompt_ = prompt;
+  void begin_step(bool prompt, std::span<const SequenceSpan> spans) {
+    if (p_.constraint) p_.constraint->begin_step(spans);
     tries_ = reads_ahead() && !prompt;
     allowed_ = !tries_ || trial_.begin_step();
     as_asked_ = true;
-    if (p_.router) p_.router->begin_forward();
   }
-  void end_step(bool prompt, const StepCost& cost) {
-    if (!prompt && p_.constraint) p_.constraint->end_step();
+  void end_step(const StepCost& cost) {
+    if (p_.constraint) p_.constraint->end_step();
     if (tries_ && as_asked_) trial_.end_step(cost.seconds, cost.needed, cost.wasted);
   }
 
@@ -219,9 +217,10 @@ class Plain {
     else
       p_.router->route(scores, residency, decided.routing);
     set_precision(p_.precision, decided.routing);
-    if (!scores.prompt) {
+    const bool prompt = scores.spans[0].kind == StepKind::kPrompt;
+    if (!prompt) {
       const double before = lost_.mass_lost;
-      lost_.add(scores, decided.routing);
+      lost_.add(scores, decided.routing, scores.spans[0]);
       if (p_.guard) p_.guard->add_routing(scores.tokens, lost_.mass_lost - before);
       if (p_.guard && setting_.precision == PrecisionMode::kDbsc) p_.guard->limit_precision(decided.routing);
     }
@@ -236,15 +235,14 @@ class Plain {
     if (sliced) {
       demands.gather(scores, decided.routing);
       demand = demands.demand();
-      if (p_.constraint && !scores.prompt)
-        demand.lsb_allowance = p_.constraint->lsb_allowance(ids, residency);
+      if (p_.constraint && !prompt) demand.lsb_allowance = p_.constraint->lsb_allowance(ids, residency);
     }
     const EventOutcome& outcome = residency.on_event(ids, {}, count, demand);
-    if (p_.constraint && !scores.prompt) p_.constraint->on_event(outcome);
+    if (p_.constraint && !prompt) p_.constraint->on_event(outcome);
     decided.outcome = decided.fetch = text_of(outcome);
     decided.fetch_tokens = decided.tokens;
     if (p_.whole_layers) widen(outcome, scores.layer, decided);
-    if (sliced && !scores.prompt) find_low(outcome, scores, decided);
+    if (sliced && !prompt) find_low(outcome, scores, decided);
     return decided;
   }
 
@@ -271,7 +269,8 @@ class Plain {
     if (setting_.precision != PrecisionMode::kFull)
       for (PartRequest& one : out) {
         one.parts = Part::kMsb;
-        if (scores.prompt || setting_.precision == PrecisionMode::kHigh) one.parts = kSlices;
+        if (scores.spans[0].kind == StepKind::kPrompt || setting_.precision == PrecisionMode::kHigh)
+          one.parts = kSlices;
       }
     return text_of(out);
   }
@@ -315,12 +314,13 @@ class Plain {
   PrefetchGuard guard_;
   AheadBytes ahead_;
   ReadAhead verdict_ = ReadAhead::kOn;
-  bool before_prompt_ = true, tries_ = false, allowed_ = true, as_asked_ = true;
+  bool tries_ = false, allowed_ = true, as_asked_ = true;
 };
 
 // Logits of some tokens and their softmax; ties happen.
 struct RandomScores {
   std::vector<float> logits, scores;
+  SequenceSpan span;
   ScoresView view;
 
   RandomScores(std::mt19937_64& random, std::uint32_t layer, std::uint32_t experts, std::uint32_t tokens,
@@ -335,12 +335,13 @@ struct RandomScores {
       }
       for (double one : row) scores.push_back(static_cast<float>(one / sum));
     }
+    span = {.tokens = tokens, .kind = prompt ? StepKind::kPrompt : StepKind::kDecode};
     view = {.layer = layer,
             .experts = experts,
             .tokens = tokens,
             .logits = logits,
             .scores = scores,
-            .prompt = prompt};
+            .spans = {&span, 1}};
   }
   RandomScores(const RandomScores&) = delete;
 };
@@ -381,14 +382,14 @@ class Comparison {
     for (int step = 0; step < 40 && !testing::Test::HasFailure(); ++step) {
       const bool prompt = step % 15 < 2;
       const auto tokens = static_cast<std::uint32_t>(1 + random_() % (prompt ? 6 : 2));
-      plain_.begin_step(prompt);
-      decider_.begin_step(prompt ? StepKind::kPrompt : StepKind::kDecode);
-      decider_.begin_forward();
+      const SequenceSpan span{.tokens = tokens, .kind = prompt ? StepKind::kPrompt : StepKind::kDecode};
+      plain_.begin_step(prompt, {&span, 1});
+      decider_.begin_step({&span, 1});
       for (std::uint32_t layer = 0; layer < kLayers; ++layer) event(layer, tokens, prompt);
       const StepCost cost{.seconds = 1e-3 * static_cast<double>(1 + random_() % 9),
                           .needed = random_() % 1000,
                           .wasted = random_() % 100};
-      plain_.end_step(prompt, cost);
+      plain_.end_step(cost);
       decider_.end_step(cost);
     }
     compare_ends();
@@ -562,8 +563,10 @@ TEST(LayerDecider, CachesAreToldTheMeanScoresOfTheTokens) {
   std::vector<float> told;
   LayerDecider decider(listening(told, sizes), {1, 1});
   const std::vector<float> scores = {.5f, .25f, .25f, .125f, .75f, .125f};
-  decider.begin_step(StepKind::kPrompt);
-  decider.route({.layer = 0, .experts = 3, .tokens = 2, .logits = scores, .scores = scores, .prompt = true});
+  const SequenceSpan span{.tokens = 2, .kind = StepKind::kPrompt};
+  decider.begin_step({&span, 1});
+  decider.route(
+      {.layer = 0, .experts = 3, .tokens = 2, .logits = scores, .scores = scores, .spans = {&span, 1}});
   EXPECT_TRUE(told.empty());  // no residency has been asked yet
   decider.decide();
   EXPECT_THAT(told, testing::ElementsAre(.3125f, .5f, .1875f));
@@ -575,9 +578,11 @@ TEST(LayerDeciderDeath, CallsOutOfOrderAreFound) {
   LayerDecider decider(listening(told, sizes), {1, 1});
   EXPECT_DEATH(decider.decide(), "not been routed");
   const std::vector<float> scores = {.5f, .5f};
-  const ScoresView view{.layer = 0, .experts = 2, .tokens = 1, .logits = scores, .scores = scores};
+  const SequenceSpan span{.tokens = 1};
+  const ScoresView view{
+      .layer = 0, .experts = 2, .tokens = 1, .logits = scores, .scores = scores, .spans = {&span, 1}};
   EXPECT_DEATH(decider.route(view), "another kind");
-  decider.begin_step(StepKind::kDecode);
+  decider.begin_step(view.spans);
   decider.route(view);
   decider.decide();
   EXPECT_DEATH(decider.decide(), "not been routed");

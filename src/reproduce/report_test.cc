@@ -90,8 +90,8 @@ TEST(MakespanRatio, StaysWithinTheTheorem) {
 
 TEST(StateCounter, RanksByUseInEachLayer) {
   StateCounter counter(2, 3);
-  engine::Step step{};
-  step.phase = engine::Phase::kDecode;
+  const engine::SequenceSpan span{nullptr, 0, 1, engine::StepKind::kDecode};
+  const engine::Step step{{}, {&span, 1}};
   experts::EventOutcome outcome;
   const auto used = [](std::uint16_t layer, std::uint16_t index, experts::Parts before) {
     return experts::Admission{{layer, index}, {}, before};

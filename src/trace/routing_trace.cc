@@ -47,6 +47,22 @@ bool TraceSizes::operator==(const TraceSizes& other) const {
   return true;
 }
 
+void describe_spans(const TraceEvent& event, std::vector<experts::SequenceSpan>& out) {
+  const bool prompt = event.phase == TracePhase::kPrefill;
+  const SequenceMark whole{.tokens = event.tokens};
+  out.clear();
+  std::uint32_t first = 0;
+  for (const SequenceMark& mark : event.sequences.empty() ? std::span(&whole, 1) : event.sequences) {
+    if (mark.tokens == 0) continue;
+    out.push_back({.sequence = mark.sequence,
+                   .first_token = first,
+                   .tokens = mark.tokens,
+                   .kind = prompt ? experts::StepKind::kPrompt : experts::StepKind::kDecode,
+                   .first_of_forward = !prompt || mark.position == 0});
+    first += mark.tokens;
+  }
+}
+
 std::unique_ptr<RoutingTrace> open_trace(const std::string& path) { return open_trace(open_bytes(path)); }
 
 std::unique_ptr<RoutingTrace> open_trace(std::unique_ptr<ByteSource> source) {

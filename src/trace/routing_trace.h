@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "experts/core/ids.h"
+#include "experts/core/sequence_span.h"
 #include "experts/routing/router.h"
 #include "trace/byte_source.h"
 
@@ -87,6 +88,10 @@ struct TraceEvent {
   std::span<const PredictedLogits> ahead = {};
   std::span<const float> gate_inputs = {};  // (T, d): what the router scored; empty if the trace has none
 };
+
+// Whose tokens the event's are, as policies see it; replaces `out`. All are one sequence's where they are
+// unknown.
+void describe_spans(const TraceEvent& event, std::vector<experts::SequenceSpan>& out);
 
 // Reads events from start to end and checks everything before handing it out. Thread-compatible.
 class RoutingTrace {

@@ -44,14 +44,10 @@ MoeBlock::MoeBlock(const kernels::Context& kernels, const model::ModelConfig& co
       statistics_(statistics),
       scores_(kernels, config, weights) {}
 
-void MoeBlock::begin_forward() {
-  if (decider_ != nullptr) decider_->begin_forward();
-}
-
-void MoeBlock::begin_step() {
+void MoeBlock::begin_step(const Step& step) {
   if (decider_ == nullptr) return;
-  decider_->begin_step(statistics_.phase == Phase::kPrefill ? experts::StepKind::kPrompt
-                                                            : experts::StepKind::kDecode);
+  describe_spans(step, spans_);
+  decider_->begin_step(spans_);
   step_watch_.lap();
   needed_before_ = statistics_.decode.bytes_read + store_.prefetch_counters().used_bytes;
   wasted_before_ = store_.prefetch_counters().wasted_bytes;
@@ -148,7 +144,7 @@ bool MoeBlock::may_look_ahead() {
 
 void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const Workspace& w, bool computed) {
   // The next event of an encoder is the same layer's next chunk.
-  if (config_.has_encoder() && step.phase == Phase::kPrefill) return;
+  if (config_.has_encoder() && step.kind() == StepKind::kPrompt) return;
   if (computed ? !decider_->looks_twice() : !may_look_ahead()) return;
   Stopwatch deciding;
   std::optional<experts::ScoresView> next;

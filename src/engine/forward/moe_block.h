@@ -40,9 +40,8 @@ class MoeBlock {
   void observe(RoutingObserver* observer) { observer_ = observer; }
   // Records when each expert was computed (null: stops).
   void record(fetch::Timeline* timeline) { timeline_ = timeline; }
-  void begin_forward();
-  // Begins a step of the phase in Statistics. end_step() ends a step that did not fail.
-  void begin_step();
+  // Begins a step of the kind in Statistics. end_step() ends a step that did not fail.
+  void begin_step(const Step& step);
   void end_step();
   // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed and w.packed, which are w.hidden
   // after `norm`.
@@ -92,6 +91,7 @@ class MoeBlock {
 
   RouterScores scores_;
   ExpertRows rows_;
+  std::vector<experts::SequenceSpan> spans_;   // of the running step
   std::vector<Mlp> mlps_;                      // that are computed together
   std::vector<fetch::ExpertStore::Pin> pins_;  // of their routed experts
   std::vector<PackedChunks> chunks_;           // of each, if it is packed

@@ -11,12 +11,8 @@ using model::Role;
 
 experts::ScoresView RouterScores::of_layer(std::size_t layer, const Step& step, const Workspace& w) {
   experts::ScoresView view = score(layer, w.normed, step, w);
-  sequence_of_token_.resize(step.tokens.size());
-  for (std::size_t s = 0; s < step.spans.size(); ++s)
-    std::fill_n(sequence_of_token_.begin() + static_cast<std::ptrdiff_t>(step.spans[s].first_token),
-                step.spans[s].tokens, static_cast<std::uint32_t>(s));
-  view.sequence = sequence_of_token_;
-  view.prompt = step.phase == Phase::kPrefill;
+  describe_spans(step, spans_);
+  view.spans = spans_;
   return view;
 }
 

@@ -35,7 +35,7 @@ class RouterScores {
   const kernels::Context& kernels_;
   const model::ModelConfig& config_;
   const DenseWeights& weights_;
-  std::vector<std::uint32_t> sequence_of_token_;  // (T)
+  std::vector<experts::SequenceSpan> spans_;  // of the event
 };
 
 }  // namespace sluice::engine

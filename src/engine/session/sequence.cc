@@ -50,9 +50,12 @@ Bytes kv_bytes(const model::ModelConfig& config, DType dtype, std::size_t positi
 
 // Order in the buffer: the encoder's hidden states, the decoder layers, their keys and values of the
 // encoder's output, the single encoder layer.
-Sequence::Sequence(const model::ModelConfig& config, DType dtype, std::size_t positions,
-                   device::Accountant& accountant, std::size_t encoder_positions)
-    : dims_(config.attention),
+Sequence::Sequence(experts::SequenceId id, const model::ModelConfig& config, DType dtype,
+                   std::size_t positions, device::Accountant& accountant, std::size_t encoder_positions,
+                   std::function<void(experts::SequenceId)> ended)
+    : id_(id),
+      ended_(std::move(ended)),
+      dims_(config.attention),
       dtype_(dtype),
       positions_(positions),
       encoder_positions_(config.has_encoder() ? encoder_positions : 0),
@@ -60,6 +63,10 @@ Sequence::Sequence(const model::ModelConfig& config, DType dtype, std::size_t po
       decoder_layers_(config.layers - config.encoder_layers),
       hidden_(config.hidden),
       buffer_(accountant, device::Account::kKv, kv_bytes(config, dtype, positions, encoder_positions_)) {}
+
+Sequence::~Sequence() {
+  if (ended_) ended_(id_);
+}
 
 float* Sequence::encoder_hidden(std::size_t position) {
   SLUICE_CHECK(position < encoder_positions_);

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <utility>
 
 #include "base/dtype.h"
 #include "device/host_buffer.h"
 #include "engine/session/attention_dims.h"
+#include "experts/core/sequence_span.h"
 #include "kernels/attention/attention.h"
 
 namespace sluice::engine {
@@ -25,10 +27,16 @@ Bytes kv_bytes(const model::ModelConfig& config, DType dtype, std::size_t positi
 // Owns its cache, charged to `kv`. Thread-compatible.
 class Sequence {
  public:
-  Sequence(const model::ModelConfig& config, DType dtype, std::size_t positions,
-           device::Accountant& accountant, std::size_t encoder_positions = 0);
+  // `ended` is called with the id when the sequence ends.
+  Sequence(experts::SequenceId id, const model::ModelConfig& config, DType dtype, std::size_t positions,
+           device::Accountant& accountant, std::size_t encoder_positions = 0,
+           std::function<void(experts::SequenceId)> ended = {});
+  ~Sequence();
+  Sequence(const Sequence&) = delete;
+  Sequence& operator=(const Sequence&) = delete;
 
-  std::size_t length() const { return length_; }        // tokens whose keys and values are stored
+  experts::SequenceId id() const { return id_; }  // also after clear() and cut(): one for the object's life
+  std::size_t length() const { return length_; }  // tokens whose keys and values are stored
   std::size_t positions() const { return positions_; }  // most tokens
   void advance(std::size_t tokens) { length_ += tokens; }
   void clear() { length_ = 0; }
@@ -70,6 +78,8 @@ class Sequence {
   kernels::CacheView view(const Rows& rows) const;
   kernels::CacheRow row(const Rows& rows, std::size_t position);
 
+  experts::SequenceId id_;
+  std::function<void(experts::SequenceId)> ended_;
   AttentionDims dims_;
   DType dtype_;
   std::size_t positions_, length_ = 0, encoder_positions_, encoder_length_ = 0;

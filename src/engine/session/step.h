@@ -1,5 +1,4 @@
-// One forward step over some tokens of some sequences: a prefill, a chunk of one, or one decode step of a
-// batch.
+// One forward step over some tokens of some sequences: chunks of prompts, decoded tokens, or both.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +8,12 @@
 #include <vector>
 
 #include "engine/session/sequence.h"
+#include "experts/core/sequence_span.h"
 #include "tokenizer/text/token_id.h"
 
 namespace sluice::engine {
+
+using experts::StepKind;
 
 // The tokens of one sequence in a step: tokens [first_token, first_token + tokens) of the step, at positions
 // sequence->length() … of the sequence.
@@ -19,23 +21,28 @@ struct SequenceSpan {
   Sequence* sequence = nullptr;
   std::size_t first_token = 0;
   std::size_t tokens = 0;
+  StepKind kind = StepKind::kPrompt;
+  // A forward begins, as experts::SequenceSpan has it: these are the first tokens of a prompt, or a decoded
+  // token.
+  bool first_of_forward = true;
 };
 
-// For statistics; routers that change the model's routing do so only in decode steps.
-enum class Phase { kPrefill, kDecode };
-
+// Non-owning.
 struct Step {
   std::span<const tokenizer::TokenId> tokens;  // of all spans, one after the other
-  std::span<const SequenceSpan> spans;         // cover all tokens, in order
-  Phase phase = Phase::kPrefill;
+  std::span<const SequenceSpan> spans;         // cover all tokens, in order; one span a sequence
   // Set: the tokens are the encoder's input of one sequence, starting at this position; empty: a decoder's
   // tokens.
   std::optional<std::size_t> encoder_begin = std::nullopt;
 
+  StepKind kind() const;  // experts::step_kind
   std::size_t position(const SequenceSpan& span) const {
     return encoder_begin.value_or(span.sequence->length());
   }
 };
+
+// The spans as policies see them; replaces `out`.
+void describe_spans(const Step& step, std::vector<experts::SequenceSpan>& out);
 
 // Which tokens of a step need logits, and their receiver: called with the token's index in the step,
 // ascending.

@@ -35,7 +35,7 @@ struct ExpertStatistics {
 
 struct Statistics {
   ExpertStatistics prefill, decode;
-  Phase phase = Phase::kPrefill;           // of the running step
+  StepKind kind = StepKind::kPrompt;       // of the running step
   experts::RoutingChanges routing;         // by a router that deviates from the model
   experts::RoutingChanges decode_routing;  // the same without prompts
   // For experts in slices, without prompts: tokens (a token counts once in each sparse layer), and the sum of
@@ -45,7 +45,7 @@ struct Statistics {
   // Events for which nothing was read ahead, because read-ahead had cost more than it saved.
   std::uint64_t prefetch_paused = 0;
 
-  ExpertStatistics& now() { return phase == Phase::kPrefill ? prefill : decode; }
+  ExpertStatistics& now() { return kind == StepKind::kPrompt ? prefill : decode; }
   ExpertStatistics total() const;
 };
 

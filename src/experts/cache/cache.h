@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "experts/core/ids.h"
+#include "experts/core/sequence_span.h"
 
 namespace sluice::experts {
 
@@ -17,7 +18,8 @@ constexpr Bytes kAnyBytes = std::numeric_limits<Bytes>::max();
 
 // What an event asks of experts that are kept in slices (SPEC §4.3); empty for the other families. The event
 // asks for the MSB of every expert and for the LSB of the critical experts; a prompt asks for the LSB of
-// every expert.
+// every expert. All tokens of an event share an expert's view, so an event that has prompt tokens beside
+// decoded ones is a prompt's event.
 struct SliceDemand {
   std::span<const ExpertId> ranked = {};    // all experts of the event, best score first (ties: lower id)
   std::span<const ExpertId> critical = {};  // some of them, in any order
@@ -27,6 +29,9 @@ struct SliceDemand {
   bool prompt = false;
   std::span<const std::uint32_t> critical_tokens = {};
   Bytes lsb_allowance = kAnyBytes;  // bytes that LsbMiss::kFetchIfBudget may read
+  // Whose event it is; empty: one sequence's, 0, all of whose tokens are a prompt's or decoded, as `prompt`
+  // says.
+  std::span<const SequenceSpan> spans = {};
 };
 
 // The experts that one layer of one step used: an event. Ids are distinct and ascending. Fixed before
@@ -93,7 +98,8 @@ class Cache {
     return false;
   }
   // The prompt (events whose SliceDemand::prompt is set) is over: appends the parts that must not outlive it.
-  // on_evict follows as usual.
+  // on_evict follows as usual. Between a prompt's events there may have been events of sequences that were
+  // decoded meanwhile.
   virtual void end_prompt(std::vector<Eviction>& /*out*/) {}
   virtual std::string name() const = 0;
 };

@@ -1,6 +1,7 @@
 // Slice-LRU as a cache: SliceLru (slice_lru.h) decides on the events of decode steps, SliceWarmup
-// (slice_warmup.h) on those of prompts. When a prompt is over, the warm-up hands its slices over. SliceMoE;
-// SPEC §4.3, §4.6.
+// (slice_warmup.h) on those of prompts, and on events that have prompt tokens beside decoded ones. When a
+// prompt is over, the warm-up hands its slices over; sequences that are decoded between a prompt's events
+// borrow them. SliceMoE; SPEC §4.3, §4.6.
 #include <algorithm>
 #include <vector>
 
@@ -25,6 +26,7 @@ class SliceLruCache final : public EventCache {
     if (report.slices.prompt && config_.initial != InitialSlices::kLastLayer) {
       decide_prompt(report, capacity, out);
     } else {
+      lend_to_lru();
       decide_decode(report, capacity, out);
     }
     return true;
@@ -32,7 +34,8 @@ class SliceLruCache final : public EventCache {
 
   void end_prompt(std::vector<Eviction>& out) override {
     if (!warming_up_) return;
-    warming_up_ = false;
+    return_to_warmup();
+    warming_up_ = lent_ = false;
     for (ExpertId id : warmup_.trim(*sizes_)) out.push_back({id, Part::kLsb});
     lru_.start(warmup_.msb_order(), warmup_.lsb_order(), *sizes_);
   }
@@ -64,6 +67,7 @@ class SliceLruCache final : public EventCache {
       if (config_.initial == InitialSlices::kEmpty) drop_all(out);
     }
     if (config_.initial == InitialSlices::kEmpty) return;
+    return_to_warmup();
     before_.clear();
     for (std::size_t i = 0; i < report.used.size(); ++i) {
       const ExpertId id = report.used[i];
@@ -93,6 +97,18 @@ class SliceLruCache final : public EventCache {
     }
   }
 
+  // Sequences are decoded while another one's prompt is read.
+  void lend_to_lru() {
+    if (!warming_up_ || lent_) return;
+    lent_ = true;
+    lru_.start(warmup_.msb_order(), warmup_.lsb_order(), *sizes_);
+  }
+  void return_to_warmup() {
+    if (!lent_) return;
+    lent_ = false;
+    warmup_.resume(lru_.msb(), lru_.lsb(), *sizes_);
+  }
+
   void drop_all(EventDecision& out) {
     for (ExpertId id : lru_.lsb()) out.victims.push_back({id, Part::kLsb});
     for (ExpertId id : lru_.msb()) out.victims.push_back({id, Part::kMsb});
@@ -103,7 +119,8 @@ class SliceLruCache final : public EventCache {
   SlicesConfig config_;
   SliceLru lru_;
   SliceWarmup warmup_;
-  bool warming_up_ = false;  // warmup_ owns the slices, not lru_
+  bool warming_up_ = false;  // a prompt is being read: warmup_ owns the slices, not lru_ …
+  bool lent_ = false;        // … which holds them for now
   const ExpertSizes* sizes_ = nullptr;
   std::vector<Parts> before_;  // scratch: by expert of the event
 };

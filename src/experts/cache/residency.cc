@@ -40,8 +40,7 @@ const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span
   outcome_.evicted.clear();
   outcome_.reduced.clear();
   outcome_.trimmed = 0;
-  if (in_prompt_ && !slices.prompt && !ids_.empty()) end_prompt();
-  in_prompt_ = in_prompt_ || slices.prompt;
+  if (!ids_.empty()) follow_prompts(slices);
   misses_.clear();
   pins_.current = critical_.current = events_ + 1;
   hits_.clear();
@@ -84,8 +83,24 @@ const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span
   return outcome_;
 }
 
+void Residency::follow_prompts(const SliceDemand& slices) {
+  const SequenceSpan whole{.kind = slices.prompt ? StepKind::kPrompt : StepKind::kDecode};
+  const std::span<const SequenceSpan> spans = slices.spans.empty() ? std::span(&whole, 1) : slices.spans;
+  const auto ends = [&](const SequenceSpan& span) {
+    return span.kind == StepKind::kDecode &&
+           (prompts_.empty() || std::ranges::find(prompts_, span.sequence) != prompts_.end());
+  };
+  if (in_prompt_ && std::ranges::any_of(spans, ends)) end_prompt();
+  for (const SequenceSpan& span : spans) {
+    if (span.kind != StepKind::kPrompt) continue;
+    in_prompt_ = true;
+    if (std::ranges::find(prompts_, span.sequence) == prompts_.end()) prompts_.push_back(span.sequence);
+  }
+}
+
 void Residency::end_prompt() {
   in_prompt_ = false;
+  prompts_.clear();
   decision_.victims.clear();
   cache_->end_prompt(decision_.victims);
   for (const Eviction& victim : decision_.victims) evict(victim);

@@ -51,7 +51,8 @@ struct EventOutcome {
 //
 // Slices: the event says what it asks for (SliceDemand); an expert is a hit if all of that is resident. A
 // resident LSB that was not asked for is used, unless it leaves in the same event (SPEC §4.3). The first
-// event behind a prompt ends the prompt: parts that the cache then drops come first in `evicted`.
+// decoded token of a sequence ends its prompt, and all prompts that were read since the last end: parts that
+// the cache then drops come first in `evicted`. Events of other sequences in between do not end it.
 class Residency final : public ResidencyView {
  public:
   // `sizes` must outlive this.
@@ -62,6 +63,9 @@ class Residency final : public ResidencyView {
   // event's index advances.
   const EventOutcome& on_event(std::span<const ExpertId> ids, std::span<const float> scores = {},
                                std::span<const std::uint32_t> tokens = {}, const SliceDemand& slices = {});
+
+  // The sequence has ended. If only its prompt was being read, the next decoded token of any ends that.
+  void end_sequence(SequenceId sequence) { std::erase(prompts_, sequence); }
 
   Parts parts(ExpertId id) const override;  // resident now
   bool computable(ExpertId id) const;       // parts(id) make a view without a read: F, C (or MSB)
@@ -85,6 +89,7 @@ class Residency final : public ResidencyView {
     std::uint64_t current = 0;  // 1-based, so that 0 is "never"
   };
 
+  void follow_prompts(const SliceDemand& slices);
   void end_prompt();
   Parts asked(ExpertId id) const;  // for slices
   void complete(Admission& admission) const;
@@ -102,7 +107,9 @@ class Residency final : public ResidencyView {
   ExpertTable<Parts> resident_;
   EventPins pins_;
   EventPins critical_;  // stamps the experts of which the event asks more than the MSB
-  bool sliced_ = false, in_prompt_ = false;
+  bool sliced_ = false;
+  bool in_prompt_ = false;           // a prompt was read, and has not ended
+  std::vector<SequenceId> prompts_;  // the sequences whose prompts those were
   EventOutcome outcome_;
   std::vector<ExpertId> ids_, hits_, misses_;  // experts of the running event, ascending
   EventDecision decision_;

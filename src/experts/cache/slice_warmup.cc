@@ -46,6 +46,21 @@ SliceWarmup::SliceWarmup(const WarmupRules& rules) : rules_(rules) {}
 void SliceWarmup::begin(std::span<const ExpertId> msb, std::span<const ExpertId> lsb,
                         const ExpertSizes& sizes) {
   *this = SliceWarmup(rules_);
+  hold(msb, lsb, sizes);
+}
+
+void SliceWarmup::resume(std::span<const ExpertId> msb, std::span<const ExpertId> lsb,
+                         const ExpertSizes& sizes) {
+  SliceWarmup counts(rules_);
+  entries_.for_each([&](ExpertId id, const Entry& entry) {
+    counts.entries_.at(id) = {entry.tokens, entry.critical, {}};
+  });
+  *this = std::move(counts);
+  hold(msb, lsb, sizes);
+}
+
+void SliceWarmup::hold(std::span<const ExpertId> msb, std::span<const ExpertId> lsb,
+                       const ExpertSizes& sizes) {
   for (ExpertId id : msb) entries_.at(id).parts = Part::kMsb;
   for (ExpertId id : lsb) {
     SLUICE_CHECK(entries_.at(id).parts == Part::kMsb);

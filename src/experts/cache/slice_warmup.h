@@ -31,6 +31,10 @@ class SliceWarmup {
   // of `lsb` is in `msb`.
   void begin(std::span<const ExpertId> msb, std::span<const ExpertId> lsb, const ExpertSizes& sizes);
 
+  // The prompt goes on after other events, which have left these slices resident. Keeps the counts. REQUIRES:
+  // as begin().
+  void resume(std::span<const ExpertId> msb, std::span<const ExpertId> lsb, const ExpertSizes& sizes);
+
   // So many more tokens chose the expert, and so many found it critical. Chunks of a prompt add up.
   void count(ExpertId id, std::uint64_t tokens, std::uint64_t critical);
   // The expert has been used at high precision: both its slices join, then slices leave while they exceed
@@ -53,6 +57,7 @@ class SliceWarmup {
     std::uint64_t tokens = 0, critical = 0;
     Parts parts;
   };
+  void hold(std::span<const ExpertId> msb, std::span<const ExpertId> lsb, const ExpertSizes& sizes);
   std::uint64_t worth(ExpertId id, std::uint64_t count) const;  // the count, or the draw
   EvictionOrder::Key lsb_key(ExpertId id, const Entry& entry) const;
   bool rarely_critical(const Entry& entry) const;

@@ -303,6 +303,52 @@ TEST(SliceLruCache, ASecondPromptCountsAnew) {
   EXPECT_TRUE(residency.parts({1, 1}).has(Part::kMsb));
 }
 
+// Events of one sequence, with every expert ranked.
+const EventOutcome& event_of(Residency& residency, const Ids& ids, SequenceId sequence, StepKind kind) {
+  const SequenceSpan span{.sequence = sequence, .tokens = 1, .kind = kind};
+  const std::vector<std::uint32_t> tokens(ids.size(), 1);
+  return residency.on_event(
+      ids, {}, tokens,
+      {.ranked = ids, .prompt = kind == StepKind::kPrompt, .critical_tokens = tokens, .spans = {&span, 1}});
+}
+
+TEST(SliceLruCache, APromptEndsWithTheFirstDecodedTokenOfItsOwnSequence) {
+  for (const InitialSlices initial : {InitialSlices::kWarmup, InitialSlices::kEmpty}) {
+    Residency residency = make(initial, 1000);
+    event_of(residency, {{0, 0}}, 1, StepKind::kPrompt);
+    event_of(residency, {{0, 0}}, 1, StepKind::kDecode);
+    event_of(residency, {{1, 0}, {1, 1}, {1, 2}, {1, 3}}, 2, StepKind::kPrompt);
+    const Bytes before = residency.used();
+    EXPECT_EQ(event_of(residency, {{0, 0}}, 1, StepKind::kDecode).trimmed, 0u);  // another sequence's token
+    EXPECT_EQ(residency.used(), before + (initial == InitialSlices::kEmpty ? 3 : 0));
+    event_of(residency, {{1, 0}, {1, 1}, {1, 2}, {1, 3}}, 2, StepKind::kPrompt);
+    const EventOutcome& end = event_of(residency, {{1, 0}}, 2, StepKind::kDecode);
+    // At most as many LSBs as half of the MSBs outlive a prompt.
+    EXPECT_EQ(end.trimmed > 0, initial == InitialSlices::kWarmup);
+    EXPECT_EQ(event_of(residency, {{1, 0}}, 2, StepKind::kDecode).trimmed, 0u);
+  }
+}
+
+TEST(SliceLruCache, APromptCountsOnAfterOthersWereDecoded) {
+  Residency apart = make(InitialSlices::kWarmup, 25), together = make(InitialSlices::kWarmup, 25);
+  for (Residency* residency : {&apart, &together})
+    for (int i = 0; i < 3; ++i) event_of(*residency, {{0, 0}}, 1, StepKind::kPrompt);
+  event_of(apart, {{0, 0}}, 7, StepKind::kDecode);  // as in the middle of the prompt
+  for (Residency* residency : {&apart, &together})
+    for (std::uint16_t e = 1; e < 7; ++e) event_of(*residency, {{0, e}}, 1, StepKind::kPrompt);
+  // Chosen by three tokens before and by none behind: forgotten counts would let it leave first.
+  EXPECT_EQ(apart.parts({0, 0}), together.parts({0, 0}));
+  EXPECT_TRUE(apart.parts({0, 0}).has(Part::kMsb));
+  EXPECT_FALSE(apart.parts({0, 1}).has(Part::kLsb));
+}
+
+TEST(SliceLruCache, APromptWhoseSequenceEndedEndsWithTheNextDecodedToken) {
+  Residency residency = make(InitialSlices::kWarmup, 1000);
+  event_of(residency, {{1, 0}, {1, 1}, {1, 2}, {1, 3}}, 2, StepKind::kPrompt);
+  residency.end_sequence(2);
+  EXPECT_GT(event_of(residency, {{0, 0}}, 1, StepKind::kDecode).trimmed, 0u);
+}
+
 std::pair<Bytes, Ids> after_prompt(InitialSlices initial, Bytes capacity, std::uint64_t seed = 0) {
   Residency residency = make(initial, capacity, seed);
   const Prompt prompt{.layers = 5, .experts = 8};

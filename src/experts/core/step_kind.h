@@ -1,4 +1,4 @@
-// The two kinds of steps of a run.
+// What a token of a step is: a part of its sequence's prompt, or decoded, the sequence's next token.
 #pragma once
 
 #include <cstdint>

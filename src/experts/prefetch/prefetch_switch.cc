@@ -8,6 +8,12 @@ void PrefetchSwitch::begin_step(StepKind kind) {
   done_as_asked_ = true;
 }
 
+void PrefetchSwitch::resume_step(StepKind kind) {
+  on_trial_ = reads_ahead_ && kind == StepKind::kDecode;
+  trial_allows_ = !on_trial_ || !trial_.decided() || trial_.pays();
+  done_as_asked_ = false;
+}
+
 void PrefetchSwitch::end_step(const StepCost& cost) {
   if (on_trial_ && done_as_asked_) trial_.end_step(cost.seconds, cost.needed, cost.wasted);
 }

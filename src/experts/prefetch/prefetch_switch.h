@@ -37,6 +37,8 @@ class PrefetchSwitch {
   explicit PrefetchSwitch(bool reads_ahead) : reads_ahead_(reads_ahead) {}
 
   void begin_step(StepKind kind);
+  // The step goes on after another step has run between its layers: its time tells nothing.
+  void resume_step(StepKind kind);
   void end_step(const StepCost& cost);  // not called if the step failed
   // The verdict on the running event, asked once an event.
   ReadAhead at_event(const AheadBytes& so_far);

@@ -153,8 +153,14 @@ struct Scores {
   std::uint32_t experts = 0, tokens = 0;
   std::vector<float> logits = {}, scores = {};
   bool prompt = false;
+  mutable SequenceSpan span = {};
   ScoresView view() const {
-    return {.experts = experts, .tokens = tokens, .logits = logits, .scores = scores, .prompt = prompt};
+    span = {.tokens = tokens, .kind = prompt ? StepKind::kPrompt : StepKind::kDecode};
+    return {.experts = experts,
+            .tokens = tokens,
+            .logits = logits,
+            .scores = scores,
+            .spans = {&span, tokens == 0 ? 0u : 1u}};
   }
 };
 Scores random_scores(std::uint32_t experts, std::uint32_t tokens, std::mt19937_64& random) {
@@ -205,7 +211,7 @@ TEST_P(EveryRouter, KeepsTheRulesOfARouting) {
     make_exact_router(select, combine)->route(scores.view(), residents, exact);
     ASSERT_EQ(routing.begin, exact.begin);
     RoutingChanges changes;
-    changes.add(scores.view(), routing);
+    changes.add(scores.view(), routing, scores.span);
     EXPECT_EQ(changes.tokens, tokens);
     changed += changes.changed_tokens;
     std::uint64_t substituted = 0;
@@ -256,6 +262,47 @@ TEST_P(EveryRouter, ScoresThatAreNotFiniteAreAnError) {
   Routing routing;
   const auto router = GetParam().make({.select = {.top_k = 1}});
   EXPECT_THROW(router->route(scores.view(), Resident({{}, {}}), routing), Error);
+}
+
+// A step of a prompt's tokens and decoded tokens of two other sequences: each token is routed as it would be
+// in a step of its own.
+TEST_P(EveryRouter, RoutesTokensOfASharedStepAsTokensAlone) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const std::uint32_t n = static_cast<std::uint32_t>(2 + random() % 12);
+    const RouterConfig config{.select = {.top_k = static_cast<std::uint32_t>(1 + random() % n)}};
+    const auto shared = GetParam().make(config);
+    std::vector<std::unique_ptr<Router>> alone;
+    for (int i = 0; i < 3; ++i) alone.push_back(GetParam().make(config));
+    for (int event = 0; event < 4; ++event) {
+      const Resident residents = random_residents(n, random);
+      const Scores scores = random_scores(n, 4, random);
+      const std::array<SequenceSpan, 3> spans = {
+          SequenceSpan{.sequence = 5, .first_token = 0, .tokens = 1},
+          SequenceSpan{.sequence = 9, .first_token = 1, .tokens = 2, .kind = StepKind::kPrompt},
+          SequenceSpan{.sequence = 7, .first_token = 3, .tokens = 1}};
+      ScoresView view = scores.view();
+      view.spans = spans;
+      Routing together;
+      shared->route(view, residents, together);
+      for (std::size_t s = 0; s < spans.size(); ++s) {
+        const std::size_t first = spans[s].first_token * n, count = spans[s].tokens * n;
+        SequenceSpan whole = spans[s];
+        whole.first_token = 0;
+        const ScoresView own{.experts = n,
+                             .tokens = whole.tokens,
+                             .logits = std::span(scores.logits).subspan(first, count),
+                             .scores = std::span(scores.scores).subspan(first, count),
+                             .spans = {&whole, 1}};
+        Routing routing;
+        alone[s]->route(own, residents, routing);
+        for (std::uint32_t t = 0; t < whole.tokens; ++t)
+          EXPECT_TRUE(std::ranges::equal(routing.token(t), together.token(spans[s].first_token + t), {},
+                                         &Choice::expert, &Choice::expert));
+      }
+    }
+  }
 }
 
 // The router's selections follow the rules, with F, C and MSB as residents and the layer's mean range.

@@ -136,6 +136,21 @@ Bytes MissConstraint::lsb_allowance(std::span<const ExpertId> experts, const Res
   return static_cast<Bytes>(std::max(0.0, config_.limit * requested - missed));
 }
 
+void MissConstraint::begin_step(std::span<const SequenceSpan> spans) {
+  decoding_.clear();
+  accounts_ = false;
+  for (const SequenceSpan& span : spans) {
+    std::uint64_t& steps = steps_[span.sequence];
+    if (span.kind == StepKind::kPrompt) {
+      steps = 0;
+      continue;
+    }
+    decoding_.push_back(span.sequence);
+    accounts_ = accounts_ || steps >= config_.exempt_steps;
+  }
+  accounts_ = accounts_ && step_kind(spans) == StepKind::kDecode;
+}
+
 void MissConstraint::on_event(const EventOutcome& outcome) {
   if (accounts()) account_.add(outcome, sizes_, config_.low, config_.high);
 }
@@ -143,7 +158,7 @@ void MissConstraint::on_event(const EventOutcome& outcome) {
 void MissConstraint::end_step() {
   if (config_.mode == ConstraintMode::kAdaptive && accounts())
     lambda_ = std::clamp(lambda_ + config_.eta * (account_.rate() - config_.limit), 0.0, 1.0);
-  ++step_;
+  for (const SequenceId sequence : decoding_) ++steps_[sequence];
 }
 
 std::optional<double> MissConstraint::lambda() const {

@@ -6,9 +6,11 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "experts/core/residency_view.h"
+#include "experts/core/sequence_span.h"
 #include "experts/routing/loss_guard.h"
 #include "experts/routing/miss_account.h"
 
@@ -69,7 +71,7 @@ struct ConstraintConfig {
   double lambda = 0;                // for cache-prior: kBoost, kHard; kAdaptive starts with it. [0, 1]
   double eta = 0.05;                // kAdaptive: how fast lambda follows
   std::uint32_t top_j = 0;          // kHard: how many best experts of a token are never replaced
-  std::uint32_t exempt_steps = 10;  // the first decode steps, which are free and not accounted
+  std::uint32_t exempt_steps = 10;  // the first decode steps of a sequence, which are free and not accounted
   // The parts of an expert that any use needs (least_parts), and the parts that normalise the rate; equal in
   // families without slices.
   Parts low = Part::kMsb, high = Part::kMsb | Part::kLsb;
@@ -77,20 +79,24 @@ struct ConstraintConfig {
   void validate() const;  // Error(kUsage)
 };
 
-// One per run. In a decode step, routers ask for each layer, on_event follows each layer, and end_step ends
-// the step. Prompts are neither accounted nor constrained: nothing is called for them. Thread-compatible.
+// One per run: the rate is that of all sequences together. begin_step begins a step; in a step of decoded
+// tokens, routers ask for each layer, and on_event follows each layer; end_step ends a step that did not
+// fail. A step that has prompt tokens is neither accounted nor constrained. A step of decoded tokens is free
+// if all of its sequences are in their first `exempt_steps` behind their prompts. Thread-compatible.
 class MissConstraint {
  public:
   // `sizes` must outlive this; all experts of a layer have one size. `guard` must outlive this; kHard asks it
   // how much score mass may be lost; null: no limit. Error(kUsage).
   MissConstraint(const ConstraintConfig& config, const ExpertSizes& sizes, const LossGuard* guard = nullptr);
 
-  void begin_generation() { step_ = 0; }  // the next `exempt_steps` are free again
+  // Also called when a step goes on after another step has run between its layers.
+  void begin_step(std::span<const SequenceSpan> spans);
   // Bytes of LSBs that may be read for an event of these experts (SliceDemand::lsb_allowance), asked before
   // the event is decided. Unlimited where a use needs its LSB.
   Bytes lsb_allowance(std::span<const ExpertId> experts, const ResidencyView& residency) const;
   void on_event(const EventOutcome& outcome);
   void end_step();
+  void end_sequence(SequenceId sequence) { steps_.erase(sequence); }
 
   // The lambda for cache-prior; empty: the router's own.
   std::optional<double> lambda() const;
@@ -112,7 +118,7 @@ class MissConstraint {
 
  private:
   Bytes bytes_to_read(Standing standing, const ExpertBytes& bytes) const;
-  bool accounts() const { return step_ >= config_.exempt_steps; }
+  bool accounts() const { return accounts_; }
 
   ConstraintConfig config_;
   const ExpertSizes& sizes_;
@@ -122,7 +128,10 @@ class MissConstraint {
   // Totals of the running event's tokens so far.
   double pending_missed_ = 0, pending_requested_ = 0, pending_mass_ = 0;
   std::uint64_t pending_tokens_ = 0;
-  std::uint64_t step_ = 0, replaced_ = 0, violations_ = 0;
+  std::unordered_map<SequenceId, std::uint64_t> steps_;  // decode steps behind the sequence's prompt
+  std::vector<SequenceId> decoding_;                     // sequences with decoded tokens in the running step
+  bool accounts_ = false;                                // the running step
+  std::uint64_t replaced_ = 0, violations_ = 0;
 };
 
 }  // namespace sluice::experts

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <optional>
@@ -201,7 +202,10 @@ struct Decoder {
       for (std::uint32_t e = 0; e < experts; ++e)
         scores.push_back(static_cast<float>(std::exp(logits[t * experts + e]) / sum));
     }
-    const ScoresView view{.experts = experts, .tokens = tokens, .logits = logits, .scores = scores};
+    const SequenceSpan span{.tokens = tokens};
+    const ScoresView view{
+        .experts = experts, .tokens = tokens, .logits = logits, .scores = scores, .spans = {&span, 1}};
+    constraint.begin_step(view.spans);
     router->route(view, residency, routing);
     set_precision({.mode = precision, .critical = {.theta = .3}}, routing);
     demands.gather(view, routing);
@@ -270,10 +274,41 @@ TEST(MissConstraint, FirstStepsAreFreeAndNotAccounted) {
   EXPECT_EQ(run.constraint.account().missed, 0);  // six experts' MSBs fit
   EXPECT_EQ(run.constraint.account().lsb_misses, 0u);
   EXPECT_GT(run.constraint.account().downgrades, 0u);
-  run.constraint.begin_generation();
+  const SequenceSpan prompt{.tokens = 1, .kind = StepKind::kPrompt};
+  run.constraint.begin_step({&prompt, 1});
+  run.constraint.end_step();
   const double requested = run.constraint.account().requested;
   run.step(random);
   EXPECT_EQ(run.constraint.account().requested, requested);
+}
+
+// A whole expert that is missing, in a step of these tokens; returns whether it was accounted.
+bool accounted(MissConstraint& constraint, std::span<const SequenceSpan> spans) {
+  EventOutcome outcome;
+  outcome.misses.push_back({{0, 0}, {}, {}});
+  const double before = constraint.account().requested;
+  constraint.begin_step(spans);
+  constraint.on_event(outcome);
+  constraint.end_step();
+  return constraint.account().requested != before;
+}
+
+TEST(MissConstraint, FreeStepsAreCountedBySequence) {
+  const Sizes sizes;
+  MissConstraint constraint({.mode = ConstraintMode::kHard, .exempt_steps = 2}, sizes);
+  const auto decoded = [](SequenceId id) { return SequenceSpan{.sequence = id, .tokens = 1}; };
+  const SequenceSpan one = decoded(1), two = decoded(2);
+  const SequenceSpan prompt{.sequence = 2, .tokens = 5, .kind = StepKind::kPrompt};
+  EXPECT_FALSE(accounted(constraint, {&prompt, 1}));
+  for (int step = 0; step < 4; ++step) EXPECT_EQ(accounted(constraint, {&one, 1}), step >= 2);
+  EXPECT_FALSE(accounted(constraint, {&two, 1}));  // the second one's first
+  // One of them is past its free steps; then there are prompt tokens in the step.
+  EXPECT_TRUE(accounted(constraint, std::array{one, two}));
+  EXPECT_FALSE(accounted(constraint, std::array{one, prompt}));
+  EXPECT_TRUE(accounted(constraint, {&one, 1}));   // nobody else's prompt makes it free again …
+  EXPECT_FALSE(accounted(constraint, {&two, 1}));  // … but its own does
+  constraint.end_sequence(1);
+  EXPECT_FALSE(accounted(constraint, {&one, 1}));
 }
 
 // The account equals the outcomes, summed by hand.
@@ -357,7 +392,9 @@ TEST(MissConstraint, TokensOfOneEventShareItsMisses) {
   residency.on_event(ids, {}, {}, {.ranked = ids});
   // Two requests of 5 bytes allow one miss of 3: 3 <= .3 * 10.
   const std::vector<float> scores = {.4f, .3f, .2f, .1f, .4f, .3f, .2f, .1f};
-  const ScoresView view{.experts = 4, .tokens = 2, .logits = scores, .scores = scores};
+  const SequenceSpan span{.tokens = 2};
+  const ScoresView view{.experts = 4, .tokens = 2, .logits = scores, .scores = scores, .spans = {&span, 1}};
+  constraint.begin_step(view.spans);
   Routing routing;
   router->route(view, residency, routing);
   for (std::uint32_t t = 0; t < 2; ++t) {

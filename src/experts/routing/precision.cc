@@ -103,7 +103,8 @@ void SliceDemands::gather(const ScoresView& scores, const Routing& routing) {
   ranked_.clear();
   critical_.clear();
   critical_tokens_.clear();
-  prompt_ = scores.prompt;
+  spans_ = scores.spans;
+  prompt_ = scores.kind() == StepKind::kPrompt;
   for (std::size_t e = 0; e < wanted_.size(); ++e) {
     if (wanted_[e].tokens == 0) continue;
     const ExpertId id{static_cast<std::uint16_t>(scores.layer), static_cast<std::uint16_t>(e)};
@@ -119,7 +120,8 @@ SliceDemand SliceDemands::demand(Bytes lsb_allowance) const {
           .critical = critical_,
           .prompt = prompt_,
           .critical_tokens = critical_tokens_,
-          .lsb_allowance = lsb_allowance};
+          .lsb_allowance = lsb_allowance,
+          .spans = spans_};
 }
 
 }  // namespace sluice::experts

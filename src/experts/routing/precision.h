@@ -53,8 +53,8 @@ class SliceDemands {
   // Reads Choice::precision. Ranks experts by the highest score from a token that chose them (ties: lower
   // id); experts are critical if any token wants them high.
   void gather(const ScoresView& scores, const Routing& routing);
-  // Valid until the next gather. For a prompt it has critical_tokens, by ascending expert, as
-  // Residency::on_event takes them.
+  // Valid until the next gather, and as long as the spans of the scores. For a prompt's event (one that has
+  // prompt tokens) it has critical_tokens, by ascending expert, as Residency::on_event takes them.
   SliceDemand demand(Bytes lsb_allowance = kAnyBytes) const;
 
  private:
@@ -65,6 +65,7 @@ class SliceDemands {
   std::vector<Wanted> wanted_;  // by expert of the layer
   std::vector<ExpertId> ranked_, critical_;
   std::vector<std::uint32_t> critical_tokens_;
+  std::span<const SequenceSpan> spans_;
   bool prompt_ = false;
 };
 

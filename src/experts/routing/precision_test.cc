@@ -119,7 +119,8 @@ TEST(SliceDemands, JoinTheTokensOfAnEvent) {
       routing.begin.push_back(static_cast<std::uint32_t>(routing.choices.size()));
     }
     SliceDemands demands;
-    demands.gather({.layer = 3, .experts = n, .tokens = tokens, .scores = scores, .prompt = seed % 2 == 0},
+    const SequenceSpan span{.tokens = tokens, .kind = seed % 2 == 0 ? StepKind::kPrompt : StepKind::kDecode};
+    demands.gather({.layer = 3, .experts = n, .tokens = tokens, .scores = scores, .spans = {&span, 1}},
                    routing);
     const SliceDemand demand = demands.demand(17);
     EXPECT_EQ(demand.lsb_allowance, 17u);

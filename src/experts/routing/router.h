@@ -9,6 +9,7 @@
 
 #include "experts/core/ids.h"
 #include "experts/core/residency_view.h"
+#include "experts/core/sequence_span.h"
 
 namespace sluice::experts {
 
@@ -36,10 +37,11 @@ struct ScoresView {
   std::uint32_t tokens = 0;            // T
   std::span<const float> logits = {};  // (T, N)
   std::span<const float> scores = {};  // (T, N): softmax over all N in fp32
-  // (T): the sequence of each token in the batch; may be empty where capacity is 0.
-  std::span<const std::uint32_t> sequence = {};
-  // The tokens are a prompt's: routers that change the model's routing leave prompts unchanged.
-  bool prompt = false;
+  // Whose tokens they are: cover all tokens, in order. Empty only for the scores of a layer ahead, by which
+  // nothing is routed.
+  std::span<const SequenceSpan> spans = {};
+
+  StepKind kind() const { return step_kind(spans); }
 };
 
 struct Choice {
@@ -60,13 +62,16 @@ struct Routing {
   std::span<const Choice> token(std::uint32_t t) const;
 };
 
-// One per run: capacity rules count over the whole forward, whatever its chunks; begin_forward() starts a new
-// forward. Thread-compatible.
+// One per run. What a router remembers of a request it keeps by sequence, so that sequences may share steps
+// or take turns. Capacity rules count over a sequence's whole forward, whatever its chunks.
+// Thread-compatible.
 class Router {
  public:
   virtual ~Router() = default;
-  virtual void begin_forward() {}
-  // Replaces `out`. Without tokens: no choices, begin = {0}. Error(kInvalid) that names layer, token and
+  // The sequence has ended: what is remembered of it goes.
+  virtual void end_sequence(SequenceId /*sequence*/) {}
+  // Replaces `out`. Routers that change the model's routing do so for decoded tokens, and leave the tokens of
+  // prompts as they are. Without tokens: no choices, begin = {0}. Error(kInvalid) that names layer, token and
   // expert for a score that is NaN or infinite (broken weights must not become text), and for a selection
   // that N experts cannot satisfy.
   virtual void route(const ScoresView& scores, const ResidencyView& residency, Routing& out) = 0;

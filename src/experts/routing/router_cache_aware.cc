@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "experts/core/unit_interval.h"
@@ -54,33 +55,40 @@ class CacheAwareRouter final : public Router {
       if (config_.constraint != nullptr) standing_.push_back(config_.constraint->standing(parts));
     }
     if (config_.constraint != nullptr) config_.constraint->begin_event();
-    for (std::uint32_t t = 0; t < view.tokens; ++t) {
-      route_token(view, t);
-      set_.clear();
-      for (std::uint32_t id : selection_)
-        set_.push_back({view.scores[std::size_t{t} * view.experts + id], id});
-      std::ranges::sort(set_, {}, &ScoredExpert::id);
-      append_choices(config_.combine, set_, out.choices);
-      out.begin.push_back(static_cast<std::uint32_t>(out.choices.size()));
-      std::ranges::sort(exact_);
-      for (std::uint32_t id : exact_) out.exact.push_back(static_cast<std::uint16_t>(id));
-      out.exact_begin.push_back(static_cast<std::uint32_t>(out.exact.size()));
-    }
+    for (const SequenceSpan& span : view.spans)
+      for (std::uint32_t t = span.first_token; t < span.first_token + span.tokens; ++t) {
+        route_token(view, span, t);
+        append_token(view, t, out);
+      }
   }
+
+  void end_sequence(SequenceId sequence) override { ranges_.erase(sequence); }
 
   std::string name() const override { return rule_ == Rule::kCachePrior ? "cache-prior" : "cumsum"; }
 
  private:
+  void append_token(const ScoresView& view, std::uint32_t token, Routing& out) {
+    set_.clear();
+    for (std::uint32_t id : selection_)
+      set_.push_back({view.scores[std::size_t{token} * view.experts + id], id});
+    std::ranges::sort(set_, {}, &ScoredExpert::id);
+    append_choices(config_.combine, set_, out.choices);
+    out.begin.push_back(static_cast<std::uint32_t>(out.choices.size()));
+    std::ranges::sort(exact_);
+    for (std::uint32_t id : exact_) out.exact.push_back(static_cast<std::uint16_t>(id));
+    out.exact_begin.push_back(static_cast<std::uint32_t>(out.exact.size()));
+  }
+
   // Fills exact_ and selection_.
-  void route_token(const ScoresView& view, std::uint32_t token) {
+  void route_token(const ScoresView& view, const SequenceSpan& span, std::uint32_t token) {
     exact_.clear();
     for (const ScoredExpert& one : own_.select(view, token)) exact_.push_back(one.id);
     selection_ = exact_;
     const std::span<const float> logits =
         view.logits.subspan(std::size_t{token} * view.experts, view.experts);
     z_.assign(logits.begin(), logits.end());
-    const double range = mean_range(view.layer);
-    if (view.prompt) return;
+    const double range = mean_range(span.sequence, view.layer);
+    if (span.kind == StepKind::kPrompt) return;
 
     ranking_.clear();
     own_.append_selectable(ranking_);
@@ -110,10 +118,11 @@ class CacheAwareRouter final : public Router {
     return given.value_or(config_.cache_aware.lambda);
   }
 
-  // The mean of max z - min z over the layer's tokens so far, this one included.
-  double mean_range(std::uint32_t layer) {
-    if (layer >= ranges_.size()) ranges_.resize(layer + std::size_t{1});
-    Range& range = ranges_[layer];
+  // The mean of max z - min z over the sequence's tokens in this layer so far, this one included.
+  double mean_range(SequenceId sequence, std::uint32_t layer) {
+    std::vector<Range>& ranges = ranges_[sequence];
+    if (layer >= ranges.size()) ranges.resize(layer + std::size_t{1});
+    Range& range = ranges[layer];
     const auto [least, most] = std::ranges::minmax(z_);
     if (!std::isfinite(most - least)) {
       throw Error(ErrorKind::kInvalid, "router logit is not finite")
@@ -132,7 +141,7 @@ class CacheAwareRouter final : public Router {
   Rule rule_;
   RouterConfig config_;
   OwnSelection own_;
-  std::vector<Range> ranges_;  // by layer
+  std::unordered_map<SequenceId, std::vector<Range>> ranges_;  // by layer
   // For one event, by expert: its standing where there is a constraint, and whether it is resident.
   std::vector<Standing> standing_;
   std::vector<std::uint8_t> cached_;

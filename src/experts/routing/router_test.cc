@@ -21,14 +21,28 @@ class NothingResident final : public ResidencyView {
 struct Scores {
   std::uint32_t experts = 0, tokens = 0, layer = 0;
   std::vector<float> values = {};            // (T, N)
-  std::vector<std::uint32_t> sequence = {};  // (T)
+  std::vector<std::uint32_t> sequence = {};  // (T); empty: all tokens are sequence 0's
+  std::vector<std::uint32_t> begun = {};     // sequences whose forward began before these tokens
+  mutable std::vector<SequenceSpan> spans = {};
   ScoresView view() const {
+    std::vector<std::uint32_t> seen = begun;
+    spans.clear();
+    for (std::uint32_t t = 0; t < tokens; ++t) {
+      const std::uint32_t of = sequence.empty() ? 0 : sequence[t];
+      if (!spans.empty() && spans.back().sequence == of) {
+        spans.back().tokens += 1;
+        continue;
+      }
+      const bool first = std::ranges::find(seen, of) == seen.end();
+      spans.push_back({.sequence = of, .first_token = t, .tokens = 1, .first_of_forward = first});
+      seen.push_back(of);
+    }
     return {.layer = layer,
             .experts = experts,
             .tokens = tokens,
             .logits = values,
             .scores = values,
-            .sequence = sequence};
+            .spans = spans};
   }
 };
 
@@ -183,14 +197,15 @@ TEST(ExactRouter, CapacityCountsOverTheWholeForward) {
     const Scores all = random_scores(n, tokens, 50, seed);
     const auto router = make_exact_router({.top_k = 1, .capacity = capacity}, {});
     for (int forward = 0; forward < 2; ++forward) {
-      router->begin_forward();
-      std::vector<std::uint32_t> taken(2 * n);
+      std::vector<std::uint32_t> taken(2 * n), begun;
       std::mt19937_64 random(seed + 99);
       for (std::uint32_t t = 0; t < tokens;) {
         const std::uint32_t count = std::min(tokens - t, static_cast<std::uint32_t>(1 + random() % 6));
         Scores chunk{.experts = n, .tokens = count};
         chunk.values.assign(all.values.begin() + t * n, all.values.begin() + (t + count) * n);
         chunk.sequence.assign(all.sequence.begin() + t, all.sequence.begin() + t + count);
+        chunk.begun = begun;
+        begun.insert(begun.end(), chunk.sequence.begin(), chunk.sequence.end());
         Scores other = chunk;  // every layer has its own counts
         other.layer = 1;
         const Routing routing = route(*router, chunk), same = route(*router, other);
@@ -203,6 +218,17 @@ TEST(ExactRouter, CapacityCountsOverTheWholeForward) {
       }
     }
   }
+}
+
+TEST(ExactRouter, ForgetsASequenceThatHasEnded) {
+  const auto router = make_exact_router({.top_k = 1, .capacity = 1}, {});
+  const Scores scores{.experts = 1, .tokens = 1, .values = {1.0f}, .begun = {0}};
+  EXPECT_EQ(route(*router, scores).choices.size(), 1u);
+  EXPECT_EQ(route(*router, scores).choices.size(), 0u);  // the expert is full
+  router->end_sequence(1);
+  EXPECT_EQ(route(*router, scores).choices.size(), 0u);
+  router->end_sequence(0);
+  EXPECT_EQ(route(*router, scores).choices.size(), 1u);
 }
 
 }  // namespace

@@ -4,11 +4,14 @@
 
 namespace sluice::experts {
 
-void RoutingChanges::add(const ScoresView& scores, const Routing& routing) {
-  tokens += scores.tokens;
-  own += routing.exact_begin.empty() ? routing.choices.size() : routing.exact.size();
+void RoutingChanges::add(const ScoresView& scores, const Routing& routing, const SequenceSpan& span) {
+  const std::uint32_t end = span.first_token + span.tokens;
+  tokens += span.tokens;
+  const std::vector<std::uint32_t>& own_begin =
+      routing.exact_begin.empty() ? routing.begin : routing.exact_begin;
+  own += own_begin[end] - own_begin[span.first_token];
   if (routing.exact_begin.empty()) return;
-  for (std::uint32_t t = 0; t < scores.tokens; ++t) {
+  for (std::uint32_t t = span.first_token; t < end; ++t) {
     const std::span<const Choice> chosen = routing.token(t);
     std::uint64_t lost = 0;
     for (std::uint32_t i = routing.exact_begin[t]; i < routing.exact_begin[t + 1]; ++i) {

@@ -14,7 +14,7 @@ struct RoutingChanges {
   std::uint64_t substituted = 0;     // experts of those sets that were not used
   double mass_lost = 0;              // sum of the scores of those experts
 
-  void add(const ScoresView& scores, const Routing& routing);
+  void add(const ScoresView& scores, const Routing& routing, const SequenceSpan& span);  // one span's tokens
   // Share of the model's own choices that were used.
   double agreement() const {
     return own == 0 ? 1 : 1 - static_cast<double>(substituted) / static_cast<double>(own);

@@ -51,7 +51,7 @@ OwnSelection::OwnSelection(const SelectRule& rule) : rule_(rule) {
 
 void OwnSelection::check(const ScoresView& view) const {
   SLUICE_CHECK(view.scores.size() == std::size_t{view.tokens} * view.experts);
-  SLUICE_CHECK(view.sequence.size() == view.tokens || (view.sequence.empty() && rule_.capacity == 0));
+  SLUICE_CHECK(cover(view.spans, view.tokens), "tokens of no sequence");
   if (view.tokens == 0) return;
   const std::uint32_t n = view.experts;
   const bool possible = n <= std::numeric_limits<std::uint16_t>::max() + 1u && n % rule_.groups == 0 &&

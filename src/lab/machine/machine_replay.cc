@@ -123,8 +123,8 @@ class MachineReplay {
 
  private:
   void step(const RoutedStep& step) {
-    decider_.begin_step(step.prompt ? experts::StepKind::kPrompt : experts::StepKind::kDecode);
-    decider_.begin_forward();
+    step.describe_spans(step.tokens(), spans_);
+    decider_.begin_step(spans_);
     MachinePhase& phase = step.prompt ? result_.prefill : result_.decode;
     stretches_.clear();
     for (const RoutedStretch& one : step.sequences)
@@ -135,7 +135,7 @@ class MachineReplay {
     const experts::MissAccount before = phase.account;
     for (std::uint32_t layer = 0; layer < steps_.layers; ++layer) {
       if (step.layers[layer].begin.size() < 2) continue;
-      const ExpertPhase took = this->layer(step.layers[layer], layer, step.prompt, phase, traffic);
+      const ExpertPhase took = this->layer(step, layer, phase, traffic);
       seconds += took.seconds;
       phase.compute_s += took.xpu_s;
       phase.wait_s += took.wait_s();
@@ -155,12 +155,12 @@ class MachineReplay {
                              .requested = phase.account.requested - before.requested});
   }
 
-  ExpertPhase layer(const RoutedLayer& recorded, std::uint32_t layer, bool prompt, MachinePhase& phase,
-                    Traffic& traffic) {
-    const experts::Routing& routing = route(recorded, layer, prompt);
+  ExpertPhase layer(const RoutedStep& step, std::uint32_t layer, MachinePhase& phase, Traffic& traffic) {
+    step.describe_spans(step.layers[layer].tokens(), spans_);
+    const experts::Routing& routing = route(step.layers[layer], layer);
     const experts::LayerDecision& decision = decider_.decide();
     const experts::EventOutcome& outcome = *decision.outcome;
-    if (!prompt) count_critical(routing);
+    if (!step.prompt) count_critical(routing);
     phase.account.add(outcome, sizes_, experts::least_parts(settings_.precision.mode), kHighView);
     phase.requests += decision.experts.size();
     phase.hits += outcome.hits.size();
@@ -170,9 +170,9 @@ class MachineReplay {
   }
 
   // The routing of the layer, by the router, or as recorded where there are no logits. Uses score_.
-  const experts::Routing& route(const RoutedLayer& recorded, std::uint32_t layer, bool prompt) {
+  const experts::Routing& route(const RoutedLayer& recorded, std::uint32_t layer) {
     const std::uint32_t tokens = recorded.tokens();
-    experts::ScoresView scores{.layer = layer, .experts = steps_.experts, .tokens = tokens, .prompt = prompt};
+    experts::ScoresView scores{.layer = layer, .experts = steps_.experts, .tokens = tokens, .spans = spans_};
     score_.assign(std::size_t{tokens} * steps_.experts, 0);
     if (steps_.logits) {
       std::ranges::copy(recorded.logits, score_.begin());
@@ -257,6 +257,7 @@ class MachineReplay {
   std::vector<Use> uses_;     // by expert of the layer
   std::vector<ExpertWork> work_;
   std::vector<SlicedModel::Stretch> stretches_;
+  std::vector<experts::SequenceSpan> spans_;  // of the running event
 };
 
 }  // namespace

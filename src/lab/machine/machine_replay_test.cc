@@ -458,7 +458,7 @@ TEST(MachineReplay, ChunksOfAPromptAreOnePrompt) {
     }
     for (const bool second : {false, true}) {
       RoutedStep half = step;
-      half.sequences = {{20, second ? 20u : 0u}};
+      half.sequences = {{20, second ? 20u : 0u, step.sequences.front().sequence}};
       for (RoutedLayer& layer : half.layers) {
         const std::size_t from = second ? 20 : 0;
         const std::vector<std::uint32_t> begin = layer.begin;

@@ -35,7 +35,7 @@ RunOnMachine::RunOnMachine(const engine::Engine& engine, const Machine& machine)
       clock_(machine) {}
 
 void RunOnMachine::on_step(const engine::Step& step) {
-  now_ = step.phase == engine::Phase::kPrefill ? &prefill_ : &decode_;
+  now_ = step.kind() == engine::StepKind::kPrompt ? &prefill_ : &decode_;
   stretches_.clear();
   for (const engine::SequenceSpan& slice : step.spans)
     stretches_.push_back({static_cast<double>(slice.tokens), static_cast<double>(slice.sequence->length())});

@@ -1,5 +1,6 @@
 #include "lab/replay/routed_steps.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -59,10 +60,13 @@ class Reader {
     step_.prompt = prompt;
     step_.layers.resize(steps_.layers);
     for (const trace::SequenceMark& one : event.sequences)
-      step_.sequences.push_back({one.tokens, one.position});
+      step_.sequences.push_back({one.tokens, one.position, one.sequence});
     if (event.sequences.empty()) {  // sequences follow one another, each begins with its prompt
-      if (prompt && !in_prompt_) context_ = 0;
-      step_.sequences.push_back({event.tokens, context_});
+      if (prompt && !in_prompt_) {
+        context_ = 0;
+        ++sequence_;
+      }
+      step_.sequences.push_back({event.tokens, context_, sequence_});
       context_ += event.tokens;
     }
   }
@@ -86,6 +90,7 @@ class Reader {
   std::uint64_t number_ = 0;  // index of the running step in the trace
   bool open_ = false, skipped_ = false, in_prompt_ = false;
   std::uint32_t context_ = 0;
+  experts::SequenceId sequence_ = 0;
 };
 
 }  // namespace
@@ -94,6 +99,22 @@ std::uint32_t RoutedStep::tokens() const {
   std::uint32_t sum = 0;
   for (const RoutedStretch& one : sequences) sum += one.tokens;
   return sum;
+}
+
+void RoutedStep::describe_spans(std::uint32_t tokens, std::vector<experts::SequenceSpan>& out) const {
+  out.clear();
+  std::uint32_t first = 0;
+  for (std::size_t i = 0; i < sequences.size() && first < tokens; ++i) {
+    const RoutedStretch& one = sequences[i];
+    const bool last = i + 1 == sequences.size();
+    if (one.tokens == 0 && !last) continue;
+    out.push_back({.sequence = one.sequence,
+                   .first_token = first,
+                   .tokens = last ? tokens - first : std::min(one.tokens, tokens - first),
+                   .kind = prompt ? experts::StepKind::kPrompt : experts::StepKind::kDecode,
+                   .first_of_forward = !prompt || one.context == 0});
+    first += out.back().tokens;
+  }
 }
 
 RoutedSteps read_routed_steps(trace::RoutingTrace& trace, const RoutedStepsSettings& settings,

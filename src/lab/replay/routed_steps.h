@@ -21,6 +21,7 @@ struct RoutedLayer {
 // Consecutive tokens of one sequence in a step, and the positions before them.
 struct RoutedStretch {
   std::uint32_t tokens = 0, context = 0;
+  experts::SequenceId sequence = 0;
 };
 
 struct RoutedStep {
@@ -28,6 +29,9 @@ struct RoutedStep {
   std::vector<RoutedStretch> sequences;
   std::vector<RoutedLayer> layers;  // (L); a layer that the step does not visit has no `begin`
   std::uint32_t tokens() const;
+  // Whose tokens the tokens of a layer are, as policies see it; replaces `out`. A trace that does not know
+  // the sequences may have other numbers of tokens in some layers than in the first.
+  void describe_spans(std::uint32_t tokens, std::vector<experts::SequenceSpan>& out) const;
 };
 
 struct RoutedSteps {

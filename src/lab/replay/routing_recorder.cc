@@ -11,11 +11,11 @@ RoutingRecorder::RoutingRecorder(const model::ModelConfig& config) {
 
 void RoutingRecorder::on_step(const engine::Step& step) {
   RoutedStep& one = steps_.steps.emplace_back();
-  one.prompt = step.phase == engine::Phase::kPrefill;
+  one.prompt = step.kind() == engine::StepKind::kPrompt;
   one.layers.resize(steps_.layers);
-  for (const engine::SequenceSpan& slice : step.spans)
-    one.sequences.push_back(
-        {static_cast<std::uint32_t>(slice.tokens), static_cast<std::uint32_t>(slice.sequence->length())});
+  for (const engine::SequenceSpan& span : step.spans)
+    one.sequences.push_back({static_cast<std::uint32_t>(span.tokens),
+                             static_cast<std::uint32_t>(span.sequence->length()), span.sequence->id()});
   if (one.prompt) {
     steps_.prompts += one.sequences.size();
     steps_.prompt_tokens += step.tokens.size();

@@ -65,10 +65,10 @@ class Events {
       : experts_(header.experts), decider_(policies_of(header, settings), {header.layers, header.top_k}) {}
 
   const experts::LayerDecision& decide(const trace::TraceEvent& event) {
-    const bool prompt = event.phase == trace::TracePhase::kPrefill;
+    trace::describe_spans(event, spans_);
     if (!step_ || *step_ != event.step) {
       end_step();
-      decider_.begin_step(prompt ? experts::StepKind::kPrompt : experts::StepKind::kDecode);
+      decider_.begin_step(spans_);
       step_ = event.step;
     }
     scores_.assign(event.logits.begin(), event.logits.end());
@@ -78,7 +78,7 @@ class Events {
                      .tokens = event.tokens,
                      .logits = event.logits,
                      .scores = scores_,
-                     .prompt = prompt},
+                     .spans = spans_},
                     event.choices, event.begin);
     return decider_.decide();
   }
@@ -92,8 +92,9 @@ class Events {
   const std::uint32_t experts_;
   const kernels::Context plain_{nullptr, Isa::kScalar};
   experts::LayerDecider decider_;
-  std::optional<std::uint64_t> step_;  // that has begun
-  std::vector<float> scores_;          // (T, N) of the running event
+  std::optional<std::uint64_t> step_;         // that has begun
+  std::vector<experts::SequenceSpan> spans_;  // of the running event
+  std::vector<float> scores_;                 // (T, N) of the running event
 };
 
 // Bytes of the disk that the event reads.
