@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/error.h"
 #include "base/machine/system_memory.h"
 #include "base/stopwatch.h"
+#include "engine/forward/encode.h"
 #include "engine/forward/relative_bias.h"
 #include "experts/decision_log.h"
 #include "experts/registry.h"
@@ -129,6 +129,7 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   experts_->configure({plan_.experts, plan_.staging, options_.synchronous});
   moe_ = std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, options_.low_view,
                                     statistics_);
+  passes_ = std::make_unique<Passes>(forward_parts(), forward_);
   make_profile();
   policies.residencies = make_caches();
   decider_ = std::make_unique<experts::LayerDecider>(
@@ -198,7 +199,7 @@ void Engine::observe(RoutingObserver* observer) {
     throw Error(ErrorKind::kUnsupported, "the routing of an encoder-decoder cannot be recorded")
         .in(model_.config.model_type)
         .expected("a decoder without an encoder");
-  observer_ = observer;
+  passes_->observe(observer);
   moe_->observe(observer);
 }
 
@@ -337,15 +338,15 @@ Profile Engine::measure(const MeasureOptions& options) {
   struct Restore {
     Engine& engine;
     Statistics statistics = engine.statistics_;
-    RoutingObserver* observer = engine.observer_;
+    RoutingObserver* observer = engine.passes_->observer();
     ~Restore() {
       engine.moe_->decide_by(engine.decider_.get());
       engine.statistics_ = statistics;
-      engine.observer_ = observer;
+      engine.passes_->observe(observer);
     }
   } restore{*this};
   moe_->decide_by(nullptr);
-  observer_ = nullptr;  // these steps have no routing
+  passes_->observe(nullptr);  // these steps have no routing
   const std::unique_ptr<Sequence> sequence = new_sequence();
   if (model_.config.has_encoder()) encode(*sequence, std::vector<tokenizer::TokenId>{0});
   const auto step = [&] {
@@ -368,84 +369,10 @@ std::unique_ptr<Sequence> Engine::new_sequence() {
                                     });
 }
 
-void Engine::check_tokens(std::span<const tokenizer::TokenId> tokens) const {
-  for (const tokenizer::TokenId token : tokens)
-    if (token < 0 || static_cast<std::uint32_t>(token) >= model_.config.vocab)
-      throw Error(ErrorKind::kInvalid, "token id is out of range")
-          .in("tokens")
-          .expected(fmt::format("0 to {}", model_.config.vocab - 1))
-          .found(std::to_string(token))
-          .fix("give ids of this model's tokenizer");
-}
-
 bool Engine::encode(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
                     const std::function<bool()>& go_on) {
-  SLUICE_CHECK(encoder_.keys != nullptr && !tokens.empty() && sequence.length() == 0);
-  check_tokens(tokens);
-  if (tokens.size() > sequence.encoder_positions())
-    throw Error(ErrorKind::kInvalid, "the encoder's input is longer than the context that was reserved")
-        .in("-c")
-        .expected(fmt::format("at most {} tokens", sequence.encoder_positions()))
-        .found(std::to_string(tokens.size()));
-
-  const auto start = std::chrono::steady_clock::now();
-  statistics_.kind = StepKind::kPrompt;
-  const SequenceSpan whole{&sequence, 0, tokens.size()};
-  moe_->begin_step({tokens, {&whole, 1}, 0});
-  sequence.set_encoder_length(tokens.size());
-  // A sequence whose input was not encoded to the end, for any reason, has no input.
-  struct Forget {
-    Sequence* sequence;
-    ~Forget() {
-      if (sequence != nullptr) sequence->set_encoder_length(0);
-    }
-  } forget{&sequence};
-  // Calls `work` for every chunk of the input.
-  const auto each_chunk = [&](const std::function<void(LayerRun&)>& work) {
-    for (std::size_t begin = 0; begin < tokens.size(); begin += plan_.chunk) {
-      if (go_on && !go_on()) return false;
-      const std::span<const tokenizer::TokenId> chunk =
-          tokens.subspan(begin, std::min(plan_.chunk, tokens.size() - begin));
-      const SequenceSpan span{&sequence, 0, chunk.size(), StepKind::kPrompt, begin == 0};
-      const Step step{chunk, {&span, 1}, begin};
-      LayerRun run(kernels_, model_.config, *weights_, rope_, *moe_, *workspace_, step);
-      try {
-        work(run);
-      } catch (const Error& error) {
-        locate_damage(error);
-        throw;
-      }
-    }
-    return true;
-  };
-  bool done = each_chunk([&](LayerRun& run) {
-    run.embed(*embedding_);
-    run.save_encoder_hidden();
-  });
-  for (std::size_t layer = 0; done && layer < model_.config.encoder_layers; ++layer) {
-    done = each_chunk([&](LayerRun& run) {
-             run.begin_layer(layer);
-             run.load_encoder_hidden();
-             encoder_.keys(run);
-           }) &&
-           each_chunk([&](LayerRun& run) {
-             run.begin_layer(layer);
-             run.load_encoder_hidden();
-             encoder_.layer.attention(run);
-             encoder_.layer.feed_forward(run);
-             run.save_encoder_hidden();
-           });
-  }
-  done = done && each_chunk([](LayerRun& run) {
-           run.load_encoder_hidden();
-           run.keep_encoder_output();
-         });
-  if (done) forget.sequence = nullptr;
-  ExpertStatistics& count = statistics_.now();
-  count.steps += (tokens.size() + plan_.chunk - 1) / plan_.chunk;
-  count.tokens += tokens.size();
-  count.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return done;
+  SLUICE_CHECK(encoder_.keys != nullptr && passes_->open() == 0);
+  return encode_input(forward_parts(), encoder_, sequence, tokens, go_on);
 }
 
 void Engine::locate_damage(const Error& error) {
@@ -454,57 +381,28 @@ void Engine::locate_damage(const Error& error) {
   weights_->check_codes(decoder);
 }
 
-void Engine::step(const Step& step, const LogitSink& sink) {
-  if (step.tokens.empty()) return;
-  SLUICE_CHECK(step.tokens.size() <= plan_.chunk,
-               fmt::format("{} tokens in a step of {}", step.tokens.size(), plan_.chunk));
-  check_tokens(step.tokens);
-  for (const SequenceSpan& span : step.spans)
-    if (span.sequence->length() + span.tokens > span.sequence->positions())
-      throw Error(ErrorKind::kInvalid, "the sequence is longer than the context that was reserved")
-          .in("-c")
-          .expected(fmt::format("at most {} tokens", span.sequence->positions()))
-          .found(std::to_string(span.sequence->length() + span.tokens))
-          .fix("raise -c, or generate less");
-  for (const SequenceSpan& span : step.spans)
-    SLUICE_CHECK(encoder_.keys == nullptr || span.sequence->encoder_length() != 0,
-                 "nothing has been encoded");
-
-  const fetch::ExpertCounters before = experts_->counters();
-  const auto start = std::chrono::steady_clock::now();
-  statistics_.kind = step.kind();
-  moe_->begin_step(step);
-  if (observer_ != nullptr) observer_->on_step(step);
-  LayerRun run(kernels_, model_.config, *weights_, rope_, *moe_, *workspace_, step);
-  try {
-    run.embed(*embedding_);
-    for (std::size_t layer = model_.config.encoder_layers; layer < model_.config.layers; ++layer) {
-      run.begin_layer(layer);
-      forward_.attention(run);
-      forward_.feed_forward(run);
-    }
-    run.output(sink);
-  } catch (const Error& error) {
-    locate_damage(error);
-    throw;
-  }
-  for (const SequenceSpan& span : step.spans) span.sequence->advance(span.tokens);
-  moe_->end_step();
-  ExpertStatistics& count = statistics_.now();
-  count.steps += 1;
-  count.tokens += step.tokens.size();
-  const fetch::ExpertCounters after = experts_->counters();
-  count.prefetch_bytes += after.prefetch_bytes - before.prefetch_bytes;
-  count.prefetch_used += after.prefetch.used_bytes - before.prefetch.used_bytes;
-  count.wasted_bytes += after.prefetch.wasted_bytes - before.prefetch.wasted_bytes;
-  count.policy_s += after.plan_s - before.plan_s;
-  count.demand_s += after.demand_s - before.demand_s;
-  count.demand_arrived += after.demand_read - before.demand_read;
-  count.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+ForwardParts Engine::forward_parts() {
+  return {kernels_,
+          model_.config,
+          *weights_,
+          rope_,
+          *workspace_,
+          *embedding_,
+          *moe_,
+          *experts_,
+          statistics_,
+          plan_.chunk,
+          [this](const Error& error) { locate_damage(error); }};
 }
 
-void Engine::prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tokens, const LogitSink& sink) {
+void Engine::step(const Step& step, const LogitSink& sink) {
+  if (!step.tokens.empty()) begin(step).finish(sink);
+}
+
+std::size_t Engine::prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
+                            const LogitSink& sink, const std::function<bool()>& go_on) {
   for (std::size_t begin = 0; begin < tokens.size(); begin += plan_.chunk) {
+    if (go_on && !go_on()) return begin;
     const std::span<const tokenizer::TokenId> chunk =
         tokens.subspan(begin, std::min(plan_.chunk, tokens.size() - begin));
     const SequenceSpan span{&sequence, 0, chunk.size(), StepKind::kPrompt, begin == 0};
@@ -512,13 +410,19 @@ void Engine::prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tok
          {[&](std::size_t t) { return sink.wants(begin + t); },
           [&](std::size_t t, std::span<const float> logits) { sink.take(begin + t, logits); }});
   }
+  return tokens.size();
+}
+
+void Engine::decode(Sequence& sequence, tokenizer::TokenId token, const LogitSink& sink) {
+  const SequenceSpan span{&sequence, 0, 1, StepKind::kDecode};
+  step({{&token, 1}, {&span, 1}}, sink);
 }
 
 std::span<const float> Engine::decode(Sequence& sequence, tokenizer::TokenId token) {
-  const SequenceSpan span{&sequence, 0, 1, StepKind::kDecode};
   std::span<const float> result;
-  step({{&token, 1}, {&span, 1}}, {[](std::size_t) { return true; },
-                                   [&](std::size_t, std::span<const float> logits) { result = logits; }});
+  decode(sequence, token,
+         {[](std::size_t) { return true; },
+          [&](std::size_t, std::span<const float> logits) { result = logits; }});
   return result;
 }
 

@@ -13,10 +13,10 @@
 #include "engine/forward/dense_choice.h"
 #include "engine/forward/dense_weights.h"
 #include "engine/forward/embedding.h"
-#include "engine/forward/layer_run.h"
 #include "engine/forward/measure_profile.h"
 #include "engine/forward/models/models.h"
 #include "engine/forward/moe_block.h"
+#include "engine/forward/passes.h"
 #include "engine/forward/workspace.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/plan/options.h"
@@ -121,16 +121,23 @@ class Engine {
   // then has no input. Error(kInvalid) as for step().
   bool encode(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
               const std::function<bool()>& go_on = {});
-  // One step of at most chunk() tokens. Token ids are checked. After an Error(kIo) or (kCorrupt) the
-  // sequences are as before the step, and the engine can go on.
+  // Begins a pass of 1 … chunk() tokens, as Passes::begin. The plan has room for 1 + options.suspended_passes
+  // open passes.
+  Pass begin(const Step& step) { return passes_->begin(step); }
+  // One step of at most chunk() tokens, from begin to finish. Token ids are checked. After an Error(kIo) or
+  // (kCorrupt) the sequences are as before the step, and the engine can go on.
   void step(const Step& step, const LogitSink& sink);
-  // Feeds the tokens of one sequence in chunks; `sink` gets the logits that it wants, by index in `tokens`.
-  void prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tokens, const LogitSink& sink);
-  // Feeds one token of one sequence; returns its logits, valid until the next step.
+  // Feeds a prompt's tokens of one sequence in chunks; `sink` gets the logits that it wants, by index in
+  // `tokens`. `go_on` is asked before every chunk, and may be empty; false ends. Returns the tokens fed.
+  std::size_t prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tokens, const LogitSink& sink,
+                      const std::function<bool()>& go_on = {});
+  // Feeds one decoded token of one sequence, for its logits if `sink` wants them. Or returns its logits,
+  // valid until the next step.
+  void decode(Sequence& sequence, tokenizer::TokenId token, const LogitSink& sink);
   std::span<const float> decode(Sequence& sequence, tokenizer::TokenId token);
 
  private:
-  void check_tokens(std::span<const tokenizer::TokenId> tokens) const;
+  ForwardParts forward_parts();
   MemoryPlan make_plan(std::size_t logit_rows, DenseView dense);
   WorkspaceShape workspace_shape(std::size_t logit_rows, std::size_t chunk) const;
   bool has_wide_words() const;  // some matrix that is multiplied with is in F16 or F32
@@ -174,7 +181,7 @@ class Engine {
   StartTimes start_times_;
   std::unique_ptr<experts::LayerDecider> decider_;  // made last, after what its caches need is measured
   std::unique_ptr<MoeBlock> moe_;
-  RoutingObserver* observer_ = nullptr;
+  std::unique_ptr<Passes> passes_;
   models::LayerForward forward_;
   models::EncoderForward encoder_;
   experts::SequenceId sequences_made_ = 0;

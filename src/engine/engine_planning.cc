@@ -52,9 +52,14 @@ void Engine::plan_with_dense(std::size_t logit_rows) {
 }
 
 WorkspaceShape Engine::workspace_shape(std::size_t logit_rows, std::size_t chunk) const {
-  return {chunk,         options_.positions, options_.encoder_positions,
-          logit_rows,    pool_.threads(),    experts_->sliced(),
-          options_.draws};
+  return {chunk,
+          options_.positions,
+          options_.encoder_positions,
+          logit_rows,
+          pool_.threads(),
+          experts_->sliced(),
+          options_.draws,
+          1 + options_.suspended_passes};
 }
 
 bool Engine::has_wide_words() const {

@@ -61,18 +61,13 @@ class Stream {
   void prefill(Engine& engine, Clock::time_point start) {
     if (!encoded_ && open_)
       encoded_ = engine.encode(*sequence_, request_.prompt, [&] { return !stop_if_asked(); });
-    std::size_t done = 0;
-    while (done < begins_.size() && open_ && !stop_if_asked()) {
-      const std::size_t count = std::min(engine.chunk(), begins_.size() - done);
-      const bool last = done + count == begins_.size();
-      const SequenceSpan span{sequence_.get(), 0, count, StepKind::kPrompt, done == 0};
-      engine.step({std::span(begins_).subspan(done, count), {&span, 1}},
-                  {[&](std::size_t t) { return last && t + 1 == count; },
-                   [&](std::size_t, std::span<const float> logits) {
-                     first_token_ = sampler_.next(logits, context_, candidates_);
-                   }});
-      done += count;
-    }
+    if (open_)
+      engine.prefill(*sequence_, begins_,
+                     {[&](std::size_t t) { return t + 1 == begins_.size(); },
+                      [&](std::size_t, std::span<const float> logits) {
+                        first_token_ = sampler_.next(logits, context_, candidates_);
+                      }},
+                     [&] { return !stop_if_asked(); });
     result_.prefill_s = seconds(Clock::now() - start);
   }
 

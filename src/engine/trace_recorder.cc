@@ -1,5 +1,7 @@
 #include "engine/trace_recorder.h"
 
+#include "base/error.h"
+
 namespace sluice::engine {
 
 trace::TraceHeader trace_header(const Engine& engine, const TraceExtras& extras) {
@@ -59,6 +61,12 @@ void TraceRecorder::on_step(const Step& step) {
   writer_.begin_step(
       step.kind() == StepKind::kPrompt ? trace::TracePhase::kPrefill : trace::TracePhase::kDecode, marks_,
       step.tokens);
+}
+
+void TraceRecorder::on_resume(const Step&) {
+  throw Error(ErrorKind::kUnsupported, "a step that was suspended for another step cannot be recorded")
+      .in("the trace")
+      .fix("record a run that does not suspend its steps");
 }
 
 void TraceRecorder::on_inputs(std::uint32_t, std::span<const float> inputs) {

@@ -29,6 +29,8 @@ class TraceRecorder final : public RoutingObserver {
  public:
   explicit TraceRecorder(trace::TraceWriter& writer) : writer_(writer) {}
   void on_step(const Step& step) override;
+  // Error(kUnsupported): a trace has whole steps, one after the other.
+  void on_resume(const Step& step) override;
   void on_inputs(std::uint32_t sparse_layer, std::span<const float> inputs) override;
   void on_routing(const experts::ScoresView& scores, const experts::Routing& routing) override;
   bool wants_ahead() const override { return writer_.has_ahead(); }

@@ -8,12 +8,10 @@ void feed(engine::Engine& engine, engine::Sequence& sequence, std::span<const to
           std::size_t prompt, const engine::LogitSink& sink) {
   const std::size_t at = sequence.length(), together = std::min(tokens.size(), prompt > at ? prompt - at : 0);
   if (together > 0) engine.prefill(sequence, tokens.first(together), sink);
-  for (std::size_t t = together; t < tokens.size(); ++t) {
-    const engine::SequenceSpan span{&sequence, 0, 1, engine::StepKind::kDecode};
-    engine.step({tokens.subspan(t, 1), {&span, 1}},
-                {[&](std::size_t) { return sink.wants(t); },
-                 [&](std::size_t, std::span<const float> logits) { sink.take(t, logits); }});
-  }
+  for (std::size_t t = together; t < tokens.size(); ++t)
+    engine.decode(sequence, tokens[t],
+                  {[&](std::size_t) { return sink.wants(t); },
+                   [&](std::size_t, std::span<const float> logits) { sink.take(t, logits); }});
 }
 
 }  // namespace sluice::eval

@@ -12,6 +12,7 @@
 #include "flags/engine_flags.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
+#include "model/token_ids.h"
 #include "report/run_report.h"
 #include "streams/interrupt.h"
 #include "streams/standard_error.h"
@@ -91,7 +92,7 @@ void forward(const Options& options) {
   const std::size_t context = context_tokens(flags, open.model);
   for (const auto& [list, flag] :
        {std::pair(&tokens, "--tokens"), std::pair(&encoder_tokens, "--encoder-tokens")}) {
-    check_token_ids(*list, open.model.config, flag);
+    model::check_token_ids(*list, open.model.config.vocab, flag);
     if (list->size() > context)
       throw Error(ErrorKind::kInvalid, "there are more tokens than the context holds")
           .in(flag)

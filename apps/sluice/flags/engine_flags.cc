@@ -310,17 +310,6 @@ std::vector<tokenizer::TokenId> encode_file(const tokenizer::Tokenizer& tokenize
   }
 }
 
-void check_token_ids(const std::vector<tokenizer::TokenId>& tokens, const model::ModelConfig& config,
-                     const std::string& flag) {
-  for (const tokenizer::TokenId token : tokens)
-    if (token < 0 || static_cast<std::size_t>(token) >= config.vocab)
-      throw Error(ErrorKind::kInvalid, "token id is out of range")
-          .in(flag)
-          .expected(fmt::format("0 to {}", config.vocab - 1))
-          .found(std::to_string(token))
-          .fix("give ids of this model's tokenizer");
-}
-
 std::vector<tokenizer::TokenId> parse_token_list(const std::string& text, const std::string& flag) {
   constexpr std::size_t kShownEntry = 20;  // characters
   std::vector<tokenizer::TokenId> tokens;

@@ -85,10 +85,6 @@ std::vector<tokenizer::TokenId> encode_file(const tokenizer::Tokenizer& tokenize
                                             const std::string& file, tokenizer::AddSpecial add_special,
                                             const CommonFlags& flags);
 
-// Error(kInvalid) naming `flag` unless all ids are in the model's vocabulary.
-void check_token_ids(const std::vector<tokenizer::TokenId>& tokens, const model::ModelConfig& config,
-                     const std::string& flag);
-
 // Parses "1,2,3". Error(kUsage) naming `flag`, and the entry with its place in the list.
 std::vector<tokenizer::TokenId> parse_token_list(const std::string& text, const std::string& flag);
 

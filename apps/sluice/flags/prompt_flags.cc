@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "flags/command_line.h"
 #include "flags/open_tokenizer.h"
+#include "model/token_ids.h"
 #include "streams/standard_error.h"
 
 namespace sluice::app {
@@ -50,7 +51,7 @@ std::vector<std::vector<tokenizer::TokenId>> prompt_tokens(const PromptFlags& fl
   std::vector<std::vector<tokenizer::TokenId>> prompts = tokens_of(flags, engine, open);
   const char* const flag = !flags.tokens.empty() ? "--tokens" : !flags.prompts.empty() ? "-p" : "-f";
   for (const std::vector<tokenizer::TokenId>& prompt : prompts)
-    check_token_ids(prompt, open.model.config, flag);
+    model::check_token_ids(prompt, open.model.config.vocab, flag);
   return prompts;
 }
 

@@ -26,20 +26,22 @@ constexpr float kLatentEps = 1e-6f;
 }  // namespace
 
 LayerRun::LayerRun(const kernels::Context& kernels, const model::ModelConfig& config,
-                   const DenseWeights& weights, const RopeTable& rope, MoeBlock& moe,
-                   const WorkspaceBuffer& workspace, const Step& step)
+                   const DenseWeights& weights, MoeBlock& moe, const WorkspaceBuffer& workspace,
+                   const Step& step, std::size_t rows)
     : kernels_(kernels),
       config_(config),
       weights_(weights),
       moe_(moe),
-      w_(workspace.get()),
+      w_(workspace.get(rows)),
       step_(step),
       dims_(config.attention),
       tokens_(step.tokens.size()),
       logit_rows_(workspace.shape().logit_rows),
       positions_(workspace.shape().positions),
-      encoder_positions_(workspace.shape().encoder_positions) {
-  for (const SequenceSpan& span : step.spans)
+      encoder_positions_(workspace.shape().encoder_positions) {}
+
+void LayerRun::turn_to_positions(const RopeTable& rope) {
+  for (const SequenceSpan& span : step_.spans)
     for (std::size_t t = 0; t < span.tokens && rope.half() != 0; ++t)
       rope.angles(span.sequence->length() + t, w_.cos + (span.first_token + t) * rope.half(),
                   w_.sin + (span.first_token + t) * rope.half());

@@ -16,11 +16,12 @@
 
 namespace sluice::engine {
 
-// Lives for one step. Thread-compatible. All references must outlive it.
+// Lives for some layers of one step. Thread-compatible. All references must outlive it.
 class LayerRun {
  public:
+  // `rows`: whose residual stream of the workspace is the step's.
   LayerRun(const kernels::Context& kernels, const model::ModelConfig& config, const DenseWeights& weights,
-           const RopeTable& rope, MoeBlock& moe, const WorkspaceBuffer& workspace, const Step& step);
+           MoeBlock& moe, const WorkspaceBuffer& workspace, const Step& step, std::size_t rows = 0);
 
   std::size_t layer() const { return layer_; }
   bool sparse() const { return config_.sparse[layer_]; }
@@ -28,6 +29,7 @@ class LayerRun {
 
   void embed(Embedding& embedding) { embedding.rows(step_.tokens, w_.hidden); }
   void begin_layer(std::size_t layer) { layer_ = layer; }
+  void turn_to_positions(const RopeTable& rope);  // makes the angles of the step's positions, for RoPE
 
   void norm(model::Role role);  // normed = RMSNorm(hidden)
   // q, k, v = projections of `normed` (biases where the checkpoint has them).

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/stopwatch.h"
@@ -51,6 +52,12 @@ void MoeBlock::begin_step(const Step& step) {
   step_watch_.lap();
   needed_before_ = statistics_.decode.bytes_read + store_.prefetch_counters().used_bytes;
   wasted_before_ = store_.prefetch_counters().wasted_bytes;
+}
+
+void MoeBlock::resume_step(const Step& step) {
+  if (decider_ == nullptr) return;
+  describe_spans(step, spans_);
+  decider_->resume_step(spans_);
 }
 
 void MoeBlock::end_step() {
@@ -103,7 +110,23 @@ const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& st
   if (!decision.is_low.empty()) statistics_.low_tokens += scores.tokens;
   statistics_.low_share += decision.low_share;
   rows_.group(routing, {decision.experts, decision.tokens}, scores.experts);
+  count_demand(step, decision);
   return decision;
+}
+
+void MoeBlock::count_demand(const Step& step, const experts::LayerDecision& decision) {
+  if (step.spans.size() == 1) {
+    step.spans.front().sequence->statistics().demand += decision.experts.size();
+    return;
+  }
+  asked_.assign(config_.moe.experts, 0);
+  for (std::size_t s = 0; s < step.spans.size(); ++s) {
+    const SequenceSpan& span = step.spans[s];
+    std::uint64_t& demand = span.sequence->statistics().demand;
+    for (std::size_t t = span.first_token; t < span.first_token + span.tokens; ++t)
+      for (const experts::Choice& choice : decision.routing.token(static_cast<std::uint32_t>(t)))
+        if (std::exchange(asked_[choice.expert], s + 1) != s + 1) ++demand;
+  }
 }
 
 void MoeBlock::begin_fetch(std::size_t layer, const experts::LayerDecision& decision) {

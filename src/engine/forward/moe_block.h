@@ -42,6 +42,7 @@ class MoeBlock {
   void record(fetch::Timeline* timeline) { timeline_ = timeline; }
   // Begins a step of the kind in Statistics. end_step() ends a step that did not fail.
   void begin_step(const Step& step);
+  void resume_step(const Step& step);  // another step has run between its layers
   void end_step();
   // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed and w.packed, which are w.hidden
   // after `norm`.
@@ -52,6 +53,7 @@ class MoeBlock {
   // Begins the fetch of what was decided, and counts it.
   void begin_fetch(std::size_t layer, const experts::LayerDecision& decision);
   void count_found(const experts::EventOutcome& outcome);
+  void count_demand(const Step& step, const experts::LayerDecision& decision);
   // The input of routed experts: w.packed, or w.packed_slices for slices; and one row of it.
   const float* packed_of(const Workspace& w) const;
   std::size_t packed_row() const;
@@ -92,6 +94,7 @@ class MoeBlock {
   RouterScores scores_;
   ExpertRows rows_;
   std::vector<experts::SequenceSpan> spans_;   // of the running step
+  std::vector<std::size_t> asked_;             // by expert of the layer: the last span of the step that asked
   std::vector<Mlp> mlps_;                      // that are computed together
   std::vector<fetch::ExpertStore::Pin> pins_;  // of their routed experts
   std::vector<PackedChunks> chunks_;           // of each, if it is packed

@@ -39,7 +39,9 @@ std::size_t widest_inner(const model::ModelConfig& config) {
                    std::size_t{config.attention.q_lora_rank}});
 }
 
-Workspace lay_out(const model::ModelConfig& config, const WorkspaceShape& shape, Layout& layout) {
+// One workspace for each pass.
+std::vector<Workspace> lay_out(const model::ModelConfig& config, const WorkspaceShape& shape,
+                               Layout& layout) {
   const AttentionDims dims(config.attention);
   const model::MoeConfig& moe = config.moe;
   const std::size_t t = shape.tokens, d = config.hidden;
@@ -85,7 +87,9 @@ Workspace lay_out(const model::ModelConfig& config, const WorkspaceShape& shape,
   w.expert_rows = layout.floats(t * moe.top_k * d);
   w.logits = layout.floats(shape.logit_rows * config.vocab);
   w.candidates = layout.place<Candidate>(shape.draws ? config.vocab : 0);
-  return w;
+  std::vector<Workspace> of_passes(shape.passes, w);
+  for (std::size_t pass = 1; pass < shape.passes; ++pass) of_passes[pass].hidden = layout.floats(t * d);
+  return of_passes;
 }
 
 }  // namespace
@@ -105,7 +109,7 @@ WorkspaceBuffer::WorkspaceBuffer(const model::ModelConfig& config, const Workspa
                                  device::Accountant& accountant)
     : buffer_(accountant, device::Account::kActivations, workspace_bytes(config, shape)), shape_(shape) {
   Layout layout(buffer_.data());
-  workspace_ = lay_out(config, shape, layout);
+  workspaces_ = lay_out(config, shape, layout);
 }
 
 }  // namespace sluice::engine

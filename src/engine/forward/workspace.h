@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "device/accountant.h"
 #include "device/host_buffer.h"
@@ -18,6 +19,9 @@ struct WorkspaceShape {
   unsigned threads = 1;
   bool sliced = false;  // experts are in slices
   bool draws = false;   // tokens are drawn, one sequence after the other
+  // Passes that may be open at a time. Each has a residual stream of its own; the rest is only used while a
+  // pass runs, and all share it.
+  std::size_t passes = 1;
 };
 
 // Non-owning pointers into the buffer. d = hidden, pf(n) = kernels::packed_floats(n), sf(n) =
@@ -64,12 +68,13 @@ class WorkspaceBuffer {
  public:
   WorkspaceBuffer(const model::ModelConfig& config, const WorkspaceShape& shape,
                   device::Accountant& accountant);
-  const Workspace& get() const { return workspace_; }
+  // `pass`: whose residual stream, below shape().passes.
+  const Workspace& get(std::size_t pass = 0) const { return workspaces_[pass]; }
   const WorkspaceShape& shape() const { return shape_; }
 
  private:
   device::HostBuffer buffer_;
-  Workspace workspace_;
+  std::vector<Workspace> workspaces_;  // by pass; they differ in `hidden`
   WorkspaceShape shape_;
 };
 

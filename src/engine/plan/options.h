@@ -40,6 +40,8 @@ struct EngineOptions {
   // For encoder-decoders: most tokens of the encoder's input, reserved likewise.
   std::size_t encoder_positions = 0;
   std::size_t sequences = 1;
+  // Passes that may be suspended while another pass runs: room for their rows. Commands need none.
+  std::size_t suspended_passes = 0;
   bool draws = false;  // some sampler will not just take the likeliest token: room for its candidates
   std::string preset;  // empty: auto
   // Each overrides the preset's value; empty: the preset's.

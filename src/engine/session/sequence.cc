@@ -68,6 +68,16 @@ Sequence::~Sequence() {
   if (ended_) ended_(id_);
 }
 
+void Sequence::cut(std::size_t tokens) {
+  SLUICE_CHECK(!in_pass_, "a sequence is cut while a pass computes its tokens");
+  length_ = std::min(length_, tokens);
+}
+
+void Sequence::join_pass() {
+  SLUICE_CHECK(!in_pass_, "a sequence is in two passes");
+  in_pass_ = true;
+}
+
 float* Sequence::encoder_hidden(std::size_t position) {
   SLUICE_CHECK(position < encoder_positions_);
   return reinterpret_cast<float*>(buffer_.data()) + position * hidden_;

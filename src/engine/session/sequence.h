@@ -10,6 +10,7 @@
 #include "base/dtype.h"
 #include "device/host_buffer.h"
 #include "engine/session/attention_dims.h"
+#include "engine/session/request_statistics.h"
 #include "experts/core/sequence_span.h"
 #include "kernels/attention/attention.h"
 
@@ -39,14 +40,22 @@ class Sequence {
   std::size_t length() const { return length_; }  // tokens whose keys and values are stored
   std::size_t positions() const { return positions_; }  // most tokens
   void advance(std::size_t tokens) { length_ += tokens; }
-  void clear() { length_ = 0; }
-  void cut(std::size_t tokens) { length_ = std::min(length_, tokens); }  // keeps the first `tokens`
+  void clear() { cut(0); }
+  void cut(std::size_t tokens);  // keeps the first `tokens`
 
   // The encoder's input: its number of tokens (0: not yet encoded), and the residual stream of each token.
   std::size_t encoder_length() const { return encoder_length_; }
   std::size_t encoder_positions() const { return encoder_positions_; }
   void set_encoder_length(std::size_t tokens) { encoder_length_ = tokens; }
   float* encoder_hidden(std::size_t position);
+
+  // A sequence is in one pass at a time; its length changes only when the pass ends, and clear() and cut() are
+  // not allowed while it is in one.
+  void join_pass();
+  void leave_pass() { in_pass_ = false; }
+  // What the request has cost; clear() does not change it.
+  RequestStatistics& statistics() { return statistics_; }
+  const RequestStatistics& statistics() const { return statistics_; }
 
   // Rows of one layer, by position. For MLA the value view is the first part of the key rows. All encoder
   // layers share one place: each layer is done before the next begins.
@@ -79,6 +88,8 @@ class Sequence {
   kernels::CacheRow row(const Rows& rows, std::size_t position);
 
   experts::SequenceId id_;
+  bool in_pass_ = false;
+  RequestStatistics statistics_;
   std::function<void(experts::SequenceId)> ended_;
   AttentionDims dims_;
   DType dtype_;

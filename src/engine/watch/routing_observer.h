@@ -19,14 +19,17 @@ namespace sluice::engine {
 inline constexpr std::string_view kStream = "stream", kStreamAndLayer = "stream+layer";
 
 // Called on the thread that drives the engine, in this order: on_step; then for each sparse layer, ascending,
-// on_inputs, on_routing and on_decisions; then, where there is a next sparse layer, on_ahead for it.
-// Arguments are valid only during the call. An observer must not call the engine; an Error that it throws
-// ends the step like any other error.
+// on_inputs, on_routing and on_decisions; then, where there is a next sparse layer, on_ahead for it. Between
+// the layers of a suspended step another step may come from its on_step to its last layer; on_resume then
+// says whose layers follow. Arguments are valid only during the call. An observer must not call the engine;
+// an Error that it throws ends the step like any other error.
 class RoutingObserver {
  public:
   virtual ~RoutingObserver() = default;
   // A step begins. Its sequences do not hold the step's tokens yet.
   virtual void on_step(const Step& /*step*/) {}
+  // A step that was suspended goes on.
+  virtual void on_resume(const Step& /*step*/) {}
   // What the layer's router is about to score: (T, hidden), the normed residual stream.
   virtual void on_inputs(std::uint32_t /*sparse_layer*/, std::span<const float> /*inputs*/) {}
   // The router has chosen for all tokens of the step.
@@ -46,6 +49,9 @@ class ObserverList final : public RoutingObserver {
   bool empty() const { return observers_.empty(); }
   void on_step(const Step& step) override {
     for (RoutingObserver* observer : observers_) observer->on_step(step);
+  }
+  void on_resume(const Step& step) override {
+    for (RoutingObserver* observer : observers_) observer->on_resume(step);
   }
   void on_inputs(std::uint32_t sparse_layer, std::span<const float> inputs) override {
     for (RoutingObserver* observer : observers_) observer->on_inputs(sparse_layer, inputs);

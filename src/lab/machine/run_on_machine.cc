@@ -34,8 +34,12 @@ RunOnMachine::RunOnMachine(const engine::Engine& engine, const Machine& machine)
       before_(engine.statistics()),
       clock_(machine) {}
 
-void RunOnMachine::on_step(const engine::Step& step) {
+void RunOnMachine::turn_to(const engine::Step& step) {
   now_ = step.kind() == engine::StepKind::kPrompt ? &prefill_ : &decode_;
+}
+
+void RunOnMachine::on_step(const engine::Step& step) {
+  turn_to(step);
   stretches_.clear();
   for (const engine::SequenceSpan& slice : step.spans)
     stretches_.push_back({static_cast<double>(slice.tokens), static_cast<double>(slice.sequence->length())});

@@ -44,6 +44,7 @@ class RunOnMachine final : public engine::RoutingObserver {
   RunOnMachine(const engine::Engine& engine, const Machine& machine);
 
   void on_step(const engine::Step& step) override;
+  void on_resume(const engine::Step& step) override { turn_to(step); }
   void on_routing(const experts::ScoresView& scores, const experts::Routing& routing) override;
   void on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) override;
 
@@ -52,6 +53,7 @@ class RunOnMachine final : public engine::RoutingObserver {
   RunPhase decode() const;
 
  private:
+  void turn_to(const engine::Step& step);
   // The bytes of an expert that an event reads, and those that it is computed from.
   ExpertWork work_of(const experts::Admission& admission) const;
   RunPhase finished(RunPhase phase, const engine::ExpertStatistics& now,

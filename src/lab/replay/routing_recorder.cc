@@ -1,5 +1,7 @@
 #include "lab/replay/routing_recorder.h"
 
+#include "base/error.h"
+
 namespace sluice::lab {
 
 RoutingRecorder::RoutingRecorder(const model::ModelConfig& config) {
@@ -22,6 +24,10 @@ void RoutingRecorder::on_step(const engine::Step& step) {
   } else {
     steps_.decode_tokens += step.tokens.size();
   }
+}
+
+void RoutingRecorder::on_resume(const engine::Step&) {
+  throw Error(ErrorKind::kUnsupported, "a step that was suspended for another step cannot be recorded");
 }
 
 void RoutingRecorder::on_routing(const experts::ScoresView& scores, const experts::Routing& routing) {

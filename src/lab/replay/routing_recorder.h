@@ -13,6 +13,7 @@ class RoutingRecorder final : public engine::RoutingObserver {
  public:
   explicit RoutingRecorder(const model::ModelConfig& config);
   void on_step(const engine::Step& step) override;
+  void on_resume(const engine::Step& step) override;  // Error(kUnsupported): steps are whole
   void on_routing(const experts::ScoresView& scores, const experts::Routing& routing) override;
   const RoutedSteps& steps() const { return steps_; }
 

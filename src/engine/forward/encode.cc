@@ -1,0 +1,105 @@
+#include "engine/forward/encode.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/stopwatch.h"
+#include "model/token_ids.h"
+
+namespace sluice::engine {
+namespace {
+
+// The input of one sequence, in chunks.
+class Input {
+ public:
+  Input(const ForwardParts& parts, Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
+        const std::function<bool()>& go_on)
+      : parts_(parts), sequence_(sequence), tokens_(tokens), go_on_(go_on) {}
+
+  // Calls `work` for every chunk; false if it is to stop.
+  bool each_chunk(const std::function<void(LayerRun&)>& work) const {
+    for (std::size_t begin = 0; begin < tokens_.size(); begin += parts_.chunk) {
+      if (go_on_ && !go_on_()) return false;
+      const std::span<const tokenizer::TokenId> chunk =
+          tokens_.subspan(begin, std::min(parts_.chunk, tokens_.size() - begin));
+      const SequenceSpan span{&sequence_, 0, chunk.size(), StepKind::kPrompt, begin == 0};
+      const Step step{chunk, {&span, 1}, begin};
+      LayerRun run = parts_.run(step);
+      try {
+        work(run);
+      } catch (const Error& error) {
+        parts_.on_error(error);
+        throw;
+      }
+    }
+    return true;
+  }
+
+  bool layer(const models::EncoderForward& encoder, std::size_t layer) const {
+    return each_chunk([&](LayerRun& run) {
+             run.begin_layer(layer);
+             run.load_encoder_hidden();
+             encoder.keys(run);
+           }) &&
+           each_chunk([&](LayerRun& run) {
+             run.begin_layer(layer);
+             run.load_encoder_hidden();
+             encoder.layer.attention(run);
+             encoder.layer.feed_forward(run);
+             run.save_encoder_hidden();
+           });
+  }
+
+ private:
+  const ForwardParts& parts_;
+  Sequence& sequence_;
+  const std::span<const tokenizer::TokenId> tokens_;
+  const std::function<bool()>& go_on_;
+};
+
+}  // namespace
+
+bool encode_input(const ForwardParts& parts, const models::EncoderForward& encoder, Sequence& sequence,
+                  std::span<const tokenizer::TokenId> tokens, const std::function<bool()>& go_on) {
+  SLUICE_CHECK(!tokens.empty() && sequence.length() == 0);
+  model::check_token_ids(tokens, parts.config.vocab, "tokens");
+  if (tokens.size() > sequence.encoder_positions())
+    throw Error(ErrorKind::kInvalid, "the encoder's input is longer than the context that was reserved")
+        .in("-c")
+        .expected(fmt::format("at most {} tokens", sequence.encoder_positions()))
+        .found(std::to_string(tokens.size()));
+
+  Stopwatch watch;
+  parts.statistics.kind = StepKind::kPrompt;
+  const SequenceSpan whole{&sequence, 0, tokens.size()};
+  parts.moe.begin_step({tokens, {&whole, 1}, 0});
+  sequence.set_encoder_length(tokens.size());
+  // A sequence whose input was not encoded to the end, for any reason, has no input.
+  struct Forget {
+    Sequence* sequence;
+    ~Forget() {
+      if (sequence != nullptr) sequence->set_encoder_length(0);
+    }
+  } forget{&sequence};
+  const Input input(parts, sequence, tokens, go_on);
+  bool done = input.each_chunk([&](LayerRun& run) {
+    run.embed(parts.embedding);
+    run.save_encoder_hidden();
+  });
+  for (std::size_t layer = 0; done && layer < parts.config.encoder_layers; ++layer)
+    done = input.layer(encoder, layer);
+  done = done && input.each_chunk([](LayerRun& run) {
+    run.load_encoder_hidden();
+    run.keep_encoder_output();
+  });
+  if (done) forget.sequence = nullptr;
+  ExpertStatistics& count = parts.statistics.now();
+  count.steps += (tokens.size() + parts.chunk - 1) / parts.chunk;
+  count.tokens += tokens.size();
+  count.seconds += watch.seconds();
+  return done;
+}
+
+}  // namespace sluice::engine

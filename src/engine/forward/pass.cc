@@ -1,0 +1,59 @@
+#include "engine/forward/pass.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "engine/forward/passes.h"
+
+namespace sluice::engine {
+
+Pass::Pass(Passes& passes, const Step& step, std::size_t rows, std::uint64_t number, std::size_t first_layer)
+    : passes_(&passes), step_(step), rows_(rows), number_(number), layer_(first_layer) {}
+
+Pass::Pass(Pass&& other) noexcept
+    : passes_(std::exchange(other.passes_, nullptr)),
+      step_(other.step_),
+      rows_(other.rows_),
+      number_(other.number_),
+      layer_(other.layer_),
+      counts_(other.counts_) {}
+
+void Pass::cancel() {
+  if (Passes* const passes = std::exchange(passes_, nullptr)) passes->release(*this);
+}
+
+void Pass::advance(std::size_t to_layer) {
+  SLUICE_CHECK(!is_over(), "a pass goes on that is over");
+  try {
+    passes_->enter(*this);
+    passes_->advance(*this, to_layer);
+    passes_->leave(*this);
+  } catch (const Error& error) {
+    const Passes* const passes = passes_;
+    cancel();
+    passes->parts_.on_error(error);
+    throw;
+  } catch (...) {
+    cancel();
+    throw;
+  }
+}
+
+void Pass::finish(const LogitSink& sink) {
+  SLUICE_CHECK(!is_over(), "a pass goes on that is over");
+  try {
+    passes_->enter(*this);
+    passes_->finish(*this, sink);
+  } catch (const Error& error) {
+    const Passes* const passes = passes_;
+    cancel();
+    passes->parts_.on_error(error);
+    throw;
+  } catch (...) {
+    cancel();
+    throw;
+  }
+  cancel();
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,20 @@
+#include "model/token_ids.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace sluice::model {
+
+void check_token_ids(std::span<const tokenizer::TokenId> tokens, std::size_t vocab,
+                     const std::string& where) {
+  for (const tokenizer::TokenId token : tokens)
+    if (token < 0 || static_cast<std::size_t>(token) >= vocab)
+      throw Error(ErrorKind::kInvalid, "token id is out of range")
+          .in(where)
+          .expected(fmt::format("0 to {}", vocab - 1))
+          .found(std::to_string(token))
+          .fix("give ids of this model's tokenizer");
+}
+
+}  // namespace sluice::model
