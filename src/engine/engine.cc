@@ -126,6 +126,8 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   scratch_ = kernels::Scratch(kernels_, scratch, scratch_memory_.data());
   kernels_.scratch = &scratch_;
   spread_bias();
+  kv_pool_ = std::make_unique<KvPool>(model_.config, cache_dtype(),
+                                      KvPool::rows_for(options_.sequences, options_.positions), *accountant_);
   experts_->configure({plan_.experts, plan_.staging, options_.synchronous});
   moe_ = std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, options_.low_view,
                                     statistics_);
@@ -363,10 +365,12 @@ std::span<Candidate> Engine::candidates() const {
 }
 
 std::unique_ptr<Sequence> Engine::new_sequence() {
-  return std::make_unique<Sequence>(sequences_made_++, model_.config, cache_dtype(), options_.positions,
-                                    *accountant_, options_.encoder_positions, [this](experts::SequenceId id) {
-                                      if (decider_) decider_->end_sequence(id);  // none: still measuring
-                                    });
+  return std::make_unique<Sequence>(
+      sequences_made_++, model_.config, *kv_pool_, options_.positions,
+      EncoderMemory(model_.config, cache_dtype(), options_.encoder_positions, *accountant_),
+      [this](experts::SequenceId id) {
+        if (decider_) decider_->end_sequence(id);  // none: still measuring
+      });
 }
 
 bool Engine::encode(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,

@@ -176,6 +176,7 @@ class Engine {
   std::unique_ptr<WorkspaceBuffer> workspace_;
   device::HostBuffer scratch_memory_;  // charged to `activations`, as the workspace is
   kernels::Scratch scratch_;
+  std::unique_ptr<KvPool> kv_pool_;
   RopeTable rope_;
   Statistics statistics_;
   StartTimes start_times_;

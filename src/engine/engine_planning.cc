@@ -100,8 +100,8 @@ MemoryPlan Engine::make_plan(std::size_t logit_rows, DenseView dense) {
   needs.dense = DenseWeights::resident_bytes(checkpoint_, model_, dense) +
                 Embedding::resident_bytes(checkpoint_, model_);
   needs.load_staging = DenseWeights::load_staging_bytes(checkpoint_, model_, dense);
-  needs.kv = options_.sequences *
-             kv_bytes(model_.config, cache_dtype(), options_.positions, options_.encoder_positions);
+  needs.kv = kv_bytes(model_.config, cache_dtype(), options_.sequences, options_.positions,
+                      options_.encoder_positions);
   needs.least_staging = experts_->least_staging();
   needs.staging_per_expert = experts_->staging_per_expert();
   needs.expert_bytes = experts_->bytes_per_expert();

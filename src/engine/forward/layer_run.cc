@@ -179,9 +179,9 @@ void LayerRun::attend_to_encoder() {
   kernels::AttentionShape shape = dims_.kernel_shape(0);
   for (const SequenceSpan& span : step_.spans) {
     shape.visible = span.sequence->encoder_length();
+    const KvRows cross = span.sequence->cross(layer_);
     kernels::attention(kernels_, shape, w_.q + span.first_token * dims_.heads * dims_.key_dim, span.tokens,
-                       step_.position(span), span.sequence->cross_keys(layer_),
-                       span.sequence->cross_values(layer_),
+                       step_.position(span), cross.keys(), cross.values(),
                        w_.attended + span.first_token * dims_.heads * dims_.value_dim, w_.attention_scratch);
   }
   project_out(Role::kCrossO, std::nullopt);
@@ -203,15 +203,15 @@ void LayerRun::keep_encoder_output() {
                     config_.rms_eps, w_.normed, d);
   kernels::pack_activations(kernels_, w_.normed, tokens_, d, d, w_.packed);
   const SequenceSpan& span = step_.spans.front();
-  Sequence& sequence = *span.sequence;
   for (std::size_t layer = config_.encoder_layers; layer < config_.layers; ++layer) {
     begin_layer(layer);
+    const KvRows cross = span.sequence->cross(layer);
     project(Role::kCrossK, std::nullopt, w_.packed, w_.k);
     project(Role::kCrossV, std::nullopt, w_.packed, w_.v);
     for (std::size_t t = 0; t < tokens_; ++t) {
       const std::size_t position = step_.position(span) + t;
-      kernels::store_cache(w_.k + t * dims_.key_row, sequence.cross_key_row(layer, position));
-      kernels::store_cache(w_.v + t * dims_.value_row, sequence.cross_value_row(layer, position));
+      kernels::store_cache(w_.k + t * dims_.key_row, cross.key_row(position));
+      kernels::store_cache(w_.v + t * dims_.value_row, cross.value_row(position));
     }
   }
 }

@@ -15,6 +15,24 @@ inline void store_up_to_16(float* p, std::size_t n, Vec a) {
   store_first(p, n, a);
 }
 
+// Calls work(begin, end, row) for stretches of the positions [begin, end) whose rows follow one another from
+// `row` on.
+template <class Work>
+inline void each_stretch(const CacheHead& cache, std::size_t begin, std::size_t end, const Work& work) {
+  if (cache.blocks == nullptr) {
+    if (begin < end) work(begin, end, begin);
+    return;
+  }
+  while (begin < end) {
+    const std::size_t block = begin / kCacheBlock;
+    std::size_t next = block + 1;
+    while (next * kCacheBlock < end && cache.blocks[next] == cache.blocks[next - 1] + 1) ++next;
+    const std::size_t stop = next * kCacheBlock < end ? next * kCacheBlock : end;
+    work(begin, stop, cache.blocks[block] * kCacheBlock + begin % kCacheBlock);
+    begin = stop;
+  }
+}
+
 // The keys and queries of one block of scores. The score of position p and query i goes to scores[i*stride +
 // p], with p counted from `keys`.
 struct ScoreBlock {
@@ -56,7 +74,7 @@ void score(const ScoreBlock& b) {
   score_groups<Row, 1, kAtOnce>(b, p);
 }
 
-// Scores of codes: group by group, one block of positions at a time.
+// Scores of codes: group by group, some positions at a time. `first`: the row of the first key.
 inline void score_codes(const ScoreBlock& all, const CacheHead& head, std::size_t first) {
   float dots[kQueriesPerItem * kScaledPositions];
   for (std::size_t begin = 0; begin < all.count; begin += kScaledPositions) {
@@ -87,36 +105,30 @@ inline void score_codes(const ScoreBlock& all, const CacheHead& head, std::size_
 // scores[i*stride + p − begin] = dot of key p and query i, for p in [begin, end).
 inline void score_keys(const AttentionItem& a, std::size_t begin, std::size_t end, const float* packed,
                        float* scores, std::size_t stride) {
-  const ScoreBlock block{a.keys.data + begin * a.keys.row_bytes,
-                         a.keys.row_bytes,
-                         end - begin,
-                         a.key_dim,
-                         packed,
-                         packed_floats_of(a.key_dim),
-                         a.queries,
-                         scores,
-                         stride};
-  if (a.keys.dtype == DType::kI8) return score_codes(block, a.keys, begin);
-  with_element_type(a.keys.dtype, [&](auto row) { score<decltype(row)>(block); });
+  each_stretch(a.keys, begin, end, [&](std::size_t from, std::size_t to, std::size_t first_row) {
+    const ScoreBlock block{a.keys.data + first_row * a.keys.row_bytes,
+                           a.keys.row_bytes,
+                           to - from,
+                           a.key_dim,
+                           packed,
+                           packed_floats_of(a.key_dim),
+                           a.queries,
+                           scores + (from - begin),
+                           stride};
+    if (a.keys.dtype == DType::kI8) return score_codes(block, a.keys, first_row);
+    with_element_type(a.keys.dtype, [&](auto row) { score<decltype(row)>(block); });
+  });
 }
 
-// sums[i*value_dim + c] += Σ_p weights[i*stride + p − begin] · value p [c], for p in [begin, end).
-inline void sum_values(const AttentionItem& a, std::size_t begin, std::size_t end, std::size_t queries,
-                       const float* weights, std::size_t stride, float* sums) {
-  if (begin >= end) return;
-  const std::byte* const rows = a.values.data + begin * a.values.row_bytes;
-  if (a.values.dtype != DType::kI8) {
-    with_element_type(a.values.dtype, [&](auto row) {
-      weighted_sum<decltype(row)>(rows, a.values.row_bytes, end - begin, a.value_dim, weights, stride,
-                                  queries, sums, a.value_dim);
-    });
-    return;
-  }
+// The same sums as sum_values, of `positions` values in codes whose rows follow one another from `first` on.
+inline void sum_codes(const AttentionItem& a, std::size_t first, std::size_t positions, std::size_t queries,
+                      const float* weights, std::size_t stride, float* sums) {
+  const std::byte* const rows = a.values.data + first * a.values.row_bytes;
   float scaled[kQueriesPerItem * kScaledPositions];
-  for (std::size_t from = 0; from < end - begin; from += kScaledPositions) {
-    const std::size_t count = end - begin - from < kScaledPositions ? end - begin - from : kScaledPositions;
+  for (std::size_t from = 0; from < positions; from += kScaledPositions) {
+    const std::size_t count = positions - from < kScaledPositions ? positions - from : kScaledPositions;
     for (std::size_t c = 0, g = 0; c < a.value_dim; c += kCacheGroup, ++g) {
-      const float* const scales = a.values.scales + g * a.values.scale_stride + begin + from;
+      const float* const scales = a.values.scales + g * a.values.scale_stride + first + from;
       for (std::size_t i = 0; i < queries; ++i)
         for (std::size_t p = 0; p < count; p += 16) {
           const std::size_t n = count - p < 16 ? count - p : 16;
@@ -129,6 +141,20 @@ inline void sum_values(const AttentionItem& a, std::size_t begin, std::size_t en
                        kScaledPositions, queries, sums + c, a.value_dim);
     }
   }
+}
+
+// sums[i*value_dim + c] += Σ_p weights[i*stride + p − begin] · value p [c], for p in [begin, end).
+inline void sum_values(const AttentionItem& a, std::size_t begin, std::size_t end, std::size_t queries,
+                       const float* weights, std::size_t stride, float* sums) {
+  each_stretch(a.values, begin, end, [&](std::size_t from, std::size_t to, std::size_t first_row) {
+    const float* const of_stretch = weights + (from - begin);
+    if (a.values.dtype == DType::kI8)
+      return sum_codes(a, first_row, to - from, queries, of_stretch, stride, sums);
+    with_element_type(a.values.dtype, [&](auto row) {
+      weighted_sum<decltype(row)>(a.values.data + first_row * a.values.row_bytes, a.values.row_bytes,
+                                  to - from, a.value_dim, of_stretch, stride, queries, sums, a.value_dim);
+    });
+  });
 }
 
 inline void attention_item(const AttentionItem& a, std::size_t positions, float* scratch) {

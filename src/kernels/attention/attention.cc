@@ -36,8 +36,12 @@ CacheHead head_of(const CacheView& view, std::size_t head) {
   const float* scales = view.scales == nullptr
                             ? nullptr
                             : view.scales + head * cache_groups(view.head_stride) * view.scale_stride;
-  return {view.data + head * view.head_stride * bytes, view.dtype, view.row_elements * bytes, scales,
-          view.scale_stride};
+  return {view.data + head * view.head_stride * bytes,
+          view.dtype,
+          view.row_elements * bytes,
+          scales,
+          view.scale_stride,
+          view.blocks};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/dtype.h"
 #include "kernels/context.h"
@@ -10,17 +11,22 @@
 
 namespace sluice::kernels {
 
-// Rows of cached keys or values by position, BF16, F32 or I8.
-// Row p, head h at data + (p*row_elements + h*head_stride)*bytes.
+// Positions whose rows lie one after the other for certain, where a cache is kept in blocks.
+constexpr std::size_t kCacheBlock = 32;
+
+// Rows of cached keys or values, BF16, F32 or I8. The row of position p is
+// r = blocks[p/kCacheBlock]*kCacheBlock + p%kCacheBlock, or p where there is no table of blocks.
+// Row r, head h at data + (r*row_elements + h*head_stride)*bytes.
 struct CacheView {
   const std::byte* data = nullptr;
   DType dtype = DType::kBF16;
   std::size_t row_elements = 0;
   std::size_t head_stride = 0;  // elements between kv heads in a row
-  // For I8: the scale of group g is scales[(h*cache_groups(head_stride) + g)*scale_stride + p]. An element is
+  // For I8: the scale of group g is scales[(h*cache_groups(head_stride) + g)*scale_stride + r]. An element is
   // its code times that scale.
   const float* scales = nullptr;
   std::size_t scale_stride = 0;
+  const std::uint32_t* blocks = nullptr;  // by position / kCacheBlock, for all visible positions; may be null
 };
 
 struct AttentionShape {
@@ -45,7 +51,8 @@ struct ScoreBias {
 // of matmul.h, times scale, plus bias; softmax in fp32 (subtract the maximum, exp, divide at the end); values
 // summed in ascending position. q (tokens, heads, key_dim), out (tokens, heads, value_dim), both dense. Keys
 // and values of all visible positions must be in the cache. A query's result depends only on its row, its
-// position and the cache, so chunks of any size agree bit for bit. Threads split (token, head).
+// position and the cache, so chunks of any size agree bit for bit, wherever the cache's blocks lie. Stretches
+// of consecutive blocks are read as one. Threads split (token, head).
 // In an I8 cache, a score is fma(scale, dot of the group's codes, score) over the groups, ascending, starting
 // with the first group's product; a value's weight is its softmax weight times its group's scale.
 // scratch: threads × scratch_floats(shape, positions) floats.

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/dtype.h"
+#include "kernels/attention/attention.h"
 #include "kernels/lanes/cache_group.h"
 
 namespace sluice::kernels {
@@ -12,12 +14,13 @@ namespace sluice::kernels {
 // They share every key and value that they read.
 constexpr std::size_t kQueriesPerItem = 4;
 
-struct CacheHead {           // one kv head of a CacheView
-  const std::byte* data;     // row of position 0
-  DType dtype;               // BF16, F32 or I8
-  std::size_t row_bytes;     // from one position to the next
-  const float* scales;       // for I8: of position 0, group 0
-  std::size_t scale_stride;  // from one group to the next
+struct CacheHead {              // one kv head of a CacheView
+  const std::byte* data;        // row 0
+  DType dtype;                  // BF16, F32 or I8
+  std::size_t row_bytes;        // from one row to the next
+  const float* scales;          // for I8: of row 0, group 0
+  std::size_t scale_stride;     // from one group to the next
+  const std::uint32_t* blocks;  // as in CacheView
 };
 
 // Positions whose scaled numbers stay in L1, for a cache with scales.

@@ -9,12 +9,18 @@
 namespace sluice::kernels {
 namespace {
 
+std::size_t row_of(const CacheHead& cache, std::size_t position) {
+  if (cache.blocks == nullptr) return position;
+  return cache.blocks[position / kCacheBlock] * kCacheBlock + position % kCacheBlock;
+}
+
 float score_scalar(const AttentionItem& a, std::size_t position, const float* packed) {
-  const std::byte* key = a.keys.data + position * a.keys.row_bytes;
+  const std::size_t row = row_of(a.keys, position);
+  const std::byte* key = a.keys.data + row * a.keys.row_bytes;
   if (a.keys.dtype != DType::kI8) return dot_scalar(key, a.keys.dtype, a.key_dim, packed);
   float sum = 0.0f;
   for (std::size_t c = 0, g = 0; c < a.key_dim; c += kCacheGroup, ++g) {
-    const float scale = a.keys.scales[g * a.keys.scale_stride + position];
+    const float scale = a.keys.scales[g * a.keys.scale_stride + row];
     const float dot = dot_scalar(key + c, DType::kI8, std::min(kCacheGroup, a.key_dim - c), packed + c);
     sum = g == 0 ? scale * dot : std::fma(scale, dot, sum);
   }
@@ -35,11 +41,11 @@ void item_scalar(const AttentionItem& a, std::size_t, float* scratch) {
     for (std::size_t c = 0; c < a.value_dim; ++c) {
       float sum = 0.0f;
       for (std::size_t p = 0; p < n; ++p) {
-        const std::size_t position = a.begin[i] + p;
-        const std::byte* value = a.values.data + position * a.values.row_bytes;
+        const std::size_t row = row_of(a.values, a.begin[i] + p);
+        const std::byte* value = a.values.data + row * a.values.row_bytes;
         float weight = scores[p];
         if (a.values.dtype == DType::kI8)
-          weight *= a.values.scales[c / kCacheGroup * a.values.scale_stride + position];
+          weight *= a.values.scales[c / kCacheGroup * a.values.scale_stride + row];
         sum = std::fma(weight, element(value, a.values.dtype, c), sum);
       }
       a.out[i][c] = sum / total;

@@ -1,6 +1,7 @@
 #include "kernels/attention/attention.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "kernels/test_data.h"
@@ -145,6 +146,65 @@ TEST(Attention, EveryInstructionSetHasTheBitsOfScalar) {
       }
     }
   }
+}
+
+// The rows of a cache, moved into blocks of a larger one. What no block of the cache holds is not a number.
+struct Blocks {
+  std::vector<std::uint32_t> table;
+  std::vector<std::byte> rows;
+  std::vector<float> scales;
+  CacheView view;
+};
+
+Blocks in_blocks(const CacheView& from, std::size_t positions, std::size_t groups,
+                 const std::vector<std::uint32_t>& table) {
+  const std::size_t all = (*std::ranges::max_element(table) + 1) * kCacheBlock;
+  const std::size_t row = from.row_elements * dtype_bytes(from.dtype);
+  Blocks to{table, std::vector<std::byte>(all * row, std::byte{0xff}),
+            std::vector<float>(groups * all, std::nanf("")), from};
+  for (std::size_t p = 0; p < positions; ++p) {
+    const std::size_t r = table[p / kCacheBlock] * kCacheBlock + p % kCacheBlock;
+    std::copy_n(from.data + p * row, row, to.rows.data() + r * row);
+    for (std::size_t g = 0; from.scales != nullptr && g < groups; ++g)
+      to.scales[g * all + r] = from.scales[g * from.scale_stride + p];
+  }
+  to.view.data = to.rows.data();
+  to.view.blocks = to.table.data();
+  if (from.scales != nullptr) to.view.scales = to.scales.data();
+  to.view.scale_stride = all;
+  return to;
+}
+
+TEST(Attention, WhereTheBlocksOfACacheLieDoesNotShow) {
+  std::mt19937_64 random = test_random(8);
+  std::size_t several = 0;
+  for (Case c : cases(random)) {
+    if (random() % 2 == 0) c.first_position += random() % 700;  // codes are taken 256 at a time
+    if (!c.bias.empty()) {
+      c.center = c.positions() - 1;
+      c.bias = normal_floats(random, c.shape.heads * (c.center + c.positions()));
+    }
+    std::vector<std::uint32_t> table((c.positions() + kCacheBlock - 1) / kCacheBlock + random() % 3);
+    std::iota(table.begin(), table.end(), static_cast<std::uint32_t>(random() % 3));
+    // Stretches of consecutive blocks, and blocks alone.
+    for (std::size_t i = 0; i < random() % 4; ++i)
+      std::swap(table[random() % table.size()], table[random() % table.size()]);
+    if (table.empty()) continue;
+    several += table.size() > 1 ? 1 : 0;
+    for (const DType dtype : {DType::kBF16, DType::kF32, DType::kI8}) {
+      const Cache cache = make_cache(random, c, dtype);
+      const auto moved = [&](const CacheView& view) {
+        return in_blocks(view, c.positions(), c.shape.kv_heads * cache_groups(view.head_stride), table);
+      };
+      const Blocks keys = moved(cache.key_view), values = moved(cache.value_view);
+      const std::vector<float> q = normal_floats(random, c.tokens * c.shape.heads * c.shape.key_dim);
+      for (const Isa isa : available_isas())
+        EXPECT_TRUE(same_bits(attend({nullptr, isa}, c, q, cache.key_view, cache.value_view),
+                              attend({nullptr, isa}, c, q, keys.view, values.view)))
+            << isa_name(isa) << ' ' << dtype_name(dtype) << ' ' << name(c);
+    }
+  }
+  EXPECT_GT(several, 30u);
 }
 
 TEST(Attention, ThreadsAndChunksDoNotShow) {

@@ -149,8 +149,10 @@ class Reproducer {
     const std::vector<std::string> systems = batch_systems();
     for (const std::size_t batch : runs_.batches()) {
       // Adds room for the keys and values of more sequences, with the same experts.
-      const Bytes more = (batch - 1) * engine::kv_bytes(runs_.settings().packed.model->config, DType::kF32,
-                                                        runs_.positions(batch, runs_.tokens() / 2));
+      const model::ModelConfig& config = runs_.settings().packed.model->config;
+      const std::size_t positions = runs_.positions(batch, runs_.tokens() / 2);
+      const Bytes more = engine::kv_bytes(config, DType::kF32, batch, positions) -
+                         engine::kv_bytes(config, DType::kF32, 1, positions);
       results_.batches.push_back(runs_.compare(fmt::format("batch {}", batch), systems,
                                                results_.middle() + more, batch, runs_.tokens() / 2));
       results_.batch_budgets.push_back(results_.middle() + more);

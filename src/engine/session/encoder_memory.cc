@@ -1,0 +1,43 @@
+#include "engine/session/encoder_memory.h"
+
+#include "base/error.h"
+
+namespace sluice::engine {
+namespace {
+
+std::size_t decoder_layers(const model::ModelConfig& config) { return config.layers - config.encoder_layers; }
+
+}  // namespace
+
+// Order in the buffer: hidden states, the decoder layers' keys and values, those of the encoder's layer.
+Bytes EncoderMemory::bytes(const model::ModelConfig& config, DType dtype, std::size_t positions) {
+  if (!config.has_encoder()) return 0;
+  const Bytes layer = KvRows::bytes(AttentionDims(config.attention), dtype, positions);
+  return round_up(Bytes{config.hidden} * positions * sizeof(float) + (decoder_layers(config) + 1) * layer,
+                  kBlockBytes);
+}
+
+EncoderMemory::EncoderMemory(const model::ModelConfig& config, DType dtype, std::size_t positions,
+                             device::Accountant& accountant)
+    : dims_(config.attention),
+      dtype_(dtype),
+      positions_(config.has_encoder() ? positions : 0),
+      hidden_(config.hidden),
+      decoder_layers_(decoder_layers(config)),
+      layer_bytes_(KvRows::bytes(dims_, dtype, positions_)),
+      buffer_(accountant, device::Account::kKv, bytes(config, dtype, positions_)) {}
+
+float* EncoderMemory::hidden(std::size_t position) {
+  SLUICE_CHECK(position < positions_);
+  return reinterpret_cast<float*>(buffer_.data()) + position * hidden_;
+}
+
+KvRows EncoderMemory::cross(std::size_t decoder_layer) {
+  SLUICE_CHECK(positions_ != 0 && decoder_layer <= decoder_layers_);
+  return {buffer_.data() + positions_ * hidden_ * sizeof(float) + decoder_layer * layer_bytes_, dims_, dtype_,
+          positions_};
+}
+
+KvRows EncoderMemory::self() { return cross(decoder_layers_); }
+
+}  // namespace sluice::engine

@@ -1,0 +1,132 @@
+#include "engine/session/kv_pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+
+#include "base/error.h"
+#include "engine/session/sequence.h"
+
+namespace sluice::engine {
+namespace {
+
+using kernels::kCacheBlock;
+using testing::ElementsAre;
+
+model::ModelConfig config_of(model::AttentionKind kind) {
+  model::ModelConfig config;
+  config.layers = 3;
+  config.attention.kind = kind;
+  config.attention.heads = 4;
+  config.attention.kv_heads = 2;
+  config.attention.head_dim = 10;
+  config.attention.nope_dim = 6;
+  config.attention.value_dim = 6;
+  config.attention.kv_lora_rank = 12;
+  config.attention.rope_dim = config.attention.rope.dims = 4;
+  return config;
+}
+
+TEST(KvPool, TakesTheLowestFreeBlocks) {
+  device::Accountant accountant(kGiB);
+  KvPool pool(config_of(model::AttentionKind::kGqa), DType::kBF16, 6 * kCacheBlock, accountant);
+  const auto first = pool.take(2 * kCacheBlock), second = pool.take(1), third = pool.take(kCacheBlock + 1);
+  EXPECT_THAT(first, ElementsAre(0, 1));
+  EXPECT_THAT(second, ElementsAre(2));
+  EXPECT_THAT(third, ElementsAre(3, 4));
+  EXPECT_THAT(pool.take(0), ElementsAre());
+  pool.give_back(second);
+  pool.give_back(first);
+  EXPECT_EQ(pool.free_blocks(), 4u);
+  EXPECT_THAT(pool.take(4 * kCacheBlock), ElementsAre(0, 1, 2, 5));
+}
+
+TEST(KvPool, RefusesWhatDoesNotFitAndKeepsItsBlocks) {
+  device::Accountant accountant(kGiB);
+  const std::size_t rows = KvPool::rows_for(2, kCacheBlock + 5);  // the last block has five rows
+  EXPECT_EQ(rows, 3 * kCacheBlock + 5);
+  KvPool pool(config_of(model::AttentionKind::kGqa), DType::kF32, rows, accountant);
+  EXPECT_EQ(accountant.used(device::Account::kKv),
+            KvPool::bytes(config_of(model::AttentionKind::kGqa), DType::kF32, rows));
+  EXPECT_THROW(pool.take(4 * kCacheBlock), Error);
+  EXPECT_THROW(pool.take(3 * kCacheBlock + 6), Error);
+  EXPECT_EQ(pool.free_blocks(), 4u);
+  EXPECT_EQ(pool.take(kCacheBlock + 5).size(), 2u);
+  EXPECT_THROW(pool.take(kCacheBlock + 6), Error);
+  EXPECT_EQ(pool.take(kCacheBlock + 5).size(), 2u);
+  EXPECT_THROW(pool.take(1), Error);
+}
+
+TEST(KvPoolDeath, ABlockGivenBackTwiceIsFound) {
+  device::Accountant accountant(kGiB);
+  KvPool pool(config_of(model::AttentionKind::kGqa), DType::kBF16, 64, accountant);
+  const auto taken = pool.take(40);
+  pool.give_back(taken);
+  EXPECT_DEATH(pool.give_back(taken), "twice");
+}
+
+// Sequences that begin and end at random: each finds its own rows as it wrote them, and no rows are outside.
+TEST(KvPool, SequencesDoNotTouchEachOther) {
+  for (const auto kind : {model::AttentionKind::kGqa, model::AttentionKind::kMla})
+    for (const DType dtype : {DType::kBF16, DType::kF32, DType::kI8}) {
+      const std::uint64_t seed = 11;
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::string(dtype_name(dtype)));
+      std::mt19937_64 random(seed);
+      const model::ModelConfig config = config_of(kind);
+      const AttentionDims dims(config.attention);
+      device::Accountant accountant(kGiB);
+      const std::size_t positions = 75;
+      KvPool pool(config, dtype, KvPool::rows_for(4, positions), accountant);
+      struct Live {
+        std::unique_ptr<Sequence> sequence;
+        float number = 0;
+      };
+      std::vector<Live> live;
+      std::set<experts::SequenceId> ended;
+      const auto each_row = [&](Sequence& sequence, const auto& work) {
+        for (std::size_t layer = 0; layer < config.layers; ++layer)
+          for (std::size_t p = 0; p < positions; ++p) {
+            work(sequence.key_row(layer, p), sequence.keys(layer), p, dims.key_row);
+            if (dims.value_row != 0)
+              work(sequence.value_row(layer, p), sequence.values(layer), p, dims.value_row);
+          }
+      };
+      for (experts::SequenceId id = 0; id < 30; ++id) {
+        if (live.size() == 4) live.erase(live.begin() + static_cast<std::ptrdiff_t>(random() % live.size()));
+        live.push_back({std::make_unique<Sequence>(id, config, pool, positions,
+                                                   EncoderMemory(config, dtype, 0, accountant),
+                                                   [&](experts::SequenceId one) { ended.insert(one); }),
+                        static_cast<float>(id + 1)});
+        each_row(*live.back().sequence, [&](const kernels::CacheRow& row, const kernels::CacheView&,
+                                            std::size_t, std::size_t elements) {
+          kernels::store_cache(std::vector<float>(elements, live.back().number).data(), row);
+        });
+        for (const Live& one : live)
+          each_row(*one.sequence, [&](const kernels::CacheRow& row, const kernels::CacheView& view,
+                                      std::size_t p, std::size_t elements) {
+            const std::size_t at = view.blocks[p / kCacheBlock] * kCacheBlock + p % kCacheBlock;
+            ASSERT_EQ(view.data + at * view.row_elements * dtype_bytes(dtype), row.data);
+            std::vector<std::byte> expected(elements * dtype_bytes(dtype));
+            std::vector<float> scales(row.heads * kernels::cache_groups(row.columns));
+            kernels::store_cache(std::vector<float>(elements, one.number).data(),
+                                 {expected.data(), dtype, row.heads, row.columns, scales.data(), 1});
+            ASSERT_EQ(std::memcmp(row.data, expected.data(), expected.size()), 0);
+            if (dtype == DType::kI8) {
+              ASSERT_EQ(row.scales[0], scales[0]);
+            }
+          });
+      }
+      EXPECT_EQ(ended.size(), 26u);
+      live.clear();
+      EXPECT_EQ(pool.free_blocks(), 12u);
+    }
+}
+
+}  // namespace
+}  // namespace sluice::engine
