@@ -24,20 +24,27 @@ LayerDecider::LayerDecider(LayerPolicies policies, const SparseShape& shape)
 }
 
 void LayerDecider::begin_step(std::span<const SequenceSpan> spans) {
+  step_spans_.assign(spans.begin(), spans.end());
   step_ = step_kind(spans);
   if (policies_.constraint) policies_.constraint->begin_step(spans);
   switch_.begin_step(step_);
 }
 
 void LayerDecider::resume_step(std::span<const SequenceSpan> spans) {
+  step_spans_.assign(spans.begin(), spans.end());
   step_ = step_kind(spans);
   if (policies_.constraint) policies_.constraint->begin_step(spans);
   switch_.resume_step(step_);
 }
 
 void LayerDecider::end_step(const StepCost& cost) {
+  if (policies_.router) policies_.router->end_step(step_spans_);
   if (policies_.constraint) policies_.constraint->end_step();
   switch_.end_step(cost);
+}
+
+void LayerDecider::cancel_step(std::span<const SequenceSpan> spans) {
+  if (policies_.router) policies_.router->cancel_step(spans);
 }
 
 void LayerDecider::end_sequence(SequenceId sequence) {

@@ -49,12 +49,12 @@ struct LayerDecision {
 //
 //   begin_step
 //     route or follow, decide; may_look_ahead, look_ahead     for each event: the tokens of one sparse layer
-//   end_step                                                  unless the step failed
+//   end_step, or cancel_step if it failed
 //
 // Between the events of a step another step may run to its end; resume_step goes on. A step that has prompt
 // tokens is a prompt's step for all that is decided once for the step or the event: the precision of its
-// experts, the limit on misses, whether reading ahead is on trial. Routing and the loss are decided and counted
-// token by token.
+// experts, the limit on misses, whether reading ahead is on trial. Routing and the loss are decided and
+// counted token by token.
 //
 // Routing and deciding are two calls, because an observer may refuse a routing: until decide() no residency
 // has changed. In a steady state nothing is allocated. Thread-compatible.
@@ -67,6 +67,8 @@ class LayerDecider {
   void begin_step(std::span<const SequenceSpan> spans);
   void resume_step(std::span<const SequenceSpan> spans);
   void end_step(const StepCost& cost = {});
+  // A step that has begun will not end: its tokens may come again. Not called while another step runs.
+  void cancel_step(std::span<const SequenceSpan> spans);
   // All that policies remember of the sequence goes. No step has its tokens.
   void end_sequence(SequenceId sequence);
 
@@ -107,6 +109,7 @@ class LayerDecider {
   SparseShape shape_;
   PrefetchSwitch switch_;
   RoutingChanges changes_, decode_changes_;
+  std::vector<SequenceSpan> step_spans_;
   StepKind step_ = StepKind::kPrompt;  // kPrompt: the running step has prompt tokens
   // The running event.
   bool is_routed_ = false;  // and not yet decided

@@ -60,6 +60,12 @@ void MoeBlock::resume_step(const Step& step) {
   decider_->resume_step(spans_);
 }
 
+void MoeBlock::cancel_step(const Step& step) {
+  if (decider_ == nullptr) return;
+  describe_spans(step, spans_);
+  decider_->cancel_step(spans_);
+}
+
 void MoeBlock::end_step() {
   if (decider_ == nullptr) return;
   const fetch::PrefetchCounters& ahead = store_.prefetch_counters();

@@ -44,6 +44,7 @@ class MoeBlock {
   void begin_step(const Step& step);
   void resume_step(const Step& step);  // another step has run between its layers
   void end_step();
+  void cancel_step(const Step& step);
   // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed and w.packed, which are w.hidden
   // after `norm`.
   void run(std::size_t layer, model::Role norm, const Step& step, const Workspace& w);

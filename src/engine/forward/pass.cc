@@ -19,7 +19,10 @@ Pass::Pass(Pass&& other) noexcept
       counts_(other.counts_) {}
 
 void Pass::cancel() {
-  if (Passes* const passes = std::exchange(passes_, nullptr)) passes->release(*this);
+  Passes* const passes = std::exchange(passes_, nullptr);
+  if (passes == nullptr) return;
+  passes->parts_.moe.cancel_step(step_);
+  passes->release(*this);
 }
 
 void Pass::advance(std::size_t to_layer) {
@@ -53,7 +56,7 @@ void Pass::finish(const LogitSink& sink) {
     cancel();
     throw;
   }
-  cancel();
+  std::exchange(passes_, nullptr)->release(*this);
 }
 
 }  // namespace sluice::engine

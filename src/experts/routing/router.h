@@ -68,6 +68,9 @@ struct Routing {
 class Router {
  public:
   virtual ~Router() = default;
+  // A step of these spans has ended, or has failed or been cancelled on the way: then its tokens come again.
+  virtual void end_step(std::span<const SequenceSpan> /*spans*/) {}
+  virtual void cancel_step(std::span<const SequenceSpan> /*spans*/) {}
   // The sequence has ended: what is remembered of it goes.
   virtual void end_sequence(SequenceId /*sequence*/) {}
   // Replaces `out`. Routers that change the model's routing do so for decoded tokens, and leave the tokens of

@@ -3,6 +3,7 @@
 // §2.2). SPEC §0, §9.
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "experts/routing/router.h"
@@ -16,6 +17,14 @@ class ExactRouter final : public Router {
  public:
   ExactRouter(const SelectRule& select, const CombineRule& combine) : selection_(select), combine_(combine) {}
 
+  void end_step(std::span<const SequenceSpan> spans) override {
+    if (taken_.empty()) return;
+    for (const SequenceSpan& span : spans) taken_[span.sequence].keep();
+  }
+  void cancel_step(std::span<const SequenceSpan> spans) override {
+    if (taken_.empty()) return;
+    for (const SequenceSpan& span : spans) taken_[span.sequence].take_back();
+  }
   void end_sequence(SequenceId sequence) override { taken_.erase(sequence); }
 
   void route(const ScoresView& view, const ResidencyView&, Routing& out) override {
@@ -25,7 +34,10 @@ class ExactRouter final : public Router {
     out.exact.clear();
     out.exact_begin.clear();
     for (const SequenceSpan& span : view.spans) {
-      std::uint32_t* const taken = selection_.rule().capacity != 0 ? taken_of(span, view) : nullptr;
+      std::uint32_t* const taken =
+          selection_.rule().capacity != 0
+              ? taken_[span.sequence].layer(view.layer, view.experts, span.first_of_forward)
+              : nullptr;
       for (std::uint32_t t = span.first_token; t < span.first_token + span.tokens; ++t) {
         const std::span<const ScoredExpert> best = selection_.select(view, t);
         set_.assign(best.begin(), best.end());
@@ -42,21 +54,39 @@ class ExactRouter final : public Router {
   std::string name() const override { return "exact"; }
 
  private:
-  // By expert: how many tokens of the span's forward have chosen it in this layer.
-  std::uint32_t* taken_of(const SequenceSpan& span, const ScoresView& view) {
-    std::vector<std::uint32_t>& taken = taken_[span.sequence];
-    const std::size_t row = std::size_t{view.layer} * view.experts;
-    if (row + view.experts > taken.size()) taken.resize(row + view.experts);
-    if (span.first_of_forward) std::fill_n(taken.data() + row, view.experts, 0u);
-    return taken.data() + row;
-  }
+  // Tokens of one sequence that chose an expert in the sequence's running forward.
+  class Taken {
+   public:
+    // By expert of the layer, for the running step to count on.
+    std::uint32_t* layer(std::uint32_t layer, std::uint32_t experts, bool first_of_forward) {
+      if (layer >= layers_.size()) layers_.resize(layer + std::size_t{1});
+      Layer& one = layers_[layer];
+      if (!one.changed) one.before = one.now;
+      one.changed = true;
+      if (first_of_forward) one.now.clear();
+      one.now.resize(experts);
+      return one.now.data();
+    }
+    void keep() {
+      for (Layer& one : layers_) one.changed = false;
+    }
+    void take_back() {
+      for (Layer& one : layers_)
+        if (std::exchange(one.changed, false)) one.now.swap(one.before);
+    }
+
+   private:
+    struct Layer {
+      std::vector<std::uint32_t> now, before;  // by expert; before: as the running step found it
+      bool changed = false;                    // by the running step
+    };
+    std::vector<Layer> layers_;
+  };
 
   OwnSelection selection_;
   CombineRule combine_;
-  // Tokens of a sequence that chose an expert in the sequence's running forward: [layer * N + expert]. Filled
-  // only where capacity is limited.
-  std::unordered_map<SequenceId, std::vector<std::uint32_t>> taken_;
-  std::vector<ScoredExpert> set_;  // scratch of one token
+  std::unordered_map<SequenceId, Taken> taken_;  // empty unless capacity is limited
+  std::vector<ScoredExpert> set_;                // scratch of one token
 };
 
 }  // namespace

@@ -220,6 +220,28 @@ TEST(ExactRouter, CapacityCountsOverTheWholeForward) {
   }
 }
 
+TEST(ExactRouter, ACancelledStepHasTakenNothing) {
+  const auto router = make_exact_router({.top_k = 1, .capacity = 2}, {});
+  const Scores first{.experts = 1, .tokens = 1, .values = {1.0f}};
+  const Scores more{.experts = 1, .tokens = 2, .values = {1.0f, 1.0f}, .begun = {0}};
+  const auto taken = [&](const Scores& scores) {
+    const ScoresView view = scores.view();
+    const std::size_t choices = route(*router, scores).choices.size();
+    return std::pair(choices, std::vector<SequenceSpan>(view.spans.begin(), view.spans.end()));
+  };
+  router->end_step(taken(first).second);
+  for (int i = 0; i < 3; ++i) {
+    const auto [choices, spans] = taken(more);
+    EXPECT_EQ(choices, 1u);  // of the capacity of two, the first step has taken one
+    router->cancel_step(spans);
+  }
+  const auto [choices, spans] = taken(first);  // begins the forward anew, and is cancelled, too
+  EXPECT_EQ(choices, 1u);
+  router->cancel_step(spans);
+  router->end_step(taken(more).second);
+  EXPECT_EQ(taken(more).first, 0u);
+}
+
 TEST(ExactRouter, ForgetsASequenceThatHasEnded) {
   const auto router = make_exact_router({.top_k = 1, .capacity = 1}, {});
   const Scores scores{.experts = 1, .tokens = 1, .values = {1.0f}, .begun = {0}};
