@@ -300,7 +300,9 @@ TEST(TextScore, ComparisonIsWhatAllLogitsGive) {
 TEST(TextScore, StopsWhereItIsTold) {
   const Loaded loaded;
   const std::vector<tokenizer::TokenId> tokens = some_text(loaded, 300);
-  engine::Engine engine(*loaded.checkpoint, loaded.model, options(64), 4);
+  engine::EngineOptions for_both = options(64);
+  for_both.sequences = 2;
+  engine::Engine engine(*loaded.checkpoint, loaded.model, for_both, 4);
   TextScorer scorer(engine);
   int asked = 0;
   const Window window{0, 40, 1};
