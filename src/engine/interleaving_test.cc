@@ -138,7 +138,9 @@ class Interleaved {
     for (const std::size_t i : those) {
       const Text& text = texts_[i];
       const bool prompt = done_[i] < text.prompt;
-      const std::size_t most = prompt ? text.prompt - done_[i] : 1;
+      const std::size_t room = engine_.chunk() - open.tokens.size();
+      if (room == 0) break;
+      const std::size_t most = std::min(room, prompt ? text.prompt - done_[i] : 1);
       const std::size_t count = std::min<std::size_t>(most, 1 + random_() % 8);
       open.spans.push_back({sequences_[i].get(), open.tokens.size(), count,
                             prompt ? StepKind::kPrompt : StepKind::kDecode, !prompt || done_[i] == 0});
