@@ -1,5 +1,5 @@
 // One walk of a step through the layers of a model, as an object: it may be left at a layer's border, while
-// other passes run, and go on later. Its logits do not depend on that (docs/architecture.md, "Passes").
+// other passes run, and go on later. Its logits do not depend on that (docs/steps.md, "Passes").
 #pragma once
 
 #include <cstddef>
