@@ -134,7 +134,7 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {".", {"streams", "flags"}},
       {"commands", {"streams", "flags", "report", "."}}}},
     {"base", {{".", {}}, {"files", {"."}}, {"machine", {".", "files"}}, {"json", {".", "files"}}}},
-    {"codec", {{".", {}}, {"native", {"."}}, {"exponents", {".", "native"}}, {"slices", {}}}},
+    {"codec", {{"native", {}}, {"exponents", {"native"}}, {"slices", {}}, {".", {"native", "slices"}}}},
     {"engine",
      {{"session", {}},
       {"watch", {"session"}},

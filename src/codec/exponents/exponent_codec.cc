@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "codec/damaged_store.h"
 #include "codec/exponents/exponent_codec_impl.h"
+#include "codec/native/damaged_store.h"
 
 namespace sluice::codec {
 

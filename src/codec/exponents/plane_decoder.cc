@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "codec/damaged_store.h"
 #include "codec/exponents/bf16_split.h"
+#include "codec/native/damaged_store.h"
 
 namespace sluice::codec {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "codec/damaged_store.h"
+#include "codec/native/damaged_store.h"
 #include "codec/native/native_chunk_impl.h"
 
 namespace sluice::codec {
