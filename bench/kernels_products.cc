@@ -6,15 +6,16 @@
 #include <cstring>
 #include <vector>
 
+#include "codec/native/native_chunk.h"
+#include "codec/native/tiles.h"
+#include "device/space.h"
 #include "kernels/kernel_table.h"
-#include "kernels/products/codes/int8_matmul.h"
 #include "kernels/products/codes/sliced_matmul.h"
+#include "kernels/products/products.h"
 #include "kernels/products/vector_products.h"
 #include "kernels/products/words/matmul.h"
 
 namespace sluice::bench {
-
-using kernels::Weight;
 
 namespace {
 
@@ -57,12 +58,12 @@ void ProductBench::add_vectors(std::size_t count, bool rounded) {
       const auto multiply = [this](const Context& c, std::size_t first) {
         y_.resize(kAtOnce * kRows);
         packed_.resize(kCols);
-        kernels::pack_activations(c, suite_.x(), 1, kCols, kCols, packed_.data());
-        std::vector<kernels::WeightView> views;
+        kernels::arrange_activations(c, suite_.x(), 1, kCols, kCols, packed_.data());
+        std::vector<codec::MatrixRef> views;
         std::vector<kernels::VectorProduct> products;
         for (std::size_t i = 0; i < kAtOnce; ++i)
-          views.emplace_back(
-              Weight{suite_.weights().data() + (first + i) * kMatrixBytes, DType::kBF16, kRows, kCols});
+          views.push_back(codec::word_matrix(suite_.weights().data() + (first + i) * kMatrixBytes,
+                                             DType::kBF16, kRows, kCols));
         for (std::size_t i = 0; i < kAtOnce; ++i)
           products.push_back({packed_.data(), &views[i], &y_[i * kRows]});
         kernels::multiply_vectors(c, products);
@@ -96,7 +97,7 @@ void ProductBench::add_packed(std::size_t tokens, std::size_t count, bool rounde
                     for (std::size_t i = 0; i < n; ++i)
                       multiply_packed(ctx, tokens, (round * n + i) % suite_.matrices());
                   }},
-                 static_cast<double>(n * (planes_each_ + chunk_.bytes.size())),
+                 static_cast<double>(n * (planes_each_ + chunk_.bytes)),
                  2.0 * static_cast<double>(n * kRows * kCols * tokens), p, isa);
     }
   }
@@ -155,8 +156,9 @@ void ProductBench::add_int8(std::size_t tokens, std::size_t count) {
 void ProductBench::multiply(const Context& ctx, std::size_t tokens, std::size_t matrix) {
   packed_.resize(kMostTokens * kCols);
   y_.resize(kMostTokens * kRows);
-  kernels::pack_activations(ctx, suite_.x(), tokens, kCols, kCols, packed_.data());
-  const Weight w{suite_.weights().data() + matrix * kMatrixBytes, DType::kBF16, kRows, kCols};
+  kernels::arrange_activations(ctx, suite_.x(), tokens, kCols, kCols, packed_.data());
+  const codec::MatrixRef w =
+      codec::word_matrix(suite_.weights().data() + matrix * kMatrixBytes, DType::kBF16, kRows, kCols);
   kernels::matmul(ctx, packed_.data(), tokens, w, {}, y_.data(), kRows);
 }
 
@@ -175,18 +177,20 @@ void ProductBench::pack() {
     std::memcpy(&planes_[m * planes_each_], plane.data(), plane.size());
     std::memcpy(&coded_[m * coded_each_], coded.data(), coded.size());
   }
-  chunk_ = {{coded_.data(), coded.size()}, 0, shape.groups(), true};
+  chunk_ = {0, coded.size(), 0, shape.places(), 0, true};
 }
 
 void ProductBench::multiply_packed(const Context& ctx, std::size_t tokens, std::size_t matrix) {
   packed_.resize(kMostTokens * kCols);
   y_.resize(kMostTokens * kRows);
-  kernels::pack_activations(ctx, suite_.x(), tokens, kCols, kCols, packed_.data());
-  kernels::PackedChunk chunk = chunk_;
-  chunk.bytes = {coded_.data() + matrix * coded_each_, chunk_.bytes.size()};
-  kernels::packed_matmul(ctx, packed_.data(), tokens,
-                         {{kRows, kCols}, planes_.data() + matrix * planes_each_, {&chunk, 1}}, {}, y_.data(),
-                         kRows);
+  kernels::arrange_activations(ctx, suite_.x(), tokens, kCols, kCols, packed_.data());
+  const device::HostSpace& space = device::host_space();
+  const codec::MatrixRef w{&codec::kFormatPacked,
+                           {kRows, kCols},
+                           {space.address(planes_.data() + matrix * planes_each_),
+                            space.address(coded_.data() + matrix * coded_each_)},
+                           {&chunk_, 1}};
+  kernels::matmul(ctx, packed_.data(), tokens, w, {}, y_.data(), kRows);
 }
 
 const ProductBench::Slices& ProductBench::slice(codec::SliceBits bits) {
@@ -210,9 +214,9 @@ void ProductBench::multiply_sliced(const Context& ctx, const Slices& slices, cod
                                    std::size_t tokens, std::size_t matrix) {
   sliced_packed_.resize(kMostTokens * kernels::sliced_floats(kCols));
   y_.resize(kMostTokens * kRows);
-  kernels::pack_for_slices(ctx, suite_.x(), tokens, kCols, kCols, sliced_packed_.data());
-  kernels::sliced_matmul(ctx, sliced_packed_.data(), tokens, slices.view(matrix), which, {}, y_.data(),
-                         kRows);
+  kernels::arrange_for_slices(ctx, suite_.x(), tokens, kCols, kCols, sliced_packed_.data());
+  kernels::matmul(ctx, sliced_packed_.data(), tokens, codec::sliced_ref(slices.view(matrix), which), {},
+                  y_.data(), kRows);
 }
 
 codec::Int8Shape ProductBench::int8_shape() { return {{kRows, kCols}}; }
@@ -231,9 +235,9 @@ void ProductBench::code_int8() {
 void ProductBench::multiply_int8(const Context& ctx, std::size_t tokens, std::size_t matrix) {
   packed_.resize(kMostTokens * kCols);
   y_.resize(kMostTokens * kRows);
-  kernels::pack_activations(ctx, suite_.x(), tokens, kCols, kCols, packed_.data());
+  kernels::arrange_activations(ctx, suite_.x(), tokens, kCols, kCols, packed_.data());
   const std::byte* const data = int8_.data() + matrix * round_up(int8_shape().bytes(), 4096);
-  kernels::int8_matmul(ctx, packed_.data(), tokens, {int8_shape(), data}, {}, y_.data(), kRows);
+  kernels::matmul(ctx, packed_.data(), tokens, codec::int8_ref({kRows, kCols}, data), {}, y_.data(), kRows);
 }
 
 void ProductBench::check_sliced(const Context& ctx, const Slices& slices, codec::SliceView which,
@@ -241,9 +245,9 @@ void ProductBench::check_sliced(const Context& ctx, const Slices& slices, codec:
   multiply_sliced(ctx, slices, which, tokens, suite_.matrices() - 1);
   for (const std::size_t t : {std::size_t{0}, tokens - 1}) {
     std::vector<float> expected(kRows);
-    kernels::sliced_matmul({ctx.pool, Isa::kScalar, ctx.products, ctx.activations},
-                           sliced_packed_.data() + t * kernels::sliced_floats(kCols), 1, slices.view(0),
-                           which, {}, expected.data(), kRows);
+    kernels::matmul({ctx.pool, Isa::kScalar, ctx.products, ctx.activations},
+                    sliced_packed_.data() + t * kernels::sliced_floats(kCols), 1,
+                    codec::sliced_ref(slices.view(0), which), {}, expected.data(), kRows);
     // Bits, not values. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
     SLUICE_CHECK(std::memcmp(expected.data(), &y_[t * kRows], kRows * 4) == 0, fmt::format("token {}", t));
   }
@@ -252,7 +256,7 @@ void ProductBench::check_sliced(const Context& ctx, const Slices& slices, codec:
 void ProductBench::check_matmul(const Context& ctx, std::size_t tokens,
                                 void (ProductBench::*multiply)(const Context&, std::size_t, std::size_t)) {
   (this->*multiply)(ctx, tokens, suite_.matrices() - 1);
-  const Weight w{suite_.weights().data(), DType::kBF16, kRows, kCols};
+  const codec::MatrixRef w = codec::word_matrix(suite_.weights().data(), DType::kBF16, kRows, kCols);
   for (const std::size_t t : {std::size_t{0}, tokens - 1}) {
     std::vector<float> expected(kRows);
     kernels::matmul({ctx.pool, Isa::kScalar, ctx.products}, packed_.data() + t * kCols, 1, w, {},

@@ -5,10 +5,10 @@
 #include <map>
 #include <memory>
 
+#include "codec/matrix_format.h"
 #include "codec/slices/int8_matrix.h"
 #include "codec/slices/sliced_matrix.h"
 #include "kernels/context.h"
-#include "kernels/products/packed/packed_matmul.h"
 #include "kernels_suite.h"
 
 namespace sluice::bench {
@@ -64,7 +64,7 @@ class ProductBench {
   Suite& suite_;
   Aligned<std::byte> planes_, coded_, int8_;
   std::size_t planes_each_ = 0, coded_each_ = 0;
-  kernels::PackedChunk chunk_;
+  codec::PlaneChunk chunk_;
   std::map<unsigned, std::unique_ptr<Slices>> slices_;  // by bits per code
   Aligned<float> packed_, sliced_packed_, y_;
 };

@@ -213,7 +213,7 @@ TEST_F(StoreProgram, AWeightWithoutAValueGetsTheAdviceOfItsCommand) {
   const std::string model = temp_ / "nan", name = "model.layers.0.mlp.experts.0.up_proj.weight";
   fs::copy(model_, model, fs::copy_options::recursive);
   const auto checkpoint = open_checkpoint(model);
-  const Extent place = checkpoint->locate({name, 0, checkpoint->find(name)->elements()}).raw;
+  const Extent place = checkpoint->locate({name, 0, checkpoint->find(name)->elements()}).first();
   std::string weights = read_file(checkpoint->weight_files()[place.file]);
   weights.replace(place.offset + 4, 2, "\xc0\x7f");  // NaN in BF16, little-endian
   write_file(checkpoint->weight_files()[place.file], weights);

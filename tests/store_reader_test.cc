@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "codec/slices/int8_matrix.h"
 #include "program.h"
 #include "store/pack/testing.h"
 #include "store/source/open_checkpoint.h"
@@ -83,8 +84,8 @@ TEST_F(StoreReader, MakesTheSameNumbersOfSlices) {
     };
     for (const char* name : {"layers.0.experts.1.down", "layers.0.experts.0.up"}) {
       const StoredPiece piece = checkpoint->locate(checkpoint->pieces_of(name).at(0));
-      const codec::SlicedShape shape{piece.matrix, bits};
-      const std::vector<std::byte> msb = read(piece.msb), lsb = read(piece.lsb);
+      const codec::SlicedShape shape{piece.cells(), bits};
+      const std::vector<std::byte> msb = read(piece.first()), lsb = read(piece.planes[1].extent);
       for (const codec::SliceView view : {codec::SliceView::kHigh, codec::SliceView::kLow}) {
         const Outcome other = read_with(store, fmt::format("--tensor {} --view {}", name,
                                                            view == codec::SliceView::kHigh ? "high" : "low"));
@@ -100,12 +101,12 @@ TEST_F(StoreReader, MakesTheSameNumbersOfSlices) {
       }
     }
     const StoredPiece dense = checkpoint->locate(checkpoint->pieces_of("embed.weight").at(0));
-    ASSERT_EQ(dense.encoding, Encoding::kInt8);
-    const codec::Int8Shape shape{dense.matrix};
+    ASSERT_EQ(dense.format, &codec::kFormatInt8);
+    const codec::Int8Shape shape{dense.cells()};
     const Outcome other = read_with(store, "--tensor embed.weight --view high");
     const std::vector<float> found = floats(other.out);
     ASSERT_EQ(found.size(), shape.rows * shape.columns) << other.err;
-    const std::vector<std::byte> matrix = read(dense.int8);
+    const std::vector<std::byte> matrix = read(dense.first());
     std::vector<float> row_values(shape.columns);
     for (std::uint64_t row = 0; row < shape.rows; ++row) {
       codec::dequantise_int8_row(matrix, shape, row, row_values);

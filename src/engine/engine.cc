@@ -13,6 +13,7 @@
 #include "experts/registry.h"
 #include "experts/routing/slice_names.h"
 #include "kernels/check/self_check.h"
+#include "kernels/products/packed/packed_matmul.h"
 
 namespace sluice::engine {
 namespace {
@@ -22,8 +23,11 @@ constexpr kernels::ActivationForm kUsualActivations = kernels::ActivationForm::k
 
 kernels::Context make_kernels(ThreadPool& pool, const EngineOptions& options, std::string* warning) {
   const Isa isa = kernels::self_check(parse_isa(options.isa), warning);
-  return {&pool, isa,
-          options.math == Math::kAuto ? kernels::rounded_products(isa) : kernels::Products::kExact};
+  return {
+      .pool = &pool,
+      .isa = isa,
+      .products = options.math == Math::kAuto ? kernels::rounded_products(isa) : kernels::Products::kExact,
+      .formats = options.formats};
 }
 
 // Rounded weights are used only if the user asked for them, and only as asked.
@@ -97,6 +101,7 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   files_ = std::make_unique<fetch::WeightFiles>(checkpoint_, options_.fetch);
   experts_ =
       std::make_unique<fetch::ExpertStore>(checkpoint_, model_, *files_, pool_, kernels_.isa, *accountant_);
+  check_formats();
   options_ =
       with_preset(std::move(options_), experts_->split() && !model_.experts.empty(), experts_->sliced());
   check_preset(options, options_, experts_->sliced(), checkpoint_.path());

@@ -27,6 +27,7 @@
 #include "experts/layer_decider.h"
 #include "fetch/expert_store.h"
 #include "fetch/weight_files.h"
+#include "kernels/products/format_kernels.h"
 #include "kernels/products/scratch.h"
 #include "model/architecture.h"
 #include "store/checkpoint.h"
@@ -140,8 +141,10 @@ class Engine {
   ForwardParts forward_parts();
   MemoryPlan make_plan(std::size_t logit_rows, DenseView dense);
   WorkspaceShape workspace_shape(std::size_t logit_rows, std::size_t chunk) const;
-  bool has_wide_words() const;  // some matrix that is multiplied with is in F16 or F32
   kernels::ScratchShape scratch_shape(DenseView dense, std::size_t chunk) const;
+  // Error(kUnsupported) naming a format of the model for which there are no kernels.
+  void check_formats();
+  bool has_format(bool (*wanted)(const kernels::FormatRow& row)) const;
   void plan_with_dense(std::size_t logit_rows);  // plan_ and dense_choice_
   const Profile* given_profile() const;          // from the options, if measured for this model and machine
   const experts::LayerPolicies& policies() const { return decider_->policies(); }
@@ -167,6 +170,7 @@ class Engine {
   std::unique_ptr<device::Accountant> accountant_;
   std::unique_ptr<fetch::WeightFiles> files_;
   std::unique_ptr<fetch::ExpertStore> experts_;
+  std::vector<const codec::MatrixFormat*> dense_formats_;  // of dense matrices, each once
   MemoryPlan plan_;
   DenseChoice dense_choice_;
   std::optional<Profile> profile_;

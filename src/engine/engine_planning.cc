@@ -10,6 +10,8 @@
 #include "base/machine/system_memory.h"
 #include "engine/engine.h"
 #include "experts/registry.h"
+#include "kernels/products/format_kernels.h"
+#include "kernels/products/input_form.h"
 #include "kernels/products/packed/packed_matmul.h"
 
 namespace sluice::engine {
@@ -52,25 +54,24 @@ void Engine::plan_with_dense(std::size_t logit_rows) {
 }
 
 WorkspaceShape Engine::workspace_shape(std::size_t logit_rows, std::size_t chunk) const {
-  return {chunk,
-          options_.positions,
-          options_.encoder_positions,
-          logit_rows,
-          pool_.threads(),
-          experts_->sliced(),
-          options_.draws,
-          1 + options_.suspended_passes};
+  return {.tokens = chunk,
+          .positions = options_.positions,
+          .encoder_positions = options_.encoder_positions,
+          .logit_rows = logit_rows,
+          .threads = pool_.threads(),
+          .dense = kernels::input_forms_of(dense_formats_),
+          .experts = kernels::input_forms_of(experts_->formats()),
+          .draws = options_.draws,
+          .passes = 1 + options_.suspended_passes};
 }
 
-bool Engine::has_wide_words() const {
-  if (DenseWeights::has_wide_words(checkpoint_, model_)) return true;
-  return std::ranges::any_of(model_.experts, [&](const model::ExpertPieces& pieces) {
-    const fetch::ExpertLayout& layout = experts_->layout(
-        {static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)});
-    return std::ranges::any_of(layout.pieces, [](const fetch::PiecePlace& piece) {
-      return !piece.sliced() && piece.dtype != DType::kBF16;
+bool Engine::has_format(bool (*wanted)(const kernels::FormatRow& row)) const {
+  const auto any = [&](std::span<const codec::MatrixFormat* const> formats) {
+    return std::ranges::any_of(formats, [&](const codec::MatrixFormat* format) {
+      return wanted(kernels::format_row(kernels_, format));
     });
-  });
+  };
+  return any(dense_formats_) || any(experts_->formats());
 }
 
 kernels::ScratchShape Engine::scratch_shape(DenseView dense, std::size_t chunk) const {
@@ -80,8 +81,26 @@ kernels::ScratchShape Engine::scratch_shape(DenseView dense, std::size_t chunk) 
   shape.coded = checkpoint_.slices().has_value();
   shape.packed = (experts_->can_be_packed() && !model_.experts.empty()) ||
                  (dense == DenseView::kPacked && DenseWeights::either_way_bytes(checkpoint_, model_) > 0);
-  shape.wide = kernels_.rounds() && has_wide_words();
+  shape.wide = kernels_.rounds() && has_format([](const kernels::FormatRow& row) {
+                 return row.format->words && row.driver->widens;
+               });
+  shape.decoded =
+      has_format([](const kernels::FormatRow& row) { return row.driver == &kernels::kDecodedProducts; });
   return shape;
+}
+
+void Engine::check_formats() {
+  dense_formats_ = DenseWeights::formats(checkpoint_, model_);
+  const auto check = [&](std::span<const codec::MatrixFormat* const> formats) {
+    for (const codec::MatrixFormat* const format : formats)
+      if (!kernels::has_kernels(kernels_, format))
+        throw Error(ErrorKind::kUnsupported, "the model has matrices in a format without kernels")
+            .in(checkpoint_.path())
+            .found(std::string(format->name))
+            .fix("use a newer version of Sluice");
+  };
+  check(dense_formats_);
+  check(experts_->formats());
 }
 
 MemoryPlan Engine::make_plan(std::size_t logit_rows, DenseView dense) {

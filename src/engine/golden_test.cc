@@ -265,7 +265,7 @@ void expect_stores_give_the_bits_of(const std::string& directory, const Golden& 
 
     const auto packed = store::open_checkpoint(store);
     const store::Piece first_expert = model::describe_model(*packed).experts.at(0).up;
-    const bool split = packed->locate(first_expert).encoding == store::Encoding::kSplit;
+    const bool split = packed->locate(first_expert).coded();
 
     // From the smallest sufficient budget, over a few experts, to all of them.
     options.chunk = 5;
@@ -340,9 +340,9 @@ TEST_P(GoldenTest, DenseMatricesAsTheyAreStoredGiveTheSameBits) {
     const bool packed =
         bf16 && (dense == "packed" || (dense == "auto" && kernels::multiplies_packed(best_isa())));
     EXPECT_EQ(engine.dense_choice().view == DenseView::kPacked, packed);
-    const kernels::WeightView& matrix = engine.weights().matrix(model::Role::kO, output->layer);
-    EXPECT_EQ(matrix.packed.sign_mantissas != nullptr, packed);
-    EXPECT_EQ(matrix.words.data == nullptr, packed);
+    const codec::MatrixRef& matrix = engine.weights().matrix(model::Role::kO, output->layer);
+    EXPECT_EQ(matrix.format == &codec::kFormatPacked, packed);
+    EXPECT_EQ(!matrix.format->words, packed);
     EXPECT_EQ(engine.accountant().used(device::Account::kDense), engine.plan().dense);
   }
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "device/space.h"
 
 namespace sluice::engine {
 namespace {
@@ -33,8 +34,8 @@ std::uint64_t identity_of(const store::Checkpoint& checkpoint, const model::Mode
 
 std::uint64_t model_identity(const Engine& engine) {
   return identity_of(engine.checkpoint(), engine.model().config, [&](std::int32_t layer, Xxh3Stream& hash) {
-    const kernels::Weight& router = engine.weights().words(model::Role::kRouter, layer);
-    hash.update({router.data, router.rows * router.cols * dtype_bytes(router.dtype)});
+    const codec::MatrixRef& router = engine.weights().words(model::Role::kRouter, layer);
+    hash.update({device::host_space().pointer(router.planes[0]), router.format->bytes(router.shape)});
   });
 }
 
@@ -53,7 +54,7 @@ std::uint64_t model_identity(const store::Checkpoint& checkpoint, const model::M
       const fetch::ResidentPiece router =
           fetch::load_piece(checkpoint.locate({tensor->name, 0, tensor->elements()}), files, decoder,
                             accountant, device::Account::kStaging);
-      hash.update({router.data, router.elements * dtype_bytes(router.dtype)});
+      hash.update({router.data, router.bytes});
     } catch (Error& error) {
       if (error.kind() == ErrorKind::kCorrupt) fetch::in_tensor(error, spec->name);
       throw;

@@ -114,7 +114,7 @@ TEST(ModelIdentity, ADamagedRouterIsNamed) {
   const model::TensorSpec& router = *open.model.find(model::Role::kRouter, 1);
   const store::StoredPiece piece =
       open.checkpoint->locate({router.name, 0, open.checkpoint->find(router.name)->elements()});
-  const store::Extent& extent = piece.encoding == store::Encoding::kRaw ? piece.raw : piece.sm;
+  const store::Extent& extent = piece.first();
   std::fstream file(open.checkpoint->weight_files()[extent.file],
                     std::ios::binary | std::ios::in | std::ios::out);
   file.seekg(static_cast<std::streamoff>(extent.offset));

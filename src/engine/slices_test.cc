@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/files/scratch_directory.h"
 #include "base/hash.h"
+#include "codec/slices/int8_matrix.h"
 #include "codec/slices/sliced_matrix.h"
 #include "engine/engine.h"
 #include "engine/watch/routing_observer.h"
@@ -101,9 +102,9 @@ std::string file_bytes(const std::string& path, const store::Extent& extent) {
 std::vector<float> int8_values(const store::Checkpoint& checkpoint, const store::TensorInfo& tensor) {
   const std::vector<store::Piece> pieces = checkpoint.pieces_of(tensor.name);
   const store::StoredPiece stored = checkpoint.locate(pieces[0]);
-  if (pieces.size() != 1 || stored.encoding != store::Encoding::kInt8) return {};
-  const codec::Int8Shape shape{stored.matrix};
-  const std::string bytes = file_bytes(checkpoint.weight_files()[stored.int8.file], stored.int8);
+  if (pieces.size() != 1 || stored.format != &codec::kFormatInt8) return {};
+  const codec::Int8Shape shape{stored.cells()};
+  const std::string bytes = file_bytes(checkpoint.weight_files()[stored.first().file], stored.first());
   std::vector<float> values(tensor.elements());
   for (std::uint64_t row = 0; row < shape.rows; ++row)
     codec::dequantise_int8_row(std::as_bytes(std::span(bytes)), shape, row,
@@ -119,10 +120,10 @@ void write_plain_model(const std::string& source, const Opened& sliced, codec::S
   for (const model::ExpertPieces& pieces : sliced.model.experts) {
     for (const store::Piece& piece : pieces.all()) {
       const store::StoredPiece stored = sliced.checkpoint->locate(piece);
-      const codec::SlicedShape shape{stored.matrix, *sliced.checkpoint->slices()};
+      const codec::SlicedShape shape{stored.cells(), *sliced.checkpoint->slices()};
       const auto& files = sliced.checkpoint->weight_files();
-      const std::string msb = file_bytes(files[stored.msb.file], stored.msb),
-                        lsb = file_bytes(files[stored.lsb.file], stored.lsb);
+      const std::string msb = file_bytes(files[stored.first().file], stored.first()),
+                        lsb = file_bytes(files[stored.first().file], stored.planes[1].extent);
       const codec::SlicedView view =
           codec::sliced_view(shape, std::as_bytes(std::span(msb)), std::as_bytes(std::span(lsb)));
       std::vector<float>& tensor = experts[piece.tensor];
@@ -146,7 +147,7 @@ void write_plain_model(const std::string& source, const Opened& sliced, codec::S
     }
     const store::StoredPiece piece = from.checkpoint->locate({info.name, 0, info.elements()});
     tensors.push_back({info.name, std::string(dtype_name(info.dtype)), info.shape,
-                       file_bytes(from.checkpoint->weight_files()[piece.raw.file], piece.raw)});
+                       file_bytes(from.checkpoint->weight_files()[piece.first().file], piece.first())});
   }
   store::testing::write_file(target + "/model.safetensors", store::testing::safetensors_bytes(tensors));
   fs::copy_file(source + "/config.json", target + "/config.json");

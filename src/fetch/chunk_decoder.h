@@ -19,20 +19,21 @@ class ChunkDecoder {
   // `codec` is the checkpoint's ("none" for directories). `files` must outlive this.
   ChunkDecoder(const WeightFiles& files, Isa isa, const std::string& codec);
 
-  // Checks the checksum of a piece's bytes in `words`, if the piece has one. Error(kCorrupt).
+  // Checks the checksums of a piece's planes in `words`, if the piece has some, and what its format says of
+  // their content. Error(kCorrupt).
   void check(const PiecePlace& piece, const std::byte* words) const;
   // Checks the checksum of a chunk and, for a chunk in tiles, its structure: everything except what its codes
   // say, because kernels may compute with such a chunk directly. Error(kCorrupt).
-  void check(const PiecePlace& piece, const ChunkPlace& chunk, const std::byte* exponents) const;
+  void check(const PiecePlace& piece, const codec::PlaneChunk& chunk, const std::byte* exponents) const;
   // Checks also the codes of chunks in tiles that check() accepted: it finds the damaged one after a kernel
   // has found that one is damaged. Error(kCorrupt).
   void check_codes(const PiecePlace& piece, const std::byte* exponents) const;
   // Checks a chunk (or an LSB slice) and decodes it into the upper half of its own words in `view`. For tiles
   // two passes gain nothing, so merge() does all the work. Null view: only checks. Error(kCorrupt).
-  void decode(const PiecePlace& piece, const ChunkPlace& chunk, const std::byte* exponents,
+  void decode(const PiecePlace& piece, const codec::PlaneChunk& chunk, const std::byte* exponents,
               std::byte* view) const;
   // Merges the output of decode() and the sign+mantissa plane into words. Error(kCorrupt).
-  void merge(const PiecePlace& piece, const ChunkPlace& chunk, const std::byte* words,
+  void merge(const PiecePlace& piece, const codec::PlaneChunk& chunk, const std::byte* words,
              const std::byte* exponents, std::byte* view) const;
   // Copies a piece that is stored whole.
   static void copy(const PiecePlace& piece, const std::byte* words, std::byte* view);
@@ -41,11 +42,5 @@ class ChunkDecoder {
   const WeightFiles& files_;
   const codec::PlaneDecoder decoder_;
 };
-
-// Bytes of the piece at `place`: whole words, the sign+mantissa plane, the MSB slice, or codes.
-inline Bytes stored_bytes(const PiecePlace& piece) {
-  if (piece.codes > 0) return piece.codes;
-  return !piece.split ? piece.raw_bytes() : piece.tiled() ? piece.tiles.places() : piece.elements;
-}
 
 }  // namespace sluice::fetch

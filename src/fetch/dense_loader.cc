@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "device/space.h"
 #include "fetch/checked_hash.h"
 
 namespace sluice::fetch {
@@ -19,16 +20,17 @@ constexpr std::uint64_t kGroupElements = 4 << 20;
 store::StoredPiece sub_piece(const store::StoredPiece& piece, std::size_t begin, std::size_t end) {
   store::StoredPiece part;
   part.dtype = piece.dtype;
-  part.encoding = piece.encoding;
+  part.format = piece.format;
   const std::uint64_t first = piece.exponents[begin].first_element;
   const std::uint64_t plane =
       piece.exponents[end - 1].first_element + piece.exponents[end - 1].elements - first;
-  part.elements = plane;
+  part.shape = {1, plane};
   if (piece.tiled()) {
-    part.tiles = codec::tile_rows(piece.tiles, first, plane).shape;
-    part.elements = part.tiles.rows * part.tiles.columns;
+    const codec::TileShape tiles = codec::tile_rows(piece.tiles(), first, plane).shape;
+    part.shape = {tiles.rows, tiles.columns};
   }
-  part.sm = {piece.sm.file, piece.sm.offset + first, plane};
+  part.elements = part.shape.elements();
+  part.planes[0].extent = {piece.first().file, piece.first().offset + first, plane};
   part.exponents.assign(piece.exponents.begin() + static_cast<std::ptrdiff_t>(begin),
                         piece.exponents.begin() + static_cast<std::ptrdiff_t>(end));
   for (store::ExponentChunk& chunk : part.exponents) chunk.first_element -= first;
@@ -64,13 +66,19 @@ void finish_read(const PieceLayout& layout, WeightFiles& files) {
 ResidentPiece load_raw(const store::StoredPiece& piece, WeightFiles& files, PieceDecoder& decoder,
                        device::Accountant& accountant, device::Account account) {
   const PieceLayout layout = lay_out({&piece, 1});
-  ResidentPiece loaded{device::HostBuffer(accountant, account, layout.read_bytes), nullptr, piece.dtype,
-                       piece.elements};
+  ResidentPiece loaded{
+      device::HostBuffer(accountant, account, layout.read_bytes), nullptr, 0, piece.elements, {}};
   const DrainAtEnd drain{files};
   start_read(layout, files, loaded.buffer.data());
   finish_read(layout, files);
   decoder.decode(layout, loaded.buffer.data(), loaded.buffer.data());
-  loaded.data = loaded.buffer.data() + layout.pieces[0].view_place;
+  const PiecePlace& place = layout.pieces[0];
+  loaded.data = loaded.buffer.data() + place.planes[0].place;
+  loaded.bytes = place.planes[0].bytes;
+  loaded.matrix = {place.format, place.shape};
+  for (std::size_t plane = 0; plane < place.base_planes; ++plane)
+    loaded.matrix.planes[plane] =
+        device::host_space().address(loaded.buffer.data() + place.planes[plane].place);
   return loaded;
 }
 
@@ -88,9 +96,15 @@ Group group_at(const store::StoredPiece& piece, std::size_t begin) {
 
 ResidentPiece load_split(const store::StoredPiece& piece, WeightFiles& files, PieceDecoder& decoder,
                          device::Accountant& accountant, device::Account account) {
-  ResidentPiece loaded{device::HostBuffer(accountant, account, 2 * piece.elements), nullptr, piece.dtype,
-                       piece.elements};
+  const codec::MatrixFormat& words = *codec::word_format(piece.dtype);
+  const codec::MatrixShape one_row{1, piece.elements};
+  ResidentPiece loaded{device::HostBuffer(accountant, account, words.bytes(one_row)),
+                       nullptr,
+                       words.bytes(one_row),
+                       piece.elements,
+                       {}};
   loaded.data = loaded.buffer.data();
+  loaded.matrix = {&words, one_row, {device::host_space().address(loaded.data)}};
   // Two halves: one group is read while the group before it is decoded.
   device::HostBuffer staging(accountant, device::Account::kStaging, load_staging_bytes(piece));
   const DrainAtEnd drain{files};  // before the buffers go, even if decoding throws
@@ -104,23 +118,24 @@ ResidentPiece load_split(const store::StoredPiece& piece, WeightFiles& files, Pi
     Group next = group_at(piece, now.end);
     if (next.begin < next.end) start_read(next.layout, files, half(number + 1));
     const PiecePlace& place = now.layout.pieces[0];
-    plane_hash.update({half(number) + place.place, stored_bytes(place)});
-    decoder.decode(now.layout, half(number), loaded.buffer.data() + 2 * done);
+    plane_hash.update({half(number) + place.planes[0].place, place.planes[0].bytes});
+    decoder.decode(now.layout, half(number), loaded.buffer.data() + words.bytes({1, done}));
     done += place.elements;
     now = std::move(next);
   }
-  if (piece.xxh3 && plane_hash.digest() != *piece.xxh3)
-    throw_hash_mismatch(piece.sm.length, *piece.xxh3, plane_hash.digest(), files.path(piece.sm.file),
-                        piece.sm.offset);
+  const store::StoredPlane& plane = piece.planes[0];
+  if (plane.xxh3 && plane_hash.digest() != *plane.xxh3)
+    throw_hash_mismatch(plane.extent.length, *plane.xxh3, plane_hash.digest(), files.path(plane.extent.file),
+                        plane.extent.offset);
   return loaded;
 }
 
 }  // namespace
 
 Bytes resident_bytes(const store::StoredPiece& piece) {
-  return round_up(
-      piece.encoding == store::Encoding::kSplit ? 2 * piece.elements : lay_out({&piece, 1}).read_bytes,
-      kBlockBytes);
+  return round_up(piece.coded() ? codec::word_format(piece.dtype)->bytes({1, piece.elements})
+                                : lay_out({&piece, 1}).read_bytes,
+                  kBlockBytes);
 }
 
 Bytes load_staging_bytes(const store::StoredPiece& piece) {
@@ -134,9 +149,8 @@ Bytes load_staging_bytes(const store::StoredPiece& piece) {
 
 ResidentPiece load_piece(const store::StoredPiece& piece, WeightFiles& files, PieceDecoder& decoder,
                          device::Accountant& accountant, device::Account account) {
-  const bool split = piece.encoding == store::Encoding::kSplit;
-  return split ? load_split(piece, files, decoder, accountant, account)
-               : load_raw(piece, files, decoder, accountant, account);
+  return piece.coded() ? load_split(piece, files, decoder, accountant, account)
+                       : load_raw(piece, files, decoder, accountant, account);
 }
 
 Bytes packed_bytes(const store::StoredPiece& piece) {

@@ -19,9 +19,11 @@ namespace sluice::fetch {
 // One dense tensor in memory. Owns its buffer.
 struct ResidentPiece {
   device::HostBuffer buffer;
-  const std::byte* data = nullptr;  // its first word, inside `buffer`
-  DType dtype = DType::kBF16;
+  const std::byte* data = nullptr;  // its first word or plane, inside `buffer`
+  Bytes bytes = 0;                  // of that
   std::uint64_t elements = 0;
+  // The piece as it is in `buffer`: decoded words are one row, everything else has the shape of its planes.
+  codec::MatrixRef matrix;
 };
 
 // Bytes that load_piece charges to `dense` for this piece, and the most that it charges to `staging`

@@ -133,13 +133,12 @@ TEST_F(DenseLoaderTest, PackedPiecesAreKeptAsTheyAreStored) {
       EXPECT_EQ(piece.place.elements, words_.size());
       EXPECT_GT(piece.place.chunks.size(), 1u);
       std::vector<std::byte> words;
-      for (const ChunkPlace& chunk : piece.place.chunks) {
-        const codec::TileShape rows =
-            codec::tile_rows(piece.place.tiles, chunk.first_element, chunk.elements).shape;
+      for (const codec::PlaneChunk& chunk : piece.place.chunks) {
+        const codec::TileShape rows = codec::tile_rows(piece.place.tiles(), chunk.first, chunk.count).shape;
         std::vector<std::byte> part(2 * rows.rows * rows.columns);
         decoder.words(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw,
-                      {piece.buffer.data() + chunk.place, chunk.stored_bytes},
-                      {piece.buffer.data() + piece.place.place + chunk.first_element, chunk.elements}, rows,
+                      {piece.buffer.data() + chunk.place, chunk.bytes},
+                      {piece.buffer.data() + piece.place.planes[0].place + chunk.first, chunk.count}, rows,
                       part);
         words.insert(words.end(), part.begin(), part.end());
       }
@@ -181,7 +180,7 @@ TEST_F(DenseLoaderTest, AFlippedBitAnywhereIsFound) {
       // Flips a byte of the plane or of a chunk; only verify checks padding.
       const bool plane = round % 2 == 0;
       const store::Extent& extent =
-          plane ? piece.sm : piece.exponents[random() % piece.exponents.size()].extent;
+          plane ? piece.first() : piece.exponents[random() % piece.exponents.size()].extent;
       const Bytes at = extent.offset + random() % extent.length;
       ASSERT_LT(at, size);
       std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/error.h"
 
@@ -43,28 +44,27 @@ ReadRegion::Range ReadRegion::covering(Bytes place, Bytes length) const {
   return {static_cast<std::uint32_t>(first - runs.begin()), static_cast<std::uint32_t>(last - runs.begin())};
 }
 
-ExpertLayout lay_out_expert(std::span<const store::StoredPiece> pieces, codec::SliceBits bits) {
+ExpertLayout lay_out_expert(std::span<const store::StoredPiece> pieces) {
   ExpertLayout layout;
   std::vector<store::Extent> base, rest;
   for (const store::StoredPiece& piece : pieces) {
-    const bool split = piece.encoding == store::Encoding::kSplit;
-    layout.split |= split;
-    layout.sliced |= piece.encoding == store::Encoding::kSliced;
-    base.push_back(main_extent(piece));
-    if (piece.encoding == store::Encoding::kSliced) rest.push_back(piece.lsb);
-    for (const store::ExponentChunk& chunk : piece.exponents) rest.push_back(chunk.extent);
+    SLUICE_CHECK(piece.format != nullptr, std::string(dtype_name(piece.dtype)));
+    const bool sliced = piece.format->slices.has_value();
+    SLUICE_CHECK(&piece == pieces.data() || sliced == layout.sliced, "an expert that is sliced in part");
+    layout.split |= piece.coded();
+    layout.sliced = sliced;
+    for (const auto& [region, extents] :
+         {std::pair{codec::PlaneRegion::kBase, &base}, std::pair{codec::PlaneRegion::kRest, &rest}}) {
+      const std::vector<store::Extent> own = extents_of(piece, region);
+      extents->insert(extents->end(), own.begin(), own.end());
+    }
   }
-  SLUICE_CHECK(!layout.sliced || std::ranges::all_of(pieces,
-                                                     [](const store::StoredPiece& piece) {
-                                                       return piece.encoding == store::Encoding::kSliced;
-                                                     }),
-               "an expert that is sliced in part");
   layout.base = region_of(base);
   layout.rest = region_of(rest);
 
   for (const store::StoredPiece& piece : pieces)
-    layout.pieces.push_back(place_piece(piece, layout.base.runs, layout.rest.runs,
-                                        layout.split ? &layout.view_bytes : nullptr, bits));
+    layout.pieces.push_back(
+        place_piece(piece, layout.base.runs, layout.rest.runs, layout.split ? &layout.view_bytes : nullptr));
   layout.view_bytes = layout.split ? shared_size(layout.view_bytes) : layout.sliced ? 0 : layout.base.bytes;
   return layout;
 }

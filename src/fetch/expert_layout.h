@@ -45,8 +45,7 @@ struct ExpertLayout {
 
 inline constexpr Bytes kSegmentBytes = kMiB;
 
-// `bits`: for the slices of family `sliced`.
-ExpertLayout lay_out_expert(std::span<const store::StoredPiece> pieces, codec::SliceBits bits = {});
+ExpertLayout lay_out_expert(std::span<const store::StoredPiece> pieces);
 
 // `bytes` rounded up to one of few sizes, by at most 1.6 % (and to whole blocks), so that experts that
 // compress slightly differently can reuse one another's buffers.

@@ -44,6 +44,9 @@ ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model
                          ThreadPool& pool, Isa isa, device::Accountant& accountant)
     : files_(files), accountant_(accountant), executor_(files, pool, isa, checkpoint.codec()) {
   experts_.reserve(model.experts.size());
+  const auto add_format = [this](const codec::MatrixFormat* format) {
+    if (std::ranges::find(formats_, format) == formats_.end()) formats_.push_back(format);
+  };
   for (const model::ExpertPieces& pieces : model.experts) {
     if (pieces.index == 0) layer_begin_.push_back(static_cast<std::uint32_t>(experts_.size()));
     SLUICE_CHECK(pieces.layer + 1 == layer_begin_.size() &&
@@ -52,7 +55,7 @@ ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model
     for (const store::Piece& piece : pieces.all()) stored.push_back(checkpoint.locate(piece));
     Expert& expert = experts_.emplace_back();
     expert.id = {static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)};
-    expert.layout = lay_out_expert(stored, checkpoint.slices().value_or(codec::SliceBits{}));
+    expert.layout = lay_out_expert(stored);
     expert.hidden = model.config.hidden;
     expert.width = model.config.moe.width;
     const ExpertLayout& layout = expert.layout;
@@ -62,8 +65,12 @@ ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model
     sliced_ |= layout.sliced;
     SLUICE_CHECK(sliced_ == layout.sliced, "experts of two families");
     largest_staging_ = std::max(largest_staging_, layout.split ? read + layout.view_bytes : read);
-    all_split_ &= std::ranges::all_of(layout.pieces, &PiecePlace::split);
+    all_split_ &= std::ranges::all_of(layout.pieces, &PiecePlace::coded);
     can_be_packed_ &= std::ranges::all_of(layout.pieces, &PiecePlace::own_columns);
+    for (const PiecePlace& piece : layout.pieces) {
+      add_format(piece.view_format());
+      if (piece.own_columns) add_format(piece.format);
+    }
   }
   active_.assign(experts_.size(), false);
   sizes_ = std::make_unique<Sizes>(*this);
@@ -74,10 +81,10 @@ ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model
     const PiecePlace& piece = layout.pieces[0];
     costs_.fetch.chunks = static_cast<unsigned>(piece.chunks.size());
     costs_.fetch.workers = pool.threads();
-    costs_.fetch.u = static_cast<double>(stored_bytes(piece)) / 1.5e9;
+    costs_.fetch.u = static_cast<double>(piece.planes[0].bytes) / 1.5e9;
     if (!piece.chunks.empty()) {
-      costs_.fetch.v = static_cast<double>(piece.chunks[0].stored_bytes) / 1.5e9;
-      costs_.fetch.c = static_cast<double>(piece.chunks[0].elements) / 1e9;
+      costs_.fetch.v = static_cast<double>(piece.chunks[0].bytes) / 1.5e9;
+      costs_.fetch.c = static_cast<double>(piece.chunks[0].count) / 1e9;
     }
     costs_.run = static_cast<double>(sliced_ ? largest_view_ : layout.view_bytes) / 10e9;
     costs_.run_per_token = costs_.run / 8;
@@ -343,9 +350,9 @@ std::optional<ExpertStore::Pin> ExpertStore::next_resident() {
 }
 
 void ExpertStore::check_codes(const Pin& pin) const {
-  const ExpertView& view = pin.view();
-  for (const MatrixView* matrix : {&view.gate, &view.up, &view.down})
-    if (matrix->place != nullptr) executor_.decoder().check_codes(*matrix->place, matrix->rest);
+  if (pin.view().up.format != &codec::kFormatPacked) return;
+  for (const PiecePlace& piece : pin.expert_->layout.pieces)
+    executor_.decoder().check_codes(piece, pin.expert_->rest.data());
 }
 
 std::unique_ptr<FetchJob> ExpertStore::make_job(const Expert& it) {
@@ -460,27 +467,10 @@ void ExpertStore::abandon_event() noexcept {
 }
 
 ExpertView ExpertStore::view_of(const Expert& it) const {
-  const auto matrix = [&](std::size_t piece, std::size_t rows, std::size_t cols) {
-    const PiecePlace& place = it.layout.pieces[piece];
-    SLUICE_CHECK(place.elements == rows * cols);
-    if (sliced_) {
-      const bool high = it.view.has(Part::kLsb);
-      const codec::SlicedShape& shape = place.slices;
-      SLUICE_CHECK(shape.rows == rows && shape.columns == cols);
-      MatrixView view{nullptr, place.dtype, rows, cols};
-      view.slices =
-          codec::sliced_view(shape, {it.base.data() + place.place, shape.msb_bytes()},
-                             high ? std::span(it.rest.data() + place.chunks[0].place, shape.lsb_bytes())
-                                  : std::span<const std::byte>());
-      return view;
-    }
-    if (it.packed && (it.job || !it.held.has(Part::kFull)))
-      return MatrixView{nullptr, place.dtype, rows, cols, &place, it.base.data(), it.rest.data()};
-    return MatrixView{it.full.data() + place.view_place, place.dtype, rows, cols};
-  };
-  const std::size_t up = it.layout.pieces.size() - 2;  // an expert without a gate has only two matrices
-  return {up == 0 ? MatrixView{} : matrix(0, it.width, it.hidden), matrix(up, it.width, it.hidden),
-          matrix(up + 1, it.hidden, it.width)};
+  ExpertMemory memory{it.full.data(), it.base.data(), it.rest.data()};
+  if (sliced_ && !it.view.has(Part::kLsb)) memory.rest = nullptr;
+  if (it.packed && (it.job || !it.held.has(Part::kFull))) memory.view = nullptr;
+  return expert_view(it.layout, it.width, it.hidden, memory);
 }
 
 ExpertStore::Pin::Pin(Pin&& other) noexcept

@@ -17,31 +17,12 @@
 #include "experts/prefetch/prefetch.h"
 #include "experts/schedule/scheduler.h"
 #include "fetch/expert_layout.h"
+#include "fetch/expert_view.h"
 #include "fetch/fetch_executor.h"
 #include "fetch/weight_files.h"
 #include "model/architecture.h"
 
 namespace sluice::fetch {
-
-// One matrix of a view. `bf16`: rows × cols words of `dtype`, row-major, contiguous, at `data`. `packed`:
-// data is null, and `place` says where its planes are in the regions `base` and `rest`, in tiles. `low` and
-// `high`: data is null, and `slices` has the MSB slice and, for `high`, the LSB slice.
-struct MatrixView {
-  const std::byte* data = nullptr;
-  DType dtype = DType::kBF16;
-  std::size_t rows = 0, cols = 0;
-  const PiecePlace* place = nullptr;
-  const std::byte *base = nullptr, *rest = nullptr;
-  codec::SlicedView slices = {};
-  bool sliced() const { return slices.msb != nullptr; }
-};
-
-// The form of an expert that kernels compute with (docs/architecture.md, "Words"): the view `bf16`, `packed`,
-// `low` or `high`, the same for all its matrices.
-struct ExpertView {
-  // (width, hidden), (width, hidden), (hidden, width); gate.rows is 0 without a gate.
-  MatrixView gate, up, down;
-};
 
 struct ExpertStoreOptions {
   Bytes capacity = 0;  // bytes of resident experts, in any state
@@ -113,6 +94,8 @@ class ExpertStore {
   bool split() const { return all_split_; }
   bool sliced() const { return sliced_; }                // every expert is stored as msb and lsb
   bool can_be_packed() const { return can_be_packed_; }  // all are in tiles with their matrices' own columns
+  // The formats that experts' matrices have in views, each once.
+  std::span<const codec::MatrixFormat* const> formats() const { return formats_; }
   // Call before configure(). Experts that will not stay in state F are computed with in their stored form, in
   // the view `packed`, as soon as their parts are in memory and checked.
   void compute_packed(bool packed) { compute_packed_ = packed && can_be_packed_; }
@@ -196,6 +179,7 @@ class ExpertStore {
   std::vector<Expert> experts_;
   std::vector<std::uint32_t> layer_begin_;  // experts_ index of the first expert of each sparse layer
   std::unique_ptr<Sizes> sizes_;
+  std::vector<const codec::MatrixFormat*> formats_;
   Bytes largest_read_ = 0, largest_view_ = 0, largest_staging_ = 0;
   bool all_split_ = true, can_be_packed_ = true, sliced_ = false;
   bool compute_packed_ = false;

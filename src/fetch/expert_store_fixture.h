@@ -13,6 +13,7 @@
 
 #include "base/files/scratch_directory.h"
 #include "codec/exponents/plane_decoder.h"
+#include "device/space.h"
 #include "experts/registry.h"
 #include "fetch/expert_store.h"
 #include "model/pack_plan.h"
@@ -30,22 +31,29 @@ using experts::State;
 
 inline const std::string kModel = std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/qwen2_moe_b";
 
-inline std::vector<std::byte> bytes_of(const MatrixView& view) {
-  if (view.place != nullptr) {  // packed
+inline const std::byte* plane_of(const codec::MatrixRef& view, std::size_t plane) {
+  return device::host_space().pointer(view.planes[plane]);
+}
+
+inline bool is_packed(const codec::MatrixRef& view) { return view.format == &codec::kFormatPacked; }
+
+inline std::vector<std::byte> bytes_of(const codec::MatrixRef& view) {
+  if (is_packed(view)) {
     std::vector<std::byte> words;
     const codec::PlaneDecoder decoder("native", best_isa());
-    for (const ChunkPlace& chunk : view.place->chunks) {
+    for (const codec::PlaneChunk& chunk : view.chunks) {
       const codec::TileShape rows =
-          codec::tile_rows(view.place->tiles, chunk.first_element, chunk.elements).shape;
+          codec::tile_rows({view.shape.rows, view.shape.columns}, chunk.first, chunk.count).shape;
       std::vector<std::byte> part(2 * rows.rows * rows.columns);
       decoder.words(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw,
-                    {view.rest + chunk.place, chunk.stored_bytes},
-                    {view.base + view.place->place + chunk.first_element, chunk.elements}, rows, part);
+                    {plane_of(view, 1) + chunk.place, chunk.bytes},
+                    {plane_of(view, 0) + chunk.first, chunk.count}, rows, part);
       words.insert(words.end(), part.begin(), part.end());
     }
     return words;
   }
-  return {view.data, view.data + view.rows * view.cols * dtype_bytes(view.dtype)};
+  if (view.empty()) return {};
+  return {plane_of(view, 0), plane_of(view, 0) + view.format->bytes(view.shape)};
 }
 
 class ExpertStoreTest : public ::testing::Test {
@@ -86,9 +94,9 @@ class ExpertStoreTest : public ::testing::Test {
     reads_ = store_->begin(outcome, {.experts = ids}, *scheduler_);
     while (const auto pin = store_->next()) {
       std::vector<std::byte> all;
-      for (const MatrixView* view : {&pin->view().gate, &pin->view().up, &pin->view().down}) {
+      for (const codec::MatrixRef* view : {&pin->view().gate, &pin->view().up, &pin->view().down}) {
         const auto bytes = bytes_of(*view);
-        packed_views_ += view->place != nullptr;
+        packed_views_ += is_packed(*view);
         all.insert(all.end(), bytes.begin(), bytes.end());
       }
       EXPECT_TRUE(views.emplace(pin->id(), all).second) << "handed out twice";
@@ -104,9 +112,9 @@ class ExpertStoreTest : public ::testing::Test {
       if (pieces.layer != id.layer || pieces.index != id.index) continue;
       for (const store::Piece* piece : {&pieces.gate, &pieces.up, &pieces.down}) {
         const store::StoredPiece stored = directory->locate(*piece);
-        std::vector<std::byte> bytes(stored.raw.length);
-        std::ifstream file(directory->weight_files()[stored.raw.file], std::ios::binary);
-        file.seekg(static_cast<std::streamoff>(stored.raw.offset));
+        std::vector<std::byte> bytes(stored.first().length);
+        std::ifstream file(directory->weight_files()[stored.first().file], std::ios::binary);
+        file.seekg(static_cast<std::streamoff>(stored.first().offset));
         file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
         all.insert(all.end(), bytes.begin(), bytes.end());
       }

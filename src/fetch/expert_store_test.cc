@@ -391,7 +391,7 @@ TEST_F(ExpertStoreTest, AFlippedBitInAnExpertIsFoundBeforeItIsComputedWith) {
     const std::string file = files_->path(layout.base.runs[0].file);
     store_.reset();
     for (const PiecePlace& piece : layout.pieces) {
-      for (const Bytes offset : {piece.file_offset, piece.chunks.back().file_offset}) {
+      for (const Bytes offset : {piece.planes[0].file_offset, piece.file_offset_of(piece.chunks.back())}) {
         std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
         const auto flip = [&] {
           stream.seekg(static_cast<std::streamoff>(offset));

@@ -32,10 +32,11 @@ void extract_tiles(const codec::TileShape& tiles, const std::byte* words, std::b
 bool planes_fit_in_place(const ExpertLayout& layout) {
   return layout.base.bytes <= layout.view_bytes &&
          std::ranges::all_of(layout.pieces, [](const PiecePlace& piece) {
-           const codec::TileShape& tiles = piece.tiles;
-           return piece.place <= piece.view_place &&
+           const codec::TileShape tiles = piece.tiles();
+           const Bytes place = piece.planes[0].place;
+           return place <= piece.view_place &&
                   (!piece.tiled() || (64 * tiles.blocks() <= 2 * tiles.columns &&
-                                      piece.place + tiles.places() <= piece.view_place + piece.raw_bytes()));
+                                      place + tiles.places() <= piece.view_place + piece.view_bytes()));
          });
 }
 
@@ -43,11 +44,11 @@ void extract_planes(const ExpertLayout& layout, const std::byte* view, std::byte
                     std::vector<std::byte>& scratch) {
   SLUICE_CHECK(layout.split);
   for (const PiecePlace& piece : layout.pieces) {
-    SLUICE_CHECK(piece.split);
+    SLUICE_CHECK(piece.coded());
     if (piece.tiled()) {
-      extract_tiles(piece.tiles, view + piece.view_place, words + piece.place, scratch);
+      extract_tiles(piece.tiles(), view + piece.view_place, words + piece.planes[0].place, scratch);
     } else {
-      extract_flat(piece, view + piece.view_place, words + piece.place);
+      extract_flat(piece, view + piece.view_place, words + piece.planes[0].place);
     }
   }
 }

@@ -15,12 +15,12 @@ ExpertLayout layout_of(codec::TileShape tiles) {
   ExpertLayout layout;
   layout.split = true;
   PiecePlace piece;
-  piece.split = true;
-  piece.tiles = tiles;
+  piece.format = &codec::kFormatPacked;
+  piece.shape = {tiles.rows, tiles.columns};
   piece.elements = tiles.rows * tiles.columns;
   layout.pieces = {piece};
   layout.base.bytes = tiles.places();
-  layout.view_bytes = 2 * piece.elements;
+  layout.view_bytes = piece.view_bytes();
   return layout;
 }
 

@@ -29,8 +29,15 @@ bool all_in(const std::vector<bool>& runs, ReadRegion::Range range) {
   return true;
 }
 
+// Whether all planes of a piece that lie in `base` are there.
+bool all_in(const std::vector<bool>& runs, const ExpertLayout& layout, const PiecePlace& piece) {
+  return std::ranges::all_of(piece.base(), [&](const PlanePlace& plane) {
+    return all_in(runs, layout.base.covering(plane.place, plane.bytes));
+  });
+}
+
 bool needs_check(const FetchJob& job, const PiecePlace& piece) {
-  return piece.xxh3.has_value() && (job.read_base || kCheckResident);
+  return piece.needs_check() && (job.read_base || kCheckResident);
 }
 
 // The reader joins neighbours up to a segment.
@@ -42,7 +49,7 @@ bool is_one_request(const ExpertLayout& layout) {
 // chunks. A whole piece of a split expert is merged (copied) as if it were one chunk.
 std::size_t merges(const FetchJob& job, const PiecePlace& piece) {
   if (!job.layout->split || job.view == nullptr) return 0;
-  return piece.split ? piece.chunks.size() : 1;
+  return piece.coded() ? piece.chunks.size() : 1;
 }
 
 }  // namespace
@@ -273,10 +280,10 @@ void FetchExecutor::queue_reads(const FetchTask& task, bool rest) {
     }
   };
   if (rest) {
-    for (const ChunkPlace& chunk : piece.chunks)
-      queue(layout.rest.covering(chunk.place, chunk.stored_bytes), layout.base.runs.size());
+    for (const codec::PlaneChunk& chunk : piece.chunks)
+      queue(layout.rest.covering(chunk.place, chunk.bytes), layout.base.runs.size());
   } else {
-    queue(layout.base.covering(piece.place, stored_bytes(piece)), 0);
+    for (const PlanePlace& plane : piece.base()) queue(layout.base.covering(plane.place, plane.bytes), 0);
   }
 }
 
@@ -289,15 +296,15 @@ void FetchExecutor::settle(FetchJob& job) {
   const ExpertLayout& layout = *job.layout;
   for (std::size_t p = 0; p < layout.pieces.size(); ++p) {
     const PiecePlace& piece = layout.pieces[p];
-    if (all_in(job.base_in, layout.base.covering(piece.place, stored_bytes(piece)))) {
+    if (all_in(job.base_in, layout, piece)) {
       if (ops_[job.first_op[p]].state == OpState::kDone)
         base_is_ready(job, p);
       else
         make_ready(job.first_op[p]);
     }
     for (std::uint32_t x = 0; x < piece.chunks.size(); ++x) {
-      const ChunkPlace& chunk = piece.chunks[x];
-      if (all_in(job.rest_in, layout.rest.covering(chunk.place, chunk.stored_bytes)))
+      const codec::PlaneChunk& chunk = piece.chunks[x];
+      if (all_in(job.rest_in, layout.rest.covering(chunk.place, chunk.bytes)))
         make_ready(job.first_op[p] + 1 + x);
     }
   }
@@ -315,8 +322,10 @@ void FetchExecutor::arrived(FetchJob& job, std::uint32_t run) {
     job.base_in[run] = true;
     for (std::size_t p = 0; p < layout.pieces.size(); ++p) {
       const PiecePlace& piece = layout.pieces[p];
-      const ReadRegion::Range range = layout.base.covering(piece.place, stored_bytes(piece));
-      if (!in(range) || !all_in(job.base_in, range)) continue;
+      const bool has_part = std::ranges::any_of(piece.base(), [&](const PlanePlace& plane) {
+        return in(layout.base.covering(plane.place, plane.bytes));
+      });
+      if (!has_part || !all_in(job.base_in, layout, piece)) continue;
       if (ops_[job.first_op[p]].state == OpState::kBlocked)
         make_ready(job.first_op[p]);
       else
@@ -326,8 +335,8 @@ void FetchExecutor::arrived(FetchJob& job, std::uint32_t run) {
     job.rest_in[run] = true;
     for (std::size_t p = 0; p < layout.pieces.size(); ++p) {
       for (std::uint32_t x = 0; x < layout.pieces[p].chunks.size(); ++x) {
-        const ChunkPlace& chunk = layout.pieces[p].chunks[x];
-        const ReadRegion::Range range = layout.rest.covering(chunk.place, chunk.stored_bytes);
+        const codec::PlaneChunk& chunk = layout.pieces[p].chunks[x];
+        const ReadRegion::Range range = layout.rest.covering(chunk.place, chunk.bytes);
         if (in(range) && all_in(job.rest_in, range)) make_ready(job.first_op[p] + 1 + x);
       }
     }
@@ -390,8 +399,8 @@ bool FetchExecutor::run_one() {
     if (op.kind == Kind::kCheck) decoder_.check(piece, job.base);
     if (op.kind == Kind::kDecode) decoder_.decode(piece, piece.chunks[op.chunk], job.rest, view);
     if (merge_too) decoded = Clock::now();
-    if (op.kind == Kind::kMerge && !piece.split) ChunkDecoder::copy(piece, job.base, view);
-    if ((op.kind == Kind::kMerge && piece.split) || merge_too)
+    if (op.kind == Kind::kMerge && !piece.coded()) ChunkDecoder::copy(piece, job.base, view);
+    if ((op.kind == Kind::kMerge && piece.coded()) || merge_too)
       decoder_.merge(piece, piece.chunks[op.chunk], job.base, job.rest, view);
   } catch (...) {
     failure = std::current_exception();

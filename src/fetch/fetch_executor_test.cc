@@ -70,7 +70,7 @@ TEST_F(FetchExecutorTest, JobsThatOverlapWithoutEndAreForgottenOneByOne) {
     std::vector<std::byte> found;
     for (const PiecePlace& piece : oldest->job.layout->pieces)
       found.insert(found.end(), oldest->view.data() + piece.view_place,
-                   oldest->view.data() + piece.view_place + piece.raw_bytes());
+                   oldest->view.data() + piece.view_place + piece.view_bytes());
     ASSERT_EQ(found, expected) << started;
     ASSERT_TRUE(executor.under_way());
     operations = std::max(operations, executor.remembered().operations);

@@ -33,7 +33,7 @@ class PieceDecoder {
   struct Job {
     const PiecePlace* piece;
     // Null: checksum (and, for a raw piece of a decoded view, copy) of the piece itself.
-    const ChunkPlace* chunk;
+    const codec::PlaneChunk* chunk;
   };
 
   ThreadPool& pool_;

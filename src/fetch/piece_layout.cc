@@ -12,15 +12,6 @@ constexpr Bytes kMaxGapBytes = 32 * kKiB;
 // Views start on cache lines.
 constexpr Bytes kViewAlignment = 64;
 
-std::vector<store::Extent> extents_of(std::span<const store::StoredPiece> pieces) {
-  std::vector<store::Extent> extents;
-  for (const store::StoredPiece& piece : pieces) {
-    extents.push_back(main_extent(piece));
-    for (const store::ExponentChunk& chunk : piece.exponents) extents.push_back(chunk.extent);
-  }
-  return extents;
-}
-
 // Where the bytes of `extent` are among the runs' places.
 Bytes place_of(std::span<const FileRun> runs, const store::Extent& extent) {
   if (extent.length == 0) return 0;
@@ -33,18 +24,27 @@ Bytes place_of(std::span<const FileRun> runs, const store::Extent& extent) {
 
 }  // namespace
 
-const store::Extent& main_extent(const store::StoredPiece& piece) {
-  switch (piece.encoding) {
-    case store::Encoding::kRaw:
-      return piece.raw;
-    case store::Encoding::kSplit:
-      return piece.sm;
-    case store::Encoding::kSliced:
-      return piece.msb;
-    case store::Encoding::kInt8:
-      return piece.int8;
+Bytes PiecePlace::view_bytes() const {
+  if (coded()) return view_format()->bytes({1, elements});
+  return view_plane(base_planes - 1) + planes[base_planes - 1].bytes;
+}
+
+Bytes PiecePlace::view_plane(std::size_t plane) const {
+  Bytes place = 0;
+  for (std::size_t before = 0; before < plane; ++before)
+    place += round_up(planes[before].bytes, kViewAlignment);
+  return place;
+}
+
+std::vector<store::Extent> extents_of(const store::StoredPiece& piece, codec::PlaneRegion region) {
+  std::vector<store::Extent> extents;
+  for (std::size_t plane = 0; plane < piece.plane_count(); ++plane) {
+    const bool own = piece.format == nullptr || piece.format->planes[plane].region == region;
+    if (own) extents.push_back(piece.planes[plane].extent);
   }
-  SLUICE_CHECK(false, std::to_string(static_cast<int>(piece.encoding)));
+  if (region == codec::PlaneRegion::kRest)
+    for (const store::ExponentChunk& chunk : piece.exponents) extents.push_back(chunk.extent);
+  return extents;
 }
 
 std::vector<FileRun> join_extents(std::vector<store::Extent> extents) {
@@ -72,44 +72,59 @@ std::vector<FileRun> join_extents(std::vector<store::Extent> extents) {
 }
 
 PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun> base,
-                       std::span<const FileRun> rest, Bytes* view_bytes, codec::SliceBits bits) {
+                       std::span<const FileRun> rest, Bytes* view_bytes) {
   PiecePlace place;
-  place.split = piece.encoding == store::Encoding::kSplit;
-  const store::Extent& main = main_extent(piece);
+  place.format = piece.format;
+  place.shape = piece.shape;
   place.dtype = piece.dtype;
-  place.elements = piece.elements;
-  place.tiles = piece.tiles;
   place.own_columns = piece.own_columns;
-  place.file = main.file;
-  place.file_offset = main.offset;
-  place.place = place_of(base, main);
-  place.xxh3 = piece.xxh3;
-  for (const store::ExponentChunk& chunk : piece.exponents)
-    place.chunks.push_back({place_of(rest, chunk.extent), chunk.extent.length, chunk.first_element,
-                            chunk.elements, chunk.xxh3, chunk.extent.offset, chunk.coded});
-  if (piece.encoding == store::Encoding::kSliced) {
-    place.slices = {piece.matrix, bits};
-    place.chunks.push_back({place_of(rest, piece.lsb), piece.lsb.length, 0, piece.elements, piece.lsb_xxh3,
-                            piece.lsb.offset, false});
+  place.elements = piece.elements;
+  place.file = piece.first().file;
+  place.has_checksums = piece.planes[0].xxh3.has_value();
+  place.base_planes = 0;
+  const auto add_chunk = [&](const store::Extent& extent, codec::PlaneChunk chunk) {
+    if (place.chunks.empty()) place.chunks_offset = extent.offset;
+    chunk.place = place_of(rest, extent);
+    chunk.bytes = extent.length;
+    place.chunks.push_back(chunk);
+  };
+  for (std::size_t plane = 0; plane < piece.plane_count(); ++plane) {
+    const store::StoredPlane& stored = piece.planes[plane];
+    if (piece.format == nullptr || piece.format->planes[plane].region == codec::PlaneRegion::kBase) {
+      SLUICE_CHECK(stored.xxh3.has_value() == place.has_checksums && place.base_planes == plane);
+      place.planes[place.base_planes++] = {place_of(base, stored.extent), stored.extent.length,
+                                           stored.extent.offset, stored.xxh3.value_or(0)};
+    } else if (stored.extent.length > 0) {  // an LSB slice
+      add_chunk(stored.extent, {.count = piece.elements, .xxh3 = stored.xxh3.value_or(0)});
+    }
   }
-  if (piece.encoding == store::Encoding::kSliced || piece.encoding == store::Encoding::kInt8)
-    place.codes = main.length;
-  place.view_place = place.place;
+  place.chunks.reserve(place.chunks.size() + piece.exponents.size());
+  for (const store::ExponentChunk& chunk : piece.exponents)
+    add_chunk(
+        chunk.extent,
+        {.first = chunk.first_element, .count = chunk.elements, .xxh3 = chunk.xxh3, .coded = chunk.coded});
+  place.view_place = place.planes[0].place;
   if (view_bytes != nullptr) {
     place.view_place = *view_bytes;
-    *view_bytes += round_up(place.raw_bytes(), kViewAlignment);
+    *view_bytes += round_up(place.view_bytes(), kViewAlignment);
   }
   return place;
 }
 
 PieceLayout lay_out(std::span<const store::StoredPiece> pieces) {
   PieceLayout layout;
-  const std::vector<store::Extent> extents = extents_of(pieces);
+  std::vector<store::Extent> extents;
+  for (const store::StoredPiece& piece : pieces) {
+    for (const codec::PlaneRegion region : {codec::PlaneRegion::kBase, codec::PlaneRegion::kRest}) {
+      const std::vector<store::Extent> own = extents_of(piece, region);
+      extents.insert(extents.end(), own.begin(), own.end());
+      if (piece.format == nullptr) break;  // one plane
+    }
+    layout.needs_decode |= piece.coded();
+  }
   layout.runs = join_extents(extents);
   for (const FileRun& run : layout.runs) layout.read_bytes += run.length;
   for (const store::Extent& extent : extents) layout.stored_bytes += extent.length;
-  for (const store::StoredPiece& piece : pieces)
-    layout.needs_decode |= piece.encoding == store::Encoding::kSplit;
 
   for (const store::StoredPiece& piece : pieces)
     layout.pieces.push_back(

@@ -1,13 +1,15 @@
 // Where the stored bytes of a few pieces go in one read buffer, and how a computable view is made from them.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/dtype.h"
+#include "codec/matrix_format.h"
+#include "codec/native/tiles.h"
 #include "store/checkpoint.h"
 
 namespace sluice::fetch {
@@ -20,32 +22,45 @@ struct FileRun {
   Bytes place = 0;
 };
 
-struct ChunkPlace {
+// Where a plane that is read as a whole lies.
+struct PlanePlace {
   Bytes place = 0;  // in the read buffer
-  Bytes stored_bytes = 0;
-  std::uint64_t first_element = 0, elements = 0;  // elements of the piece (places, in tiles)
-  std::uint64_t xxh3 = 0;
-  Bytes file_offset = 0;  // for errors
-  bool coded = false;
+  Bytes bytes = 0;
+  Bytes file_offset = 0;   // for errors
+  std::uint64_t xxh3 = 0;  // if the piece has checksums
 };
 
 struct PiecePlace {
-  DType dtype = DType::kBF16;
-  bool split = false;
-  codec::TileShape tiles;                 // for a split piece in tiles
-  bool own_columns = false;               // the tiles have the tensor's columns
-  codec::SlicedShape slices{{}, {0, 0}};  // for a piece in slices; `chunks` then is its LSB slice
-  Bytes codes = 0;                        // for a rounded piece: its bytes at `place`
+  const codec::MatrixFormat* format = nullptr;
+  codec::MatrixShape shape;      // that the planes have
+  DType dtype = DType::kBF16;    // of the words that a coded piece becomes
+  bool own_columns = false;      // the tiles have the tensor's columns
+  bool has_checksums = false;    // of `planes`
+  std::uint8_t base_planes = 1;  // how many of `planes` there are
+  std::uint32_t file = 0;        // for errors
   std::uint64_t elements = 0;
-  std::uint32_t file = 0;  // for errors
-  Bytes file_offset = 0;   // where `raw`, `sm`, `msb` or `int8` begins
-  Bytes place = 0;         // its place in the read buffer
-  std::optional<std::uint64_t> xxh3;
-  std::vector<ChunkPlace> chunks;
-  Bytes view_place = 0;  // place of the piece's words in the view buffer
-  Bytes raw_bytes() const { return elements * dtype_bytes(dtype); }
-  bool tiled() const { return tiles.rows > 0; }
-  bool sliced() const { return slices.bits.high > 0; }
+  std::array<PlanePlace, codec::kMostPlanes> planes;  // those of the region `base`: the format's first ones
+  // What lies in the region `rest`, with places in its read buffer: coded exponents, or the LSB slice as one
+  // chunk.
+  std::vector<codec::PlaneChunk> chunks;
+  Bytes chunks_offset = 0;  // of the first chunk in the file; they stand one behind the other
+  Bytes view_place = 0;     // place of the piece's words, or of its planes, in the view buffer
+
+  // Exponents must be decoded before the piece is words.
+  bool coded() const { return format != nullptr && !format->fixed_size(); }
+  bool tiled() const { return format == &codec::kFormatPacked; }
+  bool sliced() const { return format != nullptr && format->slices.has_value(); }
+  codec::TileShape tiles() const { return {shape.rows, shape.columns}; }
+  std::span<const PlanePlace> base() const { return std::span(planes).first(base_planes); }
+  bool needs_check() const { return has_checksums || (format != nullptr && format->check != nullptr); }
+  // The format that the piece has in a view of words: its own, unless it is coded.
+  const codec::MatrixFormat* view_format() const { return coded() ? codec::word_format(dtype) : format; }
+  // Bytes in such a view, and where plane `plane` begins there, from view_place on.
+  Bytes view_bytes() const;
+  Bytes view_plane(std::size_t plane) const;
+  Bytes file_offset_of(const codec::PlaneChunk& chunk) const {
+    return chunks_offset + (chunk.place - chunks.front().place);
+  }
 };
 
 // Immutable once made. When no piece is split, the read buffer is the view buffer and no byte is copied.
@@ -62,11 +77,11 @@ PieceLayout lay_out(std::span<const store::StoredPiece> pieces);
 
 // Extents in any order as runs, in ascending order of the files; extents near each other share a run.
 std::vector<FileRun> join_extents(std::vector<store::Extent> extents);
-// The place of a piece among runs that hold its main bytes and its chunks. `view_bytes`: size of the view so
-// far, to which the piece is added; null: the read buffer is the view. `bits`: for a piece in slices.
+// The place of a piece among runs that hold its planes and its chunks. `view_bytes`: size of the view so far,
+// to which the piece is added; null: the read buffer is the view.
 PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun> base,
-                       std::span<const FileRun> rest, Bytes* view_bytes, codec::SliceBits bits = {});
-// The extent of a piece that is neither an exponent chunk nor an LSB slice.
-const store::Extent& main_extent(const store::StoredPiece& piece);
+                       std::span<const FileRun> rest, Bytes* view_bytes);
+// The extents of a piece's planes in a region, those of chunks included.
+std::vector<store::Extent> extents_of(const store::StoredPiece& piece, codec::PlaneRegion region);
 
 }  // namespace sluice::fetch

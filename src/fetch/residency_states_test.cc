@@ -247,12 +247,12 @@ TEST_F(ResidencyStates, AChunkCanBeReadAlone) {
   const ExpertLayout& layout = store_->layout({0, 0});
   for (const PiecePlace& piece : layout.pieces) {
     ASSERT_EQ(piece.chunks.size(), 3u);
-    for (const ChunkPlace& chunk : piece.chunks) {
-      const ReadRegion::Range range = layout.rest.covering(chunk.place, chunk.stored_bytes);
+    for (const codec::PlaneChunk& chunk : piece.chunks) {
+      const ReadRegion::Range range = layout.rest.covering(chunk.place, chunk.bytes);
       ASSERT_LT(range.first, range.end);
       EXPECT_LE(layout.rest.runs[range.first].place, chunk.place);
       const FileRun& last = layout.rest.runs[range.end - 1];
-      EXPECT_GE(last.place + last.length, chunk.place + chunk.stored_bytes);
+      EXPECT_GE(last.place + last.length, chunk.place + chunk.bytes);
     }
   }
 }

@@ -32,10 +32,14 @@ struct DrainAtEnd {
 std::optional<RowLayout> row_layout(const store::Checkpoint& checkpoint, const std::string& tensor) {
   const store::TensorInfo* const info = checkpoint.find(tensor);
   if (info == nullptr || info->shape.size() != 2 || info->elements() == 0) return std::nullopt;
-  RowLayout layout{.tensor = tensor, .dtype = info->dtype, .rows = info->shape[0], .columns = info->shape[1]};
   const std::vector<store::Piece> pieces = checkpoint.pieces_of(tensor);
   const store::StoredPiece first = checkpoint.locate(pieces.front());
-  if (pieces.size() == 1 && first.encoding == store::Encoding::kRaw && !first.xxh3) return layout;
+  RowLayout layout{.tensor = tensor,
+                   .format = codec::word_format(info->dtype),
+                   .rows = info->shape[0],
+                   .columns = info->shape[1]};
+  if (layout.format == nullptr) return std::nullopt;
+  if (pieces.size() == 1 && first.raw() && !first.planes[0].xxh3) return layout;
   layout.pieces = true;
   layout.rows_together = pieces.front().elements / layout.columns;
   if (layout.rows_together * layout.row_bytes() > kMostTogether) return std::nullopt;
@@ -45,7 +49,7 @@ std::optional<RowLayout> row_layout(const store::Checkpoint& checkpoint, const s
     if (rows == 0 || piece.elements != rows * layout.columns) return std::nullopt;
     row += rows;
   }
-  return first.encoding == store::Encoding::kRaw ? std::optional(layout) : std::nullopt;
+  return first.raw() ? std::optional(layout) : std::nullopt;
 }
 
 RowTable::RowTable(const store::Checkpoint& checkpoint, const RowLayout& layout, const FetchOptions& options,
@@ -89,11 +93,11 @@ RowTable::Range RowTable::range_of(std::int64_t row, std::size_t slot) {
   piece_.first_element = static_cast<std::uint64_t>(range.first) * layout_.columns;
   piece_.elements = static_cast<std::uint64_t>(range.end - range.first) * layout_.columns;
   const store::StoredPiece stored = checkpoint_.locate(piece_);
-  SLUICE_CHECK(stored.encoding == store::Encoding::kRaw, "rows are coded here, and not at the start");
-  range.xxh3 = stored.xxh3;
-  range.offset = stored.raw.offset;
-  range.length = stored.raw.length;
-  range.run.file = stored.raw.file;
+  SLUICE_CHECK(stored.raw(), "rows are coded here, and not at the start");
+  range.xxh3 = stored.planes[0].xxh3;
+  range.offset = stored.first().offset;
+  range.length = stored.first().length;
+  range.run.file = stored.first().file;
   range.run.offset = round_down(range.offset, kBlockBytes);
   range.run.length = round_up(range.offset + range.length, kBlockBytes) - range.run.offset;
   range.run.place = slot * range_bytes(layout_);

@@ -20,11 +20,11 @@ namespace sluice::fetch {
 // How rows of a matrix can be read separately.
 struct RowLayout {
   std::string tensor;
-  DType dtype = DType::kBF16;
+  const codec::MatrixFormat* format = nullptr;  // of words
   std::uint64_t rows = 0, columns = 0;
   std::uint64_t rows_together = 1;  // read at once: rows under one checksum, or one row without checksums
   bool pieces = false;  // row groups are pieces of the checkpoint; else any row of one large piece
-  Bytes row_bytes() const { return columns * dtype_bytes(dtype); }
+  Bytes row_bytes() const { return format->plane_bytes({1, columns}, 0); }
 };
 // Empty if a row cannot be read without much more of the matrix: the matrix is coded, or has one checksum for
 // all rows.

@@ -145,9 +145,9 @@ TEST_F(RowTableTest, AFlippedBitOfAStoreIsFound) {
   const auto checkpoint = store::open_checkpoint(path);
   const store::StoredPiece piece = checkpoint->locate({"w", 14 * kColumns, kTogether * kColumns});
   std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
-  stream.seekg(static_cast<std::streamoff>(piece.raw.offset + 2 * kColumns + 17));
+  stream.seekg(static_cast<std::streamoff>(piece.first().offset + 2 * kColumns + 17));
   const char byte = static_cast<char>(stream.get() ^ 4);
-  stream.seekp(static_cast<std::streamoff>(piece.raw.offset + 2 * kColumns + 17));
+  stream.seekp(static_cast<std::streamoff>(piece.first().offset + 2 * kColumns + 17));
   stream.put(byte);
   stream.close();
   RowTable table(*checkpoint, *row_layout(*checkpoint, "w"), {}, accountant_);

@@ -43,8 +43,8 @@ class SlicedStore : public testing::ExpertStoreTest {
       if (pieces.layer != id.layer || pieces.index != id.index) continue;
       for (const store::Piece* piece : {&pieces.gate, &pieces.up, &pieces.down}) {
         const store::StoredPiece stored = checkpoint_->locate(*piece);
-        append_file(stored.msb, slices[Part::kMsb]);
-        append_file(stored.lsb, slices[Part::kLsb]);
+        append_file(stored.first(), slices[Part::kMsb]);
+        append_file(stored.planes[1].extent, slices[Part::kLsb]);
       }
     }
     return slices;
@@ -74,11 +74,10 @@ class SlicedStore : public testing::ExpertStoreTest {
     while (const auto pin = store_->next()) {
       Slices& slices = views[pin->id()];
       EXPECT_TRUE(slices.empty()) << "handed out twice";
-      for (const MatrixView* view : {&pin->view().gate, &pin->view().up, &pin->view().down}) {
-        EXPECT_TRUE(view->sliced());
-        const codec::SlicedView& matrix = view->slices;
-        EXPECT_EQ(matrix.shape.rows, view->rows);
-        EXPECT_EQ(matrix.shape.columns, view->cols);
+      for (const codec::MatrixRef* view : {&pin->view().gate, &pin->view().up, &pin->view().down}) {
+        EXPECT_TRUE(view->format->slices);
+        const codec::SlicedView matrix = codec::slices_of(*view);
+        EXPECT_EQ(view->view == codec::SliceView::kLow, matrix.lsb == nullptr);
         append(matrix.msb, matrix.shape.msb_bytes(), slices[Part::kMsb]);
         if (matrix.lsb != nullptr) append(matrix.lsb, matrix.shape.lsb_bytes(), slices[Part::kLsb]);
       }
@@ -332,7 +331,7 @@ TEST_F(SlicedStore, AFlippedBitIsFoundInTheSliceThatHasItAndNowhereElse) {
   };
   for (const PiecePlace& piece : layout.pieces) {
     for (const bool of_lsb : {false, true}) {
-      const Bytes offset = of_lsb ? piece.chunks[0].file_offset : piece.file_offset;
+      const Bytes offset = of_lsb ? piece.chunks_offset : piece.planes[0].file_offset;
       std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
       const auto flip = [&] {
         stream.seekg(static_cast<std::streamoff>(offset));

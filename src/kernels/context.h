@@ -20,7 +20,8 @@ enum class ActivationForm {
   kInt8,  // codes of 8 bits (activation_codes.h)
 };
 
-class Scratch;  // scratch.h
+class Scratch;      // products/scratch.h
+class FormatTable;  // products/format_kernels.h
 
 // Passed by reference; the pool and the scratch must outlive every call. Kernels split work between threads
 // by output rows only, so results do not depend on the number of threads.
@@ -32,6 +33,7 @@ struct Context {
   Products products = Products::kExact;
   ActivationForm activations = ActivationForm::kF32;
   const Scratch* scratch = nullptr;  // what products need beside their operands; null: of each thread's own
+  const FormatTable* formats = nullptr;  // of matrices in formats beyond those of this program; null: none
   bool rounds() const { return products != Products::kExact; }
 };
 

@@ -17,7 +17,8 @@ struct PackedKernels;
 struct SlicedKernels;
 struct TileKernels;
 
-// No pointer is null.
+// No pointer is null. Which kernels multiply with a format says products/format_kernels.h, which composes its
+// rows from these.
 struct KernelTable {
   const MatmulKernels* matmul;
   const AttentionKernels* attention;

@@ -114,6 +114,12 @@ std::string_view role_name(Role role) {
       return "expert_up";
     case Role::kExpertDown:
       return "expert_down";
+    case Role::kExpertGateBias:
+      return "expert_gate_bias";
+    case Role::kExpertUpBias:
+      return "expert_up_bias";
+    case Role::kExpertDownBias:
+      return "expert_down_bias";
     case Role::kEncoderFinalNorm:
       return "encoder_final_norm";
     case Role::kRelativeBias:

@@ -48,6 +48,11 @@ enum class Role : std::uint8_t {
   kExpertGate,
   kExpertUp,
   kExpertDown,
+  // Biases of all experts of a layer: (experts, width), (experts, width), (experts, hidden). Kept with the
+  // dense weights.
+  kExpertGateBias,
+  kExpertUpBias,
+  kExpertDownBias,
   kEncoderFinalNorm,
   kRelativeBias,  // T5: (buckets, heads), in the first layer of a stack
   kCrossNorm,
@@ -57,6 +62,10 @@ enum class Role : std::uint8_t {
   kCrossO,  // a decoder's attention to the encoder's output
 };
 std::string_view role_name(Role role);
+// Biases of experts, which are no matrices though their shape has two dimensions.
+constexpr bool is_expert_bias(Role role) {
+  return role == Role::kExpertGateBias || role == Role::kExpertUpBias || role == Role::kExpertDownBias;
+}
 
 // One tensor that an architecture must have. Shapes are (out, in) for matrices.
 struct TensorSpec {

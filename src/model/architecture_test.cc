@@ -464,15 +464,15 @@ TEST(DescribeModel, AcceptsTheGoldenCheckpoints) {
     EXPECT_EQ(model.ignored, ignored.contains(name) ? ignored.at(name) : std::vector<std::string>());
     std::uint64_t bytes = 0;
     for (const TensorSpec& spec : model.dense)
-      bytes += checkpoint->locate({spec.name, 0, elements(spec)}).raw.length;
+      bytes += checkpoint->locate({spec.name, 0, elements(spec)}).first().length;
     for (const ExpertPieces& expert : model.experts) {
       for (const store::Piece& piece : expert.all()) {
         EXPECT_EQ(piece.elements, std::uint64_t{model.config.moe.width} * model.config.hidden);
-        bytes += checkpoint->locate(piece).raw.length;
+        bytes += checkpoint->locate(piece).first().length;
       }
     }
     for (const std::string& tensor : model.ignored) {
-      bytes += checkpoint->locate({tensor, 0, checkpoint->find(tensor)->elements()}).raw.length;
+      bytes += checkpoint->locate({tensor, 0, checkpoint->find(tensor)->elements()}).first().length;
     }
     std::uint64_t stored = 0;
     for (const store::TensorInfo& tensor : checkpoint->tensors())

@@ -57,13 +57,29 @@ class Inventory {
           .found(shape_text(tensor.shape))
           .fix("download the config.json that belongs to these weights");
     }
-    if (tensor.dtype != DType::kBF16 && tensor.dtype != DType::kF16 && tensor.dtype != DType::kF32) {
+    if (tensor.format != nullptr) {
+      check_format(tensor);
+    } else if (tensor.dtype != DType::kBF16 && tensor.dtype != DType::kF16 && tensor.dtype != DType::kF32) {
       throw error(ErrorKind::kUnsupported, "tensor has a type that is not computed with", name)
           .expected("BF16, F16 or F32")
           .found(dtype_name(tensor.dtype))
           .fix("use an unquantised version of this model");
     }
     used_[found->second] = true;
+  }
+
+  // Requires that the matrices of the tensor can be stored in its format.
+  void check_format(const store::TensorInfo& tensor) const {
+    const codec::MatrixFormat& format = *tensor.format;
+    const std::uint64_t columns = tensor.shape.empty() ? 1 : tensor.shape.back();
+    const std::uint64_t rows = tensor.shape.size() < 2 ? 1 : tensor.shape[tensor.shape.size() - 2];
+    if (format.input && format.fits({rows, columns})) return;
+    throw error(ErrorKind::kUnsupported, "tensor has a format that is not computed with in this shape",
+                tensor.name)
+        .expected("rows and columns in whole blocks of " + std::to_string(format.block.rows) + " by " +
+                  std::to_string(format.block.columns))
+        .found(std::string(format.name) + ", " + tensor.shape_text())
+        .fix("use an unquantised version of this model");
   }
 
   // Names of the tensors that nobody took; Error for a tensor that the architecture does not know either.

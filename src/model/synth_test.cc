@@ -58,8 +58,8 @@ class SynthTest : public testing::Test {
       const store::StoredPiece piece = checkpoint->locate({info.name, 0, elements});
       std::vector<std::uint16_t>& out = words[info.name];
       out.resize(elements);
-      InputFile::open(checkpoint->weight_files()[piece.raw.file])
-          .read_at(piece.raw.offset, std::as_writable_bytes(std::span(out)));
+      InputFile::open(checkpoint->weight_files()[piece.first().file])
+          .read_at(piece.first().offset, std::as_writable_bytes(std::span(out)));
     }
     return words;
   }

@@ -3,6 +3,7 @@
 // store.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,9 +13,9 @@
 
 #include "base/bytes.h"
 #include "base/dtype.h"
+#include "codec/matrix_format.h"
 #include "codec/native/tiles.h"
-#include "codec/slices/int8_matrix.h"
-#include "codec/slices/sliced_matrix.h"
+#include "codec/slices/slice_cells.h"
 
 namespace sluice::store {
 
@@ -22,6 +23,8 @@ struct TensorInfo {
   std::string name;
   DType dtype = DType::kBF16;
   std::vector<std::uint64_t> shape;
+  // How the tensor's source has its matrices, if not as words of `dtype`; null: as words.
+  const codec::MatrixFormat* format = nullptr;
   std::uint64_t elements() const;  // product; checked against overflow when the file was read
   std::string shape_text() const;  // "[64, 1408, 2048]"
 };
@@ -50,30 +53,33 @@ struct ExponentChunk {
   std::uint64_t xxh3 = 0;           // over the stored bytes
 };
 
-enum class Encoding : std::uint8_t {
-  kRaw,     // the tensor's own bytes
-  kSplit,   // BF16 only: a sign+mantissa plane and exponent chunks (SPEC §1.2), flat or in tiles
-  kSliced,  // a matrix of an expert in two slices of AMAT codes: rounded (SPEC §4.2)
-  kInt8,    // a dense matrix in codes of 8 bits: also rounded
+// One plane of a piece (codec::MatrixFormat), unless it is a sequence of chunks.
+struct StoredPlane {
+  Extent extent;
+  std::optional<std::uint64_t> xxh3;  // of its bytes; empty in a directory
 };
 
 // Where and how one piece is stored.
 struct StoredPiece {
-  DType dtype = DType::kBF16;
-  Encoding encoding = Encoding::kRaw;
-  std::uint64_t elements = 0;
-  Extent raw;              // kRaw
-  Extent sm;               // kSplit: one byte for every element, or for every place of the tiles
-  codec::TileShape tiles;  // for a matrix in tiles; chunks then count places, not elements
+  // Null: elements of a type that nobody computes with, in one plane as the tensor has them.
+  const codec::MatrixFormat* format = nullptr;
+  DType dtype = DType::kBF16;  // of the tensor; the words that a piece with coded exponents becomes
+  std::uint64_t elements = 0;  // of the tensor
+  codec::MatrixShape shape;    // that the planes have: tiles may have other columns than the tensor
+  std::array<StoredPlane, codec::kMostPlanes> planes;  // by the format; a plane of chunks is empty
+  std::vector<ExponentChunk> exponents;  // of formats `split` and `packed`; those of `packed` count places
   // The tiles have the tensor's columns: kernels can multiply with them directly.
   bool own_columns = false;
-  std::optional<std::uint64_t> xxh3;     // over `raw`, `sm`, `msb` or `int8`; empty in a directory
-  std::vector<ExponentChunk> exponents;  // kSplit
-  codec::CellShape matrix;               // kSliced, kInt8
-  Extent msb, lsb;                       // kSliced, laid out by codec::SlicedShape{matrix, bits of the store}
-  std::uint64_t lsb_xxh3 = 0;            // `xxh3` covers `msb`
-  Extent int8;                           // kInt8, laid out by codec::Int8Shape{matrix}
-  bool tiled() const { return tiles.rows > 0; }
+
+  // Exponents must be decoded before the piece is words.
+  bool coded() const { return format != nullptr && !format->fixed_size(); }
+  bool tiled() const { return format == &codec::kFormatPacked; }
+  codec::TileShape tiles() const { return {shape.rows, shape.columns}; }
+  codec::CellShape cells() const { return {shape.rows, shape.columns}; }
+  // The tensor's own bytes.
+  bool raw() const { return format == nullptr || format->words; }
+  std::size_t plane_count() const { return format == nullptr ? 1 : format->plane_count(); }
+  const Extent& first() const { return planes[0].extent; }
 };
 
 // The kinds of parts that a store's experts have (docs/store-format.md).

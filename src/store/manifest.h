@@ -42,6 +42,14 @@ struct StoredChunk {
   bool coded = false;
 };
 
+// How the manifest writes a piece.
+enum class Encoding : std::uint8_t {
+  kRaw,     // `raw`: the tensor's own bytes
+  kSplit,   // `sm` and `chunks`, BF16 only: a sign+mantissa plane and exponent chunks, flat or in tiles
+  kSliced,  // `msb` and `lsb`: a matrix of an expert in two slices of AMAT codes, rounded
+  kInt8,    // `int8`: a dense matrix in codes of 8 bits, also rounded
+};
+
 struct PieceEntry {
   std::uint32_t tensor = 0;
   std::uint32_t file = 0;              // index into data_files

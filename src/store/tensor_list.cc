@@ -47,4 +47,11 @@ Piece whole_tensor(const std::vector<TensorInfo>& tensors, std::string_view name
   return {tensor.name, 0, tensor.elements()};
 }
 
+codec::MatrixShape matrix_shape(const std::vector<std::uint64_t>& tensor, std::uint64_t first,
+                                std::uint64_t count) {
+  const std::uint64_t columns = tensor.empty() ? 0 : tensor.back();
+  if (columns == 0 || first % columns != 0 || count % columns != 0) return {1, count};
+  return {count / columns, columns};
+}
+
 }  // namespace sluice::store

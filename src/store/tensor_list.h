@@ -20,4 +20,8 @@ const TensorInfo& checked_tensor(const std::vector<TensorInfo>& tensors, const P
 // The whole tensor as a piece; Error(kInvalid) if no tensor has that name.
 Piece whole_tensor(const std::vector<TensorInfo>& tensors, std::string_view name, const std::string& path);
 
+// The matrix that a range of elements of a tensor is: whole rows of the tensor's columns, else one row.
+codec::MatrixShape matrix_shape(const std::vector<std::uint64_t>& tensor, std::uint64_t first,
+                                std::uint64_t count);
+
 }  // namespace sluice::store

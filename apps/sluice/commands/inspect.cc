@@ -107,6 +107,9 @@ Class class_of(Role role) {
     case Role::kExpertGate:
     case Role::kExpertUp:
     case Role::kExpertDown:
+    case Role::kExpertGateBias:
+    case Role::kExpertUpBias:
+    case Role::kExpertDownBias:
       return Class::kExperts;
   }
   SLUICE_CHECK(false, std::to_string(static_cast<int>(role)));
@@ -128,24 +131,10 @@ void visit_pieces(const store::Checkpoint& checkpoint, const Model& model, const
 }
 
 Bytes stored_bytes(const store::StoredPiece& piece) {
-  Bytes bytes = piece.raw.length + piece.sm.length + piece.msb.length + piece.lsb.length + piece.int8.length;
+  Bytes bytes = 0;
+  for (const store::StoredPlane& plane : piece.planes) bytes += plane.extent.length;
   for (const store::ExponentChunk& chunk : piece.exponents) bytes += chunk.extent.length;
   return bytes;
-}
-
-std::uint32_t file_of(const store::StoredPiece& piece) {
-  switch (piece.encoding) {
-    case store::Encoding::kRaw:
-      return piece.raw.file;
-    case store::Encoding::kSplit:
-      return piece.sm.file;
-    case store::Encoding::kSliced:
-      return piece.msb.file;
-    case store::Encoding::kInt8:
-      return piece.int8.file;
-  }
-  SLUICE_CHECK(false, std::to_string(static_cast<int>(piece.encoding)));
-  return 0;
 }
 
 // ---- Sizes
@@ -198,9 +187,11 @@ Sizes measure(const store::Checkpoint& checkpoint, const Model& model) {
     Tally& tally = sizes.by_class[static_cast<std::size_t>(kind)];
     tally += {piece.elements, 1 + piece.exponents.size(), piece.elements * dtype_bytes(piece.dtype),
               stored_bytes(piece)};
-    if (kind == Class::kExperts) holds_experts.at(file_of(piece)) = true;
-    sizes.msb += piece.msb.length;
-    sizes.lsb += piece.lsb.length;
+    if (kind == Class::kExperts) holds_experts.at(piece.first().file) = true;
+    if (piece.format != nullptr && piece.format->slices) {
+      sizes.msb += piece.planes[0].extent.length;
+      sizes.lsb += piece.planes[1].extent.length;
+    }
   });
   for (std::size_t kind = 0; kind < kClasses; ++kind) {
     (kind == static_cast<std::size_t>(Class::kExperts) ? sizes.experts : sizes.dense) += sizes.by_class[kind];
@@ -232,15 +223,15 @@ void visit_runs(const store::StoredPiece& piece, const std::function<void(const 
   for (const store::ExponentChunk& chunk : piece.exponents) {
     Run run{chunk.extent, chunk.elements, true, chunk.coded, {}};
     if (piece.tiled()) {
-      run.tiles = codec::tile_rows(piece.tiles, chunk.first_element, chunk.elements).shape;
+      run.tiles = codec::tile_rows(piece.tiles(), chunk.first_element, chunk.elements).shape;
       run.words = run.tiles.rows * run.tiles.columns;
     }
     visit(run);
   }
-  if (piece.encoding != store::Encoding::kRaw) return;
+  if (!piece.raw()) return;
   for (std::uint64_t first = 0; first < piece.elements; first += kBlockWords) {
     const std::uint64_t words = std::min(kBlockWords, piece.elements - first);
-    visit({{piece.raw.file, piece.raw.offset + 2 * first, 2 * words}, words, false, false, {}});
+    visit({{piece.first().file, piece.first().offset + 2 * first, 2 * words}, words, false, false, {}});
   }
 }
 

@@ -1,12 +1,10 @@
 #include "engine/forward/dense_weights.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "base/error.h"
-#include "base/float16.h"
-#include "engine/forward/packed_view.h"
+#include "device/space.h"
 
 namespace sluice::engine {
 namespace {
@@ -22,31 +20,7 @@ store::StoredPiece locate(const store::Checkpoint& checkpoint, const TensorSpec&
   return checkpoint.locate({spec.name, 0, elements_of(spec)});
 }
 
-bool is_vector(const TensorSpec& spec) { return spec.shape.size() == 1; }
-
-template <class Value>
-Value load(const std::byte* data, std::uint64_t i) {
-  Value value;
-  std::memcpy(&value, data + i * sizeof(Value), sizeof(Value));
-  return value;
-}
-
-// Files need not align their tensors.
-void to_float(const fetch::ResidentPiece& piece, float* out) {
-  for (std::uint64_t i = 0; i < piece.elements; ++i) {
-    switch (piece.dtype) {
-      case DType::kBF16:
-        out[i] = bf16_to_float(load<std::uint16_t>(piece.data, i));
-        break;
-      case DType::kF16:
-        out[i] = fp16_to_float(load<std::uint16_t>(piece.data, i));
-        break;
-      default:
-        out[i] = load<float>(piece.data, i);
-        break;
-    }
-  }
-}
+bool is_vector(const TensorSpec& spec) { return spec.shape.size() == 1 || model::is_expert_bias(spec.role); }
 
 // Whether the tensor's rows are looked up, its words hashed, or its products made transposed.
 bool needs_words(const TensorSpec& spec) {
@@ -58,16 +32,20 @@ bool is_packed(const TensorSpec& spec, const store::StoredPiece& stored, DenseVi
   return view == DenseView::kPacked && stored.own_columns && !needs_words(spec);
 }
 
-// Codes of 8 bits only support products and row look-ups.
-void check_can_be_coded(const store::Checkpoint& checkpoint, const TensorSpec& spec,
-                        const store::StoredPiece& stored) {
-  if (stored.encoding != store::Encoding::kInt8 || !needs_words(spec) || spec.role == Role::kEmbedding)
-    return;
-  throw Error(ErrorKind::kUnsupported, "the engine cannot compute with this matrix in codes of 8 bits")
+// Formats other than words only support products and row look-ups.
+void check_format(const store::Checkpoint& checkpoint, const TensorSpec& spec,
+                  const store::StoredPiece& stored) {
+  if (stored.raw() || stored.coded() || !needs_words(spec) || spec.role == Role::kEmbedding) return;
+  throw Error(ErrorKind::kUnsupported, "the engine needs the words of this matrix")
       .in(checkpoint.path())
-      .expected(spec.name + " as it was")
-      .found("8 bits")
+      .expected(spec.name + " as words")
+      .found(std::string(stored.format->name))
       .fix("pack the model again with this version of Sluice");
+}
+
+// The format in which a matrix is kept as words, or as it is.
+const codec::MatrixFormat* kept_format(const store::StoredPiece& stored) {
+  return stored.coded() ? codec::word_format(stored.dtype) : stored.format;
 }
 
 // All dense tensors except what embedding_on_disk() leaves out.
@@ -115,7 +93,9 @@ DenseWeights::DenseWeights(const store::Checkpoint& checkpoint, const model::Mod
     store::StoredPiece stored = locate(checkpoint, *spec);
     if (is_vector(*spec)) {
       const fetch::ResidentPiece piece = load(*spec, stored, Account::kStaging);
-      to_float(piece, vector_place);
+      codec::MatrixRef words = piece.matrix;
+      words.shape = {1, piece.elements};
+      codec::row_to_float(words, 0, vector_place);
       vectors_[key] = {vector_place, static_cast<std::size_t>(piece.elements)};
       vector_place += round_up(piece.elements * sizeof(float), 64) / sizeof(float);
       continue;
@@ -126,35 +106,34 @@ DenseWeights::DenseWeights(const store::Checkpoint& checkpoint, const model::Mod
       packed.push_back({spec->name, std::move(stored)});
       continue;
     }
-    check_can_be_coded(checkpoint, *spec, stored);
+    check_format(checkpoint, *spec, stored);
     pieces_.push_back(load(*spec, stored, Account::kDense));
-    if (stored.encoding == store::Encoding::kInt8) {
-      matrices_.emplace(key, kernels::Int8Weight{{stored.matrix}, pieces_.back().data});
-      continue;
-    }
-    matrices_.emplace(key, kernels::Weight{pieces_.back().data, pieces_.back().dtype,
-                                           static_cast<std::size_t>(spec->shape[0]),
-                                           static_cast<std::size_t>(spec->shape[1])});
+    codec::MatrixRef& matrix = matrices_.emplace(key, pieces_.back().matrix).first->second;
+    matrix.shape = {spec->shape[0], spec->shape[1]};
   }
   packed_ = fetch::load_packed(packed, files, decoder, accountant, Account::kDense);
-  chunks_.resize(packed_.size());
   for (std::size_t i = 0; i < packed_.size(); ++i) {
-    const std::byte* const planes = packed_[i].buffer.data();
-    matrices_.emplace(packed_keys[i], packed_view(packed_[i].place, planes, planes, chunks_[i]));
+    const fetch::PiecePlace& place = packed_[i].place;
+    const device::Address planes = device::host_space().address(packed_[i].buffer.data());
+    matrices_.emplace(
+        packed_keys[i],
+        codec::MatrixRef{place.format, place.shape, {planes + place.planes[0].place, planes}, place.chunks});
   }
+  for (const auto& [key, matrix] : matrices_)
+    if (matrix.format->input) input_forms_.add(*matrix.format->input);
   if (model.config.tied_head) matrices_.emplace(Key{Role::kHead, -1}, matrices_.at({Role::kEmbedding, -1}));
 }
 
-const kernels::WeightView& DenseWeights::matrix(Role role, std::int32_t layer) const {
+const codec::MatrixRef& DenseWeights::matrix(Role role, std::int32_t layer) const {
   const auto found = matrices_.find({role, layer});
   SLUICE_CHECK(found != matrices_.end(), model::role_name(role));
   return found->second;
 }
 
-const kernels::Weight& DenseWeights::words(Role role, std::int32_t layer) const {
-  const kernels::WeightView& view = matrix(role, layer);
-  SLUICE_CHECK(view.words.data != nullptr, model::role_name(role));
-  return view.words;
+const codec::MatrixRef& DenseWeights::words(Role role, std::int32_t layer) const {
+  const codec::MatrixRef& words = matrix(role, layer);
+  SLUICE_CHECK(words.format->words, model::role_name(role));
+  return words;
 }
 
 std::span<const float> DenseWeights::vector(Role role, std::int32_t layer) const {
@@ -202,19 +181,22 @@ Bytes DenseWeights::load_staging_bytes(const store::Checkpoint& checkpoint, cons
   return most;
 }
 
-bool DenseWeights::has_wide_words(const store::Checkpoint& checkpoint, const model::Model& model) {
-  return std::ranges::any_of(kept_specs(checkpoint, model), [&](const TensorSpec* spec) {
-    if (is_vector(*spec) || spec->role == Role::kRouter || spec->role == Role::kRelativeBias) return false;
-    const store::StoredPiece piece = locate(checkpoint, *spec);
-    return piece.encoding != store::Encoding::kInt8 && piece.dtype != DType::kBF16;
-  });
+std::vector<const codec::MatrixFormat*> DenseWeights::formats(const store::Checkpoint& checkpoint,
+                                                              const model::Model& model) {
+  std::vector<const codec::MatrixFormat*> formats;
+  for (const TensorSpec* spec : kept_specs(checkpoint, model)) {
+    if (is_vector(*spec) || spec->role == Role::kRouter || spec->role == Role::kRelativeBias) continue;
+    const codec::MatrixFormat* const format = kept_format(locate(checkpoint, *spec));
+    if (std::ranges::find(formats, format) == formats.end()) formats.push_back(format);
+  }
+  return formats;
 }
 
 Bytes DenseWeights::either_way_bytes(const store::Checkpoint& checkpoint, const model::Model& model) {
   Bytes bytes = 0;
   for (const TensorSpec* spec : kept_specs(checkpoint, model)) {
     const store::StoredPiece piece = locate(checkpoint, *spec);
-    if (is_packed(*spec, piece, DenseView::kPacked)) bytes += 2 * piece.elements;
+    if (is_packed(*spec, piece, DenseView::kPacked)) bytes += kept_format(piece)->bytes({1, piece.elements});
   }
   return bytes;
 }

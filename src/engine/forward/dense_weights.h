@@ -8,9 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "codec/matrix_format.h"
 #include "fetch/dense_loader.h"
 #include "fetch/row_table.h"
-#include "kernels/products/weight_view.h"
+#include "kernels/products/input_form.h"
 #include "model/architecture.h"
 
 namespace sluice::engine {
@@ -30,13 +31,16 @@ class DenseWeights {
                fetch::WeightFiles& files, fetch::PieceDecoder& decoder, device::Accountant& accountant);
 
   // A matrix for products. A bug of ours if the architecture has no such tensor.
-  const kernels::WeightView& matrix(model::Role role, std::int32_t layer = -1) const;
+  const codec::MatrixRef& matrix(model::Role role, std::int32_t layer = -1) const;
   // The words of a role that always is in words: the embedding (unless it is in codes of 8 bits), routers,
   // relative biases, and the matrix that absorbed MLA multiplies transposed.
-  const kernels::Weight& words(model::Role role, std::int32_t layer = -1) const;
+  const codec::MatrixRef& words(model::Role role, std::int32_t layer = -1) const;
   std::span<const float> vector(model::Role role, std::int32_t layer = -1) const;
   // Empty if the architecture has no such vector (biases).
   std::span<const float> vector_or_empty(model::Role role, std::int32_t layer) const;
+
+  // The forms of activations that products with these matrices read.
+  const kernels::InputForms& input_forms() const { return input_forms_; }
 
   // Error(kCorrupt) naming tensor, file and bytes if a matrix in its stored form has impossible codes:
   // kernels find such codes but do not know where they came from.
@@ -49,18 +53,20 @@ class DenseWeights {
   static Bytes resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model, DenseView view);
   static Bytes load_staging_bytes(const store::Checkpoint& checkpoint, const model::Model& model,
                                   DenseView view);
-  // Whether rounded activations are multiplied with some matrix whose words are not BF16.
-  static bool has_wide_words(const store::Checkpoint& checkpoint, const model::Model& model);
+  // The formats in which matrices may be multiplied with the activations of a layer, each once. (Routers and
+  // relative biases are not.)
+  static std::vector<const codec::MatrixFormat*> formats(const store::Checkpoint& checkpoint,
+                                                         const model::Model& model);
   // Bytes of the matrices that DenseView decides on, as words; 0: there are none.
   static Bytes either_way_bytes(const store::Checkpoint& checkpoint, const model::Model& model);
 
  private:
   using Key = std::pair<model::Role, std::int32_t>;
-  std::vector<fetch::ResidentPiece> pieces_;  // own the matrices' words
-  std::vector<fetch::PackedPiece> packed_;    // and planes
-  std::vector<std::vector<kernels::PackedChunk>> chunks_;
+  std::vector<fetch::ResidentPiece> pieces_;        // own the matrices' words
+  std::vector<fetch::PackedPiece> packed_;          // and planes
   std::vector<device::HostBuffer> vector_buffers_;  // own the vectors
-  std::map<Key, kernels::WeightView> matrices_;
+  std::map<Key, codec::MatrixRef> matrices_;
+  kernels::InputForms input_forms_;
   std::map<Key, std::span<const float>> vectors_;
 };
 

@@ -1,5 +1,7 @@
 #include "engine/forward/embedding.h"
 
+#include "device/space.h"
+
 namespace sluice::engine {
 
 using model::Role;
@@ -9,10 +11,9 @@ Embedding::Embedding(const store::Checkpoint& checkpoint, const model::Model& mo
                      device::Accountant& accountant) {
   if (const std::optional<fetch::RowLayout> layout = DenseWeights::embedding_on_disk(checkpoint, model)) {
     table_ = std::make_unique<fetch::RowTable>(checkpoint, *layout, options, accountant);
-    matrix_ = {nullptr, layout->dtype, 1, layout->columns};
+    matrix_ = {layout->format, {1, layout->columns}};
   } else {
-    codes_ = weights.matrix(Role::kEmbedding).int8;
-    if (codes_.data == nullptr) matrix_ = weights.words(Role::kEmbedding);
+    matrix_ = weights.matrix(Role::kEmbedding);
   }
 }
 
@@ -22,21 +23,17 @@ Bytes Embedding::resident_bytes(const store::Checkpoint& checkpoint, const model
 }
 
 void Embedding::rows(std::span<const tokenizer::TokenId> tokens, float* out) {
+  const std::size_t columns = matrix_.shape.columns;
   if (table_) {
     table_->read(tokens, [&](std::size_t i, const std::byte* words) {
-      kernels::row_to_float({words, matrix_.dtype, 1, matrix_.cols}, 0, out + i * matrix_.cols);
+      codec::MatrixRef row = matrix_;
+      row.planes[0] = device::host_space().address(words);
+      codec::row_to_float(row, 0, out + i * columns);
     });
     return;
   }
-  if (codes_.data != nullptr) {
-    const std::size_t columns = codes_.shape.columns;
-    for (std::size_t i = 0; i < tokens.size(); ++i)
-      codec::dequantise_int8_row({codes_.data, codes_.shape.bytes()}, codes_.shape,
-                                 static_cast<std::size_t>(tokens[i]), {out + i * columns, columns});
-    return;
-  }
   for (std::size_t i = 0; i < tokens.size(); ++i)
-    kernels::row_to_float(matrix_, static_cast<std::size_t>(tokens[i]), out + i * matrix_.cols);
+    codec::row_to_float(matrix_, static_cast<std::size_t>(tokens[i]), out + i * columns);
 }
 
 }  // namespace sluice::engine

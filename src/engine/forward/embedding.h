@@ -27,8 +27,7 @@ class Embedding {
   static Bytes resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model);
 
  private:
-  kernels::Weight matrix_;
-  kernels::Int8Weight codes_;               // used instead if the matrix is in codes of 8 bits
+  codec::MatrixRef matrix_;                 // if it is in memory; else one row of it
   std::unique_ptr<fetch::RowTable> table_;  // null: the matrix is in memory
 };
 

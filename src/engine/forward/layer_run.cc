@@ -8,16 +8,14 @@
 #include "base/error.h"
 #include "kernels/attention/attention.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/products/products.h"
 #include "kernels/products/vector_products.h"
-#include "kernels/products/words/matmul.h"
 
 namespace sluice::engine {
 namespace {
 
-using kernels::packed_floats;
+using codec::MatrixRef;
 using kernels::RopeForm;
-using kernels::Weight;
-using kernels::WeightView;
 using model::Role;
 
 // Published DeepSeek-V2 code uses this epsilon for the norms of its latents, whatever rms_norm_eps says.
@@ -52,29 +50,49 @@ void LayerRun::norm(Role role) {
   const std::size_t d = config_.hidden;
   kernels::rms_norm(kernels_, w_.hidden, tokens_, d, d, weights_.vector(role, layer_index()), config_.rms_eps,
                     w_.normed, d);
-  kernels::pack_activations(kernels_, w_.normed, tokens_, d, d, w_.packed);
+  arrange_normed();
 }
 
-void LayerRun::project(Role matrix, std::optional<Role> bias, const float* packed, float* out) {
-  const WeightView& weight = weights_.matrix(matrix, layer_index());
-  const std::span<const float> offsets =
-      bias ? weights_.vector_or_empty(*bias, layer_index()) : std::span<const float>{};
-  kernels::matmul(kernels_, packed, tokens_, weight, offsets, out, weight.rows());
+void LayerRun::arrange_normed() {
+  const std::size_t d = config_.hidden;
+  weights_.input_forms().each([&](codec::InputForm form) {
+    kernels::input_form(form).arrange(kernels_, w_.normed, tokens_, d, d,
+                                      w_.arranged[static_cast<std::size_t>(form)]);
+  });
+}
+
+const float* LayerRun::arranged_for(const MatrixRef& matrix) const {
+  return w_.arranged[static_cast<std::size_t>(*matrix.format->input)];
+}
+
+std::span<const float> LayerRun::bias_of(std::optional<Role> bias) const {
+  return bias ? weights_.vector_or_empty(*bias, layer_index()) : std::span<const float>{};
+}
+
+void LayerRun::project(Role matrix, std::optional<Role> bias, float* out) {
+  const MatrixRef& weight = weights_.matrix(matrix, layer_index());
+  kernels::matmul(kernels_, arranged_for(weight), tokens_, weight, bias_of(bias), out, weight.shape.rows);
+}
+
+void LayerRun::project_from(const float* x, Role matrix, std::optional<Role> bias, float* out) {
+  const MatrixRef& weight = weights_.matrix(matrix, layer_index());
+  kernels::arrange_for(kernels_, weight, x, tokens_, weight.shape.columns, w_.inner);
+  kernels::matmul(kernels_, w_.inner, tokens_, weight, bias_of(bias), out, weight.shape.rows);
 }
 
 void LayerRun::project_qkv() {
   if (tokens_ == 1) {
     const auto product = [&](Role matrix, Role bias, float* out) {
-      return kernels::VectorProduct{w_.packed, &weights_.matrix(matrix, layer_index()), out,
-                                    weights_.vector_or_empty(bias, layer_index())};
+      const MatrixRef& weight = weights_.matrix(matrix, layer_index());
+      return kernels::VectorProduct{arranged_for(weight), &weight, out, bias_of(bias)};
     };
     return kernels::multiply_vectors(
         kernels_, std::array{product(Role::kQ, Role::kQBias, w_.q), product(Role::kK, Role::kKBias, w_.k),
                              product(Role::kV, Role::kVBias, w_.v)});
   }
-  project(Role::kQ, Role::kQBias, w_.packed, w_.q);
-  project(Role::kK, Role::kKBias, w_.packed, w_.k);
-  project(Role::kV, Role::kVBias, w_.packed, w_.v);
+  project(Role::kQ, Role::kQBias, w_.q);
+  project(Role::kK, Role::kKBias, w_.k);
+  project(Role::kV, Role::kVBias, w_.v);
 }
 
 void LayerRun::norm_q_and_k_whole() {
@@ -143,9 +161,7 @@ kernels::ScoreBias LayerRun::bias() const {
 }
 
 void LayerRun::project_out(Role matrix, std::optional<Role> bias) {
-  const std::size_t width = dims_.heads * dims_.value_dim;
-  kernels::pack_activations(kernels_, w_.attended, tokens_, width, width, w_.packed_inner);
-  project(matrix, bias, w_.packed_inner, w_.branch);
+  project_from(w_.attended, matrix, bias, w_.branch);
   add_branch();
 }
 
@@ -155,11 +171,11 @@ void LayerRun::attend() {
   project_out();
 }
 
-void LayerRun::project_q() { project(Role::kQ, Role::kQBias, w_.packed, w_.q); }
+void LayerRun::project_q() { project(Role::kQ, Role::kQBias, w_.q); }
 
 void LayerRun::project_kv() {
-  project(Role::kK, Role::kKBias, w_.packed, w_.k);
-  project(Role::kV, Role::kVBias, w_.packed, w_.v);
+  project(Role::kK, Role::kKBias, w_.k);
+  project(Role::kV, Role::kVBias, w_.v);
 }
 
 void LayerRun::attend_both_ways() {
@@ -175,7 +191,7 @@ void LayerRun::attend_both_ways() {
 }
 
 void LayerRun::attend_to_encoder() {
-  project(Role::kCrossQ, std::nullopt, w_.packed, w_.q);
+  project(Role::kCrossQ, std::nullopt, w_.q);
   kernels::AttentionShape shape = dims_.kernel_shape(0);
   for (const SequenceSpan& span : step_.spans) {
     shape.visible = span.sequence->encoder_length();
@@ -201,13 +217,13 @@ void LayerRun::keep_encoder_output() {
   const std::size_t d = config_.hidden;
   kernels::rms_norm(kernels_, w_.hidden, tokens_, d, d, weights_.vector(Role::kEncoderFinalNorm),
                     config_.rms_eps, w_.normed, d);
-  kernels::pack_activations(kernels_, w_.normed, tokens_, d, d, w_.packed);
+  arrange_normed();
   const SequenceSpan& span = step_.spans.front();
   for (std::size_t layer = config_.encoder_layers; layer < config_.layers; ++layer) {
     begin_layer(layer);
     const KvRows cross = span.sequence->cross(layer);
-    project(Role::kCrossK, std::nullopt, w_.packed, w_.k);
-    project(Role::kCrossV, std::nullopt, w_.packed, w_.v);
+    project(Role::kCrossK, std::nullopt, w_.k);
+    project(Role::kCrossV, std::nullopt, w_.v);
     for (std::size_t t = 0; t < tokens_; ++t) {
       const std::size_t position = step_.position(span) + t;
       kernels::store_cache(w_.k + t * dims_.key_row, cross.key_row(position));
@@ -221,15 +237,14 @@ void LayerRun::project_mla() {
   const std::size_t rank = attention.kv_lora_rank, half = attention.rope.dims / 2;
   if (attention.q_lora_rank != 0) {
     const std::size_t q_rank = attention.q_lora_rank;
-    project(Role::kQDown, Role::kQBias, w_.packed, w_.v);
+    project(Role::kQDown, Role::kQBias, w_.v);
     kernels::rms_norm(kernels_, w_.v, tokens_, q_rank, q_rank,
                       weights_.vector(Role::kQDownNorm, layer_index()), kLatentEps, w_.v, q_rank);
-    kernels::pack_activations(kernels_, w_.v, tokens_, q_rank, q_rank, w_.packed_inner);
-    project(Role::kQUp, std::nullopt, w_.packed_inner, w_.q);
+    project_from(w_.v, Role::kQUp, std::nullopt, w_.q);
   } else {
-    project(Role::kQ, std::nullopt, w_.packed, w_.q);
+    project(Role::kQ, std::nullopt, w_.q);
   }
-  project(Role::kKvDown, Role::kKBias, w_.packed, w_.k);
+  project(Role::kKvDown, Role::kKBias, w_.k);
   kernels::rms_norm(kernels_, w_.k, tokens_, rank, dims_.key_dim,
                     weights_.vector(Role::kKvDownNorm, layer_index()), kLatentEps, w_.k, dims_.key_dim);
   for (std::size_t t = 0; t < tokens_; ++t) {
@@ -248,10 +263,10 @@ void LayerRun::attend_mla() {
   const model::AttentionConfig& attention = config_.attention;
   const std::size_t rank = attention.kv_lora_rank, nope = attention.nope_dim, rotary = attention.rope_dim;
   const std::size_t heads = dims_.heads, value = dims_.value_dim;
-  const Weight& up = weights_.words(Role::kKvUp, layer_index());
+  const MatrixRef& up = weights_.words(Role::kKvUp, layer_index());
   write_cache_rows();
   for (std::size_t h = 0; h < heads; ++h) {
-    const Weight to_keys = up.rows_from(h * (nope + value), nope);
+    const MatrixRef to_keys = codec::rows_of(up, h * (nope + value), nope);
     kernels::matmul_transposed(kernels_, w_.q + h * dims_.query_dim, tokens_, heads * dims_.query_dim,
                                to_keys, w_.latent_q + h * dims_.key_dim, heads * dims_.key_dim);
   }
@@ -259,10 +274,10 @@ void LayerRun::attend_mla() {
     std::copy_n(w_.q + row * dims_.query_dim + nope, rotary, w_.latent_q + row * dims_.key_dim + rank);
   attend_cache(w_.latent_q, w_.latent_out);
   for (std::size_t h = 0; h < heads; ++h) {
-    const Weight to_values = up.rows_from(h * (nope + value) + nope, value);
-    kernels::pack_activations(kernels_, w_.latent_out + h * rank, tokens_, rank, heads * rank,
-                              w_.latent_packed);
-    kernels::matmul(kernels_, w_.latent_packed, tokens_, to_values, {}, w_.attended + h * value,
+    const MatrixRef to_values = codec::rows_of(up, h * (nope + value) + nope, value);
+    kernels::arrange_for(kernels_, to_values, w_.latent_out + h * rank, tokens_, heads * rank,
+                         w_.latent_arranged);
+    kernels::matmul(kernels_, w_.latent_arranged, tokens_, to_values, {}, w_.attended + h * value,
                     heads * value);
   }
   project_out();
@@ -272,11 +287,12 @@ void LayerRun::add_branch() { kernels::add(kernels_, w_.branch, tokens_ * config
 
 void LayerRun::mlp() {
   const bool gated = config_.activation == model::Activation::kSwiGlu;
-  compute(kernels_,
-          {gated ? weights_.matrix(Role::kMlpGate, layer_index()) : WeightView{Weight{}},
-           weights_.matrix(Role::kMlpUp, layer_index()), weights_.matrix(Role::kMlpDown, layer_index()),
-           w_.packed, w_.branch},
-          tokens_, w_);
+  Mlp mlp{.gate = gated ? weights_.matrix(Role::kMlpGate, layer_index()) : MatrixRef{},
+          .up = weights_.matrix(Role::kMlpUp, layer_index()),
+          .down = weights_.matrix(Role::kMlpDown, layer_index()),
+          .out = w_.branch};
+  std::ranges::copy(w_.arranged, mlp.inputs.begin());
+  compute(kernels_, mlp, tokens_, w_);
   add_branch();
 }
 
@@ -287,10 +303,11 @@ void LayerRun::moe_block() {
 
 void LayerRun::output(const LogitSink& sink) {
   const std::size_t d = config_.hidden, vocab = config_.vocab;
-  const WeightView& head = weights_.matrix(Role::kHead);
+  const MatrixRef& head = weights_.matrix(Role::kHead);
+  float* const arranged = w_.arranged[static_cast<std::size_t>(*head.format->input)];
   std::size_t rows = 0, first = 0;  // logits to make, and the first token that may be among them
   const auto flush = [&](std::size_t end) {
-    if (rows != 0) kernels::matmul(kernels_, w_.packed, rows, head, {}, w_.logits, vocab);
+    if (rows != 0) kernels::matmul(kernels_, arranged, rows, head, {}, w_.logits, vocab);
     const float* row = w_.logits;
     for (std::size_t t = first; t < end; ++t) {
       if (!sink.wants(t)) continue;
@@ -306,7 +323,7 @@ void LayerRun::output(const LogitSink& sink) {
     kernels::rms_norm(kernels_, w_.hidden + t * d, 1, d, d, weights_.vector(Role::kFinalNorm, -1),
                       config_.rms_eps, normed, d);
     if (config_.head_scale != 1.0f) kernels::scale(kernels_, config_.head_scale, d, normed);
-    kernels::pack_activations(kernels_, normed, 1, d, d, w_.packed + rows * packed_floats(d));
+    kernels::arrange_for(kernels_, head, normed, 1, d, arranged + rows * kernels::activation_floats(head));
     if (++rows == logit_rows_) flush(t + 1);
   }
   flush(tokens_);

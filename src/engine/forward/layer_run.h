@@ -62,7 +62,12 @@ class LayerRun {
   void output(const LogitSink& sink);
 
  private:
-  void project(model::Role matrix, std::optional<model::Role> bias, const float* packed, float* out);
+  void arrange_normed();  // in the forms that products with dense matrices read
+  const float* arranged_for(const codec::MatrixRef& matrix) const;
+  std::span<const float> bias_of(std::optional<model::Role> bias) const;
+  // out = matrix · normed + bias, and the same of another input, (T, columns of the matrix).
+  void project(model::Role matrix, std::optional<model::Role> bias, float* out);
+  void project_from(const float* x, model::Role matrix, std::optional<model::Role> bias, float* out);
   void add_branch();                              // hidden += branch
   void write_cache_rows();                        // k and v of the step
   void attend_cache(const float* q, float* out);  // attention of every query over its sequence's cache

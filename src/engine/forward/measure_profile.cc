@@ -1,7 +1,6 @@
 #include "engine/forward/measure_profile.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstring>
 #include <random>
@@ -10,9 +9,9 @@
 #include "base/error.h"
 #include "device/host_buffer.h"
 #include "engine/forward/moe_block.h"
-#include "engine/forward/packed_view.h"
 #include "fetch/chunk_decoder.h"
-#include "kernels/products/words/matmul.h"
+#include "fetch/expert_view.h"
+#include "kernels/products/input_form.h"
 
 namespace sluice::engine {
 namespace {
@@ -102,25 +101,24 @@ double on_all_threads(const MeasureTools& tools, std::size_t count,
          static_cast<double>(count);
 }
 
-kernels::Weight weight_of(const Sample& sample, std::size_t piece, std::size_t rows, std::size_t cols) {
-  const PiecePlace& place = sample.layout->pieces[piece];
-  return {sample.view_data() + place.view_place, place.dtype, rows, cols};
+// Computes the expert of a sample for `tokens` tokens, from words or from its planes.
+void compute_expert(const MeasureTools& tools, const Sample& sample, std::size_t tokens, bool from_planes) {
+  const model::ModelConfig& config = tools.model.config;
+  const Workspace& w = tools.workspace.get();
+  const fetch::ExpertView view = fetch::expert_view(
+      *sample.layout, config.moe.width, config.hidden,
+      {from_planes ? nullptr : sample.view_data(), sample.base.data(), sample.rest.data()});
+  Mlp mlp{.gate = view.gate, .up = view.up, .down = view.down, .out = w.expert_rows};
+  std::ranges::copy(w.arranged, mlp.inputs.begin());
+  compute(tools.kernels, mlp, tokens, w);
 }
 
-// Computes the expert of a sample for `tokens` tokens, in the view `bf16` or `packed`.
-void compute_expert(const MeasureTools& tools, const Sample& sample, std::size_t tokens, bool packed) {
-  const std::size_t hidden = tools.model.config.hidden, width = tools.model.config.moe.width;
-  const Workspace& w = tools.workspace.get();
-  std::array<std::vector<kernels::PackedChunk>, 3> chunks;
-  const auto view = [&](std::size_t piece, std::size_t rows, std::size_t cols) -> kernels::WeightView {
-    if (!packed) return weight_of(sample, piece, rows, cols);
-    return packed_view(sample.layout->pieces[piece], sample.base.data(), sample.rest.data(), chunks[piece]);
-  };
-  const std::size_t up = sample.layout->pieces.size() - 2;  // an expert without a gate has only two matrices
-  compute(tools.kernels,
-          {up == 0 ? kernels::Weight{} : view(0, width, hidden), view(up, width, hidden),
-           view(up + 1, hidden, width), w.packed, w.expert_rows},
-          tokens, w);
+// Gives the workspace some input in the forms that experts read.
+void fill_inputs(const MeasureTools& tools, std::size_t tokens) {
+  kernels::input_forms_of(tools.experts.formats()).each([&](codec::InputForm form) {
+    std::fill_n(tools.workspace.get().arranged[static_cast<std::size_t>(form)],
+                tokens * kernels::input_form(form).floats(tools.model.config.hidden), 0.01f);
+  });
 }
 
 }  // namespace
@@ -144,7 +142,7 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
   struct ChunkAt {
     const Sample* sample;
     const PiecePlace* piece;
-    const fetch::ChunkPlace* chunk;
+    const codec::PlaneChunk* chunk;
   };
   std::vector<double> u, v, c, merge, p_packed, latency;
   std::vector<std::uint32_t> token_counts;
@@ -152,8 +150,6 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
        tokens *= 2)
     token_counts.push_back(tokens);
   std::vector<std::vector<double>> p(token_counts.size());
-  const std::size_t hidden = tools.model.config.hidden;
-  const Workspace& w = tools.workspace.get();
 
   std::vector<Sample> samples = take_samples(tools, options);
   for (std::size_t repeat = 0; repeat < options.repeats; ++repeat) {
@@ -165,7 +161,7 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
     for (const Sample& sample : samples) {
       tensors += sample.layout->pieces.size();
       for (const PiecePlace& piece : sample.layout->pieces)
-        for (const fetch::ChunkPlace& chunk : piece.chunks) chunks.push_back({&sample, &piece, &chunk});
+        for (const codec::PlaneChunk& chunk : piece.chunks) chunks.push_back({&sample, &piece, &chunk});
     }
     u.push_back(seconds([&] { read_all(tools, samples, Read::kBase); }) / static_cast<double>(tensors));
     if (!chunks.empty()) {
@@ -184,7 +180,7 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
                       static_cast<double>(chunks.size()) / static_cast<double>(tensors));
       for (const Sample& sample : samples)  // in mixed experts: pieces that are stored whole
         for (const PiecePlace& piece : sample.layout->pieces)
-          if (!piece.split) fetch::ChunkDecoder::copy(piece, sample.base.data(), sample.view.data());
+          if (!piece.coded()) fetch::ChunkDecoder::copy(piece, sample.base.data(), sample.view.data());
     }
     // One expert by itself, and what is left of that without its share of the reads above.
     const std::span<const Sample> one(samples.data(), 1);
@@ -196,7 +192,7 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
     latency.push_back(std::max(0.0, alone - share));
     for (std::size_t i = 0; i < token_counts.size(); ++i) {
       const std::size_t tokens = token_counts[i];
-      std::fill_n(w.packed, tokens * kernels::packed_floats(hidden), 0.01f);
+      fill_inputs(tools, tokens);
       const auto wall = [&](bool packed) {
         return seconds([&] {
                  for (const Sample& sample : samples) compute_expert(tools, sample, tokens, packed);

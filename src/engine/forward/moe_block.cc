@@ -8,28 +8,27 @@
 
 #include "base/error.h"
 #include "base/stopwatch.h"
-#include "engine/forward/packed_view.h"
 #include "experts/core/state_order.h"
 #include "kernels/elementwise/elementwise.h"
-#include "kernels/products/words/matmul.h"
+#include "kernels/products/packed/packed_matmul.h"
+#include "kernels/products/products.h"
 
 namespace sluice::engine {
 namespace {
 
-using kernels::packed_floats;
-using kernels::SlicedWeight;
-using kernels::Weight;
-using kernels::WeightView;
+using kernels::ArrangedInputs;
 using model::Role;
 
-// Lists the chunks of a packed view in `chunks`, which must outlive the result. `low`: the view that a lone
-// MSB slice stands for.
-WeightView weight_of(const fetch::MatrixView& view, codec::SliceView low,
-                     std::vector<kernels::PackedChunk>& chunks) {
-  if (view.sliced())
-    return SlicedWeight{view.slices, view.slices.lsb == nullptr ? low : codec::SliceView::kHigh};
-  if (view.place == nullptr) return Weight{view.data, view.dtype, view.rows, view.cols};
-  return packed_view(*view.place, view.base, view.rest, chunks);
+// The view that is meant; `low`: what a lone MSB slice stands for.
+codec::MatrixRef meant(codec::MatrixRef matrix, codec::SliceView low) {
+  if (matrix.view == codec::SliceView::kLow) matrix.view = low;
+  return matrix;
+}
+
+ArrangedInputs inputs_of(const std::array<float*, codec::kInputForms>& arranged) {
+  ArrangedInputs inputs{};
+  std::ranges::copy(arranged, inputs.begin());
+  return inputs;
 }
 
 }  // namespace
@@ -43,6 +42,7 @@ MoeBlock::MoeBlock(const kernels::Context& kernels, const model::ModelConfig& co
       store_(store),
       low_view_(low_view),
       statistics_(statistics),
+      input_forms_(kernels::input_forms_of(store.formats())),
       scores_(kernels, config, weights) {}
 
 void MoeBlock::begin_step(const Step& step) {
@@ -76,6 +76,7 @@ void MoeBlock::end_step() {
 
 void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspace& w) {
   const std::size_t tokens = step.tokens.size();
+  layer_ = static_cast<std::int32_t>(layer);
   if (decider_ == nullptr) return shared_experts(layer, tokens, w);
   const experts::LayerDecision& decision = decide(layer, step, w);
   // Ends the event on leaving, even by an error; the store keeps what it can.
@@ -88,8 +89,7 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
   begin_fetch(layer, decision);
   look_ahead(layer, norm, step, w, false);
   show_ahead(layer, norm, step, w, false);
-  if (store_.sliced())
-    kernels::pack_for_slices(kernels_, w.normed, tokens, config_.hidden, config_.hidden, w.packed_slices);
+  arrange_for_experts(tokens, w);
   if (tokens == 1)
     start_with_what_is_here(layer, w);
   else
@@ -190,10 +190,22 @@ void MoeBlock::show_ahead(std::size_t layer, Role norm, const Step& step, const 
                       scores_.of_next_layer(layer, norm, step, w, computed));
 }
 
+void MoeBlock::arrange_for_experts(std::size_t tokens, const Workspace& w) {
+  const std::size_t d = config_.hidden;
+  input_forms_.each([&](codec::InputForm form) {
+    if (weights_.input_forms().has(form)) return;  // LayerRun has
+    kernels::input_form(form).arrange(kernels_, w.normed, tokens, d, d,
+                                      w.arranged[static_cast<std::size_t>(form)]);
+  });
+}
+
 Mlp MoeBlock::shared_mlp(std::size_t layer, const Workspace& w) const {
   const auto at = static_cast<std::int32_t>(layer);
-  return {weights_.matrix(Role::kSharedGate, at), weights_.matrix(Role::kSharedUp, at),
-          weights_.matrix(Role::kSharedDown, at), w.packed, w.branch};
+  return {.gate = weights_.matrix(Role::kSharedGate, at),
+          .up = weights_.matrix(Role::kSharedUp, at),
+          .down = weights_.matrix(Role::kSharedDown, at),
+          .inputs = inputs_of(w.arranged),
+          .out = w.branch};
 }
 
 void MoeBlock::shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w) {
@@ -208,7 +220,9 @@ void MoeBlock::shared_experts(std::size_t layer, std::size_t tokens, const Works
 void MoeBlock::gate_shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w) {
   if (!config_.moe.shared_gate) return;
   const auto at = static_cast<std::int32_t>(layer);
-  kernels::matmul(kernels_, w.packed, tokens, weights_.matrix(Role::kSharedExpertGate, at), {}, w.gate, 1);
+  const codec::MatrixRef& gate = weights_.matrix(Role::kSharedExpertGate, at);
+  kernels::matmul(kernels_, w.arranged[static_cast<std::size_t>(*gate.format->input)], tokens, gate, {},
+                  w.gate, 1);
   for (std::size_t t = 0; t < tokens; ++t)
     kernels::scale(kernels_, kernels::sigmoid(w.gate[t]), config_.hidden, w.branch + t * config_.hidden);
 }
@@ -237,10 +251,7 @@ void MoeBlock::start_with_what_is_here(std::size_t layer, const Workspace& w) {
   else
     std::fill_n(w.branch, config_.hidden, 0.0f);
   while (std::optional<fetch::ExpertStore::Pin> pin = store_.next_resident()) {
-    if (rows_.has(pin->id())) {
-      if (chunks_.size() == pins_.size()) chunks_.emplace_back();
-      mlps_.push_back(mlp_of(*pin, chunks_[pins_.size()], packed_of(w), w));
-    }
+    if (rows_.has(pin->id())) mlps_.push_back(mlp_of(*pin, inputs_of(w.arranged), w));
     pins_.push_back(std::move(*pin));
   }
   const auto begin = now();
@@ -249,35 +260,41 @@ void MoeBlock::start_with_what_is_here(std::size_t layer, const Workspace& w) {
   if (shared) gate_shared_experts(layer, 1, w);
 }
 
-const float* MoeBlock::packed_of(const Workspace& w) const {
-  return store_.sliced() ? w.packed_slices : w.packed;
-}
-
-std::size_t MoeBlock::packed_row() const {
-  return store_.sliced() ? kernels::sliced_floats(config_.hidden) : packed_floats(config_.hidden);
-}
-
-Mlp MoeBlock::mlp_of(const fetch::ExpertStore::Pin& pin, PackedChunks& chunks, const float* packed,
+Mlp MoeBlock::mlp_of(const fetch::ExpertStore::Pin& pin, const ArrangedInputs& inputs,
                      const Workspace& w) const {
   const fetch::ExpertView& view = pin.view();
-  return {weight_of(view.gate, low_view_, chunks[0]), weight_of(view.up, low_view_, chunks[1]),
-          weight_of(view.down, low_view_, chunks[2]), packed,
-          w.expert_rows + rows_.first(pin.id()) * config_.hidden};
+  return {.gate = meant(view.gate, low_view_),
+          .up = meant(view.up, low_view_),
+          .down = meant(view.down, low_view_),
+          .inputs = inputs,
+          .out = w.expert_rows + rows_.first(pin.id()) * config_.hidden,
+          .gate_bias = bias_of(Role::kExpertGateBias, pin.id().index),
+          .up_bias = bias_of(Role::kExpertUpBias, pin.id().index),
+          .down_bias = bias_of(Role::kExpertDownBias, pin.id().index)};
+}
+
+std::span<const float> MoeBlock::bias_of(Role role, std::size_t expert) const {
+  const std::span<const float> all = weights_.vector_or_empty(role, layer_);
+  const std::size_t each = all.size() / config_.moe.experts;
+  return all.subspan(expert * each, each);
 }
 
 void MoeBlock::compute_expert(const fetch::ExpertStore::Pin& pin, std::size_t tokens, const Workspace& w) {
   if (!rows_.has(pin.id())) return;  // fetched, but no token chose it
   const std::span<const std::uint32_t> token_of_row = rows_.tokens(pin.id());
-  const std::size_t rows = token_of_row.size(), row = packed_row();
-  const float* packed = packed_of(w);
-  if (rows != tokens) {  // all tokens in order need no copy
-    for (std::size_t r = 0; r < rows; ++r)
-      std::memcpy(w.gathered + r * row, packed + token_of_row[r] * row, row * sizeof(float));
-    packed = w.gathered;
+  ArrangedInputs inputs = inputs_of(w.arranged);
+  if (token_of_row.size() != tokens) {  // all tokens in order need no copy
+    input_forms_.each([&](codec::InputForm form) {
+      const auto at = static_cast<std::size_t>(form);
+      const std::size_t row = kernels::input_form(form).floats(config_.hidden);
+      for (std::size_t r = 0; r < token_of_row.size(); ++r)
+        std::memcpy(w.gathered_rows[at] + r * row, w.arranged[at] + token_of_row[r] * row,
+                    row * sizeof(float));
+      inputs[at] = w.gathered_rows[at];
+    });
   }
   const auto begin = now();
-  if (chunks_.empty()) chunks_.emplace_back();
-  compute_pinned({&pin, 1}, [&] { compute(kernels_, mlp_of(pin, chunks_[0], packed, w), rows, w); });
+  compute_pinned({&pin, 1}, [&] { compute(kernels_, mlp_of(pin, inputs, w), token_of_row.size(), w); });
   record(pin, begin);
 }
 

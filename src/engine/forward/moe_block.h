@@ -2,7 +2,6 @@
 // ascending id. SPEC §0, §5.1.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <span>
 #include <vector>
@@ -20,7 +19,7 @@
 #include "fetch/expert_store.h"
 #include "fetch/timeline.h"
 #include "kernels/context.h"
-#include "kernels/products/packed/packed_matmul.h"
+#include "kernels/products/input_form.h"
 #include "model/config.h"
 
 namespace sluice::engine {
@@ -45,8 +44,8 @@ class MoeBlock {
   void resume_step(const Step& step);  // another step has run between its layers
   void end_step();
   void cancel_step(const Step& step);
-  // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed and w.packed, which are w.hidden
-  // after `norm`.
+  // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed, which is w.hidden after `norm`,
+  // and w.arranged in the forms that dense matrices read.
   void run(std::size_t layer, model::Role norm, const Step& step, const Workspace& w);
 
  private:
@@ -55,18 +54,17 @@ class MoeBlock {
   void begin_fetch(std::size_t layer, const experts::LayerDecision& decision);
   void count_found(const experts::EventOutcome& outcome);
   void count_demand(const Step& step, const experts::LayerDecision& decision);
-  // The input of routed experts: w.packed, or w.packed_slices for slices; and one row of it.
-  const float* packed_of(const Workspace& w) const;
-  std::size_t packed_row() const;
-  using PackedChunks = std::array<std::vector<kernels::PackedChunk>, 3>;
-
+  // Arranges w.normed in the forms that only experts read.
+  void arrange_for_experts(std::size_t tokens, const Workspace& w);
   void shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w);
   Mlp shared_mlp(std::size_t layer, const Workspace& w) const;
   void gate_shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w);
   // For one token: computes the shared experts together with all routed experts that need no read.
   void start_with_what_is_here(std::size_t layer, const Workspace& w);
-  Mlp mlp_of(const fetch::ExpertStore::Pin& pin, PackedChunks& chunks, const float* packed,
+  Mlp mlp_of(const fetch::ExpertStore::Pin& pin, const kernels::ArrangedInputs& inputs,
              const Workspace& w) const;
+  // A row of the biases of the running layer's experts; empty if the architecture has none.
+  std::span<const float> bias_of(model::Role role, std::size_t expert) const;
   void compute_expert(const fetch::ExpertStore::Pin& pin, std::size_t tokens, const Workspace& w);
   // Calls compute() for these experts, and perhaps for the shared ones. Error(kCorrupt) names the place of a
   // damaged one.
@@ -91,14 +89,15 @@ class MoeBlock {
   experts::LayerDecider* decider_ = nullptr;
   RoutingObserver* observer_ = nullptr;
   fetch::Timeline* timeline_ = nullptr;
+  std::int32_t layer_ = 0;  // that runs
 
+  const kernels::InputForms input_forms_;  // of experts
   RouterScores scores_;
   ExpertRows rows_;
   std::vector<experts::SequenceSpan> spans_;   // of the running step
   std::vector<std::size_t> asked_;             // by expert of the layer: the last span of the step that asked
   std::vector<Mlp> mlps_;                      // that are computed together
   std::vector<fetch::ExpertStore::Pin> pins_;  // of their routed experts
-  std::vector<PackedChunks> chunks_;           // of each, if it is packed
   // As they were when the running step began.
   Stopwatch step_watch_;
   Bytes needed_before_ = 0, wasted_before_ = 0;

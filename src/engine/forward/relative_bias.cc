@@ -26,14 +26,14 @@ std::uint32_t relative_bucket(std::int64_t distance, Directions directions,
   return first + std::min(exact + steps, buckets - 1);
 }
 
-void spread_relative_bias(const kernels::Weight& table, Directions directions,
+void spread_relative_bias(const codec::MatrixRef& table, Directions directions,
                           const model::RelativeBiasConfig& config, std::size_t center, std::size_t count,
                           float* out) {
-  std::vector<float> row(table.cols);
+  std::vector<float> row(table.shape.columns);
   for (std::size_t i = 0; i < count; ++i) {
     const std::int64_t distance = static_cast<std::int64_t>(i) - static_cast<std::int64_t>(center);
-    kernels::row_to_float(table, relative_bucket(distance, directions, config), row.data());
-    for (std::size_t h = 0; h < table.cols; ++h) out[h * count + i] = row[h];
+    codec::row_to_float(table, relative_bucket(distance, directions, config), row.data());
+    for (std::size_t h = 0; h < table.shape.columns; ++h) out[h * count + i] = row[h];
   }
 }
 

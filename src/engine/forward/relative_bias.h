@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/products/words/matmul.h"
+#include "codec/matrix_format.h"
 #include "model/config.h"
 
 namespace sluice::engine {
@@ -19,7 +19,7 @@ std::uint32_t relative_bucket(std::int64_t distance, Directions directions,
 
 // Spreads `table` (buckets, heads) out by distance: out (heads, count), row h, distance d at d + center, 0 <=
 // d + center < count.
-void spread_relative_bias(const kernels::Weight& table, Directions directions,
+void spread_relative_bias(const codec::MatrixRef& table, Directions directions,
                           const model::RelativeBiasConfig& config, std::size_t center, std::size_t count,
                           float* out);
 

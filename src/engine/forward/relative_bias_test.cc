@@ -54,7 +54,8 @@ TEST(RelativeBias, BucketsGrowWithTheDistanceAndEndWithTheTable) {
 TEST(RelativeBias, SpreadsARowForEveryHead) {
   const model::RelativeBiasConfig config{4, 4};
   const std::vector<float> table = {1, 10, 2, 20, 3, 30, 4, 40};  // (4 buckets, 2 heads)
-  const kernels::Weight weight{reinterpret_cast<const std::byte*>(table.data()), DType::kF32, 4, 2};
+  const codec::MatrixRef weight =
+      codec::word_matrix(reinterpret_cast<const std::byte*>(table.data()), DType::kF32, 4, 2);
   std::vector<float> back(2 * 5);
   spread_relative_bias(weight, Directions::kBack, config, 4, 5, back.data());
   EXPECT_EQ(back, (std::vector<float>{4, 4, 3, 2, 1, 40, 40, 30, 20, 10}));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/products/products.h"
 #include "kernels/products/words/matmul.h"
 
 namespace sluice::engine {
@@ -34,13 +35,13 @@ experts::ScoresView RouterScores::score(std::size_t layer, const float* normed, 
   const std::size_t tokens = step.tokens.size(), experts = config_.moe.experts;
   kernels::Context exact = kernels_;  // routers are not rounded
   exact.products = kernels::Products::kExact;
-  const float* packed = w.packed;
+  const float* arranged = w.arranged[static_cast<std::size_t>(codec::InputForm::kWords)];
   if (normed != w.normed || kernels_.rounds()) {
-    kernels::pack_activations(exact, normed, tokens, config_.hidden, config_.hidden, w.gathered);
-    packed = w.gathered;
+    kernels::arrange_activations(exact, normed, tokens, config_.hidden, config_.hidden, w.gathered);
+    arranged = w.gathered;
   }
-  kernels::matmul(exact, packed, tokens, weights_.matrix(Role::kRouter, static_cast<std::int32_t>(layer)), {},
-                  w.router_logits, experts);
+  kernels::matmul(exact, arranged, tokens, weights_.matrix(Role::kRouter, static_cast<std::int32_t>(layer)),
+                  {}, w.router_logits, experts);
   std::copy_n(w.router_logits, tokens * experts, w.scores);
   kernels::softmax_rows(kernels_, w.scores, tokens, experts);
   return {.layer = config_.sparse_index(static_cast<std::uint32_t>(layer)),

@@ -21,7 +21,7 @@ class RouterScores {
   RouterScores(const kernels::Context& kernels, const model::ModelConfig& config, const DenseWeights& weights)
       : kernels_(kernels), config_(config), weights_(weights) {}
 
-  // Scores of this layer, for w.normed and w.packed, its packed form.
+  // Scores of this layer, for w.normed and w.arranged.
   experts::ScoresView of_layer(std::size_t layer, const Step& step, const Workspace& w);
   // Scores of the next sparse layer, if its norm and router saw the residual stream as it is now: before this
   // layer's branch is added, or, once the layer has been `computed`, with it. Uses w.expert_rows and

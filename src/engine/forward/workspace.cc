@@ -4,14 +4,12 @@
 
 #include "engine/session/attention_dims.h"
 #include "kernels/attention/attention.h"
-#include "kernels/products/codes/sliced_matmul.h"
 #include "kernels/products/words/matmul.h"
 
 namespace sluice::engine {
 namespace {
 
-using kernels::packed_floats;
-using kernels::sliced_floats;
+using kernels::arranged_floats;
 
 // Hands out pieces of a buffer; without a base it only counts.
 class Layout {
@@ -39,6 +37,14 @@ std::size_t widest_inner(const model::ModelConfig& config) {
                    std::size_t{config.attention.q_lora_rank}});
 }
 
+// Floats of a row of `columns` in the largest of the forms, of kWords at least.
+std::size_t largest_row(const kernels::InputForms& forms, std::size_t columns) {
+  std::size_t most = arranged_floats(columns);
+  forms.each(
+      [&](codec::InputForm form) { most = std::max(most, kernels::input_form(form).floats(columns)); });
+  return most;
+}
+
 // One workspace for each pass.
 std::vector<Workspace> lay_out(const model::ModelConfig& config, const WorkspaceShape& shape,
                                Layout& layout) {
@@ -49,26 +55,29 @@ std::vector<Workspace> lay_out(const model::ModelConfig& config, const Workspace
       std::max({std::size_t{config.dense_width}, std::size_t{moe.shared_width}, std::size_t{moe.width}});
   // For one token, several MLPs are computed at a time.
   const std::size_t inner = widest_inner(config);
-  const std::size_t expert_inner =
-      std::max(packed_floats(moe.width), shape.sliced ? sliced_floats(moe.width) : 0);
+  const std::size_t dense_inner = largest_row(shape.dense, inner),
+                    expert_inner = largest_row(shape.experts, moe.width);
   const std::size_t at_once = moe.shared_width + moe.top_k * moe.width,
-                    at_once_packed = packed_floats(moe.shared_width) + moe.top_k * expert_inner;
+                    at_once_inner = largest_row(shape.dense, moe.shared_width) + moe.top_k * expert_inner;
   const bool mla = config.attention.kind == model::AttentionKind::kMla;
 
   Workspace w;
   w.hidden = layout.floats(t * d);
   w.normed = layout.floats(t * d);
-  w.packed = layout.floats(t * packed_floats(d));
-  w.packed_slices = layout.floats(shape.sliced ? t * sliced_floats(d) : 0);
-  w.packed_inner =
-      layout.floats(std::max<std::size_t>(t * std::max(packed_floats(inner), expert_inner), at_once_packed));
+  kernels::InputForms all = shape.dense;
+  all.add(codec::InputForm::kWords);
+  shape.experts.each([&](codec::InputForm form) { all.add(form); });
+  all.each([&](codec::InputForm form) {
+    w.arranged[static_cast<std::size_t>(form)] = layout.floats(t * kernels::input_form(form).floats(d));
+  });
+  w.inner = layout.floats(std::max<std::size_t>(t * std::max(dense_inner, expert_inner), at_once_inner));
   w.branch = layout.floats(t * d);
   w.q = layout.floats(t * dims.heads * dims.query_dim);
   w.k = layout.floats(t * (mla ? dims.key_dim : dims.kv_heads * dims.key_dim));
   w.v = layout.floats(t * (mla ? config.attention.q_lora_rank : dims.kv_heads * dims.value_dim));
   w.latent_q = layout.floats(mla ? t * dims.heads * dims.key_dim : 0);
   w.latent_out = layout.floats(mla ? t * dims.heads * dims.cache_value_dim : 0);
-  w.latent_packed = layout.floats(mla ? t * packed_floats(dims.cache_value_dim) : 0);
+  w.latent_arranged = layout.floats(mla ? t * arranged_floats(dims.cache_value_dim) : 0);
   w.attended = layout.floats(t * dims.heads * dims.value_dim);
   w.cos = layout.floats(t * config.attention.rope.dims / 2);
   w.sin = layout.floats(t * config.attention.rope.dims / 2);
@@ -83,7 +92,14 @@ std::vector<Workspace> lay_out(const model::ModelConfig& config, const Workspace
   w.up = layout.floats(std::max<std::size_t>(t * widest, at_once));
   w.router_logits = layout.floats(t * moe.experts);
   w.scores = layout.floats(t * moe.experts);
-  w.gathered = layout.floats(t * std::max(packed_floats(d), shape.sliced ? sliced_floats(d) : 0));
+  std::size_t rows = 0;
+  shape.experts.each([&](codec::InputForm form) { rows += kernels::input_form(form).floats(d); });
+  w.gathered = layout.floats(t * std::max(arranged_floats(d), rows));
+  float* row = w.gathered;
+  shape.experts.each([&](codec::InputForm form) {
+    w.gathered_rows[static_cast<std::size_t>(form)] = row;
+    if (row != nullptr) row += t * kernels::input_form(form).floats(d);
+  });
   w.expert_rows = layout.floats(t * moe.top_k * d);
   w.logits = layout.floats(shape.logit_rows * config.vocab);
   w.candidates = layout.place<Candidate>(shape.draws ? config.vocab : 0);

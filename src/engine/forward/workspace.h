@@ -1,12 +1,14 @@
 // Scratch of one forward step: every activation, in one buffer charged to `activations`, laid out once.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
 #include "device/accountant.h"
 #include "device/host_buffer.h"
 #include "engine/session/candidate.h"
+#include "kernels/products/input_form.h"
 #include "model/config.h"
 
 namespace sluice::engine {
@@ -17,42 +19,45 @@ struct WorkspaceShape {
   std::size_t encoder_positions = 0;  // … of an encoder's input
   std::size_t logit_rows = 1;         // tokens whose logits are made at a time
   unsigned threads = 1;
-  bool sliced = false;  // experts are in slices
-  bool draws = false;   // tokens are drawn, one sequence after the other
+  // That products with dense matrices read beside codec::InputForm::kWords, and those with experts.
+  kernels::InputForms dense, experts;
+  bool draws = false;  // tokens are drawn, one sequence after the other
   // Passes that may be open at a time. Each has a residual stream of its own; the rest is only used while a
   // pass runs, and all share it.
   std::size_t passes = 1;
 };
 
-// Non-owning pointers into the buffer. d = hidden, pf(n) = kernels::packed_floats(n), sf(n) =
-// kernels::sliced_floats(n), H = heads, G = kv_heads.
+// Non-owning pointers into the buffer. d = hidden, af(n) = kernels::arranged_floats(n), if(n) = floats of an
+// input form (kernels::input_form), H = heads, G = kv_heads.
 struct Workspace {
-  float* hidden = nullptr;         // (T, d) the residual stream
-  float* normed = nullptr;         // (T, d)
-  float* packed = nullptr;         // (T, pf(d)) `normed`, packed for matmul
-  float* packed_slices = nullptr;  // (T, sf(d)) `normed`, packed for experts in slices
-  // (T, pf(widest inner row)) input of an output projection; for one token, shared and routed MLPs one after
-  // the other
-  float* packed_inner = nullptr;
+  float* hidden = nullptr;  // (T, d) the residual stream
+  float* normed = nullptr;  // (T, d)
+  // (T, if(d)) `normed` in each form that products of this model read; the form kWords is always there.
+  std::array<float*, codec::kInputForms> arranged{};
+  // (T, if(widest inner row)) arranged input of an output projection; for one token, shared and routed MLPs
+  // one after the other
+  float* inner = nullptr;
   float* branch = nullptr;      // (T, d) output of attention or of an MLP, to be added to the residual stream
   float* q = nullptr;           // (T, H, query dim); MLA: (T, H, nope + rope)
   float* k = nullptr;           // (T, G, head_dim); MLA: (T, kv_lora + rope)
   float* v = nullptr;           // (T, G, head_dim); MLA: (T, q_lora)
   float* latent_q = nullptr;    // MLA: (T, H, kv_lora + rope)
   float* latent_out = nullptr;  // MLA: (T, H, kv_lora)
-  float* latent_packed = nullptr;  // MLA: (T, pf(kv_lora)) one head of latent_out
-  float* attended = nullptr;       // (T, H, value dim)
-  float* cos = nullptr;            // (T, rope half)
-  float* sin = nullptr;            // (T, rope half)
+  float* latent_arranged = nullptr;  // MLA: (T, af(kv_lora)) one head of latent_out
+  float* attended = nullptr;         // (T, H, value dim)
+  float* cos = nullptr;              // (T, rope half)
+  float* sin = nullptr;              // (T, rope half)
   float* attention_scratch = nullptr;
   // T5: (H, P) by distance −P+1 … 0, P = positions; filled once (relative_bias.h)
   float* decoder_bias = nullptr;
-  float* encoder_bias = nullptr;    // T5: (H, 2·P−1) by distance −P+1 … P−1, P = encoder_positions
-  float* gate = nullptr;            // (T, widest MLP); for one token like packed_inner
-  float* up = nullptr;              // like gate
-  float* router_logits = nullptr;   // (T, N)
-  float* scores = nullptr;          // (T, N)
-  float* gathered = nullptr;        // (T, pf(d) or sf(d)) packed rows of one expert's tokens
+  float* encoder_bias = nullptr;   // T5: (H, 2·P−1) by distance −P+1 … P−1, P = encoder_positions
+  float* gate = nullptr;           // (T, widest MLP); for one token like inner
+  float* up = nullptr;             // like gate
+  float* router_logits = nullptr;  // (T, N)
+  float* scores = nullptr;         // (T, N)
+  float* gathered = nullptr;       // (T, af(d)), or all of the next
+  // (T, if(d)) arranged rows of one expert's tokens, in each form that products with experts read
+  std::array<float*, codec::kInputForms> gathered_rows{};
   float* expert_rows = nullptr;     // (T·k, d) outputs of all experts, kept until they are summed
   float* logits = nullptr;          // (logit_rows, vocab)
   Candidate* candidates = nullptr;  // (vocab) if tokens are drawn: scratch of all samplers

@@ -85,6 +85,9 @@ struct EngineOptions {
   // which no expert's least part fits.
   std::optional<Bytes> cache_bytes;
   bool less_cache_will_do = false;
+  // Kernels of formats beyond those of this program, which a checkpoint brings; null: none. Must outlive the
+  // engine.
+  const kernels::FormatTable* formats = nullptr;
   fetch::FetchOptions fetch;
 };
 

@@ -14,11 +14,15 @@
 
 #include "base/float16.h"
 #include "base/splitmix64.h"
+#include "codec/matrix_format.h"
+#include "codec/native/native_chunk.h"
+#include "codec/native/tiles.h"
+#include "codec/slices/int8_matrix.h"
+#include "device/space.h"
 #include "kernels/attention/attention.h"
 #include "kernels/elementwise/elementwise.h"
-#include "kernels/products/codes/int8_matmul.h"
 #include "kernels/products/codes/sliced_matmul.h"
-#include "kernels/products/packed/packed_matmul.h"
+#include "kernels/products/products.h"
 #include "kernels/products/words/matmul.h"
 
 namespace sluice::kernels {
@@ -73,8 +77,9 @@ Result tiny_sums(const Context& ctx) {
       words[32 * i] = c.weights[i];
       x[32 * i] = bf16_to_float(c.activations[i]);
     }
-    pack_activations(ctx, x.data(), 1, kCols, kCols, packed.data());
-    matmul(ctx, packed.data(), 1, {std::as_bytes(std::span(words)).data(), DType::kBF16, 1, kCols}, {},
+    arrange_activations(ctx, x.data(), 1, kCols, kCols, packed.data());
+    matmul(ctx, packed.data(), 1,
+           codec::word_matrix(std::as_bytes(std::span(words)).data(), DType::kBF16, 1, kCols), {},
            &sums.emplace_back(), 1);
   }
   return {"matmul", std::move(sums)};
@@ -84,7 +89,7 @@ Result tiny_sums(const Context& ctx) {
 void add_sliced(const Context& ctx, std::span<const float> x, std::size_t tokens, std::size_t rows,
                 std::size_t cols, std::vector<Result>& all) {
   std::vector<float> packed(tokens * sliced_floats(cols));
-  pack_for_slices(ctx, x.data(), tokens, cols, cols, packed.data());
+  arrange_for_slices(ctx, x.data(), tokens, cols, cols, packed.data());
   const std::vector<std::byte> weights = weights_of(DType::kF32, rows * cols);
   for (const codec::SliceBits bits : codec::kStoredSliceBits) {
     const codec::SlicedShape shape{{rows, cols}, bits};
@@ -95,8 +100,8 @@ void add_sliced(const Context& ctx, std::span<const float> x, std::size_t tokens
     for (const auto view : {codec::SliceView::kHigh, codec::SliceView::kLow, codec::SliceView::kCenter}) {
       for (const std::size_t some : {std::size_t{1}, tokens}) {
         std::vector<float> y(some * rows);
-        sliced_matmul(ctx, packed.data(), some, codec::sliced_view(shape, msb, lsb), view, {}, y.data(),
-                      rows);
+        matmul(ctx, packed.data(), some, codec::sliced_ref(codec::sliced_view(shape, msb, lsb), view), {},
+               y.data(), rows);
         all.push_back(
             {ctx.activations == ActivationForm::kInt8 ? "sliced_matmul of activation codes" : "sliced_matmul",
              std::move(y)});
@@ -107,14 +112,14 @@ void add_sliced(const Context& ctx, std::span<const float> x, std::size_t tokens
 
 void add_int8(const Context& ctx, std::span<const float> x, std::size_t tokens, std::size_t rows,
               std::size_t cols, std::vector<Result>& all) {
-  std::vector<float> packed(tokens * packed_floats(cols));
-  pack_activations(ctx, x.data(), tokens, cols, cols, packed.data());
+  std::vector<float> packed(tokens * arranged_floats(cols));
+  arrange_activations(ctx, x.data(), tokens, cols, cols, packed.data());
   const codec::Int8Shape shape{{rows, cols}};
   std::vector<std::byte> matrix(shape.bytes());
   codec::quantise_int8(weights_of(DType::kF32, rows * cols), DType::kF32, shape, matrix.data(),
                        matrix.data() + shape.scales_offset());
   std::vector<float> y(tokens * rows);
-  int8_matmul(ctx, packed.data(), tokens, {shape, matrix.data()}, {}, y.data(), rows);
+  matmul(ctx, packed.data(), tokens, codec::int8_ref({rows, cols}, matrix.data()), {}, y.data(), rows);
   all.push_back({ctx.activations == ActivationForm::kInt8 ? "int8_matmul of activation codes" : "int8_matmul",
                  std::move(y)});
 }
@@ -130,9 +135,9 @@ std::vector<Result> results(Isa isa, Products products) {
 
   for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF32}) {
     const std::vector<std::byte> bytes = weights_of(dtype, kRows * kCols);
-    const Weight w{bytes.data(), dtype, kRows, kCols};
-    std::vector<float> packed(kTokens * packed_floats(kCols));
-    pack_activations(ctx, x.data(), kTokens, kCols, kCols, packed.data());
+    const codec::MatrixRef w = codec::word_matrix(bytes.data(), dtype, kRows, kCols);
+    std::vector<float> packed(kTokens * arranged_floats(kCols));
+    arrange_activations(ctx, x.data(), kTokens, kCols, kCols, packed.data());
     for (const std::size_t tokens : {std::size_t{1}, kTokens}) {
       std::vector<float> y(tokens * kRows);
       matmul(ctx, packed.data(), tokens, w, {bias.data(), kRows}, y.data(), kRows);
@@ -146,11 +151,15 @@ std::vector<Result> results(Isa isa, Products products) {
     std::vector<std::byte> exponents(shape.places()), sign_mantissas(shape.places());
     codec::split_tiles(bytes, shape, exponents, sign_mantissas);
     const std::vector<std::byte> coded = codec::encode_native(exponents, shape);
-    const PackedChunk chunk{coded, 0, shape.groups(), true};
+    const codec::PlaneChunk chunk{0, coded.size(), 0, shape.places(), 0, true};
+    const device::HostSpace& space = device::host_space();
+    const codec::MatrixRef planes{&codec::kFormatPacked,
+                                  {kRows, kCols},
+                                  {space.address(sign_mantissas.data()), space.address(coded.data())},
+                                  {&chunk, 1}};
     for (const std::size_t tokens : {std::size_t{1}, kTokens}) {
       std::vector<float> y(tokens * kRows);
-      packed_matmul(ctx, packed.data(), tokens, {shape, sign_mantissas.data(), {&chunk, 1}},
-                    {bias.data(), kRows}, y.data(), kRows);
+      matmul(ctx, packed.data(), tokens, planes, {bias.data(), kRows}, y.data(), kRows);
       all.push_back({"packed_matmul", std::move(y)});
     }
   }

@@ -37,7 +37,7 @@ TEST(SelfCheck, StepsDownFromWhatTheCpuLacks) {
 // A test that compares an instruction set with scalar proves nothing if both run the same code.
 TEST(KernelTable, EachInstructionSetHasItsOwnKernels) {
 #if defined(__x86_64__)
-  EXPECT_EQ(kernel_table(Isa::kAvx512Vbmi2).matmul->rows, kernel_table(Isa::kAvx512).matmul->rows);
+  EXPECT_EQ(kernel_table(Isa::kAvx512Vbmi2).matmul->bf16.rows, kernel_table(Isa::kAvx512).matmul->bf16.rows);
   EXPECT_NE(kernel_table(Isa::kAvx512Vbmi2).packed->few, kernel_table(Isa::kAvx512).packed->few);
   EXPECT_NE(kernel_table(Isa::kAvx512Bf16).pairs->multiply, kernel_table(Isa::kScalar).pairs->multiply);
   EXPECT_NE(kernel_table(Isa::kAmx).tiles->multiply, kernel_table(Isa::kScalar).tiles->multiply);
@@ -46,21 +46,21 @@ TEST(KernelTable, EachInstructionSetHasItsOwnKernels) {
   for (const KernelTable* a : tables) {
     for (const KernelTable* b : tables) {
       if (a == b) continue;
-      EXPECT_NE(a->matmul->rows, b->matmul->rows);
-      EXPECT_NE(a->matmul->transposed, b->matmul->transposed);
+      EXPECT_NE(a->matmul->bf16.rows, b->matmul->bf16.rows);
+      EXPECT_NE(a->matmul->bf16.transposed, b->matmul->bf16.transposed);
       EXPECT_NE(a->attention->item, b->attention->item);
       EXPECT_NE(a->elementwise->silu_mul, b->elementwise->silu_mul);
     }
   }
 #elif defined(__aarch64__)
   const KernelTable &neon = kernel_table(Isa::kNeon), &scalar = kernel_table(Isa::kScalar);
-  EXPECT_NE(neon.matmul->rows, scalar.matmul->rows);
-  EXPECT_NE(neon.matmul->transposed, scalar.matmul->transposed);
+  EXPECT_NE(neon.matmul->bf16.rows, scalar.matmul->bf16.rows);
+  EXPECT_NE(neon.matmul->bf16.transposed, scalar.matmul->bf16.transposed);
   EXPECT_NE(neon.attention->item, scalar.attention->item);
   EXPECT_NE(neon.elementwise->silu_mul, scalar.elementwise->silu_mul);
-  EXPECT_NE(neon.sliced->strips, scalar.sliced->strips);
-  EXPECT_NE(neon.int8->strips, scalar.int8->strips);
-  EXPECT_NE(neon.integer->slices, scalar.integer->slices);
+  EXPECT_NE(neon.sliced->of_bits[0], scalar.sliced->of_bits[0]);
+  EXPECT_NE(neon.int8->rows, scalar.int8->rows);
+  EXPECT_NE(neon.integer->dense, scalar.integer->dense);
 #endif
 }
 

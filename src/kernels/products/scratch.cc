@@ -6,10 +6,12 @@
 
 #include "base/error.h"
 #include "base/machine/thread_pool.h"
+#include "codec/matrix_format.h"
 #include "codec/native/native_chunk.h"
 #include "codec/native/tiles.h"
 #include "kernels/products/codes/activation_codes.h"
 #include "kernels/products/packed/tile_matmul.h"
+#include "kernels/products/product_args.h"
 #include "kernels/products/words/matmul.h"
 #include "kernels/split.h"
 
@@ -35,10 +37,13 @@ Scratch::Sizes Scratch::sizes(const Context& ctx, const ScratchShape& shape) {
     at(Room::kPanel) = tiles.panel;
     at(Room::kSums) = tiles.sums;
   } else if (shape.packed) {
-    at(Room::kPanel) = codec::kTileRows * 2 * shape.columns;
+    at(Room::kPanel) = codec::kTileRows * codec::kFormatBf16.plane_bytes({1, shape.columns}, 0);
   }
+  if (shape.decoded)
+    at(Room::kPanel) =
+        std::max(at(Room::kPanel), codec::kFormatF32.plane_bytes({kRowGrain, shape.columns}, 0));
   if (ctx.rounds() && (shape.wide || shape.coded))
-    at(Room::kWidened) = (some + 1) * packed_floats(shape.columns) * sizeof(float);
+    at(Room::kWidened) = (some + 1) * arranged_floats(shape.columns) * sizeof(float);
   if (coded)
     at(Room::kCodes) = std::max(some, kCodedVectors) * activation_code_floats(shape.columns) * sizeof(float);
   if (shape.packed) {

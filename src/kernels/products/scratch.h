@@ -17,6 +17,7 @@ struct ScratchShape {
   bool coded = false;       // some matrix is in codes of 8 bits (not in slices)
   bool words = true;        // some matrix has words …
   bool wide = false;        // … other than BF16
+  bool decoded = false;     // some matrix is in a format without kernels (kDecodedProducts)
 };
 
 // What memory is for. Each room is used by one product at a time.
@@ -24,7 +25,7 @@ enum class Room {
   kTiles,    // the caller's: activations of a block of tokens, as tiles
   kWidened,  // the caller's: activations that were rounded, as floats again
   kCodes,    // the caller's: activations in codes of 8 bits
-  kPanel,    // each thread's: rows of words
+  kPanel,    // each thread's: rows of words, or rows that become fp32
   kSums,     // each thread's: outputs of a panel with padding rows
   kGroup,    // each thread's: a packed group on its way to words
   kOtherGroup,

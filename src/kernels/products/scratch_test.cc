@@ -12,9 +12,9 @@
 
 #include "base/error.h"
 #include "base/machine/thread_pool.h"
-#include "kernels/products/codes/int8_matmul.h"
-#include "kernels/products/packed/packed_matmul.h"
+#include "codec/slices/int8_matrix.h"
 #include "kernels/products/packed/packed_test_data.h"
+#include "kernels/products/products.h"
 #include "kernels/products/vector_products.h"
 #include "kernels/products/words/matmul.h"
 #include "kernels/test_data.h"
@@ -49,7 +49,7 @@ class Given {
 
 struct Weights {
   std::string name;
-  WeightView view;
+  codec::MatrixRef view;
   ScratchShape needs;  // tokens and columns are set by the test
 };
 
@@ -65,7 +65,7 @@ TEST(ScratchTest, ProductsHaveTheSameBitsInAScratchOfTheirSize) {
     for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF32}) {
       words.push_back(encode(numbers, dtype));
       all.push_back({std::string(dtype_name(dtype)),
-                     Weight{words.back().data(), dtype, rows, columns},
+                     codec::word_matrix(words.back().data(), dtype, rows, columns),
                      {.wide = dtype != DType::kBF16}});
     }
     const Packed packed = pack_numbers(random, rows, columns, numbers);
@@ -74,7 +74,7 @@ TEST(ScratchTest, ProductsHaveTheSameBitsInAScratchOfTheirSize) {
     std::vector<std::byte> codes(shape.bytes());
     codec::quantise_int8(std::as_bytes(std::span(numbers)), DType::kF32, shape, codes.data(),
                          codes.data() + shape.scales_offset());
-    all.push_back({"int8", Int8Weight{shape, codes.data()}, {.coded = true, .words = false}});
+    all.push_back({"int8", codec::int8_ref({rows, columns}, codes.data()), {.coded = true, .words = false}});
     for (const Isa isa : available_isas())
       for (const Products rounding : {Products::kExact, Products::kTiles, Products::kPairs})
         for (const ActivationForm form : {ActivationForm::kF32, ActivationForm::kInt8})
@@ -88,8 +88,8 @@ TEST(ScratchTest, ProductsHaveTheSameBitsInAScratchOfTheirSize) {
               Context planned = own;
               planned.scratch = given.get();
               const std::vector<float> x = normal_floats(random, tokens * columns);
-              std::vector<float> activations(tokens * packed_floats(columns));
-              pack_activations(own, x.data(), tokens, columns, columns, activations.data());
+              std::vector<float> activations(tokens * arranged_floats(columns));
+              arrange_activations(own, x.data(), tokens, columns, columns, activations.data());
               std::vector<float> expected(tokens * rows), found(tokens * rows);
               matmul(own, activations.data(), tokens, weights.view, {}, expected.data(), rows);
               matmul(planned, activations.data(), tokens, weights.view, {}, found.data(), rows);

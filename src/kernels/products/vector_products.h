@@ -5,25 +5,27 @@
 #include <cstddef>
 #include <span>
 
+#include "codec/matrix_format.h"
 #include "kernels/context.h"
-#include "kernels/products/weight_view.h"
 
 namespace sluice::kernels {
 
 // y[r] = Σ_c x[c]·w[r][c] (+ bias[r] when bias is not empty). With a gate, a matrix of the same shape and
-// kind of view: y[r] = silu(Σ_c x[c]·gate[r][c]) · Σ_c x[c]·w[r][c]. Non-owning.
+// any format: y[r] = silu(Σ_c gate_x[c]·gate[r][c] (+ gate_bias[r])) · that. Non-owning.
 struct VectorProduct {
-  const float* packed = nullptr;  // x, as packed by pack_for()
-  const WeightView* weight = nullptr;
+  const float* x = nullptr;  // arranged by arrange_for() (products.h)
+  const codec::MatrixRef* weight = nullptr;
   float* y = nullptr;
   std::span<const float> bias = {};
-  const WeightView* gate = nullptr;
-  float* gated = nullptr;  // (rows) room for the products of `gate`
+  const codec::MatrixRef* gate = nullptr;
+  float* gated = nullptr;         // (rows) room for the products of `gate`
+  const float* gate_x = nullptr;  // the same activations as `x`, arranged for the gate
+  std::span<const float> gate_bias = {};
 };
 
 // Same bits as matmul() of each product with one token, and silu_mul() of those with a gate. Threads split
 // the rows of all products together; the thread that has rows of a gate also has those rows of its product.
-// Error(kCorrupt) as packed_matmul().
+// Error(kCorrupt) as matmul().
 void multiply_vectors(const Context& ctx, std::span<const VectorProduct> products);
 
 }  // namespace sluice::kernels

@@ -1,37 +1,25 @@
-// One range of the rows of a product of one token, on the calling thread. Ranges begin at multiples of
-// kVectorRows.
+// What products share: the other forms of arranged activations, and the grain of products of one token.
 #pragma once
 
 #include <cstddef>
 
-#include "kernels/products/vector_products.h"
+#include "kernels/context.h"
+#include "kernels/products/product_args.h"
 
 namespace sluice::kernels {
 
 // A multiple of whole cache lines of y, whole panels of rows, and whole groups of packed rows.
 inline constexpr std::size_t kVectorRows = 32;
+static_assert(kVectorRows % kRowGrain == 0);
 
-void word_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,
-               std::size_t end);  // matmul.cc
-// Activations that were rounded, for weights that are not multiplied so: as pack_activations() leaves them
+// Activations that were rounded, for weights that are not multiplied so: as arrange_activations() leaves them
 // where nothing rounds. In the context's scratch. REQUIRES: at most kTokensAtOnce tokens.
-const float* widen_activations(const Context& ctx, const float* packed, std::size_t tokens,
-                               std::size_t cols);  // matmul.cc
+const float* widen_activations(const Context& ctx, const float* arranged, std::size_t tokens,
+                               std::size_t columns);  // words/matmul.cc
 
-// Codes (activation_codes.h) of activations that pack_activations() has packed: (tokens,
+// Codes (activation_codes.h) of activations that arrange_activations() has arranged: (tokens,
 // activation_code_floats(columns)), to `codes`. REQUIRES: at most kTokensAtOnce tokens.
-void code_packed(const Context& ctx, const float* packed, std::size_t tokens, std::size_t columns,
-                 float* codes);  // activation_codes.cc
-
-// REQUIRES: !ctx.rounds(); or coded activations, and product.packed as code_packed() leaves them.
-void int8_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,
-               std::size_t end);  // int8_matmul.cc
-void sliced_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,
-                 std::size_t end);  // sliced_matmul.cc
-// Both: false if a chunk is damaged.
-bool packed_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,
-                 std::size_t end);  // packed_matmul.cc
-bool tile_rows(const Context& ctx, const VectorProduct& product, std::size_t begin,
-               std::size_t end);  // tile_matmul.cc; REQUIRES: ctx.rounds(), BF16 weights
+void code_arranged(const Context& ctx, const float* arranged, std::size_t tokens, std::size_t columns,
+                   float* codes);  // codes/activation_codes.cc
 
 }  // namespace sluice::kernels

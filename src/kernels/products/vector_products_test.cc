@@ -4,8 +4,10 @@
 #include <string>
 
 #include "base/error.h"
+#include "codec/slices/int8_matrix.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/products/packed/packed_test_data.h"
+#include "kernels/products/products.h"
 #include "kernels/products/words/matmul.h"
 
 namespace sluice::kernels {
@@ -16,7 +18,7 @@ struct Operand {
   Packed matrix;
   std::vector<std::byte> other;  // as F16, F32 or codes of 8 bits
   std::vector<std::byte> msb, lsb;
-  WeightView weight = Weight{};
+  codec::MatrixRef weight;
   std::vector<float> x, bias;
 
   std::size_t rows() const { return matrix.shape.rows; }
@@ -38,7 +40,7 @@ Operand make_operand(std::mt19937_64& random, bool only_bf16, const std::vector<
       operand.weight = operand.matrix.weight();
       break;
     case 1:
-      operand.weight = Weight{operand.matrix.words.data(), DType::kBF16, rows, columns};
+      operand.weight = codec::word_matrix(operand.matrix.words.data(), DType::kBF16, rows, columns);
       break;
     case 2: {
       const codec::SlicedShape shape{{rows, columns}, codec::kStoredSliceBits[random() % 3]};
@@ -47,8 +49,8 @@ Operand make_operand(std::mt19937_64& random, bool only_bf16, const std::vector<
       codec::quantise_sliced(std::as_bytes(std::span(numbers)), DType::kF32, shape,
                              {operand.msb.data(), operand.msb.data() + shape.scales_offset(),
                               operand.msb.data() + shape.zeros_offset(), operand.lsb.data()});
-      operand.weight = SlicedWeight{codec::sliced_view(shape, operand.msb, operand.lsb),
-                                    static_cast<codec::SliceView>(random() % 3)};
+      operand.weight = codec::sliced_ref(codec::sliced_view(shape, operand.msb, operand.lsb),
+                                         static_cast<codec::SliceView>(random() % 3));
       break;
     }
     case 3: {
@@ -56,13 +58,13 @@ Operand make_operand(std::mt19937_64& random, bool only_bf16, const std::vector<
       operand.other.resize(shape.bytes());
       codec::quantise_int8(std::as_bytes(std::span(numbers)), DType::kF32, shape, operand.other.data(),
                            operand.other.data() + shape.scales_offset());
-      operand.weight = Int8Weight{shape, operand.other.data()};
+      operand.weight = codec::int8_ref({rows, columns}, operand.other.data());
       break;
     }
     default: {
       const DType dtype = random() % 2 == 0 ? DType::kF32 : DType::kF16;
       operand.other = encode(numbers, dtype);
-      operand.weight = Weight{operand.other.data(), dtype, rows, columns};
+      operand.weight = codec::word_matrix(operand.other.data(), dtype, rows, columns);
     }
   }
   return operand;
@@ -84,7 +86,7 @@ std::vector<Context> contexts(ThreadPool* pool) {
 // The first operand with the same activations as operand i, packed alike: at the latest i itself.
 std::size_t first_of_same_activations(const std::vector<Operand>& operands, std::size_t i) {
   const auto found = std::ranges::find_if(operands, [&](const Operand& other) {
-    return other.x == operands[i].x && other.weight.is_sliced() == operands[i].weight.is_sliced();
+    return other.x == operands[i].x && other.weight.format->input == operands[i].weight.format->input;
   });
   return static_cast<std::size_t>(found - operands.begin());
 }
@@ -109,7 +111,7 @@ TEST(VectorProducts, HaveTheBitsOfEachProductAlone) {
           packed.emplace_back(activation_floats(operand.weight));
           expected.emplace_back(operand.rows());
           found.emplace_back(operand.rows());
-          pack_for(ctx, operand.weight, operand.x.data(), 1, operand.columns(), packed.back().data());
+          arrange_for(ctx, operand.weight, operand.x.data(), 1, operand.columns(), packed.back().data());
           matmul(ctx, packed.back().data(), 1, operand.weight, operand.bias, expected.back().data(),
                  operand.rows());
         }
@@ -127,7 +129,7 @@ TEST(VectorProducts, HaveTheBitsOfEachProductAlone) {
   }
 }
 
-// Some products have a gate and some have none.
+// Some products have a gate, of their own format or another, and some have none.
 TEST(VectorProducts, GatedOnesHaveTheBitsOfTheirPartsAndOfSiluMul) {
   std::mt19937_64 random = test_random(33);
   ThreadPool three(3);
@@ -137,16 +139,12 @@ TEST(VectorProducts, GatedOnesHaveTheBitsOfTheirPartsAndOfSiluMul) {
     for (std::size_t n = 1 + random() % 5; n > 0; --n) {
       operands.push_back(make_operand(random, only_bf16, {}));
       const Operand& operand = operands.back();
-      do {
-        if (gates.size() == operands.size()) gates.pop_back();
-        gates.push_back(make_operand(random, only_bf16, operand.x, operand.rows()));
-      } while (gates.back().weight.is_sliced() != operand.weight.is_sliced() ||
-               gates.back().weight.is_int8() != operand.weight.is_int8());
+      gates.push_back(make_operand(random, only_bf16, operand.x, operand.rows()));
     }
     const std::uint64_t plain = random();  // those without a gate
     for (ThreadPool* const pool : {static_cast<ThreadPool*>(nullptr), &three}) {
       for (const Context& ctx : contexts(pool)) {
-        std::vector<std::vector<float>> packed, expected, found, gated;
+        std::vector<std::vector<float>> packed, gate_packed, expected, found, gated;
         std::vector<VectorProduct> products;
         for (std::size_t i = 0; i < operands.size(); ++i) {
           const Operand& operand = operands[i];
@@ -155,15 +153,19 @@ TEST(VectorProducts, GatedOnesHaveTheBitsOfTheirPartsAndOfSiluMul) {
           expected.emplace_back(rows);
           found.emplace_back(rows);
           gated.emplace_back(rows);
-          pack_for(ctx, operand.weight, operand.x.data(), 1, operand.columns(), packed.back().data());
+          gate_packed.emplace_back(activation_floats(gates[i].weight));
+          arrange_for(ctx, gates[i].weight, operand.x.data(), 1, operand.columns(), gate_packed[i].data());
+          arrange_for(ctx, operand.weight, operand.x.data(), 1, operand.columns(), packed.back().data());
           matmul(ctx, packed[i].data(), 1, operand.weight, operand.bias, expected[i].data(), rows);
           products.push_back({packed[i].data(), &operand.weight, found[i].data(), operand.bias});
           if ((plain >> i & 1) != 0) continue;
           std::vector<float> gate(rows);
-          matmul(ctx, packed[i].data(), 1, gates[i].weight, {}, gate.data(), rows);
+          matmul(ctx, gate_packed[i].data(), 1, gates[i].weight, gates[i].bias, gate.data(), rows);
           silu_mul(ctx, gate.data(), expected[i].data(), rows, expected[i].data());
           products[i].gate = &gates[i].weight;
           products[i].gated = gated[i].data();
+          products[i].gate_x = gate_packed[i].data();
+          products[i].gate_bias = gates[i].bias;
         }
         multiply_vectors(ctx, products);
         for (std::size_t i = 0; i < operands.size(); ++i)
@@ -179,15 +181,15 @@ TEST(VectorProducts, ADamagedChunkOfAnyIsAnError) {
   std::mt19937_64 random = test_random(32);
   const Packed sound = pack_matrix(random, 64, 256, false);
   const Packed broken = damaged_matrix(random, 64, 256);
-  const WeightView views[] = {sound.weight(), broken.weight()};
-  std::vector<float> packed(packed_floats(256)), y(64);
+  const codec::MatrixRef views[] = {sound.weight(), broken.weight()};
+  std::vector<float> packed(arranged_floats(256)), y(64);
   const VectorProduct products[] = {{packed.data(), &views[0], y.data()},
                                     {packed.data(), &views[1], y.data()}};
   for (const Isa isa : available_isas()) EXPECT_THROW(multiply_vectors({nullptr, isa}, products), Error);
   std::vector<float> gated(64);
   for (const int damaged : {0, 1}) {  // the product, or its gate
     const VectorProduct pair[] = {
-        {packed.data(), &views[1 - damaged], y.data(), {}, &views[damaged], gated.data()}};
+        {packed.data(), &views[1 - damaged], y.data(), {}, &views[damaged], gated.data(), packed.data()}};
     for (const Isa isa : available_isas()) EXPECT_THROW(multiply_vectors({nullptr, isa}, pair), Error);
   }
 }

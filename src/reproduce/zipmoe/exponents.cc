@@ -21,8 +21,8 @@ std::vector<std::byte> exponents_of(const store::Checkpoint& checkpoint, const s
     return bytes;
   };
   std::vector<std::byte> exponents(piece.elements);
-  if (piece.encoding == store::Encoding::kRaw) {
-    const std::vector<std::byte> words = read(piece.raw);
+  if (piece.raw()) {
+    const std::vector<std::byte> words = read(piece.first());
     for (std::size_t i = 0; i < exponents.size(); ++i)
       exponents[i] = (words[2 * i + 1] & std::byte{0x7f}) << 1 | words[2 * i] >> 7;
     return exponents;
@@ -32,7 +32,7 @@ std::vector<std::byte> exponents_of(const store::Checkpoint& checkpoint, const s
     codec::TileRows rows;
     std::span<std::byte> part = exponents;
     if (piece.tiled()) {
-      rows = codec::tile_rows(piece.tiles, chunk.first_element, chunk.elements);
+      rows = codec::tile_rows(piece.tiles(), chunk.first_element, chunk.elements);
       part = part.subspan(rows.first_row * rows.shape.columns, rows.shape.rows * rows.shape.columns);
     } else {
       part = part.subspan(chunk.first_element, chunk.elements);

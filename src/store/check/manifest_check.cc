@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "codec/exponents/plane_decoder.h"
+#include "codec/slices/int8_matrix.h"
 #include "store/format.h"
 #include "store/manifest.h"
 #include "store/source/source_directory.h"

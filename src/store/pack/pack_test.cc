@@ -40,21 +40,21 @@ std::string read_piece(const Checkpoint& checkpoint, const Piece& piece) {
   const auto bytes_of = [](std::string& text) {
     return std::as_writable_bytes(std::span(text.data(), text.size()));
   };
-  if (stored.encoding == Encoding::kRaw) {
-    std::string raw = read(stored.raw);
-    if (stored.xxh3) {
-      EXPECT_EQ(xxh3(bytes_of(raw)), *stored.xxh3);
+  if (stored.raw()) {
+    std::string raw = read(stored.first());
+    if (stored.planes[0].xxh3) {
+      EXPECT_EQ(xxh3(bytes_of(raw)), *stored.planes[0].xxh3);
     }
     return raw;
   }
   const codec::PlaneDecoder decoder(checkpoint.codec(), best_isa());
-  std::string sm = read(stored.sm), words;
-  EXPECT_EQ(xxh3(bytes_of(sm)), stored.xxh3);
+  std::string sm = read(stored.first()), words;
+  EXPECT_EQ(xxh3(bytes_of(sm)), stored.planes[0].xxh3);
   for (const ExponentChunk& chunk : stored.exponents) {
     std::string coded = read(chunk.extent);
     EXPECT_EQ(xxh3(bytes_of(coded)), chunk.xxh3);
     codec::TileShape tiles;
-    if (stored.tiled()) tiles = codec::tile_rows(stored.tiles, chunk.first_element, chunk.elements).shape;
+    if (stored.tiled()) tiles = codec::tile_rows(stored.tiles(), chunk.first_element, chunk.elements).shape;
     std::string part(2 * (stored.tiled() ? tiles.rows * tiles.columns : chunk.elements), '\0');
     decoder.words(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, bytes_of(coded),
                   bytes_of(sm).subspan(chunk.first_element, chunk.elements), tiles, bytes_of(part));
@@ -402,8 +402,8 @@ TEST(PackNative, NarrowMatricesAreStoredInAnotherShape) {
       const StoredPiece stored = checkpoint->locate(piece);
       ASSERT_TRUE(stored.tiled());
       EXPECT_EQ(stored.own_columns, keep || columns == 128);
-      EXPECT_EQ(stored.tiles.columns == columns, stored.own_columns);
-      EXPECT_EQ(stored.tiles.rows * stored.tiles.columns, piece.elements);
+      EXPECT_EQ(stored.tiles().columns == columns, stored.own_columns);
+      EXPECT_EQ(stored.tiles().rows * stored.tiles().columns, piece.elements);
       EXPECT_EQ(read_piece(*checkpoint, piece), read_piece(*source, piece));
     }
   }

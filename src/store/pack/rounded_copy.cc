@@ -66,7 +66,7 @@ class Copier {
         jobs_(list_jobs()),
         partial_(target, [&](std::string_view name) { return is_ours(name); }) {
     for (const SourceFile& file : directory_.files) total_ += file.size;
-    for (const Job& job : jobs_) total_ += job.stored.raw.length;
+    for (const Job& job : jobs_) total_ += job.stored.first().length;
   }
 
   void run() {
@@ -163,14 +163,14 @@ class Copier {
       job = jobs_[next++];
       return true;
     };
-    pipeline.memory = [](const Job& job) { return job.stored.raw.length; };
+    pipeline.memory = [](const Job& job) { return job.stored.first().length; };
     pipeline.load = [&](Job& job, const StopRequest& failed) {
-      job.words.resize(job.stored.raw.length);
-      read_in_steps(in[job.stored.raw.file], job.stored.raw.offset, job.words, failed);
+      job.words.resize(job.stored.first().length);
+      read_in_steps(in[job.stored.first().file], job.stored.first().offset, job.words, failed);
     };
     pipeline.work = [this](Job& job, const StopRequest& failed) { round(job, failed); };
     pipeline.finish = [&](Job& job) {
-      out[job.stored.raw.file].write_at(job.stored.raw.offset, job.words);
+      out[job.stored.first().file].write_at(job.stored.first().offset, job.words);
       done_ += job.words.size();
     };
     pipeline.poll = [this] { poll(); };

@@ -13,6 +13,7 @@
 #include "base/float16.h"
 #include "base/hash.h"
 #include "codec/slices/affine_group.h"
+#include "codec/slices/int8_matrix.h"
 #include "store/check/verify.h"
 #include "store/format.h"
 #include "store/pack/pack.h"
@@ -47,8 +48,8 @@ std::vector<std::byte> read(const Checkpoint& checkpoint, const Extent& extent, 
 
 std::vector<double> source_values(const Checkpoint& source, const Piece& piece) {
   const StoredPiece stored = source.locate(piece);
-  std::vector<std::byte> bytes(stored.raw.length);
-  InputFile::open(source.weight_files()[stored.raw.file]).read_at(stored.raw.offset, bytes);
+  std::vector<std::byte> bytes(stored.first().length);
+  InputFile::open(source.weight_files()[stored.first().file]).read_at(stored.first().offset, bytes);
   std::vector<double> values;
   const std::size_t width = dtype_bytes(stored.dtype);
   for (std::size_t at = 0; at < bytes.size(); at += width) {
@@ -67,11 +68,11 @@ std::vector<double> source_values(const Checkpoint& source, const Piece& piece) 
 void expect_sliced(const Checkpoint& source, const Checkpoint& store, const Piece& piece,
                    std::uint64_t columns) {
   const StoredPiece stored = store.locate(piece);
-  ASSERT_EQ(stored.encoding, Encoding::kSliced) << piece.tensor;
-  ASSERT_EQ(stored.matrix, (codec::CellShape{piece.elements / columns, columns}));
-  const codec::SlicedShape shape{stored.matrix, *store.slices()};
-  const std::vector<std::byte> msb = read(store, stored.msb, *stored.xxh3),
-                               lsb = read(store, stored.lsb, stored.lsb_xxh3);
+  ASSERT_TRUE(stored.format->slices) << piece.tensor;
+  ASSERT_EQ(stored.cells(), (codec::CellShape{piece.elements / columns, columns}));
+  const codec::SlicedShape shape{stored.cells(), *store.slices()};
+  const std::vector<std::byte> msb = read(store, stored.first(), *stored.planes[0].xxh3),
+                               lsb = read(store, stored.planes[1].extent, *stored.planes[1].xxh3);
   const std::vector<double> values = source_values(source, piece);
   std::vector<float> high(columns), low(columns);
   for (std::uint64_t row = 0; row < shape.rows; ++row) {
@@ -119,8 +120,8 @@ TEST(SlicedStore, HoldsEveryExpertInTwoSlices) {
         expect_sliced(*source, *store, piece, piece.tensor.ends_with("down") ? model.width : model.hidden);
     }
     // All other tensors are stored by the codec.
-    EXPECT_EQ(store->locate({"embed.weight", 0, 1200ull * 80}).encoding, Encoding::kSplit);
-    EXPECT_EQ(store->locate({"layers.0.norm", 0, model.hidden}).encoding, Encoding::kRaw);
+    EXPECT_TRUE(store->locate({"embed.weight", 0, 1200ull * 80}).coded());
+    EXPECT_TRUE(store->locate({"layers.0.norm", 0, model.hidden}).raw());
   }
 }
 
@@ -150,13 +151,13 @@ TEST(SlicedStore, DenseMatricesOfEightBits) {
   pack(temp / "source", temp / "x.sluice", plan, sliced_options({6, 3}, "zstd", DenseRounding::kInt8));
   expect_verified(temp / "x.sluice");
   const auto source = open_checkpoint(temp / "source"), store = open_checkpoint(temp / "x.sluice");
-  EXPECT_EQ(store->locate(plan.ranges[0]).encoding, Encoding::kRaw);
+  EXPECT_TRUE(store->locate(plan.ranges[0]).raw());
   const Piece rest{"embed.weight", 320, 1190 * 32};
   const StoredPiece stored = store->locate(rest);
-  ASSERT_EQ(stored.encoding, Encoding::kInt8);
-  const codec::Int8Shape shape{stored.matrix};
+  ASSERT_EQ(stored.format, &codec::kFormatInt8);
+  const codec::Int8Shape shape{stored.cells()};
   ASSERT_EQ(shape, (codec::Int8Shape{{1190, 32}}));
-  const std::vector<std::byte> matrix = read(*store, stored.int8, *stored.xxh3);
+  const std::vector<std::byte> matrix = read(*store, stored.first(), *stored.planes[0].xxh3);
   const std::vector<double> all = source_values(*source, {"embed.weight", 0, 1200 * 32});
   std::vector<float> row_values(32);
   for (std::uint64_t row = 0; row < shape.rows; ++row) {
@@ -172,7 +173,7 @@ TEST(SlicedStore, DenseMatricesOfEightBits) {
   // A tensor that is named exact is not rounded.
   plan.exact = {"embed.weight"};
   pack(temp / "source", temp / "exact.sluice", plan, sliced_options({6, 3}, "zstd", DenseRounding::kInt8));
-  EXPECT_EQ(open_checkpoint(temp / "exact.sluice")->locate(rest).encoding, Encoding::kSplit);
+  EXPECT_TRUE(open_checkpoint(temp / "exact.sluice")->locate(rest).coded());
 }
 
 // Other element types, slices of stacked tensors, and the rest of such tensors.
@@ -198,7 +199,7 @@ TEST(SlicedStore, StackedTensorsOfOtherTypes) {
     const auto source = open_checkpoint(temp / "source"), store = open_checkpoint(temp / "x.sluice");
     for (const ExpertPlan& expert : plan.experts)
       for (const Piece& piece : expert.pieces) expect_sliced(*source, *store, piece, 65);
-    EXPECT_EQ(store->locate({"e", 0, 2210}).encoding, Encoding::kInt8);
+    EXPECT_EQ(store->locate({"e", 0, 2210}).format, &codec::kFormatInt8);
   }
 }
 

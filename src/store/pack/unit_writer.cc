@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "codec/slices/int8_matrix.h"
 #include "store/format.h"
 
 namespace sluice::store {

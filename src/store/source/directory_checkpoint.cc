@@ -33,10 +33,12 @@ class DirectoryCheckpoint final : public Checkpoint {
     const TensorPlace& place = weights_.places[static_cast<std::size_t>(&tensor - weights_.tensors.data())];
     StoredPiece stored;
     stored.dtype = tensor.dtype;
-    stored.encoding = Encoding::kRaw;
+    stored.format = codec::word_format(tensor.dtype);
     stored.elements = piece.elements;
+    stored.shape = matrix_shape(tensor.shape, piece.first_element, piece.elements);
     const Bytes width = dtype_bytes(tensor.dtype);
-    stored.raw = {place.file, place.offset + piece.first_element * width, piece.elements * width};
+    stored.planes[0].extent = {place.file, place.offset + piece.first_element * width,
+                               piece.elements * width};
     return stored;
   }
 

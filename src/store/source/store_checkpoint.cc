@@ -152,39 +152,44 @@ class StoreCheckpoint final : public Checkpoint {
     return {entry.tensor, entry.first, entry.count};
   }
 
-  static Extent& extent_of(StoredPiece& piece, Encoding encoding) {
-    switch (encoding) {
+  // The format of a piece, and the shape that its planes have.
+  void describe(const PieceEntry& entry, StoredPiece& piece) const {
+    const std::vector<std::uint64_t>& shape = manifest_.tensors[entry.tensor].shape;
+    switch (entry.encoding) {
       case Encoding::kRaw:
-        return piece.raw;
+        piece.format = codec::word_format(piece.dtype);
+        piece.shape = matrix_shape(shape, entry.first, entry.count);
+        return;
       case Encoding::kSplit:
-        return piece.sm;
+        piece.format = entry.tiled() ? &codec::kFormatPacked : &codec::kFormatSplit;
+        piece.shape = entry.tiled() ? codec::MatrixShape{entry.tiles.rows, entry.tiles.columns}
+                                    : matrix_shape(shape, entry.first, entry.count);
+        piece.own_columns = entry.tiled() && !shape.empty() && entry.tiles.columns == shape.back() &&
+                            entry.first % shape.back() == 0;
+        return;
       case Encoding::kSliced:
-        return piece.msb;
+        piece.format = &codec::slices_format(*manifest_.slices);
+        piece.shape = {entry.tiles.rows, entry.tiles.columns};
+        return;
       case Encoding::kInt8:
-        return piece.int8;
+        piece.format = &codec::kFormatInt8;
+        piece.shape = {entry.tiles.rows, entry.tiles.columns};
+        return;
     }
-    SLUICE_CHECK(false, std::to_string(static_cast<int>(encoding)));
+    SLUICE_CHECK(false, std::to_string(static_cast<int>(entry.encoding)));
   }
 
   StoredPiece stored(const PieceEntry& entry) const {
     StoredPiece piece;
     piece.dtype = manifest_.tensors[entry.tensor].dtype;
-    piece.encoding = entry.encoding;
     piece.elements = entry.count;
-    extent_of(piece, entry.encoding) = {entry.file, entry.bytes.offset, entry.bytes.length};
-    piece.xxh3 = entry.xxh3;
-    if (entry.has_matrix()) {
-      piece.matrix = entry.matrix();
-      if (entry.encoding == Encoding::kInt8) return piece;
+    describe(entry, piece);
+    piece.planes[0] = {{entry.file, entry.bytes.offset, entry.bytes.length}, entry.xxh3};
+    if (entry.encoding == Encoding::kSliced) {
       const StoredChunk& lsb = manifest_.chunks[entry.first_chunk];
-      piece.lsb = {entry.file, lsb.bytes.offset, lsb.bytes.length};
-      piece.lsb_xxh3 = lsb.xxh3;
+      piece.planes[1] = {{entry.file, lsb.bytes.offset, lsb.bytes.length}, lsb.xxh3};
       return piece;
     }
-    piece.tiles = entry.tiles;
-    const std::vector<std::uint64_t>& shape = manifest_.tensors[entry.tensor].shape;
-    piece.own_columns = piece.tiled() && !shape.empty() && piece.tiles.columns == shape.back() &&
-                        entry.first % shape.back() == 0;
     piece.exponents.reserve(entry.chunk_count);
     for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
       const StoredChunk& chunk = manifest_.chunks[entry.first_chunk + i];

@@ -147,9 +147,10 @@ TEST_F(WeightFiles, DirectoryCheckpointLocatesPieces) {
   ASSERT_NE(checkpoint->find("t"), nullptr);
   EXPECT_EQ(checkpoint->find("u"), nullptr);
   const StoredPiece piece = checkpoint->locate({"s", 2, 2});
-  EXPECT_EQ(piece.raw.length, 8u);
-  EXPECT_FALSE(piece.xxh3);
-  EXPECT_EQ(read_file(checkpoint->weight_files()[piece.raw.file]).size() - piece.raw.offset, 24u + 8 - 8);
+  EXPECT_EQ(piece.first().length, 8u);
+  EXPECT_FALSE(piece.planes[0].xxh3);
+  EXPECT_EQ(read_file(checkpoint->weight_files()[piece.first().file]).size() - piece.first().offset,
+            24u + 8 - 8);
   EXPECT_THROW(checkpoint->locate({"s", 5, 2}), Error);
   EXPECT_THROW(checkpoint->locate({"s", 1, ~0ull}), Error);
   EXPECT_TRUE(checkpoint->find_file("config.json"));

@@ -65,14 +65,14 @@ void code_token(const float* x, std::size_t columns, float* out) {
   }
 }
 
-// Codes a token that pack_activations() has packed.
-void code_packed_token(const float* packed, std::size_t columns, float* out) {
+// Codes a token that arrange_activations() has arranged.
+void code_arranged_token(const float* arranged, std::size_t columns, float* out) {
   const std::size_t groups = (columns + kCellColumns - 1) / kCellColumns;
   const CodedToken<float> token(out, groups);
   for (std::size_t g = 0; g < groups; ++g) {
     float group[kCellColumns];
-    const float* const even = packed + packed_place(g * kCellColumns);
-    const float* const odd = packed + packed_place(g * kCellColumns + 1);
+    const float* const even = arranged + arranged_place(g * kCellColumns);
+    const float* const odd = arranged + arranged_place(g * kCellColumns + 1);
     for (std::size_t i = 0; i < kCellColumns / 2; ++i) {
       group[2 * i] = even[i];
       group[2 * i + 1] = odd[i];
@@ -90,13 +90,13 @@ void code_activations(const Context& ctx, const float* x, std::size_t tokens, st
   });
 }
 
-void code_packed(const Context& ctx, const float* packed, std::size_t tokens, std::size_t columns,
-                 float* codes) {
-  if (ctx.rounds()) packed = widen_activations(ctx, packed, tokens, columns);
+void code_arranged(const Context& ctx, const float* arranged, std::size_t tokens, std::size_t columns,
+                   float* codes) {
+  if (ctx.rounds()) arranged = widen_activations(ctx, arranged, tokens, columns);
   split(ctx, tokens, 1, tokens * columns, [&](std::size_t begin, std::size_t end) {
     for (std::size_t t = begin; t < end; ++t)
-      code_packed_token(packed + t * packed_floats(columns), columns,
-                        codes + t * activation_code_floats(columns));
+      code_arranged_token(arranged + t * arranged_floats(columns), columns,
+                          codes + t * activation_code_floats(columns));
   });
 }
 

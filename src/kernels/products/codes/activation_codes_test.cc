@@ -5,11 +5,13 @@
 #include <array>
 #include <limits>
 
+#include "codec/slices/int8_matrix.h"
 #include "kernels/kernel_table.h"
-#include "kernels/products/codes/int8_matmul.h"
+#include "kernels/products/codes/int8_matmul_impl.h"
 #include "kernels/products/codes/integer_impl.h"
 #include "kernels/products/codes/sliced_matmul.h"
 #include "kernels/products/codes/sliced_test_data.h"
+#include "kernels/products/products.h"
 #include "kernels/products/words/matmul.h"
 
 namespace sluice::kernels {
@@ -71,7 +73,7 @@ std::vector<Kernels> vector_kernels() {
 struct DenseMatrix {
   Int8Shape shape;
   std::vector<std::byte> bytes;
-  Int8Weight weight() const { return {shape, bytes.data()}; }
+  codec::MatrixRef weight() const { return codec::int8_ref({shape.rows, shape.columns}, bytes.data()); }
 };
 
 DenseMatrix dense_matrix(std::mt19937_64& random, std::size_t rows, std::size_t columns, bool wild) {
@@ -87,61 +89,56 @@ DenseMatrix dense_matrix(std::mt19937_64& random, std::size_t rows, std::size_t 
   return m;
 }
 
-SlicedArgs args_of(const Coded& x, std::size_t tokens, const SlicedView& w, SliceView which,
-                   std::span<const float> bias, std::vector<float>& y) {
-  y.assign(tokens * w.shape.rows, -1.0f);
-  return {.packed = x.floats.data(),
-          .packed_stride = activation_code_floats(x.columns),
-          .tokens = tokens,
-          .which = which,
-          .bits = w.shape.bits,
-          .msb = w.msb,
-          .lsb = which == SliceView::kHigh ? w.lsb : nullptr,
-          .scales = w.scales,
-          .zeros = w.zeros,
-          .factor = which == SliceView::kHigh ? 1.0f : static_cast<float>(1u << w.shape.bits.shift()),
-          .rows = w.shape.rows,
-          .groups = x.groups,
-          .bias = bias.empty() ? nullptr : bias.data(),
-          .y = y.data(),
-          .y_stride = w.shape.rows};
+ProductArgs args_of(const Coded& x, std::size_t tokens, codec::CellShape shape, std::span<const float> bias,
+                    std::vector<float>& y) {
+  y.assign(tokens * shape.rows, -1.0f);
+  ProductArgs args{};
+  args.x = x.floats.data();
+  args.x_stride = activation_code_floats(x.columns);
+  args.tokens = tokens;
+  args.rows = shape.rows;
+  args.columns = shape.columns;
+  args.bias = bias.empty() ? nullptr : bias.data();
+  args.y = y.data();
+  args.y_stride = shape.rows;
+  return args;
 }
 
 std::vector<float> multiply_slices(const IntegerKernels& kernels, const Coded& x, std::size_t tokens,
                                    const SlicedView& w, SliceView which, std::span<const float> bias) {
   std::vector<float> y;
-  const SlicedArgs args = args_of(x, tokens, w, which, bias, y);
-  kernels.slices(args, 0, w.shape.strips());
+  ProductArgs args = args_of(x, tokens, w.shape, bias, y);
+  args.planes[0] = w.msb;
+  args.planes[1] = which == SliceView::kHigh ? w.lsb : nullptr;
+  args.view = which;
+  const auto bits = std::ranges::find(codec::kStoredSliceBits, w.shape.bits);
+  kernels.slices.of_bits[bits - codec::kStoredSliceBits.begin()](args, 0, w.shape.rows);
   return y;
 }
 
 std::vector<float> multiply_dense(const IntegerKernels& kernels, const Coded& x, std::size_t tokens,
                                   const DenseMatrix& m, std::span<const float> bias) {
   std::vector<float> y;
-  const SlicedView w{{{m.shape.rows, m.shape.columns}, {}},
-                     m.bytes.data(),
-                     m.bytes.data() + m.shape.scales_offset(),
-                     nullptr,
-                     nullptr};
-  const SlicedArgs args = args_of(x, tokens, w, SliceView::kHigh, bias, y);
-  kernels.dense(args, 0, m.shape.strips());
+  ProductArgs args = args_of(x, tokens, m.shape, bias, y);
+  args.planes[0] = m.bytes.data();
+  kernels.dense(args, 0, m.shape.rows);
   return y;
 }
 
 std::vector<float> multiply(const Context& ctx, std::span<const float> x, std::size_t tokens,
                             const SlicedView& w, SliceView which, std::span<const float> bias) {
   std::vector<float> packed(tokens * sliced_floats(w.shape.columns)), y(tokens * w.shape.rows, -1.0f);
-  pack_for_slices(ctx, x.data(), tokens, w.shape.columns, w.shape.columns, packed.data());
-  sliced_matmul(ctx, packed.data(), tokens, w, which, bias, y.data(), w.shape.rows);
+  arrange_for_slices(ctx, x.data(), tokens, w.shape.columns, w.shape.columns, packed.data());
+  matmul(ctx, packed.data(), tokens, codec::sliced_ref(w, which), bias, y.data(), w.shape.rows);
   return y;
 }
 
 std::vector<float> multiply(const Context& ctx, std::span<const float> x, std::size_t tokens,
                             const DenseMatrix& m, std::span<const float> bias) {
   const std::size_t rows = m.shape.rows, columns = m.shape.columns;
-  std::vector<float> packed(tokens * packed_floats(columns)), y(tokens * rows, -1.0f);
-  pack_activations(ctx, x.data(), tokens, columns, columns, packed.data());
-  int8_matmul(ctx, packed.data(), tokens, m.weight(), bias, y.data(), rows);
+  std::vector<float> packed(tokens * arranged_floats(columns)), y(tokens * rows, -1.0f);
+  arrange_activations(ctx, x.data(), tokens, columns, columns, packed.data());
+  matmul(ctx, packed.data(), tokens, m.weight(), bias, y.data(), rows);
   return y;
 }
 
@@ -464,39 +461,33 @@ TEST(IntegerProducts, ReadAndWriteNothingOutside) {
     code_activations({}, x.floats(), tokens, columns, columns, coded.floats(), stride);
     const SliceBits bits = codec::kStoredSliceBits[random() % 3];
     const SlicedMatrix m = normal_matrix(random, rows, columns, bits);
-    GuardedBytes codes(std::span(m.msb).first(m.shape.scales_offset()));
-    GuardedBytes scales(std::span(m.msb).subspan(m.shape.scales_offset(), m.shape.scale_bytes()));
-    GuardedBytes zeros(std::span(m.msb).subspan(m.shape.zeros_offset()));
+    GuardedBytes msb(m.msb);
     GuardedBytes lsb(m.lsb);
     const DenseMatrix d = dense_matrix(random, rows, columns, false);
-    GuardedBytes dense_codes(std::span(d.bytes).first(d.shape.scales_offset()));
-    GuardedBytes dense_scales(std::span(d.bytes).subspan(d.shape.scales_offset()));
+    GuardedBytes dense(d.bytes);
     std::vector<Kernels> all = vector_kernels();
     all.push_back({"scalar", &kIntegerScalar, true});
     for (const Kernels& kernels : all) {
       if (!kernels.available) continue;
-      SlicedArgs args{};
-      args.packed = coded.floats();
-      args.packed_stride = stride;
+      ProductArgs args{};
+      args.x = coded.floats();
+      args.x_stride = stride;
       args.tokens = tokens;
-      args.bits = bits;
-      args.msb = codes.data();
-      args.lsb = lsb.data();
-      args.scales = scales.data();
-      args.zeros = zeros.data();
-      args.factor = 1;
+      args.planes[0] = msb.data();
+      args.planes[1] = lsb.data();
       args.rows = rows;
-      args.groups = m.shape.groups();
+      args.columns = columns;
       args.y = y.floats();
       args.y_stride = rows;
+      const auto of_bits = std::ranges::find(codec::kStoredSliceBits, bits) - codec::kStoredSliceBits.begin();
       for (const SliceView which : kViews) {
-        args.which = which;
-        kernels.kernels->slices(args, 0, m.shape.strips());
+        args.view = which;
+        kernels.kernels->slices.of_bits[of_bits](args, 0, rows);
       }
-      args.msb = dense_codes.data();
-      args.scales = dense_scales.data();
-      args.lsb = args.zeros = nullptr;
-      kernels.kernels->dense(args, 0, d.shape.strips());
+      args.planes[0] = dense.data();
+      args.planes[1] = nullptr;
+      args.view = SliceView::kHigh;
+      kernels.kernels->dense(args, 0, rows);
     }
   }
 }

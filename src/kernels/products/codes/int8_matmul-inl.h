@@ -1,5 +1,5 @@
-// int8_matmul.h over the Vec and the CodeLine of an instruction set (sliced_codes-inl.h says what a CodeLine
-// offers).
+// int8_matmul_impl.h over the Vec and the CodeLine of an instruction set (sliced_codes-inl.h says what a
+// CodeLine offers).
 #pragma once
 
 #include "codec/slices/int8_matrix.h"
@@ -55,9 +55,13 @@ inline Vec sum_group(const Int8Group& group, std::size_t columns, const float* x
 // As many tokens at once as have totals in the L1 cache beside a group.
 inline constexpr std::size_t kInt8Tokens = 64;
 
-inline void int8_strips(const Int8Args& a, std::size_t strip_begin, std::size_t strip_end) {
+inline void int8_rows(const ProductArgs& a, std::size_t begin, std::size_t end) {
+  const std::size_t strip_begin = begin / kStripRows, strip_end = (end + kStripRows - 1) / kStripRows;
   const std::size_t cells = (a.columns + kCellColumns - 1) / kCellColumns;
   const std::size_t groups = (a.columns + kInt8GroupColumns - 1) / kInt8GroupColumns;
+  // Scales lie behind the codes of all cells.
+  const std::byte* const codes = a.planes[0];
+  const std::byte* const scales = codes + (a.rows + kStripRows - 1) / kStripRows * cells * kLineBytes * 8;
   Int8Group group;
   alignas(64) float totals[kInt8Tokens * kStripRows];
   for (std::size_t strip = strip_begin; strip < strip_end; ++strip) {
@@ -70,11 +74,11 @@ inline void int8_strips(const Int8Args& a, std::size_t strip_begin, std::size_t 
         const std::size_t column = g * kInt8GroupColumns, left = a.columns - column;
         // Padding has codes 0, and activations +0.
         const std::size_t columns = left < kInt8GroupColumns ? (left + 3) / 4 * 4 : kInt8GroupColumns;
-        widen_group(a.codes + kLineBytes * 8 * (strip * cells + column / kCellColumns), columns, group);
-        const Vec scale = F16::in_order(a.scales + 2 * kStripRows * (strip * groups + g));
+        widen_group(codes + kLineBytes * 8 * (strip * cells + column / kCellColumns), columns, group);
+        const Vec scale = F16::in_order(scales + 2 * kStripRows * (strip * groups + g));
         for (std::size_t t = 0; t < tokens; ++t) {
           float* const total = totals + kStripRows * t;
-          const float* const x = a.packed + (first + t) * a.packed_stride + column;
+          const float* const x = a.x + (first + t) * a.x_stride + column;
           store(total, fma(scale, sum_group(group, columns, x), load(total)));
         }
       }

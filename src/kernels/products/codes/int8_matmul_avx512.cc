@@ -7,6 +7,6 @@
 
 namespace sluice::kernels {
 
-const Int8Kernels kInt8Avx512 = {int8_strips};
+const Int8Kernels kInt8Avx512 = {int8_rows};
 
 }  // namespace sluice::kernels

@@ -1,30 +1,38 @@
-// What each instruction set implements for int8_matmul.h. Plain structs, for files compiled with other flags.
+// Products of activations with dense matrices in codes of 8 bits (docs/store-format.md, section 4.3),
+// computed from the codes: half the bytes of BF16 come from memory, and at most 128 columns of 16 rows are
+// dequantised at a time, into the L1 cache. Activations stay fp32, or are coded where the context says so:
+// activation_codes.h has the order of sums and the error of coded ones.
+//
+// ORDER OF SUMS with activations in fp32. For one output element, columns are taken in groups of 128, the
+// last one padded with zeros.
+//   chains   k = 0 … 3 of a group adds x·code of columns k, k+4, k+8 …, by fused multiply-add from +0
+//   group    sum = (chain 0 + chain 1) + (chain 2 + chain 3)
+//   row      total = fma(scale, sum, total), groups ascending, from +0; then the bias is added
+// Every instruction set, number of tokens and number of threads follows this order, so the same inputs give
+// the same bits everywhere; only the payload of a NaN may differ.
+//
+// ERROR. A product passes at most 32 + 2 roundings in its group, one for each group from its own on, and the
+// bias: y is within (36 + groups)·2^-24 of the exact sum, relative to Σ |w|·|x| + |bias|.
+//
+// Activations are those of matmul.h, rounded where the context's products round, and coded after that where
+// the context says so. Bytes moved: the matrix once, plus activations once per 16 rows.
+//
+// Plain structs, for files compiled with other flags.
 #pragma once
 
 #include <cstddef>
 
+#include "kernels/products/product_args.h"
+
 namespace sluice::kernels {
 
-struct Int8Args {
-  const float* packed;  // (tokens, packed_stride), see matmul.h
-  std::size_t packed_stride;
-  std::size_t tokens;
-  const std::byte* codes;   // lines of cell (strip, group of 32 columns)
-  const std::byte* scales;  // (strips, groups of 128 columns, 16) binary16
-  std::size_t rows, columns;
-  const float* bias;  // (rows), or null
-  float* y;           // row t at y + t*y_stride
-  std::size_t y_stride;
-};
-
-// Where packed activations have column `column` (matmul.h).
-constexpr std::size_t packed_place(std::size_t column) {
+// Where arranged activations have column `column` (matmul.h).
+constexpr std::size_t arranged_place(std::size_t column) {
   return column / 32 * 32 + column % 2 * 16 + column % 32 / 2;
 }
 
-// Strips [strip_begin, strip_end) of all tokens.
 struct Int8Kernels {
-  void (*strips)(const Int8Args& args, std::size_t strip_begin, std::size_t strip_end);
+  RowsKernel rows;
 };
 
 }  // namespace sluice::kernels

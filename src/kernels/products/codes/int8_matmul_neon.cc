@@ -7,6 +7,6 @@
 
 namespace sluice::kernels {
 
-const Int8Kernels kInt8Neon = {int8_strips};
+const Int8Kernels kInt8Neon = {int8_rows};
 
 }  // namespace sluice::kernels

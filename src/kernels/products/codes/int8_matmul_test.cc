@@ -1,10 +1,12 @@
 // Oracles: sums in double precision of the values of codec::dequantise_int8_row(); the plain order of sums
 // for every instruction set.
-#include "kernels/products/codes/int8_matmul.h"
+#include "kernels/products/codes/int8_matmul_impl.h"
 
 #include <cmath>
 #include <string>
 
+#include "codec/slices/int8_matrix.h"
+#include "kernels/products/products.h"
 #include "kernels/products/words/matmul.h"
 #include "kernels/test_data.h"
 
@@ -16,7 +18,7 @@ using codec::Int8Shape;
 struct Matrix {
   Int8Shape shape;
   std::vector<std::byte> bytes;
-  Int8Weight weight() const { return {shape, bytes.data()}; }
+  codec::MatrixRef weight() const { return codec::int8_ref({shape.rows, shape.columns}, bytes.data()); }
 };
 
 Matrix normal_matrix(std::mt19937_64& random, std::size_t rows, std::size_t columns) {
@@ -31,9 +33,9 @@ Matrix normal_matrix(std::mt19937_64& random, std::size_t rows, std::size_t colu
 std::vector<float> multiply(const Context& ctx, const std::vector<float>& x, std::size_t tokens,
                             const Matrix& m, const std::vector<float>& bias) {
   const std::size_t rows = m.shape.rows, columns = m.shape.columns;
-  std::vector<float> packed(tokens * packed_floats(columns)), y(tokens * rows, -1.0f);
-  pack_activations(ctx, x.data(), tokens, columns, columns, packed.data());
-  int8_matmul(ctx, packed.data(), tokens, m.weight(), bias, y.data(), rows);
+  std::vector<float> packed(tokens * arranged_floats(columns)), y(tokens * rows, -1.0f);
+  arrange_activations(ctx, x.data(), tokens, columns, columns, packed.data());
+  matmul(ctx, packed.data(), tokens, m.weight(), bias, y.data(), rows);
   return y;
 }
 

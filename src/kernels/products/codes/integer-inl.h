@@ -24,7 +24,8 @@ template <unsigned kMsb, unsigned kLsb, SliceView kView>
 struct SliceCodes : Stored<kMsb, kLsb, kView> {
   using Base = Stored<kMsb, kLsb, kView>;
   static constexpr unsigned kPlanes = Base::kMask > kMostCode ? 2 : 1, kShift = kLsb;
-  SliceCodes(const SlicedArgs& a, std::size_t strip, std::size_t group) : Base(a, strip * a.groups + group) {}
+  SliceCodes(const ProductArgs& a, std::size_t strip, std::size_t group)
+      : Base(a, strip * groups_of(a) + group) {}
   template <unsigned kPlane>
   [[gnu::always_inline]] QuadPair plane(unsigned p) const {
     if constexpr (kPlanes == 1)
@@ -39,14 +40,17 @@ struct SliceCodes : Stored<kMsb, kLsb, kView> {
 // Reads groups of a dense matrix's codes, unsigned.
 struct DenseCodes {
   static constexpr unsigned kPlanes = kMostCode < 255 ? 2 : 1, kShift = 4;
+  static constexpr float kFactor = 1;
   static constexpr std::size_t kCellsAScale = codec::kInt8GroupColumns / kCellColumns;
   const std::byte *lines, *scales;
   std::size_t group;
 
-  DenseCodes(const SlicedArgs& a, std::size_t strip, std::size_t first)
-      : lines(a.msb + (strip * a.groups + first) * kCellBytes), group(first) {
-    const std::size_t scale_groups = (a.groups + kCellsAScale - 1) / kCellsAScale;
-    scales = a.scales + (strip * scale_groups + first / kCellsAScale) * kStripRows * 2;
+  // Scales lie behind the codes of all cells.
+  DenseCodes(const ProductArgs& a, std::size_t strip, std::size_t first)
+      : lines(a.planes[0] + (strip * groups_of(a) + first) * kCellBytes), group(first) {
+    const std::size_t scale_groups = (groups_of(a) + kCellsAScale - 1) / kCellsAScale;
+    scales = a.planes[0] + cells_of(a) * kCellBytes +
+             (strip * scale_groups + first / kCellsAScale) * kStripRows * 2;
   }
   [[gnu::always_inline]] void next() {
     lines += kCellBytes;
@@ -97,17 +101,17 @@ template <class Codes>
 }
 
 template <class Codes>
-inline void one_coded_token(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
-  const CodedToken<const float> x(a.packed, a.groups);
+inline void one_coded_token(const ProductArgs& a, std::size_t strip_begin, std::size_t strip_end) {
+  const CodedToken<const float> x(a.x, groups_of(a));
   for (std::size_t strip = strip_begin; strip < strip_end; ++strip) {
     Codes codes(a, strip, 0);
     Vec total = zero();
-    for (std::size_t g = 0; g < a.groups; ++g, codes.next()) {
+    for (std::size_t g = 0; g < groups_of(a); ++g, codes.next()) {
       codes.ask_ahead();
       total = add_group(codes.scale(), codes.zero_points(), cell_sums(codes, x.codes + kCellColumns * g),
                         x.scales[g], x.minus_sums[g], total);
     }
-    finish(a, strip, 0, total);
+    finish<Codes>(a, strip, 0, total);
   }
 }
 
@@ -224,25 +228,25 @@ inline constexpr std::size_t kCodedAtOnce = 128;
 
 // Multiplies one strip with at most kCodedAtOnce tokens.
 template <class Codes, class Tiles>
-inline void some_coded_tokens(const SlicedArgs& a, std::size_t strip, std::size_t token_begin,
+inline void some_coded_tokens(const ProductArgs& a, std::size_t strip, std::size_t token_begin,
                               std::size_t token_end) {
   CodedBlock block;
   alignas(64) float totals[kCodedAtOnce * kStripRows];
   for (std::size_t i = 0; i < (token_end - token_begin) * kStripRows; ++i) totals[i] = 0.0f;
-  const CodedToken<const float> x(a.packed + token_begin * a.packed_stride, a.groups);
-  for (std::size_t g = 0; g < a.groups; g += kCodedGroups) {
-    const std::size_t groups = a.groups - g < kCodedGroups ? a.groups - g : kCodedGroups;
+  const CodedToken<const float> x(a.x + token_begin * a.x_stride, groups_of(a));
+  for (std::size_t g = 0; g < groups_of(a); g += kCodedGroups) {
+    const std::size_t groups = groups_of(a) - g < kCodedGroups ? groups_of(a) - g : kCodedGroups;
     unpack_codes(Codes(a, strip, g), groups, block);
     Tiles::template multiply<Codes::kPlanes, Codes::kShift>({&block, groups, x.codes + kCellColumns * g,
-                                                             x.scales + g, x.minus_sums + g, a.packed_stride,
+                                                             x.scales + g, x.minus_sums + g, a.x_stride,
                                                              token_end - token_begin, totals});
   }
   for (std::size_t t = token_begin; t < token_end; ++t)
-    finish(a, strip, t, load(totals + (t - token_begin) * kStripRows));
+    finish<Codes>(a, strip, t, load(totals + (t - token_begin) * kStripRows));
 }
 
 template <class Tiles, class Codes>
-inline void integer_strips(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
+inline void integer_strips(const ProductArgs& a, std::size_t strip_begin, std::size_t strip_end) {
   if (a.tokens == 1) return one_coded_token<Codes>(a, strip_begin, strip_end);
   for (std::size_t t = 0; t < a.tokens; t += kCodedAtOnce) {
     const std::size_t end = a.tokens - t < kCodedAtOnce ? a.tokens : t + kCodedAtOnce;
@@ -252,20 +256,29 @@ inline void integer_strips(const SlicedArgs& a, std::size_t strip_begin, std::si
 }
 
 template <class Tiles, unsigned kMsb, unsigned kLsb>
-inline void integer_strips_of_bits(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
-  if (a.which == SliceView::kHigh)
+inline void integer_strips_of_bits(const ProductArgs& a, std::size_t strip_begin, std::size_t strip_end) {
+  if (a.view == SliceView::kHigh)
     return integer_strips<Tiles, SliceCodes<kMsb, kLsb, SliceView::kHigh>>(a, strip_begin, strip_end);
-  if (a.which == SliceView::kLow)
+  if (a.view == SliceView::kLow)
     return integer_strips<Tiles, SliceCodes<kMsb, kLsb, SliceView::kLow>>(a, strip_begin, strip_end);
   integer_strips<Tiles, SliceCodes<kMsb, kLsb, SliceView::kCenter>>(a, strip_begin, strip_end);
 }
 
-// The dispatch has checked the bits.
+template <class Tiles, unsigned kMsb, unsigned kLsb>
+void integer_rows_of_bits(const ProductArgs& a, std::size_t begin, std::size_t end) {
+  integer_strips_of_bits<Tiles, kMsb, kLsb>(a, begin / kStripRows, (end + kStripRows - 1) / kStripRows);
+}
+
 template <class Tiles>
-inline void integer_slices(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
-  if (a.bits.high == 8) return integer_strips_of_bits<Tiles, 4, 4>(a, strip_begin, strip_end);
-  if (a.bits.high == 6) return integer_strips_of_bits<Tiles, 3, 3>(a, strip_begin, strip_end);
-  integer_strips_of_bits<Tiles, 2, 2>(a, strip_begin, strip_end);
+void integer_dense_rows(const ProductArgs& a, std::size_t begin, std::size_t end) {
+  integer_strips<Tiles, DenseCodes>(a, begin / kStripRows, (end + kStripRows - 1) / kStripRows);
+}
+
+template <class Tiles>
+constexpr IntegerKernels integer_kernels() {
+  return {{{integer_rows_of_bits<Tiles, 4, 4>, integer_rows_of_bits<Tiles, 3, 3>,
+            integer_rows_of_bits<Tiles, 2, 2>}},
+          integer_dense_rows<Tiles>};
 }
 
 }  // namespace

@@ -77,6 +77,6 @@ struct MatrixTiles {
 
 }  // namespace
 
-const IntegerKernels kIntegerAmxInt8 = {integer_slices<MatrixTiles>, integer_strips<MatrixTiles, DenseCodes>};
+const IntegerKernels kIntegerAmxInt8 = integer_kernels<MatrixTiles>();
 
 }  // namespace sluice::kernels

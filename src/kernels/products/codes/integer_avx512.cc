@@ -7,6 +7,6 @@
 
 namespace sluice::kernels {
 
-const IntegerKernels kIntegerAvx512 = {integer_slices<VectorTiles>, integer_strips<VectorTiles, DenseCodes>};
+const IntegerKernels kIntegerAvx512 = integer_kernels<VectorTiles>();
 
 }  // namespace sluice::kernels

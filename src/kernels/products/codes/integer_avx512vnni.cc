@@ -7,7 +7,6 @@
 
 namespace sluice::kernels {
 
-const IntegerKernels kIntegerAvx512Vnni = {integer_slices<VectorTiles>,
-                                           integer_strips<VectorTiles, DenseCodes>};
+const IntegerKernels kIntegerAvx512Vnni = integer_kernels<VectorTiles>();
 
 }  // namespace sluice::kernels

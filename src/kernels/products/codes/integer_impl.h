@@ -25,13 +25,10 @@ struct CodedToken {
   Float *scales, *minus_sums;
 };
 
-// Strips [strip_begin, strip_end) of all tokens; `packed` of the arguments is the output of
-// code_activations().
+// `x` of the arguments is the output of code_activations().
 struct IntegerKernels {
-  void (*slices)(const SlicedArgs& args, std::size_t strip_begin, std::size_t strip_end);
-  // For dense matrices: `msb` holds their lines, `scales` their scales (strips, groups of 128 columns, 16).
-  // `lsb`, `zeros`, `bits` and `which` are unused; `factor` is 1.
-  void (*dense)(const SlicedArgs& args, std::size_t strip_begin, std::size_t strip_end);
+  SlicedKernels slices;
+  RowsKernel dense;  // matrices of int8_matmul_impl.h
 };
 
 }  // namespace sluice::kernels

@@ -7,6 +7,6 @@
 
 namespace sluice::kernels {
 
-const IntegerKernels kIntegerNeon = {integer_slices<VectorTiles>, integer_strips<VectorTiles, DenseCodes>};
+const IntegerKernels kIntegerNeon = integer_kernels<VectorTiles>();
 
 }  // namespace sluice::kernels

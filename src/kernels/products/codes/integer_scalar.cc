@@ -30,48 +30,53 @@ struct GroupRow {
   float scale;
 };
 
-GroupRow slices_row(const SlicedArgs& a, std::size_t strip, std::size_t g, std::size_t r) {
-  const std::size_t cell = strip * a.groups + g;
-  const unsigned low = a.bits.low, shift = a.bits.shift();
-  const bool both = a.which == SliceView::kHigh;
+template <unsigned kHigh, unsigned kLow>
+GroupRow slices_row(const ProductArgs& a, std::size_t strip, std::size_t g, std::size_t r) {
+  const codec::SlicedShape shape{{a.rows, a.columns}, {kHigh, kLow}};
+  const std::byte *const msb = a.planes[0], *const lsb = a.planes[1];
+  const std::size_t cell = strip * shape.groups() + g;
+  const unsigned low = kLow, shift = kHigh - kLow;
+  const bool both = a.view == SliceView::kHigh;
   std::uint8_t higher[kCellColumns], lower[kCellColumns] = {};
-  codec::get_codes(a.msb + cell * kLineBytes * low, low, r, higher);
-  if (both) codec::get_codes(a.lsb + cell * kLineBytes * shift, shift, r, lower);
+  codec::get_codes(msb + cell * kLineBytes * low, low, r, higher);
+  if (both) codec::get_codes(lsb + cell * kLineBytes * shift, shift, r, lower);
   GroupRow row{};
   for (std::size_t c = 0; c < kCellColumns; ++c)
     row.codes[c] = both ? higher[c] << shift | lower[c] : higher[c];
-  const auto zero = std::to_integer<std::int32_t>(a.zeros[cell * kStripRows + r]);
-  row.zero = a.which == SliceView::kLow ? zero >> shift : zero;
+  const auto zero = std::to_integer<std::int32_t>(msb[shape.zeros_offset() + cell * kStripRows + r]);
+  row.zero = a.view == SliceView::kLow ? zero >> shift : zero;
   row.steps = 1;
-  if (a.which == SliceView::kCenter) {  // (zero − (2^S − 1)/2)/2^S
+  if (a.view == SliceView::kCenter) {  // (zero − (2^S − 1)/2)/2^S
     row.zero = 2 * zero - ((1 << shift) - 1);
     row.steps = 2 << shift;
   }
-  row.scale = scale_at(a.scales, cell * kStripRows + r);
+  row.scale = scale_at(msb + shape.scales_offset(), cell * kStripRows + r);
   return row;
 }
 
-GroupRow dense_row(const SlicedArgs& a, std::size_t strip, std::size_t g, std::size_t r) {
+GroupRow dense_row(const ProductArgs& a, std::size_t strip, std::size_t g, std::size_t r) {
   constexpr std::size_t kCells = codec::kInt8GroupColumns / kCellColumns;
+  const codec::Int8Shape shape{{a.rows, a.columns}};
   GroupRow row{};
   for (std::size_t c = 0; c < kCellColumns; ++c) {
-    const std::size_t line = (strip * a.groups + g) * 8 + c / 4;
-    row.codes[c] = static_cast<std::int8_t>(a.msb[kLineBytes * line + 4 * r + c % 4]);
+    const std::size_t line = (strip * shape.groups() + g) * 8 + c / 4;
+    row.codes[c] = static_cast<std::int8_t>(a.planes[0][kLineBytes * line + 4 * r + c % 4]);
   }
   row.steps = 1;
-  const std::size_t groups = (a.groups + kCells - 1) / kCells;
-  row.scale = scale_at(a.scales, (strip * groups + g / kCells) * kStripRows + r);
+  row.scale = scale_at(a.planes[0] + shape.scales_offset(),
+                       (strip * shape.scale_groups() + g / kCells) * kStripRows + r);
   return row;
 }
 
-template <GroupRow (*kRow)(const SlicedArgs&, std::size_t, std::size_t, std::size_t)>
-void strips_scalar(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
-  const std::size_t end = strip_end * kStripRows < a.rows ? strip_end * kStripRows : a.rows;
+template <GroupRow (*kRow)(const ProductArgs&, std::size_t, std::size_t, std::size_t)>
+void rows_scalar(const ProductArgs& a, std::size_t begin, std::size_t end, unsigned shift) {
+  const std::size_t groups = (a.columns + kCellColumns - 1) / kCellColumns;
+  const float factor = a.view == SliceView::kHigh ? 1.0f : static_cast<float>(1u << shift);
   for (std::size_t t = 0; t < a.tokens; ++t) {
-    const CodedToken<const float> x(a.packed + t * a.packed_stride, a.groups);
-    for (std::size_t row = strip_begin * kStripRows; row < end; ++row) {
+    const CodedToken<const float> x(a.x + t * a.x_stride, groups);
+    for (std::size_t row = begin; row < end; ++row) {
       float total = 0;
-      for (std::size_t g = 0; g < a.groups; ++g) {
+      for (std::size_t g = 0; g < groups; ++g) {
         const GroupRow w = kRow(a, row / kStripRows, g, row % kStripRows);
         std::int32_t sum = 0;
         for (std::size_t c = 0; c < kCellColumns; ++c)
@@ -79,14 +84,23 @@ void strips_scalar(const SlicedArgs& a, std::size_t strip_begin, std::size_t str
         const float exact = static_cast<float>(sum) / static_cast<float>(w.steps);
         total = std::fma(w.scale, x.scales[g] * exact, total);
       }
-      const float y = total * a.factor;
+      const float y = total * factor;
       a.y[t * a.y_stride + row] = a.bias == nullptr ? y : y + a.bias[row];
     }
   }
 }
 
+template <unsigned kHigh, unsigned kLow>
+void sliced_rows_scalar(const ProductArgs& a, std::size_t begin, std::size_t end) {
+  rows_scalar<slices_row<kHigh, kLow>>(a, begin, end, kHigh - kLow);
+}
+void dense_rows_scalar(const ProductArgs& a, std::size_t begin, std::size_t end) {
+  rows_scalar<dense_row>(a, begin, end, 0);
+}
+
 }  // namespace
 
-const IntegerKernels kIntegerScalar = {strips_scalar<slices_row>, strips_scalar<dense_row>};
+const IntegerKernels kIntegerScalar = {
+    {{sliced_rows_scalar<8, 4>, sliced_rows_scalar<6, 3>, sliced_rows_scalar<4, 2>}}, dense_rows_scalar};
 
 }  // namespace sluice::kernels

@@ -82,19 +82,28 @@ template <unsigned kBits>
   }
 }
 
+// Groups of columns, and cells of the whole matrix.
+inline std::size_t groups_of(const ProductArgs& a) { return (a.columns + kCellColumns - 1) / kCellColumns; }
+inline std::size_t cells_of(const ProductArgs& a) {
+  return (a.rows + kStripRows - 1) / kStripRows * groups_of(a);
+}
+
 // The stored codes of a view, starting at a cell.
 template <unsigned kMsb, unsigned kLsb, SliceView kView>
 struct Stored {
   static constexpr bool kBoth = kView == SliceView::kHigh;
   static constexpr bool kWide = kBoth && kMsb + kLsb == kWideBits;
   static constexpr unsigned kMask = (1u << (kBoth ? kMsb + kLsb : kMsb)) - 1;
+  // The codes count in steps of the view.
+  static constexpr float kFactor = kBoth ? 1.0f : static_cast<float>(1u << kLsb);
   const std::byte *msb, *lsb, *scales, *zeros;
 
-  Stored(const SlicedArgs& a, std::size_t cell)
-      : msb(a.msb + cell * kLineBytes * kMsb),
-        lsb(kBoth ? a.lsb + cell * kLineBytes * kLsb : nullptr),
-        scales(a.scales + cell * kStripRows * 2),
-        zeros(a.zeros + cell * kStripRows) {}
+  // Scales, then zero points, lie behind the codes of all cells in the plane `msb`.
+  Stored(const ProductArgs& a, std::size_t cell)
+      : msb(a.planes[0] + cell * kLineBytes * kMsb),
+        lsb(kBoth ? a.planes[1] + cell * kLineBytes * kLsb : nullptr),
+        scales(a.planes[0] + cells_of(a) * kLineBytes * kMsb + cell * kStripRows * 2),
+        zeros(a.planes[0] + cells_of(a) * (kLineBytes * kMsb + kStripRows * 2) + cell * kStripRows) {}
   [[gnu::always_inline]] void next() {
     msb += kLineBytes * kMsb;
     if constexpr (kBoth) lsb += kLineBytes * kLsb;
@@ -133,10 +142,11 @@ struct Stored {
 };
 
 // Writes y of one strip and token.
-inline void finish(const SlicedArgs& a, std::size_t strip, std::size_t token, Vec total) {
+template <class Codes>
+inline void finish(const ProductArgs& a, std::size_t strip, std::size_t token, Vec total) {
   const std::size_t row = strip * kStripRows;
   const std::size_t n = a.rows - row < kStripRows ? a.rows - row : kStripRows;
-  total = mul(total, set1(a.factor));
+  total = mul(total, set1(Codes::kFactor));
   if (a.bias != nullptr) total = add(total, load_first(a.bias + row, n, 0.0f));
   store_first(a.y + token * a.y_stride + row, n, total);
 }

@@ -116,18 +116,18 @@ template <int T, class Codes>
 
 // One token: codes go from memory into registers and are dropped.
 template <class Codes>
-inline void one_token(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
-  const float* const minus_sums = a.packed + kCellColumns * a.groups;
-  Codes codes(a, strip_begin * a.groups);
+inline void one_token(const ProductArgs& a, std::size_t strip_begin, std::size_t strip_end) {
+  const float* const minus_sums = a.x + kCellColumns * groups_of(a);
+  Codes codes(a, strip_begin * groups_of(a));
   for (std::size_t strip = strip_begin; strip < strip_end; ++strip) {
     Vec total = zero();
-    for (std::size_t g = 0; g < a.groups; ++g, codes.next()) {
+    for (std::size_t g = 0; g < groups_of(a); ++g, codes.next()) {
       codes.ask_ahead();
       Vec sum[1];
-      sum_cell<1>(codes, a.packed + kCellColumns * g, 0, sum);
+      sum_cell<1>(codes, a.x + kCellColumns * g, 0, sum);
       total = fma(codes.scale(), fma(codes.zero_points(), set1(minus_sums[g]), sum[0]), total);
     }
-    finish(a, strip, 0, total);
+    finish<Codes>(a, strip, 0, total);
   }
 }
 
@@ -169,34 +169,34 @@ inline void sliced_tokens(std::size_t tokens, const SlicedTile& d) {
 
 // One strip with at most kTokensAtOnce tokens.
 template <class Codes>
-inline void some_tokens(const SlicedArgs& a, std::size_t strip, std::size_t token_begin,
+inline void some_tokens(const ProductArgs& a, std::size_t strip, std::size_t token_begin,
                         std::size_t token_end) {
   UnpackedBlock block;
   alignas(64) float totals[kTokensAtOnce * kStripRows];
   for (std::size_t i = 0; i < (token_end - token_begin) * kStripRows; ++i) totals[i] = 0.0f;
   const std::size_t tiles = (token_end - token_begin + kTokens - 1) / kTokens;
-  for (std::size_t g = 0; g < a.groups; g += kBlockGroups) {
+  for (std::size_t g = 0; g < groups_of(a); g += kBlockGroups) {
     SlicedTile tile{};
     tile.block = &block;
-    tile.groups = a.groups - g < kBlockGroups ? a.groups - g : kBlockGroups;
-    tile.x_stride = a.packed_stride;
-    unpack(Codes(a, strip * a.groups + g), tile.groups, block);
+    tile.groups = groups_of(a) - g < kBlockGroups ? groups_of(a) - g : kBlockGroups;
+    tile.x_stride = a.x_stride;
+    unpack(Codes(a, strip * groups_of(a) + g), tile.groups, block);
     std::size_t t = token_begin;
     for (std::size_t i = 0; i < tiles; ++i) {  // sizes differ by one at most
       const std::size_t n = (token_end - t + (tiles - i) - 1) / (tiles - i);
-      tile.x = a.packed + t * a.packed_stride + g * kCellColumns;
-      tile.minus_sums = a.packed + t * a.packed_stride + a.groups * kCellColumns + g;
+      tile.x = a.x + t * a.x_stride + g * kCellColumns;
+      tile.minus_sums = a.x + t * a.x_stride + groups_of(a) * kCellColumns + g;
       tile.totals = totals + (t - token_begin) * kStripRows;
       sliced_tokens<Codes::kWide, kTokens>(n, tile);
       t += n;
     }
   }
   for (std::size_t t = token_begin; t < token_end; ++t)
-    finish(a, strip, t, load(totals + (t - token_begin) * kStripRows));
+    finish<Codes>(a, strip, t, load(totals + (t - token_begin) * kStripRows));
 }
 
 template <class Codes>
-inline void strips_of(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
+inline void strips_of(const ProductArgs& a, std::size_t strip_begin, std::size_t strip_end) {
   if (a.tokens == 1) return one_token<Codes>(a, strip_begin, strip_end);
   for (std::size_t t = 0; t < a.tokens; t += kTokensAtOnce) {
     const std::size_t end = a.tokens - t < kTokensAtOnce ? a.tokens : t + kTokensAtOnce;
@@ -205,20 +205,20 @@ inline void strips_of(const SlicedArgs& a, std::size_t strip_begin, std::size_t 
 }
 
 template <unsigned kMsb, unsigned kLsb>
-inline void strips_of_bits(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
-  if (a.which == SliceView::kHigh)
+inline void strips_of_bits(const ProductArgs& a, std::size_t strip_begin, std::size_t strip_end) {
+  if (a.view == SliceView::kHigh)
     return strips_of<Stored<kMsb, kLsb, SliceView::kHigh>>(a, strip_begin, strip_end);
-  if (a.which == SliceView::kLow)
+  if (a.view == SliceView::kLow)
     return strips_of<Stored<kMsb, kLsb, SliceView::kLow>>(a, strip_begin, strip_end);
   strips_of<Stored<kMsb, kLsb, SliceView::kCenter>>(a, strip_begin, strip_end);
 }
 
-// The dispatch has checked the bits.
-inline void sliced_strips(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
-  if (a.bits.high == 8) return strips_of_bits<4, 4>(a, strip_begin, strip_end);
-  if (a.bits.high == 6) return strips_of_bits<3, 3>(a, strip_begin, strip_end);
-  strips_of_bits<2, 2>(a, strip_begin, strip_end);
+template <unsigned kMsb, unsigned kLsb>
+void sliced_rows(const ProductArgs& a, std::size_t begin, std::size_t end) {
+  strips_of_bits<kMsb, kLsb>(a, begin / kStripRows, (end + kStripRows - 1) / kStripRows);
 }
+
+constexpr SlicedKernels kSliced = {{sliced_rows<4, 4>, sliced_rows<3, 3>, sliced_rows<2, 2>}};
 
 }  // namespace
 }  // namespace sluice::kernels

@@ -28,26 +28,18 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 
-#include "codec/slices/sliced_matrix.h"
 #include "kernels/context.h"
 
 namespace sluice::kernels {
 
-// Activations in the form that sliced_matmul reads, the same for all contexts with equal ctx.activations: per
-// token the columns of whole groups, each times 2^-8k in column k mod 4, then −Σx of the groups. Coded
-// activations are as in activation_codes.h; the rest of the row is untouched. Any alignment is legal.
+// Activations in the form that products with slices read, the same for all contexts with equal
+// ctx.activations: per token the columns of whole groups, each times 2^-8k in column k mod 4, then −Σx of the
+// groups. Coded activations are as in activation_codes.h; the rest of the row is untouched. Nothing is
+// rounded, whatever ctx.products says. Any alignment is legal.
 constexpr std::size_t sliced_floats(std::size_t columns) { return (columns + 31) / 32 * 33; }
-// x (tokens, columns), row t at x + t*x_stride  →  packed (tokens, sliced_floats(columns)).
-void pack_for_slices(const Context& ctx, const float* x, std::size_t tokens, std::size_t columns,
-                     std::size_t x_stride, float* packed);
-
-// y[t][r] = Σ_c x[t][c]·w[r][c] (+ bias[r] when bias is not empty), where w is the matrix in view `which`
-// (codec::dequantise_row). y row t at y + t*y_stride. No part of `w` needs any alignment; only its arrays are
-// read. Activations are not rounded, whatever ctx.products says. Threads split r. Bytes moved: codes, scales
-// and zero points once per 96 tokens, plus activations. REQUIRES: w.lsb for kHigh.
-void sliced_matmul(const Context& ctx, const float* packed, std::size_t tokens, const codec::SlicedView& w,
-                   codec::SliceView which, std::span<const float> bias, float* y, std::size_t y_stride);
+// x (tokens, columns), row t at x + t*x_stride  →  arranged (tokens, sliced_floats(columns)).
+void arrange_for_slices(const Context& ctx, const float* x, std::size_t tokens, std::size_t columns,
+                        std::size_t x_stride, float* arranged);
 
 }  // namespace sluice::kernels

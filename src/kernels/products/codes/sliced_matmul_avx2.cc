@@ -7,6 +7,6 @@
 
 namespace sluice::kernels {
 
-const SlicedKernels kSlicedAvx2 = {sliced_strips};
+const SlicedKernels kSlicedAvx2 = kSliced;
 
 }  // namespace sluice::kernels

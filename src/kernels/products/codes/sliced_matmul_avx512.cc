@@ -7,6 +7,6 @@
 
 namespace sluice::kernels {
 
-const SlicedKernels kSlicedAvx512 = {sliced_strips};
+const SlicedKernels kSlicedAvx512 = kSliced;
 
 }  // namespace sluice::kernels

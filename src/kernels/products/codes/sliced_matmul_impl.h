@@ -4,25 +4,9 @@
 
 #include <cstddef>
 
-#include "codec/slices/sliced_matrix.h"
+#include "kernels/products/product_args.h"
 
 namespace sluice::kernels {
-
-struct SlicedArgs {
-  const float* packed;  // (tokens, packed_stride), see sliced_matmul.h
-  std::size_t packed_stride;
-  std::size_t tokens;  // at least 1
-  codec::SliceView which;
-  codec::SliceBits bits;       // one of kStoredSliceBits
-  const std::byte *msb, *lsb;  // lines of cell (strip, group) at (strip·groups + group)·64·bits; lsb in kHigh
-  const std::byte* scales;     // (cells, 16) binary16
-  const std::byte* zeros;      // (cells, 16) bytes
-  float factor;                // f of sliced_matmul.h
-  std::size_t rows, groups;
-  const float* bias;  // (rows), or null
-  float* y;           // row t at y + t*y_stride
-  std::size_t y_stride;
-};
 
 // Scales of x for column c of a group: 2^-(bits that the code is shifted in its word). The kernels' masks are
 // at these bits.
@@ -33,9 +17,10 @@ inline constexpr float kSlicedLeast = 0x1p-100f;  // smaller activations count a
 inline constexpr unsigned kWideBits = 8;
 inline constexpr float kWideFactor = 0x1p24f;
 
-// Strips [strip_begin, strip_end) of all tokens.
+// One for each of codec::kStoredSliceBits, in their order.
 struct SlicedKernels {
-  void (*strips)(const SlicedArgs& args, std::size_t strip_begin, std::size_t strip_end);
+  RowsKernel of_bits[3];
 };
+static_assert(codec::kStoredSliceBits.size() == 3);
 
 }  // namespace sluice::kernels

@@ -7,6 +7,6 @@
 
 namespace sluice::kernels {
 
-const SlicedKernels kSlicedNeon = {sliced_strips};
+const SlicedKernels kSlicedNeon = kSliced;
 
 }  // namespace sluice::kernels

@@ -25,20 +25,20 @@ struct GroupRow {
 };
 
 // The number that is subtracted from the codes of the view.
-float zero_of(const SlicedArgs& a, unsigned zero) {
-  const unsigned shift = a.bits.shift();
+float zero_of(const ProductArgs& a, unsigned shift, unsigned zero) {
   const float step = static_cast<float>(1u << shift);
-  if (a.which == SliceView::kLow) return static_cast<float>(zero >> shift);
-  if (a.which == SliceView::kCenter) return (static_cast<float>(zero) - (step - 1) / 2) / step;
+  if (a.view == SliceView::kLow) return static_cast<float>(zero >> shift);
+  if (a.view == SliceView::kCenter) return (static_cast<float>(zero) - (step - 1) / 2) / step;
   return static_cast<float>(zero);
 }
 
-GroupRow group_row(const SlicedArgs& a, std::size_t cell, std::size_t r) {
-  const unsigned low = a.bits.low, shift = a.bits.shift();
-  const bool both = a.which == SliceView::kHigh, is_wide = both && a.bits.high == kWideBits;
+GroupRow group_row(const ProductArgs& a, const codec::SlicedView& w, std::size_t cell, std::size_t r) {
+  const codec::SliceBits bits = w.shape.bits;
+  const unsigned low = bits.low, shift = bits.shift();
+  const bool both = a.view == SliceView::kHigh, is_wide = both && bits.high == kWideBits;
   std::uint8_t higher[kCellColumns], lower[kCellColumns];
-  codec::get_codes(a.msb + cell * kLineBytes * low, low, r, higher);
-  if (both) codec::get_codes(a.lsb + cell * kLineBytes * shift, shift, r, lower);
+  codec::get_codes(w.msb + cell * kLineBytes * low, low, r, higher);
+  if (both) codec::get_codes(w.lsb + cell * kLineBytes * shift, shift, r, lower);
   GroupRow row;
   row.wide = is_wide ? kWideFactor : 1.0f;
   for (std::size_t c = 0; c < kCellColumns; ++c) {
@@ -47,9 +47,9 @@ GroupRow group_row(const SlicedArgs& a, std::size_t cell, std::size_t r) {
     row.codes[c] = static_cast<float>(is_wide && k == 3 ? code : code << 8 * k);
   }
   std::uint16_t word;
-  std::memcpy(&word, a.scales + 2 * (cell * kStripRows + r), sizeof(word));
+  std::memcpy(&word, w.scales + 2 * (cell * kStripRows + r), sizeof(word));
   row.scale = fp16_to_float(word);
-  row.zero = zero_of(a, std::to_integer<unsigned>(a.zeros[cell * kStripRows + r]));
+  row.zero = zero_of(a, shift, std::to_integer<unsigned>(w.zeros[cell * kStripRows + r]));
   return row;
 }
 
@@ -63,20 +63,25 @@ float add_group(const GroupRow& row, const float* x, float minus_x_sum, float to
   return std::fma(row.scale, std::fma(row.zero, minus_x_sum, sum), total);
 }
 
-void strips_scalar(const SlicedArgs& a, std::size_t strip_begin, std::size_t strip_end) {
+template <unsigned kHigh, unsigned kLow>
+void rows_scalar(const ProductArgs& a, std::size_t begin, std::size_t end) {
+  const codec::SlicedShape shape{{a.rows, a.columns}, {kHigh, kLow}};
+  const codec::SlicedView w = {shape, a.planes[0], a.planes[0] + shape.scales_offset(),
+                               a.planes[0] + shape.zeros_offset(), a.planes[1]};
+  const std::size_t groups = shape.groups();
+  const float factor = a.view == SliceView::kHigh ? 1.0f : static_cast<float>(1u << shape.bits.shift());
   std::vector<float> totals(a.tokens);
-  const std::size_t end = strip_end * kStripRows < a.rows ? strip_end * kStripRows : a.rows;
-  for (std::size_t row = strip_begin * kStripRows; row < end; ++row) {
+  for (std::size_t row = begin; row < end; ++row) {
     totals.assign(a.tokens, 0.0f);
-    for (std::size_t g = 0; g < a.groups; ++g) {
-      const GroupRow group = group_row(a, row / kStripRows * a.groups + g, row % kStripRows);
+    for (std::size_t g = 0; g < groups; ++g) {
+      const GroupRow group = group_row(a, w, row / kStripRows * groups + g, row % kStripRows);
       for (std::size_t t = 0; t < a.tokens; ++t) {
-        const float* const x = a.packed + t * a.packed_stride;
-        totals[t] = add_group(group, x + g * kCellColumns, x[a.groups * kCellColumns + g], totals[t]);
+        const float* const x = a.x + t * a.x_stride;
+        totals[t] = add_group(group, x + g * kCellColumns, x[groups * kCellColumns + g], totals[t]);
       }
     }
     for (std::size_t t = 0; t < a.tokens; ++t) {
-      const float sum = totals[t] * a.factor;
+      const float sum = totals[t] * factor;
       a.y[t * a.y_stride + row] = a.bias == nullptr ? sum : sum + a.bias[row];
     }
   }
@@ -84,6 +89,6 @@ void strips_scalar(const SlicedArgs& a, std::size_t strip_begin, std::size_t str
 
 }  // namespace
 
-const SlicedKernels kSlicedScalar = {strips_scalar};
+const SlicedKernels kSlicedScalar = {{rows_scalar<8, 4>, rows_scalar<6, 3>, rows_scalar<4, 2>}};
 
 }  // namespace sluice::kernels

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "kernels/products/codes/sliced_test_data.h"
+#include "kernels/products/products.h"
 
 namespace sluice::kernels {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 std::vector<float> pack(const Context& ctx, std::span<const float> x, std::size_t tokens,
                         std::size_t columns) {
   std::vector<float> packed(tokens * sliced_floats(columns), std::nanf(""));
-  pack_for_slices(ctx, x.data(), tokens, columns, columns, packed.data());
+  arrange_for_slices(ctx, x.data(), tokens, columns, columns, packed.data());
   return packed;
 }
 
@@ -23,7 +24,7 @@ std::vector<float> multiply(const Context& ctx, std::span<const float> x, std::s
                             const SlicedView& w, SliceView which, std::span<const float> bias) {
   const std::vector<float> packed = pack(ctx, x, tokens, w.shape.columns);
   std::vector<float> y(tokens * w.shape.rows, -1.0f);
-  sliced_matmul(ctx, packed.data(), tokens, w, which, bias, y.data(), w.shape.rows);
+  matmul(ctx, packed.data(), tokens, codec::sliced_ref(w, which), bias, y.data(), w.shape.rows);
   return y;
 }
 
@@ -197,21 +198,19 @@ TEST(SlicedMatmul, ReadsAndWritesNothingOutside) {
     const std::size_t rows = 1 + random() % 40, columns = 1 + random() % 140, tokens = 1 + random() % 9;
     for (const SliceBits bits : codec::kStoredSliceBits) {
       const SlicedMatrix m = normal_matrix(random, rows, columns, bits);
-      const SlicedShape& shape = m.shape;
-      // Each array separately, so that each ends at its page.
-      GuardedBytes codes(std::span(m.msb).first(shape.scales_offset()));
-      GuardedBytes scales(std::span(m.msb).subspan(shape.scales_offset(), shape.scale_bytes()));
-      GuardedBytes zeros(std::span(m.msb).subspan(shape.zeros_offset()));
+      // Each plane separately, so that each ends at its page.
+      GuardedBytes msb(m.msb);
       GuardedBytes lsb(m.lsb);
       GuardedBytes x(bytes_of(normal_floats(random, tokens * columns)));
       GuardedBytes packed(bytes_of(std::vector<float>(tokens * sliced_floats(columns))));
       GuardedBytes y(bytes_of(std::vector<float>(tokens * rows)));
-      const SlicedView view{shape, codes.data(), scales.data(), zeros.data(), lsb.data()};
+      const SlicedView view =
+          codec::sliced_view(m.shape, {msb.data(), m.msb.size()}, {lsb.data(), m.lsb.size()});
       for (const Isa isa : available_isas()) {
         const Context ctx{nullptr, isa};
-        pack_for_slices(ctx, x.floats(), tokens, columns, columns, packed.floats());
+        arrange_for_slices(ctx, x.floats(), tokens, columns, columns, packed.floats());
         for (const SliceView which : kViews)
-          sliced_matmul(ctx, packed.floats(), tokens, view, which, {}, y.floats(), rows);
+          matmul(ctx, packed.floats(), tokens, codec::sliced_ref(view, which), {}, y.floats(), rows);
       }
     }
   }
@@ -229,8 +228,8 @@ TEST(SlicedMatmul, StridesLeaveGapsAlone) {
   for (const Isa isa : available_isas()) {
     const Context ctx{nullptr, isa};
     std::vector<float> packed(tokens * sliced_floats(columns)), y(tokens * stride, 7.0f);
-    pack_for_slices(ctx, wide.data(), tokens, columns, stride, packed.data());
-    sliced_matmul(ctx, packed.data(), tokens, m.view(), SliceView::kHigh, {}, y.data(), stride);
+    arrange_for_slices(ctx, wide.data(), tokens, columns, stride, packed.data());
+    matmul(ctx, packed.data(), tokens, codec::sliced_ref(m.view(), SliceView::kHigh), {}, y.data(), stride);
     const std::vector<float> expected = multiply(ctx, dense, tokens, m.view(), SliceView::kHigh, {});
     for (std::size_t t = 0; t < tokens; ++t) {
       EXPECT_TRUE(
@@ -287,14 +286,14 @@ TEST(SlicedMatmul, NothingToDo) {
     float y[3] = {5.0f, 5.0f, 5.0f};
     const SlicedView no_columns{{{3, 0}, {8, 4}}}, no_rows{{{0, 64}, {8, 4}}};
     for (const SliceView which : kViews) {
-      sliced_matmul(ctx, nullptr, 0, no_columns, which, {}, y, 3);
-      sliced_matmul(ctx, y, 1, no_rows, which, {}, y, 0);
+      matmul(ctx, nullptr, 0, codec::sliced_ref(no_columns, which), {}, y, 3);
+      matmul(ctx, y, 1, codec::sliced_ref(no_rows, which), {}, y, 0);
       EXPECT_EQ(y[0], 5.0f);
     }
     for (const SliceView which : kViews) {
       for (const std::size_t tokens : {1, 2}) {
         std::vector<float> sums(tokens * 3, 5.0f);
-        sliced_matmul(ctx, y, tokens, no_columns, which, bias, sums.data(), 3);
+        matmul(ctx, y, tokens, codec::sliced_ref(no_columns, which), bias, sums.data(), 3);
         for (std::size_t t = 0; t < tokens; ++t)
           EXPECT_TRUE(same_bits(bias, std::span(sums).subspan(3 * t, 3)));
       }

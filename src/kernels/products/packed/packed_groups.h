@@ -3,36 +3,48 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/error.h"
+#include "codec/matrix_format.h"
+#include "codec/native/native_chunk.h"
+#include "codec/native/tiles.h"
+#include "device/space.h"
 #include "kernels/products/packed/packed_impl.h"
-#include "kernels/products/packed/packed_matmul.h"
 #include "kernels/products/scratch.h"
 
 namespace sluice::kernels {
 
+// The tiles of a packed matrix.
+inline codec::TileShape tiles_of(const codec::MatrixRef& w) { return {w.shape.rows, w.shape.columns}; }
+
 // The groups of a matrix, one after the other.
 class PackedGroups {
  public:
-  explicit PackedGroups(const PackedWeight& w) : w_(w) {}
+  explicit PackedGroups(const codec::MatrixRef& w)
+      : tiles_(tiles_of(w)),
+        sign_mantissas_(device::host_space().pointer(w.planes[0])),
+        exponents_(device::host_space().pointer(w.planes[1])),
+        chunks_(w.chunks) {}
 
   // `ahead`: how many groups further on memory is asked for while this group is computed with.
   PackedGroup at(std::uint64_t group, std::byte* scratch, std::size_t ahead = 1) {
-    while (chunk_ == nullptr || group >= chunk_->first_group + chunk_->groups) next_chunk(group);
-    const std::uint64_t at = group - chunk_->first_group, places = w_.shape.group_places();
+    const std::uint64_t places = tiles_.group_places();
+    while (chunk_ == nullptr || group * places >= chunk_->first + chunk_->count) next_chunk(group);
+    const std::uint64_t at = group - chunk_->first / places, groups = chunk_->count / places;
     PackedGroup found{};
-    found.sign_mantissas = w_.sign_mantissas + group * places;
-    found.blocks = w_.shape.blocks();
+    found.sign_mantissas = sign_mantissas_ + group * places;
+    found.blocks = tiles_.blocks();
     found.scratch = scratch;
     found.ahead = ahead;
     if (!coded_) {
-      found.exponents = chunk_->bytes.data() + at * places;
+      found.exponents = exponents_ + chunk_->place + at * places;
       return found;
     }
     found.coded = true;
     found.group = coded_->group(at);
-    if (at + ahead < chunk_->groups) {
+    if (at + ahead < groups) {
       const codec::NativeGroup next = coded_->group(at + ahead);
       found.next_lists = next.tier2;
       found.next_lists_bytes = static_cast<std::size_t>(next.literals + next.literal_count - next.tier2);
@@ -42,20 +54,24 @@ class PackedGroups {
 
  private:
   void next_chunk(std::uint64_t group) {
+    const std::uint64_t places = tiles_.group_places(), place = group * places;
     const auto found = std::ranges::find_if(
-        w_.chunks, [&](const PackedChunk& chunk) { return group < chunk.first_group + chunk.groups; });
-    SLUICE_CHECK(found != w_.chunks.end() && group >= found->first_group, std::to_string(group));
+        chunks_, [&](const codec::PlaneChunk& chunk) { return place < chunk.first + chunk.count; });
+    SLUICE_CHECK(found != chunks_.end() && place >= found->first, std::to_string(group));
     chunk_ = &*found;
     coded_.reset();
     if (chunk_->coded) {
-      coded_.emplace(chunk_->bytes, codec::GroupRange{chunk_->groups, w_.shape.blocks()});
+      coded_.emplace(std::span(exponents_ + chunk_->place, chunk_->bytes),
+                     codec::GroupRange{chunk_->count / places, tiles_.blocks()});
     } else {
-      SLUICE_CHECK(chunk_->bytes.size() == chunk_->groups * w_.shape.group_places());
+      SLUICE_CHECK(chunk_->bytes == chunk_->count, std::to_string(chunk_->bytes));
     }
   }
 
-  const PackedWeight& w_;
-  const PackedChunk* chunk_ = nullptr;
+  const codec::TileShape tiles_;
+  const std::byte *sign_mantissas_, *exponents_;
+  const std::span<const codec::PlaneChunk> chunks_;
+  const codec::PlaneChunk* chunk_ = nullptr;
   std::optional<codec::NativeChunk> coded_;
 };
 

@@ -27,8 +27,8 @@ inline constexpr std::size_t kFewPacked = 2;  // tokens at most
 
 struct PackedGroupArgs {
   PackedGroup rows;
-  const float* packed;  // (tokens, packed_stride), see matmul.h
-  std::size_t packed_stride;
+  const float* x;  // (tokens, x_stride), see matmul.h
+  std::size_t x_stride;
   std::size_t tokens;  // 1 to kFewPacked
   float* out;          // (tokens, 8)
 };

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "kernels/products/packed/packed_test_data.h"
+#include "kernels/products/products.h"
 #include "kernels/products/words/matmul.h"
 
 namespace sluice::kernels {
@@ -17,15 +18,15 @@ TEST(PackedMatmul, HasTheBitsOfTheWords) {
     const Packed matrix = pack_matrix(random, rows, columns, random() % 4 == 0);
     const std::vector<float> x = normal_floats(random, tokens * columns),
                              bias = normal_floats(random, random() % 2 * rows);
-    const Weight words{matrix.words.data(), DType::kBF16, rows, columns};
+    const codec::MatrixRef words = codec::word_matrix(matrix.words.data(), DType::kBF16, rows, columns);
     for (const Isa isa : available_isas()) {
       for (ThreadPool* const threads : {static_cast<ThreadPool*>(nullptr), &pool}) {
         const Context ctx{threads, isa};
-        std::vector<float> packed(tokens * packed_floats(columns)), expected(tokens * rows),
+        std::vector<float> packed(tokens * arranged_floats(columns)), expected(tokens * rows),
             found(tokens * rows);
-        pack_activations(ctx, x.data(), tokens, columns, columns, packed.data());
+        arrange_activations(ctx, x.data(), tokens, columns, columns, packed.data());
         matmul(ctx, packed.data(), tokens, words, bias, expected.data(), rows);
-        packed_matmul(ctx, packed.data(), tokens, matrix.weight(), bias, found.data(), rows);
+        matmul(ctx, packed.data(), tokens, matrix.weight(), bias, found.data(), rows);
         EXPECT_TRUE(same_bits(expected, found))
             << isa_name(isa) << ' ' << rows << 'x' << columns << ", " << tokens;
       }
@@ -36,9 +37,9 @@ TEST(PackedMatmul, HasTheBitsOfTheWords) {
 TEST(PackedMatmul, ADamagedChunkIsAnError) {
   std::mt19937_64 random = test_random(8);
   const Packed matrix = damaged_matrix(random, 64, 256);
-  std::vector<float> packed(packed_floats(256)), y(64);
+  std::vector<float> packed(arranged_floats(256)), y(64);
   for (const Isa isa : available_isas())
-    EXPECT_THROW(packed_matmul({nullptr, isa}, packed.data(), 1, matrix.weight(), {}, y.data(), 64), Error);
+    EXPECT_THROW(matmul({nullptr, isa}, packed.data(), 1, matrix.weight(), {}, y.data(), 64), Error);
 }
 
 }  // namespace

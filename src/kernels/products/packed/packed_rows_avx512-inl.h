@@ -28,15 +28,14 @@ bool few_tokens(const PackedGroupArgs& a) {
     for (Vec& sum : row) sum = zero();
   }
   const bool good = for_each_word_line<NextGroup>(
-      a.rows, [&]<int kRow>(std::uint64_t block, codec::TileRow<kRow>, __m512i low, __m512i high)
-                  __attribute__((always_inline)) {
+      a.rows, [&]<int kRow>(std::uint64_t block, codec::TileRow<kRow>, __m512i low,
+                            __m512i high) __attribute__((always_inline)) {
 #pragma GCC unroll 2
-                    for (int t = 0; t < T; ++t) {
-                      const float* const x =
-                          a.packed + static_cast<std::size_t>(t) * a.packed_stride + block * kTileColumns;
-                      sums[kRow][t] = dot_line(low, high, x, sums[kRow][t]);
-                    }
-                  });
+        for (int t = 0; t < T; ++t) {
+          const float* const x = a.x + static_cast<std::size_t>(t) * a.x_stride + block * kTileColumns;
+          sums[kRow][t] = dot_line(low, high, x, sums[kRow][t]);
+        }
+      });
 #pragma GCC unroll 2
   for (int t = 0; t < T; ++t) {
     float* const out = a.out + static_cast<std::size_t>(t) * kTileRows;

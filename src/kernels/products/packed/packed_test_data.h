@@ -1,18 +1,25 @@
 // Packed matrices for tests.
 #pragma once
 
-#include "kernels/products/packed/packed_matmul.h"
+#include "codec/matrix_format.h"
+#include "codec/native/native_chunk.h"
+#include "device/space.h"
 #include "kernels/test_data.h"
 
 namespace sluice::kernels {
 
 // A matrix as words, and as planes in chunks of some groups each.
 struct Packed {
-  std::vector<std::byte> words, sign_mantissas;
-  std::vector<std::vector<std::byte>> chunk_bytes;
-  std::vector<PackedChunk> chunks;
+  std::vector<std::byte> words, sign_mantissas, exponents;
+  std::vector<codec::PlaneChunk> chunks;  // of `exponents`
   codec::TileShape shape;
-  PackedWeight weight() const { return {shape, sign_mantissas.data(), chunks}; }
+  codec::MatrixRef weight() const {
+    const device::HostSpace& space = device::host_space();
+    return {&codec::kFormatPacked,
+            {shape.rows, shape.columns},
+            {space.address(sign_mantissas.data()), space.address(exponents.data())},
+            chunks};
+  }
 };
 
 inline Packed pack_numbers(std::mt19937_64& random, std::size_t rows, std::size_t columns,
@@ -29,13 +36,14 @@ inline Packed pack_numbers(std::mt19937_64& random, std::size_t rows, std::size_
     const codec::TileRows part = codec::tile_rows(result.shape, group * group_places, groups * group_places);
     const std::span<const std::byte> raw =
         std::span<const std::byte>(exponents).subspan(group * group_places, groups * group_places);
-    std::vector<std::byte> coded = codec::encode_native(raw, part.shape);
+    const std::vector<std::byte> coded = codec::encode_native(raw, part.shape);
     const bool use = !coded.empty() && random() % 4 != 0;
-    result.chunk_bytes.push_back(use ? std::move(coded) : std::vector<std::byte>(raw.begin(), raw.end()));
-    result.chunks.push_back({{}, group, groups, use});
+    const std::span<const std::byte> stored = use ? std::span<const std::byte>(coded) : raw;
+    result.chunks.push_back(
+        {result.exponents.size(), stored.size(), group * group_places, groups * group_places, 0, use});
+    result.exponents.insert(result.exponents.end(), stored.begin(), stored.end());
     group += groups;
   }
-  for (std::size_t i = 0; i < result.chunks.size(); ++i) result.chunks[i].bytes = result.chunk_bytes[i];
   return result;
 }
 
@@ -49,13 +57,12 @@ inline Packed pack_matrix(std::mt19937_64& random, std::size_t rows, std::size_t
 inline Packed damaged_matrix(std::mt19937_64& random, std::size_t rows, std::size_t columns) {
   while (true) {
     Packed packed = pack_matrix(random, rows, columns, false);
-    for (std::size_t i = 0; i < packed.chunks.size(); ++i) {
-      PackedChunk& chunk = packed.chunks[i];
+    for (const codec::PlaneChunk& chunk : packed.chunks) {
       if (!chunk.coded) continue;
-      std::vector<std::byte>& bytes = packed.chunk_bytes[i];
-      const codec::NativeChunk coded(bytes, {chunk.groups, packed.shape.blocks()});
+      const std::span<std::byte> bytes = std::span(packed.exponents).subspan(chunk.place, chunk.bytes);
+      const codec::NativeChunk coded(bytes,
+                                     {chunk.count / packed.shape.group_places(), packed.shape.blocks()});
       std::fill_n(bytes.begin() + (coded.group(0).tier1 - bytes.data()), 64, std::byte{0xff});
-      chunk.bytes = bytes;
       return packed;
     }
   }

@@ -5,10 +5,11 @@
 #include <cstring>
 #include <vector>
 
+#include "device/space.h"
 #include "kernels/kernel_table.h"
 #include "kernels/products/packed/packed_groups.h"
 #include "kernels/products/packed/tile_impl.h"
-#include "kernels/products/vector_products_impl.h"
+#include "kernels/products/words/matmul.h"
 #include "kernels/split.h"
 
 namespace sluice::kernels {
@@ -25,14 +26,14 @@ std::size_t steps_of(std::size_t cols) { return row_bytes_of(cols) / 64; }
 // The activations of a block of tokens as tiles, in memory of the calling thread until its next call.
 class Block {
  public:
-  Block(const Context& ctx, const float* packed, std::size_t tokens, std::size_t cols)
+  Block(const Context& ctx, const float* arranged, std::size_t tokens, std::size_t cols)
       : kernels_(tile_kernels(ctx)), tokens_(tokens) {
-    const auto* const rows = reinterpret_cast<const std::byte*>(packed);
+    const auto* const rows = reinterpret_cast<const std::byte*>(arranged);
     if (tokens == 1) {
       tiles_[0] = {rows, 4, 1};
       return;
     }
-    const std::size_t steps = steps_of(cols), row_bytes = packed_floats(cols) * sizeof(float);
+    const std::size_t steps = steps_of(cols), row_bytes = arranged_floats(cols) * sizeof(float);
     const std::size_t most = kernels_.tile_tokens, tile_bytes = steps * 64 * most;
     std::byte* const tiles = scratch_room(ctx, Room::kTiles, count() * tile_bytes);
     split(ctx, count(), 1, tokens * cols, [&](std::size_t begin, std::size_t end) {
@@ -126,55 +127,69 @@ std::byte* panel_room(const Context& ctx, std::size_t cols) {
 
 // Calls body(block, output) for one block of tokens at a time.
 template <class Body>
-void blocks_of_tokens(const Context& ctx, const float* packed, std::size_t tokens, std::size_t cols,
-                      std::span<const float> bias, float* y, std::size_t y_stride, const Body& body) {
-  const std::size_t most = Block::most_tokens(tile_kernels(ctx), cols);
-  for (std::size_t t = 0; t < tokens; t += most) {
-    const std::size_t n = std::min(most, tokens - t);
-    const Block block(ctx, packed + t * packed_floats(cols), n, cols);
-    body(block, Output(ctx, bias, n, y + t * y_stride, y_stride));
+void blocks_of_tokens(const Context& ctx, const Product& product, const Body& body) {
+  const std::size_t columns = product.w.shape.columns;
+  const std::size_t most = Block::most_tokens(tile_kernels(ctx), columns);
+  for (std::size_t t = 0; t < product.tokens; t += most) {
+    const std::size_t n = std::min(most, product.tokens - t);
+    const Block block(ctx, product.x + t * arranged_floats(columns), n, columns);
+    body(block, Output(ctx, product.bias, n, product.y + t * product.y_stride, product.y_stride));
   }
 }
 
 // One range of the rows of words, for one block of tokens.
 class WordRows {
  public:
-  WordRows(const Context& ctx, const Weight& w) : ctx_(ctx), kernels_(tile_kernels(ctx)), w_(w) {}
+  WordRows(const Context& ctx, const codec::MatrixRef& w)
+      : ctx_(ctx),
+        kernels_(tile_kernels(ctx)),
+        words_(device::host_space().pointer(w.planes[0])),
+        columns_(w.shape.columns),
+        row_bytes_(w.format->plane_bytes({1, columns_}, 0)) {}
 
-  void multiply(const Block& block, const Output& output, std::size_t begin, std::size_t end) const {
-    const std::size_t steps = steps_of(w_.cols), source_bytes = 2 * w_.cols,
-                      padded_bytes = row_bytes_of(w_.cols);
+  // The grain for dividing the rows between threads.
+  std::size_t grain(const Block&) const { return kPanelRows; }
+
+  bool multiply(const Block& block, const Output& output, std::size_t begin, std::size_t end) const {
+    const std::size_t steps = steps_of(columns_), padded_bytes = row_bytes_of(columns_);
     kernels_.begin(block.tile_tokens());
     for (std::size_t row = begin; row < end; row += kPanelRows) {
       const std::size_t rows = std::min(kPanelRows, end - row);
       const std::size_t row_tiles = (rows + kTileWeights - 1) / kTileWeights,
                         padded = row_tiles * kTileWeights;
-      const std::byte* panel = w_.row(row);
-      if (rows != padded || source_bytes != padded_bytes) {
-        std::byte* const copy = panel_room(ctx_, w_.cols);
+      const std::byte* panel = words_ + row * row_bytes_;
+      if (rows != padded || row_bytes_ != padded_bytes) {
+        std::byte* const copy = panel_room(ctx_, columns_);
         std::memset(copy, 0, padded * padded_bytes);
         for (std::size_t r = 0; r < rows; ++r)
-          std::memcpy(copy + r * padded_bytes, w_.row(row + r), source_bytes);
+          std::memcpy(copy + r * padded_bytes, words_ + (row + r) * row_bytes_, row_bytes_);
         panel = copy;
       }
       output.take(row, rows, padded, [&](float* out, std::size_t out_stride) {
-        block.multiply(panel, padded_bytes, row_tiles, steps, out, out_stride, panel == w_.row(row));
+        block.multiply(panel, padded_bytes, row_tiles, steps, out, out_stride,
+                       panel == words_ + row * row_bytes_);
       });
     }
     kernels_.end();
+    return true;
   }
 
  private:
   const Context& ctx_;
   const TileKernels& kernels_;
-  const Weight& w_;
+  const std::byte* const words_;
+  const std::size_t columns_, row_bytes_;
 };
 
 // One range of the rows of packed weights, for one block of tokens.
 class PackedRows {
  public:
-  PackedRows(const Context& ctx, const PackedWeight& w)
-      : ctx_(ctx), kernels_(tile_kernels(ctx)), native_(codec::native_kernels(ctx.isa)), w_(w) {}
+  PackedRows(const Context& ctx, const codec::MatrixRef& w)
+      : ctx_(ctx),
+        kernels_(tile_kernels(ctx)),
+        native_(codec::native_kernels(ctx.isa)),
+        w_(w),
+        shape_(tiles_of(w)) {}
 
   // The grain for dividing the rows between threads.
   std::size_t grain(const Block& block) const {
@@ -199,10 +214,10 @@ class PackedRows {
     TileGroupArgs args{};
     alignas(64) float sums[kMostTileTokens * kTileWeights];
     args.activations = block.first();
-    args.words = panel_room(ctx_, w_.shape.columns);
+    args.words = panel_room(ctx_, shape_.columns);
     args.out = sums;
-    std::byte* const scratch[] = {packed_scratch(ctx_, w_.shape),
-                                  packed_scratch(ctx_, w_.shape, Room::kOtherGroup)};
+    std::byte* const scratch[] = {packed_scratch(ctx_, shape_),
+                                  packed_scratch(ctx_, shape_, Room::kOtherGroup)};
     bool sound = true;
     for (std::size_t row = begin; row < end; row += kernels_.groups * kTileRows) {
       const std::size_t n = std::min(kernels_.groups * kTileRows, end - row);
@@ -219,9 +234,9 @@ class PackedRows {
   }
 
   bool panels(const Block& block, const Output& output, std::size_t begin, std::size_t end) const {
-    const std::size_t cols = w_.shape.columns, padded_cols = row_bytes_of(cols) / 2;
+    const std::size_t cols = shape_.columns, padded_cols = row_bytes_of(cols) / 2;
     PackedGroups groups(w_);
-    std::byte* const scratch = packed_scratch(ctx_, w_.shape);
+    std::byte* const scratch = packed_scratch(ctx_, shape_);
     std::byte* const words = panel_room(ctx_, cols);
     bool sound = true;
     for (std::size_t row = begin; row < end; row += kPanelRows) {
@@ -248,7 +263,8 @@ class PackedRows {
   const Context& ctx_;
   const TileKernels& kernels_;
   const codec::NativeKernels& native_;
-  const PackedWeight& w_;
+  const codec::MatrixRef& w_;
+  const codec::TileShape shape_;
 };
 
 }  // namespace
@@ -265,39 +281,35 @@ TileScratch tile_scratch(const Context& ctx, std::size_t tokens, std::size_t col
   return scratch;
 }
 
-void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, const Weight& w,
-                 std::span<const float> bias, float* y, std::size_t y_stride) {
-  const WordRows rows(ctx, w);
-  blocks_of_tokens(
-      ctx, packed, tokens, w.cols, bias, y, y_stride, [&](const Block& block, const Output& output) {
-        split(ctx, w.rows, kPanelRows, tokens * w.rows * w.cols,
-              [&](std::size_t begin, std::size_t end) { rows.multiply(block, output, begin, end); });
-      });
-}
+namespace {
 
-void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, const PackedWeight& w,
-                 std::span<const float> bias, float* y, std::size_t y_stride) {
-  const PackedRows rows(ctx, w);
+template <class Rows>
+void multiply(const Context& ctx, const Product& product) {
+  const Rows rows(ctx, product.w);
+  const codec::MatrixShape shape = product.w.shape;
   std::atomic<bool> damaged = false;
-  blocks_of_tokens(ctx, packed, tokens, w.shape.columns, bias, y, y_stride,
-                   [&](const Block& block, const Output& output) {
-                     split(ctx, w.shape.rows, rows.grain(block), tokens * w.shape.rows * w.shape.columns,
-                           [&](std::size_t begin, std::size_t end) {
-                             if (!rows.multiply(block, output, begin, end)) damaged = true;
-                           });
-                   });
+  blocks_of_tokens(ctx, product, [&](const Block& block, const Output& output) {
+    split(ctx, shape.rows, rows.grain(block), product.tokens * shape.elements(),
+          [&](std::size_t begin, std::size_t end) {
+            if (!rows.multiply(block, output, begin, end)) damaged = true;
+          });
+  });
   if (damaged) throw_damaged();
 }
 
-bool tile_rows(const Context& ctx, const VectorProduct& product, std::size_t begin, std::size_t end) {
-  const WeightView& w = *product.weight;
-  const std::size_t rows = w.rows();
-  const bool is_packed = w.packed.sign_mantissas != nullptr;
-  const Block block(ctx, product.packed, 1, is_packed ? w.packed.shape.columns : w.words.cols);
-  const Output output(ctx, product.bias, 1, product.y, rows);
-  if (is_packed) return PackedRows(ctx, w.packed).multiply(block, output, begin, end);
-  WordRows(ctx, w.words).multiply(block, output, begin, end);
-  return true;
+bool is_packed(const Product& product) { return product.w.format == &codec::kFormatPacked; }
+
+}  // namespace
+
+void tile_matmul(const Context& ctx, const Product& product) {
+  is_packed(product) ? multiply<PackedRows>(ctx, product) : multiply<WordRows>(ctx, product);
+}
+
+bool tile_rows(const Context& ctx, const Product& product, std::size_t begin, std::size_t end) {
+  const Block block(ctx, product.x, 1, product.w.shape.columns);
+  const Output output(ctx, product.bias, 1, product.y, product.w.shape.rows);
+  if (is_packed(product)) return PackedRows(ctx, product.w).multiply(block, output, begin, end);
+  return WordRows(ctx, product.w).multiply(block, output, begin, end);
 }
 
 }  // namespace sluice::kernels

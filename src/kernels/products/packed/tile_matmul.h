@@ -1,13 +1,11 @@
-// matmul() and packed_matmul() where Context::rounds(): same arguments and errors. See tile_impl.h.
+// Products of BF16 words and of packed planes where Context::rounds(). See tile_impl.h.
 #pragma once
 
 #include <cstddef>
-#include <span>
 
 #include "base/bytes.h"
 #include "kernels/context.h"
-#include "kernels/products/packed/packed_matmul.h"
-#include "kernels/products/words/matmul.h"
+#include "kernels/products/format_kernels.h"
 
 namespace sluice::kernels {
 
@@ -18,10 +16,9 @@ struct TileScratch {
 };
 TileScratch tile_scratch(const Context& ctx, std::size_t tokens, std::size_t columns);
 
-// REQUIRES: BF16 weights.
-void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, const Weight& w,
-                 std::span<const float> bias, float* y, std::size_t y_stride);
-void tile_matmul(const Context& ctx, const float* packed, std::size_t tokens, const PackedWeight& w,
-                 std::span<const float> bias, float* y, std::size_t y_stride);
+// The whole product with words of BF16, or with packed planes.
+void tile_matmul(const Context& ctx, const Product& product);
+// Rows of a product of one token, as ProductDriver::multiply_rows.
+bool tile_rows(const Context& ctx, const Product& product, std::size_t begin, std::size_t end);
 
 }  // namespace sluice::kernels

@@ -7,6 +7,8 @@
 #include "base/float16.h"
 #include "kernels/kernel_table.h"
 #include "kernels/products/packed/packed_test_data.h"
+#include "kernels/products/products.h"
+#include "kernels/products/words/matmul.h"
 #include "kernels/test_data.h"
 
 namespace sluice::kernels {
@@ -63,12 +65,13 @@ float by_definition(Products products, const std::vector<float>& x, std::size_t 
 std::vector<float> product(const Context& ctx, const std::vector<float>& x, std::size_t tokens,
                            const Packed& matrix, const std::vector<float>& bias, bool packed_view) {
   const std::size_t rows = matrix.shape.rows, cols = matrix.shape.columns;
-  std::vector<float> packed(tokens * packed_floats(cols)), y(tokens * rows);
-  pack_activations(ctx, x.data(), tokens, cols, cols, packed.data());
+  std::vector<float> packed(tokens * arranged_floats(cols)), y(tokens * rows);
+  arrange_activations(ctx, x.data(), tokens, cols, cols, packed.data());
   if (packed_view)
-    packed_matmul(ctx, packed.data(), tokens, matrix.weight(), bias, y.data(), rows);
+    matmul(ctx, packed.data(), tokens, matrix.weight(), bias, y.data(), rows);
   else
-    matmul(ctx, packed.data(), tokens, {matrix.words.data(), DType::kBF16, rows, cols}, bias, y.data(), rows);
+    matmul(ctx, packed.data(), tokens, codec::word_matrix(matrix.words.data(), DType::kBF16, rows, cols),
+           bias, y.data(), rows);
   return y;
 }
 
@@ -233,14 +236,16 @@ TEST(TileMatmul, RoundsOnlyActivations) {
   for (std::size_t c = 0; c < kCols; ++c) rounded[c] = bf16_to_float(float_to_bf16(x[c]));
   const std::vector<std::byte> bytes = encode(weights, DType::kF32);
   for (const Isa isa : available_isas()) {
-    std::vector<float> expected(kRows), found(kRows), packed(packed_floats(kCols));
+    std::vector<float> expected(kRows), found(kRows), packed(arranged_floats(kCols));
     const Context exact{nullptr, isa};
-    pack_activations(exact, rounded.data(), 1, kCols, kCols, packed.data());
-    matmul(exact, packed.data(), 1, {bytes.data(), DType::kF32, kRows, kCols}, {}, expected.data(), kRows);
+    arrange_activations(exact, rounded.data(), 1, kCols, kCols, packed.data());
+    matmul(exact, packed.data(), 1, codec::word_matrix(bytes.data(), DType::kF32, kRows, kCols), {},
+           expected.data(), kRows);
     for (const Products products : kOrders) {
       const Context rounds{nullptr, isa, products};
-      pack_activations(rounds, x.data(), 1, kCols, kCols, packed.data());
-      matmul(rounds, packed.data(), 1, {bytes.data(), DType::kF32, kRows, kCols}, {}, found.data(), kRows);
+      arrange_activations(rounds, x.data(), 1, kCols, kCols, packed.data());
+      matmul(rounds, packed.data(), 1, codec::word_matrix(bytes.data(), DType::kF32, kRows, kCols), {},
+             found.data(), kRows);
       EXPECT_TRUE(same_bits(expected, found)) << isa_name(isa) << name_of(products);
     }
   }

@@ -20,7 +20,7 @@ inline constexpr std::size_t kTokenBlockLeast = 24;
 inline constexpr std::size_t kPanelRows = 32;
 inline constexpr std::size_t kColumnBlock = 512;
 
-inline void add_bias(const MatmulArgs& a, std::size_t row, std::size_t rows, std::size_t t,
+inline void add_bias(const ProductArgs& a, std::size_t row, std::size_t rows, std::size_t t,
                      std::size_t tokens) {
   if (a.bias == nullptr) return;
   for (std::size_t k = t; k < t + tokens; ++k) {
@@ -28,13 +28,13 @@ inline void add_bias(const MatmulArgs& a, std::size_t row, std::size_t rows, std
   }
 }
 
-inline DotTile tile_at(const MatmulArgs& a, std::size_t row, std::size_t t) {
+inline DotTile tile_at(const ProductArgs& a, std::size_t row, std::size_t t) {
   DotTile d{};
-  d.rows = a.weights + row * a.row_bytes;
+  d.rows = a.planes[0] + row * a.row_bytes;
   d.row_bytes = a.row_bytes;
-  d.cols = d.end = a.cols;
-  d.x = a.packed + t * a.packed_stride;
-  d.x_stride = a.packed_stride;
+  d.cols = d.end = a.columns;
+  d.x = a.x + t * a.x_stride;
+  d.x_stride = a.x_stride;
   d.out = a.y + t * a.y_stride + row;
   d.out_stride = a.y_stride;
   return d;
@@ -42,7 +42,7 @@ inline DotTile tile_at(const MatmulArgs& a, std::size_t row, std::size_t t) {
 
 // Groups of at most R rows by T tokens, all columns at once. Returns the first row not taken.
 template <class Row, int R, int T>
-inline std::size_t groups(const MatmulArgs& a, std::size_t row, std::size_t row_end, std::size_t t,
+inline std::size_t groups(const ProductArgs& a, std::size_t row, std::size_t row_end, std::size_t t,
                           std::size_t tokens, std::size_t ahead_bytes) {
   for (; row + R <= row_end; row += R) {
     for (std::size_t i = 0; i < tokens; i += T) {
@@ -57,7 +57,7 @@ inline std::size_t groups(const MatmulArgs& a, std::size_t row, std::size_t row_
 
 // Panels of rows by tiles of tokens by blocks of columns.
 template <class Row>
-inline std::size_t panels(const MatmulArgs& a, std::size_t row, std::size_t row_end, std::size_t token_begin,
+inline std::size_t panels(const ProductArgs& a, std::size_t row, std::size_t row_end, std::size_t token_begin,
                           std::size_t token_end) {
   alignas(64) float state[kPanelRows / kRows][kRows * kTokens * 16];
   while (row + kRows <= row_end) {
@@ -67,11 +67,11 @@ inline std::size_t panels(const MatmulArgs& a, std::size_t row, std::size_t row_
     std::size_t t = token_begin;
     for (std::size_t i = 0; i < tiles; ++i) {  // sizes differ by one at most: no tile of one lonely token
       const std::size_t n = (token_end - t + (tiles - i) - 1) / (tiles - i);
-      for (std::size_t c = 0; c < a.cols; c += kColumnBlock) {
+      for (std::size_t c = 0; c < a.columns; c += kColumnBlock) {
         for (std::size_t g = 0; g < count; ++g) {
           DotTile d = tile_at(a, row + g * kRows, t);
           d.begin = c;
-          d.end = a.cols - c < kColumnBlock ? a.cols : c + kColumnBlock;
+          d.end = a.columns - c < kColumnBlock ? a.columns : c + kColumnBlock;
           d.state = state[g];
           d.ahead_bytes = i + 1 == tiles ? count * kRows * a.row_bytes : 0;  // the next panel
           dot_tokens<Row, kRows, kTokens>(n, d);
@@ -86,15 +86,15 @@ inline std::size_t panels(const MatmulArgs& a, std::size_t row, std::size_t row_
 }
 
 template <class Row>
-void matmul_rows(const MatmulArgs& a, std::size_t row_begin, std::size_t row_end) {
-  std::size_t block = kTokenBlockFloats / (a.packed_stride == 0 ? 1 : a.packed_stride);
+void matmul_rows(const ProductArgs& a, std::size_t row_begin, std::size_t row_end) {
+  std::size_t block = kTokenBlockFloats / (a.x_stride == 0 ? 1 : a.x_stride);
   if (block < kTokenBlockLeast) block = kTokenBlockLeast;
   for (std::size_t t = 0; t < a.tokens; t += block) {
     const std::size_t tokens = a.tokens - t < block ? a.tokens - t : block;
     std::size_t r = row_begin;
     if (tokens <= kFewTokens) {
       r = groups<Row, kRowsForFew, kFewTokens>(a, r, row_end, t, tokens, a.ahead_bytes);
-    } else if (a.cols != 0) {
+    } else if (a.columns != 0) {
       r = panels<Row>(a, r, row_end, t, t + tokens);
     }
     r = groups<Row, kRows, kTokens>(a, r, row_end, t, tokens, 0);
@@ -102,18 +102,17 @@ void matmul_rows(const MatmulArgs& a, std::size_t row_begin, std::size_t row_end
   }
 }
 
-inline void rows(const MatmulArgs& a, std::size_t row_begin, std::size_t row_end) {
-  with_element_type(a.dtype, [&](auto row) { matmul_rows<decltype(row)>(a, row_begin, row_end); });
+template <class Row>
+void transposed(const TransposedArgs& a, std::size_t token_begin, std::size_t token_end,
+                std::size_t col_begin, std::size_t col_end) {
+  weighted_sum<Row>(a.weights + col_begin * Row::kBytes, a.columns * Row::kBytes, a.rows, col_end - col_begin,
+                    a.x + token_begin * a.x_stride, a.x_stride, token_end - token_begin,
+                    a.y + token_begin * a.y_stride + col_begin, a.y_stride);
 }
 
-inline void transposed(const TransposedArgs& a, std::size_t token_begin, std::size_t token_end,
-                       std::size_t col_begin, std::size_t col_end) {
-  with_element_type(a.dtype, [&](auto row) {
-    using Row = decltype(row);
-    weighted_sum<Row>(a.weights + col_begin * Row::kBytes, a.cols * Row::kBytes, a.rows, col_end - col_begin,
-                      a.x + token_begin * a.x_stride, a.x_stride, token_end - token_begin,
-                      a.y + token_begin * a.y_stride + col_begin, a.y_stride);
-  });
+template <class Row>
+constexpr WordKernels word_kernels() {
+  return {matmul_rows<Row>, transposed<Row>};
 }
 
 }  // namespace

@@ -7,6 +7,6 @@
 
 namespace sluice::kernels {
 
-const MatmulKernels kMatmulAvx2 = {pack, rows, transposed};
+const MatmulKernels kMatmulAvx2 = {pack, word_kernels<Bf16>(), word_kernels<F16>(), word_kernels<F32>()};
 
 }  // namespace sluice::kernels

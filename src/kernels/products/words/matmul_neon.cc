@@ -7,6 +7,6 @@
 
 namespace sluice::kernels {
 
-const MatmulKernels kMatmulNeon = {pack, rows, transposed};
+const MatmulKernels kMatmulNeon = {pack, word_kernels<Bf16>(), word_kernels<F16>(), word_kernels<F32>()};
 
 }  // namespace sluice::kernels

@@ -1,5 +1,6 @@
 #include "kernels/products/words/matmul.h"
 
+#include "kernels/products/products.h"
 #include "kernels/test_data.h"
 
 namespace sluice::kernels {
@@ -8,23 +9,23 @@ namespace {
 constexpr DType kDTypes[] = {DType::kBF16, DType::kF16, DType::kF32};
 
 std::vector<float> pack(const Context& ctx, std::span<const float> x, std::size_t tokens, std::size_t cols) {
-  std::vector<float> packed(tokens * packed_floats(cols), std::nanf(""));
-  pack_activations(ctx, x.data(), tokens, cols, cols, packed.data());
+  std::vector<float> packed(tokens * arranged_floats(cols), std::nanf(""));
+  arrange_activations(ctx, x.data(), tokens, cols, cols, packed.data());
   return packed;
 }
 
-std::vector<float> multiply(const Context& ctx, std::span<const float> x, std::size_t tokens, const Weight& w,
-                            std::span<const float> bias) {
-  const std::vector<float> packed = pack(ctx, x, tokens, w.cols);
-  std::vector<float> y(tokens * w.rows, -1.0f);
-  matmul(ctx, packed.data(), tokens, w, bias, y.data(), w.rows);
+std::vector<float> multiply(const Context& ctx, std::span<const float> x, std::size_t tokens,
+                            const codec::MatrixRef& w, std::span<const float> bias) {
+  const std::vector<float> packed = pack(ctx, x, tokens, w.shape.columns);
+  std::vector<float> y(tokens * w.shape.rows, -1.0f);
+  matmul(ctx, packed.data(), tokens, w, bias, y.data(), w.shape.rows);
   return y;
 }
 
 std::vector<float> multiply_transposed(const Context& ctx, std::span<const float> x, std::size_t tokens,
-                                       const Weight& w) {
-  std::vector<float> y(tokens * w.cols, -1.0f);
-  matmul_transposed(ctx, x.data(), tokens, w.rows, w, y.data(), w.cols);
+                                       const codec::MatrixRef& w) {
+  std::vector<float> y(tokens * w.shape.columns, -1.0f);
+  matmul_transposed(ctx, x.data(), tokens, w.shape.rows, w, y.data(), w.shape.columns);
   return y;
 }
 
@@ -56,7 +57,7 @@ TEST(Matmul, EveryInstructionSetHasTheBitsOfScalar) {
       const std::vector<float> x = numbers(s.tokens * s.cols);
       const std::vector<float> bias = numbers(random() % 2 * s.rows);
       const std::vector<std::byte> words = encode(numbers(s.rows * s.cols), dtype);
-      const Weight w{words.data(), dtype, s.rows, s.cols};
+      const codec::MatrixRef w = codec::word_matrix(words.data(), dtype, s.rows, s.cols);
       const std::vector<float> expected = multiply({nullptr, Isa::kScalar}, x, s.tokens, w, bias);
       for (const Isa isa : vector_isas()) {
         EXPECT_TRUE(same_bits(expected, multiply({nullptr, isa}, x, s.tokens, w, bias)))
@@ -71,12 +72,14 @@ TEST(Matmul, EveryWordOfTheNarrowTypes) {
   for (const DType dtype : {DType::kBF16, DType::kF16}) {
     std::vector<std::uint16_t> words(65536);
     for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<std::uint16_t>(i);
-    const Weight column{reinterpret_cast<const std::byte*>(words.data()), dtype, 65536, 1};
-    const Weight rows{reinterpret_cast<const std::byte*>(words.data()), dtype, 512, 128};
+    const codec::MatrixRef column =
+        codec::word_matrix(reinterpret_cast<const std::byte*>(words.data()), dtype, 65536, 1);
+    const codec::MatrixRef rows =
+        codec::word_matrix(reinterpret_cast<const std::byte*>(words.data()), dtype, 512, 128);
     const std::vector<float> one = {1.0f};
     std::vector<float> ones(128, 1.0f);
     std::vector<float> values(65536);
-    for (std::size_t r = 0; r < 512; ++r) row_to_float(rows, r, &values[128 * r]);
+    for (std::size_t r = 0; r < 512; ++r) codec::row_to_float(rows, r, &values[128 * r]);
     for (std::size_t i = 0; i < values.size(); ++i) {
       const float exact = decode(reinterpret_cast<const std::byte*>(words.data()), dtype, i);
       ASSERT_EQ(std::bit_cast<std::uint32_t>(exact), std::bit_cast<std::uint32_t>(values[i]));
@@ -100,7 +103,7 @@ TEST(Matmul, ThreadsAndChunksDoNotShow) {
   const std::vector<float> bias = normal_floats(random, rows);
   for (const DType dtype : kDTypes) {
     const std::vector<std::byte> words = encode(normal_floats(random, rows * cols), dtype);
-    const Weight w{words.data(), dtype, rows, cols};
+    const codec::MatrixRef w = codec::word_matrix(words.data(), dtype, rows, cols);
     for (const Isa isa : available_isas()) {
       const std::vector<float> whole = multiply({nullptr, isa}, x, tokens, w, bias);
       for (unsigned threads = 1; threads <= 3; ++threads) {
@@ -119,7 +122,7 @@ TEST(Matmul, ThreadsAndChunksDoNotShow) {
       }
       // A range of rows alone.
       const std::vector<float> some =
-          multiply({nullptr, isa}, x, 1, w.rows_from(5, 17), std::span(bias).subspan(5, 17));
+          multiply({nullptr, isa}, x, 1, codec::rows_of(w, 5, 17), std::span(bias).subspan(5, 17));
       EXPECT_TRUE(same_bits(std::span(whole).subspan(5, 17), some));
     }
   }
@@ -132,7 +135,7 @@ TEST(Matmul, WithinTheErrorBoundOfDoublePrecision) {
       const std::vector<float> x = normal_floats(random, s.tokens * s.cols);
       const std::vector<float> bias = normal_floats(random, s.rows);
       const std::vector<std::byte> words = encode(normal_floats(random, s.rows * s.cols), dtype);
-      const Weight w{words.data(), dtype, s.rows, s.cols};
+      const codec::MatrixRef w = codec::word_matrix(words.data(), dtype, s.rows, s.cols);
       const std::vector<float> y = multiply({nullptr, Isa::kScalar}, x, s.tokens, w, bias);
       for (std::size_t t = 0; t < s.tokens; ++t) {
         for (std::size_t r = 0; r < s.rows; ++r) {
@@ -171,7 +174,8 @@ TEST(Matmul, TheOrderIsTheWrittenOne) {
     for (int l = 0; l < 8; ++l) lanes[l] += lanes[l + 8];
     for (int l = 0; l < 4; ++l) lanes[l] += lanes[l + 4];
     const float sum = (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
-    const Weight w{reinterpret_cast<const std::byte*>(numbers.data()), DType::kF32, 1, cols};
+    const codec::MatrixRef w =
+        codec::word_matrix(reinterpret_cast<const std::byte*>(numbers.data()), DType::kF32, 1, cols);
     for (const Isa isa : available_isas()) {
       EXPECT_TRUE(same_bits(std::vector{sum}, multiply({nullptr, isa}, x, 1, w, {}))) << cols;
     }
@@ -187,16 +191,16 @@ TEST(Matmul, ReadsAndWritesNothingOutside) {
       GuardedBytes words(encode(normal_floats(random, rows * cols), dtype));
       GuardedBytes x(bytes_of(std::span(numbers).first(tokens * cols)));
       GuardedBytes xt(bytes_of(std::span(numbers).first(tokens * rows)));
-      GuardedBytes packed(bytes_of(std::vector<float>(tokens * packed_floats(cols))));
+      GuardedBytes packed(bytes_of(std::vector<float>(tokens * arranged_floats(cols))));
       GuardedBytes y(bytes_of(std::vector<float>(tokens * rows)));
       GuardedBytes yt(bytes_of(std::vector<float>(tokens * cols)));
-      const Weight w{words.data(), dtype, rows, cols};
+      const codec::MatrixRef w = codec::word_matrix(words.data(), dtype, rows, cols);
       for (const Isa isa : available_isas()) {
         const Context ctx{nullptr, isa};
-        pack_activations(ctx, x.floats(), tokens, cols, cols, packed.floats());
+        arrange_activations(ctx, x.floats(), tokens, cols, cols, packed.floats());
         matmul(ctx, packed.floats(), tokens, w, {}, y.floats(), rows);
         matmul_transposed(ctx, xt.floats(), tokens, rows, w, yt.floats(), cols);
-        row_to_float(w, rows - 1, yt.floats());
+        codec::row_to_float(w, rows - 1, yt.floats());
       }
     }
   }
@@ -207,15 +211,15 @@ TEST(Matmul, StridesLeaveGapsAlone) {
   const std::size_t rows = 11, cols = 45, tokens = 8, stride = 61;
   const std::vector<float> wide = normal_floats(random, tokens * stride);
   const std::vector<std::byte> words = encode(normal_floats(random, rows * cols), DType::kBF16);
-  const Weight w{words.data(), DType::kBF16, rows, cols};
+  const codec::MatrixRef w = codec::word_matrix(words.data(), DType::kBF16, rows, cols);
   for (const Isa isa : available_isas()) {
     const Context ctx{nullptr, isa};
     std::vector<float> dense;
     for (std::size_t t = 0; t < tokens; ++t) {
       dense.insert(dense.end(), wide.begin() + t * stride, wide.begin() + t * stride + cols);
     }
-    std::vector<float> packed(tokens * packed_floats(cols));
-    pack_activations(ctx, wide.data(), tokens, cols, stride, packed.data());
+    std::vector<float> packed(tokens * arranged_floats(cols));
+    arrange_activations(ctx, wide.data(), tokens, cols, stride, packed.data());
     EXPECT_TRUE(same_bits(pack(ctx, dense, tokens, cols), packed));
     std::vector<float> y(tokens * stride, 7.0f);
     matmul(ctx, packed.data(), tokens, w, {}, y.data(), stride);
@@ -240,7 +244,7 @@ TEST(MatmulTransposed, EveryInstructionSetThreadAndChunkHasTheBitsOfScalar) {
       };
       const std::vector<float> x = numbers(s.tokens * s.rows);
       const std::vector<std::byte> words = encode(numbers(s.rows * s.cols), dtype);
-      const Weight w{words.data(), dtype, s.rows, s.cols};
+      const codec::MatrixRef w = codec::word_matrix(words.data(), dtype, s.rows, s.cols);
       std::vector<float> expected(s.tokens * s.cols);  // ascending rows, one fused multiply-add each
       for (std::size_t t = 0; t < s.tokens; ++t) {
         for (std::size_t r = 0; r < s.rows; ++r) {
@@ -266,11 +270,12 @@ TEST(Matmul, NothingToDo) {
     const Context ctx{nullptr, isa};
     float y[3] = {5.0f, 5.0f, 5.0f};
     const float bias[3] = {1.0f, 2.0f, 3.0f};
-    matmul(ctx, nullptr, 0, {nullptr, DType::kBF16, 3, 0}, {}, y, 3);
+    matmul(ctx, nullptr, 0, codec::word_matrix(nullptr, DType::kBF16, 3, 0), {}, y, 3);
     EXPECT_EQ(y[0], 5.0f);
-    matmul(ctx, y, 1, {nullptr, DType::kBF16, 3, 0}, bias, y, 3);  // no columns: only the bias
+    matmul(ctx, y, 1, codec::word_matrix(nullptr, DType::kBF16, 3, 0), bias, y,
+           3);  // no columns: only the bias
     EXPECT_TRUE(same_bits(bias, y));
-    matmul(ctx, y, 1, {nullptr, DType::kBF16, 0, 64}, {}, y, 0);
+    matmul(ctx, y, 1, codec::word_matrix(nullptr, DType::kBF16, 0, 64), {}, y, 0);
     EXPECT_TRUE(same_bits(bias, y));
   }
 }
@@ -279,9 +284,9 @@ TEST(MatmulDeathTest, RefusesOtherTypesAndShortBias) {
   const std::byte word[4] = {};
   float y = 0.0f;
   const Context ctx;
-  EXPECT_DEATH(matmul(ctx, &y, 1, {word, DType::kI8, 1, 1}, {}, &y, 1), "I8");
+  EXPECT_DEATH(matmul(ctx, &y, 1, codec::word_matrix(word, DType::kI8, 1, 1), {}, &y, 1), "I8");
   const float bias[2] = {};
-  EXPECT_DEATH(matmul(ctx, &y, 1, {word, DType::kF32, 1, 1}, bias, &y, 1), "2 biases");
+  EXPECT_DEATH(matmul(ctx, &y, 1, codec::word_matrix(word, DType::kF32, 1, 1), bias, &y, 1), "2 biases");
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+// The matrices of an expert in memory, as kernels take them.
+#pragma once
+
+#include <cstddef>
+
+#include "codec/matrix_format.h"
+#include "fetch/expert_layout.h"
+
+namespace sluice::fetch {
+
+// Non-owning: the layout and the memory must outlive it.
+struct ExpertView {
+  // (width, hidden), (width, hidden), (hidden, width); gate is empty without a gate. A matrix whose LSB slice
+  // is absent has view kLow.
+  codec::MatrixRef gate, up, down;
+};
+
+// Where the parts of an expert are; null: absent.
+struct ExpertMemory {
+  const std::byte* view = nullptr;                   // words, or all planes of an expert that is stored whole
+  const std::byte *base = nullptr, *rest = nullptr;  // the regions of other experts
+};
+
+// `width` and `hidden`: of the model. With a view, its words; otherwise the planes in `base` and `rest`.
+ExpertView expert_view(const ExpertLayout& layout, std::size_t width, std::size_t hidden,
+                       const ExpertMemory& memory);
+
+}  // namespace sluice::fetch
