@@ -11,6 +11,7 @@
 
 #include "codec/slices/int8_matrix.h"
 #include "program.h"
+#include "store/pack/format_store.h"
 #include "store/pack/testing.h"
 #include "store/source/open_checkpoint.h"
 
@@ -59,6 +60,17 @@ TEST_F(StoreReader, ReadsWhatWasPacked) {
       }
     }
   }
+}
+
+TEST_F(StoreReader, ReadsThePlanesOfFormats) {
+  const codec::MatrixShape shape{20, 100};
+  const Bytes codes = codec::kFormatInt8.bytes(shape);
+  write_format_store(temp_ / "source", temp_ / "formats.sluice",
+                     {{&codec::kFormatBf16, shape, {{"words", "BF16", {20, 100}, random_bytes(4000, 1)}}},
+                      {&codec::kFormatInt8, shape, {{"codes", "U8", {codes}, random_bytes(codes, 2)}}}});
+  const Outcome check = read_with(temp_ / "formats.sluice", "--check");
+  EXPECT_EQ(check.code, 0) << check.err;
+  EXPECT_THAT(check.out, HasSubstr("1 files ok"));
 }
 
 // The reader, written from the page, makes the same numbers from slices as the codec.

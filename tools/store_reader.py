@@ -204,7 +204,8 @@ class Store:
         m = self.manifest
         native = m["codec"]["name"] == "native"
         self.slices = m.get("slices")
-        requires = ["native"] * native + ["sliced"] * (self.slices is not None)
+        formats = any("format" in p for p in m["dense"] + [p for e in m["experts"] for p in e["pieces"]])
+        requires = ["formats"] * formats + ["native"] * native + ["sliced"] * (self.slices is not None)
         assert (m["format"], m["version"], m["requires"]) == ("sluice", 1, requires), "another format"
         assert (m["family"] == "sliced") == (self.slices is not None), "another family"
         assert self.slices is None or self.slices["quantiser"] == "amat", "another quantiser"
@@ -212,10 +213,17 @@ class Store:
         # Each tensor's pieces: (first element, file, piece), in order.
         self.pieces = {}
         for piece in m["dense"]:
-            self.pieces.setdefault(piece["tensor"], []).append((piece["elements"][0], 0, piece))
+            self.add(0, piece)
         for expert in m["experts"]:
             for piece in expert["pieces"]:
-                self.pieces.setdefault(piece["tensor"], []).append((piece["elements"][0], expert["file"], piece))
+                self.add(expert["file"], piece)
+
+    def add(self, file, piece):
+        if "format" in piece:  # each plane is a raw piece of the tensor that it was taken from
+            for tensor, first, count, offset, length, xxh3 in piece["planes"]:
+                self.add(file, {"tensor": tensor, "elements": [first, count], "raw": [offset, length, xxh3]})
+        else:
+            self.pieces.setdefault(piece["tensor"], []).append((piece["elements"][0], file, piece))
 
     def read(self, name, offset, length):
         with open(os.path.join(self.path, name), "rb") as file:

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,8 @@ struct StoredChunk {
   std::uint64_t first = 0, count = 0;  // elements (in tiles: places) of the piece
   std::uint64_t xxh3 = 0;
   bool coded = false;
+  // The tensor that a plane of a piece in a format was taken from; `first` and `count` are elements of it.
+  std::uint32_t tensor = 0;
 };
 
 // How the manifest writes a piece.
@@ -48,6 +51,7 @@ enum class Encoding : std::uint8_t {
   kSplit,   // `sm` and `chunks`, BF16 only: a sign+mantissa plane and exponent chunks, flat or in tiles
   kSliced,  // `msb` and `lsb`: a matrix of an expert in two slices of AMAT codes, rounded
   kInt8,    // `int8`: a dense matrix in codes of 8 bits, also rounded
+  kFormat,  // `format` and `planes`: a matrix as its source has it, in a format of codec/matrix_format.h
 };
 
 struct PieceEntry {
@@ -55,14 +59,16 @@ struct PieceEntry {
   std::uint32_t file = 0;              // index into data_files
   std::uint64_t first = 0, count = 0;  // elements of the tensor
   Encoding encoding = Encoding::kRaw;
-  // For split pieces of codec native; for quantised pieces the rows and columns of their matrix; else {}.
+  // For split pieces of codec native; for pieces with a matrix its rows and columns; else {}.
   codec::TileShape tiles{};
-  Region bytes;  // `raw`, `sm`, `msb` or `int8`
+  Region bytes;  // `raw`, `sm`, `msb` or `int8`; empty for a piece in a format
   std::uint64_t xxh3 = 0;
-  // Exponent chunks; a sliced piece has one, its LSB slice.
+  const codec::MatrixFormat* format = nullptr;  // kFormat
+  // Exponent chunks; a sliced piece has one, its LSB slice; a piece in a format has one for each plane.
   std::uint32_t first_chunk = 0, chunk_count = 0;
   bool tiled() const { return encoding == Encoding::kSplit && tiles.rows > 0; }
-  bool has_matrix() const { return encoding == Encoding::kSliced || encoding == Encoding::kInt8; }
+  bool quantised() const { return encoding == Encoding::kSliced || encoding == Encoding::kInt8; }
+  bool has_matrix() const { return quantised() || encoding == Encoding::kFormat; }
   codec::CellShape matrix() const { return {tiles.rows, tiles.columns}; }  // for a quantised piece
   // Bytes of `sm`, which chunks count too: elements, or places of the tiles.
   std::uint64_t plane_bytes() const { return tiled() ? tiles.places() : count; }
@@ -100,8 +106,11 @@ struct Manifest {
   std::vector<StoredChunk> chunks;
   std::vector<ExpertEntry> experts;  // ascending by (layer, index)
   std::uint32_t dense_pieces = 0;
+  // Formats that pieces may name beside codec::matrix_formats(). Must outlive the manifest.
+  std::span<const codec::MatrixFormat* const> more_formats;
 
   Bytes headers_bytes() const;  // size of headers.bin
+  bool has_formats() const;     // some piece is in a format
   Family family() const {
     return slices ? Family::kSliced : codec.name == "none" ? Family::kRaw : Family::kSplit;
   }
@@ -115,7 +124,8 @@ std::string write_manifest(const Manifest& manifest);
 // Parses and checks everything that needs no other file (every range, the cover of every tensor, the layout
 // of section 3). `name` appears in errors: (kUnsupported) for another version or an unknown feature;
 // (kCorrupt) for a wrong checksum; (kInvalid) otherwise.
-Manifest parse_manifest(std::string_view text, const std::string& name);
+Manifest parse_manifest(std::string_view text, const std::string& name,
+                        std::span<const codec::MatrixFormat* const> more_formats = {});
 
 // The first characters of an unexpected file, for a message.
 std::string quoted(std::string_view text);

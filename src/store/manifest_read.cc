@@ -118,6 +118,32 @@ StoredChunk read_chunk(JsonReader& json) {
   return chunk;
 }
 
+StoredChunk read_plane(JsonReader& json) {
+  Tuple tuple(json);
+  StoredChunk plane;
+  plane.tensor = read_u32(tuple.next());
+  plane.first = tuple.next().read_number();
+  plane.count = tuple.next().read_number();
+  plane.bytes.offset = tuple.next().read_number();
+  plane.bytes.length = tuple.next().read_number();
+  plane.xxh3 = read_xxh3(tuple.next());
+  tuple.end();
+  return plane;
+}
+
+const codec::MatrixFormat* read_format(JsonReader& json, const Manifest& manifest) {
+  const std::string name = json.read_string();
+  const codec::MatrixFormat* const format = codec::find_format(name, manifest.more_formats);
+  if (format == nullptr || !format->fixed_size()) {
+    throw Error(ErrorKind::kUnsupported,
+                "the store has matrices in a format that this version of Sluice does not know")
+        .in(json.error("").where(), json.value_offset())
+        .found(store::quoted(name))
+        .fix("use a newer version of Sluice");
+  }
+  return format;
+}
+
 CodecChoice read_codec(JsonReader& json) {
   static constexpr std::array<std::string_view, 3> kNames = {"name", "level", "chunks"};
   Members members(kNames);
@@ -213,19 +239,22 @@ void read_tensor(JsonReader& json, Manifest& manifest) {
 
 // The features of the format; true if the store requires the feature.
 struct Requirements {
-  bool native = false, sliced = false;
+  bool formats = false, native = false, sliced = false;
 };
 Requirements read_requirements(JsonReader& json) {
   Requirements found;
+  // Ascending: a feature is refused if it, or a later one, has been there.
+  const std::pair<std::string_view, bool*> known[] = {
+      {"formats", &found.formats}, {codec::kNativeCodec, &found.native}, {"sliced", &found.sliced}};
+  std::size_t next = 0;
   json.begin_array();
   while (json.next_item()) {
     const std::string feature = json.read_string();
-    if (feature == codec::kNativeCodec && !found.native && !found.sliced) {
-      found.native = true;
-      continue;
-    }
-    if (feature == family_name(Family::kSliced) && !found.sliced) {
-      found.sliced = true;
+    const auto* const at = std::find_if(known + next, std::end(known),
+                                        [&](const auto& entry) { return entry.first == feature; });
+    if (at != std::end(known)) {
+      *at->second = true;
+      next = static_cast<std::size_t>(at - known) + 1;
       continue;
     }
     throw Error(ErrorKind::kUnsupported,
@@ -349,6 +378,10 @@ void read_members(JsonReader& json, Manifest& manifest) {
         .expected("\"slices\", and \"sliced\" required, in that family and no other")
         .found(family);
   }
+  if (required.formats != manifest.has_formats()) {
+    throw json.error("required features and pieces do not fit")
+        .expected("\"formats\" required by pieces in a format, and by no others");
+  }
   if (required.native != (manifest.codec.name == codec::kNativeCodec)) {
     throw json.error("required features and codec do not fit")
         .expected("\"native\" required by that codec and no other")
@@ -365,9 +398,24 @@ void read_members(JsonReader& json, Manifest& manifest) {
 
 void read_piece_json(JsonReader& json, Manifest& manifest, std::uint32_t file) {
   // kRaw … kInt8 in the order of Encoding.
-  enum Member { kTensor, kElements, kRaw, kSm, kMsb, kInt8, kChunks, kTiles, kMatrix, kLsb, kMembers };
-  static constexpr std::array<std::string_view, kMembers> kNames = {
-      "tensor", "elements", "raw", "sm", "msb", "int8", "chunks", "tiles", "matrix", "lsb"};
+  enum Member {
+    kTensor,
+    kElements,
+    kRaw,
+    kSm,
+    kMsb,
+    kInt8,
+    kChunks,
+    kTiles,
+    kMatrix,
+    kLsb,
+    kFormat,
+    kPlanes,
+    kMembers
+  };
+  static constexpr std::array<std::string_view, kMembers> kNames = {"tensor", "elements", "raw",    "sm",
+                                                                    "msb",    "int8",     "chunks", "tiles",
+                                                                    "matrix", "lsb",      "format", "planes"};
   static_assert(kInt8 - kRaw == static_cast<int>(Encoding::kInt8));
   Members members(kNames);
   PieceEntry piece;
@@ -409,18 +457,27 @@ void read_piece_json(JsonReader& json, Manifest& manifest, std::uint32_t file) {
       case kLsb:
         lsb.bytes = read_checked_region(json, lsb.xxh3);
         break;
+      case kFormat:
+        piece.encoding = Encoding::kFormat;
+        piece.format = read_format(json, manifest);
+        break;
+      case kPlanes:
+        for (json.begin_array(); json.next_item();) manifest.chunks.push_back(read_plane(json));
+        break;
       case kMembers:
         break;
     }
   }
   members.need(json, 2);
-  const bool split = members.has(kSm), sliced = members.has(kMsb), int8 = members.has(kInt8);
-  if (members.has(kRaw) + split + sliced + int8 != 1 || members.has(kChunks) != split ||
-      (members.has(kTiles) && !split) || members.has(kMatrix) != (sliced || int8) ||
-      members.has(kLsb) != sliced) {
+  const bool split = members.has(kSm), sliced = members.has(kMsb), int8 = members.has(kInt8),
+             format = members.has(kFormat);
+  if (members.has(kRaw) + split + sliced + int8 + format != 1 || members.has(kChunks) != split ||
+      (members.has(kTiles) && !split) || members.has(kMatrix) != (sliced || int8 || format) ||
+      members.has(kLsb) != sliced || members.has(kPlanes) != format) {
     throw json.error("a piece is not stored in one way")
         .expected(
-            "\"raw\"; \"sm\" and \"chunks\"; \"matrix\", \"msb\" and \"lsb\"; or \"matrix\" and \"int8\"");
+            "\"raw\"; \"sm\" and \"chunks\"; \"matrix\", \"msb\" and \"lsb\"; \"matrix\" and \"int8\"; or "
+            "\"format\", \"matrix\" and \"planes\"");
   }
   if (sliced) {
     lsb.count = piece.count;
@@ -509,7 +566,8 @@ void check_checksum(std::string_view text, const std::string& name) {
   }
 }
 
-Manifest parse_manifest(std::string_view text, const std::string& name) {
+Manifest parse_manifest(std::string_view text, const std::string& name,
+                        std::span<const codec::MatrixFormat* const> more_formats) {
   if (!text.starts_with(kManifestStart)) {
     throw Error(ErrorKind::kInvalid, "not the manifest of a packed store")
         .in(name, 0)
@@ -529,6 +587,7 @@ Manifest parse_manifest(std::string_view text, const std::string& name) {
   }
   check_checksum(text, name);
   Manifest manifest;
+  manifest.more_formats = more_formats;
   JsonReader json(text, name);
   read_members(json, manifest);
   check_manifest(manifest, name);

@@ -52,11 +52,23 @@ void put_array(std::string& out, std::string_view name, const Items& items, Put&
   out += "]";
 }
 
+void put_format_piece(std::string& out, const Manifest& manifest, const PieceEntry& piece) {
+  put(out, "{{\"tensor\":{},\"elements\":[{},{}],\"format\":\"{}\",\"matrix\":[{},{}],\"planes\":[",
+      piece.tensor, piece.first, piece.count, piece.format->name, piece.tiles.rows, piece.tiles.columns);
+  for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
+    const StoredChunk& plane = manifest.chunks[piece.first_chunk + i];
+    put(out, "{}[{},{},{},{},{},\"{}\"]", i ? "," : "", plane.tensor, plane.first, plane.count,
+        plane.bytes.offset, plane.bytes.length, hex64(plane.xxh3));
+  }
+  out += "]}";
+}
+
 }  // namespace
 
 void append_piece_json(std::string& out, const Manifest& manifest, const PieceEntry& piece) {
   static constexpr std::string_view kParts[] = {"raw", "sm", "msb", "int8"};  // by Encoding
   const bool split = piece.encoding == Encoding::kSplit;
+  if (piece.encoding == Encoding::kFormat) return put_format_piece(out, manifest, piece);
   put(out, "{{\"tensor\":{},\"elements\":[{},{}]", piece.tensor, piece.first, piece.count);
   if (piece.tiled()) put(out, ",\"tiles\":[{},{}]", piece.tiles.rows, piece.tiles.columns);
   if (piece.has_matrix()) put(out, ",\"matrix\":[{},{}]", piece.tiles.rows, piece.tiles.columns);
@@ -97,8 +109,12 @@ void append_expert_json(std::string& out, const Manifest& manifest, const Expert
 std::string write_manifest(const Manifest& manifest) {
   std::string out;
   const bool native = manifest.codec.name == codec::kNativeCodec, sliced = manifest.slices.has_value();
-  put(out, "{}{},\n\"requires\":[{}{}{}],\n\"architecture\":", kManifestStart, kFormatVersion,
-      native ? "\"native\"" : "", native && sliced ? "," : "", sliced ? "\"sliced\"" : "");
+  std::vector<std::string_view> features;  // ascending
+  if (manifest.has_formats()) features.push_back("\"formats\"");
+  if (native) features.push_back("\"native\"");
+  if (sliced) features.push_back("\"sliced\"");
+  put(out, "{}{},\n\"requires\":[{}],\n\"architecture\":", kManifestStart, kFormatVersion,
+      fmt::join(features, ","));
   append_json_string(out, manifest.architecture);
   put(out, ",\n\"family\":\"{}\"", family_name(manifest.family()));
   if (sliced)

@@ -168,7 +168,8 @@ class ManifestCheck {
     if (piece.tiled() != (split && m_.codec.name == codec::kNativeCodec))
       throw error("a piece has tiles, or lacks them, against its codec").found(text(piece));
     if (piece.tiled()) check_tiles(piece);
-    if (piece.has_matrix()) check_matrix(piece);
+    if (piece.encoding == Encoding::kFormat) return check_planes(piece);
+    if (piece.quantised()) check_matrix(piece);
     const Bytes wanted = stored_bytes(piece);
     if (piece.bytes.length != wanted) {
       throw error("a piece has a wrong size")
@@ -189,8 +190,45 @@ class ManifestCheck {
         return codec::SlicedShape{piece.matrix(), *m_.slices}.msb_bytes();
       case Encoding::kInt8:
         return codec::Int8Shape{piece.matrix()}.bytes();
+      case Encoding::kFormat:
+        break;  // it has planes instead
     }
     SLUICE_CHECK(false, std::to_string(static_cast<int>(piece.encoding)));
+  }
+
+  // Checks a piece in a format: whole rows of a matrix, and planes of the sizes that the format says.
+  void check_planes(const PieceEntry& piece) const {
+    const codec::MatrixShape matrix{piece.tiles.rows, piece.tiles.columns};
+    const bool whole = piece.count % matrix.columns == 0 && piece.count / matrix.columns == matrix.rows &&
+                       piece.count <= (Bytes{1} << 48);
+    if (!whole || !piece.format->fits(matrix)) {
+      throw error("a matrix does not fit its piece or its format")
+          .expected(fmt::format("all elements, in whole blocks of {} by {} if {} has no others",
+                                piece.format->block.rows, piece.format->block.columns, piece.format->name))
+          .found(fmt::format("{} by {}, {}", matrix.rows, matrix.columns, text(piece)));
+    }
+    if (m_.family() != Family::kRaw)
+      throw error("a piece is in a format in another family").found(text(piece));
+    if (piece.chunk_count != piece.format->plane_count()) {
+      throw error("a piece has not one extent for each plane")
+          .expected(fmt::format("{} of {}", piece.format->plane_count(), piece.format->name))
+          .found(fmt::format("{} for {}", piece.chunk_count, text(piece)));
+    }
+    for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
+      const StoredChunk& plane = m_.chunks[piece.first_chunk + i];
+      const std::string which = fmt::format("plane \"{}\" of {}", piece.format->planes[i].name, text(piece));
+      if (plane.tensor >= m_.tensors.size() || plane.first > elements_[plane.tensor] ||
+          plane.count > elements_[plane.tensor] - plane.first)
+        throw error("a plane is of no tensor, or larger than its tensor").found(which);
+      if (!inside(plane.bytes, piece.file)) throw error("a plane lies outside of its file").found(which);
+      const Bytes wanted = piece.format->plane_bytes(matrix, i);
+      if (plane.bytes.length != wanted ||
+          plane.count * dtype_bytes(m_.tensors[plane.tensor].dtype) != wanted) {
+        throw error("a plane has a wrong size")
+            .expected(fmt::format("{} bytes for {}", wanted, which))
+            .found(fmt::format("{} bytes, {} elements", plane.bytes.length, plane.count));
+      }
+    }
   }
 
   // Checks a piece of family sliced: whole rows of a tensor. No product overflows: a tensor's elements do
@@ -254,22 +292,35 @@ class ManifestCheck {
     if (covered != piece.plane_bytes()) throw error("chunks do not cover their piece").found(text(piece));
   }
 
-  // Every element of every tensor lies in exactly one piece.
+  // Every element of every tensor lies in exactly one piece, or in exactly one plane of a piece in a format.
   void check_cover() const {
-    std::vector<std::uint32_t> order(m_.pieces.size());
-    std::iota(order.begin(), order.end(), 0u);
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      const PieceEntry &x = m_.pieces[a], &y = m_.pieces[b];
-      return std::tie(x.tensor, x.first, x.count) < std::tie(y.tensor, y.first, y.count);
-    });
+    struct Range {
+      std::uint32_t tensor;
+      std::uint64_t first, count;
+      const PieceEntry* piece;
+      auto key() const { return std::tie(tensor, first, count); }
+    };
+    std::vector<Range> ranges;
+    ranges.reserve(m_.pieces.size());
+    for (const PieceEntry& piece : m_.pieces) {
+      if (piece.encoding != Encoding::kFormat) {
+        ranges.push_back({piece.tensor, piece.first, piece.count, &piece});
+        continue;
+      }
+      for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
+        const StoredChunk& plane = m_.chunks[piece.first_chunk + i];
+        ranges.push_back({plane.tensor, plane.first, plane.count, &piece});
+      }
+    }
+    std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.key() < b.key(); });
     std::size_t next = 0;
     for (std::uint32_t t = 0; t < m_.tensors.size(); ++t) {
       std::uint64_t covered = 0;
-      for (; next < order.size() && m_.pieces[order[next]].tensor == t; ++next) {
-        const PieceEntry& piece = m_.pieces[order[next]];
-        if (piece.first != covered)
-          throw error("pieces of a tensor overlap or leave a hole").found(text(piece));
-        covered += piece.count;
+      for (; next < ranges.size() && ranges[next].tensor == t; ++next) {
+        const Range& range = ranges[next];
+        if (range.first != covered)
+          throw error("pieces of a tensor overlap or leave a hole").found(text(*range.piece));
+        covered += range.count;
       }
       if (covered != elements_[t])
         throw error(fmt::format("the pieces do not cover tensor \"{}\"", m_.tensors[t].name));
@@ -281,10 +332,22 @@ class ManifestCheck {
       const PieceEntry& piece = m_.pieces[i];
       const bool aligned =
           piece.bytes.offset % kRegionAlignment == 0 &&
-          (piece.chunk_count == 0 || m_.chunks[piece.first_chunk].bytes.offset % kRegionAlignment == 0);
+          (piece.chunk_count == 0 || m_.chunks[piece.first_chunk].bytes.offset % kRegionAlignment == 0) &&
+          (piece.encoding != Encoding::kFormat || planes_follow(piece));
       if (!aligned) throw error("a dense piece is not aligned").found(text(piece));
       if (piece.encoding == Encoding::kSliced) throw error("a dense piece is sliced").found(text(piece));
     }
+  }
+
+  // The planes of a piece stand one behind the other, each at a multiple of 64.
+  bool planes_follow(const PieceEntry& piece) const {
+    Bytes at = m_.chunks[piece.first_chunk].bytes.offset;
+    for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
+      const Region& plane = m_.chunks[piece.first_chunk + i].bytes;
+      if (plane.offset != round_up(at, kPieceAlignment)) return false;
+      at = plane.end();
+    }
+    return true;
   }
 
   void check_experts() const {
@@ -320,6 +383,12 @@ class ManifestCheck {
       // In family sliced all matrices of an expert are sliced, and none has codes of 8 bits.
       if (m_.slices.has_value() != (piece.encoding == Encoding::kSliced) || piece.encoding == Encoding::kInt8)
         return false;
+      if (piece.encoding == Encoding::kFormat) {
+        const StoredChunk* const planes = &m_.chunks[piece.first_chunk];
+        if (planes[0].bytes.offset != round_up(full, kPieceAlignment) || !planes_follow(piece)) return false;
+        full = planes[piece.chunk_count - 1].bytes.end();
+        continue;
+      }
       Bytes& at = piece.encoding == Encoding::kSplit ? sm : piece.encoding == Encoding::kSliced ? msb : full;
       if (piece.bytes.offset != round_up(at, kPieceAlignment)) return false;
       at = piece.bytes.end();
@@ -370,6 +439,11 @@ class ManifestCheck {
 }  // namespace
 
 std::string expert_file_name(std::size_t number) { return fmt::format("experts-{:05}.bin", number); }
+
+bool Manifest::has_formats() const {
+  return std::ranges::any_of(pieces,
+                             [](const PieceEntry& piece) { return piece.encoding == Encoding::kFormat; });
+}
 
 Bytes Manifest::headers_bytes() const {
   Bytes bytes = 0;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -32,9 +31,11 @@ struct Run {
   std::size_t source = 0;
   bool opens = false, closes = false;  // the first and the last run of the file
   const PieceEntry* piece = nullptr;   // null: the header
-  const StoredChunk* chunk = nullptr;  // null: raw
-  Bytes first = 0, length = 0;         // bytes of the piece as stored in `raw` or `sm`, or of the header
-  bool completes = false;              // the last run of its piece (or header)
+  const StoredChunk* chunk = nullptr;  // of exponents; null: bytes as they are
+  Region part;                         // of the piece: `raw`, `sm` or a plane of a format …
+  std::uint64_t part_xxh3 = 0;
+  Bytes first = 0, length = 0;  // … and the bytes of it, or of the header
+  bool completes = false;       // the last run of its piece (or header)
   Buffer stored, chunk_bytes, words;
   Bytes words_bytes = 0;
 };
@@ -48,10 +49,17 @@ class Restorer {
       files_.push_back(InputFile::open(store + "/" + file.name));
     headers_ = InputFile::open(store + "/" + std::string(kHeadersName));
     // Sorted by place in the source: file, then offset, then element.
-    order_.resize(manifest.pieces.size());
-    std::iota(order_.begin(), order_.end(), 0u);
-    std::sort(order_.begin(), order_.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+    for (const PieceEntry& piece : manifest.pieces) {
+      if (piece.encoding != Encoding::kFormat) {
+        order_.push_back({&piece, nullptr, piece.tensor, piece.first, piece.count});
+        continue;
+      }
+      for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
+        const StoredChunk& plane = manifest.chunks[piece.first_chunk + i];
+        order_.push_back({&piece, &plane, plane.tensor, plane.first, plane.count});
+      }
+    }
+    std::sort(order_.begin(), order_.end(), [&](const Range& a, const Range& b) { return key(a) < key(b); });
     for (std::size_t i = 0; i < manifest.sources.size(); ++i) {
       if (manifest.sources[i].weights) sources_.push_back(i);
     }
@@ -71,10 +79,16 @@ class Restorer {
   }
 
  private:
-  std::tuple<std::uint32_t, Bytes, std::uint64_t, std::uint64_t> key(std::uint32_t index) const {
-    const PieceEntry& piece = manifest_.pieces[index];
-    const StoredTensor& place = manifest_.places[piece.tensor];
-    return {place.source, place.offset, piece.first, piece.count};
+  // Elements of a tensor that are stored together.
+  struct Range {
+    const PieceEntry* piece;
+    const StoredChunk* plane;  // of a piece in a format, else null
+    std::uint32_t tensor;
+    std::uint64_t first, count;
+  };
+  std::tuple<std::uint32_t, Bytes, std::uint64_t, std::uint64_t> key(const Range& range) const {
+    const StoredTensor& place = manifest_.places[range.tensor];
+    return {place.source, place.offset, range.first, range.count};
   }
 
   // Runs on the reader thread.
@@ -90,11 +104,15 @@ class Restorer {
   void list_runs(std::size_t source) {
     queue_.clear();
     queue_at_ = 0;
-    const auto add = [&](const PieceEntry* piece, const StoredChunk* chunk, Bytes first, Bytes length,
+    const auto add = [&](const Range* range, const StoredChunk* chunk, Bytes first, Bytes length,
                          bool completes) {
       Run run;
       run.source = source;
-      run.piece = piece;
+      if (range != nullptr) {
+        run.piece = range->piece;
+        run.part = range->plane != nullptr ? range->plane->bytes : range->piece->bytes;
+        run.part_xxh3 = range->plane != nullptr ? range->plane->xxh3 : range->piece->xxh3;
+      }
       run.chunk = chunk;
       run.first = first;
       run.length = length;
@@ -104,17 +122,20 @@ class Restorer {
     const Bytes header = manifest_.sources[source].header.length;
     add(nullptr, nullptr, 0, header, true);
     for (; next_piece_ < order_.size(); ++next_piece_) {
-      const PieceEntry& piece = manifest_.pieces[order_[next_piece_]];
-      if (manifest_.places[piece.tensor].source != source) break;
-      if (piece.encoding == Encoding::kRaw) {
-        for (Bytes at = 0; at < piece.bytes.length; at += kRawSliceBytes) {
-          const Bytes length = std::min(kRawSliceBytes, piece.bytes.length - at);
-          add(&piece, nullptr, at, length, at + length == piece.bytes.length);
+      const Range& range = order_[next_piece_];
+      const PieceEntry& piece = *range.piece;
+      if (manifest_.places[range.tensor].source != source) break;
+      if (piece.encoding == Encoding::kRaw || range.plane != nullptr) {
+        const Bytes bytes = range.plane != nullptr ? range.plane->bytes.length : piece.bytes.length;
+        for (Bytes at = 0; at < bytes; at += kRawSliceBytes) {
+          const Bytes length = std::min(kRawSliceBytes, bytes - at);
+          add(&range, nullptr, at, length, at + length == bytes);
         }
+        continue;
       }
       for (std::uint32_t c = 0; c < piece.chunk_count; ++c) {
         const StoredChunk& chunk = manifest_.chunks[piece.first_chunk + c];
-        add(&piece, &chunk, chunk.first, chunk.count, c + 1 == piece.chunk_count);
+        add(&range, &chunk, chunk.first, chunk.count, c + 1 == piece.chunk_count);
       }
     }
     queue_.front().opens = true;
@@ -134,7 +155,7 @@ class Restorer {
       return;
     }
     const InputFile& file = files_[run.piece->file];
-    read(file, run.piece->bytes.offset + run.first, run.length, run.stored);
+    read(file, run.part.offset + run.first, run.length, run.stored);
     if (run.chunk != nullptr) read(file, run.chunk->bytes.offset, run.chunk->bytes.length, run.chunk_bytes);
   }
 
@@ -185,7 +206,7 @@ class Restorer {
       if (run.piece == nullptr) {
         check_sum(headers_.path(), source.header.offset, source.header_xxh3, sum_->digest());
       } else {
-        check_sum(files_[run.piece->file].path(), run.piece->bytes.offset, run.piece->xxh3, sum_->digest());
+        check_sum(files_[run.piece->file].path(), run.part.offset, run.part_xxh3, sum_->digest());
       }
       sum_.emplace();
     }
@@ -198,7 +219,7 @@ class Restorer {
   const codec::PlaneDecoder decoder_;
   std::vector<InputFile> files_;
   InputFile headers_;
-  std::vector<std::uint32_t> order_;              // of the manifest's pieces
+  std::vector<Range> order_;                      // by place in the source
   std::vector<std::size_t> sources_;              // the sources that are weight files
   std::optional<Xxh3Stream> sum_{std::in_place};  // over the piece that is being finished
 

@@ -125,6 +125,7 @@ Bytes UnitWriter::part_bytes(const PieceEntry& piece) const {
     case Encoding::kInt8:
       return codec::Int8Shape{piece.matrix()}.bytes();
     case Encoding::kRaw:
+    case Encoding::kFormat:  // no source that pack() reads has such pieces
       break;
   }
   SLUICE_CHECK(false, std::to_string(static_cast<int>(piece.encoding)));

@@ -175,6 +175,10 @@ class StoreCheckpoint final : public Checkpoint {
         piece.format = &codec::kFormatInt8;
         piece.shape = {entry.tiles.rows, entry.tiles.columns};
         return;
+      case Encoding::kFormat:
+        piece.format = entry.format;
+        piece.shape = {entry.tiles.rows, entry.tiles.columns};
+        return;
     }
     SLUICE_CHECK(false, std::to_string(static_cast<int>(entry.encoding)));
   }
@@ -184,10 +188,20 @@ class StoreCheckpoint final : public Checkpoint {
     piece.dtype = manifest_.tensors[entry.tensor].dtype;
     piece.elements = entry.count;
     describe(entry, piece);
-    piece.planes[0] = {{entry.file, entry.bytes.offset, entry.bytes.length}, entry.xxh3};
+    const auto plane = [&](const Region& bytes, std::uint64_t xxh3) {
+      return StoredPlane{{entry.file, bytes.offset, bytes.length}, xxh3};
+    };
+    if (entry.encoding == Encoding::kFormat) {
+      for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
+        const StoredChunk& stored = manifest_.chunks[entry.first_chunk + i];
+        piece.planes[i] = plane(stored.bytes, stored.xxh3);
+      }
+      return piece;
+    }
+    piece.planes[0] = plane(entry.bytes, entry.xxh3);
     if (entry.encoding == Encoding::kSliced) {
       const StoredChunk& lsb = manifest_.chunks[entry.first_chunk];
-      piece.planes[1] = {{entry.file, lsb.bytes.offset, lsb.bytes.length}, lsb.xxh3};
+      piece.planes[1] = plane(lsb.bytes, lsb.xxh3);
       return piece;
     }
     piece.exponents.reserve(entry.chunk_count);
@@ -286,14 +300,15 @@ void check_file_sizes(const std::string& path, const Manifest& manifest) {
   }
 }
 
-Manifest open_store(const std::string& path) {
-  Manifest manifest = parse_manifest(read_manifest_text(path), joined(path, kManifestName));
+Manifest open_store(const std::string& path, std::span<const codec::MatrixFormat* const> more_formats) {
+  Manifest manifest = parse_manifest(read_manifest_text(path), joined(path, kManifestName), more_formats);
   check_file_sizes(path, manifest);
   return manifest;
 }
 
-std::unique_ptr<Checkpoint> open_store_checkpoint(const std::string& path) {
-  return std::make_unique<StoreCheckpoint>(path, open_store(path));
+std::unique_ptr<Checkpoint> open_store_checkpoint(const std::string& path,
+                                                  std::span<const codec::MatrixFormat* const> more_formats) {
+  return std::make_unique<StoreCheckpoint>(path, open_store(path, more_formats));
 }
 
 }  // namespace sluice::store

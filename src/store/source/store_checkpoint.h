@@ -17,7 +17,7 @@ bool looks_like_store(const std::string& path);
 
 // Reads manifest.json of the store at `path`, parses and checks it, and compares the sizes of all other files
 // with it (without reading them). Error(kNotFound), (kInvalid), (kUnsupported), (kCorrupt).
-Manifest open_store(const std::string& path);
+Manifest open_store(const std::string& path, std::span<const codec::MatrixFormat* const> more_formats = {});
 // Error(kCorrupt) naming a file of the manifest that is missing or has another size.
 void check_file_sizes(const std::string& path, const Manifest& manifest);
 // The error for what an interrupted pack has left.
@@ -32,6 +32,7 @@ void check_not_packed(const std::string& path);
 
 // Opens a store as open_store(). Compares files of the source with their SHA-256 when they are asked for,
 // weights when they are read.
-std::unique_ptr<Checkpoint> open_store_checkpoint(const std::string& path);
+std::unique_ptr<Checkpoint> open_store_checkpoint(
+    const std::string& path, std::span<const codec::MatrixFormat* const> more_formats = {});
 
 }  // namespace sluice::store
