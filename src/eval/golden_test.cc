@@ -107,9 +107,9 @@ TEST(ChoiceScore, IsTheSameBitsHoweverItIsFed) {
   const std::string path = kRoot + "tests/data/eval/hellaswag.jsonl.zst";
   std::vector<ChoiceItem> items = read_hellaswag(read_data_file(path, kMiB), path);
   items.resize(3);
-  engine::EngineOptions for_both = options(256);
-  for_both.sequences = 2;
-  engine::Engine engine(*loaded.checkpoint, loaded.model, for_both, 8);
+  engine::EngineOptions for_three = options(256);
+  for_three.sequences = 3;
+  engine::Engine engine(*loaded.checkpoint, loaded.model, for_three, 8);
   ChoiceScorer together(engine), stepwise(engine, 10);
   for (const ChoiceItem& item : items) {
     const std::vector<ChoiceRequest> requests = encode_choices(*tokenizer, item, 4096, "item");
