@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/machine/system_memory.h"
+#include "base/setting.h"
 #include "base/shown_text.h"
 #include "command.h"
 #include "engine/plan/memory_plan.h"
@@ -75,11 +76,12 @@ int exit_code(ErrorKind kind) {
 Error unknown_command(const std::string& word, std::span<const std::string> names) {
   const std::string meant = nearest(word, names);
   return Error(ErrorKind::kUsage, "unknown command \"" + word + '"')
-      .expected("a command that `sluice --help` lists")
+      .expected("a command that `sluice " + Setting::kHelp + "` lists")
       .fix(meant.empty() ? "give one of these" : "did you mean " + meant + "?");
 }
 
-// `--flag=` becomes two words, like `--flag ""`: the parser would take the next flag for its value.
+// A flag with "=" and nothing behind that becomes two words, the second of them empty: the parser would take
+// the next flag for its value.
 void split_empty_values(std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!words[i].starts_with("--") || words[i].find('=') != words[i].size() - 1) continue;
@@ -91,16 +93,16 @@ void split_empty_values(std::vector<std::string>& words) {
 // An unset variable in a script must not read as "not given".
 void check_empty_words(const std::vector<std::string>& words) {
   for (std::size_t i = 1; i < words.size(); ++i) {
-    const std::string& flag = words[i - 1];
-    const bool text = flag == "-p" || flag == "--prompt" || flag == "--stop";
+    const std::string& before = words[i - 1];
+    const bool text = name_of(Setting::kPrompt).has_flag(before) || name_of(Setting::kStop).has_flag(before);
     if (!words[i].empty() || text) continue;
-    if (flag.starts_with('-'))
+    if (before.starts_with('-'))
       throw Error(ErrorKind::kUsage, "the value is empty")
-          .in(flag)
+          .in(before)
           .expected("a value")
           .found("\"\"")
           .fix("give one, or leave the flag out");
-    throw Error(ErrorKind::kUsage, "the argument after \"" + flag + "\" is empty")
+    throw Error(ErrorKind::kUsage, "the argument after \"" + before + "\" is empty")
         .expected("a name")
         .found("\"\"")
         .fix("give one");
@@ -112,11 +114,11 @@ void check_command(const std::vector<std::string>& words, const std::vector<std:
   if (std::find(names.begin(), names.end(), words[0]) != names.end()) return;
   if (!words[0].starts_with('-')) throw unknown_command(words[0], names);
   const bool later = std::ranges::find_first_of(words, names) != words.end();
-  if (later && words[0] != "-h" && words[0] != "--help" && words[0] != "--version")
+  if (later && !name_of(Setting::kHelp).has_flag(words[0]) && !name_of(Setting::kVersion).has_flag(words[0]))
     throw Error(ErrorKind::kUsage, "the flag stands before the command")
         .in(words[0].substr(0, words[0].find('=')))
         .expected("the command first, then its flags")
-        .fix("`sluice --help` lists the commands");
+        .fix("`sluice " + Setting::kHelp + "` lists the commands");
 }
 
 int run(int argc, char** argv) {
@@ -131,9 +133,9 @@ int run(int argc, char** argv) {
     write_error(app.help(terminal_columns(STDERR_FILENO)));
     return kExitUsage;
   }
-  if (words[0] == "help") {  // `sluice help run` is `sluice run --help`
+  if (words[0] == "help") {  // `sluice help run` asks for the help of run
     words.erase(words.begin());
-    words.emplace_back("--help");
+    words.emplace_back(flag(Setting::kHelp));
   }
   split_empty_values(words);
   check_empty_words(words);
@@ -163,14 +165,15 @@ int run_and_report(int argc, char** argv) {
     output.finish_silently();
     // The library that refuses a value says which would do; where they are explained, only the program knows.
     if (error.kind() == ErrorKind::kUsage && error.fix_text().empty())
-      error.fix(argc > 1 && argv[1][0] != '-' ? fmt::format("`sluice {} --help` explains it", argv[1])
-                                              : "`sluice --help` lists the commands");
+      error.fix(argc > 1 && argv[1][0] != '-'
+                    ? fmt::format("`sluice {} {}` explains it", argv[1], mark(Setting::kHelp))
+                    : "`sluice " + Setting::kHelp + "` lists the commands");
     return fail(exit_code(error.kind()), error.what());
   } catch (const std::bad_alloc&) {
     output.finish_silently();
-    return fail(
-        kExitFailed,
-        "out of memory: the system refused an allocation; close other programs or give a smaller --memory");
+    return fail(kExitFailed,
+                "out of memory: the system refused an allocation; close other programs or give a smaller " +
+                    flag(Setting::kMemory));
   } catch (const std::exception& error) {
     output.finish_silently();
     return fail(kExitFailed, fmt::format("internal error: {}", shown_text(error.what())));

@@ -5,58 +5,89 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/error_text.h"
+#include "base/setting.h"
 #include "base/shown_text.h"
 
 namespace sluice {
 
-Error::Error(ErrorKind kind, std::string_view message) : kind_(kind), message_(shown_text(message)) {
+namespace {
+
+// Safe to show, except for marks of settings, which error_text() turns into names.
+std::string with_marks(std::string_view text) {
+  std::string safe;
+  std::size_t at = 0;  // where a mark may begin
+  while ((at = text.find(Setting::kMarkBegin, at)) != text.npos) {
+    const std::string_view mark = text.substr(at, Setting::kMarkBytes);
+    if (!marked_setting(mark)) {
+      ++at;
+      continue;
+    }
+    safe.append(shown_text(text.substr(0, at))).append(mark);
+    text.remove_prefix(at + mark.size());
+    at = 0;
+  }
+  return safe + shown_text(text);
+}
+
+}  // namespace
+
+Error::Error(ErrorKind kind, std::string_view message) : kind_(kind), message_(with_marks(message)) {
   rebuild();
 }
 
 Error& Error::in(std::string_view path) {
-  where_ = shown_text(path);
+  where_ = with_marks(path);
   return rebuild();
 }
 
 Error& Error::in(std::string_view path, std::uint64_t offset_bytes) {
-  where_ = shown_text(path);
+  where_ = with_marks(path);
   offset_ = offset_bytes;
   return rebuild();
 }
 
 Error& Error::expected(std::string_view text) {
-  expected_ = shown_text(text);
+  expected_ = with_marks(text);
   return rebuild();
 }
 
 Error& Error::found(std::string_view text) {
-  found_ = shown_text(text);
+  found_ = with_marks(text);
   return rebuild();
 }
 
 Error& Error::fix(std::string_view text) {
-  fix_ = shown_text(text);
+  fix_ = with_marks(text);
   return rebuild();
 }
 
 Error& Error::rebuild() {
-  text_.clear();
-  if (!where_.empty()) {
-    text_ += where_;
-    if (offset_) text_.append(" at byte ").append(std::to_string(*offset_));
-    text_ += ": ";
-  }
-  text_ += message_;
-  if (!expected_.empty()) text_.append("; expected ").append(expected_);
-  if (!found_.empty()) text_.append(expected_.empty() ? "; found " : ", found ").append(found_);
-  if (!fix_.empty()) text_.append("; ").append(fix_);
+  text_ = error_text(*this, NamedBy::kFlag);
   return *this;
+}
+
+std::string error_text(const Error& error, NamedBy by, const SettingNames& names) {
+  const auto shown = [&](const std::string& part) { return shown_text(with_names(part, by, names)); };
+  const std::string where = shown(error.where()), expected = shown(error.expected_text());
+  std::string text;
+  if (!where.empty()) {
+    text += where;
+    if (error.offset()) text.append(" at byte ").append(std::to_string(*error.offset()));
+    text += ": ";
+  }
+  text += shown(error.message());
+  if (!expected.empty()) text.append("; expected ").append(expected);
+  if (!error.found_text().empty())
+    text.append(expected.empty() ? "; found " : ", found ").append(shown(error.found_text()));
+  if (!error.fix_text().empty()) text.append("; ").append(shown(error.fix_text()));
+  return text;
 }
 
 namespace {
 
 // The usual remedy for a failure of this kind; a caller that knows a better one overwrites it.
-std::string_view usual_fix(std::string_view call, int errno_value) {
+std::string usual_fix(std::string_view call, int errno_value) {
   const bool makes = call == "create" || call == "mkdir" || call == "rename" || call == "write";
   switch (errno_value) {
     case ENOENT:
@@ -84,7 +115,7 @@ std::string_view usual_fix(std::string_view call, int errno_value) {
     case ENFILE:
       return "raise the limit of open files (ulimit -n), or close other programs";
     case ENOMEM:
-      return "close other programs, or give a smaller --memory";
+      return "close other programs, or give a smaller " + Setting::kMemory;
     case EBUSY:
     case ETXTBSY:
       return "end the program that uses it, or choose another name";

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::device {
 namespace {
@@ -56,7 +57,7 @@ void Accountant::charge(Account account, Bytes bytes) {
   throw Error(ErrorKind::kBudget,
               fmt::format("the memory budget of {} is too small for {} ({})", format_bytes(budget_),
                           account_name(account), ledger_text(used)))
-      .in("--memory")
+      .in(Setting::kMemory)
       .expected(fmt::format("{} ({} bytes)", format_bytes(bytes), bytes))
       .found(fmt::format("{} ({} bytes) left", format_bytes(budget_ - total), budget_ - total))
       .fix("give a larger budget or a shorter context");

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/machine/system_memory.h"
+#include "base/setting.h"
 #include "base/stopwatch.h"
 #include "engine/forward/encode.h"
 #include "engine/forward/relative_bias.h"
@@ -36,18 +37,20 @@ void check_precision(const store::Checkpoint& checkpoint, const EngineOptions& o
   if (!bits || options.precision != experts::PrecisionMode::kFull) return;
   throw Error(ErrorKind::kUsage, "the experts of this store are rounded, and no precision was chosen")
       .in(checkpoint.path())
-      .expected("--precision high, low or dbsc, --preset slicemoe, or --max-loss")
+      .expected(Setting::kPrecision + " high, low or dbsc, " + Setting::kPreset + " slicemoe, or " +
+                Setting::kMaxLoss)
       .found(fmt::format("family sliced, {}/{} bits, and none of these", bits->high, bits->low))
-      .fix("give --precision high to use every stored bit, or run the model that the store was packed from");
+      .fix("give " + Setting::kPrecision +
+           " high to use every stored bit, or run the model that the store was packed from");
 }
 
 kernels::ActivationForm activations_of(const store::Checkpoint& checkpoint, const EngineOptions& options) {
   using kernels::ActivationForm;
   const bool exact = options.math == Math::kF32;
   const auto wanted = options.activations;
-  const auto refuse = [&](const char* message, const char* expected, const char* fix) {
+  const auto refuse = [&](std::string_view message, const char* expected, const std::string& fix) {
     return Error(ErrorKind::kUsage, message)
-        .in("--activations")
+        .in(Setting::kActivations)
         .expected(expected)
         .found(activations_name(*wanted))
         .fix(fix);
@@ -55,11 +58,12 @@ kernels::ActivationForm activations_of(const store::Checkpoint& checkpoint, cons
   if (!checkpoint.slices()) {  // only such stores have dense matrices in codes
     if (wanted)
       throw refuse("this model has no weights in slices or 8-bit codes, so its activations are always fp32",
-                   "a store of family sliced", "leave --activations out");
+                   "a store of family sliced", "leave " + Setting::kActivations + " out");
     return ActivationForm::kF32;
   }
   if (exact && wanted == ActivationForm::kInt8)
-    throw refuse("--math f32 computes everything in fp32", "fp32", "leave out --activations or --math");
+    throw refuse(Setting::kMath + " f32 computes everything in fp32", "fp32",
+                 "leave out " + Setting::kActivations + " or " + Setting::kMath);
   return wanted.value_or(exact ? ActivationForm::kF32 : kUsualActivations);
 }
 
@@ -70,12 +74,13 @@ void check_preset(const EngineOptions& asked, const EngineOptions& options, bool
   const bool of_slices = experts::find_preset(asked.preset).sliced();
   if (of_slices && !sliced)
     throw Error(ErrorKind::kUsage, "this preset is for models in slices")
-        .in("--preset")
+        .in(Setting::kPreset)
         .found(asked.preset + ", and " + path + " has none")
-        .fix("pack the model in slices: sluice pack MODEL -o NAME.sluice --slices 8/4");
+        .fix("pack the model in slices: sluice pack MODEL " + flag(Setting::kOutput) + " NAME.sluice " +
+             flag(Setting::kSlices) + " 8/4");
   if (sliced && asked.scheduler.empty() && experts::find_scheduler(options.scheduler).by_costs)
     throw Error(ErrorKind::kUsage, "this preset is for models without slices")
-        .in("--preset")
+        .in(Setting::kPreset)
         .found(asked.preset)
         .fix("use the preset slicemoe, or none");
 }
@@ -153,7 +158,7 @@ void Engine::make_profile() {
   if (model_.experts.empty() || !(pooled || plans || options_.profile)) return;
   const ProfiledModel model = profiled_model(checkpoint_, model_, *experts_);
   if (options_.profile && !options_.profile_if_it_fits)
-    check_profile(*options_.profile, model, machine(), "--profile");
+    check_profile(*options_.profile, model, machine(), mark(Setting::kProfile));
   if (options_.profile && fits(*options_.profile, model, machine())) {
     profile_ = options_.profile;
   } else {
@@ -251,15 +256,16 @@ experts::LayerPolicies Engine::make_policies() {
   policies.scheduler = experts::find_scheduler(options_.scheduler).make();
   policies.prefetch = experts::find_prefetch(options_.prefetch).make();
   policies.placement = experts::find_placement(options_.placement).make();
-  const auto require = [](bool legal, const char* flag, const char* expected, const std::string& found) {
-    if (!legal) throw Error(ErrorKind::kUsage, "unknown value").in(flag).expected(expected).found(found);
+  const auto require = [](bool legal, Setting setting, const char* expected, const std::string& found) {
+    if (!legal) throw Error(ErrorKind::kUsage, "unknown value").in(setting).expected(expected).found(found);
   };
-  require(options_.cache_scope == "global" || options_.cache_scope == "layer", "--cache-scope",
+  require(options_.cache_scope == "global" || options_.cache_scope == "layer", Setting::kCacheScope,
           "global or layer", options_.cache_scope);
-  require(options_.keep == "full" || options_.keep == "packed", "--keep", "full or packed", options_.keep);
-  require(options_.dense == "auto" || options_.dense == "words" || options_.dense == "packed", "--dense",
-          "auto, words or packed", options_.dense);
-  require(options_.chunk > 0, "--chunk", "at least 1", "0");
+  require(options_.keep == "full" || options_.keep == "packed", Setting::kKeep, "full or packed",
+          options_.keep);
+  require(options_.dense == "auto" || options_.dense == "words" || options_.dense == "packed",
+          Setting::kDense, "auto, words or packed", options_.dense);
+  require(options_.chunk > 0, Setting::kChunk, "at least 1", "0");
   policies.whole_layers = options_.whole_layers;
   return policies;
 }
@@ -315,7 +321,7 @@ experts::Parts Engine::kept_parts() const {
   if (!experts_->split())
     throw Error(ErrorKind::kUsage,
                 "caches cannot keep experts packed, because this model does not store them packed")
-        .in("--keep")
+        .in(Setting::kKeep)
         .fix("keep them in full, or pack a BF16 model with any codec but none");
   return experts::Part::kSm | experts::Part::kExp;
 }

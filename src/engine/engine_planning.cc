@@ -8,6 +8,7 @@
 #include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/machine/system_memory.h"
+#include "base/setting.h"
 #include "engine/engine.h"
 #include "experts/registry.h"
 #include "kernels/products/format_kernels.h"
@@ -163,7 +164,7 @@ void Engine::limit_caches(Bytes bytes) {
   if (const Bytes least = least_kept_bytes() * caches;
       !options_.less_cache_will_do && bytes > 0 && bytes < least)
     throw Error(ErrorKind::kUsage, "nothing of an expert fits in a cache of this size")
-        .in("--capacity")
+        .in(Setting::kCapacity)
         .expected(
             fmt::format("at least {}B{}", least, caches > 1 ? fmt::format(", for {} caches", caches) : ""))
         .found(fmt::format("{}B", bytes))
@@ -172,10 +173,10 @@ void Engine::limit_caches(Bytes bytes) {
   if (!options_.less_cache_will_do && plan_.experts < std::min(bytes, all)) {
     const ComparedBytes sizes = compared_bytes(bytes, plan_.experts);
     throw Error(ErrorKind::kBudget, "the memory budget leaves less for experts than was asked for")
-        .in("--capacity")
+        .in(Setting::kCapacity)
         .expected("at most " + sizes.found)
         .found(sizes.expected)
-        .fix("raise --memory, or lower --capacity");
+        .fix("raise " + Setting::kMemory + ", or lower " + Setting::kCapacity);
   }
   plan_.experts = std::min(plan_.experts, bytes);
 }

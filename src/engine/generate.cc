@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "engine/session/stop_strings.h"
 
 namespace sluice::engine {
@@ -21,22 +22,24 @@ void check(const Engine& engine, const tokenizer::Tokenizer* tokenizer, const Ge
   if (request.prompt.empty())
     throw Error(ErrorKind::kInvalid, "the prompt has no tokens")
         .in("the prompt")
-        .fix("give some text, or --tokens");
+        .fix("give some text, or " + Setting::kTokens);
   const bool encoder = engine.model().config.has_encoder();
   const std::size_t positions = encoder ? engine.options().encoder_positions : engine.options().positions;
   if (request.prompt.size() > positions)
     throw Error(ErrorKind::kInvalid, "the prompt is longer than the context")
-        .in("-c")
+        .in(Setting::kContext)
         .expected(fmt::format("at most {} tokens", positions))
         .found(fmt::format("{} tokens", request.prompt.size()))
-        .fix("shorten the prompt or raise -c");
+        .fix("shorten the prompt or raise " + Setting::kContext);
   for (const std::string& stop : request.stop)
     if (stop.empty())
-      throw Error(ErrorKind::kUsage, "a stop string is empty").in("--stop").fix("give --stop some text");
+      throw Error(ErrorKind::kUsage, "a stop string is empty")
+          .in(Setting::kStop)
+          .fix("give " + Setting::kStop + " some text");
   if (tokenizer == nullptr && !request.stop.empty())
     throw Error(ErrorKind::kUsage, "stop strings need a tokenizer, and this model has none")
-        .in("--stop")
-        .fix("leave --stop out");
+        .in(Setting::kStop)
+        .fix("leave " + Setting::kStop + " out");
 }
 
 // One sequence of a batch in progress.

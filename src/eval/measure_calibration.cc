@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/setting.h"
 #include "engine/model_identity.h"
 #include "eval/check_reference.h"
 #include "eval/identity.h"
@@ -29,7 +30,8 @@ void check_models(const store::Checkpoint& checkpoint, const model::Model& model
         .in(checkpoint.path())
         .expected("a store of family sliced")
         .found("experts that are computed as they are")
-        .fix("pack the model in slices: sluice pack MODEL -o NAME.sluice --slices 8/4");
+        .fix("pack the model in slices: sluice pack MODEL " + flag(Setting::kOutput) + " NAME.sluice " +
+             flag(Setting::kSlices) + " 8/4");
   check_reference(model, reference, reference_model);
   if (model.config.has_encoder())
     throw Error(ErrorKind::kUnsupported, "an encoder-decoder has no perplexity of a text by itself")

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/error_of.h"
 #include "base/files/file.h"
+#include "base/setting.h"
 #include "engine/plan/calibration.h"
 #include "model/pack_plan.h"
 #include "store/pack/testing.h"
@@ -88,7 +89,7 @@ TEST(SteppedWindows, OfALossAreAtLeastTwo) {
     FAIL() << "one window is enough";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInvalid);
-    EXPECT_EQ(error.where(), "-f");
+    EXPECT_EQ(with_names(error.where()), "-f");
     EXPECT_EQ(error.expected_text(), "at least 2 windows of 12 tokens");
     EXPECT_EQ(error.found_text(), "17 tokens");
     EXPECT_EQ(error.fix_text(), "give more");

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::eval {
 namespace {
@@ -24,14 +25,14 @@ BudgetSplit split_budget(Bytes whole, std::optional<Bytes> reference, std::size_
   const Bytes beside = split.logits + split.results;
   if (beside >= whole)
     throw Error(ErrorKind::kBudget, "the memory budget is too small for a comparison")
-        .in("--memory")
+        .in(Setting::kMemory)
         .expected("more than " + format_bytes(beside))
         .found(format_bytes(whole))
-        .fix("raise --memory");
+        .fix("raise " + Setting::kMemory);
   const Bytes left = whole - beside;
   if (reference && *reference >= left)
     throw Error(ErrorKind::kUsage, "the reference's share leaves nothing to the model")
-        .in("--reference-memory")
+        .in(Setting::kReferenceMemory)
         .expected(fmt::format("less than {} of a budget of {}", format_bytes(left), format_bytes(whole)))
         .found(format_bytes(*reference));
   split.reference = reference.value_or(left / 2);

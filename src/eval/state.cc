@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/hash.h"
+#include "base/setting.h"
 
 namespace sluice::eval {
 namespace {
@@ -29,7 +30,7 @@ std::string_view body_of(std::string_view text, const std::string& path) {
     throw Error(ErrorKind::kInvalid, "not the state of an evaluation")
         .in(path)
         .expected(fmt::format("\"{}{} …\" as its first line", kStart, kVersion))
-        .fix("choose another name for --state, or remove the file");
+        .fix("choose another name for " + Setting::kState + ", or remove the file");
   const std::string_view rest = head.substr(kStart.size());
   const std::size_t space = rest.find(' ');
   if (rest.substr(0, space) != kVersion)
@@ -69,7 +70,7 @@ State::State(std::string path, Json identity) : path_(std::move(path)), identity
           .in(path_)
           .expected(fmt::format("{} {}", key, shown(here)))
           .found(shown(found))
-          .fix("evaluate as before, or give another --state");
+          .fix("evaluate as before, or give another " + Setting::kState);
     }
   }
   const Json* const finished = state.find("finished");

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::eval {
 
@@ -22,7 +23,7 @@ std::size_t SteppedWindows::scored(std::size_t tokens) const {
 void check_windows(const SteppedWindows& windows, std::size_t tokens, std::string_view fix) {
   if (windows.count(tokens) >= 2) return;
   throw Error(ErrorKind::kInvalid, "the text is too short: the error of a loss comes from its windows")
-      .in("-f")
+      .in(Setting::kFile)
       .expected(fmt::format("at least 2 windows of {} tokens", windows.window))
       .found(fmt::format("{} tokens", tokens))
       .fix(fix);

@@ -22,8 +22,8 @@ struct SteppedWindows {
   std::size_t scored(std::size_t tokens) const;  // how many of the text's tokens are scored
 };
 
-// Error(kInvalid) naming the flag -f for a text of fewer than two windows, from which the error of a loss is
-// computed. `fix`: the remedy for the user.
+// Error(kInvalid) naming the setting kFile for a text of fewer than two windows, from which the error of a
+// loss is computed. `fix`: the remedy for the user.
 void check_windows(const SteppedWindows& windows, std::size_t tokens, std::string_view fix);
 
 // One score per window. With `steps` false each window is one prompt, and the same tokens are scored: faster,

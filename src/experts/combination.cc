@@ -3,33 +3,36 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "experts/registry.h"
 #include "experts/routing/slice_names.h"
 
 namespace sluice::experts {
 namespace {
 
-[[noreturn]] void refuse(const char* why, std::string_view where, const std::string& found, const char* fix) {
-  throw Error(ErrorKind::kUsage, why).in(std::string(where)).found(found).fix(fix);
+[[noreturn]] void refuse(const char* why, Setting setting, const std::string& found, const std::string& fix) {
+  throw Error(ErrorKind::kUsage, why).in(setting).found(found).fix(fix);
 }
 
 // A limit on the loss holds only where the guard is asked before anything is changed.
 void check_loss_limit(const Combination& combination, std::string_view rule) {
   if (combination.family != Family::kSliced) {
-    refuse("losses are calibrated only for models in slices", "--max-loss", "a model without slices",
-           "pack the model in slices, or leave --max-loss out");
+    refuse("losses are calibrated only for models in slices", Setting::kMaxLoss, "a model without slices",
+           "pack the model in slices, or leave " + Setting::kMaxLoss + " out");
   }
   if (!rule.empty() && (rule != "cache-prior" || combination.constraint != ConstraintMode::kHard)) {
     refuse(
         "a limit on the loss counts replaced experts, which only cache-prior under the constraint hard does",
-        "--router", std::string(rule), "leave --router and --constraint out");
+        Setting::kRouter, std::string(rule),
+        "leave " + Setting::kRouter + " and " + Setting::kConstraint + " out");
   }
   if (combination.slices != nullptr && combination.slices->rules.lsb_miss != LsbMiss::kFetch &&
       combination.precision != PrecisionMode::kLow) {
     refuse(
         "a limit on the loss decides which experts are computed at low precision, so no LSB slice may be "
         "skipped",
-        "--lsb-miss", std::string(lsb_miss_name(combination.slices->rules.lsb_miss)), "leave --lsb-miss out");
+        Setting::kLsbMiss, std::string(lsb_miss_name(combination.slices->rules.lsb_miss)),
+        "leave " + Setting::kLsbMiss + " out");
   }
 }
 
@@ -41,41 +44,42 @@ void check_combination(const Combination& combination) {
   const std::string cache_name(cache.name);
   if (sliced && cache.pooled) {
     refuse("the pools of this cache hold whole or compressed experts, and this model's experts are in slices",
-           "--cache", cache_name, "use the cache slice-lru, or a model packed without slices");
+           Setting::kCache, cache_name, "use the cache slice-lru, or a model packed without slices");
   }
   if (!sliced && cache.sliced) {
-    refuse("this cache holds slices of experts, and this model has no slices", "--cache", cache_name,
+    refuse("this cache holds slices of experts, and this model has no slices", Setting::kCache, cache_name,
            "use the cache lru, or pack the model in slices");
   }
   if (!sliced && combination.precision != PrecisionMode::kFull) {
-    refuse("only experts in slices have two precisions", "--precision", "a model without slices",
-           "pack the model in slices, or leave --precision out");
+    refuse("only experts in slices have two precisions", Setting::kPrecision, "a model without slices",
+           "pack the model in slices, or leave " + Setting::kPrecision + " out");
   }
   if (sliced && combination.precision == PrecisionMode::kFull) {
-    refuse("experts in slices are computed at high or low precision", "--precision", "full",
+    refuse("experts in slices are computed at high or low precision", Setting::kPrecision, "full",
            "use dbsc, high or low");
   }
   if (combination.precision == PrecisionMode::kDbsc && !cache.sliced) {
-    refuse("the precision dbsc needs a cache that holds MSB and LSB slices separately", "--cache", cache_name,
-           "use the cache slice-lru, or the precision high or low");
+    refuse("the precision dbsc needs a cache that holds MSB and LSB slices separately", Setting::kCache,
+           cache_name, "use the cache slice-lru, or the precision high or low");
   }
   if (sliced && !combination.scheduler.empty() && find_scheduler(combination.scheduler).by_costs) {
     refuse("this scheduler plans how planes and exponents are read and decoded, and slices need no decoding",
-           "--scheduler", std::string(combination.scheduler), "use the scheduler serial or fifo");
+           Setting::kScheduler, std::string(combination.scheduler), "use the scheduler serial or fifo");
   }
   if (sliced && combination.whole_layers) {
     refuse("this preset fetches whole layers of whole experts, and this model's experts are in slices",
-           "--preset", "z-deepspeed", "use the preset slicemoe, or none");
+           Setting::kPreset, "z-deepspeed", "use the preset slicemoe, or none");
   }
   if (combination.precision == PrecisionMode::kLow && cache.sliced && combination.slices != nullptr) {
     const SlicesConfig& slices = *combination.slices;
     if (slices.warmup.rho != 0) {
       refuse("at low precision no LSB slice may outlive the prompt: decode steps would compute with it",
-             "--rho", std::to_string(slices.warmup.rho), "leave --rho out, or use dbsc");
+             Setting::kRho, std::to_string(slices.warmup.rho),
+             "leave " + Setting::kRho + " out, or use dbsc");
     }
     if (slices.initial == InitialSlices::kLastLayer) {
       refuse("at low precision no LSB slice may outlive the prompt, and last-layer keeps LSB slices",
-             "--warmup", "last-layer", "use the warm-up pcw, empty or random");
+             Setting::kWarmup, "last-layer", "use the warm-up pcw, empty or random");
     }
   }
 
@@ -83,21 +87,21 @@ void check_combination(const Combination& combination) {
   for (std::string_view name : combination.routers) {
     if (!find_router(name).lossy) continue;
     if (!rule.empty() && rule != name) {
-      refuse("a run can have only one selection rule", "--router",
+      refuse("a run can have only one selection rule", Setting::kRouter,
              std::string(rule) + " and " + std::string(name), "choose one");
     }
     rule = name;
   }
   if (combination.constraint != ConstraintMode::kNone && rule.empty()) {
-    refuse("a limit on misses replaces experts, which the router exact does not allow", "--constraint",
+    refuse("a limit on misses replaces experts, which the router exact does not allow", Setting::kConstraint,
            std::string(constraint_name(combination.constraint)),
-           "add --router cache-prior, or give --constraint none");
+           "add " + Setting::kRouter + " cache-prior, or give " + Setting::kConstraint + " none");
   }
   if (combination.loss_limited) check_loss_limit(combination, rule);
   const bool by_lambda =
       combination.constraint == ConstraintMode::kBoost || combination.constraint == ConstraintMode::kAdaptive;
   if (by_lambda && rule != "cache-prior") {
-    refuse("this constraint works by lambda, which only cache-prior has", "--router", std::string(rule),
+    refuse("this constraint works by lambda, which only cache-prior has", Setting::kRouter, std::string(rule),
            "use the router cache-prior, or the constraint hard");
   }
 }

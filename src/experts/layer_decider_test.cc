@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "experts/combination.h"
 #include "experts/registry.h"
 

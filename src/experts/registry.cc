@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::experts {
 namespace {
@@ -140,14 +141,14 @@ constexpr Preset kPresets[] = {
 };
 
 template <class Policy>
-const Policy& find(std::span<const Policy> table, std::string_view flag, std::string_view name) {
+const Policy& find(std::span<const Policy> table, Setting setting, std::string_view name) {
   std::string known;
   for (const Policy& policy : table) {
     if (policy.name == name) return policy;
     known += (known.empty() ? "" : ", ") + std::string(policy.name);
   }
   throw Error(ErrorKind::kUsage, "unknown name")
-      .in(flag)
+      .in(setting)
       .expected("one of " + known)
       .found("\"" + std::string(name) + "\"");
 }
@@ -161,18 +162,20 @@ std::span<const SchedulerPolicy> scheduler_policies() { return kSchedulers; }
 std::span<const PlacementPolicy> placement_policies() { return kPlacements; }
 std::span<const Preset> presets() { return kPresets; }
 
-const CachePolicy& find_cache(std::string_view name) { return find(cache_policies(), "--cache", name); }
-const RouterPolicy& find_router(std::string_view name) { return find(router_policies(), "--router", name); }
+const CachePolicy& find_cache(std::string_view name) { return find(cache_policies(), Setting::kCache, name); }
+const RouterPolicy& find_router(std::string_view name) {
+  return find(router_policies(), Setting::kRouter, name);
+}
 const PrefetchPolicy& find_prefetch(std::string_view name) {
-  return find(prefetch_policies(), "--prefetch", name);
+  return find(prefetch_policies(), Setting::kPrefetch, name);
 }
 const SchedulerPolicy& find_scheduler(std::string_view name) {
-  return find(scheduler_policies(), "--scheduler", name);
+  return find(scheduler_policies(), Setting::kScheduler, name);
 }
 const PlacementPolicy& find_placement(std::string_view name) {
-  return find(placement_policies(), "--placement", name);
+  return find(placement_policies(), Setting::kPlacement, name);
 }
-const Preset& find_preset(std::string_view name) { return find(presets(), "--preset", name); }
+const Preset& find_preset(std::string_view name) { return find(presets(), Setting::kPreset, name); }
 
 void CacheConfig::validate() const {
   if (keep.empty() || !is_legal(keep)) {
@@ -189,7 +192,7 @@ std::unique_ptr<Cache> make_cache(std::string_view name, const CacheConfig& conf
   config.validate();
   if (policy.oracle && config.future == nullptr) {
     throw Error(ErrorKind::kUsage, std::string(name) + " must know all requests beforehand")
-        .in("--cache")
+        .in(Setting::kCache)
         .fix("use it in a replay: sluice lab evict");
   }
   return policy.make(config);

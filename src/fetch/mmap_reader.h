@@ -1,4 +1,4 @@
-// `--io mmap`: reads served by copying from a mapping, for comparison with mmap-based programs.
+// Reads of the mode mmap: served by copying from a mapping, for comparison with mmap-based programs.
 #pragma once
 
 #include <memory>

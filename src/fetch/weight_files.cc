@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "fetch/mmap_reader.h"
 
 namespace sluice::fetch {
@@ -24,10 +25,10 @@ IoMode parse_io_mode(std::string_view text) {
   for (const auto& entry : kModes)
     if (entry.name == text) return entry.mode;
   throw Error(ErrorKind::kUsage, "unknown way of reading")
-      .in("--io")
+      .in(Setting::kIo)
       .expected("direct, buffered or mmap")
       .found(text)
-      .fix("leave --io out for direct");
+      .fix("leave " + Setting::kIo + " out for direct");
 }
 
 std::string_view io_mode_name(IoMode mode) { return kModes[static_cast<int>(mode)].name; }

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/json/json.h"
+#include "base/setting.h"
 #include "model/synth_shard.h"
 
 namespace sluice::model {
@@ -163,7 +164,7 @@ void check_target(const SynthPlan& plan, const std::string& directory) {
         .in(TemporaryDirectory::parent_of(directory))
         .expected(sizes.expected)
         .found(sizes.found)
-        .fix("free some, or make the model smaller with --layers or --experts");
+        .fix("free some, or make the model smaller with " + Setting::kLayers + " or " + Setting::kExperts);
   }
 }
 
@@ -184,13 +185,14 @@ SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options
     config = parse_config(json, config_path);
     plan.tensors = tensor_table(config);
   } catch (Error& error) {
-    throw error.fix("choose other --layers or --experts: the config itself is sound");
+    throw error.fix("choose other " + Setting::kLayers + " or " + Setting::kExperts +
+                    ": the config itself is sound");
   }
   if (config.tied_head && options.embedding_common > 0)
     throw Error(
         ErrorKind::kUsage,
         "embeddings that are also the output head cannot have a common part: one token would always win")
-        .in("--embedding-common")
+        .in(Setting::kEmbeddingCommon)
         .expected("a config whose tie_word_embeddings is false")
         .found("true, in " + config_path);
 

@@ -14,6 +14,7 @@
 #include "base/files/file.h"
 #include "base/float16.h"
 #include "base/json/json.h"
+#include "base/setting.h"
 #include "store/checkpoint.h"
 #include "store/source/open_checkpoint.h"
 
@@ -141,7 +142,7 @@ TEST_F(SynthTest, TiedEmbeddingsHaveNoPartInCommon) {
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-    EXPECT_EQ(error.where(), "--embedding-common");
+    EXPECT_EQ(with_names(error.where()), "--embedding-common");
   }
 }
 

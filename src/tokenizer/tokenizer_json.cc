@@ -21,7 +21,7 @@ void require_absent(const JsonObject& model, std::string_view key) {
   throw Error(ErrorKind::kUnsupported, fmt::format("BPE with {} is not supported", key))
       .in(fmt::format("{}.{}", model.name(), key))
       .expected("null")
-      .fix(kTokensInsteadOfText);
+      .fix(tokens_instead_of_text());
 }
 
 // The error for a vocabulary of the wrong kind, which has already been taken out of `model`.
@@ -44,7 +44,7 @@ std::unique_ptr<Bpe> read_bpe(TokenizerDocument& document, const JsonObject& mod
     throw Error(ErrorKind::kUnsupported, "BPE with dropout is not supported")
         .in(model.name() + ".dropout")
         .expected("null")
-        .fix(kTokensInsteadOfText);
+        .fix(tokens_instead_of_text());
   }
   BpeOptions options;
   options.fuse_unknown = model.boolean_or("fuse_unk", false);

@@ -1,6 +1,7 @@
 #include "trace/rank_windows.h"
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::trace {
 namespace {
@@ -43,7 +44,7 @@ std::vector<double> recorded_ranks(RoutingTrace& trace, const std::function<bool
     throw Error(ErrorKind::kInvalid, "the trace has too few tokens to plan with")
         .in(trace.path())
         .expected("a sequence of at least 64 tokens")
-        .fix("record a longer run: sluice trace -n 200");
+        .fix("record a longer run: sluice trace " + flag(Setting::kPredict) + " 200");
   return std::move(profile.f);
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "command.h"
 #include "eval/measure_calibration.h"
 #include "flags/common_flags.h"
@@ -65,8 +66,8 @@ std::string table(const engine::Calibration& calibration) {
   }
   if (calibration.scored < kFewScored)
     text += fmt::format(
-        "few tokens: contracts may be missed by a fifth or more; give more text, and --tokens {} or more\n",
-        kTokens);
+        "few tokens: contracts may be missed by a fifth or more; give more text, and {} {} or more\n",
+        flag(Setting::kTokens), kTokens);
   return text;
 }
 
@@ -77,7 +78,8 @@ void calibrate(const Options& options) {
         .in(flags.model)
         .expected("a store of family sliced")
         .found("no packed store")
-        .fix("pack the model in slices: sluice pack MODEL -o NAME.sluice --slices 8/4");
+        .fix("pack the model in slices: sluice pack MODEL " + flag(Setting::kOutput) + " NAME.sluice " +
+             flag(Setting::kSlices) + " 8/4");
   if (!options.state.empty()) check_output_path(options.state);
   store::check_takes_sidecars(flags.model);
   const OpenModel open = open_model(flags.model, WithTokenizer::kRequired, flags);
@@ -91,12 +93,12 @@ void calibrate(const Options& options) {
   settings.windows = {static_cast<std::size_t>(options.window), static_cast<std::size_t>(options.prompt)};
   if (settings.windows.window < settings.windows.prompt + 2)
     throw Error(ErrorKind::kUsage, "a window leaves no token to score behind its prompt")
-        .in("--ctx")
+        .in(Setting::kCtx)
         .expected(fmt::format("at least {}", settings.windows.prompt + 2))
         .found(std::to_string(settings.windows.window));
   if (settings.windows.window > open.model.config.max_positions)
     throw Error(ErrorKind::kUsage, "windows are longer than the model's context")
-        .in("--ctx")
+        .in(Setting::kCtx)
         .expected(fmt::format("at most {}", open.model.config.max_positions))
         .found(std::to_string(settings.windows.window));
   settings.engine = engine_options(flags, settings.windows.window);
@@ -116,7 +118,7 @@ void calibrate(const Options& options) {
                                               reference.model, tokens, settings);
     } catch (Error& error) {
       if (error.kind() != ErrorKind::kInterrupted) throw;
-      if (options.state.empty()) throw error.fix("with --state FILE it could go on there");
+      if (options.state.empty()) throw error.fix("with " + Setting::kState + " FILE it could go on there");
       const bool kept = std::filesystem::exists(options.state);  // not before the first way is finished
       throw error.fix(kept ? "what is finished is in " + options.state + ": the same command goes on there"
                            : "nothing was finished, so that nothing is kept");
@@ -133,30 +135,33 @@ void calibrate(const Options& options) {
 }  // namespace
 
 void add_calibrate(Command& app) {
-  Command* command =
-      app.add_command("calibrate", "Measure what a store in slices loses, so that --max-loss can keep to it");
+  Command* command = app.add_command(
+      "calibrate", "Measure what a store in slices loses, so that " + Setting::kMaxLoss + " can keep to it");
   auto options = std::make_shared<Options>();
   EngineFlags& flags = options->engine;
   command
-      ->add_option("STORE", &flags.model, "Packed NAME.sluice store in slices; keeps the result as a sidecar")
+      ->add_argument("STORE", &flags.model,
+                     "Packed NAME.sluice store in slices; keeps the result as a sidecar")
       ->required();
   command
-      ->add_option("--reference", &options->reference,
+      ->add_option(Setting::kReference, &options->reference,
                    "The model that it was packed from: a Hugging Face directory, or a store without slices")
       ->required();
-  command->add_option("-f,--file", &options->file, "Text to measure with; - is standard input")->required();
-  command->add_option("--tokens", &options->tokens, "Most tokens of the text that are used")
+  command->add_option(Setting::kFile, &options->file, "Text to measure with; - is standard input")
+      ->required();
+  command->add_option(Setting::kTokens, &options->tokens, "Most tokens of the text that are used")
       ->show_default()
-      ->check(whole_number("--tokens", 2, std::uint64_t{1} << 31));
-  command->add_option("--ctx", &options->window, "Tokens of a window")
+      ->check(whole_number(Setting::kTokens, 2, std::uint64_t{1} << 31));
+  command->add_option(Setting::kCtx, &options->window, "Tokens of a window")
       ->show_default()
-      ->check(whole_number("--ctx", 3, 1 << 24));
+      ->check(whole_number(Setting::kCtx, 3, 1 << 24));
   command
-      ->add_option("--prefill", &options->prompt, "Of them, that are a prompt; what is behind it is scored")
+      ->add_option(Setting::kPrefill, &options->prompt,
+                   "Of them, that are a prompt; what is behind it is scored")
       ->show_default()
-      ->check(whole_number("--prefill", 1, 1 << 24));
+      ->check(whole_number(Setting::kPrefill, 1, 1 << 24));
   command->add_option(
-      "--state", &options->state,
+      Setting::kState, &options->state,
       "File that keeps what is finished: the same command goes on there after an interruption");
   add_common_flags(
       *command, flags,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "command.h"
 #include "eval/check_reference.h"
 #include "experts/registry.h"
@@ -44,12 +45,12 @@ std::vector<std::string> split_names(const std::string& text) {
   }
   if (names.empty())
     throw Error(ErrorKind::kUsage, "nothing to compare")
-        .in("--preset")
-        .fix("name presets: --preset zipmoe,z-basic-lru");
+        .in(Setting::kPreset)
+        .fix("name presets: " + Setting::kPreset + " zipmoe,z-basic-lru");
   return names;
 }
 
-// Empty: the choice of --max-loss is compared.
+// Empty: the choice of Setting::kMaxLoss is compared.
 std::vector<std::string> preset_names(const EngineFlags& flags) {
   if (!flags.preset.empty()) return split_names(flags.preset);
   if (!flags.slices.max_loss.empty()) return {};
@@ -69,15 +70,15 @@ void check_goes_with(std::string_view name, const store::Checkpoint& checkpoint,
   try {
     engine::check_combination(options, family);
   } catch (const Error& error) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: {}", refusal, error.what())).in("--preset");
+    throw Error(ErrorKind::kUsage, fmt::format("{}: {}", refusal, error.what())).in(Setting::kPreset);
   }
   if (silent)
     throw Error(ErrorKind::kUsage,
                 refusal + ": its experts are rounded, and nothing says how precise they are to be")
-        .in("--preset")
-        .expected("--precision high, low or dbsc beside it")
+        .in(Setting::kPreset)
+        .expected(Setting::kPrecision + " high, low or dbsc beside it")
         .found("none")
-        .fix(fmt::format("add --precision high, low or dbsc, or leave {} out", name));
+        .fix(fmt::format("add {} high, low or dbsc, or leave {} out", mark(Setting::kPrecision), name));
 }
 
 OpenModel open_reference(const std::string& path, const OpenModel& open, const EngineFlags& flags) {
@@ -177,25 +178,26 @@ void add_compare(Command& app) {
       app.add_command("compare", "Run presets in turns under one budget and set their figures side by side");
   auto options = std::make_shared<Options>();
   add_prompt_flags(*command, options->prompt);
-  command->add_option("-n,--predict", &options->max_tokens, "Tokens to generate, greedily; at least 2")
+  command->add_option(Setting::kPredict, &options->max_tokens, "Tokens to generate, greedily; at least 2")
       ->show_default()
-      ->check(whole_number("-n", 2, 1 << 20));
-  command->add_option("--runs", &options->runs, "Runs of each preset, in turns")
+      ->check(whole_number(Setting::kPredict, 2, 1 << 20));
+  command->add_option(Setting::kRuns, &options->runs, "Runs of each preset, in turns")
       ->show_default()
-      ->check(whole_number("--runs", 1, 1000));
-  command->add_option("--batch", &options->batch, "Decode every prompt this many times together, 1 to 256")
+      ->check(whole_number(Setting::kRuns, 1, 1000));
+  command
+      ->add_option(Setting::kBatch, &options->batch, "Decode every prompt this many times together, 1 to 256")
       ->show_default()
-      ->check(whole_number("--batch", 1, 256));
-  command->add_option("--whole", &options->whole,
+      ->check(whole_number(Setting::kBatch, 1, 256));
+  command->add_option(Setting::kWhole, &options->whole,
                       "The same model stored whole, for presets that read whole experts; default: MODEL");
   command->add_option(
-      "--reference", &options->reference,
+      Setting::kReference, &options->reference,
       "The exact model that MODEL was packed from: runs, too, as \"exact\", and is what lossy "
       "contenders are held against");
-  add_engine_flags(
-      *command, options->engine,
-      {.preset = fmt::format("{}, or what --max-loss chooses", fmt::join(split_names(kPresets), ", ")),
-       .seed = kSeedOfCaches});
+  add_engine_flags(*command, options->engine,
+                   {.preset = fmt::format("{}, or what {} chooses", fmt::join(split_names(kPresets), ", "),
+                                          mark(Setting::kMaxLoss)),
+                    .seed = kSeedOfCaches});
   command->footer(
       "Presets are given as a list. Tokens after an end of text are generated, too. Presets that compute "
       "alike "

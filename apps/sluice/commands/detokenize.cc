@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/json/json.h"
+#include "base/setting.h"
 #include "command.h"
 #include "flags/engine_flags.h"
 #include "flags/open_tokenizer.h"
@@ -19,7 +20,7 @@ struct Options {
 };
 
 void detokenize(const Options& options) {
-  const std::vector<tokenizer::TokenId> ids = parse_token_list(options.tokens, "--tokens");
+  const std::vector<tokenizer::TokenId> ids = parse_token_list(options.tokens, Setting::kTokens);
   const std::unique_ptr<tokenizer::Tokenizer> tokenizer = open_tokenizer(options.path, options.common);
   const std::string text =
       tokenizer->decode(ids, options.special ? tokenizer::ShowSpecial::kYes : tokenizer::ShowSpecial::kNo);
@@ -35,9 +36,10 @@ void detokenize(const Options& options) {
 void add_detokenize(Command& app) {
   Command* command = app.add_command("detokenize", "Turn token ids into text");
   auto options = std::make_shared<Options>();
-  command->add_option("PATH", &options->path, "Model directory, packed store, or tokenizer.json")->required();
-  command->add_option("--tokens", &options->tokens, "Token ids, separated by commas")->required();
-  command->add_flag("--special", options->special, "Show special tokens too");
+  command->add_argument("PATH", &options->path, "Model directory, packed store, or tokenizer.json")
+      ->required();
+  command->add_option(Setting::kTokens, &options->tokens, "Token ids, separated by commas")->required();
+  command->add_flag(Setting::kSpecial, options->special, "Show special tokens too");
   add_common_flags(*command, options->common,
                    {.json = "Print {\"text\": \"...\"}", .quiet = "No warnings on standard error"});
   command->footer(

@@ -18,6 +18,7 @@
 #include "base/machine/cpu.h"
 #include "base/machine/system_memory.h"
 #include "base/machine/thread_pool.h"
+#include "base/setting.h"
 #include "base/wrapped_text.h"
 #include "command.h"
 #include "device/gpu_info.h"
@@ -64,12 +65,13 @@ Finding check_memory(const MemoryLimits& limits) {
 
 Finding check_budget() {
   const Bytes budget = engine::default_budget();
-  Finding finding{"budget", true, fmt::format("{} is used when --memory is not given", format_bytes(budget)),
-                  ""};
+  Finding finding{
+      "budget", true,
+      fmt::format("{} is used when {} is not given", format_bytes(budget), flag(Setting::kMemory)), ""};
   if (budget < kGiB) {
     finding.ok = false;
-    finding.fix =
-        "little memory is free; close other programs, raise the control group's limit, or give --memory";
+    finding.fix = "little memory is free; close other programs, raise the control group's limit, or give " +
+                  flag(Setting::kMemory);
   }
   return finding;
 }
@@ -132,7 +134,8 @@ void read_one_block(DiskReader& reader, const InputFile& file) {
 
 Finding check_direct_reads(const std::string& directory, const ProbeFile& probe,
                            std::optional<Bytes>& alignment) {
-  const std::string fix = "put the model on a local disk (ext4, XFS, Btrfs), or run with --io buffered";
+  const std::string fix =
+      "put the model on a local disk (ext4, XFS, Btrfs), or run with " + flag(Setting::kIo) + " buffered";
   if (probe.path().empty()) {
     return {"direct reads", false,
             fmt::format("{}: not checked: nothing can be written there, and it holds no file", directory),
@@ -243,7 +246,7 @@ void add_doctor(Command& app) {
   };
   Command* command = app.add_command("doctor", "Check what this machine offers, and say what to change");
   auto options = std::make_shared<Options>();
-  command->add_option("DIRECTORY", &options->directory, "Where models lie: its disk is checked")
+  command->add_argument("DIRECTORY", &options->directory, "Where models lie: its disk is checked")
       ->show_default();
   add_common_flags(*command, options->common,
                    {.json = "Print one JSON object", .quiet = "Print only what needs attention"});

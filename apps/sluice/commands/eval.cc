@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "base/wrapped_text.h"
 #include "command.h"
 #include "commands/eval_command.h"
@@ -23,30 +24,35 @@ namespace {
 // Checks which flags go together.
 void check(const EvalOptions& options) {
   const bool text = options.task.empty();
-  const auto refuse = [&](bool given, const char* flag) {
+  const auto refuse = [&](bool given, Setting setting) {
     if (given)
       throw Error(ErrorKind::kUsage, text ? "the flag needs a choice task" : "the flag is for texts")
-          .in(flag)
-          .fix(text ? "give --task and --data, or leave it out"
-                    : "give -f instead of --task, or leave it out");
+          .in(setting)
+          .fix(text ? "give " + Setting::kTask + " and " + Setting::kData + ", or leave it out"
+                    : "give " + Setting::kFile + " instead of " + Setting::kTask + ", or leave it out");
   };
   if (text == options.file.empty())
     throw Error(ErrorKind::kUsage, "there is nothing to evaluate, or more than one thing")
-        .in(text ? "-f" : "--task")
-        .expected("either a text, -f FILE, or a choice task, --task NAME --data FILE");
-  refuse(text && !options.data.empty(), "--data");
-  refuse(text && options.limit != 0, "--limit");
-  refuse(!text && options.stride != 0, "--stride");
-  refuse(!text && !options.reference.empty(), "--reference");
+        .in(text ? Setting::kFile : Setting::kTask)
+        .expected("either a text, " + Setting::kFile + " FILE, or a choice task, " + Setting::kTask +
+                  " NAME " + Setting::kData + " FILE");
+  refuse(text && !options.data.empty(), Setting::kData);
+  refuse(text && options.limit != 0, Setting::kLimit);
+  refuse(!text && options.stride != 0, Setting::kStride);
+  refuse(!text && !options.reference.empty(), Setting::kReference);
   if (!text) eval::find_choice_task(options.task);
   if (!text && options.data.empty())
-    throw Error(ErrorKind::kUsage, "a task needs its data").in("--data").fix("give --data FILE");
+    throw Error(ErrorKind::kUsage, "a task needs its data")
+        .in(Setting::kData)
+        .fix("give " + Setting::kData + " FILE");
   if (options.reference.empty() && !options.reference_memory.empty())
     throw Error(ErrorKind::kUsage, "there is no reference")
-        .in("--reference-memory")
-        .fix("give --reference MODEL");
+        .in(Setting::kReferenceMemory)
+        .fix("give " + Setting::kReference + " MODEL");
   if (options.engine.context != 0)
-    throw Error(ErrorKind::kUsage, "the context of eval is its window").in("-c").fix("use --ctx N");
+    throw Error(ErrorKind::kUsage, "the context of eval is its window")
+        .in(Setting::kContext)
+        .fix("use " + Setting::kCtx + " N");
   if (!options.state.empty()) check_output_path(options.state);
   lab::find_machine(options.machine);
 }
@@ -59,18 +65,18 @@ void check_decoder(const model::Model& model, const std::string& path) {
         .in(path)
         .expected("a decoder without an encoder")
         .found(model.config.model_type)
-        .fix("score an answer to an input by `sluice forward --encoder-tokens`");
+        .fix("score an answer to an input by `sluice forward " + Setting::kEncoderTokens + "`");
 }
 
 void check_engine(const EvalOptions& options, const engine::Engine& engine) {
   if (!options.state.empty() && eval::depends_on_history(engine.options()))
     throw Error(ErrorKind::kUsage,
                 "this evaluation cannot go on with the same results: they depend on what is in memory")
-        .in("--state")
+        .in(Setting::kState)
         .found(fmt::format("precision {}, router {}, constraint {}",
                            experts::precision_name(engine.options().precision), engine.options().router,
                            experts::constraint_name(*engine.options().constraint)))
-        .fix("leave --state out");
+        .fix("leave " + Setting::kState + " out");
   if (!options.engine.quiet && !engine.isa_warning().empty()) write_warning(engine.isa_warning());
 }
 
@@ -85,9 +91,9 @@ void warn_of_few_steps(const EvalOptions& options, const engine::Engine& engine,
   print_warning(
       "{} of {} scored tokens {} decoded in a step, where precision, router and limit act; "
       "the "
-      "others are as the exact router and high precision have them: give a smaller --prefill than {}",
+      "others are as the exact router and high precision have them: give a smaller {} than {}",
       stepped == 0 ? "none" : std::to_string(stepped), scored, stepped == 1 ? "is" : "are",
-      prompt_tokens(options, engine));
+      flag(Setting::kPrefill), prompt_tokens(options, engine));
 }
 
 std::string eval_row(std::string_view name, std::string_view text) {
@@ -100,7 +106,8 @@ void print_losses(const engine::Engine& engine, std::size_t resumed, std::size_t
   const auto rows = loss_rows(engine);
   for (const auto& [name, text] : rows) std::cout << eval_row(name, text);
   if (!rows.empty() && resumed > 0)
-    std::cout << eval_row("", fmt::format("(without the {} of {} that --state had)", resumed, all));
+    std::cout << eval_row(
+        "", fmt::format("(without the {} of {} that {} had)", resumed, all, flag(Setting::kState)));
 }
 
 Json prefill_json(std::size_t prompt) { return prompt == eval::kAllOfIt ? Json(nullptr) : Json(prompt); }
@@ -110,50 +117,52 @@ void add_eval(Command& app) {
       app.add_command("eval", "Perplexity of a text, distance from another model, choice tasks");
   auto options = std::make_shared<EvalOptions>();
   const std::string text = "A text", task = "A choice task";
-  command->add_option("-f,--file", &options->file, "Text to score, also NAME.zst; - is standard input")
+  command->add_option(Setting::kFile, &options->file, "Text to score, also NAME.zst; - is standard input")
       ->group(text);
   command
-      ->add_option("--ctx", &options->window,
+      ->add_option(Setting::kCtx, &options->window,
                    "Tokens of a window, at least 2; default: 512. Of a task: what is longer is cut; default: "
                    "the model's "
                    "maximum")
-      ->check(whole_number("--ctx", 2, 1 << 24));
+      ->check(whole_number(Setting::kCtx, 2, 1 << 24));
   command
-      ->add_option(
-          "--stride", &options->stride,
-          "Tokens from window to window, at most --ctx: the rest of a window is context; default: --ctx")
-      ->check(whole_number("--stride", 1, 1 << 24))
+      ->add_option(Setting::kStride, &options->stride,
+                   "Tokens from window to window, at most " + Setting::kCtx +
+                       ": the rest of a window is context; default: " + Setting::kCtx)
+      ->check(whole_number(Setting::kStride, 1, 1 << 24))
       ->group(text);
   command
-      ->add_option("--reference", &options->reference,
+      ->add_option(Setting::kReference, &options->reference,
                    "Exact model to compare with, of the same vocabulary: KL divergence and top-1 agreement")
       ->group(text);
   command
-      ->add_option("--reference-memory", &options->reference_memory,
-                   "The reference's share of --memory; default: half of what the two models have")
+      ->add_option(
+          Setting::kReferenceMemory, &options->reference_memory,
+          "The reference's share of " + Setting::kMemory + "; default: half of what the two models have")
       ->group(text);
-  command->add_option("--task", &options->task, eval::choice_task_names())->group(task);
-  command->add_option("--data", &options->data, "Its items, also NAME.zst")->group(task);
-  command->add_option("--limit", &options->limit, "The first so many items only")
-      ->check(whole_number("--limit", 1, 1 << 30))
+  command->add_option(Setting::kTask, &options->task, eval::choice_task_names())->group(task);
+  command->add_option(Setting::kData, &options->data, "Its items, also NAME.zst")->group(task);
+  command->add_option(Setting::kLimit, &options->limit, "The first so many items only")
+      ->check(whole_number(Setting::kLimit, 1, 1 << 30))
       ->group(task);
   command
       ->add_option(
-          "--prefill", &options->prefill,
+          Setting::kPrefill, &options->prefill,
           "The first so many tokens of each window or item go in as a prompt, the others one by one, as in a "
           "generation; default: all as a prompt, but 64 where decoding changes precision or routing")
-      ->check(whole_number("--prefill", 0, 1 << 24));
+      ->check(whole_number(Setting::kPrefill, 0, 1 << 24));
   command
-      ->add_option("--machine", &options->machine,
-                   "Modelled hardware of energy_model (--json): slicemoe, or a JSON file (docs/replay.md)")
+      ->add_option(Setting::kMachine, &options->machine,
+                   "Modelled hardware of energy_model (" + Setting::kJson +
+                       "): slicemoe, or a JSON file (docs/replay.md)")
       ->show_default();
   command->add_option(
-      "--state", &options->state,
+      Setting::kState, &options->state,
       "File that keeps what is finished: the same command goes on there after an interruption");
   add_engine_flags(*command, options->engine,
                    {.seed = kSeedOfCaches,
                     .router = kRouterOfSteps,
-                    .context = "Refused: the context of eval is its window, --ctx"});
+                    .context = "Refused: the context of eval is its window, " + Setting::kCtx});
   command->footer(
       "What is computed, and how it compares with other tools: docs/eval.md\n"
       "Examples:\n"

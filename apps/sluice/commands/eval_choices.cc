@@ -1,4 +1,4 @@
-// `sluice eval --task`: finds which of some answers a model considers most likely.
+// `sluice eval` of a choice task: finds which of some answers a model considers most likely.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/setting.h"
 #include "commands/eval_command.h"
 #include "eval/identity.h"
 #include "eval/state.h"
@@ -30,10 +31,10 @@ std::size_t most_tokens(const EvalOptions& options, const model::Model& model) {
   const auto window = static_cast<std::size_t>(options.window);
   if (window > most)
     throw Error(ErrorKind::kUsage, "items would be longer than the model's context")
-        .in("--ctx")
+        .in(Setting::kCtx)
         .expected(fmt::format("2 to {}", most))
         .found(std::to_string(window))
-        .fix("give a smaller --ctx");
+        .fix("give a smaller " + Setting::kCtx);
   return window;
 }
 

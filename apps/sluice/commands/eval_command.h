@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/setting.h"
 #include "eval/feed.h"
 #include "flags/engine_flags.h"
 
@@ -28,8 +29,8 @@ void check_decoder(const model::Model& model, const std::string& path);
 // Prints the engine's warnings to standard error. Error(kUsage) if there is a state and results depend on
 // earlier computation.
 void check_engine(const EvalOptions& options, const engine::Engine& engine);
-// Tokens of each window or item that go in together; eval::kAllOfIt: all. The value of --prefill, else all,
-// but few if single tokens are computed otherwise.
+// Tokens of each window or item that go in together; eval::kAllOfIt: all. The value of Setting::kPrefill,
+// else all, but few if single tokens are computed otherwise.
 std::size_t prompt_tokens(const EvalOptions& options, const engine::Engine& engine);
 Json prefill_json(std::size_t prompt);  // the number; null: all
 // Warns on standard error if single tokens are computed otherwise and fewer than half of the scored tokens

@@ -1,10 +1,11 @@
-// `sluice eval -f`: perplexity of a text, and the distance from a reference model.
+// `sluice eval` of a text: perplexity of a text, and the distance from a reference model.
 #include <fmt/format.h>
 
 #include <iostream>
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/setting.h"
 #include "commands/eval_command.h"
 #include "engine/plan/memory_plan.h"
 #include "eval/identity.h"
@@ -65,10 +66,10 @@ struct Cut {
 void check_window(std::size_t window, const model::Model& model) {
   if (window > model.config.max_positions)
     throw Error(ErrorKind::kUsage, "windows are longer than the model's context")
-        .in("--ctx")
+        .in(Setting::kCtx)
         .expected(fmt::format("2 to {}", model.config.max_positions))
         .found(std::to_string(window))
-        .fix("give a smaller --ctx");
+        .fix("give a smaller " + Setting::kCtx);
 }
 
 Cut cut(const EvalOptions& options, const model::Model& model, std::size_t tokens) {
@@ -78,10 +79,10 @@ Cut cut(const EvalOptions& options, const model::Model& model, std::size_t token
   check_window(cut.length, model);
   if (cut.stride > cut.length)
     throw Error(ErrorKind::kUsage, "windows would leave tokens out between them")
-        .in("--stride")
-        .expected(fmt::format("at most --ctx, {}", cut.length))
+        .in(Setting::kStride)
+        .expected(fmt::format("at most {}, {}", mark(Setting::kCtx), cut.length))
         .found(std::to_string(cut.stride))
-        .fix("give a smaller --stride");
+        .fix("give a smaller " + Setting::kStride);
   cut.windows = eval::cut_windows(tokens, cut.length, cut.stride);
   for (const eval::Window& window : cut.windows) cut.predicted += window.end - window.scored;
   return cut;
@@ -133,14 +134,14 @@ std::unique_ptr<engine::Engine> make_engine(const OpenModel& open, engine::Engin
     return std::make_unique<engine::Engine>(*open.checkpoint, open.model, options, rows);
   } catch (const Error& error) {
     if (!share || error.kind() != ErrorKind::kBudget) throw;
-    if (error.where() == "--capacity")
-      throw Error(error).fix(
-          "raise --memory, lower --capacity, or leave the model more by --reference-memory");
+    if (marked_setting(error.where()) == Setting::kCapacity)
+      throw Error(error).fix("raise " + Setting::kMemory + ", lower " + Setting::kCapacity +
+                             ", or leave the model more by " + Setting::kReferenceMemory);
     throw Error(ErrorKind::kBudget, fmt::format("the {}'s share of the memory budget is too small", whose))
-        .in("--memory")
+        .in(Setting::kMemory)
         .expected(error.expected_text())
         .found(error.found_text())
-        .fix("raise --memory, or divide it otherwise by --reference-memory");
+        .fix("raise " + Setting::kMemory + ", or divide it otherwise by " + Setting::kReferenceMemory);
   }
 }
 
@@ -221,9 +222,11 @@ void evaluate_text(const EvalOptions& options) {
   if (!options.reference.empty()) {
     open_other = open_reference(options, open, text, cut);
     std::optional<Bytes> asked;
-    if (!options.reference_memory.empty()) asked = parse_size(options.reference_memory, "--reference-memory");
-    const Bytes whole = flags.memory.empty() ? engine::default_budget()
-                                             : engine::checked_budget(parse_size(flags.memory, "--memory"));
+    if (!options.reference_memory.empty())
+      asked = parse_size(options.reference_memory, Setting::kReferenceMemory);
+    const Bytes whole = flags.memory.empty()
+                            ? engine::default_budget()
+                            : engine::checked_budget(parse_size(flags.memory, Setting::kMemory));
     split = eval::split_budget(whole, asked, open.model.config.vocab, positions, cut.predicted);
     share = split.model;
     reference = make_engine(open_other, engine_options(reference_flags(flags, options.reference), positions),

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/setting.h"
 #include "command.h"
 #include "flags/engine_flags.h"
 #include "flags/number_range.h"
@@ -35,14 +36,15 @@ std::vector<tokenizer::TokenId> encoder_input(const Options& options, const mode
   const bool given = options.encoder_given->given();
   if (given && !config.has_encoder())
     throw Error(ErrorKind::kUsage, "this model has no encoder")
-        .in("--encoder-tokens")
+        .in(Setting::kEncoderTokens)
         .found(config.model_type)
-        .fix("leave --encoder-tokens out");
+        .fix("leave " + Setting::kEncoderTokens + " out");
   if (!given && config.has_encoder())
     throw Error(ErrorKind::kUsage, "this model needs its encoder's input too")
-        .in("--encoder-tokens")
-        .fix("give --encoder-tokens 1,2,3, and the decoder's tokens, start token included, as --tokens");
-  return given ? parse_token_list(options.encoder_tokens, "--encoder-tokens")
+        .in(Setting::kEncoderTokens)
+        .fix("give " + Setting::kEncoderTokens +
+             " 1,2,3, and the decoder's tokens, start token included, as " + Setting::kTokens);
+  return given ? parse_token_list(options.encoder_tokens, Setting::kEncoderTokens)
                : std::vector<tokenizer::TokenId>();
 }
 
@@ -84,21 +86,21 @@ class TemporaryFile {
 
 void forward(const Options& options) {
   const EngineFlags& flags = options.engine;
-  const std::vector<tokenizer::TokenId> tokens = parse_token_list(options.tokens, "--tokens");
+  const std::vector<tokenizer::TokenId> tokens = parse_token_list(options.tokens, Setting::kTokens);
   engine_options(flags, 1);
   check_output_path(options.out);
   const OpenModel open = open_model(flags.model, WithTokenizer::kNo, flags);
   const std::vector<tokenizer::TokenId> encoder_tokens = encoder_input(options, open.model.config);
   const std::size_t context = context_tokens(flags, open.model);
-  for (const auto& [list, flag] :
-       {std::pair(&tokens, "--tokens"), std::pair(&encoder_tokens, "--encoder-tokens")}) {
-    model::check_token_ids(*list, open.model.config.vocab, flag);
+  for (const auto& [list, setting] :
+       {std::pair(&tokens, Setting::kTokens), std::pair(&encoder_tokens, Setting::kEncoderTokens)}) {
+    model::check_token_ids(*list, open.model.config.vocab, mark(setting));
     if (list->size() > context)
       throw Error(ErrorKind::kInvalid, "there are more tokens than the context holds")
-          .in(flag)
+          .in(setting)
           .expected(fmt::format("at most {}", context))
           .found(std::to_string(list->size()))
-          .fix(flags.context != 0 ? "give fewer tokens, or raise -c"
+          .fix(flags.context != 0 ? "give fewer tokens, or raise " + Setting::kContext
                                   : "give fewer tokens: the model takes no more");
   }
   engine::Engine engine(*open.checkpoint, open.model,
@@ -142,21 +144,24 @@ void forward(const Options& options) {
 void add_forward(Command& app) {
   Command* command = app.add_command("forward", "Write the logits of every position of a token sequence");
   auto options = std::make_shared<Options>();
-  command->add_option("--tokens", &options->tokens, "Token ids, taken verbatim: 1,2,3")->required();
-  options->encoder_given = command->add_option("--encoder-tokens", &options->encoder_tokens,
-                                               "For an encoder-decoder: the encoder's token ids; --tokens "
-                                               "are then the decoder's, start token included");
-  command->add_option("-o,--out", &options->out, "File to write: .npy, float32 [tokens, vocabulary]")
+  command->add_option(Setting::kTokens, &options->tokens, "Token ids, taken verbatim: 1,2,3")->required();
+  options->encoder_given =
+      command->add_option(Setting::kEncoderTokens, &options->encoder_tokens,
+                          "For an encoder-decoder: the encoder's token ids; " + Setting::kTokens +
+                              " "
+                              "are then the decoder's, start token included");
+  command->add_option(Setting::kOut, &options->out, "File to write: .npy, float32 [tokens, vocabulary]")
       ->required();
   command
-      ->add_option("--prefill", &options->prefill,
+      ->add_option(Setting::kPrefill, &options->prefill,
                    "Tokens that are a prompt; the others are decoded one by one; default: all, but 64 where "
                    "decoding changes precision or routing")
-      ->check(whole_number("--prefill", 0, std::uint64_t{1} << 31));
+      ->check(whole_number(Setting::kPrefill, 0, std::uint64_t{1} << 31));
   add_engine_flags(*command, options->engine,
                    {.seed = kSeedOfCaches,
                     .router = kRouterOfSteps,
-                    .context = "Most tokens (of --tokens and of --encoder-tokens); default: the model's "
+                    .context = "Most tokens (of " + Setting::kTokens + " and of " + Setting::kEncoderTokens +
+                               "); default: the model's "
                                "maximum"});
   command->footer(
       "Example:\n  sluice forward models/fable-moe-18m --tokens 1,2,3 --out logits.npy --math f32");

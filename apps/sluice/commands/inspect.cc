@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/json/json.h"
+#include "base/setting.h"
 #include "base/text_table.h"
 #include "base/wrapped_text.h"
 #include "codec/exponents/entropy.h"
@@ -540,9 +541,10 @@ void inspect(const Options& options) {
 void add_inspect(Command& app) {
   Command* command = app.add_command("inspect", "Show what a model is made of and how much packing saves");
   auto options = std::make_shared<Options>();
-  command->add_option("MODEL", &options->path, "Hugging Face directory or packed store")->required();
-  command->add_flag("--tensors", options->tensors, "List all tensors with type and shape");
-  command->add_flag("--full", options->full, "Read all weights for the entropy of exponents, not a sample");
+  command->add_argument("MODEL", &options->path, "Hugging Face directory or packed store")->required();
+  command->add_flag(Setting::kTensors, options->tensors, "List all tensors with type and shape");
+  command->add_flag(Setting::kFull, options->full,
+                    "Read all weights for the entropy of exponents, not a sample");
   add_common_flags(*command, options->common, {.json = "Print one JSON object", .quiet = "No progress bar"});
   command->footer(
       "Shared experts count as dense: every token uses them. Ratios are stored bytes to source bytes.\n"

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "base/wrapped_text.h"
 #include "command.h"
 #include "flags/common_flags.h"
@@ -92,9 +93,10 @@ void add_lab(Command& app) {
   auto options = std::make_shared<Options>();
   Command* command =
       app.add_command("lab", "Ask any policy what it would decide: JSON lines in, JSON lines out");
-  command->add_option("NAME", &options->name, "What to ask, or `list` for all names with their fields")
+  command->add_argument("NAME", &options->name, "What to ask, or `list` for all names with their fields")
       ->required();
-  command->add_option("-f,--file", &options->file, "Read the lines from this file instead of standard input");
+  command->add_option(Setting::kFile, &options->file,
+                      "Read the lines from this file instead of standard input");
   add_common_flags(*command, options->common, {.json = "Print `list` as JSON (answers always are)"});
   command->footer(
       "Examples:\n"

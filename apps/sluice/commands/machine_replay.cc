@@ -13,6 +13,7 @@
 #include "base/files/file.h"
 #include "base/files/unfinished_file.h"
 #include "base/json/json.h"
+#include "base/setting.h"
 #include "base/text_table.h"
 #include "codec/slices/slice_bits.h"
 #include "command.h"
@@ -54,7 +55,7 @@ lab::SlicedModel model_of(const std::string& shape, const trace::TraceHeader& he
   std::string known;
   for (const lab::SlicedModel& model : lab::published_models()) known += model.name() + ", ";
   throw Error(ErrorKind::kUsage, "no published model has the shape of this trace")
-      .in("--shape")
+      .in(Setting::kShape)
       .expected(known + "a model's directory, or its config.json")
       .found(
           fmt::format("{} sparse layers of {} experts, top {}", header.layers, header.experts, header.top_k));
@@ -70,7 +71,7 @@ lab::MachineReplaySettings settings_of(const MachineRequest& request, const Mach
   options.cache = request.cache;
   if (!request.preset.empty() && !experts::find_preset(request.preset).sliced())
     throw Error(ErrorKind::kUsage, "this preset is for models without slices")
-        .in("--preset")
+        .in(Setting::kPreset)
         .expected("slicemoe")
         .found(request.preset);
   if (request.preset.empty() && options.precision == experts::PrecisionMode::kFull)
@@ -228,61 +229,63 @@ class DecisionFile {
 void add_machine_flags(Command& command, MachineFlags& flags) {
   const std::string group = "Slices on a modelled machine";
   command
-      .add_option("--machine", &flags.machine,
-                  "Replay slices on this hardware: slicemoe, or a JSON file; with --memory-experts")
+      .add_option(Setting::kMachine, &flags.machine,
+                  "Replay slices on this hardware: slicemoe, or a JSON file; with " + Setting::kMemoryExperts)
       ->group(group);
   command
-      .add_option("--slices", &flags.slices,
+      .add_option(Setting::kSlices, &flags.slices,
                   "Bits of a code, and of its MSB slice: 8/4 (the default), 6/3, 4/2; several with commas "
                   "between them")
       ->group(group);
   std::string names;
   for (const lab::SlicedModel& model : lab::published_models()) names += model.name() + ", ";
   command
-      .add_option("--shape", &flags.shape,
+      .add_option(Setting::kShape, &flags.shape,
                   "Sizes of the model: " + names +
                       "a model's directory, or its config.json; default: the published one that the trace "
                       "fits")
       ->group(group);
   command
-      .add_option("--router", &flags.router,
+      .add_option(Setting::kRouter, &flags.router,
                   "exact (the default), cache-prior, cumsum; those that change routing need a trace with all "
                   "logits")
       ->group(group);
   command
-      .add_option("--prefill", &flags.prefill,
+      .add_option(Setting::kPrefill, &flags.prefill,
                   "Tokens of each sequence that are its prompt, where the trace does not say it (.mrt)")
-      ->check(whole_number("--prefill", 0, 1 << 20))
+      ->check(whole_number(Setting::kPrefill, 0, 1 << 20))
       ->group(group)
       ->show_default();
 }
 
 void machine_replay(const MachineRequest& request, const MachineFlags& flags, const SliceFlags& slices) {
-  const auto need = [](const std::string& value, const char* flag, const char* expected) {
+  const auto need = [](const std::string& value, Setting setting, const char* expected) {
     if (value.empty())
-      throw Error(ErrorKind::kUsage, "a replay on a modelled machine needs --machine and --memory-experts")
-          .in(flag)
+      throw Error(ErrorKind::kUsage, "a replay on a modelled machine needs " + Setting::kMachine + " and " +
+                                         Setting::kMemoryExperts)
+          .in(setting)
           .expected(expected);
   };
-  need(flags.machine, "--machine", "slicemoe, or a JSON file");
-  need(request.memories, "--memory-experts", "a size (1.8GB)");
+  need(flags.machine, Setting::kMachine, "slicemoe, or a JSON file");
+  need(request.memories, Setting::kMemoryExperts, "a size (1.8GB)");
   const lab::Machine machine = lab::find_machine(flags.machine);
   const lab::MachineReplaySettings common = settings_of(request, flags, slices);
   std::vector<Row> rows;
-  for (const std::string& memory : split_list(request.memories, "--memory-experts"))
-    for (const std::string& text : split_list(flags.slices.empty() ? "8/4" : flags.slices, "--slices")) {
+  for (const std::string& memory : split_list(request.memories, Setting::kMemoryExperts))
+    for (const std::string& text :
+         split_list(flags.slices.empty() ? "8/4" : flags.slices, Setting::kSlices)) {
       const std::optional<codec::SliceBits> bits = codec::parse_slice_bits(text);
       if (!bits)
         throw Error(ErrorKind::kUsage, "no such slices")
-            .in("--slices")
+            .in(Setting::kSlices)
             .expected("8/4, 6/3 or 4/2")
             .found("\"" + text + "\"");
       rows.push_back({*bits, common, {}});
-      rows.back().settings.memory = parse_size(memory, "--memory-experts");
+      rows.back().settings.memory = parse_size(memory, Setting::kMemoryExperts);
     }
   if (!request.decisions.empty() && rows.size() != 1)
     throw Error(ErrorKind::kUsage, "one log holds the decisions of one memory and one pair of slices")
-        .in("--decisions");
+        .in(Setting::kDecisions);
   if (!request.decisions.empty()) check_new_file(request.decisions);
 
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(request.trace);
@@ -306,7 +309,9 @@ void machine_replay(const MachineRequest& request, const MachineFlags& flags, co
   }
   if (rows[0].result.decode.steps == 0 && !request.quiet)
     print_warning("all tokens are of prompts, and no step was replayed{}",
-                  flags.prefill > 0 ? fmt::format(": --prefill {} takes them all", flags.prefill) : "");
+                  flags.prefill > 0
+                      ? fmt::format(": {} {} takes them all", flag(Setting::kPrefill), flags.prefill)
+                      : "");
   if (rows[0].result.recorded_differs > 0 && !request.quiet)
     print_warning(
         "{} recorded choices of a token in a layer are not the best of their logits: "

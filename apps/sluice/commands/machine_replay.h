@@ -1,5 +1,5 @@
-// `sluice simulate --machine`: what SliceMoE would have decided for recorded routing, and the cost on a
-// modelled machine.
+// `sluice simulate` on a modelled machine: what SliceMoE would have decided for recorded routing, and what
+// that would have cost there.
 #pragma once
 
 #include <cstdint>

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/json/json.h"
 #include "base/machine/cpu.h"
+#include "base/setting.h"
 #include "base/shown_text.h"
 #include "codec/exponents/exponent_codec.h"
 #include "codec/exponents/plane_decoder.h"
@@ -75,13 +76,15 @@ std::string slice_names() {
 void check_codec(const std::string& codec, std::optional<int> level) {
   if (!codec::is_codec(codec))
     throw Error(ErrorKind::kUsage, "unknown codec")
-        .in("--codec")
+        .in(Setting::kCodec)
         .expected("one of: " + codec_names())
         .found("\"" + codec + "\"");
   if (codec != codec::kNativeCodec) {
     codec::make_exponent_codec(codec, level);
   } else if (level) {
-    throw Error(ErrorKind::kUsage, "codec native has no levels").in("--level").fix("leave --level out");
+    throw Error(ErrorKind::kUsage, "codec native has no levels")
+        .in(Setting::kLevel)
+        .fix("leave " + Setting::kLevel + " out");
   }
 }
 
@@ -90,7 +93,7 @@ std::optional<codec::SliceBits> parse_slices(const std::string& text) {
   const std::optional<codec::SliceBits> bits = codec::parse_slice_bits(text);
   if (!bits)
     throw Error(ErrorKind::kUsage, "unknown slices")
-        .in("--slices")
+        .in(Setting::kSlices)
         .expected("one of: " + slice_names())
         .found("\"" + text + "\"");
   return bits;
@@ -100,13 +103,13 @@ store::DenseRounding parse_dense(const std::string& text, bool sliced) {
   if (text == "exact") return store::DenseRounding::kExact;
   if (text != "int8")
     throw Error(ErrorKind::kUsage, "unknown form of dense weights")
-        .in("--dense")
+        .in(Setting::kDense)
         .expected("exact or int8")
         .found("\"" + text + "\"");
   if (!sliced)
     throw Error(ErrorKind::kUsage, "dense weights of 8 bits belong to a store with sliced experts")
-        .in("--dense")
-        .fix("give --slices, too");
+        .in(Setting::kDense)
+        .fix("give " + Setting::kSlices + ", too");
   return store::DenseRounding::kInt8;
 }
 
@@ -139,14 +142,14 @@ void pack(const Options& options) {
   store::PackOptions pack;
   pack.codec = options.codec;
   pack.level = options.level;
-  if (options.chunks) pack.chunks = codec::check_chunk_count(*options.chunks, "--chunks");
+  if (options.chunks) pack.chunks = codec::check_chunk_count(*options.chunks, Setting::kChunks);
   check_codec(pack.codec, pack.level);  // checked before the model is read
   pack.slices = parse_slices(options.slices);
   pack.dense = parse_dense(options.dense, pack.slices.has_value());
   if (options.chunks && pack.codec == "none")
     throw Error(ErrorKind::kUsage, "codec none has no exponent chunks")
-        .in("--chunks")
-        .fix("leave --chunks out");
+        .in(Setting::kChunks)
+        .fix("leave " + Setting::kChunks + " out");
   pack.exclude = options.exclude;
   pack.threads = static_cast<unsigned>(options.common.threads);
   pack.isa = parse_isa(options.common.isa);
@@ -157,7 +160,7 @@ void pack(const Options& options) {
   const auto checkpoint = store::open_directory(options.model, options.exclude);
   if (!checkpoint->find_file("config.json") && std::filesystem::exists(options.model + "/config.json"))
     throw Error(ErrorKind::kUsage, "a store without the model's config.json could not be run")
-        .in("--exclude")
+        .in(Setting::kExclude)
         .found("patterns that leave it out")
         .fix("let them keep config.json");
   const store::PackPlan plan = model::pack_plan(model::describe_model(*checkpoint));
@@ -210,28 +213,29 @@ void add_pack(Command& app) {
   Command* command =
       app.add_command("pack", "Pack a model directory into a store that is fetched expert by expert");
   auto options = std::make_shared<Options>();
-  command->add_option("MODEL", &options->model, "Hugging Face directory")->required();
-  command->add_option("-o,--output", &options->output, "The store to make, NAME.sluice; must not exist")
+  command->add_argument("MODEL", &options->model, "Hugging Face directory")->required();
+  command->add_option(Setting::kOutput, &options->output, "The store to make, NAME.sluice; must not exist")
       ->required();
-  command->add_option("--codec", &options->codec, fmt::format("Of the exponents: {}", codec_names()))
+  command->add_option(Setting::kCodec, &options->codec, fmt::format("Of the exponents: {}", codec_names()))
       ->show_default();
   command
-      ->add_option("--chunks", &options->chunks,
+      ->add_option(Setting::kChunks, &options->chunks,
                    fmt::format("Exponent chunks of an expert's matrix, 1 to 256; default: {}",
                                store::PackOptions().chunks))
-      ->check(whole_number("--chunks", 1, codec::kMaxChunks));
-  command->add_option("--level", &options->level, fmt::format("Level of the codec: {}", codec_levels()));
+      ->check(whole_number(Setting::kChunks, 1, codec::kMaxChunks));
+  command->add_option(Setting::kLevel, &options->level,
+                      fmt::format("Level of the codec: {}", codec_levels()));
   command->add_option(
-      "--slices", &options->slices,
+      Setting::kSlices, &options->slices,
       fmt::format(
           "Round experts to codes of so many bits, the higher of them fetched by themselves (SliceMoE): {}. "
           "Such a store cannot be unpacked",
           slice_names()));
   command
-      ->add_option("--dense", &options->dense,
-                   "With --slices: dense weights exact, or their large matrices in int8")
+      ->add_option(Setting::kDense, &options->dense,
+                   "With " + Setting::kSlices + ": dense weights exact, or their large matrices in int8")
       ->show_default();
-  command->add_option("--exclude", &options->exclude,
+  command->add_option(Setting::kExclude, &options->exclude,
                       "Leave out files or directories that match this glob (repeatable)");
   options->common.memory = "1GiB";
   add_common_flags(*command, options->common,

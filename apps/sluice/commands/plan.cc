@@ -11,6 +11,7 @@
 
 #include "base/duration.h"
 #include "base/error.h"
+#include "base/setting.h"
 #include "base/wrapped_text.h"
 #include "command.h"
 #include "commands/recorded_routing.h"
@@ -65,9 +66,10 @@ void add_memory(const engine::Engine& engine, std::size_t positions, Table& tabl
                             format_bytes(memory.process), format_bytes(memory.dense), format_bytes(memory.kv),
                             format_bytes(memory.tables), format_bytes(memory.activations),
                             format_bytes(memory.staging), format_bytes(memory.experts)));
-  table.row("tokens", fmt::format("{} of prompt and answer {} have room{}", positions,
-                                  engine.model().config.has_encoder() ? "each" : "together",
-                                  positions == kRunTokens ? " (--tokens asks for more)" : ""));
+  table.row("tokens",
+            fmt::format("{} of prompt and answer {} have room{}", positions,
+                        engine.model().config.has_encoder() ? "each" : "together",
+                        positions == kRunTokens ? " (" + flag(Setting::kTokens) + " asks for more)" : ""));
   table.row("dense weights",
             fmt::format("{}: {}", view_name(engine.dense_choice().view), engine.dense_choice().why));
 }
@@ -172,7 +174,8 @@ void add_cache(const engine::Engine& engine, Table& table) {
   if (experts::find_router(engine.options().router).lossy)
     table.row("", fmt::format("less with the router {}, which decides while a text is generated",
                               engine.options().router));
-  table.row("speed", "not predicted: only for caches with pools (--cache zip-pools) are costs measured");
+  table.row("speed", "not predicted: only for caches with pools (" + flag(Setting::kCache) +
+                         " zip-pools) are costs measured");
 }
 
 Json to_json(const engine::Engine& engine, std::size_t positions) {
@@ -227,13 +230,13 @@ void plan(const Options& options) {
   if (sliced && !options.trace.empty())
     throw Error(ErrorKind::kUsage,
                 "recorded routing says how often whole experts are read, and these are in slices")
-        .in("--trace")
-        .fix("leave --trace out");
+        .in(Setting::kTrace)
+        .fix("leave " + Setting::kTrace + " out");
   const std::size_t positions =
       std::min<std::size_t>(static_cast<std::size_t>(options.tokens), context_tokens(flags, open.model));
   if (options.tokens > static_cast<std::int64_t>(positions) && options.tokens != kRunTokens && !flags.quiet)
-    print_warning("--tokens: the context holds {} tokens; this plan is for them, not for {}", positions,
-                  options.tokens);
+    print_warning("{}: the context holds {} tokens; this plan is for them, not for {}",
+                  flag(Setting::kTokens), positions, options.tokens);
   // For a model with an encoder, the prompt is the encoder's input, and the answer stands alone.
   engine::EngineOptions settings =
       engine_options(flags, positions, open.model.config.has_encoder() ? positions : 0);
@@ -269,19 +272,21 @@ void add_plan(Command& app) {
   Command* command = app.add_command("plan", "Say where the bytes of a budget go and what speed to expect");
   auto options = std::make_shared<Options>();
   command
-      ->add_option("--tokens", &options->tokens,
-                   "Tokens of prompt and answer to have room for; run takes those of its prompt and -n")
+      ->add_option(Setting::kTokens, &options->tokens,
+                   "Tokens of prompt and answer to have room for; run takes those of its prompt and " +
+                       Setting::kPredict)
       ->show_default()
-      ->check(whole_number("--tokens", 1, std::uint64_t{1} << 31));
-  command->add_option("--batch", &options->batch, "Sequences that are decoded together, 1 to 256")
+      ->check(whole_number(Setting::kTokens, 1, std::uint64_t{1} << 31));
+  command->add_option(Setting::kBatch, &options->batch, "Sequences that are decoded together, 1 to 256")
       ->show_default()
-      ->check(whole_number("--batch", 1, 256));
+      ->check(whole_number(Setting::kBatch, 1, 256));
   add_sampling_flags(*command, options->sampling, SamplingChoice::kThatTakesMemory);
-  command->add_option("--trace", &options->trace,
+  command->add_option(Setting::kTrace, &options->trace,
                       "Recorded routing to plan with (sluice trace); default: the profile's, else assumed");
-  add_engine_flags(*command, options->engine,
-                   {.seed = "Which experts costs are measured of at the start; default: 0",
-                    .context = "Most tokens to plan for (see --tokens); default: the model's maximum"});
+  add_engine_flags(
+      *command, options->engine,
+      {.seed = "Which experts costs are measured of at the start; default: 0",
+       .context = "Most tokens to plan for (see " + Setting::kTokens + "); default: the model's maximum"});
   command->footer(
       "Flags of policies are those of run, and are planned for as a run would take them.\n"
       "Examples:\n"

@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/setting.h"
 #include "base/wrapped_text.h"
 #include "command.h"
 #include "commands/recorded_routing.h"
@@ -91,8 +92,8 @@ void profile(const Options& options) {
         .found("family sliced");
   if (options.output.empty() && !open.checkpoint->packed())
     throw Error(ErrorKind::kUsage, "a directory has no place for its profile")
-        .in("-o")
-        .expected("-o FILE.json, or a packed store, which keeps it as a sidecar");
+        .in(Setting::kOutput)
+        .expected(Setting::kOutput + " FILE.json, or a packed store, which keeps it as a sidecar");
   if (options.output.empty()) check_sidecar_place(flags.model);
   RecordedRouting routing;
   if (!options.trace.empty()) routing = read_routing(options.trace, open.model.config);
@@ -119,13 +120,13 @@ void add_profile(Command& app) {
   Command* command =
       app.add_command("profile", "Measure what reading, decoding and computing experts costs here");
   auto options = std::make_shared<Options>();
-  command->add_option("-o,--out", &options->output,
+  command->add_option(Setting::kOut, &options->output,
                       "File to write; a store without it keeps the profile as a sidecar");
-  command->add_option("--repeats", &options->repeats, "Runs of which the median is taken")
+  command->add_option(Setting::kRepeats, &options->repeats, "Runs of which the median is taken")
       ->show_default()
-      ->check(whole_number("--repeats", 1, 1000));
+      ->check(whole_number(Setting::kRepeats, 1, 1000));
   command->add_option(
-      "--trace", &options->trace,
+      Setting::kTrace, &options->trace,
       "Also note how often the r-th hottest expert of a layer was used in this recorded routing");
   add_engine_flags(*command, options->engine,
                    {.seed = "Which experts are measured; default: 0", .policies = PolicyFlags::kNone});

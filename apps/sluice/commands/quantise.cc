@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
+#include "base/setting.h"
 #include "codec/slices/quantiser_variants.h"
 #include "command.h"
 #include "flags/common_flags.h"
@@ -38,7 +39,7 @@ const codec::QuantiserVariant& find_variant(const std::string& name) {
   try {
     return codec::find_quantiser_variant(name);
   } catch (Error& error) {
-    throw error.in("--quantiser");
+    throw error.in(Setting::kQuantiser);
   }
 }
 
@@ -47,7 +48,7 @@ void quantise(const Options& options) {
   const std::optional<codec::SliceBits> bits = codec::parse_slice_bits(options.slices);
   if (!bits)
     throw Error(ErrorKind::kUsage, "unknown slices")
-        .in("--slices")
+        .in(Setting::kSlices)
         .expected("one of: 8/4, 6/3, 4/2")
         .found("\"" + options.slices + "\"");
   store::check_not_packed(options.model);
@@ -85,13 +86,16 @@ void add_quantise(Command& app) {
   Command* command = app.add_command(
       "quantise", "Copy a model directory with its experts rounded, to measure what that costs");
   auto options = std::make_shared<Options>();
-  command->add_option("MODEL", &options->model, "Hugging Face directory")->required();
-  command->add_option("-o,--output", &options->output, "The directory to make; must not exist")->required();
+  command->add_argument("MODEL", &options->model, "Hugging Face directory")->required();
+  command->add_option(Setting::kOutput, &options->output, "The directory to make; must not exist")
+      ->required();
   command
-      ->add_option("--quantiser", &options->quantiser,
+      ->add_option(Setting::kQuantiser, &options->quantiser,
                    "How weights are rounded (SliceMoE, table 1): " + quantiser_names())
       ->show_default();
-  command->add_option("--slices", &options->slices, "Bits of codes, and of the higher slice: 8/4, 6/3, 4/2")
+  command
+      ->add_option(Setting::kSlices, &options->slices,
+                   "Bits of codes, and of the higher slice: 8/4, 6/3, 4/2")
       ->show_default();
   add_common_flags(*command, options->common,
                    {.threads = "Threads that round; 0: one for every CPU",

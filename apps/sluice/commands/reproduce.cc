@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/temporary_directory.h"
+#include "base/setting.h"
 #include "base/wrapped_text.h"
 #include "command.h"
 #include "flags/engine_flags.h"
@@ -71,7 +72,8 @@ std::string quoted(const std::string& word) {
 // Given instead of a path: the report goes without this data.
 constexpr const char* kNone = "none";
 
-// `what` describes the value of `flag`. Data of its default lie with the sources.
+// `what` describes the value of a flag, `flag` the flag and its value. Data of its default lie with the
+// sources.
 Error not_there(const std::string& what, const std::string& flag, const std::string& path, bool is_default,
                 const std::string& without) {
   Error error(ErrorKind::kNotFound, "no such " + what);
@@ -91,8 +93,8 @@ std::string trace_of(const Options& options, const char* usual) {
   if (options.trace == kNone) return "";
   std::string trace = options.trace.empty() ? usual : options.trace;
   if (!std::filesystem::exists(trace))
-    throw not_there("recorded routing", "--trace FILE", trace, options.trace.empty(),
-                    ", or --trace none to do without it");
+    throw not_there("recorded routing", Setting::kTrace + " FILE", trace, options.trace.empty(),
+                    ", or " + Setting::kTrace + " none to do without it");
   return trace;
 }
 
@@ -130,18 +132,20 @@ std::optional<reproduce::TrainedSettings> trained_settings(const Options& option
   if (options.model == kNone) {
     if (options.text.empty()) return std::nullopt;
     throw Error(ErrorKind::kUsage, "without a model no text is scored")
-        .in("-f")
-        .fix("leave out -f, or give --model DIR");
+        .in(Setting::kFile)
+        .fix("leave out " + Setting::kFile + ", or give " + Setting::kModel + " DIR");
   }
   if (!std::filesystem::exists(options.model))
-    throw not_there("model", "--model DIR", options.model, is_default_model(options),
-                    ", or --model none for replays alone");
+    throw not_there("model", Setting::kModel + " DIR", options.model, is_default_model(options),
+                    ", or " + Setting::kModel + " none for replays alone");
   store::check_not_packed(options.model);
   reproduce::TrainedSettings settings;
   settings.model = options.model;
   const std::string text = options.text.empty() ? options.model + "/eval.txt" : options.text;
   if (!std::filesystem::exists(text))
-    throw Error(ErrorKind::kNotFound, "there is no text to measure quality on").in(text).fix("give -f FILE");
+    throw Error(ErrorKind::kNotFound, "there is no text to measure quality on")
+        .in(text)
+        .fix("give " + Setting::kFile + " FILE");
   settings.text = read_text_file(text, kMostTextBytes);
   settings.work = output;
   settings.grid = reproduce::trained_grid(options.quick);
@@ -156,7 +160,8 @@ void reproduce_slicemoe(const Options& options) {
   if (!options.whole.empty() || !options.memory.empty() || options.tokens != 0 || options.runs != 0)
     throw Error(ErrorKind::kUsage, "these flags are of zipmoe's runs, which compare presets under budgets")
         .in("reproduce slicemoe")
-        .fix("leave out --whole, --budget, --runs and -n");
+        .fix("leave out " + Setting::kWhole + ", " + Setting::kBudget + ", " + Setting::kRuns + " and " +
+             Setting::kPredict);
   const std::string output = output_of(options);
   reproduce::SlicemoeSettings settings;
   settings.trained = trained_settings(options, output);
@@ -166,11 +171,13 @@ void reproduce_slicemoe(const Options& options) {
   settings.quick = options.quick;
   settings.seed = options.common.seed.value_or(settings.seed);
   settings.command = "sluice reproduce slicemoe";
-  if (options.quick) settings.command += " --quick";
-  if (!is_default_model(options)) settings.command += " --model " + quoted(options.model);
-  if (!options.text.empty()) settings.command += " -f " + quoted(options.text);
-  if (!options.trace.empty()) settings.command += " --trace " + quoted(options.trace);
-  if (options.common.seed) settings.command += fmt::format(" --seed {}", *options.common.seed);
+  if (options.quick) settings.command += " " + flag(Setting::kQuick);
+  if (!is_default_model(options))
+    settings.command += " " + flag(Setting::kModel) + " " + quoted(options.model);
+  if (!options.text.empty()) settings.command += " " + flag(Setting::kFile) + " " + quoted(options.text);
+  if (!options.trace.empty()) settings.command += " " + flag(Setting::kTrace) + " " + quoted(options.trace);
+  if (options.common.seed)
+    settings.command += fmt::format(" {} {}", flag(Setting::kSeed), *options.common.seed);
   settings.version = SLUICE_VERSION;
   settings.interrupted = interrupted_or_unread;
   if (!options.common.quiet && !options.common.json)
@@ -182,14 +189,15 @@ void reproduce_zipmoe(const Options& options) {
   const CommonFlags& common = options.common;
   if (!options.text.empty())
     throw Error(ErrorKind::kUsage, "the runs of zipmoe generate, and score no text")
-        .in("-f")
-        .fix("leave out -f");
+        .in(Setting::kFile)
+        .fix("leave out " + Setting::kFile);
   reproduce::ZipmoeSettings settings;
-  for (const std::string& size : options.memory) settings.budgets.push_back(parse_size(size, "--budget"));
+  for (const std::string& size : options.memory)
+    settings.budgets.push_back(parse_size(size, Setting::kBudget));
   std::ranges::sort(settings.budgets);
   const std::string output = output_of(options);
   if (!std::filesystem::exists(options.model))
-    throw not_there("model", "--model", options.model, is_default_model(options), "");
+    throw not_there("model", mark(Setting::kModel), options.model, is_default_model(options), "");
   settings.trace = trace_of(options, kTrace);
   const OutputDirectory directory(output);
   check_output();
@@ -207,18 +215,21 @@ void reproduce_zipmoe(const Options& options) {
     const std::filesystem::path path = std::filesystem::path(options.model + "/").lexically_normal();
     settings.packed_name = quoted(path.parent_path().filename().string() + ".sluice");
     settings.prepare =
-        fmt::format("sluice pack {} -o {} --codec {}", quoted(options.model), settings.packed_name, kCodec);
+        fmt::format("sluice pack {} {} {} {} {}", quoted(options.model), flag(Setting::kOutput),
+                    settings.packed_name, flag(Setting::kCodec), kCodec);
   }
-  settings.command = "sluice reproduce " + options.paper + (options.quick ? " --quick" : "");
-  if (!is_default_model(options)) settings.command += " --model " + quoted(options.model);
-  if (!options.whole.empty()) settings.command += " --whole " + quoted(options.whole);
-  for (const std::string& size : options.memory) settings.command += " --budget " + size;
-  if (options.tokens != 0) settings.command += fmt::format(" -n {}", options.tokens);
-  if (options.runs != 0) settings.command += fmt::format(" --runs {}", options.runs);
-  if (!options.trace.empty()) settings.command += " --trace " + quoted(options.trace);
-  if (common.threads != 0) settings.flags += fmt::format(" --threads {}", common.threads);
-  if (common.isa != CommonFlags().isa) settings.flags += " --isa " + common.isa;
-  if (common.io != CommonFlags().io) settings.flags += " --io " + common.io;
+  settings.command = "sluice reproduce " + options.paper + (options.quick ? " " + flag(Setting::kQuick) : "");
+  if (!is_default_model(options))
+    settings.command += " " + flag(Setting::kModel) + " " + quoted(options.model);
+  if (!options.whole.empty()) settings.command += " " + flag(Setting::kWhole) + " " + quoted(options.whole);
+  for (const std::string& size : options.memory)
+    settings.command += " " + flag(Setting::kBudget) + " " + size;
+  if (options.tokens != 0) settings.command += fmt::format(" {} {}", flag(Setting::kPredict), options.tokens);
+  if (options.runs != 0) settings.command += fmt::format(" {} {}", flag(Setting::kRuns), options.runs);
+  if (!options.trace.empty()) settings.command += " " + flag(Setting::kTrace) + " " + quoted(options.trace);
+  if (common.threads != 0) settings.flags += fmt::format(" {} {}", flag(Setting::kThreads), common.threads);
+  if (common.isa != CommonFlags().isa) settings.flags += " " + flag(Setting::kIsa) + " " + common.isa;
+  if (common.io != CommonFlags().io) settings.flags += " " + flag(Setting::kIo) + " " + common.io;
   settings.command += settings.flags;
   settings.version = SLUICE_VERSION;
   settings.interrupted = interrupted_or_unread;
@@ -266,37 +277,39 @@ void add_reproduce(Command& app) {
   Command* command = app.add_command("reproduce", "Try the tables of a paper again on this machine");
   auto options = std::make_shared<Options>();
   command
-      ->add_option(
+      ->add_argument(
           "PAPER", &options->paper,
           "zipmoe (arXiv 2601.21198): runs and replays; slicemoe: replays on the paper's machine, and "
           "quality of a trained model")
       ->required()
       ->one_of({"zipmoe", "slicemoe"});
-  command->add_flag("--quick", options->quick,
+  command->add_flag(Setting::kQuick, options->quick,
                     "Fewer budgets, runs, prompts and tokens: a minute; of slicemoe a few");
-  command->add_option("-o,--output", &options->output,
+  command->add_option(Setting::kOutput, &options->output,
                       "Directory for PAPER.md, PAPER.json and pictures; default: reproduce-PAPER");
   command
       ->add_option(
-          "--model", &options->model,
+          Setting::kModel, &options->model,
           "Model directory (packed into a temporary store) or packed store; of slicemoe a directory, "
           "or none: replays alone")
       ->show_default();
-  command->add_option("-f,--file", &options->text,
+  command->add_option(Setting::kFile, &options->text,
                       "Text that slicemoe measures quality on; default: eval.txt of the model");
-  command->add_option("--whole", &options->whole,
-                      "The same model stored whole, for presets that read whole experts; default: --model");
-  command
-      ->add_option("-n,--predict", &options->tokens, "Tokens of each run, at least 4; default: 48, quick 16")
-      ->check(whole_number("-n", 4, 1 << 20));
   command->add_option(
-      "--trace", &options->trace,
+      Setting::kWhole, &options->whole,
+      "The same model stored whole, for presets that read whole experts; default: " + Setting::kModel);
+  command
+      ->add_option(Setting::kPredict, &options->tokens,
+                   "Tokens of each run, at least 4; default: 48, quick 16")
+      ->check(whole_number(Setting::kPredict, 4, 1 << 20));
+  command->add_option(
+      Setting::kTrace, &options->trace,
       fmt::format("Recorded routing of DeepSeek-V2-Lite (.mrt) that is replayed with a virtual "
                   "clock, or none; default: {}, of slicemoe {}, both in tests/data/routing",
                   std::filesystem::path(kTrace).filename().string(),
                   std::filesystem::path(kSlicemoeTrace).filename().string()));
-  command->add_option("--runs", &options->runs, "Runs of each preset, in turns; 0: 5, quick 2")
-      ->check(whole_number("--runs", 0, 1000));
+  command->add_option(Setting::kRuns, &options->runs, "Runs of each preset, in turns; 0: 5, quick 2")
+      ->check(whole_number(Setting::kRuns, 0, 1000));
   add_common_flags(
       *command, options->common,
       {.threads = "Compute threads; 0: all usable CPUs",
@@ -312,7 +325,7 @@ void add_reproduce(Command& app) {
       "  sluice reproduce zipmoe --model qwen.sluice --whole Qwen1.5-MoE-A2.7B --budget 6GiB --budget 8GiB "
       "-o evidence");
   command->add_option(
-      "--budget", &options->memory,
+      Setting::kBudget, &options->memory,
       "Budget to compare under; may be given several times; default: what holds 25 to 75 % of the experts");
   command->callback([options] { reproduce_paper(*options); });
 }

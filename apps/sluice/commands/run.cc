@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/setting.h"
 #include "base/shown_text.h"
 #include "base/stopwatch.h"
 #include "base/wrapped_text.h"
@@ -194,9 +195,9 @@ void run(const Options& options) {
   const bool batch = requests.size() > 1;
   if (batch && !options.out.empty())
     throw Error(ErrorKind::kUsage, "a batch has several texts")
-        .in("-o")
+        .in(Setting::kOutput)
         .expected("one prompt")
-        .fix("use --json for a batch");
+        .fix("use " + Setting::kJson + " for a batch");
   const bool encoder =
       open.model.config.has_encoder();  // then the prompt is its input, and the answer stands alone
 
@@ -282,27 +283,30 @@ void add_run(Command& app) {
   Command* command = app.add_command("run", "Generate text inside a memory budget");
   auto options = std::make_shared<Options>();
   add_prompt_flags(*command, options->prompt);
-  command->add_option("-n,--predict", &options->max_tokens, "Most tokens to generate")
+  command->add_option(Setting::kPredict, &options->max_tokens, "Most tokens to generate")
       ->show_default()
-      ->check(whole_number("-n", 0, std::uint64_t{1} << 31))
+      ->check(whole_number(Setting::kPredict, 0, std::uint64_t{1} << 31))
       ->group(kSamplingGroup);
   add_sampling_flags(*command, options->sampling, SamplingChoice::kAll);
-  command->add_option("--stop", &options->stop, "End before this text; may be given several times")
+  command->add_option(Setting::kStop, &options->stop, "End before this text; may be given several times")
       ->group(kSamplingGroup);
-  command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token")
+  command->add_flag(Setting::kIgnoreEos, options->ignore_eos, "Go on after an end-of-text token")
       ->group(kSamplingGroup);
   const std::string output = "Output";
-  command->add_option("-o,--out", &options->out, "Also write the text to this file, once it is complete")
+  command->add_option(Setting::kOut, &options->out, "Also write the text to this file, once it is complete")
       ->group(output);
   command
-      ->add_option("--decisions", &options->decisions, "Write every decision of the caches to this new file")
+      ->add_option(Setting::kDecisions, &options->decisions,
+                   "Write every decision of the caches to this new file")
       ->group(output);
   command
-      ->add_option("--machine", &options->machine,
-                   "Modelled hardware of energy_model (--json): slicemoe, or a JSON file (docs/replay.md)")
+      ->add_option(Setting::kMachine, &options->machine,
+                   "Modelled hardware of energy_model (" + Setting::kJson +
+                       "): slicemoe, or a JSON file (docs/replay.md)")
       ->show_default()
       ->group(output);
-  command->add_flag("--show-experts", options->show_experts, "Draw which experts are in memory at the end")
+  command
+      ->add_flag(Setting::kShowExperts, options->show_experts, "Draw which experts are in memory at the end")
       ->group(output);
   add_engine_flags(*command, options->engine);
   command->footer(

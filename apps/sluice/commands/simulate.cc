@@ -15,6 +15,7 @@
 #include "base/files/file.h"
 #include "base/files/unfinished_file.h"
 #include "base/json/json.h"
+#include "base/setting.h"
 #include "base/text_table.h"
 #include "command.h"
 #include "commands/machine_replay.h"
@@ -63,14 +64,14 @@ std::vector<std::string> cache_names(const std::string& list) {
       if (!policy.pooled && !policy.sliced) names.emplace_back(policy.name);
     return names;
   }
-  names = split_list(list, "--cache");
+  names = split_list(list, Setting::kCache);
   for (const std::string& name : names) experts::find_cache(name);
   return names;
 }
 
 // "100" means experts, "4GiB" bytes.
 void parse_capacity(const std::string& text, lab::ReplaySettings& settings) {
-  settings.capacity = parse_size(text, "--capacity");
+  settings.capacity = parse_size(text, Setting::kCapacity);
   const bool bare = text.find_first_not_of("0123456789") == std::string::npos;
   settings.unit = bare ? lab::CapacityUnit::kExperts : lab::CapacityUnit::kBytes;
 }
@@ -78,7 +79,7 @@ void parse_capacity(const std::string& text, lab::ReplaySettings& settings) {
 experts::PoolSlots parse_slots(const std::string& text) {
   constexpr std::uint32_t kMost = 65536;
   std::vector<std::uint32_t> numbers;
-  for (const std::string& part : split_list(text, "--pools")) {
+  for (const std::string& part : split_list(text, Setting::kPools)) {
     std::uint32_t number = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
     if (error != std::errc() || end != part.data() + part.size() || number > kMost) {
@@ -89,18 +90,18 @@ experts::PoolSlots parse_slots(const std::string& text) {
   }
   if (numbers.size() != 4)
     throw Error(ErrorKind::kUsage, "these are not the slots of four pools")
-        .in("--pools")
+        .in(Setting::kPools)
         .expected("four numbers up to 65536, F,C,S,E, such as 3,4,2,1")
         .found(fmt::format("\"{}\"", text));
   if (numbers == std::vector<std::uint32_t>(4))
     throw Error(ErrorKind::kUsage, "pools without a slot cannot hold an expert")
-        .in("--pools")
+        .in(Setting::kPools)
         .expected("at least one slot")
         .found(fmt::format("\"{}\"", text));
   return {numbers[0], numbers[1], numbers[2], numbers[3]};
 }
 
-// Without --capacity, a cache with pools has room for its slots.
+// Where no capacity is given, a cache with pools has room for its slots.
 void fill_slots(const Options& options, lab::ReplaySettings& settings) {
   if (!experts::find_cache(settings.cache).pooled || options.pools.empty()) return;
   settings.pools = parse_slots(options.pools);
@@ -198,8 +199,8 @@ void check_whole(const SliceFlags& flags) {
   set_slice_options(flags, chosen);
   if (!flags.precision.empty())
     throw Error(ErrorKind::kUsage, "only experts in slices have two precisions")
-        .in("--precision")
-        .expected("--cache slice-lru, or --machine")
+        .in(Setting::kPrecision)
+        .expected(Setting::kCache + " slice-lru, or " + Setting::kMachine)
         .found(flags.precision);
   check_effects(flags, chosen,
                 {experts::PrecisionMode::kFull, experts::ConstraintMode::kNone, "exact", "lru"});
@@ -211,14 +212,14 @@ void run_slices(const Options& options) {
   parse_capacity(options.capacities, capacity);
   if (capacity.unit != lab::CapacityUnit::kBytes)
     throw Error(ErrorKind::kUsage, "a cache of slices takes its capacity in bytes")
-        .in("--capacity")
+        .in(Setting::kCapacity)
         .expected("a size (4GiB)")
         .found(options.capacities);
   engine::EngineOptions chosen;
   set_slice_options(options.slices, chosen);
   if (chosen.precision == experts::PrecisionMode::kFull)
     throw Error(ErrorKind::kUsage, "a replay of slices needs a precision")
-        .in("--precision")
+        .in(Setting::kPrecision)
         .expected("high, low or dbsc");
   // The recorded run's choices stay, so a limit serves only the account.
   check_effects(
@@ -293,9 +294,11 @@ void run(const Options& options) {
   if (options.machine.asked()) {
     if (!options.capacities.empty() || !options.pools.empty() || !options.timed.profile.empty() ||
         options.scope == "layer")
-      throw Error(ErrorKind::kUsage, "a replay on a modelled machine has one cache of --memory-experts")
-          .in("--machine")
-          .fix("leave out --capacity, --scope, --pools and --profile");
+      throw Error(ErrorKind::kUsage,
+                  "a replay on a modelled machine has one cache of " + Setting::kMemoryExperts)
+          .in(Setting::kMachine)
+          .fix("leave out " + Setting::kCapacity + ", " + Setting::kScope + ", " + Setting::kPools + " and " +
+               Setting::kProfile);
     return machine_replay({options.trace, options.caches, options.timed.presets, options.timed.memories,
                            options.decisions, seed_of(options), options.common.json, options.common.quiet},
                           options.machine, options.slices);
@@ -308,21 +311,24 @@ void run(const Options& options) {
   if (options.timed.asked()) {
     if (!options.caches.empty() || !options.capacities.empty() || !options.pools.empty() ||
         !options.decisions.empty())
-      throw Error(ErrorKind::kUsage, "a timed replay takes --preset and --memory-experts")
-          .in("--profile")
-          .fix("leave out --cache, --capacity, --pools and --decisions");
+      throw Error(ErrorKind::kUsage,
+                  "a timed replay takes " + Setting::kPreset + " and " + Setting::kMemoryExperts)
+          .in(Setting::kProfile)
+          .fix("leave out " + Setting::kCache + ", " + Setting::kCapacity + ", " + Setting::kPools + " and " +
+               Setting::kDecisions);
     return timed_replay({options.trace, options.scope.empty() ? "global" : options.scope, seed_of(options),
                          options.common.json, options.common.quiet, options.rules},
                         options.timed);
   }
   if (options.caches.empty())
     throw Error(ErrorKind::kUsage, "nothing to replay the trace through")
-        .in("--cache")
-        .expected("--cache and --capacity; or --profile, --preset and --memory-experts");
+        .in(Setting::kCache)
+        .expected(Setting::kCache + " and " + Setting::kCapacity + "; or " + Setting::kProfile + ", " +
+                  Setting::kPreset + " and " + Setting::kMemoryExperts);
   if (by_slices) {
     if (caches.size() > 1)
       throw Error(ErrorKind::kUsage, "slices and whole experts are not replayed together")
-          .in("--cache")
+          .in(Setting::kCache)
           .expected("slice-lru alone")
           .found(options.caches);
     return run_slices(options);
@@ -331,14 +337,17 @@ void run(const Options& options) {
       std::ranges::all_of(caches, [](const auto& name) { return experts::find_cache(name).pooled; });
   if (!options.pools.empty() &&
       std::ranges::none_of(caches, [](const auto& name) { return experts::find_cache(name).pooled; }))
-    throw Error(ErrorKind::kUsage, "none of these caches has pools").in("--pools").found(options.caches);
+    throw Error(ErrorKind::kUsage, "none of these caches has pools")
+        .in(Setting::kPools)
+        .found(options.caches);
   const bool by_slots = options.capacities.empty() && pooled && !options.pools.empty();
   if (options.capacities.empty() && !by_slots)
     throw Error(ErrorKind::kUsage, "the caches have no capacity")
-        .in("--capacity")
-        .expected(pooled ? "experts (64), a size (4GiB), or --pools alone" : "experts (64) or a size (4GiB)");
+        .in(Setting::kCapacity)
+        .expected(pooled ? "experts (64), a size (4GiB), or " + Setting::kPools + " alone"
+                         : "experts (64) or a size (4GiB)");
   const std::vector<std::string> capacities =
-      by_slots ? std::vector<std::string>{"-"} : split_list(options.capacities, "--capacity");
+      by_slots ? std::vector<std::string>{"-"} : split_list(options.capacities, Setting::kCapacity);
   std::vector<Row> rows;
   for (const std::string& capacity : capacities)
     for (const std::string& cache : caches) {
@@ -356,10 +365,10 @@ void run(const Options& options) {
     }
   if (!options.decisions.empty() && rows.size() != 1)
     throw Error(ErrorKind::kUsage, "one log holds the decisions of one cache of one capacity")
-        .in("--decisions");
+        .in(Setting::kDecisions);
   if (!options.decisions.empty()) check_new_file(options.decisions);
   const Bytes expert_bytes =
-      options.expert_bytes.empty() ? 0 : parse_size(options.expert_bytes, "--expert-bytes");
+      options.expert_bytes.empty() ? 0 : parse_size(options.expert_bytes, Setting::kExpertBytes);
 
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(options.trace);
   check_output();
@@ -428,26 +437,29 @@ void add_simulate(Command& app) {
   std::string names;
   for (const experts::CachePolicy& policy : experts::cache_policies())
     names += std::string(policy.name) + ", ";
-  command->add_option("--trace", &options->trace, "File of `sluice trace`, .mrt or .csv; each also as .zst")
+  command
+      ->add_option(Setting::kTrace, &options->trace,
+                   "File of `sluice trace`, .mrt or .csv; each also as .zst")
       ->required();
-  command->add_option("--cache", &options->caches,
+  command->add_option(Setting::kCache, &options->caches,
                       names + "several with commas between them, or all (of whole experts, without pools)");
-  command->add_option("--capacity", &options->capacities,
+  command->add_option(Setting::kCapacity, &options->capacities,
                       "Of each cache: experts (64) or a size (4GiB); several with commas between them");
   command
       ->add_option(
-          "--scope", &options->scope,
+          Setting::kScope, &options->scope,
           "One cache a layer, or one for all: layer (the default), global (the default of timed replays)")
       ->one_of({"layer", "global"});
-  command->add_option("--keep", &options->keep, "Experts stay in memory as: full, packed")
+  command->add_option(Setting::kKeep, &options->keep, "Experts stay in memory as: full, packed")
       ->one_of({"full", "packed"})
       ->show_default();
-  command->add_option("--expert-bytes", &options->expert_bytes,
+  command->add_option(Setting::kExpertBytes, &options->expert_bytes,
                       "Size of every expert, where the trace does not say it or says another");
-  command->add_option("--window", &options->window, "Also report the hit rate of every so many steps")
-      ->check(whole_number("--window", 1, std::uint64_t{1} << 31));
-  command->add_option("--decisions", &options->decisions,
-                      "Write every decision to this new file, as `sluice run --decisions` does");
+  command->add_option(Setting::kWindow, &options->window, "Also report the hit rate of every so many steps")
+      ->check(whole_number(Setting::kWindow, 1, std::uint64_t{1} << 31));
+  command->add_option(
+      Setting::kDecisions, &options->decisions,
+      "Write every decision to this new file, as `sluice run " + Setting::kDecisions + "` does");
   add_common_flags(*command, options->common,
                    {.seed = "Of caches that draw (marking); default: 0",
                     .json = "Print one JSON object and nothing else",
@@ -455,23 +467,24 @@ void add_simulate(Command& app) {
   const std::string pools = "Pools (zip-pools, and presets with pools)";
   command
       ->add_option(
-          "--pools", &options->pools,
+          Setting::kPools, &options->pools,
           "Slots of each layer, F,C,S,E: experts in full, compressed, as sign+mantissa, as exponents")
       ->group(pools);
-  command->add_option("--delta", &options->rules.delta, "Experts that a rank may be beyond its pool")
-      ->check(whole_number("--delta", 0, 1 << 20))
+  command->add_option(Setting::kDelta, &options->rules.delta, "Experts that a rank may be beyond its pool")
+      ->check(whole_number(Setting::kDelta, 0, 1 << 20))
       ->group(pools)
       ->show_default();
   command
       ->add_option(
-          "--demote",
+          Setting::kDemote,
           [options](const std::string& name) { options->rules.demotion = *experts::find_demotion(name); },
           "Experts without room in their pool: none (they leave), room (those of C stay as S or E where "
           "there is room), rank (they go on to the next pool, and colder ones make room; the default)")
       ->one_of({"none", "room", "rank"})
       ->group(pools);
   command
-      ->add_option("--half-life", &options->rules.half_life, "Steps in which counts halve; 0: they never do")
+      ->add_option(Setting::kHalfLife, &options->rules.half_life,
+                   "Steps in which counts halve; 0: they never do")
       ->group(pools)
       ->show_default();
   add_timed_flags(*command, options->timed);

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/machine/thread_pool.h"
+#include "base/setting.h"
 #include "command.h"
 #include "flags/common_flags.h"
 #include "flags/number_range.h"
@@ -33,22 +34,22 @@ void synthesise(const Options& options) {
   if (options.experts != 0) synth.experts = options.experts;
   synth.embedding_scale = options.embedding_scale;
   synth.embedding_common = options.embedding_common;
-  synth.shard_bytes = parse_size(options.shard_size, "--shard-size");
+  synth.shard_bytes = parse_size(options.shard_size, Setting::kShardSize);
   if (synth.shard_bytes == 0)
     throw Error(ErrorKind::kUsage, "a shard has no room for a tensor")
-        .in("--shard-size")
+        .in(Setting::kShardSize)
         .expected("1 or more bytes")
         .found("\"" + options.shard_size + "\"")
         .fix("give a size such as 4GiB, or leave the flag out");
   if (!(synth.embedding_scale >= 1e-3 && synth.embedding_scale <= 1e6))
     throw Error(ErrorKind::kUsage, "the scale of the embeddings is out of range for BF16 arithmetic")
-        .in("--embedding-scale")
+        .in(Setting::kEmbeddingScale)
         .expected("a number from 0.001 to 1000000")
         .found(fmt::format("{}", synth.embedding_scale))
         .fix("leave the flag out for 1");
   if (!(synth.embedding_common >= 0 && synth.embedding_common < 1))
     throw Error(ErrorKind::kUsage, "the common share leaves tokens no part of their own")
-        .in("--embedding-common")
+        .in(Setting::kEmbeddingCommon)
         .expected("a share from 0 to below 1")
         .found(fmt::format("{}", synth.embedding_common))
         .fix("leave the flag out for 0");
@@ -82,23 +83,27 @@ void add_synth(Command& app) {
   Command* command =
       app.add_command("synth", "Write a model with random weights at the shapes of a config.json");
   auto options = std::make_shared<Options>();
-  command->add_option("CONFIG", &options->config, "config.json of a published model")->required();
-  command->add_option("-o,--output", &options->output, "Directory to make; it must not exist")->required();
-  command->add_option("--layers", &options->layers, "Layers instead of the config's")
-      ->check(whole_number("--layers", 1, 1 << 20));
-  command->add_option("--experts", &options->experts, "Routed experts per layer instead of the config's")
-      ->check(whole_number("--experts", 1, 1 << 20));
+  command->add_argument("CONFIG", &options->config, "config.json of a published model")->required();
+  command->add_option(Setting::kOutput, &options->output, "Directory to make; it must not exist")->required();
+  command->add_option(Setting::kLayers, &options->layers, "Layers instead of the config's")
+      ->check(whole_number(Setting::kLayers, 1, 1 << 20));
   command
-      ->add_option("--embedding-scale", &options->embedding_scale,
+      ->add_option(Setting::kExperts, &options->experts, "Routed experts per layer instead of the config's")
+      ->check(whole_number(Setting::kExperts, 1, 1 << 20));
+  command
+      ->add_option(Setting::kEmbeddingScale, &options->embedding_scale,
                    "Input embeddings so many times as large: fewer experts repeat from token to token")
       ->show_default();
   command
-      ->add_option("--embedding-common", &options->embedding_common,
+      ->add_option(Setting::kEmbeddingCommon, &options->embedding_common,
                    "Share of the input embeddings' variance that all tokens have in common: more experts "
                    "repeat from token to token")
       ->show_default();
-  command->add_option("--dtype", &options->dtype, "Element type: bf16")->one_of({"bf16"})->show_default();
-  command->add_option("--shard-size", &options->shard_size, "Most tensor bytes in one file")->show_default();
+  command->add_option(Setting::kDtype, &options->dtype, "Element type: bf16")
+      ->one_of({"bf16"})
+      ->show_default();
+  command->add_option(Setting::kShardSize, &options->shard_size, "Most tensor bytes in one file")
+      ->show_default();
   options->common.seed = 0;
   add_common_flags(*command, options->common,
                    {.threads = "Threads that make weights; 0: all usable CPUs",

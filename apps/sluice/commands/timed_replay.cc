@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/json/json.h"
+#include "base/setting.h"
 #include "base/text_table.h"
 #include "command.h"
 #include "engine/plan/pool_plan.h"
@@ -135,7 +136,7 @@ void check_memory(Bytes memory, const engine::ProfiledModel& model) {
   if (memory < least) {
     const ComparedBytes sizes = compared_bytes(least, memory);
     throw Error(ErrorKind::kBudget, "no part of any expert can stay in this memory")
-        .in("--memory-experts")
+        .in(Setting::kMemoryExperts)
         .expected("at least " + sizes.expected)
         .found(sizes.found)
         .fix("give more");
@@ -144,14 +145,14 @@ void check_memory(Bytes memory, const engine::ProfiledModel& model) {
 
 }  // namespace
 
-std::vector<std::string> split_list(const std::string& list, const char* flag) {
+std::vector<std::string> split_list(const std::string& list, Setting setting) {
   std::vector<std::string> parts;
   for (std::size_t at = 0; at <= list.size();) {
     const std::size_t comma = std::min(list.find(',', at), list.size());
     parts.push_back(list.substr(at, comma - at));
     if (parts.back().empty())
       throw Error(ErrorKind::kUsage, "an entry of the list is empty")
-          .in(flag)
+          .in(setting)
           .found(fmt::format("\"{}\"", list));
     at = comma + 1;
   }
@@ -164,50 +165,51 @@ void add_timed_flags(Command& command, TimedFlags& flags) {
   for (const experts::Preset& preset : experts::presets())
     if (!preset.sliced()) names += std::string(preset.name) + ", ";
   command
-      .add_option("--profile", &flags.profile,
-                  "Costs of `sluice profile -o FILE.json`: replay on a virtual clock")
+      .add_option(Setting::kProfile, &flags.profile,
+                  "Costs of `sluice profile " + Setting::kOutput + " FILE.json`: replay on a virtual clock")
       ->group(group);
-  command.add_option("--preset", &flags.presets, names + "several with commas between them, or all")
+  command.add_option(Setting::kPreset, &flags.presets, names + "several with commas between them, or all")
       ->group(group);
   command
-      .add_option("--memory-experts", &flags.memories,
+      .add_option(Setting::kMemoryExperts, &flags.memories,
                   "For the resident experts of all layers (4GiB); several with commas between them")
       ->group(group);
-  command.add_option("--workers", &flags.workers, "Decode workers; default: the profile's threads")
+  command.add_option(Setting::kWorkers, &flags.workers, "Decode workers; default: the profile's threads")
       ->group(group)
-      ->check(whole_number("--workers", 1, 1024));
+      ->check(whole_number(Setting::kWorkers, 1, 1024));
   command
-      .add_option("--ranks-of", &flags.ranks_of,
+      .add_option(Setting::kRanksOf, &flags.ranks_of,
                   "Recorded routing that pools are planned with; default: the profile's, else assumed")
       ->group(group);
 }
 
 void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
-  const auto need = [](const std::string& value, const char* flag) {
+  const auto need = [](const std::string& value, Setting setting) {
     if (value.empty())
-      throw Error(ErrorKind::kUsage, "a timed replay needs --profile, --preset and --memory-experts")
-          .in(flag);
+      throw Error(ErrorKind::kUsage, "a timed replay needs " + Setting::kProfile + ", " + Setting::kPreset +
+                                         " and " + Setting::kMemoryExperts)
+          .in(setting);
   };
-  need(flags.profile, "--profile");
-  need(flags.presets, "--preset");
-  need(flags.memories, "--memory-experts");
+  need(flags.profile, Setting::kProfile);
+  need(flags.presets, Setting::kPreset);
+  need(flags.memories, Setting::kMemoryExperts);
   std::vector<std::string> presets;
   if (flags.presets == "all") {
     for (const experts::Preset& preset : experts::presets())
       if (preset.name != "auto" && !preset.sliced())  // auto is one of the others, depending on the store
         presets.emplace_back(preset.name);
   } else {
-    presets = split_list(flags.presets, "--preset");
+    presets = split_list(flags.presets, Setting::kPreset);
   }
   std::vector<Row> rows;
-  for (const std::string& memory : split_list(flags.memories, "--memory-experts"))
+  for (const std::string& memory : split_list(flags.memories, Setting::kMemoryExperts))
     for (const std::string& preset : presets) {
       experts::find_preset(preset);
       Row row;
       row.preset = preset;
       row.memory = memory;
       row.settings.preset = preset;
-      row.settings.memory = parse_size(memory, "--memory-experts");
+      row.settings.memory = parse_size(memory, Setting::kMemoryExperts);
       row.settings.scope = request.scope == "layer" ? lab::Scope::kLayer : lab::Scope::kGlobal;
       row.settings.rules = request.rules;
       row.settings.seed = request.seed;

@@ -1,10 +1,11 @@
-// `sluice simulate --profile`: the times of whole systems for recorded routing, on a virtual clock.
+// `sluice simulate` with a profile: the times of whole systems for recorded routing, on a virtual clock.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "base/setting.h"
 #include "experts/cache/zip_pools.h"
 
 namespace sluice::app {
@@ -27,7 +28,7 @@ struct TimedRequest {
 // Prints a table, or one JSON object.
 void timed_replay(const TimedRequest& request, const TimedFlags& flags);
 
-// Splits "a,b,c". Error(kUsage) naming `flag` for an empty entry.
-std::vector<std::string> split_list(const std::string& list, const char* flag);
+// Splits "a,b,c". Error(kUsage) naming the setting for an empty entry.
+std::vector<std::string> split_list(const std::string& list, Setting setting);
 
 }  // namespace sluice::app

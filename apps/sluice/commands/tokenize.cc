@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json/json.h"
+#include "base/setting.h"
 #include "command.h"
 #include "flags/engine_flags.h"
 #include "flags/open_tokenizer.h"
@@ -29,7 +30,7 @@ void tokenize(const Options& options) {
   const std::unique_ptr<tokenizer::Tokenizer> tokenizer = open_tokenizer(options.path, options.common);
   const std::string text = options.from_file ? read_input_text(options.file) : options.prompt;
   const std::vector<tokenizer::TokenId> ids = encode_file(
-      *tokenizer, text, options.from_file ? input_name(options.file) : "-p",
+      *tokenizer, text, options.from_file ? input_name(options.file) : mark(Setting::kPrompt),
       options.no_special ? tokenizer::AddSpecial::kNo : tokenizer::AddSpecial::kYes, options.common);
   if (options.common.json) {
     std::cout << Json{{"ids", ids}}.dump() << '\n';
@@ -48,11 +49,13 @@ void tokenize(const Options& options) {
 void add_tokenize(Command& app) {
   Command* command = app.add_command("tokenize", "Turn text into token ids");
   auto options = std::make_shared<Options>();
-  command->add_option("PATH", &options->path, "Model directory, packed store, or tokenizer.json")->required();
+  command->add_argument("PATH", &options->path, "Model directory, packed store, or tokenizer.json")
+      ->required();
   Command* text = command->add_choice("Text");
-  text->add_option("-p,--prompt", &options->prompt, "The text");
-  Flag* file = text->add_option("-f,--file", &options->file, "File that holds the text; - is standard input");
-  command->add_flag("--no-special", options->no_special,
+  text->add_option(Setting::kPrompt, &options->prompt, "The text");
+  Flag* file =
+      text->add_option(Setting::kFile, &options->file, "File that holds the text; - is standard input");
+  command->add_flag(Setting::kNoSpecial, options->no_special,
                     "Leave out what the tokenizer adds around a text (such as a begin token)");
   add_common_flags(*command, options->common,
                    {.memory = "A text too large for this is refused; default: what is free",

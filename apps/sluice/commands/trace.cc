@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/setting.h"
 #include "command.h"
 #include "engine/decision_recorder.h"
 #include "engine/generate.h"
@@ -62,7 +63,7 @@ void run(const Options& options) {
   engine_options(flags, 1);  // wrong flags are reported before the model is opened
   std::error_code ignored;
   const bool resume = options.append && std::filesystem::exists(options.out, ignored);
-  if (!resume) check_new_file(options.out, "choose another name, or add to it with --append");
+  if (!resume) check_new_file(options.out, "choose another name, or add to it with " + Setting::kAppend);
   trace::TraceWriter::check(options.out);
   if (!options.decisions.empty()) check_new_file(options.decisions);
   const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);
@@ -159,22 +160,24 @@ void add_trace(Command& app) {
   Command* command = app.add_command("trace", "Record the routing of a run");
   auto options = std::make_shared<Options>();
   add_prompt_flags(*command, options->prompt);
-  command->add_option("-n,--predict", &options->max_tokens, "Most tokens to generate")
+  command->add_option(Setting::kPredict, &options->max_tokens, "Most tokens to generate")
       ->show_default()
-      ->check(whole_number("-n", 1, std::uint64_t{1} << 31));
-  command->add_option("-o,--out", &options->out, "The trace to write; it must not exist, but see --append")
+      ->check(whole_number(Setting::kPredict, 1, std::uint64_t{1} << 31));
+  command
+      ->add_option(Setting::kOut, &options->out,
+                   "The trace to write; it must not exist, but see " + Setting::kAppend)
       ->required();
-  command->add_flag("--append", options->append,
+  command->add_flag(Setting::kAppend, options->append,
                     "Add this run to the trace if it exists; what an interruption cut off is dropped first");
-  command->add_flag("--ahead", options->extras.ahead,
+  command->add_flag(Setting::kAhead, options->extras.ahead,
                     "Also record what the engine predicts about each next layer's router");
   command->add_flag(
-      "--gate-inputs", options->extras.gate_inputs,
+      Setting::kGateInputs, options->extras.gate_inputs,
       "Also record the vectors that the routers score: 4 bytes of each hidden float of a token, in "
       "every layer");
   add_sampling_flags(*command, options->sampling, SamplingChoice::kTemperature);
-  command->add_flag("--ignore-eos", options->ignore_eos, "Go on after an end-of-text token");
-  command->add_option("--decisions", &options->decisions,
+  command->add_flag(Setting::kIgnoreEos, options->ignore_eos, "Go on after an end-of-text token");
+  command->add_option(Setting::kDecisions, &options->decisions,
                       "Also write every decision of the caches to this new file");
   add_engine_flags(*command, options->engine, {.seed = "Same seed, same random choices; default: 0"});
   command->footer(

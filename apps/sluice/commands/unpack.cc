@@ -10,6 +10,7 @@
 
 #include "base/json/json.h"
 #include "base/machine/cpu.h"
+#include "base/setting.h"
 #include "command.h"
 #include "flags/common_flags.h"
 #include "flags/work_memory.h"
@@ -52,8 +53,9 @@ void add_unpack(Command& app) {
   Command* command =
       app.add_command("unpack", "Restore every file that a store was packed from, byte for byte");
   auto options = std::make_shared<Options>();
-  command->add_option("STORE", &options->store, "Packed store, NAME.sluice")->required();
-  command->add_option("-o,--output", &options->output, "The directory to make; must not exist")->required();
+  command->add_argument("STORE", &options->store, "Packed store, NAME.sluice")->required();
+  command->add_option(Setting::kOutput, &options->output, "The directory to make; must not exist")
+      ->required();
   options->common.memory = "1GiB";
   add_common_flags(*command, options->common,
                    {.memory = "Memory to work with; at least 64MiB",

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json/json.h"
 #include "base/machine/cpu.h"
+#include "base/setting.h"
 #include "base/shown_text.h"
 #include "command.h"
 #include "flags/common_flags.h"
@@ -93,8 +94,8 @@ void verify(const Options& options) {
 void add_verify(Command& app) {
   Command* command = app.add_command("verify", "Check that no byte of a packed store has changed");
   auto options = std::make_shared<Options>();
-  command->add_option("STORE", &options->store, "Packed store, NAME.sluice")->required();
-  command->add_flag("--full", options->full,
+  command->add_argument("STORE", &options->store, "Packed store, NAME.sluice")->required();
+  command->add_flag(Setting::kFull, options->full,
                     "Also restore every source file in memory and compare its SHA-256");
   add_common_flags(*command, options->common,
                    {.threads = "Threads; 0: one for every CPU",

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "flags/help_text.h"
 #include "flags/nearest.h"
 #include "streams/standard_output.h"
@@ -190,6 +191,7 @@ bool Flag::given() const { return state_->option->count() > 0; }
 struct Command::State {
   CLI::App* app = nullptr;
   std::unique_ptr<CLI::App> program;  // in the program's Command alone
+  const SettingNames* names = nullptr;
   std::string name, summary, version, footer;
   std::string choice;  // heading of flags of which one must be given
   std::vector<std::unique_ptr<Command>> commands;
@@ -199,7 +201,10 @@ struct Command::State {
   // The flags of this command, those of its choices at their places.
   std::vector<const Flag::State*> all_flags() const;
   HelpCommand help(const std::string& program_name) const;
-  std::string asks_for_help() const { return fmt::format("`sluice {}--help` explains the usage", prefix()); }
+  std::string flags_of(Setting setting) const { return std::string(name_of(setting, *names).flags); }
+  std::string help_flag() const { return split_names(flags_of(Setting::kHelp)).back(); }
+  std::string help_command() const { return "`sluice " + prefix() + help_flag() + '`'; }
+  std::string asks_for_help() const { return help_command() + " explains the usage"; }
   std::string prefix() const { return program ? "" : name + ' '; }
 
   // Error(kUsage) for what the library would take for something else.
@@ -213,10 +218,13 @@ struct Command::State {
 Command::Command(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Command::~Command() = default;
 
-Command::Command(const std::string& name, const std::string& summary) : state_(std::make_unique<State>()) {
+Command::Command(const std::string& name, const std::string& summary, const SettingNames& names)
+    : state_(std::make_unique<State>()) {
   state_->program = std::make_unique<CLI::App>(summary, name);
+  state_->names = &names;
   state_->app = state_->program.get();
   state_->app->require_subcommand(1);
+  state_->app->set_help_flag(state_->flags_of(Setting::kHelp));
   state_->name = name;
   state_->summary = summary;
 }
@@ -224,6 +232,7 @@ Command::Command(const std::string& name, const std::string& summary) : state_(s
 Command* Command::add_command(const std::string& name, const std::string& summary) {
   auto state = std::make_unique<State>();
   state->app = state_->app->add_subcommand(name, summary);
+  state->names = state_->names;
   state->name = name;
   state->summary = summary;
   return state_->commands.emplace_back(new Command(std::move(state))).get();
@@ -232,6 +241,7 @@ Command* Command::add_command(const std::string& name, const std::string& summar
 Command* Command::add_choice(const std::string& title) {
   auto state = std::make_unique<State>();
   state->app = state_->app;
+  state->names = state_->names;
   state->name = state_->name;
   state->choice = title;
   state_->choices.emplace_back(state_->flags.size(), new Command(std::move(state)));
@@ -249,7 +259,15 @@ Flag* Command::keep(const std::string& names, const std::string& help) {
   return flag;
 }
 
-Flag* Command::add_option(const std::string& names, FlagTarget target, const std::string& help) {
+Flag* Command::add_option(Setting setting, FlagTarget target, const std::string& help) {
+  return add_value(state_->flags_of(setting), std::move(target), help);
+}
+
+Flag* Command::add_argument(const std::string& word, FlagTarget target, const std::string& help) {
+  return add_value(word, std::move(target), help);
+}
+
+Flag* Command::add_value(const std::string& names, FlagTarget target, const std::string& help) {
   Flag* flag = keep(names, help);
   flag->state_->takes_value = true;
   if (names.starts_with('-')) flag->state_->help.value = usual_word(target);
@@ -258,7 +276,8 @@ Flag* Command::add_option(const std::string& names, FlagTarget target, const std
   return flag;
 }
 
-Flag* Command::add_flag(const std::string& names, bool& target, const std::string& help) {
+Flag* Command::add_flag(Setting setting, bool& target, const std::string& help) {
+  const std::string names = state_->flags_of(setting);
   Flag* flag = keep(names, help);
   flag->state_->option = state_->app->add_flag(names, target);
   return flag;
@@ -266,7 +285,7 @@ Flag* Command::add_flag(const std::string& names, bool& target, const std::strin
 
 void Command::version(const std::string& text) {
   state_->version = text;
-  state_->app->set_version_flag("--version", text);
+  state_->app->set_version_flag(state_->flags_of(Setting::kVersion), text);
 }
 
 void Command::footer(const std::string& text) { state_->footer = text; }
@@ -303,11 +322,19 @@ HelpCommand Command::State::help(const std::string& program_name) const {
     help.flags.push_back(flag->help);
     if (flag->help.group == kCommonFlags) group = kCommonFlags;
   }
-  help.flags.push_back({"-h,--help", "", "", "Print this text", group});
-  if (!version.empty()) help.flags.push_back({"--version", "", "", "Print the version", group});
+  help.flags.push_back({flags_of(Setting::kHelp), "", "", "Print this text", group});
+  if (!version.empty())
+    help.flags.push_back({flags_of(Setting::kVersion), "", "", "Print the version", group});
   for (const auto& command : commands) {
     help.commands.push_back({command->state_->name, command->state_->summary, {}, {}, ""});
   }
+  const auto spell = [&](std::string& text) { text = with_names(text, NamedBy::kFlag, *names); };
+  spell(help.text);
+  for (HelpFlag& flag : help.flags) {
+    spell(flag.text);
+    spell(flag.group);
+  }
+  for (HelpCommand& command : help.commands) spell(command.text);
   return help;
 }
 
@@ -372,15 +399,15 @@ Error Command::State::refused(const Words& words, const Words& remaining, const 
   // A misspelt flag is the likelier mistake than what its absence led to.
   for (const std::string& word : remaining) {
     if (word.size() < 2 || word[0] != '-') continue;
-    Words names = {"--help"};
+    Words known = {help_flag()};
     for (const Flag::State* flag : all)
       for (const std::string& name : split_names(flag->help.names))
-        if (name.starts_with("--")) names.push_back(name);
+        if (name.starts_with("--")) known.push_back(name);
     const std::string unknown = word.substr(0, word.find('='));
-    const std::string meant = nearest(unknown, names);
+    const std::string meant = nearest(unknown, known);
     return Error(ErrorKind::kUsage, "unknown flag " + unknown)
         .in(program ? "" : name)
-        .expected(fmt::format("a flag that `sluice {}--help` lists", prefix()))
+        .expected("a flag that " + help_command() + " lists")
         .fix(meant.empty() ? "leave it out" : "did you mean " + meant + "?");
   }
   for (const Flag::State* flag : all) {
@@ -409,7 +436,7 @@ Error Command::State::refused(const Words& words, const Words& remaining, const 
         .fix(asks_for_help());
   return Error(ErrorKind::kUsage, "the command line cannot be read")
       .in(name)
-      .expected("what `sluice --help` shows")
+      .expected("what `sluice " + help_flag() + "` shows")
       .found(fmt::format("{} ({})", fmt::join(words, " "), cause))
       .fix(asks_for_help());
 }

@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/setting.h"
+
 namespace sluice::app {
 
 // Where a value goes: text as it is, numbers parsed, a vector takes a value each time its flag is given. A
@@ -21,7 +23,7 @@ using FlagTarget =
                  std::optional<std::int64_t>*, std::optional<std::uint64_t>*, std::optional<double>*,
                  std::vector<std::string>*, std::function<void(const std::string&)>>;
 
-// The heading of the flags that every command takes; --help stands there, too.
+// The heading of the flags that every command takes, that for help among them.
 inline constexpr const char* kCommonFlags = "Common flags";
 
 // Refuses a value by throwing Error(kUsage), which ends the parsing.
@@ -53,24 +55,27 @@ class Flag {
 // The program, or one of its commands. Pointers that it hands out live as long as the program's Command.
 class Command {
  public:
-  Command(const std::string& name, const std::string& summary);  // the program
+  // The program. Its flags and those that its texts mention are spelled as `names` has them.
+  Command(const std::string& name, const std::string& summary, const SettingNames& names = setting_names());
   ~Command();
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
 
   Command* add_command(const std::string& name, const std::string& summary);
-  // `names`: "-n,--predict", or a word without dashes for a positional argument.
-  Flag* add_option(const std::string& names, FlagTarget target, const std::string& help);
-  Flag* add_flag(const std::string& names, bool& target, const std::string& help);
+  // Help texts, headings and summaries may hold marks of settings.
+  Flag* add_option(Setting setting, FlagTarget target, const std::string& help);
+  Flag* add_flag(Setting setting, bool& target, const std::string& help);
+  Flag* add_argument(const std::string& word, FlagTarget target, const std::string& help);  // by its place
   // Flags of which exactly one must be given, under a heading of their own.
   Command* add_choice(const std::string& title);
-  void version(const std::string& text);  // what --version prints
+  void version(const std::string& text);  // what the flag for it prints
   void footer(const std::string& text);   // under the help
   void callback(std::function<void()> callback);
 
   std::vector<std::string> command_names() const;
   std::string help(std::size_t columns) const;
-  // Calls the callback of the command that the words name; or prints what --help or --version ask for.
+  // Calls the callback of the command that the words name; or prints the help or the version
+  // if a word asks for them.
   // Error(kUsage) for words that make no sense, and what the callback throws.
   void run(const std::vector<std::string>& words);
 
@@ -78,6 +83,7 @@ class Command {
   struct State;
   explicit Command(std::unique_ptr<State> state);
   Flag* keep(const std::string& names, const std::string& help);
+  Flag* add_value(const std::string& names, FlagTarget target, const std::string& help);
   std::unique_ptr<State> state_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/compared_bytes.h"
 #include "base/error.h"
+#include "base/setting.h"
 #include "base/stopwatch.h"
 #include "experts/registry.h"
 #include "flags/command_line.h"
@@ -41,13 +42,13 @@ void check_cache(const std::string& name) {
     if (policy.name != name) continue;
     if (!policy.oracle) return;
     throw Error(ErrorKind::kUsage, "this cache must know all requests beforehand")
-        .in("--cache")
+        .in(Setting::kCache)
         .expected("one of " + cache_names())
         .found(name)
         .fix("ask `sluice lab evict` what it would do");
   }
   throw Error(ErrorKind::kUsage, "unknown name")
-      .in("--cache")
+      .in(Setting::kCache)
       .expected("one of " + cache_names())
       .found("\"" + name + "\"");
 }
@@ -67,7 +68,7 @@ DiskMethod parse_disk_method(const std::string& text) {
   if (text == "io_uring") return DiskMethod::kIoUring;
   if (text == "pread") return DiskMethod::kPread;
   throw Error(ErrorKind::kUsage, "unknown disk method")
-      .in("--disk")
+      .in(Setting::kDisk)
       .expected("auto, io_uring or pread")
       .found(text);
 }
@@ -77,20 +78,20 @@ Bytes parse_capacity(const std::string& text) {
   const bool bare = text.find_first_not_of("0123456789") == std::string::npos;
   if (bare && text.find_first_not_of('0') != std::string::npos)
     throw Error(ErrorKind::kUsage, "a size without its unit")
-        .in("--capacity")
+        .in(Setting::kCapacity)
         .expected("a size (4GiB, 21217280B)")
         .found(text);
   try {
-    return parse_size(text, "--capacity");
+    return parse_size(text, Setting::kCapacity);
   } catch (Error& error) {
     throw error.expected("a size (4GiB, 21217280B)");
   }
 }
 
-std::size_t in_range(std::int64_t value, std::int64_t least, std::int64_t most, const char* flag) {
+std::size_t in_range(std::int64_t value, std::int64_t least, std::int64_t most, Setting setting) {
   if (value < least || value > most)
     throw Error(ErrorKind::kUsage, "value out of range")
-        .in(flag)
+        .in(setting)
         .expected(fmt::format("{} to {}", least, most))
         .found(std::to_string(value));
   return static_cast<std::size_t>(value);
@@ -103,35 +104,39 @@ namespace {
 void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& help) {
   const std::string policies = "Policies", preset_rules = "; default: the preset's";
   command
-      .add_option("--preset", &flags.preset,
+      .add_option(Setting::kPreset, &flags.preset,
                   "Policies set together: " + names_of(experts::presets()) + "; default: " + help.preset)
       ->group(policies);
   command
-      .add_option("--router", &flags.router,
+      .add_option(Setting::kRouter, &flags.router,
                   fmt::format("{} ({}){}", names_of(experts::router_policies()), help.router, preset_rules))
       ->group(policies);
-  command.add_option("--cache", &flags.cache, cache_names() + preset_rules)->group(policies);
+  command.add_option(Setting::kCache, &flags.cache, cache_names() + preset_rules)->group(policies);
   command
-      .add_option("--cache-scope", &flags.cache_scope,
+      .add_option(Setting::kCacheScope, &flags.cache_scope,
                   "One cache for all layers or one a layer: global, layer")
       ->group(policies)
       ->show_default();
   command
-      .add_option("--capacity", &flags.capacity,
-                  "Size of all caches together (4GiB), so that every start decides alike; default: what "
-                  "--memory leaves, which differs a little")
-      ->group(policies);
-  command.add_option("--scheduler", &flags.scheduler, names_of(experts::scheduler_policies()) + preset_rules)
+      .add_option(Setting::kCapacity, &flags.capacity,
+                  "Size of all caches together (4GiB), so that every start decides alike; default: what " +
+                      Setting::kMemory + " leaves, which differs a little")
       ->group(policies);
   command
-      .add_option("--prefetch", &flags.prefetch,
+      .add_option(Setting::kScheduler, &flags.scheduler,
+                  names_of(experts::scheduler_policies()) + preset_rules)
+      ->group(policies);
+  command
+      .add_option(Setting::kPrefetch, &flags.prefetch,
                   names_of(experts::prefetch_policies()) + preset_rules +
                       ", of auto lookahead (none for slices whose router prefers what is in memory)")
       ->group(policies);
-  command.add_option("--placement", &flags.placement, names_of(experts::placement_policies()) + preset_rules)
+  command
+      .add_option(Setting::kPlacement, &flags.placement,
+                  names_of(experts::placement_policies()) + preset_rules)
       ->group(policies);
   command
-      .add_option("--profile", &flags.profile,
+      .add_option(Setting::kProfile, &flags.profile,
                   "Measured costs to plan with (sluice profile); default: the store's, or measured at the "
                   "start (a store without any keeps them)")
       ->group(policies);
@@ -143,7 +148,8 @@ void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& he
 
 void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& help) {
   const std::string machine = "This machine";
-  command.add_option("MODEL", &flags.model, "Hugging Face directory or packed NAME.sluice store")->required();
+  command.add_argument("MODEL", &flags.model, "Hugging Face directory or packed NAME.sluice store")
+      ->required();
   add_common_flags(
       command, flags,
       {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",
@@ -154,33 +160,33 @@ void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& he
        .json = "Print one JSON object and nothing else",
        .quiet = "No progress and no statistics on standard error"});
   if (help.policies != PolicyFlags::kNone)
-    command.add_option("-c,--context", &flags.context, help.context)
-        ->check(whole_number("-c", 1, std::uint64_t{1} << 31))
+    command.add_option(Setting::kContext, &flags.context, help.context)
+        ->check(whole_number(Setting::kContext, 1, std::uint64_t{1} << 31))
         ->group(machine);
-  command.add_option("--disk", &flags.disk, "Asynchronous reads by: auto, io_uring, pread")
+  command.add_option(Setting::kDisk, &flags.disk, "Asynchronous reads by: auto, io_uring, pread")
       ->group(machine)
       ->show_default();
-  command.add_option("--math", &flags.math, "Arithmetic: auto (BF16 key/value cache) or f32")
+  command.add_option(Setting::kMath, &flags.math, "Arithmetic: auto (BF16 key/value cache) or f32")
       ->group(machine)
       ->show_default();
   command
-      .add_option("--kv", &flags.kv,
+      .add_option(Setting::kKv, &flags.kv,
                   "Key/value cache: bf16, f32, int8 (half of bf16, with rounding of its own), auto")
       ->group(machine)
       ->show_default();
-  command.add_option("--chunk", &flags.chunk, "Most prompt tokens of one step")
-      ->check(whole_number("--chunk", 1, 65536))
+  command.add_option(Setting::kChunk, &flags.chunk, "Most prompt tokens of one step")
+      ->check(whole_number(Setting::kChunk, 1, 65536))
       ->group(machine)
       ->show_default();
   command
-      .add_option("--keep", &flags.keep,
+      .add_option(Setting::kKeep, &flags.keep,
                   "Experts stay in memory as: full, or packed (smaller; of codec native computed with as "
                   "they are, else decoded at each use)")
       ->group(machine)
       ->show_default();
   command
       .add_option(
-          "--dense", &flags.dense,
+          Setting::kDense, &flags.dense,
           "Dense matrices of a store of codec native stay in memory as: words, packed (a third smaller, "
           "computed with as they are), auto")
       ->group(machine)
@@ -220,9 +226,9 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
                                      std::size_t encoder_positions) {
   check_policies(flags);
   engine::EngineOptions options;
-  if (!flags.memory.empty()) options.memory = parse_size(flags.memory, "--memory");
+  if (!flags.memory.empty()) options.memory = parse_size(flags.memory, Setting::kMemory);
   options.threads = static_cast<unsigned>(flags.threads);
-  options.chunk = in_range(flags.chunk, 1, 65536, "--chunk");
+  options.chunk = in_range(flags.chunk, 1, 65536, Setting::kChunk);
   options.isa = flags.isa;
   options.math = engine::parse_math(flags.math);
   options.kv = engine::parse_kv(flags.kv);
@@ -251,10 +257,10 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
   check_effects(flags.slices, options, chosen);
   if (options.cache_bytes && chosen.cache == "none")
     throw Error(ErrorKind::kUsage, "this cache keeps nothing")
-        .in("--capacity")
+        .in(Setting::kCapacity)
         .expected("a cache that keeps experts")
         .found("none")
-        .fix("leave out --capacity, or choose another --cache");
+        .fix("leave out " + Setting::kCapacity + ", or choose another " + Setting::kCache);
   options.fetch.io = fetch::parse_io_mode(flags.io);
   options.fetch.disk.method = parse_disk_method(flags.disk);
   return options;
@@ -285,7 +291,7 @@ OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer, cons
 
 std::size_t context_tokens(const EngineFlags& flags, const model::Model& model) {
   if (flags.context == 0) return model.config.max_positions;
-  return in_range(flags.context, 1, model.config.max_positions, "-c");
+  return in_range(flags.context, 1, model.config.max_positions, Setting::kContext);
 }
 
 std::vector<tokenizer::TokenId> encode_file(const tokenizer::Tokenizer& tokenizer, const std::string& text,
@@ -293,7 +299,8 @@ std::vector<tokenizer::TokenId> encode_file(const tokenizer::Tokenizer& tokenize
                                             const CommonFlags& flags) {
   // Words, ranks and ids in progress take up to so many times the text.
   constexpr Bytes kTimes = 32;
-  const Bytes budget = flags.memory.empty() ? engine::default_budget() : parse_size(flags.memory, "--memory");
+  const Bytes budget =
+      flags.memory.empty() ? engine::default_budget() : parse_size(flags.memory, Setting::kMemory);
   constexpr Bytes kSmall = 64 * kKiB;  // whether so little fits, the budget's own check says better
   if (text.size() > std::max(kSmall, budget / kTimes)) {
     const ComparedBytes sizes = compared_bytes(budget / kTimes, text.size());
@@ -301,7 +308,7 @@ std::vector<tokenizer::TokenId> encode_file(const tokenizer::Tokenizer& tokenize
         .in(file)
         .expected(fmt::format("at most {} in a budget of {}", sizes.expected, format_bytes(budget)))
         .found(sizes.found)
-        .fix("cut the text, or raise --memory");
+        .fix("cut the text, or raise " + Setting::kMemory);
   }
   try {
     return tokenizer.encode(text, add_special);
@@ -310,7 +317,7 @@ std::vector<tokenizer::TokenId> encode_file(const tokenizer::Tokenizer& tokenize
   }
 }
 
-std::vector<tokenizer::TokenId> parse_token_list(const std::string& text, const std::string& flag) {
+std::vector<tokenizer::TokenId> parse_token_list(const std::string& text, Setting setting) {
   constexpr std::size_t kShownEntry = 20;  // characters
   std::vector<tokenizer::TokenId> tokens;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -322,7 +329,7 @@ std::vector<tokenizer::TokenId> parse_token_list(const std::string& text, const 
     if (error != std::errc() || next != end)
       throw Error(ErrorKind::kUsage, fmt::format("entry {} of the list is {}", tokens.size() + 1,
                                                  entry.empty() ? "empty" : "not a token id"))
-          .in(flag)
+          .in(setting)
           .expected("numbers with commas between them, such as 1,2,3")
           .found(fmt::format("{} at character {}",
                              entry.empty() ? "nothing" : '"' + entry.substr(0, kShownEntry) + '"', begin + 1))

@@ -27,13 +27,12 @@ struct EngineFlags : CommonFlags {
   std::int64_t chunk = 4096, context = 0;  // context 0: the model's maximum
 };
 
-// What --seed does in a command without sampling.
-inline constexpr const char* kSeedOfCaches =
-    "Of what draws (the cache marking, --warmup random) and of costs measured at the start; default: 0";
-// What --router does in a command that gets all tokens at once.
-inline constexpr const char* kRouterOfSteps =
-    "all but exact change the result, where --prefill leaves tokens to single steps: prompts are routed "
-    "exactly";
+// What the seed does in a command without sampling.
+inline const std::string kSeedOfCaches = "Of what draws (the cache marking, " + Setting::kWarmup +
+                                         " random) and of costs measured at the start; default: 0";
+// What the router does in a command that gets all tokens at once.
+inline const std::string kRouterOfSteps = "all but exact change the result, where " + Setting::kPrefill +
+                                          " leaves tokens to single steps: prompts are routed exactly";
 
 // Whether a command has flags for policies, because they act there.
 enum class PolicyFlags {
@@ -61,12 +60,12 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
                                      std::size_t encoder_positions = 0);
 
 // For a packed store without a profile: keeps the profile that this run has measured as the store's sidecar,
-// so that all later runs plan alike. Does nothing if there is a profile, if --profile was given, or if the
+// so that all later runs plan alike. Does nothing if there is a profile, if the user gave one, or if the
 // store cannot be written.
 void keep_profile(const EngineFlags& flags, const engine::Engine& engine);
 
 // A checkpoint, its description, and its tokenizer (null if it has none and `with_tokenizer` is kIfThere).
-// Warns of a sidecar that cannot be used, unless --quiet.
+// Warns of a sidecar that cannot be used, unless the user wants quiet.
 struct OpenModel {
   std::unique_ptr<store::Checkpoint> checkpoint;
   model::Model model;
@@ -76,7 +75,8 @@ struct OpenModel {
 enum class WithTokenizer { kNo, kIfThere, kRequired };
 OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer, const CommonFlags& flags);
 
-// Tokens that the key/value cache may hold: -c, else the model's maximum. Error(kUsage) if -c is larger.
+// Tokens that the key/value cache may hold: the context that the user chose, else the model's
+// maximum. Error(kUsage) for a context beyond that.
 std::size_t context_tokens(const EngineFlags& flags, const model::Model& model);
 
 // Token ids of a text from `file`. Error(kInvalid) naming file and byte for a text that is not UTF-8;
@@ -86,6 +86,6 @@ std::vector<tokenizer::TokenId> encode_file(const tokenizer::Tokenizer& tokenize
                                             const CommonFlags& flags);
 
 // Parses "1,2,3". Error(kUsage) naming `flag`, and the entry with its place in the list.
-std::vector<tokenizer::TokenId> parse_token_list(const std::string& text, const std::string& flag);
+std::vector<tokenizer::TokenId> parse_token_list(const std::string& text, Setting setting);
 
 }  // namespace sluice::app

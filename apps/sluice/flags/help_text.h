@@ -1,4 +1,4 @@
-// What --help prints, from what a command has declared.
+// What the flag for help prints, from what a command has declared.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 namespace sluice::app {
 
 struct HelpFlag {
-  std::string names;    // "-n,--predict", or the word of a positional argument
+  std::string names;    // a short and a long flag, or one of them, or the word of a positional argument
   std::string value;    // "NUMBER"; empty: the flag takes none
   std::string initial;  // the default, where it is shown
   std::string text;

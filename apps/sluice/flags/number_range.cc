@@ -6,17 +6,18 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::app {
 
-FlagCheck whole_number(const char* flag, std::uint64_t least, std::uint64_t most) {
-  return [flag, least, most](const std::string& text) {
+FlagCheck whole_number(Setting setting, std::uint64_t least, std::uint64_t most) {
+  return [setting, least, most](const std::string& text) {
     std::uint64_t number = 0;
     const char* const end = text.data() + text.size();
     const auto [next, error] = std::from_chars(text.data(), end, number);
     if (error == std::errc() && next == end && number >= least && number <= most) return;
     throw Error(ErrorKind::kUsage, "value out of range")
-        .in(flag)
+        .in(setting)
         .expected(fmt::format("a whole number from {} to {}", least, most))
         .found(fmt::format("\"{}\"", text))
         .fix("give such a number, or leave the flag out");

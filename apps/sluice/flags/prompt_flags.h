@@ -1,4 +1,4 @@
-// The prompts of commands that generate: -p, -f or --tokens. Several of them make a batch.
+// The prompts of commands that generate: text, files or token ids. Several of them make a batch.
 #pragma once
 
 #include <span>
@@ -25,8 +25,8 @@ std::vector<std::vector<tokenizer::TokenId>> prompt_tokens(const PromptFlags& fl
 std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, const EngineFlags& engine,
                           const OpenModel& open);
 
-// Warns, unless --quiet, where the context ended one of the answers, and says what helps. `reasons`: why each
-// answer ended.
+// Warns, unless the user wants quiet, where the context ended one of the answers, and says what helps.
+// `reasons`: why each answer ended.
 void warn_of_full_context(std::span<const engine::StopReason> reasons, const EngineFlags& engine,
                           const OpenModel& open);
 

@@ -1,24 +1,27 @@
 #include "flags/sampling_flags.h"
 
+#include "base/setting.h"
 #include "flags/command_line.h"
 #include "flags/number_range.h"
 
 namespace sluice::app {
 
 void add_sampling_flags(Command& command, SamplingFlags& flags, SamplingChoice choice) {
-  command.add_option("--temp", &flags.temperature, "Temperature; 0 is greedy")->group(kSamplingGroup);
+  command.add_option(Setting::kTemperature, &flags.temperature, "Temperature; 0 is greedy")
+      ->group(kSamplingGroup);
   if (choice == SamplingChoice::kAll) {
-    command.add_option("--top-k", &flags.top_k, "Keep the k most likely tokens; 0: all")
-        ->check(whole_number("--top-k", 0, std::uint64_t{1} << 31))
+    command.add_option(Setting::kTopK, &flags.top_k, "Keep the k most likely tokens; 0: all")
+        ->check(whole_number(Setting::kTopK, 0, std::uint64_t{1} << 31))
         ->group(kSamplingGroup);
-    command.add_option("--top-p", &flags.top_p, "Keep the smallest set of this probability; 1: all")
+    command.add_option(Setting::kTopP, &flags.top_p, "Keep the smallest set of this probability; 1: all")
         ->group(kSamplingGroup);
-    command.add_option("--min-p", &flags.min_p, "Drop tokens less likely than this times the likeliest")
+    command.add_option(Setting::kMinP, &flags.min_p, "Drop tokens less likely than this times the likeliest")
         ->group(kSamplingGroup);
   }
   if (choice != SamplingChoice::kTemperature)
     command
-        .add_option("--repeat-penalty", &flags.repetition_penalty, "Penalty on tokens seen before; 1: none")
+        .add_option(Setting::kRepeatPenalty, &flags.repetition_penalty,
+                    "Penalty on tokens seen before; 1: none")
         ->group(kSamplingGroup);
 }
 

@@ -22,7 +22,7 @@ inline constexpr const char* kSamplingGroup =
 
 enum class SamplingChoice {
   kAll,
-  kThatTakesMemory,  // --temp and --repeat-penalty: only the likeliest token as it is takes none
+  kThatTakesMemory,  // temperature and repetition penalty: only the likeliest token as it is takes none
   kTemperature,
 };
 void add_sampling_flags(Command& command, SamplingFlags& flags, SamplingChoice choice);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "experts/registry.h"
 #include "experts/routing/slice_names.h"
 
@@ -33,45 +34,46 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
   const bool adaptive = chosen.constraint == ConstraintMode::kAdaptive;
   const InitialSlices initial = options.slices.initial;
   const struct {
-    const char* flag;
+    Setting setting;
     bool given, acts;
-    const char* needs;
+    std::string needs;
   } all[] = {
-      {"--critical", !flags.critical.empty(), dbsc, "--precision dbsc"},
-      {"--theta", !flags.theta.empty(), dbsc && !counted,
-       "--precision dbsc, and critical experts by single-head or rel_top1"},
-      {"--critical-count", flags.critical_count.has_value(), dbsc && counted,
-       "--precision dbsc and --critical fixed_top_c"},
-      {"--low-view", !flags.low_view.empty(), dbsc || low, "--precision dbsc or low"},
-      {"--lsb-miss", !flags.lsb_miss.empty(), dbsc, "--precision dbsc"},
-      {"--lsb-reserve", !flags.lsb_reserve.empty(), by_slices && !low,
-       "the cache slice-lru, and --precision dbsc or high"},
-      {"--warmup", !flags.warmup.empty(), by_slices, "the cache slice-lru"},
-      {"--kappa", !flags.kappa.empty(), by_slices && !low && initial == InitialSlices::kWarmup,
-       "the cache slice-lru with --warmup pcw, and --precision dbsc or high"},
-      {"--rho", !flags.rho.empty(),
+      {Setting::kCritical, !flags.critical.empty(), dbsc, Setting::kPrecision + " dbsc"},
+      {Setting::kTheta, !flags.theta.empty(), dbsc && !counted,
+       Setting::kPrecision + " dbsc, and critical experts by single-head or rel_top1"},
+      {Setting::kCriticalCount, flags.critical_count.has_value(), dbsc && counted,
+       Setting::kPrecision + " dbsc and " + Setting::kCritical + " fixed_top_c"},
+      {Setting::kLowView, !flags.low_view.empty(), dbsc || low, Setting::kPrecision + " dbsc or low"},
+      {Setting::kLsbMiss, !flags.lsb_miss.empty(), dbsc, Setting::kPrecision + " dbsc"},
+      {Setting::kLsbReserve, !flags.lsb_reserve.empty(), by_slices && !low,
+       "the cache slice-lru, and " + Setting::kPrecision + " dbsc or high"},
+      {Setting::kWarmup, !flags.warmup.empty(), by_slices, "the cache slice-lru"},
+      {Setting::kKappa, !flags.kappa.empty(), by_slices && !low && initial == InitialSlices::kWarmup,
+       "the cache slice-lru with " + Setting::kWarmup + " pcw, and " + Setting::kPrecision + " dbsc or high"},
+      {Setting::kRho, !flags.rho.empty(),
        by_slices && (initial == InitialSlices::kWarmup || initial == InitialSlices::kRandom),
-       "the cache slice-lru with --warmup pcw or random"},
-      {"--miss-rate", !flags.miss_rate.empty(), keeps_limit(chosen.constraint),
-       flags.constraint.empty() ? "--preset slicemoe, or --constraint hard or adaptive"
-                                : "--constraint hard or adaptive"},
-      {"--lambda", !flags.lambda.empty(), chosen.router == "cache-prior", "the router cache-prior"},
-      {"--eta", !flags.eta.empty(), adaptive, "--constraint adaptive"},
-      {"--cumsum-p", !flags.p.empty(), chosen.router == "cumsum", "--router cumsum"},
-      {"--top-j", flags.top_j.has_value(), experts::find_router(chosen.router).lossy,
+       "the cache slice-lru with " + Setting::kWarmup + " pcw or random"},
+      {Setting::kMissRate, !flags.miss_rate.empty(), keeps_limit(chosen.constraint),
+       flags.constraint.empty()
+           ? Setting::kPreset + " slicemoe, or " + Setting::kConstraint + " hard or adaptive"
+           : Setting::kConstraint + " hard or adaptive"},
+      {Setting::kLambda, !flags.lambda.empty(), chosen.router == "cache-prior", "the router cache-prior"},
+      {Setting::kEta, !flags.eta.empty(), adaptive, Setting::kConstraint + " adaptive"},
+      {Setting::kCumsumP, !flags.p.empty(), chosen.router == "cumsum", Setting::kRouter + " cumsum"},
+      {Setting::kTopJ, flags.top_j.has_value(), experts::find_router(chosen.router).lossy,
        "the router cache-prior or cumsum"},
   };
-  for (const auto& [flag, given, acts, needs] : all) {
+  for (const auto& [setting, given, acts, needs] : all) {
     if (!given || acts) continue;
     // Without slices the cache is not shown: it also depends on how the experts are stored.
     throw Error(ErrorKind::kUsage, "this flag has no effect here")
-        .in(flag)
+        .in(setting)
         .expected(needs)
         .found(
             fmt::format("precision {}, constraint {}, router {}{}", experts::precision_name(chosen.precision),
                         experts::constraint_name(chosen.constraint), chosen.router,
                         chosen.precision == experts::PrecisionMode::kFull ? "" : ", cache " + chosen.cache))
-        .fix(fmt::format("give what the flag needs, or leave {} out", flag));
+        .fix("give what the flag needs, or leave " + setting + " out");
   }
 }
 

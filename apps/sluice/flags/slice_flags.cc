@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "engine/plan/calibration.h"
 #include "experts/registry.h"
 #include "experts/routing/slice_names.h"
@@ -19,7 +20,7 @@ enum class Bare { kShare, kBelowOne };  // meaning of a number without %; kBelow
 
 // Parses "0.05" or "5%", from 0 to 1. Empty: `value` stays.
 template <class Number>
-void read_share(const char* flag, const std::string& text, Number& value, Bare bare = Bare::kShare) {
+void read_share(Setting setting, const std::string& text, Number& value, Bare bare = Bare::kShare) {
   if (text.empty()) return;
   const bool percent = text.back() == '%';
   const char* const end = text.data() + text.size() - (percent ? 1 : 0);
@@ -28,113 +29,120 @@ void read_share(const char* flag, const std::string& text, Number& value, Bare b
   if (percent) number /= 100;
   if (error != std::errc() || next != end || !(number >= 0 && number <= 1))
     throw Error(ErrorKind::kUsage, "value out of range")
-        .in(flag)
+        .in(setting)
         .expected("a share from 0 to 1, or 0% to 100%")
         .found("\"" + text + "\"");
   if (bare == Bare::kBelowOne && !percent && number == 1)
     throw Error(ErrorKind::kUsage, "may mean 1 % or all of it")
-        .in(flag)
+        .in(setting)
         .expected("1% or 100%")
         .found("\"" + text + "\"");
   value = number;
 }
 
-constexpr const char* kSlicesGroup = "Models in slices (sluice pack --slices)";
+std::string slices_group() { return "Models in slices (sluice pack " + Setting::kSlices + ")"; }
 
 }  // namespace
 
 void add_activations_flag(Command& command, SliceFlags& flags) {
   command
       .add_option(
-          "--activations", &flags.activations,
+          Setting::kActivations, &flags.activations,
           "What experts in slices (and dense weights of 8 bits) are multiplied with: int8 (codes of 8 bits, "
-          "faster), fp32; default: int8, with --math f32 fp32")
-      ->group(kSlicesGroup);
+          "faster), fp32; default: int8, with " +
+              Setting::kMath + " f32 fp32")
+      ->group(slices_group());
 }
 
 void add_computing_flags(Command& command, SliceFlags& flags) {
   add_activations_flag(command, flags);
-  const std::string slices = kSlicesGroup;
+  const std::string slices = slices_group();
   command
-      .add_option("--low-view", &flags.low_view,
+      .add_option(Setting::kLowView, &flags.low_view,
                   "What an MSB slice alone stands for: amat, amat-center (the middle of what its codes may "
                   "have been; nearer); default: amat")
       ->group(slices);
   command
-      .add_option("--max-loss", &flags.max_loss,
+      .add_option(Setting::kMaxLoss, &flags.max_loss,
                   "The loss of perplexity that is accepted (1%): chooses precision and theta, and limits how "
                   "far routing changes, by the store's calibration (sluice calibrate)")
       ->group(slices);
 }
 
 void add_slice_flags(Command& command, SliceFlags& flags) {
-  const std::string slices = kSlicesGroup, limits = "Limits on misses";
+  const std::string slices = slices_group(), limits = "Limits on misses";
   command
       .add_option(
-          "--precision", &flags.precision,
+          Setting::kPrecision, &flags.precision,
           "Experts are computed at: high, low, or dbsc (a token's critical experts high); prompts are "
           "computed high; default: the preset's")
       ->group(slices);
   command
-      .add_option("--critical", &flags.critical,
+      .add_option(Setting::kCritical, &flags.critical,
                   "Of dbsc, which experts are critical: single-head (their share of the token's weights), "
                   "rel_top1 (weight against the largest), fixed_top_c; default: single-head")
       ->group(slices);
-  command.add_option("--theta", &flags.theta, "Of single-head and rel_top1: the least share; default: 0.35")
+  command
+      .add_option(Setting::kTheta, &flags.theta,
+                  "Of single-head and rel_top1: the least share; default: 0.35")
       ->group(slices);
   command
-      .add_option("--critical-count", &flags.critical_count, "Of fixed_top_c: experts a token; default: 1")
-      ->check(whole_number("--critical-count", 0, 65535))
+      .add_option(Setting::kCriticalCount, &flags.critical_count,
+                  "Of fixed_top_c: experts a token; default: 1")
+      ->check(whole_number(Setting::kCriticalCount, 0, 65535))
       ->group(slices);
   command
-      .add_option("--lsb-miss", &flags.lsb_miss,
+      .add_option(Setting::kLsbMiss, &flags.lsb_miss,
                   "An LSB slice that is wanted and not in memory: fetch, skip (computed low), "
                   "fetch_if_budget (as far as the limit on misses allows); default: fetch_if_budget")
       ->group(slices);
   command
-      .add_option("--lsb-reserve", &flags.lsb_reserve,
+      .add_option(Setting::kLsbReserve, &flags.lsb_reserve,
                   "Share of the cache that MSB slices leave to LSB slices; default: 0")
       ->group(slices);
   command
       .add_option(
-          "--warmup", &flags.warmup,
+          Setting::kWarmup, &flags.warmup,
           "What of a prompt's experts the answer begins with: pcw (predicted), empty, last-layer (used "
           "last), random; default: pcw")
       ->group(slices);
   command
-      .add_option("--kappa", &flags.kappa,
+      .add_option(Setting::kKappa, &flags.kappa,
                   "Of pcw: LSB slices critical for a smaller share of their tokens leave first; default: 0.5")
       ->group(slices);
   command
       .add_option(
-          "--rho", &flags.rho,
+          Setting::kRho, &flags.rho,
           "LSB slices an MSB slice that outlive the prompt; default: 0.5, at high precision 1, at low "
           "0")
       ->group(slices);
   command
-      .add_option("--constraint", &flags.constraint,
-                  "Keeps the miss rate below --miss-rate (changes the text): none, boost, adaptive, hard; "
-                  "default: the preset's")
+      .add_option(Setting::kConstraint, &flags.constraint,
+                  "Keeps the miss rate below " + Setting::kMissRate +
+                      " (changes the text): none, boost, adaptive, hard; "
+                      "default: the preset's")
       ->group(limits);
   command
-      .add_option("--miss-rate", &flags.miss_rate,
-                  "Bytes read for misses, of the bytes of all experts asked for; default: 5%, under "
-                  "--max-loss 0")
+      .add_option(Setting::kMissRate, &flags.miss_rate,
+                  "Bytes read for misses, of the bytes of all experts asked for; default: 5%, under " +
+                      Setting::kMaxLoss + " 0")
       ->group(limits);
   command
-      .add_option("--lambda", &flags.lambda,
+      .add_option(Setting::kLambda, &flags.lambda,
                   "Of cache-prior: how much experts in memory are preferred, 0 to 1; default: 0.5, under the "
                   "constraint hard 0.1")
       ->group(limits);
   command
-      .add_option("--eta", &flags.eta, "Of the constraint adaptive: how fast lambda follows; default: 0.05")
+      .add_option(Setting::kEta, &flags.eta,
+                  "Of the constraint adaptive: how fast lambda follows; default: 0.05")
       ->group(limits);
   command
-      .add_option("--cumsum-p", &flags.p,
+      .add_option(Setting::kCumsumP, &flags.p,
                   "Of cumsum: probability of the experts that are looked at; default: 0.9")
       ->group(limits);
-  command.add_option("--top-j", &flags.top_j, "A token's best experts that are never replaced; default: 0")
-      ->check(whole_number("--top-j", 0, 65535))
+  command
+      .add_option(Setting::kTopJ, &flags.top_j, "A token's best experts that are never replaced; default: 0")
+      ->check(whole_number(Setting::kTopJ, 0, 65535))
       ->group(limits);
 }
 
@@ -142,60 +150,60 @@ void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options) 
   if (!flags.precision.empty()) {
     if (flags.precision == "full")
       throw Error(ErrorKind::kUsage, "precision full is only for models without slices")
-          .in("--precision")
+          .in(Setting::kPrecision)
           .expected("high, low or dbsc")
           .found("full")
-          .fix("leave --precision out");
+          .fix("leave " + Setting::kPrecision + " out");
     options.precision = experts::precision_mode(flags.precision);
   }
   if (!flags.critical.empty()) options.critical.kind = experts::critical_kind(flags.critical);
-  read_share("--theta", flags.theta, options.critical.theta);
+  read_share(Setting::kTheta, flags.theta, options.critical.theta);
   if (flags.critical_count) options.critical.count = static_cast<std::uint32_t>(*flags.critical_count);
   if (flags.low_view == "amat-center")
     options.low_view = codec::SliceView::kCenter;
   else if (!flags.low_view.empty() && flags.low_view != "amat")
     throw Error(ErrorKind::kUsage, "unknown name")
-        .in("--low-view")
+        .in(Setting::kLowView)
         .expected("amat or amat-center")
         .found("\"" + flags.low_view + "\"");
   if (!flags.activations.empty()) options.activations = engine::parse_activations(flags.activations);
   if (!flags.constraint.empty()) options.constraint = experts::constraint_mode(flags.constraint);
-  read_share("--miss-rate", flags.miss_rate, options.limits.limit, Bare::kBelowOne);
-  read_share("--lambda", flags.lambda, options.cache_aware.lambda);
-  read_share("--lambda", flags.lambda, options.limits.lambda);
-  read_share("--eta", flags.eta, options.limits.eta);
-  read_share("--cumsum-p", flags.p, options.cache_aware.p);
+  read_share(Setting::kMissRate, flags.miss_rate, options.limits.limit, Bare::kBelowOne);
+  read_share(Setting::kLambda, flags.lambda, options.cache_aware.lambda);
+  read_share(Setting::kLambda, flags.lambda, options.limits.lambda);
+  read_share(Setting::kEta, flags.eta, options.limits.eta);
+  read_share(Setting::kCumsumP, flags.p, options.cache_aware.p);
   if (flags.top_j) options.cache_aware.top_j = static_cast<std::uint32_t>(*flags.top_j);
   if (!flags.lsb_miss.empty()) options.slices.rules.lsb_miss = experts::lsb_miss_rule(flags.lsb_miss);
-  read_share("--lsb-reserve", flags.lsb_reserve, options.slices.rules.lsb_reserve);
+  read_share(Setting::kLsbReserve, flags.lsb_reserve, options.slices.rules.lsb_reserve);
   if (!flags.warmup.empty()) options.slices.initial = experts::initial_slices(flags.warmup);
-  read_share("--kappa", flags.kappa, options.slices.warmup.kappa);
-  read_share("--rho", flags.rho, options.rho);
+  read_share(Setting::kKappa, flags.kappa, options.slices.warmup.kappa);
+  read_share(Setting::kRho, flags.rho, options.rho);
 }
 
 void set_max_loss(const SliceFlags& flags, const std::string& path, engine::EngineOptions& options) {
   if (flags.max_loss.empty()) return;
   double most = 0;
-  read_share("--max-loss", flags.max_loss, most, Bare::kBelowOne);
-  const std::pair<const char*, bool> chosen[] = {{"--precision", !flags.precision.empty()},
-                                                 {"--theta", !flags.theta.empty()},
-                                                 {"--critical", !flags.critical.empty()},
-                                                 {"--lsb-miss", !flags.lsb_miss.empty()},
-                                                 {"--rho", !flags.rho.empty()},
-                                                 {"--constraint", !flags.constraint.empty()},
-                                                 {"--lambda", !flags.lambda.empty()},
-                                                 {"--cumsum-p", !flags.p.empty()},
-                                                 {"--router", !options.router.empty()},
-                                                 {"--preset", !options.preset.empty()}};
-  for (const auto& [flag, given] : chosen)
+  read_share(Setting::kMaxLoss, flags.max_loss, most, Bare::kBelowOne);
+  const std::pair<Setting, bool> chosen[] = {{Setting::kPrecision, !flags.precision.empty()},
+                                             {Setting::kTheta, !flags.theta.empty()},
+                                             {Setting::kCritical, !flags.critical.empty()},
+                                             {Setting::kLsbMiss, !flags.lsb_miss.empty()},
+                                             {Setting::kRho, !flags.rho.empty()},
+                                             {Setting::kConstraint, !flags.constraint.empty()},
+                                             {Setting::kLambda, !flags.lambda.empty()},
+                                             {Setting::kCumsumP, !flags.p.empty()},
+                                             {Setting::kRouter, !options.router.empty()},
+                                             {Setting::kPreset, !options.preset.empty()}};
+  for (const auto& [setting, given] : chosen)
     if (given)
-      throw Error(ErrorKind::kUsage, "--max-loss chooses precision and routing by what they cost")
-          .in(flag)
+      throw Error(ErrorKind::kUsage, Setting::kMaxLoss + " chooses precision and routing by what they cost")
+          .in(setting)
           .expected("either of them")
           .found("both")
-          .fix(std::string("leave out ") + flag + " or --max-loss");
+          .fix("leave out " + setting + " or " + Setting::kMaxLoss);
   const auto refuse = [&](ErrorKind kind, const char* message) {
-    return Error(kind, message).in("--max-loss").found(path);
+    return Error(kind, message).in(Setting::kMaxLoss).found(path);
   };
   const std::string name = path + "/sidecar/calibration.json";
   const bool is_store = store::looks_like_store(path);
@@ -204,13 +212,14 @@ void set_max_loss(const SliceFlags& flags, const std::string& path, engine::Engi
   if (!is_store || (!sidecar && !store::open_checkpoint(path)->slices()))
     throw refuse(ErrorKind::kUsage, "what a loss costs is calibrated for stores in slices")
         .expected("a store of family sliced")
-        .fix("leave --max-loss out: this model loses nothing");
+        .fix("leave " + Setting::kMaxLoss + " out: this model loses nothing");
   if (!sidecar)
     throw refuse(ErrorKind::kNotFound, "nobody has measured what this store loses")
         .expected(name + ", made for this store")
-        .fix("make it: sluice calibrate STORE --reference MODEL -f TEXT");
+        .fix("make it: sluice calibrate STORE " + flag(Setting::kReference) + " MODEL " +
+             flag(Setting::kFile) + " TEXT");
   engine::set_contract(engine::calibration_from_json(*sidecar, name), most, name, options);
-  read_share("--miss-rate", flags.miss_rate, options.limits.limit, Bare::kBelowOne);
+  read_share(Setting::kMissRate, flags.miss_rate, options.limits.limit, Bare::kBelowOne);
 }
 
 bool decodes_otherwise(const engine::EngineOptions& options) {

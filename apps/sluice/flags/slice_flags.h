@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "base/setting.h"
 #include "engine/plan/options.h"
 
 namespace sluice::app {
@@ -27,10 +28,10 @@ void add_slice_flags(Command& command, SliceFlags& flags);
 // Error(kUsage) that names the flag.
 void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options);
 
-// Applies --max-loss; call after set_slice_options(). It chooses options for the store at `path` from the
-// store's calibration; without the flag it does nothing. Error(kUsage) that names the flag, also if another
-// flag sets an option that --max-loss chooses; Error(kNotFound) for a store without a calibration;
-// Error(kInvalid), (kCorrupt) for a bad one, and for a loss smaller than the store can keep to.
+// Applies Setting::kMaxLoss; call after set_slice_options(). It chooses options for the store at `path` from
+// the store's calibration; without the flag it does nothing. Error(kUsage) that names the flag, also if
+// another flag sets an option that Setting::kMaxLoss chooses; Error(kNotFound) for a store without a
+// calibration; Error(kInvalid), (kCorrupt) for a bad one, and for a loss smaller than the store can keep to.
 void set_max_loss(const SliceFlags& flags, const std::string& path, engine::EngineOptions& options);
 
 // Takes an engine's options, with presets filled in: whether tokens that are decoded one by one are computed

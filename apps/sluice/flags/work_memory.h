@@ -1,4 +1,4 @@
-// --memory of the commands that turn a model into a store and back.
+// The memory of the commands that turn a model into a store and back.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace sluice::app {
 
-// How many of the bytes that --memory gives may be in progress at a time: half of what the process leaves
+// How many of the bytes of that memory may be in progress at a time: half of what the process leaves
 // now; the rest is for codec contexts and more tables. Error(kUsage) if that is too little for `work`
 // ("pack", "unpack").
 Bytes work_memory(const std::string& memory, const std::string& work);

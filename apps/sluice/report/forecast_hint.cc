@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/setting.h"
 #include "base/shown_text.h"
 
 namespace sluice::app {
@@ -24,18 +25,20 @@ std::string bytes_hint(const engine::ReadForecast& forecast, const Decoded& deco
   const double more = (measured - predicted) * static_cast<double>(decoded.tokens);
   if (more > 0 && more <= static_cast<double>(decoded.cache))
     return "a short text: the difference is what fills the caches, once; a longer text comes nearer";
-  if (!forecast.in_vain) return "how well this --prefetch guesses is not predicted; --prefetch none is";
+  if (!forecast.in_vain)
+    return "how well this " + flag(Setting::kPrefetch) + " guesses is not predicted; " +
+           flag(Setting::kPrefetch) + " none is";
   const std::string model = shown_text(decoded.model);
   const std::string profile =
-      decoded.packed ? fmt::format("sluice profile {} --trace routing.trace", model)
+      decoded.packed ? fmt::format("sluice profile {} {} routing.trace", model, flag(Setting::kTrace))
                      : fmt::format(
-                           "sluice profile {} --trace routing.trace -o here.json, then --profile "
+                           "sluice profile {} {} routing.trace {} here.json, then {} "
                            "here.json",
-                           model);
+                           model, flag(Setting::kTrace), flag(Setting::kOutput), flag(Setting::kProfile));
   if (forecast.routing != "recorded")
     return fmt::format(
-        "routing was assumed; record this model's: sluice trace {} -p TEXT -n 200 -o routing.trace, then {}",
-        model, profile);
+        "routing was assumed; record this model's: sluice trace {} {} TEXT {} 200 {} routing.trace, then {}",
+        model, flag(Setting::kPrompt), flag(Setting::kPredict), flag(Setting::kOutput), profile);
   return fmt::format(
       "the prediction takes caches as holding the experts that the recorded text uses most; this cache holds "
       "others, or this text uses others: record one like it, then {}",
@@ -48,8 +51,10 @@ std::string waste_hint(const engine::ReadForecast& forecast, const Decoded& deco
   if (std::max(predicted, measured) < kBlock || !far(predicted, measured)) return "";
   return measured < predicted
              ? "less was read in vain than predicted: read-ahead was stopped, had no room, or guessed better"
-             : "more was read in vain than predicted: read-ahead guesses worse here; --prefetch none reads "
-               "nothing in vain";
+             : "more was read in vain than predicted: read-ahead guesses worse here; " +
+                   flag(Setting::kPrefetch) +
+                   " none reads "
+                   "nothing in vain";
 }
 
 std::string speed_hint(const engine::ReadForecast& forecast, const Decoded& decoded) {

@@ -1,5 +1,5 @@
 // Progress of a long command on standard error: a bar with rate and time left on a terminal, a plain line
-// every few seconds elsewhere, nothing under --quiet and beside --json. NO_COLOR is respected.
+// every few seconds elsewhere, nothing where the user wants quiet or JSON. NO_COLOR is respected.
 #pragma once
 
 #include <chrono>

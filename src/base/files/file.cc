@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 // Kernel 6.1 has these fields; the headers at build time may be older than the kernel that runs the program.
 #ifndef STATX_DIOALIGN
@@ -27,7 +28,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::string_view kUseBuffered = "use --io buffered";
+std::string use_buffered() { return "use " + Setting::kIo + " buffered"; }
 
 int open_retrying(const std::string& path, int flags, mode_t mode = 0) {
   int fd = -1;
@@ -64,7 +65,7 @@ DirectAlignment direct_alignment(int fd) {
 Error no_direct_io(const std::string& path) {
   return Error(ErrorKind::kUnsupported, "the file system does not support direct I/O")
       .in(path)
-      .fix(kUseBuffered);
+      .fix(use_buffered());
 }
 
 Error file_ends(const std::string& path, Bytes offset, Bytes wanted, Bytes got) {
@@ -139,7 +140,7 @@ InputFile InputFile::open(const std::string& path, ReadMode mode) {
           .in(path)
           .expected("at most " + std::to_string(kBlockBytes) + " bytes")
           .found(std::to_string(alignment.bytes))
-          .fix(kUseBuffered);
+          .fix(use_buffered());
     }
     // Where the kernel does not say, 4096 is right for every file system that accepts O_DIRECT on 4 KiB
     // pages.
@@ -181,7 +182,7 @@ Bytes read_up_to(const InputFile& file, Bytes offset, std::byte* dst, Bytes leng
     if (n < 0) {
       Error failure = io_error("read", file.path(), errno);
       failure.in(file.path(), offset + got);
-      if (file.mode() == ReadMode::kDirect && errno == EINVAL) failure.fix(kUseBuffered);
+      if (file.mode() == ReadMode::kDirect && errno == EINVAL) failure.fix(use_buffered());
       throw failure;
     }
     if (n == 0) break;

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files/scratch_directory.h"
+#include "base/setting.h"
 
 namespace sluice {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/machine/cpu_features.h"
+#include "base/setting.h"
 
 #if defined(__x86_64__)
 #include "base/machine/cpuid.h"
@@ -129,18 +130,18 @@ Isa parse_isa(std::string_view text) {
       for (const Isa isa : available_isas()) available.append(" ").append(isa_name(isa));
       throw Error(ErrorKind::kUsage,
                   "this CPU or operating system lacks the instruction set " + std::string(text))
-          .in("--isa")
+          .in(Setting::kIsa)
           .expected("one of: " + available)
           .found(detected().model)
-          .fix("leave --isa out to use the best there is");
+          .fix("leave " + Setting::kIsa + " out to use the best there is");
     }
     names.append(" ").append(row.name);
   }
   throw Error(ErrorKind::kUsage, "unknown instruction set")
-      .in("--isa")
+      .in(Setting::kIsa)
       .expected("one of: " + names)
       .found("\"" + std::string(text) + "\"")
-      .fix("leave --isa out to use the best there is");
+      .fix("leave " + Setting::kIsa + " out to use the best there is");
 }
 
 CpuInfo cpu_info() { return detected(); }

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/machine/cgroup.h"
+#include "base/setting.h"
 
 namespace sluice {
 namespace {
@@ -217,7 +218,7 @@ ThreadPool::ThreadPool(unsigned threads) : impl_(std::make_unique<Impl>()) {
     const std::size_t started = impl_->workers.size();
     impl_->stop();
     throw Error(ErrorKind::kIo, "the system refused to start a thread")
-        .in("--threads")
+        .in(Setting::kThreads)
         .expected(std::to_string(threads) + " threads")
         .found(std::to_string(started + 1) + " (" + e.what() + ")")
         .fix("use fewer threads");

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "codec/exponents/exponent_codec_impl.h"
 #include "codec/native/damaged_store.h"
 
@@ -66,15 +67,15 @@ std::unique_ptr<const ExponentCodec> make_exponent_codec(std::string_view name, 
       const int chosen = level.value_or(entry.default_level);
       if (level && entry.min_level == entry.max_level) {
         throw Error(ErrorKind::kUsage, "codec " + std::string(name) + " has no levels")
-            .in("--level")
-            .fix("leave --level out");
+            .in(Setting::kLevel)
+            .fix("leave " + Setting::kLevel + " out");
       }
       if (chosen < entry.min_level || chosen > entry.max_level) {
         throw Error(ErrorKind::kUsage, "level is out of range for codec " + std::string(name))
-            .in("--level")
+            .in(Setting::kLevel)
             .expected(std::to_string(entry.min_level) + " to " + std::to_string(entry.max_level))
             .found(std::to_string(chosen))
-            .fix("leave --level out for the usual one");
+            .fix("leave " + Setting::kLevel + " out for the usual one");
       }
       return entry.make(chosen);
     }

@@ -1,4 +1,4 @@
-// Compression of exponent chunks. A store has one codec, chosen by name (`--codec`); each codec is one file
+// Compression of exponent chunks. A store has one codec, chosen by name; each codec is one file
 // (exponent_codec_zstd.cc …).
 #pragma once
 
@@ -65,14 +65,14 @@ class ExponentCodec {
 // The registry: one row per codec, with its name on the command line.
 struct ExponentCodecEntry {
   std::string_view name;
-  std::string_view summary;                 // for --help
+  std::string_view summary;                 // for the help of the command line
   int default_level, min_level, max_level;  // all 0: the codec has no levels
   std::unique_ptr<const ExponentCodec> (*make)(int level);
 };
 std::span<const ExponentCodecEntry> exponent_codecs();
 
-// `level` is the value of --level. Error(kUnsupported) that lists the known names for an unknown name;
-// Error(kUsage) for a level out of range.
+// `level`: what the user chose; the codec's usual one if empty. Error(kUnsupported) that lists the known
+// names for an unknown name; Error(kUsage) for a level out of range.
 std::unique_ptr<const ExponentCodec> make_exponent_codec(std::string_view name,
                                                          std::optional<int> level = {});
 

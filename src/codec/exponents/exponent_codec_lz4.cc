@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "codec/exponents/exponent_codec_impl.h"
 
 namespace sluice::codec {
@@ -106,7 +107,7 @@ class Lz4Codec final : public ExponentCodec {
       throw Error(ErrorKind::kUnsupported, "exponent chunk is too large for lz4")
           .expected("at most " + std::to_string(LZ4_MAX_INPUT_SIZE) + " bytes")
           .found(std::to_string(raw.size()))
-          .fix("use more --chunks");
+          .fix("use more " + Setting::kChunks);
     }
     std::vector<std::byte> bytes;
     bytes.reserve(raw.size());

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::codec {
 namespace {
@@ -278,7 +279,7 @@ TEST_P(ExponentCodecTest, LevelsOutOfRangeAreUsageErrors) {
         ADD_FAILURE() << level;
       } catch (const Error& e) {
         EXPECT_EQ(e.kind(), ErrorKind::kUsage);
-        EXPECT_EQ(e.where(), "--level");
+        EXPECT_EQ(with_names(e.where()), "--level");
       }
     }
   }

@@ -14,7 +14,7 @@
 namespace sluice::codec {
 
 inline constexpr std::string_view kNativeCodec = "native";
-// Whether a store's manifest and `pack --codec` may give this name; "none" is one of them.
+// Whether a store's manifest and the setting of the codec may give this name; "none" is one of them.
 bool is_codec(std::string_view name);
 
 // Thread-safe. `tiles` is the rows of the chunk where pieces are tiled, else {}. Error(kCorrupt) unless

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::codec {
 
@@ -16,10 +17,10 @@ ElementRange shard_range(std::uint64_t elements, unsigned chunks, unsigned chunk
   return {bound(chunk), bound(chunk + 1)};
 }
 
-unsigned check_chunk_count(std::int64_t chunks, const char* flag) {
+unsigned check_chunk_count(std::int64_t chunks, Setting setting) {
   if (chunks < 1 || chunks > static_cast<std::int64_t>(kMaxChunks)) {
     throw Error(ErrorKind::kUsage, "number of exponent chunks is out of range")
-        .in(flag)
+        .in(setting)
         .expected("1 to " + std::to_string(kMaxChunks))
         .found(std::to_string(chunks));
   }

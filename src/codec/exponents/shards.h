@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "base/setting.h"
+
 namespace sluice::codec {
 
 inline constexpr unsigned kMaxChunks = 256;
@@ -16,7 +18,7 @@ struct ElementRange {
 // when q < K. REQUIRES: chunks in 1..kMaxChunks, chunk < chunks.
 ElementRange shard_range(std::uint64_t elements, unsigned chunks, unsigned chunk);
 
-// Checks a K from outside: Error(kUsage) naming `flag` ("--chunks") unless it is in 1..kMaxChunks.
-unsigned check_chunk_count(std::int64_t chunks, const char* flag);
+// Checks a K from outside: Error(kUsage) naming `setting` unless it is in 1..kMaxChunks.
+unsigned check_chunk_count(std::int64_t chunks, Setting setting);
 
 }  // namespace sluice::codec

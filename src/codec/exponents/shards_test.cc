@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::codec {
 namespace {
@@ -39,16 +40,16 @@ TEST(ShardRange, IsTheFormulaOfTheSpecification) {
 }
 
 TEST(ChunkCount, OutsideOf1To256IsAUsageError) {
-  EXPECT_EQ(check_chunk_count(1, "--chunks"), 1u);
-  EXPECT_EQ(check_chunk_count(256, "--chunks"), 256u);
+  EXPECT_EQ(check_chunk_count(1, Setting::kChunks), 1u);
+  EXPECT_EQ(check_chunk_count(256, Setting::kChunks), 256u);
   for (const std::int64_t bad :
        {std::int64_t{0}, std::int64_t{-1}, std::int64_t{257}, INT64_MAX, INT64_MIN}) {
     try {
-      check_chunk_count(bad, "--chunks");
+      check_chunk_count(bad, Setting::kChunks);
       ADD_FAILURE() << bad;
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::kUsage);
-      EXPECT_EQ(e.where(), "--chunks");
+      EXPECT_EQ(with_names(e.where()), "--chunks");
     }
   }
 }

@@ -6,6 +6,7 @@
 
 #include "base/duration.h"
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::engine {
 
@@ -13,13 +14,15 @@ DenseChoice asked_dense_view(DenseView view, Bytes either_way, const std::string
                              const std::string& codec) {
   if (view == DenseView::kPacked && either_way == 0) {
     const bool native = codec == "native";
-    throw Error(ErrorKind::kUsage, "--dense packed: no dense matrix of this model can be kept packed")
+    throw Error(ErrorKind::kUsage,
+                Setting::kDense + " packed: no dense matrix of this model can be kept packed")
         .in(path)
         .expected("BF16 matrices in a store of codec native")
         .found(native ? "none that takes part in products and is stored so"
                       : "weights stored with codec " + codec)
-        .fix(native ? "leave --dense out"
-                    : "leave --dense out, or pack the model: sluice pack --codec native");
+        .fix(native ? "leave " + Setting::kDense + " out"
+                    : "leave " + Setting::kDense + " out, or pack the model: sluice pack " +
+                          flag(Setting::kCodec) + " native");
   }
   return {view, "asked for"};
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "base/stopwatch.h"
 #include "model/token_ids.h"
 
@@ -67,7 +68,7 @@ bool encode_input(const ForwardParts& parts, const models::EncoderForward& encod
   model::check_token_ids(tokens, parts.config.vocab, "tokens");
   if (tokens.size() > sequence.encoder_positions())
     throw Error(ErrorKind::kInvalid, "the encoder's input is longer than the context that was reserved")
-        .in("-c")
+        .in(Setting::kContext)
         .expected(fmt::format("at most {} tokens", sequence.encoder_positions()))
         .found(std::to_string(tokens.size()));
 

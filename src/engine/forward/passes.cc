@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "model/token_ids.h"
 
 namespace sluice::engine {
@@ -20,10 +21,10 @@ void Passes::check(const Step& step) const {
     const Sequence& sequence = *span.sequence;
     if (sequence.length() + span.tokens > sequence.positions())
       throw Error(ErrorKind::kInvalid, "the sequence is longer than the context that was reserved")
-          .in("-c")
+          .in(Setting::kContext)
           .expected(fmt::format("at most {} tokens", sequence.positions()))
           .found(std::to_string(sequence.length() + span.tokens))
-          .fix("raise -c, or generate less");
+          .fix("raise " + Setting::kContext + ", or generate less");
     SLUICE_CHECK(!parts_.config.has_encoder() || sequence.encoder_length() != 0, "nothing has been encoded");
   }
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::engine {
 namespace {
@@ -90,21 +91,26 @@ void check_activations(const Calibration& calibration, const std::string& name,
   const bool exact = options.math == Math::kF32 && calibration.activations != kernels::ActivationForm::kF32;
   if (!exact && options.activations.value_or(calibration.activations) == calibration.activations) return;
   throw Error(ErrorKind::kInvalid, "the losses of this store were measured with other activations")
-      .in(exact ? "--math" : "--activations")
+      .in(exact ? Setting::kMath : Setting::kActivations)
       .expected(fmt::format("{}, as {} was measured", activations_name(calibration.activations), name))
       .found(exact ? "f32, which computes everything in fp32" : activations_name(*options.activations))
-      .fix("leave it out, or calibrate with those activations: sluice calibrate --activations");
+      .fix("leave it out, or calibrate with those activations: sluice calibrate " +
+           flag(Setting::kActivations));
 }
 
 // Refuses computation that differs from the measured one and has no other measurement.
 void check_measured(const EngineOptions& options) {
-  const auto refuse = [](const char* message, const char* flag) {
-    return Error(ErrorKind::kUsage, message).in("--max-loss").found(flag).fix("leave one of the two out");
+  const auto refuse = [](const char* message, const std::string& found) {
+    return Error(ErrorKind::kUsage, message)
+        .in(Setting::kMaxLoss)
+        .found(found)
+        .fix("leave one of the two out");
   };
   if (options.kv == DType::kI8)
-    throw refuse("a calibration does not include the loss of an 8-bit key/value cache", "--kv int8");
+    throw refuse("a calibration does not include the loss of an 8-bit key/value cache",
+                 Setting::kKv + " int8");
   if (options.low_view != codec::SliceView::kLow)
-    throw refuse("low precision was calibrated only with the view amat", "--low-view amat-center");
+    throw refuse("low precision was calibrated only with the view amat", Setting::kLowView + " amat-center");
 }
 
 }  // namespace
@@ -173,7 +179,7 @@ void set_contract(const Calibration& calibration, double most, const std::string
   const experts::LossModel& model = contract.model;
   if (model.high_upper > limit)
     throw Error(ErrorKind::kInvalid, "high precision alone already loses more than the accepted loss")
-        .in("--max-loss")
+        .in(Setting::kMaxLoss)
         .expected(fmt::format("at least {:.2g} % ({}: {:.2g} % measured, and its standard error)",
                               100 * std::expm1(model.high_upper), name, 100 * std::expm1(model.high)))
         .found(fmt::format("{:.4g} %", 100 * most))

@@ -8,6 +8,7 @@
 #include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/machine/system_memory.h"
+#include "base/setting.h"
 
 namespace sluice::engine {
 namespace {
@@ -59,7 +60,7 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
   plan.stated = round_up(plan.minimum + kStartMargin, kMiB);
   if (budget < plan.minimum)
     throw Error(ErrorKind::kBudget, "the memory budget is too small for this model and request")
-        .in("--memory")
+        .in(Setting::kMemory)
         .expected(fmt::format(
             "at least {}MiB (process {}, dense {}, kv {}, tables {}, activations {}, staging {}, "
             "and {} because the process differs from start to start)",
@@ -67,8 +68,9 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
             format_bytes(needs.kv), format_bytes(needs.tables), format_bytes(least_activations),
             format_bytes(plan.minimum - fixed - least_activations), format_bytes(plan.stated - plan.minimum)))
         .found(format_bytes(budget))
-        .fix(fmt::format("give --memory {}MiB or more, or ask for fewer tokens (-c, of a run -n)",
-                         plan.stated / kMiB));
+        .fix(fmt::format("give {} {}MiB or more, or ask for fewer tokens ({}, of a run {})",
+                         mark(Setting::kMemory), plan.stated / kMiB, mark(Setting::kContext),
+                         mark(Setting::kPredict)));
 
   // The chunk takes at most a quarter of the rest, staging at most another quarter of what then remains.
   Bytes left = budget - fixed - needs.least_staging;
@@ -100,10 +102,10 @@ Bytes default_budget() {
   if (free <= margin) {
     const ComparedBytes sizes = compared_bytes(margin, free);
     throw Error(ErrorKind::kBudget, "hardly any memory is free")
-        .in("--memory")
+        .in(Setting::kMemory)
         .expected("more than " + sizes.expected)
         .found(sizes.found)
-        .fix("close other programs or give --memory SIZE");
+        .fix("close other programs or give " + Setting::kMemory + " SIZE");
   }
   return free - margin;
 }
@@ -117,10 +119,10 @@ Bytes checked_budget(Bytes budget) {
     throw Error(ErrorKind::kBudget, limits.cgroup_limit && *limits.cgroup_limit == most
                                         ? "the budget is larger than the memory limit of this control group"
                                         : "the budget is larger than this machine's memory")
-        .in("--memory")
+        .in(Setting::kMemory)
         .expected("at most " + sizes.expected)
         .found(sizes.found)
-        .fix("leave --memory out for what is free now");
+        .fix("leave " + Setting::kMemory + " out for what is free now");
   }
   return budget;
 }

@@ -19,7 +19,7 @@ struct MemoryNeeds {
   std::uint64_t experts = 0;     // routed experts in all
   std::uint32_t top_k = 0;
   std::size_t sequences = 1;   // that are decoded together: a step has a token of each
-  std::size_t most_chunk = 0;  // --chunk, or less where prompt and context are shorter
+  std::size_t most_chunk = 0;  // EngineOptions::chunk, or less where prompt and context are shorter
   // The chunk must be equal at every start: plans beside a process of rounded size, not of this one's.
   bool same_chunk = false;
   Bytes (*activations)(const void* self, std::size_t chunk_tokens) = nullptr;
@@ -39,8 +39,8 @@ struct MemoryPlan {
 inline constexpr Bytes kStartMargin = kMiB / 2;
 
 // Error(kBudget) with the required budget and its parts if `budget` is below the minimum. Staging grows to a
-// few experts in flight, and the chunk to --chunk, as long as they take a small share; everything else goes
-// to resident experts.
+// few experts in flight, and the chunk to the one asked for, as long as they take a small share; everything
+// else goes to resident experts.
 MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs);
 
 // The default budget: what the machine or its cgroup leaves free, less max(512 MiB, 5 %).

@@ -1,6 +1,7 @@
 #include "engine/plan/options.h"
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "experts/combination.h"
 #include "experts/routing/slice_names.h"
 
@@ -10,10 +11,10 @@ Math parse_math(std::string_view text) {
   if (text == "auto") return Math::kAuto;
   if (text == "f32") return Math::kF32;
   throw Error(ErrorKind::kUsage, "unknown arithmetic")
-      .in("--math")
+      .in(Setting::kMath)
       .expected("auto or f32")
       .found(text)
-      .fix("leave --math out for auto");
+      .fix("leave " + Setting::kMath + " out for auto");
 }
 
 std::optional<DType> parse_kv(std::string_view text) {
@@ -22,20 +23,20 @@ std::optional<DType> parse_kv(std::string_view text) {
   if (text == "f32") return DType::kF32;
   if (text == "int8") return DType::kI8;
   throw Error(ErrorKind::kUsage, "unknown form of the key/value cache")
-      .in("--kv")
+      .in(Setting::kKv)
       .expected("auto, bf16, f32 or int8")
       .found(text)
-      .fix("leave --kv out for auto");
+      .fix("leave " + Setting::kKv + " out for auto");
 }
 
 kernels::ActivationForm parse_activations(std::string_view text) {
   if (text == "fp32") return kernels::ActivationForm::kF32;
   if (text == "int8") return kernels::ActivationForm::kInt8;
   throw Error(ErrorKind::kUsage, "unknown form of activations")
-      .in("--activations")
+      .in(Setting::kActivations)
       .expected("fp32 or int8")
       .found(text)
-      .fix("leave --activations out for the default");
+      .fix("leave " + Setting::kActivations + " out for the default");
 }
 
 std::string_view activations_name(kernels::ActivationForm form) {

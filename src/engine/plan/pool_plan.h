@@ -60,7 +60,7 @@ std::vector<double> ranks_of_batch(std::span<const double> ranks, std::size_t se
 // Only F if the experts are not stored split. Error(kInvalid) for ranks of another number of experts.
 PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request);
 
-// {gamma, slots, cost_layer_s, tok_s, limit, alternatives …}: the members of `sluice plan --json` about
+// {gamma, slots, cost_layer_s, tok_s, limit, alternatives …}: the members of `sluice plan` in JSON about
 // pools.
 Json to_json(const PoolPlan& plan);
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::engine {
 namespace {
@@ -27,7 +28,7 @@ void check_same(const std::string& name, const char* what, const std::string& ex
       .in(name)
       .expected(expected)
       .found(found)
-      .fix("measure again: sluice profile MODEL -o FILE.json");
+      .fix("measure again: sluice profile MODEL " + flag(Setting::kOutput) + " FILE.json");
 }
 
 }  // namespace
@@ -131,13 +132,13 @@ Profile profile_from_json(const Json& json, const std::string& name) {
         .in(name)
         .expected("what sluice profile writes")
         .found("an object without \"profile\"")
-        .fix("measure: sluice profile MODEL -o FILE.json");
+        .fix("measure: sluice profile MODEL " + flag(Setting::kOutput) + " FILE.json");
   if (object.integer("profile", 0, 1 << 20) != kVersion)
     throw Error(ErrorKind::kUnsupported, "a profile of another version")
         .in(name)
         .expected(std::to_string(kVersion))
         .found(std::to_string(object.integer("profile", 0, 1 << 20)))
-        .fix("measure again: sluice profile MODEL -o FILE.json");
+        .fix("measure again: sluice profile MODEL " + flag(Setting::kOutput) + " FILE.json");
   constexpr std::int64_t kMost = 1 << 20;
   Profile profile;
   const JsonObject model = object.object("model"), machine = object.object("machine");

@@ -6,15 +6,16 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "kernels/elementwise/elementwise.h"
 
 namespace sluice::engine {
 namespace {
 
-void require(bool legal, const char* flag, const char* expected, double found) {
+void require(bool legal, Setting setting, const char* expected, double found) {
   if (!legal)
     throw Error(ErrorKind::kUsage, "value out of range")
-        .in(flag)
+        .in(setting)
         .expected(expected)
         .found(fmt::format("{}", found));
 }
@@ -22,11 +23,11 @@ void require(bool legal, const char* flag, const char* expected, double found) {
 }  // namespace
 
 void SamplerConfig::validate() const {
-  require(std::isfinite(temperature) && temperature >= 0, "--temp", "0 or more", temperature);
-  require(top_k >= 0, "--top-k", "0 or more", static_cast<double>(top_k));
-  require(top_p > 0 && top_p <= 1, "--top-p", "more than 0, at most 1", top_p);
-  require(min_p >= 0 && min_p <= 1, "--min-p", "0 to 1", min_p);
-  require(std::isfinite(repetition_penalty) && repetition_penalty > 0, "--repeat-penalty", "more than 0",
+  require(std::isfinite(temperature) && temperature >= 0, Setting::kTemperature, "0 or more", temperature);
+  require(top_k >= 0, Setting::kTopK, "0 or more", static_cast<double>(top_k));
+  require(top_p > 0 && top_p <= 1, Setting::kTopP, "more than 0, at most 1", top_p);
+  require(min_p >= 0 && min_p <= 1, Setting::kMinP, "0 to 1", min_p);
+  require(std::isfinite(repetition_penalty) && repetition_penalty > 0, Setting::kRepeatPenalty, "more than 0",
           repetition_penalty);
 }
 

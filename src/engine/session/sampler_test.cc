@@ -10,6 +10,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::engine {
 namespace {
@@ -133,7 +134,7 @@ TEST(SamplerTest, BadValuesNameTheirFlag) {
       FAIL() << flag;
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-      EXPECT_EQ(error.where(), flag);
+      EXPECT_EQ(with_names(error.where()), flag);
     }
   };
   expect_error([](SamplerConfig& c) { c.temperature = -1; }, "--temp");

@@ -1,4 +1,4 @@
-// Counts of a run, taken while it runs. Names are those of reports and --json.
+// Counts of a run, taken while it runs. Names are those of reports, in text and in JSON.
 #pragma once
 
 #include <array>

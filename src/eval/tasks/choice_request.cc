@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "eval/tasks/python_text.h"
 
 namespace sluice::eval {
@@ -26,7 +27,7 @@ std::vector<ChoiceRequest> encode_choices(const tokenizer::Tokenizer& tokenizer,
           .in(place)
           .expected(fmt::format("at most {} tokens", most_tokens))
           .found(std::to_string(answer))
-          .fix("raise --ctx if the model's context allows it");
+          .fix("raise " + Setting::kCtx + " if the model's context allows it");
     ChoiceRequest request;
     request.context_tokens = context_ids.size();
     const std::size_t kept = std::min(context_ids.size(), most_tokens + 1 - answer);

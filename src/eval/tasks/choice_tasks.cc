@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::eval {
 namespace {
@@ -29,7 +30,7 @@ const ChoiceTask& find_choice_task(std::string_view name) {
   for (const ChoiceTask& task : kTasks)
     if (task.name == name) return task;
   throw Error(ErrorKind::kUsage, "unknown task")
-      .in("--task")
+      .in(Setting::kTask)
       .expected("one of " + choice_task_names())
       .found("\"" + std::string(name) + "\"");
 }

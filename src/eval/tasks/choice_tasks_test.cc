@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
+#include "base/setting.h"
 #include "eval/tasks/data_file.h"
 
 namespace sluice::eval {

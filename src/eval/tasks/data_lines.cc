@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/setting.h"
 #include "eval/tasks/python_text.h"
 #include "tokenizer/text/utf8.h"
 
@@ -37,7 +38,7 @@ void check_any(std::size_t items, const std::string& file) {
   if (items == 0)
     throw Error(ErrorKind::kInvalid, "the file has no items")
         .in(file)
-        .fix("give the data of this task as --data");
+        .fix("give the data of this task as " + Setting::kData);
 }
 
 void check_text(std::string_view value, const std::string& place, std::string_view field) {

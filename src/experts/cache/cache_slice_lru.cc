@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "experts/cache/cache_policies.h"
 #include "experts/cache/event_cache.h"
 
@@ -135,7 +136,7 @@ void SlicesConfig::validate() const {
 std::unique_ptr<Cache> make_slice_lru_cache(const CacheConfig& config) {
   if (config.keep != kBoth) {
     throw Error(ErrorKind::kUsage, "slice-lru holds experts in slices")
-        .in("--cache")
+        .in(Setting::kCache)
         .expected("a model packed in slices")
         .fix("pack the model in slices, or choose another cache");
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "experts/cache/cache_policies.h"
 #include "experts/cache/event_cache.h"
 #include "experts/cache/zip_pools.h"
@@ -119,11 +120,11 @@ void PoolsConfig::validate() const {
 std::unique_ptr<Cache> make_zip_pools_cache(const CacheConfig& config) {
   if (config.pools.slots.empty()) {
     throw Error(ErrorKind::kUsage, "zip-pools must be told its slots")
-        .in("--cache")
+        .in(Setting::kCache)
         .fix("use it with a plan");
   }
   if (config.keep.has(Part::kMsb)) {
-    throw Error(ErrorKind::kUsage, "zip-pools cannot hold slices").in("--cache");
+    throw Error(ErrorKind::kUsage, "zip-pools cannot hold slices").in(Setting::kCache);
   }
   return std::make_unique<ZipPoolsCache>(config.pools);
 }

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "experts/cache/residency.h"
 #include "experts/registry.h"
 

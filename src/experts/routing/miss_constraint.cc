@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "experts/core/unit_interval.h"
 #include "experts/core/value_names.h"
 
@@ -48,7 +49,7 @@ constexpr std::string_view kModes[] = {"none", "boost", "adaptive", "hard"};  //
 }  // namespace
 
 ConstraintMode constraint_mode(std::string_view name) {
-  return value_named<ConstraintMode>("--constraint", kModes, name);
+  return value_named<ConstraintMode>(Setting::kConstraint, kModes, name);
 }
 
 std::string_view constraint_name(ConstraintMode mode) { return kModes[static_cast<std::size_t>(mode)]; }

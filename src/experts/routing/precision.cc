@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "experts/core/unit_interval.h"
 #include "experts/core/value_names.h"
 
@@ -49,20 +50,20 @@ void CriticalRule::validate(std::uint32_t top_k) const {
   require_in_unit("theta", theta);
   if (kind == Kind::kFixedTopC && count > top_k)
     throw Error(ErrorKind::kUsage, "more critical experts are asked for than a token has experts")
-        .in("--critical-count")
+        .in(Setting::kCriticalCount)
         .expected("0 to " + std::to_string(top_k) + ", the experts of a token")
         .found(std::to_string(count))
-        .fix("give fewer, or compute all of them high: --precision high");
+        .fix("give fewer, or compute all of them high: " + Setting::kPrecision + " high");
 }
 
 CriticalRule::Kind critical_kind(std::string_view name) {
-  return value_named<CriticalRule::Kind>("--critical", kCriticalRules, name);
+  return value_named<CriticalRule::Kind>(Setting::kCritical, kCriticalRules, name);
 }
 
 PrecisionMode precision_mode(std::string_view name) {
   if (name == kModes[0]) return PrecisionMode::kFull;  // users cannot ask for it
   constexpr std::string_view kAsked[] = {kModes[1], kModes[2], kModes[3]};
-  return static_cast<PrecisionMode>(1 + value_named<int>("--precision", kAsked, name));
+  return static_cast<PrecisionMode>(1 + value_named<int>(Setting::kPrecision, kAsked, name));
 }
 
 std::string_view precision_name(PrecisionMode mode) { return kModes[static_cast<std::size_t>(mode)]; }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "experts/core/unit_interval.h"
 #include "experts/routing/cached_choice.h"
 #include "experts/routing/router_config.h"
@@ -25,7 +26,7 @@ class CacheAwareRouter final : public Router {
     config.cache_aware.validate();
     if (config.select.capacity != 0) {
       throw Error(ErrorKind::kUnsupported, "experts of limited capacity are routed by their model alone")
-          .in("--router")
+          .in(Setting::kRouter)
           .found(name())
           .fix("use the router exact");
     }
@@ -34,7 +35,7 @@ class CacheAwareRouter final : public Router {
                                          config.constraint->config().mode == ConstraintMode::kAdaptive);
     if (rule == Rule::kCumsum && needs_lambda) {
       throw Error(ErrorKind::kUsage, "this constraint works by lambda, which cumsum does not have")
-          .in("--router")
+          .in(Setting::kRouter)
           .fix("use the router cache-prior, or the constraint hard");
     }
   }
@@ -162,7 +163,7 @@ void CacheAwareRules::validate_for(std::uint32_t experts) const {
   validate();
   if (top_j <= experts) return;
   throw Error(ErrorKind::kUsage, "more experts are exempt from replacement than a layer has")
-      .in("--top-j")
+      .in(Setting::kTopJ)
       .expected("0 to " + std::to_string(experts) + ", the experts of a layer")
       .found(std::to_string(top_j))
       .fix("give fewer: the number of a token's experts exempts them all");

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::experts {
 
@@ -18,13 +19,13 @@ RoutingTiles::RoutingTiles(const RoutingShape& recorded, const RoutingShape& mod
   SLUICE_CHECK(recorded.layers > 0 && recorded.experts > 0 && model.top_k <= model.experts);
   if (!layers_.empty() && layers_.size() != model.layers)
     throw Error(ErrorKind::kUsage, "the list of layers does not name one for each sparse layer of the model")
-        .in("--routing-layers")
+        .in(Setting::kRoutingLayers)
         .expected(fmt::format("{} numbers", model.layers))
         .found(fmt::format("{}", layers_.size()));
   for (std::uint32_t l = 0; l < layers_.size(); ++l) {
     if (layers_[l] >= recorded.layers)
       throw Error(ErrorKind::kUsage, "this layer was not recorded")
-          .in("--routing-layers")
+          .in(Setting::kRoutingLayers)
           .expected(fmt::format("0 to {}", recorded.layers - 1))
           .found(std::to_string(layers_[l]));
     in_order_ = in_order_ && layers_[l] == l % recorded.layers;

@@ -1,5 +1,6 @@
 #include "experts/routing/slice_names.h"
 
+#include "base/setting.h"
 #include "experts/core/value_names.h"
 
 namespace sluice::experts {
@@ -10,10 +11,12 @@ constexpr std::string_view kInitialSlices[] = {"pcw", "empty", "last-layer", "ra
 
 }  // namespace
 
-LsbMiss lsb_miss_rule(std::string_view name) { return value_named<LsbMiss>("--lsb-miss", kLsbMisses, name); }
+LsbMiss lsb_miss_rule(std::string_view name) {
+  return value_named<LsbMiss>(Setting::kLsbMiss, kLsbMisses, name);
+}
 std::string_view lsb_miss_name(LsbMiss rule) { return kLsbMisses[static_cast<std::size_t>(rule)]; }
 InitialSlices initial_slices(std::string_view name) {
-  return value_named<InitialSlices>("--warmup", kInitialSlices, name);
+  return value_named<InitialSlices>(Setting::kWarmup, kInitialSlices, name);
 }
 std::string_view initial_slices_name(InitialSlices initial) {
   return kInitialSlices[static_cast<std::size_t>(initial)];

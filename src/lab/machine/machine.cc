@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::lab {
 namespace {
@@ -75,7 +76,7 @@ Machine find_machine(const std::string& name_or_file) {
   if (name_or_file == slicemoe_machine().name) return slicemoe_machine();
   if (!std::filesystem::exists(name_or_file))
     throw Error(ErrorKind::kUsage, "no such machine")
-        .in("--machine")
+        .in(Setting::kMachine)
         .expected("slicemoe, or a JSON file (docs/replay.md, \"Slices on a modelled machine\")")
         .found("\"" + name_or_file + "\"");
   return machine_from_json(read_json_file(name_or_file), name_or_file);

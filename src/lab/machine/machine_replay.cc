@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "experts/combination.h"
 #include "experts/core/equal_sizes.h"
 #include "experts/decision_log.h"
@@ -42,17 +43,17 @@ void check(const RoutedSteps& steps, const SlicedModel& model, const MachineRepl
                     found = shape(steps.layers, steps.experts, steps.top_k);
   if (expected != found)
     throw Error(ErrorKind::kInvalid, "the trace was recorded from another model")
-        .in("--shape")
+        .in(Setting::kShape)
         .expected(expected + ", as " + model.name())
         .found(found);
   if (!steps.logits && experts::find_router(settings.router).lossy)
     throw Error(ErrorKind::kUsage, "this router needs the logits of all experts, and the trace has none")
-        .in("--router")
+        .in(Setting::kRouter)
         .found(settings.router)
         .fix("use the router exact, or a trace of `sluice trace`");
   if (settings.memory < settings.bytes.of(experts::least_parts(settings.precision.mode)))
     throw Error(ErrorKind::kBudget, "no expert fits in this memory")
-        .in("--memory-experts")
+        .in(Setting::kMemoryExperts)
         .expected(fmt::format("at least {} bytes",
                               settings.bytes.of(experts::least_parts(settings.precision.mode))))
         .found(std::to_string(settings.memory));

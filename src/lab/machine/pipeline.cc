@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "experts/cache/residency.h"
 #include "experts/core/equal_sizes.h"
 #include "experts/core/state_order.h"
@@ -178,13 +179,13 @@ std::unique_ptr<System> make_system(std::uint32_t layers, std::uint32_t experts,
   const experts::Preset& preset = experts::find_preset(settings.preset);
   if (preset.sliced())
     throw Error(ErrorKind::kUsage, "this preset is for models in slices, which have no timed replay")
-        .in("--preset")
+        .in(Setting::kPreset)
         .found(settings.preset);
   if (preset.synchronous) return std::make_unique<Synchronous>(preset, layers, costs, settings);
   if (preset.whole_layers) return std::make_unique<WholeLayers>(layers, experts, costs);
   if (experts::find_cache(preset.cache).pooled != settings.pools.has_value())
     throw Error(ErrorKind::kUsage, settings.pools ? "this preset has no pools" : "this preset needs pools")
-        .in("--preset")
+        .in(Setting::kPreset)
         .found(settings.preset);
   return std::make_unique<Scheduled>(preset, layers, costs, settings);
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
+#include "base/setting.h"
 #include "model/architecture.h"
 
 namespace sluice::lab {
@@ -128,7 +129,7 @@ const SlicedModel& find_published_model(std::string_view name) {
     known += (known.empty() ? "" : ", ") + model.name();
   }
   throw Error(ErrorKind::kUsage, "unknown name")
-      .in("--shape")
+      .in(Setting::kShape)
       .expected("one of " + known)
       .found("\"" + std::string(name) + "\"");
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "experts/cache/residency.h"
 #include "experts/core/equal_sizes.h"
 #include "experts/decision_log.h"
@@ -26,16 +27,16 @@ void check_sizes(const trace::TraceSizes* sizes, const ReplaySettings& settings)
   if (settings.unit != CapacityUnit::kBytes) return;
   if (sizes == nullptr)
     throw Error(ErrorKind::kUsage, "the trace does not say how large its experts are")
-        .in("--capacity")
+        .in(Setting::kCapacity)
         .expected("a number of experts")
         .found("a size")
-        .fix("give a number without a unit, or --expert-bytes");
+        .fix("give a number without a unit, or " + Setting::kExpertBytes);
   for (std::uint32_t layer = 0; layer < sizes->layers(); ++layer)
     for (std::uint32_t e = 0; e < sizes->experts(); ++e)
       if (sizes->bytes({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)})
               .of(settings.keep) == 0)
         throw Error(ErrorKind::kUsage, "the model of this trace does not store experts in these parts")
-            .in("--keep")
+            .in(Setting::kKeep)
             .found(std::string(experts::parts_name(settings.keep)))
             .fix("keep them in full");
 }
@@ -45,10 +46,10 @@ void check_pools(const experts::CachePolicy& policy, std::uint32_t layers, const
   if (policy.pooled != settings.pools.has_value())
     throw Error(ErrorKind::kUsage,
                 policy.pooled ? "a cache with pools must be told their slots" : "this cache has no pools")
-        .in("--pools")
+        .in(Setting::kPools)
         .found(settings.cache)
         .fix(policy.pooled ? "give the slots of a layer as F,C,S,E; `sluice plan` chooses them"
-                           : "leave --pools out");
+                           : "leave " + Setting::kPools + " out");
   if (!settings.pools) return;
   const experts::PoolSlots& slots = *settings.pools;
   if (settings.unit == CapacityUnit::kExperts) {
@@ -56,14 +57,14 @@ void check_pools(const experts::CachePolicy& policy, std::uint32_t layers, const
                                  (settings.scope == Scope::kLayer ? 1 : layers);
     if (in_all > settings.capacity)
       throw Error(ErrorKind::kBudget, "the slots of zip-pools do not fit its cache")
-          .in("--pools")
+          .in(Setting::kPools)
           .expected(fmt::format("at most {} experts", settings.capacity))
           .found(fmt::format("{} slots in all", in_all));
     return;
   }
   if (slots.c + slots.s + slots.e > 0 && sizes->layers() > 0 && sizes->bytes({0, 0}).exp == 0)
     throw Error(ErrorKind::kUsage, "the experts of this trace are stored whole")
-        .in("--pools")
+        .in(Setting::kPools)
         .expected("slots of F only")
         .found(experts::slots_text(slots));
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "experts/cache/residency.h"
 #include "experts/layer_decider.h"
 #include "experts/registry.h"
@@ -24,7 +25,7 @@ void check(const trace::RoutingTrace& trace, const SliceReplaySettings& settings
   if (sliced && header.logits) return settings.slices.precision.critical.validate(header.top_k);
   throw Error(ErrorKind::kUsage, "slice-lru is replayed from a trace of a model in slices")
       .in(trace.path())
-      .expected("what `sluice trace` records of a store that was packed with --slices")
+      .expected("what `sluice trace` records of a store that was packed with " + Setting::kSlices)
       .found(header.logits ? "whole experts" : "no router logits")
       .fix("choose another cache, or record such a run");
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/setting.h"
 #include "experts/routing/slice_names.h"
 #include "reproduce/slicemoe/slicemoe.h"
 #include "reproduce/slicemoe/slicemoe_trained_rows.h"
@@ -203,9 +204,9 @@ class Rows {
         "chosen experts only, so routers that change the selection are replayed on synthetic routing.\n",
         settings.a, settings.d, settings.phi, settings.sigma, settings.seed);
     if (!results_.recorded)
-      text +=
-          "\nNo recorded routing of DeepSeek-V2-Lite is at hand (--trace FILE): rows that would be of it "
-          "are of synthetic routing.\n";
+      text += "\nNo recorded routing of DeepSeek-V2-Lite is at hand (" + flag(Setting::kTrace) +
+              " FILE): rows that would be of it "
+              "are of synthetic routing.\n";
     report_.sections.push_back({"Routing", text});
   }
 
@@ -214,11 +215,11 @@ class Rows {
         "LSBs leave before any MSB (SPEC §4.3), so in a cache that is full of MSBs no LSB stays: each one "
         "that "
         "is wanted is read again, or, within a limit that missing MSBs use up, done without. A share of the "
-        "cache that MSBs leave to them (--lsb-reserve) changes this. MAT84 in 2.4 GB, {}:\n\n"
+        "cache that MSBs leave to them ({}) changes this. MAT84 in 2.4 GB, {}:\n\n"
         "| reserve | no limit: MSB, LSB misses %, mJ | within 5 %: MSB, LSB misses %, mJ, critical and high "
         "%, "
         "lost % |\n|---|---|---|\n",
-        first_.routing.source);
+        flag(Setting::kLsbReserve), first_.routing.source);
     for (const ReserveCell& cell : first_.reserves)
       text +=
           fmt::format("| {:.0f} % | {:.1f}, {:.1f}, {:.1f} | {:.1f}, {:.1f}, {:.1f}, {:.1f}, {:.1f} |\n",

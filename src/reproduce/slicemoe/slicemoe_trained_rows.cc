@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "reproduce/slicemoe/slicemoe_replays.h"
 #include "reproduce/svg.h"
 
@@ -79,7 +80,7 @@ ReportRow no_model(std::string id, std::string quantity, std::string paper) {
           std::move(paper),
           "n/a",
           {Evidence::kNone},
-          "no trained model is at hand: give --model DIR",
+          "no trained model is at hand: give " + flag(Setting::kModel) + " DIR",
           {}};
 }
 

@@ -18,15 +18,15 @@ struct ZipmoeSettings {
   engine::EngineOptions options;  // threads, io and the like; the reproduction sets budgets and presets
   std::vector<Bytes> budgets;     // ascending; empty: budgets that hold 25 to 75 % of the experts
   bool quick = false;
-  std::size_t tokens = 0;               // to generate in each run, at least 4; 0: 16 if quick, else 48
-  unsigned runs = 0;                    // of each system; 0: 2 if quick, else 5
-  std::string command;                  // the command that makes this report
-  std::string flags;                    // its flags that commands of single rows also need: " --threads 2"
-  std::string trace;                    // routing of DeepSeek-V2-Lite; empty: none is available
-  std::string version;                  // version of this program
-  std::string packed_name, whole_name;  // the model's names in the report's commands
-  std::string prepare;                  // a command that makes `packed_name`; may be empty
-  std::function<bool()> interrupted;    // may be empty
+  std::size_t tokens = 0;  // to generate in each run, at least 4; 0: 16 if quick, else 48
+  unsigned runs = 0;       // of each system; 0: 2 if quick, else 5
+  std::string command;     // the command that makes this report
+  std::string flags;       // its flags that commands of single rows also need, with a space before each
+  std::string trace;       // routing of DeepSeek-V2-Lite; empty: none is available
+  std::string version;     // version of this program
+  std::string packed_name, whole_name;             // the model's names in the report's commands
+  std::string prepare;                             // a command that makes `packed_name`; may be empty
+  std::function<bool()> interrupted;               // may be empty
   std::function<void(std::string_view)> on_stage;  // "budgets 2 of 3: z-C"; may be empty
 };
 

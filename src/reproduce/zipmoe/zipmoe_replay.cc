@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "reproduce/paper_replay.h"
 #include "trace/routing_trace.h"
 
@@ -226,8 +227,8 @@ ZipmoeReplay replay_zipmoe(const ZipmoeReplaySettings& settings, const engine::P
       kBudgets[1] * 1e-9, kServer * 1e-9, kEdge * 1e-9);
   HalfRows first, second;
   if (settings.trace.empty()) {
-    replay.missing =
-        "decoder-only n/a: no recorded routing of DeepSeek-V2-Lite is at hand, give --trace FILE";
+    replay.missing = "decoder-only n/a: no recorded routing of DeepSeek-V2-Lite is at hand, give " +
+                     flag(Setting::kTrace) + " FILE";
   } else {
     const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(settings.trace);
     const Half half = decoder_only(*trace, settings.stop);

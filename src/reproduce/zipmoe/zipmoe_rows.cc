@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/setting.h"
 #include "reproduce/zipmoe/zipmoe_systems.h"
 
 namespace sluice::reproduce {
@@ -88,10 +89,10 @@ void Rows::waiting_row() {
                   wait(tight, "z-accelerate"), kPlanned, wait(loose, kPlanned), wait(tight, kPlanned)),
       "from the largest budget to the smallest, since there is one machine; S from 32 to 2 GB/s, "
       "z-accelerate",
-      {runs_.compare_command({"z-accelerate", kPlanned}, results_.budgets.back(), 1, runs_.tokens()) +
-           " --json",
-       runs_.compare_command({"z-accelerate", kPlanned}, results_.budgets.front(), 1, runs_.tokens()) +
-           " --json"});
+      {runs_.compare_command({"z-accelerate", kPlanned}, results_.budgets.back(), 1, runs_.tokens()) + " " +
+           flag(Setting::kJson),
+       runs_.compare_command({"z-accelerate", kPlanned}, results_.budgets.front(), 1, runs_.tokens()) + " " +
+           flag(Setting::kJson)});
 }
 
 void Rows::exponent_rows() {
@@ -224,15 +225,15 @@ void Rows::page_cache_row() {
   };
   row("Z-A", "page cache removed (32 GB occupied): reduction of TTFT; of TPOT", "56.64 %; 53.32 %",
       against(&lab::RunFigures::ttft_s) + "; " + against(&lab::RunFigures::tpot_s), {Evidence::kRun},
-      fmt::format(
-          "{}. {} against z-accelerate at {}",
-          runs_.options().fetch.io == fetch::IoMode::kDirect
-              ? "no run here has a page cache to use: reads go past it (--io direct), and what it takes "
-                "counts"
-              : fmt::format("not quite the paper's condition: with --io {} reads go through the page "
-                            "cache, and pages are dropped behind each; what was there before stays",
-                            fetch::io_mode_name(runs_.options().fetch.io)),
-          kPlanned, format_bytes(middle.budget)),
+      fmt::format("{}. {} against z-accelerate at {}",
+                  runs_.options().fetch.io == fetch::IoMode::kDirect
+                      ? "no run here has a page cache to use: reads go past it (" + flag(Setting::kIo) +
+                            " direct), and what it takes "
+                            "counts"
+                      : fmt::format("not quite the paper's condition: with {} {} reads go through the page "
+                                    "cache, and pages are dropped behind each; what was there before stays",
+                                    flag(Setting::kIo), fetch::io_mode_name(runs_.options().fetch.io)),
+                  kPlanned, format_bytes(middle.budget)),
       {runs_.compare_command({"z-accelerate", kPlanned}, results_.middle(), 1, runs_.tokens())});
 }
 

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "experts/registry.h"
 #include "reproduce/zipmoe/zipmoe_replay.h"
 
@@ -48,10 +49,10 @@ ZipmoeRuns::ZipmoeRuns(const ZipmoeSettings& settings)
                     needed = positions(1, lengths_.back());
   if (needed > most)
     throw Error(ErrorKind::kUsage, "the longest output does not fit the model's context")
-        .in("-n")
+        .in(Setting::kPredict)
         .expected(fmt::format("at most {} positions", most))
-        .found(fmt::format("{} of a prompt and {} tokens, {} times -n", needed, lengths_.back(),
-                           lengths_.back() / tokens_))
+        .found(fmt::format("{} of a prompt and {} tokens, {} times {}", needed, lengths_.back(),
+                           lengths_.back() / tokens_, mark(Setting::kPredict)))
         .fix("give fewer tokens");
   if (!settings.trace.empty()) check_zipmoe_trace(settings.trace);  // checked before minutes of runs
   options_ = settings.options;
@@ -125,14 +126,15 @@ std::string ZipmoeRuns::compare_command(const std::vector<std::string>& presets,
   for (const std::string& name : presets) names += (names.empty() ? "" : ",") + name;
   for (std::size_t b = 0; b < batch; ++b) {
     if (settings_.tokenizer != nullptr) {
-      prompts += fmt::format(" -p \"{}\"", kPrompts[b % std::size(kPrompts)]);
+      prompts += fmt::format(" {} \"{}\"", flag(Setting::kPrompt), kPrompts[b % std::size(kPrompts)]);
       continue;
     }
-    prompts += fmt::format(" --tokens {}", fmt::join(prompt(b), ","));
+    prompts += fmt::format(" {} {}", flag(Setting::kTokens), fmt::join(prompt(b), ","));
   }
-  return fmt::format("sluice compare {} --whole {} --preset {}{} -n {} --memory {} --runs {}{}",
-                     settings_.packed_name, settings_.whole_name, names, prompts, tokens, budget, repeats_,
-                     settings_.flags);
+  return fmt::format("sluice compare {} {} {} {} {}{} {} {} {} {} {} {}{}", settings_.packed_name,
+                     flag(Setting::kWhole), settings_.whole_name, flag(Setting::kPreset), names, prompts,
+                     flag(Setting::kPredict), tokens, flag(Setting::kMemory), budget, flag(Setting::kRuns),
+                     repeats_, settings_.flags);
 }
 
 Bytes ZipmoeRuns::budget_for(double share) const {

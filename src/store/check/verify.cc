@@ -20,6 +20,7 @@
 #include "base/files/file.h"
 #include "base/hash.h"
 #include "base/machine/thread_pool.h"
+#include "base/setting.h"
 #include "codec/exponents/plane_decoder.h"
 #include "store/format.h"
 #include "store/manifest.h"
@@ -94,10 +95,10 @@ class Verifier {
     report_.errors.push_back({.kind = kind,
                               .file = std::string(file),
                               .offset = error.offset().value_or(0),
-                              .message = error.message(),
-                              .expected = error.expected_text(),
-                              .found = error.found_text(),
-                              .fix = error.fix_text()});
+                              .message = with_names(error.message()),
+                              .expected = with_names(error.expected_text()),
+                              .found = with_names(error.found_text()),
+                              .fix = with_names(error.fix_text())});
   }
   void add(std::string_view file, const Error& error) {
     add(error.kind() == ErrorKind::kUnsupported ? VerifyKind::kUnsupported

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/machine/thread_pool.h"
+#include "base/setting.h"
 #include "codec/exponents/shards.h"
 #include "store/format.h"
 #include "store/pack/journal.h"
@@ -273,11 +274,11 @@ class Packer {
 
 PackResult pack(const std::string& source, const std::string& target, const PackPlan& plan,
                 const PackOptions& options) {
-  codec::check_chunk_count(options.chunks, "--chunks");
+  codec::check_chunk_count(options.chunks, Setting::kChunks);
   if (options.dense == DenseRounding::kInt8 && !options.slices) {
     throw Error(ErrorKind::kUsage, "dense weights of 8 bits belong to a store with sliced experts")
-        .in("--dense")
-        .fix("give --slices, too");
+        .in(Setting::kDense)
+        .fix("give " + Setting::kSlices + ", too");
   }
   check_outside(target, source);
   check_not_packed(source);

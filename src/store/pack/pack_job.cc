@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/setting.h"
 #include "codec/exponents/plane_decoder.h"
 #include "store/tensor_list.h"
 
@@ -16,7 +17,9 @@ namespace {
 std::unique_ptr<const codec::ExponentCodec> make_codec(const PackOptions& options) {
   if (options.codec != codec::kNativeCodec) return codec::make_exponent_codec(options.codec, options.level);
   if (options.level)
-    throw Error(ErrorKind::kUsage, "codec native has no levels").in("--level").fix("leave --level out");
+    throw Error(ErrorKind::kUsage, "codec native has no levels")
+        .in(Setting::kLevel)
+        .fix("leave " + Setting::kLevel + " out");
   return nullptr;
 }
 

@@ -1,6 +1,7 @@
 #include "store/pack/pack_quantised.h"
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "codec/slices/int8_matrix.h"
 
 namespace sluice::store {
@@ -27,7 +28,7 @@ QuantisedStrips::QuantisedStrips(Encoding encoding, const codec::CellShape& matr
                              first_row);
     }
   } catch (Error& error) {
-    throw error.fix("download the file again, or pack the model without --slices");
+    throw error.fix("download the file again, or pack the model without " + Setting::kSlices);
   }
 }
 

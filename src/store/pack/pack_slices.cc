@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "codec/exponents/shards.h"
 #include "store/format.h"
 
@@ -27,7 +28,7 @@ PieceCoding coding_of(const Weights& weights, const PackUnit& unit, const UnitPi
           .in(fmt::format("tensor \"{}\"", tensor.name))
           .expected("matrices of BF16, F16 or F32")
           .found(fmt::format("{} {}", dtype_name(tensor.dtype), tensor.shape_text()))
-          .fix("leave --slices out");
+          .fix("leave " + Setting::kSlices + " out");
     }
     return {.encoding = Encoding::kSliced, .matrix = {piece.count / width, width}};
   }

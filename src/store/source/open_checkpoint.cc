@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "store/format.h"
 #include "store/source/directory_checkpoint.h"
 #include "store/source/store_checkpoint.h"
@@ -23,7 +24,8 @@ void refuse_misnamed_model(const std::string& path) {
       .in(path)
       .expected(kManifestName)
       .found("config.json, as in a model that is not packed")
-      .fix("give the directory another name, or pack it under that: sluice pack MODEL -o NAME.sluice");
+      .fix("give the directory another name, or pack it under that: sluice pack MODEL " +
+           flag(Setting::kOutput) + " NAME.sluice");
 }
 
 }  // namespace

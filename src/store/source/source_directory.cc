@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "store/json_reader.h"
 #include "store/source/directory_names.h"
 
@@ -35,7 +36,7 @@ class Scan {
     if (std::find(open_.begin(), open_.end(), identity) != open_.end()) {
       throw Error(ErrorKind::kInvalid, "a link leads back to a directory that contains it")
           .in(full(relative))
-          .fix("remove the link or leave it out with --exclude '" + relative + "'");
+          .fix("remove the link or leave it out with " + Setting::kExclude + " '" + relative + "'");
     }
     open_.push_back(identity);
     bool empty = true;
@@ -76,7 +77,7 @@ class Scan {
     const auto fail = [&](std::string_view message, std::string_view found) {
       Error error(ErrorKind::kInvalid, message);
       if (!found.empty()) error.expected("a file, a directory or a link to one").found(found);
-      throw error.in(path).fix("remove it or leave it out with --exclude '" + relative + "'");
+      throw error.in(path).fix("remove it or leave it out with " + Setting::kExclude + " '" + relative + "'");
     };
     struct stat info {};
     if (::stat(path.c_str(), &info) != 0) {
@@ -159,7 +160,7 @@ void check_patterns(const std::string& path, const std::vector<std::string>& exc
     names += (i == 0 ? "" : ", ") + directory.files[i].relative;
   if (directory.files.size() > kMostNames) names += ", …";
   throw Error(ErrorKind::kUsage, "the pattern matches no file")
-      .in("--exclude")
+      .in(Setting::kExclude)
       .expected(names.empty() ? "no pattern: there are no other files"
                               : fmt::format("a glob of files of {}: {}", path, names))
       .found("\"" + *idle + "\"")

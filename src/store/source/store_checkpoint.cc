@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/hash.h"
+#include "base/setting.h"
 #include "store/format.h"
 #include "store/tensor_list.h"
 
@@ -258,8 +259,10 @@ void check_not_packed(const std::string& path) {
       .found(rounded ? "a store of family sliced" : "a store")
       .fix(rounded ? "give the directory that it was packed from: its experts are rounded, and it cannot be "
                      "unpacked"
-                   : "give the directory that it was packed from, or restore that: sluice unpack STORE -o "
-                     "DIRECTORY");
+                   : "give the directory that it was packed from, or restore that: sluice unpack STORE " +
+                         flag(Setting::kOutput) +
+                         " "
+                         "DIRECTORY");
 }
 
 void check_has_manifest(const std::string& path) {
@@ -283,7 +286,7 @@ void check_has_manifest(const std::string& path) {
         .in(path)
         .expected("a directory with manifest.json")
         .found("none")
-        .fix("pack the model first: sluice pack MODEL -o NAME.sluice");
+        .fix("pack the model first: sluice pack MODEL " + flag(Setting::kOutput) + " NAME.sluice");
   }
 }
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "store/json_reader.h"
 
 namespace sluice::store {
@@ -88,7 +89,7 @@ WeightSet choose_set(const SourceDirectory& directory, const std::vector<std::st
           .in(directory.path)
           .expected("one")
           .found(some_of(indexes))
-          .fix("leave all but one out with --exclude");
+          .fix("leave all but one out with " + Setting::kExclude);
     }
     return set_of_index(directory, indexes.size() > 1 ? preferred : indexes.front());
   }
@@ -115,7 +116,7 @@ WeightSet choose_set(const SourceDirectory& directory, const std::vector<std::st
       .in(directory.path)
       .expected("model.safetensors.index.json")
       .found(some_of(top))
-      .fix("download the index, or leave all but one set out with --exclude");
+      .fix("download the index, or leave all but one set out with " + Setting::kExclude);
 }
 
 }  // namespace
@@ -181,7 +182,8 @@ WeightSet select_weights(const SourceDirectory& directory, OtherWeights other_we
         .expected(
             fmt::format("{} alone", set.index.empty() ? set.files.front() : set.index + " and its files"))
         .found(some_of(others))
-        .fix(fmt::format("leave one set out, for example with --exclude '{}'", others.front()));
+        .fix(fmt::format("leave one set out, for example with {} '{}'", mark(Setting::kExclude),
+                         others.front()));
   }
   return set;
 }
@@ -221,7 +223,7 @@ Weights read_weights(const std::string& directory, const WeightSet& set) {
           .in(path_of(found[i].second.file))
           .expected("one")
           .found(weights.files[found[i - 1].second.file].relative + " has it, too")
-          .fix("download the checkpoint again, or leave a stray file out with --exclude");
+          .fix("download the checkpoint again, or leave a stray file out with " + Setting::kExclude);
     }
   }
 

@@ -14,7 +14,7 @@ namespace sluice::store {
 
 enum class OtherWeights {
   kIgnore,  // to run: one set of safetensors files is chosen, other weights are ignored
-  kRefuse,  // to pack: a second copy of the weights is refused; --exclude leaves it out
+  kRefuse,  // to pack: a second copy of the weights is refused; the user can leave it out
 };
 
 // One set of safetensors files: those that an index names, or model.safetensors, or the only one.

@@ -85,7 +85,7 @@ void throw_unsupported_type(const JsonObject& object, const std::string& type) {
   throw Error(ErrorKind::kUnsupported,
               fmt::format("component of a type that is not supported: {}", printable(type)))
       .in(object.name())
-      .fix(kTokensInsteadOfText);
+      .fix(tokens_instead_of_text());
 }
 
 JsonObject element_object(const Json& array, std::size_t i, const std::string& where) {

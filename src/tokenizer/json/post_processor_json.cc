@@ -22,7 +22,7 @@ TokenTemplate read_template(const JsonObject& object) {
       if (part.object("Sequence").string("id") != "A" || ++sequences > 1) {
         throw Error(ErrorKind::kUnsupported, "template of more than one sequence")
             .in(part.name())
-            .fix(kTokensInsteadOfText);
+            .fix(tokens_instead_of_text());
       }
       continue;
     }
@@ -37,7 +37,7 @@ TokenTemplate read_template(const JsonObject& object) {
   if (sequences != 1) {
     throw Error(ErrorKind::kUnsupported, "template without the sequence")
         .in(object.name() + ".single")
-        .fix(kTokensInsteadOfText);
+        .fix(tokens_instead_of_text());
   }
   return around;
 }

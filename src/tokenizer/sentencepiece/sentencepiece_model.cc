@@ -56,7 +56,7 @@ class Reader {
         .in(name_)
         .expected(expected)
         .found(found)
-        .fix(kTokensInsteadOfText);
+        .fix(tokens_instead_of_text());
   }
 
   void add_piece(ProtobufReader fields) {

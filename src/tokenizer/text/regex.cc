@@ -78,13 +78,13 @@ class Regex final : public Pattern {
           .in(where_)
           .expected(fmt::format("at most {} bytes", kMaxPatternBytes))
           .found(fmt::format("{}", pattern.size()))
-          .fix(kTokensInsteadOfText);
+          .fix(tokens_instead_of_text());
     }
     std::string translated;
     try {
       translated = pcre2_from_oniguruma(pattern);
     } catch (Error& error) {
-      throw std::move(error.in(where_).fix(kTokensInsteadOfText));
+      throw std::move(error.in(where_).fix(tokens_instead_of_text()));
     }
     const CompileContext context(pcre2_compile_context_create(nullptr));
     SLUICE_CHECK(context);
@@ -99,7 +99,7 @@ class Regex final : public Pattern {
     if (!code_) {
       throw Error(ErrorKind::kInvalid, fmt::format("regular expression: {}", message_of(error)))
           .in(where_)
-          .fix(kTokensInsteadOfText);
+          .fix(tokens_instead_of_text());
     }
     // Without compiled code pcre2_match interprets the pattern, with the same result.
     pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);
@@ -167,7 +167,7 @@ class Regex final : public Pattern {
   [[noreturn]] void fail(std::string_view what) const {
     throw Error(ErrorKind::kInvalid, fmt::format("regular expression cannot be matched: {}", what))
         .in(where_)
-        .fix(kTokensInsteadOfText);
+        .fix(tokens_instead_of_text());
   }
 
   std::string where_;

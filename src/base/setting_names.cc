@@ -1,0 +1,165 @@
+// The one place where flags are spelled. docs/architecture.md, "Errors", says how texts get their names.
+#include "base/setting.h"
+
+namespace sluice {
+namespace {
+
+constexpr SettingNames kNames = {{
+    {Setting::kMemory, "--memory", "memory"},
+    {Setting::kThreads, "-t,--threads", "threads"},
+    {Setting::kIsa, "--isa", "isa"},
+    {Setting::kIo, "--io", "io"},
+    {Setting::kDisk, "--disk", "disk"},
+    {Setting::kSeed, "--seed", "seed"},
+    {Setting::kJson, "--json", "json"},
+    {Setting::kQuiet, "-q,--quiet", "quiet"},
+    {Setting::kHelp, "-h,--help", "help"},
+    {Setting::kVersion, "--version", "version"},
+    {Setting::kPrompt, "-p,--prompt", "prompt", true},
+    {Setting::kFile, "-f,--file", "file", true},
+    {Setting::kTokens, "--tokens", "tokens"},
+    {Setting::kPredict, "-n,--predict", "max_tokens", true},
+    {Setting::kContext, "-c,--context", "context", true},
+    {Setting::kChunk, "--chunk", "chunk"},
+    {Setting::kBatch, "--batch", "n"},
+    {Setting::kTemperature, "--temp", "temperature"},
+    {Setting::kTopK, "--top-k", "top_k"},
+    {Setting::kTopP, "--top-p", "top_p"},
+    {Setting::kMinP, "--min-p", "min_p"},
+    {Setting::kRepeatPenalty, "--repeat-penalty", "repetition_penalty"},
+    {Setting::kStop, "--stop", "stop"},
+    {Setting::kIgnoreEos, "--ignore-eos", "ignore_eos"},
+    {Setting::kPreset, "--preset", "preset"},
+    {Setting::kRouter, "--router", "router"},
+    {Setting::kCache, "--cache", "cache"},
+    {Setting::kCacheScope, "--cache-scope", "cache_scope"},
+    {Setting::kCapacity, "--capacity", "capacity"},
+    {Setting::kScheduler, "--scheduler", "scheduler"},
+    {Setting::kPrefetch, "--prefetch", "prefetch"},
+    {Setting::kPlacement, "--placement", "placement"},
+    {Setting::kProfile, "--profile", "profile"},
+    {Setting::kKeep, "--keep", "keep"},
+    {Setting::kDense, "--dense", "dense"},
+    {Setting::kMath, "--math", "math"},
+    {Setting::kKv, "--kv", "kv"},
+    {Setting::kActivations, "--activations", "activations"},
+    {Setting::kMaxLoss, "--max-loss", "max_loss"},
+    {Setting::kPrecision, "--precision", "precision"},
+    {Setting::kLowView, "--low-view", "low_view"},
+    {Setting::kCritical, "--critical", "critical"},
+    {Setting::kCriticalCount, "--critical-count", "critical_count"},
+    {Setting::kTheta, "--theta", "theta"},
+    {Setting::kLsbMiss, "--lsb-miss", "lsb_miss"},
+    {Setting::kLsbReserve, "--lsb-reserve", "lsb_reserve"},
+    {Setting::kWarmup, "--warmup", "warmup"},
+    {Setting::kKappa, "--kappa", "kappa"},
+    {Setting::kRho, "--rho", "rho"},
+    {Setting::kConstraint, "--constraint", "constraint"},
+    {Setting::kMissRate, "--miss-rate", "miss_rate"},
+    {Setting::kLambda, "--lambda", "lambda"},
+    {Setting::kEta, "--eta", "eta"},
+    {Setting::kCumsumP, "--cumsum-p", "cumsum_p"},
+    {Setting::kTopJ, "--top-j", "top_j"},
+    {Setting::kOut, "-o,--out", "out", true},
+    {Setting::kOutput, "-o,--output", "output", true},
+    {Setting::kDecisions, "--decisions", "decisions"},
+    {Setting::kShowExperts, "--show-experts", "show_experts"},
+    {Setting::kMachine, "--machine", "machine"},
+    {Setting::kTrace, "--trace", "trace"},
+    {Setting::kAppend, "--append", "append"},
+    {Setting::kLimit, "--limit", "limit"},
+    {Setting::kSpecial, "--special", "special"},
+    {Setting::kNoSpecial, "--no-special", "no_special"},
+    {Setting::kEncoderTokens, "--encoder-tokens", "encoder_tokens"},
+    {Setting::kTask, "--task", "task"},
+    {Setting::kData, "--data", "data"},
+    {Setting::kCtx, "--ctx", "window_tokens"},
+    {Setting::kStride, "--stride", "stride"},
+    {Setting::kPrefill, "--prefill", "prefill"},
+    {Setting::kState, "--state", "state"},
+    {Setting::kReference, "--reference", "reference"},
+    {Setting::kReferenceMemory, "--reference-memory", "reference_memory"},
+    {Setting::kWhole, "--whole", "whole"},
+    {Setting::kRuns, "--runs", "runs"},
+    {Setting::kCodec, "--codec", "codec"},
+    {Setting::kLevel, "--level", "level"},
+    {Setting::kChunks, "--chunks", "chunks"},
+    {Setting::kSlices, "--slices", "slices"},
+    {Setting::kQuantiser, "--quantiser", "quantiser"},
+    {Setting::kExclude, "--exclude", "exclude"},
+    {Setting::kWorkers, "--workers", "workers"},
+    {Setting::kFull, "--full", "full"},
+    {Setting::kTensors, "--tensors", "tensors"},
+    {Setting::kRanksOf, "--ranks-of", "ranks_of"},
+    {Setting::kRepeats, "--repeats", "repeats"},
+    {Setting::kLayers, "--layers", "layers"},
+    {Setting::kExperts, "--experts", "experts"},
+    {Setting::kDtype, "--dtype", "dtype"},
+    {Setting::kShardSize, "--shard-size", "shard_size"},
+    {Setting::kEmbeddingScale, "--embedding-scale", "embedding_scale"},
+    {Setting::kEmbeddingCommon, "--embedding-common", "embedding_common"},
+    {Setting::kScope, "--scope", "scope"},
+    {Setting::kPools, "--pools", "pools"},
+    {Setting::kExpertBytes, "--expert-bytes", "expert_bytes"},
+    {Setting::kWindow, "--window", "window"},
+    {Setting::kDelta, "--delta", "delta"},
+    {Setting::kDemote, "--demote", "demote"},
+    {Setting::kHalfLife, "--half-life", "half_life"},
+    {Setting::kMemoryExperts, "--memory-experts", "memory_experts"},
+    {Setting::kShape, "--shape", "shape"},
+    {Setting::kModel, "--model", "model"},
+    {Setting::kBudget, "--budget", "budget"},
+    {Setting::kQuick, "--quick", "quick"},
+    {Setting::kAhead, "--ahead", "ahead"},
+    {Setting::kGateInputs, "--gate-inputs", "gate_inputs"},
+    {Setting::kRoutingLayers, "--routing-layers", "routing_layers"},
+}};
+
+constexpr bool in_order(const SettingNames& names) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i].setting.index() != i || names[i].flags.empty() || names[i].field.empty()) return false;
+  return true;
+}
+static_assert(in_order(kNames));
+
+// The row of the setting whose mark `text` begins with; null if it begins with none.
+const SettingName* leading_mark(std::string_view text, const SettingNames& names) {
+  for (const SettingName& name : names)
+    if (text.starts_with(std::string_view(name.setting))) return &name;
+  return nullptr;
+}
+
+}  // namespace
+
+const SettingNames& setting_names() { return kNames; }
+
+const SettingName& name_of(Setting setting, const SettingNames& names) { return names[setting.index()]; }
+
+std::string mark(Setting setting) { return std::string(std::string_view(setting)); }
+
+std::string operator+(std::string text, Setting setting) { return text.append(std::string_view(setting)); }
+
+std::string operator+(Setting setting, std::string_view text) { return mark(setting).append(text); }
+
+std::optional<Setting> marked_setting(std::string_view text) {
+  const SettingName* const name = leading_mark(text, kNames);
+  return name != nullptr && text.size() == Setting::kMarkBytes ? std::optional(name->setting) : std::nullopt;
+}
+
+std::string with_names(std::string_view text, NamedBy by, const SettingNames& names) {
+  std::string named;
+  while (!text.empty()) {
+    const std::size_t plain = std::min(text.find(Setting::kMarkBegin), text.size());
+    named += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) break;
+    const SettingName* const name = leading_mark(text, names);
+    named += name == nullptr ? text.substr(0, 1) : by == NamedBy::kFlag ? name->flag() : name->field;
+    text.remove_prefix(name == nullptr ? 1 : Setting::kMarkBytes);
+  }
+  return named;
+}
+
+std::string flag(Setting setting) { return std::string(name_of(setting).flag()); }
+
+}  // namespace sluice
