@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
-
+#include "base/append_format.h"
 #include "base/error.h"
 #include "experts/routing/slice_names.h"
 
@@ -70,30 +69,29 @@ std::string decision_heading(const DecisionSetting& setting) {
 
 void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,
                      const EventOutcome& outcome) {
-  auto out = std::back_inserter(log);
-  fmt::format_to(out, "{} {}", event, layer);
+  append_format(log, "{} {}", event, layer);
   const char* mark = " hit ";
   for (const Admission& hit : outcome.hits) {
-    fmt::format_to(out, "{}{}", mark, hit.id.index);
-    if (hit.before != hit.parts) fmt::format_to(out, "={}>{}", parts_name(hit.before), parts_name(hit.parts));
+    append_format(log, "{}{}", mark, hit.id.index);
+    if (hit.before != hit.parts) append_format(log, "={}>{}", parts_name(hit.before), parts_name(hit.parts));
     log += view_mark(hit);
     mark = ",";
   }
   mark = " miss ";
   for (const Admission& miss : outcome.misses) {
-    fmt::format_to(out, "{}{}=", mark, miss.id.index);
-    if (!miss.before.empty()) fmt::format_to(out, "{}>", parts_name(miss.before));
-    fmt::format_to(out, "{}{}", parts_name(miss.parts), view_mark(miss));
+    append_format(log, "{}{}=", mark, miss.id.index);
+    if (!miss.before.empty()) append_format(log, "{}>", parts_name(miss.before));
+    append_format(log, "{}{}", parts_name(miss.parts), view_mark(miss));
     mark = ",";
   }
   mark = " out ";
   for (const Eviction& gone : outcome.evicted) {
-    fmt::format_to(out, "{}{}/{}={}", mark, gone.id.layer, gone.id.index, parts_name(gone.parts));
+    append_format(log, "{}{}/{}={}", mark, gone.id.layer, gone.id.index, parts_name(gone.parts));
     mark = ",";
   }
   mark = " reduce ";
   for (ExpertId id : outcome.reduced) {
-    fmt::format_to(out, "{}{}/{}={}", mark, id.layer, id.index, parts_name(Part::kSm));
+    append_format(log, "{}{}/{}={}", mark, id.layer, id.index, parts_name(Part::kSm));
     mark = ",";
   }
   log += '\n';

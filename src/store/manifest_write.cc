@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
-#include <iterator>
-
+#include "base/append_format.h"
 #include "base/hash.h"
 #include "codec/exponents/plane_decoder.h"
 #include "store/format.h"
@@ -10,24 +9,19 @@
 namespace sluice::store {
 namespace {
 
-template <class... Args>
-void put(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
-  fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
-}
-
 void put_region(std::string& out, std::string_view name, const Region& region, bool& first) {
   if (region.length == 0) return;
-  put(out, "{}\"{}\":[{},{}]", first ? "" : ",", name, region.offset, region.length);
+  append_format(out, "{}\"{}\":[{},{}]", first ? "" : ",", name, region.offset, region.length);
   first = false;
 }
 
 void put_source(std::string& out, const StoredSource& source) {
   out += "{\"path\":";
   append_json_string(out, source.path);
-  put(out, ",\"size\":{},\"sha256\":\"{}\"", source.size, source.sha256);
+  append_format(out, ",\"size\":{},\"sha256\":\"{}\"", source.size, source.sha256);
   if (source.weights) {
-    put(out, ",\"header\":[{},{},\"{}\"]", source.header.offset, source.header.length,
-        hex64(source.header_xxh3));
+    append_format(out, ",\"header\":[{},{},\"{}\"]", source.header.offset, source.header.length,
+                  hex64(source.header_xxh3));
   }
   out += "}";
 }
@@ -35,14 +29,14 @@ void put_source(std::string& out, const StoredSource& source) {
 void put_tensor(std::string& out, const TensorInfo& info, const StoredTensor& place) {
   out += "[";
   append_json_string(out, info.name);
-  put(out, ",\"{}\",[{}],{},{}]", dtype_name(info.dtype), fmt::join(info.shape, ","), place.source,
-      place.offset);
+  append_format(out, ",\"{}\",[{}],{},{}]", dtype_name(info.dtype), fmt::join(info.shape, ","), place.source,
+                place.offset);
 }
 
 // One entry per line, so that people and diff can read the file.
 template <class Items, class Put>
 void put_array(std::string& out, std::string_view name, const Items& items, Put&& put_item) {
-  put(out, ",\n\"{}\":[", name);
+  append_format(out, ",\n\"{}\":[", name);
   bool first = true;
   for (const auto& item : items) {
     out += first ? "\n" : ",\n";
@@ -53,12 +47,13 @@ void put_array(std::string& out, std::string_view name, const Items& items, Put&
 }
 
 void put_format_piece(std::string& out, const Manifest& manifest, const PieceEntry& piece) {
-  put(out, "{{\"tensor\":{},\"elements\":[{},{}],\"format\":\"{}\",\"matrix\":[{},{}],\"planes\":[",
-      piece.tensor, piece.first, piece.count, piece.format->name, piece.tiles.rows, piece.tiles.columns);
+  append_format(out, "{{\"tensor\":{},\"elements\":[{},{}],\"format\":\"{}\",\"matrix\":[{},{}],\"planes\":[",
+                piece.tensor, piece.first, piece.count, piece.format->name, piece.tiles.rows,
+                piece.tiles.columns);
   for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
     const StoredChunk& plane = manifest.chunks[piece.first_chunk + i];
-    put(out, "{}[{},{},{},{},{},\"{}\"]", i ? "," : "", plane.tensor, plane.first, plane.count,
-        plane.bytes.offset, plane.bytes.length, hex64(plane.xxh3));
+    append_format(out, "{}[{},{},{},{},{},\"{}\"]", i ? "," : "", plane.tensor, plane.first, plane.count,
+                  plane.bytes.offset, plane.bytes.length, hex64(plane.xxh3));
   }
   out += "]}";
 }
@@ -69,21 +64,21 @@ void append_piece_json(std::string& out, const Manifest& manifest, const PieceEn
   static constexpr std::string_view kParts[] = {"raw", "sm", "msb", "int8"};  // by Encoding
   const bool split = piece.encoding == Encoding::kSplit;
   if (piece.encoding == Encoding::kFormat) return put_format_piece(out, manifest, piece);
-  put(out, "{{\"tensor\":{},\"elements\":[{},{}]", piece.tensor, piece.first, piece.count);
-  if (piece.tiled()) put(out, ",\"tiles\":[{},{}]", piece.tiles.rows, piece.tiles.columns);
-  if (piece.has_matrix()) put(out, ",\"matrix\":[{},{}]", piece.tiles.rows, piece.tiles.columns);
-  put(out, ",\"{}\":[{},{},\"{}\"]", kParts[static_cast<std::size_t>(piece.encoding)], piece.bytes.offset,
-      piece.bytes.length, hex64(piece.xxh3));
+  append_format(out, "{{\"tensor\":{},\"elements\":[{},{}]", piece.tensor, piece.first, piece.count);
+  if (piece.tiled()) append_format(out, ",\"tiles\":[{},{}]", piece.tiles.rows, piece.tiles.columns);
+  if (piece.has_matrix()) append_format(out, ",\"matrix\":[{},{}]", piece.tiles.rows, piece.tiles.columns);
+  append_format(out, ",\"{}\":[{},{},\"{}\"]", kParts[static_cast<std::size_t>(piece.encoding)],
+                piece.bytes.offset, piece.bytes.length, hex64(piece.xxh3));
   if (piece.encoding == Encoding::kSliced) {
     const StoredChunk& lsb = manifest.chunks[piece.first_chunk];
-    put(out, ",\"lsb\":[{},{},\"{}\"]", lsb.bytes.offset, lsb.bytes.length, hex64(lsb.xxh3));
+    append_format(out, ",\"lsb\":[{},{},\"{}\"]", lsb.bytes.offset, lsb.bytes.length, hex64(lsb.xxh3));
   }
   if (split) {
     out += ",\"chunks\":[";
     for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
       const StoredChunk& chunk = manifest.chunks[piece.first_chunk + i];
-      put(out, "{}[{},{},{},{},{},\"{}\"]", i ? "," : "", chunk.bytes.offset, chunk.bytes.length, chunk.first,
-          chunk.count, chunk.coded ? 1 : 0, hex64(chunk.xxh3));
+      append_format(out, "{}[{},{},{},{},{},\"{}\"]", i ? "," : "", chunk.bytes.offset, chunk.bytes.length,
+                    chunk.first, chunk.count, chunk.coded ? 1 : 0, hex64(chunk.xxh3));
     }
     out += "]";
   }
@@ -91,7 +86,8 @@ void append_piece_json(std::string& out, const Manifest& manifest, const PieceEn
 }
 
 void append_expert_json(std::string& out, const Manifest& manifest, const ExpertEntry& expert) {
-  put(out, "{{\"layer\":{},\"index\":{},\"file\":{},\"parts\":{{", expert.layer, expert.index, expert.file);
+  append_format(out, "{{\"layer\":{},\"index\":{},\"file\":{},\"parts\":{{", expert.layer, expert.index,
+                expert.file);
   bool first = true;
   put_region(out, "full", expert.full, first);
   put_region(out, "sm", expert.sm, first);
@@ -113,15 +109,15 @@ std::string write_manifest(const Manifest& manifest) {
   if (manifest.has_formats()) features.push_back("\"formats\"");
   if (native) features.push_back("\"native\"");
   if (sliced) features.push_back("\"sliced\"");
-  put(out, "{}{},\n\"requires\":[{}],\n\"architecture\":", kManifestStart, kFormatVersion,
-      fmt::join(features, ","));
+  append_format(out, "{}{},\n\"requires\":[{}],\n\"architecture\":", kManifestStart, kFormatVersion,
+                fmt::join(features, ","));
   append_json_string(out, manifest.architecture);
-  put(out, ",\n\"family\":\"{}\"", family_name(manifest.family()));
+  append_format(out, ",\n\"family\":\"{}\"", family_name(manifest.family()));
   if (sliced)
-    put(out, ",\n\"slices\":{{\"quantiser\":\"{}\",\"high\":{},\"low\":{}}}", codec::kAmat,
-        manifest.slices->high, manifest.slices->low);
-  put(out, ",\n\"codec\":{{\"name\":\"{}\",\"level\":{},\"chunks\":{}}}", manifest.codec.name,
-      manifest.codec.level, manifest.codec.chunks);
+    append_format(out, ",\n\"slices\":{{\"quantiser\":\"{}\",\"high\":{},\"low\":{}}}", codec::kAmat,
+                  manifest.slices->high, manifest.slices->low);
+  append_format(out, ",\n\"codec\":{{\"name\":\"{}\",\"level\":{},\"chunks\":{}}}", manifest.codec.name,
+                manifest.codec.level, manifest.codec.chunks);
   put_array(out, "sources", manifest.sources, [&](const StoredSource& source) { put_source(out, source); });
   put_array(out, "empty_directories", manifest.empty_directories,
             [&](const std::string& path) { append_json_string(out, path); });
@@ -129,7 +125,7 @@ std::string write_manifest(const Manifest& manifest) {
     put_tensor(out, info, manifest.places[static_cast<std::size_t>(&info - manifest.tensors.data())]);
   });
   put_array(out, "data_files", manifest.data_files,
-            [&](const DataFile& file) { put(out, "[\"{}\",{}]", file.name, file.size); });
+            [&](const DataFile& file) { append_format(out, "[\"{}\",{}]", file.name, file.size); });
   const std::span all(manifest.pieces);
   put_array(out, "dense", all.first(manifest.dense_pieces),
             [&](const PieceEntry& piece) { append_piece_json(out, manifest, piece); });
