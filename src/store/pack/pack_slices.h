@@ -9,6 +9,7 @@
 
 #include "store/checkpoint.h"
 #include "store/format.h"
+#include "store/manifest.h"
 #include "store/pack/pack_units.h"
 #include "store/source/weight_files.h"
 
