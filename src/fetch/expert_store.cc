@@ -161,7 +161,7 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
   next_ahead_ = 0;
   for (ExpertId id : demand.experts) active_[index(id)] = true;
   withdraw_unless(active_);
-  while (const FetchJob* const withdrawn = executor_.poll()) discard(expert(withdrawn->id));
+  while (const FetchJob* const withdrawn = executor_.poll()) discard(expert(withdrawn->request.id));
   // Parts that left when a prompt ended are gone when this event asks for them again.
   std::size_t left = 0;
   for (const experts::Eviction& eviction : outcome.evicted)
@@ -249,14 +249,14 @@ EventReads ExpertStore::begin(const experts::EventOutcome& outcome, const expert
 }
 
 Bytes ExpertStore::reads_of(const Expert& it) const {
-  return (it.job->read_base ? it.layout.base.disk_bytes() : 0) +
-         (it.job->read_rest ? it.layout.rest.disk_bytes() : 0);
+  return (it.job->request.read_base ? it.layout.base.disk_bytes() : 0) +
+         (it.job->request.read_rest ? it.layout.rest.disk_bytes() : 0);
 }
 
 Bytes ExpertStore::buffers_of(const Expert& it) const {
   if (it.layout.whole()) return it.layout.view_bytes;
-  return (it.packed ? 0 : it.layout.view_bytes) + (it.job->read_base ? it.layout.base.bytes : 0) +
-         (it.job->read_rest ? it.layout.rest.bytes : 0);
+  return (it.packed ? 0 : it.layout.view_bytes) + (it.job->request.read_base ? it.layout.base.bytes : 0) +
+         (it.job->request.read_rest ? it.layout.rest.bytes : 0);
 }
 
 bool ExpertStore::fits(const Expert& it) const {
@@ -275,16 +275,16 @@ void ExpertStore::change_settled(Expert& it) {
 
 void ExpertStore::take_buffers(Expert& it) {
   change_settled(it);
-  FetchJob& job = *it.job;
+  FetchRequest& request = it.job->request;
   if (!it.packed) it.full = pool_->take(it.layout.view_bytes);
-  job.view = it.full.data();
+  request.view = it.full.data();
   if (!it.layout.whole()) {
-    if (job.read_base) it.base = pool_->take(it.layout.base.bytes);
-    if (job.read_rest) it.rest = pool_->take(it.layout.rest.bytes);
-    job.base = it.base.data();
-    job.rest = it.rest.data();
+    if (request.read_base) it.base = pool_->take(it.layout.base.bytes);
+    if (request.read_rest) it.rest = pool_->take(it.layout.rest.bytes);
+    request.base = it.base.data();
+    request.rest = it.rest.data();
   } else {
-    job.base = job.view;
+    request.base = request.view;
   }
   reading_ += reads_of(it);
 }
@@ -331,7 +331,7 @@ std::optional<ExpertStore::Pin> ExpertStore::next() {
     try {
       const FetchJob* const job = executor_.next();
       SLUICE_CHECK(job != nullptr, "nothing is under way, yet something waits");
-      Expert& it = expert(job->id);
+      Expert& it = expert(job->request.id);
       if (it.in_event) return pin(it);
       discard(it);
     } catch (...) {
@@ -360,22 +360,22 @@ std::unique_ptr<FetchJob> ExpertStore::make_job(const Expert& it) {
   std::unique_ptr<FetchJob> job = std::move(spare_jobs_.back());
   spare_jobs_.pop_back();
   job->clear();
-  job->id = it.id;
-  job->layout = &it.layout;
+  job->request.id = it.id;
+  job->request.layout = &it.layout;
   if (sliced_) {
-    job->read_base = !it.held.has(Part::kMsb);
-    job->read_rest = it.view.has(Part::kLsb) && !it.held.has(Part::kLsb);
+    job->request.read_base = !it.held.has(Part::kMsb);
+    job->request.read_rest = it.view.has(Part::kLsb) && !it.held.has(Part::kLsb);
   } else {
-    job->read_base = !it.held.has(Part::kSm);
-    job->read_rest = it.layout.split && !it.held.has(Part::kExp);
+    job->request.read_base = !it.held.has(Part::kSm);
+    job->request.read_rest = it.layout.split && !it.held.has(Part::kExp);
   }
   return job;
 }
 
 Parts ExpertStore::made_by(const Expert& it) const {
   if (sliced_)
-    return (it.job->read_base ? Parts(Part::kMsb) : Parts()) |
-           (it.job->read_rest ? Parts(Part::kLsb) : Parts());
+    return (it.job->request.read_base ? Parts(Part::kMsb) : Parts()) |
+           (it.job->request.read_rest ? Parts(Part::kLsb) : Parts());
   if (it.layout.whole()) return Part::kFull;
   return it.packed ? kPacked : kPacked | Part::kFull;
 }
@@ -443,7 +443,7 @@ void ExpertStore::drop(Expert& it, Parts parts) {
 void ExpertStore::abandon_event() noexcept {
   executor_.cancel();
   const auto reset = [&](Expert& it) {
-    if (it.job && !it.in_event && !it.withdrawn) count_in_vain({.begun = it.job->begun});
+    if (it.job && !it.in_event && !it.withdrawn) count_in_vain({.begun = it.job->begun()});
     // Buffers that were being filled go; of the parts held before, those that were to stay do stay.
     for (const auto& [part, buffer] :
          {std::pair{Parts(Part::kFull), &it.full}, std::pair{Parts(it.layout.base_part()), &it.base},

@@ -11,54 +11,20 @@
 #include <exception>
 #include <mutex>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "base/machine/cpu.h"
 #include "base/machine/thread_pool.h"
-#include "experts/core/ids.h"
 #include "fetch/chunk_decoder.h"
-#include "fetch/expert_layout.h"
+#include "fetch/fetch_job.h"
+#include "fetch/read_queue.h"
+#include "fetch/ready_queue.h"
 #include "fetch/timeline.h"
 #include "fetch/weight_files.h"
 
 namespace sluice::fetch {
-
-enum class Urgency : std::uint8_t { kDemand, kPrefetch };
-
-// One expert on its way to a view, `bf16` or `packed`. The caller sets the first block of members and leaves
-// the job alone until the executor hands it back; buffers have the sizes that the layout says.
-struct FetchJob {
-  experts::ExpertId id;
-  const ExpertLayout* layout = nullptr;
-  std::byte* base = nullptr;  // of layout->base
-  std::byte* rest = nullptr;  // of layout->rest; null if the view needs nothing of it
-  // Where the matrices are made; `base` itself if it is the view. Null: the view is `packed`, or of slices,
-  // and needs only regions that are read and checked.
-  std::byte* view = nullptr;
-  bool read_base = false, read_rest = false;  // false: the region's bytes are already in memory
-
-  // Owned by the executor.
-  std::vector<bool> base_in, rest_in;      // runs that have arrived
-  std::vector<bool> base_ready;            // by piece: its bytes are in memory and checked
-  std::vector<std::uint32_t> first_op;     // by piece: its check; then come the decodes of its chunks
-  std::vector<std::uint32_t> first_merge;  // by piece
-  std::uint32_t reads_left = 0, ops_left = 0;
-  std::vector<bool> queued;  // runs of `base`, then of `rest`, that were given to the I/O thread
-  Urgency urgency = Urgency::kDemand;
-  bool withdrawn = false;
-  Bytes begun = 0;  // bytes of its reads given to the disk …
-  Bytes in_flight = 0;
-  std::uint32_t reads_in_flight = 0;  // … and not yet processed
-
-  void clear();  // as new, but keeps the memory of its vectors
-};
-
-// A tensor of a job, in the order of a schedule.
-struct FetchTask {
-  FetchJob* job = nullptr;
-  std::uint16_t tensor = 0;
-};
 
 // How far a prefetch had come when it was promoted or withdrawn.
 struct FetchProgress {
@@ -114,8 +80,7 @@ class FetchExecutor {
   void cancel() noexcept;
 
   FetchCounters counters() const;
-  // What the executor remembers of operations and reads, however long it has not been idle: of jobs under
-  // way, and of others no more than as many again and a few.
+  // Operations that are ready, and reads that wait or are in flight.
   struct Remembered {
     std::size_t operations = 0, reads = 0;
   };
@@ -125,53 +90,28 @@ class FetchExecutor {
   void record(Timeline* timeline) { timeline_ = timeline; }
 
  private:
-  enum class Kind : std::uint8_t { kCheck, kDecode, kMerge };
-  enum class OpState : std::uint8_t { kBlocked, kReady, kTaken, kDone };
-  struct Op {
-    FetchJob* job;
-    std::uint16_t piece, chunk;
-    Kind kind;
-    OpState state;
-  };
-  struct Read {
-    FetchJob* job;
-    std::uint32_t run;  // of `base`, then of `rest`
-    std::chrono::steady_clock::time_point submitted = {};
-  };
-  // One value for each urgency.
-  template <class T>
-  struct Each {
-    T demand{}, prefetch{};
-    T& operator[](Urgency urgency) { return urgency == Urgency::kDemand ? demand : prefetch; }
-  };
-  static constexpr std::size_t kMostPrefetchReads =
-      2;  // in flight: what a demanded read may have to wait for
+  struct Io;  // scratch of the I/O thread
 
   void io_loop();
-  bool reads_wait() const;                             // whether some read may be given to the disk now
-  void take_reads(std::vector<std::size_t>& indices);  // takes the reads that may
-  bool run_one();                                      // does the first ready operation; false: there is none
+  void take_reads(Io& io) const;  // mutex_ is held, here and where the next functions say nothing
+  void carry_out_reads(Io& io);   // without mutex_
+  void take_completions(Io& io);
+  bool run_one();  // does the first ready operation; false: there is none. Without mutex_
+  void carry_out(const FetchRequest& request, const FetchGraph::Operation& op, std::byte* view,
+                 bool merge_too,
+                 std::chrono::steady_clock::time_point& decoded) const;  // without mutex_
+  void record(const FetchJob& job, const FetchGraph::Operation& op, bool merge_too,
+              std::chrono::steady_clock::time_point begin, std::chrono::steady_clock::time_point decoded,
+              std::chrono::steady_clock::time_point end);
+  void add(const FetchTask& task);
   void queue_reads(const FetchTask& task, bool rest);
-  void queue_all_reads(FetchJob& job);
-  void add_ops(const FetchTask& task);
-  void add_merges(FetchJob& job, std::uint16_t piece);
-  void make_words(FetchJob& job, std::byte* view);  // for a job of the view `packed`; mutex_ is held
-  void settle(FetchJob& job);                       // makes operations available that wait for nothing
-  void arrived(FetchJob& job, std::uint32_t run);
-  void base_is_ready(FetchJob& job, std::size_t piece);
-  void make_ready(std::uint32_t op);
-  void finish_op(std::uint32_t op);
-  void give_up(FetchJob& job);  // withdraws it; mutex_ is held
+  void queue_ready(FetchJob& job);  // operations of the job in became_ready_
+  void give_up(FetchJob& job);      // withdraws it
   void if_complete(FetchJob& job);
-  void handed_back(FetchJob& job);             // it is not under way any more; mutex_ is held
-  void forget_operations();                    // of jobs that were handed back
-  std::uint32_t place_of(const Op& op) const;  // in ops_, now
-  FetchProgress progress(const FetchJob& job) const;
-  void clock_demand();  // call after every change of what is demanded; mutex_ is held
-  template <class Work>
-  void each_op(const FetchJob& job, Work work);
-  void announce();  // wakes sleepers for new work; mutex_ is held
-  const FileRun& run_of(const FetchJob& job, std::uint32_t run) const;
+  void handed_back(FetchJob& job);  // it is not under way any more
+  static FetchProgress progress(const FetchJob& job);
+  void clock_demand();  // call after every change of what is demanded
+  void announce();      // wakes sleepers for new work
 
   WeightFiles& files_;
   ThreadPool& pool_;
@@ -181,17 +121,14 @@ class FetchExecutor {
 
   mutable std::mutex mutex_;  // protects all below, and the executor's part of every job
   std::condition_variable owner_wakes_, io_wakes_;
-  std::vector<Op> ops_;           // in block order; operations of jobs that were handed back have no job
-  std::size_t left_over_ = 0;     // operations without a job in ops_: never most of many
-  Each<std::size_t> first_open_;  // no operation of that urgency before it is ready
-  Each<std::size_t> ready_;       // operations
+  ReadyQueue ready_;
+  ReadQueue reads_;
+  std::uint64_t next_turn_ = 0;  // of the next operation
   std::size_t running_ops_ = 0, new_ready_ = 0;
-  Each<std::vector<std::size_t>> read_queue_;  // indices of reads_
-  std::vector<Read> reads_;                    // queued or in flight, and free places
-  std::vector<std::size_t> free_reads_;        // free places in reads_
-  Each<std::size_t> in_flight_;                // reads that the I/O thread has taken and not processed
-  std::vector<FetchJob*> complete_;            // to be handed out
-  std::vector<FetchJob*> kept_;                // complete prefetches
+  FetchGraph::Ready became_ready_;   // scratch
+  std::vector<std::uint32_t> runs_;  // scratch
+  std::vector<FetchJob*> complete_;  // to be handed out
+  std::vector<FetchJob*> kept_;      // complete prefetches
   bool demand_pending_ = false;
   std::chrono::steady_clock::time_point demand_since_;
   std::exception_ptr failure_;

@@ -27,7 +27,7 @@ class FetchExecutorTest : public testing::ExpertStoreTest {
     fetch->view = take(layout.view_bytes);
     fetch->base = take(layout.base.bytes);
     fetch->rest = take(layout.rest.bytes);
-    FetchJob& job = fetch->job;
+    FetchRequest& job = fetch->job.request;
     job.id = id;
     job.layout = &layout;
     job.base = fetch->base.data();
@@ -66,9 +66,9 @@ TEST_F(FetchExecutorTest, JobsThatOverlapWithoutEndAreForgottenOneByOne) {
     under_way.pop_front();
     executor.promote(oldest->job);
     ASSERT_EQ(executor.next(), &oldest->job);
-    const std::vector<std::byte>& expected = truths[oldest->job.id.index];
+    const std::vector<std::byte>& expected = truths[oldest->job.request.id.index];
     std::vector<std::byte> found;
-    for (const PiecePlace& piece : oldest->job.layout->pieces)
+    for (const PiecePlace& piece : oldest->job.request.layout->pieces)
       found.insert(found.end(), oldest->view.data() + piece.view_place,
                    oldest->view.data() + piece.view_place + piece.view_bytes());
     ASSERT_EQ(found, expected) << started;
@@ -76,8 +76,8 @@ TEST_F(FetchExecutorTest, JobsThatOverlapWithoutEndAreForgottenOneByOne) {
     operations = std::max(operations, executor.remembered().operations);
     reads = std::max(reads, executor.remembered().reads);
   }
-  // A job has less than 64 of each; what is left over is as many at most, and a few hundred.
-  EXPECT_LE(operations, 2 * 64 * kAtOnce + 256);
+  // A job has less than 64 of each, and nothing is left over.
+  EXPECT_LE(operations, 64 * kAtOnce);
   EXPECT_LE(reads, 64 * kAtOnce);
   executor.cancel();
 }
