@@ -144,6 +144,7 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   passes_ = std::make_unique<Passes>(forward_parts(), forward_);
   make_profile();
   policies.residencies = make_caches();
+  policies.costs = profile_ ? profile_->costs() : experts_->assumed_costs();
   decider_ = std::make_unique<experts::LayerDecider>(
       std::move(policies), experts::SparseShape{model_.config.sparse_layers(),
                                                 static_cast<std::uint32_t>(model_.config.moe.top_k)});
@@ -167,7 +168,6 @@ void Engine::make_profile() {
     profile_ =
         measure({.repeats = 9, .seed = options_.seed, .sample_bytes = std::clamp(part, 4 * kMiB, 32 * kMiB)});
   }
-  experts_->set_costs(profile_->costs());
 }
 
 std::size_t Engine::cache_count() const {

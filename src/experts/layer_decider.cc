@@ -70,6 +70,23 @@ const Routing& LayerDecider::follow(const ScoresView& scores, std::span<const Ch
   return routed();
 }
 
+void LayerDecider::follow(std::uint32_t layer, const Demand& event) {
+  SLUICE_CHECK(!policies_.sliced() && !policies_.constraint && !policies_.guard && !policies_.whole_layers,
+               "an event without a routing cannot be limited or widened");
+  scores_ = {.layer = layer};
+  decision_.routing.choices.clear();
+  decision_.routing.begin.assign(1, 0);
+  decision_.experts.assign(event.experts.begin(), event.experts.end());
+  decision_.tokens.assign(event.tokens.begin(), event.tokens.end());
+  mean_scores_.clear();
+  is_routed_ = true;
+}
+
+const ReadOrder& LayerDecider::order(std::span<const MissingExpert> missing) {
+  order_reads(missing, policies_.costs, *policies_.scheduler, order_);
+  return order_;
+}
+
 const Routing& LayerDecider::routed() {
   SLUICE_CHECK(cover(scores_.spans, scores_.tokens), "an event of tokens of no sequence");
   SLUICE_CHECK(scores_.kind() == step_, "an event of another kind than its step");

@@ -1,5 +1,5 @@
 // How one sparse layer of one step is decided: routing, precision, placement, the limits on loss and misses,
-// residency, and what to read ahead for the next layer. The one place that knows in which order policies are
+// residency, the order of reads, and what to read ahead for the next layer. The one place that knows in which order policies are
 // asked: the engine carries the decisions out, the replays of the lab clock or count them. Pure: no I/O, no
 // clock, no threads, no kernels. docs/architecture.md, "One token".
 #pragma once
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "experts/cache/residency.h"
+#include "experts/core/demand.h"
 #include "experts/core/sequence_span.h"
 #include "experts/layer_policies.h"
 #include "experts/placement/placement.h"
@@ -18,6 +19,7 @@
 #include "experts/routing/precision.h"
 #include "experts/routing/router.h"
 #include "experts/routing/routing_changes.h"
+#include "experts/schedule/read_order.h"
 
 namespace sluice::experts {
 
@@ -48,7 +50,8 @@ struct LayerDecision {
 // One per run. Calls come in this order:
 //
 //   begin_step
-//     route or follow, decide; may_look_ahead, look_ahead     for each event: the tokens of one sparse layer
+//     route or follow, decide, order;     for each event: the tokens of one sparse layer
+//     may_look_ahead, look_ahead
 //   end_step, or cancel_step if it failed
 //
 // Between the events of a step another step may run to its end; resume_step goes on. A step that has prompt
@@ -78,8 +81,15 @@ class LayerDecider {
   const Routing& route(const ScoresView& scores);
   const Routing& follow(const ScoresView& scores, std::span<const Choice> choices,
                         std::span<const std::uint32_t> begin);
+  // Takes an event of which only the experts and their numbers of tokens are known, as lists of requests have
+  // them: caches see no scores. REQUIRES: ascending ids of this layer, and policies without slices, miss
+  // constraint, guard and whole layers.
+  void follow(std::uint32_t layer, const Demand& event);
   // Decides the event of the routed layer. The result is valid until the next routing.
   const LayerDecision& decide();
+  // In which order to read what is missing of the decided event: what is physically in memory and on its way
+  // is known only to whoever carries the decision out. Valid until the next call.
+  const ReadOrder& order(std::span<const MissingExpert> missing);
 
   // Whether to read ahead for the next layer; asked once an event. If kOn, look_ahead() names the parts, most
   // useful first, without a change of residency; valid until the next call. Where looks_twice(), it is to be
@@ -119,6 +129,7 @@ class LayerDecider {
   std::vector<float> mean_scores_;        // (N) over the tokens
   SliceDemands demands_;
   std::vector<PartRequest> proposals_;
+  ReadOrder order_;
   // For whole layers: the outcome for all N experts.
   EventOutcome layer_outcome_;
   std::vector<ExpertId> layer_experts_;

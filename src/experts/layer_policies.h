@@ -12,6 +12,7 @@
 #include "experts/routing/miss_constraint.h"
 #include "experts/routing/precision.h"
 #include "experts/routing/router.h"
+#include "experts/schedule/expert_costs.h"
 #include "experts/schedule/scheduler.h"
 
 namespace sluice::experts {
@@ -23,9 +24,10 @@ struct LayerPolicies {
   std::unique_ptr<Router> router;        // may ask the constraint; null: every routing is given
   std::unique_ptr<Placement> placement;  // null: nothing is assigned
   std::vector<std::unique_ptr<Residency>> residencies;  // one for all layers, or one per layer
-  std::unique_ptr<Scheduler> scheduler;  // orders the reads, which depend on what is physically in memory
-  std::unique_ptr<Prefetch> prefetch;    // null: nothing is read ahead
-  bool whole_layers = false;             // experts that no token chose are fetched, too
+  std::unique_ptr<Scheduler> scheduler;                 // null: nothing is read
+  ExpertCosts costs;                                    // that the scheduler plans with
+  std::unique_ptr<Prefetch> prefetch;                   // null: nothing is read ahead
+  bool whole_layers = false;                            // experts that no token chose are fetched, too
 
   bool sliced() const { return precision.mode != PrecisionMode::kFull; }
   Residency& residency(std::size_t sparse_layer) const {

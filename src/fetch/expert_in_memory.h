@@ -3,16 +3,30 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "device/host_buffer.h"
-#include "fetch/expert_store.h"
+#include "experts/core/ids.h"
+#include "fetch/expert_layout.h"
+#include "fetch/expert_stage.h"
+#include "fetch/fetch_job.h"
 
 namespace sluice::fetch {
 
 // The parts that together hold all of an expert that is stored as planes.
 inline constexpr experts::Parts kPacked = experts::Part::kSm | experts::Part::kExp;
 
-struct ExpertStore::Expert {
+// Jobs keep their memory from use to use.
+class SpareJobs {
+ public:
+  std::unique_ptr<FetchJob> take();
+  void give(std::unique_ptr<FetchJob> job) { jobs_.push_back(std::move(job)); }
+
+ private:
+  std::vector<std::unique_ptr<FetchJob>> jobs_;
+};
+
+struct ExpertInMemory {
   experts::ExpertId id;
   ExpertLayout layout;
   std::uint32_t hidden = 0, width = 0;
@@ -22,13 +36,25 @@ struct ExpertStore::Expert {
   // For slices: the parts that the running event computes with, or that a prefetch is for.
   experts::Parts view;
   experts::Parts target;          // the parts that stay once the work under way is done
-  experts::Parts settled;         // the parts that settled_ counts for it
+  experts::Parts settled;         // the parts that ExpertBuffers counts as staying
   std::uint32_t tokens = 0;       // in the running event
-  std::unique_ptr<FetchJob> job;  // for the running event, or a prefetch
-  bool in_event = false;          // used by the running event; a job without it is a prefetch
-  // Its job makes no words: the view is `packed`, or made of slices.
+  std::unique_ptr<FetchJob> job;  // in stages kWaiting, kFetching, kAhead and kWithdrawn, perhaps in kInUse
+  // No words are made of it: the view is `packed`, or made of slices.
   bool packed = false;
-  bool withdrawn = false;  // its job is a prefetch that is no longer wanted
+
+  ExpertStage stage() const { return stage_; }
+  bool is_in(ExpertStage stage) const { return stage_ == stage; }
+  void enter(ExpertStage next);  // a step that is not legal trips a check
+
+  void make_job(SpareJobs& jobs);  // that makes what `view` and `packed` need and is not held
+  experts::Parts made() const;     // parts that its job makes
+  Bytes job_reads() const;         // bytes that its job asks of the disk
+  Bytes job_buffers() const;       // bytes of buffers that its job needs
+  experts::Parts needed() const { return layout.sliced ? view : kPacked; }  // for its view, if not in words
+  bool is_complete() const;  // needs no work before it can be computed with
+
+ private:
+  ExpertStage stage_ = ExpertStage::kResting;
 };
 
 }  // namespace sluice::fetch

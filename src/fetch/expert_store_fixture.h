@@ -56,6 +56,16 @@ inline std::vector<std::byte> bytes_of(const codec::MatrixRef& view) {
   return {plane_of(view, 0), plane_of(view, 0) + view.format->bytes(view.shape)};
 }
 
+// Prepares and begins an event whose reads `scheduler` orders.
+inline EventReads begin_event(ExpertStore& store, const EventOutcome& outcome, const experts::Demand& demand,
+                              experts::Scheduler& scheduler) {
+  const EventReads reads = store.prepare(outcome, demand);
+  experts::ReadOrder order;
+  experts::order_reads(reads.missing, store.assumed_costs(), scheduler, order);
+  store.begin(order);
+  return reads;
+}
+
 class ExpertStoreTest : public ::testing::Test {
  protected:
   // Its matrices are narrow: in tiles they have another shape, unless they keep their columns.
@@ -91,7 +101,7 @@ class ExpertStoreTest : public ::testing::Test {
     for (const Admission& used : outcome.hits) ids.push_back(used.id);
     for (const Admission& used : outcome.misses) ids.push_back(used.id);
     std::sort(ids.begin(), ids.end());
-    reads_ = store_->begin(outcome, {.experts = ids}, *scheduler_);
+    reads_ = begin_event(*store_, outcome, {.experts = ids}, *scheduler_);
     while (const auto pin = store_->next()) {
       std::vector<std::byte> all;
       for (const codec::MatrixRef* view : {&pin->view().gate, &pin->view().up, &pin->view().down}) {

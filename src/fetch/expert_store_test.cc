@@ -259,7 +259,8 @@ TEST_F(ExpertStoreTest, OnlyPrefetchedMissesThatATokenUsesCount) {
   const EventOutcome outcome = misses({0, 1, 2}, Parts());
   const ExpertId ids[] = {{0, 0}, {0, 1}, {0, 2}};
   const std::uint32_t tokens[] = {1, 0, 0};
-  const EventReads reads = store_->begin(outcome, {.experts = ids, .tokens = tokens}, *scheduler_);
+  const EventReads reads =
+      testing::begin_event(*store_, outcome, {.experts = ids, .tokens = tokens}, *scheduler_);
   while (store_->next()) {
   }
   const PrefetchCounters& count = store_->prefetch_counters();
@@ -318,7 +319,7 @@ TEST_F(ExpertStoreTest, WhatIsResidentIsHandedOutTogether) {
   for (const std::uint16_t e : {0, 1}) outcome.hits.push_back({{0, e}, Part::kFull, Part::kFull});
   const std::vector<ExpertId> ids = {{0, 0}, {0, 1}, {0, 2}};
   EXPECT_FALSE(store_->next_resident());  // no event
-  store_->begin(outcome, {.experts = ids}, *scheduler_);
+  testing::begin_event(*store_, outcome, {.experts = ids}, *scheduler_);
   {
     std::vector<ExpertStore::Pin> pins;
     while (auto pin = store_->next_resident()) pins.push_back(std::move(*pin));
@@ -456,7 +457,7 @@ TEST_F(ExpertStoreTest, OfAViewWithImpossibleCodesTheStoreKnowsThePlace) {
   const std::vector<ExpertId> ids = {id, {id.layer, static_cast<std::uint16_t>(id.index + 1)}};
   EventOutcome outcome;
   for (const ExpertId one : ids) outcome.misses.push_back({one, Parts()});
-  store_->begin(outcome, {.experts = ids}, *scheduler_);
+  testing::begin_event(*store_, outcome, {.experts = ids}, *scheduler_);
   int damaged = 0;
   while (const auto pin = store_->next()) {
     try {

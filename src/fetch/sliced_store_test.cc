@@ -70,7 +70,7 @@ class SlicedStore : public testing::ExpertStoreTest {
     for (const auto* list : {&outcome.hits, &outcome.misses})
       for (const Admission& used : *list) ids.push_back(used.id);
     std::sort(ids.begin(), ids.end());
-    reads_ = store_->begin(outcome, {.experts = ids}, *scheduler_);
+    reads_ = testing::begin_event(*store_, outcome, {.experts = ids}, *scheduler_);
     while (const auto pin = store_->next()) {
       Slices& slices = views[pin->id()];
       EXPECT_TRUE(slices.empty()) << "handed out twice";

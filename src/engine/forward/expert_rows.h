@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "experts/core/demand.h"
 #include "experts/core/ids.h"
-#include "experts/placement/placement.h"
 #include "experts/routing/router.h"
 
 namespace sluice::engine {

@@ -140,8 +140,16 @@ void MoeBlock::begin_fetch(std::size_t layer, const experts::LayerDecision& deci
   ExpertStatistics& count = statistics_.now();
   count.accesses += decision.experts.size();
   count_found(outcome);
-  const fetch::EventReads reads =
-      store_.begin(*decision.fetch, decision.fetch_demand, *decider_->policies().scheduler);
+  const fetch::EventReads reads = store_.prepare(*decision.fetch, decision.fetch_demand);
+  Stopwatch ordering;
+  const experts::ReadOrder& order = decider_->order(reads.missing);
+  if (!order.tasks.empty()) {
+    const double seconds = ordering.lap();
+    statistics_.plan_s += seconds;
+    statistics_.plans += 1;
+    count.policy_s += seconds;
+  }
+  store_.begin(order);
   // Called only now that the decisions are being carried out: after an observer's error, engine and store
   // still agree.
   if (observer_ != nullptr)

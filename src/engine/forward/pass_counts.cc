@@ -12,7 +12,6 @@ void PassCounts::stop(const fetch::ExpertStore& experts) {
   sums_.prefetch_bytes += after.prefetch_bytes - before_.prefetch_bytes;
   sums_.prefetch_used += after.prefetch.used_bytes - before_.prefetch.used_bytes;
   sums_.wasted_bytes += after.prefetch.wasted_bytes - before_.prefetch.wasted_bytes;
-  sums_.policy_s += after.plan_s - before_.plan_s;
   sums_.demand_s += after.demand_s - before_.demand_s;
   sums_.demand_arrived += after.demand_read - before_.demand_read;
   sums_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();

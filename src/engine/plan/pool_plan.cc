@@ -116,8 +116,8 @@ PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
   // Computing continues while other experts are on their way, except for the last expert.
   const double tokens =
       static_cast<double>(std::max<std::size_t>(1, request.sequences)) * model.top_k / plan.distinct;
-  const fetch::ExpertCosts run = profile.costs();
-  const double each = run.run + run.run_per_token * tokens;
+  const experts::ComputeTime run = profile.costs().run;
+  const double each = run.fixed + run.per_token * tokens;
   plan.compute_s = plan.distinct * each;
   const auto largest = static_cast<double>(split ? model.sm + model.exp : model.full);
   const auto evaluate = [&](const PoolSlots& slots) {

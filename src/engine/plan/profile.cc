@@ -42,8 +42,8 @@ Measured measured(std::vector<double> samples) {
   return {at(0.5), (at(0.9) - at(0.1)) / 2};
 }
 
-fetch::ExpertCosts Profile::costs() const {
-  fetch::ExpertCosts costs;
+experts::ExpertCosts Profile::costs() const {
+  experts::ExpertCosts costs;
   costs.fetch.chunks = model.chunks;
   costs.fetch.workers = machine.threads;
   costs.fetch.u = u.median;
@@ -59,11 +59,11 @@ fetch::ExpertCosts Profile::costs() const {
     costs.fetch.c += merge.median / model.chunks;
   }
   costs.fetch.step = experts::kSecondsPerTriedDecode;
-  costs.run = p.median;
+  costs.run.fixed = p.median;
   if (!p_of_tokens.empty()) {
     const auto& [tokens, most] = p_of_tokens.back();
-    costs.run_per_token = std::max(0.0, (most.median - p.median) / std::max(1.0, tokens - 1.0));
-    costs.run = std::max(0.0, p.median - costs.run_per_token);
+    costs.run.per_token = std::max(0.0, (most.median - p.median) / std::max(1.0, tokens - 1.0));
+    costs.run.fixed = std::max(0.0, p.median - costs.run.per_token);
   }
   return costs;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "experts/schedule/scheduler.h"
+#include "experts/schedule/expert_costs.h"
 #include "fetch/expert_store.h"
 #include "model/architecture.h"
 #include "store/checkpoint.h"
@@ -51,7 +51,7 @@ struct Profile {
 
   std::vector<double> ranks;  // f of SPEC §1.8 from recorded routing of one sequence; may be empty
 
-  fetch::ExpertCosts costs() const;  // in the form that schedulers take
+  experts::ExpertCosts costs() const;  // in the form that schedulers take
 };
 
 ProfiledModel profiled_model(const store::Checkpoint& checkpoint, const model::Model& model,

@@ -44,11 +44,11 @@ TEST(Profile, ComesBackFromItsJson) {
   EXPECT_EQ(to_json(back), json);
   EXPECT_EQ(back.model, example().model);
   EXPECT_EQ(back.machine, example().machine);
-  const fetch::ExpertCosts costs = back.costs();
+  const experts::ExpertCosts costs = back.costs();
   EXPECT_EQ(costs.fetch.chunks, 4u);
   EXPECT_EQ(costs.fetch.workers, 2u);
-  EXPECT_NEAR(costs.run + costs.run_per_token, 1e-3, 1e-12);
-  EXPECT_NEAR(costs.run + 4 * costs.run_per_token, 1.3e-3, 1e-12);
+  EXPECT_NEAR(costs.run.of(1), 1e-3, 1e-12);
+  EXPECT_NEAR(costs.run.of(4), 1.3e-3, 1e-12);
 }
 
 TEST(Profile, OfBeforeLatencyWasMeasuredIsRead) {

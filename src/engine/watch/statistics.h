@@ -42,6 +42,9 @@ struct Statistics {
   // the shares of their weights that were computed at low precision.
   std::uint64_t low_tokens = 0;
   double low_share = 0;
+  // Orders of reads that were made, and the time that they took.
+  std::uint64_t plans = 0;
+  double plan_s = 0;
   // Events for which nothing was read ahead, because read-ahead had cost more than it saved.
   std::uint64_t prefetch_paused = 0;
 

@@ -7,17 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "experts/core/ids.h"
+#include "experts/core/demand.h"
 
 namespace sluice::experts {
 
 enum class Unit : std::uint8_t { kHost, kDevice };
-
-// The active experts of one layer step, ascending. Non-owning.
-struct Demand {
-  std::span<const ExpertId> experts = {};
-  std::span<const std::uint32_t> tokens = {};  // (experts): workload w
-};
 
 struct Assignment {
   std::vector<Unit> unit;  // (experts)

@@ -1,0 +1,157 @@
+#include "fetch/ahead_queue.h"
+
+#include <utility>
+
+namespace sluice::fetch {
+
+using experts::Part;
+using experts::Parts;
+
+void AheadQueue::name(std::span<const experts::PartRequest> requests) {
+  names_.assign(requests.begin(), requests.end());
+  next_ = 0;
+  for (const experts::PartRequest& request : names_) wanted_[experts_.index(request.id)] = true;
+  withdraw_unless_wanted();
+  for (const experts::PartRequest& request : names_) wanted_[experts_.index(request.id)] = false;
+}
+
+void AheadQueue::forget_names() {
+  names_.clear();
+  next_ = 0;
+}
+
+void AheadQueue::keep_only(std::span<const experts::ExpertId> ids) {
+  for (const experts::ExpertId id : ids) wanted_[experts_.index(id)] = true;
+  withdraw_unless_wanted();
+  for (const experts::ExpertId id : ids) wanted_[experts_.index(id)] = false;
+}
+
+bool AheadQueue::is_there(const experts::PartRequest& request) const {
+  const Parts held = experts_[request.id].held;
+  return experts_.sliced() ? held.has_all(request.parts) : held.has(Part::kFull) || held == kPacked;
+}
+
+void AheadQueue::start() {
+  tasks_.clear();
+  block_end_.clear();
+  for (; next_ < names_.size(); ++next_) {
+    const experts::PartRequest& request = names_[next_];
+    ExpertInMemory& expert = experts_[request.id];
+    if (!expert.is_in(ExpertStage::kResting) || is_there(request)) continue;
+    expert.view = request.parts;
+    expert.packed = experts_.sliced() || compute_packed_;
+    expert.target = expert.held;
+    expert.make_job(jobs_);
+    if (!buffers_.fits_ahead(expert)) {
+      jobs_.give(std::move(expert.job));
+      break;
+    }
+    buffers_.take(expert);
+    expert.enter(ExpertStage::kAhead);
+    under_way_.push_back(&expert);
+    for (std::uint16_t tensor = 0; tensor < expert.layout.pieces.size(); ++tensor)
+      tasks_.push_back({expert.job.get(), tensor});
+    block_end_.push_back(static_cast<std::uint32_t>(tasks_.size()));
+  }
+  if (!tasks_.empty()) executor_.start(tasks_, block_end_, Urgency::kPrefetch);
+}
+
+void AheadQueue::withdraw_unless_wanted() {
+  for (ExpertInMemory* expert : under_way_)
+    if (expert->is_in(ExpertStage::kAhead) && !wanted_[experts_.index(expert->id)]) withdraw(*expert);
+}
+
+void AheadQueue::withdraw(ExpertInMemory& expert) {
+  const FetchProgress progress = executor_.withdraw(*expert.job);
+  expert.enter(ExpertStage::kWithdrawn);
+  count_in_vain(progress);
+}
+
+void AheadQueue::count_in_vain(const FetchProgress& progress) {
+  (progress.begun > 0 ? counters_.wasted : counters_.dropped) += 1;
+  counters_.wasted_bytes += progress.begun;
+  counters_.delay_bytes += progress.in_flight;
+}
+
+bool AheadQueue::join(ExpertInMemory& expert, const experts::Admission& admission, bool counted,
+                      EventReads& reads) {
+  if (expert.is_in(ExpertStage::kWithdrawn)) reclaim(expert);
+  // A prefetch of fewer slices than are needed.
+  if (expert.is_in(ExpertStage::kAhead) && experts_.sliced() &&
+      !(expert.held | expert.made()).has_all(admission.view))
+    take_back(expert, admission.parts);
+  if (!expert.is_in(ExpertStage::kAhead)) return false;
+  expert.target = admission.parts;
+  expert.view = admission.view;
+  if (promote(expert, counted, reads)) {
+    std::erase(under_way_, &expert);
+    expert.enter(ExpertStage::kFetching);
+    return true;
+  }
+  expert.enter(ExpertStage::kWithdrawn);  // it failed
+  expert.target = expert.held;
+  reclaim(expert);
+  return false;
+}
+
+bool AheadQueue::promote(ExpertInMemory& expert, bool counted, EventReads& reads) {
+  // Gives up parts that would stay before others have made room for them; the next use reads them again. Also
+  // gives up words if the pool has no room for them besides what is in use.
+  const bool words_too = expert.packed && expert.target.has(Part::kFull);
+  if (!buffers_.may_stay(expert, expert.target) || (words_too && !buffers_.has_room_for_words(expert)))
+    expert.target = expert.held - (expert.held - expert.target);
+  if (expert.packed && expert.target.has(Part::kFull)) buffers_.take_words(expert);
+  const FetchProgress progress = executor_.promote(*expert.job, expert.full.data());
+  buffers_.count_target(expert);
+  if (progress.withdrawn) {
+    count_in_vain(progress);
+    return false;
+  }
+  const Bytes rest = expert.job_reads() - progress.begun;
+  counters_.used_bytes += progress.begun;
+  (progress.complete ? counters_.useful : counters_.late) += 1;
+  reads.prefetched += progress.complete && counted ? 1 : 0;
+  reads.partial += !progress.complete && counted && !expert.held.empty() ? 1 : 0;
+  reads.experts += rest > 0 ? 1 : 0;
+  reads.bytes += rest;
+  return true;
+}
+
+void AheadQueue::take_back(ExpertInMemory& expert, Parts keep) {
+  const FetchProgress progress = executor_.withdraw(*expert.job);
+  expert.enter(ExpertStage::kWithdrawn);
+  Parts use = expert.held;
+  if (progress.complete) use = use | (expert.made() - (expert.made() - keep));
+  if (!buffers_.may_stay(expert, use)) use = expert.held;
+  if (use != expert.held) {
+    counters_.useful += 1;
+    counters_.used_bytes += progress.begun;
+  } else {
+    count_in_vain(progress);
+  }
+  executor_.reclaim(*expert.job);
+  expert.target = use;
+  buffers_.count_target(expert);
+  discard(expert);
+}
+
+void AheadQueue::reclaim(ExpertInMemory& expert) {
+  executor_.reclaim(*expert.job);
+  discard(expert);
+}
+
+void AheadQueue::discard(ExpertInMemory& expert) {
+  buffers_.job_ended(expert);
+  std::erase(under_way_, &expert);
+  jobs_.give(std::move(expert.job));
+  expert.enter(ExpertStage::kResting);
+  buffers_.settle(expert);
+}
+
+void AheadQueue::abandon() {
+  for (const ExpertInMemory* expert : under_way_)
+    if (expert->is_in(ExpertStage::kAhead)) count_in_vain({.begun = expert->job->begun()});
+  under_way_.clear();
+}
+
+}  // namespace sluice::fetch

@@ -1,0 +1,75 @@
+// Experts that are read ahead of the event that may use them: they start behind all demanded work, join the
+// event that uses them, and are dropped if no event does. SPEC §2.3. Only for ExpertStore's own files.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "experts/cache/residency.h"
+#include "experts/prefetch/prefetch.h"
+#include "fetch/expert_buffers.h"
+#include "fetch/expert_table.h"
+#include "fetch/fetch_counters.h"
+#include "fetch/fetch_executor.h"
+
+namespace sluice::fetch {
+
+// Every expert in stage kAhead or kWithdrawn is its. Thread-compatible. References must outlive it.
+class AheadQueue {
+ public:
+  AheadQueue(ExpertTable& experts, ExpertBuffers& buffers, FetchExecutor& executor, SpareJobs& jobs)
+      : experts_(experts),
+        buffers_(buffers),
+        executor_(executor),
+        jobs_(jobs),
+        wanted_(experts.size(), false) {}
+
+  // As ExpertStore::compute_packed: what is read ahead is made to be computed with in its stored form.
+  void compute_packed(bool packed) { compute_packed_ = packed; }
+  // Names what to read ahead, most useful first, in place of earlier names; what was begun and is not named
+  // again is withdrawn.
+  void name(std::span<const experts::PartRequest> requests);
+  void forget_names();
+  // Starts what fits of what is named. Call while no demanded expert waits to start.
+  void start();
+  // The next event uses these experts: withdraws all others.
+  void keep_only(std::span<const experts::ExpertId> ids);
+
+  // The running event uses this expert. True: its prefetch has become demand, and the expert is kFetching.
+  // False: there is no prefetch, or not any more, and the expert is kResting; what has arrived and is to stay
+  // is kept. `counted`: a miss that some token uses. Throws as FetchExecutor::next.
+  bool join(ExpertInMemory& expert, const experts::Admission& admission, bool counted, EventReads& reads);
+  // The executor has handed a withdrawn expert back: its buffers go.
+  void discard(ExpertInMemory& expert);
+  // The executor has forgotten all its jobs.
+  void abandon();
+
+  bool under_way() const { return !under_way_.empty(); }
+  const PrefetchCounters& counters() const { return counters_; }
+
+ private:
+  bool is_there(const experts::PartRequest& request) const;
+  void withdraw(ExpertInMemory& expert);
+  void withdraw_unless_wanted();
+  void reclaim(ExpertInMemory& expert);  // waits for a withdrawn expert and discards it
+  bool promote(ExpertInMemory& expert, bool counted, EventReads& reads);
+  void take_back(ExpertInMemory& expert, experts::Parts keep);
+  void count_in_vain(const FetchProgress& progress);  // of a prefetch that is not used, once
+
+  ExpertTable& experts_;
+  ExpertBuffers& buffers_;
+  FetchExecutor& executor_;
+  SpareJobs& jobs_;
+  bool compute_packed_ = false;
+  std::vector<experts::PartRequest> names_;
+  std::size_t next_ = 0;                    // of names_: those before it were started, or need nothing
+  std::vector<ExpertInMemory*> under_way_;  // in the order in which they started
+  std::vector<bool> wanted_;                // scratch, by ExpertTable::index
+  std::vector<FetchTask> tasks_;            // scratch
+  std::vector<std::uint32_t> block_end_;    // scratch
+  PrefetchCounters counters_;
+};
+
+}  // namespace sluice::fetch

@@ -1,0 +1,30 @@
+// Where an expert stands between disk and use, and which steps are legal. docs/experts.md, "The stages of an
+// expert".
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace sluice::fetch {
+
+enum class ExpertStage : std::uint8_t {
+  kResting,    // not on its way and not used; some of its parts may be resident
+  kReady,      // of the running event: needs no work, and is not yet handed out
+  kWaiting,    // of the running event: needs work that has not begun
+  kFetching,   // of the running event: under way
+  kInUse,      // of the running event: handed out, a pin holds it
+  kAhead,      // under way for an event that may come
+  kWithdrawn,  // was kAhead and is not wanted any more: threads may still write to its buffers
+};
+inline constexpr int kExpertStages = 7;
+
+// Whether an expert may go from one stage to the other.
+bool may_follow(ExpertStage from, ExpertStage to);
+std::string_view stage_name(ExpertStage stage);
+
+constexpr bool is_of_event(ExpertStage stage) {
+  return stage == ExpertStage::kReady || stage == ExpertStage::kWaiting || stage == ExpertStage::kFetching ||
+         stage == ExpertStage::kInUse;
+}
+
+}  // namespace sluice::fetch
