@@ -104,7 +104,7 @@ void print_table(const trace::TraceHeader& header, const lab::Requests& requests
   print_wrapped(fmt::format("{}: u {}, v {}, c with its merge {} on {} workers, p {}, rest {}", flags.profile,
                             format_duration(costs.fetch.u), format_duration(costs.fetch.v),
                             format_duration(costs.fetch.c), costs.fetch.workers,
-                            format_duration(costs.run_of(1)), format_duration(costs.rest)));
+                            format_duration(costs.run.of(1)), format_duration(costs.rest)));
   std::vector<std::vector<std::string>> table = {{"preset", "memory", "slots", "found in F/C/S/E/M %",
                                                   "read/token", "TPOT", "tok/s", "TTFT",
                                                   "disk/decode/compute/rest %"}};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "experts/core/pools.h"
 #include "experts/schedule/makespan.h"
 
 namespace sluice::lab {
@@ -28,35 +29,31 @@ LayerTime LayerClock::time(std::span<const UsedExpert> used) {
 LayerTime LayerClock::simulate(std::span<const UsedExpert> used) {
   LayerTime time;
   double ready_runs = 0;
-  tasks_.clear();
-  for (std::size_t i = 0; i < used.size(); ++i) {
-    const double run = costs_.run_of(used[i].tokens);
-    if (used[i].state == experts::State::kF) {
-      ready_runs += run;
-      continue;
-    }
-    for (unsigned tensor = 0; tensor < costs_.tensors; ++tensor)
-      tasks_.push_back({.expert = {0, static_cast<std::uint16_t>(i)},
-                        .tensor = static_cast<std::uint16_t>(tensor),
-                        .state = used[i].state,
-                        .run = run});
+  missing_.clear();
+  for (const UsedExpert& expert : used) {
+    if (expert.state == experts::State::kF)
+      ready_runs += costs_.run.of(expert.tokens);
+    else
+      missing_.push_back({expert.id, experts::parts_of(expert.state),
+                          static_cast<std::uint16_t>(costs_.tensors), expert.tokens});
   }
-  const std::uint64_t fallbacks = scheduler_->fallbacks();
-  scheduler_->order(tasks_, costs_.fetch, schedule_);
-  time.fallback = scheduler_->fallbacks() != fallbacks;
+  const experts::Scheduler& scheduler = *decider_.policies().scheduler;
+  const std::uint64_t fallbacks = scheduler.fallbacks();
+  const auto& [tasks, schedule] = decider_.order(missing_);
+  time.fallback = scheduler.fallbacks() != fallbacks;
   time.compute = ready_runs;
-  for (const experts::Task& task : tasks_)
+  for (const experts::Task& task : tasks)
     if (task.tensor == 0) time.compute += task.run;
 
   // One unit takes any ready expert, so it ends at the same time in every order, and never earlier if an
   // expert arrives later. The rest of its waiting without decoding belongs to the disk.
   experts::ScheduleCosts no_decoding = costs_.fetch;
   no_decoding.c = 0;
-  time.makespan = experts::simulate(tasks_, costs_.fetch, schedule_, ready_runs).makespan;
-  const double by_disk = experts::simulate(tasks_, no_decoding, schedule_, ready_runs).makespan;
+  time.makespan = experts::simulate(tasks, costs_.fetch, schedule, ready_runs).makespan;
+  const double by_disk = experts::simulate(tasks, no_decoding, schedule, ready_runs).makespan;
   time.disk = by_disk - time.compute;
   time.decode = time.makespan - by_disk;
-  const experts::LowerBounds bounds = experts::lower_bounds(tasks_, costs_.fetch);
+  const experts::LowerBounds bounds = experts::lower_bounds(tasks, costs_.fetch);
   time.least = std::max(bounds.most(), time.compute);
   return time;
 }

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "experts/schedule/scheduler.h"
+#include "experts/layer_decider.h"
 #include "lab/machine/pipeline.h"
 
 namespace sluice::lab {
@@ -17,6 +16,7 @@ namespace sluice::lab {
 struct UsedExpert {
   experts::State state = experts::State::kM;  // before the step
   std::uint32_t tokens = 0;
+  experts::ExpertId id = {};
 };
 
 struct LayerTime {
@@ -29,8 +29,8 @@ struct LayerTime {
 // Remembers the times of small layers: equal states and tokens take equal time. Thread-compatible.
 class LayerClock {
  public:
-  LayerClock(const PipelineCosts& costs, std::unique_ptr<experts::Scheduler> scheduler)
-      : costs_(costs), scheduler_(std::move(scheduler)) {}
+  // `decider` orders the reads, and must outlive this.
+  LayerClock(const PipelineCosts& costs, experts::LayerDecider& decider) : costs_(costs), decider_(decider) {}
   // `used`: ascending by expert.
   LayerTime time(std::span<const UsedExpert> used);
 
@@ -38,11 +38,10 @@ class LayerClock {
   LayerTime simulate(std::span<const UsedExpert> used);
 
   const PipelineCosts costs_;
-  std::unique_ptr<experts::Scheduler> scheduler_;
+  experts::LayerDecider& decider_;
   std::unordered_map<std::string, LayerTime> known_;
   std::string key_;
-  std::vector<experts::Task> tasks_;
-  experts::Schedule schedule_;
+  std::vector<experts::MissingExpert> missing_;
 };
 
 }  // namespace sluice::lab

@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "base/setting.h"
-#include "experts/cache/residency.h"
 #include "experts/core/equal_sizes.h"
 #include "experts/core/state_order.h"
+#include "experts/layer_decider.h"
 #include "experts/registry.h"
 #include "lab/machine/layer_clock.h"
 
@@ -33,7 +33,7 @@ struct Layer {
 class System {
  public:
   virtual ~System() = default;
-  virtual void begin_step() {}
+  virtual void begin_step(experts::StepKind) {}
   // Adds the layer's times to `times`, except `rest`.
   virtual void add(const Layer& layer, PipelineTimes& times) = 0;
   virtual std::uint64_t fallbacks() const { return 0; }
@@ -47,43 +47,68 @@ class System {
   }
 };
 
-using Caches = std::vector<std::unique_ptr<experts::Residency>>;  // one cache, or one per layer
-
-Caches make_caches(const experts::Preset& preset, std::uint32_t layers, const PipelineSettings& settings,
-                   const experts::CacheConfig& config, const experts::EqualSizes& sizes) {
-  Caches caches(settings.scope == Scope::kLayer ? layers : 1);
-  for (auto& cache : caches)
-    cache = std::make_unique<experts::Residency>(experts::make_cache(preset.cache, config), sizes,
-                                                 settings.memory / caches.size());
-  return caches;
+// The policies of a preset that decide here: its cache and its scheduler.
+experts::LayerPolicies policies_of(const experts::Preset& preset, std::uint32_t layers,
+                                   const PipelineCosts& costs, const PipelineSettings& settings,
+                                   const experts::CacheConfig& config, const experts::EqualSizes& sizes) {
+  experts::LayerPolicies policies;
+  policies.residencies.resize(settings.scope == Scope::kLayer ? layers : 1);
+  for (auto& residency : policies.residencies)
+    residency = std::make_unique<experts::Residency>(experts::make_cache(preset.cache, config), sizes,
+                                                     settings.memory / policies.residencies.size());
+  policies.scheduler = experts::find_scheduler(preset.scheduler).make();
+  policies.costs = {.fetch = costs.fetch, .run = costs.run};
+  return policies;
 }
 
+// Calls visit(i, admission, whether it is a hit) for each expert of a decided event, in order; i is its place
+// in LayerDecision::experts.
+template <class Visit>
+void for_each_used(const experts::LayerDecision& decision, const Visit& visit) {
+  const experts::EventOutcome& outcome = *decision.outcome;
+  std::size_t hit = 0, miss = 0;
+  for (std::size_t i = 0; i < decision.experts.size(); ++i) {
+    const bool is_hit = hit < outcome.hits.size() && outcome.hits[hit].id == decision.experts[i];
+    visit(i, is_hit ? outcome.hits[hit++] : outcome.misses[miss++], is_hit);
+  }
+}
+
+// A system whose layers are decided as in the engine.
+class Decided : public System {
+ public:
+  Decided(const experts::Preset& preset, std::uint32_t layers, const PipelineCosts& costs,
+          const PipelineSettings& settings, const experts::CacheConfig& config)
+      : costs_(costs),
+        sizes_(costs.bytes),
+        decider_(policies_of(preset, layers, costs, settings, config, sizes_), {.layers = layers}) {}
+
+  void begin_step(experts::StepKind kind) override { decider_.begin_step(kind); }
+
+ protected:
+  const experts::LayerDecision& decide(const Layer& layer) {
+    decider_.follow(layer.index, {layer.ids, layer.tokens});
+    return decider_.decide();
+  }
+
+  const PipelineCosts& costs_;
+  const experts::EqualSizes sizes_;
+  experts::LayerDecider decider_;
+};
+
 // A system with caches, tasks and a scheduler.
-class Scheduled final : public System {
+class Scheduled final : public Decided {
  public:
   Scheduled(const experts::Preset& preset, std::uint32_t layers, const PipelineCosts& costs,
             const PipelineSettings& settings)
-      : costs_(costs), sizes_(costs.bytes), clock_(costs, experts::find_scheduler(preset.scheduler).make()) {
-    experts::CacheConfig config;
-    config.seed = settings.seed;
-    if (settings.pools)
-      config.pools = {
-          .slots = {*settings.pools}, .rules = settings.rules, .whole_only = costs.fetch.chunks == 0};
-    caches_ = make_caches(preset, layers, settings, config, sizes_);
-  }
+      : Decided(preset, layers, costs, settings, cache_config(costs, settings)), clock_(costs, decider_) {}
 
   void add(const Layer& layer, PipelineTimes& times) override {
-    experts::Residency& cache = *caches_[caches_.size() > 1 ? layer.index : 0];
-    const experts::EventOutcome& outcome = cache.on_event(layer.ids, {}, layer.tokens);
     used_.clear();
-    std::size_t hit = 0, miss = 0;
-    for (std::size_t i = 0; i < layer.ids.size(); ++i) {
-      const bool is_hit = hit < outcome.hits.size() && outcome.hits[hit].id == layer.ids[i];
-      const Parts before = is_hit ? outcome.hits[hit++].before : outcome.misses[miss++].before;
-      const State state = experts::state_of(before);
-      used_.push_back({state, layer.tokens[i]});
-      count(times, state, missing(before));
-    }
+    for_each_used(decide(layer), [&](std::size_t i, const experts::Admission& one, bool) {
+      const State state = experts::state_of(one.before);
+      used_.push_back({state, layer.tokens[i], one.id});
+      count(times, state, missing(one.before));
+    });
     const LayerTime time = clock_.time(used_);
     times.compute += time.compute;
     times.disk += time.disk;
@@ -95,48 +120,44 @@ class Scheduled final : public System {
   std::uint64_t fallbacks() const override { return fallbacks_; }
 
  private:
+  static experts::CacheConfig cache_config(const PipelineCosts& costs, const PipelineSettings& settings) {
+    experts::CacheConfig config;
+    config.seed = settings.seed;
+    if (settings.pools)
+      config.pools = {
+          .slots = {*settings.pools}, .rules = settings.rules, .whole_only = costs.fetch.chunks == 0};
+    return config;
+  }
+
   Bytes missing(Parts before) const {
     if (before.has(Part::kFull)) return 0;
     if (costs_.fetch.chunks == 0) return costs_.bytes.full;
     return (before.has(Part::kSm) ? 0 : costs_.bytes.sm) + (before.has(Part::kExp) ? 0 : costs_.bytes.exp);
   }
 
-  const PipelineCosts& costs_;
-  const experts::EqualSizes sizes_;
   LayerClock clock_;
-  Caches caches_;
   std::vector<UsedExpert> used_;
   std::uint64_t fallbacks_ = 0;
 };
 
 // z-accelerate: cached experts are in memory; every other expert is read whole at its use, and nothing else
 // happens meanwhile.
-class Synchronous final : public System {
+class Synchronous final : public Decided {
  public:
   Synchronous(const experts::Preset& preset, std::uint32_t layers, const PipelineCosts& costs,
               const PipelineSettings& settings)
-      : costs_(costs), sizes_(costs.bytes), caches_(make_caches(preset, layers, settings, {}, sizes_)) {}
+      : Decided(preset, layers, costs, settings, {}) {}
 
   void add(const Layer& layer, PipelineTimes& times) override {
-    experts::Residency& cache = *caches_[caches_.size() > 1 ? layer.index : 0];
-    const experts::EventOutcome& outcome = cache.on_event(layer.ids, {}, layer.tokens);
-    std::size_t hit = 0;
-    for (std::size_t i = 0; i < layer.ids.size(); ++i) {
-      const bool there = hit < outcome.hits.size() && outcome.hits[hit].id == layer.ids[i];
-      hit += there ? 1 : 0;
-      const double read = there ? 0 : costs_.whole_read(), run = costs_.run_of(layer.tokens[i]);
+    for_each_used(decide(layer), [&](std::size_t i, const experts::Admission&, bool there) {
+      const double read = there ? 0 : costs_.whole_read(), run = costs_.run.of(layer.tokens[i]);
       count(times, there ? State::kF : State::kM, there ? 0 : costs_.bytes.full);
       times.disk += read;
       times.compute += run;
       times.time += read + run;
       times.least += read + run;
-    }
+    });
   }
-
- private:
-  const PipelineCosts& costs_;
-  const experts::EqualSizes sizes_;
-  const Caches caches_;
 };
 
 // z-deepspeed: a window of two layers. All experts of a layer are read, whatever the routing, while the layer
@@ -146,12 +167,12 @@ class WholeLayers final : public System {
   WholeLayers(std::uint32_t layers, std::uint32_t experts, const PipelineCosts& costs)
       : load_(experts * costs.whole_read()), dense_(costs.rest / layers), experts_(experts), costs_(costs) {}
 
-  void begin_step() override { loaded_ = computed_ = computed_before_ = 0; }
+  void begin_step(experts::StepKind) override { loaded_ = computed_ = computed_before_ = 0; }
 
   void add(const Layer& layer, PipelineTimes& times) override {
     double run = 0;
     for (std::size_t i = 0; i < layer.ids.size(); ++i) {
-      run += costs_.run_of(layer.tokens[i]);
+      run += costs_.run.of(layer.tokens[i]);
       count(times, State::kM, 0);
     }
     times.bytes += experts_ * costs_.bytes.full;
@@ -196,22 +217,11 @@ PipelineCosts pipeline_costs(const engine::Profile& profile) {
   PipelineCosts costs;
   costs.fetch = profile.costs().fetch;
   costs.tensors = profile.model.tensors;
-  for (const auto& [tokens, time] : profile.p_of_tokens) costs.run.emplace_back(tokens, time.median);
-  if (costs.run.empty()) costs.run.emplace_back(1, profile.p.median);
+  for (const auto& [tokens, time] : profile.p_of_tokens) costs.run.measured.emplace_back(tokens, time.median);
+  if (costs.run.measured.empty()) costs.run.measured.emplace_back(1, profile.p.median);
   costs.rest = profile.rest.median;
   costs.bytes = {.full = profile.model.full, .sm = profile.model.sm, .exp = profile.model.exp};
   return costs;
-}
-
-double PipelineCosts::run_of(std::uint32_t tokens) const {
-  if (run.empty()) return 0;
-  auto high = std::ranges::lower_bound(run, tokens, {}, &std::pair<std::uint32_t, double>::first);
-  if (high == run.end()) --high;
-  if (high == run.begin() && run.size() > 1 && high->first < tokens) ++high;
-  if (high == run.begin()) return high->second;
-  const auto low = high - 1;
-  const double slope = (high->second - low->second) / (high->first - low->first);
-  return std::max(0.0, low->second + slope * (static_cast<double>(tokens) - low->first));
 }
 
 double PipelineCosts::whole_read() const {
@@ -244,7 +254,7 @@ PipelineResult run_pipeline(const Requests& requests, std::uint32_t layers, std:
     const bool prefill = !settings.all_decode && event.phase == trace::TracePhase::kPrefill;
     PipelineTimes& times = prefill ? result.prefill : result.decode;
     if (e == 0 || requests.events[e - 1].step != event.step) {
-      system->begin_step();
+      system->begin_step(prefill ? experts::StepKind::kPrompt : experts::StepKind::kDecode);
       result.prompts += prefill && !in_prompt;
       in_prompt = prefill;
       times.steps += 1;

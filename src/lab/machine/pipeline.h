@@ -8,14 +8,13 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/plan/profile.h"
 #include "experts/cache/zip_pools.h"
 #include "experts/core/ids.h"
 #include "experts/core/pools.h"
-#include "experts/schedule/scheduler.h"
+#include "experts/schedule/expert_costs.h"
 #include "lab/replay/replay.h"
 
 namespace sluice::lab {
@@ -25,13 +24,11 @@ struct PipelineCosts {
   // chunks 0: experts are stored whole, and u is the time to read a whole tensor. c: time in which one worker
   // decodes a chunk and merges it.
   experts::ScheduleCosts fetch;
-  unsigned tensors = 3;                               // n, tensors of an expert
-  std::vector<std::pair<std::uint32_t, double>> run;  // p by number of tokens, ascending
-  double rest = 0;                                    // time of a step for everything except routed experts
-  experts::ExpertBytes bytes;                         // both for reading and in memory
+  unsigned tensors = 3;        // n, tensors of an expert
+  experts::ComputeTime run;    // p by number of tokens
+  double rest = 0;             // time of a step for everything except routed experts
+  experts::ExpertBytes bytes;  // both for reading and in memory
 
-  // p; straight lines between the known token counts, and beyond them.
-  double run_of(std::uint32_t tokens) const;
   double whole_read() const;  // time to read one expert in full, without decoding
 };
 

@@ -19,14 +19,20 @@ PipelineCosts small_costs() {
   PipelineCosts costs;
   costs.fetch = {.chunks = 2, .workers = 2, .u = 10, .v = 2, .c = 3};
   costs.tensors = 1;
-  costs.run = {{1, 2}, {2, 3}, {3, 4}, {4, 5}};
+  costs.run.measured = {{1, 2}, {2, 3}, {3, 4}, {4, 5}};
   costs.rest = 1;
   costs.bytes = {.full = 100, .sm = 50, .exp = 20};
   return costs;
 }
 
 LayerTime layer_time(const PipelineCosts& costs, std::vector<UsedExpert> used) {
-  return LayerClock(costs, experts::find_scheduler("zip-affinity").make()).time(used);
+  for (std::size_t i = 0; i < used.size(); ++i) used[i].id.index = static_cast<std::uint16_t>(i);
+  experts::LayerPolicies policies;
+  policies.residencies.emplace_back();  // nothing is decided
+  policies.scheduler = experts::find_scheduler("zip-affinity").make();
+  policies.costs = {.fetch = costs.fetch, .run = costs.run};
+  experts::LayerDecider decider(std::move(policies), {.layers = 1});
+  return LayerClock(costs, decider).time(used);
 }
 
 // One decode step for each set of experts, all in one layer, each for one token.
@@ -68,7 +74,7 @@ TEST(LayerClock, ExpertsInFullAreComputedFirst) {
       layer_time(costs, {{State::kF, 4}, {State::kM, 4}});  // 5 runs while the other is read until 14
   EXPECT_DOUBLE_EQ(beside.makespan, 19);
   EXPECT_DOUBLE_EQ(beside.disk, 9);
-  costs.run = {{1, 20}};
+  costs.run.measured = {{1, 20}};
   const LayerTime after = layer_time(costs, {{State::kF, 1}, {State::kM, 1}});
   EXPECT_DOUBLE_EQ(after.makespan, 40);
   EXPECT_DOUBLE_EQ(after.disk, 0);
@@ -76,19 +82,19 @@ TEST(LayerClock, ExpertsInFullAreComputedFirst) {
 
 TEST(PipelineCosts, ComputingIsAStraightLineBetweenWhatIsKnown) {
   PipelineCosts costs;
-  EXPECT_EQ(costs.run_of(3), 0);
-  costs.run = {{1, 10}};
-  EXPECT_EQ(costs.run_of(7), 10);
-  costs.run = {{1, 10}, {4, 16}, {8, 32}};
+  EXPECT_EQ(costs.run.of(3), 0);
+  costs.run.measured = {{1, 10}};
+  EXPECT_EQ(costs.run.of(7), 10);
+  costs.run.measured = {{1, 10}, {4, 16}, {8, 32}};
   for (const auto& [tokens, time] :
        {std::pair{1u, 10.0}, {2u, 12.0}, {4u, 16.0}, {6u, 24.0}, {8u, 32.0}, {16u, 64.0}})
-    EXPECT_DOUBLE_EQ(costs.run_of(tokens), time) << tokens;
+    EXPECT_DOUBLE_EQ(costs.run.of(tokens), time) << tokens;
 }
 
 TEST(Pipeline, OneExpertOfMemoryByHand) {
   PipelineCosts costs = small_costs();
   costs.fetch.chunks = 0;  // stored whole
-  costs.run = {{1, 3}};
+  costs.run.measured = {{1, 3}};
   const PipelineResult result =
       run_pipeline(decode_steps({{0}, {0}, {1}, {0}}), 1, 2, costs, {.preset = "auto", .memory = 100});
   EXPECT_DOUBLE_EQ(result.decode.time, 14 + 4 + 14 + 14);
@@ -126,7 +132,7 @@ TEST(Pipeline, AcceleratesOwnEquation) {
       requests.tokens.insert(requests.tokens.end(), {1, 1});
     }
   PipelineCosts costs = small_costs();
-  costs.run = {{1, 3}};
+  costs.run.measured = {{1, 3}};
   const PipelineResult result =
       run_pipeline(requests, 2, 2, costs, {.preset = "z-accelerate", .memory = 3 * 100 + 99});
   EXPECT_DOUBLE_EQ(result.prefill.time, 1 + 4 * (20 + 3));  // first uses
@@ -147,14 +153,14 @@ TEST(Pipeline, DeepspeedsOwnEquation) {
     }
   PipelineCosts costs = small_costs();
   costs.rest = 3;  // 1 a layer
-  costs.run = {{1, 3}};
+  costs.run.measured = {{1, 3}};
   // Layers of 2 · 20 arrive at 40, 80, 120; each is computed before the next one arrives.
   PipelineResult result = run_pipeline(requests, 3, 2, costs, {.preset = "z-deepspeed", .memory = 0});
   EXPECT_DOUBLE_EQ(result.decode.time, 2 * 123);
   EXPECT_EQ(result.decode.bytes, 2u * 3 * 2 * 100);
   // Computing is the limit: layer 0 ends at 140; layer 1 has arrived at 80, so it ends at 241; layer 2 may be
   // read once layer 0 is done.
-  costs.run = {{1, 100}};
+  costs.run.measured = {{1, 100}};
   result = run_pipeline(requests, 3, 2, costs, {.preset = "z-deepspeed", .memory = 1000});
   EXPECT_DOUBLE_EQ(result.decode.time, 2 * 342);
   EXPECT_DOUBLE_EQ(result.decode.disk, 2 * 39);
