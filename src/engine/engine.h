@@ -25,7 +25,7 @@
 #include "engine/session/step.h"
 #include "engine/watch/statistics.h"
 #include "experts/layer_decider.h"
-#include "fetch/expert_store.h"
+#include "fetch/memory/expert_store.h"
 #include "fetch/weight_files.h"
 #include "kernels/products/format_kernels.h"
 #include "kernels/products/scratch.h"

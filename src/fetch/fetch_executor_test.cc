@@ -4,7 +4,7 @@
 #include <deque>
 
 #include "device/host_buffer.h"
-#include "fetch/expert_store_fixture.h"
+#include "fetch/memory/expert_store_fixture.h"
 
 namespace sluice::fetch {
 namespace {

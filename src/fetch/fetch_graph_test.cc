@@ -7,7 +7,7 @@
 #include <iostream>
 #include <random>
 
-#include "fetch/expert_store_fixture.h"
+#include "fetch/memory/expert_store_fixture.h"
 
 namespace sluice::fetch {
 namespace {

@@ -12,7 +12,7 @@
 #include "engine/forward/workspace.h"
 #include "engine/session/rope_table.h"
 #include "engine/watch/statistics.h"
-#include "fetch/expert_store.h"
+#include "fetch/memory/expert_store.h"
 #include "kernels/context.h"
 #include "model/config.h"
 

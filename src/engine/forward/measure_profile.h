@@ -8,7 +8,7 @@
 #include "device/accountant.h"
 #include "engine/forward/workspace.h"
 #include "engine/plan/profile.h"
-#include "fetch/expert_store.h"
+#include "fetch/memory/expert_store.h"
 #include "fetch/weight_files.h"
 #include "kernels/context.h"
 

@@ -16,7 +16,7 @@
 #include "engine/watch/routing_observer.h"
 #include "engine/watch/statistics.h"
 #include "experts/layer_decider.h"
-#include "fetch/expert_store.h"
+#include "fetch/memory/expert_store.h"
 #include "fetch/timeline.h"
 #include "kernels/context.h"
 #include "kernels/products/input_form.h"

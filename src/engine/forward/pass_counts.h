@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "engine/watch/statistics.h"
-#include "fetch/expert_store.h"
+#include "fetch/memory/expert_store.h"
 
 namespace sluice::engine {
 

@@ -8,7 +8,7 @@
 
 #include "base/json/json.h"
 #include "experts/schedule/expert_costs.h"
-#include "fetch/expert_store.h"
+#include "fetch/memory/expert_store.h"
 #include "model/architecture.h"
 #include "store/checkpoint.h"
 

@@ -1,4 +1,4 @@
-#include "fetch/expert_stage.h"
+#include "fetch/memory/expert_stage.h"
 
 #include <algorithm>
 #include <utility>

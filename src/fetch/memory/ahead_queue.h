@@ -9,10 +9,10 @@
 
 #include "experts/cache/residency.h"
 #include "experts/prefetch/prefetch.h"
-#include "fetch/expert_buffers.h"
-#include "fetch/expert_table.h"
-#include "fetch/fetch_counters.h"
 #include "fetch/fetch_executor.h"
+#include "fetch/memory/expert_buffers.h"
+#include "fetch/memory/expert_table.h"
+#include "fetch/memory/fetch_counters.h"
 
 namespace sluice::fetch {
 

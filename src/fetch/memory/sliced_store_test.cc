@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "fetch/expert_store_fixture.h"
+#include "fetch/memory/expert_store_fixture.h"
 #include "store/source/open_checkpoint.h"
 
 namespace sluice::fetch {

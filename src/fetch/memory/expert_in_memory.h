@@ -8,8 +8,8 @@
 #include "device/host_buffer.h"
 #include "experts/core/ids.h"
 #include "fetch/expert_layout.h"
-#include "fetch/expert_stage.h"
 #include "fetch/fetch_job.h"
+#include "fetch/memory/expert_stage.h"
 
 namespace sluice::fetch {
 

@@ -15,7 +15,7 @@
 #include "codec/exponents/plane_decoder.h"
 #include "device/space.h"
 #include "experts/registry.h"
-#include "fetch/expert_store.h"
+#include "fetch/memory/expert_store.h"
 #include "model/pack_plan.h"
 #include "store/pack/pack.h"
 #include "store/source/open_checkpoint.h"

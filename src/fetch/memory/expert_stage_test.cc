@@ -1,10 +1,10 @@
-#include "fetch/expert_stage.h"
+#include "fetch/memory/expert_stage.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "fetch/expert_in_memory.h"
+#include "fetch/memory/expert_in_memory.h"
 
 namespace sluice::fetch {
 namespace {

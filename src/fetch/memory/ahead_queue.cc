@@ -1,4 +1,4 @@
-#include "fetch/ahead_queue.h"
+#include "fetch/memory/ahead_queue.h"
 
 #include <utility>
 

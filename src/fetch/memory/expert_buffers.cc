@@ -1,4 +1,4 @@
-#include "fetch/expert_buffers.h"
+#include "fetch/memory/expert_buffers.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "fetch/expert_store.h"
+#include "fetch/memory/expert_store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "fetch/expert_store_fixture.h"
+#include "fetch/memory/expert_store_fixture.h"
 #include "store/pack/testing.h"
 
 namespace sluice::fetch {

@@ -1,4 +1,4 @@
-#include "fetch/expert_table.h"
+#include "fetch/memory/expert_table.h"
 
 #include <algorithm>
 

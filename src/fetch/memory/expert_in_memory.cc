@@ -1,4 +1,4 @@
-#include "fetch/expert_in_memory.h"
+#include "fetch/memory/expert_in_memory.h"
 
 #include <fmt/format.h>
 

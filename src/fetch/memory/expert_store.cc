@@ -1,4 +1,4 @@
-#include "fetch/expert_store.h"
+#include "fetch/memory/expert_store.h"
 
 #include <fmt/format.h>
 

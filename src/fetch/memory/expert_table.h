@@ -8,7 +8,7 @@
 
 #include "experts/core/ids.h"
 #include "experts/schedule/expert_costs.h"
-#include "fetch/expert_in_memory.h"
+#include "fetch/memory/expert_in_memory.h"
 #include "model/architecture.h"
 #include "store/checkpoint.h"
 

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "fetch/expert_store_fixture.h"
+#include "fetch/memory/expert_store_fixture.h"
 
 namespace sluice::fetch {
 namespace {

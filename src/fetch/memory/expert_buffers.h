@@ -9,7 +9,7 @@
 #include "device/accountant.h"
 #include "device/host_buffer.h"
 #include "experts/core/ids.h"
-#include "fetch/expert_table.h"
+#include "fetch/memory/expert_table.h"
 
 namespace sluice::fetch {
 
