@@ -94,6 +94,11 @@ void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,
     append_format(log, "{}{}/{}={}", mark, id.layer, id.index, parts_name(Part::kSm));
     mark = ",";
   }
+  mark = " update ";
+  for (const Update& update : outcome.updates) {
+    fmt::format_to(out, "{}{}/{}={}", mark, update.id.layer, update.id.index, parts_name(update.parts));
+    mark = ",";
+  }
   log += '\n';
 }
 

@@ -42,8 +42,8 @@ std::string decision_heading(const DecisionSetting& setting);
 // Appends "EVENT LAYER hit ID,ID miss ID=PARTS,ID=- out LAYER/ID=PARTS
 // ". Ids are those of the layer. PARTS is what a miss leaves resident ("-": nothing; the expert was used and
 // dropped), or what left, in order of decision. Where an event changes the resident parts of a used expert,
-// "ID=BEFORE>AFTER". For slices ":high" or ":low" follows: the view that the expert is computed with. Empty
-// lists are left out.
+// "ID=BEFORE>AFTER". For slices ":high" or ":low" follows: the view that the expert is computed with. "update
+// LAYER/ID=PARTS" are experts outside the event that came in. Empty lists are left out.
 void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer, const EventOutcome& outcome);
 
 // "3,4,0,1": experts in F, C, S, E.

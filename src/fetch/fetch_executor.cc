@@ -110,7 +110,7 @@ FetchProgress FetchExecutor::promote(FetchJob& job, std::byte* view) {
     if (job.urgency_ == Urgency::kDemand || job.withdrawn_) return before;
     reads_.promote(job);
     ready_.promote(job);
-    const bool kept = std::erase(kept_, &job) > 0;
+    const bool kept = std::erase(kept_, &job) + std::erase(complete_, &job) > 0;
     if (view != nullptr && job.request.view == nullptr) {
       job.request.view = view;
       job.graph_.add_words(next_turn_, became_ready_);
@@ -133,9 +133,10 @@ FetchProgress FetchExecutor::withdraw(FetchJob& job) {
 }
 
 void FetchExecutor::give_up(FetchJob& job) {
-  SLUICE_CHECK(job.urgency_ == Urgency::kPrefetch);
+  SLUICE_CHECK(job.urgency_ != Urgency::kDemand);
   job.withdrawn_ = true;
   std::erase(kept_, &job);
+  std::erase(complete_, &job);
   job.graph_.cancel_reads(reads_.withdraw(job));
   ready_.remove(job);
   job.graph_.give_up();
@@ -152,7 +153,7 @@ void FetchExecutor::reclaim(FetchJob& job) {
 
 void FetchExecutor::if_complete(FetchJob& job) {
   if (!job.graph_.complete()) return;
-  (job.withdrawn_ || job.urgency_ == Urgency::kDemand ? complete_ : kept_).push_back(&job);
+  (job.withdrawn_ || job.urgency_ != Urgency::kPrefetch ? complete_ : kept_).push_back(&job);
 }
 
 void FetchExecutor::handed_back(FetchJob& job) {
@@ -280,7 +281,8 @@ void FetchExecutor::cancel() noexcept {
 FetchCounters FetchExecutor::counters() const {
   const std::lock_guard lock(mutex_);
   FetchCounters counters = counters_;
-  counters.prefetch_bytes = reads_.prefetch_bytes();
+  counters.prefetch_bytes = reads_.given().prefetch;
+  counters.update_bytes = reads_.given().update;
   return counters;
 }
 

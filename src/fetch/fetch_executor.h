@@ -2,7 +2,8 @@
 // thread and the idle threads of the pool. Work-conserving: each thread takes the first available operation
 // in block order. Demand goes before prefetch: operations of a prefetch wait for available operations of
 // demand, and its reads go to the disk, a few at a time, only while no demanded read is queued or in flight.
-// A prefetch that fails is withdrawn and fails no event: an event that needs it reads it again.
+// Updates come behind prefetches. What fails without being demanded is given up and fails no event: an event
+// that needs it reads it again.
 #pragma once
 
 #include <chrono>
@@ -40,6 +41,7 @@ struct FetchCounters {
   double demand_s = 0;       // time in which a demanded read was queued or in flight
   Bytes demand_bytes = 0;    // that arrived in that time for demand
   Bytes prefetch_bytes = 0;  // given to the disk for prefetches
+  Bytes update_bytes = 0;    // … and for updates
 };
 
 // One owner thread calls everything except the pool's background work, which the executor supplies. All
@@ -57,19 +59,19 @@ class FetchExecutor {
   // file order, come jobs that decode nothing ahead (view null) or are one request to the device.
   void start(std::span<const FetchTask> tasks, std::span<const std::uint32_t> block_end,
              Urgency urgency = Urgency::kDemand);
-  // A prefetch that is under way is demanded now: it goes before everything that starts later, and next()
+  // A prefetch or an update that is under way is demanded now: it goes before everything that starts later, and next()
   // hands it out. Does nothing if it is already demanded, or withdrawn. `view`: a job of the view `packed`
   // makes the view `bf16` there after all; null: keeps its view.
   FetchProgress promote(FetchJob& job, std::byte* view = nullptr);
-  // A prefetch is no longer wanted: reads that have not begun are not made. next(), poll() or reclaim() hand
+  // A prefetch or an update is no longer wanted: reads that have not begun are not made. next(), poll() or reclaim() hand
   // it back once nothing writes to its buffers, whose content must not be used. Does nothing if it is already
   // withdrawn.
   FetchProgress withdraw(FetchJob& job);
   // Waits for a withdrawn job; throws as next() does.
   void reclaim(FetchJob& job);
 
-  // A demanded job whose view is complete, in order of completion, or a withdrawn job; null if no job is
-  // under way. Works while it waits. Rethrows the first failure, Error(kIo) or (kCorrupt), also of the reader
+  // A demanded job or an update whose view is complete, in order of completion, or a job that was given up;
+  // null if no job is under way. Works while it waits. Rethrows the first failure, Error(kIo) or (kCorrupt), also of the reader
   // itself; cancel() must follow.
   FetchJob* next();
   // The same without waiting or working: null if there is no such job, or after a failure.

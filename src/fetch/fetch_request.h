@@ -9,13 +9,19 @@
 
 namespace sluice::fetch {
 
-enum class Urgency : std::uint8_t { kDemand, kPrefetch };
+enum class Urgency : std::uint8_t {
+  kDemand,    // the running event waits for it
+  kPrefetch,  // an event may come that uses it
+  kUpdate,    // it is to stay in memory, though no event uses it
+};
 
 // One value for each urgency.
 template <class T>
 struct ByUrgency {
-  T demand{}, prefetch{};
-  T& operator[](Urgency urgency) { return urgency == Urgency::kDemand ? demand : prefetch; }
+  T demand{}, prefetch{}, update{};
+  T& operator[](Urgency urgency) {
+    return urgency == Urgency::kDemand ? demand : urgency == Urgency::kPrefetch ? prefetch : update;
+  }
 };
 
 // Non-owning. Buffers have the sizes that the layout says.

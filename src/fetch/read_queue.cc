@@ -9,31 +9,33 @@ namespace sluice::fetch {
 void ReadQueue::add(FetchJob& job, std::uint32_t run) { waiting_[job.urgency_].push_back({&job, run}); }
 
 void ReadQueue::promote(FetchJob& job) {
-  SLUICE_CHECK(job.urgency_ == Urgency::kPrefetch);
-  std::erase_if(waiting_.prefetch, [&](const Read& read) {
+  SLUICE_CHECK(job.urgency_ != Urgency::kDemand);
+  std::erase_if(waiting_[job.urgency_], [&](const Read& read) {
     if (read.job != &job) return false;
     waiting_.demand.push_back(read);
     return true;
   });
-  in_flight_.prefetch -= job.reads_in_flight_;
+  in_flight_[job.urgency_] -= job.reads_in_flight_;
   in_flight_.demand += job.reads_in_flight_;
   job.urgency_ = Urgency::kDemand;
 }
 
 std::uint32_t ReadQueue::withdraw(const FetchJob& job) {
   return static_cast<std::uint32_t>(
-      std::erase_if(waiting_.prefetch, [&](const Read& read) { return read.job == &job; }));
+      std::erase_if(waiting_[job.urgency_], [&](const Read& read) { return read.job == &job; }));
 }
 
 bool ReadQueue::may_take() const {
-  return !waiting_.demand.empty() ||
-         (!waiting_.prefetch.empty() && in_flight_.demand == 0 && in_flight_.prefetch < kMostPrefetchReads);
+  if (!waiting_.demand.empty()) return true;
+  return !(waiting_.prefetch.empty() && waiting_.update.empty()) && in_flight_.demand == 0 &&
+         idle_in_flight() < kMostIdleReads;
 }
 
 void ReadQueue::take(std::vector<Tag>& tags) {
   take_of(Urgency::kDemand, waiting_.demand.size(), tags);
-  if (in_flight_.demand == 0 && in_flight_.prefetch < kMostPrefetchReads)
-    take_of(Urgency::kPrefetch, kMostPrefetchReads - in_flight_.prefetch, tags);
+  if (in_flight_.demand > 0) return;
+  for (const Urgency urgency : {Urgency::kPrefetch, Urgency::kUpdate})
+    if (idle_in_flight() < kMostIdleReads) take_of(urgency, kMostIdleReads - idle_in_flight(), tags);
 }
 
 void ReadQueue::take_of(Urgency urgency, std::size_t most, std::vector<Tag>& tags) {
@@ -46,7 +48,7 @@ void ReadQueue::take_of(Urgency urgency, std::size_t most, std::vector<Tag>& tag
     read.job->begun_ += length;
     read.job->in_flight_ += length;
     read.job->reads_in_flight_ += 1;
-    if (urgency == Urgency::kPrefetch) prefetch_bytes_ += length;
+    given_[urgency] += length;
     if (free_tags_.empty()) {
       free_tags_.push_back(flights_.size());
       flights_.emplace_back();
@@ -71,8 +73,8 @@ ReadQueue::Read ReadQueue::land(Tag tag) {
 }
 
 void ReadQueue::forget_waiting() {
-  waiting_.demand.clear();
-  waiting_.prefetch.clear();
+  for (std::vector<Read>* waiting : {&waiting_.demand, &waiting_.prefetch, &waiting_.update})
+    waiting->clear();
 }
 
 void ReadQueue::forget_in_flight() {

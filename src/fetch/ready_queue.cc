@@ -21,7 +21,9 @@ void ReadyQueue::push(Urgency urgency, const Entry& entry) {
 }
 
 ReadyQueue::Entry ReadyQueue::take() {
-  std::vector<Entry>& heap = heaps_[heaps_.demand.empty() ? Urgency::kPrefetch : Urgency::kDemand];
+  std::vector<Entry>& heap = !heaps_.demand.empty()     ? heaps_.demand
+                             : !heaps_.prefetch.empty() ? heaps_.prefetch
+                                                        : heaps_.update;
   std::pop_heap(heap.begin(), heap.end(), later);
   const Entry entry = heap.back();
   heap.pop_back();
@@ -29,19 +31,19 @@ ReadyQueue::Entry ReadyQueue::take() {
 }
 
 void ReadyQueue::promote(const FetchJob& job) {
-  for (const Entry& entry : heaps_.prefetch)
-    if (entry.job == &job) push(Urgency::kDemand, entry);
-  remove_from(heaps_.prefetch, job);
+  for (std::vector<Entry>* heap : {&heaps_.prefetch, &heaps_.update}) {
+    for (const Entry& entry : *heap)
+      if (entry.job == &job) push(Urgency::kDemand, entry);
+    remove_from(*heap, job);
+  }
 }
 
 void ReadyQueue::remove(const FetchJob& job) {
-  remove_from(heaps_.demand, job);
-  remove_from(heaps_.prefetch, job);
+  for (std::vector<Entry>* heap : {&heaps_.demand, &heaps_.prefetch, &heaps_.update}) remove_from(*heap, job);
 }
 
 void ReadyQueue::clear() {
-  heaps_.demand.clear();
-  heaps_.prefetch.clear();
+  for (std::vector<Entry>* heap : {&heaps_.demand, &heaps_.prefetch, &heaps_.update}) heap->clear();
 }
 
 }  // namespace sluice::fetch

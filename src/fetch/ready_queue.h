@@ -1,4 +1,4 @@
-// Operations of all jobs that can be done now: demand before prefetch, each in block order.
+// Operations of all jobs that can be done now: demand before prefetch before update, each in block order.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ class ReadyQueue {
     std::uint32_t op = 0;  // of the job's graph
   };
 
-  bool empty() const { return heaps_.demand.empty() && heaps_.prefetch.empty(); }
-  std::size_t size() const { return heaps_.demand.size() + heaps_.prefetch.size(); }
+  bool empty() const { return size() == 0; }
+  std::size_t size() const { return heaps_.demand.size() + heaps_.prefetch.size() + heaps_.update.size(); }
   void push(Urgency urgency, const Entry& entry);
   Entry take();                       // REQUIRES: not empty
   void promote(const FetchJob& job);  // its operations are demanded now

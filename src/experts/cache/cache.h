@@ -64,14 +64,17 @@ struct Placed {
   Parts parts;
 };
 
-// The verdict on a whole event (Cache::decide_event). Victims leave first, then the reduced and the placed
-// experts change.
+// The verdict on a whole event (Cache::decide_event). Victims leave first, then the reduced, the placed and the
+// fetched experts change.
 struct EventDecision {
   std::vector<Eviction> victims;  // in order; may be experts of the event itself, which is over by then
   // Experts outside the event that go from state F to S; their words leave.
   std::vector<ExpertId> reduced;
   // Experts of the event that gain parts, ascending, with all parts that they then hold.
   std::vector<Placed> placed;
+  // Experts outside the event that gain parts though no token uses them (a swap of DALI's window, a prefetch
+  // of SMoE that enters the cache), in order, with all parts that they then hold.
+  std::vector<Placed> fetched;
   // For slices: experts whose LSB is asked for, is not resident, and is not to be read.
   std::vector<ExpertId> downgraded;
 };

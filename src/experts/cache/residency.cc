@@ -24,8 +24,10 @@ std::uint64_t word(ExpertId id, Parts parts, std::uint64_t what) {
 
 }  // namespace
 
-Residency::Residency(std::unique_ptr<Cache> cache, const ExpertSizes& sizes, Bytes capacity)
-    : cache_(std::move(cache)), sizes_(sizes), capacity_(capacity) {}
+Residency::Residency(std::unique_ptr<Cache> cache, const ExpertSizes& sizes, Bytes capacity, Tier tier)
+    : cache_(std::move(cache)), sizes_(sizes), capacity_(capacity) {
+  outcome_.tier = tier;
+}
 
 const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span<const float> scores,
                                         std::span<const std::uint32_t> tokens, const SliceDemand& slices) {
@@ -39,6 +41,7 @@ const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span
   outcome_.misses.clear();
   outcome_.evicted.clear();
   outcome_.reduced.clear();
+  outcome_.updates.clear();
   outcome_.trimmed = 0;
   if (!ids_.empty()) follow_prompts(slices);
   misses_.clear();
@@ -68,6 +71,7 @@ const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span
   decision_.victims.clear();
   decision_.reduced.clear();
   decision_.placed.clear();
+  decision_.fetched.clear();
   decision_.downgraded.clear();
   if (cache_->decide_event(report, sizes_, capacity_, decision_)) {
     decide_whole_event();
@@ -159,6 +163,17 @@ void Residency::decide_whole_event() {
                  cache_->name() + " placed " + name_of(placed.id) + ", which was not used");
     place(placed);
   }
+  for (const Placed& fetched : decision_.fetched) fetch(fetched);
+}
+
+void Residency::fetch(const Placed& fetched) {
+  const Parts before = parts(fetched.id);
+  SLUICE_CHECK(!pins_.pinned(fetched.id),
+               cache_->name() + " fetched " + name_of(fetched.id) + ", which is used: it must be placed");
+  SLUICE_CHECK(fetched.parts.has_all(before) && fetched.parts != before,
+               cache_->name() + " fetched " + name_of(fetched.id) + ", which gains nothing");
+  place(fetched);
+  outcome_.updates.push_back({fetched.id, fetched.parts, before});
 }
 
 void Residency::place(const Placed& placed) {
@@ -218,6 +233,7 @@ void Residency::hash_outcome() {
       if (!one.view.empty()) hash_ = mixed(hash_, word(one.id, one.view, one.downgraded() ? 5 : 4));
   for (const Eviction& gone : outcome_.evicted) hash_ = mixed(hash_, word(gone.id, gone.parts, 3));
   for (ExpertId id : outcome_.reduced) hash_ = mixed(hash_, word(id, Part::kSm, 6));
+  for (const Update& update : outcome_.updates) hash_ = mixed(hash_, word(update.id, update.parts, 7));
 }
 
 }  // namespace sluice::experts

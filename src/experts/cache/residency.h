@@ -28,8 +28,16 @@ struct Admission {
   bool downgraded() const { return !(asked - view).empty(); }
 };
 
-// The outcome of one event, in order of decision.
+// An expert that gains parts though the event does not use it.
+struct Update {
+  ExpertId id;
+  Parts parts;  // after the event
+  Parts before = {};
+};
+
+// The outcome of one event in one tier, in order of decision.
 struct EventOutcome {
+  Tier tier = Tier::kHost;
   std::vector<Admission> hits;    // ascending: all asked parts were resident
   std::vector<Admission> misses;  // ascending: some asked part was not resident
   // Parts of any expert that were resident before the event and are not after it
@@ -37,6 +45,9 @@ struct EventOutcome {
   // Experts outside the event that went from state F to S. Their planes of sign and mantissa are taken out of
   // the words, and the words leave.
   std::vector<ExpertId> reduced;
+  // Experts outside the event that the cache brings in. Nobody waits for them: their bytes come when links are
+  // idle, or when an event uses them.
+  std::vector<Update> updates;
   // The first `trimmed` entries of `evicted` left when a prompt ended, before hits and misses were fixed: the
   // `before` of a used expert is without them.
   std::size_t trimmed = 0;
@@ -45,7 +56,8 @@ struct EventOutcome {
 // Event-atomic replay of one cache (LAB.md). Hits and misses are fixed against the residents before the
 // event; then hits are refreshed and misses inserted in ascending id. A victim is never one of the event's
 // ids. If room cannot be made for a miss, nothing is evicted for it, and the miss is streamed. (A cache that
-// decides on whole events may also drop the event's own ids and change the parts of its hits.) An expert
+// decides on whole events may also drop the event's own ids, change the parts of its hits, and bring in
+// experts that the event does not use.) An expert
 // whose resident parts make no view is a miss. Capacity is in bytes. Once every expert has been seen, events
 // allocate nothing. Thread-compatible.
 //
@@ -56,7 +68,7 @@ struct EventOutcome {
 class Residency final : public ResidencyView {
  public:
   // `sizes` must outlive this.
-  Residency(std::unique_ptr<Cache> cache, const ExpertSizes& sizes, Bytes capacity);
+  Residency(std::unique_ptr<Cache> cache, const ExpertSizes& sizes, Bytes capacity, Tier tier = Tier::kHost);
 
   // ids: distinct, any order. `scores`, `tokens` and `slices` as in StepReport (tokens and critical_tokens
   // parallel to ids in ascending order). The outcome is valid until the next call. Without ids, only the
@@ -68,7 +80,8 @@ class Residency final : public ResidencyView {
   void end_sequence(SequenceId sequence) { std::erase(prompts_, sequence); }
 
   Parts parts(ExpertId id) const override;  // resident now
-  bool computable(ExpertId id) const;       // parts(id) make a view without a read: F, C (or MSB)
+  Tier tier() const override { return outcome_.tier; }
+  bool computable(ExpertId id) const;  // parts(id) make a view without a read: F, C (or MSB)
   Bytes used() const { return used_; }
   Bytes capacity() const { return capacity_; }
   std::vector<Placed> resident() const;  // ascending id
@@ -96,6 +109,7 @@ class Residency final : public ResidencyView {
   void decide_misses_one_by_one();
   void decide_whole_event();
   void place(const Placed& placed);
+  void fetch(const Placed& fetched);
   void evict(const Eviction& victim);
   void reduce(ExpertId id);
   void hash_outcome();

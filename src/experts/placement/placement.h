@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "experts/core/demand.h"
+#include "experts/core/tier.h"
 
 namespace sluice::experts {
-
-enum class Unit : std::uint8_t { kHost, kDevice };
 
 struct Assignment {
   std::vector<Unit> unit;  // (experts)

@@ -31,6 +31,21 @@ bool AheadQueue::is_there(const experts::PartRequest& request) const {
   return experts_.sliced() ? held.has_all(request.parts) : held.has(Part::kFull) || held == kPacked;
 }
 
+bool AheadQueue::begin(ExpertInMemory& expert, ExpertStage stage) {
+  expert.make_job(jobs_);
+  if (!buffers_.fits_ahead(expert)) {
+    jobs_.give(std::move(expert.job));
+    return false;
+  }
+  buffers_.take(expert);
+  expert.enter(stage);
+  under_way_.push_back(&expert);
+  for (std::uint16_t tensor = 0; tensor < expert.layout.pieces.size(); ++tensor)
+    tasks_.push_back({expert.job.get(), tensor});
+  block_end_.push_back(static_cast<std::uint32_t>(tasks_.size()));
+  return true;
+}
+
 void AheadQueue::start() {
   tasks_.clear();
   block_end_.clear();
@@ -41,19 +56,37 @@ void AheadQueue::start() {
     expert.view = request.parts;
     expert.packed = experts_.sliced() || compute_packed_;
     expert.target = expert.held;
-    expert.make_job(jobs_);
-    if (!buffers_.fits_ahead(expert)) {
-      jobs_.give(std::move(expert.job));
-      break;
-    }
-    buffers_.take(expert);
-    expert.enter(ExpertStage::kAhead);
-    under_way_.push_back(&expert);
-    for (std::uint16_t tensor = 0; tensor < expert.layout.pieces.size(); ++tensor)
-      tasks_.push_back({expert.job.get(), tensor});
-    block_end_.push_back(static_cast<std::uint32_t>(tasks_.size()));
+    if (!begin(expert, ExpertStage::kAhead)) break;
   }
   if (!tasks_.empty()) executor_.start(tasks_, block_end_, Urgency::kPrefetch);
+  if (!updates_.empty()) start_updates();
+}
+
+void AheadQueue::add_update(const experts::Update& update) {
+  forget_update(update.id);
+  updates_.push_back(update);
+}
+
+void AheadQueue::forget_update(experts::ExpertId id) {
+  std::erase_if(updates_, [&](const experts::Update& update) { return update.id == id; });
+}
+
+void AheadQueue::start_updates() {
+  tasks_.clear();
+  block_end_.clear();
+  bool room = true;
+  std::erase_if(updates_, [&](const experts::Update& update) {
+    ExpertInMemory& expert = experts_[update.id];
+    if (!room || !expert.is_in(ExpertStage::kResting)) return false;
+    if (expert.held.has_all(update.parts)) return true;
+    expert.view = update.parts;
+    expert.packed = experts_.sliced() || (compute_packed_ && !update.parts.has(Part::kFull));
+    expert.target = update.parts;
+    room = begin(expert, ExpertStage::kUpdating);
+    if (!room) expert.target = expert.held;
+    return room;
+  });
+  if (!tasks_.empty()) executor_.start(tasks_, block_end_, Urgency::kUpdate);
 }
 
 void AheadQueue::withdraw_unless_wanted() {
@@ -75,12 +108,13 @@ void AheadQueue::count_in_vain(const FetchProgress& progress) {
 
 bool AheadQueue::join(ExpertInMemory& expert, const experts::Admission& admission, bool counted,
                       EventReads& reads) {
+  forget_update(expert.id);
   if (expert.is_in(ExpertStage::kWithdrawn)) reclaim(expert);
-  // A prefetch of fewer slices than are needed.
-  if (expert.is_in(ExpertStage::kAhead) && experts_.sliced() &&
-      !(expert.held | expert.made()).has_all(admission.view))
-    take_back(expert, admission.parts);
-  if (!expert.is_in(ExpertStage::kAhead)) return false;
+  if (expert.is_in(ExpertStage::kResting)) return false;
+  if (experts_.sliced() && !(expert.held | expert.made()).has_all(admission.view)) {
+    take_back(expert, admission.parts);  // it makes fewer slices than are needed
+    return false;
+  }
   expert.target = admission.parts;
   expert.view = admission.view;
   if (promote(expert, counted, reads)) {
@@ -101,15 +135,18 @@ bool AheadQueue::promote(ExpertInMemory& expert, bool counted, EventReads& reads
   if (!buffers_.may_stay(expert, expert.target) || (words_too && !buffers_.has_room_for_words(expert)))
     expert.target = expert.held - (expert.held - expert.target);
   if (expert.packed && expert.target.has(Part::kFull)) buffers_.take_words(expert);
+  const bool prefetch = expert.is_in(ExpertStage::kAhead);
   const FetchProgress progress = executor_.promote(*expert.job, expert.full.data());
   buffers_.count_target(expert);
   if (progress.withdrawn) {
-    count_in_vain(progress);
+    if (prefetch) count_in_vain(progress);
     return false;
   }
   const Bytes rest = expert.job_reads() - progress.begun;
-  counters_.used_bytes += progress.begun;
-  (progress.complete ? counters_.useful : counters_.late) += 1;
+  if (prefetch) {
+    counters_.used_bytes += progress.begun;
+    (progress.complete ? counters_.useful : counters_.late) += 1;
+  }
   reads.prefetched += progress.complete && counted ? 1 : 0;
   reads.partial += !progress.complete && counted && !expert.held.empty() ? 1 : 0;
   reads.experts += rest > 0 ? 1 : 0;
@@ -118,29 +155,34 @@ bool AheadQueue::promote(ExpertInMemory& expert, bool counted, EventReads& reads
 }
 
 void AheadQueue::take_back(ExpertInMemory& expert, Parts keep) {
+  const bool prefetch = expert.is_in(ExpertStage::kAhead);
   const FetchProgress progress = executor_.withdraw(*expert.job);
   expert.enter(ExpertStage::kWithdrawn);
   Parts use = expert.held;
   if (progress.complete) use = use | (expert.made() - (expert.made() - keep));
   if (!buffers_.may_stay(expert, use)) use = expert.held;
-  if (use != expert.held) {
+  if (prefetch && use != expert.held) {
     counters_.useful += 1;
     counters_.used_bytes += progress.begun;
-  } else {
+  } else if (prefetch) {
     count_in_vain(progress);
   }
   executor_.reclaim(*expert.job);
   expert.target = use;
   buffers_.count_target(expert);
-  discard(expert);
+  ended(expert);
 }
 
 void AheadQueue::reclaim(ExpertInMemory& expert) {
   executor_.reclaim(*expert.job);
-  discard(expert);
+  ended(expert);
 }
 
-void AheadQueue::discard(ExpertInMemory& expert) {
+void AheadQueue::ended(ExpertInMemory& expert) {
+  if (expert.is_in(ExpertStage::kUpdating) && expert.job->given_up()) {
+    expert.target = expert.held - (expert.held - expert.target);
+    buffers_.count_target(expert);
+  }
   buffers_.job_ended(expert);
   std::erase(under_way_, &expert);
   jobs_.give(std::move(expert.job));
@@ -152,6 +194,7 @@ void AheadQueue::abandon() {
   for (const ExpertInMemory* expert : under_way_)
     if (expert->is_in(ExpertStage::kAhead)) count_in_vain({.begun = expert->job->begun()});
   under_way_.clear();
+  updates_.clear();
 }
 
 }  // namespace sluice::fetch

@@ -1,5 +1,6 @@
-// Experts that are read ahead of the event that may use them: they start behind all demanded work, join the
-// event that uses them, and are dropped if no event does. SPEC §2.3. Only for ExpertStore's own files.
+// Experts that are read while no event waits for them, behind all demanded work. Prefetches are read ahead of
+// the event that may use them: they join it, and are dropped if no event comes. Updates were brought in by a
+// cache and stay. SPEC §2.3, §5.1. Only for ExpertStore's own files.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@
 
 namespace sluice::fetch {
 
-// Every expert in stage kAhead or kWithdrawn is its. Thread-compatible. References must outlive it.
+// Every expert in stage kAhead, kUpdating or kWithdrawn is its. Thread-compatible. References must outlive it.
 class AheadQueue {
  public:
   AheadQueue(ExpertTable& experts, ExpertBuffers& buffers, FetchExecutor& executor, SpareJobs& jobs)
@@ -32,17 +33,21 @@ class AheadQueue {
   // again is withdrawn.
   void name(std::span<const experts::PartRequest> requests);
   void forget_names();
-  // Starts what fits of what is named. Call while no demanded expert waits to start.
+  // This expert is to hold these parts, which residency counts already.
+  void add_update(const experts::Update& update);
+  void forget_update(experts::ExpertId id);  // if it has not begun: an event decides about the expert now
+  // Starts what fits of what is named, then of updates. Call while no demanded expert waits to start.
   void start();
   // The next event uses these experts: withdraws all others.
   void keep_only(std::span<const experts::ExpertId> ids);
 
-  // The running event uses this expert. True: its prefetch has become demand, and the expert is kFetching.
-  // False: there is no prefetch, or not any more, and the expert is kResting; what has arrived and is to stay
-  // is kept. `counted`: a miss that some token uses. Throws as FetchExecutor::next.
+  // The running event uses this expert. True: what was under way has become demand, and the expert is
+  // kFetching. False: nothing is under way, or not any more, and the expert is kResting; what has arrived and
+  // is to stay is kept. `counted`: a miss that some token uses. Throws as FetchExecutor::next.
   bool join(ExpertInMemory& expert, const experts::Admission& admission, bool counted, EventReads& reads);
-  // The executor has handed a withdrawn expert back: its buffers go.
-  void discard(ExpertInMemory& expert);
+  // The executor has handed back an expert that is not of the event: a withdrawn one, whose buffers go, or an
+  // update, which stays.
+  void ended(ExpertInMemory& expert);
   // The executor has forgotten all its jobs.
   void abandon();
 
@@ -51,9 +56,12 @@ class AheadQueue {
 
  private:
   bool is_there(const experts::PartRequest& request) const;
+  // Begins the expert's work if there is room; false: there is none.
+  bool begin(ExpertInMemory& expert, ExpertStage stage);
+  void start_updates();
   void withdraw(ExpertInMemory& expert);
   void withdraw_unless_wanted();
-  void reclaim(ExpertInMemory& expert);  // waits for a withdrawn expert and discards it
+  void reclaim(ExpertInMemory& expert);  // waits for a withdrawn expert
   bool promote(ExpertInMemory& expert, bool counted, EventReads& reads);
   void take_back(ExpertInMemory& expert, experts::Parts keep);
   void count_in_vain(const FetchProgress& progress);  // of a prefetch that is not used, once
@@ -65,6 +73,7 @@ class AheadQueue {
   bool compute_packed_ = false;
   std::vector<experts::PartRequest> names_;
   std::size_t next_ = 0;                    // of names_: those before it were started, or need nothing
+  std::vector<experts::Update> updates_;    // not begun, in order
   std::vector<ExpertInMemory*> under_way_;  // in the order in which they started
   std::vector<bool> wanted_;                // scratch, by ExpertTable::index
   std::vector<FetchTask> tasks_;            // scratch

@@ -9,24 +9,28 @@ namespace {
 using enum ExpertStage;
 
 constexpr std::string_view kNames[kExpertStages] = {"resting", "ready", "waiting",  "fetching",
-                                                    "in use",  "ahead", "withdrawn"};
+                                                    "in use",  "ahead", "updating", "withdrawn"};
 
 // Every step, with its cause.
 constexpr std::pair<ExpertStage, ExpertStage> kLegal[] = {
-    {kResting, kReady},      // an event uses it and finds all that it needs
-    {kResting, kWaiting},    // an event uses it and misses something
-    {kResting, kAhead},      // a prefetch starts
-    {kReady, kInUse},        // handed out
-    {kWaiting, kFetching},   // its buffers fit: its work starts
-    {kFetching, kInUse},     // its view is complete: handed out
-    {kInUse, kResting},      // the pin goes
-    {kAhead, kFetching},     // an event uses what was read ahead
-    {kAhead, kWithdrawn},    // no event does, or the prefetch has failed
-    {kWithdrawn, kResting},  // nobody writes to its buffers any more
-    {kReady, kResting},      // the event was abandoned …
-    {kWaiting, kResting},    // …
-    {kFetching, kResting},   // …
-    {kAhead, kResting},      // … and all read-ahead with it
+    {kResting, kReady},       // an event uses it and finds all that it needs
+    {kResting, kWaiting},     // an event uses it and misses something
+    {kResting, kAhead},       // a prefetch starts
+    {kReady, kInUse},         // handed out
+    {kWaiting, kFetching},    // its buffers fit: its work starts
+    {kFetching, kInUse},      // its view is complete: handed out
+    {kInUse, kResting},       // the pin goes
+    {kAhead, kFetching},      // an event uses what was read ahead
+    {kAhead, kWithdrawn},     // no event does, or the prefetch has failed
+    {kResting, kUpdating},    // a cache has brought it in
+    {kUpdating, kResting},    // it is there, or its reads have failed
+    {kUpdating, kFetching},   // an event uses it already
+    {kUpdating, kWithdrawn},  // an event uses more of it
+    {kWithdrawn, kResting},   // nobody writes to its buffers any more
+    {kReady, kResting},       // the event was abandoned …
+    {kWaiting, kResting},     // …
+    {kFetching, kResting},    // …
+    {kAhead, kResting},       // … and all read-ahead with it
 };
 
 }  // namespace

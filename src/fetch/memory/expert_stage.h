@@ -14,9 +14,10 @@ enum class ExpertStage : std::uint8_t {
   kFetching,   // of the running event: under way
   kInUse,      // of the running event: handed out, a pin holds it
   kAhead,      // under way for an event that may come
-  kWithdrawn,  // was kAhead and is not wanted any more: threads may still write to its buffers
+  kUpdating,   // under way to stay in memory, though no event uses it
+  kWithdrawn,  // was kAhead or kUpdating and is not wanted any more: threads may still write to its buffers
 };
-inline constexpr int kExpertStages = 7;
+inline constexpr int kExpertStages = 8;
 
 // Whether an expert may go from one stage to the other.
 bool may_follow(ExpertStage from, ExpertStage to);

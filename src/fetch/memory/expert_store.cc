@@ -71,6 +71,7 @@ ExpertCounters ExpertStore::counters() const {
   counters.wait_s = fetch.wait_s;
   counters.decode_s = fetch.decode_s;
   counters.prefetch_bytes = fetch.prefetch_bytes;
+  counters.update_bytes = fetch.update_bytes;
   counters.demand_s = fetch.demand_s;
   counters.demand_read = fetch.demand_bytes;
   return counters;
@@ -88,9 +89,10 @@ void ExpertStore::start_ahead() {
 EventReads ExpertStore::prepare(const experts::EventOutcome& outcome, const experts::Demand& demand) {
   SLUICE_CHECK(buffers_.configured() && ready_.empty() && waiting_.empty() && to_hand_out_ == 0 && pins_ == 0,
                "an event is running");
+  SLUICE_CHECK(outcome.tier == experts::Tier::kHost, "an outcome of another tier");
   ahead_.forget_names();
   ahead_.keep_only(demand.experts);
-  while (const FetchJob* const withdrawn = executor_.poll()) ahead_.discard(experts_[withdrawn->request.id]);
+  while (const FetchJob* const withdrawn = executor_.poll()) ahead_.ended(experts_[withdrawn->request.id]);
   drop_evicted(outcome, demand);
   for (ExpertId id : outcome.reduced) {
     ExpertInMemory& expert = experts_[id];
@@ -99,6 +101,8 @@ EventReads ExpertStore::prepare(const experts::EventOutcome& outcome, const expe
     buffers_.count_target(expert);
     buffers_.settle(expert);
   }
+
+  for (const experts::Update& update : outcome.updates) ahead_.add_update(update);
 
   EventReads reads;
   missing_.clear();
@@ -119,6 +123,7 @@ void ExpertStore::drop_evicted(const experts::EventOutcome& outcome, const exper
   for (const experts::Eviction& eviction : outcome.evicted) {
     if (left++ >= outcome.trimmed && active_[experts_.index(eviction.id)]) continue;
     ExpertInMemory& expert = experts_[eviction.id];
+    ahead_.forget_update(eviction.id);
     expert.target = (expert.job ? expert.target : expert.held) - eviction.parts;
     buffers_.count_target(expert);
     if (expert.job)
@@ -226,7 +231,7 @@ std::optional<ExpertStore::Pin> ExpertStore::next() {
       SLUICE_CHECK(job != nullptr, "nothing is under way, yet something waits");
       ExpertInMemory& expert = experts_[job->request.id];
       if (expert.is_in(ExpertStage::kFetching)) return pin(expert);
-      ahead_.discard(expert);
+      ahead_.ended(expert);
     } catch (...) {
       abandon_event();
       throw;

@@ -75,7 +75,8 @@ class ExpertStore {
   // prepare() drops evicted parts, gives prefetches that the event uses to it, and says what else must be
   // read or decoded. `demand` names the experts of `outcome`, with their tokens. The parts physically in
   // memory decide what is missing, so an expert that an earlier error left out is simply read again. For
-  // slices the outcome names the views (Admission::view): `low` needs no LSB slice. Error(kIo) if the reader
+  // slices the outcome names the views (Admission::view): `low` needs no LSB slice. Updates are read while no
+  // demanded read is under way, and stay; until they are there, parts() lacks them. Error(kIo) if the reader
   // broke under a prefetch of one of these experts; abandon_event() must follow.
   //
   // begin() starts that work, in the order that it is given: `order` names each tensor of each missing expert

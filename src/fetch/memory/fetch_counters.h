@@ -38,6 +38,7 @@ struct ExpertCounters {
   std::uint64_t demand_reads = 0;  // experts read, wholly or in part
   Bytes demand_bytes = 0;          // bytes asked of the disk for them (whole blocks)
   Bytes prefetch_bytes = 0;        // bytes asked of the disk for prefetches
+  Bytes update_bytes = 0;          // bytes asked of the disk for experts that a cache brought in unused
   PrefetchCounters prefetch;
   double demand_s = 0;    // time in which demanded reads were queued or in flight
   Bytes demand_read = 0;  // bytes that arrived in that time

@@ -236,6 +236,9 @@ class MachineReplay {
       traffic.ops += work.ops;
       work_.push_back(work);
     }
+    // Nobody waits for what the cache brings in besides, but it is read.
+    for (const experts::Update& update : decision.outcome->updates)
+      traffic.flash += static_cast<double>(settings_.bytes.of(update.parts - update.before));
     return clock_.time(work_);
   }
 

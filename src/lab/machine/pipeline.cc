@@ -104,11 +104,15 @@ class Scheduled final : public Decided {
 
   void add(const Layer& layer, PipelineTimes& times) override {
     used_.clear();
-    for_each_used(decide(layer), [&](std::size_t i, const experts::Admission& one, bool) {
+    const experts::LayerDecision& decided = decide(layer);
+    for_each_used(decided, [&](std::size_t i, const experts::Admission& one, bool) {
       const State state = experts::state_of(one.before);
       used_.push_back({state, layer.tokens[i], one.id});
       count(times, state, missing(one.before));
     });
+    // Nobody waits for what the cache brings in besides, but it is read.
+    for (const experts::Update& update : decided.outcome->updates)
+      times.bytes += sizes_.bytes(update.id).of(update.parts - update.before);
     const LayerTime time = clock_.time(used_);
     times.compute += time.compute;
     times.disk += time.disk;
