@@ -142,6 +142,10 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   moe_ = std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, options_.low_view,
                                     statistics_);
   passes_ = std::make_unique<Passes>(forward_parts(), forward_);
+  if (options_.second_unit) {
+    second_unit_ = options_.second_unit->make_unit(kernels_, options_.low_view);
+    moe_->compute_on(second_unit_.get());
+  }
   make_profile();
   policies.residencies = make_caches();
   policies.costs = profile_ ? profile_->costs() : experts_->assumed_costs();
@@ -255,7 +259,8 @@ experts::LayerPolicies Engine::make_policies() {
                                .constraint = policies.constraint.get()});
   policies.scheduler = experts::find_scheduler(options_.scheduler).make();
   policies.prefetch = experts::find_prefetch(options_.prefetch).make();
-  policies.placement = experts::find_placement(options_.placement).make();
+  policies.placement = options_.second_unit ? options_.second_unit->make_placement()
+                                            : experts::find_placement(options_.placement).make();
   const auto require = [](bool legal, Setting setting, const char* expected, const std::string& found) {
     if (!legal) throw Error(ErrorKind::kUsage, "unknown value").in(setting).expected(expected).found(found);
   };

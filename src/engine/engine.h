@@ -185,6 +185,7 @@ class Engine {
   Statistics statistics_;
   StartTimes start_times_;
   std::unique_ptr<experts::LayerDecider> decider_;  // made last, after what its caches need is measured
+  std::unique_ptr<ComputeUnit> second_unit_;
   std::unique_ptr<MoeBlock> moe_;
   std::unique_ptr<Passes> passes_;
   models::LayerForward forward_;

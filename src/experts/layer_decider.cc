@@ -20,7 +20,11 @@ LayerDecider::LayerDecider(LayerPolicies policies, const SparseShape& shape)
     : policies_(std::move(policies)),
       shape_(shape),
       switch_(policies_.prefetch && policies_.prefetch->name() != "none") {
-  SLUICE_CHECK(policies_.residencies.size() == 1 || policies_.residencies.size() == shape.layers);
+  const std::size_t host = policies_.residencies.size(), device = policies_.device_residencies.size();
+  SLUICE_CHECK(host == 1 || host == shape.layers);
+  SLUICE_CHECK(device <= 1 || device == shape.layers);
+  for (const auto& residency : policies_.device_residencies)
+    SLUICE_CHECK(residency->tier() == Tier::kDevice, "the device's residency is of another tier");
 }
 
 void LayerDecider::begin_step(std::span<const SequenceSpan> spans) {
@@ -50,7 +54,8 @@ void LayerDecider::cancel_step(std::span<const SequenceSpan> spans) {
 void LayerDecider::end_sequence(SequenceId sequence) {
   if (policies_.router) policies_.router->end_sequence(sequence);
   if (policies_.constraint) policies_.constraint->end_sequence(sequence);
-  for (const std::unique_ptr<Residency>& residency : policies_.residencies) residency->end_sequence(sequence);
+  for (const auto* const tier : {&policies_.residencies, &policies_.device_residencies})
+    for (const std::unique_ptr<Residency>& residency : *tier) residency->end_sequence(sequence);
 }
 
 const Routing& LayerDecider::route(const ScoresView& scores) {
@@ -138,7 +143,8 @@ const LayerDecision& LayerDecider::decide() {
   SLUICE_CHECK(is_routed_, "a layer is decided that has not been routed");
   is_routed_ = false;
   decision_.fetch_demand = {decision_.experts, decision_.tokens};
-  if (policies_.placement) policies_.placement->assign(decision_.fetch_demand, decision_.assignment);
+  assign();
+  decide_device();
   Residency& residency = policies_.residency(scores_.layer);
   MissConstraint* const constraint = step_ == StepKind::kPrompt ? nullptr : policies_.constraint.get();
   decision_.slices = {};
@@ -153,6 +159,49 @@ const LayerDecision& LayerDecider::decide() {
   find_low();
   if (policies_.whole_layers) widen_to_layer();
   return decision_;
+}
+
+void LayerDecider::assign() {
+  decision_.assignment.unit.clear();
+  if (!policies_.placement) return;
+  const ExpertCosts& costs = policies_.costs;
+  const Residency* const device = policies_.device_residency(scores_.layer);
+  t_host_.clear();
+  t_device_.clear();
+  transfer_.clear();
+  on_device_.clear();
+  for (std::size_t i = 0; i < decision_.experts.size(); ++i) {
+    t_host_.push_back(costs.run.of(decision_.tokens[i]));
+    if (device == nullptr) continue;
+    const bool there = device->computable(decision_.experts[i]);
+    t_device_.push_back(costs.device_run.of(decision_.tokens[i]));
+    transfer_.push_back(there ? 0 : costs.transfer);
+    on_device_.push_back(there ? 1 : 0);
+  }
+  policies_.placement->assign({decision_.experts, decision_.tokens},
+                              {.phase = step_,
+                               .t_host = t_host_,
+                               .t_device = t_device_,
+                               .transfer = transfer_,
+                               .on_device = on_device_,
+                               .slots = policies_.device_slots},
+                              decision_.assignment);
+  SLUICE_CHECK(decision_.assignment.unit.size() == decision_.experts.size(),
+               policies_.placement->name() + " leaves experts without a place");
+}
+
+void LayerDecider::decide_device() {
+  decision_.device = nullptr;
+  Residency* const device = policies_.device_residency(scores_.layer);
+  if (device == nullptr) return;
+  device_experts_.clear();
+  device_tokens_.clear();
+  for (std::size_t i = 0; i < decision_.assignment.unit.size(); ++i) {
+    if (decision_.assignment.unit[i] != Unit::kDevice) continue;
+    device_experts_.push_back(decision_.experts[i]);
+    device_tokens_.push_back(decision_.tokens[i]);
+  }
+  decision_.device = &device->on_event(device_experts_, mean_scores_, device_tokens_);
 }
 
 void LayerDecider::find_low() {
@@ -189,8 +238,14 @@ void LayerDecider::widen_to_layer() {
   decision_.fetch_demand = {layer_experts_, tokens_of_};
 }
 
-bool LayerDecider::wants_next_scores() const {
-  return policies_.prefetch && policies_.prefetch->wants_next_scores() && scores_.layer + 1 < shape_.layers;
+PredictorKind LayerDecider::predictor() const {
+  return policies_.prefetch && scores_.layer + 1 < shape_.layers ? policies_.prefetch->predictor()
+                                                                 : PredictorKind::kNone;
+}
+
+Parts LayerDecider::certain_parts() const {
+  if (!policies_.sliced()) return Part::kFull;
+  return step_ == StepKind::kPrompt ? kBothSlices : least_parts(policies_.precision.mode);
 }
 
 std::span<const PartRequest> LayerDecider::look_ahead(const ScoresView* next) {
@@ -202,12 +257,9 @@ std::span<const PartRequest> LayerDecider::look_ahead(const ScoresView* next) {
                          .routing = &decision_.routing,
                          .residency = &policies_.residency(next != nullptr ? next->layer : scores_.layer),
                          .next = next,
-                         .top_k = shape_.top_k};
+                         .top_k = shape_.top_k,
+                         .certain = certain_parts()};
   policies_.prefetch->propose(state, proposals_);
-  if (!policies_.sliced()) return proposals_;
-  // What is certain to be computed with: more may be decided when the layer comes.
-  const Parts wanted = step_ == StepKind::kPrompt ? kBothSlices : least_parts(policies_.precision.mode);
-  for (PartRequest& proposal : proposals_) proposal.parts = wanted;
   return proposals_;
 }
 

@@ -34,9 +34,12 @@ struct LayerDecision {
   Routing routing;                    // with the wanted precisions
   std::vector<ExpertId> experts;      // the event: the experts that some token chose, ascending …
   std::vector<std::uint32_t> tokens;  // … and how many tokens chose each
-  Assignment assignment;              // of `experts`
-  SliceDemand slices;                 // what the event asks of the residency; empty without slices
+  // Where each of `experts` is computed; empty without a placement: on the host.
+  Assignment assignment;
+  SliceDemand slices;  // what the event asks of the residency; empty without slices
   const EventOutcome* outcome = nullptr;
+  // What the device's residency decides about the experts that are assigned to it; null without a device.
+  const EventOutcome* device = nullptr;
   // What is to be fetched, and for how many tokens: the event, or under LayerPolicies::whole_layers all
   // experts of the layer.
   const EventOutcome* fetch = nullptr;
@@ -63,7 +66,7 @@ struct LayerDecision {
 // has changed. In a steady state nothing is allocated. Thread-compatible.
 class LayerDecider {
  public:
-  // REQUIRES: one residency, or one per layer.
+  // REQUIRES: one residency of the host, or one per layer; of the device none, or likewise.
   LayerDecider(LayerPolicies policies, const SparseShape& shape);
 
   // The spans of the step; need not live longer than the call.
@@ -94,10 +97,12 @@ class LayerDecider {
   // Whether to read ahead for the next layer; asked once an event. If kOn, look_ahead() names the parts, most
   // useful first, without a change of residency; valid until the next call. Where looks_twice(), it is to be
   // called again once the layer has been computed: the later answer replaces the earlier one. `next`: the
-  // scores that the next sparse layer's router gives the current state, where they are wanted; else null.
+  // scores that predictor() predicts for the next sparse layer; null where that is kNone.
   ReadAhead may_look_ahead(const AheadBytes& so_far) { return switch_.at_event(so_far); }
-  bool wants_next_scores() const;
-  bool looks_twice() const { return switch_.verdict() == ReadAhead::kOn && wants_next_scores(); }
+  PredictorKind predictor() const;
+  bool looks_twice() const {
+    return switch_.verdict() == ReadAhead::kOn && predictor() != PredictorKind::kNone;
+  }
   std::span<const PartRequest> look_ahead(const ScoresView* next);
 
   const LayerPolicies& policies() const { return policies_; }
@@ -113,6 +118,9 @@ class LayerDecider {
   void group_by_expert();
   void average_scores();
   void find_low();
+  Parts certain_parts() const;  // of experts of the next event
+  void assign();
+  void decide_device();
   void widen_to_layer();
 
   LayerPolicies policies_;
@@ -130,6 +138,11 @@ class LayerDecider {
   SliceDemands demands_;
   std::vector<PartRequest> proposals_;
   ReadOrder order_;
+  // What placement sees of the event's experts.
+  std::vector<double> t_host_, t_device_, transfer_;
+  std::vector<std::uint8_t> on_device_;
+  std::vector<ExpertId> device_experts_;      // those that are assigned to the device …
+  std::vector<std::uint32_t> device_tokens_;  // … and their tokens
   // For whole layers: the outcome for all N experts.
   EventOutcome layer_outcome_;
   std::vector<ExpertId> layer_experts_;

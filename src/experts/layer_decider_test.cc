@@ -258,7 +258,7 @@ class Plain {
   // `again`: the layer has been computed. Empty text: nothing is asked.
   std::optional<std::string> ahead(const ScoresView& scores, const Routing& routing, const ScoresView& next,
                                    bool again) {
-    const bool by_scores = p_.prefetch->wants_next_scores() && scores.layer + 1 < kLayers;
+    const bool by_scores = p_.prefetch->predictor() != PredictorKind::kNone && scores.layer + 1 < kLayers;
     if (verdict_ != ReadAhead::kOn || (again && !by_scores)) return std::nullopt;
     LayerState state{
         .layer = scores.layer, .layers = kLayers, .experts = setting_.experts, .routing = &routing};
@@ -267,6 +267,7 @@ class Plain {
     state.top_k = setting_.top_k;
     std::vector<PartRequest> out;
     p_.prefetch->propose(state, out);
+    for (const PartRequest& one : out) EXPECT_EQ(one.tier, Tier::kHost);
     if (setting_.precision != PrecisionMode::kFull)
       for (PartRequest& one : out) {
         one.parts = Part::kMsb;
@@ -430,7 +431,8 @@ class Comparison {
     for (const bool again : {false, true}) {
       std::optional<std::string> named;
       if (again ? decider_.looks_twice() : verdict == ReadAhead::kOn)
-        named = text_of(decider_.look_ahead(decider_.wants_next_scores() ? &next.view : nullptr));
+        named =
+            text_of(decider_.look_ahead(decider_.predictor() != PredictorKind::kNone ? &next.view : nullptr));
       EXPECT_EQ(named, plain_.ahead(scores.view, expected.routing, next.view, again));
       met_.asked_ahead += named && !named->empty() ? 1 : 0;
     }
@@ -571,6 +573,108 @@ TEST(LayerDecider, CachesAreToldTheMeanScoresOfTheTokens) {
   EXPECT_TRUE(told.empty());  // no residency has been asked yet
   decider.decide();
   EXPECT_THAT(told, testing::ElementsAre(.3125f, .5f, .1875f));
+}
+
+// Remembers what it saw, and sends experts with more than one token to the device.
+class WatchingPlacement final : public Placement {
+ public:
+  struct Seen {
+    StepKind phase = StepKind::kPrompt;
+    std::vector<double> t_host, t_device, transfer;
+    std::vector<std::uint8_t> on_device;
+    std::optional<std::uint32_t> slots;
+  };
+  explicit WatchingPlacement(Seen& seen) : seen_(seen) {}
+  void assign(const Demand& demand, const PlacementCosts& costs, Assignment& out) override {
+    seen_ = {.phase = costs.phase,
+             .t_host = {costs.t_host.begin(), costs.t_host.end()},
+             .t_device = {costs.t_device.begin(), costs.t_device.end()},
+             .transfer = {costs.transfer.begin(), costs.transfer.end()},
+             .on_device = {costs.on_device.begin(), costs.on_device.end()},
+             .slots = costs.slots};
+    out.unit.clear();
+    for (const std::uint32_t tokens : demand.tokens)
+      out.unit.push_back(tokens > 1 ? Unit::kDevice : Unit::kHost);
+  }
+  std::string name() const override { return "watching"; }
+
+ private:
+  Seen& seen_;
+};
+
+TEST(LayerDecider, PlacementSeesCostsResidencyAndPhaseAndTheDeviceDecidesAboutItsExperts) {
+  const LayerSizes sizes(Family::kRaw);
+  WatchingPlacement::Seen seen;
+  LayerPolicies policies;
+  policies.placement = std::make_unique<WatchingPlacement>(seen);
+  policies.residencies.push_back(std::make_unique<Residency>(make_cache("none", {}), sizes, 0));
+  policies.device_residencies.push_back(
+      std::make_unique<Residency>(make_cache("lru", {}), sizes, 1000, Tier::kDevice));
+  policies.device_slots = 7;
+  policies.costs.run = {.fixed = 1, .per_token = 10};
+  policies.costs.device_run = {.fixed = 2, .per_token = .5};
+  policies.costs.transfer = 30;
+  LayerDecider decider(std::move(policies), {1, 2});
+  const ExpertId ids[] = {{0, 1}, {0, 4}, {0, 6}};
+  const std::uint32_t tokens[] = {3, 1, 2};
+  const SequenceSpan span{.tokens = 1, .kind = StepKind::kDecode};
+  decider.begin_step({&span, 1});
+  decider.follow(0, {ids, tokens});
+  const LayerDecision& first = decider.decide();
+  EXPECT_EQ(seen.phase, StepKind::kDecode);
+  EXPECT_THAT(seen.t_host, testing::ElementsAre(31, 11, 21));
+  EXPECT_THAT(seen.t_device, testing::ElementsAre(3.5, 2.5, 3));
+  EXPECT_THAT(seen.transfer, testing::ElementsAre(30, 30, 30));
+  EXPECT_THAT(seen.on_device, testing::ElementsAre(0, 0, 0));
+  EXPECT_EQ(seen.slots, 7u);
+  EXPECT_THAT(first.assignment.unit, testing::ElementsAre(Unit::kDevice, Unit::kHost, Unit::kDevice));
+  ASSERT_NE(first.device, nullptr);
+  EXPECT_EQ(first.device->tier, Tier::kDevice);
+  EXPECT_EQ(first.outcome->tier, Tier::kHost);
+  ASSERT_EQ(first.device->misses.size(), 2u);
+  EXPECT_EQ(first.device->misses[1].id, ids[2]);
+  EXPECT_EQ(first.outcome->misses.size(), 3u);
+  decider.follow(0, {ids, tokens});
+  const LayerDecision& second = decider.decide();
+  EXPECT_THAT(seen.transfer, testing::ElementsAre(0, 30, 0));
+  EXPECT_THAT(seen.on_device, testing::ElementsAre(1, 0, 1));
+  EXPECT_EQ(second.device->hits.size(), 2u);
+  EXPECT_EQ(second.outcome->misses.size(), 3u);
+}
+
+TEST(LayerDecider, WithoutADevicePlacementSeesHostTimesAlone) {
+  const LayerSizes sizes(Family::kRaw);
+  WatchingPlacement::Seen seen;
+  LayerPolicies policies;
+  policies.placement = std::make_unique<WatchingPlacement>(seen);
+  policies.residencies.push_back(std::make_unique<Residency>(make_cache("none", {}), sizes, 0));
+  policies.costs.run = {.fixed = 1};
+  LayerDecider decider(std::move(policies), {1, 1});
+  const ExpertId ids[] = {{0, 2}};
+  const std::uint32_t tokens[] = {1};
+  const SequenceSpan span{.tokens = 1, .kind = StepKind::kPrompt};
+  decider.begin_step({&span, 1});
+  decider.follow(0, {ids, tokens});
+  EXPECT_EQ(decider.decide().device, nullptr);
+  EXPECT_EQ(seen.phase, StepKind::kPrompt);
+  EXPECT_THAT(seen.t_host, testing::ElementsAre(1));
+  EXPECT_TRUE(seen.t_device.empty() && seen.transfer.empty() && seen.on_device.empty() && !seen.slots);
+}
+
+TEST(LayerDecider, OrdersWhatIsMissingByItsSchedulerAndCosts) {
+  const LayerSizes sizes(Family::kSplit);
+  LayerPolicies policies;
+  policies.residencies.push_back(std::make_unique<Residency>(make_cache("none", {}), sizes, 0));
+  policies.scheduler = find_scheduler("p_sorted").make();
+  policies.costs.run = {.per_token = 1};
+  LayerDecider decider(std::move(policies), {1, 1});
+  const MissingExpert missing[] = {{.id = {0, 1}, .tensors = 1, .tokens = 1},
+                                   {.id = {0, 2}, .held = Part::kExp, .tensors = 1, .tokens = 5}};
+  const ReadOrder& order = decider.order(missing);
+  ASSERT_EQ(order.tasks.size(), 2u);
+  EXPECT_EQ(order.tasks[1].run, 5);
+  EXPECT_EQ(order.tasks[1].state, State::kE);
+  EXPECT_EQ(order.tasks[order.schedule.order.front()].expert, (ExpertId{0, 2}));
 }
 
 TEST(LayerDeciderDeath, CallsOutOfOrderAreFound) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "experts/cache/residency.h"
@@ -23,15 +24,22 @@ struct LayerPolicies {
   std::unique_ptr<MissConstraint> constraint;             // accounts and limits misses; null: neither
   std::unique_ptr<Router> router;        // may ask the constraint; null: every routing is given
   std::unique_ptr<Placement> placement;  // null: nothing is assigned
-  std::vector<std::unique_ptr<Residency>> residencies;  // one for all layers, or one per layer
-  std::unique_ptr<Scheduler> scheduler;                 // null: nothing is read
-  ExpertCosts costs;                                    // that the scheduler plans with
-  std::unique_ptr<Prefetch> prefetch;                   // null: nothing is read ahead
-  bool whole_layers = false;                            // experts that no token chose are fetched, too
+  std::vector<std::unique_ptr<Residency>> residencies;  // of the host: one for all layers, or one per layer
+  // Of the device, likewise; empty: there is no device.
+  std::vector<std::unique_ptr<Residency>> device_residencies;
+  std::optional<std::uint32_t> device_slots;  // PlacementCosts::slots
+  std::unique_ptr<Scheduler> scheduler;       // null: nothing is read
+  ExpertCosts costs;                          // that the scheduler plans with
+  std::unique_ptr<Prefetch> prefetch;         // null: nothing is read ahead
+  bool whole_layers = false;                  // experts that no token chose are fetched, too
 
   bool sliced() const { return precision.mode != PrecisionMode::kFull; }
   Residency& residency(std::size_t sparse_layer) const {
     return *residencies[residencies.size() == 1 ? 0 : sparse_layer];
+  }
+  Residency* device_residency(std::size_t sparse_layer) const {  // null: there is no device
+    if (device_residencies.empty()) return nullptr;
+    return device_residencies[device_residencies.size() == 1 ? 0 : sparse_layer].get();
   }
 };
 

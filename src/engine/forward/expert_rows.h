@@ -20,6 +20,8 @@ class ExpertRows {
   void group(const experts::Routing& routing, const experts::Demand& event, std::size_t experts);
 
   bool has(experts::ExpertId id) const { return slot_of_expert_[id.index] != kNone; }  // some token chose it
+  // Its place among the experts of the event. REQUIRES: has(id)
+  std::size_t slot(experts::ExpertId id) const { return slot_of_expert_[id.index]; }
   // REQUIRES: has(id)
   std::size_t first(experts::ExpertId id) const { return begin_[slot_of_expert_[id.index]]; }
   // The token of each row of the expert. REQUIRES: has(id)

@@ -16,14 +16,9 @@
 namespace sluice::engine {
 namespace {
 
+using experts::Unit;
 using kernels::ArrangedInputs;
 using model::Role;
-
-// The view that is meant; `low`: what a lone MSB slice stands for.
-codec::MatrixRef meant(codec::MatrixRef matrix, codec::SliceView low) {
-  if (matrix.view == codec::SliceView::kLow) matrix.view = low;
-  return matrix;
-}
 
 ArrangedInputs inputs_of(const std::array<float*, codec::kInputForms>& arranged) {
   ArrangedInputs inputs{};
@@ -40,10 +35,18 @@ MoeBlock::MoeBlock(const kernels::Context& kernels, const model::ModelConfig& co
       config_(config),
       weights_(weights),
       store_(store),
-      low_view_(low_view),
       statistics_(statistics),
       input_forms_(kernels::input_forms_of(store.formats())),
-      scores_(kernels, config, weights) {}
+      scores_(kernels, config, weights),
+      stream_(make_stream_predictor({kernels, config, weights, scores_})),
+      host_(kernels, low_view) {}
+
+void MoeBlock::decide_by(experts::LayerDecider* decider) {
+  decider_ = decider;
+  const experts::Prefetch* const prefetch = decider != nullptr ? decider->policies().prefetch.get() : nullptr;
+  predictor_ = make_predictor(prefetch != nullptr ? prefetch->predictor() : experts::PredictorKind::kNone,
+                              {kernels_, config_, weights_, scores_});
+}
 
 void MoeBlock::begin_step(const Step& step) {
   if (decider_ == nullptr) return;
@@ -117,6 +120,7 @@ const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& st
   statistics_.low_share += decision.low_share;
   rows_.group(routing, {decision.experts, decision.tokens}, scores.experts);
   count_demand(step, decision);
+  assignment_ = decision.assignment.unit;
   return decision;
 }
 
@@ -185,7 +189,8 @@ void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const 
   if (computed ? !decider_->looks_twice() : !may_look_ahead()) return;
   Stopwatch deciding;
   std::optional<experts::ScoresView> next;
-  if (decider_->wants_next_scores()) next = scores_.of_next_layer(layer, norm, step, w, computed);
+  if (decider_->predictor() != experts::PredictorKind::kNone)
+    next = predictor_->predict(layer, norm, step, w, computed);
   const std::span<const experts::PartRequest> wanted = decider_->look_ahead(next ? &*next : nullptr);
   statistics_.now().policy_s += deciding.lap();
   store_.prefetch(wanted);
@@ -194,8 +199,7 @@ void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const 
 void MoeBlock::show_ahead(std::size_t layer, Role norm, const Step& step, const Workspace& w, bool computed) {
   if (observer_ == nullptr || !observer_->wants_ahead()) return;
   if (config_.sparse_index(static_cast<std::uint32_t>(layer)) + 1 == config_.sparse_layers()) return;
-  observer_->on_ahead(computed ? kStreamAndLayer : kStream,
-                      scores_.of_next_layer(layer, norm, step, w, computed));
+  observer_->on_ahead(computed ? kStreamAndLayer : kStream, stream_->predict(layer, norm, step, w, computed));
 }
 
 void MoeBlock::arrange_for_experts(std::size_t tokens, const Workspace& w) {
@@ -247,33 +251,44 @@ void MoeBlock::compute_pinned(std::span<const fetch::ExpertStore::Pin> pins, con
 }
 
 void MoeBlock::start_with_what_is_here(std::size_t layer, const Workspace& w) {
-  const bool shared = config_.moe.shared_width != 0;
   // Also after an error: the event cannot end while pins are held.
   struct Release {
     std::vector<fetch::ExpertStore::Pin>& pins;
     ~Release() { pins.clear(); }
   } release{pins_};
-  mlps_.clear();
-  if (shared)
-    mlps_.push_back(shared_mlp(layer, w));
-  else
-    std::fill_n(w.branch, config_.hidden, 0.0f);
-  while (std::optional<fetch::ExpertStore::Pin> pin = store_.next_resident()) {
-    if (rows_.has(pin->id())) mlps_.push_back(mlp_of(*pin, inputs_of(w.arranged), w));
+  while (std::optional<fetch::ExpertStore::Pin> pin = store_.next_resident())
     pins_.push_back(std::move(*pin));
-  }
+  const bool has_shared = config_.moe.shared_width != 0;
+  if (!has_shared) std::fill_n(w.branch, config_.hidden, 0.0f);
+  std::optional<Mlp> shared;
+  if (has_shared) shared = shared_mlp(layer, w);
+  const ArrangedInputs inputs = inputs_of(w.arranged);
   const auto begin = now();
-  compute_pinned(pins_, [&] { compute_together(kernels_, mlps_, w); });
-  for (const fetch::ExpertStore::Pin& pin : pins_) record(pin, begin);
-  if (shared) gate_shared_experts(layer, 1, w);
+  works_.clear();
+  for (const fetch::ExpertStore::Pin& pin : pins_)
+    if (rows_.has(pin.id()) && unit_of(pin.id()) == Unit::kHost) works_.push_back(work_of(pin, inputs, w));
+  compute_pinned(pins_, [&] { host_.compute_together(shared ? &*shared : nullptr, works_, w); });
+  for (const fetch::ExpertStore::Pin& pin : pins_) {
+    if (rows_.has(pin.id()) && unit_of(pin.id()) == Unit::kDevice)
+      compute_pinned({&pin, 1}, [&] { device_->compute(work_of(pin, inputs, w), w); });
+    record(pin, begin);
+  }
+  if (has_shared) gate_shared_experts(layer, 1, w);
 }
 
-Mlp MoeBlock::mlp_of(const fetch::ExpertStore::Pin& pin, const ArrangedInputs& inputs,
-                     const Workspace& w) const {
-  const fetch::ExpertView& view = pin.view();
-  return {.gate = meant(view.gate, low_view_),
-          .up = meant(view.up, low_view_),
-          .down = meant(view.down, low_view_),
+Unit MoeBlock::unit_of(experts::ExpertId id) const {
+  if (assignment_.empty()) return Unit::kHost;
+  const Unit unit = assignment_[rows_.slot(id)];
+  SLUICE_CHECK(unit == Unit::kHost || device_ != nullptr,
+               "an expert is assigned to a unit that is not there");
+  return unit;
+}
+
+ExpertWork MoeBlock::work_of(const fetch::ExpertStore::Pin& pin, const ArrangedInputs& inputs,
+                             const Workspace& w) const {
+  return {.id = pin.id(),
+          .view = &pin.view(),
+          .rows = rows_.tokens(pin.id()).size(),
           .inputs = inputs,
           .out = w.expert_rows + rows_.first(pin.id()) * config_.hidden,
           .gate_bias = bias_of(Role::kExpertGateBias, pin.id().index),
@@ -301,8 +316,9 @@ void MoeBlock::compute_expert(const fetch::ExpertStore::Pin& pin, std::size_t to
       inputs[at] = w.gathered_rows[at];
     });
   }
+  ComputeUnit& unit = unit_of(pin.id()) == Unit::kHost ? static_cast<ComputeUnit&>(host_) : *device_;
   const auto begin = now();
-  compute_pinned({&pin, 1}, [&] { compute(kernels_, mlp_of(pin, inputs, w), token_of_row.size(), w); });
+  compute_pinned({&pin, 1}, [&] { unit.compute(work_of(pin, inputs, w), w); });
   record(pin, begin);
 }
 

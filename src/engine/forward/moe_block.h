@@ -3,13 +3,16 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/stopwatch.h"
 #include "engine/forward/dense_weights.h"
 #include "engine/forward/expert_rows.h"
+#include "engine/forward/host_unit.h"
 #include "engine/forward/mlp.h"
+#include "engine/forward/predictor.h"
 #include "engine/forward/router_scores.h"
 #include "engine/forward/workspace.h"
 #include "engine/session/step.h"
@@ -33,7 +36,9 @@ class MoeBlock {
 
   // `decider` must outlive this or its successor. Null, as at first: routed experts are left out, to measure
   // what a step costs without them (measure_profile.h).
-  void decide_by(experts::LayerDecider* decider) { decider_ = decider; }
+  void decide_by(experts::LayerDecider* decider);
+  // `device`: computes the experts that are assigned to it. It must outlive this.
+  void compute_on(ComputeUnit* device) { device_ = device; }
   // `observer` is called for every routing and every decision; null: no observer. It must outlive this or its
   // successor.
   void observe(RoutingObserver* observer) { observer_ = observer; }
@@ -61,8 +66,9 @@ class MoeBlock {
   void gate_shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w);
   // For one token: computes the shared experts together with all routed experts that need no read.
   void start_with_what_is_here(std::size_t layer, const Workspace& w);
-  Mlp mlp_of(const fetch::ExpertStore::Pin& pin, const kernels::ArrangedInputs& inputs,
-             const Workspace& w) const;
+  experts::Unit unit_of(experts::ExpertId id) const;  // where it is computed. REQUIRES: a token chose it
+  ExpertWork work_of(const fetch::ExpertStore::Pin& pin, const kernels::ArrangedInputs& inputs,
+                     const Workspace& w) const;
   // A row of the biases of the running layer's experts; empty if the architecture has none.
   std::span<const float> bias_of(model::Role role, std::size_t expert) const;
   void compute_expert(const fetch::ExpertStore::Pin& pin, std::size_t tokens, const Workspace& w);
@@ -84,7 +90,6 @@ class MoeBlock {
   const model::ModelConfig& config_;
   const DenseWeights& weights_;
   fetch::ExpertStore& store_;
-  const codec::SliceView low_view_;
   Statistics& statistics_;
   experts::LayerDecider* decider_ = nullptr;
   RoutingObserver* observer_ = nullptr;
@@ -93,11 +98,16 @@ class MoeBlock {
 
   const kernels::InputForms input_forms_;  // of experts
   RouterScores scores_;
+  std::unique_ptr<Predictor> predictor_;  // that the decider's prefetch policy wants; may be null
+  std::unique_ptr<Predictor> stream_;     // whose predictions observers are shown
+  HostUnit host_;
+  ComputeUnit* device_ = nullptr;
   ExpertRows rows_;
   std::vector<experts::SequenceSpan> spans_;   // of the running step
   std::vector<std::size_t> asked_;             // by expert of the layer: the last span of the step that asked
-  std::vector<Mlp> mlps_;                      // that are computed together
-  std::vector<fetch::ExpertStore::Pin> pins_;  // of their routed experts
+  std::span<const experts::Unit> assignment_;  // by slot of rows_; empty: all on the host
+  std::vector<ExpertWork> works_;              // that are computed together
+  std::vector<fetch::ExpertStore::Pin> pins_;  // of experts that need no read
   // As they were when the running step began.
   Stopwatch step_watch_;
   Bytes needed_before_ = 0, wasted_before_ = 0;

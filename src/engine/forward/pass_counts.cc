@@ -21,7 +21,6 @@ void PassCounts::add_to(ExpertStatistics& count) const {
   count.prefetch_bytes += sums_.prefetch_bytes;
   count.prefetch_used += sums_.prefetch_used;
   count.wasted_bytes += sums_.wasted_bytes;
-  count.policy_s += sums_.policy_s;
   count.demand_s += sums_.demand_s;
   count.demand_arrived += sums_.demand_arrived;
   count.seconds += sums_.seconds;

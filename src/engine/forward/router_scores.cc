@@ -17,19 +17,6 @@ experts::ScoresView RouterScores::of_layer(std::size_t layer, const Step& step, 
   return view;
 }
 
-experts::ScoresView RouterScores::of_next_layer(std::size_t layer, Role norm, const Step& step,
-                                                const Workspace& w, bool computed) {
-  const std::size_t d = config_.hidden, tokens = step.tokens.size();
-  std::size_t next = layer + 1;
-  while (!config_.sparse[next]) ++next;
-  float* const stream = w.expert_rows;  // no expert uses these rows now
-  std::copy_n(w.hidden, tokens * d, stream);
-  if (computed) kernels::add(kernels_, w.branch, tokens * d, stream);
-  kernels::rms_norm(kernels_, stream, tokens, d, d, weights_.vector(norm, static_cast<std::int32_t>(next)),
-                    config_.rms_eps, stream, d);
-  return score(next, stream, step, w);
-}
-
 experts::ScoresView RouterScores::score(std::size_t layer, const float* normed, const Step& step,
                                         const Workspace& w) {
   const std::size_t tokens = step.tokens.size(), experts = config_.moe.experts;

@@ -23,15 +23,11 @@ class RouterScores {
 
   // Scores of this layer, for w.normed and w.arranged.
   experts::ScoresView of_layer(std::size_t layer, const Step& step, const Workspace& w);
-  // Scores of the next sparse layer, if its norm and router saw the residual stream as it is now: before this
-  // layer's branch is added, or, once the layer has been `computed`, with it. Uses w.expert_rows and
-  // w.gathered. REQUIRES: there is a next sparse layer.
-  experts::ScoresView of_next_layer(std::size_t layer, model::Role norm, const Step& step, const Workspace& w,
-                                    bool computed);
-
- private:
+  // Scores that this layer's router gives other rows, (T, d), normed as it expects: logits and scores alone.
+  // Uses w.gathered.
   experts::ScoresView score(std::size_t layer, const float* normed, const Step& step, const Workspace& w);
 
+ private:
   const kernels::Context& kernels_;
   const model::ModelConfig& config_;
   const DenseWeights& weights_;

@@ -1,6 +1,8 @@
 // The options of a running model.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "base/machine/cpu.h"
 #include "codec/slices/sliced_matrix.h"
 #include "engine/plan/profile.h"
+#include "experts/placement/placement.h"
 #include "experts/registry.h"
 #include "experts/routing/loss_guard.h"
 #include "fetch/weight_files.h"
@@ -16,6 +19,8 @@
 #include "store/checkpoint.h"
 
 namespace sluice::engine {
+
+class ComputeUnit;  // engine/forward/compute_unit.h
 
 enum class Math {
   kAuto,  // the key/value cache is BF16
@@ -26,6 +31,12 @@ std::optional<DType> parse_kv(std::string_view text);  // auto (empty), bf16, f3
 // Parses and prints "fp32" or "int8". Error(kUsage).
 kernels::ActivationForm parse_activations(std::string_view text);
 std::string_view activations_name(kernels::ActivationForm form);
+
+// A compute unit beside the host, and what divides the experts of a layer between the two.
+struct SecondUnit {
+  std::function<std::unique_ptr<ComputeUnit>(const kernels::Context&, codec::SliceView low_view)> make_unit;
+  std::function<std::unique_ptr<experts::Placement>()> make_placement;
+};
 
 struct EngineOptions {
   // Budget; empty: what the machine or its cgroup leaves free, less a margin.
@@ -89,6 +100,7 @@ struct EngineOptions {
   // engine.
   const kernels::FormatTable* formats = nullptr;
   fetch::FetchOptions fetch;
+  std::optional<SecondUnit> second_unit;  // empty: the host computes everything
 };
 
 // Fills unset options from the preset; afterwards `preset` is a name and no option is blank. `split`,

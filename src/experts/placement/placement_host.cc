@@ -7,7 +7,7 @@ namespace {
 
 class HostPlacement final : public Placement {
  public:
-  void assign(const Demand& demand, Assignment& out) override {
+  void assign(const Demand& demand, const PlacementCosts&, Assignment& out) override {
     out.unit.assign(demand.experts.size(), Unit::kHost);
   }
   std::string name() const override { return "host"; }

@@ -11,7 +11,7 @@ class AllNextPrefetch final : public Prefetch {
     if (state.layer + 1 >= state.layers) return;
     for (std::uint32_t index = 0; index < state.experts; ++index) {
       const ExpertId id{static_cast<std::uint16_t>(state.layer + 1), static_cast<std::uint16_t>(index)};
-      if (!is_computable(state.residency->parts(id))) out.push_back({id, Part::kFull});
+      if (!is_computable(state.residency->parts(id))) out.push_back({id, state.certain});
     }
   }
   std::string name() const override { return "all-next"; }

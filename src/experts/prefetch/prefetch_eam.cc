@@ -28,7 +28,7 @@ class EamPrefetch final : public Prefetch {
     likely.resize(std::min(likely.size(), used.size()));
     for (const auto& [order, index] : likely) {
       const ExpertId id{static_cast<std::uint16_t>(state.layer + 1), index};
-      if (!is_computable(state.residency->parts(id))) out.push_back({id, Part::kFull});
+      if (!is_computable(state.residency->parts(id))) out.push_back({id, state.certain});
     }
   }
   std::string name() const override { return "eam"; }

@@ -38,10 +38,10 @@ class LookaheadPrefetch final : public Prefetch {
     });
     for (const std::uint32_t e : order_) {
       const ExpertId id{static_cast<std::uint16_t>(scores.layer), static_cast<std::uint16_t>(e)};
-      if (!is_computable(state.residency->parts(id))) out.push_back({id, Part::kFull});
+      if (!is_computable(state.residency->parts(id))) out.push_back({id, state.certain});
     }
   }
-  bool wants_next_scores() const override { return true; }
+  PredictorKind predictor() const override { return PredictorKind::kStream; }
   std::string name() const override { return "lookahead"; }
 
  private:

@@ -30,9 +30,9 @@ TEST(SerialScheduler, NoTasksNoBlocks) {
 TEST(HostPlacement, PutsEverythingOnTheHost) {
   const ExpertId experts[] = {{0, 1}, {0, 3}};
   Assignment assignment;
-  find_placement("host").make()->assign({.experts = experts}, assignment);
+  find_placement("host").make()->assign({.experts = experts}, {}, assignment);
   EXPECT_THAT(assignment.unit, ElementsAre(Unit::kHost, Unit::kHost));
-  find_placement("host").make()->assign({}, assignment);
+  find_placement("host").make()->assign({}, {}, assignment);
   EXPECT_TRUE(assignment.unit.empty());
 }
 

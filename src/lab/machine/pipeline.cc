@@ -82,7 +82,11 @@ class Decided : public System {
         sizes_(costs.bytes),
         decider_(policies_of(preset, layers, costs, settings, config, sizes_), {.layers = layers}) {}
 
-  void begin_step(experts::StepKind kind) override { decider_.begin_step(kind); }
+  // Requests do not say whose their tokens are.
+  void begin_step(experts::StepKind kind) override {
+    const experts::SequenceSpan span{.tokens = 1, .kind = kind};
+    decider_.begin_step({&span, 1});
+  }
 
  protected:
   const experts::LayerDecision& decide(const Layer& layer) {

@@ -1,0 +1,36 @@
+#include "engine/forward/host_unit.h"
+
+namespace sluice::engine {
+namespace {
+
+// The view that is meant; `low`: what a lone MSB slice stands for.
+codec::MatrixRef meant(codec::MatrixRef matrix, codec::SliceView low) {
+  if (matrix.view == codec::SliceView::kLow) matrix.view = low;
+  return matrix;
+}
+
+}  // namespace
+
+Mlp HostUnit::mlp_of(const ExpertWork& work) const {
+  return {.gate = meant(work.view->gate, low_view_),
+          .up = meant(work.view->up, low_view_),
+          .down = meant(work.view->down, low_view_),
+          .inputs = work.inputs,
+          .out = work.out,
+          .gate_bias = work.gate_bias,
+          .up_bias = work.up_bias,
+          .down_bias = work.down_bias};
+}
+
+void HostUnit::compute(const ExpertWork& work, const Workspace& w) {
+  engine::compute(kernels_, mlp_of(work), work.rows, w);
+}
+
+void HostUnit::compute_together(const Mlp* shared, std::span<const ExpertWork> works, const Workspace& w) {
+  mlps_.clear();
+  if (shared != nullptr) mlps_.push_back(*shared);
+  for (const ExpertWork& work : works) mlps_.push_back(mlp_of(work));
+  engine::compute_together(kernels_, mlps_, w);
+}
+
+}  // namespace sluice::engine

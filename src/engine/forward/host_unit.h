@@ -1,0 +1,34 @@
+// The host as a compute unit: the kernels of this process, on the caller's thread and the pool.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "codec/slices/sliced_matrix.h"
+#include "engine/forward/compute_unit.h"
+#include "engine/forward/mlp.h"
+#include "kernels/context.h"
+
+namespace sluice::engine {
+
+// Thread-compatible. `kernels` must outlive it.
+class HostUnit final : public ComputeUnit {
+ public:
+  // `low_view`: the view that a lone MSB slice stands for.
+  HostUnit(const kernels::Context& kernels, codec::SliceView low_view)
+      : kernels_(kernels), low_view_(low_view) {}
+
+  void compute(const ExpertWork& work, const Workspace& w) override;
+  // For one token: all these experts and the shared ones (null: none) at once, with the same bits.
+  void compute_together(const Mlp* shared, std::span<const ExpertWork> works, const Workspace& w);
+
+ private:
+  Mlp mlp_of(const ExpertWork& work) const;
+
+  const kernels::Context& kernels_;
+  const codec::SliceView low_view_;
+  std::vector<Mlp> mlps_;  // that are computed together
+};
+
+}  // namespace sluice::engine

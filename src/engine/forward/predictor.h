@@ -1,0 +1,44 @@
+// Predicts what the router of the next sparse layer will say, while this layer's experts are still on their
+// way: prefetch policies name the predictor that they want (experts::PredictorKind). SPEC §2.3, §3.4.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "engine/forward/dense_weights.h"
+#include "engine/forward/router_scores.h"
+#include "engine/forward/workspace.h"
+#include "engine/session/step.h"
+#include "experts/prefetch/prefetch.h"
+#include "experts/routing/router.h"
+#include "kernels/context.h"
+#include "model/config.h"
+
+namespace sluice::engine {
+
+// Thread-compatible.
+class Predictor {
+ public:
+  virtual ~Predictor() = default;
+  // The scores of the next sparse layer for the tokens of the step, valid until RouterScores makes others.
+  // `norm`: the norm before this layer's router. `computed`: this layer's branch is complete in w.branch, and
+  // not yet added to w.hidden. Uses w.expert_rows and w.gathered. REQUIRES: there is a next sparse layer.
+  virtual experts::ScoresView predict(std::size_t layer, model::Role norm, const Step& step,
+                                      const Workspace& w, bool computed) = 0;
+};
+
+// What predictors compute with. All must outlive them.
+struct PredictorTools {
+  const kernels::Context& kernels;
+  const model::ModelConfig& config;
+  const DenseWeights& weights;
+  RouterScores& scores;
+};
+
+// Null for PredictorKind::kNone.
+std::unique_ptr<Predictor> make_predictor(experts::PredictorKind kind, const PredictorTools& tools);
+
+// Each in a file of its own.
+std::unique_ptr<Predictor> make_stream_predictor(const PredictorTools& tools);
+
+}  // namespace sluice::engine

@@ -1,0 +1,40 @@
+// The next layer's own norm and router see the residual stream as it is now: before this layer's branch is
+// added, or, once the layer has been computed, with it. The stream changes slowly from layer to layer. Ours;
+// SPEC §2.3 without the next layer's attention.
+#include <algorithm>
+
+#include "engine/forward/predictor.h"
+#include "kernels/elementwise/elementwise.h"
+
+namespace sluice::engine {
+namespace {
+
+class StreamPredictor final : public Predictor {
+ public:
+  explicit StreamPredictor(const PredictorTools& tools) : tools_(tools) {}
+
+  experts::ScoresView predict(std::size_t layer, model::Role norm, const Step& step, const Workspace& w,
+                              bool computed) override {
+    const std::size_t d = tools_.config.hidden, tokens = step.tokens.size();
+    std::size_t next = layer + 1;
+    while (!tools_.config.sparse[next]) ++next;
+    float* const stream = w.expert_rows;  // no expert uses these rows now
+    std::copy_n(w.hidden, tokens * d, stream);
+    if (computed) kernels::add(tools_.kernels, w.branch, tokens * d, stream);
+    kernels::rms_norm(tools_.kernels, stream, tokens, d, d,
+                      tools_.weights.vector(norm, static_cast<std::int32_t>(next)), tools_.config.rms_eps,
+                      stream, d);
+    return tools_.scores.score(next, stream, step, w);
+  }
+
+ private:
+  const PredictorTools tools_;
+};
+
+}  // namespace
+
+std::unique_ptr<Predictor> make_stream_predictor(const PredictorTools& tools) {
+  return std::make_unique<StreamPredictor>(tools);
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,163 @@
+// A second compute unit, and placements that divide the experts: each expert is computed exactly where it was
+// assigned, and logits have the same bits as on the host alone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json/json.h"
+#include "engine/engine.h"
+#include "engine/forward/host_unit.h"
+#include "fetch/timeline.h"
+#include "store/source/open_checkpoint.h"
+
+namespace sluice::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using experts::ExpertId;
+using experts::Unit;
+
+const fs::path kModels = fs::path(SLUICE_SOURCE_DIR) / "tests/golden/models";
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(kModels))
+    if (entry.path().extension() == ".golden") names.push_back(entry.path().stem());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+using Counts = std::map<ExpertId, std::size_t>;
+
+// Host kernels, and a count of how often each expert was computed.
+class CountingUnit final : public ComputeUnit {
+ public:
+  CountingUnit(const kernels::Context& kernels, codec::SliceView low_view, Counts& counts)
+      : host_(kernels, low_view), counts_(counts) {}
+  void compute(const ExpertWork& work, const Workspace& w) override {
+    EXPECT_GT(work.rows, 0u);
+    counts_[work.id] += 1;
+    host_.compute(work, w);
+  }
+
+ private:
+  HostUnit host_;
+  Counts& counts_;
+};
+
+// Odd experts to the device; remembers what it assigned.
+class ParityPlacement final : public experts::Placement {
+ public:
+  ParityPlacement(Counts& host, Counts& device) : host_(host), device_(device) {}
+  void assign(const experts::Demand& demand, const experts::PlacementCosts& costs,
+              experts::Assignment& out) override {
+    EXPECT_EQ(costs.t_host.size(), demand.experts.size());
+    out.unit.clear();
+    for (const ExpertId id : demand.experts) {
+      out.unit.push_back(id.index % 2 == 1 ? Unit::kDevice : Unit::kHost);
+      (id.index % 2 == 1 ? device_ : host_)[id] += 1;
+    }
+  }
+  std::string name() const override { return "parity"; }
+
+ private:
+  Counts &host_, &device_;
+};
+
+struct Outcome {
+  std::vector<float> logits;
+  Counts computed;            // by either unit
+  Counts on_host, on_device;  // as assigned
+  Counts by_device;           // computed by the second unit
+};
+
+class PlacementTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  PlacementTest()
+      : checkpoint_(store::open_checkpoint(kModels / GetParam())),
+        model_(model::describe_model(*checkpoint_)),
+        golden_(read_json_file(kModels / (GetParam() + ".golden") / "golden.json")) {}
+
+  // Prompts of `sequences` sequences, in chunks, and some decode steps of all of them together.
+  Outcome run(std::size_t sequences, Math math, bool second_unit) const {
+    Outcome run;
+    EngineOptions options;
+    options.memory = 256 * kMiB;
+    options.threads = 2;
+    options.math = math;
+    options.positions = 96;
+    options.encoder_positions = 64;
+    options.chunk = 5;
+    options.sequences = sequences;
+    options.fetch.io = fetch::IoMode::kBuffered;
+    if (second_unit)
+      options.second_unit.emplace(SecondUnit{
+          .make_unit =
+              [&](const kernels::Context& kernels, codec::SliceView low) {
+                return std::make_unique<CountingUnit>(kernels, low, run.by_device);
+              },
+          .make_placement = [&] { return std::make_unique<ParityPlacement>(run.on_host, run.on_device); }});
+    Engine engine(*checkpoint_, model_, options, sequences);
+    fetch::Timeline timeline;
+    engine.record_timeline(&timeline);
+    const auto tokens = golden_.at("tokens").get<std::vector<tokenizer::TokenId>>();
+    const LogitSink sink{[](std::size_t) { return true; },
+                         [&](std::size_t, std::span<const float> row) {
+                           run.logits.insert(run.logits.end(), row.begin(), row.end());
+                         }};
+    std::vector<std::unique_ptr<Sequence>> all;
+    for (std::size_t s = 0; s < sequences; ++s) {
+      all.push_back(engine.new_sequence());
+      if (model_.config.has_encoder())
+        engine.encode(*all.back(), golden_.at("encoder_tokens").get<std::vector<tokenizer::TokenId>>());
+      engine.prefill(*all.back(), std::span(tokens).first(std::min<std::size_t>(tokens.size(), 7 + s)), sink);
+    }
+    for (std::size_t i = 0; i < 4; ++i) {
+      std::vector<tokenizer::TokenId> next;
+      std::vector<SequenceSpan> spans;
+      for (std::size_t s = 0; s < sequences; ++s) {
+        next.push_back(tokens[(i + s) % tokens.size()]);
+        spans.push_back({all[s].get(), s, 1, StepKind::kDecode});
+      }
+      engine.step({next, spans}, sink);
+    }
+    for (const fetch::TimelineEntry& entry : timeline.entries())
+      if (entry.kind == fetch::TimelineEntry::Kind::kCompute) run.computed[entry.expert] += 1;
+    return run;
+  }
+
+  std::unique_ptr<store::Checkpoint> checkpoint_;
+  const model::Model model_;
+  const Json golden_;
+};
+
+TEST_P(PlacementTest, EachExpertIsComputedWhereItWasAssignedWithTheSameBits) {
+  for (const std::size_t sequences : {1, 4})
+    for (const Math math : {Math::kF32, Math::kAuto}) {
+      SCOPED_TRACE(std::to_string(sequences) + (math == Math::kF32 ? " f32" : " auto"));
+      const Outcome host = run(sequences, math, false), both = run(sequences, math, true);
+      EXPECT_TRUE(host.by_device.empty());
+      EXPECT_EQ(both.by_device, both.on_device);
+      Counts by_host = both.computed;
+      for (const auto& [id, count] : both.by_device)
+        if ((by_host[id] -= count) == 0) by_host.erase(id);
+      EXPECT_EQ(by_host, both.on_host);
+      EXPECT_EQ(both.computed, host.computed);
+      EXPECT_EQ(both.logits, host.logits);
+      EXPECT_FALSE(both.logits.empty());
+      if (model_.config.moe.experts > 1 && !model_.experts.empty()) {
+        EXPECT_FALSE(both.by_device.empty());
+      }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllModels, PlacementTest, ::testing::ValuesIn(model_names()));
+
+}  // namespace
+}  // namespace sluice::engine
