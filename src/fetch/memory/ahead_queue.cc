@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/error.h"
+
 namespace sluice::fetch {
 
 using experts::Part;
@@ -10,7 +12,10 @@ using experts::Parts;
 void AheadQueue::name(std::span<const experts::PartRequest> requests) {
   names_.assign(requests.begin(), requests.end());
   next_ = 0;
-  for (const experts::PartRequest& request : names_) wanted_[experts_.index(request.id)] = true;
+  for (const experts::PartRequest& request : names_) {
+    SLUICE_CHECK(request.tier == experts::Tier::kHost, "a request for another tier");
+    wanted_[experts_.index(request.id)] = true;
+  }
   withdraw_unless_wanted();
   for (const experts::PartRequest& request : names_) wanted_[experts_.index(request.id)] = false;
 }
