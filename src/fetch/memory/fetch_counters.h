@@ -12,7 +12,7 @@ namespace sluice::fetch {
 // The reads that one event asks of the disk.
 struct EventReads {
   // The experts whose work must be started; those that a prefetch has begun are on their way already. Valid
-  // until the next event.
+  // until ExpertStore::begin().
   std::span<const experts::MissingExpert> missing = {};
   // Bytes of all reads, without reads that a prefetch has begun.
   Bytes bytes = 0;
