@@ -1,7 +1,7 @@
 // How one sparse layer of one step is decided: routing, precision, placement, the limits on loss and misses,
-// residency, the order of reads, and what to read ahead for the next layer. The one place that knows in which order policies are
-// asked: the engine carries the decisions out, the replays of the lab clock or count them. Pure: no I/O, no
-// clock, no threads, no kernels. docs/architecture.md, "One token".
+// residency, the order of reads, and what to read ahead for the next layer. The one place that knows in which
+// order policies are asked: the engine carries the decisions out, the replays of the lab clock or count them.
+// Pure: no I/O, no clock, no threads, no kernels. docs/architecture.md, "One token".
 #pragma once
 
 #include <cstddef>
@@ -90,8 +90,9 @@ class LayerDecider {
   void follow(std::uint32_t layer, const Demand& event);
   // Decides the event of the routed layer. The result is valid until the next routing.
   const LayerDecision& decide();
-  // In which order to read what is missing of the decided event: what is physically in memory and on its way
-  // is known only to whoever carries the decision out. Valid until the next call.
+  // In which order to read what is missing of the decided event. Only the store that carries the decision out
+  // knows what is missing: residency is logical, and reads that are under way arrive when they do. Valid until
+  // the next call.
   const ReadOrder& order(std::span<const MissingExpert> missing);
 
   // Whether to read ahead for the next layer; asked once an event. If kOn, look_ahead() names the parts, most

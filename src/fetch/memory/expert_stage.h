@@ -23,9 +23,4 @@ inline constexpr int kExpertStages = 8;
 bool may_follow(ExpertStage from, ExpertStage to);
 std::string_view stage_name(ExpertStage stage);
 
-constexpr bool is_of_event(ExpertStage stage) {
-  return stage == ExpertStage::kReady || stage == ExpertStage::kWaiting || stage == ExpertStage::kFetching ||
-         stage == ExpertStage::kInUse;
-}
-
 }  // namespace sluice::fetch
