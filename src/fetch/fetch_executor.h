@@ -59,20 +59,20 @@ class FetchExecutor {
   // file order, come jobs that decode nothing ahead (view null) or are one request to the device.
   void start(std::span<const FetchTask> tasks, std::span<const std::uint32_t> block_end,
              Urgency urgency = Urgency::kDemand);
-  // A prefetch or an update that is under way is demanded now: it goes before everything that starts later, and next()
-  // hands it out. Does nothing if it is already demanded, or withdrawn. `view`: a job of the view `packed`
-  // makes the view `bf16` there after all; null: keeps its view.
+  // A prefetch or an update that is under way is demanded now: it goes before everything that starts later,
+  // and next() hands it out. Does nothing if it is already demanded, or withdrawn. `view`: a job of the view
+  // `packed` makes the view `bf16` there after all; null: keeps its view.
   FetchProgress promote(FetchJob& job, std::byte* view = nullptr);
-  // A prefetch or an update is no longer wanted: reads that have not begun are not made. next(), poll() or reclaim() hand
-  // it back once nothing writes to its buffers, whose content must not be used. Does nothing if it is already
-  // withdrawn.
+  // A prefetch or an update is no longer wanted: reads that have not begun are not made. next(), poll() or
+  // reclaim() hand it back once nothing writes to its buffers, whose content must not be used. Does nothing if
+  // it is already withdrawn.
   FetchProgress withdraw(FetchJob& job);
   // Waits for a withdrawn job; throws as next() does.
   void reclaim(FetchJob& job);
 
   // A demanded job or an update whose view is complete, in order of completion, or a job that was given up;
-  // null if no job is under way. Works while it waits. Rethrows the first failure, Error(kIo) or (kCorrupt), also of the reader
-  // itself; cancel() must follow.
+  // null if no job is under way. Works while it waits. Rethrows the first failure, Error(kIo) or (kCorrupt),
+  // also of the reader itself; cancel() must follow.
   FetchJob* next();
   // The same without waiting or working: null if there is no such job, or after a failure.
   FetchJob* poll();

@@ -268,8 +268,9 @@ Json experts_json(const engine::Engine& engine) {
   json.update(losses_json(engine));
   json["wait_s"] = counters.wait_s;
   json["decode_work_s"] = counters.decode_s;
-  json["schedule"] = {
-      {"plans", statistics.plans}, {"seconds", statistics.plan_s}, {"fallbacks", engine.scheduler_fallbacks()}};
+  json["schedule"] = {{"plans", statistics.plans},
+                      {"seconds", statistics.plan_s},
+                      {"fallbacks", engine.scheduler_fallbacks()}};
   json["prefill"] = counts_json(statistics.prefill);
   json["decode"] = counts_json(statistics.decode);
   return json;
