@@ -15,6 +15,8 @@ double piece_bytes(const PackJob& job, const PackUnit& unit, const UnitPiece& pi
       return count * (job.options.slices->high / 8.0 + 3.0 / codec::kCellColumns);
     case Encoding::kInt8:
       return count;
+    case Encoding::kFormat:  // pack() makes no such pieces
+      break;
   }
   return 0;
 }
