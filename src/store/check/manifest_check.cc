@@ -158,6 +158,8 @@ class ManifestCheck {
     if (piece.file >= m_.data_files.size())
       throw error("a piece lies in no file").found(fmt::format("{}", piece.file));
     const std::uint64_t elements = elements_[piece.tensor];
+    // A matrix in a format may have more elements than the tensor of its codes.
+    if (piece.encoding == Encoding::kFormat) return check_planes(piece);
     if (piece.first > elements || piece.count > elements - piece.first)
       throw error("a piece is larger than its tensor").found(text(piece));
     if (!inside(piece.bytes, piece.file)) throw error("a piece lies outside of its file").found(text(piece));
@@ -168,7 +170,6 @@ class ManifestCheck {
     if (piece.tiled() != (split && m_.codec.name == codec::kNativeCodec))
       throw error("a piece has tiles, or lacks them, against its codec").found(text(piece));
     if (piece.tiled()) check_tiles(piece);
-    if (piece.encoding == Encoding::kFormat) return check_planes(piece);
     if (piece.quantised()) check_matrix(piece);
     const Bytes wanted = stored_bytes(piece);
     if (piece.bytes.length != wanted) {

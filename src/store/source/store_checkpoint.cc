@@ -98,12 +98,16 @@ class StoreCheckpoint final : public Checkpoint {
   std::string files_directory() const override { return files_directory_; }
 
   StoredPiece locate(const Piece& piece) const override {
-    const TensorInfo& tensor = checked_tensor(manifest_.tensors, piece, path_);
-    const auto index = static_cast<std::uint32_t>(&tensor - manifest_.tensors.data());
+    // First the pieces: a matrix in a format may have more elements than the tensor that names it.
+    const TensorInfo* const tensor = find(piece.tensor);
+    const auto index = static_cast<std::uint32_t>(tensor == nullptr ? 0 : tensor - manifest_.tensors.data());
     const Key wanted{index, piece.first_element, piece.elements};
-    const auto at = std::lower_bound(order_.begin(), order_.end(), wanted,
-                                     [&](std::uint32_t a, const Key& k) { return key(a) < k; });
+    const auto at = tensor == nullptr
+                        ? order_.end()
+                        : std::lower_bound(order_.begin(), order_.end(), wanted,
+                                           [&](std::uint32_t a, const Key& k) { return key(a) < k; });
     if (at == order_.end() || key(*at) != wanted) {
+      checked_tensor(manifest_.tensors, piece, path_);
       throw Error(
           ErrorKind::kInvalid,
           fmt::format("the store does not have this range of tensor \"{}\" as one piece", piece.tensor))
