@@ -96,7 +96,7 @@ void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,
   }
   mark = " update ";
   for (const Update& update : outcome.updates) {
-    fmt::format_to(out, "{}{}/{}={}", mark, update.id.layer, update.id.index, parts_name(update.parts));
+    append_format(log, "{}{}/{}={}", mark, update.id.layer, update.id.index, parts_name(update.parts));
     mark = ",";
   }
   log += '\n';
