@@ -1,5 +1,5 @@
-// Formatted text at the end of a string. fmt::format_to into a string compiles the whole formatter anew in each file
-// that calls it; here one file does.
+// Formatted text at the end of a string. fmt::format_to into a string compiles the whole formatter anew in
+// each file that calls it; here one file does.
 #pragma once
 
 #include <fmt/core.h>

@@ -91,8 +91,8 @@ class LayerDecider {
   // Decides the event of the routed layer. The result is valid until the next routing.
   const LayerDecision& decide();
   // In which order to read what is missing of the decided event. Only the store that carries the decision out
-  // knows what is missing: residency is logical, and reads that are under way arrive when they do. Valid until
-  // the next call.
+  // knows what is missing: residency is logical, and reads that are under way arrive when they do. Valid
+  // until the next call.
   const ReadOrder& order(std::span<const MissingExpert> missing);
 
   // Whether to read ahead for the next layer; asked once an event. If kOn, look_ahead() names the parts, most

@@ -25,7 +25,7 @@ struct LayerPolicies {
   std::unique_ptr<Router> router;        // may ask the constraint; null: every routing is given
   std::unique_ptr<Placement> placement;  // null: nothing is assigned
   std::vector<std::unique_ptr<Residency>> residencies;  // of the host: one for all layers, or one per layer
-  // Of the device, likewise; empty: there is no device.
+  // The same for the device; empty: there is no device.
   std::vector<std::unique_ptr<Residency>> device_residencies;
   std::optional<std::uint32_t> device_slots;  // PlacementCosts::slots
   std::unique_ptr<Scheduler> scheduler;       // null: nothing is read

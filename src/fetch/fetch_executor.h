@@ -64,8 +64,8 @@ class FetchExecutor {
   // `packed` makes the view `bf16` there after all; null: keeps its view.
   FetchProgress promote(FetchJob& job, std::byte* view = nullptr);
   // A prefetch or an update is no longer wanted: reads that have not begun are not made. next(), poll() or
-  // reclaim() hand it back once nothing writes to its buffers, whose content must not be used. Does nothing if
-  // it is already withdrawn.
+  // reclaim() hand it back once nothing writes to its buffers, whose content must not be used. Does nothing
+  // if it is already withdrawn.
   FetchProgress withdraw(FetchJob& job);
   // Waits for a withdrawn job; throws as next() does.
   void reclaim(FetchJob& job);

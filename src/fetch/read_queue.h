@@ -1,5 +1,5 @@
-// Reads of jobs: those that wait for the disk, and those in flight. Demanded reads go first; others go a few at
-// a time, prefetches before updates, and only while no demanded read waits or is in flight.
+// Reads of jobs: those that wait for the disk, and those in flight. Demanded reads go first; others go a
+// few at a time, prefetches before updates, and only while no demanded read waits or is in flight.
 #pragma once
 
 #include <chrono>

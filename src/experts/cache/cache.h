@@ -64,8 +64,8 @@ struct Placed {
   Parts parts;
 };
 
-// The verdict on a whole event (Cache::decide_event). Victims leave first, then the reduced, the placed and the
-// fetched experts change.
+// The verdict on a whole event (Cache::decide_event). Victims leave first, then the reduced, the placed and
+// the fetched experts change.
 struct EventDecision {
   std::vector<Eviction> victims;  // in order; may be experts of the event itself, which is over by then
   // Experts outside the event that go from state F to S; their words leave.

@@ -45,8 +45,8 @@ struct EventOutcome {
   // Experts outside the event that went from state F to S. Their planes of sign and mantissa are taken out of
   // the words, and the words leave.
   std::vector<ExpertId> reduced;
-  // Experts outside the event that the cache brings in. Nobody waits for them: their bytes come when links are
-  // idle, or when an event uses them.
+  // Experts outside the event that the cache brings in. Nobody waits for them: their bytes come when links
+  // are idle, or when an event uses them.
   std::vector<Update> updates;
   // The first `trimmed` entries of `evicted` left when a prompt ended, before hits and misses were fixed: the
   // `before` of a used expert is without them.

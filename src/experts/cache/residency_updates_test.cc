@@ -23,8 +23,8 @@ class Equal final : public ExpertSizes {
 
 constexpr ExpertId id(std::uint16_t index) { return {0, index}; }
 
-// Holds a fixed number of experts. Every `window` events the least used of them leave for the most used others,
-// if these were used more; nothing else moves.
+// Holds a fixed number of experts. Every `window` events the least used of them leave for the most used
+// others, if these were used more; nothing else moves.
 class ToyWindow final : public EventCache {
  public:
   ToyWindow(std::uint32_t window, std::vector<ExpertId> first) : window_(window), start_(std::move(first)) {}

@@ -22,7 +22,7 @@ struct ComputeTime {
 struct ExpertCosts {
   ScheduleCosts fetch;
   ComputeTime run;  // on the host (p of SPEC §1.3)
-  // Of a device, where there is one: computing an expert there, and bringing it there.
+  // Costs of a device, where there is one: computing an expert there, and bringing it there.
   ComputeTime device_run = {};
   double transfer = 0;
 };

@@ -1,5 +1,5 @@
-// In which order the experts of an event are read: what is missing becomes tasks, and a scheduler orders them.
-// SPEC §1.3-1.6.
+// In which order the experts of an event are read: what is missing becomes tasks, and a scheduler orders
+// them. SPEC §1.3-1.6.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,8 @@
 
 namespace sluice::fetch {
 
-// Every expert in stage kAhead, kUpdating or kWithdrawn is its. Thread-compatible. References must outlive it.
+// Every expert in stage kAhead, kUpdating or kWithdrawn is its. Thread-compatible. References must outlive
+// it.
 class AheadQueue {
  public:
   AheadQueue(ExpertTable& experts, ExpertBuffers& buffers, FetchExecutor& executor, SpareJobs& jobs)

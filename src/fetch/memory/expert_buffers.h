@@ -1,5 +1,6 @@
 // The memory of all experts: one pool for what is resident and what is on its way, and the bytes that will
-// stay once all that has started is done. Only for ExpertStore's own files; ExpertStore's header has the rules.
+// stay once all that has started is done. Only for ExpertStore's own files; ExpertStore's header has the
+// rules.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +41,8 @@ class ExpertBuffers {
   void count_target(ExpertInMemory& expert);  // as what stays of it
   void settle(ExpertInMemory& expert);        // after use: keeps the parts of its target
   void drop(ExpertInMemory& expert, experts::Parts parts);
-  // Parts that a job under way builds on have been evicted: they go when the job is done, and are staging till
-  // then.
+  // Parts that a job under way builds on have been evicted: they go when the job is done, and are staging
+  // till then.
   void lend_to_job(ExpertInMemory& expert, experts::Parts parts);
   // Nothing is under way any more: buffers that were being filled go; of the parts held before, those that
   // were to stay do stay.

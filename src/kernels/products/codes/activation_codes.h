@@ -1,6 +1,6 @@
 // Activations in codes of 8 bits, and their products with weights in codes (sliced_matmul.h,
-// int8_matmul_impl.h): what a Context with ActivationForm::kInt8 computes. Products of codes are whole numbers; one instruction
-// adds up to 64 of them, in any order.
+// int8_matmul_impl.h): what a Context with ActivationForm::kInt8 computes. Products of codes are whole
+// numbers; one instruction adds up to 64 of them, in any order.
 //
 // CODES. For one token, columns are taken in groups of 32, the last one padded with zeros. With m the largest
 // |x| of a group:
