@@ -60,7 +60,7 @@ int main(int argc, char** argv) try {
   options.memory = parse_size(bench::option(argc, argv, "memory", "96MiB"), "--memory");
   options.threads = static_cast<unsigned>(std::stoul(bench::option(argc, argv, "threads", "0")));
   options.recording = trace::TraceWriter::kMemory;
-  engine::Engine engine(*checkpoint, model, options);
+  engine::Engine engine(*checkpoint, model, engine::resolve(options, *checkpoint, model));
 
   ::unlink(out.c_str());
   trace::TraceWriter writer = trace::TraceWriter::create(out, engine::trace_header(engine));

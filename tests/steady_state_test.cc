@@ -104,9 +104,9 @@ TEST_P(SteadyState, ATokenAllocatesAndMapsNothing) {
   options.threads = 2;
   options.positions = 128;
   options.preset = GetParam().preset;
-  options.keep = GetParam().keep;
+  options.keep = engine::parse_keep(GetParam().keep);
   options.precision = GetParam().precision;
-  engine::Engine engine(*checkpoint, model, options, 1);
+  engine::Engine engine(*checkpoint, model, engine::resolve(options, *checkpoint, model), 1);
   const auto sequence = engine.new_sequence();
   const std::uint64_t seed = 4;
   SCOPED_TRACE("seed " + std::to_string(seed));

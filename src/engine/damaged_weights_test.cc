@@ -42,9 +42,9 @@ class DamagedWeights : public ::testing::TestWithParam<Math> {
     options.threads = 2;
     options.math = GetParam();
     options.positions = 32;
-    options.dense = "packed";
+    options.dense = DenseForm::kPacked;
     options.cache = "lru";
-    options.keep = "packed";
+    options.keep = Keep::kPacked;
     options.scheduler = "serial";  // needs no profile
     options.prefetch = "none";
     options.fetch.io = fetch::IoMode::kBuffered;
@@ -54,7 +54,7 @@ class DamagedWeights : public ::testing::TestWithParam<Math> {
   // Prompts and single tokens use different products.
   void expect_error_of_steps(const std::string& where, const std::vector<DamagedChunk>& damaged) {
     const auto checkpoint = store::open_checkpoint(store_);
-    Engine engine(*checkpoint, model_, options());
+    Engine engine(*checkpoint, model_, resolve(options(), *checkpoint, model_));
     const auto sequence = engine.new_sequence();
     const std::vector<tokenizer::TokenId> prompt = {3, 17, 4, 20, 33, 9, 12, 7, 2};
     const auto error_of = [](const auto& step) -> std::optional<Error> {

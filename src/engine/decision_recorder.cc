@@ -7,24 +7,24 @@ namespace sluice::engine {
 namespace {
 
 std::optional<experts::SliceSetting> slice_setting(const Engine& engine) {
-  const EngineOptions& options = engine.options();
   if (!engine.checkpoint().slices()) return std::nullopt;
-  return experts::SliceSetting{
-      {options.precision, options.critical}, options.slices, engine.constraint()->config()};
+  return experts::SliceSetting{engine.policies().precision, engine.policies().slices,
+                               engine.report().constraint()->config()};
 }
 
 }  // namespace
 
 DecisionRecorder::DecisionRecorder(const std::string& path, const Engine& engine)
     : out_(OutputFile::create(path), kMemory / 2), unfinished_(path) {
-  out_.write(experts::decision_heading(
-      {.cache = engine.options().cache,
-       .scope = engine.options().cache_scope,
-       .capacity = engine.cache_capacity(),
-       .keep = engine.kept_parts(),
-       .seed = engine.options().seed,
-       .pools = engine.pool_plan() ? std::optional(engine.pool_plan()->chosen.slots) : std::nullopt,
-       .slices = slice_setting(engine)}));
+  out_.write(experts::decision_heading({.cache = std::string(engine.policies().cache->name),
+                                        .scope = std::string(cache_scope_name(engine.plan().cache_scope)),
+                                        .capacity = engine.report().cache_capacity(),
+                                        .keep = engine.policies().kept,
+                                        .seed = engine.plan().seed,
+                                        .pools = engine.report().pool_plan
+                                                     ? std::optional(engine.report().pool_plan->chosen.slots)
+                                                     : std::nullopt,
+                                        .slices = slice_setting(engine)}));
 }
 
 void DecisionRecorder::on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) {
@@ -34,7 +34,7 @@ void DecisionRecorder::on_decisions(std::uint32_t sparse_layer, const experts::E
 }
 
 void DecisionRecorder::finish(const Engine& engine) {
-  out_.write(experts::decision_ending(engine.decision_hash()));
+  out_.write(experts::decision_ending(engine.report().decision_hash()));
   out_.close();
   unfinished_.keep();
 }

@@ -9,145 +9,74 @@
 #include "base/setting.h"
 #include "base/stopwatch.h"
 #include "engine/forward/encode.h"
+#include "engine/forward/moe_block.h"
 #include "engine/forward/relative_bias.h"
-#include "experts/decision_log.h"
-#include "experts/registry.h"
-#include "experts/routing/slice_names.h"
+#include "engine/plan/run_policies.h"
 #include "kernels/check/self_check.h"
 #include "kernels/products/packed/packed_matmul.h"
 
 namespace sluice::engine {
 namespace {
 
-// docs/slicemoe.md has its cost.
-constexpr kernels::ActivationForm kUsualActivations = kernels::ActivationForm::kInt8;
-
-kernels::Context make_kernels(ThreadPool& pool, const EngineOptions& options, std::string* warning) {
-  const Isa isa = kernels::self_check(parse_isa(options.isa), warning);
-  return {
-      .pool = &pool,
-      .isa = isa,
-      .products = options.math == Math::kAuto ? kernels::rounded_products(isa) : kernels::Products::kExact,
-      .formats = options.formats};
-}
-
-// Rounded weights are used only if the user asked for them, and only as asked.
-void check_precision(const store::Checkpoint& checkpoint, const EngineOptions& options) {
-  const auto bits = checkpoint.slices();
-  if (!bits || options.precision != experts::PrecisionMode::kFull) return;
-  throw Error(ErrorKind::kUsage, "the experts of this store are rounded, and no precision was chosen")
-      .in(checkpoint.path())
-      .expected(Setting::kPrecision + " high, low or dbsc, " + Setting::kPreset + " slicemoe, or " +
-                Setting::kMaxLoss)
-      .found(fmt::format("family sliced, {}/{} bits, and none of these", bits->high, bits->low))
-      .fix("give " + Setting::kPrecision +
-           " high to use every stored bit, or run the model that the store was packed from");
-}
-
-kernels::ActivationForm activations_of(const store::Checkpoint& checkpoint, const EngineOptions& options) {
-  using kernels::ActivationForm;
-  const bool exact = options.math == Math::kF32;
-  const auto wanted = options.activations;
-  const auto refuse = [&](std::string_view message, const char* expected, const std::string& fix) {
-    return Error(ErrorKind::kUsage, message)
-        .in(Setting::kActivations)
-        .expected(expected)
-        .found(activations_name(*wanted))
-        .fix(fix);
-  };
-  if (!checkpoint.slices()) {  // only such stores have dense matrices in codes
-    if (wanted)
-      throw refuse("this model has no weights in slices or 8-bit codes, so its activations are always fp32",
-                   "a store of family sliced", "leave " + Setting::kActivations + " out");
-    return ActivationForm::kF32;
-  }
-  if (exact && wanted == ActivationForm::kInt8)
-    throw refuse(Setting::kMath + " f32 computes everything in fp32", "fp32",
-                 "leave out " + Setting::kActivations + " or " + Setting::kMath);
-  return wanted.value_or(exact ? ActivationForm::kF32 : kUsualActivations);
-}
-
-// Names what the user asked for: nobody chose the parts of a preset one by one.
-void check_preset(const EngineOptions& asked, const EngineOptions& options, bool sliced,
-                  const std::string& path) {
-  if (asked.preset.empty() || asked.preset == "auto") return;
-  const bool of_slices = experts::find_preset(asked.preset).sliced();
-  if (of_slices && !sliced)
-    throw Error(ErrorKind::kUsage, "this preset is for models in slices")
-        .in(Setting::kPreset)
-        .found(asked.preset + ", and " + path + " has none")
-        .fix("pack the model in slices: sluice pack MODEL " + flag(Setting::kOutput) + " NAME.sluice " +
-             flag(Setting::kSlices) + " 8/4");
-  if (sliced && asked.scheduler.empty() && experts::find_scheduler(options.scheduler).by_costs)
-    throw Error(ErrorKind::kUsage, "this preset is for models without slices")
-        .in(Setting::kPreset)
-        .found(asked.preset)
-        .fix("use the preset slicemoe, or none");
+kernels::Context make_kernels(ThreadPool& pool, const EnginePlan& plan, std::string* warning) {
+  const Isa isa = kernels::self_check(plan.isa, warning);
+  return {.pool = &pool,
+          .isa = isa,
+          .products = plan.math == Math::kAuto ? kernels::rounded_products(isa) : kernels::Products::kExact,
+          .activations = plan.activations.value_or(kernels::ActivationForm::kF32),
+          .formats = plan.formats};
 }
 
 }  // namespace
 
-Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, const EngineOptions& options,
+Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
                std::size_t logit_rows)
     : checkpoint_(checkpoint),
       model_(model),
-      options_(options),
-      pool_(options.threads != 0 ? options.threads : usable_cpus()),
-      kernels_(make_kernels(pool_, options, &isa_warning_)),
+      plan_(std::move(plan)),
+      pool_(plan_.threads != 0 ? plan_.threads : usable_cpus()),
+      kernels_(make_kernels(pool_, plan_, &isa_warning_)),
+      logit_rows_(logit_rows),
       rope_(model.config.attention.rope),
       forward_(models::find_forward(model.config.model_type)),
       encoder_(models::find_encoder(model.config.model_type)) {
   Stopwatch watch;
-  options_.encoder_positions =
-      model.config.has_encoder() ? std::max<std::size_t>(options_.encoder_positions, 1) : 0;
   process_baseline();
-  accountant_ = std::make_unique<device::Accountant>(options_.memory ? checked_budget(*options_.memory)
-                                                                     : default_budget());
-  files_ = std::make_unique<fetch::WeightFiles>(checkpoint_, options_.fetch);
+  accountant_ =
+      std::make_unique<device::Accountant>(plan_.memory ? checked_budget(*plan_.memory) : default_budget());
+  files_ = std::make_unique<fetch::WeightFiles>(checkpoint_, plan_.fetch);
   experts_ =
       std::make_unique<fetch::ExpertStore>(checkpoint_, model_, *files_, pool_, kernels_.isa, *accountant_);
-  check_formats();
-  options_ =
-      with_preset(std::move(options_), experts_->split() && !model_.experts.empty(), experts_->sliced());
-  check_preset(options, options_, experts_->sliced(), checkpoint_.path());
-  check_precision(checkpoint_, options_);
-  kernels_.activations = activations_of(checkpoint_, options_);
-  if (checkpoint_.slices()) options_.activations = kernels_.activations;
+  dense_formats_ = DenseWeights::formats(checkpoint_, model_);
+  check_formats(budget_parts());
   // Making words first would take longer on any machine.
   experts_->compute_packed(experts_->can_be_packed());
-  experts::LayerPolicies policies = make_policies();
-  plan_with_dense(logit_rows);
-  if (options_.cache_bytes) limit_caches(*options_.cache_bytes);
-  if (lose_nothing_where_all_fits()) policies = make_policies();
+  budget_ = divide_budget(budget_parts(), accountant_->budget(), given_profile());
+  policies_ = plan_.where_all_fits && budget_.all_experts_fit ? &*plan_.where_all_fits : &plan_.policies;
+  experts::LayerPolicies policies = make_policies(*policies_, model_.config.moe, experts_->sizes());
   start_times_.plan_s = watch.lap();
 
-  accountant_->charge(device::Account::kProcess, plan_.process);
-  accountant_->charge(device::Account::kTables, plan_.tables);
-  fetch::PieceDecoder decoder(*files_, pool_, kernels_.isa, checkpoint_.codec());
-  weights_ =
-      std::make_unique<DenseWeights>(checkpoint_, model_, dense_choice_.view, *files_, decoder, *accountant_);
-  embedding_ = std::make_unique<Embedding>(checkpoint_, model_, *weights_, options_.fetch, *accountant_);
+  load_dense_weights();
   start_times_.dense_s = watch.lap();
-  workspace_ = std::make_unique<WorkspaceBuffer>(model_.config, workspace_shape(logit_rows, plan_.chunk),
-                                                 *accountant_);
-  const kernels::ScratchShape scratch = scratch_shape(dense_choice_.view, plan_.chunk);
-  scratch_memory_ = device::HostBuffer(*accountant_, device::Account::kActivations,
-                                       kernels::Scratch::bytes(kernels_, scratch));
-  scratch_ = kernels::Scratch(kernels_, scratch, scratch_memory_.data());
-  kernels_.scratch = &scratch_;
-  spread_bias();
-  kv_pool_ = std::make_unique<KvPool>(model_.config, cache_dtype(),
-                                      KvPool::rows_for(options_.sequences, options_.positions), *accountant_);
-  experts_->configure({plan_.experts, plan_.staging, options_.synchronous});
-  moe_ = std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, options_.low_view,
-                                    statistics_);
+  kv_pool_ = std::make_unique<KvPool>(model_.config, plan_.cache_dtype,
+                                      KvPool::rows_for(plan_.sequences, plan_.positions), *accountant_);
+  experts_->configure({budget_.memory.experts, budget_.memory.staging, policies_->preset->synchronous});
+  moe_ =
+      std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, plan_.low_view, statistics_);
   passes_ = std::make_unique<Passes>(forward_parts(), forward_);
-  if (options_.second_unit) {
-    second_unit_ = options_.second_unit->make_unit(kernels_, options_.low_view);
+  if (plan_.second_unit) {
+    policies.placement = plan_.second_unit->make_placement();
+    second_unit_ = plan_.second_unit->make_unit(kernels_, plan_.low_view);
     moe_->compute_on(second_unit_.get());
   }
   make_profile();
-  policies.residencies = make_caches();
+  pool_plan_ = plan_pools_of(plan_, *policies_, profile_, budget_.memory.experts);
+  policies.residencies = make_caches(plan_, *policies_,
+                                     {.bytes = budget_.memory.experts,
+                                      .caches = cache_count(plan_, model_.config),
+                                      .sparse_layers = model_.config.sparse_layers(),
+                                      .whole_only = !experts_->split()},
+                                     pool_plan_, profile_, experts_->sizes());
   policies.costs = profile_ ? profile_->costs() : experts_->assumed_costs();
   decider_ = std::make_unique<experts::LayerDecider>(
       std::move(policies), experts::SparseShape{model_.config.sparse_layers(),
@@ -156,55 +85,72 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, c
   start_times_.profile_s = watch.lap();
 }
 
+// Also makes the workspace and the scratch, which are charged behind them.
+void Engine::load_dense_weights() {
+  const MemoryPlan& memory = budget_.memory;
+  accountant_->charge(device::Account::kProcess, memory.process);
+  accountant_->charge(device::Account::kTables, memory.tables);
+  const DenseView view = budget_.dense.view;
+  fetch::PieceDecoder decoder(*files_, pool_, kernels_.isa, checkpoint_.codec());
+  weights_ = std::make_unique<DenseWeights>(checkpoint_, model_, view, *files_, decoder, *accountant_);
+  embedding_ = std::make_unique<Embedding>(checkpoint_, model_, *weights_, plan_.fetch, *accountant_);
+  workspace_ = std::make_unique<WorkspaceBuffer>(model_.config, workspace_shape(budget_parts(), memory.chunk),
+                                                 *accountant_);
+  const kernels::ScratchShape scratch = scratch_shape(budget_parts(), view, memory.chunk);
+  scratch_memory_ = device::HostBuffer(*accountant_, device::Account::kActivations,
+                                       kernels::Scratch::bytes(kernels_, scratch));
+  scratch_ = kernels::Scratch(kernels_, scratch, scratch_memory_.data());
+  kernels_.scratch = &scratch_;
+  spread_bias();
+}
+
+BudgetParts Engine::budget_parts() const {
+  return {checkpoint_, model_, plan_, *experts_, kernels_, dense_formats_, logit_rows_};
+}
+
+const Profile* Engine::given_profile() const {
+  if (experts_->sliced() || !plan_.profile || model_.experts.empty()) return nullptr;
+  const bool fit = fits(*plan_.profile, profiled_model(checkpoint_, model_, *experts_), machine());
+  return fit ? &*plan_.profile : nullptr;
+}
+
 void Engine::make_profile() {
-  const bool pooled = experts::find_cache(options_.cache).pooled;
-  const bool plans = experts::find_scheduler(options_.scheduler).by_costs;
   if (experts_->sliced()) return;  // no policy for slices uses costs
-  if (model_.experts.empty() || !(pooled || plans || options_.profile)) return;
+  const bool needed = policies_->cache->pooled || policies_->scheduler->by_costs || plan_.profile;
+  if (model_.experts.empty() || !needed) return;
   const ProfiledModel model = profiled_model(checkpoint_, model_, *experts_);
-  if (options_.profile && !options_.profile_if_it_fits)
-    check_profile(*options_.profile, model, machine(), mark(Setting::kProfile));
-  if (options_.profile && fits(*options_.profile, model, machine())) {
-    profile_ = options_.profile;
+  if (plan_.profile && !plan_.profile_if_it_fits)
+    check_profile(*plan_.profile, model, machine(), mark(Setting::kProfile));
+  if (plan_.profile && fits(*plan_.profile, model, machine())) {
+    profile_ = plan_.profile;
   } else {
     // A short measurement: reads a small part of the experts; of a small model more.
     const Bytes part = model_.experts.size() * experts_->bytes_per_expert() / 64;
     profile_ =
-        measure({.repeats = 9, .seed = options_.seed, .sample_bytes = std::clamp(part, 4 * kMiB, 32 * kMiB)});
+        measure({.repeats = 9, .seed = plan_.seed, .sample_bytes = std::clamp(part, 4 * kMiB, 32 * kMiB)});
   }
 }
 
-std::size_t Engine::cache_count() const {
-  return options_.cache_scope == "layer" ? model_.config.sparse_layers() : 1;
-}
-
-std::vector<std::unique_ptr<experts::Residency>> Engine::make_caches() {
-  const std::size_t caches = cache_count();
-  experts::CacheConfig config;
-  config.keep = kept_parts();
-  config.seed = options_.seed;
-  config.slices = options_.slices;
-  if (experts::find_cache(options_.cache).pooled && profile_) {
-    const PoolShares shares =
-        options_.sharing == experts::PoolSharing::kEqual ? PoolShares::kEqual : PoolShares::kPlanned;
-    const std::vector<double>& ranks = options_.ranks.empty() ? profile_->ranks : options_.ranks;
-    pool_plan_ = plan_pools(*profile_, {.shares = shares,
-                                        .memory = plan_.experts,
-                                        .sequences = options_.sequences,
-                                        .ranks = ranks,
-                                        .prefetch = options_.prefetch});
-    config.pools.slots = {pool_plan_->chosen.slots};
-    config.pools.whole_only = !experts_->split();
-    const ProfiledModel& sizes = profile_->model;
-    config.pools.room = {.layers = static_cast<std::uint32_t>(model_.config.sparse_layers() / caches),
-                         .largest = {.full = sizes.full, .sm = sizes.sm, .exp = sizes.exp},
-                         .capacity = plan_.experts / caches};
-  }
-  std::vector<std::unique_ptr<experts::Residency>> made;
-  for (std::size_t i = 0; i < caches; ++i)
-    made.push_back(std::make_unique<experts::Residency>(experts::make_cache(options_.cache, config),
-                                                        experts_->sizes(), plan_.experts / caches));
-  return made;
+RunReport Engine::report() const {
+  return {.checkpoint = checkpoint_,
+          .model = model_,
+          .plan = plan_,
+          .policies = *policies_,
+          .memory = budget_.memory,
+          .dense_choice = budget_.dense,
+          .weights = *weights_,
+          .embedding = *embedding_,
+          .profile = profile_,
+          .pool_plan = pool_plan_,
+          .accountant = *accountant_,
+          .statistics = statistics_,
+          .start_times = start_times_,
+          .isa_warning = isa_warning_,
+          .decider = *decider_,
+          .experts = *experts_,
+          .files = *files_,
+          .isa = kernels_.isa,
+          .threads = pool_.threads()};
 }
 
 Engine::~Engine() = default;
@@ -223,7 +169,7 @@ void Engine::spread_bias() {
   const model::ModelConfig& config = model_.config;
   if (config.attention.relative.buckets == 0) return;
   const Workspace& w = workspace_->get();
-  const std::size_t positions = options_.positions, encoder_positions = options_.encoder_positions;
+  const std::size_t positions = plan_.positions, encoder_positions = plan_.encoder_positions;
   spread_relative_bias(
       weights_->words(model::Role::kRelativeBias, static_cast<std::int32_t>(config.encoder_layers)),
       Directions::kBack, config.attention.relative, positions - 1, positions, w.decoder_bias);
@@ -238,111 +184,9 @@ void Engine::record_timeline(fetch::Timeline* timeline) {
   moe_->record(timeline);
 }
 
-DType Engine::cache_dtype() const {
-  return options_.kv.value_or(options_.math == Math::kF32 ? DType::kF32 : DType::kBF16);
-}
-
-experts::LayerPolicies Engine::make_policies() {
-  const model::MoeConfig& moe = model_.config.moe;
-  experts::LayerPolicies policies;
-  check_combination(options_, checkpoint_.family());
-  policies.precision = {options_.precision, options_.critical};
-  options_.critical.validate(moe.top_k);
-  options_.cache_aware.validate_for(moe.experts);
-  if (options_.contract) policies.guard = std::make_unique<experts::LossGuard>(*options_.contract);
-  policies.constraint = make_constraint(policies.guard.get());
-  policies.router = experts::find_router(options_.router)
-                        .make({.select = {moe.top_k, moe.groups, moe.top_groups, moe.capacity},
-                               .combine = {moe.renormalise, moe.renormalise_epsilon,
-                                           moe.renormalise ? 1.0f : moe.routed_scale},
-                               .cache_aware = options_.cache_aware,
-                               .constraint = policies.constraint.get()});
-  policies.scheduler = experts::find_scheduler(options_.scheduler).make();
-  policies.prefetch = experts::find_prefetch(options_.prefetch).make();
-  policies.placement = options_.second_unit ? options_.second_unit->make_placement()
-                                            : experts::find_placement(options_.placement).make();
-  const auto require = [](bool legal, Setting setting, const char* expected, const std::string& found) {
-    if (!legal) throw Error(ErrorKind::kUsage, "unknown value").in(setting).expected(expected).found(found);
-  };
-  require(options_.cache_scope == "global" || options_.cache_scope == "layer", Setting::kCacheScope,
-          "global or layer", options_.cache_scope);
-  require(options_.keep == "full" || options_.keep == "packed", Setting::kKeep, "full or packed",
-          options_.keep);
-  require(options_.dense == "auto" || options_.dense == "words" || options_.dense == "packed",
-          Setting::kDense, "auto, words or packed", options_.dense);
-  require(options_.chunk > 0, Setting::kChunk, "at least 1", "0");
-  policies.whole_layers = options_.whole_layers;
-  return policies;
-}
-
-bool Engine::lose_nothing_where_all_fits() {
-  if (!options_.contract || plan_.experts < model_.experts.size() * experts_->bytes_per_expert())
-    return false;
-  options_.contract->planned_low = 0;
-  options_.precision = experts::PrecisionMode::kHigh;
-  options_.router = "exact";
-  options_.constraint = experts::ConstraintMode::kNone;
-  options_.slices.warmup.rho = options_.rho.value_or(experts::usual_rho(options_.precision));
-  return true;
-}
-
-std::unique_ptr<experts::MissConstraint> Engine::make_constraint(const experts::LossGuard* guard) const {
-  if (*options_.constraint == experts::ConstraintMode::kNone && !experts_->sliced()) return nullptr;
-  experts::ConstraintConfig config = options_.limits;
-  config.mode = *options_.constraint;
-  if (config.mode != experts::ConstraintMode::kHard) config.lambda = options_.cache_aware.lambda;
-  if (guard != nullptr) config.lambda = 0;  // the guard is not asked about routing that lambda changes
-  config.top_j = options_.cache_aware.top_j;
-  if (experts_->sliced())
-    config.low = experts::least_parts(options_.precision);
-  else
-    config.low = config.high = kept_parts();
-  return std::make_unique<experts::MissConstraint>(config, experts_->sizes(), guard);
-}
-
-DiskReport Engine::disk() const {
-  const DiskCounters counters = files_->reader().counters(), rows = embedding_->counters();
-  return {counters.bytes + rows.bytes, counters.requests + rows.requests, counters.busy_s + rows.busy_s,
-          files_->reader().name()};
-}
-
-std::uint64_t Engine::decision_hash() const { return experts::decision_hash(policies().residencies); }
-
-Bytes Engine::expert_disk_bytes() const {
-  Bytes sum = 0;
-  for (const model::ExpertPieces& pieces : model_.experts)
-    sum += experts_->disk_bytes(
-        {static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)});
-  return model_.experts.empty() ? 0 : sum / model_.experts.size();
-}
-
-experts::Parts Engine::kept_parts() const {
-  if (experts_->sliced() && options_.keep == "full") {  // caches of whole experts know one size
-    const bool low =
-        options_.precision == experts::PrecisionMode::kLow && !experts::find_cache(options_.cache).sliced;
-    return low ? experts::Parts(experts::Part::kMsb) : experts::Part::kMsb | experts::Part::kLsb;
-  }
-  if (options_.keep == "full") return experts::Part::kFull;
-  if (!experts_->split())
-    throw Error(ErrorKind::kUsage,
-                "caches cannot keep experts packed, because this model does not store them packed")
-        .in(Setting::kKeep)
-        .fix("keep them in full, or pack a BF16 model with any codec but none");
-  return experts::Part::kSm | experts::Part::kExp;
-}
-
-Bytes Engine::expert_memory_bytes() const {
-  Bytes sum = 0;
-  for (const model::ExpertPieces& pieces : model_.experts)
-    sum += experts_->sizes()
-               .bytes({static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)})
-               .of(kept_parts());
-  return model_.experts.empty() ? 0 : sum / model_.experts.size();
-}
-
 ProfiledMachine Engine::machine() const {
   return {cpu_info().model, std::string(isa_name(kernels_.isa)),
-          std::string(fetch::io_mode_name(options_.fetch.io)), pool_.threads()};
+          std::string(fetch::io_mode_name(plan_.fetch.io)), pool_.threads()};
 }
 
 Profile Engine::measure(const MeasureOptions& options) {
@@ -377,13 +221,13 @@ Profile Engine::measure(const MeasureOptions& options) {
 }
 
 std::span<Candidate> Engine::candidates() const {
-  return {workspace_->get().candidates, options_.draws ? model_.config.vocab : 0};
+  return {workspace_->get().candidates, plan_.draws ? model_.config.vocab : 0};
 }
 
 std::unique_ptr<Sequence> Engine::new_sequence() {
   return std::make_unique<Sequence>(
-      sequences_made_++, model_.config, *kv_pool_, options_.positions,
-      EncoderMemory(model_.config, cache_dtype(), options_.encoder_positions, *accountant_),
+      sequences_made_++, model_.config, *kv_pool_, plan_.positions,
+      EncoderMemory(model_.config, plan_.cache_dtype, plan_.encoder_positions, *accountant_),
       [this](experts::SequenceId id) {
         if (decider_) decider_->end_sequence(id);  // none: still measuring
       });
@@ -411,7 +255,7 @@ ForwardParts Engine::forward_parts() {
           *moe_,
           *experts_,
           statistics_,
-          plan_.chunk,
+          budget_.memory.chunk,
           [this](const Error& error) { locate_damage(error); }};
 }
 
@@ -421,12 +265,12 @@ void Engine::step(const Step& step, const LogitSink& sink) {
 
 std::size_t Engine::prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
                             const LogitSink& sink, const std::function<bool()>& go_on) {
-  for (std::size_t begin = 0; begin < tokens.size(); begin += plan_.chunk) {
+  for (std::size_t begin = 0; begin < tokens.size(); begin += chunk()) {
     if (go_on && !go_on()) return begin;
-    const std::span<const tokenizer::TokenId> chunk =
-        tokens.subspan(begin, std::min(plan_.chunk, tokens.size() - begin));
-    const SequenceSpan span{&sequence, 0, chunk.size(), StepKind::kPrompt, begin == 0};
-    step({chunk, {&span, 1}},
+    const std::span<const tokenizer::TokenId> part =
+        tokens.subspan(begin, std::min(chunk(), tokens.size() - begin));
+    const SequenceSpan span{&sequence, 0, part.size(), StepKind::kPrompt, begin == 0};
+    step({part, {&span, 1}},
          {[&](std::size_t t) { return sink.wants(begin + t); },
           [&](std::size_t t, std::span<const float> logits) { sink.take(begin + t, logits); }});
   }

@@ -38,9 +38,10 @@ class EngineErrors : public ::testing::Test {
         return fail_every_ > 0 && ++reads_ % fail_every_ == 0 ? EIO : 0;
       });
     };
-    Engine engine(*checkpoint_, model_, options_);
+    Engine engine(*checkpoint_, model_, resolve(options_, *checkpoint_, model_));
     expected_ = hashes(engine);
-    options_.memory = engine.plan().minimum + 8 * engine.expert_sizes().bytes({0, 0}).full + kMiB;
+    options_.memory =
+        engine.report().memory.minimum + 8 * engine.report().experts.sizes().bytes({0, 0}).full + kMiB;
   }
 
   // Hashes of the logits after the prompt and after each generated token; repeats a step that fails.
@@ -80,7 +81,7 @@ class EngineErrors : public ::testing::Test {
 };
 
 TEST_F(EngineErrors, AMeasurementThatCannotReadLeavesTheEngineAsItWas) {
-  Engine engine(*checkpoint_, model_, options_);
+  Engine engine(*checkpoint_, model_, resolve(options_, *checkpoint_, model_));
   fail_every_ = 2;
   EXPECT_THROW(engine.measure({.repeats = 2, .seed = 1, .sample_bytes = 1 * kMiB}), Error);
   fail_every_ = 0;
@@ -106,7 +107,7 @@ TEST_F(EngineErrors, AnObserverThatThrowsEndsTheStepOnly) {
   for (const char* cache : {"lru", "fifo", "static", "none"}) {
     SCOPED_TRACE(cache);
     options_.cache = cache;
-    Engine engine(*checkpoint_, model_, options_);
+    Engine engine(*checkpoint_, model_, resolve(options_, *checkpoint_, model_));
     ThrowingObserver observer;
     engine.observe(&observer);
     failed_ = 0;
@@ -118,7 +119,7 @@ TEST_F(EngineErrors, AnObserverThatThrowsEndsTheStepOnly) {
 TEST_F(EngineErrors, AStepThatFailedIsNoPartOfTheTrace) {
   const sluice::testing::ScratchDirectory scratch;
   const auto recorded = [&](const std::string& path) {
-    Engine engine(*checkpoint_, model_, options_);
+    Engine engine(*checkpoint_, model_, resolve(options_, *checkpoint_, model_));
     trace::TraceWriter writer = trace::TraceWriter::create(path, trace_header(engine));
     writer.begin_run(Json::object());
     TraceRecorder recorder(writer);

@@ -73,7 +73,7 @@ class FetchStress : public ::testing::Test {
     EngineOptions roomy = options("lru");
     roomy.threads = 1;
     roomy.memory = std::nullopt;
-    Engine engine(*checkpoint_, *model_, roomy);
+    Engine engine(*checkpoint_, *model_, resolve(roomy, *checkpoint_, *model_));
     expected_ = hashes(engine);
     ASSERT_LE(engine.statistics().total().misses, model_->experts.size()) << "something was evicted";
   }
@@ -134,9 +134,9 @@ class FetchStress : public ::testing::Test {
       EngineOptions plain = options;
       plain.preset = "auto";
       plain.cache = "lru";
-      Engine engine(*checkpoint_, *model_, plain);
-      minimum = engine.plan().minimum;
-      expert = engine.expert_sizes().bytes({0, 0}).of(experts::Part::kFull);
+      Engine engine(*checkpoint_, *model_, resolve(plain, *checkpoint_, *model_));
+      minimum = engine.report().memory.minimum;
+      expert = engine.report().experts.sizes().bytes({0, 0}).of(experts::Part::kFull);
       options.profile = made_up_costs(engine);
     }
     // A layer of a step wants 4 of 64 experts; and our own heap grows.
@@ -147,13 +147,13 @@ class FetchStress : public ::testing::Test {
       return make_faulty_reader(std::move(inner),
                                 [&](const DiskRead&) { return failing && ++reads % 499 == 0 ? EIO : 0; });
     };
-    Engine engine(*checkpoint_, *model_, options);
+    Engine engine(*checkpoint_, *model_, resolve(options, *checkpoint_, *model_));
     failed_steps_ = 0;
     failing = faults_ = true;
     EXPECT_EQ(hashes(engine), expected_) << "seed " << kSeed;
     faults_ = false;
     EXPECT_GT(failed_steps_, 0u);
-    EXPECT_LE(engine.accountant().peak(), engine.accountant().budget());
+    EXPECT_LE(engine.report().accountant.peak(), engine.report().accountant.budget());
     EXPECT_GT(engine.statistics().total().misses, model_->experts.size())
         << "experts came back after they were evicted";
     return engine.statistics().total().found;

@@ -199,7 +199,7 @@ class ToyModel : public ::testing::Test {
 
   std::vector<float> logits(const ToyCheckpoint& checkpoint, const EngineOptions& options) {
     const model::Model model = checkpoint.model();
-    Engine engine(checkpoint, model, options);
+    Engine engine(checkpoint, model, resolve(options, checkpoint, model));
     return logits(engine);
   }
 
@@ -220,14 +220,14 @@ TEST_F(ToyModel, HasTheBitsOfItsFp32WordsAtEveryBudget) {
   EXPECT_NE(*std::ranges::max_element(expected), *std::ranges::min_element(expected));
   EXPECT_TRUE(same_bits(logits(toys, all), expected));
 
-  const MemoryPlan plan = Engine(toys, model, all).plan();
+  const Bytes minimum = Engine(toys, model, resolve(all, toys, model)).report().memory.minimum;
   for (const std::string cache : {"none", "lru", "lfu"}) {
     EngineOptions little = all;
     little.cache = cache;
-    little.memory = plan.minimum + 512 * kKiB;
-    Engine engine(toys, model, little);
+    little.memory = minimum + 512 * kKiB;
+    Engine engine(toys, model, resolve(little, toys, model));
     EXPECT_TRUE(same_bits(logits(engine), expected)) << cache;
-    EXPECT_GT(engine.expert_counters().demand_reads, 18u) << "some expert was read again";
+    EXPECT_GT(engine.report().experts.counters().demand_reads, 18u) << "some expert was read again";
   }
 }
 
@@ -235,20 +235,24 @@ TEST_F(ToyModel, HasTheBitsOfItsFp32WordsAtEveryBudget) {
 TEST_F(ToyModel, HasTheSameBitsAtEveryBudgetWhereTheMachineRounds) {
   const ToyCheckpoint toys(scratch_.path(), Experts::kToys);
   const EngineOptions all = options(Math::kAuto);
+  const model::Model model = toys.model();
   EngineOptions little = all;
-  little.memory = Engine(toys, toys.model(), all).plan().minimum + 512 * kKiB;
+  little.memory = Engine(toys, model, resolve(all, toys, model)).report().memory.minimum + 512 * kKiB;
   EXPECT_TRUE(same_bits(logits(toys, all), logits(toys, little)));
 }
 
 TEST_F(ToyModel, IsSmallerThanItsWords) {
   const ToyCheckpoint toys(scratch_.path(), Experts::kToys), words(scratch_.path(), Experts::kWords);
   const model::Model of_toys = toys.model(), of_words = words.model();
-  const Engine small(toys, of_toys, options(Math::kF32)), large(words, of_words, options(Math::kF32));
+  const Engine small(toys, of_toys, resolve(options(Math::kF32), toys, of_toys));
+  const Engine large(words, of_words, resolve(options(Math::kF32), words, of_words));
+  const experts::ExpertSizes &small_sizes = small.report().experts.sizes(),
+                             &large_sizes = large.report().experts.sizes();
   const experts::ExpertId id{1, 2};  // in toy256, toy8 and toy8
   const Bytes own = kWidth * kHidden / 256 * 132 + 2 * (kWidth * kHidden / 32 * 34);
-  EXPECT_GE(small.expert_sizes().bytes(id).full, own);
-  EXPECT_LT(small.expert_sizes().bytes(id).full, own + 6 * 4096 + own / 64);
-  EXPECT_LT(small.expert_sizes().bytes(id).full, large.expert_sizes().bytes(id).full / 3);
+  EXPECT_GE(small_sizes.bytes(id).full, own);
+  EXPECT_LT(small_sizes.bytes(id).full, own + 6 * 4096 + own / 64);
+  EXPECT_LT(small_sizes.bytes(id).full, large_sizes.bytes(id).full / 3);
 }
 
 TEST_F(ToyModel, BiasesCount) {
@@ -256,7 +260,7 @@ TEST_F(ToyModel, BiasesCount) {
   model::Model without = toys.model();
   std::erase_if(without.dense,
                 [](const model::TensorSpec& spec) { return spec.role == Role::kExpertDownBias; });
-  Engine engine(toys, without, options(Math::kF32));
+  Engine engine(toys, without, resolve(options(Math::kF32), toys, without));
   EXPECT_FALSE(same_bits(logits(engine), logits(toys, options(Math::kF32))));
 }
 
@@ -265,7 +269,8 @@ TEST_F(ToyModel, AFormatWithoutKernelsIsRefusedByName) {
   EngineOptions unknown = options(Math::kF32);
   unknown.formats = nullptr;
   try {
-    const Engine engine(toys, toys.model(), unknown);
+    const model::Model model = toys.model();
+    const Engine engine(toys, model, resolve(unknown, toys, model));
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
@@ -283,7 +288,7 @@ TEST_F(ToyModel, AScaleThatIsNoNumberIsRefusedWithItsPlace) {
   std::fstream file(toys.weight_files()[0], std::ios::binary | std::ios::in | std::ios::out);
   file.seekp(static_cast<std::streamoff>(toys.offset(tensor, 0)));
   file.write("\x00\x7e", 2).flush();  // binary16 NaN
-  Engine engine(toys, model, options(Math::kF32));
+  Engine engine(toys, model, resolve(options(Math::kF32), toys, model));
   try {
     logits(engine);
     FAIL() << "expert 0 of layer 0 was never read";

@@ -24,7 +24,7 @@ void check(const Engine& engine, const tokenizer::Tokenizer* tokenizer, const Ge
         .in("the prompt")
         .fix("give some text, or " + Setting::kTokens);
   const bool encoder = engine.model().config.has_encoder();
-  const std::size_t positions = encoder ? engine.options().encoder_positions : engine.options().positions;
+  const std::size_t positions = encoder ? engine.plan().encoder_positions : engine.plan().positions;
   if (request.prompt.size() > positions)
     throw Error(ErrorKind::kInvalid, "the prompt is longer than the context")
         .in(Setting::kContext)
@@ -168,8 +168,8 @@ std::vector<StopReason> stop_reasons(std::span<const GenerateResult> results) {
 std::vector<GenerateResult> generate(Engine& engine, const tokenizer::Tokenizer* tokenizer,
                                      std::span<const GenerateRequest> requests) {
   for (const GenerateRequest& request : requests) check(engine, tokenizer, request);
-  SLUICE_CHECK(requests.size() <= engine.options().sequences, "the plan has room for fewer sequences");
-  SLUICE_CHECK(!draws(requests) || engine.options().draws, "the plan has no room for drawing tokens");
+  SLUICE_CHECK(requests.size() <= engine.plan().sequences, "the plan has room for fewer sequences");
+  SLUICE_CHECK(!draws(requests) || engine.plan().draws, "the plan has no room for drawing tokens");
   std::deque<Stream> streams;
   for (const GenerateRequest& request : requests) streams.emplace_back(engine, tokenizer, request);
   const auto start = Clock::now();

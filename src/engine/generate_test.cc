@@ -34,7 +34,7 @@ class GenerateTest : public ::testing::Test {
   const std::unique_ptr<store::Checkpoint> checkpoint_ =
       store::open_checkpoint(SLUICE_SOURCE_DIR "/models/fable-moe-18m");
   const model::Model model_ = model::describe_model(*checkpoint_);
-  Engine engine_{*checkpoint_, model_, options()};
+  Engine engine_{*checkpoint_, model_, resolve(options(), *checkpoint_, model_)};
 };
 
 // The last token of an answer needs no position: 24 hold a prompt of 5 and an answer of 20.

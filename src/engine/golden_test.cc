@@ -87,7 +87,7 @@ EngineOptions small_options(Math math) {
 std::vector<float> all_logits(const std::string& path, const Golden& golden, const EngineOptions& options) {
   const auto checkpoint = store::open_checkpoint(path);
   const model::Model model = model::describe_model(*checkpoint);
-  Engine engine(*checkpoint, model, options, 4);
+  Engine engine(*checkpoint, model, resolve(options, *checkpoint, model), 4);
   const auto sequence = engine.new_sequence();
   if (model.config.has_encoder()) engine.encode(*sequence, golden.encoder_tokens);
   std::vector<float> logits;
@@ -102,7 +102,7 @@ std::vector<float> all_logits(const std::string& path, const Golden& golden, con
 MemoryPlan plan_of(const std::string& path, const EngineOptions& options) {
   const auto checkpoint = store::open_checkpoint(path);
   const model::Model model = model::describe_model(*checkpoint);
-  return Engine(*checkpoint, model, options, 4).plan();
+  return Engine(*checkpoint, model, resolve(options, *checkpoint, model), 4).report().memory;
 }
 
 class GoldenTest : public ::testing::TestWithParam<std::string> {
@@ -157,7 +157,7 @@ TEST_P(GoldenTest, F32GreedyTokensEqualTheOracle) {
   const Golden golden = read_golden(GetParam());
   const auto checkpoint = store::open_checkpoint(path());
   const model::Model model = model::describe_model(*checkpoint);
-  Engine engine(*checkpoint, model, small_options(Math::kF32));
+  Engine engine(*checkpoint, model, resolve(small_options(Math::kF32), *checkpoint, model));
   GenerateRequest request;
   request.prompt = golden.encoder_tokens.empty() ? golden.tokens : golden.encoder_tokens;
   request.max_tokens = golden.greedy.size();
@@ -180,12 +180,12 @@ TEST_P(GoldenTest, EverySequenceOfABatchGetsTheTokensThatItGetsAlone) {
   EngineOptions options = small_options(Math::kAuto);
   std::vector<std::vector<tokenizer::TokenId>> alone;
   {
-    Engine engine(*checkpoint, model, options);
+    Engine engine(*checkpoint, model, resolve(options, *checkpoint, model));
     for (const GenerateRequest& request : requests)
       alone.push_back(generate(engine, nullptr, request).tokens);
   }
   options.sequences = requests.size();
-  Engine engine(*checkpoint, model, options);
+  Engine engine(*checkpoint, model, resolve(options, *checkpoint, model));
   const std::vector<GenerateResult> together = generate(engine, nullptr, requests);
   ASSERT_EQ(together.size(), requests.size());
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -273,8 +273,8 @@ void expect_stores_give_the_bits_of(const std::string& directory, const Golden& 
     const std::vector<std::string> caches = {"none", "lru", "lfu", "fifo", "marking"};
     for (std::size_t i = 0; i < caches.size(); ++i) {
       options.cache = caches[i];
-      options.cache_scope = i % 2 == 0 ? "global" : "layer";
-      options.keep = split && i % 2 == 1 ? "packed" : "full";
+      options.cache_scope = i % 2 == 0 ? CacheScope::kGlobal : CacheScope::kLayer;
+      options.keep = split && i % 2 == 1 ? Keep::kPacked : Keep::kFull;
       for (const Bytes experts : {Bytes{0}, plan.experts / 3, plan.experts / 2}) {
         options.memory = plan.minimum + experts + 512 * kKiB;  // the test's own heap grows a little meanwhile
         expect_same(codec + " " + caches[i] + " " + std::to_string(*options.memory), store);
@@ -313,8 +313,8 @@ TEST_P(GoldenTest, DenseMatricesAsTheyAreStoredGiveTheSameBits) {
     views.emplace_back("packed");
   } else {
     EngineOptions options = small_options(Math::kF32);
-    options.dense = "packed";
-    EXPECT_THROW(Engine(*checkpoint, model, options), Error);
+    options.dense = DenseForm::kPacked;
+    EXPECT_THROW(Engine(*checkpoint, model, resolve(options, *checkpoint, model)), Error);
   }
   for (const Math math : {Math::kF32, Math::kAuto}) {
     for (const Isa isa : available_isas()) {
@@ -325,7 +325,7 @@ TEST_P(GoldenTest, DenseMatricesAsTheyAreStoredGiveTheSameBits) {
       const std::vector<float> expected = all_logits(path(), golden, options);
       for (const std::string& dense : views) {
         SCOPED_TRACE(dense);
-        options.dense = dense;
+        options.dense = parse_dense(dense);
         const std::vector<float> found = all_logits(store, golden, options);
         ASSERT_EQ(found.size(), expected.size());
         EXPECT_EQ(std::memcmp(found.data(), expected.data(), expected.size() * sizeof(float)), 0);
@@ -335,15 +335,16 @@ TEST_P(GoldenTest, DenseMatricesAsTheyAreStoredGiveTheSameBits) {
   for (const std::string& dense : views) {
     SCOPED_TRACE(dense);
     EngineOptions options = small_options(Math::kF32);
-    options.dense = dense;
-    const Engine engine(*checkpoint, model, options);
+    options.dense = parse_dense(dense);
+    const Engine engine(*checkpoint, model, resolve(options, *checkpoint, model));
     const bool packed =
         bf16 && (dense == "packed" || (dense == "auto" && kernels::multiplies_packed(best_isa())));
-    EXPECT_EQ(engine.dense_choice().view == DenseView::kPacked, packed);
-    const codec::MatrixRef& matrix = engine.weights().matrix(model::Role::kO, output->layer);
+    const RunReport report = engine.report();
+    EXPECT_EQ(report.dense_choice.view == DenseView::kPacked, packed);
+    const codec::MatrixRef& matrix = report.weights.matrix(model::Role::kO, output->layer);
     EXPECT_EQ(matrix.format == &codec::kFormatPacked, packed);
     EXPECT_EQ(!matrix.format->words, packed);
-    EXPECT_EQ(engine.accountant().used(device::Account::kDense), engine.plan().dense);
+    EXPECT_EQ(report.accountant.used(device::Account::kDense), report.memory.dense);
   }
 }
 

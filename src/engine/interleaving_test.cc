@@ -221,13 +221,13 @@ void check(const std::string& path, std::span<const EngineOptions> settings, std
   {
     EngineOptions options = options_for(1);
     options.precision = settings.front().precision;
-    Engine alone(*checkpoint, model, options);
+    Engine alone(*checkpoint, model, resolve(options, *checkpoint, model));
     for (Text& text : texts) compute_alone(alone, text);
   }
   for (const EngineOptions& options : settings) {
     SCOPED_TRACE("cache " + options.cache + ", scheduler " + options.scheduler + ", prefetch " +
                  options.prefetch);
-    Engine engine(*checkpoint, model, options, 1 + random() % 5);
+    Engine engine(*checkpoint, model, resolve(options, *checkpoint, model), 1 + random() % 5);
     EvictionCounter counter;
     if (!model.config.has_encoder()) engine.observe(&counter);
     Interleaved(engine, texts, random, met).run();
@@ -273,8 +273,8 @@ Bytes part_of_experts(const std::string& path) {
   const model::Model model = model::describe_model(*checkpoint);
   EngineOptions options = options_for(1);
   if (checkpoint->slices()) options.precision = experts::PrecisionMode::kHigh;
-  const Engine engine(*checkpoint, model, options);
-  return model.experts.size() * engine.expert_memory_bytes() / 3;
+  const Engine engine(*checkpoint, model, resolve(options, *checkpoint, model));
+  return model.experts.size() * engine.report().expert_memory_bytes() / 3;
 }
 
 std::vector<std::string> architectures() {

@@ -34,7 +34,7 @@ std::uint64_t identity_of(const store::Checkpoint& checkpoint, const model::Mode
 
 std::uint64_t model_identity(const Engine& engine) {
   return identity_of(engine.checkpoint(), engine.model().config, [&](std::int32_t layer, Xxh3Stream& hash) {
-    const codec::MatrixRef& router = engine.weights().words(model::Role::kRouter, layer);
+    const codec::MatrixRef& router = engine.report().weights.words(model::Role::kRouter, layer);
     hash.update({device::host_space().pointer(router.planes[0]), router.format->bytes(router.shape)});
   });
 }

@@ -44,7 +44,7 @@ std::uint64_t from_engine(const std::string& path) {
   const Opened open(path);
   EngineOptions with = buffered();
   if (open.checkpoint->slices()) with.precision = experts::PrecisionMode::kHigh;
-  return model_identity(Engine(*open.checkpoint, open.model, with));
+  return model_identity(Engine(*open.checkpoint, open.model, resolve(with, *open.checkpoint, open.model)));
 }
 
 // Computed from the single safetensors file of a model with routers of this name, as the format's page says.

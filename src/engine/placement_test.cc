@@ -103,7 +103,7 @@ class PlacementTest : public ::testing::TestWithParam<std::string> {
                 return std::make_unique<CountingUnit>(kernels, low, run.by_device);
               },
           .make_placement = [&] { return std::make_unique<ParityPlacement>(run.on_host, run.on_device); }});
-    Engine engine(*checkpoint_, model_, options, sequences);
+    Engine engine(*checkpoint_, model_, resolve(options, *checkpoint_, model_), sequences);
     fetch::Timeline timeline;
     engine.record_timeline(&timeline);
     const auto tokens = golden_.at("tokens").get<std::vector<tokenizer::TokenId>>();

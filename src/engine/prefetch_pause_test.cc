@@ -98,15 +98,16 @@ TEST_F(PrefetchPause, GuessesThatLoseArePausedAndTheTextIsTheSame) {
   {
     EngineOptions none = options_;
     none.prefetch = "none";
-    Engine engine(*checkpoint_, model_, none);
+    Engine engine(*checkpoint_, model_, resolve(none, *checkpoint_, model_));
     expected = hashes(engine);
     EXPECT_EQ(engine.statistics().prefetch_paused, 0u);
-    options_.memory = engine.plan().minimum + 24 * engine.expert_sizes().bytes({0, 0}).full + kMiB;
+    options_.memory =
+        engine.report().memory.minimum + 24 * engine.report().experts.sizes().bytes({0, 0}).full + kMiB;
   }
   SlowDisk disk(*checkpoint_, model_);
   options_.prefetch = "all-next";  // 64 experts of a layer, of which a token uses 4
   options_.fetch.wrap_reader = [&](std::unique_ptr<DiskReader> inner) { return disk.wrap(std::move(inner)); };
-  Engine engine(*checkpoint_, model_, options_);
+  Engine engine(*checkpoint_, model_, resolve(options_, *checkpoint_, model_));
   struct Finish {  // before the engine waits for its reads
     SlowDisk& disk;
     ~Finish() { disk.finish(); }
@@ -116,7 +117,7 @@ TEST_F(PrefetchPause, GuessesThatLoseArePausedAndTheTextIsTheSame) {
   const std::size_t events = kTokens * model_.config.sparse_layers();
   EXPECT_GT(engine.statistics().prefetch_paused, events / 2);
   EXPECT_LT(engine.statistics().prefetch_paused, events);
-  const fetch::PrefetchCounters count = engine.expert_counters().prefetch;
+  const fetch::PrefetchCounters count = engine.report().experts.counters().prefetch;
   EXPECT_GT(count.delay_bytes, count.used_bytes);
 }
 

@@ -71,9 +71,9 @@ class PacedReader final : public DiskReader {
 class PrefetchWaste : public PrefetchTest {
  protected:
   PrefetchWaste() : PrefetchTest(256) {
-    const Engine engine(*checkpoint_, model_, options_);
-    least_ = engine.plan().minimum;
-    expert_ = engine.expert_sizes().bytes({0, 0}).full;
+    const Engine engine(*checkpoint_, model_, resolve(options_, *checkpoint_, model_));
+    least_ = engine.report().memory.minimum;
+    expert_ = engine.report().experts.sizes().bytes({0, 0}).full;
   }
 
   // A prompt of 8 tokens, then `steps` more, one by one.
@@ -98,7 +98,7 @@ TEST_F(PrefetchWaste, WhatWasReadIsUsefulOrWasted) {
       EngineOptions options = options_;
       options.prefetch = prefetch;
       options.memory = least_ + experts * expert_ + kMiB;
-      Engine engine(*checkpoint_, model_, options);
+      Engine engine(*checkpoint_, model_, resolve(options, *checkpoint_, model_));
       hashes(engine, 60);
       const Statistics& statistics = engine.statistics();
       for (const ExpertStatistics& phase : {statistics.prefill, statistics.decode, statistics.total()}) {
@@ -106,7 +106,7 @@ TEST_F(PrefetchWaste, WhatWasReadIsUsefulOrWasted) {
         EXPECT_LE(phase.prefetch_used, phase.prefetch_bytes);
       }
       EXPECT_GT(statistics.decode.useful_bytes(), 0u);
-      const fetch::ExpertCounters counters = engine.expert_counters();
+      const fetch::ExpertCounters counters = engine.report().experts.counters();
       EXPECT_EQ(statistics.total().wasted_bytes, counters.prefetch.wasted_bytes);
       EXPECT_EQ(statistics.total().prefetch_used, counters.prefetch.used_bytes);
       if (prefetch == "none") {
@@ -125,7 +125,7 @@ TEST_F(PrefetchWaste, UsefulBytesAreThoseThatAreReadWithoutReadAhead) {
     EngineOptions options = options_;
     options.prefetch = prefetch;
     options.cache_bytes = 48 * expert_;  // what a budget leaves depends on how the process has grown
-    Engine engine(*checkpoint_, model_, options);
+    Engine engine(*checkpoint_, model_, resolve(options, *checkpoint_, model_));
     hashes(engine, 60);
     useful.push_back(engine.statistics().decode.useful_bytes());
   }
@@ -139,14 +139,14 @@ TEST_F(PrefetchWaste, StopsWhereTheDiskIsTheLimitAndTheTextIsTheSame) {
   {
     EngineOptions none = options_;
     none.prefetch = "none";
-    Engine engine(*checkpoint_, model_, none);
+    Engine engine(*checkpoint_, model_, resolve(none, *checkpoint_, model_));
     expected = hashes(engine, kTokens);
   }
   options_.prefetch = "lookahead";
   options_.fetch.wrap_reader = [](std::unique_ptr<DiskReader> inner) {
     return std::make_unique<PacedReader>(std::move(inner), kBytesPerSecond);
   };
-  Engine engine(*checkpoint_, model_, options_);
+  Engine engine(*checkpoint_, model_, resolve(options_, *checkpoint_, model_));
   EXPECT_EQ(hashes(engine, kSeen), std::vector(expected.begin(), expected.begin() + kSeen));
   const ExpertStatistics first = engine.statistics().decode;
   EXPECT_GT(first.wasted_bytes, 0u);
@@ -160,8 +160,8 @@ TEST_F(PrefetchWaste, StopsWhereTheDiskIsTheLimitAndTheTextIsTheSame) {
   RecordProperty("wasted_share_later", std::to_string(later));
   EXPECT_LT(later, 0.1);
   EXPECT_GT(engine.statistics().prefetch_paused, kTokens);  // events of which a step has six
-  ASSERT_NE(engine.prefetch_trial(), nullptr);
-  EXPECT_FALSE(engine.prefetch_trial()->pays());
+  ASSERT_NE(engine.report().prefetch_trial(), nullptr);
+  EXPECT_FALSE(engine.report().prefetch_trial()->pays());
 }
 
 }  // namespace

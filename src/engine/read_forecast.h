@@ -6,7 +6,7 @@
 
 namespace sluice::engine {
 
-class Engine;
+struct RunReport;
 
 struct ReadForecast {
   double needed = 0;              // bytes a token
@@ -19,6 +19,6 @@ struct ReadForecast {
 
 // REQUIRES: a model with experts, none of them in slices. Caches are taken as full, and as holding the
 // experts that are used most.
-ReadForecast forecast_reads(const Engine& engine);
+ReadForecast forecast_reads(const RunReport& run);
 
 }  // namespace sluice::engine

@@ -193,7 +193,7 @@ TEST_P(SlicedGolden, ComputesWhatAPlainModelOfTheSameValuesDoes) {
       const Opened opened(plain.path());
       EngineOptions options = options_of(PrecisionMode::kFull);
       options.math = Math::kF32;
-      Engine engine(*opened.checkpoint, opened.model, options, 4);
+      Engine engine(*opened.checkpoint, opened.model, resolve(options, *opened.checkpoint, opened.model), 4);
       expected[which] = logits_of(engine, tokens, tokens.size());
     }
     const double scale = largest_of(expected[codec::SliceView::kHigh]);
@@ -207,7 +207,7 @@ TEST_P(SlicedGolden, ComputesWhatAPlainModelOfTheSameValuesDoes) {
       options.low_view = low;
       options.math = Math::kF32;
       options.activations = kernels::ActivationForm::kF32;
-      Engine engine(*sliced.checkpoint, sliced.model, options, 4);
+      Engine engine(*sliced.checkpoint, sliced.model, resolve(options, *sliced.checkpoint, sliced.model), 4);
       return logits_of(engine, tokens, prompt);
     };
     // Prompts are computed at high precision, whatever precision is asked for later.
@@ -239,12 +239,13 @@ class Slices : public ::testing::Test {
   }
 
   static std::unique_ptr<Engine> engine_of(const EngineOptions& options) {
-    return std::make_unique<Engine>(*fable_->checkpoint, fable_->model, options, 4);
+    return std::make_unique<Engine>(*fable_->checkpoint, fable_->model,
+                                    resolve(options, *fable_->checkpoint, fable_->model), 4);
   }
   static std::uint64_t bits_of(const EngineOptions& options) {
     const auto engine = engine_of(options);
     const std::uint64_t bits = bits_of(*engine);
-    EXPECT_LE(engine->accountant().peak(), engine->accountant().budget());
+    EXPECT_LE(engine->report().accountant.peak(), engine->report().accountant.budget());
     return bits;
   }
   static std::uint64_t bits_of(Engine& engine) {
@@ -255,9 +256,9 @@ class Slices : public ::testing::Test {
   // The smallest budget, and how much more half of the experts need.
   static std::pair<Bytes, Bytes> budgets(EngineOptions options) {
     const auto engine = engine_of(options);
-    const Bytes both = engine->expert_sizes().bytes({0, 0}).of(kBoth);
-    return {engine->plan().stated + kMiB,
-            engine->plan().stated + kMiB + both * fable_->model.experts.size() / 2};
+    const Bytes both = engine->report().experts.sizes().bytes({0, 0}).of(kBoth);
+    return {engine->report().memory.stated + kMiB,
+            engine->report().memory.stated + kMiB + both * fable_->model.experts.size() / 2};
   }
 
   static constexpr std::size_t kPrompt = 20;
@@ -300,7 +301,7 @@ TEST_F(Slices, HighAndLowGiveTheSameBitsWhateverTheBudgetCacheThreadsAndDisk) {
     for (const experts::PrefetchPolicy& prefetch : experts::prefetch_policies())
       expect_same(prefetch.name.data(),
                   [&](EngineOptions& o) { o.memory = half, o.prefetch = prefetch.name; });
-    expect_same("by layer", [&](EngineOptions& o) { o.memory = half, o.cache_scope = "layer"; });
+    expect_same("by layer", [&](EngineOptions& o) { o.memory = half, o.cache_scope = CacheScope::kLayer; });
     expect_same("empty", [&](EngineOptions& o) {
       o.memory = half;
       o.slices.initial = experts::InitialSlices::kEmpty;
@@ -327,9 +328,10 @@ TEST_F(Slices, DbscGivesTheSameBitsAndDecisionsWhateverTheThreadsAndDisk) {
       options.fetch.disk.method = method;
       options.prefetch = prefetch;
       const auto again = engine_of(options);
-      if (again->cache_capacity() != first->cache_capacity()) continue;  // the process has grown meanwhile
+      if (again->report().cache_capacity() != first->report().cache_capacity())
+        continue;  // the process has grown meanwhile
       EXPECT_EQ(bits_of(*again), expected);
-      EXPECT_EQ(again->decision_hash(), first->decision_hash());
+      EXPECT_EQ(again->report().decision_hash(), first->report().decision_hash());
     }
   }
 }
@@ -346,8 +348,8 @@ TEST_F(Slices, CodedActivationsAreNearTheOthersAndTheirBitsAreTheSameEverywhere)
     options.activations = form;
     options.isa = isa;
     options.threads = threads;
-    Engine engine(*int8.checkpoint, int8.model, options, 4);
-    EXPECT_EQ(engine.options().activations, form);
+    Engine engine(*int8.checkpoint, int8.model, resolve(options, *int8.checkpoint, int8.model), 4);
+    EXPECT_EQ(engine.plan().activations, form);
     return logits_of(engine, std::span(tokens_).first(24), prompt);
   };
   using Form = kernels::ActivationForm;
@@ -372,15 +374,15 @@ TEST_F(Slices, DenseWeightsOfEightBitsTakeHalfAndGiveTheSameBitsEverywhere) {
     EngineOptions options = options_of(PrecisionMode::kHigh);
     options.threads = threads;
     options.chunk = threads == 2 ? 16 : 5;
-    Engine engine(*int8.checkpoint, int8.model, options, threads);
+    Engine engine(*int8.checkpoint, int8.model, resolve(options, *int8.checkpoint, int8.model), threads);
     bits.push_back(bits_of(engine));
-    dense = engine.plan().dense;
-    EXPECT_EQ(engine.accountant().used(device::Account::kDense), dense);
+    dense = engine.report().memory.dense;
+    EXPECT_EQ(engine.report().accountant.used(device::Account::kDense), dense);
   }
   EXPECT_EQ(bits, std::vector(3, bits[0]));
   EngineOptions words = options_of(PrecisionMode::kHigh);
-  words.dense = "words";
-  EXPECT_LT(dense, 6 * engine_of(words)->plan().dense / 10);
+  words.dense = DenseForm::kWords;
+  EXPECT_LT(dense, 6 * engine_of(words)->report().memory.dense / 10);
 }
 
 TEST_F(Slices, AFailedReadFailsItsStepAndNoBitOfTheNext) {
@@ -464,11 +466,11 @@ TEST_F(Slices, WhatIsInMemoryIsWhatWasDecided) {
       for (const model::ExpertPieces& pieces : fable_->model.experts) {
         const experts::ExpertId id{static_cast<std::uint16_t>(pieces.layer),
                                    static_cast<std::uint16_t>(pieces.index)};
-        ASSERT_EQ(engine->parts(id), logical.held[id]) << id.layer << "/" << id.index;
-        resident += engine->expert_sizes().bytes(id).of(engine->parts(id));
+        ASSERT_EQ(engine->report().experts.parts(id), logical.held[id]) << id.layer << "/" << id.index;
+        resident += engine->report().experts.sizes().bytes(id).of(engine->report().experts.parts(id));
       }
-      EXPECT_EQ(engine->accountant().used(device::Account::kExperts), resident);
-      EXPECT_LE(resident, engine->cache_capacity());
+      EXPECT_EQ(engine->report().accountant.used(device::Account::kExperts), resident);
+      EXPECT_LE(resident, engine->report().cache_capacity());
     };
     engine->prefill(*sequence, std::span(tokens_).first(kPrompt), {[](std::size_t) { return false; }, {}});
     expect_agreement();
@@ -494,8 +496,8 @@ TEST_F(Slices, ALimitOnMissesIsKept) {
     if (mode == ConstraintMode::kNone) limited.router = "exact";
     const auto engine = engine_of(limited);
     logits_of(*engine, random_tokens(96, fable_->model.config.vocab, 8), kPrompt);
-    const experts::MissAccount& account = engine->constraint()->account();
-    if (replaced != nullptr) *replaced = engine->constraint()->replaced();
+    const experts::MissAccount& account = engine->report().constraint()->account();
+    if (replaced != nullptr) *replaced = engine->report().constraint()->replaced();
     EXPECT_GT(account.requested, 0);
     if (options.precision == PrecisionMode::kHigh) {
       EXPECT_EQ(account.downgrades, 0u);
@@ -547,7 +549,7 @@ TEST_F(Slices, WhatMakesNoSenseIsRefusedWithTheReason) {
   EXPECT_THAT(refused([](EngineOptions& o) { o.preset = "zipmoe"; }), HasSubstr("slices"));
   EXPECT_THAT(refused([](EngineOptions& o) { o.preset = "z-deepspeed"; }), HasSubstr("--preset"));
   EXPECT_THAT(refused([](EngineOptions& o) { o.scheduler = "zip-affinity"; }), HasSubstr("--scheduler"));
-  EXPECT_THAT(refused([](EngineOptions& o) { o.keep = "packed"; }), HasSubstr("--keep"));
+  EXPECT_THAT(refused([](EngineOptions& o) { o.keep = Keep::kPacked; }), HasSubstr("--keep"));
   EXPECT_THAT(refused([](EngineOptions& o) { o.constraint = ConstraintMode::kHard; }), HasSubstr("--router"));
   EXPECT_THAT(refused([](EngineOptions& o) {
                 o.precision = PrecisionMode::kLow;
@@ -565,7 +567,10 @@ TEST_F(Slices, WhatMakesNoSenseIsRefusedWithTheReason) {
   EXPECT_THAT(refusal([&] { engine->measure({}); }), HasSubstr("slices"));
 
   const Opened plain(kFable);
-  EXPECT_THAT(refusal([&] { Engine(*plain.checkpoint, plain.model, options_of(PrecisionMode::kHigh), 1); }),
+  EXPECT_THAT(refusal([&] {
+                Engine(*plain.checkpoint, plain.model,
+                       resolve(options_of(PrecisionMode::kHigh), *plain.checkpoint, plain.model), 1);
+              }),
               HasSubstr("only experts in slices"));
 }
 

@@ -20,20 +20,20 @@ trace::TraceHeader trace_header(const Engine& engine, const TraceExtras& extras)
   for (const model::ExpertPieces& pieces : engine.model().experts) {
     const experts::ExpertId id{static_cast<std::uint16_t>(pieces.layer),
                                static_cast<std::uint16_t>(pieces.index)};
-    header.sizes->set(id, engine.expert_sizes().bytes(id), engine.expert_disk_bytes(id),
-                      engine.exponent_disk_bytes(id));
+    header.sizes->set(id, engine.report().experts.sizes().bytes(id), engine.report().experts.disk_bytes(id),
+                      engine.report().experts.layout(id).rest.disk_bytes());
   }
   return header;
 }
 
 Json run_record(const Engine& engine) {
-  Json record = {{"cache", engine.options().cache},
-                 {"scope", engine.options().cache_scope},
-                 {"capacity", engine.cache_capacity()},
-                 {"keep", engine.options().keep},
-                 {"seed", engine.options().seed}};
-  if (engine.pool_plan()) {
-    const experts::PoolSlots& slots = engine.pool_plan()->chosen.slots;
+  Json record = {{"cache", engine.policies().cache->name},
+                 {"scope", cache_scope_name(engine.plan().cache_scope)},
+                 {"capacity", engine.report().cache_capacity()},
+                 {"keep", keep_name(engine.plan().keep)},
+                 {"seed", engine.plan().seed}};
+  if (engine.report().pool_plan) {
+    const experts::PoolSlots& slots = engine.report().pool_plan->chosen.slots;
     const experts::PoolRules rules;  // the engine uses only these
     record["pools"] = {{"slots", {slots.f, slots.c, slots.s, slots.e}},
                        {"delta", rules.delta},

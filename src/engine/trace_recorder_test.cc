@@ -91,7 +91,7 @@ Recording run(const std::string& model_path, const std::string& trace_path, cons
   options.prefetch = "none";
   options.cache_bytes = kMiB;
   options.fetch.io = fetch::IoMode::kBuffered;  // not every scratch directory supports direct I/O
-  Engine engine(*checkpoint, model, options);
+  Engine engine(*checkpoint, model, resolve(options, *checkpoint, model));
   trace::TraceWriter writer = trace::TraceWriter::create(trace_path, trace_header(engine, extras));
   writer.begin_run(run_record(engine));
   TraceRecorder recorder(writer);
@@ -103,7 +103,7 @@ Recording run(const std::string& model_path, const std::string& trace_path, cons
   for (std::size_t i = 0; i < kDecoded; ++i)
     recording.logits.push_back(
         xxh3(std::as_bytes(engine.decode(*sequence, static_cast<tokenizer::TokenId>(i * 37 + 5)))));
-  recording.decisions = engine.decision_hash();
+  recording.decisions = engine.report().decision_hash();
   writer.close();
   return recording;
 }

@@ -60,7 +60,8 @@ TEST_P(ChoiceGolden, LikelihoodsTokensAndMetricsAreTheHarnesss) {
   const Json golden = read_json_file(kRoot + "tests/golden/eval/" + GetParam().golden + ".json");
   const std::size_t most = golden["max_length"].is_null() ? loaded.model.config.max_positions
                                                           : golden["max_length"].get<std::size_t>();
-  engine::Engine engine(*loaded.checkpoint, loaded.model, options(512), 8);
+  engine::Engine engine(*loaded.checkpoint, loaded.model,
+                        engine::resolve(options(512), *loaded.checkpoint, loaded.model), 8);
   ChoiceScorer scorer(engine);
   std::vector<ChoiceScore> scores;
   double worst = 0;
@@ -109,7 +110,8 @@ TEST(ChoiceScore, IsTheSameBitsHoweverItIsFed) {
   items.resize(3);
   engine::EngineOptions for_three = options(256);
   for_three.sequences = 3;
-  engine::Engine engine(*loaded.checkpoint, loaded.model, for_three, 8);
+  engine::Engine engine(*loaded.checkpoint, loaded.model,
+                        engine::resolve(for_three, *loaded.checkpoint, loaded.model), 8);
   ChoiceScorer together(engine), stepwise(engine, 10);
   for (const ChoiceItem& item : items) {
     const std::vector<ChoiceRequest> requests = encode_choices(*tokenizer, item, 4096, "item");
@@ -138,7 +140,8 @@ TEST(TextScore, IsThatOfTransformersInTheWindowsOfItsGuide) {
   const Json golden = read_json_file(kRoot + "tests/golden/eval/perplexity.json");
   const std::vector<tokenizer::TokenId> tokens = some_text(loaded, golden["text_bytes"].get<std::size_t>());
   ASSERT_EQ(tokens.size(), golden["tokens"]);
-  engine::Engine engine(*loaded.checkpoint, loaded.model, options(4096), 64);
+  engine::Engine engine(*loaded.checkpoint, loaded.model,
+                        engine::resolve(options(4096), *loaded.checkpoint, loaded.model), 64);
   TextScorer scorer(engine);
   for (const Json& run : golden["runs"]) {
     const auto length = run["ctx"].get<std::size_t>(), stride = run["stride"].get<std::size_t>();
@@ -180,7 +183,8 @@ TEST(TextScore, IsTheSameBitsInChunksAndTokenByToken) {
     for (const engine::Math math : {engine::Math::kF32, engine::Math::kAuto}) {
       engine::EngineOptions with = options(32);
       with.math = math;
-      engine::Engine engine(*loaded.checkpoint, loaded.model, with, 4);
+      engine::Engine engine(*loaded.checkpoint, loaded.model,
+                            engine::resolve(with, *loaded.checkpoint, loaded.model), 4);
       std::vector<double> all;
       for (const std::size_t prompt :
            {kAllOfIt, std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{31}}) {
@@ -208,8 +212,10 @@ TEST(TextScore, ComparisonIsWhatAllLogitsGive) {
   std::mt19937 random(kSeed);
   std::vector<tokenizer::TokenId> tokens(180);
   for (tokenizer::TokenId& token : tokens) token = static_cast<tokenizer::TokenId>(random() % vocab);
-  engine::Engine reference(*loaded.checkpoint, loaded.model, options(64), 4);
-  engine::Engine model(*other_loaded.checkpoint, other_loaded.model, options(64), 4);
+  engine::Engine reference(*loaded.checkpoint, loaded.model,
+                           engine::resolve(options(64), *loaded.checkpoint, loaded.model), 4);
+  engine::Engine model(*other_loaded.checkpoint, other_loaded.model,
+                       engine::resolve(options(64), *other_loaded.checkpoint, other_loaded.model), 4);
   const std::vector<Window> windows = cut_windows(tokens.size(), 64, 40);
 
   // By definition, from whole matrices.
@@ -288,7 +294,8 @@ TEST(TextScore, ComparisonIsWhatAllLogitsGive) {
     EXPECT_DOUBLE_EQ(score.top_agreement, static_cast<double>(same) / static_cast<double>(expected.size()));
   }
   // A model does not differ from itself.
-  engine::Engine itself(*loaded.checkpoint, loaded.model, options(64), 4);
+  engine::Engine itself(*loaded.checkpoint, loaded.model,
+                        engine::resolve(options(64), *loaded.checkpoint, loaded.model), 4);
   TextScorer scorer(itself, kPrompt);
   scorer.compare_with(reference, 7);
   const TextScore none = sum(scores_of(scorer, tokens, windows));
@@ -302,7 +309,8 @@ TEST(TextScore, StopsWhereItIsTold) {
   const std::vector<tokenizer::TokenId> tokens = some_text(loaded, 300);
   engine::EngineOptions for_both = options(64);
   for_both.sequences = 2;
-  engine::Engine engine(*loaded.checkpoint, loaded.model, for_both, 4);
+  engine::Engine engine(*loaded.checkpoint, loaded.model,
+                        engine::resolve(for_both, *loaded.checkpoint, loaded.model), 4);
   TextScorer scorer(engine);
   int asked = 0;
   const Window window{0, 40, 1};

@@ -29,21 +29,16 @@ std::string weights_of(const store::Checkpoint& checkpoint) {
 }  // namespace
 
 Json identity_of(const engine::Engine& engine) {
-  const auto activations = engine.options().activations;
-  const auto kv = engine.options().kv;
+  const auto activations = engine.plan().activations;
+  const auto kv = engine.plan().kv;
   return {{"weights", weights_of(engine.checkpoint())},
-          {"math", engine.options().math == engine::Math::kF32 ? "f32" : "auto"},
+          {"math", engine.plan().math == engine::Math::kF32 ? "f32" : "auto"},
           {"kv", kv ? std::string(dtype_name(*kv)) : "auto"},
-          {"isa", std::string(isa_name(engine.isa()))},
-          {"router", engine.options().router},
-          {"precision", std::string(experts::precision_name(engine.options().precision))},
-          {"low_view", engine.options().low_view == codec::SliceView::kCenter ? "amat-center" : "amat"},
+          {"isa", std::string(isa_name(engine.report().isa))},
+          {"router", engine.policies().router->name},
+          {"precision", std::string(experts::precision_name(engine.policies().precision.mode))},
+          {"low_view", engine.plan().low_view == codec::SliceView::kCenter ? "amat-center" : "amat"},
           {"activations", activations ? std::string(engine::activations_name(*activations)) : "fp32"}};
-}
-
-bool depends_on_history(const engine::EngineOptions& options) {
-  return experts::find_router(options.router).lossy || options.precision == experts::PrecisionMode::kDbsc ||
-         options.constraint.value_or(experts::ConstraintMode::kNone) != experts::ConstraintMode::kNone;
 }
 
 }  // namespace sluice::eval

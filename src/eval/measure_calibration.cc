@@ -157,7 +157,8 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
   result.scored = options.windows.scored(tokens.size());
 
   const auto of_store = [&](const EngineOptions& settings) {
-    return std::make_unique<Engine>(checkpoint, model, settings, kLogitRows);
+    return std::make_unique<Engine>(checkpoint, model, engine::resolve(settings, checkpoint, model),
+                                    kLogitRows);
   };
   EngineOptions exact_settings = options.engine, high_settings = options.engine;
   exact_settings.precision = experts::PrecisionMode::kFull;
@@ -165,7 +166,8 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
   exact_settings.cache = "lru";  // lru needs no measured costs
   high_settings.precision = experts::PrecisionMode::kHigh;
   const auto of_reference = [&] {
-    return std::make_unique<Engine>(reference, reference_model, exact_settings, kLogitRows);
+    return std::make_unique<Engine>(reference, reference_model,
+                                    engine::resolve(exact_settings, reference, reference_model), kLogitRows);
   };
 
   // Checked before hours are spent: both are the same model.
@@ -181,8 +183,8 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
   {
     const auto engine = of_store(high_settings);
     check_reference_identity(engine::model_identity(*engine), reference_identity, reference.path());
-    result.activations = *engine->options().activations;
-    all_experts = engine->expert_memory_bytes() * model.experts.size();
+    result.activations = *engine->plan().activations;
+    all_experts = engine->report().expert_memory_bytes() * model.experts.size();
     identity.update(identity_of(*engine));
   }
   const std::vector<Way> all = ways(options, all_experts);

@@ -180,26 +180,29 @@ TEST_F(Contract, IsKeptOnAnotherText) {
   const std::span<const tokenizer::TokenId> text = std::span(tokens_).subspan(20000, 1024);
   std::vector<WindowScore> reference;
   {
-    Engine engine(*exact_->checkpoint, exact_->model, engine_options(), 32);
+    Engine engine(*exact_->checkpoint, exact_->model,
+                  engine::resolve(engine_options(), *exact_->checkpoint, exact_->model), 32);
     reference = score_windows(engine, text, kWindows, false, go_on);
   }
   double bytes_before = HUGE_VAL;
   for (const double most : {.02, .05, .2}) {
     EngineOptions options = engine_options();
     set_contract(*calibration_, most, "c.json", options);
-    Engine any(*sliced_->checkpoint, sliced_->model, options);
-    options.cache_bytes = any.expert_memory_bytes() * sliced_->model.experts.size() / 3;
-    Engine engine(*sliced_->checkpoint, sliced_->model, options, 32);
+    Engine any(*sliced_->checkpoint, sliced_->model,
+               engine::resolve(options, *sliced_->checkpoint, sliced_->model));
+    options.cache_bytes = any.report().expert_memory_bytes() * sliced_->model.experts.size() / 3;
+    Engine engine(*sliced_->checkpoint, sliced_->model,
+                  engine::resolve(options, *sliced_->checkpoint, sliced_->model), 32);
     const LossDifference loss = difference(score_windows(engine, text, kWindows, true, go_on), reference);
     const PerplexityLoss measured = of_perplexity(loss);
-    const experts::LossEstimate estimate = engine.loss_guard()->estimate();
+    const experts::LossEstimate estimate = engine.report().loss_guard()->estimate();
     std::printf("accepted %.1f %%: measured %.2f %% +- %.2f, estimated %.2f %%, at most %.2f %%\n",
                 100 * most, 100 * measured.share, 100 * measured.error, 100 * std::expm1(estimate.total()),
                 100 * std::expm1(estimate.upper));
     EXPECT_LE(estimate.upper, std::log1p(most) + 1e-9);
     const double calibrated = estimate.upper - estimate.total();  // the limit includes one of these errors
     EXPECT_LE(loss.loss, std::log1p(most) + calibrated + 2 * loss.error);
-    EXPECT_GT(engine.constraint()->replaced(), 0u);
+    EXPECT_GT(engine.report().constraint()->replaced(), 0u);
     // The accepted loss is used.
     const Statistics& statistics = engine.statistics();
     const double bytes =
@@ -214,10 +217,11 @@ TEST_F(Contract, GuardAndStatisticsAgree) {
   EngineOptions options = engine_options();
   set_contract(*calibration_, .05, "c.json", options);
   options.cache_bytes = 2 * kMiB;
-  Engine engine(*sliced_->checkpoint, sliced_->model, options, 32);
+  Engine engine(*sliced_->checkpoint, sliced_->model,
+                engine::resolve(options, *sliced_->checkpoint, sliced_->model), 32);
   score_windows(engine, std::span(tokens_).subspan(5000, 256), kWindows, true, go_on);
   const Statistics& statistics = engine.statistics();
-  const experts::LossGuard& guard = *engine.loss_guard();
+  const experts::LossGuard& guard = *engine.report().loss_guard();
   const std::uint64_t places = statistics.decode.tokens * sliced_->model.config.sparse_layers();
   EXPECT_EQ(statistics.decode_routing.tokens, places);
   EXPECT_EQ(statistics.low_tokens, places);
@@ -230,7 +234,8 @@ TEST_F(Contract, WhereAllFitsNothingIsChanged) {
   set_contract(*calibration_, .2, "c.json", options);
   high.precision = PrecisionMode::kHigh;
   const auto nll = [&](const EngineOptions& settings) {
-    Engine engine(*sliced_->checkpoint, sliced_->model, settings, 32);
+    Engine engine(*sliced_->checkpoint, sliced_->model,
+                  engine::resolve(settings, *sliced_->checkpoint, sliced_->model), 32);
     return score_windows(engine, std::span(tokens_).first(128), kWindows, true, go_on)[0].nll;
   };
   EXPECT_EQ(nll(options), nll(high));

@@ -32,7 +32,8 @@ class ReferenceWindowsTest : public ::testing::Test {
     options.math = math;
     options.cache = "lru";
     options.fetch.io = fetch::IoMode::kBuffered;
-    return std::make_unique<engine::Engine>(*checkpoint_, model_, options, 8);
+    return std::make_unique<engine::Engine>(*checkpoint_, model_,
+                                            engine::resolve(options, *checkpoint_, model_), 8);
   }
   static bool go_on(std::size_t) { return true; }
 

@@ -73,20 +73,20 @@ OneRun measure(engine::Engine& engine, const CompareSettings& settings, double l
   it.bytes_per_token = ratio(static_cast<double>(decode.read()), tokens);
   it.wasted_per_token = ratio(static_cast<double>(decode.wasted_bytes), tokens);
   it.cpu_s_per_token = ratio(cpu_seconds() - first_cpu, tokens);
-  it.wait_share = ratio(engine.expert_counters().wait_s, it.e2e_s);
+  it.wait_share = ratio(engine.report().experts.counters().wait_s, it.e2e_s);
   it.hit_rate = ratio(static_cast<double>(decode.hits), static_cast<double>(decode.accesses));
-  it.peak = static_cast<double>(engine.accountant().peak());
+  it.peak = static_cast<double>(engine.report().accountant.peak());
   return run;
 }
 
 std::optional<std::string> arithmetic_of(const engine::Engine& engine) {
-  const engine::EngineOptions& options = engine.options();
-  if (eval::depends_on_history(options)) return std::nullopt;
-  const std::string kept = fmt::format("{} keys and values", dtype_name(engine.cache_dtype()));
+  const engine::PolicyPlan& policies = engine.policies();
+  if (policies.depends_on_memory()) return std::nullopt;
+  const std::string kept = fmt::format("{} keys and values", dtype_name(engine.plan().cache_dtype));
   if (!engine.checkpoint().slices()) return "exact weights, " + kept;
-  return fmt::format("{} precision{}, {} activations, {}", experts::precision_name(options.precision),
-                     options.low_view == codec::SliceView::kCenter ? " (amat-center)" : "",
-                     engine::activations_name(*options.activations), kept);
+  return fmt::format("{} precision{}, {} activations, {}", experts::precision_name(policies.precision.mode),
+                     engine.plan().low_view == codec::SliceView::kCenter ? " (amat-center)" : "",
+                     engine::activations_name(*engine.plan().activations), kept);
 }
 
 std::string found_text(const std::array<std::uint64_t, 5>& found) {
@@ -110,7 +110,8 @@ Error of_contender(const std::string& name, const Error& error) {
 std::unique_ptr<engine::Engine> make_engine(const Contender& contender,
                                             const engine::EngineOptions& options) {
   try {
-    return std::make_unique<engine::Engine>(*contender.checkpoint, *contender.model, options,
+    return std::make_unique<engine::Engine>(*contender.checkpoint, *contender.model,
+                                            engine::resolve(options, *contender.checkpoint, *contender.model),
                                             engine::generation_logit_rows(options.sequences));
   } catch (const Error& error) {
     throw of_contender(contender.preset, error);
@@ -253,20 +254,20 @@ Comparison Comparer::run(const std::vector<Contender>& contenders, const Compare
       const Clock::time_point begin = Clock::now();
       const std::unique_ptr<engine::Engine> made = make_engine(contender, options);
       engine::Engine& engine = *made;
-      if (engine.profile()) profiles_.try_emplace(contender.checkpoint, *engine.profile());
+      if (engine.report().profile) profiles_.try_emplace(contender.checkpoint, *engine.report().profile);
       OneRun run = measure(engine, settings, seconds(begin, Clock::now()));
       const std::optional<std::string> arithmetic = arithmetic_of(engine);
       compared.add_run(run.figures, arithmetic, !arithmetic || engine.checkpoint().slices());
       compared.found = engine.statistics().decode.found;
-      if (engine.pool_plan()) compared.planned = engine.pool_plan()->chosen;
+      if (engine.report().pool_plan) compared.planned = engine.report().pool_plan->chosen;
       if (settings.changes) compared.changes = settings.changes(engine);
       compared.texts.emplace_back();
       for (engine::GenerateResult& result : run.results)
         compared.texts.back().push_back(std::move(result.tokens));
       if (!comparison.text) comparison.text = run.results.front().text;
       if (comparison.reasons.empty()) comparison.reasons = engine::stop_reasons(run.results);
-      comparison.budget = engine.plan().budget;
-      comparison.threads = engine.threads();
+      comparison.budget = engine.report().memory.budget;
+      comparison.threads = engine.report().threads;
       if (settings.on_run) settings.on_run(++done, settings.runs * contenders.size());
     }
   }

@@ -101,7 +101,8 @@ void calibrate(const Options& options) {
         .in(Setting::kCtx)
         .expected(fmt::format("at most {}", open.model.config.max_positions))
         .found(std::to_string(settings.windows.window));
-  settings.engine = engine_options(flags, settings.windows.window);
+  settings.engine = engine_options(flags);
+  settings.engine.positions = settings.windows.window;
   settings.state = options.state;
   engine::Calibration calibration;
   {

@@ -58,17 +58,16 @@ std::vector<std::string> preset_names(const EngineFlags& flags) {
 }
 
 // Checked before anything runs. Error(kUsage) that names the preset.
-void check_goes_with(std::string_view name, const store::Checkpoint& checkpoint,
-                     engine::EngineOptions options) {
-  const store::Family family = checkpoint.family();
-  const bool sliced = family == store::Family::kSliced;
+void check_goes_with(std::string_view name, const engine::ModelFacts& facts, engine::EngineOptions options) {
+  const bool sliced = facts.family == experts::Family::kSliced;
   options.preset = name;
-  options = engine::with_preset(std::move(options), family == store::Family::kSplit, sliced);
-  const bool silent = sliced && options.precision == experts::PrecisionMode::kFull;
-  if (silent) options.precision = experts::PrecisionMode::kHigh;
+  engine::PolicyPlan policies =
+      engine::choose_policies(options, facts.family == experts::Family::kSplit, sliced);
+  const bool silent = sliced && policies.precision.mode == experts::PrecisionMode::kFull;
+  if (silent) policies.precision.mode = experts::PrecisionMode::kHigh;
   const std::string refusal = fmt::format("preset {} does not go with this model", name);
   try {
-    engine::check_combination(options, family);
+    engine::check_policies(policies, facts.family);
   } catch (const Error& error) {
     throw Error(ErrorKind::kUsage, fmt::format("{}: {}", refusal, error.what())).in(Setting::kPreset);
   }
@@ -92,31 +91,33 @@ lab::Contender reference_contender(const OpenModel& reference, const EngineFlags
                                    std::size_t positions, std::size_t encoder_positions) {
   EngineFlags exact = reference_flags(flags, reference.checkpoint->path());
   exact.capacity = flags.capacity;
-  return {kReference, reference.checkpoint.get(), &reference.model,
-          engine_options(exact, positions, encoder_positions)};
+  engine::EngineOptions options = engine_options(exact);
+  options.positions = positions;
+  options.encoder_positions = encoder_positions;
+  return {kReference, reference.checkpoint.get(), &reference.model, options};
 }
 
 lab::Changes changes_of(const engine::Engine& engine) {
   lab::Changes changes;
-  for (const auto& [name, text] : loss_rows(engine)) changes.rows.emplace_back(name, text);
-  if (!changes.rows.empty()) changes.json = losses_json(engine);
+  for (const auto& [name, text] : loss_rows(engine.report())) changes.rows.emplace_back(name, text);
+  if (!changes.rows.empty()) changes.json = losses_json(engine.report());
   return changes;
 }
 
 void compare(const Options& options) {
   EngineFlags flags = options.engine;
   const std::vector<std::string> names = preset_names(flags);
-  if (names.empty()) engine_options(flags, 1);
+  lab::CompareSettings settings;
+  if (names.empty()) settings.options = engine_options(flags);
   for (const std::string& name : names) {  // flags must act with each preset
     flags.preset = name;
-    engine_options(flags, 1);
+    settings.options = engine_options(flags);
   }
   const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);
   std::optional<OpenModel> whole, reference;
   if (!options.whole.empty()) whole = open_model(options.whole, WithTokenizer::kNo, flags);
   if (!options.reference.empty()) reference = open_reference(options.reference, open, flags);
 
-  lab::CompareSettings settings;
   std::size_t longest = 0;
   for (std::vector<tokenizer::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
     engine::GenerateRequest request;
@@ -131,7 +132,8 @@ void compare(const Options& options) {
       positions_for(longest, static_cast<std::size_t>(options.max_tokens), flags, open);
   // For a model with an encoder, the prompt is the encoder's input, and the answer stands alone.
   const std::size_t encoder_positions = open.model.config.has_encoder() ? longest : 0;
-  settings.options = engine_options(flags, positions, encoder_positions);
+  settings.options.positions = positions;
+  settings.options.encoder_positions = encoder_positions;
   settings.options.preset.clear();  // each contender has its own
   settings.runs = static_cast<unsigned>(options.runs);
   settings.tokenizer = open.tokenizer.get();
@@ -146,7 +148,7 @@ void compare(const Options& options) {
   if (names.empty()) contenders.push_back({kContract, open.checkpoint.get(), &open.model, settings.options});
   for (const std::string& name : names) {
     const OpenModel& source = whole && experts::find_preset(name).whole_experts ? *whole : open;
-    check_goes_with(name, *source.checkpoint, settings.options);
+    check_goes_with(name, engine::facts_of(*source.checkpoint, source.model), settings.options);
     contenders.push_back({name, source.checkpoint.get(), &source.model});
   }
   check_output();

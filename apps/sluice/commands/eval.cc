@@ -69,25 +69,27 @@ void check_decoder(const model::Model& model, const std::string& path) {
 }
 
 void check_engine(const EvalOptions& options, const engine::Engine& engine) {
-  if (!options.state.empty() && eval::depends_on_history(engine.options()))
+  if (!options.state.empty() && engine.policies().depends_on_memory())
     throw Error(ErrorKind::kUsage,
                 "this evaluation cannot go on with the same results: they depend on what is in memory")
         .in(Setting::kState)
         .found(fmt::format("precision {}, router {}, constraint {}",
-                           experts::precision_name(engine.options().precision), engine.options().router,
-                           experts::constraint_name(*engine.options().constraint)))
+                           experts::precision_name(engine.policies().precision.mode),
+                           engine.policies().router->name,
+                           experts::constraint_name(engine.policies().limits.mode)))
         .fix("leave " + Setting::kState + " out");
-  if (!options.engine.quiet && !engine.isa_warning().empty()) write_warning(engine.isa_warning());
+  if (!options.engine.quiet && !engine.report().isa_warning.empty())
+    write_warning(engine.report().isa_warning);
 }
 
 std::size_t prompt_tokens(const EvalOptions& options, const engine::Engine& engine) {
   if (options.prefill) return static_cast<std::size_t>(*options.prefill);
-  return decodes_otherwise(engine.options()) ? static_cast<std::size_t>(kPromptTokens) : eval::kAllOfIt;
+  return engine.policies().decodes_otherwise() ? static_cast<std::size_t>(kPromptTokens) : eval::kAllOfIt;
 }
 
 void warn_of_few_steps(const EvalOptions& options, const engine::Engine& engine, std::size_t stepped,
                        std::size_t scored) {
-  if (options.engine.quiet || !decodes_otherwise(engine.options()) || 2 * stepped >= scored) return;
+  if (options.engine.quiet || !engine.policies().decodes_otherwise() || 2 * stepped >= scored) return;
   print_warning(
       "{} of {} scored tokens {} decoded in a step, where precision, router and limit act; "
       "the "
@@ -103,7 +105,7 @@ std::string eval_row(std::string_view name, std::string_view text) {
 
 void print_losses(const engine::Engine& engine, std::size_t resumed, std::size_t all) {
   if (resumed == all) return;  // this call has computed nothing
-  const auto rows = loss_rows(engine);
+  const auto rows = loss_rows(engine.report());
   for (const auto& [name, text] : rows) std::cout << eval_row(name, text);
   if (!rows.empty() && resumed > 0)
     std::cout << eval_row(

@@ -106,9 +106,9 @@ void print(const EvalOptions& options, const Work& work, const eval::ChoiceMetri
                       {"acc_norm_stderr", error_json(metrics.acc_norm)},
                       {"acc_bytes", metrics.acc_bytes.mean},
                       {"acc_bytes_stderr", error_json(metrics.acc_bytes)},
-                      {"memory", memory_json(engine)},
-                      {"io", io_json(engine)},
-                      {"experts", experts_json(engine)},
+                      {"memory", memory_json(engine.report())},
+                      {"io", io_json(engine.report())},
+                      {"experts", experts_json(engine.report())},
                       {"energy_model", energy.json()}}
                      .dump()
               << '\n';
@@ -132,14 +132,14 @@ void print(const EvalOptions& options, const Work& work, const eval::ChoiceMetri
 
 void evaluate_choices(const EvalOptions& options) {
   const EngineFlags& flags = options.engine;
-  engine_options(flags, 1);
+  engine::EngineOptions settings = engine_options(flags);
   const OpenModel open = open_model(flags.model, WithTokenizer::kRequired, flags);
   check_decoder(open.model, flags.model);
   const std::string data = eval::read_data_file(options.data, kMostDataBytes);
   const Work work = prepare(options, open, data);
   check_output();
-  engine::Engine engine(*open.checkpoint, open.model,
-                        engine_options(flags, std::max<std::size_t>(work.longest, 1)),
+  settings.positions = std::max<std::size_t>(work.longest, 1);
+  engine::Engine engine(*open.checkpoint, open.model, engine::resolve(settings, *open.checkpoint, open.model),
                         std::min(kLogitRows, work.longest_answer));
   check_engine(options, engine);
   const std::size_t prompt = prompt_tokens(options, engine);

@@ -128,10 +128,14 @@ OpenModel open_reference(const EvalOptions& options, const OpenModel& open, cons
 
 // Makes the engine; a budget error says that `memory` is only a share, if it is.
 std::unique_ptr<engine::Engine> make_engine(const OpenModel& open, engine::EngineOptions options,
-                                            std::size_t rows, std::optional<Bytes> share, const char* whose) {
+                                            std::size_t positions, std::optional<Bytes> share,
+                                            const char* whose) {
+  options.positions = positions;
   if (share) options.memory = share;
   try {
-    return std::make_unique<engine::Engine>(*open.checkpoint, open.model, options, rows);
+    return std::make_unique<engine::Engine>(*open.checkpoint, open.model,
+                                            engine::resolve(options, *open.checkpoint, open.model),
+                                            std::min(kLogitRows, positions));
   } catch (const Error& error) {
     if (!share || error.kind() != ErrorKind::kBudget) throw;
     if (marked_setting(error.where()) == Setting::kCapacity)
@@ -169,20 +173,21 @@ void print(const EvalOptions& options, const Text& text, const Cut& cut, const e
     print_wrapped(fmt::format("same top token: {:.3f} %", 100 * score.top_agreement));
     return;
   }
-  Json json = {{"tokens", text.tokens.size()},
-               {"predicted", score.predicted},
-               {"nll", score.nll},
-               {"perplexity", score.perplexity()},
-               {"bits_per_byte", score.bits_per_byte(text.bytes.size())},
-               {"ctx", cut.length},
-               {"stride", cut.stride},
-               {"prefill", prefill_json(prompt_tokens(options, engine))},
-               {"stepped", stepped},
-               {"resumed", resumed},
-               {"memory", memory_json(engine, reference == nullptr ? Engines::kOne : Engines::kSeveral)},
-               {"io", io_json(engine)},
-               {"experts", experts_json(engine)},
-               {"energy_model", energy.json()}};
+  Json json = {
+      {"tokens", text.tokens.size()},
+      {"predicted", score.predicted},
+      {"nll", score.nll},
+      {"perplexity", score.perplexity()},
+      {"bits_per_byte", score.bits_per_byte(text.bytes.size())},
+      {"ctx", cut.length},
+      {"stride", cut.stride},
+      {"prefill", prefill_json(prompt_tokens(options, engine))},
+      {"stepped", stepped},
+      {"resumed", resumed},
+      {"memory", memory_json(engine.report(), reference == nullptr ? Engines::kOne : Engines::kSeveral)},
+      {"io", io_json(engine.report())},
+      {"experts", experts_json(engine.report())},
+      {"energy_model", energy.json()}};
   if (score.divergence) {
     const eval::Quantiles& kl = *score.divergence;
     json["divergence"] = {{"mean", kl.mean}, {"median", kl.median}, {"p90", kl.p90},  {"p95", kl.p95},
@@ -191,9 +196,9 @@ void print(const EvalOptions& options, const Text& text, const Cut& cut, const e
     json["reference"] = {{"model", options.reference},
                          {"nll", score.reference_nll},
                          {"perplexity", score.reference_perplexity()},
-                         {"memory", memory_json(*reference, Engines::kSeveral)},
-                         {"io", io_json(*reference)},
-                         {"experts", experts_json(*reference)}};
+                         {"memory", memory_json(reference->report(), Engines::kSeveral)},
+                         {"io", io_json(reference->report())},
+                         {"experts", experts_json(reference->report())}};
     json["budget"] = {{"whole", split.whole},
                       {"model", split.model},
                       {"reference", split.reference},
@@ -207,7 +212,7 @@ void print(const EvalOptions& options, const Text& text, const Cut& cut, const e
 
 void evaluate_text(const EvalOptions& options) {
   const EngineFlags& flags = options.engine;
-  engine_options(flags, 1);
+  engine::EngineOptions settings = engine_options(flags);
   const OpenModel open = open_model(flags.model, WithTokenizer::kRequired, flags);
   check_decoder(open.model, flags.model);
   const Text text = read_text(options, open);
@@ -229,11 +234,10 @@ void evaluate_text(const EvalOptions& options) {
                             : engine::checked_budget(parse_size(flags.memory, Setting::kMemory));
     split = eval::split_budget(whole, asked, open.model.config.vocab, positions, cut.predicted);
     share = split.model;
-    reference = make_engine(open_other, engine_options(reference_flags(flags, options.reference), positions),
-                            std::min(kLogitRows, positions), split.reference, "reference");
+    reference = make_engine(open_other, engine_options(reference_flags(flags, options.reference)), positions,
+                            split.reference, "reference");
   }
-  const std::unique_ptr<engine::Engine> engine =
-      make_engine(open, engine_options(flags, positions), std::min(kLogitRows, positions), share, "model");
+  const std::unique_ptr<engine::Engine> engine = make_engine(open, settings, positions, share, "model");
   check_engine(options, *engine);
   const std::size_t prompt = prompt_tokens(options, *engine);
   const std::size_t stepped = stepped_tokens(cut.windows, prompt);

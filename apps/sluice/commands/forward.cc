@@ -87,7 +87,7 @@ class TemporaryFile {
 void forward(const Options& options) {
   const EngineFlags& flags = options.engine;
   const std::vector<tokenizer::TokenId> tokens = parse_token_list(options.tokens, Setting::kTokens);
-  engine_options(flags, 1);
+  engine::EngineOptions settings = engine_options(flags);
   check_output_path(options.out);
   const OpenModel open = open_model(flags.model, WithTokenizer::kNo, flags);
   const std::vector<tokenizer::TokenId> encoder_tokens = encoder_input(options, open.model.config);
@@ -103,8 +103,9 @@ void forward(const Options& options) {
           .fix(flags.context != 0 ? "give fewer tokens, or raise " + Setting::kContext
                                   : "give fewer tokens: the model takes no more");
   }
-  engine::Engine engine(*open.checkpoint, open.model,
-                        engine_options(flags, tokens.size(), encoder_tokens.size()),
+  settings.positions = tokens.size();
+  settings.encoder_positions = encoder_tokens.size();
+  engine::Engine engine(*open.checkpoint, open.model, engine::resolve(settings, *open.checkpoint, open.model),
                         std::min(kLogitRows, tokens.size()));
   TemporaryFile out(options.out);
   out.file().write(npy_header(tokens.size(), open.model.config.vocab));
@@ -115,7 +116,7 @@ void forward(const Options& options) {
     if (interrupted()) throw Error(ErrorKind::kInterrupted, "stopped before the last position");
     out.file().write(std::as_bytes(logits));
   };
-  const bool stepped = options.prefill || decodes_otherwise(engine.options());
+  const bool stepped = options.prefill || engine.policies().decodes_otherwise();
   const std::size_t prompt =
       stepped ? std::min(tokens.size(), static_cast<std::size_t>(options.prefill.value_or(kPromptTokens)))
               : tokens.size();
@@ -129,10 +130,10 @@ void forward(const Options& options) {
   if (flags.json)
     std::cout << Json{{"out", options.out},
                       {"shape", {tokens.size(), open.model.config.vocab}},
-                      {"memory", memory_json(engine)},
-                      {"io", io_json(engine)},
-                      {"experts", experts_json(engine)},
-                      {"decisions", fmt::format("{:016x}", engine.decision_hash())}}
+                      {"memory", memory_json(engine.report())},
+                      {"io", io_json(engine.report())},
+                      {"experts", experts_json(engine.report())},
+                      {"decisions", fmt::format("{:016x}", engine.report().decision_hash())}}
                      .dump()
               << '\n';
   else if (!flags.quiet)

@@ -76,20 +76,18 @@ lab::MachineReplaySettings settings_of(const MachineRequest& request, const Mach
         .found(request.preset);
   if (request.preset.empty() && options.precision == experts::PrecisionMode::kFull)
     options.precision = experts::PrecisionMode::kDbsc;
-  const ChosenPolicies chosen = chosen_policies(options);
+  const engine::PolicyPlan chosen = chosen_policies(options);
   check_effects(slices, options, chosen);
   lab::MachineReplaySettings settings;
-  settings.router = chosen.router;
-  settings.cache = chosen.cache;
+  settings.router = chosen.router->name;
+  settings.cache = chosen.cache->name;
   settings.cache_aware = options.cache_aware;
-  settings.precision = {chosen.precision, options.critical};
-  settings.constraint = options.limits;
-  settings.constraint.mode = chosen.constraint;
-  if (chosen.constraint != experts::ConstraintMode::kHard)
+  settings.precision = chosen.precision;
+  settings.constraint = chosen.limits;
+  if (chosen.limits.mode != experts::ConstraintMode::kHard)
     settings.constraint.lambda = options.cache_aware.lambda;
   settings.constraint.top_j = options.cache_aware.top_j;
-  settings.slices = options.slices;
-  settings.slices.warmup.rho = options.rho.value_or(experts::usual_rho(chosen.precision));
+  settings.slices = chosen.slices;
   settings.seed = request.seed;
   return settings;
 }

@@ -60,7 +60,7 @@ class Table {
 };
 
 void add_memory(const engine::Engine& engine, std::size_t positions, Table& table) {
-  const engine::MemoryPlan& memory = engine.plan();
+  const engine::MemoryPlan& memory = engine.report().memory;
   table.row("budget", format_bytes(memory.budget));
   table.row("", fmt::format("process {}, dense {}, kv {}, tables {}, activations {}, staging {}, experts {}",
                             format_bytes(memory.process), format_bytes(memory.dense), format_bytes(memory.kv),
@@ -70,13 +70,13 @@ void add_memory(const engine::Engine& engine, std::size_t positions, Table& tabl
             fmt::format("{} of prompt and answer {} have room{}", positions,
                         engine.model().config.has_encoder() ? "each" : "together",
                         positions == kRunTokens ? " (" + flag(Setting::kTokens) + " asks for more)" : ""));
-  table.row("dense weights",
-            fmt::format("{}: {}", view_name(engine.dense_choice().view), engine.dense_choice().why));
+  table.row("dense weights", fmt::format("{}: {}", view_name(engine.report().dense_choice.view),
+                                         engine.report().dense_choice.why));
 }
 
 // What pools keep in which state, and the speed that measured costs let expect.
 void add_pools(const engine::Engine& engine, const engine::PoolPlan& plan, Table& table) {
-  const engine::Profile& profile = *engine.profile();
+  const engine::Profile& profile = *engine.report().profile;
   table.row(
       "a layer",
       fmt::format("{} for {} experts, {} of them used a step{}", format_bytes(plan.layer_memory),
@@ -115,7 +115,8 @@ Bytes mean_bytes(const engine::Engine& engine, experts::Parts parts) {
   const std::vector<model::ExpertPieces>& all = engine.model().experts;
   Bytes sum = 0;
   for (const model::ExpertPieces& expert : all)
-    sum += engine.expert_sizes()
+    sum += engine.report()
+               .experts.sizes()
                .bytes({static_cast<std::uint16_t>(expert.layer), static_cast<std::uint16_t>(expert.index)})
                .of(parts);
   return sum / all.size();
@@ -131,27 +132,28 @@ std::vector<Held> held_by_cache(const engine::Engine& engine) {
   const std::size_t all = engine.model().experts.size();
   const auto of = [&](std::string_view name, experts::Parts parts) {
     const Bytes each = mean_bytes(engine, parts);
-    const bool keeps = experts::find_cache(engine.options().cache).keeps;
-    const std::size_t room = keeps ? engine.plan().experts / std::max<Bytes>(each, 1) : 0;
+    const bool keeps = engine.policies().cache->keeps;
+    const std::size_t room = keeps ? engine.report().memory.experts / std::max<Bytes>(each, 1) : 0;
     return Held{name, std::min(all, room), each};
   };
   const Held both = of("both slices", experts::Part::kMsb | experts::Part::kLsb),
              msb = of("the MSB slice", experts::Part::kMsb);
-  const bool low = engine.options().precision == experts::PrecisionMode::kLow;
-  if (experts::find_cache(engine.options().cache).sliced && !low) return {both, msb};
+  const bool low = engine.policies().precision.mode == experts::PrecisionMode::kLow;
+  if (engine.policies().cache->sliced && !low) return {both, msb};
   if (engine.checkpoint().slices()) return {low ? msb : both};
-  return {of(engine.options().keep, engine.kept_parts())};
+  return {of(keep_name(engine.plan().keep), engine.policies().kept)};
 }
 
-std::string policies_text(const engine::EngineOptions& options) {
-  std::string text =
-      fmt::format("preset {}: router {}, cache {} ({}), scheduler {}, prefetch {}, placement {}",
-                  options.preset, options.router, options.cache, options.cache_scope, options.scheduler,
-                  options.prefetch, options.placement);
-  if (options.precision != experts::PrecisionMode::kFull)
-    text += fmt::format(", precision {}", experts::precision_name(options.precision));
-  if (*options.constraint != experts::ConstraintMode::kNone)
-    text += fmt::format(", constraint {}", experts::constraint_name(*options.constraint));
+std::string policies_text(const engine::Engine& engine) {
+  const engine::PolicyPlan& policies = engine.policies();
+  std::string text = fmt::format(
+      "preset {}: router {}, cache {} ({}), scheduler {}, prefetch {}, placement {}", policies.preset->name,
+      policies.router->name, policies.cache->name, engine::cache_scope_name(engine.plan().cache_scope),
+      policies.scheduler->name, policies.prefetch->name, policies.placement->name);
+  if (policies.precision.mode != experts::PrecisionMode::kFull)
+    text += fmt::format(", precision {}", experts::precision_name(policies.precision.mode));
+  if (policies.limits.mode != experts::ConstraintMode::kNone)
+    text += fmt::format(", constraint {}", experts::constraint_name(policies.limits.mode));
   return text;
 }
 
@@ -170,18 +172,18 @@ void add_cache(const engine::Engine& engine, Table& table) {
         "read");
     return;
   }
-  table.row("bytes per token", predicted_bytes_text(engine));
-  if (experts::find_router(engine.options().router).lossy)
+  table.row("bytes per token", predicted_bytes_text(engine.report()));
+  if (engine.policies().router->lossy)
     table.row("", fmt::format("less with the router {}, which decides while a text is generated",
-                              engine.options().router));
+                              engine.policies().router->name));
   table.row("speed", "not predicted: only for caches with pools (" + flag(Setting::kCache) +
                          " zip-pools) are costs measured");
 }
 
 Json to_json(const engine::Engine& engine, std::size_t positions) {
-  const engine::MemoryPlan& memory = engine.plan();
-  const engine::EngineOptions& options = engine.options();
-  Json json = engine.pool_plan() ? engine::to_json(*engine.pool_plan()) : Json::object();
+  const engine::MemoryPlan& memory = engine.report().memory;
+  const engine::PolicyPlan& policies = engine.policies();
+  Json json = engine.report().pool_plan ? engine::to_json(*engine.report().pool_plan) : Json::object();
   json["budget"] = memory.budget;
   json["tokens"] = positions;
   json["by_name"] = {{"process", memory.process},
@@ -191,22 +193,23 @@ Json to_json(const engine::Engine& engine, std::size_t positions) {
                      {"activations", memory.activations},
                      {"staging", memory.staging},
                      {"experts", memory.experts}};
-  json["dense"] = {{"view", view_name(engine.dense_choice().view)}, {"why", engine.dense_choice().why}};
+  json["dense"] = {{"view", view_name(engine.report().dense_choice.view)},
+                   {"why", engine.report().dense_choice.why}};
   json["minimum"] = memory.stated;
-  json["policies"] = {{"preset", options.preset},
-                      {"router", options.router},
-                      {"cache", options.cache},
-                      {"cache_scope", options.cache_scope},
-                      {"scheduler", options.scheduler},
-                      {"prefetch", options.prefetch},
-                      {"placement", options.placement},
-                      {"precision", experts::precision_name(options.precision)},
-                      {"constraint", experts::constraint_name(*options.constraint)}};
-  if (engine.profile()) json["profile"] = engine::to_json(*engine.profile());
-  if (engine.pool_plan()) return json;
+  json["policies"] = {{"preset", policies.preset->name},
+                      {"router", policies.router->name},
+                      {"cache", policies.cache->name},
+                      {"cache_scope", engine::cache_scope_name(engine.plan().cache_scope)},
+                      {"scheduler", policies.scheduler->name},
+                      {"prefetch", policies.prefetch->name},
+                      {"placement", policies.placement->name},
+                      {"precision", experts::precision_name(policies.precision.mode)},
+                      {"constraint", experts::constraint_name(policies.limits.mode)}};
+  if (engine.report().profile) json["profile"] = engine::to_json(*engine.report().profile);
+  if (engine.report().pool_plan) return json;
   for (const Held& held : held_by_cache(engine))
     json["held"].push_back({{"parts", held.parts}, {"experts", held.experts}, {"bytes_each", held.each}});
-  if (!engine.checkpoint().slices()) json["predicted"] = forecast_json(engine);
+  if (!engine.checkpoint().slices()) json["predicted"] = forecast_json(engine.report());
   return json;
 }
 
@@ -221,7 +224,7 @@ void choose_pools(const EngineFlags& flags, bool sliced, engine::EngineOptions& 
 
 void plan(const Options& options) {
   const EngineFlags& flags = options.engine;
-  engine_options(flags, 1);
+  engine::EngineOptions settings = engine_options(flags);
   const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);  // it takes memory in a run
   if (open.model.experts.empty())
     throw Error(ErrorKind::kUnsupported, "the model has no experts, so there is nothing to plan")
@@ -238,8 +241,8 @@ void plan(const Options& options) {
     print_warning("{}: the context holds {} tokens; this plan is for them, not for {}",
                   flag(Setting::kTokens), positions, options.tokens);
   // For a model with an encoder, the prompt is the encoder's input, and the answer stands alone.
-  engine::EngineOptions settings =
-      engine_options(flags, positions, open.model.config.has_encoder() ? positions : 0);
+  settings.positions = positions;
+  settings.encoder_positions = open.model.config.has_encoder() ? positions : 0;
   settings.sequences = static_cast<std::size_t>(options.batch);
   settings.draws = !sampler_config(options.sampling, open.model.generation, 0).takes_likeliest();
   choose_pools(flags, sliced, settings);
@@ -248,7 +251,8 @@ void plan(const Options& options) {
     routing = read_routing(options.trace, open.model.config);
     settings.ranks = routing.ranks;
   }
-  const engine::Engine engine(*open.checkpoint, open.model, settings,
+  const engine::Engine engine(*open.checkpoint, open.model,
+                              engine::resolve(settings, *open.checkpoint, open.model),
                               engine::generation_logit_rows(settings.sequences));
   keep_profile(flags, engine);
   check_identity(routing, options.trace, engine);
@@ -258,9 +262,9 @@ void plan(const Options& options) {
   }
   Table table(terminal_columns(STDOUT_FILENO));
   add_memory(engine, positions, table);
-  table.row("policies", policies_text(engine.options()));
-  if (engine.pool_plan())
-    add_pools(engine, *engine.pool_plan(), table);
+  table.row("policies", policies_text(engine));
+  if (engine.report().pool_plan)
+    add_pools(engine, *engine.report().pool_plan, table);
   else
     add_cache(engine, table);
   std::cout << table.text();

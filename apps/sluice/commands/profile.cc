@@ -81,7 +81,7 @@ void check_sidecar_place(const std::string& store) {
 
 void profile(const Options& options) {
   const EngineFlags& flags = options.engine;
-  engine_options(flags, 1);
+  engine::EngineOptions settings = engine_options(flags);
   if (!options.output.empty()) check_output_path(options.output);
   const OpenModel open = open_model(flags.model, WithTokenizer::kNo, flags);
   if (open.checkpoint->slices())
@@ -97,7 +97,9 @@ void profile(const Options& options) {
   if (options.output.empty()) check_sidecar_place(flags.model);
   RecordedRouting routing;
   if (!options.trace.empty()) routing = read_routing(options.trace, open.model.config);
-  engine::Engine engine(*open.checkpoint, open.model, engine_options(flags, 16));
+  settings.positions = 16;
+  engine::Engine engine(*open.checkpoint, open.model,
+                        engine::resolve(settings, *open.checkpoint, open.model));
   check_identity(routing, options.trace, engine);
   engine::Profile measured = engine.measure({.repeats = static_cast<std::size_t>(options.repeats),
                                              .seed = flags.seed.value_or(0),

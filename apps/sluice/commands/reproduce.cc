@@ -152,7 +152,8 @@ std::optional<reproduce::TrainedSettings> trained_settings(const Options& option
   EngineFlags flags;
   static_cast<CommonFlags&>(flags) = options.common;
   flags.seed.reset();  // for synthetic routing
-  settings.options = engine_options(flags, 1);
+  settings.options = engine_options(flags);
+  settings.options.positions = 1;  // each run has its own
   return settings;
 }
 
@@ -205,7 +206,8 @@ void reproduce_zipmoe(const Options& options) {
   EngineFlags flags;
   static_cast<CommonFlags&>(flags) = common;
   flags.memory.clear();
-  settings.options = engine_options(flags, 1);
+  settings.options = engine_options(flags);
+  settings.options.positions = 1;  // each run has its own
   settings.quick = options.quick;
   settings.tokens = static_cast<std::size_t>(options.tokens);
   settings.runs = static_cast<unsigned>(options.runs);

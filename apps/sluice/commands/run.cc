@@ -56,12 +56,12 @@ std::uint64_t random_seed() {
 // Figures of the run, as many as fit, above those of the memory.
 std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock::time_point first_token,
                         std::size_t columns) {
-  const engine::DiskReport disk = engine.disk();
+  const engine::DiskReport disk = engine.report().disk();
   const engine::ExpertStatistics total = engine.statistics().total();
   const double seconds = since(first_token);
   // For slices: the rate that the limit is about.
   const experts::MissConstraint* const constraint =
-      engine.checkpoint().slices() ? engine.constraint() : nullptr;
+      engine.checkpoint().slices() ? engine.report().constraint() : nullptr;
   const std::string missed = constraint == nullptr || constraint->account().requested <= 0
                                  ? ""
                                  : fmt::format("missed {:.1f} %", 100 * constraint->account().rate());
@@ -77,10 +77,11 @@ std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock:
        {fmt::format("disk {:.2f} GB/s",
                     disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0),
         4},
-       {fmt::format("{} of {}", format_bytes(engine.accountant().used()), format_bytes(engine.plan().budget)),
+       {fmt::format("{} of {}", format_bytes(engine.report().accountant.used()),
+                    format_bytes(engine.report().memory.budget)),
         1}},
       " | ", columns);
-  return figures + "\n" + memory_line_short(engine, columns);
+  return figures + "\n" + memory_line_short(engine.report(), columns);
 }
 
 Json sequence_json(const engine::GenerateRequest& request, const engine::GenerateResult& result) {
@@ -112,19 +113,19 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
   if (prompt > 0 && prefill_s > 0) json["timing"]["prefill_tok_s"] = prompt / prefill_s;
   if (decoded > 0 && decode_s > 0) json["timing"]["decode_tok_s"] = decoded / decode_s;
   if (times.first_token_s) json["timing"]["first_token_s"] = *times.first_token_s;
-  json["start"] = start_json(engine, times);
-  json["memory"] = memory_json(engine);
-  json["io"] = io_json(engine);
-  json["experts"] = experts_json(engine);
+  json["start"] = start_json(engine.report(), times);
+  json["memory"] = memory_json(engine.report());
+  json["io"] = io_json(engine.report());
+  json["experts"] = experts_json(engine.report());
   if (Json model = energy.json(); !model.is_null()) json["energy_model"] = std::move(model);
   if (engine.statistics().decode.tokens > 0 && !engine.checkpoint().slices())
-    json["predicted"] = forecast_json(engine, results);
-  if (engine.pool_plan()) json["plan"] = engine::to_json(*engine.pool_plan());
-  json["preset"] = engine.options().preset;
-  json["decisions"] = fmt::format("{:016x}", engine.decision_hash());
-  json["isa"] = isa_name(engine.isa());
-  json["kv"] = dtype_name(engine.cache_dtype());
-  json["threads"] = engine.threads();
+    json["predicted"] = forecast_json(engine.report(), results);
+  if (engine.report().pool_plan) json["plan"] = engine::to_json(*engine.report().pool_plan);
+  json["preset"] = engine.policies().preset->name;
+  json["decisions"] = fmt::format("{:016x}", engine.report().decision_hash());
+  json["isa"] = isa_name(engine.report().isa);
+  json["kv"] = dtype_name(engine.plan().cache_dtype);
+  json["threads"] = engine.report().threads;
   json["chunk"] = engine.chunk();
   return json;
 }
@@ -165,7 +166,7 @@ void unless_unread(const Options& options, Work work) try {
 void run(const Options& options) {
   const EngineFlags& flags = options.engine;
   const Clock::time_point load_start = Clock::now();
-  engine_options(flags, 1);  // wrong flags are reported before the model is opened
+  engine::EngineOptions settings = engine_options(flags);
   lab::find_machine(options.machine);
   if (!options.out.empty()) check_output_path(options.out);
   if (!options.decisions.empty()) check_new_file(options.decisions);
@@ -202,14 +203,15 @@ void run(const Options& options) {
       open.model.config.has_encoder();  // then the prompt is its input, and the answer stands alone
 
   unless_unread(options, check_output);
-  engine::EngineOptions settings = engine_options(flags, positions, encoder ? longest_prompt : 0);
+  settings.positions = positions;
+  settings.encoder_positions = encoder ? longest_prompt : 0;
   settings.sequences = requests.size();
   settings.draws = engine::draws(requests);
   if (!options.decisions.empty()) settings.recording = engine::DecisionRecorder::kMemory;
-  engine::Engine engine(*open.checkpoint, open.model, settings,
+  engine::Engine engine(*open.checkpoint, open.model, engine::resolve(settings, *open.checkpoint, open.model),
                         engine::generation_logit_rows(requests.size()));
   keep_profile(flags, engine);
-  if (!engine.isa_warning().empty() && !flags.quiet) write_warning(engine.isa_warning());
+  if (!engine.report().isa_warning.empty() && !flags.quiet) write_warning(engine.report().isa_warning);
   if (!flags.quiet) warn_of_ignored(open.model.generation, requests[0].sampler.temperature > 0);
   if (!flags.quiet && !options.ignore_eos) warn_of_eos(flags.model, open.model.config);
   std::optional<engine::DecisionRecorder> decisions;
@@ -265,12 +267,12 @@ void run(const Options& options) {
     std::cout.flush();
     const std::size_t columns = terminal_columns(STDERR_FILENO);
     if (!flags.quiet) {
-      print_error("\n{}", run_table(engine, requests, results, times, columns));
+      print_error("\n{}", run_table(engine.report(), requests, results, times, columns));
       if (requests[0].sampler.temperature > 0 && !flags.seed)
         print_error("{}", report_row("seed", std::to_string(requests[0].sampler.seed), columns));
     }
     if (options.show_experts)
-      print_error("\n{}", residency_picture(engine, terminal && colour_allowed(), columns));
+      print_error("\n{}", residency_picture(engine.report(), terminal && colour_allowed(), columns));
   }
   warn_of_full_context(engine::stop_reasons(results), flags, open);
   for (const engine::GenerateResult& result : results)

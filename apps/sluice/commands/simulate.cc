@@ -202,8 +202,10 @@ void check_whole(const SliceFlags& flags) {
         .in(Setting::kPrecision)
         .expected(Setting::kCache + " slice-lru, or " + Setting::kMachine)
         .found(flags.precision);
-  check_effects(flags, chosen,
-                {experts::PrecisionMode::kFull, experts::ConstraintMode::kNone, "exact", "lru"});
+  engine::EngineOptions replayed;  // whatever the flags say
+  replayed.router = "exact";
+  replayed.cache = "lru";
+  check_effects(flags, chosen, chosen_policies(replayed));
 }
 
 // Replays slice-lru over a recorded run of a model in slices.
@@ -222,9 +224,9 @@ void run_slices(const Options& options) {
         .in(Setting::kPrecision)
         .expected("high, low or dbsc");
   // The recorded run's choices stay, so a limit serves only the account.
-  check_effects(
-      options.slices, chosen,
-      {chosen.precision, chosen.constraint.value_or(experts::ConstraintMode::kNone), "exact", "slice-lru"});
+  chosen.router = "exact";
+  chosen.cache = "slice-lru";
+  check_effects(options.slices, chosen, chosen_policies(chosen));
   chosen.slices.warmup.rho = chosen.rho.value_or(experts::usual_rho(chosen.precision));
   lab::SliceReplaySettings settings;
   settings.scope = options.scope == "layer" ? lab::Scope::kLayer : lab::Scope::kGlobal;

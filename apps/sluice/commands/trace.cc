@@ -60,7 +60,7 @@ void put_sequences(Json& json, const std::vector<engine::GenerateRequest>& reque
 
 void run(const Options& options) {
   const EngineFlags& flags = options.engine;
-  engine_options(flags, 1);  // wrong flags are reported before the model is opened
+  engine::EngineOptions engine_settings = engine_options(flags);
   std::error_code ignored;
   const bool resume = options.append && std::filesystem::exists(options.out, ignored);
   if (!resume) check_new_file(options.out, "choose another name, or add to it with " + Setting::kAppend);
@@ -82,15 +82,16 @@ void run(const Options& options) {
     positions = std::max(positions, positions_for(request.prompt.size(), max_tokens, flags, open));
   }
 
-  engine::EngineOptions engine_settings = engine_options(flags, positions);
+  engine_settings.positions = positions;
   engine_settings.sequences = requests.size();
   engine_settings.draws = engine::draws(requests);
   engine_settings.recording =
       trace::TraceWriter::kMemory + (options.decisions.empty() ? 0 : engine::DecisionRecorder::kMemory);
-  engine::Engine engine(*open.checkpoint, open.model, engine_settings,
+  engine::Engine engine(*open.checkpoint, open.model,
+                        engine::resolve(engine_settings, *open.checkpoint, open.model),
                         engine::generation_logit_rows(requests.size()));
   keep_profile(flags, engine);
-  if (!engine.isa_warning().empty() && !flags.quiet) write_warning(engine.isa_warning());
+  if (!engine.report().isa_warning.empty() && !flags.quiet) write_warning(engine.report().isa_warning);
   const trace::TraceHeader header = engine::trace_header(engine, options.extras);
   trace::TraceWriter writer = resume ? trace::TraceWriter::resume(options.out, header)
                                      : trace::TraceWriter::create(options.out, header);
@@ -132,13 +133,13 @@ void run(const Options& options) {
                  {"steps", writer.steps() - first_step},
                  {"first_step", first_step},
                  {"run", engine::run_record(engine)},
-                 {"memory", memory_json(engine)},
+                 {"memory", memory_json(engine.report())},
                  {"experts",
                   {{"accesses", total.accesses},
                    {"hits", total.hits},
                    {"misses", total.misses},
                    {"bytes_read", total.bytes_read}}},
-                 {"decisions", fmt::format("{:016x}", engine.decision_hash())}};
+                 {"decisions", fmt::format("{:016x}", engine.report().decision_hash())}};
     put_sequences(json, requests, results);
     std::cout << json.dump() << '\n';
   } else if (!flags.quiet) {

@@ -222,8 +222,7 @@ std::optional<engine::Profile> kept_profile(const EngineFlags& flags) {
 
 }  // namespace
 
-engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions,
-                                     std::size_t encoder_positions) {
+engine::EngineOptions engine_options(const EngineFlags& flags) {
   check_policies(flags);
   engine::EngineOptions options;
   if (!flags.memory.empty()) options.memory = parse_size(flags.memory, Setting::kMemory);
@@ -232,8 +231,6 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
   options.isa = flags.isa;
   options.math = engine::parse_math(flags.math);
   options.kv = engine::parse_kv(flags.kv);
-  options.positions = positions;
-  options.encoder_positions = encoder_positions;
   options.preset = flags.preset;
   if (!flags.profile.empty()) {
     options.profile = engine::profile_from_json(read_json_file(flags.profile), flags.profile);
@@ -244,18 +241,18 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
   options.seed = flags.seed.value_or(0);
   options.router = flags.router;
   options.cache = flags.cache;
-  options.cache_scope = flags.cache_scope;
+  options.cache_scope = engine::parse_cache_scope(flags.cache_scope);
   if (!flags.capacity.empty()) options.cache_bytes = parse_capacity(flags.capacity);
-  options.keep = flags.keep;
-  options.dense = flags.dense;
+  options.keep = engine::parse_keep(flags.keep);
+  options.dense = engine::parse_dense(flags.dense);
   options.scheduler = flags.scheduler;
   options.prefetch = flags.prefetch;
   options.placement = flags.placement;
   set_slice_options(flags.slices, options);
   set_max_loss(flags.slices, flags.model, options);
-  const ChosenPolicies chosen = chosen_policies(options);
+  const engine::PolicyPlan chosen = chosen_policies(options);
   check_effects(flags.slices, options, chosen);
-  if (options.cache_bytes && chosen.cache == "none")
+  if (options.cache_bytes && !chosen.cache->keeps)
     throw Error(ErrorKind::kUsage, "this cache keeps nothing")
         .in(Setting::kCapacity)
         .expected("a cache that keeps experts")
@@ -267,9 +264,9 @@ engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t posit
 }
 
 void keep_profile(const EngineFlags& flags, const engine::Engine& engine) {
-  if (!engine.profile() || engine.options().profile || !engine.checkpoint().packed()) return;
+  if (!engine.report().profile || engine.plan().profile || !engine.checkpoint().packed()) return;
   try {
-    store::write_sidecar(flags.model, "profile", "profile", engine::to_json(*engine.profile()));
+    store::write_sidecar(flags.model, "profile", "profile", engine::to_json(*engine.report().profile));
   } catch (const Error& error) {
     const bool no_place = error.kind() == ErrorKind::kIo || error.kind() == ErrorKind::kNotFound ||
                           error.kind() == ErrorKind::kInvalid;  // a directory or a pipe has its name

@@ -54,10 +54,9 @@ void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& he
 // Flags of an exact reference at `path` beside the model of `flags`: default policies and the router exact;
 // the machine as for the model.
 EngineFlags reference_flags(const EngineFlags& flags, const std::string& path);
-// Error(kUsage). `positions`: tokens to reserve the key/value cache for; `encoder_positions`: tokens of an
-// encoder's input.
-engine::EngineOptions engine_options(const EngineFlags& flags, std::size_t positions,
-                                     std::size_t encoder_positions = 0);
+// What the flags say; called once, before the model is opened, so that wrong flags are reported first.
+// Callers add the positions of sequences. Error(kUsage), and errors of the files that flags name.
+engine::EngineOptions engine_options(const EngineFlags& flags);
 
 // For a packed store without a profile: keeps the profile that this run has measured as the store's sidecar,
 // so that all later runs plan alike. Does nothing if there is a profile, if the user gave one, or if the

@@ -13,25 +13,25 @@ bool keeps_limit(experts::ConstraintMode mode) {
   return mode == experts::ConstraintMode::kHard || mode == experts::ConstraintMode::kAdaptive;
 }
 
-ChosenPolicies chosen_policies(const engine::EngineOptions& options) {
+engine::PolicyPlan chosen_policies(const engine::EngineOptions& options) {
   using experts::PrecisionMode;
   const std::string preset = options.preset.empty() ? "auto" : options.preset;
   const bool sliced = options.precision != PrecisionMode::kFull ||
                       experts::find_preset(preset).precision != PrecisionMode::kFull;
-  const engine::EngineOptions all = engine::with_preset(options, false, sliced);
-  return {all.precision, *all.constraint, all.router, all.cache};
+  return engine::choose_policies(options, false, sliced);
 }
 
 void check_effects(const SliceFlags& flags, const engine::EngineOptions& options,
-                   const ChosenPolicies& chosen) {
+                   const engine::PolicyPlan& chosen) {
   using experts::ConstraintMode;
   using experts::CriticalRule;
   using experts::InitialSlices;
-  const bool dbsc = chosen.precision == experts::PrecisionMode::kDbsc;
-  const bool low = chosen.precision == experts::PrecisionMode::kLow;
+  const experts::PrecisionMode precision = chosen.precision.mode;
+  const bool dbsc = precision == experts::PrecisionMode::kDbsc;
+  const bool low = precision == experts::PrecisionMode::kLow;
   const bool counted = options.critical.kind == CriticalRule::Kind::kFixedTopC;
-  const bool by_slices = experts::find_cache(chosen.cache).sliced;
-  const bool adaptive = chosen.constraint == ConstraintMode::kAdaptive;
+  const bool by_slices = chosen.cache->sliced;
+  const bool adaptive = chosen.limits.mode == ConstraintMode::kAdaptive;
   const InitialSlices initial = options.slices.initial;
   const struct {
     Setting setting;
@@ -53,15 +53,15 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
       {Setting::kRho, !flags.rho.empty(),
        by_slices && (initial == InitialSlices::kWarmup || initial == InitialSlices::kRandom),
        "the cache slice-lru with " + Setting::kWarmup + " pcw or random"},
-      {Setting::kMissRate, !flags.miss_rate.empty(), keeps_limit(chosen.constraint),
+      {Setting::kMissRate, !flags.miss_rate.empty(), keeps_limit(chosen.limits.mode),
        flags.constraint.empty()
            ? Setting::kPreset + " slicemoe, or " + Setting::kConstraint + " hard or adaptive"
            : Setting::kConstraint + " hard or adaptive"},
-      {Setting::kLambda, !flags.lambda.empty(), chosen.router == "cache-prior", "the router cache-prior"},
+      {Setting::kLambda, !flags.lambda.empty(), chosen.router->name == "cache-prior",
+       "the router cache-prior"},
       {Setting::kEta, !flags.eta.empty(), adaptive, Setting::kConstraint + " adaptive"},
-      {Setting::kCumsumP, !flags.p.empty(), chosen.router == "cumsum", Setting::kRouter + " cumsum"},
-      {Setting::kTopJ, flags.top_j.has_value(), experts::find_router(chosen.router).lossy,
-       "the router cache-prior or cumsum"},
+      {Setting::kCumsumP, !flags.p.empty(), chosen.router->name == "cumsum", Setting::kRouter + " cumsum"},
+      {Setting::kTopJ, flags.top_j.has_value(), chosen.router->lossy, "the router cache-prior or cumsum"},
   };
   for (const auto& [setting, given, acts, needs] : all) {
     if (!given || acts) continue;
@@ -69,10 +69,10 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
     throw Error(ErrorKind::kUsage, "this flag has no effect here")
         .in(setting)
         .expected(needs)
-        .found(
-            fmt::format("precision {}, constraint {}, router {}{}", experts::precision_name(chosen.precision),
-                        experts::constraint_name(chosen.constraint), chosen.router,
-                        chosen.precision == experts::PrecisionMode::kFull ? "" : ", cache " + chosen.cache))
+        .found(fmt::format(
+            "precision {}, constraint {}, router {}{}", experts::precision_name(precision),
+            experts::constraint_name(chosen.limits.mode), chosen.router->name,
+            precision == experts::PrecisionMode::kFull ? "" : fmt::format(", cache {}", chosen.cache->name)))
         .fix("give what the flag needs, or leave " + setting + " out");
   }
 }

@@ -3,25 +3,20 @@
 
 #include <string>
 
-#include "engine/plan/options.h"
+#include "engine/plan/engine_plan.h"
 #include "flags/slice_flags.h"
 
 namespace sluice::app {
 
-// The policies that a run computes with.
-struct ChosenPolicies {
-  experts::PrecisionMode precision;
-  experts::ConstraintMode constraint;
-  std::string router, cache;
-};
-// The policies of `options` after filling in their preset. For a model without slices the precision is kFull.
-ChosenPolicies chosen_policies(const engine::EngineOptions& options);
+// The policies of `options` for a model that nobody has opened yet: in slices, if options or preset choose a
+// precision.
+engine::PolicyPlan chosen_policies(const engine::EngineOptions& options);
 
 bool keeps_limit(experts::ConstraintMode mode);  // adaptive, hard
 
 // Call after set_slice_options() and set_max_loss(): Error(kUsage) that names a given flag without effect,
 // and the flags that it would need.
 void check_effects(const SliceFlags& flags, const engine::EngineOptions& options,
-                   const ChosenPolicies& chosen);
+                   const engine::PolicyPlan& chosen);
 
 }  // namespace sluice::app

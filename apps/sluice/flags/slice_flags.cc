@@ -222,9 +222,4 @@ void set_max_loss(const SliceFlags& flags, const std::string& path, engine::Engi
   read_share(Setting::kMissRate, flags.miss_rate, options.limits.limit, Bare::kBelowOne);
 }
 
-bool decodes_otherwise(const engine::EngineOptions& options) {
-  return options.precision == experts::PrecisionMode::kDbsc ||
-         options.precision == experts::PrecisionMode::kLow || experts::find_router(options.router).lossy;
-}
-
 }  // namespace sluice::app

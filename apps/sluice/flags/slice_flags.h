@@ -34,10 +34,8 @@ void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options);
 // calibration; Error(kInvalid), (kCorrupt) for a bad one, and for a loss smaller than the store can keep to.
 void set_max_loss(const SliceFlags& flags, const std::string& path, engine::EngineOptions& options);
 
-// Takes an engine's options, with presets filled in: whether tokens that are decoded one by one are computed
-// otherwise than in a prompt, by another precision or other experts.
-bool decodes_otherwise(const engine::EngineOptions& options);
-// How many tokens of a given (not generated) text count as its prompt in that case.
+// How many tokens of a given (not generated) text count as its prompt where tokens that are decoded one by
+// one are computed otherwise (PolicyPlan::decodes_otherwise).
 inline constexpr std::int64_t kPromptTokens = 64;
 
 }  // namespace sluice::app

@@ -28,8 +28,8 @@ double as_share(double nats) { return std::expm1(nats); }
 
 // Losses as shares of perplexity; each part is converted separately, so that their sum is a little less than
 // the total.
-Json contract_json(const engine::Engine& engine) {
-  const experts::LossGuard& guard = *engine.loss_guard();
+Json contract_json(const engine::RunReport& run) {
+  const experts::LossGuard& guard = *run.loss_guard();
   const experts::LossEstimate estimate = guard.estimate();
   Json json = {{"max_loss", as_share(guard.contract().limit)},
                {"estimated_loss",
@@ -42,8 +42,8 @@ Json contract_json(const engine::Engine& engine) {
                {"low_share", guard.low_share()},
                {"mass_lost", guard.mass_lost()},
                {"raised", guard.raised()}};
-  if (engine.options().precision == experts::PrecisionMode::kDbsc)
-    json["theta"] = engine.options().critical.theta;
+  if (run.policies.precision.mode == experts::PrecisionMode::kDbsc)
+    json["theta"] = run.policies.precision.critical.theta;
   return json;
 }
 
@@ -53,12 +53,12 @@ Json limit_json(const experts::ConstraintConfig& config) {
 }
 
 // Counts of decode steps; the limit leaves out the first steps of each generation.
-Json slices_json(const engine::Engine& engine) {
-  const engine::Statistics& statistics = engine.statistics();
+Json slices_json(const engine::RunReport& run) {
+  const engine::Statistics& statistics = run.statistics;
   const experts::MissAccount& all = statistics.decode.slices;
-  const experts::MissConstraint& constraint = *engine.constraint();
-  Json json = {{"precision", experts::precision_name(engine.options().precision)},
-               {"activations", engine::activations_name(*engine.options().activations)},
+  const experts::MissConstraint& constraint = *run.constraint();
+  Json json = {{"precision", experts::precision_name(run.policies.precision.mode)},
+               {"activations", engine::activations_name(*run.plan.activations)},
                {"constraint", experts::constraint_name(constraint.config().mode)},
                {"hbn_miss_rate", constraint.account().rate()},
                {"limit", limit_json(constraint.config())},
@@ -70,7 +70,7 @@ Json slices_json(const engine::Engine& engine) {
                {"replaced", constraint.replaced()},
                {"violations", constraint.violations()},
                {"agreement", statistics.decode_routing.agreement()}};
-  if (engine.loss_guard() != nullptr) json.update(contract_json(engine));
+  if (run.loss_guard() != nullptr) json.update(contract_json(run));
   return json;
 }
 
@@ -104,8 +104,8 @@ Json counts_json(const engine::ExpertStatistics& counts) {
             {"M", counts.found[4]}}}};
 }
 
-Decoded decoded_of(const engine::Engine& engine, const std::vector<engine::GenerateResult>& results) {
-  const engine::ExpertStatistics& decode = engine.statistics().decode;
+Decoded decoded_of(const engine::RunReport& run, const std::vector<engine::GenerateResult>& results) {
+  const engine::ExpertStatistics& decode = run.statistics.decode;
   Decoded decoded;
   decoded.tokens = decode.tokens;
   decoded.bytes_per_token = ratio(static_cast<double>(decode.read()), static_cast<double>(decode.tokens));
@@ -117,9 +117,9 @@ Decoded decoded_of(const engine::Engine& engine, const std::vector<engine::Gener
     seconds = std::max(seconds, result.decode_s);
   }
   decoded.tok_s = ratio(tokens, seconds);
-  decoded.cache = engine.plan().experts;
-  decoded.model = engine.checkpoint().path();
-  decoded.packed = engine.checkpoint().packed();
+  decoded.cache = run.memory.experts;
+  decoded.model = run.checkpoint.path();
+  decoded.packed = run.checkpoint.packed();
   return decoded;
 }
 
@@ -131,19 +131,19 @@ std::string bytes_text(double useful, double wasted) {
 }
 
 // Two lines, so that the figures stand under each other.
-std::vector<ReportRow> bytes_rows(const engine::Engine& engine) {
-  const engine::ExpertStatistics& decode = engine.statistics().decode;
+std::vector<ReportRow> bytes_rows(const engine::RunReport& run) {
+  const engine::ExpertStatistics& decode = run.statistics.decode;
   const double tokens = static_cast<double>(decode.tokens);
   const std::string measured = bytes_text(ratio(static_cast<double>(decode.useful_bytes()), tokens),
                                           ratio(static_cast<double>(decode.wasted_bytes), tokens));
-  if (engine.checkpoint().slices()) return {{"bytes per token", "measured " + measured}};
-  return {{"bytes per token", predicted_bytes_text(engine)}, {"", fmt::format("measured  {}", measured)}};
+  if (run.checkpoint.slices()) return {{"bytes per token", "measured " + measured}};
+  return {{"bytes per token", predicted_bytes_text(run)}, {"", fmt::format("measured  {}", measured)}};
 }
 
 // Whether read-ahead went on, where that has been found out.
-std::vector<ReportRow> trial_rows(const engine::Engine& engine) {
-  const experts::PrefetchTrial* const trial = engine.prefetch_trial();
-  if (trial == nullptr || !trial->decided() || engine.statistics().decode.prefetch_bytes == 0) return {};
+std::vector<ReportRow> trial_rows(const engine::RunReport& run) {
+  const experts::PrefetchTrial* const trial = run.prefetch_trial();
+  if (trial == nullptr || !trial->decided() || run.statistics.decode.prefetch_bytes == 0) return {};
   const double with = trial->seconds_with(), without = trial->seconds_without();
   const std::string_view verdict = trial->pays()    ? "pays"
                                    : with < without ? "stopped, since it saves too little for what it wastes"
@@ -166,32 +166,32 @@ std::string limit_text(const experts::MissConstraint& constraint) {
                             constraint.replaced(), constraint.violations());
 }
 
-std::string slices_line(const engine::Engine& engine) {
-  const experts::MissAccount& all = engine.statistics().decode.slices;
-  const experts::MissConstraint& constraint = *engine.constraint();
+std::string slices_line(const engine::RunReport& run) {
+  const experts::MissAccount& all = run.statistics.decode.slices;
+  const experts::MissConstraint& constraint = *run.constraint();
   const auto share = [](std::uint64_t part, std::uint64_t whole) {
     return 100 * ratio(static_cast<double>(part), static_cast<double>(whole));
   };
-  std::string line = fmt::format(
-      "{} precision{}, {} activations", experts::precision_name(engine.options().precision),
-      engine.loss_guard() != nullptr && engine.options().precision == experts::PrecisionMode::kDbsc
-          ? fmt::format(" (theta {:.3g})", engine.options().critical.theta)
-          : "",
-      engine::activations_name(*engine.options().activations));
+  std::string line =
+      fmt::format("{} precision{}, {} activations", experts::precision_name(run.policies.precision.mode),
+                  run.loss_guard() != nullptr && run.policies.precision.mode == experts::PrecisionMode::kDbsc
+                      ? fmt::format(" (theta {:.3g})", run.policies.precision.critical.theta)
+                      : "",
+                  engine::activations_name(*run.plan.activations));
   if (all.msb_requests > 0)
     line += fmt::format(", {:.1f} % MSB misses", share(all.msb_misses, all.msb_requests));
   if (all.lsb_requests > 0)
     line += fmt::format(", {:.1f} % LSB misses, {} downgrades", share(all.lsb_misses, all.lsb_requests),
                         all.downgrades);
   if (constraint.account().requested == 0) return line;
-  if (engine.loss_guard() != nullptr)
+  if (run.loss_guard() != nullptr)
     return line + fmt::format("; {:.2f} % of bytes missed, {} replaced", 100 * constraint.account().rate(),
                               constraint.replaced());
   return line + "; " + limit_text(constraint);
 }
 
-std::string contract_line(const engine::Engine& engine) {
-  const experts::LossGuard& guard = *engine.loss_guard();
+std::string contract_line(const engine::RunReport& run) {
+  const experts::LossGuard& guard = *run.loss_guard();
   const experts::LossEstimate estimate = guard.estimate();
   const auto percent = [](double nats) { return 100 * as_share(nats); };
   return fmt::format(
@@ -203,43 +203,43 @@ std::string contract_line(const engine::Engine& engine) {
 
 }  // namespace
 
-Bytes memory_peak(const engine::Engine& engine, Engines engines) {
-  const Bytes accounted = engine.accountant().peak();
+Bytes memory_peak(const engine::RunReport& run, Engines engines) {
+  const Bytes accounted = run.accountant.peak();
   return engines == Engines::kOne ? std::max(accounted, engine::measured_peak()) : accounted;
 }
 
-Json memory_json(const engine::Engine& engine, Engines engines) {
+Json memory_json(const engine::RunReport& run, Engines engines) {
   Json by_name;
   for (const device::Account account : kAccounts)
-    by_name[std::string(device::account_name(account))] = engine.accountant().peak(account);
-  return {{"budget", engine.plan().budget},
-          {"peak", memory_peak(engine, engines)},
-          {"accounted", engine.accountant().peak()},
+    by_name[std::string(device::account_name(account))] = run.accountant.peak(account);
+  return {{"budget", run.memory.budget},
+          {"peak", memory_peak(run, engines)},
+          {"accounted", run.accountant.peak()},
           {"by_name", by_name}};
 }
 
-Json io_json(const engine::Engine& engine) {
-  const engine::DiskReport disk = engine.disk();
+Json io_json(const engine::RunReport& run) {
+  const engine::DiskReport disk = run.disk();
   Json json = {{"bytes_read", disk.bytes_read},
                {"reads", disk.reads},
                {"seconds", disk.seconds},
                {"method", disk.method}};
-  if (const std::optional<Bytes> cached = engine.page_cache_bytes()) json["page_cache_bytes"] = *cached;
+  if (const std::optional<Bytes> cached = run.page_cache_bytes()) json["page_cache_bytes"] = *cached;
   return json;
 }
 
-Json losses_json(const engine::Engine& engine) {
+Json losses_json(const engine::RunReport& run) {
   Json json;
-  const experts::RoutingChanges& routing = engine.statistics().routing;
-  json["routing"] = {{"router", engine.options().router},
+  const experts::RoutingChanges& routing = run.statistics.routing;
+  json["routing"] = {{"router", run.policies.router->name},
                      {"tokens", routing.tokens},
-                     {"decode_tokens", engine.statistics().decode_routing.tokens},
+                     {"decode_tokens", run.statistics.decode_routing.tokens},
                      {"changed_tokens", routing.changed_tokens},
                      {"substituted", routing.substituted},
                      {"mass_lost", routing.mass_lost}};
-  if (engine.checkpoint().slices())
-    json["slices"] = slices_json(engine);
-  else if (const experts::MissConstraint* const limit = engine.constraint())
+  if (run.checkpoint.slices())
+    json["slices"] = slices_json(run);
+  else if (const experts::MissConstraint* const limit = run.constraint())
     json["limit"] = {{"constraint", experts::constraint_name(limit->config().mode)},
                      {"limit", limit_json(limit->config())},
                      {"miss_rate", limit->account().rate()},
@@ -248,12 +248,12 @@ Json losses_json(const engine::Engine& engine) {
   return json;
 }
 
-Json experts_json(const engine::Engine& engine) {
-  const engine::Statistics& statistics = engine.statistics();
+Json experts_json(const engine::RunReport& run) {
+  const engine::Statistics& statistics = run.statistics;
   Json json = counts_json(statistics.total());
-  const fetch::ExpertCounters counters = engine.expert_counters();
+  const fetch::ExpertCounters counters = run.experts.counters();
   const fetch::PrefetchCounters& ahead = counters.prefetch;
-  json["prefetch"] = {{"policy", engine.options().prefetch},
+  json["prefetch"] = {{"policy", run.policies.prefetch->name},
                       {"useful", ahead.useful},
                       {"late", ahead.late},
                       {"wasted", ahead.wasted},
@@ -262,36 +262,34 @@ Json experts_json(const engine::Engine& engine) {
                       {"wasted_bytes", ahead.wasted_bytes},
                       {"delay_bytes", ahead.delay_bytes},
                       {"paused_events", statistics.prefetch_paused}};
-  if (const experts::PrefetchTrial* const trial = engine.prefetch_trial();
-      trial != nullptr && trial->decided())
+  if (const experts::PrefetchTrial* const trial = run.prefetch_trial(); trial != nullptr && trial->decided())
     json["prefetch"]["trial"] = trial_json(*trial);
-  json.update(losses_json(engine));
+  json.update(losses_json(run));
   json["wait_s"] = counters.wait_s;
   json["decode_work_s"] = counters.decode_s;
-  json["schedule"] = {{"plans", statistics.plans},
-                      {"seconds", statistics.plan_s},
-                      {"fallbacks", engine.scheduler_fallbacks()}};
+  json["schedule"] = {
+      {"plans", statistics.plans}, {"seconds", statistics.plan_s}, {"fallbacks", run.scheduler_fallbacks()}};
   json["prefill"] = counts_json(statistics.prefill);
   json["decode"] = counts_json(statistics.decode);
   return json;
 }
 
-Json start_json(const engine::Engine& engine, const RunTimes& times) {
-  const engine::StartTimes& start = engine.start_times();
+Json start_json(const engine::RunReport& run, const RunTimes& times) {
+  const engine::StartTimes& start = run.start_times;
   return {{"open_s", times.open_s}, {"tokenizer_s", times.tokenizer_s}, {"prompt_s", times.prompt_s},
           {"plan_s", start.plan_s}, {"dense_s", start.dense_s},         {"profile_s", start.profile_s},
           {"load_s", times.load_s}};
 }
 
-std::string memory_line(const engine::Engine& engine) {
+std::string memory_line(const engine::RunReport& run) {
   std::string line;
   for (const device::Account account : kAccounts)
     line += fmt::format("{}{} {}", line.empty() ? "" : ", ", device::account_name(account),
-                        format_bytes(engine.accountant().peak(account)));
+                        format_bytes(run.accountant.peak(account)));
   return line;
 }
 
-std::string memory_line_short(const engine::Engine& engine, std::size_t columns) {
+std::string memory_line_short(const engine::RunReport& run, std::size_t columns) {
   struct Part {
     Bytes used;
     std::string text;
@@ -299,7 +297,7 @@ std::string memory_line_short(const engine::Engine& engine, std::size_t columns)
   std::vector<Part> parts;
   std::size_t length = std::string_view("MiB:").size();
   for (const device::Account account : kAccounts) {
-    const Bytes used = engine.accountant().used(account);
+    const Bytes used = run.accountant.used(account);
     parts.push_back({used, fmt::format(" {} {:.1f}", device::account_name(account),
                                        static_cast<double>(used) / static_cast<double>(kMiB))});
     length += parts.back().text.size();
@@ -318,27 +316,27 @@ std::string memory_line_short(const engine::Engine& engine, std::size_t columns)
   return left_out ? line + " …" : line;
 }
 
-Json forecast_json(const engine::Engine& engine) {
-  const engine::ReadForecast forecast = engine::forecast_reads(engine);
+Json forecast_json(const engine::RunReport& run) {
+  const engine::ReadForecast forecast = engine::forecast_reads(run);
   return {{"bytes_per_token", forecast.needed},
           {"wasted_bytes_per_token", forecast.in_vain ? Json(*forecast.in_vain) : Json()},
           {"routing", forecast.routing},
           {"tok_s", forecast.tok_s ? Json(*forecast.tok_s) : Json()}};
 }
 
-Json forecast_json(const engine::Engine& engine, const std::vector<engine::GenerateResult>& results) {
-  const engine::ReadForecast forecast = engine::forecast_reads(engine);
-  const Decoded decoded = decoded_of(engine, results);
+Json forecast_json(const engine::RunReport& run, const std::vector<engine::GenerateResult>& results) {
+  const engine::ReadForecast forecast = engine::forecast_reads(run);
+  const Decoded decoded = decoded_of(run, results);
   const auto text = [](const std::string& hint) { return hint.empty() ? Json() : Json(hint); };
-  Json json = forecast_json(engine);
+  Json json = forecast_json(run);
   json["bytes_hint"] = text(bytes_hint(forecast, decoded));
   json["waste_hint"] = text(waste_hint(forecast, decoded));
   json["speed_hint"] = text(speed_hint(forecast, decoded));
   return json;
 }
 
-std::string predicted_bytes_text(const engine::Engine& engine) {
-  const engine::ReadForecast forecast = engine::forecast_reads(engine);
+std::string predicted_bytes_text(const engine::RunReport& run) {
+  const engine::ReadForecast forecast = engine::forecast_reads(run);
   return fmt::format("predicted {}{} ({} routing)", bytes_text(forecast.needed, forecast.in_vain.value_or(0)),
                      forecast.in_vain ? "" : ", in vain unknown", forecast.routing);
 }
@@ -390,22 +388,22 @@ constexpr const char *kGreen = "\x1b[32m", *kCyan = "\x1b[36m", *kGrey = "\x1b[9
 
 // Calls `draw` with the parts in memory of every expert, layer by layer.
 template <class Draw>
-void draw_layers(const engine::Engine& engine, Picture& picture, Draw draw) {
-  const model::ModelConfig& config = engine.model().config;
+void draw_layers(const engine::RunReport& run, Picture& picture, Draw draw) {
+  const model::ModelConfig& config = run.model.config;
   for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
     if (!config.sparse[layer]) continue;
     picture.begin_layer(layer);
     for (std::uint32_t e = 0; e < config.moe.experts; ++e)
-      draw(engine.parts(
+      draw(run.experts.parts(
           {static_cast<std::uint16_t>(config.sparse_index(layer)), static_cast<std::uint16_t>(e)}));
     picture.end_line();
   }
 }
 
-std::string slices_picture(const engine::Engine& engine, bool colour, std::size_t columns) {
+std::string slices_picture(const engine::RunReport& run, bool colour, std::size_t columns) {
   Picture picture(colour, columns);
   std::size_t high = 0, low = 0, none = 0;
-  draw_layers(engine, picture, [&](experts::Parts parts) {
+  draw_layers(run, picture, [&](experts::Parts parts) {
     const std::string_view sign = parts.has(experts::Part::kLsb) ? "H" : parts.empty() ? "·" : "l";
     ++(sign == "H" ? high : sign == "l" ? low : none);
     picture.add(sign, sign == "H" ? kGreen : sign == "l" ? kCyan : kGrey);
@@ -417,12 +415,12 @@ std::string slices_picture(const engine::Engine& engine, bool colour, std::size_
 
 }  // namespace
 
-std::string residency_picture(const engine::Engine& engine, bool colour, std::size_t columns) {
-  if (engine.checkpoint().slices()) return slices_picture(engine, colour, columns);
+std::string residency_picture(const engine::RunReport& run, bool colour, std::size_t columns) {
+  if (run.checkpoint.slices()) return slices_picture(run, colour, columns);
   using experts::State;
   Picture picture(colour, columns);
   std::map<State, std::size_t> count;
-  draw_layers(engine, picture, [&](experts::Parts parts) {
+  draw_layers(run, picture, [&](experts::Parts parts) {
     const State state = experts::state_of(parts);
     ++count[state];
     constexpr std::string_view kSigns = "FcseM";
@@ -440,28 +438,28 @@ std::string residency_picture(const engine::Engine& engine, bool colour, std::si
   return picture.text();
 }
 
-std::vector<ReportRow> loss_rows(const engine::Engine& engine) {
+std::vector<ReportRow> loss_rows(const engine::RunReport& run) {
   std::vector<ReportRow> rows;
-  const engine::Statistics& statistics = engine.statistics();
+  const engine::Statistics& statistics = run.statistics;
   const experts::RoutingChanges& routing = statistics.decode_routing;  // prompts are routed exactly
-  if (experts::find_router(engine.options().router).lossy && routing.tokens > 0) {
+  if (run.policies.router->lossy && routing.tokens > 0) {
     const auto tokens = static_cast<double>(routing.tokens);
     rows.push_back({"routing", fmt::format("{}: while decoding, {:.1f} % of tokens' sets changed, {} experts "
                                            "substituted, {:.2f} % of all scores lost",
-                                           engine.options().router,
+                                           run.policies.router->name,
                                            100 * ratio(static_cast<double>(routing.changed_tokens), tokens),
                                            routing.substituted, 100 * ratio(routing.mass_lost, tokens))});
   }
   const bool decoding = statistics.decode.tokens > 0;
-  if (engine.checkpoint().slices())
-    rows.push_back({"slices", slices_line(engine)});
-  else if (decoding && engine.constraint() != nullptr)
-    rows.push_back({"misses", limit_text(*engine.constraint())});
-  if (engine.loss_guard() != nullptr && decoding) rows.push_back({"loss", contract_line(engine)});
+  if (run.checkpoint.slices())
+    rows.push_back({"slices", slices_line(run)});
+  else if (decoding && run.constraint() != nullptr)
+    rows.push_back({"misses", limit_text(*run.constraint())});
+  if (run.loss_guard() != nullptr && decoding) rows.push_back({"loss", contract_line(run)});
   return rows;
 }
 
-std::string run_table(const engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
+std::string run_table(const engine::RunReport& run, const std::vector<engine::GenerateRequest>& requests,
                       const std::vector<engine::GenerateResult>& results, const RunTimes& times,
                       std::size_t columns) {
   std::size_t prompt = 0, generated = 0;
@@ -473,9 +471,9 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
     prefill_s = std::max(prefill_s, results[i].prefill_s);
     decode_s = std::max(decode_s, results[i].decode_s);
   }
-  const engine::Statistics& statistics = engine.statistics();
+  const engine::Statistics& statistics = run.statistics;
   const engine::ExpertStatistics total = statistics.total();
-  const engine::DiskReport disk = engine.disk();
+  const engine::DiskReport disk = run.disk();
   std::string table;
   std::vector<std::string> hints;
   const auto row = [&](std::string_view name, const std::string& text) {
@@ -496,8 +494,8 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
   else
     row("loading", format_duration(times.load_s));
   row("memory",
-      fmt::format("peak {} of {}", format_bytes(memory_peak(engine)), format_bytes(engine.plan().budget)));
-  row("", memory_line(engine));
+      fmt::format("peak {} of {}", format_bytes(memory_peak(run)), format_bytes(run.memory.budget)));
+  row("", memory_line(run));
   const auto hits = [](const engine::ExpertStatistics& counts) {
     return 100 * ratio(static_cast<double>(counts.hits), static_cast<double>(counts.accesses));
   };
@@ -506,13 +504,13 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
   if (statistics.decode.accesses > 0)
     accesses += fmt::format(" ({:.1f} % while decoding)", hits(statistics.decode));
   row("experts", accesses);
-  for (const auto& [name, text] : loss_rows(engine)) row(name, text);
+  for (const auto& [name, text] : loss_rows(run)) row(name, text);
   const bool decoding = statistics.decode.tokens > 0;
   if (decoding)
-    for (const auto& [name, text] : bytes_rows(engine)) row(name, text);
-  for (const auto& [name, text] : trial_rows(engine)) row(name, text);
-  if (engine.pool_plan()) {
-    const engine::PoolPlan& plan = *engine.pool_plan();
+    for (const auto& [name, text] : bytes_rows(run)) row(name, text);
+  for (const auto& [name, text] : trial_rows(run)) row(name, text);
+  if (run.pool_plan) {
+    const engine::PoolPlan& plan = *run.pool_plan;
     row("pools", fmt::format("F {} C {} S {} E {} a layer{}", plan.chosen.slots.f, plan.chosen.slots.c,
                              plan.chosen.slots.s, plan.chosen.slots.e,
                              decoding ? fmt::format("; predicted {:.2f} tok/s, limit {}", plan.chosen.tok_s,
@@ -522,9 +520,9 @@ std::string run_table(const engine::Engine& engine, const std::vector<engine::Ge
     row("found in",
         fmt::format("F {}, C {}, S {}, E {}, M {}", found[0], found[1], found[2], found[3], found[4]));
   }
-  if (decoding && !engine.checkpoint().slices()) {
-    const engine::ReadForecast forecast = engine::forecast_reads(engine);
-    const Decoded decoded_now = decoded_of(engine, results);
+  if (decoding && !run.checkpoint.slices()) {
+    const engine::ReadForecast forecast = engine::forecast_reads(run);
+    const Decoded decoded_now = decoded_of(run, results);
     for (const std::string& hint : {bytes_hint(forecast, decoded_now), waste_hint(forecast, decoded_now),
                                     speed_hint(forecast, decoded_now)})
       if (!hint.empty()) hints.push_back(hint);

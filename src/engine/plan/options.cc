@@ -1,9 +1,10 @@
 #include "engine/plan/options.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/error.h"
 #include "base/setting.h"
-#include "experts/combination.h"
-#include "experts/routing/slice_names.h"
 
 namespace sluice::engine {
 
@@ -43,60 +44,36 @@ std::string_view activations_name(kernels::ActivationForm form) {
   return form == kernels::ActivationForm::kInt8 ? "int8" : "fp32";
 }
 
-EngineOptions with_preset(EngineOptions options, bool split, bool sliced) {
-  if (options.preset.empty()) options.preset = "auto";
-  const bool chosen = options.preset != "auto";
-  if (options.preset == "auto" && split && options.keep == "full") options.preset = "zipmoe";
-  const experts::Preset& preset = experts::find_preset(options.preset);
-  if (options.precision == experts::PrecisionMode::kFull) options.precision = preset.precision;
-  const auto fill = [](std::string& value, std::string_view of_preset) {
-    if (value.empty()) value = of_preset;
-  };
-  fill(options.router, preset.router);
-  fill(options.cache, sliced ? experts::usual_slice_cache(options.precision) : preset.cache);
-  // Where the user chose nothing, prefetching uses the disk's idle time. Exceptions: a preset runs as its
-  // paper compares it; a recorded run is counted as a replay counts it, which has no notion of time; and
-  // missing slices that other experts would replace are not worth reading.
-  const bool replaced = sliced && experts::find_router(options.router).lossy;
-  fill(options.prefetch, chosen || options.recording > 0 || replaced ? preset.prefetch : "lookahead");
-  fill(options.scheduler, preset.scheduler);
-  fill(options.placement, preset.placement);
-  if (!options.constraint) options.constraint = preset.constraint;
-  options.slices.warmup.rho = options.rho.value_or(experts::usual_rho(options.precision));
-  options.sharing = preset.sharing;
-  options.whole_layers = preset.whole_layers;
-  options.synchronous = preset.synchronous;
-  return options;
-}
-
 namespace {
 
-experts::Family family_of_experts(store::Family family) {
-  switch (family) {
-    case store::Family::kRaw:
-      return experts::Family::kRaw;
-    case store::Family::kSplit:
-      return experts::Family::kSplit;
-    case store::Family::kSliced:
-      return experts::Family::kSliced;
-  }
-  SLUICE_CHECK(false, std::string(store::family_name(family)));
+constexpr std::string_view kScopes[] = {"global", "layer"}, kKeeps[] = {"full", "packed"},
+                           kDenses[] = {"auto", "words", "packed"};
+
+// `names`: by value.
+template <class Value, std::size_t n>
+Value value_of(Setting setting, const std::string_view (&names)[n], const char* expected,
+               std::string_view text) {
+  const auto found = std::ranges::find(names, text);
+  if (found != std::end(names)) return static_cast<Value>(found - std::begin(names));
+  throw Error(ErrorKind::kUsage, "unknown value").in(setting).expected(expected).found(text);
 }
 
 }  // namespace
 
-void check_combination(const EngineOptions& options, store::Family family) {
-  const std::string_view routers[] = {options.router};
-  experts::check_combination({.family = family_of_experts(family),
-                              .routers = routers,
-                              .cache = options.cache,
-                              .precision = options.precision,
-                              .constraint = options.constraint.value(),
-                              .scheduler = options.scheduler,
-                              .prefetch = options.prefetch,
-                              .whole_layers = options.whole_layers,
-                              .slices = &options.slices,
-                              .loss_limited = options.contract.has_value()});
+CacheScope parse_cache_scope(std::string_view text) {
+  return value_of<CacheScope>(Setting::kCacheScope, kScopes, "global or layer", text);
+}
+
+std::string_view cache_scope_name(CacheScope scope) { return kScopes[static_cast<std::size_t>(scope)]; }
+
+Keep parse_keep(std::string_view text) {
+  return value_of<Keep>(Setting::kKeep, kKeeps, "full or packed", text);
+}
+
+std::string_view keep_name(Keep keep) { return kKeeps[static_cast<std::size_t>(keep)]; }
+
+DenseForm parse_dense(std::string_view text) {
+  return value_of<DenseForm>(Setting::kDense, kDenses, "auto, words or packed", text);
 }
 
 }  // namespace sluice::engine

@@ -32,12 +32,25 @@ std::optional<DType> parse_kv(std::string_view text);  // auto (empty), bf16, f3
 kernels::ActivationForm parse_activations(std::string_view text);
 std::string_view activations_name(kernels::ActivationForm form);
 
+enum class CacheScope : std::uint8_t { kGlobal, kLayer };  // one cache for all layers, or one for each
+enum class Keep : std::uint8_t { kFull, kPacked };         // the state in which caches keep experts: F or C
+// The view of dense matrices; kAuto: the better one.
+enum class DenseForm : std::uint8_t { kAuto, kWords, kPacked };
+// Parse and print "global" "layer"; "full" "packed"; "auto" "words" "packed". Error(kUsage).
+CacheScope parse_cache_scope(std::string_view text);
+std::string_view cache_scope_name(CacheScope scope);
+Keep parse_keep(std::string_view text);
+std::string_view keep_name(Keep keep);
+DenseForm parse_dense(std::string_view text);
+
 // A compute unit beside the host, and what divides the experts of a layer between the two.
 struct SecondUnit {
   std::function<std::unique_ptr<ComputeUnit>(const kernels::Context&, codec::SliceView low_view)> make_unit;
   std::function<std::unique_ptr<experts::Placement>()> make_placement;
 };
 
+// What a user asks for, by flags or by a request; blank where the user says nothing. engine_plan.h makes a
+// plan of it.
 struct EngineOptions {
   // Budget; empty: what the machine or its cgroup leaves free, less a margin.
   std::optional<Bytes> memory;
@@ -57,19 +70,15 @@ struct EngineOptions {
   std::string preset;  // empty: auto
   // Each overrides the preset's value; empty: the preset's.
   std::string router, cache, scheduler, prefetch, placement;
-  std::string cache_scope = "global";  // or "layer"
-  std::string dense = "auto";          // view of dense matrices: words, packed, or the better one
-  std::string keep = "full";           // state that caches keep experts in: full (F) or packed (C)
-  // For caches with pools (zip-pools) and for schedulers that plan.
-  experts::PoolSharing sharing = experts::PoolSharing::kPlanned;
+  CacheScope cache_scope = CacheScope::kGlobal;
+  DenseForm dense = DenseForm::kAuto;
+  Keep keep = Keep::kFull;
   // Measured costs; empty: measured briefly at the start, if a policy needs them.
   std::optional<Profile> profile;
   // f of SPEC §1.8 from recorded routing, for planning; empty: the profile's.
   std::vector<double> ranks;
   // Ignores a profile of another machine; otherwise such a profile is an error.
   bool profile_if_it_fits = false;
-  // For baselines (experts::Preset).
-  bool whole_layers = false, synchronous = false;
   std::uint64_t seed = 0;
   // Memory that observers of the run take (traces, decision logs), charged to `tables`.
   Bytes recording = 0;
@@ -102,14 +111,5 @@ struct EngineOptions {
   fetch::FetchOptions fetch;
   std::optional<SecondUnit> second_unit;  // empty: the host computes everything
 };
-
-// Fills unset options from the preset; afterwards `preset` is a name and no option is blank. `split`,
-// `sliced`: how the model's experts are stored. `auto` is ZipMoE where they are stored split, so that there
-// are states to choose from; otherwise whole experts under LRU. Error(kUsage) for an unknown preset.
-EngineOptions with_preset(EngineOptions options, bool split, bool sliced);
-
-// experts::check_combination() of the result of with_preset(), for a model whose experts are stored as
-// `family`.
-void check_combination(const EngineOptions& options, store::Family family);
 
 }  // namespace sluice::engine

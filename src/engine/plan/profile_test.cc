@@ -115,17 +115,17 @@ TEST(Profile, IsMeasuredWithoutLeavingATrace) {
   options.threads = 2;
   options.memory = 256 * kMiB;
   options.positions = 16;
-  Engine engine(*checkpoint, model, options);
-  const Bytes used = engine.accountant().used();
+  Engine engine(*checkpoint, model, resolve(options, *checkpoint, model));
+  const Bytes used = engine.report().accountant.used();
   const Profile profile = engine.measure({.repeats = 3, .seed = 5, .sample_bytes = kMiB});
   EXPECT_GT(profile.u.median, 0);
   EXPECT_GT(profile.p.median, 0);
   EXPECT_GT(profile.rest.median, 0);
   EXPECT_EQ(profile.v.median, 0);  // a directory has no exponent chunks
   EXPECT_EQ(profile.p_of_tokens.size(), 5u);
-  EXPECT_EQ(engine.accountant().used(), used);
+  EXPECT_EQ(engine.report().accountant.used(), used);
   EXPECT_EQ(engine.statistics().total().accesses, 0u);
-  EXPECT_EQ(engine.expert_counters().demand_reads, 0u);
+  EXPECT_EQ(engine.report().experts.counters().demand_reads, 0u);
   check_profile(profile, profile.model, engine.machine(), "measured");
 }
 

@@ -10,11 +10,11 @@ namespace {
 using experts::Part;
 
 RestWidths widths_of(const engine::Engine& engine, const SlicedModel& model) {
-  const Bytes dense =
-      engine::DenseWeights::resident_bytes(engine.checkpoint(), engine.model(), engine.dense_choice().view);
+  const Bytes dense = engine::DenseWeights::resident_bytes(engine.checkpoint(), engine.model(),
+                                                           engine.report().dense_choice.view);
   const model::ModelConfig& config = engine.model().config;
   return {.weight = static_cast<double>(dense) / model.rest_weights(),
-          .kv = static_cast<double>(engine::kv_bytes_per_token(config, engine.cache_dtype())) /
+          .kv = static_cast<double>(engine::kv_bytes_per_token(config, engine.plan().cache_dtype)) /
                 static_cast<double>(engine::kv_elements_per_token(config))};
 }
 
@@ -30,7 +30,7 @@ RunOnMachine::RunOnMachine(const engine::Engine& engine, const Machine& machine)
       model_(engine.checkpoint().path(), engine.model().config),
       widths_(widths_of(engine, model_)),
       sliced_(engine.checkpoint().slices().has_value()),
-      packed_(!sliced_ && !engine.kept_parts().has(Part::kFull)),
+      packed_(!sliced_ && !engine.policies().kept.has(Part::kFull)),
       before_(engine.statistics()),
       clock_(machine) {}
 
@@ -62,8 +62,9 @@ void RunOnMachine::on_routing(const experts::ScoresView& scores, const experts::
 
 ExpertWork RunOnMachine::work_of(const experts::Admission& admission) const {
   const experts::ExpertId id = admission.id;
-  const experts::ExpertBytes sizes = engine_.expert_sizes().bytes(id);
-  const Bytes rest = engine_.exponent_disk_bytes(id), base = engine_.expert_disk_bytes(id) - rest;
+  const experts::ExpertBytes sizes = engine_.report().experts.sizes().bytes(id);
+  const Bytes rest = engine_.report().experts.layout(id).rest.disk_bytes(),
+              base = engine_.report().experts.disk_bytes(id) - rest;
   ExpertWork work = {.ops = model_.expert_ops(tokens_[id.index])};
   if (sliced_) {
     const experts::Parts read = admission.to_read();

@@ -77,7 +77,7 @@ TEST_F(RunOnMachineTest, ExactRunsCostWhatHandsWorkOut) {
   settings.cache = "lru";
   settings.prefetch = "none";
   settings.cache_bytes = 4 * kMiB;
-  engine::Engine engine(*checkpoint_, model_, settings);
+  engine::Engine engine(*checkpoint_, model_, engine::resolve(settings, *checkpoint_, model_));
   RunOnMachine machine(engine, slicemoe_machine());
   engine.observe(&machine);
   feed(engine);
@@ -88,11 +88,11 @@ TEST_F(RunOnMachineTest, ExactRunsCostWhatHandsWorkOut) {
 
   double ops = 0, read = 0, written = 0;
   const double dense = static_cast<double>(
-      engine::DenseWeights::resident_bytes(*checkpoint_, model_, engine.dense_choice().view));
+      engine::DenseWeights::resident_bytes(*checkpoint_, model_, engine.report().dense_choice.view));
   for (std::size_t t = kPrompt; t < kTokens; ++t) {
     const double seen = static_cast<double>(t + 1);
     ops += 2 * (6 * kLayer + kHead + 6 * 4 * kExpert) + 2 * 6 * (2.0 * 4 * 64) * seen;
-    read += dense + 6 * 4 * static_cast<double>(engine.expert_sizes().bytes({0, 0}).full) +
+    read += dense + 6 * 4 * static_cast<double>(engine.report().experts.sizes().bytes({0, 0}).full) +
             6 * (2.0 * 2 * 64) * 2 * seen;  // keys and values in BF16
     written += 6 * (2.0 * 2 * 64) * 2;
   }
@@ -117,7 +117,7 @@ TEST_F(RunOnMachineTest, WhatIsInMemoryIsReadFromThereAlone) {
   EngineOptions settings = options();
   settings.cache = "lru";
   settings.prefetch = "none";
-  engine::Engine all(*checkpoint_, model_, settings);
+  engine::Engine all(*checkpoint_, model_, engine::resolve(settings, *checkpoint_, model_));
   RunOnMachine machine(all, slicemoe_machine());
   all.observe(&machine);
   feed(all);
@@ -138,7 +138,7 @@ TEST_P(Slices, CostWhatTheReplayOfTheirDecisionsSays) {
   settings.precision = GetParam();
   settings.cache_bytes = 3 * kMiB;
   settings.prefetch = "none";  // a replay has no notion of time
-  engine::Engine engine(*checkpoint_, model_, settings);
+  engine::Engine engine(*checkpoint_, model_, engine::resolve(settings, *checkpoint_, model_));
   RunOnMachine machine(engine, slicemoe_machine());
   RoutingRecorder recorder(model_.config);
   engine::ObserverList both;
@@ -150,15 +150,15 @@ TEST_P(Slices, CostWhatTheReplayOfTheirDecisionsSays) {
 
   const SlicedModel shape("fable", model_.config);
   MachineReplaySettings replay;
-  const experts::ExpertBytes sizes = engine.expert_sizes().bytes({0, 0});
+  const experts::ExpertBytes sizes = engine.report().experts.sizes().bytes({0, 0});
   replay.bytes = {.msb = sizes.msb, .lsb = sizes.lsb};  // as on disk: whole blocks
-  ASSERT_EQ(engine.expert_disk_bytes({0, 0}), sizes.msb + sizes.lsb);
-  replay.memory = engine.cache_capacity();
-  replay.cache = engine.options().cache;
-  replay.precision = {GetParam(), engine.options().critical};
-  replay.slices = engine.options().slices;
+  ASSERT_EQ(engine.report().experts.disk_bytes({0, 0}), sizes.msb + sizes.lsb);
+  replay.memory = engine.report().cache_capacity();
+  replay.cache = engine.policies().cache->name;
+  replay.precision = {GetParam(), engine.policies().precision.critical};
+  replay.slices = engine.policies().slices;
   const MachineReplayResult result = replay_on_machine(recorder.steps(), shape, slicemoe_machine(), replay);
-  EXPECT_EQ(result.decision_hash, engine.decision_hash());
+  EXPECT_EQ(result.decision_hash, engine.report().decision_hash());
   EXPECT_EQ(result.recorded_differs, 0u);
   EXPECT_GT(decode.traffic.flash, 0);
   EXPECT_EQ(decode.traffic.flash, result.decode.traffic.flash);
@@ -170,8 +170,8 @@ TEST_P(Slices, CostWhatTheReplayOfTheirDecisionsSays) {
   const double rest = result.decode.traffic.dram_read, ours = decode.traffic.dram_read;
   EXPECT_GT(ours, rest);
   const double steps = static_cast<double>(kTokens - kPrompt),
-               dense = static_cast<double>(
-                   engine::DenseWeights::resident_bytes(*checkpoint_, model_, engine.dense_choice().view));
+               dense = static_cast<double>(engine::DenseWeights::resident_bytes(
+                   *checkpoint_, model_, engine.report().dense_choice.view));
   double keys = 0;
   for (std::size_t t = kPrompt; t < kTokens; ++t) keys += 6 * 256.0 * static_cast<double>(t + 1);
   EXPECT_NEAR(ours - rest, steps * (dense - shape.rest_weights() * (1 + 2 / 128.0)) + keys, 1e-6 * ours);

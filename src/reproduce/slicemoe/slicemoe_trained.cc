@@ -174,7 +174,8 @@ class TrainedMeasurement {
     const EngineOptions options = exact_options(windows.window);
     std::unique_ptr<eval::ReferenceWindows> reference;
     {
-      Engine engine(*exact_.checkpoint, exact_.model, options, kLogitRows);
+      Engine engine(*exact_.checkpoint, exact_.model,
+                    engine::resolve(options, *exact_.checkpoint, exact_.model), kLogitRows);
       reference = std::make_unique<eval::ReferenceWindows>(engine, tokens, windows, go_on());
     }
     found_.quantiser_tokens = windows.scored(tokens.size());
@@ -204,7 +205,8 @@ class TrainedMeasurement {
     cell.bits = bits;
     cell.sqnr_db = sqnr_db(variant, bits);
     const Opened rounded(store::open_directory(path));
-    Engine engine(*rounded.checkpoint, rounded.model, options, kLogitRows);
+    Engine engine(*rounded.checkpoint, rounded.model,
+                  engine::resolve(options, *rounded.checkpoint, rounded.model), kLogitRows);
     measure_or_break(
         cell, [&] { set_scores(cell, reference.compare(engine, false, go_on()), reference.scores()); });
     return cell;
@@ -212,7 +214,9 @@ class TrainedMeasurement {
 
   void reference() {
     stage("exact");
-    Engine engine(*exact_.checkpoint, exact_.model, exact_options(grid_.windows.window), kLogitRows);
+    Engine engine(*exact_.checkpoint, exact_.model,
+                  engine::resolve(exact_options(grid_.windows.window), *exact_.checkpoint, exact_.model),
+                  kLogitRows);
     reference_ = std::make_unique<eval::ReferenceWindows>(engine, tokens_, grid_.windows, go_on());
     found_.perplexity = own_perplexity(*reference_);
   }
@@ -228,7 +232,9 @@ class TrainedMeasurement {
   void routing() {
     stage("routing");
     lab::RoutingRecorder recorder(exact_.model.config);
-    Engine engine(*exact_.checkpoint, exact_.model, exact_options(grid_.windows.window), kLogitRows);
+    Engine engine(*exact_.checkpoint, exact_.model,
+                  engine::resolve(exact_options(grid_.windows.window), *exact_.checkpoint, exact_.model),
+                  kLogitRows);
     engine.observe(&recorder);
     eval::score_windows(engine, tokens_, grid_.windows, true, go_on());
     engine.observe(nullptr);
@@ -270,7 +276,8 @@ class TrainedMeasurement {
 
   // `normal`: bytes of an expert of the pair at high precision, divided by those of this store's experts.
   TrainedPoint point(const Opened& store, const EngineOptions& options, double setting, double normal = 1) {
-    Engine engine(*store.checkpoint, store.model, options, kLogitRows);
+    Engine engine(*store.checkpoint, store.model, engine::resolve(options, *store.checkpoint, store.model),
+                  kLogitRows);
     lab::RunOnMachine machine(engine, lab::slicemoe_machine());
     engine.observe(&machine);
     TrainedPoint point;
@@ -282,7 +289,7 @@ class TrainedMeasurement {
     const engine::Statistics& statistics = engine.statistics();
     const experts::MissAccount& slices = statistics.decode.slices;
     const lab::RunPhase decode = machine.decode();
-    point.hbn = engine.constraint()->account().rate() / normal;
+    point.hbn = engine.report().constraint()->account().rate() / normal;
     point.msb_missed = slices.msb_rate();
     point.lsb_missed = slices.lsb_rate();
     point.low_share = statistics.low_share / static_cast<double>(statistics.low_tokens);
@@ -299,7 +306,9 @@ class TrainedMeasurement {
 
   static Bytes expert_bytes(const Opened& store, EngineOptions options) {
     options.cache_bytes.reset();
-    return Engine(*store.checkpoint, store.model, options).expert_memory_bytes();
+    return Engine(*store.checkpoint, store.model, engine::resolve(options, *store.checkpoint, store.model))
+        .report()
+        .expert_memory_bytes();
   }
 
   void slices(SliceBits bits) {
@@ -391,7 +400,8 @@ class TrainedMeasurement {
       EngineOptions options = sliced_options(PrecisionMode::kDbsc, found.cache_bytes);
       options.slices.rules.lsb_miss = experts::LsbMiss::kFetch;
       options.slices.warmup.kappa = kappa;
-      Engine engine(*store.checkpoint, store.model, options, kLogitRows);
+      Engine engine(*store.checkpoint, store.model, engine::resolve(options, *store.checkpoint, store.model),
+                    kLogitRows);
       lab::RunOnMachine machine(engine, lab::slicemoe_machine());
       engine.observe(&machine);
       const std::unique_ptr<engine::Sequence> sequence = engine.new_sequence();

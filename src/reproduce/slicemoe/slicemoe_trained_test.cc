@@ -103,10 +103,11 @@ class Trained : public ::testing::Test {
     options.threads = 1;
     options.positions = windows.window;
     options.fetch.io = fetch::IoMode::kBuffered;
-    Engine engine(*opened.checkpoint, opened.model, options, 8);
+    Engine engine(*opened.checkpoint, opened.model,
+                  engine::resolve(options, *opened.checkpoint, opened.model), 8);
     const auto found = eval::score_windows(engine, std::span(tokens_).first(tokens), windows, steps,
                                            [](std::size_t) { return true; });
-    if (rate != nullptr) *rate = engine.constraint()->account().rate();
+    if (rate != nullptr) *rate = engine.report().constraint()->account().rate();
     return found;
   }
   static std::string pack(SliceBits bits) {
@@ -198,9 +199,9 @@ TEST_F(Trained, MissesAreOfTheBytesAtHighPrecision) {
     any.memory = 2 * kGiB;
     any.positions = 8;
     any.fetch.io = fetch::IoMode::kBuffered;
-    const Engine engine(*store.checkpoint, store.model, any);
+    const Engine engine(*store.checkpoint, store.model, engine::resolve(any, *store.checkpoint, store.model));
     return static_cast<double>(
-        engine.expert_sizes().bytes({0, 0}).of(experts::Part::kMsb | experts::Part::kLsb));
+        engine.report().experts.sizes().bytes({0, 0}).of(experts::Part::kMsb | experts::Part::kLsb));
   };
   EXPECT_EQ(found_->slices[0].cache_bytes, static_cast<Bytes>(.25 * 192 * expert(s84)));
   options.cache_bytes = found_->slices[0].cache_bytes;

@@ -58,7 +58,9 @@ class Reproducer {
     options.preset = "z-basic-lru";
     options.scheduler = "serial";  // needs no profile
     if (!runs_.settings().budgets.empty()) options.memory = runs_.settings().budgets.front();
-    const engine::Engine engine(*runs_.settings().packed.checkpoint, *runs_.settings().packed.model, options);
+    const engine::Engine engine(
+        *runs_.settings().packed.checkpoint, *runs_.settings().packed.model,
+        engine::resolve(options, *runs_.settings().packed.checkpoint, *runs_.settings().packed.model));
     std::string budgets;
     for (const Bytes budget : runs_.settings().budgets) budgets += fmt::format(" {}", budget);
     const std::string trace = runs_.settings().trace.substr(runs_.settings().trace.rfind('/') + 1);
@@ -67,8 +69,8 @@ class Reproducer {
         .flags = fmt::format("{}{} tokens, {} runs, budgets{}, trace {}, isa {}, io {}",
                              runs_.settings().quick ? "quick, " : "", runs_.tokens(), runs_.repeats(),
                              budgets.empty() ? " by shares" : budgets, trace.empty() ? "none" : trace,
-                             isa_name(engine.isa()), fetch::io_mode_name(runs_.options().fetch.io)),
-        .machine = fmt::format("{}, {} threads", cpu_info().model, engine.threads()),
+                             isa_name(engine.report().isa), fetch::io_mode_name(runs_.options().fetch.io)),
+        .machine = fmt::format("{}, {} threads", cpu_info().model, engine.report().threads),
         .version = runs_.settings().version};
   }
 
@@ -179,7 +181,9 @@ class Reproducer {
       options.profile = runs_.profile();
       options.profile_if_it_fits = true;
       const model::ModelConfig& config = runs_.settings().packed.model->config;
-      engine::Engine engine(*runs_.settings().packed.checkpoint, *runs_.settings().packed.model, options);
+      engine::Engine engine(
+          *runs_.settings().packed.checkpoint, *runs_.settings().packed.model,
+          engine::resolve(options, *runs_.settings().packed.checkpoint, *runs_.settings().packed.model));
       StateCounter states(config.sparse_layers(), config.moe.experts);
       fetch::Timeline timeline;
       engine.observe(&states);

@@ -144,15 +144,18 @@ Bytes ZipmoeRuns::budget_for(double share) const {
   Bytes all_experts = 0;
   const auto experts_at = [&](std::optional<Bytes> memory, Bytes* minimum) {
     options.memory = memory;
-    const engine::Engine engine(*settings_.packed.checkpoint, *settings_.packed.model, options);
-    if (minimum != nullptr) *minimum = engine.plan().minimum;
+    const engine::Engine engine(
+        *settings_.packed.checkpoint, *settings_.packed.model,
+        engine::resolve(options, *settings_.packed.checkpoint, *settings_.packed.model));
+    if (minimum != nullptr) *minimum = engine.report().memory.minimum;
     all_experts = 0;
     for (const model::ExpertPieces& pieces : settings_.packed.model->experts)
       all_experts +=
-          engine.expert_sizes()
+          engine.report()
+              .experts.sizes()
               .bytes({static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)})
               .full;
-    return engine.plan().experts;
+    return engine.report().memory.experts;
   };
   Bytes minimum = 0;
   experts_at(std::nullopt, &minimum);

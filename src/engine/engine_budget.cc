@@ -1,0 +1,211 @@
+#include "engine/engine_budget.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "base/compared_bytes.h"
+#include "base/error.h"
+#include "base/machine/system_memory.h"
+#include "base/setting.h"
+#include "engine/forward/dense_weights.h"
+#include "engine/forward/embedding.h"
+#include "engine/session/sequence.h"
+#include "kernels/products/format_kernels.h"
+#include "kernels/products/input_form.h"
+#include "kernels/products/packed/packed_matmul.h"
+
+namespace sluice::engine {
+namespace {
+
+experts::ExpertId id_of(const model::ExpertPieces& pieces) {
+  return {static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)};
+}
+
+// Whether some matrix that is multiplied with is in a format for whose row of kernels `wanted` is true.
+bool has_format(const BudgetParts& parts, bool (*wanted)(const kernels::FormatRow& row)) {
+  const auto any = [&](std::span<const codec::MatrixFormat* const> formats) {
+    return std::ranges::any_of(formats, [&](const codec::MatrixFormat* format) {
+      return wanted(kernels::format_row(parts.kernels, format));
+    });
+  };
+  return any(parts.dense_formats) || any(parts.experts.formats());
+}
+
+Bytes dense_bytes(const BudgetParts& parts, DenseView dense) {
+  return DenseWeights::resident_bytes(parts.checkpoint, parts.model, dense) +
+         Embedding::resident_bytes(parts.checkpoint, parts.model);
+}
+
+// The growth of the heap: tokenizer, tensor tables. Observers' memory besides.
+Bytes table_bytes(const EnginePlan& plan) {
+  trim_heap();
+  const Bytes heap = heap_in_use(), at_start = process_baseline().heap;
+  return (heap > at_start ? round_up(heap - at_start, kBlockBytes) : 0) + plan.recording;
+}
+
+MemoryPlan memory_plan(const BudgetParts& parts, Bytes budget, DenseView dense) {
+  struct Shape {
+    const BudgetParts& parts;
+    kernels::ScratchShape scratch;
+  } shape{parts, scratch_shape(parts, dense, 0)};
+
+  const EnginePlan& plan = parts.plan;
+  const model::ModelConfig& config = parts.model.config;
+  MemoryNeeds needs;
+  needs.tables = table_bytes(plan);
+  needs.dense = dense_bytes(parts, dense);
+  needs.load_staging = DenseWeights::load_staging_bytes(parts.checkpoint, parts.model, dense);
+  needs.kv = kv_bytes(config, plan.cache_dtype, plan.sequences, plan.positions, plan.encoder_positions);
+  needs.least_staging = parts.experts.least_staging();
+  needs.staging_per_expert = parts.experts.staging_per_expert();
+  needs.expert_bytes = parts.experts.bytes_per_expert();
+  needs.experts = parts.model.experts.size();
+  needs.top_k = config.moe.top_k;
+  needs.sequences = plan.sequences;
+  needs.most_chunk =
+      std::max(plan.sequences, std::min(plan.chunk, std::max(plan.positions, plan.encoder_positions)));
+  needs.same_chunk = plan.cache_bytes.has_value();
+  needs.self = &shape;
+  needs.activations = [](const void* self, std::size_t chunk) {
+    Shape shape = *static_cast<const Shape*>(self);
+    shape.scratch.tokens = chunk;
+    return workspace_bytes(shape.parts.model.config, workspace_shape(shape.parts, chunk)) +
+           round_up(kernels::Scratch::bytes(shape.parts.kernels, shape.scratch), kBlockBytes);
+  };
+  const Bytes all = needs.dense + needs.kv + needs.experts * (needs.expert_bytes + needs.staging_per_expert) +
+                    needs.activations(&shape, needs.most_chunk);
+  needs.process = process_bytes(std::min(budget, all));
+  return plan_memory(budget, needs);
+}
+
+// Divides beside either view of the dense matrices, and chooses.
+DividedBudget divide_with_best_dense(const BudgetParts& parts, Bytes budget, DenseQuestion question,
+                                     const Profile* profile) {
+  const MemoryPlan packed = memory_plan(parts, budget, DenseView::kPacked);
+  std::optional<MemoryPlan> words;
+  try {
+    words = memory_plan(parts, budget, DenseView::kWords);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kBudget) throw;
+  }
+  const Bytes expert = std::max<Bytes>(parts.experts.bytes_per_expert(), 1);
+  question.packed = packed.dense;
+  question.words = dense_bytes(parts, DenseView::kWords);
+  question.words_fit = words.has_value();
+  question.fast_packed = kernels::multiplies_packed(parts.kernels.isa);
+  question.experts_beside_packed = packed.experts / expert;
+  question.experts_beside_words = words ? words->experts / expert : 0;
+  const DenseChoice choice = choose_dense_view(question, profile);
+  return {choice.view == DenseView::kPacked ? packed : *words, choice};
+}
+
+DividedBudget divide_with_dense(const BudgetParts& parts, Bytes budget, const Profile* profile) {
+  DenseQuestion question;
+  question.either_way = DenseWeights::either_way_bytes(parts.checkpoint, parts.model);
+  const DenseForm asked = parts.plan.dense;
+  if (asked == DenseForm::kAuto && question.either_way != 0)
+    return divide_with_best_dense(parts, budget, question, profile);
+  const DenseView view = asked == DenseForm::kPacked ? DenseView::kPacked : DenseView::kWords;
+  const DenseChoice choice =
+      asked == DenseForm::kAuto
+          ? choose_dense_view(question, nullptr)
+          : asked_dense_view(view, question.either_way, parts.checkpoint.path(), parts.checkpoint.codec());
+  return {memory_plan(parts, budget, choice.view), choice};
+}
+
+// Bytes of the least that the caches keep of an expert.
+Bytes least_kept_bytes(const BudgetParts& parts) {
+  const PolicyPlan& policies = parts.plan.policies;
+  experts::Parts least = policies.kept;
+  if (policies.cache->sliced) least = experts::Part::kMsb;
+  if (policies.cache->pooled && parts.experts.split()) least = experts::Part::kExp;
+  Bytes bytes = std::numeric_limits<Bytes>::max();
+  for (const model::ExpertPieces& pieces : parts.model.experts)
+    bytes = std::min(bytes, parts.experts.sizes().bytes(id_of(pieces)).of(least));
+  return parts.model.experts.empty() ? 0 : bytes;
+}
+
+// The bytes for experts, of which the user asked for `asked`.
+Bytes limited(const BudgetParts& parts, Bytes asked, Bytes room) {
+  const bool exactly = !parts.plan.less_cache_will_do;
+  const std::size_t caches = cache_count(parts.plan, parts.model.config);
+  const Bytes least = least_kept_bytes(parts) * caches;
+  if (exactly && asked > 0 && asked < least)
+    throw Error(ErrorKind::kUsage, "nothing of an expert fits in a cache of this size")
+        .in(Setting::kCapacity)
+        .expected(
+            fmt::format("at least {}B{}", least, caches > 1 ? fmt::format(", for {} caches", caches) : ""))
+        .found(fmt::format("{}B", asked))
+        .fix("give more, or 0 to keep nothing");
+  const Bytes all = parts.model.experts.size() * parts.experts.bytes_per_expert();
+  if (exactly && room < std::min(asked, all)) {
+    const ComparedBytes sizes = compared_bytes(asked, room);
+    throw Error(ErrorKind::kBudget, "the memory budget leaves less for experts than was asked for")
+        .in(Setting::kCapacity)
+        .expected("at most " + sizes.found)
+        .found(sizes.expected)
+        .fix("raise " + Setting::kMemory + ", or lower " + Setting::kCapacity);
+  }
+  return std::min(room, asked);
+}
+
+}  // namespace
+
+void check_formats(const BudgetParts& parts) {
+  const auto check = [&](std::span<const codec::MatrixFormat* const> formats) {
+    for (const codec::MatrixFormat* const format : formats)
+      if (!kernels::has_kernels(parts.kernels, format))
+        throw Error(ErrorKind::kUnsupported, "the model has matrices in a format without kernels")
+            .in(parts.checkpoint.path())
+            .found(std::string(format->name))
+            .fix("use a newer version of Sluice");
+  };
+  check(parts.dense_formats);
+  check(parts.experts.formats());
+}
+
+WorkspaceShape workspace_shape(const BudgetParts& parts, std::size_t chunk) {
+  const EnginePlan& plan = parts.plan;
+  return {.tokens = chunk,
+          .positions = plan.positions,
+          .encoder_positions = plan.encoder_positions,
+          .logit_rows = parts.logit_rows,
+          .threads = parts.kernels.pool->threads(),
+          .dense = kernels::input_forms_of(parts.dense_formats),
+          .experts = kernels::input_forms_of(parts.experts.formats()),
+          .draws = plan.draws,
+          .passes = 1 + plan.suspended_passes};
+}
+
+kernels::ScratchShape scratch_shape(const BudgetParts& parts, DenseView dense, std::size_t chunk) {
+  kernels::ScratchShape shape;
+  shape.tokens = chunk;
+  shape.columns = widest_columns(parts.model.config);
+  shape.coded = parts.checkpoint.slices().has_value();
+  shape.packed =
+      (parts.experts.can_be_packed() && !parts.model.experts.empty()) ||
+      (dense == DenseView::kPacked && DenseWeights::either_way_bytes(parts.checkpoint, parts.model) > 0);
+  shape.wide = parts.kernels.rounds() && has_format(parts, [](const kernels::FormatRow& row) {
+                 return row.format->words && row.driver->widens;
+               });
+  shape.decoded = has_format(
+      parts, [](const kernels::FormatRow& row) { return row.driver == &kernels::kDecodedProducts; });
+  return shape;
+}
+
+std::size_t cache_count(const EnginePlan& plan, const model::ModelConfig& config) {
+  return plan.cache_scope == CacheScope::kLayer ? config.sparse_layers() : 1;
+}
+
+DividedBudget divide_budget(const BudgetParts& parts, Bytes budget, const Profile* profile) {
+  DividedBudget divided = divide_with_dense(parts, budget, profile);
+  Bytes& room = divided.memory.experts;
+  if (parts.plan.cache_bytes) room = limited(parts, *parts.plan.cache_bytes, room);
+  divided.all_experts_fit = room >= parts.model.experts.size() * parts.experts.bytes_per_expert();
+  return divided;
+}
+
+}  // namespace sluice::engine

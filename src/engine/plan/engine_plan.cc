@@ -1,0 +1,243 @@
+#include "engine/plan/engine_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/setting.h"
+#include "experts/routing/slice_names.h"
+
+namespace sluice::engine {
+namespace {
+
+using experts::PrecisionMode;
+
+// docs/slicemoe.md has its cost.
+constexpr kernels::ActivationForm kUsualActivations = kernels::ActivationForm::kInt8;
+
+experts::Family family_of_experts(store::Family family) {
+  switch (family) {
+    case store::Family::kRaw:
+      return experts::Family::kRaw;
+    case store::Family::kSplit:
+      return experts::Family::kSplit;
+    case store::Family::kSliced:
+      return experts::Family::kSliced;
+  }
+  SLUICE_CHECK(false, std::string(store::family_name(family)));
+}
+
+// Names what the user asked for: nobody chose the parts of a preset one by one.
+void check_preset(const EngineOptions& asked, const PolicyPlan& chosen, const ModelFacts& facts) {
+  if (asked.preset.empty() || asked.preset == "auto") return;
+  if (experts::find_preset(asked.preset).sliced() && !facts.sliced())
+    throw Error(ErrorKind::kUsage, "this preset is for models in slices")
+        .in(Setting::kPreset)
+        .found(asked.preset + ", and " + facts.path + " has none")
+        .fix("pack the model in slices: sluice pack MODEL " + flag(Setting::kOutput) + " NAME.sluice " +
+             flag(Setting::kSlices) + " 8/4");
+  if (facts.sliced() && asked.scheduler.empty() && chosen.scheduler->by_costs)
+    throw Error(ErrorKind::kUsage, "this preset is for models without slices")
+        .in(Setting::kPreset)
+        .found(asked.preset)
+        .fix("use the preset slicemoe, or none");
+}
+
+// Rounded weights are used only if the user asked for them, and only as asked.
+void check_precision(PrecisionMode chosen, const ModelFacts& facts) {
+  if (!facts.slices || chosen != PrecisionMode::kFull) return;
+  throw Error(ErrorKind::kUsage, "the experts of this store are rounded, and no precision was chosen")
+      .in(facts.path)
+      .expected(Setting::kPrecision + " high, low or dbsc, " + Setting::kPreset + " slicemoe, or " +
+                Setting::kMaxLoss)
+      .found(
+          fmt::format("family sliced, {}/{} bits, and none of these", facts.slices->high, facts.slices->low))
+      .fix("give " + Setting::kPrecision +
+           " high to use every stored bit, or run the model that the store was packed from");
+}
+
+// Empty for a model without weights in codes.
+std::optional<kernels::ActivationForm> activations_of(const EngineOptions& options, const ModelFacts& facts) {
+  using kernels::ActivationForm;
+  const bool exact = options.math == Math::kF32;
+  const auto wanted = options.activations;
+  const auto refuse = [&](std::string_view message, const char* expected, const std::string& fix) {
+    return Error(ErrorKind::kUsage, message)
+        .in(Setting::kActivations)
+        .expected(expected)
+        .found(activations_name(*wanted))
+        .fix(fix);
+  };
+  if (!facts.slices) {  // only such stores have dense matrices in codes
+    if (wanted)
+      throw refuse("this model has no weights in slices or 8-bit codes, so its activations are always fp32",
+                   "a store of family sliced", "leave " + Setting::kActivations + " out");
+    return std::nullopt;
+  }
+  if (exact && wanted == ActivationForm::kInt8)
+    throw refuse(Setting::kMath + " f32 computes everything in fp32", "fp32",
+                 "leave out " + Setting::kActivations + " or " + Setting::kMath);
+  return wanted.value_or(exact ? ActivationForm::kF32 : kUsualActivations);
+}
+
+experts::Parts kept_parts(Keep keep, const PolicyPlan& policies, const ModelFacts& facts) {
+  using experts::Part;
+  if (facts.sliced() && keep == Keep::kFull) {  // caches of whole experts know one size
+    const bool low = policies.precision.mode == PrecisionMode::kLow && !policies.cache->sliced;
+    return low ? experts::Parts(Part::kMsb) : Part::kMsb | Part::kLsb;
+  }
+  if (keep == Keep::kFull) return Part::kFull;
+  if (!facts.split)
+    throw Error(ErrorKind::kUsage,
+                "caches cannot keep experts packed, because this model does not store them packed")
+        .in(Setting::kKeep)
+        .fix("keep them in full, or pack a BF16 model with any codec but none");
+  return Part::kSm | Part::kExp;
+}
+
+// Adds what follows from how the experts are stored. Error(kUsage).
+void complete(PolicyPlan& policies, Keep keep, const ModelFacts& facts) {
+  check_policies(policies, facts.family);
+  policies.precision.critical.validate(facts.top_k);
+  policies.cache_aware.validate_for(facts.experts);
+  policies.kept = kept_parts(keep, policies, facts);
+  experts::ConstraintConfig& limits = policies.limits;
+  if (limits.mode != experts::ConstraintMode::kHard) limits.lambda = policies.cache_aware.lambda;
+  if (policies.contract) limits.lambda = 0;  // the guard is not asked about routing that lambda changes
+  limits.top_j = policies.cache_aware.top_j;
+  if (facts.sliced())
+    limits.low = experts::least_parts(policies.precision.mode);
+  else
+    limits.low = limits.high = policies.kept;
+}
+
+PolicyPlan without_loss(PolicyPlan policies, const EngineOptions& options) {
+  policies.contract->planned_low = 0;
+  policies.precision.mode = PrecisionMode::kHigh;
+  policies.router = &experts::find_router("exact");
+  policies.limits.mode = experts::ConstraintMode::kNone;
+  policies.slices.warmup.rho = options.rho.value_or(experts::usual_rho(PrecisionMode::kHigh));
+  return policies;
+}
+
+}  // namespace
+
+ModelFacts facts_of(const store::Checkpoint& checkpoint, const model::Model& model) {
+  ModelFacts facts{.path = checkpoint.path(),
+                   .slices = checkpoint.slices(),
+                   .family = family_of_experts(checkpoint.family()),
+                   .has_experts = !model.experts.empty(),
+                   .has_encoder = model.config.has_encoder(),
+                   .experts = model.config.moe.experts,
+                   .top_k = model.config.moe.top_k};
+  facts.split = std::ranges::all_of(model.experts, [&](const model::ExpertPieces& pieces) {
+    return std::ranges::all_of(pieces.all(),
+                               [&](const store::Piece& piece) { return checkpoint.locate(piece).coded(); });
+  });
+  return facts;
+}
+
+bool PolicyPlan::decodes_otherwise() const {
+  return precision.mode == PrecisionMode::kDbsc || precision.mode == PrecisionMode::kLow || router->lossy;
+}
+
+bool PolicyPlan::depends_on_memory() const {
+  return router->lossy || precision.mode == PrecisionMode::kDbsc ||
+         limits.mode != experts::ConstraintMode::kNone;
+}
+
+PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, bool sliced) {
+  const std::string_view asked = options.preset.empty() ? "auto" : std::string_view(options.preset);
+  const bool chosen = asked != "auto";
+  const experts::Preset& preset =
+      experts::find_preset(!chosen && packed_states && options.keep == Keep::kFull ? "zipmoe" : asked);
+  const auto either = [](const std::string& given, std::string_view of_preset) {
+    return given.empty() ? of_preset : std::string_view(given);
+  };
+  PolicyPlan plan;
+  plan.preset = &preset;
+  plan.precision = {options.precision == PrecisionMode::kFull ? preset.precision : options.precision,
+                    options.critical};
+  const PrecisionMode precision = plan.precision.mode;
+  plan.router = &experts::find_router(either(options.router, preset.router));
+  plan.cache = &experts::find_cache(
+      either(options.cache, sliced ? experts::usual_slice_cache(precision) : preset.cache));
+  // Where the user chose nothing, prefetching uses the disk's idle time. Exceptions: a preset runs as its
+  // paper compares it; a recorded run is counted as a replay counts it, which has no notion of time; and
+  // missing slices that other experts would replace are not worth reading.
+  const bool replaced = sliced && plan.router->lossy;
+  plan.prefetch = &experts::find_prefetch(
+      either(options.prefetch, chosen || options.recording > 0 || replaced ? preset.prefetch : "lookahead"));
+  plan.scheduler = &experts::find_scheduler(either(options.scheduler, preset.scheduler));
+  plan.placement = &experts::find_placement(either(options.placement, preset.placement));
+  plan.limits = options.limits;
+  plan.limits.mode = options.constraint.value_or(preset.constraint);
+  plan.cache_aware = options.cache_aware;
+  plan.slices = options.slices;
+  plan.slices.warmup.rho = options.rho.value_or(experts::usual_rho(precision));
+  plan.contract = options.contract;
+  return plan;
+}
+
+void check_policies(const PolicyPlan& policies, experts::Family family) {
+  const std::string_view routers[] = {policies.router->name};
+  experts::check_combination({.family = family,
+                              .routers = routers,
+                              .cache = policies.cache->name,
+                              .precision = policies.precision.mode,
+                              .constraint = policies.limits.mode,
+                              .scheduler = policies.scheduler->name,
+                              .prefetch = policies.prefetch->name,
+                              .whole_layers = policies.preset->whole_layers,
+                              .slices = &policies.slices,
+                              .loss_limited = policies.contract.has_value()});
+}
+
+EnginePlan resolve(const EngineOptions& options, const ModelFacts& facts) {
+  EnginePlan plan;
+  plan.memory = options.memory;
+  plan.threads = options.threads;
+  plan.isa = parse_isa(options.isa);
+  plan.math = options.math;
+  plan.kv = options.kv;
+  plan.cache_dtype = options.kv.value_or(options.math == Math::kF32 ? DType::kF32 : DType::kBF16);
+  plan.policies = choose_policies(options, facts.packed_states(), facts.sliced());
+  check_preset(options, plan.policies, facts);
+  check_precision(plan.policies.precision.mode, facts);
+  plan.activations = activations_of(options, facts);
+  if (options.contract) plan.where_all_fits = without_loss(plan.policies, options);
+  complete(plan.policies, options.keep, facts);
+  if (plan.where_all_fits) complete(*plan.where_all_fits, options.keep, facts);
+  if (options.chunk == 0)
+    throw Error(ErrorKind::kUsage, "unknown value").in(Setting::kChunk).expected("at least 1").found("0");
+  plan.chunk = options.chunk;
+  plan.positions = options.positions;
+  plan.encoder_positions = facts.has_encoder ? std::max<std::size_t>(options.encoder_positions, 1) : 0;
+  plan.sequences = options.sequences;
+  plan.suspended_passes = options.suspended_passes;
+  plan.draws = options.draws;
+  plan.cache_scope = options.cache_scope;
+  plan.keep = options.keep;
+  plan.dense = options.dense;
+  plan.profile = options.profile;
+  plan.profile_if_it_fits = options.profile_if_it_fits;
+  plan.ranks = options.ranks;
+  plan.seed = options.seed;
+  plan.recording = options.recording;
+  plan.low_view = options.low_view;
+  plan.cache_bytes = options.cache_bytes;
+  plan.less_cache_will_do = options.less_cache_will_do;
+  plan.formats = options.formats;
+  plan.fetch = options.fetch;
+  plan.second_unit = options.second_unit;
+  return plan;
+}
+
+EnginePlan resolve(const EngineOptions& options, const store::Checkpoint& checkpoint,
+                   const model::Model& model) {
+  return resolve(options, facts_of(checkpoint, model));
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,107 @@
+// What an engine does: EngineOptions, of which most are blank or names, resolved once for one model. Nothing
+// changes a plan later.
+//
+//   EngineOptions     what flags or a request say            options.h
+//   ModelFacts        what the model's files say
+//   resolve()         presets filled in, names looked up, everything checked that needs no budget
+//   EnginePlan        rows of the registry, enumerators, numbers
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/plan/options.h"
+#include "experts/combination.h"
+#include "experts/registry.h"
+#include "model/architecture.h"
+#include "store/checkpoint.h"
+
+namespace sluice::engine {
+
+// The facts about a model that options depend on.
+struct ModelFacts {
+  std::string path;
+  std::optional<codec::SliceBits> slices{};  // of a store of family sliced
+  experts::Family family = experts::Family::kRaw;
+  bool split = false;        // every expert is stored as sm and exp; true where there are no experts
+  bool has_experts = false;  // routed ones
+  bool has_encoder = false;
+  std::uint32_t experts = 0, top_k = 0;  // of a layer, of a token
+
+  bool sliced() const { return slices.has_value() && has_experts; }
+  bool packed_states() const { return split && has_experts; }  // there are states to choose from
+};
+ModelFacts facts_of(const store::Checkpoint& checkpoint, const model::Model& model);
+
+// The policies of a run. Rows of the registry, never null.
+struct PolicyPlan {
+  const experts::Preset* preset = nullptr;
+  const experts::RouterPolicy* router = nullptr;
+  const experts::CachePolicy* cache = nullptr;
+  const experts::SchedulerPolicy* scheduler = nullptr;
+  const experts::PrefetchPolicy* prefetch = nullptr;
+  const experts::PlacementPolicy* placement = nullptr;
+  experts::PrecisionRule precision;  // kFull: no slices
+  experts::ConstraintConfig limits;
+  experts::CacheAwareRules cache_aware;
+  experts::SlicesConfig slices;
+  std::optional<experts::LossContract> contract;
+  experts::Parts kept;  // parts of an expert that caches keep
+
+  // Tokens that are decoded one by one are computed otherwise than in a prompt: by another precision or other
+  // experts.
+  bool decodes_otherwise() const;
+  // Results depend on earlier computation: through a router, a limit on misses or a precision that looks at
+  // what happens to be in memory. Such an evaluation cannot be continued with the same results.
+  bool depends_on_memory() const;
+};
+
+struct EnginePlan {
+  std::optional<Bytes> memory;  // empty: default_budget()
+  unsigned threads = 0;         // 0: usable CPUs
+  Isa isa = Isa::kScalar;
+  Math math = Math::kAuto;
+  std::optional<DType> kv;           // as asked for
+  DType cache_dtype = DType::kBF16;  // of keys and values
+  std::size_t chunk = 0, positions = 0, encoder_positions = 0, sequences = 1;
+  std::size_t suspended_passes = 0;
+  bool draws = false;
+  CacheScope cache_scope = CacheScope::kGlobal;
+  Keep keep = Keep::kFull;
+  DenseForm dense = DenseForm::kAuto;
+  std::optional<Profile> profile;
+  bool profile_if_it_fits = false;
+  std::vector<double> ranks;
+  std::uint64_t seed = 0;
+  Bytes recording = 0;
+  codec::SliceView low_view = codec::SliceView::kLow;
+  std::optional<kernels::ActivationForm> activations;  // empty: the model has no weights in codes
+  std::optional<Bytes> cache_bytes;
+  bool less_cache_will_do = false;
+  const kernels::FormatTable* formats = nullptr;  // as in EngineOptions
+  fetch::FetchOptions fetch;
+  std::optional<SecondUnit> second_unit;  // empty: the host computes everything
+  PolicyPlan policies;
+  // Under a contract: the policies that lose nothing but what rounding loses, for a budget in which all
+  // experts fit. Empty without a contract.
+  std::optional<PolicyPlan> where_all_fits;
+};
+
+// Error(kUsage) that names the setting at fault.
+EnginePlan resolve(const EngineOptions& options, const ModelFacts& facts);
+EnginePlan resolve(const EngineOptions& options, const store::Checkpoint& checkpoint,
+                   const model::Model& model);
+
+// Two steps of resolve(), also for those who ask before a model is open.
+//
+// Rows for the names of `options`, those of the preset for blank ones. `auto` is ZipMoE where there are
+// packed states, otherwise whole experts under LRU. Leaves out `kept` and the views of `limits`, which
+// resolve() adds. Error(kUsage) for an unknown name.
+PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, bool sliced);
+// Error(kUsage) for policies that do not go with each other or with experts stored as `family`.
+void check_policies(const PolicyPlan& policies, experts::Family family);
+
+}  // namespace sluice::engine

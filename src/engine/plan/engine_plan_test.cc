@@ -1,0 +1,190 @@
+#include "engine/plan/engine_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "base/error.h"
+#include "base/setting.h"
+#include "experts/routing/slice_names.h"
+
+namespace sluice::engine {
+namespace {
+
+using experts::ConstraintMode;
+using experts::Part;
+using experts::PrecisionMode;
+
+const ModelFacts kWhole{.path = "whole", .has_experts = true, .experts = 8, .top_k = 2};
+const ModelFacts kSplit{.path = "split",
+                        .family = experts::Family::kSplit,
+                        .split = true,
+                        .has_experts = true,
+                        .experts = 8,
+                        .top_k = 2};
+const ModelFacts kSliced{.path = "sliced",
+                         .slices = codec::SliceBits{8, 4},
+                         .family = experts::Family::kSliced,
+                         .has_experts = true,
+                         .experts = 8,
+                         .top_k = 2};
+
+EngineOptions with(const std::function<void(EngineOptions&)>& change) {
+  EngineOptions options;
+  change(options);
+  return options;
+}
+
+TEST(EnginePlan, FillsBlankOptionsByHowTheModelIsStored) {
+  const EnginePlan whole = resolve({}, kWhole);
+  EXPECT_EQ(whole.policies.preset->name, "auto");
+  EXPECT_EQ(whole.policies.router->name, "exact");
+  EXPECT_EQ(whole.policies.cache->name, "lru");
+  EXPECT_EQ(whole.policies.scheduler->name, "serial");
+  EXPECT_EQ(whole.policies.prefetch->name, "lookahead");
+  EXPECT_EQ(whole.policies.placement->name, "host");
+  EXPECT_EQ(whole.policies.kept, Part::kFull);
+  EXPECT_EQ(whole.policies.precision.mode, PrecisionMode::kFull);
+  EXPECT_EQ(whole.cache_dtype, DType::kBF16);
+  EXPECT_EQ(whole.activations, std::nullopt);
+  EXPECT_EQ(whole.encoder_positions, 0u);
+  EXPECT_FALSE(whole.where_all_fits);
+
+  const EnginePlan split = resolve({}, kSplit);
+  EXPECT_EQ(split.policies.preset->name, "zipmoe");
+  EXPECT_EQ(split.policies.cache->name, "zip-pools");
+  EXPECT_EQ(split.policies.scheduler->name, "zip-affinity");
+  EXPECT_EQ(split.policies.prefetch->name, "lookahead");  // the user chose no preset
+
+  const EnginePlan packed = resolve(with([](EngineOptions& o) { o.keep = Keep::kPacked; }), kSplit);
+  EXPECT_EQ(packed.policies.preset->name, "auto");
+  EXPECT_EQ(packed.policies.cache->name, "lru");
+  EXPECT_EQ(packed.policies.kept, Part::kSm | Part::kExp);
+}
+
+TEST(EnginePlan, ReadsAheadOnlyWhereTheUserChoseNothing) {
+  const auto prefetch = [](const EngineOptions& options, const ModelFacts& facts) {
+    return resolve(options, facts).policies.prefetch->name;
+  };
+  EXPECT_EQ(prefetch(with([](EngineOptions& o) { o.preset = "zipmoe"; }), kSplit), "none");
+  EXPECT_EQ(prefetch(with([](EngineOptions& o) { o.recording = 1; }), kSplit), "none");
+  EXPECT_EQ(prefetch(with([](EngineOptions& o) { o.recording = 1, o.prefetch = "eam"; }), kSplit), "eam");
+  EXPECT_EQ(prefetch(with([](EngineOptions& o) { o.precision = PrecisionMode::kHigh; }), kSliced),
+            "lookahead");
+  EXPECT_EQ(prefetch(with([](EngineOptions& o) { o.preset = "slicemoe"; }), kSliced), "none");
+  EXPECT_EQ(
+      prefetch(with([](EngineOptions& o) { o.precision = PrecisionMode::kHigh, o.router = "cache-prior"; }),
+               kSliced),
+      "none");
+}
+
+TEST(EnginePlan, GivesSlicesTheirCacheAndFormOfActivations) {
+  for (const PrecisionMode precision : {PrecisionMode::kDbsc, PrecisionMode::kHigh, PrecisionMode::kLow}) {
+    const EnginePlan plan = resolve(with([&](EngineOptions& o) { o.precision = precision; }), kSliced);
+    SCOPED_TRACE(std::string(experts::precision_name(precision)));
+    EXPECT_EQ(plan.policies.cache->name, experts::usual_slice_cache(precision));
+    EXPECT_EQ(plan.policies.limits.low, experts::least_parts(precision));
+    EXPECT_EQ(plan.policies.limits.high, Part::kMsb | Part::kLsb);
+    EXPECT_EQ(plan.policies.slices.warmup.rho, experts::usual_rho(precision));
+    EXPECT_EQ(plan.activations, kernels::ActivationForm::kInt8);
+  }
+  const EnginePlan dbsc =
+      resolve(with([](EngineOptions& o) { o.precision = PrecisionMode::kDbsc; }), kSliced);
+  EXPECT_EQ(dbsc.policies.cache->name, "slice-lru");
+  EXPECT_EQ(dbsc.policies.kept, Part::kMsb | Part::kLsb);
+  // A cache of whole experts knows one size.
+  const EnginePlan low =
+      resolve(with([](EngineOptions& o) { o.precision = PrecisionMode::kLow, o.cache = "lru"; }), kSliced);
+  EXPECT_EQ(low.policies.kept, Part::kMsb);
+  const EnginePlan exact = resolve(
+      with([](EngineOptions& o) { o.precision = PrecisionMode::kHigh, o.math = Math::kF32; }), kSliced);
+  EXPECT_EQ(exact.activations, kernels::ActivationForm::kF32);
+  EXPECT_EQ(exact.cache_dtype, DType::kF32);
+}
+
+TEST(EnginePlan, UnderAContractHasPoliciesThatLoseNothingBesideThoseThatMay) {
+  const EnginePlan plan = resolve(with([](EngineOptions& o) {
+                                    o.precision = PrecisionMode::kDbsc;
+                                    o.router = "cache-prior";
+                                    o.constraint = ConstraintMode::kHard;
+                                    o.slices.rules.lsb_miss = experts::LsbMiss::kFetch;
+                                    o.contract.emplace().planned_low = 0.5;
+                                  }),
+                                  kSliced);
+  ASSERT_TRUE(plan.where_all_fits);
+  EXPECT_EQ(plan.policies.router->name, "cache-prior");
+  EXPECT_EQ(plan.policies.limits.mode, ConstraintMode::kHard);
+  EXPECT_EQ(plan.policies.limits.lambda, 0);  // a guard is asked
+  EXPECT_EQ(plan.policies.contract->planned_low, 0.5);
+  const PolicyPlan& exact = *plan.where_all_fits;
+  EXPECT_EQ(exact.precision.mode, PrecisionMode::kHigh);
+  EXPECT_EQ(exact.router->name, "exact");
+  EXPECT_EQ(exact.limits.mode, ConstraintMode::kNone);
+  EXPECT_EQ(exact.limits.low, Part::kMsb | Part::kLsb);
+  EXPECT_EQ(exact.contract->planned_low, 0);
+  EXPECT_EQ(exact.slices.warmup.rho, experts::usual_rho(PrecisionMode::kHigh));
+  EXPECT_EQ(exact.cache, plan.policies.cache);
+  EXPECT_EQ(exact.prefetch, plan.policies.prefetch);
+  EXPECT_FALSE(exact.depends_on_memory());
+  EXPECT_TRUE(plan.policies.depends_on_memory());
+}
+
+// The setting that the refusal names; its text if it names none.
+std::string refused(const std::function<void(EngineOptions&)>& change, const ModelFacts& facts) {
+  try {
+    resolve(with(change), facts);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    return with_names(error.where());
+  }
+  return "accepted";
+}
+
+TEST(EnginePlan, RefusesWhatDoesNotGoTogether) {
+  EXPECT_EQ(refused([](EngineOptions& o) { o.preset = "x"; }, kWhole), "--preset");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.router = "x"; }, kWhole), "--router");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.cache = "x"; }, kWhole), "--cache");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.scheduler = "x"; }, kWhole), "--scheduler");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.prefetch = "x"; }, kWhole), "--prefetch");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.placement = "x"; }, kWhole), "--placement");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.isa = "x"; }, kWhole), "--isa");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.chunk = 0; }, kWhole), "--chunk");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.keep = Keep::kPacked; }, kWhole), "--keep");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.preset = "slicemoe"; }, kWhole), "--preset");
+  EXPECT_EQ(
+      refused([](EngineOptions& o) { o.preset = "zipmoe", o.precision = PrecisionMode::kHigh; }, kSliced),
+      "--preset");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.precision = PrecisionMode::kHigh; }, kWhole), "--precision");
+  EXPECT_EQ(refused([](EngineOptions&) {}, kSliced), "sliced");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.constraint = ConstraintMode::kHard; }, kWhole), "--router");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.activations = kernels::ActivationForm::kF32; }, kWhole),
+            "--activations");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.router = "cache-prior", o.cache_aware.top_j = 9; }, kWhole),
+            "--top-j");
+  EXPECT_EQ(refused([](EngineOptions&) {}, kWhole), "accepted");
+}
+
+TEST(EnginePlan, EveryPresetGoesWithSomeModel) {
+  for (const experts::Preset& preset : experts::presets()) {
+    const ModelFacts& facts = preset.sliced() ? kSliced : kSplit;
+    const EnginePlan plan =
+        resolve(with([&](EngineOptions& o) { o.preset = std::string(preset.name); }), facts);
+    if (preset.name != "auto") {
+      EXPECT_EQ(plan.policies.preset, &preset);
+    }
+    EXPECT_EQ(plan.policies.limits.mode, preset.constraint);
+    EXPECT_EQ(plan.policies.decodes_otherwise(), preset.name == "slicemoe") << preset.name;
+  }
+}
+
+TEST(EnginePlan, ModelsWithEncodersHaveRoomForAnInput) {
+  ModelFacts facts = kWhole;
+  facts.has_encoder = true;
+  EXPECT_EQ(resolve({}, facts).encoder_positions, 1u);
+  EXPECT_EQ(resolve(with([](EngineOptions& o) { o.encoder_positions = 7; }), facts).encoder_positions, 7u);
+  EXPECT_EQ(resolve(with([](EngineOptions& o) { o.encoder_positions = 7; }), kWhole).encoder_positions, 0u);
+}
+
+}  // namespace
+}  // namespace sluice::engine

@@ -1,0 +1,76 @@
+// What an engine is and what it has done so far, for reports: the one thing that they read. References stay
+// valid and current as long as the engine lives; pointers that may be null say so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "device/accountant.h"
+#include "engine/forward/dense_choice.h"
+#include "engine/forward/dense_weights.h"
+#include "engine/forward/embedding.h"
+#include "engine/plan/engine_plan.h"
+#include "engine/plan/memory_plan.h"
+#include "engine/plan/pool_plan.h"
+#include "engine/watch/statistics.h"
+#include "experts/layer_decider.h"
+#include "fetch/memory/expert_store.h"
+#include "fetch/weight_files.h"
+
+namespace sluice::engine {
+
+struct DiskReport {
+  Bytes bytes_read = 0;
+  std::uint64_t reads = 0;  // requests to the device
+  double seconds = 0;       // during which at least one read was in flight
+  std::string method;       // "io_uring" "pread" "mmap"
+};
+
+// Seconds of the constructor's stages.
+struct StartTimes {
+  double plan_s = 0;   // weight files opened, experts laid out, the budget divided
+  double dense_s = 0;  // dense weights read
+  // Costs measured, if a policy needs costs and none were given; caches made.
+  double profile_s = 0;
+};
+
+struct RunReport {
+  const store::Checkpoint& checkpoint;
+  const model::Model& model;
+  const EnginePlan& plan;
+  const PolicyPlan& policies;  // those of the plan that run
+  const MemoryPlan& memory;
+  const DenseChoice& dense_choice;
+  const DenseWeights& weights;
+  const Embedding& embedding;
+  const std::optional<Profile>& profile;     // if a policy needed it
+  const std::optional<PoolPlan>& pool_plan;  // for caches with pools
+  const device::Accountant& accountant;
+  const Statistics& statistics;
+  const StartTimes& start_times;
+  const std::string& isa_warning;
+  const experts::LayerDecider& decider;
+  const fetch::ExpertStore& experts;  // parts in memory, sizes, counters
+  fetch::WeightFiles& files;
+  Isa isa;
+  unsigned threads;
+
+  DiskReport disk() const;  // reads since the engine was made, loading included
+  // Whether read-ahead pays, as decode steps have shown; null without read-ahead.
+  const experts::PrefetchTrial* prefetch_trial() const { return decider.prefetch_trial(); }
+  const experts::MissConstraint* constraint() const;  // may be null
+  const experts::LossGuard* loss_guard() const;       // may be null
+  std::uint64_t scheduler_fallbacks() const;          // how often its cost guard gave up a search
+  std::uint64_t decision_hash() const;                // over all cache decisions so far
+  std::size_t caches() const;                         // 1, or one per sparse layer
+  Bytes cache_capacity() const;                       // bytes of each cache
+  // Bytes of the weight files in the page cache, whoever put them there. Empty under O_DIRECT: then none of
+  // them are ours.
+  std::optional<Bytes> page_cache_bytes() const;
+  Bytes expert_disk_bytes() const;    // mean bytes that a miss reads
+  Bytes expert_memory_bytes() const;  // mean bytes of an expert as the caches keep it
+};
+
+}  // namespace sluice::engine
