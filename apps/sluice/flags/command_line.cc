@@ -298,6 +298,12 @@ void Command::callback(std::function<void()> callback) {
 
 std::string Command::help(std::size_t columns) const { return help_text(state_->help(""), columns); }
 
+std::string Command::help_of(const std::string& command, std::size_t columns) const {
+  for (const auto& added : state_->commands)
+    if (added->state_->name == command) return help_text(added->state_->help(state_->name), columns);
+  SLUICE_CHECK(false, command);
+}
+
 std::vector<std::string> Command::command_names() const {
   std::vector<std::string> names;
   for (const auto& command : state_->commands) names.push_back(command->state_->name);
@@ -452,8 +458,8 @@ void Command::run(const std::vector<std::string>& words) {
   } catch (const CLI::CallForVersion&) {
     print_output("{}\n", state_->version);
   } catch (const CLI::CallForHelp&) {
-    print_output("{}",
-                 help_text(chosen->help(of_command ? state_->name : ""), terminal_columns(STDOUT_FILENO)));
+    const std::size_t columns = terminal_columns(STDOUT_FILENO);
+    print_output("{}", of_command ? help_of(chosen->name, columns) : help(columns));
   } catch (const CLI::ParseError& error) {
     throw chosen->refused(words, state_->app->remaining(true), error.what());
   }

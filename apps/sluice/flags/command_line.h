@@ -74,6 +74,7 @@ class Command {
 
   std::vector<std::string> command_names() const;
   std::string help(std::size_t columns) const;
+  std::string help_of(const std::string& command, std::size_t columns) const;  // REQUIRES: it was added
   // Calls the callback of the command that the words name; or prints the help or the version
   // if a word asks for them.
   // Error(kUsage) for words that make no sense, and what the callback throws.
