@@ -32,7 +32,7 @@ class Setting {
       kReferenceMemory, kWhole, kRuns, kCodec, kLevel, kChunks, kSlices, kQuantiser, kExclude, kWorkers,
       kFull, kTensors, kRanksOf, kRepeats, kLayers, kExperts, kDtype, kShardSize, kEmbeddingScale,
       kEmbeddingCommon, kScope, kPools, kExpertBytes, kWindow, kDelta, kDemote, kHalfLife, kMemoryExperts,
-      kShape, kModel, kBudget, kQuick, kAhead, kGateInputs, kRoutingLayers;
+      kShape, kModel, kBudget, kQuick, kAhead, kGateInputs, kRoutingLayers, kRouting;
 
   static constexpr std::size_t kMarkBytes = 4;
   static constexpr char kMarkBegin = '\x1e', kMarkEnd = '\x1f';
@@ -162,7 +162,8 @@ inline constexpr Setting Setting::kQuick{104};
 inline constexpr Setting Setting::kAhead{105};
 inline constexpr Setting Setting::kGateInputs{106};
 inline constexpr Setting Setting::kRoutingLayers{107};
-inline constexpr std::size_t kSettings = 108;
+inline constexpr Setting Setting::kRouting{108};
+inline constexpr std::size_t kSettings = 109;
 
 std::string mark(Setting setting);
 std::string operator+(std::string text, Setting setting);

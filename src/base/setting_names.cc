@@ -113,6 +113,7 @@ constexpr SettingNames kNames = {{
     {Setting::kAhead, "--ahead", "ahead"},
     {Setting::kGateInputs, "--gate-inputs", "gate_inputs"},
     {Setting::kRoutingLayers, "--routing-layers", "routing_layers"},
+    {Setting::kRouting, "--routing", "routing"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

@@ -24,7 +24,8 @@ DecisionRecorder::DecisionRecorder(const std::string& path, const Engine& engine
                                         .pools = engine.report().pool_plan
                                                      ? std::optional(engine.report().pool_plan->chosen.slots)
                                                      : std::nullopt,
-                                        .slices = slice_setting(engine)}));
+                                        .slices = slice_setting(engine),
+                                        .routing = engine.policies().played()}));
 }
 
 void DecisionRecorder::on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) {

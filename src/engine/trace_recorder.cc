@@ -32,6 +32,7 @@ Json run_record(const Engine& engine) {
                  {"capacity", engine.report().cache_capacity()},
                  {"keep", keep_name(engine.plan().keep)},
                  {"seed", engine.plan().seed}};
+  if (const std::string played = engine.policies().played(); !played.empty()) record["routing"] = played;
   if (engine.report().pool_plan) {
     const experts::PoolSlots& slots = engine.report().pool_plan->chosen.slots;
     const experts::PoolRules rules;  // the engine uses only these

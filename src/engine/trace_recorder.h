@@ -19,7 +19,8 @@ struct TraceExtras {
 
 // The header of a trace of this engine's model.
 trace::TraceHeader trace_header(const Engine& engine, const TraceExtras& extras = {});
-// The content of the run record: cache, scope, capacity (bytes of each cache), keep, seed; pools.
+// The content of the run record: cache, scope, capacity (bytes of each cache), keep, seed; pools; routing, if
+// it is played.
 Json run_record(const Engine& engine);
 
 // Records what the writer's header names. A step that fails, for any reason, is not part of the trace: the

@@ -97,6 +97,10 @@ void check_combination(const Combination& combination) {
            std::string(constraint_name(combination.constraint)),
            "add " + Setting::kRouter + " cache-prior, or give " + Setting::kConstraint + " none");
   }
+  if (combination.constraint != ConstraintMode::kNone && find_router(rule).scripted) {
+    refuse("a limit on misses changes the selection, which the router recorded does not allow",
+           Setting::kRouter, std::string(rule), "use the router cache-prior, or no limit");
+  }
   if (combination.loss_limited) check_loss_limit(combination, rule);
   const bool by_lambda =
       combination.constraint == ConstraintMode::kBoost || combination.constraint == ConstraintMode::kAdaptive;

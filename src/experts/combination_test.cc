@@ -55,7 +55,8 @@ TEST(Combination, Valid) {
 }
 
 TEST(Combination, Refused) {
-  const Names exact = {"exact"}, cumsum = {"cumsum"}, two = {"cache-prior", "cumsum"}, wrong = {"smoothie"};
+  const Names exact = {"exact"}, cumsum = {"cumsum"}, two = {"cache-prior", "cumsum"}, wrong = {"smoothie"},
+              played = {"recorded"};
   constexpr Family kSliced = Family::kSliced;
   EXPECT_THAT(
       refusal({.family = kSliced, .routers = exact, .cache = "zip-pools", .precision = PrecisionMode::kHigh}),
@@ -120,6 +121,9 @@ TEST(Combination, Refused) {
   EXPECT_EQ(limited([](Combination&) {}), "");
   EXPECT_EQ(limited([&](Combination& c) { c.routers = exact, c.constraint = ConstraintMode::kNone; }), "");
   EXPECT_THAT(limited([&](Combination& c) { c.routers = cumsum; }), HasSubstr("counts replaced experts"));
+  EXPECT_THAT(limited([&](Combination& c) { c.routers = played; }), HasSubstr("the router recorded"));
+  EXPECT_THAT(limited([&](Combination& c) { c.routers = played, c.constraint = ConstraintMode::kNone; }),
+              HasSubstr("counts replaced experts"));
   EXPECT_THAT(limited([](Combination& c) { c.constraint = ConstraintMode::kBoost; }),
               HasSubstr("counts replaced experts"));
   EXPECT_THAT(limited([](Combination& c) { c.constraint = ConstraintMode::kNone; }),

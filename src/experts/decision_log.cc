@@ -59,6 +59,7 @@ std::string decision_heading(const DecisionSetting& setting) {
     rules = fmt::format(" pools={} delta={} demote={} half_life={}", slots_text(*setting.pools),
                         setting.rules.delta, demotion_name(setting.rules.demotion), setting.rules.half_life);
   if (setting.slices) rules += slice_setting_text(*setting.slices);
+  if (!setting.routing.empty()) rules += " routing=" + setting.routing;
   return fmt::format("# sluice decisions v1 cache={} scope={} capacity={} keep={} seed={}{}\n", setting.cache,
                      setting.scope, setting.capacity,
                      setting.keep == Parts(Part::kFull) ? "full"

@@ -36,6 +36,7 @@ struct DecisionSetting {
   std::optional<PoolSlots> pools = {};
   PoolRules rules = {};
   std::optional<SliceSetting> slices = {};  // for slice-lru
+  std::string routing = {};                 // what is played ("recorded from FILE"); empty: nothing
 };
 std::string decision_heading(const DecisionSetting& setting);
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <deque>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "base/setting.h"
 #include "experts/combination.h"
 #include "experts/registry.h"
+#include "experts/routing/testing.h"
 
 namespace sluice::experts {
 namespace {
@@ -129,11 +131,14 @@ LayerPolicies policies_of(const Setting& setting, const ExpertSizes& sizes) {
     config.high = setting.family == Family::kSliced ? kSlices : Parts(Part::kFull);
     policies.constraint = std::make_unique<MissConstraint>(config, sizes, policies.guard.get());
   }
+  static std::deque<RoutingScript> scripts;  // of all policies, which do not own them
+  scripts.push_back(random_script(kLayers, setting.experts, setting.top_k, setting.seed));
   if (!setting.given)
     policies.router = find_router(setting.router)
                           .make({.select = {.top_k = setting.top_k},
                                  .combine = {.renormalise = true},
-                                 .constraint = policies.constraint.get()});
+                                 .constraint = policies.constraint.get(),
+                                 .script = &scripts.back()});
   policies.placement = make_host_placement();
   policies.prefetch = find_prefetch(setting.prefetch).make();
   policies.whole_layers = setting.whole_layers;

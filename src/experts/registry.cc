@@ -45,6 +45,11 @@ constexpr RouterPolicy kRouters[] = {
     {.name = "exact", .make = make_exact_router, .source = "the model's own; SPEC 0"},
     {.name = "cache-prior", .make = make_cache_prior_router, .source = kCacheAware, .lossy = true},
     {.name = "cumsum", .make = make_cumsum_router, .source = kCacheAware, .lossy = true},
+    {.name = "recorded",
+     .make = make_recorded_router,
+     .source = "ours, for benchmarks",
+     .lossy = true,
+     .scripted = true},
 };
 
 constexpr PrefetchPolicy kPrefetches[] = {

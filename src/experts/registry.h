@@ -36,6 +36,8 @@ struct RouterPolicy {
   std::unique_ptr<Router> (*make)(const RouterConfig&);
   std::string_view source;
   bool lossy = false;  // may select experts that the model would not
+  // Plays RouterConfig::script, in prompts, too: for benchmarks. What it does depends on no residency.
+  bool scripted = false;
 };
 
 struct PrefetchPolicy {

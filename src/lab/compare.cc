@@ -83,10 +83,11 @@ std::optional<std::string> arithmetic_of(const engine::Engine& engine) {
   const engine::PolicyPlan& policies = engine.policies();
   if (policies.depends_on_memory()) return std::nullopt;
   const std::string kept = fmt::format("{} keys and values", dtype_name(engine.plan().cache_dtype));
-  if (!engine.checkpoint().slices()) return "exact weights, " + kept;
-  return fmt::format("{} precision{}, {} activations, {}", experts::precision_name(policies.precision.mode),
+  const std::string played = policies.played(), routing = played.empty() ? "" : ", routing " + played;
+  if (!engine.checkpoint().slices()) return "exact weights, " + kept + routing;
+  return fmt::format("{} precision{}, {} activations, {}{}", experts::precision_name(policies.precision.mode),
                      engine.plan().low_view == codec::SliceView::kCenter ? " (amat-center)" : "",
-                     engine::activations_name(*engine.plan().activations), kept);
+                     engine::activations_name(*engine.plan().activations), kept, routing);
 }
 
 std::string found_text(const std::array<std::uint64_t, 5>& found) {
@@ -257,7 +258,9 @@ Comparison Comparer::run(const std::vector<Contender>& contenders, const Compare
       if (engine.report().profile) profiles_.try_emplace(contender.checkpoint, *engine.report().profile);
       OneRun run = measure(engine, settings, seconds(begin, Clock::now()));
       const std::optional<std::string> arithmetic = arithmetic_of(engine);
-      compared.add_run(run.figures, arithmetic, !arithmetic || engine.checkpoint().slices());
+      comparison.routing = engine.policies().played();
+      const bool loses = !arithmetic || engine.checkpoint().slices() || !comparison.routing.empty();
+      compared.add_run(run.figures, arithmetic, loses);
       compared.found = engine.statistics().decode.found;
       if (engine.report().pool_plan) compared.planned = engine.report().pool_plan->chosen;
       if (settings.changes) compared.changes = settings.changes(engine);
@@ -316,14 +319,16 @@ Json to_json(const Comparison& comparison) {
                          {"limit", it.planned->limit}};
     presets.push_back(std::move(json));
   }
-  return {{"budget", comparison.budget},
-          {"threads", comparison.threads},
-          {"texts_equal", comparison.same_texts()},
-          {"texts_equal_where_computed_alike", !comparison.different_though_computed_alike()},
-          {"text", comparison.text ? Json(*comparison.text) : Json(nullptr)},
-          {"tokens",
-           comparison.contenders.empty() ? Json::array() : Json(comparison.contenders.front().texts.front())},
-          {"presets", presets}};
+  Json json = {{"budget", comparison.budget},
+               {"threads", comparison.threads},
+               {"texts_equal", comparison.same_texts()},
+               {"texts_equal_where_computed_alike", !comparison.different_though_computed_alike()},
+               {"text", comparison.text ? Json(*comparison.text) : Json(nullptr)},
+               {"tokens", comparison.contenders.empty() ? Json::array()
+                                                        : Json(comparison.contenders.front().texts.front())},
+               {"presets", presets}};
+  if (!comparison.routing.empty()) json["routing"] = comparison.routing;
+  return json;
 }
 
 namespace {
@@ -381,6 +386,7 @@ std::string table_text(const Comparison& comparison, std::size_t columns) {
          line(fmt::format("budget {}, {} threads, {} runs each in turns; medians; texts {}",
                           format_bytes(comparison.budget), comparison.threads,
                           comparison.contenders.front().runs.size(), texts_text(comparison))) +
+         (comparison.routing.empty() ? "" : line("routing: " + comparison.routing)) +
          line(
              "in vain: the part of read/token that was read ahead and then not asked for; hits: experts that "
              "needed "

@@ -105,6 +105,7 @@ struct Comparison {
   std::vector<engine::StopReason> reasons = {};  // why the answers of the first run ended, by request
   Bytes budget = 0;
   unsigned threads = 0;
+  std::string routing = {};                             // engine::PolicyPlan::played
   const Compared& find(std::string_view preset) const;  // REQUIRES: it was compared
   bool same_texts() const;                              // over all runs of all contenders
   // For two contenders of one arithmetic: the first run (from 1) of the second contender whose text differs

@@ -113,6 +113,12 @@ void compare(const Options& options) {
     flags.preset = name;
     settings.options = engine_options(flags);
   }
+  if (!options.reference.empty() && !flags.routing.empty())
+    throw Error(ErrorKind::kUsage, "routing that is played says nothing about the model's text")
+        .in(Setting::kReference)
+        .expected("a router that the model's text depends on")
+        .found(Setting::kRouting)
+        .fix("leave out " + Setting::kReference + " or " + Setting::kRouting);
   const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);
   std::optional<OpenModel> whole, reference;
   if (!options.whole.empty()) whole = open_model(options.whole, WithTokenizer::kNo, flags);
@@ -134,6 +140,7 @@ void compare(const Options& options) {
   const std::size_t encoder_positions = open.model.config.has_encoder() ? longest : 0;
   settings.options.positions = positions;
   settings.options.encoder_positions = encoder_positions;
+  read_script(flags, open.model.config, settings.options);
   settings.options.preset.clear();  // each contender has its own
   settings.runs = static_cast<unsigned>(options.runs);
   settings.tokenizer = open.tokenizer.get();
@@ -199,7 +206,8 @@ void add_compare(Command& app) {
   add_engine_flags(*command, options->engine,
                    {.preset = fmt::format("{}, or what {} chooses", fmt::join(split_names(kPresets), ", "),
                                           mark(Setting::kMaxLoss)),
-                    .seed = kSeedOfCaches});
+                    .seed = kSeedOfCaches,
+                    .plays_routing = true});
   command->footer(
       "Presets are given as a list. Tokens after an end of text are generated, too. Presets that compute "
       "alike "

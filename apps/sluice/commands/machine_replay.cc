@@ -24,6 +24,7 @@
 #include "flags/number_range.h"
 #include "flags/output_path.h"
 #include "flags/slice_effects.h"
+#include "flags/split_list.h"
 #include "lab/machine/machine_replay.h"
 #include "report/energy_report.h"
 #include "streams/standard_error.h"

@@ -122,6 +122,7 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
     json["predicted"] = forecast_json(engine.report(), results);
   if (engine.report().pool_plan) json["plan"] = engine::to_json(*engine.report().pool_plan);
   json["preset"] = engine.policies().preset->name;
+  if (const std::string played = engine.policies().played(); !played.empty()) json["routing"] = played;
   json["decisions"] = fmt::format("{:016x}", engine.report().decision_hash());
   json["isa"] = isa_name(engine.report().isa);
   json["kv"] = dtype_name(engine.plan().cache_dtype);
@@ -207,6 +208,7 @@ void run(const Options& options) {
   settings.encoder_positions = encoder ? longest_prompt : 0;
   settings.sequences = requests.size();
   settings.draws = engine::draws(requests);
+  read_script(flags, open.model.config, settings);
   if (!options.decisions.empty()) settings.recording = engine::DecisionRecorder::kMemory;
   engine::Engine engine(*open.checkpoint, open.model, engine::resolve(settings, *open.checkpoint, open.model),
                         engine::generation_logit_rows(requests.size()));
@@ -310,7 +312,7 @@ void add_run(Command& app) {
   command
       ->add_flag(Setting::kShowExperts, options->show_experts, "Draw which experts are in memory at the end")
       ->group(output);
-  add_engine_flags(*command, options->engine);
+  add_engine_flags(*command, options->engine, {.plays_routing = true});
   command->footer(
       "Examples:\n"
       "  sluice run models/fable-moe-18m -p \"Once upon a time\" -n 60 --memory 40MiB\n"

@@ -27,6 +27,7 @@
 #include "flags/output_path.h"
 #include "flags/slice_effects.h"
 #include "flags/slice_flags.h"
+#include "flags/split_list.h"
 #include "lab/replay/replay.h"
 #include "lab/replay/slice_replay.h"
 #include "streams/standard_error.h"

@@ -20,6 +20,7 @@
 #include "experts/decision_log.h"
 #include "experts/registry.h"
 #include "flags/number_range.h"
+#include "flags/split_list.h"
 #include "lab/machine/pipeline.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
@@ -144,20 +145,6 @@ void check_memory(Bytes memory, const engine::ProfiledModel& model) {
 }
 
 }  // namespace
-
-std::vector<std::string> split_list(const std::string& list, Setting setting) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t comma = std::min(list.find(',', at), list.size());
-    parts.push_back(list.substr(at, comma - at));
-    if (parts.back().empty())
-      throw Error(ErrorKind::kUsage, "an entry of the list is empty")
-          .in(setting)
-          .found(fmt::format("\"{}\"", list));
-    at = comma + 1;
-  }
-  return parts;
-}
 
 void add_timed_flags(Command& command, TimedFlags& flags) {
   const std::string group = "Timed replay";

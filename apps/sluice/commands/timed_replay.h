@@ -28,7 +28,4 @@ struct TimedRequest {
 // Prints a table, or one JSON object.
 void timed_replay(const TimedRequest& request, const TimedFlags& flags);
 
-// Splits "a,b,c". Error(kUsage) naming the setting for an empty entry.
-std::vector<std::string> split_list(const std::string& list, Setting setting);
-
 }  // namespace sluice::app

@@ -85,6 +85,7 @@ void run(const Options& options) {
   engine_settings.positions = positions;
   engine_settings.sequences = requests.size();
   engine_settings.draws = engine::draws(requests);
+  read_script(flags, open.model.config, engine_settings);
   engine_settings.recording =
       trace::TraceWriter::kMemory + (options.decisions.empty() ? 0 : engine::DecisionRecorder::kMemory);
   engine::Engine engine(*open.checkpoint, open.model,
@@ -140,6 +141,7 @@ void run(const Options& options) {
                    {"misses", total.misses},
                    {"bytes_read", total.bytes_read}}},
                  {"decisions", fmt::format("{:016x}", engine.report().decision_hash())}};
+    if (const std::string played = engine.policies().played(); !played.empty()) json["routing"] = played;
     put_sequences(json, requests, results);
     std::cout << json.dump() << '\n';
   } else if (!flags.quiet) {
@@ -151,6 +153,8 @@ void run(const Options& options) {
                               requests.size() == 1
                                   ? fmt::format(" ({})", engine::stop_reason_name(results[0].reason))
                                   : fmt::format(", a batch of {}", requests.size())));
+    if (const std::string played = engine.policies().played(); !played.empty())
+      print_wrapped("routing: " + played);
   }
   if (was_interrupted(results)) throw Exit{kExitInterrupted};
 }
@@ -180,7 +184,8 @@ void add_trace(Command& app) {
   command->add_flag(Setting::kIgnoreEos, options->ignore_eos, "Go on after an end-of-text token");
   command->add_option(Setting::kDecisions, &options->decisions,
                       "Also write every decision of the caches to this new file");
-  add_engine_flags(*command, options->engine, {.seed = "Same seed, same random choices; default: 0"});
+  add_engine_flags(*command, options->engine,
+                   {.seed = "Same seed, same random choices; default: 0", .plays_routing = true});
   command->footer(
       "Examples:\n"
       "  sluice trace models/fable-moe-18m -p \"Once upon a time\" -n 200 -o fable.trace\n"

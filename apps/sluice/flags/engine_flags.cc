@@ -7,17 +7,21 @@
 #include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/shown_text.h"
 #include "base/stopwatch.h"
 #include "experts/registry.h"
 #include "flags/command_line.h"
 #include "flags/number_range.h"
 #include "flags/open_tokenizer.h"
 #include "flags/slice_effects.h"
+#include "flags/split_list.h"
 #include "store/format.h"
 #include "store/sidecar/sidecar.h"
 #include "store/source/open_checkpoint.h"
 #include "store/source/store_checkpoint.h"
+#include "streams/interrupt.h"
 #include "streams/standard_error.h"
+#include "trace/routing_script_reader.h"
 
 namespace sluice::app {
 namespace {
@@ -88,6 +92,36 @@ Bytes parse_capacity(const std::string& text) {
   }
 }
 
+// Routing is played by one router, and that router plays nothing else.
+void check_played(const EngineFlags& flags, const experts::RouterPolicy& router) {
+  if (router.scripted && flags.routing.empty())
+    throw Error(ErrorKind::kUsage, "the router recorded plays a routing trace, for benchmarks alone")
+        .in(Setting::kRouter)
+        .expected(Setting::kRouting + " FILE beside it, which run, trace and compare have")
+        .found("none")
+        .fix("name a trace, or use another router");
+  const std::pair<Setting, const std::string&> needed[] = {{Setting::kRouting, flags.routing},
+                                                           {Setting::kRoutingLayers, flags.routing_layers}};
+  for (const auto& [setting, value] : needed)
+    if (!router.scripted && !value.empty())
+      throw Error(ErrorKind::kUsage, "this flag has no effect here")
+          .in(setting)
+          .expected(Setting::kRouter + " recorded")
+          .found("router " + std::string(router.name))
+          .fix("give what the flag needs, or leave " + setting + " out");
+}
+
+std::uint32_t parse_layer(const std::string& text) {
+  std::uint32_t layer = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), layer);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw Error(ErrorKind::kUsage, "this is not the number of a layer")
+        .in(Setting::kRoutingLayers)
+        .expected("numbers with commas between them, such as 1,6,11")
+        .found("\"" + text + "\"");
+  return layer;
+}
+
 std::size_t in_range(std::int64_t value, std::int64_t least, std::int64_t most, Setting setting) {
   if (value < least || value > most)
     throw Error(ErrorKind::kUsage, "value out of range")
@@ -111,6 +145,17 @@ void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& he
       .add_option(Setting::kRouter, &flags.router,
                   fmt::format("{} ({}){}", names_of(experts::router_policies()), help.router, preset_rules))
       ->group(policies);
+  if (help.plays_routing) {
+    command
+        .add_option(Setting::kRouting, &flags.routing,
+                    "What recorded plays: a trace of sluice trace, a .mrt or a .csv, fitted to the model")
+        ->group(policies);
+    command
+        .add_option(Setting::kRoutingLayers, &flags.routing_layers,
+                    "The trace's layer that recorded plays in each sparse layer, with commas between them; "
+                    "default: the layers of the trace in turns")
+        ->group(policies);
+  }
   command.add_option(Setting::kCache, &flags.cache, cache_names() + preset_rules)->group(policies);
   command
       .add_option(Setting::kCacheScope, &flags.cache_scope,
@@ -251,6 +296,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags) {
   set_slice_options(flags.slices, options);
   set_max_loss(flags.slices, flags.model, options);
   const engine::PolicyPlan chosen = chosen_policies(options);
+  check_played(flags, *chosen.router);
   check_effects(flags.slices, options, chosen);
   if (options.cache_bytes && !chosen.cache->keeps)
     throw Error(ErrorKind::kUsage, "this cache keeps nothing")
@@ -261,6 +307,26 @@ engine::EngineOptions engine_options(const EngineFlags& flags) {
   options.fetch.io = fetch::parse_io_mode(flags.io);
   options.fetch.disk.method = parse_disk_method(flags.disk);
   return options;
+}
+
+void read_script(const EngineFlags& flags, const model::ModelConfig& config, engine::EngineOptions& options) {
+  if (flags.routing.empty()) return;
+  if (config.sparse_layers() == 0)
+    throw Error(ErrorKind::kUsage, "this model has no routed experts")
+        .in(Setting::kRouting)
+        .fix("leave it out");
+  std::vector<std::uint32_t> layers;
+  if (!flags.routing_layers.empty())
+    for (const std::string& text : split_list(flags.routing_layers, Setting::kRoutingLayers))
+      layers.push_back(parse_layer(text));
+  const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(flags.routing);
+  options.script =
+      trace::read_routing_script(*trace,
+                                 {config.sparse_layers(), static_cast<std::uint32_t>(config.moe.experts),
+                                  static_cast<std::uint32_t>(config.moe.top_k)},
+                                 layers, interrupted);
+  if (trace->cut_off() && !flags.quiet)
+    print_warning("{} was cut off; its last step is not played", shown_text(flags.routing));
 }
 
 void keep_profile(const EngineFlags& flags, const engine::Engine& engine) {

@@ -22,6 +22,7 @@ struct EngineFlags : CommonFlags {
   std::string preset, router, cache, cache_scope = "global", keep = "full",
                                      dense = "auto";  // empty: the preset's
   std::string scheduler, prefetch, placement;
+  std::string routing, routing_layers;     // of the router recorded: the trace, and the layers to play
   std::string capacity;                    // empty: what the budget leaves
   std::string profile;                     // file; empty: the store's sidecar if it has one for this machine
   std::int64_t chunk = 4096, context = 0;  // context 0: the model's maximum
@@ -44,11 +45,12 @@ enum class PolicyFlags {
 struct EngineHelp {
   std::string preset = "auto, which is zipmoe for packed stores";  // the default
   std::string seed = "Same seed, same random choices; default: random for sampling, printed";
-  std::string router = "all but exact change the text; prompts are routed exactly";
+  std::string router = "all but exact change the text; all but recorded route prompts exactly";
   std::string context =
       "Most tokens of prompt and answer together, less the answer's last (of each by itself, behind an "
       "encoder); an answer ends there; default: the model's maximum";
   PolicyFlags policies = PolicyFlags::kAll;
+  bool plays_routing = false;  // has the flags of the router recorded, which is for benchmarks
 };
 void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& help = {});
 // Flags of an exact reference at `path` beside the model of `flags`: default policies and the router exact;
@@ -57,6 +59,10 @@ EngineFlags reference_flags(const EngineFlags& flags, const std::string& path);
 // What the flags say; called once, before the model is opened, so that wrong flags are reported first.
 // Callers add the positions of sequences. Error(kUsage), and errors of the files that flags name.
 engine::EngineOptions engine_options(const EngineFlags& flags);
+
+// For the router recorded: reads the trace that it plays, and fits it to the model. Does nothing for other
+// routers. Error(kInvalid), (kUsage) naming trace or flag; (kInterrupted).
+void read_script(const EngineFlags& flags, const model::ModelConfig& config, engine::EngineOptions& options);
 
 // For a packed store without a profile: keeps the profile that this run has measured as the store's sidecar,
 // so that all later runs plan alike. Does nothing if there is a profile, if the user gave one, or if the

@@ -61,7 +61,8 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
        "the router cache-prior"},
       {Setting::kEta, !flags.eta.empty(), adaptive, Setting::kConstraint + " adaptive"},
       {Setting::kCumsumP, !flags.p.empty(), chosen.router->name == "cumsum", Setting::kRouter + " cumsum"},
-      {Setting::kTopJ, flags.top_j.has_value(), chosen.router->lossy, "the router cache-prior or cumsum"},
+      {Setting::kTopJ, flags.top_j.has_value(), chosen.router->lossy && !chosen.router->scripted,
+       "the router cache-prior or cumsum"},
   };
   for (const auto& [setting, given, acts, needs] : all) {
     if (!given || acts) continue;

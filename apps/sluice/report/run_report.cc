@@ -237,6 +237,7 @@ Json losses_json(const engine::RunReport& run) {
                      {"changed_tokens", routing.changed_tokens},
                      {"substituted", routing.substituted},
                      {"mass_lost", routing.mass_lost}};
+  if (const std::string played = run.policies.played(); !played.empty()) json["routing"]["played"] = played;
   if (run.checkpoint.slices())
     json["slices"] = slices_json(run);
   else if (const experts::MissConstraint* const limit = run.constraint())
@@ -442,7 +443,14 @@ std::vector<ReportRow> loss_rows(const engine::RunReport& run) {
   std::vector<ReportRow> rows;
   const engine::Statistics& statistics = run.statistics;
   const experts::RoutingChanges& routing = statistics.decode_routing;  // prompts are routed exactly
-  if (run.policies.router->lossy && routing.tokens > 0) {
+  if (const std::string played = run.policies.played(); !played.empty()) {
+    const experts::RoutingChanges& all = statistics.routing;
+    rows.push_back({"routing", fmt::format("{}; the model itself would have chosen otherwise for {:.1f} % of "
+                                           "tokens, so the text is not its own",
+                                           played,
+                                           100 * ratio(static_cast<double>(all.changed_tokens),
+                                                       static_cast<double>(all.tokens)))});
+  } else if (run.policies.router->lossy && routing.tokens > 0) {
     const auto tokens = static_cast<double>(routing.tokens);
     rows.push_back({"routing", fmt::format("{}: while decoding, {:.1f} % of tokens' sets changed, {} experts "
                                            "substituted, {:.2f} % of all scores lost",

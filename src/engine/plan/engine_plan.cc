@@ -144,9 +144,11 @@ bool PolicyPlan::decodes_otherwise() const {
 }
 
 bool PolicyPlan::depends_on_memory() const {
-  return router->lossy || precision.mode == PrecisionMode::kDbsc ||
+  return (router->lossy && !router->scripted) || precision.mode == PrecisionMode::kDbsc ||
          limits.mode != experts::ConstraintMode::kNone;
 }
+
+std::string PolicyPlan::played() const { return script ? "recorded from " + script->source() : ""; }
 
 PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, bool sliced) {
   const std::string_view asked = options.preset.empty() ? "auto" : std::string_view(options.preset);
@@ -165,9 +167,10 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
   plan.cache = &experts::find_cache(
       either(options.cache, sliced ? experts::usual_slice_cache(precision) : preset.cache));
   // Where the user chose nothing, prefetching uses the disk's idle time. Exceptions: a preset runs as its
-  // paper compares it; a recorded run is counted as a replay counts it, which has no notion of time; and
-  // missing slices that other experts would replace are not worth reading.
-  const bool replaced = sliced && plan.router->lossy;
+  // paper compares it; a recorded run is counted as a replay counts it, which has no notion of time;
+  // missing slices that other experts would replace are not worth reading; and the model's routers predict
+  // nothing about routing that is played.
+  const bool replaced = (sliced && plan.router->lossy) || plan.router->scripted;
   plan.prefetch = &experts::find_prefetch(
       either(options.prefetch, chosen || options.recording > 0 || replaced ? preset.prefetch : "lookahead"));
   plan.scheduler = &experts::find_scheduler(either(options.scheduler, preset.scheduler));
@@ -178,6 +181,7 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
   plan.slices = options.slices;
   plan.slices.warmup.rho = options.rho.value_or(experts::usual_rho(precision));
   plan.contract = options.contract;
+  plan.script = options.script;
   return plan;
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,7 +50,8 @@ struct PolicyPlan {
   experts::CacheAwareRules cache_aware;
   experts::SlicesConfig slices;
   std::optional<experts::LossContract> contract;
-  experts::Parts kept;  // parts of an expert that caches keep
+  std::shared_ptr<const experts::RoutingScript> script;  // for the router recorded, else null
+  experts::Parts kept;                                   // parts of an expert that caches keep
 
   // Tokens that are decoded one by one are computed otherwise than in a prompt: by another precision or other
   // experts.
@@ -57,6 +59,9 @@ struct PolicyPlan {
   // Results depend on earlier computation: through a router, a limit on misses or a precision that looks at
   // what happens to be in memory. Such an evaluation cannot be continued with the same results.
   bool depends_on_memory() const;
+  // "recorded from FILE (how it is fitted to the model)", as every output names it; empty where the model's
+  // routers decide.
+  std::string played() const;
 };
 
 struct EnginePlan {

@@ -14,6 +14,7 @@
 #include "experts/placement/placement.h"
 #include "experts/registry.h"
 #include "experts/routing/loss_guard.h"
+#include "experts/routing/routing_script.h"
 #include "fetch/weight_files.h"
 #include "kernels/context.h"
 #include "store/checkpoint.h"
@@ -95,8 +96,10 @@ struct EngineOptions {
   // says why it is small); other modes use cache_aware's.
   experts::ConstraintConfig limits{.lambda = 0.1};
   experts::CacheAwareRules cache_aware;  // for routers that prefer resident experts
-  experts::SlicesConfig slices;          // for slice-lru; rho, if unset, follows from …
-  std::optional<double> rho;             // … this: 1 at high precision, 0 at low, else a half
+  // For the router recorded: what it plays, fitted to the model.
+  std::shared_ptr<const experts::RoutingScript> script;
+  experts::SlicesConfig slices;  // for slice-lru; rho, if unset, follows from …
+  std::optional<double> rho;     // … this: 1 at high precision, 0 at low, else a half
   // Limits the loss (cache-prior under the constraint hard, slices always fetched). Where memory holds all
   // experts at high precision, only rounding loses anything.
   std::optional<experts::LossContract> contract;

@@ -16,6 +16,7 @@ void describe_spans(const Step& step, std::vector<experts::SequenceSpan>& out) {
     out.push_back({.sequence = span.sequence->id(),
                    .first_token = static_cast<std::uint32_t>(span.first_token),
                    .tokens = static_cast<std::uint32_t>(span.tokens),
+                   .position = step.position(span),
                    .kind = span.kind,
                    .first_of_forward = span.first_of_forward});
 }

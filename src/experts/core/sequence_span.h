@@ -16,6 +16,7 @@ using SequenceId = std::uint64_t;
 struct SequenceSpan {
   SequenceId sequence = 0;
   std::uint32_t first_token = 0, tokens = 0;
+  std::uint64_t position = 0;  // tokens of the sequence before these
   StepKind kind = StepKind::kDecode;
   // These tokens begin a forward: a prompt's first chunk, a decoded token. Rules that count a sequence's
   // tokens over a whole forward start again.

@@ -20,6 +20,8 @@ struct CacheAwareRules {
   void validate_for(std::uint32_t experts) const;
 };
 
+class RoutingScript;
+
 struct RouterConfig {
   SelectRule select = {};
   CombineRule combine = {};
@@ -27,10 +29,14 @@ struct RouterConfig {
   // Non-owning, must outlive the router; null: no constraint. A constraint with a lambda of its own overrides
   // the one of the rules.
   MissConstraint* constraint = nullptr;
+  // For recorded, which requires it: what it plays, fitted to the model. Non-owning, must outlive the router.
+  const RoutingScript* script = nullptr;
 };
 
 std::unique_ptr<Router> make_exact_router(const RouterConfig& config);
 std::unique_ptr<Router> make_cache_prior_router(const RouterConfig& config);
 std::unique_ptr<Router> make_cumsum_router(const RouterConfig& config);
+// Error(kUsage) without a script, (kUnsupported) for a model whose experts have a limited capacity.
+std::unique_ptr<Router> make_recorded_router(const RouterConfig& config);
 
 }  // namespace sluice::experts

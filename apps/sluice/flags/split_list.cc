@@ -1,0 +1,25 @@
+#include "flags/split_list.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace sluice::app {
+
+std::vector<std::string> split_list(const std::string& list, Setting setting) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    parts.push_back(list.substr(at, comma - at));
+    if (parts.back().empty())
+      throw Error(ErrorKind::kUsage, "an entry of the list is empty")
+          .in(setting)
+          .found(fmt::format("\"{}\"", list));
+    at = comma + 1;
+  }
+  return parts;
+}
+
+}  // namespace sluice::app
