@@ -157,7 +157,7 @@ TEST(EnginePlan, RefusesWhatDoesNotGoTogether) {
       "--preset");
   EXPECT_EQ(refused([](EngineOptions& o) { o.precision = PrecisionMode::kHigh; }, kWhole), "--precision");
   EXPECT_EQ(refused([](EngineOptions&) {}, kSliced), "sliced");
-  EXPECT_EQ(refused([](EngineOptions& o) { o.constraint = ConstraintMode::kHard; }, kWhole), "--router");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.constraint = ConstraintMode::kHard; }, kWhole), "--constraint");
   EXPECT_EQ(refused([](EngineOptions& o) { o.activations = kernels::ActivationForm::kF32; }, kWhole),
             "--activations");
   EXPECT_EQ(refused([](EngineOptions& o) { o.router = "cache-prior", o.cache_aware.top_j = 9; }, kWhole),
