@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <regex>
 #include <string>
 #include <string_view>
@@ -17,6 +20,8 @@
 #include "engine/plan/options.h"
 
 namespace {
+
+namespace fs = std::filesystem;
 
 // The end of the literal that starts at `at`; `at` if no literal starts there.
 std::size_t skip_literal(std::string_view source, std::size_t at) {
@@ -74,6 +79,14 @@ std::vector<std::string> flags_in(const std::string& text) {
   return flags;
 }
 
+bool is_checked(const fs::path& path) {
+  const std::string name = path.filename().string(), stem = path.stem().string();
+  if (path.extension() != ".h" && path.extension() != ".cc") return false;
+  for (const char* ending : {"_test", "_fuzz", "_bench", "_fixture", "testing"})
+    if (stem.ends_with(ending)) return false;
+  return name != "setting_names.cc";
+}
+
 TEST(Settings, FlagsAreFoundInTextsAndCommentsOfASource) {
   const std::string source =
       "f(\"raise --memory, or -c\"); --full; // the value of `--io`\n"
@@ -83,6 +96,24 @@ TEST(Settings, FlagsAreFoundInTextsAndCommentsOfASource) {
   for (const std::string& text : texts_of(source))
     for (const std::string& flag : flags_in(text)) found.push_back(flag);
   EXPECT_EQ(found, (std::vector<std::string>{"--memory", "-c", "--io", "-n"}));
+}
+
+TEST(Settings, FlagsAreSpelledInOnePlace) {
+  const fs::path root = SLUICE_SOURCE_DIR;
+  std::size_t files = 0;
+  for (const char* folder : {"src", "apps"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      if (!entry.is_regular_file() || !is_checked(entry.path())) continue;
+      ++files;
+      std::ifstream file(entry.path());
+      const std::string source{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+      for (const std::string& text : texts_of(source))
+        for (const std::string& flag : flags_in(text))
+          ADD_FAILURE() << fs::relative(entry.path(), root).string() << " spells " << flag
+                        << "; name its setting (base/setting.h): " << text;
+    }
+  }
+  EXPECT_GT(files, 400u);
 }
 
 // What the program would be if the table gave this setting other names.

@@ -60,8 +60,8 @@ class Engine {
   // then has no input. Error(kInvalid) as for step().
   bool encode(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
               const std::function<bool()>& go_on = {});
-  // Begins a pass of 1 … chunk() tokens, as Passes::begin. The plan has room for 1 + options.suspended_passes
-  // open passes.
+  // Begins a pass of 1 … chunk() tokens, as Passes::begin. The budget has room for 1 +
+  // plan().suspended_passes open passes.
   Pass begin(const Step& step) { return passes_->begin(step); }
   // One step of at most chunk() tokens, from begin to finish. Token ids are checked. After an Error(kIo) or
   // (kCorrupt) the sequences are as before the step, and the engine can go on.

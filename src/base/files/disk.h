@@ -1,6 +1,6 @@
 // Asynchronous reads, several in flight. One interface, several implementations: io_uring and a pread thread
 // pool over O_DIRECT or buffered files, and a fault injector for tests that wraps either. (fetch/ builds
-// `--io mmap` on the same interface.)
+// Setting::kIo mmap on the same interface.)
 #pragma once
 
 #include <cstddef>

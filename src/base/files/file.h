@@ -15,7 +15,7 @@ namespace sluice {
 
 enum class ReadMode {
   kBuffered,  // through the page cache
-  kDirect,    // O_DIRECT; Error(kUnsupported) naming `--io buffered` when the file system refuses
+  kDirect,    // O_DIRECT; Error(kUnsupported) naming Setting::kIo buffered when the file system refuses
 };
 
 // An open file for reading. Move-only; closes on destruction. Thread-safe: reads carry their offset.

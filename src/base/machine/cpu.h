@@ -16,7 +16,7 @@ enum class Isa { kScalar, kAvx2, kAvx512, kAvx512Vbmi2, kAvx512Bf16, kAmx, kNeon
 std::string_view isa_name(Isa isa);  // "scalar" "avx2" "avx512" "avx512_vbmi2" "avx512_bf16" "amx" "neon"
 std::vector<Isa> available_isas();   // ascending, always starts with kScalar; OS support (XCR0) included
 Isa best_isa();
-// Value of --isa: "auto" or a name. Error(kUsage) for an unknown name and for one that this CPU lacks.
+// For Setting::kIsa: "auto" or a name. Error(kUsage) for an unknown name and for one that this CPU lacks.
 Isa parse_isa(std::string_view text);
 
 struct CpuInfo {

@@ -1,5 +1,5 @@
 // A matrix of signed 8-bit codes with one scale for 128 columns of a row (SPEC 4.1: weights other than routed
-// experts), as `pack --dense int8` stores it. The layout is in docs/store-format.md, section 4.3.
+// experts), as pack with Setting::kDense int8 stores it. The layout is in docs/store-format.md, section 4.3.
 #pragma once
 
 #include <cstdint>
