@@ -121,7 +121,7 @@ class SliceLruCache final : public EventCache {
   SliceLru lru_;
   SliceWarmup warmup_;
   bool warming_up_ = false;  // a prompt is being read: warmup_ owns the slices, not lru_ …
-  bool lent_ = false;        // … which holds them for now
+  bool lent_ = false;        // … which holds them meanwhile
   const ExpertSizes* sizes_ = nullptr;
   std::vector<Parts> before_;  // scratch: by expert of the event
 };
