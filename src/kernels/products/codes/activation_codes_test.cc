@@ -8,7 +8,7 @@
 #include "codec/slices/int8_matrix.h"
 #include "kernels/kernel_table.h"
 #include "kernels/products/codes/int8_matmul_impl.h"
-#include "kernels/products/codes/integer_impl.h"
+#include "kernels/products/codes/integer_test_data.h"
 #include "kernels/products/codes/sliced_matmul.h"
 #include "kernels/products/codes/sliced_test_data.h"
 #include "kernels/products/products.h"
@@ -43,31 +43,6 @@ Coded code(std::span<const float> x, std::size_t tokens, std::size_t columns) {
   coded.floats.assign(tokens * stride, std::nanf(""));
   code_activations({}, x.data(), tokens, columns, columns, coded.floats.data(), stride);
   return coded;
-}
-
-// Kernels called directly, and whether this CPU has their instructions.
-struct Kernels {
-  std::string name;
-  const IntegerKernels* kernels;
-  bool available;
-};
-
-std::vector<Kernels> vector_kernels() {
-#if defined(__x86_64__)
-  const CpuInfo cpu = cpu_info();
-  const auto has = [&](const char* feature) { return std::ranges::count(cpu.features, feature) != 0; };
-  const bool avx2 = std::ranges::count(available_isas(), Isa::kAvx2) != 0,
-             avx512 = std::ranges::count(available_isas(), Isa::kAvx512) != 0,
-             vnni = avx512 && has("avx512vnni");
-  return {{"avx2", &kIntegerAvx2, avx2},
-          {"avx512", &kIntegerAvx512, avx512},
-          {"avx512vnni", &kIntegerAvx512Vnni, vnni},
-          {"amxint8", &kIntegerAmxInt8, vnni && has("amx_tile") && has("amx_int8")}};
-#elif defined(__aarch64__)
-  return {{"neon", &kIntegerNeon, true}};
-#else
-  return {};
-#endif
 }
 
 struct DenseMatrix {
@@ -217,7 +192,7 @@ std::vector<float> activations(std::mt19937_64& random, std::size_t n) {
   }
 }
 
-void expect_the_bits_of_scalar(const Kernels& kernels, std::uint64_t salt) {
+void expect_the_bits_of_scalar(const NamedIntegerKernels& kernels, std::uint64_t salt) {
   if (!kernels.available) GTEST_SKIP() << "this CPU has no " << kernels.name << ": its kernels were not run";
   std::mt19937_64 random = test_random(salt);
   std::vector<SlicedProduct> products = sliced_products(random);
@@ -242,12 +217,18 @@ void expect_the_bits_of_scalar(const Kernels& kernels, std::uint64_t salt) {
 }
 
 #if defined(__x86_64__)
-TEST(IntegerProducts, Avx2HasTheBitsOfScalar) { expect_the_bits_of_scalar(vector_kernels()[0], 82); }
-TEST(IntegerProducts, Avx512HasTheBitsOfScalar) { expect_the_bits_of_scalar(vector_kernels()[1], 83); }
-TEST(IntegerProducts, Avx512VnniHasTheBitsOfScalar) { expect_the_bits_of_scalar(vector_kernels()[2], 84); }
-TEST(IntegerProducts, AmxInt8HasTheBitsOfScalar) { expect_the_bits_of_scalar(vector_kernels()[3], 85); }
+TEST(IntegerProducts, Avx2HasTheBitsOfScalar) { expect_the_bits_of_scalar(vector_integer_kernels()[0], 82); }
+TEST(IntegerProducts, Avx512HasTheBitsOfScalar) {
+  expect_the_bits_of_scalar(vector_integer_kernels()[1], 83);
+}
+TEST(IntegerProducts, Avx512VnniHasTheBitsOfScalar) {
+  expect_the_bits_of_scalar(vector_integer_kernels()[2], 84);
+}
+TEST(IntegerProducts, AmxInt8HasTheBitsOfScalar) {
+  expect_the_bits_of_scalar(vector_integer_kernels()[3], 85);
+}
 #elif defined(__aarch64__)
-TEST(IntegerProducts, NeonHasTheBitsOfScalar) { expect_the_bits_of_scalar(vector_kernels()[0], 87); }
+TEST(IntegerProducts, NeonHasTheBitsOfScalar) { expect_the_bits_of_scalar(vector_integer_kernels()[0], 87); }
 #endif
 
 // The largest sums that 16 bits, or 32, must hold.
@@ -256,10 +237,7 @@ TEST(IntegerProducts, NoSumOverflows) {
   for (const float sign : {1.0f, -1.0f}) {
     const std::vector<float> ones(20 * columns, sign);
     const Coded x = code(ones, 20, columns);
-    std::vector<Kernels> all = vector_kernels();
-    all.push_back({"scalar", &kIntegerScalar, true});
-    for (const Kernels& kernels : all) {
-      if (!kernels.available) continue;
+    for (const NamedIntegerKernels& kernels : available_integer_kernels()) {
       for (const SliceBits bits : codec::kStoredSliceBits) {
         SlicedMatrix m{{{rows, columns}, bits}, {}, {}};
         m.msb.assign(m.shape.msb_bytes(), std::byte{0xff});
@@ -465,10 +443,7 @@ TEST(IntegerProducts, ReadAndWriteNothingOutside) {
     GuardedBytes lsb(m.lsb);
     const DenseMatrix d = dense_matrix(random, rows, columns, false);
     GuardedBytes dense(d.bytes);
-    std::vector<Kernels> all = vector_kernels();
-    all.push_back({"scalar", &kIntegerScalar, true});
-    for (const Kernels& kernels : all) {
-      if (!kernels.available) continue;
+    for (const NamedIntegerKernels& kernels : available_integer_kernels()) {
       ProductArgs args{};
       args.x = coded.floats();
       args.x_stride = stride;

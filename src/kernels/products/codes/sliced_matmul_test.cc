@@ -198,7 +198,7 @@ TEST(SlicedMatmul, ReadsAndWritesNothingOutside) {
     const std::size_t rows = 1 + random() % 40, columns = 1 + random() % 140, tokens = 1 + random() % 9;
     for (const SliceBits bits : codec::kStoredSliceBits) {
       const SlicedMatrix m = normal_matrix(random, rows, columns, bits);
-      // Each plane separately, so that each ends at its page.
+      // Each plane ends at its page; borders of arrays within a plane: strip_reads_test.cc.
       GuardedBytes msb(m.msb);
       GuardedBytes lsb(m.lsb);
       GuardedBytes x(bytes_of(normal_floats(random, tokens * columns)));
