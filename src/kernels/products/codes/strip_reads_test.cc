@@ -1,9 +1,9 @@
 // A plane of codes also holds their scales and zero points, one array behind the other, so guard pages around
 // a plane do not see a read from one array into the next. Here a kernel computes some strips of a matrix with
 // many: of each array it needs a run of bytes with pages that it does not need on both sides, and those
-// cannot be accessed. Each begin and each end of each run stands at such a page once, so that reading a single
-// byte beyond ends the test, also where that byte belongs to the neighbouring array: the codes of the last
-// strip end where the scales of the first begin, and so on.
+// cannot be accessed. Each begin and each end of each run stands at such a page once. Reading a single byte
+// beyond ends the test, also where that byte belongs to the neighbouring array: the codes of the last strip
+// end where the scales of the first begin, and so on.
 #include <string>
 #include <vector>
 
