@@ -135,6 +135,7 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {"commands", {"streams", "flags", "report", "."}}}},
     {"base", {{".", {}}, {"files", {"."}}, {"machine", {".", "files"}}, {"json", {".", "files"}}}},
     {"codec", {{"native", {}}, {"exponents", {"native"}}, {"slices", {}}, {".", {"native", "slices"}}}},
+    {"device", {{".", {}}, {"emulated", {"."}}}},
     {"engine",
      {{"session", {}},
       {"watch", {"session"}},

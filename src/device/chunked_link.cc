@@ -1,0 +1,278 @@
+#include "device/chunked_link.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+
+namespace sluice::device {
+namespace {
+
+using Order = std::pair<int, std::uint64_t>;  // class, number: the least goes first
+
+int rank_of(Traffic traffic) {
+  switch (traffic) {
+    case Traffic::kDemand:
+    case Traffic::kResult:
+      return 0;
+    case Traffic::kPrefetch:
+      return 1;
+    case Traffic::kUpdate:
+      return 2;
+  }
+  SLUICE_CHECK(false);
+}
+
+Error withdrawn_error() { return {ErrorKind::kInterrupted, "a copy over the link was withdrawn"}; }
+Error closed_error() { return {ErrorKind::kInterrupted, "the link was closed"}; }
+
+}  // namespace
+
+struct ChunkedLink::OneCopy final : Copy {
+  std::uint64_t number = 0;
+  bool back = false;                // from the device
+  const std::byte* from = nullptr;  // on the host, or
+  std::byte* to = nullptr;          // likewise
+  Address on_device;
+  Bytes bytes = 0;
+  Signal signal;
+  // The core's mutex protects all below.
+  Traffic traffic = Traffic::kDemand;
+  Clock::Time ready{0};
+  Bytes moved = 0, chunk = 0;  // chunk: its bytes, while it is moving
+  bool begun = false, moving = false, withdrawn = false, done = false;
+
+  Progress progress() const {
+    return {done ? CopyStage::kDone : begun ? CopyStage::kUnderWay : CopyStage::kWaiting, moved + chunk};
+  }
+  Order order() const { return {rank_of(traffic), number}; }
+};
+
+struct ChunkedLink::Lane {
+  explicit Lane(Clock& clock) : pacer(clock) {}
+  std::condition_variable changed;
+  std::map<Order, std::shared_ptr<OneCopy>> ready;
+  Pacer pacer;
+};
+
+struct ChunkedLink::Core {
+  Core(LinkOptions options, Gate& gate, Health& health, Clock& clock)
+      : options(std::move(options)), gate(gate), health(health), lanes{Lane(clock), Lane(clock)} {}
+
+  const LinkOptions options;
+  Gate& gate;
+  Health& health;
+  mutable std::mutex mutex;  // protects all below, but the lanes' pacers
+  std::array<Lane, 2> lanes;
+  std::set<std::shared_ptr<OneCopy>> waiting;  // for their events
+  std::array<TrafficCounters, kTraffics> counters;
+  std::uint64_t copies = 0;
+  bool stop = false;
+
+  Lane& lane_of(const OneCopy& copy) { return lanes[copy.back && options.full_duplex ? 1 : 0]; }
+  TrafficCounters& count(const OneCopy& copy) { return counters[static_cast<std::size_t>(copy.traffic)]; }
+
+  void release(const std::shared_ptr<OneCopy>& copy, const std::optional<Error>& error);
+  void end(const std::shared_ptr<OneCopy>& copy, std::optional<Error> error,
+           std::unique_lock<std::mutex>& lock);
+  void run(Lane& lane);
+  void move_chunk(Lane& lane, const std::shared_ptr<OneCopy>& copy, std::unique_lock<std::mutex>& lock);
+  std::optional<Error> fault_of(const OneCopy& copy, Bytes moved);
+};
+
+// The event that the copy was to wait for is done.
+void ChunkedLink::Core::release(const std::shared_ptr<OneCopy>& copy, const std::optional<Error>& error) {
+  std::unique_lock lock(mutex);
+  if (waiting.erase(copy) == 0) return;  // withdrawn, or the link was closed
+  if (error) return end(copy, error, lock);
+  Lane& lane = lane_of(*copy);
+  copy->ready = lane.pacer.clock().now();
+  lane.ready.emplace(copy->order(), copy);
+  lane.changed.notify_all();
+}
+
+// Hooks run without the lock.
+void ChunkedLink::Core::end(const std::shared_ptr<OneCopy>& copy, std::optional<Error> error,
+                            std::unique_lock<std::mutex>& lock) {
+  TrafficCounters& counted = count(*copy);
+  if (copy->withdrawn) {
+    counted.withdrawn += 1;
+    counted.withdrawn_bytes += copy->moved;
+  } else if (error) {
+    counted.failed += 1;
+  } else {
+    counted.copies += 1;
+  }
+  copy->done = true;
+  lock.unlock();
+  if (error)
+    copy->signal.fail(*error);
+  else
+    copy->signal.complete();
+}
+
+void ChunkedLink::Core::run(Lane& lane) {
+  gate.admit_this_thread();
+  std::unique_lock lock(mutex);
+  for (;;) {
+    lane.changed.wait(lock, [&] { return stop || !lane.ready.empty(); });
+    if (stop) return;
+    const std::shared_ptr<OneCopy> copy = lane.ready.begin()->second;
+    move_chunk(lane, copy, lock);
+    if (!lock.owns_lock()) lock.lock();
+  }
+}
+
+void ChunkedLink::Core::move_chunk(Lane& lane, const std::shared_ptr<OneCopy>& copy,
+                                   std::unique_lock<std::mutex>& lock) {
+  const Bytes at = copy->moved, bytes = std::min(options.chunk, copy->bytes - at);
+  const Clock::Time ready = copy->ready;
+  std::optional<double> modelled;
+  if (options.bytes_per_s || options.latency_s > 0)
+    modelled = (at == 0 ? options.latency_s : 0) +
+               (options.bytes_per_s ? static_cast<double>(bytes) / *options.bytes_per_s : 0);
+  copy->begun = true;
+  copy->moving = true;
+  copy->chunk = bytes;
+  lock.unlock();
+
+  const double busy_before = lane.pacer.counters().busy_s;
+  std::optional<Error> error = fault_of(*copy, at);
+  if (!error && (bytes > 0 || modelled))
+    lane.pacer.run(ready, modelled, [&] {
+      const Access access(gate);
+      std::byte* const device = access.data(copy->on_device + at, bytes);
+      if (copy->back)
+        std::memcpy(copy->to + at, device, bytes);
+      else
+        std::memcpy(device, copy->from + at, bytes);
+    });
+  const double busy_s = lane.pacer.counters().busy_s - busy_before;
+
+  lock.lock();
+  copy->moving = false;
+  copy->chunk = 0;
+  if (!error) {
+    copy->moved += bytes;
+    count(*copy).bytes += bytes;
+    count(*copy).busy_s += busy_s;
+  }
+  const bool over = copy->moved == copy->bytes;
+  if (!error && copy->withdrawn) error = withdrawn_error();
+  if (!error && !over) return;
+  lane.ready.erase(copy->order());
+  end(copy, error, lock);
+}
+
+std::optional<Error> ChunkedLink::Core::fault_of(const OneCopy& copy, Bytes moved) {
+  const Fault fault = options.fault ? options.fault(copy.number, moved) : Fault::kNone;
+  if (fault == Fault::kDeviceIsLost)
+    health.lose(Error(ErrorKind::kIo, "the device does not answer any more").fix("start again"));
+  if (std::optional<Error> lost = health.lost()) return lost;
+  if (fault == Fault::kCopyFails)
+    return Error(ErrorKind::kIo, "a copy over the link failed")
+        .found(std::to_string(moved) + " of " + std::to_string(copy.bytes) + " bytes");
+  return std::nullopt;
+}
+
+ChunkedLink::ChunkedLink(LinkOptions options, Gate& gate, Health& health, Clock& clock)
+    : core_(std::make_shared<Core>(std::move(options), gate, health, clock)) {
+  SLUICE_CHECK(core_->options.chunk > 0 && core_->options.chunk <= kMostChunk);
+  for (std::size_t lane = 0; lane < (core_->options.full_duplex ? 2 : 1); ++lane)
+    threads_.emplace_back([core = core_.get(), lane] { core->run(core->lanes[lane]); });
+}
+
+ChunkedLink::~ChunkedLink() {
+  std::vector<std::shared_ptr<OneCopy>> rest;
+  {
+    const std::lock_guard lock(core_->mutex);
+    core_->stop = true;
+    rest.assign(core_->waiting.begin(), core_->waiting.end());
+    core_->waiting.clear();
+    for (Lane& lane : core_->lanes) lane.changed.notify_all();
+  }
+  for (std::thread& thread : threads_) thread.join();
+  std::unique_lock lock(core_->mutex);
+  for (Lane& lane : core_->lanes) {
+    for (const auto& [order, copy] : lane.ready) rest.push_back(copy);
+    lane.ready.clear();
+  }
+  for (const std::shared_ptr<OneCopy>& copy : rest) {
+    core_->end(copy, closed_error(), lock);
+    lock.lock();
+  }
+}
+
+Ticket ChunkedLink::copy(std::span<const std::byte> from, Address to, Traffic traffic, const Event& after) {
+  auto copy = std::make_shared<OneCopy>();
+  copy->from = from.data();
+  copy->on_device = to;
+  copy->bytes = from.size();
+  copy->traffic = traffic;
+  return add(std::move(copy), after);
+}
+
+Ticket ChunkedLink::copy_back(Address from, std::span<std::byte> to, Traffic traffic, const Event& after) {
+  auto copy = std::make_shared<OneCopy>();
+  copy->back = true;
+  copy->to = to.data();
+  copy->on_device = from;
+  copy->bytes = to.size();
+  copy->traffic = traffic;
+  return add(std::move(copy), after);
+}
+
+Ticket ChunkedLink::add(std::shared_ptr<OneCopy> copy, const Event& after) {
+  copy->event = copy->signal.event();
+  {
+    const std::lock_guard lock(core_->mutex);
+    copy->number = core_->copies++;
+    core_->waiting.insert(copy);
+  }
+  after.on_done([core = std::weak_ptr(core_), copy](const std::optional<Error>& error) {
+    if (const std::shared_ptr<Core> alive = core.lock()) alive->release(copy, error);
+  });
+  return Ticket(copy);
+}
+
+Progress ChunkedLink::promote(const Ticket& ticket) {
+  const auto copy = std::static_pointer_cast<OneCopy>(ticket.copy());
+  const std::lock_guard lock(core_->mutex);
+  const Progress progress = copy->progress();
+  if (copy->done) return progress;
+  if (rank_of(copy->traffic) == 0) return progress;
+  core_->count(*copy).late += 1;
+  auto& ready = core_->lane_of(*copy).ready;
+  const bool is_ready = ready.erase(copy->order()) > 0;
+  copy->traffic = Traffic::kDemand;
+  if (is_ready) ready.emplace(copy->order(), copy);
+  return progress;
+}
+
+Progress ChunkedLink::withdraw(const Ticket& ticket) {
+  const auto copy = std::static_pointer_cast<OneCopy>(ticket.copy());
+  std::unique_lock lock(core_->mutex);
+  const Progress progress = copy->progress();
+  if (copy->done) return progress;
+  copy->withdrawn = true;
+  if (copy->moving) return progress;  // its lane ends it behind the chunk
+  core_->waiting.erase(copy);
+  core_->lane_of(*copy).ready.erase(copy->order());
+  core_->end(copy, withdrawn_error(), lock);
+  return progress;
+}
+
+LinkCounters ChunkedLink::counters() const {
+  LinkCounters counters;
+  {
+    const std::lock_guard lock(core_->mutex);
+    counters.by_traffic = core_->counters;
+  }
+  counters.to_device = core_->lanes[0].pacer.counters();
+  counters.from_device = core_->lanes[core_->options.full_duplex ? 1 : 0].pacer.counters();
+  return counters;
+}
+
+}  // namespace sluice::device

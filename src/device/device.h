@@ -1,0 +1,39 @@
+// A unit that computes: its memory, its streams, and the link to it. Its storage may be apart from ours: only
+// what crosses the link is there. docs/architecture.md, "Layers".
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "base/machine/thread_pool.h"
+#include "device/link.h"
+#include "device/memory.h"
+#include "device/pacer.h"
+#include "device/stream.h"
+
+namespace sluice::device {
+
+// Owns all its parts. Blocks and tickets must be gone, and signals that its copies wait for must be done or
+// gone, before it is.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string_view name() const = 0;  // "host" "emulated"
+  virtual Memory& memory() = 0;
+  virtual Stream& compute() = 0;  // what a step waits for
+  virtual Stream& predict() = 0;  // predictions for later layers, beside it
+  virtual Link& link() = 0;
+  // The device's own threads, for products. Only operations of its streams may use it; of two streams, one
+  // operation runs at a time.
+  virtual ThreadPool& pool() = 0;
+  virtual LaneCounters computed() const = 0;  // of both streams
+  virtual std::optional<Error> lost() const = 0;
+};
+
+// The process's own memory as a unit: nothing is paced, and addresses are of host_space(). Copies and
+// operations are real, and on threads of their own. For tests of what uses units. `accountant` must outlive
+// it.
+std::unique_ptr<Device> make_host_device(Accountant& accountant, unsigned threads = 1);
+
+}  // namespace sluice::device

@@ -1,0 +1,48 @@
+#include "device/emulated/emulated_memory.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "base/error.h"
+
+namespace sluice::device {
+namespace {
+
+constexpr Bytes whole(Bytes bytes) { return round_down(bytes, FirstFit::kAlignment); }
+
+}  // namespace
+
+EmulatedMemory::EmulatedMemory(Bytes bytes, Guard guard)
+    : Memory(own_accountant_),
+      arena_(whole(bytes), guard),
+      own_accountant_(whole(bytes)),
+      ranges_(whole(bytes)) {}
+
+Address EmulatedMemory::take(Account account, Bytes bytes) {
+  const std::lock_guard lock(mutex_);
+  const std::optional<Bytes> offset = ranges_.take(bytes);
+  if (!offset) {
+    const bool is_divided = bytes <= ranges_.free_bytes();
+    throw Error(ErrorKind::kBudget, fmt::format("the memory of the device, {}, is too {} for {} ({})",
+                                                format_bytes(budget()), is_divided ? "divided" : "small",
+                                                account_name(account), own_accountant_.ledger()))
+        .in("the emulated device")
+        .expected(fmt::format("{} ({} bytes)", format_bytes(bytes), bytes))
+        .found(is_divided ? fmt::format("{} free, at most {} together", format_bytes(ranges_.free_bytes()),
+                                        format_bytes(ranges_.largest_free()))
+                          : fmt::format("{} ({} bytes) left", format_bytes(ranges_.free_bytes()),
+                                        ranges_.free_bytes()))
+        .fix("give the device more memory");
+  }
+  own_accountant_.charge(account, cost(bytes));
+  return arena_.address(*offset);
+}
+
+void EmulatedMemory::give(Account account, Address address, Bytes bytes) {
+  const std::lock_guard lock(mutex_);
+  ranges_.give(arena_.offset(address), bytes);
+  own_accountant_.release(account, cost(bytes));
+}
+
+}  // namespace sluice::device

@@ -1,0 +1,38 @@
+// What an emulated device is like: rates, latency, threads. docs/devices.md.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+
+namespace sluice::device {
+
+// Undilated, as written. A rate that is not there is `inf`: not paced, so that no time measured with it is
+// valid.
+struct EmulatedSpec {
+  std::optional<double> link_bytes_per_s = 2e9;      // each way
+  double latency_s = 20e-6;                          // of each copy
+  std::optional<double> compute_bytes_per_s = 60e9;  // of weights, see WeightUse
+  std::optional<double> host_bytes_per_s;            // of weights, a token: how fast the host computes
+  unsigned threads = 1;                              // of the device
+  double dilation = 1;                               // everything is slower by this factor
+  bool full_duplex = true;                           // both directions of the link at once
+};
+
+// "emulated", or
+// "emulated:link=2GB/s,latency=20us,compute=60GB/s,host=3GB/s,threads=1,dilate=1,duplex=full", in any
+// order, each part optional: the values above are the defaults, but that a host without a rate is not
+// paced. Rates are bytes a second with a unit of parse_size() before "/s", or "inf"; latencies have the
+// units ns, us, µs, ms or s. Error(kUsage) naming `where` for anything else.
+EmulatedSpec parse_emulated_spec(std::string_view text, std::string_view where);
+
+// The spec written out, with all its parts, as parse_emulated_spec() reads it.
+std::string to_text(const EmulatedSpec& spec);
+
+// Seconds that the host takes for a product with so many bytes of weights for `tokens` tokens: it reads the
+// weights once a token. None: as long as it takes.
+std::optional<double> host_seconds(const EmulatedSpec& spec, Bytes weights, unsigned tokens);
+
+}  // namespace sluice::device

@@ -1,0 +1,94 @@
+#include "device/event.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace sluice::device {
+
+struct Event::State {
+  std::mutex mutex;  // protects all below
+  std::condition_variable changed;
+  bool done = false;
+  std::optional<Error> error;
+  std::vector<Hook> hooks;  // none once it is done
+};
+
+bool Event::done() const {
+  if (state_ == nullptr) return true;
+  const std::lock_guard lock(state_->mutex);
+  return state_->done;
+}
+
+std::optional<Error> Event::error() const {
+  if (state_ == nullptr) return std::nullopt;
+  const std::lock_guard lock(state_->mutex);
+  return state_->error;
+}
+
+void Event::wait() const {
+  if (state_ == nullptr) return;
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [&] { return state_->done; });
+  if (state_->error) throw Error(*state_->error);
+}
+
+void Event::on_done(Hook hook) const {
+  std::optional<Error> error;
+  if (state_ != nullptr) {
+    const std::lock_guard lock(state_->mutex);
+    if (!state_->done) {
+      state_->hooks.push_back(std::move(hook));
+      return;
+    }
+    error = state_->error;
+  }
+  hook(error);
+}
+
+Event Event::settled() const {
+  auto signal = std::make_shared<Signal>();  // shared, because std::function copies what it holds
+  const Event event = signal->event();
+  on_done([signal](const std::optional<Error>&) { signal->complete(); });
+  return event;
+}
+
+Signal::Signal() : state_(std::make_shared<Event::State>()) {}
+
+Signal::Signal(Signal&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+
+Signal& Signal::operator=(Signal&& other) noexcept {
+  if (this != &other) {
+    abandon();
+    state_ = std::exchange(other.state_, nullptr);
+  }
+  return *this;
+}
+
+Signal::~Signal() { abandon(); }
+
+void Signal::abandon() {
+  if (state_ == nullptr) return;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->done) return;
+  }
+  end(Error(ErrorKind::kInterrupted, "work on a device was given up"));
+}
+
+void Signal::end(const std::optional<Error>& error) {
+  SLUICE_CHECK(state_ != nullptr, "the signal has been moved from");
+  std::vector<Event::Hook> hooks;
+  {
+    const std::lock_guard lock(state_->mutex);
+    SLUICE_CHECK(!state_->done, "an event is done twice");
+    state_->done = true;
+    state_->error = error;
+    hooks.swap(state_->hooks);
+    state_->changed.notify_all();
+  }
+  for (const Event::Hook& hook : hooks) hook(error);
+}
+
+}  // namespace sluice::device

@@ -1,0 +1,58 @@
+// What will be done at some time: an operation of a stream, a copy of a link, a job of whoever owns the
+// signal.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+
+namespace sluice::device {
+
+// A view of something under way; copies are views of the same. It is done once, with or without an error.
+// Thread-safe.
+class Event {
+ public:
+  Event() = default;  // of nothing: done, without an error
+  bool done() const;
+  std::optional<Error> error() const;  // none while it is not done
+  // Sleeps until it is done, for as long as that takes; throws its error.
+  void wait() const;
+  // Calls `hook` once when it is done, on the thread that completes it; now, on this thread, if it is done
+  // already. A hook must not throw or wait.
+  using Hook = std::function<void(const std::optional<Error>& error)>;
+  void on_done(Hook hook) const;
+  // Is done together with this one, and never with an error: for those who only want the work to be over.
+  Event settled() const;
+
+ private:
+  friend class Signal;
+  struct State;
+  explicit Event(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<State> state_;  // shared by all views and the signal: each may be the last to go
+};
+
+// The owner of an event, which completes it. Move-only. An event whose signal goes without completing it
+// carries Error(kInterrupted), so that nothing waits for ever. Thread-compatible.
+class Signal {
+ public:
+  Signal();
+  Signal(Signal&& other) noexcept;
+  Signal& operator=(Signal&& other) noexcept;
+  ~Signal();
+
+  Event event() const { return Event(state_); }
+  // One of these, once. Hooks run before it returns.
+  void complete() { end(std::nullopt); }
+  void fail(const Error& error) { end(error); }
+
+ private:
+  void end(const std::optional<Error>& error);
+  void abandon();
+
+  std::shared_ptr<Event::State> state_;
+};
+
+}  // namespace sluice::device

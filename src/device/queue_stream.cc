@@ -1,0 +1,140 @@
+#include "device/queue_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice::device {
+
+std::optional<double> Arithmetic::modelled(const Operation& operation) const {
+  if (!bytes_per_s || operation.weights.empty()) return std::nullopt;
+  double bytes = 0;
+  for (const WeightUse& use : operation.weights)
+    bytes += std::max(1.0, use.tokens / kTokensFree) * static_cast<double>(use.bytes);
+  return bytes / *bytes_per_s;
+}
+
+QueueStream::QueueStream(Gate& gate, Arithmetic& arithmetic, Health& health)
+    : gate_(gate), arithmetic_(arithmetic), health_(health), wake_(std::make_shared<Wake>()) {
+  wake_->clock = &arithmetic.pacer.clock();
+  thread_ = std::thread([this] { run(); });
+}
+
+QueueStream::~QueueStream() {
+  {
+    const std::lock_guard lock(wake_->mutex);
+    stop_ = true;
+    wake_->clock = nullptr;
+  }
+  wake_->changed.notify_all();
+  thread_.join();
+}
+
+void QueueStream::push(Item item) {
+  {
+    const std::lock_guard lock(wake_->mutex);
+    queue_.push_back(std::move(item));
+  }
+  wake_->changed.notify_all();
+}
+
+void QueueStream::enqueue(Operation operation) {
+  push(Work{std::move(operation), arithmetic_.pacer.clock().now()});
+}
+
+void QueueStream::wait(const Event& event) {
+  auto done_at = std::make_shared<Clock::Time>(0);
+  push(Waiting{event, done_at});
+  event.on_done([wake = wake_, done_at](const std::optional<Error>&) {
+    {
+      // Also so that the thread cannot have looked at the event and not yet gone to sleep.
+      const std::lock_guard lock(wake->mutex);
+      if (wake->clock == nullptr) return;
+      *done_at = wake->clock->now();
+    }
+    wake->changed.notify_all();
+  });
+}
+
+Event QueueStream::record() {
+  Signal signal;
+  Event event = signal.event();
+  push(std::move(signal));
+  return event;
+}
+
+void QueueStream::synchronize() {
+  record().settled().wait();
+  std::optional<Error> error = health_.lost();
+  {
+    const std::lock_guard lock(wake_->mutex);
+    std::optional<Error> taken = std::exchange(error_, std::nullopt);
+    if (!error) error = std::move(taken);
+  }
+  if (error) throw Error(*error);
+}
+
+bool QueueStream::can_go_on() const {
+  if (queue_.empty()) return false;
+  const Waiting* const waiting = std::get_if<Waiting>(&queue_.front());
+  return waiting == nullptr || error_ || waiting->event.done() || health_.is_lost();
+}
+
+void QueueStream::run() {
+  gate_.admit_this_thread();
+  std::unique_lock lock(wake_->mutex);
+  for (;;) {
+    wake_->changed.wait(lock, [&] { return stop_ || can_go_on(); });
+    if (stop_) break;
+    Item item = std::move(queue_.front());
+    queue_.pop_front();
+    if (const Waiting* const waiting = std::get_if<Waiting>(&item))
+      ready_ = std::max(ready_, *waiting->done_at);
+    lock.unlock();
+    process(item);
+    lock.lock();
+  }
+  // Signals fail as they go, and their hooks may call this stream.
+  std::deque<Item> rest = std::exchange(queue_, {});
+  lock.unlock();
+  rest.clear();
+}
+
+void QueueStream::process(Item& item) {
+  if (Signal* const signal = std::get_if<Signal>(&item)) {
+    if (const std::optional<Error> failed = error()) return signal->fail(*failed);
+    return signal->complete();
+  }
+  if (error()) return;
+  if (const Waiting* const waiting = std::get_if<Waiting>(&item)) {
+    if (const std::optional<Error> failed = waiting->event.error()) set_error(*failed);
+    return;
+  }
+  compute(std::get<Work>(item));
+}
+
+void QueueStream::compute(Work& work) {
+  try {
+    const std::lock_guard lock(arithmetic_.mutex);
+    arithmetic_.pacer.run(std::max(work.ready, ready_), arithmetic_.modelled(work.operation), [&] {
+      const Access access(gate_);
+      work.operation.run(access);
+    });
+  } catch (const Error& error) {
+    set_error(error);
+  } catch (const std::exception& error) {
+    set_error(Error(ErrorKind::kIo, std::string("an operation of a device failed: ") + error.what()));
+  }
+}
+
+std::optional<Error> QueueStream::error() const {
+  if (std::optional<Error> lost = health_.lost()) return lost;
+  const std::lock_guard lock(wake_->mutex);
+  return error_;
+}
+
+void QueueStream::set_error(const Error& error) {
+  const std::lock_guard lock(wake_->mutex);
+  if (!error_) error_ = error;
+}
+
+}  // namespace sluice::device
