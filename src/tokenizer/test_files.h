@@ -12,7 +12,7 @@ namespace sluice::tokenizer::test {
 
 std::string source_path(const std::string& relative);  // in the source tree
 std::string unpack_zstd(const std::string& relative);  // content of a .zst of the source tree
-Json golden(const std::string& name);                  // tests/golden/tokenizers/NAME.json
+Json golden(const std::string& name);                  // tests/golden/tokenizers/NAME.json.zst
 
 // A directory that is removed with this object.
 class TemporaryDirectory {

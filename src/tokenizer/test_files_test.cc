@@ -23,7 +23,8 @@ std::string unpack_zstd(const std::string& relative) {
 }
 
 Json golden(const std::string& name) {
-  return read_json_file(source_path("tests/golden/tokenizers/" + name + ".json"));
+  const std::string file = "tests/golden/tokenizers/" + name + ".json.zst";
+  return parse_json(unpack_zstd(file), file);
 }
 
 TemporaryDirectory::TemporaryDirectory() {

@@ -93,7 +93,7 @@ def zstd_text(path):
 
 
 def write(name, value):
-    """One case a line, so that a difference can be read."""
+    """One case a line, so that a difference of the unpacked files can be read."""
     lines = []
     for key, entry in value.items():
         if isinstance(entry, list):
@@ -102,7 +102,8 @@ def write(name, value):
         else:
             lines.append(f"{json.dumps(key)}: {json.dumps(entry)}")
     GOLDEN.mkdir(parents=True, exist_ok=True)
-    (GOLDEN / f"{name}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="ascii")
+    text = "{\n" + ",\n".join(lines) + "\n}\n"
+    (GOLDEN / f"{name}.json.zst").write_bytes(zstandard.ZstdCompressor(level=19).compress(text.encode("ascii")))
 
 
 def random_id_lists(ids, count, rng, longest=40):
