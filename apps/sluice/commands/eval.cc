@@ -14,7 +14,7 @@
 #include "flags/number_range.h"
 #include "flags/output_path.h"
 #include "lab/machine/machine.h"
-#include "report/run_report.h"
+#include "report/loss_rows.h"
 #include "streams/standard_error.h"
 #include "streams/terminal_columns.h"
 

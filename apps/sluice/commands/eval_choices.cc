@@ -14,8 +14,9 @@
 #include "eval/tasks/choice_tasks.h"
 #include "eval/tasks/data_file.h"
 #include "report/energy_report.h"
+#include "report/memory_report.h"
 #include "report/progress.h"
-#include "report/run_report.h"
+#include "report/run_json.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 

@@ -16,8 +16,9 @@
 #include "eval/windows.h"
 #include "flags/open_tokenizer.h"
 #include "report/energy_report.h"
+#include "report/memory_report.h"
 #include "report/progress.h"
-#include "report/run_report.h"
+#include "report/run_json.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 

@@ -22,6 +22,7 @@
 #include "flags/engine_flags.h"
 #include "flags/number_range.h"
 #include "flags/sampling_flags.h"
+#include "report/run_json.h"
 #include "report/run_report.h"
 #include "streams/standard_error.h"
 #include "streams/terminal_columns.h"

@@ -6,6 +6,8 @@
 
 #include "base/setting.h"
 #include "base/shown_text.h"
+#include "engine/engine.h"
+#include "engine/generate.h"
 
 namespace sluice::app {
 namespace {
@@ -17,7 +19,28 @@ bool far(double predicted, double measured) {
   return measured > kFar * predicted || kFar * measured < predicted;
 }
 
+double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
 }  // namespace
+
+Decoded decoded_of(const engine::RunReport& run, const std::vector<engine::GenerateResult>& results) {
+  const engine::ExpertStatistics& decode = run.statistics.decode;
+  Decoded decoded;
+  decoded.tokens = decode.tokens;
+  decoded.bytes_per_token = ratio(static_cast<double>(decode.read()), static_cast<double>(decode.tokens));
+  decoded.wasted_per_token =
+      ratio(static_cast<double>(decode.wasted_bytes), static_cast<double>(decode.tokens));
+  double tokens = 0, seconds = 0;
+  for (const engine::GenerateResult& result : results) {
+    tokens += result.tokens.empty() ? 0 : static_cast<double>(result.tokens.size() - 1);
+    seconds = std::max(seconds, result.decode_s);
+  }
+  decoded.tok_s = ratio(tokens, seconds);
+  decoded.cache = run.memory.experts;
+  decoded.model = run.checkpoint.path();
+  decoded.packed = run.checkpoint.packed();
+  return decoded;
+}
 
 std::string bytes_hint(const engine::ReadForecast& forecast, const Decoded& decoded) {
   const double predicted = forecast.expected(), measured = decoded.bytes_per_token;

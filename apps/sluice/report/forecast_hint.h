@@ -4,9 +4,15 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/bytes.h"
 #include "engine/read_forecast.h"
+
+namespace sluice::engine {
+struct GenerateResult;
+struct RunReport;
+}  // namespace sluice::engine
 
 namespace sluice::app {
 
@@ -20,6 +26,7 @@ struct Decoded {
   std::string_view model;  // as the user named it
   bool packed = false;     // so that it keeps a profile of its own
 };
+Decoded decoded_of(const engine::RunReport& run, const std::vector<engine::GenerateResult>& results);
 
 // Where a figure is more than twice what was predicted, or less than half of it: a sentence that says what
 // this means and what to do. Else empty.

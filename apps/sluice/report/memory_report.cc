@@ -1,0 +1,70 @@
+#include "report/memory_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace sluice::app {
+namespace {
+
+constexpr device::Account kAccounts[] = {
+    device::Account::kProcess,     device::Account::kDense,   device::Account::kExperts, device::Account::kKv,
+    device::Account::kActivations, device::Account::kStaging, device::Account::kTables};
+
+}  // namespace
+
+Bytes memory_peak(const engine::RunReport& run, Engines engines) {
+  const Bytes accounted = run.accountant.peak();
+  return engines == Engines::kOne ? std::max(accounted, engine::measured_peak()) : accounted;
+}
+
+Json memory_json(const engine::RunReport& run, Engines engines) {
+  Json by_name;
+  for (const device::Account account : kAccounts)
+    by_name[std::string(device::account_name(account))] = run.accountant.peak(account);
+  return {{"budget", run.memory.budget},
+          {"peak", memory_peak(run, engines)},
+          {"accounted", run.accountant.peak()},
+          {"by_name", by_name}};
+}
+
+std::string memory_line(const engine::RunReport& run) {
+  std::string line;
+  for (const device::Account account : kAccounts)
+    line += fmt::format("{}{} {}", line.empty() ? "" : ", ", device::account_name(account),
+                        format_bytes(run.accountant.peak(account)));
+  return line;
+}
+
+std::string memory_line_short(const engine::RunReport& run, std::size_t columns) {
+  struct Part {
+    Bytes used;
+    std::string text;
+  };
+  std::vector<Part> parts;
+  std::size_t length = std::string_view("MiB:").size();
+  for (const device::Account account : kAccounts) {
+    const Bytes used = run.accountant.used(account);
+    parts.push_back({used, fmt::format(" {} {:.1f}", device::account_name(account),
+                                       static_cast<double>(used) / static_cast<double>(kMiB))});
+    length += parts.back().text.size();
+  }
+  constexpr std::size_t kMore = 2;  // columns of " …"
+  bool left_out = false;
+  while (!parts.empty() && length + (left_out ? kMore : 0) > columns) {
+    const auto smallest = std::min_element(parts.begin(), parts.end(),
+                                           [](const Part& a, const Part& b) { return a.used < b.used; });
+    length -= smallest->text.size();
+    parts.erase(smallest);
+    left_out = true;
+  }
+  std::string line = "MiB:";
+  for (const Part& part : parts) line += part.text;
+  return left_out ? line + " …" : line;
+}
+
+}  // namespace sluice::app
