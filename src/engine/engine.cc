@@ -265,14 +265,15 @@ void Engine::step(const Step& step, const LogitSink& sink) {
 
 std::size_t Engine::prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
                             const LogitSink& sink, const std::function<bool()>& go_on) {
-  for (std::size_t begin = 0; begin < tokens.size(); begin += chunk()) {
-    if (go_on && !go_on()) return begin;
+  for (std::size_t fed = 0; fed < tokens.size(); fed += chunk()) {
     const std::span<const tokenizer::TokenId> part =
-        tokens.subspan(begin, std::min(chunk(), tokens.size() - begin));
-    const SequenceSpan span{&sequence, 0, part.size(), StepKind::kPrompt, begin == 0};
-    step({part, {&span, 1}},
-         {[&](std::size_t t) { return sink.wants(begin + t); },
-          [&](std::size_t t, std::span<const float> logits) { sink.take(begin + t, logits); }});
+        tokens.subspan(fed, std::min(chunk(), tokens.size() - fed));
+    const SequenceSpan span{&sequence, 0, part.size(), StepKind::kPrompt, fed == 0};
+    Pass pass = begin({part, {&span, 1}});
+    for (; go_on && pass.layer() < model_.config.layers; pass.advance(pass.layer() + 1))
+      if (!go_on()) return fed;
+    pass.finish({[&](std::size_t t) { return sink.wants(fed + t); },
+                 [&](std::size_t t, std::span<const float> logits) { sink.take(fed + t, logits); }});
   }
   return tokens.size();
 }

@@ -67,7 +67,8 @@ class Engine {
   // (kCorrupt) the sequences are as before the step, and the engine can go on.
   void step(const Step& step, const LogitSink& sink);
   // Feeds a prompt's tokens of one sequence in chunks; `sink` gets the logits that it wants, by index in
-  // `tokens`. `go_on` is asked before every chunk, and may be empty; false ends. Returns the tokens fed.
+  // `tokens`. `go_on` is asked before every layer of every chunk, and may be empty; false ends
+  // in front of that chunk. Returns the tokens fed.
   std::size_t prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tokens, const LogitSink& sink,
                       const std::function<bool()>& go_on = {});
   // Feeds one decoded token of one sequence, for its logits if `sink` wants them. Or returns its logits,

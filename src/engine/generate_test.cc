@@ -86,5 +86,28 @@ TEST_F(GenerateTest, WhatIsThrownWhenAskedToStopComesOut) {
   }
 }
 
+// A chunk may take seconds, so a prompt stops in front of any layer, and is then fed as if nothing had been.
+TEST_F(GenerateTest, APromptStopsAtAnyLayerOfAnyChunk) {
+  const std::vector<tokenizer::TokenId> tokens = request(1).prompt;
+  std::vector<float> expected, logits;
+  const LogitSink sink{
+      [&](std::size_t t) { return t + 1 == tokens.size(); },
+      [&](std::size_t, std::span<const float> row) { logits.assign(row.begin(), row.end()); }};
+  const auto sequence = engine_.new_sequence();
+  EXPECT_EQ(engine_.prefill(*sequence, tokens, sink), tokens.size());
+  expected.swap(logits);
+  for (std::size_t layer = 0; layer < model_.config.layers; ++layer) {
+    sequence->clear();
+    std::size_t asked = 0;
+    EXPECT_EQ(engine_.prefill(*sequence, tokens, sink, [&] { return asked++ < layer; }), 0u);
+    EXPECT_EQ(asked, layer + 1);
+    EXPECT_EQ(sequence->length(), 0u);
+    EXPECT_TRUE(logits.empty());
+    EXPECT_EQ(engine_.prefill(*sequence, tokens, sink, [] { return true; }), tokens.size());
+    EXPECT_EQ(logits, expected);
+    logits.clear();
+  }
+}
+
 }  // namespace
 }  // namespace sluice::engine

@@ -14,7 +14,8 @@
 #include "flags/number_range.h"
 #include "flags/output_path.h"
 #include "model/token_ids.h"
-#include "report/run_report.h"
+#include "report/memory_report.h"
+#include "report/run_json.h"
 #include "streams/interrupt.h"
 #include "streams/standard_error.h"
 
@@ -112,8 +113,12 @@ void forward(const Options& options) {
   const std::unique_ptr<engine::Sequence> sequence = engine.new_sequence();
   if (!encoder_tokens.empty() && !engine.encode(*sequence, encoder_tokens, [] { return !interrupted(); }))
     throw Error(ErrorKind::kInterrupted, "stopped before the encoder was done");
-  const auto write = [&](std::span<const float> logits) {
+  const auto go_on = [] {
     if (interrupted()) throw Error(ErrorKind::kInterrupted, "stopped before the last position");
+    return true;
+  };
+  const auto write = [&](std::span<const float> logits) {
+    go_on();
     out.file().write(std::as_bytes(logits));
   };
   const bool stepped = options.prefill || engine.policies().decodes_otherwise();
@@ -123,7 +128,8 @@ void forward(const Options& options) {
   if (prompt > 0)
     engine.prefill(
         *sequence, std::span(tokens).first(prompt),
-        {[](std::size_t) { return true; }, [&](std::size_t, std::span<const float> row) { write(row); }});
+        {[](std::size_t) { return true; }, [&](std::size_t, std::span<const float> row) { write(row); }},
+        go_on);
   for (const tokenizer::TokenId token : std::span(tokens).subspan(prompt))
     write(engine.decode(*sequence, token));
   out.finish();
