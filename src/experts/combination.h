@@ -6,17 +6,11 @@
 #include <string_view>
 
 #include "experts/cache/cache_policies.h"
+#include "experts/core/part_rules.h"
 #include "experts/routing/miss_constraint.h"
 #include "experts/routing/precision.h"
 
 namespace sluice::experts {
-
-// The parts in which a packed model stores its experts (SPEC §5.1).
-enum class Family : std::uint8_t {
-  kRaw,     // full
-  kSplit,   // sm + exp
-  kSliced,  // msb + lsb
-};
 
 struct Combination {
   Family family = Family::kRaw;

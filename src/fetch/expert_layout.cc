@@ -24,6 +24,14 @@ ReadRegion region_of(const std::vector<store::Extent>& extents) {
   return region;
 }
 
+// The rules of an expert whose pieces are all like this one.
+const experts::PartRules& rules_of(const store::StoredPiece& piece) {
+  using experts::Family;
+  return experts::part_rules(piece.format->slices ? Family::kSliced
+                             : piece.coded()      ? Family::kSplit
+                                                  : Family::kRaw);
+}
+
 }  // namespace
 
 Bytes shared_size(Bytes bytes) {
@@ -49,10 +57,10 @@ ExpertLayout lay_out_expert(std::span<const store::StoredPiece> pieces) {
   std::vector<store::Extent> base, rest;
   for (const store::StoredPiece& piece : pieces) {
     SLUICE_CHECK(piece.format != nullptr, std::string(dtype_name(piece.dtype)));
-    const bool sliced = piece.format->slices.has_value();
-    SLUICE_CHECK(&piece == pieces.data() || sliced == layout.sliced, "an expert that is sliced in part");
-    layout.split |= piece.coded();
-    layout.sliced = sliced;
+    const experts::PartRules& rules = rules_of(piece);
+    SLUICE_CHECK(&piece == pieces.data() || rules.named_parts == layout.rules->named_parts,
+                 "an expert that is sliced in part");
+    if (&piece == pieces.data() || !layout.merged()) layout.rules = &rules;
     for (const auto& [region, extents] :
          {std::pair{codec::PlaneRegion::kBase, &base}, std::pair{codec::PlaneRegion::kRest, &rest}}) {
       const std::vector<store::Extent> own = extents_of(piece, region);
@@ -63,9 +71,10 @@ ExpertLayout lay_out_expert(std::span<const store::StoredPiece> pieces) {
   layout.rest = region_of(rest);
 
   for (const store::StoredPiece& piece : pieces)
-    layout.pieces.push_back(
-        place_piece(piece, layout.base.runs, layout.rest.runs, layout.split ? &layout.view_bytes : nullptr));
-  layout.view_bytes = layout.split ? shared_size(layout.view_bytes) : layout.sliced ? 0 : layout.base.bytes;
+    layout.pieces.push_back(place_piece(piece, layout.base.runs, layout.rest.runs,
+                                        layout.merged() ? &layout.view_bytes : nullptr));
+  if (layout.merged()) layout.view_bytes = shared_size(layout.view_bytes);
+  if (layout.rules->words == experts::WordSource::kStored) layout.view_bytes = layout.base.bytes;
   return layout;
 }
 

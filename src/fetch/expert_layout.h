@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "experts/core/ids.h"
+#include "experts/core/part_rules.h"
 #include "fetch/piece_layout.h"
 
 namespace sluice::fetch {
@@ -31,16 +31,17 @@ struct ExpertLayout {
   // Exponent chunks (part `exp`) or LSB slices (`lsb`); empty if all pieces are stored whole.
   ReadRegion rest;
   std::vector<PiecePlace> pieces;  // their places are in `base`, those of chunks in `rest`
-  // Size of the view (part `full`), rounded to a size that buffers share; 0 for slices.
+  // Size of the view (part `full`), rounded to a size that buffers share; 0 if there are no words.
   Bytes view_bytes = 0;
-  bool split = false;   // the view must be made from both regions; otherwise `base` is the view …
-  bool sliced = false;  // … unless regions are slices: kernels compute from them directly
-  bool whole() const { return !split && !sliced; }
-  // The parts that the regions hold.
-  experts::Part base_part() const {
-    return split ? experts::Part::kSm : sliced ? experts::Part::kMsb : experts::Part::kFull;
+  // Which parts the regions hold, and what is made of them. An expert is split if one of its pieces is.
+  const experts::PartRules* rules = &experts::part_rules(experts::Family::kRaw);
+
+  bool merged() const { return rules->words == experts::WordSource::kMerged; }
+  // Bytes of both regions, and the largest that a view takes of those and of words.
+  Bytes read_bytes() const { return base.bytes + rest.bytes; }
+  Bytes largest_view() const {
+    return rules->words == experts::WordSource::kNowhere ? read_bytes() : view_bytes;
   }
-  experts::Part rest_part() const { return sliced ? experts::Part::kLsb : experts::Part::kExp; }
 };
 
 inline constexpr Bytes kSegmentBytes = kMiB;

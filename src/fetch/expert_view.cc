@@ -11,7 +11,7 @@ codec::MatrixRef in_view(const ExpertLayout& layout, const PiecePlace& place, co
                          const std::byte* view) {
   codec::MatrixRef matrix{place.view_format(), shape};
   for (std::size_t plane = 0; plane < place.base_planes; ++plane) {
-    const Bytes at = layout.split ? place.view_place + place.view_plane(plane) : place.planes[plane].place;
+    const Bytes at = layout.merged() ? place.view_place + place.view_plane(plane) : place.planes[plane].place;
     matrix.planes[plane] = device::host_space().address(view + at);
   }
   return matrix;

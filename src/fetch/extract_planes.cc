@@ -42,7 +42,7 @@ bool planes_fit_in_place(const ExpertLayout& layout) {
 
 void extract_planes(const ExpertLayout& layout, const std::byte* view, std::byte* words,
                     std::vector<std::byte>& scratch) {
-  SLUICE_CHECK(layout.split);
+  SLUICE_CHECK(layout.merged());
   for (const PiecePlace& piece : layout.pieces) {
     SLUICE_CHECK(piece.coded());
     if (piece.tiled()) {

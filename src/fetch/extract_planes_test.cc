@@ -13,7 +13,7 @@ namespace {
 // One matrix in tiles whose planes and words both begin at the start of their regions.
 ExpertLayout layout_of(codec::TileShape tiles) {
   ExpertLayout layout;
-  layout.split = true;
+  layout.rules = &experts::part_rules(experts::Family::kSplit);
   PiecePlace piece;
   piece.format = &codec::kFormatPacked;
   piece.shape = {tiles.rows, tiles.columns};

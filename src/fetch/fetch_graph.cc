@@ -24,7 +24,7 @@ bool needs_decode(const FetchRequest& request) {
 }
 
 std::size_t merges(const FetchRequest& request, const PiecePlace& piece) {
-  if (!request.layout->split || request.view == nullptr) return 0;
+  if (!request.layout->merged() || request.view == nullptr) return 0;
   return piece.coded() ? piece.chunks.size() : 1;
 }
 
@@ -93,7 +93,7 @@ void FetchGraph::add_merges(std::uint16_t piece, std::uint64_t& turn) {
 }
 
 void FetchGraph::add_words(std::uint64_t& turn, Ready& ready) {
-  SLUICE_CHECK(request_->layout->split);
+  SLUICE_CHECK(request_->layout->merged());
   for (std::uint16_t p = 0; p < first_op_.size(); ++p) {
     add_merges(p, turn);
     if (!base_ready_[p]) continue;

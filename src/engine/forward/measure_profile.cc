@@ -31,7 +31,7 @@ double seconds(const std::function<void()>& work) {
 struct Sample {
   const ExpertLayout* layout = nullptr;
   device::HostBuffer base, rest, view;
-  std::byte* view_data() const { return layout->split ? view.data() : base.data(); }
+  std::byte* view_data() const { return layout->merged() ? view.data() : base.data(); }
 };
 
 const ExpertLayout& layout_of(const MeasureTools& tools, const model::ExpertPieces& pieces) {
@@ -71,7 +71,7 @@ std::vector<Sample> take_samples(const MeasureTools& tools, const MeasureOptions
     const ExpertLayout& layout = layout_of(tools, pieces);
     largest.base.bytes = std::max(largest.base.bytes, layout.base.bytes);
     largest.rest.bytes = std::max(largest.rest.bytes, layout.rest.bytes);
-    if (layout.split) largest.view_bytes = std::max(largest.view_bytes, layout.view_bytes);
+    if (layout.merged()) largest.view_bytes = std::max(largest.view_bytes, layout.view_bytes);
   }
   const Bytes most = std::min(options.sample_bytes, tools.accountant.available() / 2);
   const Bytes each = largest.base.bytes + largest.rest.bytes + largest.view_bytes;

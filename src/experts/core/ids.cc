@@ -1,6 +1,9 @@
 #include "experts/core/ids.h"
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "experts/core/part_rules.h"
 
 namespace sluice::experts {
 
@@ -14,12 +17,14 @@ State state_of(Parts parts) {
 }
 
 bool is_legal(Parts parts) {
-  return parts.empty() || parts == Part::kFull || parts == Part::kSm || parts == Part::kExp ||
-         parts == (Part::kSm | Part::kExp) || parts == Part::kMsb || parts == (Part::kMsb | Part::kLsb);
+  return parts.empty() || std::ranges::any_of(all_part_rules(), [&](const PartRules& rules) {
+           return std::ranges::find(rules.states, parts) != rules.states.end();
+         });
 }
 
 bool is_computable(Parts parts) {
-  return parts.has(Part::kFull) || parts.has_all(Part::kSm | Part::kExp) || parts.has(Part::kMsb);
+  return std::ranges::any_of(all_part_rules(),
+                             [&](const PartRules& rules) { return parts.has_all(rules.least); });
 }
 
 Bytes ExpertBytes::of(Parts parts) const {

@@ -32,8 +32,8 @@ void AheadQueue::keep_only(std::span<const experts::ExpertId> ids) {
 }
 
 bool AheadQueue::is_there(const experts::PartRequest& request) const {
-  const Parts held = experts_[request.id].held;
-  return experts_.sliced() ? held.has_all(request.parts) : held.has(Part::kFull) || held == kPacked;
+  const ExpertInMemory& expert = experts_[request.id];
+  return expert.held.has(Part::kFull) || expert.held.has_all(expert.layout.rules->needed(request.parts));
 }
 
 bool AheadQueue::begin(ExpertInMemory& expert, ExpertStage stage) {
@@ -59,7 +59,7 @@ void AheadQueue::start() {
     ExpertInMemory& expert = experts_[request.id];
     if (!expert.is_in(ExpertStage::kResting) || is_there(request)) continue;
     expert.view = request.parts;
-    expert.packed = experts_.sliced() || compute_packed_;
+    expert.choose_form(compute_packed_, expert.held);
     expert.target = expert.held;
     if (!begin(expert, ExpertStage::kAhead)) break;
   }
@@ -85,7 +85,7 @@ void AheadQueue::start_updates() {
     if (!room || !expert.is_in(ExpertStage::kResting)) return false;
     if (expert.held.has_all(update.parts)) return true;
     expert.view = update.parts;
-    expert.packed = experts_.sliced() || (compute_packed_ && !update.parts.has(Part::kFull));
+    expert.choose_form(compute_packed_, update.parts);
     expert.target = update.parts;
     room = begin(expert, ExpertStage::kUpdating);
     if (!room) expert.target = expert.held;
@@ -116,8 +116,8 @@ bool AheadQueue::join(ExpertInMemory& expert, const experts::Admission& admissio
   forget_update(expert.id);
   if (expert.is_in(ExpertStage::kWithdrawn)) reclaim(expert);
   if (expert.is_in(ExpertStage::kResting)) return false;
-  if (experts_.sliced() && !(expert.held | expert.made()).has_all(admission.view)) {
-    take_back(expert, admission.parts);  // it makes fewer slices than are needed
+  if (!(expert.held | expert.made()).has_all(admission.view)) {
+    take_back(expert, admission.parts);  // it makes fewer parts than are needed
     return false;
   }
   expert.target = admission.parts;
@@ -136,10 +136,10 @@ bool AheadQueue::join(ExpertInMemory& expert, const experts::Admission& admissio
 bool AheadQueue::promote(ExpertInMemory& expert, bool counted, EventReads& reads) {
   // Gives up parts that would stay before others have made room for them; the next use reads them again. Also
   // gives up words if the pool has no room for them besides what is in use.
-  const bool words_too = expert.packed && expert.target.has(Part::kFull);
+  const bool words_too = expert.from_planes && expert.target.has(Part::kFull);
   if (!buffers_.may_stay(expert, expert.target) || (words_too && !buffers_.has_room_for_words(expert)))
     expert.target = expert.held - (expert.held - expert.target);
-  if (expert.packed && expert.target.has(Part::kFull)) buffers_.take_words(expert);
+  if (expert.from_planes && expert.target.has(Part::kFull)) buffers_.take_words(expert);
   const bool prefetch = expert.is_in(ExpertStage::kAhead);
   const FetchProgress progress = executor_.promote(*expert.job, expert.full.data());
   buffers_.count_target(expert);

@@ -55,9 +55,9 @@ void ExpertBuffers::count_target(ExpertInMemory& expert) {
 void ExpertBuffers::take(ExpertInMemory& expert) {
   count_target(expert);
   FetchRequest& request = expert.job->request;
-  if (!expert.packed) expert.full = pool_->take(expert.layout.view_bytes);
+  if (!expert.from_planes) expert.full = pool_->take(expert.layout.view_bytes);
   request.view = expert.full.data();
-  if (!expert.layout.whole()) {
+  if (expert.layout.rules->words != experts::WordSource::kStored) {
     if (request.read_base) expert.base = pool_->take(expert.layout.base.bytes);
     if (request.read_rest) expert.rest = pool_->take(expert.layout.rest.bytes);
     request.base = expert.base.data();
@@ -70,7 +70,7 @@ void ExpertBuffers::take(ExpertInMemory& expert) {
 
 void ExpertBuffers::take_words(ExpertInMemory& expert) {
   expert.full = pool_->take(expert.layout.view_bytes);
-  expert.packed = false;
+  expert.from_planes = false;
 }
 
 void ExpertBuffers::job_ended(ExpertInMemory& expert) {
@@ -111,20 +111,20 @@ void ExpertBuffers::keep_planes(ExpertInMemory& expert) {
 
 void ExpertBuffers::drop(ExpertInMemory& expert, Parts parts) {
   if (parts.has(Part::kFull)) pool_->give(std::move(expert.full));
-  if (parts.has(Part::kSm) || parts.has(Part::kMsb)) pool_->give(std::move(expert.base));
-  if (parts.has(Part::kExp) || parts.has(Part::kLsb)) pool_->give(std::move(expert.rest));
+  if (expert.layout.rules->in_base(parts)) pool_->give(std::move(expert.base));
+  if (expert.layout.rules->in_rest(parts)) pool_->give(std::move(expert.rest));
   expert.held = expert.held - parts;
 }
 
 void ExpertBuffers::lend_to_job(ExpertInMemory& expert, Parts parts) {
-  if (parts.has(Part::kSm) || parts.has(Part::kMsb)) expert.base.charge_to(Account::kStaging);
-  if (parts.has(Part::kExp) || parts.has(Part::kLsb)) expert.rest.charge_to(Account::kStaging);
+  if (expert.layout.rules->in_base(parts)) expert.base.charge_to(Account::kStaging);
+  if (expert.layout.rules->in_rest(parts)) expert.rest.charge_to(Account::kStaging);
 }
 
 void ExpertBuffers::abandon(ExpertInMemory& expert) {
   for (const auto& [part, buffer] : {std::pair{Parts(Part::kFull), &expert.full},
-                                     std::pair{Parts(expert.layout.base_part()), &expert.base},
-                                     std::pair{Parts(expert.layout.rest_part()), &expert.rest}}) {
+                                     std::pair{Parts(expert.layout.rules->base), &expert.base},
+                                     std::pair{expert.layout.rules->rest, &expert.rest}}) {
     if (expert.held.has_all(part) && expert.target.has_all(part)) continue;
     pool_->give(std::move(*buffer));
     expert.held = expert.held - part;

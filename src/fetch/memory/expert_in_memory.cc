@@ -7,7 +7,9 @@
 namespace sluice::fetch {
 
 using experts::Part;
+using experts::PartRules;
 using experts::Parts;
+using experts::WordSource;
 
 std::unique_ptr<FetchJob> SpareJobs::take() {
   if (jobs_.empty()) return std::make_unique<FetchJob>();
@@ -28,21 +30,15 @@ void ExpertInMemory::make_job(SpareJobs& jobs) {
   FetchRequest& request = job->request;
   request.id = id;
   request.layout = &layout;
-  if (layout.sliced) {
-    request.read_base = !held.has(Part::kMsb);
-    request.read_rest = view.has(Part::kLsb) && !held.has(Part::kLsb);
-  } else {
-    request.read_base = !held.has(Part::kSm);
-    request.read_rest = layout.split && !held.has(Part::kExp);
-  }
+  const Parts missing = needed() - held;
+  request.read_base = layout.rules->in_base(missing);
+  request.read_rest = layout.rules->in_rest(missing);
 }
 
 Parts ExpertInMemory::made() const {
-  if (layout.sliced)
-    return (job->request.read_base ? Parts(Part::kMsb) : Parts()) |
-           (job->request.read_rest ? Parts(Part::kLsb) : Parts());
-  if (layout.whole()) return Part::kFull;
-  return packed ? kPacked : kPacked | Part::kFull;
+  const PartRules& rules = *layout.rules;
+  return (job->request.read_base ? Parts(rules.base) : Parts()) |
+         (job->request.read_rest ? rules.rest : Parts()) | (from_planes ? Parts() : Parts(Part::kFull));
 }
 
 Bytes ExpertInMemory::job_reads() const {
@@ -51,13 +47,17 @@ Bytes ExpertInMemory::job_reads() const {
 }
 
 Bytes ExpertInMemory::job_buffers() const {
-  if (layout.whole()) return layout.view_bytes;
-  return (packed ? 0 : layout.view_bytes) + (job->request.read_base ? layout.base.bytes : 0) +
+  if (layout.rules->words == WordSource::kStored) return layout.view_bytes;
+  return (from_planes ? 0 : layout.view_bytes) + (job->request.read_base ? layout.base.bytes : 0) +
          (job->request.read_rest ? layout.rest.bytes : 0);
 }
 
+void ExpertInMemory::choose_form(bool may_use_planes, Parts parts) {
+  from_planes = layout.rules->words == WordSource::kNowhere || (may_use_planes && !parts.has(Part::kFull));
+}
+
 bool ExpertInMemory::is_complete() const {
-  return held.has(Part::kFull) || (packed && held.has_all(needed()));
+  return held.has(Part::kFull) || (from_planes && held.has_all(needed()));
 }
 
 }  // namespace sluice::fetch

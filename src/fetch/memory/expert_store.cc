@@ -135,8 +135,10 @@ void ExpertStore::drop_evicted(const experts::EventOutcome& outcome, const exper
 }
 
 void ExpertStore::use(const Admission& admission, bool miss, EventReads& reads) {
-  SLUICE_CHECK(sliced() == admission.view.has(Part::kMsb), "slices have a view, and others none");
   ExpertInMemory& expert = experts_[admission.id];
+  const experts::PartRules& rules = *expert.layout.rules;
+  SLUICE_CHECK(rules.named_parts == admission.view.has_all(rules.least),
+               "a use names the parts that it computes with, if it may do with fewer");
   const bool counted = miss && expert.tokens > 0;
   ++to_hand_out_;
   if (ahead_.join(expert, admission, counted, reads)) {
@@ -145,7 +147,7 @@ void ExpertStore::use(const Admission& admission, bool miss, EventReads& reads) 
   }
   expert.target = admission.parts;
   expert.view = admission.view;
-  expert.packed = sliced() || (compute_packed_ && !expert.target.has(Part::kFull));
+  expert.choose_form(compute_packed_, expert.target);
   if (expert.is_complete()) {
     expert.enter(ExpertStage::kReady);
     ready_.push_back(&expert);
@@ -292,8 +294,8 @@ void ExpertStore::abandon_event() noexcept {
 
 ExpertView ExpertStore::view_of(const ExpertInMemory& expert) const {
   ExpertMemory memory{expert.full.data(), expert.base.data(), expert.rest.data()};
-  if (sliced() && !expert.view.has(Part::kLsb)) memory.rest = nullptr;
-  if (expert.packed && (expert.job || !expert.held.has(Part::kFull))) memory.view = nullptr;
+  if (!expert.needed().has_all(expert.layout.rules->rest)) memory.rest = nullptr;
+  if (expert.from_planes && (expert.job || !expert.held.has(Part::kFull))) memory.view = nullptr;
   return expert_view(expert.layout, expert.width, expert.hidden, memory);
 }
 

@@ -53,7 +53,7 @@ class ExpertStore {
   const experts::ExpertSizes& sizes() const { return experts_; }
   // Every expert is stored as sm and exp, so states C, S and E exist.
   bool split() const { return experts_.all_split(); }
-  bool sliced() const { return experts_.sliced(); }  // every expert is stored as msb and lsb
+  bool sliced() const { return experts_.named_parts(); }  // every expert is stored as msb and lsb
   // All are in tiles with their matrices' own columns.
   bool can_be_packed() const { return experts_.can_be_packed(); }
   // The formats that experts' matrices have in views, each once.

@@ -24,12 +24,13 @@ void ExpertTable::add(const store::Checkpoint& checkpoint, const model::Model& m
   expert.hidden = model.config.hidden;
   expert.width = model.config.moe.width;
   const ExpertLayout& layout = expert.layout;
-  const Bytes read = layout.base.bytes + layout.rest.bytes;
-  largest_read_ = std::max(largest_read_, read);
-  largest_view_ = std::max(largest_view_, layout.sliced ? read : layout.view_bytes);
-  sliced_ |= layout.sliced;
-  SLUICE_CHECK(sliced_ == layout.sliced, "experts of two families");
-  largest_staging_ = std::max(largest_staging_, layout.split ? read + layout.view_bytes : read);
+  const bool names_parts = layout.rules->named_parts;
+  SLUICE_CHECK(experts_.size() == 1 || named_parts_ == names_parts, "experts of two families");
+  named_parts_ = names_parts;
+  largest_read_ = std::max(largest_read_, layout.read_bytes());
+  largest_view_ = std::max(largest_view_, layout.largest_view());
+  largest_staging_ =
+      std::max(largest_staging_, layout.read_bytes() + (layout.merged() ? layout.view_bytes : 0));
   all_split_ &= std::ranges::all_of(layout.pieces, &PiecePlace::coded);
   can_be_packed_ &= std::ranges::all_of(layout.pieces, &PiecePlace::own_columns);
   for (const PiecePlace& piece : layout.pieces) {
@@ -44,17 +45,7 @@ void ExpertTable::add_format(const codec::MatrixFormat* format) {
 
 experts::ExpertBytes ExpertTable::bytes(experts::ExpertId id) const {
   const ExpertLayout& layout = (*this)[id].layout;
-  experts::ExpertBytes bytes;
-  bytes.full = layout.view_bytes;
-  if (layout.sliced) {
-    bytes.msb = layout.base.bytes;
-    bytes.lsb = layout.rest.bytes;
-  }
-  if (layout.split) {
-    bytes.sm = layout.base.bytes;
-    bytes.exp = layout.rest.bytes;
-  }
-  return bytes;
+  return layout.rules->bytes(layout.base.bytes, layout.rest.bytes, layout.view_bytes);
 }
 
 experts::ExpertCosts ExpertTable::assumed_costs(unsigned threads) const {
@@ -69,7 +60,7 @@ experts::ExpertCosts ExpertTable::assumed_costs(unsigned threads) const {
     costs.fetch.v = static_cast<double>(piece.chunks[0].bytes) / 1.5e9;
     costs.fetch.c = static_cast<double>(piece.chunks[0].count) / 1e9;
   }
-  costs.run.fixed = static_cast<double>(sliced_ ? largest_view_ : layout.view_bytes) / 10e9;
+  costs.run.fixed = static_cast<double>(layout.largest_view()) / 10e9;
   costs.run.per_token = costs.run.fixed / 8;
   return costs;
 }

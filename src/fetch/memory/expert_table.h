@@ -31,7 +31,7 @@ class ExpertTable final : public experts::ExpertSizes {
   // Sizes as residency counts them: those that are charged, so that logical and physical bytes agree.
   experts::ExpertBytes bytes(experts::ExpertId id) const override;
   bool all_split() const { return all_split_; }
-  bool sliced() const { return sliced_; }
+  bool named_parts() const { return named_parts_; }  // PartRules::named_parts of all
   bool can_be_packed() const { return can_be_packed_; }
   // The formats that experts' matrices have in views, each once.
   std::span<const codec::MatrixFormat* const> formats() const { return formats_; }
@@ -52,7 +52,7 @@ class ExpertTable final : public experts::ExpertSizes {
 
   std::vector<const codec::MatrixFormat*> formats_;
   Bytes largest_read_ = 0, largest_view_ = 0, largest_staging_ = 0;
-  bool all_split_ = true, can_be_packed_ = true, sliced_ = false;
+  bool all_split_ = true, can_be_packed_ = true, named_parts_ = false;
 };
 
 }  // namespace sluice::fetch

@@ -366,8 +366,7 @@ TEST_F(SlicedStore, AnExpertIsOneStretchOfTheFileAndItsSlicesAreRegions) {
   open(sliced({6, 3}), 6, 2);
   for (const auto& [id, parts] : all_missing()) {
     const ExpertLayout& layout = store_->layout(id);
-    EXPECT_EQ(layout.base_part(), Part::kMsb);
-    EXPECT_EQ(layout.rest_part(), Part::kLsb);
+    EXPECT_EQ(layout.rules, &experts::part_rules(experts::Family::kSliced));
     std::vector<FileRun> runs = layout.base.runs;
     runs.insert(runs.end(), layout.rest.runs.begin(), layout.rest.runs.end());
     for (std::size_t i = 1; i < runs.size(); ++i)

@@ -1,0 +1,59 @@
+#include "experts/core/part_rules.h"
+
+#include <utility>
+
+namespace sluice::experts {
+namespace {
+
+constexpr Parts kBothPlanes = Part::kSm | Part::kExp, kBothSlices = Part::kMsb | Part::kLsb;
+
+constexpr Parts kRawStates[] = {Part::kFull};
+constexpr Parts kSplitStates[] = {Part::kFull, kBothPlanes, Part::kSm, Part::kExp};
+constexpr Parts kSlicedStates[] = {kBothSlices, Part::kMsb};
+
+constexpr PartRules kRules[] = {
+    {.family = Family::kRaw,
+     .base = Part::kFull,
+     .rest = {},
+     .stored = Part::kFull,
+     .least = Part::kFull,
+     .words = WordSource::kStored,
+     .named_parts = false,
+     .states = kRawStates},
+    {.family = Family::kSplit,
+     .base = Part::kSm,
+     .rest = Part::kExp,
+     .stored = kBothPlanes,
+     .least = kBothPlanes,
+     .words = WordSource::kMerged,
+     .named_parts = false,
+     .states = kSplitStates},
+    {.family = Family::kSliced,
+     .base = Part::kMsb,
+     .rest = Part::kLsb,
+     .stored = kBothSlices,
+     .least = Part::kMsb,
+     .words = WordSource::kNowhere,
+     .named_parts = true,
+     .states = kSlicedStates},
+};
+
+}  // namespace
+
+std::span<const PartRules> all_part_rules() { return kRules; }
+
+ExpertBytes PartRules::bytes(Bytes base_bytes, Bytes rest_bytes, Bytes words_bytes) const {
+  ExpertBytes bytes{.full = words_bytes};
+  for (const auto& [part, member] : {std::pair{Part::kSm, &bytes.sm},
+                                     {Part::kExp, &bytes.exp},
+                                     {Part::kMsb, &bytes.msb},
+                                     {Part::kLsb, &bytes.lsb}}) {
+    if (in_base(part)) *member = base_bytes;
+    if (in_rest(part)) *member = rest_bytes;
+  }
+  return bytes;
+}
+
+const PartRules& part_rules(Family family) { return kRules[static_cast<std::size_t>(family)]; }
+
+}  // namespace sluice::experts
