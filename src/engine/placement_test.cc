@@ -103,13 +103,21 @@ class PlacementTest : public ::testing::TestWithParam<std::string> {
                 return std::make_unique<CountingUnit>(kernels, low, run.by_device);
               },
           .make_placement = [&] { return std::make_unique<ParityPlacement>(run.on_host, run.on_device); }});
-    Engine engine(*checkpoint_, model_, resolve(options, *checkpoint_, model_), sequences);
-    fetch::Timeline timeline;
+    fetch::Timeline timeline;  // reads ahead are entered until the engine is gone
+    step_some(resolve(options, *checkpoint_, model_), sequences, timeline, run.logits);
+    for (const fetch::TimelineEntry& entry : timeline.entries())
+      if (entry.kind == fetch::TimelineEntry::Kind::kCompute) run.computed[entry.expert] += 1;
+    return run;
+  }
+
+  void step_some(const EnginePlan& plan, std::size_t sequences, fetch::Timeline& timeline,
+                 std::vector<float>& logits) const {
+    Engine engine(*checkpoint_, model_, plan, sequences);
     engine.record_timeline(&timeline);
     const auto tokens = golden_.at("tokens").get<std::vector<tokenizer::TokenId>>();
     const LogitSink sink{[](std::size_t) { return true; },
                          [&](std::size_t, std::span<const float> row) {
-                           run.logits.insert(run.logits.end(), row.begin(), row.end());
+                           logits.insert(logits.end(), row.begin(), row.end());
                          }};
     std::vector<std::unique_ptr<Sequence>> all;
     for (std::size_t s = 0; s < sequences; ++s) {
@@ -127,9 +135,6 @@ class PlacementTest : public ::testing::TestWithParam<std::string> {
       }
       engine.step({next, spans}, sink);
     }
-    for (const fetch::TimelineEntry& entry : timeline.entries())
-      if (entry.kind == fetch::TimelineEntry::Kind::kCompute) run.computed[entry.expert] += 1;
-    return run;
   }
 
   std::unique_ptr<store::Checkpoint> checkpoint_;

@@ -181,11 +181,11 @@ class Reproducer {
       options.profile = runs_.profile();
       options.profile_if_it_fits = true;
       const model::ModelConfig& config = runs_.settings().packed.model->config;
+      fetch::Timeline timeline;  // outlives reads ahead
       engine::Engine engine(
           *runs_.settings().packed.checkpoint, *runs_.settings().packed.model,
           engine::resolve(options, *runs_.settings().packed.checkpoint, *runs_.settings().packed.model));
       StateCounter states(config.sparse_layers(), config.moe.experts);
-      fetch::Timeline timeline;
       engine.observe(&states);
       engine::GenerateRequest request = runs_.requests(1, runs_.tokens()).front();
       request.should_stop = runs_.settings().interrupted;
