@@ -25,12 +25,12 @@ void Pass::cancel() {
   passes->release(*this);
 }
 
-void Pass::advance(std::size_t to_layer) {
+template <class Body>
+void Pass::enter(const Body& body) {
   SLUICE_CHECK(!is_over(), "a pass goes on that is over");
   try {
     passes_->enter(*this);
-    passes_->advance(*this, to_layer);
-    passes_->leave(*this);
+    body();
   } catch (const Error& error) {
     const Passes* const passes = passes_;
     cancel();
@@ -42,20 +42,15 @@ void Pass::advance(std::size_t to_layer) {
   }
 }
 
+void Pass::advance(std::size_t to_layer) {
+  enter([&] {
+    passes_->advance(*this, to_layer);
+    passes_->leave(*this);
+  });
+}
+
 void Pass::finish(const LogitSink& sink) {
-  SLUICE_CHECK(!is_over(), "a pass goes on that is over");
-  try {
-    passes_->enter(*this);
-    passes_->finish(*this, sink);
-  } catch (const Error& error) {
-    const Passes* const passes = passes_;
-    cancel();
-    passes->parts_.on_error(error);
-    throw;
-  } catch (...) {
-    cancel();
-    throw;
-  }
+  enter([&] { passes_->finish(*this, sink); });
   std::exchange(passes_, nullptr)->release(*this);
 }
 

@@ -39,6 +39,9 @@ class Pass {
  private:
   friend class Passes;
   Pass(Passes& passes, const Step& step, std::size_t rows, std::uint64_t number, std::size_t first_layer);
+  // Goes on and runs `body`; an exception ends the pass.
+  template <class Body>
+  void enter(const Body& body);
 
   Passes* passes_;  // null: the pass is over
   Step step_;

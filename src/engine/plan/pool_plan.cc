@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "engine/plan/ranked_reads.h"
@@ -82,10 +83,10 @@ std::vector<double> ranks_of_batch(std::span<const double> ranks, std::size_t se
   return f;
 }
 
-PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
-  const ProfiledModel& model = profile.model;
-  PoolPlan plan;
-  if (model.layers == 0 || model.experts == 0) return plan;
+namespace {
+
+// Ranks and the number of experts of a layer that a step uses, for the whole batch.
+void set_ranks(PoolPlan& plan, const ProfiledModel& model, const PoolPlanRequest& request) {
   plan.ranks_assumed = request.ranks.empty();
   std::vector<double> ranks = plan.ranks_assumed ? assumed_ranks(model.experts, model.top_k) : request.ranks;
   if (ranks.size() != model.experts)
@@ -100,11 +101,88 @@ PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
     ranks.assign(model.experts, 1.0);
   else
     experts::scale_to(plan.distinct, ranks);
-  plan.ranks = ranks;
-  const experts::RankModel law = experts::make_rank_model(ranks, plan.distinct);
+  plan.ranks = std::move(ranks);
+}
+
+// Computes what choices of slots cost. References must outlive it.
+class ChoiceCosts {
+ public:
+  ChoiceCosts(const Profile& profile, const PoolPlanRequest& request, const PoolPlan& plan)
+      : profile_(profile),
+        model_(profile.model),
+        ranks_(plan.ranks),
+        prefetch_(request.prefetch),
+        sequences_(static_cast<double>(std::max<std::size_t>(1, request.sequences))),
+        law_(experts::make_rank_model(plan.ranks, plan.distinct)),
+        costs_{model_.tensors, profile.costs().fetch} {
+    const double tokens = sequences_ * model_.top_k / plan.distinct;
+    const experts::ComputeTime run = profile.costs().run;
+    each_s_ = run.fixed + run.per_token * tokens;
+    compute_s_ = plan.distinct * each_s_;
+  }
+
+  const experts::RankModel& law() const { return law_; }
+  const experts::LayerCosts& costs() const { return costs_; }
+  double compute_s() const { return compute_s_; }  // of one layer of one step
+
+  PoolChoice of(const PoolSlots& slots) const {
+    PoolChoice choice;
+    choice.slots = slots;
+    choice.expected = experts::expected_cost(law_, slots, costs_);
+    const std::vector<double> missing = missing_by_rank(model_, slots);
+    const RankedReads reads{ranks_, missing};
+    double none_missing = 1;  // the probability that a layer needs no read
+    for (std::size_t r = 0; r < ranks_.size(); ++r) none_missing *= missing[r] > 0 ? 1 - ranks_[r] : 1;
+    const double wait = (1 - none_missing) * profile_.latency.median;
+    choice.disk_bytes = needed_bytes(reads) * model_.layers;
+    // Computing continues while other experts are on their way, except for the last expert.
+    double layer = std::max(choice.expected.cost + wait + each_s_, compute_s_);
+    const double spare =
+        std::max(0.0, layer + profile_.rest.median / model_.layers - choice.expected.io - wait);
+    if (prefetch_ == "none") choice.wasted_bytes = 0;
+    if (prefetch_ == "lookahead") layer += add_waste(choice, reads, spare);
+    choice.step_s = profile_.rest.median + model_.layers * layer;
+    choice.tok_s = choice.step_s > 0 ? sequences_ / choice.step_s : 0;
+    const double compute = compute_s_ + profile_.rest.median / model_.layers;
+    choice.limit = compute >= std::max(choice.expected.io + wait, choice.expected.decode) ? "compute"
+                   : choice.expected.io + wait >= choice.expected.decode                  ? "disk"
+                                                                                          : "decode";
+    return choice;
+  }
+
+ private:
+  // Returns the time of a layer that demand waits behind reads in vain. `spare`: the disk's idle time.
+  double add_waste(PoolChoice& choice, const RankedReads& reads, double spare) const {
+    const bool split = model_.chunks > 0;
+    const auto largest = static_cast<double>(split ? model_.sm + model_.exp : model_.full);
+    const NamedAhead ahead = named_by_lookahead(reads);
+    const double second = read_s_per_byte(profile_, split) * (ahead.right + ahead.wrong);
+    const double begun = second > spare ? spare / second : 1;  // of all that is named
+    // The first sparse layer is not read ahead of. Half of a read in vain is on its way when demand comes.
+    choice.wasted_bytes = begun * ahead.wrong * (model_.layers - 1);
+    return std::min(begun * ahead.wrong, largest) / 2 * read_s_per_byte(profile_, split);
+  }
+
+  const Profile& profile_;
+  const ProfiledModel& model_;
+  const std::vector<double>& ranks_;
+  const std::string& prefetch_;
+  double sequences_, each_s_ = 0, compute_s_ = 0;
+  experts::RankModel law_;
+  experts::LayerCosts costs_;
+};
+
+}  // namespace
+
+PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
+  const ProfiledModel& model = profile.model;
+  PoolPlan plan;
+  if (model.layers == 0 || model.experts == 0) return plan;
+  set_ranks(plan, model, request);
+  const ChoiceCosts costs(profile, request, plan);
+  plan.compute_s = costs.compute_s();
 
   const bool split = model.chunks > 0;
-  const experts::LayerCosts costs{model.tensors, profile.costs().fetch};
   experts::PlanRequest asked;
   asked.pools = split ? PerPool<bool>{true, true, true, true} : PerPool<bool>{true, false, false, false};
   asked.grid = request.grid;
@@ -113,54 +191,18 @@ PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
   const auto bytes = [](Bytes value) { return static_cast<double>(std::max<Bytes>(1, value)); };
   asked.sizes = {bytes(model.full), bytes(model.sm + model.exp), bytes(model.sm), bytes(model.exp)};
 
-  // Computing continues while other experts are on their way, except for the last expert.
-  const double tokens =
-      static_cast<double>(std::max<std::size_t>(1, request.sequences)) * model.top_k / plan.distinct;
-  const experts::ComputeTime run = profile.costs().run;
-  const double each = run.fixed + run.per_token * tokens;
-  plan.compute_s = plan.distinct * each;
-  const auto largest = static_cast<double>(split ? model.sm + model.exp : model.full);
-  const auto evaluate = [&](const PoolSlots& slots) {
-    PoolChoice choice;
-    choice.slots = slots;
-    choice.expected = experts::expected_cost(law, slots, costs);
-    const std::vector<double> missing = missing_by_rank(model, slots);
-    const RankedReads reads{ranks, missing};
-    double none_missing = 1;  // the probability that a layer needs no read
-    for (std::size_t r = 0; r < ranks.size(); ++r) none_missing *= missing[r] > 0 ? 1 - ranks[r] : 1;
-    const double wait = (1 - none_missing) * profile.latency.median;
-    choice.disk_bytes = needed_bytes(reads) * model.layers;
-    double layer = std::max(choice.expected.cost + wait + each, plan.compute_s);
-    const double spare =
-        std::max(0.0, layer + profile.rest.median / model.layers - choice.expected.io - wait);
-    if (request.prefetch == "none") choice.wasted_bytes = 0;
-    if (request.prefetch == "lookahead") {
-      const NamedAhead ahead = named_by_lookahead(reads);
-      const double second = read_s_per_byte(profile, split) * (ahead.right + ahead.wrong);
-      const double begun = second > spare ? spare / second : 1;  // of all that is named
-      // The first sparse layer is not read ahead of. Half of a read in vain is on its way when demand comes.
-      choice.wasted_bytes = begun * ahead.wrong * (model.layers - 1);
-      layer += std::min(begun * ahead.wrong, largest) / 2 * read_s_per_byte(profile, split);
-    }
-    choice.step_s = profile.rest.median + model.layers * layer;
-    choice.tok_s = choice.step_s > 0
-                       ? static_cast<double>(std::max<std::size_t>(1, request.sequences)) / choice.step_s
-                       : 0;
-    const double compute = plan.compute_s + profile.rest.median / model.layers;
-    choice.limit = compute >= std::max(choice.expected.io + wait, choice.expected.decode) ? "compute"
-                   : choice.expected.io + wait >= choice.expected.decode                  ? "disk"
-                                                                                          : "decode";
-    return choice;
-  };
-  const experts::ZipPlan zip = experts::make_zip_plan(law, costs, asked);
+  const experts::ZipPlan zip = experts::make_zip_plan(costs.law(), costs.costs(), asked);
   const double pools = split ? 4 : 1;
   const PerPool<double> equal =
       split ? PerPool<double>{1 / pools, 1 / pools, 1 / pools, 1 / pools} : PerPool<double>{1, 0, 0, 0};
+  const auto of_shares = [&](const PerPool<double>& shares) {
+    return costs.of(experts::slots_of_shares(shares, asked.memory, asked.sizes, model.experts));
+  };
   plan.configurations = zip.configurations;
-  plan.f_only = evaluate(experts::slots_of_shares({1, 0, 0, 0}, asked.memory, asked.sizes, model.experts));
-  plan.equal_shares = evaluate(experts::slots_of_shares(equal, asked.memory, asked.sizes, model.experts));
+  plan.f_only = of_shares({1, 0, 0, 0});
+  plan.equal_shares = of_shares(equal);
   plan.gamma = request.shares == PoolShares::kPlanned ? zip.gamma : equal;
-  plan.chosen = request.shares == PoolShares::kPlanned ? evaluate(zip.slots) : plan.equal_shares;
+  plan.chosen = request.shares == PoolShares::kPlanned ? costs.of(zip.slots) : plan.equal_shares;
   return plan;
 }
 

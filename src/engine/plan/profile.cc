@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "base/setting.h"
@@ -125,38 +126,80 @@ Json to_json(const Profile& profile) {
   return json;
 }
 
-Profile profile_from_json(const Json& json, const std::string& name) {
-  const JsonObject object(json, name);
+namespace {
+
+constexpr std::int64_t kMostCount = 1 << 20;
+
+void check_version(const JsonObject& object, const std::string& name) {
   if (!object.has("profile"))
     throw Error(ErrorKind::kInvalid, "not a profile")
         .in(name)
         .expected("what sluice profile writes")
         .found("an object without \"profile\"")
         .fix("measure: sluice profile MODEL " + flag(Setting::kOutput) + " FILE.json");
-  if (object.integer("profile", 0, 1 << 20) != kVersion)
+  if (object.integer("profile", 0, kMostCount) != kVersion)
     throw Error(ErrorKind::kUnsupported, "a profile of another version")
         .in(name)
         .expected(std::to_string(kVersion))
-        .found(std::to_string(object.integer("profile", 0, 1 << 20)))
+        .found(std::to_string(object.integer("profile", 0, kMostCount)))
         .fix("measure again: sluice profile MODEL " + flag(Setting::kOutput) + " FILE.json");
-  constexpr std::int64_t kMost = 1 << 20;
+}
+
+ProfiledModel model_of(const JsonObject& model) {
+  const auto count = [&](const char* key) {
+    return static_cast<std::uint32_t>(model.integer(key, 0, kMostCount));
+  };
+  return {model.string("architecture"),
+          model.string("codec"),
+          count("layers"),
+          count("experts"),
+          count("top_k"),
+          count("tensors"),
+          count("chunks"),
+          static_cast<Bytes>(model.integer("full", 0, kMostBytes)),
+          static_cast<Bytes>(model.integer("sm", 0, kMostBytes)),
+          static_cast<Bytes>(model.integer("exp", 0, kMostBytes))};
+}
+
+std::vector<std::pair<std::uint32_t, Measured>> times_of_tokens(const JsonObject& object,
+                                                                const std::string& name) {
+  const Json* const list = object.find("p_of_tokens");
+  if (list == nullptr || !list->is_array()) object.fail("p_of_tokens", "an array");
+  std::vector<std::pair<std::uint32_t, Measured>> times;
+  for (const Json& entry : *list) {
+    const JsonObject one(entry, name + ": p_of_tokens");
+    const auto tokens = static_cast<std::uint32_t>(one.integer("tokens", 1, kMostCount));
+    if (!times.empty() && tokens <= times.back().first) one.fail("tokens", "ascending numbers");
+    times.emplace_back(tokens, measured_of(one));
+  }
+  return times;
+}
+
+std::vector<double> ranks_of(const JsonObject& object, std::uint32_t experts) {
+  std::vector<double> numbers;
+  const Json* const ranks = object.find("ranks");
+  if (ranks == nullptr) return numbers;
+  if (!ranks->is_array() || ranks->size() != experts)
+    object.fail("ranks", "one number for every expert of a layer");
+  for (const Json& f : *ranks) {
+    if (!f.is_number() || !(f.get<double>() >= 0 && f.get<double>() <= 1) ||
+        (!numbers.empty() && f.get<double>() > numbers.back()))
+      object.fail("ranks", "numbers from 0 to 1, descending");
+    numbers.push_back(f.get<double>());
+  }
+  return numbers;
+}
+
+}  // namespace
+
+Profile profile_from_json(const Json& json, const std::string& name) {
+  const JsonObject object(json, name);
+  check_version(object, name);
   Profile profile;
   const JsonObject model = object.object("model"), machine = object.object("machine");
-  const auto count = [&](const char* key) {
-    return static_cast<std::uint32_t>(model.integer(key, 0, kMost));
-  };
-  profile.model = {model.string("architecture"),
-                   model.string("codec"),
-                   count("layers"),
-                   count("experts"),
-                   count("top_k"),
-                   count("tensors"),
-                   count("chunks"),
-                   static_cast<Bytes>(model.integer("full", 0, kMostBytes)),
-                   static_cast<Bytes>(model.integer("sm", 0, kMostBytes)),
-                   static_cast<Bytes>(model.integer("exp", 0, kMostBytes))};
+  profile.model = model_of(model);
   profile.machine = {machine.string("cpu"), machine.string("isa"), machine.string("io"),
-                     static_cast<std::uint32_t>(machine.integer("threads", 1, kMost))};
+                     static_cast<std::uint32_t>(machine.integer("threads", 1, kMostCount))};
   profile.u = measured_of(object.object("u"));
   profile.v = measured_of(object.object("v"));
   profile.c = measured_of(object.object("c"));
@@ -165,25 +208,8 @@ Profile profile_from_json(const Json& json, const std::string& name) {
   profile.merge = measured_of(object.object("merge"));
   if (object.find("latency") != nullptr) profile.latency = measured_of(object.object("latency"));
   profile.rest = measured_of(object.object("rest"));
-  const Json* const list = object.find("p_of_tokens");
-  if (list == nullptr || !list->is_array()) object.fail("p_of_tokens", "an array");
-  for (const Json& entry : *list) {
-    const JsonObject one(entry, name + ": p_of_tokens");
-    const auto tokens = static_cast<std::uint32_t>(one.integer("tokens", 1, kMost));
-    if (!profile.p_of_tokens.empty() && tokens <= profile.p_of_tokens.back().first)
-      one.fail("tokens", "ascending numbers");
-    profile.p_of_tokens.emplace_back(tokens, measured_of(one));
-  }
-  if (const Json* const ranks = object.find("ranks")) {
-    if (!ranks->is_array() || ranks->size() != profile.model.experts)
-      object.fail("ranks", "one number for every expert of a layer");
-    for (const Json& f : *ranks) {
-      if (!f.is_number() || !(f.get<double>() >= 0 && f.get<double>() <= 1) ||
-          (!profile.ranks.empty() && f.get<double>() > profile.ranks.back()))
-        object.fail("ranks", "numbers from 0 to 1, descending");
-      profile.ranks.push_back(f.get<double>());
-    }
-  }
+  profile.p_of_tokens = times_of_tokens(object, name);
+  profile.ranks = ranks_of(object, profile.model.experts);
   return profile;
 }
 
