@@ -1,6 +1,7 @@
 #include "engine/trace_recorder.h"
 
 #include "base/error.h"
+#include "engine/forward/predictor.h"
 
 namespace sluice::engine {
 

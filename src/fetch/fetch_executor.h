@@ -76,7 +76,6 @@ class FetchExecutor {
   FetchJob* next();
   // The same without waiting or working: null if there is no such job, or after a failure.
   FetchJob* poll();
-  bool under_way() const { return jobs_ > 0; }  // jobs started and not handed out
 
   // Forgets all jobs. Afterwards no thread reads from or writes to their buffers.
   void cancel() noexcept;

@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <string>
+
 #include "base/error.h"
 
 namespace sluice::model {
 
-void check_token_ids(std::span<const tokenizer::TokenId> tokens, std::size_t vocab,
-                     const std::string& where) {
+void check_token_ids(std::span<const tokenizer::TokenId> tokens, std::size_t vocab, std::string_view where) {
   for (const tokenizer::TokenId token : tokens)
     if (token < 0 || static_cast<std::size_t>(token) >= vocab)
       throw Error(ErrorKind::kInvalid, "token id is out of range")

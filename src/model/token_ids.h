@@ -3,13 +3,14 @@
 
 #include <cstddef>
 #include <span>
-#include <string>
+#include <string_view>
 
 #include "tokenizer/text/token_id.h"
 
 namespace sluice::model {
 
-// Error(kInvalid) naming `where` unless all ids are below `vocab`, the size of the model's vocabulary.
-void check_token_ids(std::span<const tokenizer::TokenId> tokens, std::size_t vocab, const std::string& where);
+// Error(kInvalid) naming `where`, a setting or a field as Error::in takes them, unless all ids are below
+// `vocab`, the size of the model's vocabulary.
+void check_token_ids(std::span<const tokenizer::TokenId> tokens, std::size_t vocab, std::string_view where);
 
 }  // namespace sluice::model

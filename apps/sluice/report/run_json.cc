@@ -144,6 +144,7 @@ Json experts_json(const engine::RunReport& run) {
   if (const experts::PrefetchTrial* const trial = run.prefetch_trial(); trial != nullptr && trial->decided())
     json["prefetch"]["trial"] = trial_json(*trial);
   json.update(losses_json(run));
+  json["update_bytes"] = counters.update_bytes;
   json["wait_s"] = counters.wait_s;
   json["decode_work_s"] = counters.decode_s;
   json["schedule"] = {

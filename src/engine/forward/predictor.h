@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string_view>
 
 #include "engine/forward/dense_weights.h"
 #include "engine/forward/router_scores.h"
@@ -15,6 +16,10 @@
 #include "model/config.h"
 
 namespace sluice::engine {
+
+// Names of what the engine predicts about the next sparse layer's router while a layer is computed: its norm
+// and router see the residual stream without what this layer's experts add, and later with it.
+inline constexpr std::string_view kStream = "stream", kStreamAndLayer = "stream+layer";
 
 // Thread-compatible.
 class Predictor {

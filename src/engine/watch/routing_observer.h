@@ -14,10 +14,6 @@
 
 namespace sluice::engine {
 
-// Names of what the engine predicts about the next sparse layer's router while a layer is computed: its norm
-// and router see the residual stream without what this layer's experts add, and later with it.
-inline constexpr std::string_view kStream = "stream", kStreamAndLayer = "stream+layer";
-
 // Called on the thread that drives the engine, in this order: on_step; then for each sparse layer, ascending,
 // on_inputs, on_routing and on_decisions; then, where there is a next sparse layer, on_ahead for it. Between
 // the layers of a suspended step another step may come from its on_step to its last layer; on_resume then
@@ -38,7 +34,7 @@ class RoutingObserver {
   virtual void on_decisions(std::uint32_t /*sparse_layer*/, const experts::EventOutcome& /*outcome*/) {}
   // Whether on_ahead is to be called. Predictions are then made for every layer, whatever is read ahead.
   virtual bool wants_ahead() const { return false; }
-  // A prediction of the next layer's scores: kStream, later kStreamAndLayer.
+  // A prediction of the next layer's scores, by each name of forward/predictor.h in turn.
   virtual void on_ahead(std::string_view /*predictor*/, const experts::ScoresView& /*next*/) {}
 };
 
