@@ -1,5 +1,6 @@
-// The implementations of one instruction set. To add a set: its x_ISA.cc files, names here, two lines in
-// kernel_table.cc.
+// The implementations of one instruction set, besides those of products: products/format_kernels.h has them
+// by format. To add a set: its x_ISA.cc files, the names of their kernels here, its columns in
+// kernel_table.cc and format_kernels.cc.
 #pragma once
 
 #include "base/machine/cpu.h"
@@ -17,17 +18,11 @@ struct PackedKernels;
 struct SlicedKernels;
 struct TileKernels;
 
-// No pointer is null. Which kernels multiply with a format says products/format_kernels.h, which composes its
-// rows from these.
+// No pointer is null.
 struct KernelTable {
-  const MatmulKernels* matmul;
   const AttentionKernels* attention;
   const ElementwiseKernels* elementwise;
-  const SlicedKernels* sliced;
-  const Int8Kernels* int8;
-  const PackedKernels* packed;
-  const TileKernels *tiles, *pairs;
-  const IntegerKernels* integer;
+  const TileKernels *tiles, *pairs;  // for activations that are rounded
 };
 
 extern const MatmulKernels kMatmulScalar, kMatmulAvx2, kMatmulAvx512, kMatmulNeon;

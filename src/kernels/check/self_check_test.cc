@@ -5,12 +5,8 @@
 #include "kernels/attention/attention_impl.h"
 #include "kernels/elementwise/elementwise_impl.h"
 #include "kernels/kernel_table.h"
-#include "kernels/products/codes/int8_matmul_impl.h"
-#include "kernels/products/codes/integer_impl.h"
-#include "kernels/products/codes/sliced_matmul_impl.h"
-#include "kernels/products/packed/packed_impl.h"
+#include "kernels/products/format_kernels.h"
 #include "kernels/products/packed/tile_impl.h"
-#include "kernels/products/words/matmul_impl.h"
 #include "kernels/test_data.h"
 
 namespace sluice::kernels {
@@ -37,30 +33,34 @@ TEST(SelfCheck, StepsDownFromWhatTheCpuLacks) {
 // A test that compares an instruction set with scalar proves nothing if both run the same code.
 TEST(KernelTable, EachInstructionSetHasItsOwnKernels) {
 #if defined(__x86_64__)
-  EXPECT_EQ(kernel_table(Isa::kAvx512Vbmi2).matmul->bf16.rows, kernel_table(Isa::kAvx512).matmul->bf16.rows);
-  EXPECT_NE(kernel_table(Isa::kAvx512Vbmi2).packed->few, kernel_table(Isa::kAvx512).packed->few);
+  const FormatRow &words = format_row({}, &codec::kFormatBf16),
+                  &planes = format_row({}, &codec::kFormatPacked);
+  EXPECT_EQ(words.of(Isa::kAvx512Vbmi2).rows, words.of(Isa::kAvx512).rows);
+  EXPECT_NE(planes.of(Isa::kAvx512Vbmi2).few, planes.of(Isa::kAvx512).few);
   EXPECT_NE(kernel_table(Isa::kAvx512Bf16).pairs->multiply, kernel_table(Isa::kScalar).pairs->multiply);
   EXPECT_NE(kernel_table(Isa::kAmx).tiles->multiply, kernel_table(Isa::kScalar).tiles->multiply);
-  const KernelTable* tables[] = {&kernel_table(Isa::kScalar), &kernel_table(Isa::kAvx2),
-                                 &kernel_table(Isa::kAvx512)};
-  for (const KernelTable* a : tables) {
-    for (const KernelTable* b : tables) {
+  const Isa sets[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512};
+  for (const Isa a : sets) {
+    for (const Isa b : sets) {
       if (a == b) continue;
-      EXPECT_NE(a->matmul->bf16.rows, b->matmul->bf16.rows);
-      EXPECT_NE(a->matmul->bf16.transposed, b->matmul->bf16.transposed);
-      EXPECT_NE(a->attention->item, b->attention->item);
-      EXPECT_NE(a->elementwise->silu_mul, b->elementwise->silu_mul);
+      EXPECT_NE(words.of(a).rows, words.of(b).rows);
+      EXPECT_NE(words.of(a).transposed, words.of(b).transposed);
+      EXPECT_NE(arrange_kernel(a), arrange_kernel(b));
+      EXPECT_NE(kernel_table(a).attention->item, kernel_table(b).attention->item);
+      EXPECT_NE(kernel_table(a).elementwise->silu_mul, kernel_table(b).elementwise->silu_mul);
     }
   }
 #elif defined(__aarch64__)
   const KernelTable &neon = kernel_table(Isa::kNeon), &scalar = kernel_table(Isa::kScalar);
-  EXPECT_NE(neon.matmul->bf16.rows, scalar.matmul->bf16.rows);
-  EXPECT_NE(neon.matmul->bf16.transposed, scalar.matmul->bf16.transposed);
   EXPECT_NE(neon.attention->item, scalar.attention->item);
   EXPECT_NE(neon.elementwise->silu_mul, scalar.elementwise->silu_mul);
-  EXPECT_NE(neon.sliced->of_bits[0], scalar.sliced->of_bits[0]);
-  EXPECT_NE(neon.int8->rows, scalar.int8->rows);
-  EXPECT_NE(neon.integer->dense, scalar.integer->dense);
+  for (const FormatRow& row : format_rows()) {
+    EXPECT_NE(row.of(Isa::kNeon).rows, row.of(Isa::kScalar).rows) << row.format->name;
+    if (row.of(Isa::kScalar).transposed != nullptr)
+      EXPECT_NE(row.of(Isa::kNeon).transposed, row.of(Isa::kScalar).transposed) << row.format->name;
+    if (row.of(Isa::kScalar).coded_rows != nullptr)
+      EXPECT_NE(row.of(Isa::kNeon).coded_rows, row.of(Isa::kScalar).coded_rows) << row.format->name;
+  }
 #endif
 }
 

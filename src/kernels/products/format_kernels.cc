@@ -1,7 +1,9 @@
 #include "kernels/products/format_kernels.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "device/space.h"
@@ -14,29 +16,92 @@
 namespace sluice::kernels {
 namespace {
 
-// Calls kernels(table) for each instruction set; sets that this program was not built for have the scalar
-// kernels.
+// The kernels of each operation by Isa: those of the set itself, of the widest set below it that has some, or
+// the scalar ones.
+template <class Kernels>
+using BySet = std::array<const Kernels*, kIsas>;
+
+#if defined(__x86_64__)
+// scalar, AVX2, the sets with AVX-512, NEON
+constexpr BySet<MatmulKernels> kWords = {&kMatmulScalar, &kMatmulAvx2,   &kMatmulAvx512, &kMatmulAvx512,
+                                         &kMatmulAvx512, &kMatmulAvx512, &kMatmulScalar};
+constexpr BySet<SlicedKernels> kSlices = {&kSlicedScalar, &kSlicedAvx2,   &kSlicedAvx512, &kSlicedAvx512,
+                                          &kSlicedAvx512, &kSlicedAvx512, &kSlicedScalar};
+constexpr BySet<Int8Kernels> kInt8 = {&kInt8Scalar, &kInt8Avx2,   &kInt8Avx512, &kInt8Avx512,
+                                      &kInt8Avx512, &kInt8Avx512, &kInt8Scalar};
+constexpr BySet<PackedKernels> kPlanes = {&kPackedNone,        &kPackedNone,        &kPackedAvx512,
+                                          &kPackedAvx512Vbmi2, &kPackedAvx512Vbmi2, &kPackedAvx512Vbmi2,
+                                          &kPackedNone};
+
+// VNNI is not on the ladder of instruction sets: CPUs with AVX-512 may have it or not.
+BySet<IntegerKernels> codes_by_set() {
+  const CpuInfo cpu = cpu_info();
+  const auto has = [&](std::string_view feature) { return std::ranges::count(cpu.features, feature) != 0; };
+  const IntegerKernels* const avx512 = has("avx512vnni") ? &kIntegerAvx512Vnni : &kIntegerAvx512;
+  const IntegerKernels* const amx = has("avx512vnni") && has("amx_int8") ? &kIntegerAmxInt8 : avx512;
+  return {&kIntegerScalar, &kIntegerAvx2, avx512, avx512, avx512, amx, &kIntegerScalar};
+}
+#else
+#if defined(__aarch64__)
+constexpr const MatmulKernels* kOwnWords = &kMatmulNeon;
+constexpr const SlicedKernels* kOwnSlices = &kSlicedNeon;
+constexpr const Int8Kernels* kOwnInt8 = &kInt8Neon;
+constexpr const IntegerKernels* kOwnCodes = &kIntegerNeon;
+#else
+constexpr const MatmulKernels* kOwnWords = &kMatmulScalar;
+constexpr const SlicedKernels* kOwnSlices = &kSlicedScalar;
+constexpr const Int8Kernels* kOwnInt8 = &kInt8Scalar;
+constexpr const IntegerKernels* kOwnCodes = &kIntegerScalar;
+#endif
+template <class Kernels>
+constexpr BySet<Kernels> last_is(const Kernels* scalar, const Kernels* neon) {
+  BySet<Kernels> sets;
+  sets.fill(scalar);
+  sets.back() = neon;
+  return sets;
+}
+constexpr BySet<MatmulKernels> kWords = last_is(&kMatmulScalar, kOwnWords);
+constexpr BySet<SlicedKernels> kSlices = last_is(&kSlicedScalar, kOwnSlices);
+constexpr BySet<Int8Kernels> kInt8 = last_is(&kInt8Scalar, kOwnInt8);
+constexpr BySet<PackedKernels> kPlanes = last_is(&kPackedNone, &kPackedNone);
+BySet<IntegerKernels> codes_by_set() { return last_is(&kIntegerScalar, kOwnCodes); }
+#endif
+static_assert(static_cast<std::size_t>(Isa::kNeon) + 1 == kIsas);
+
+// Calls kernels(isa) for each instruction set.
 template <class Kernels>
 FormatRow row(const codec::MatrixFormat& format, const ProductDriver& driver, const Kernels& kernels) {
   FormatRow row{&format, &driver, {}};
-  for (std::size_t isa = 0; isa < kIsas; ++isa) row.sets[isa] = kernels(kernel_table(static_cast<Isa>(isa)));
+  for (std::size_t isa = 0; isa < kIsas; ++isa) row.sets[isa] = kernels(isa);
   return row;
 }
 
 FormatRow words(const codec::MatrixFormat& format, const ProductDriver& driver,
                 WordKernels MatmulKernels::*type) {
-  return row(format, driver, [type](const KernelTable& table) {
-    const WordKernels& own = table.matmul->*type;
+  return row(format, driver, [type](std::size_t isa) {
+    const WordKernels& own = kWords[isa]->*type;
     return FormatKernels{.rows = own.rows, .transposed = own.transposed};
   });
 }
 
 FormatRow slices(std::size_t bits) {
-  return row(codec::slices_format(codec::kStoredSliceBits[bits]), kRowProducts,
-             [bits](const KernelTable& table) {
-               return FormatKernels{.rows = table.sliced->of_bits[bits],
-                                    .coded_rows = table.integer->slices.of_bits[bits]};
-             });
+  const BySet<IntegerKernels> codes = codes_by_set();
+  return row(codec::slices_format(codec::kStoredSliceBits[bits]), kRowProducts, [&](std::size_t isa) {
+    return FormatKernels{.rows = kSlices[isa]->of_bits[bits], .coded_rows = codes[isa]->slices.of_bits[bits]};
+  });
+}
+
+FormatRow int8() {
+  const BySet<IntegerKernels> codes = codes_by_set();
+  return row(codec::kFormatInt8, kWideProducts, [&](std::size_t isa) {
+    return FormatKernels{.rows = kInt8[isa]->rows, .coded_rows = codes[isa]->dense};
+  });
+}
+
+FormatRow packed() {
+  return row(codec::kFormatPacked, kPackedProducts, [](std::size_t isa) {
+    return FormatKernels{.rows = kWords[isa]->bf16.rows, .few = kPlanes[isa]->few};
+  });
 }
 
 // With few tokens memory is the limit. Prefetching eight lines ahead in each row takes over where the
@@ -54,24 +119,18 @@ std::span<const FormatRow> format_rows() {
       words(codec::kFormatF32, kWideProducts, &MatmulKernels::f32),
       words(codec::kFormatF16, kWideProducts, &MatmulKernels::f16),
       words(codec::kFormatBf16, kBf16Products, &MatmulKernels::bf16),
-      row(codec::kFormatPacked, kPackedProducts,
-          [](const KernelTable& table) {
-            return FormatKernels{.rows = table.matmul->bf16.rows, .few = table.packed->few};
-          }),
+      packed(),
       slices(0),
       slices(1),
       slices(2),
-      row(codec::kFormatInt8, kWideProducts,
-          [](const KernelTable& table) {
-            return FormatKernels{.rows = table.int8->rows, .coded_rows = table.integer->dense};
-          }),
+      int8(),
   };
   return kRows;
 }
 
 FormatRow decoded_format(const codec::MatrixFormat& format) {
   return row(format, kDecodedProducts,
-             [](const KernelTable& table) { return FormatKernels{.rows = table.matmul->f32.rows}; });
+             [](std::size_t isa) { return FormatKernels{.rows = kWords[isa]->f32.rows}; });
 }
 
 namespace {
@@ -96,6 +155,8 @@ const FormatRow& format_row(const Context& ctx, const codec::MatrixFormat* forma
 bool has_kernels(const Context& ctx, const codec::MatrixFormat* format) {
   return find_row(ctx, format) != nullptr;
 }
+
+ArrangeKernel arrange_kernel(Isa isa) { return kWords[static_cast<std::size_t>(isa)]->arrange; }
 
 ProductArgs product_args(const Product& product, const float* x, std::size_t x_stride, std::size_t tokens,
                          float* y) {

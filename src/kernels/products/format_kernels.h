@@ -88,6 +88,10 @@ class FormatTable {
 const FormatRow& format_row(const Context& ctx, const codec::MatrixFormat* format);
 bool has_kernels(const Context& ctx, const codec::MatrixFormat* format);
 
+// Arranges one token's activations for words (matmul.h).
+using ArrangeKernel = void (*)(const float* x, std::size_t columns, float* arranged);
+ArrangeKernel arrange_kernel(Isa isa);
+
 // The arguments of a product whose activations are in the form that the kernel reads.
 ProductArgs product_args(const Product& product, const float* x, std::size_t x_stride, std::size_t tokens,
                          float* y);

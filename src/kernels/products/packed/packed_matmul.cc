@@ -88,7 +88,7 @@ struct Ranges {
 };
 
 void multiply(const Context& ctx, const FormatKernels& kernels, const Product& product) {
-  if (ctx.rounds()) return tile_matmul(ctx, product);
+  if (ctx.rounds()) return kPackedTiles.multiply(ctx, product);
   const codec::TileShape shape = tiles_of(product.w);
   const Ranges ranges{ctx, kernels, product, shape};
   std::atomic<bool> damaged = false;
@@ -101,7 +101,7 @@ void multiply(const Context& ctx, const FormatKernels& kernels, const Product& p
 
 bool multiply_rows(const Context& ctx, const FormatKernels& kernels, const Product& product,
                    std::size_t begin, std::size_t end) {
-  if (ctx.rounds()) return tile_rows(ctx, product, begin, end);
+  if (ctx.rounds()) return kPackedTiles.multiply_rows(ctx, product, begin, end);
   return Ranges{ctx, kernels, product, tiles_of(product.w)}.multiply(begin, end);
 }
 
@@ -115,6 +115,6 @@ bool is_damaged_weight(const Error& error) {
 
 constinit const PackedKernels kPackedNone = {};
 
-bool multiplies_packed(Isa isa) { return kernel_table(isa).packed->few != nullptr; }
+bool multiplies_packed(Isa isa) { return format_row({}, &codec::kFormatPacked).of(isa).few != nullptr; }
 
 }  // namespace sluice::kernels

@@ -297,19 +297,16 @@ void multiply(const Context& ctx, const Product& product) {
   if (damaged) throw_damaged();
 }
 
-bool is_packed(const Product& product) { return product.w.format == &codec::kFormatPacked; }
+template <class Rows>
+bool multiply_rows(const Context& ctx, const Product& product, std::size_t begin, std::size_t end) {
+  const Block block(ctx, product.x, 1, product.w.shape.columns);
+  const Output output(ctx, product.bias, 1, product.y, product.w.shape.rows);
+  return Rows(ctx, product.w).multiply(block, output, begin, end);
+}
 
 }  // namespace
 
-void tile_matmul(const Context& ctx, const Product& product) {
-  is_packed(product) ? multiply<PackedRows>(ctx, product) : multiply<WordRows>(ctx, product);
-}
-
-bool tile_rows(const Context& ctx, const Product& product, std::size_t begin, std::size_t end) {
-  const Block block(ctx, product.x, 1, product.w.shape.columns);
-  const Output output(ctx, product.bias, 1, product.y, product.w.shape.rows);
-  if (is_packed(product)) return PackedRows(ctx, product.w).multiply(block, output, begin, end);
-  return WordRows(ctx, product.w).multiply(block, output, begin, end);
-}
+constinit const TileDriver kWordTiles = {multiply<WordRows>, multiply_rows<WordRows>};
+constinit const TileDriver kPackedTiles = {multiply<PackedRows>, multiply_rows<PackedRows>};
 
 }  // namespace sluice::kernels

@@ -16,9 +16,12 @@ struct TileScratch {
 };
 TileScratch tile_scratch(const Context& ctx, std::size_t tokens, std::size_t columns);
 
-// The whole product with words of BF16, or with packed planes.
-void tile_matmul(const Context& ctx, const Product& product);
-// Rows of a product of one token, as ProductDriver::multiply_rows.
-bool tile_rows(const Context& ctx, const Product& product, std::size_t begin, std::size_t end);
+// As ProductDriver has them.
+struct TileDriver {
+  void (*multiply)(const Context& ctx, const Product& product);
+  bool (*multiply_rows)(const Context& ctx, const Product& product, std::size_t begin, std::size_t end);
+};
+extern const TileDriver kWordTiles;    // with words of BF16
+extern const TileDriver kPackedTiles;  // with compressed planes of them
 
 }  // namespace sluice::kernels

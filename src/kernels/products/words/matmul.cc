@@ -30,7 +30,7 @@ const float* widen_activations(const Context& ctx, const float* arranged, std::s
       std::memcpy(&word, reinterpret_cast<const std::byte*>(arranged + t * stride) + 2 * c, sizeof(word));
       row[c] = bf16_to_float(word);
     }
-    kernel_table(ctx.isa).matmul->arrange(row, columns, widened + t * stride);
+    arrange_kernel(ctx.isa)(row, columns, widened + t * stride);
   }
   return widened;
 }
@@ -46,7 +46,7 @@ void arrange_activations(const Context& ctx, const float* x, std::size_t tokens,
     });
     return;
   }
-  const auto arrange = kernel_table(ctx.isa).matmul->arrange;
+  const auto arrange = arrange_kernel(ctx.isa);
   split(ctx, tokens, 1, tokens * columns, [&](std::size_t begin, std::size_t end) {
     for (std::size_t t = begin; t < end; ++t)
       arrange(x + t * x_stride, columns, arranged + t * arranged_floats(columns));
@@ -56,13 +56,13 @@ void arrange_activations(const Context& ctx, const float* x, std::size_t tokens,
 namespace {
 
 void multiply(const Context& ctx, const FormatKernels& kernels, const Product& product) {
-  if (ctx.rounds()) return tile_matmul(ctx, product);
+  if (ctx.rounds()) return kWordTiles.multiply(ctx, product);
   kWideProducts.multiply(ctx, kernels, product);
 }
 
 bool multiply_rows(const Context& ctx, const FormatKernels& kernels, const Product& product,
                    std::size_t begin, std::size_t end) {
-  if (ctx.rounds()) return tile_rows(ctx, product, begin, end);
+  if (ctx.rounds()) return kWordTiles.multiply_rows(ctx, product, begin, end);
   return kWideProducts.multiply_rows(ctx, kernels, product, begin, end);
 }
 
