@@ -3,20 +3,20 @@
 // behind code that continues in the next line, and a line that is too long (clang-format breaks no comments).
 #include <gtest/gtest.h>
 
-#include <cctype>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <regex>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "source_text.h"
+
 namespace {
 
-namespace fs = std::filesystem;
+using sluice::testing::each_source;
+using sluice::testing::skip_literal;
 
 constexpr std::size_t kColumns = 110;
 
@@ -40,21 +40,6 @@ std::size_t columns_of(std::string_view text) {
   std::size_t count = 0;
   for (const char c : text) count += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
   return count;
-}
-
-// The end of the string, raw string or character that starts at `at`; `at` if no literal starts there.
-std::size_t skip_literal(std::string_view source, std::size_t at) {
-  const char before = at > 0 ? source[at - 1] : ' ';
-  if (source[at] == '"' && before == 'R') {
-    const std::size_t open = source.find('(', at);
-    const std::string close = ")" + std::string(source.substr(at + 1, open - at - 1)) + "\"";
-    return std::min(source.size(), source.find(close, open) + close.size());
-  }
-  const bool digits = source[at] == '\'' && std::isalnum(static_cast<unsigned char>(before));  // 1'000
-  if ((source[at] != '"' && source[at] != '\'') || digits) return at;
-  std::size_t end = at + 1;
-  while (end < source.size() && source[end] != source[at]) end += source[end] == '\\' ? 2 : 1;
-  return end + 1;
 }
 
 std::vector<Comment> comments_of(std::string_view source) {
@@ -95,22 +80,19 @@ std::string fault(const Comment& comment, const Comment* next) {
 }
 
 TEST(Comments, CanBeRead) {
-  const fs::path root = SLUICE_SOURCE_DIR;
   const std::set<std::string> kinds = {".h", ".cc", ".cu"};
-  std::size_t files = 0, comments = 0;
-  for (const char* folder : {"src", "apps", "bench", "tests", "tools"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
-      if (!entry.is_regular_file() || !kinds.contains(entry.path().extension())) continue;
-      std::ifstream file(entry.path());
-      const std::string source{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-      const std::vector<Comment> found = comments_of(source);
-      ++files, comments += found.size();
-      for (std::size_t i = 0; i < found.size(); ++i) {
-        EXPECT_EQ(fault(found[i], i + 1 < found.size() ? &found[i + 1] : nullptr), "")
-            << fs::relative(entry.path(), root).string() << ":" << found[i].line << ": // " << found[i].text;
-      }
-    }
-  }
+  std::size_t comments = 0;
+  const std::size_t files = each_source(
+      {"src", "apps", "bench", "tests", "tools"},
+      [&](const std::filesystem::path& path) { return kinds.contains(path.extension()); },
+      [&](const std::string& path, const std::string& source) {
+        const std::vector<Comment> found = comments_of(source);
+        comments += found.size();
+        for (std::size_t i = 0; i < found.size(); ++i) {
+          EXPECT_EQ(fault(found[i], i + 1 < found.size() ? &found[i + 1] : nullptr), "")
+              << path << ":" << found[i].line << ": // " << found[i].text;
+        }
+      });
   std::printf("%zu lines of comments in %zu files\n", comments, files);
   EXPECT_GT(files, 800u);
   EXPECT_GT(comments, 7000u);

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "base/files/scratch_directory.h"
 #include "base/json/json.h"
 #include "bundled_model.h"
+#include "scratch_test.h"
 
 namespace {
 
@@ -24,13 +24,11 @@ using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::program::run_json;
 using sluice::program::Running;
-using sluice::testing::ScratchDirectory;
 
 const std::string kData = SLUICE_SOURCE_DIR "/tests/data/eval/";
 
-class EvalTest : public ::testing::Test {
+class EvalTest : public sluice::testing::ScratchTest {
  protected:
-  std::string file(const std::string& name) const { return directory_.file(name); }
   // The first words of the bundled text, about so many bytes.
   std::string text(std::size_t bytes) const {
     const std::string whole = content_of(kModel + "/eval.txt");
@@ -43,8 +41,6 @@ class EvalTest : public ::testing::Test {
     EXPECT_EQ(outcome.out, "");
     EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
   }
-
-  ScratchDirectory directory_;
 };
 
 // The results without times and memory.

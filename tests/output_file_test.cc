@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "base/files/scratch_directory.h"
 #include "bundled_model.h"
+#include "scratch_test.h"
 
 namespace {
 
@@ -19,19 +19,16 @@ using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::program::run_json;
-using sluice::testing::ScratchDirectory;
 
 // No process can create a file there, not even root.
 const std::string kNowhere = "/proc/no-file-is-made-here";
 
-class OutputFileTest : public ::testing::Test {
+class OutputFileTest : public sluice::testing::ScratchTest {
  protected:
-  std::string file(const std::string& name) const { return directory_.file(name); }
   std::size_t files() const {
     return static_cast<std::size_t>(
         std::distance(fs::directory_iterator(directory_.path()), fs::directory_iterator()));
   }
-  ScratchDirectory directory_;
 };
 
 // The model or the trace is also missing: a program that looked at it first would say so.

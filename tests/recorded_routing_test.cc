@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "base/files/scratch_directory.h"
 #include "base/json/json.h"
 #include "bundled_model.h"
+#include "scratch_test.h"
 
 namespace {
 
@@ -21,16 +21,13 @@ using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::program::run_json;
-using sluice::testing::ScratchDirectory;
 
 const std::string kData = SLUICE_SOURCE_DIR "/tests/data/routing/";
 const std::string kOnePrompt = " -p 'The sea was calm, and the old man'",
                   kFourPrompts = kOnePrompt + " -p 'A fox went out' -p 'It was the best house' -p Once";
 
-class RecordedRouting : public ::testing::Test {
+class RecordedRouting : public sluice::testing::ScratchTest {
  protected:
-  std::string file(const std::string& name) const { return directory_.file(name); }
-
   // A model of the bundled one's shape with random weights; its vocabulary takes the same prompts.
   std::string random_model() {
     EXPECT_EQ(run("synth " + kModel + "/config.json -o " + file("random") + " --seed 3 --quiet").code, 0);
@@ -47,8 +44,6 @@ class RecordedRouting : public ::testing::Test {
     }
     return flags;
   }
-
-  ScratchDirectory directory_;
 };
 
 // Without the first line, which also says what a run plays.

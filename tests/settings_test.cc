@@ -3,11 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <regex>
 #include <string>
 #include <string_view>
@@ -18,25 +15,13 @@
 #include "base/setting.h"
 #include "command.h"
 #include "engine/plan/options.h"
+#include "source_text.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-
-// The end of the literal that starts at `at`; `at` if no literal starts there.
-std::size_t skip_literal(std::string_view source, std::size_t at) {
-  const char before = at > 0 ? source[at - 1] : ' ';
-  if (source[at] == '"' && before == 'R') {
-    const std::size_t open = source.find('(', at);
-    const std::string close = ")" + std::string(source.substr(at + 1, open - at - 1)) + "\"";
-    return std::min(source.size(), source.find(close, open) + close.size());
-  }
-  const bool digits = source[at] == '\'' && std::isalnum(static_cast<unsigned char>(before));  // 1'000
-  if ((source[at] != '"' && source[at] != '\'') || digits) return at;
-  std::size_t end = at + 1;
-  while (end < source.size() && source[end] != source[at]) end += source[end] == '\\' ? 2 : 1;
-  return end + 1;
-}
+using sluice::testing::each_source;
+using sluice::testing::skip_literal;
 
 // What people read of a source: its comments and its string literals, one a line, without the arguments of
 // footer(…) and without the literal that is named kExamples: those are help.
@@ -99,20 +84,12 @@ TEST(Settings, FlagsAreFoundInTextsAndCommentsOfASource) {
 }
 
 TEST(Settings, FlagsAreSpelledInOnePlace) {
-  const fs::path root = SLUICE_SOURCE_DIR;
-  std::size_t files = 0;
-  for (const char* folder : {"src", "apps"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
-      if (!entry.is_regular_file() || !is_checked(entry.path())) continue;
-      ++files;
-      std::ifstream file(entry.path());
-      const std::string source{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-      for (const std::string& text : texts_of(source))
-        for (const std::string& flag : flags_in(text))
-          ADD_FAILURE() << fs::relative(entry.path(), root).string() << " spells " << flag
-                        << "; name its setting (base/setting.h): " << text;
-    }
-  }
+  const std::size_t files =
+      each_source({"src", "apps"}, is_checked, [](const std::string& path, const std::string& source) {
+        for (const std::string& text : texts_of(source))
+          for (const std::string& flag : flags_in(text))
+            ADD_FAILURE() << path << " spells " << flag << "; name its setting (base/setting.h): " << text;
+      });
   EXPECT_GT(files, 400u);
 }
 

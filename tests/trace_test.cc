@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "base/files/scratch_directory.h"
 #include "base/json/json.h"
 #include "bundled_model.h"
+#include "scratch_test.h"
 
 namespace {
 
@@ -24,14 +24,11 @@ using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::program::run_json;
-using sluice::testing::ScratchDirectory;
 
 const std::string kData = SLUICE_SOURCE_DIR "/tests/data/routing/";
 
-class TraceTest : public ::testing::Test {
+class TraceTest : public sluice::testing::ScratchTest {
  protected:
-  std::string file(const std::string& name) const { return directory_.file(name); }
-
   // The logs of the run and of the replay must be equal, and so must their counts.
   void expect_same_decisions(const std::string& model, const std::string& cache, const std::string& scope,
                              const std::string& keep, const std::string& flags) {
@@ -72,8 +69,6 @@ class TraceTest : public ::testing::Test {
     std::ofstream(file("profile.json")) << profile;
     return store;
   }
-
-  ScratchDirectory directory_;
   std::vector<int> slots_;  // F, C, S, E of the last run, if it had pools
   std::uint64_t any_hits_ = 0, any_misses_ = 0;
 };

@@ -148,6 +148,20 @@ class ExpertStoreTest : public ::testing::Test {
     EXPECT_EQ(accountant_.used(device::Account::kExperts), resident);
   }
 
+  Bytes size(ExpertId id, Parts parts) const { return store_->sizes().bytes(id).of(parts); }
+  // Bytes that reading these parts asks of the disk.
+  Bytes disk(ExpertId id, Parts parts) const {
+    const ExpertLayout& layout = store_->layout(id);
+    return (parts.has(Part::kSm) || parts.has(Part::kMsb) ? layout.base.disk_bytes() : 0) +
+           (parts.has(Part::kExp) || parts.has(Part::kLsb) ? layout.rest.disk_bytes() : 0);
+  }
+  std::map<ExpertId, Parts> all_missing() const {
+    std::map<ExpertId, Parts> held;
+    for (const model::ExpertPieces& pieces : model_.experts)
+      held[{static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)}] = {};
+    return held;
+  }
+
   static EventOutcome misses(std::initializer_list<std::uint16_t> ids, Parts keep) {
     EventOutcome outcome;
     for (std::uint16_t id : ids) outcome.misses.push_back({{0, id}, keep});

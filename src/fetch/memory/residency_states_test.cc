@@ -43,13 +43,6 @@ class RandomScheduler final : public experts::Scheduler {
 
 class ResidencyStates : public testing::ExpertStoreTest {
  protected:
-  Bytes size(ExpertId id, Parts parts) const { return store_->sizes().bytes(id).of(parts); }
-  Bytes disk(ExpertId id, Parts parts) const {
-    const ExpertLayout& layout = store_->layout(id);
-    return (parts.has(Part::kSm) ? layout.base.disk_bytes() : 0) +
-           (parts.has(Part::kExp) ? layout.rest.disk_bytes() : 0);
-  }
-
   // One random event. `held` is the logical residency, kept up to date.
   EventOutcome event(std::map<ExpertId, Parts>& held, Bytes capacity, std::mt19937_64& random) {
     EventOutcome outcome;
@@ -88,13 +81,6 @@ class ResidencyStates : public testing::ExpertStoreTest {
       held[id] = after;
     }
     return outcome;
-  }
-
-  std::map<ExpertId, Parts> all_missing() const {
-    std::map<ExpertId, Parts> held;
-    for (const model::ExpertPieces& pieces : model_.experts)
-      held[{static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)}] = {};
-    return held;
   }
 
   // Events here have experts of several layers: the store accepts that.

@@ -56,13 +56,6 @@ class SlicedStore : public testing::ExpertStoreTest {
     return all;
   }
 
-  std::map<ExpertId, Parts> all_missing() const {
-    std::map<ExpertId, Parts> held;
-    for (const model::ExpertPieces& pieces : model_.experts)
-      held[{static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)}] = {};
-    return held;
-  }
-
   // Runs one event; returns the content of its views, by expert.
   std::map<ExpertId, Slices> run(const EventOutcome& outcome) {
     std::map<ExpertId, Slices> views;
@@ -96,13 +89,6 @@ class SlicedStore : public testing::ExpertStoreTest {
         ASSERT_EQ(views.at(used.id), expected) << used.id.layer << "/" << used.id.index;
       }
     }
-  }
-
-  Bytes size(ExpertId id, Parts parts) const { return store_->sizes().bytes(id).of(parts); }
-  Bytes disk(ExpertId id, Parts parts) const {
-    const ExpertLayout& layout = store_->layout(id);
-    return (parts.has(Part::kMsb) ? layout.base.disk_bytes() : 0) +
-           (parts.has(Part::kLsb) ? layout.rest.disk_bytes() : 0);
   }
 
   // One random event as residency would decide it: at most the computed parts of an expert stay. Now and then
