@@ -4,10 +4,10 @@
 //
 // To carry a plan out, in this order:
 //  1. copies for `uses` whose `from` is kLink are queued in the order of the list, before everything that is
-//     queued at a lower class; a use with `remaining` > 0 from a slot or a prefetch is a copy that is under way,
+//     queued at a lower class; a use with `remaining` > 0 from a slot or prefetch is a copy under way,
 //     and goes on as one of these;
 //  2. the experts of `uses` are computed in the order of the list, each once its bytes are there;
-//  3. `evicted` leave their slots. An expert that is used leaves once it is computed; a slot may be overwritten
+//  3. `evicted` leave their slots. An expert that is used leaves once computed; a slot may be overwritten
 //     then, and not before;
 //  4. used experts that `stays` says are in a slot from now on: a copy may be made into the slot at once;
 //  5. `updates` are copied into slots at the lowest class. They count as resident from the layer's next event
