@@ -1,5 +1,6 @@
 #include "device/event.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
@@ -51,6 +52,31 @@ Event Event::settled() const {
   auto signal = std::make_shared<Signal>();  // shared, because std::function copies what it holds
   const Event event = signal->event();
   on_done([signal](const std::optional<Error>&) { signal->complete(); });
+  return event;
+}
+
+Event all_of(std::vector<Event> events) {
+  // Shared by the hooks of all events; the last to be done completes it.
+  struct All {
+    Signal signal;
+    std::vector<Event> events;
+    std::atomic<std::size_t> left;
+  };
+  std::erase_if(events, [](const Event& event) { return event.done() && !event.error(); });
+  if (events.empty()) return {};
+  if (events.size() == 1) return events.front();
+  const auto all = std::make_shared<All>();
+  all->left = events.size();
+  all->events = events;
+  const Event event = all->signal.event();
+  for (const Event& one : events)
+    one.on_done([all](const std::optional<Error>&) {
+      if (--all->left > 0) return;
+      const std::vector<Event> done = std::exchange(all->events, {});
+      for (const Event& each : done)
+        if (const std::optional<Error> error = each.error()) return all->signal.fail(*error);
+      all->signal.complete();
+    });
   return event;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/error.h"
 
@@ -33,6 +34,9 @@ class Event {
 
   std::shared_ptr<State> state_;  // shared by all views and the signal: each may be the last to go
 };
+
+// Is done when all of these are; carries the error of the first of the list that has one.
+Event all_of(std::vector<Event> events);
 
 // The owner of an event, which completes it. Move-only. An event whose signal goes without completing it
 // carries Error(kInterrupted), so that nothing waits for ever. Thread-compatible.

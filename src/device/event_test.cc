@@ -78,6 +78,25 @@ TEST(Event, SettledIsDoneWithoutTheError) {
   settled.wait();
 }
 
+TEST(Event, AllOfSeveralIsDoneWhenTheLastIs) {
+  EXPECT_TRUE(all_of({}).done());
+  EXPECT_TRUE(all_of({Event(), Event()}).done());
+  for (const int last : {0, 1, 2}) {
+    std::vector<Signal> signals(3);
+    const Event all = all_of({signals[0].event(), Event(), signals[1].event(), signals[2].event()});
+    for (const int i : {0, 1, 2})
+      if (i != last) i == 1 ? signals[1].fail(kFailure) : signals[static_cast<std::size_t>(i)].complete();
+    EXPECT_FALSE(all.done());
+    last == 1 ? signals[1].fail(kFailure) : signals[static_cast<std::size_t>(last)].complete();
+    EXPECT_EQ(testing::error_of([&] { all.wait(); }), "the wire is cut");
+  }
+  Signal one;
+  const Event same = all_of({Event(), one.event()});
+  EXPECT_FALSE(same.done());
+  one.complete();
+  EXPECT_TRUE(same.done());
+}
+
 TEST(Event, OfASignalThatGoesIsGivenUp) {
   Event event, other;
   {
