@@ -36,12 +36,31 @@ void check_loss_limit(const Combination& combination, std::string_view rule) {
   }
 }
 
+void check_device(const Combination& combination) {
+  const bool has_device = !combination.device_cache.empty();
+  if (!has_device && !combination.placement.empty() && find_placement(combination.placement).needs_device) {
+    refuse("this placement computes experts on a device, and there is none", Setting::kPlacement,
+           std::string(combination.placement), "use the placement cpu");
+  }
+  if (!has_device) return;
+  const CachePolicy& cache = find_cache(combination.device_cache);
+  if (cache.pooled || cache.sliced || combination.family == Family::kSliced) {
+    refuse("a device's cache holds whole experts, neither pools nor slices", Setting::kCache,
+           std::string(cache.name), "use the cache workload-ema on the device");
+  }
+  if (combination.whole_layers) {
+    refuse("this preset fetches whole layers to the host, whatever a device computes", Setting::kPreset,
+           "z-deepspeed", "use another preset");
+  }
+}
+
 }  // namespace
 
 void check_combination(const Combination& combination) {
   const bool sliced = combination.family == Family::kSliced;
   const CachePolicy& cache = find_cache(combination.cache);
   const std::string cache_name(cache.name);
+  check_device(combination);
   if (sliced && cache.pooled) {
     refuse("the pools of this cache hold whole or compressed experts, and this model's experts are in slices",
            Setting::kCache, cache_name, "use the cache slice-lru, or a model packed without slices");

@@ -23,6 +23,8 @@ struct Combination {
   bool whole_layers = false;             // Preset::whole_layers
   const SlicesConfig* slices = nullptr;  // for slice-lru
   bool loss_limited = false;             // a LossGuard limits the loss
+  std::string_view placement = {};       // empty: not checked
+  std::string_view device_cache = {};    // empty: there is no device
 };
 
 // Error(kUsage) with the reason and a remedy, also for unknown names.

@@ -133,5 +133,23 @@ TEST(Combination, Refused) {
   EXPECT_THAT(limited([&](Combination& c) { c.slices = &skip; }), HasSubstr("--lsb-miss"));
 }
 
+TEST(Combination, OnlyADeviceComputesElsewhere) {
+  const Names exact = {"exact"};
+  for (const PlacementPolicy& placement : placement_policies()) {
+    const std::string alone = refusal({.routers = exact, .cache = "lru", .placement = placement.name});
+    EXPECT_EQ(alone.empty(), placement.name == "cpu") << alone;
+    EXPECT_EQ(
+        refusal(
+            {.routers = exact, .cache = "lru", .placement = placement.name, .device_cache = "workload-ema"}),
+        "");
+  }
+  for (const CachePolicy& cache : cache_policies())
+    EXPECT_EQ(refusal({.routers = exact, .cache = "lru", .device_cache = cache.name}).empty(),
+              !cache.pooled && !cache.sliced)
+        << cache.name;
+  EXPECT_THAT(refusal({.cache = "lru", .whole_layers = true, .device_cache = "lru"}),
+              HasSubstr("whole layers"));
+}
+
 }  // namespace
 }  // namespace sluice::experts

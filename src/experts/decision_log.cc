@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+
 #include "base/append_format.h"
 #include "base/error.h"
+#include "base/splitmix64.h"
 #include "experts/routing/slice_names.h"
 
 namespace sluice::experts {
@@ -47,6 +50,13 @@ std::string_view view_mark(const Admission& used) {
   return used.view.has(Part::kLsb) ? ":high" : ":low";
 }
 
+void append_updates(std::string& log, const char* mark, std::span<const DeviceUpdate> updates) {
+  for (const DeviceUpdate& update : updates) {
+    append_format(log, "{}{}/{}", mark, update.id.layer, update.id.index);
+    mark = ",";
+  }
+}
+
 }  // namespace
 
 std::string slots_text(const PoolSlots& slots) {
@@ -60,6 +70,11 @@ std::string decision_heading(const DecisionSetting& setting) {
                         setting.rules.delta, demotion_name(setting.rules.demotion), setting.rules.half_life);
   if (setting.slices) rules += slice_setting_text(*setting.slices);
   if (!setting.routing.empty()) rules += " routing=" + setting.routing;
+  if (const auto& device = setting.device)
+    rules += fmt::format(
+        " device_cache={} device_scope={} device_capacity={} placement={} slots={} profile={:016x}",
+        device->cache, device->scope, device->capacity, device->placement,
+        device->slots ? fmt::format("{}", *device->slots) : "any", device->profile);
   return fmt::format("# sluice decisions v1 cache={} scope={} capacity={} keep={} seed={}{}\n", setting.cache,
                      setting.scope, setting.capacity,
                      setting.keep == Parts(Part::kFull) ? "full"
@@ -103,12 +118,70 @@ void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,
   log += '\n';
 }
 
+void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,
+                     const LayerDecision& decision) {
+  append_decision(log, event, layer, *decision.outcome);
+  if (decision.device == nullptr) return;
+  log.pop_back();
+  const char* mark = " device ";
+  for (const DeviceUse& use : decision.device->uses) {
+    append_format(log, "{}{}{}", mark, use.id.index,
+                  use.from == DeviceBytes::kSlot       ? ""
+                  : use.from == DeviceBytes::kPrefetch ? "*"
+                  : use.stays                          ? "+"
+                                                       : "-");
+    mark = ",";
+  }
+  mark = " drop ";
+  for (const Eviction& gone : decision.device->evicted) {
+    append_format(log, "{}{}/{}", mark, gone.id.layer, gone.id.index);
+    mark = ",";
+  }
+  append_updates(log, " bring ", decision.device->updates);
+  log += '\n';
+}
+
+void append_start(std::string& log, std::span<const DeviceUpdate> start) {
+  if (start.empty()) return;
+  append_updates(log, "start ", start);
+  log += '\n';
+}
+
+std::uint64_t hash_of(const ExpertCosts& costs) {
+  std::uint64_t hash = 0;
+  const auto add = [&](double value) {
+    hash = splitmix64_mixed((hash ^ std::bit_cast<std::uint64_t>(value)) + kSplitMix64Step);
+  };
+  const auto add_time = [&](const ComputeTime& time) {
+    add(time.fixed);
+    add(time.per_token);
+    for (const auto& [tokens, value] : time.measured) {
+      add(tokens);
+      add(value);
+    }
+  };
+  add_time(costs.run);
+  const DeviceCosts& device = costs.device;
+  for (const ComputeTime* time : {&device.run, &device.shared, &device.gate}) add_time(*time);
+  for (const double value :
+       {device.transfer, device.sync, device.policy, device.launch, device.predict, device.row})
+    add(value);
+  return hash;
+}
+
 std::string decision_ending(std::uint64_t hash) { return fmt::format("# hash {:016x}\n", hash); }
 
 std::uint64_t decision_hash(std::span<const std::unique_ptr<Residency>> caches) {
   std::uint64_t hash = 0;
   for (const auto& cache : caches) hash = hash * 0x9e3779b97f4a7c15ull + cache->decision_hash();
   return hash;
+}
+
+std::uint64_t decision_hash(const LayerPolicies& policies) {
+  const std::uint64_t host = decision_hash(policies.residencies);
+  return policies.device
+             ? splitmix64_mixed(host + kSplitMix64Step) ^ decision_hash(policies.device->residencies)
+             : host;
 }
 
 }  // namespace sluice::experts

@@ -13,6 +13,7 @@
 #include "experts/cache/residency.h"
 #include "experts/cache/zip_pools.h"
 #include "experts/core/pools.h"
+#include "experts/layer_decider.h"
 #include "experts/routing/miss_constraint.h"
 #include "experts/routing/precision.h"
 
@@ -37,6 +38,14 @@ struct DecisionSetting {
   PoolRules rules = {};
   std::optional<SliceSetting> slices = {};  // for slice-lru
   std::string routing = {};                 // what is played ("recorded from FILE"); empty: nothing
+  struct Device {
+    std::string cache, placement;
+    std::string scope;                   // of its caches
+    Bytes capacity = 0;                  // bytes of each of them
+    std::optional<std::uint32_t> slots;  // PlacementCosts::slots
+    std::uint64_t profile = 0;           // hash of the costs that placement and the modelled clock see
+  };
+  std::optional<Device> device = {};
 };
 std::string decision_heading(const DecisionSetting& setting);
 
@@ -47,6 +56,18 @@ std::string decision_heading(const DecisionSetting& setting);
 // LAYER/ID=PARTS" are experts outside the event that came in. Empty lists are left out.
 void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer, const EventOutcome& outcome);
 
+// A whole decision: the line above and, where there is a device, behind it and before its end:
+// " device ID,ID" are the experts that it computes, in that order: "ID" from a slot, "ID*" from a prefetch,
+// "ID+" from the host into a slot, "ID-" from the host through a buffer. "drop LAYER/ID" leave its cache, and
+// "bring LAYER/ID" come in as updates.
+void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,
+                     const LayerDecision& decision);
+// "start LAYER/ID,…": what the device's cache begins with; nothing if it begins empty.
+void append_start(std::string& log, std::span<const DeviceUpdate> start);
+
+// The costs as one number, for Device::profile.
+std::uint64_t hash_of(const ExpertCosts& costs);
+
 // "3,4,0,1": experts in F, C, S, E.
 std::string slots_text(const PoolSlots& slots);
 
@@ -55,6 +76,8 @@ std::string decision_ending(std::uint64_t hash);
 
 // One number for the decisions of a run: the hash of its only cache, or of its caches by layer.
 std::uint64_t decision_hash(std::span<const std::unique_ptr<Residency>> caches);
+// The same of all tiers.
+std::uint64_t decision_hash(const LayerPolicies& policies);
 
 // "full" "sm" "exp" "sm+exp" …; "-" for no parts.
 std::string_view parts_name(Parts parts);

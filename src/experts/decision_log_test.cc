@@ -16,7 +16,7 @@ TEST(DecisionLog, SpellsOutHitsMissesAndWhatLeft) {
   outcome.reduced = {{0, 8}};
   std::string log;
   append_decision(log, 41, 2, outcome);
-  append_decision(log, 42, 0, {});
+  append_decision(log, 42, 0, EventOutcome{});
   EXPECT_EQ(
       log,
       "41 2 hit 3,9=sm+exp>full miss 4=full,5=-,6=sm>sm+exp out 0/17=full,1/2=exp reduce 0/8=sm\n42 0\n");
@@ -40,6 +40,46 @@ TEST(DecisionLog, SpellsOutHitsMissesAndWhatLeft) {
             "# sluice decisions v1 cache=zip-pools scope=global capacity=90 keep=full seed=0 "
             "pools=1,2,0,4 delta=3 demote=room half_life=0.5\n");
   EXPECT_EQ(decision_ending(0x12ab), "# hash 00000000000012ab\n");
+}
+
+TEST(DecisionLog, SpellsOutWhatHappensOnADevice) {
+  EventOutcome outcome;
+  outcome.misses = {{{2, 4}, Part::kFull}};
+  LayerDecision decision;
+  decision.outcome = &outcome;
+  std::string log;
+  append_decision(log, 7, 2, decision);
+  EXPECT_EQ(log, "7 2 miss 4=full\n");  // without a device nothing is added
+  DevicePlan plan;
+  plan.uses = {{.id = {2, 9}, .from = DeviceBytes::kSlot},
+               {.id = {2, 1}, .from = DeviceBytes::kPrefetch},
+               {.id = {2, 3}, .stays = true},
+               {.id = {2, 4}}};
+  plan.evicted = {{{2, 9}, Part::kFull}};
+  plan.updates = {{{2, 8}}, {{2, 7}}};
+  decision.device = &plan;
+  log.clear();
+  append_decision(log, 7, 2, decision);
+  append_start(log, {});
+  append_start(log, plan.updates);
+  EXPECT_EQ(log,
+            "7 2 miss 4=full device 9,1*,3+,4- drop 2/9 bring 2/8,2/7\n"
+            "start 2/8,2/7\n");
+  DecisionSetting setting{.cache = "lru", .scope = "layer", .capacity = 7};
+  setting.device = {.cache = "workload-ema",
+                    .placement = "greedy",
+                    .scope = "layer",
+                    .capacity = 5,
+                    .slots = 2,
+                    .profile = 0xab};
+  EXPECT_EQ(
+      decision_heading(setting),
+      "# sluice decisions v1 cache=lru scope=layer capacity=7 keep=full seed=0 device_cache=workload-ema "
+      "device_scope=layer device_capacity=5 placement=greedy slots=2 profile=00000000000000ab\n");
+  ExpertCosts costs, other;
+  other.device.row = 1;
+  EXPECT_EQ(hash_of(costs), hash_of(ExpertCosts{}));
+  EXPECT_NE(hash_of(costs), hash_of(other));
 }
 
 TEST(DecisionLog, HashesOfSeveralCachesDependOnTheirOrder) {

@@ -20,11 +20,13 @@ LayerDecider::LayerDecider(LayerPolicies policies, const SparseShape& shape)
     : policies_(std::move(policies)),
       shape_(shape),
       switch_(policies_.prefetch && policies_.prefetch->name() != "none") {
-  const std::size_t host = policies_.residencies.size(), device = policies_.device_residencies.size();
+  const std::size_t host = policies_.residencies.size();
   SLUICE_CHECK(host == 1 || host == shape.layers);
-  SLUICE_CHECK(device <= 1 || device == shape.layers);
-  for (const auto& residency : policies_.device_residencies)
-    SLUICE_CHECK(residency->tier() == Tier::kDevice, "the device's residency is of another tier");
+  if (!policies_.device) return;
+  const std::size_t device = policies_.device->residencies.size();
+  SLUICE_CHECK(device == 1 || device == shape.layers);
+  SLUICE_CHECK(policies_.placement && !policies_.sliced() && !policies_.whole_layers);
+  device_ = std::make_unique<DeviceDecider>(*policies_.device, *policies_.placement, policies_.costs);
 }
 
 void LayerDecider::begin_step(std::span<const SequenceSpan> spans) {
@@ -45,6 +47,7 @@ void LayerDecider::end_step(const StepCost& cost) {
   if (policies_.router) policies_.router->end_step(step_spans_);
   if (policies_.constraint) policies_.constraint->end_step();
   switch_.end_step(cost);
+  if (device_) device_->end_layer();
 }
 
 void LayerDecider::cancel_step(std::span<const SequenceSpan> spans) {
@@ -54,8 +57,10 @@ void LayerDecider::cancel_step(std::span<const SequenceSpan> spans) {
 void LayerDecider::end_sequence(SequenceId sequence) {
   if (policies_.router) policies_.router->end_sequence(sequence);
   if (policies_.constraint) policies_.constraint->end_sequence(sequence);
-  for (const auto* const tier : {&policies_.residencies, &policies_.device_residencies})
-    for (const std::unique_ptr<Residency>& residency : *tier) residency->end_sequence(sequence);
+  for (const std::unique_ptr<Residency>& residency : policies_.residencies) residency->end_sequence(sequence);
+  if (!policies_.device) return;
+  for (const std::unique_ptr<Residency>& residency : policies_.device->residencies)
+    residency->end_sequence(sequence);
 }
 
 const Routing& LayerDecider::route(const ScoresView& scores) {
@@ -83,6 +88,7 @@ void LayerDecider::follow(std::uint32_t layer, const Demand& event) {
   decision_.routing.begin.assign(1, 0);
   decision_.experts.assign(event.experts.begin(), event.experts.end());
   decision_.tokens.assign(event.tokens.begin(), event.tokens.end());
+  tokens_of_.clear();  // how many experts the layer has is not known
   mean_scores_.clear();
   is_routed_ = true;
 }
@@ -142,9 +148,10 @@ void LayerDecider::average_scores() {
 const LayerDecision& LayerDecider::decide() {
   SLUICE_CHECK(is_routed_, "a layer is decided that has not been routed");
   is_routed_ = false;
-  decision_.fetch_demand = {decision_.experts, decision_.tokens};
-  assign();
-  decide_device();
+  if (device_)
+    decide_device();
+  else
+    assign();
   Residency& residency = policies_.residency(scores_.layer);
   MissConstraint* const constraint = step_ == StepKind::kPrompt ? nullptr : policies_.constraint.get();
   decision_.slices = {};
@@ -153,55 +160,60 @@ const LayerDecision& LayerDecider::decide() {
     decision_.slices = demands_.demand(
         constraint != nullptr ? constraint->lsb_allowance(decision_.experts, residency) : kAnyBytes);
   }
+  const Demand& demand = decision_.fetch_demand;
   decision_.outcome = decision_.fetch =
-      &residency.on_event(decision_.experts, mean_scores_, decision_.tokens, decision_.slices);
+      &residency.on_event(demand.experts, mean_scores_, demand.tokens, decision_.slices, place());
   if (constraint != nullptr) constraint->on_event(*decision_.outcome);
   find_low();
   if (policies_.whole_layers) widen_to_layer();
   return decision_;
 }
 
+EventPlace LayerDecider::place() const {
+  return {.layer = scores_.layer, .step = step_, .layer_tokens = tokens_of_};
+}
+
 void LayerDecider::assign() {
+  decision_.device = nullptr;
+  decision_.fetch_demand = {decision_.experts, decision_.tokens};
   decision_.assignment.unit.clear();
   if (!policies_.placement) return;
-  const ExpertCosts& costs = policies_.costs;
-  const Residency* const device = policies_.device_residency(scores_.layer);
   t_host_.clear();
-  t_device_.clear();
-  transfer_.clear();
-  on_device_.clear();
-  for (std::size_t i = 0; i < decision_.experts.size(); ++i) {
-    t_host_.push_back(costs.run.of(decision_.tokens[i]));
-    if (device == nullptr) continue;
-    const bool there = device->computable(decision_.experts[i]);
-    t_device_.push_back(costs.device_run.of(decision_.tokens[i]));
-    transfer_.push_back(there ? 0 : costs.transfer);
-    on_device_.push_back(there ? 1 : 0);
-  }
-  policies_.placement->assign({decision_.experts, decision_.tokens},
-                              {.phase = step_,
-                               .t_host = t_host_,
-                               .t_device = t_device_,
-                               .transfer = transfer_,
-                               .on_device = on_device_,
-                               .slots = policies_.device_slots},
+  for (const std::uint32_t tokens : decision_.tokens) t_host_.push_back(policies_.costs.run.of(tokens));
+  policies_.placement->assign(decision_.fetch_demand, {.phase = step_, .t_host = t_host_},
                               decision_.assignment);
   SLUICE_CHECK(decision_.assignment.unit.size() == decision_.experts.size(),
                policies_.placement->name() + " leaves experts without a place");
 }
 
 void LayerDecider::decide_device() {
-  decision_.device = nullptr;
-  Residency* const device = policies_.device_residency(scores_.layer);
-  if (device == nullptr) return;
-  device_experts_.clear();
-  device_tokens_.clear();
-  for (std::size_t i = 0; i < decision_.assignment.unit.size(); ++i) {
-    if (decision_.assignment.unit[i] != Unit::kDevice) continue;
-    device_experts_.push_back(decision_.experts[i]);
-    device_tokens_.push_back(decision_.tokens[i]);
+  std::uint32_t prompt_tokens = 0;
+  for (const SequenceSpan& span : scores_.spans)
+    prompt_tokens += span.kind == StepKind::kPrompt ? span.tokens : 0;
+  decision_.device = &device_->decide({.demand = {decision_.experts, decision_.tokens},
+                                       .place = place(),
+                                       .step_tokens = scores_.tokens,
+                                       .prompt_tokens = prompt_tokens,
+                                       .mean_scores = mean_scores_},
+                                      decision_.assignment);
+  find_host_event();
+}
+
+// What the device has or is getting needs nothing of the host.
+void LayerDecider::find_host_event() {
+  host_experts_.clear();
+  host_tokens_.clear();
+  needed_.assign(decision_.experts.size(), 1);
+  for (const DeviceUse& use : decision_.device->uses) {
+    const auto at = std::ranges::lower_bound(decision_.experts, use.id);
+    needed_[static_cast<std::size_t>(at - decision_.experts.begin())] = use.from == DeviceBytes::kLink;
   }
-  decision_.device = &device->on_event(device_experts_, mean_scores_, device_tokens_);
+  for (std::size_t i = 0; i < decision_.experts.size(); ++i) {
+    if (needed_[i] == 0) continue;
+    host_experts_.push_back(decision_.experts[i]);
+    host_tokens_.push_back(decision_.tokens[i]);
+  }
+  decision_.fetch_demand = {host_experts_, host_tokens_};
 }
 
 void LayerDecider::find_low() {
@@ -260,6 +272,11 @@ std::span<const PartRequest> LayerDecider::look_ahead(const ScoresView* next) {
                          .top_k = shape_.top_k,
                          .certain = certain_parts()};
   policies_.prefetch->propose(state, proposals_);
+  if (!device_) return proposals_;
+  device_proposals_.clear();
+  for (const PartRequest& one : proposals_)
+    if (one.tier == Tier::kDevice) device_proposals_.push_back(one);
+  device_->prefetch(device_proposals_);
   return proposals_;
 }
 

@@ -1,5 +1,5 @@
 // How one sparse layer of one step is decided: routing, precision, placement, the limits on loss and misses,
-// residency, the order of reads, and what to read ahead for the next layer. The one place that knows in which
+// the residencies of device and host, the order of reads, and what to read ahead for the next layer. The one place that knows in which
 // order policies are asked: the engine carries the decisions out, the replays of the lab clock or count them.
 // Pure: no I/O, no clock, no threads, no kernels. docs/architecture.md, "One token".
 #pragma once
@@ -12,6 +12,8 @@
 #include "experts/cache/residency.h"
 #include "experts/core/demand.h"
 #include "experts/core/sequence_span.h"
+#include "experts/device_decider.h"
+#include "experts/device_plan.h"
 #include "experts/layer_policies.h"
 #include "experts/placement/placement.h"
 #include "experts/prefetch/prefetch.h"
@@ -38,10 +40,11 @@ struct LayerDecision {
   Assignment assignment;
   SliceDemand slices;  // what the event asks of the residency; empty without slices
   const EventOutcome* outcome = nullptr;
-  // What the device's residency decides about the experts that are assigned to it; null without a device.
-  const EventOutcome* device = nullptr;
-  // What is to be fetched, and for how many tokens: the event, or under LayerPolicies::whole_layers all
-  // experts of the layer.
+  // What happens on the device; null without one. Then the host's residency is asked about those experts
+  // alone whose bytes are needed from the host: the host computes them, or they are copied from there.
+  const DevicePlan* device = nullptr;
+  // What is to be fetched to the host, and for how many tokens: the experts that its residency was asked
+  // about, or under LayerPolicies::whole_layers all experts of the layer.
   const EventOutcome* fetch = nullptr;
   Demand fetch_demand;
   // For slices in decode steps, else empty and 0: by expert of the layer, whether it is computed at low
@@ -66,8 +69,11 @@ struct LayerDecision {
 // has changed. In a steady state nothing is allocated. Thread-compatible.
 class LayerDecider {
  public:
-  // REQUIRES: one residency of the host, or one per layer; of the device none, or likewise.
+  // REQUIRES: one residency of the host, or one per layer; of a device likewise, and then a placement, and
+  // neither slices nor whole layers.
   LayerDecider(LayerPolicies policies, const SparseShape& shape);
+  LayerDecider(const LayerDecider&) = delete;  // its parts refer to each other
+  LayerDecider& operator=(const LayerDecider&) = delete;
 
   // The spans of the step; need not live longer than the call.
   void begin_step(std::span<const SequenceSpan> spans);
@@ -107,6 +113,8 @@ class LayerDecider {
   std::span<const PartRequest> look_ahead(const ScoresView* next);
 
   const LayerPolicies& policies() const { return policies_; }
+  // What the device's cache begins with, its counts, and the modelled clock; null without a device.
+  const DeviceDecider* device() const { return device_.get(); }
   // How routers have changed the model's routing so far: in all steps, and in decode steps.
   const RoutingChanges& changes() const { return changes_; }
   const RoutingChanges& decode_changes() const { return decode_changes_; }
@@ -122,6 +130,8 @@ class LayerDecider {
   Parts certain_parts() const;  // of experts of the next event
   void assign();
   void decide_device();
+  EventPlace place() const;
+  void find_host_event();
   void widen_to_layer();
 
   LayerPolicies policies_;
@@ -139,11 +149,12 @@ class LayerDecider {
   SliceDemands demands_;
   std::vector<PartRequest> proposals_;
   ReadOrder order_;
-  // What placement sees of the event's experts.
-  std::vector<double> t_host_, t_device_, transfer_;
-  std::vector<std::uint8_t> on_device_;
-  std::vector<ExpertId> device_experts_;      // those that are assigned to the device …
-  std::vector<std::uint32_t> device_tokens_;  // … and their tokens
+  std::unique_ptr<DeviceDecider> device_;
+  std::vector<double> t_host_;              // what placement sees of the event's experts without a device
+  std::vector<ExpertId> host_experts_;      // those whose bytes the host must have …
+  std::vector<std::uint32_t> host_tokens_;  // … and their tokens
+  std::vector<std::uint8_t> needed_;        // by place in the event
+  std::vector<PartRequest> device_proposals_;
   // For whole layers: the outcome for all N experts.
   EventOutcome layer_outcome_;
   std::vector<ExpertId> layer_experts_;

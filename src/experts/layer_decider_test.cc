@@ -139,7 +139,7 @@ LayerPolicies policies_of(const Setting& setting, const ExpertSizes& sizes) {
                                  .combine = {.renormalise = true},
                                  .constraint = policies.constraint.get(),
                                  .script = &scripts.back()});
-  policies.placement = make_host_placement();
+  policies.placement = make_cpu_placement();
   policies.prefetch = find_prefetch(setting.prefetch).make();
   policies.whole_layers = setting.whole_layers;
   const ExpertBytes largest = sizes.bytes({kLayers - 1, 0});
@@ -175,6 +175,8 @@ std::string text_of(const EventOutcome& outcome) {
     text << ' ' << gone.id.layer << '/' << gone.id.index << ':' << +gone.parts.bits();
   text << " reduced";
   for (ExpertId id : outcome.reduced) text << ' ' << id.layer << '/' << id.index;
+  text << " updates";
+  for (const Update& one : outcome.updates) text << ' ' << one.id.layer << '/' << one.id.index;
   text << " trimmed " << outcome.trimmed;
   return text.str();
 }
@@ -243,7 +245,18 @@ class Plain {
       demand = demands.demand();
       if (p_.constraint && !prompt) demand.lsb_allowance = p_.constraint->lsb_allowance(ids, residency);
     }
-    const EventOutcome& outcome = residency.on_event(ids, {}, count, demand);
+    std::vector<std::uint32_t> of_layer(scores.experts);
+    std::vector<float> means;
+    for (const Choice& choice : decided.routing.choices) ++of_layer[choice.expert];
+    for (std::size_t e = 0; e < scores.experts; ++e) {
+      double sum = 0;
+      for (std::size_t t = 0; t < scores.tokens; ++t) sum += scores.scores[t * scores.experts + e];
+      means.push_back(static_cast<float>(sum / scores.tokens));
+    }
+    const EventOutcome& outcome = residency.on_event(ids, means, count, demand,
+                                                     {.layer = scores.layer,
+                                                      .step = prompt ? StepKind::kPrompt : StepKind::kDecode,
+                                                      .layer_tokens = of_layer});
     if (p_.constraint && !prompt) p_.constraint->on_event(outcome);
     decided.outcome = decided.fetch = text_of(outcome);
     decided.fetch_tokens = decided.tokens;
@@ -613,12 +626,12 @@ TEST(LayerDecider, PlacementSeesCostsResidencyAndPhaseAndTheDeviceDecidesAboutIt
   LayerPolicies policies;
   policies.placement = std::make_unique<WatchingPlacement>(seen);
   policies.residencies.push_back(std::make_unique<Residency>(make_cache("none", {}), sizes, 0));
-  policies.device_residencies.push_back(
+  policies.device.emplace().residencies.push_back(
       std::make_unique<Residency>(make_cache("lru", {}), sizes, 1000, Tier::kDevice));
-  policies.device_slots = 7;
+  policies.device->slots = 7;
   policies.costs.run = {.fixed = 1, .per_token = 10};
-  policies.costs.device_run = {.fixed = 2, .per_token = .5};
-  policies.costs.transfer = 30;
+  policies.costs.device.run = {.fixed = 2, .per_token = .5};
+  policies.costs.device.transfer = 30;
   LayerDecider decider(std::move(policies), {1, 2});
   const ExpertId ids[] = {{0, 1}, {0, 4}, {0, 6}};
   const std::uint32_t tokens[] = {3, 1, 2};
@@ -634,17 +647,27 @@ TEST(LayerDecider, PlacementSeesCostsResidencyAndPhaseAndTheDeviceDecidesAboutIt
   EXPECT_EQ(seen.slots, 7u);
   EXPECT_THAT(first.assignment.unit, testing::ElementsAre(Unit::kDevice, Unit::kHost, Unit::kDevice));
   ASSERT_NE(first.device, nullptr);
-  EXPECT_EQ(first.device->tier, Tier::kDevice);
   EXPECT_EQ(first.outcome->tier, Tier::kHost);
-  ASSERT_EQ(first.device->misses.size(), 2u);
-  EXPECT_EQ(first.device->misses[1].id, ids[2]);
+  // Both are copied, the longer computation first, and stay; the host must have all three.
+  ASSERT_EQ(first.device->uses.size(), 2u);
+  EXPECT_EQ(first.device->uses[0].id, ids[0]);
+  EXPECT_EQ(first.device->uses[1].id, ids[2]);
+  for (const DeviceUse& use : first.device->uses) {
+    EXPECT_EQ(use.from, DeviceBytes::kLink);
+    EXPECT_TRUE(use.stays);
+    EXPECT_EQ(use.remaining, 30);
+  }
   EXPECT_EQ(first.outcome->misses.size(), 3u);
   decider.follow(0, {ids, tokens});
   const LayerDecision& second = decider.decide();
   EXPECT_THAT(seen.transfer, testing::ElementsAre(0, 30, 0));
   EXPECT_THAT(seen.on_device, testing::ElementsAre(1, 0, 1));
-  EXPECT_EQ(second.device->hits.size(), 2u);
-  EXPECT_EQ(second.outcome->misses.size(), 3u);
+  EXPECT_EQ(second.device->uses.size(), 2u);
+  EXPECT_EQ(second.device->uses[0].from, DeviceBytes::kSlot);
+  // What the device has needs nothing of the host.
+  ASSERT_EQ(second.outcome->misses.size(), 1u);
+  EXPECT_EQ(second.outcome->misses[0].id, ids[1]);
+  EXPECT_EQ(second.fetch_demand.experts.size(), 1u);
 }
 
 TEST(LayerDecider, WithoutADevicePlacementSeesHostTimesAlone) {

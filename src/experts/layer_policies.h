@@ -14,9 +14,26 @@
 #include "experts/routing/precision.h"
 #include "experts/routing/router.h"
 #include "experts/schedule/expert_costs.h"
+#include "experts/schedule/hybrid_timeline.h"
 #include "experts/schedule/scheduler.h"
 
 namespace sluice::experts {
+
+// A device beside the host.
+struct DevicePolicies {
+  std::vector<std::unique_ptr<Residency>> residencies;  // one for all layers, or one per layer
+  std::optional<std::uint32_t> slots = {};              // PlacementCosts::slots
+  // Copies that may be on the device before they are computed (HybridWork::buffers).
+  std::uint32_t buffers = kAnyBuffers;
+  // Places the experts of steps that have at least so many tokens of prompts; null: as all others.
+  std::unique_ptr<Placement> prefill_placement = {};
+  std::uint32_t prefill_from = 1;
+  bool predicts = false;  // the device predicts the next layer (DeviceCosts::predict)
+
+  Residency& residency(std::size_t sparse_layer) const {
+    return *residencies[residencies.size() == 1 ? 0 : sparse_layer];
+  }
+};
 
 struct LayerPolicies {
   PrecisionRule precision{.mode = PrecisionMode::kFull};  // kFull: no slices
@@ -25,21 +42,15 @@ struct LayerPolicies {
   std::unique_ptr<Router> router;        // may ask the constraint; null: every routing is given
   std::unique_ptr<Placement> placement;  // null: nothing is assigned
   std::vector<std::unique_ptr<Residency>> residencies;  // of the host: one for all layers, or one per layer
-  // The same for the device; empty: there is no device.
-  std::vector<std::unique_ptr<Residency>> device_residencies;
-  std::optional<std::uint32_t> device_slots;  // PlacementCosts::slots
-  std::unique_ptr<Scheduler> scheduler;       // null: nothing is read
-  ExpertCosts costs;                          // that the scheduler plans with
-  std::unique_ptr<Prefetch> prefetch;         // null: nothing is read ahead
-  bool whole_layers = false;                  // experts that no token chose are fetched, too
+  std::optional<DevicePolicies> device = {};            // empty: there is none
+  std::unique_ptr<Scheduler> scheduler;                 // null: nothing is read
+  ExpertCosts costs;                                    // that the scheduler plans with
+  std::unique_ptr<Prefetch> prefetch;                   // null: nothing is read ahead
+  bool whole_layers = false;                            // experts that no token chose are fetched, too
 
   bool sliced() const { return precision.mode != PrecisionMode::kFull; }
   Residency& residency(std::size_t sparse_layer) const {
     return *residencies[residencies.size() == 1 ? 0 : sparse_layer];
-  }
-  Residency* device_residency(std::size_t sparse_layer) const {  // null: there is no device
-    if (device_residencies.empty()) return nullptr;
-    return device_residencies[device_residencies.size() == 1 ? 0 : sparse_layer].get();
   }
 };
 

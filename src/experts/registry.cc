@@ -13,6 +13,8 @@ constexpr std::string_view kZipMoeBaselines = "ZipMoE (arXiv 2601.21198) 6; SPEC
 constexpr std::string_view kMoeInfinity = "MoE-Infinity (arXiv 2401.14361); SPEC 1.10";
 constexpr std::string_view kSliceMoe = "SliceMoE; SPEC 4.3, 4.6";
 constexpr std::string_view kCacheAware = "SliceMoE, after the works it cites; SPEC 4.5";
+constexpr std::string_view kDali = "DALI Alg. 2; SPEC 3.5";
+constexpr std::string_view kDaliSplit = "DALI Alg. 1, appendix A.2; SPEC 3.3";
 constexpr std::string_view kZipMoeScheduling = "ZipMoE (arXiv 2601.21198) Alg. 1; SPEC 1.5";
 
 constexpr CachePolicy kCaches[] = {
@@ -39,6 +41,36 @@ constexpr CachePolicy kCaches[] = {
      .source = kSliceMoe,
      .judges_events = true,
      .sliced = true},
+    {.name = "workload-window",
+     .make = make_workload_window_cache,
+     .source = kDali,
+     .judges_events = true,
+     .starts = true},
+    {.name = "workload-window-unconditional",
+     .make = make_workload_window_unconditional_cache,
+     .source = kDali,
+     .judges_events = true,
+     .starts = true},
+    {.name = "workload-ema",
+     .make = make_workload_ema_cache,
+     .source = "ours, after DALI; SPEC 3.5",
+     .judges_events = true,
+     .starts = true},
+    {.name = "hybrimoe", .make = make_hybrimoe_cache, .source = "HybriMoE (arXiv 2504.05897); SPEC 3.7"},
+    {.name = "d-hybrimoe", .make = make_d_hybrimoe_cache, .source = "HybriMoE, as DALI has it; SPEC 3.7"},
+    {.name = "static-layers",
+     .make = make_static_layers_cache,
+     .source = "SPEC 3.7",
+     .keeps = false,
+     .judges_events = true,
+     .starts = true,
+     .whole_layers = true},
+    {.name = "static-popular",
+     .make = make_static_popular_cache,
+     .source = "Fiddler; SPEC 3.7",
+     .keeps = false,
+     .judges_events = true,
+     .starts = true},
 };
 
 constexpr RouterPolicy kRouters[] = {
@@ -78,7 +110,22 @@ constexpr SchedulerPolicy kSchedulers[] = {
 };
 
 constexpr PlacementPolicy kPlacements[] = {
-    {.name = "host", .make = make_host_placement, .source = "SPEC 5.2"},
+    {.name = "cpu",
+     .make = make_cpu_placement,
+     .source = "SPEC 3.7, 5.2",
+     .needs_device = false,
+     .alias = "host"},
+    {.name = "device", .make = make_device_placement, .source = "SPEC 5.2"},
+    {.name = "layer-split", .make = make_layer_split_placement, .source = "SPEC 3.7"},
+    {.name = "threshold", .make = make_threshold_placement, .source = "SPEC 3.7"},
+    {.name = "fiddler", .make = make_fiddler_placement, .source = "Fiddler; SPEC 3.7"},
+    {.name = "greedy", .make = make_greedy_placement, .source = kDaliSplit},
+    {.name = "two-pointer",
+     .make = make_two_pointer_placement,
+     .source = "HybriMoE (arXiv 2504.05897); SPEC 10 G10"},
+    {.name = "beam", .make = make_beam_placement, .source = kDaliSplit},
+    {.name = "optimal", .make = make_optimal_placement, .source = kDaliSplit},
+    {.name = "ratio-prefix", .make = make_ratio_prefix_placement, .source = "ours; SPEC 3.3"},
 };
 
 // ZipMoE and its baselines: each baseline differs from `zipmoe` in what it is there to show.
@@ -89,7 +136,7 @@ constexpr Preset zip_preset(std::string_view name, std::string_view cache,
           .cache = cache,
           .prefetch = "none",
           .scheduler = "zip-affinity",
-          .placement = "host",
+          .placement = "cpu",
           .sharing = sharing,
           .source = kZipMoeBaselines};
 }
@@ -100,7 +147,7 @@ constexpr Preset kPresets[] = {
      .cache = "lru",
      .prefetch = "none",
      .scheduler = "serial",
-     .placement = "host",
+     .placement = "cpu",
      .source = "whole experts, of which the least recently used leaves"},
     zip_preset("zipmoe", "zip-pools", PoolSharing::kPlanned),
     zip_preset("z-C+P", "zip-pools", PoolSharing::kPlanned),
@@ -113,7 +160,7 @@ constexpr Preset kPresets[] = {
      .cache = "static",
      .prefetch = "none",
      .scheduler = "serial",
-     .placement = "host",
+     .placement = "cpu",
      .source = kZipMoeBaselines,
      .synchronous = true,
      .whole_experts = true},
@@ -122,7 +169,7 @@ constexpr Preset kPresets[] = {
      .cache = "eam",
      .prefetch = "eam",
      .scheduler = "serial",
-     .placement = "host",
+     .placement = "cpu",
      .source = kZipMoeBaselines,
      .whole_experts = true},
     {.name = "z-deepspeed",
@@ -130,7 +177,7 @@ constexpr Preset kPresets[] = {
      .cache = "none",
      .prefetch = "all-next",
      .scheduler = "serial",
-     .placement = "host",
+     .placement = "cpu",
      .source = kZipMoeBaselines,
      .whole_layers = true,
      .whole_experts = true},
@@ -139,7 +186,7 @@ constexpr Preset kPresets[] = {
      .cache = "slice-lru",
      .prefetch = "none",
      .scheduler = "serial",
-     .placement = "host",
+     .placement = "cpu",
      .source = "SliceMoE; SPEC 4, 5.2",
      .precision = PrecisionMode::kDbsc,
      .constraint = ConstraintMode::kHard},
@@ -150,6 +197,8 @@ const Policy& find(std::span<const Policy> table, Setting setting, std::string_v
   std::string known;
   for (const Policy& policy : table) {
     if (policy.name == name) return policy;
+    if constexpr (requires { policy.alias; })
+      if (!policy.alias.empty() && policy.alias == name) return policy;
     known += (known.empty() ? "" : ", ") + std::string(policy.name);
   }
   throw Error(ErrorKind::kUsage, "unknown name")
@@ -190,6 +239,17 @@ void CacheConfig::validate() const {
   }
   pools.validate();
   slices.validate();
+  workload.validate();
+}
+
+void WorkloadConfig::validate() const {
+  const auto refuse = [](const char* expected) {
+    throw Error(ErrorKind::kUsage, "a cache cannot follow the work of experts by these rules")
+        .expected(expected);
+  };
+  if (window.steps == 0) refuse("a window of at least one step");
+  if (!(ema.gamma >= 0 && ema.gamma < 1)) refuse("a weight of the past from 0 to below 1");
+  if (!(ema.ratio >= 1)) refuse("a ratio of at least 1");
 }
 
 std::unique_ptr<Cache> make_cache(std::string_view name, const CacheConfig& config) {

@@ -29,6 +29,9 @@ struct CachePolicy {
   // Holds experts in the states that CacheConfig::pools has slots for, and ignores `keep`.
   bool pooled = false;
   bool sliced = false;  // holds MSB and LSB slices separately: for the sliced family only
+  // Begins with experts of its choice where CacheConfig::layers says what there are (Residency::start).
+  bool starts = false;
+  bool whole_layers = false;  // keeps all experts of some layers: one cache for all of them
 };
 
 struct RouterPolicy {
@@ -57,6 +60,8 @@ struct PlacementPolicy {
   std::string_view name;
   std::unique_ptr<Placement> (*make)();
   std::string_view source;
+  bool needs_device = true;
+  std::string_view alias = {};  // an older name, found as well
 };
 
 // How zip-pools gets its slots: no slots, from the planner, or equal shares of the memory (SPEC §1.9, §1.10).

@@ -196,7 +196,8 @@ void check_policies(const PolicyPlan& policies, experts::Family family) {
                               .prefetch = policies.prefetch->name,
                               .whole_layers = policies.preset->whole_layers,
                               .slices = &policies.slices,
-                              .loss_limited = policies.contract.has_value()});
+                              .loss_limited = policies.contract.has_value(),
+                              .placement = policies.placement->name});
 }
 
 EnginePlan resolve(const EngineOptions& options, const ModelFacts& facts) {

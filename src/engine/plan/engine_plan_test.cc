@@ -43,7 +43,7 @@ TEST(EnginePlan, FillsBlankOptionsByHowTheModelIsStored) {
   EXPECT_EQ(whole.policies.cache->name, "lru");
   EXPECT_EQ(whole.policies.scheduler->name, "serial");
   EXPECT_EQ(whole.policies.prefetch->name, "lookahead");
-  EXPECT_EQ(whole.policies.placement->name, "host");
+  EXPECT_EQ(whole.policies.placement->name, "cpu");
   EXPECT_EQ(whole.policies.kept, Part::kFull);
   EXPECT_EQ(whole.policies.precision.mode, PrecisionMode::kFull);
   EXPECT_EQ(whole.cache_dtype, DType::kBF16);

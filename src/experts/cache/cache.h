@@ -34,8 +34,16 @@ struct SliceDemand {
   std::span<const SequenceSpan> spans = {};
 };
 
+// What an event is part of.
+struct EventPlace {
+  std::uint32_t layer = 0;
+  StepKind step = StepKind::kDecode;  // of the whole step
+  // (N): how many tokens of the step chose each expert of the layer, wherever it is computed; empty: unknown.
+  std::span<const std::uint32_t> layer_tokens = {};
+};
+
 // The experts that one layer of one step used: an event. Ids are distinct and ascending. Fixed before
-// anything moves.
+// anything moves. Of a device: the experts that are computed there.
 struct StepReport {
   std::uint64_t event = 0;         // index of the event in this cache's time
   std::span<const ExpertId> used;  // hits and misses together
@@ -44,6 +52,7 @@ struct StepReport {
   std::span<const float> scores;          // mean router score of all N experts of the layer; may be empty
   std::span<const std::uint32_t> tokens;  // tokens per used expert, parallel to `used`; may be empty
   SliceDemand slices = {};
+  EventPlace place = {};
 };
 
 struct Eviction {
@@ -94,6 +103,8 @@ class Cache {
   // on_insert: `id` now holds `parts`, `bytes` in all. on_evict: `parts` of `id` have left.
   virtual void on_insert(ExpertId id, Parts parts, Bytes bytes) = 0;
   virtual void on_evict(ExpertId id, Parts parts) = 0;
+  // What is resident before the first event, for policies that begin so: appends it. on_insert is not called.
+  virtual void start(const ExpertSizes& /*sizes*/, Bytes /*capacity*/, std::vector<Placed>& /*out*/) {}
   // For policies that judge a whole event at once instead of miss by miss: fills `out` (empty on entry) and
   // returns true. on_evict and on_insert follow as usual.
   virtual bool decide_event(const StepReport& /*report*/, const ExpertSizes& /*sizes*/, Bytes /*capacity*/,

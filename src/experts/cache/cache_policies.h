@@ -9,6 +9,8 @@
 #include "experts/cache/cache.h"
 #include "experts/cache/slice_lru.h"
 #include "experts/cache/slice_warmup.h"
+#include "experts/cache/workload_ema.h"
+#include "experts/cache/workload_window.h"
 #include "experts/cache/zip_pools.h"
 #include "experts/core/requests.h"
 
@@ -50,12 +52,30 @@ struct SlicesConfig {
   void validate() const;  // Error(kUsage)
 };
 
+// The layers that a cache decides about, for caches that must know them before the first event.
+struct CachedLayers {
+  std::uint32_t first = 0, layers = 0, experts = 0;  // `layers` of `experts` each, from the layer `first` on
+};
+
+// Configuration of the caches that follow the work of experts.
+struct WorkloadConfig {
+  WindowRules window = {};  // for workload-window; its `unconditional` is the policy's
+  EmaRules ema = {};        // for workload-ema
+  std::uint32_t top_k = 0;  // for hybrimoe and d-hybrimoe: experts of a token
+  // For static-popular: how often an expert was used by a calibration text, by layer and expert.
+  std::vector<std::vector<double>> popularity = {};
+
+  void validate() const;  // Error(kUsage)
+};
+
 struct CacheConfig {
   Parts keep = Part::kFull;             // parts of a used expert to keep; parts of the family
   std::uint64_t seed = 0;               // for policies that draw
   const RequestList* future = nullptr;  // for oracles only: all events to come; must outlive the cache
   PoolsConfig pools = {};               // for zip-pools only, which ignores `keep`
   SlicesConfig slices = {};             // for slice-lru only, which must keep msb + lsb
+  CachedLayers layers = {};             // none: caches that start with experts start empty
+  WorkloadConfig workload = {};
 
   void validate() const;  // Error(kUsage)
 };
@@ -71,5 +91,15 @@ std::unique_ptr<Cache> make_belady_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_belady_bypass_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_zip_pools_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_slice_lru_cache(const CacheConfig& config);
+// cache_workload.cc
+std::unique_ptr<Cache> make_workload_window_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_workload_window_unconditional_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_workload_ema_cache(const CacheConfig& config);
+// cache_score_average.cc
+std::unique_ptr<Cache> make_hybrimoe_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_d_hybrimoe_cache(const CacheConfig& config);
+// cache_static.cc
+std::unique_ptr<Cache> make_static_layers_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_static_popular_cache(const CacheConfig& config);
 
 }  // namespace sluice::experts

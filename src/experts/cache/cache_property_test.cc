@@ -181,6 +181,11 @@ TEST_P(EveryCache, KeepsTheRulesOfTheEvent) {
           expected[a.id] = a.parts;
         }
       }
+      for (const Update& update : outcome.updates) {  // other experts that come in
+        EXPECT_TRUE(GetParam().judges_events && !std::ranges::binary_search(ids, update.id));
+        EXPECT_EQ(update.before, parts_in(before, update.id));
+        expected[update.id] = update.parts;
+      }
       std::erase_if(expected, [](const auto& entry) { return entry.second.empty(); });
       Bytes bytes = 0;
       std::map<ExpertId, Parts> now;

@@ -30,19 +30,15 @@ Residency::Residency(std::unique_ptr<Cache> cache, const ExpertSizes& sizes, Byt
 }
 
 const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span<const float> scores,
-                                        std::span<const std::uint32_t> tokens, const SliceDemand& slices) {
+                                        std::span<const std::uint32_t> tokens, const SliceDemand& slices,
+                                        const EventPlace& place) {
   ids_.assign(ids.begin(), ids.end());
   std::sort(ids_.begin(), ids_.end());
   SLUICE_CHECK(std::adjacent_find(ids_.begin(), ids_.end()) == ids_.end(), "an id stands twice in one event");
   SLUICE_CHECK(tokens.empty() || tokens.size() == ids_.size());
   SLUICE_CHECK(slices.critical_tokens.empty() || slices.critical_tokens.size() == ids_.size());
 
-  outcome_.hits.clear();
-  outcome_.misses.clear();
-  outcome_.evicted.clear();
-  outcome_.reduced.clear();
-  outcome_.updates.clear();
-  outcome_.trimmed = 0;
+  clear_outcome();
   if (!ids_.empty()) follow_prompts(slices);
   misses_.clear();
   pins_.current = critical_.current = events_ + 1;
@@ -65,7 +61,8 @@ const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span
                           .misses = misses_,
                           .scores = scores,
                           .tokens = tokens,
-                          .slices = slices};
+                          .slices = slices,
+                          .place = place};
   cache_->on_step(report);
 
   decision_.victims.clear();
@@ -85,6 +82,32 @@ const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span
   ++events_;
   hash_outcome();
   return outcome_;
+}
+
+const EventOutcome& Residency::start() {
+  SLUICE_CHECK(events_ == 0 && used_ == 0, "a cache starts once");
+  clear_outcome();
+  std::vector<Placed> first;
+  cache_->start(sizes_, capacity_, first);
+  for (const Placed& placed : first) {
+    SLUICE_CHECK(is_legal(placed.parts) && !placed.parts.empty() && parts(placed.id).empty(),
+                 name_of(placed.id) + " cannot be there at the start");
+    resident_.at(placed.id) = placed.parts;
+    used_ += sizes_.bytes(placed.id).of(placed.parts);
+    outcome_.updates.push_back({placed.id, placed.parts});
+  }
+  SLUICE_CHECK(used_ <= capacity_, cache_->name() + " starts with more than its capacity");
+  if (!first.empty()) hash_outcome();
+  return outcome_;
+}
+
+void Residency::clear_outcome() {
+  outcome_.hits.clear();
+  outcome_.misses.clear();
+  outcome_.evicted.clear();
+  outcome_.reduced.clear();
+  outcome_.updates.clear();
+  outcome_.trimmed = 0;
 }
 
 void Residency::follow_prompts(const SliceDemand& slices) {

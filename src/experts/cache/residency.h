@@ -71,10 +71,14 @@ class Residency final : public ResidencyView {
   Residency(std::unique_ptr<Cache> cache, const ExpertSizes& sizes, Bytes capacity, Tier tier = Tier::kHost);
 
   // ids: distinct, any order. `scores`, `tokens` and `slices` as in StepReport (tokens and critical_tokens
-  // parallel to ids in ascending order). The outcome is valid until the next call. Without ids, only the
-  // event's index advances.
+  // parallel to ids in ascending order). The outcome is valid until the next call. Without ids, the event's
+  // index advances, and the cache is told.
   const EventOutcome& on_event(std::span<const ExpertId> ids, std::span<const float> scores = {},
-                               std::span<const std::uint32_t> tokens = {}, const SliceDemand& slices = {});
+                               std::span<const std::uint32_t> tokens = {}, const SliceDemand& slices = {},
+                               const EventPlace& place = {});
+
+  // Takes in what the cache begins with; these are the updates of the outcome. REQUIRES: no event so far.
+  const EventOutcome& start();
 
   // The sequence has ended. If only its prompt was being read, the next decoded token of any ends that.
   void end_sequence(SequenceId sequence) { std::erase(prompts_, sequence); }
@@ -102,6 +106,7 @@ class Residency final : public ResidencyView {
     std::uint64_t current = 0;  // 1-based, so that 0 is "never"
   };
 
+  void clear_outcome();
   void follow_prompts(const SliceDemand& slices);
   void end_prompt();
   Parts asked(ExpertId id) const;  // for slices

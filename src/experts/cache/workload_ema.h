@@ -29,10 +29,19 @@ class WorkloadEma {
   // The running step is over, a decode step of the whole batch or a prompt. Returns the swaps. resident: (N).
   // Valid until the next call.
   std::span<const Swap> end_step(std::span<const std::uint8_t> resident);
+  // For prompts in chunks, which are one step together: the swaps after a chunk, as if the step had ended;
+  // forget() ends it. chunk() and then forget() are end_step().
+  std::span<const Swap> chunk(std::span<const std::uint8_t> resident);
+  void forget();
+
+  std::uint32_t experts() const { return static_cast<std::uint32_t>(tokens_.size()); }
+  void grow(std::uint32_t experts);  // to at least so many; new ones have no tokens yet
 
  private:
+  void average();  // into next_: the scores if the running step ended now
+
   EmaRules rules_;
-  std::vector<double> tokens_, score_;  // (N): of the running step; averaged
+  std::vector<double> tokens_, score_, next_;  // (N): of the running step; averaged; scratch
   WorkloadSwaps swaps_;
 };
 

@@ -22,11 +22,22 @@ std::span<const Swap> WorkloadWindow::end_step(std::span<const std::uint8_t> res
 }
 
 std::span<const Swap> WorkloadWindow::end_prompt(std::span<const std::uint8_t> resident) {
-  const std::span<const Swap> swaps =
-      swaps_.choose(tokens_, resident, {.most = rules_.swaps, .unconditional = rules_.unconditional});
+  const std::span<const Swap> swaps = chunk(resident);
+  forget();
+  return swaps;
+}
+
+std::span<const Swap> WorkloadWindow::chunk(std::span<const std::uint8_t> resident) {
+  return swaps_.choose(tokens_, resident, {.most = rules_.swaps, .unconditional = rules_.unconditional});
+}
+
+void WorkloadWindow::forget() {
   std::ranges::fill(tokens_, 0.0);
   steps_ = 0;
-  return swaps;
+}
+
+void WorkloadWindow::grow(std::uint32_t experts) {
+  if (experts > tokens_.size()) tokens_.resize(experts);
 }
 
 }  // namespace sluice::experts

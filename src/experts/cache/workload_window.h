@@ -31,6 +31,13 @@ class WorkloadWindow {
   // its length. Returns the swaps; none within a window. resident: (N). Valid until the next call.
   std::span<const Swap> end_step(std::span<const std::uint8_t> resident);
   std::span<const Swap> end_prompt(std::span<const std::uint8_t> resident);
+  // For prompts in chunks: the swaps after a chunk, by all that has been counted; nothing is forgotten until
+  // forget(). chunk() and then forget() are end_prompt().
+  std::span<const Swap> chunk(std::span<const std::uint8_t> resident);
+  void forget();
+
+  std::uint32_t experts() const { return static_cast<std::uint32_t>(tokens_.size()); }
+  void grow(std::uint32_t experts);  // to at least so many; new ones have no tokens yet
 
  private:
   WindowRules rules_;

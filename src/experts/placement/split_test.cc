@@ -444,16 +444,21 @@ TEST(Balancer, LookAheadIsOptimalForEveryMonotoneHostCost) {
 TEST(StallSplit, CountsTheWaitForTheLink) {
   const std::vector<std::uint32_t> tokens = {3, 1, 2, 3};
   const std::vector<std::uint8_t> resident = {0, 1, 0, 0};
-  const std::vector<double> host = {6, 2, 4, 6}, compute(4, 1);
+  const std::vector<double> host = {6, 2, 4, 6}, compute(4, 1), transfer = {4, 0, 4, 4};
   std::vector<std::uint8_t> on_device(4);
   // 1 is there and ends at 1. 0 arrives at 4 and would end at 5, so the host takes 2, until 4; then 0 and 3
   // end at 5 and 9, before the host would with 3.
-  const StallTimes times = StallSplit().split({tokens, resident, host, compute, 4}, on_device);
+  const StallTimes times = StallSplit().split({tokens, resident, host, compute, transfer}, on_device);
   EXPECT_THAT(on_device, ElementsAre(1, 1, 0, 1));
   EXPECT_EQ(times.host, 4);
   EXPECT_EQ(times.device, 9);
   EXPECT_EQ(times.stall, 6);
   EXPECT_EQ(times.link, 8);
+  // With one slot only 0 is loaded; without one, none.
+  StallSplit().split({tokens, resident, host, compute, transfer, 1}, on_device);
+  EXPECT_THAT(on_device, ElementsAre(1, 1, 0, 0));
+  StallSplit().split({tokens, resident, host, compute, transfer, 0}, on_device);
+  EXPECT_THAT(on_device, ElementsAre(0, 1, 0, 0));
 }
 
 // The rule again, as a loop over a list that shrinks from both ends.
@@ -465,10 +470,16 @@ TEST(StallSplit, FollowsTheRuleOnRandomLayers) {
   std::size_t stalls = 0;
   for (int instance = 0; instance < 20000 && !testing::Test::HasFailure(); ++instance) {
     const Layer layer = random_layer(random, 10);
-    const double transfer = static_cast<double>(random() % 8);
+    // A resident expert may be under way, and the last part of its transfer is left.
+    const double whole = static_cast<double>(random() % 8);
+    std::vector<double> transfer;
+    for (const std::uint8_t there : layer.resident)
+      transfer.push_back(there == 0 ? whole : random() % 4 == 0 ? whole / 2 : 0);
+    const std::uint32_t slots =
+        random() % 2 == 0 ? kAnySlots : static_cast<std::uint32_t>(random() % (layer.size() + 1));
     std::vector<std::uint8_t> on_device(layer.size(), 9), expected(layer.size(), 0);
     const StallTimes times =
-        splitter.split({layer.tokens, layer.resident, layer.host, layer.device, transfer}, on_device);
+        splitter.split({layer.tokens, layer.resident, layer.host, layer.device, transfer, slots}, on_device);
 
     std::vector<std::uint32_t> list(layer.size());
     std::iota(list.begin(), list.end(), 0u);
@@ -477,11 +488,14 @@ TEST(StallSplit, FollowsTheRuleOnRandomLayers) {
              std::tuple(1 - layer.resident[b], -static_cast<int>(layer.tokens[b]));
     });
     double device = 0, host = 0, link = 0, busy = 0;
+    std::size_t loaded = 0;
     while (!list.empty()) {
       const std::uint32_t a = list.front(), b = list.back();
-      const double there = layer.resident[a] != 0 ? device : std::max(device, link + transfer);
-      if (there + layer.device[a] <= host + layer.host[b]) {
-        if (layer.resident[a] == 0) link += transfer;
+      const double there = transfer[a] == 0 ? device : std::max(device, link + transfer[a]);
+      const bool fits = layer.resident[a] != 0 || slots == kAnySlots || loaded < slots;
+      if (fits && there + layer.device[a] <= host + layer.host[b]) {
+        link += transfer[a];
+        loaded += layer.resident[a] == 0 ? 1 : 0;
         device = there + layer.device[a];
         busy += layer.device[a];
         expected[a] = 1;

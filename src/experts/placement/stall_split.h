@@ -7,16 +7,21 @@
 #include <span>
 #include <vector>
 
+#include "experts/placement/split.h"
+
 namespace sluice::experts {
 
 // The active experts of one layer, ascending by id: their places break ties. (n) each, non-owning. All times
 // are in one unit, finite and at least 0.
 struct StallCosts {
   std::span<const std::uint32_t> tokens;
-  std::span<const std::uint8_t> resident;  // 1: on the device already
+  std::span<const std::uint8_t> resident;  // 1: it has a place on the device, though it may be under way
   std::span<const double> host;            // time on the host
   std::span<const double> compute;         // time on the device once it is there
-  double transfer = 0;                     // of any one expert; transfers follow each other
+  // What is left of bringing the expert there: 0 if it is there, else its time on the link, where transfers
+  // follow each other.
+  std::span<const double> transfer;
+  std::uint32_t slots = kAnySlots;  // how many experts that are not resident may be brought there
 };
 
 struct StallTimes {
@@ -31,7 +36,7 @@ class StallSplit {
  public:
   // Sets `on_device` (n) to 1 for the experts of the device, to 0 for the others. The device takes the next
   // expert of the order (resident before missing, then tokens descending, then place) if it ends no later
-  // with it than the host would with the last one.
+  // with it than the host would with the last one, and if there is a slot for it.
   StallTimes split(const StallCosts& costs, std::span<std::uint8_t> on_device);
 
  private:

@@ -18,13 +18,24 @@ struct ComputeTime {
   double of(std::uint32_t tokens) const;
 };
 
+// What a device costs, where there is one (SPEC §2.6, §3.2, §3.6; HybridTimeline).
+struct DeviceCosts {
+  ComputeTime run = {};     // computing an expert there, once it is there
+  double transfer = 0;      // bringing any one expert there; > 0 where there is a device
+  ComputeTime shared = {};  // the shared experts of a layer, by the tokens of the step
+  ComputeTime gate = {};    // attention, norm and gate of the next layer, by the tokens of the step
+  double sync = 0;          // a copy of logits or activations down to the host
+  double policy = 0;        // the host decides a layer
+  double launch = 0;        // of one launch on the device
+  double predict = 0;       // predicting the next layer, where a policy asks for it
+  double row = 0;           // the host's output for one token of one expert, up to the device
+};
+
 // All in one unit of time (SPEC §1.3).
 struct ExpertCosts {
   ScheduleCosts fetch;
-  ComputeTime run;  // on the host (p of SPEC §1.3)
-  // Costs of a device, where there is one: computing an expert there, and bringing it there.
-  ComputeTime device_run = {};
-  double transfer = 0;
+  ComputeTime run;          // on the host (p of SPEC §1.3)
+  DeviceCosts device = {};  // unused without a device
 };
 
 }  // namespace sluice::experts

@@ -23,6 +23,10 @@ double HybridTimeline::remaining(ExpertId id) const {
   return sent == background_.end() ? 0 : sent->left;
 }
 
+void HybridTimeline::withdraw(ExpertId id) {
+  if (const auto sent = find(id); sent != background_.end()) background_.erase(sent);
+}
+
 const HybridTimes& HybridTimeline::run(const HybridWork& work) {
   SLUICE_CHECK(decided_ && work.buffers > 0);
   decided_ = false;
@@ -40,7 +44,7 @@ const HybridTimes& HybridTimeline::run(const HybridWork& work) {
     send(transfer, times_.predicted + costs_.sync, Class::kPrefetch);
   if (on_host)
     background_.push_back(
-        {.id = {}, .kind = Class::kRows, .released = times_.host, .time = costs_.rows, .left = costs_.rows});
+        {.id = {}, .kind = Class::kRows, .released = times_.host, .time = work.rows, .left = work.rows});
   load_experts(work);
   if (on_host) carry(std::numeric_limits<double>::infinity(), true);
   times_.combined = std::max(times_.device, times_.rows);

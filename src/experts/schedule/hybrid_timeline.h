@@ -30,7 +30,6 @@ struct HybridCosts {
   double policy = 0;     // the host decides
   double launch = 0;     // of one launch on the device: shared and resident experts together, each loaded one
   double predict = 0;    // the device predicts the next layer, changes of streams included; 0: it does not
-  double rows = 0;       // the rows of all experts of the host, up to the device
   double next_gate = 0;  // attention, norm and gate of the next layer
 };
 
@@ -51,6 +50,7 @@ constexpr std::uint32_t kAnyBuffers = std::numeric_limits<std::uint32_t>::max();
 struct HybridWork {
   double shared = 0;                      // shared experts, on the device
   std::span<const double> host = {};      // time of each expert of the host
+  double rows = 0;                        // the rows of these experts, up to the device
   std::span<const double> resident = {};  // time of each expert that is on the device
   std::span<const LinkLoad> loads = {};   // in the order of the link
   // Loads that may be on the device before they are computed, at least 1: with one buffer, link and device
@@ -95,6 +95,8 @@ class HybridTimeline {
   double decide(const HybridCosts& costs);
   // What is left of the expert's prefetch or update at that time; 0 if it has arrived or was never sent.
   double remaining(ExpertId id) const;
+  // The expert's prefetch or update is not wanted any more: what is left of it is not sent.
+  void withdraw(ExpertId id);
   // Runs the decided layer. A load that is on the link already becomes a load of what is left of it. Other
   // prefetches that have not started are withdrawn: they were for this layer. REQUIRES: decide() before each
   // run(); prefetches and updates that are on the link no more, that differ, and that take time.

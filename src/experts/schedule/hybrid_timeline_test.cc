@@ -24,12 +24,16 @@ ExpertId id(std::size_t index, std::size_t layer = 0) {
 
 TEST(HybridTimeline, RunsBothSidesAtOnce) {
   HybridTimeline timeline;
-  EXPECT_EQ(timeline.decide({.sync = 1, .policy = 2, .launch = 1, .predict = 3, .rows = 2, .next_gate = 4}),
-            3);
+  EXPECT_EQ(timeline.decide({.sync = 1, .policy = 2, .launch = 1, .predict = 3, .next_gate = 4}), 3);
   const double host[] = {5, 4}, resident[] = {1, 1};
   const LinkLoad loads[] = {{id(7), 6, 1}, {id(8), 6, 2}};
-  const HybridTimes& times = timeline.run(
-      {.shared = 2, .host = host, .resident = resident, .loads = loads, .prefetches = {}, .updates = {}});
+  const HybridTimes& times = timeline.run({.shared = 2,
+                                           .host = host,
+                                           .rows = 2,
+                                           .resident = resident,
+                                           .loads = loads,
+                                           .prefetches = {},
+                                           .updates = {}});
   EXPECT_EQ(times.resident, 8);  // 3, a launch, 2 + 1 + 1
   EXPECT_EQ(times.predicted, 11);
   EXPECT_THAT(timeline.load_arrivals(), ElementsAre(9, 15));
@@ -46,15 +50,15 @@ TEST(HybridTimeline, RunsBothSidesAtOnce) {
 
 TEST(HybridTimeline, AnEmptyLayerTakesItsOwnCostsAlone) {
   HybridTimeline timeline;
-  timeline.decide({.sync = 1, .policy = 2, .launch = 9, .predict = 0, .rows = 9, .next_gate = 4});
-  const HybridTimes& times = timeline.run({});
+  timeline.decide({.sync = 1, .policy = 2, .launch = 9, .predict = 0, .next_gate = 4});
+  const HybridTimes& times = timeline.run({.rows = 9});
   EXPECT_EQ(times.host, 3);
   EXPECT_EQ(times.end, 7);
 }
 
 TEST(HybridTimeline, BackgroundGivesWayAndGoesOn) {
   HybridTimeline timeline;
-  const HybridCosts costs{.sync = 1, .policy = 1, .launch = 0, .predict = 1, .rows = 1, .next_gate = 10};
+  const HybridCosts costs{.sync = 1, .policy = 1, .launch = 0, .predict = 1, .next_gate = 10};
   timeline.decide(costs);
   const LinkTransfer prefetches[] = {{id(1, 1), 4}, {id(2, 1), 20}, {id(3, 1), 5}}, updates[] = {{id(9), 6}};
   const double resident[] = {1};
@@ -101,8 +105,8 @@ TEST(HybridTimeline, WithOneBufferLinkAndDeviceTakeTurns) {
   const double host[] = {3};
   for (const auto& [buffers, end, rows] : {std::tuple(1u, 18.0, 7.0), {2u, 14.0, 13.0}}) {
     HybridTimeline timeline;
-    timeline.decide({.rows = 1});
-    const HybridTimes& times = timeline.run({.host = host, .loads = loads, .buffers = buffers});
+    timeline.decide({});
+    const HybridTimes& times = timeline.run({.host = host, .rows = 1, .loads = loads, .buffers = buffers});
     EXPECT_EQ(times.device, end) << buffers;
     // The rows use the link while the first load is computed: from 4 on, without waiting for the others.
     EXPECT_EQ(times.rows, buffers == 1 ? 5 : rows) << buffers;
@@ -209,7 +213,7 @@ TEST(HybridTimeline, EqualsAListOfEvents) {
     int link_order = 0;
     for (int layer = 0; layer < 5; ++layer) {
       SCOPED_TRACE("layer " + std::to_string(layer));
-      const HybridCosts costs{whole(2), whole(2), whole(1), whole(4), whole(3), whole(12)};
+      const HybridCosts costs{whole(2), whole(2), whole(1), whole(4), whole(12)};
       const double decided = timeline.decide(costs);
       EXPECT_EQ(decided, events.job(gate).end + costs.sync + costs.policy);
       events.run_until(decided);
@@ -217,7 +221,7 @@ TEST(HybridTimeline, EqualsAListOfEvents) {
       std::vector<double> host(random() % 4), resident(random() % 3);
       for (double& t : host) t = 1 + whole(8);
       for (double& t : resident) t = whole(3);
-      const double shared = whole(2);
+      const double shared = whole(2), rows_time = whole(3);
 
       std::vector<LinkLoad> loads;
       std::vector<LinkTransfer> prefetches, updates;
@@ -267,12 +271,13 @@ TEST(HybridTimeline, EqualsAListOfEvents) {
         events.add({Job::kHost, costs.sync, 0, {decision}});
         std::size_t last = decision;
         for (double t : host) last = events.add({Job::kHost, t, 0, {decision}});
-        rows = events.add({Job::kLink, costs.rows, 0, {last}, -500000});
+        rows = events.add({Job::kLink, rows_time, 0, {last}, -500000});
       }
       const std::size_t combined = events.add({Job::kDevice, 0, 0, {device, rows}});
       gate = events.add({Job::kDevice, costs.next_gate, 0, {combined}});
 
-      const HybridTimes& times = timeline.run({shared, host, resident, loads, buffers, prefetches, updates});
+      const HybridTimes& times =
+          timeline.run({shared, host, rows_time, resident, loads, buffers, prefetches, updates});
       // When background transfers are sent depends on the layer alone, as nothing of it gives way to them.
       for (const LinkTransfer& one : prefetches)
         sent[one.id] = {events.add({Job::kLink, one.time, times.predicted + costs.sync, {}, ++link_order}),
@@ -349,7 +354,8 @@ TEST(HybridTimeline, EverySplitKeepsToTheSumsOfItsSides) {
       compute[i] = static_cast<double>(random() % 4);
     }
     const double transfer = 1 + static_cast<double>(random() % 6);
-    const HybridCosts costs{.sync = 1, .policy = 1, .launch = 1, .predict = 2, .rows = 1, .next_gate = 3};
+    const HybridCosts costs{.sync = 1, .policy = 1, .launch = 1, .predict = 2, .next_gate = 3};
+    const double rows_time = 1;
     for (std::uint32_t set = 0; set < 1u << n; ++set) {
       std::vector<double> host;
       std::vector<LinkLoad> loads;
@@ -366,11 +372,11 @@ TEST(HybridTimeline, EverySplitKeepsToTheSumsOfItsSides) {
       const double cpu = std::accumulate(host.begin(), host.end(), 0.0);
       HybridTimeline timeline;
       const double decided = timeline.decide(costs);
-      const HybridTimes& times = timeline.run({.host = host, .loads = loads});
-      const double host_path = host.empty() ? 0 : costs.sync + cpu + costs.rows;
+      const HybridTimes& times = timeline.run({.host = host, .rows = rows_time, .loads = loads});
+      const double host_path = host.empty() ? 0 : costs.sync + cpu + rows_time;
       const double load_path = loads.empty() ? 0 : link + costs.launch + loads.back().compute;
       EXPECT_GE(times.combined, decided + std::max({host_path, load_path, costs.predict + device}));
-      EXPECT_LE(times.combined, decided + costs.predict + costs.sync + cpu + costs.rows + link + device);
+      EXPECT_LE(times.combined, decided + costs.predict + costs.sync + cpu + rows_time + link + device);
       if (loads.empty()) {
         EXPECT_EQ(times.combined, decided + std::max(host_path, costs.predict));
       }

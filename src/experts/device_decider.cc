@@ -1,0 +1,200 @@
+#include "experts/device_decider.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+
+#include "base/error.h"
+
+namespace sluice::experts {
+
+DeviceDecider::DeviceDecider(DevicePolicies& policies, Placement& placement, const ExpertCosts& costs)
+    : policies_(policies), placement_(placement), costs_(costs) {
+  SLUICE_CHECK(costs.device.transfer > 0, "a device to which copies take no time");
+  for (const auto& residency : policies.residencies) {
+    SLUICE_CHECK(residency->tier() == Tier::kDevice, "the device's residency is of another tier");
+    for (const Update& one : residency->start().updates)
+      start_.push_back({one.id, DeviceBytes::kLink, costs.device.transfer});
+  }
+}
+
+const DevicePlan& DeviceDecider::decide(const DeviceEvent& event, Assignment& assignment) {
+  end_layer();
+  begin_layer(event);
+  Residency& residency = policies_.residency(event.place.layer);
+  price(event, residency);
+  const bool by_prefill = policies_.prefill_placement != nullptr && event.prompt_tokens > 0 &&
+                          event.prompt_tokens >= policies_.prefill_from;
+  Placement& placement = by_prefill ? *policies_.prefill_placement : placement_;
+  placement.assign(event.demand,
+                   {.phase = event.place.step,
+                    .t_host = t_host_,
+                    .t_device = t_device_,
+                    .transfer = transfer_,
+                    .on_device = on_device_,
+                    .slots = policies_.slots},
+                   assignment);
+  SLUICE_CHECK(assignment.unit.size() == event.demand.experts.size(),
+               placement.name() + " leaves experts without a place");
+  find_uses(event, assignment, residency);
+  take_outcome(residency.on_event(assigned_, event.mean_scores, assigned_tokens_, {}, event.place));
+  order_uses();
+  gather_work();
+  return plan_;
+}
+
+void DeviceDecider::begin_layer(const DeviceEvent& event) {
+  kind_ = event.place.step;
+  prefetched_.swap(next_prefetched_);
+  next_prefetched_.clear();
+  std::ranges::sort(prefetched_);
+  const DeviceCosts& device = costs_.device;
+  clock_.decide({.sync = device.sync,
+                 .policy = device.policy,
+                 .launch = device.launch,
+                 .predict = policies_.predicts ? device.predict : 0,
+                 .next_gate = device.gate.of(event.step_tokens)});
+  shared_ = device.shared.of(event.step_tokens);
+  open_ = true;
+}
+
+bool DeviceDecider::is_prefetched(ExpertId id) const { return std::ranges::binary_search(prefetched_, id); }
+
+DeviceBytes DeviceDecider::bytes_of(ExpertId id, const Residency& residency) const {
+  if (residency.computable(id)) return DeviceBytes::kSlot;
+  return is_prefetched(id) ? DeviceBytes::kPrefetch : DeviceBytes::kLink;
+}
+
+void DeviceDecider::price(const DeviceEvent& event, const Residency& residency) {
+  t_host_.clear();
+  t_device_.clear();
+  transfer_.clear();
+  on_device_.clear();
+  for (std::size_t i = 0; i < event.demand.experts.size(); ++i) {
+    const ExpertId id = event.demand.experts[i];
+    const bool there = bytes_of(id, residency) != DeviceBytes::kLink;
+    t_host_.push_back(costs_.run.of(event.demand.tokens[i]));
+    t_device_.push_back(costs_.device.run.of(event.demand.tokens[i]));
+    transfer_.push_back(there ? remaining(id) : costs_.device.transfer);
+    on_device_.push_back(there ? 1 : 0);
+  }
+}
+
+void DeviceDecider::find_uses(const DeviceEvent& event, const Assignment& assignment,
+                              const Residency& residency) {
+  plan_.clear();
+  assigned_.clear();
+  assigned_tokens_.clear();
+  host_times_.clear();
+  rows_ = 0;
+  DeviceCounts& counts = now();
+  counts.events += 1;
+  for (std::size_t i = 0; i < event.demand.experts.size(); ++i) {
+    const ExpertId id = event.demand.experts[i];
+    const std::uint32_t tokens = event.demand.tokens[i];
+    const DeviceBytes from = bytes_of(id, residency);
+    const bool resident = from == DeviceBytes::kSlot;
+    counts.active += 1;
+    counts.tokens += tokens;
+    counts.resident += resident ? 1 : 0;
+    counts.resident_tokens += resident ? tokens : 0;
+    if (assignment.unit[i] == Unit::kHost) {
+      rows_ += costs_.device.row * tokens;
+      host_times_.push_back(t_host_[i]);
+      continue;
+    }
+    counts.assigned += 1;
+    counts.hits += resident ? 1 : 0;
+    counts.prefetched += from == DeviceBytes::kPrefetch ? 1 : 0;
+    assigned_.push_back(id);
+    assigned_tokens_.push_back(tokens);
+    plan_.uses.push_back({.id = id, .tokens = tokens, .from = from, .remaining = transfer_[i]});
+  }
+}
+
+void DeviceDecider::take_outcome(const EventOutcome& outcome) {
+  DeviceCounts& counts = now();
+  for (const auto* used : {&outcome.hits, &outcome.misses})
+    for (const Admission& one : *used) {
+      DeviceUse& use = *std::ranges::lower_bound(plan_.uses, one.id, {}, &DeviceUse::id);
+      use.stays = is_computable(one.parts);
+      if (use.from != DeviceBytes::kLink) continue;
+      (use.stays ? counts.loads : counts.streamed) += 1;
+    }
+  plan_.evicted = outcome.evicted;
+  for (const Eviction& gone : outcome.evicted) clock_.withdraw(gone.id);
+  updates_.clear();
+  for (const Update& one : outcome.updates) {
+    DeviceUpdate update{one.id, DeviceBytes::kLink, costs_.device.transfer};
+    if (is_prefetched(one.id)) {
+      update = {one.id, DeviceBytes::kPrefetch, remaining(one.id)};
+      clock_.withdraw(one.id);
+    }
+    counts.updates += update.from == DeviceBytes::kLink ? 1 : 0;
+    plan_.updates.push_back(update);
+    if (update.remaining > 0) updates_.push_back({one.id, update.remaining});
+  }
+}
+
+void DeviceDecider::order_uses() {
+  const auto order = [&](const DeviceUse& use) {
+    const bool to_send = use.from == DeviceBytes::kLink, there = use.remaining == 0;
+    return std::tuple(there     ? 0
+                      : to_send ? 2
+                                : 1,
+                      there     ? 0
+                      : to_send ? -costs_.device.run.of(use.tokens)
+                                : use.remaining,
+                      use.id);
+  };
+  std::ranges::sort(plan_.uses, [&](const DeviceUse& a, const DeviceUse& b) { return order(a) < order(b); });
+}
+
+void DeviceDecider::gather_work() {
+  resident_times_.clear();
+  loads_.clear();
+  prefetches_.clear();
+  for (const DeviceUse& use : plan_.uses) {
+    const double compute = costs_.device.run.of(use.tokens);
+    if (use.remaining > 0)
+      loads_.push_back({use.id, use.remaining, compute});
+    else
+      resident_times_.push_back(compute);
+  }
+}
+
+void DeviceDecider::prefetch(std::span<const PartRequest> experts) {
+  SLUICE_CHECK(open_ && next_prefetched_.empty(), "a prefetch of no layer, or its second");
+  for (const PartRequest& one : experts) {
+    if (policies_.residency(one.id.layer).computable(one.id)) continue;
+    clock_.withdraw(one.id);  // what a layer long past has left of it
+    next_prefetched_.push_back(one.id);
+    prefetches_.push_back({one.id, costs_.device.transfer});
+    now().proposed += 1;
+  }
+}
+
+void DeviceDecider::end_layer() {
+  if (!open_) return;
+  open_ = false;
+  const HybridTimes& times = clock_.run({.shared = shared_,
+                                         .host = host_times_,
+                                         .rows = rows_,
+                                         .resident = resident_times_,
+                                         .loads = loads_,
+                                         .buffers = policies_.buffers,
+                                         .prefetches = prefetches_,
+                                         .updates = updates_});
+  DeviceCounts& counts = now();
+  double busy = times.predicted - times.decided;
+  for (const LinkLoad& load : loads_) busy += costs_.device.launch + load.compute;
+  counts.host += std::accumulate(host_times_.begin(), host_times_.end(), 0.0);
+  counts.device += busy;
+  counts.imbalance += std::abs(times.host - times.device);
+  counts.wait += times.combined - times.decided - busy;
+  counts.moe += times.combined - times.gate;
+  counts.layers += times.end - times.gate;
+}
+
+}  // namespace sluice::experts

@@ -1,0 +1,113 @@
+// What a LayerDecider decides about a device beside the host: where the experts of an event are computed, what
+// the device's cache takes in, and how long its copies take on a modelled clock. SPEC §3.2 to §3.6 and §10
+// (G8).
+//
+// Copies are on the link for a while, so what is there depends on time. Decisions never see a real clock: they
+// see this one, which runs over the costs of a profile, for the engine as for replays.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "experts/core/demand.h"
+#include "experts/device_plan.h"
+#include "experts/layer_policies.h"
+#include "experts/prefetch/prefetch.h"
+#include "experts/schedule/hybrid_timeline.h"
+
+namespace sluice::experts {
+
+// Counts over the events of one kind of step. "Resident": in a slot, though the copy may be under way.
+struct DeviceCounts {
+  std::uint64_t events = 0;
+  std::uint64_t active = 0, resident = 0;         // experts, wherever they are computed
+  std::uint64_t tokens = 0, resident_tokens = 0;  // the same, weighted with their tokens
+  std::uint64_t assigned = 0, hits = 0;           // to the device; of these resident
+  std::uint64_t prefetched = 0;                   // of these where a prefetch put them
+  std::uint64_t loads = 0, streamed = 0;          // copies of this event that stay, and that do not
+  std::uint64_t updates = 0;                      // copies for the cache
+  std::uint64_t proposed = 0;                     // prefetches that were sent
+  double host = 0, device = 0, imbalance = 0;     // time of both sides: experts alone; |host - device|
+  double wait = 0;                                // the device waits for the link, or for the host
+  double moe = 0;                                 // from gate to the sum of the outputs
+  double layers = 0;                              // from gate to gate
+  double d_hit() const { return ratio(hits, assigned); }
+  double a_hit() const { return ratio(resident, active); }
+  double token_hit() const { return ratio(resident_tokens, tokens); }
+
+ private:
+  static double ratio(std::uint64_t part, std::uint64_t whole) {
+    return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+  }
+};
+
+// The running event. Non-owning.
+struct DeviceEvent {
+  Demand demand;
+  EventPlace place;
+  std::uint32_t step_tokens = 0;            // tokens of the event
+  std::uint32_t prompt_tokens = 0;          // of these
+  std::span<const float> mean_scores = {};  // (N); may be empty
+};
+
+// For each event decide(); then prefetch(), at most once; the next decide() or end_step() lets the clock run
+// to the end of the layer. Allocates nothing in a steady state. Thread-compatible.
+class DeviceDecider {
+ public:
+  // All must outlive this.
+  DeviceDecider(DevicePolicies& policies, Placement& placement, const ExpertCosts& costs);
+
+  // What the caches begin with, in order; to be copied before the first event, which is not on the clock.
+  const std::vector<DeviceUpdate>& start() const { return start_; }
+
+  // Assigns the experts, asks the device's cache about those that are its own, and says how each gets there.
+  // Both results are valid until the next call.
+  const DevicePlan& decide(const DeviceEvent& event, Assignment& assignment);
+  // Experts of the next event, most useful first: those that the device lacks are sent while the link is idle.
+  void prefetch(std::span<const PartRequest> experts);
+  // Ends the layer that was decided last.
+  void end_layer();
+
+  // The clock, behind the last layer that has ended.
+  const HybridTimeline& clock() const { return clock_; }
+  const DeviceCounts& counts(StepKind kind) const { return kind == StepKind::kPrompt ? prompt_ : decode_; }
+  const DevicePlan& plan() const { return plan_; }
+
+ private:
+  DeviceCounts& now() { return kind_ == StepKind::kPrompt ? prompt_ : decode_; }
+  double remaining(ExpertId id) const { return clock_.remaining(id); }
+  bool is_prefetched(ExpertId id) const;
+  DeviceBytes bytes_of(ExpertId id, const Residency& residency) const;
+  void begin_layer(const DeviceEvent& event);
+  void price(const DeviceEvent& event, const Residency& residency);
+  void find_uses(const DeviceEvent& event, const Assignment& assignment, const Residency& residency);
+  void take_outcome(const EventOutcome& outcome);
+  void order_uses();
+  void gather_work();
+
+  DevicePolicies& policies_;
+  Placement& placement_;
+  const ExpertCosts& costs_;
+  HybridTimeline clock_;
+  std::vector<DeviceUpdate> start_;
+  DevicePlan plan_;
+  DeviceCounts prompt_, decode_;
+  StepKind kind_ = StepKind::kDecode;
+  bool open_ = false;                      // a layer is decided and has not ended
+  std::vector<ExpertId> prefetched_;       // for the running event, ascending …
+  std::vector<ExpertId> next_prefetched_;  // … and for the next one
+  // What placement sees, parallel to the event's experts.
+  std::vector<double> t_host_, t_device_, transfer_;
+  std::vector<std::uint8_t> on_device_;
+  std::vector<ExpertId> assigned_;
+  std::vector<std::uint32_t> assigned_tokens_;
+  // The layer's work.
+  double shared_ = 0, rows_ = 0;
+  std::vector<double> host_times_, resident_times_;
+  std::vector<LinkLoad> loads_;
+  std::vector<LinkTransfer> prefetches_, updates_;
+};
+
+}  // namespace sluice::experts

@@ -1,0 +1,419 @@
+// Decisions about a device, for every placement with every cache: the plans against a plain model of what is
+// where, and the modelled clock by hand.
+#include "experts/device_decider.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+
+#include "experts/core/equal_sizes.h"
+#include "experts/decision_log.h"
+#include "experts/layer_decider.h"
+#include "experts/registry.h"
+
+namespace sluice::experts {
+namespace {
+
+constexpr Bytes kBytes = 10;
+const EqualSizes kSizes({.full = kBytes});
+
+struct Shape {
+  std::uint32_t layers = 3, experts = 12, top_k = 3;
+};
+
+// The most used layers first, so that there are counts for static-popular.
+CacheConfig config_of(const Shape& shape, std::uint32_t first, std::uint32_t layers, std::uint64_t seed) {
+  CacheConfig config{.seed = seed};
+  config.layers = {first, layers, shape.experts};
+  config.workload.window = {.steps = 2, .swaps = 3};
+  config.workload.top_k = shape.top_k;
+  config.workload.popularity.assign(shape.layers, {});
+  for (auto& layer : config.workload.popularity)
+    for (std::uint32_t e = 0; e < shape.experts; ++e) layer.push_back(e);
+  return config;
+}
+
+struct Policies {
+  const PlacementPolicy* placement = nullptr;
+  const CachePolicy* cache = nullptr;
+  std::uint32_t experts_a_layer = 4;  // slots of the cache
+  bool by_layer = true;
+  std::optional<std::uint32_t> slots = {};
+  std::uint64_t seed = 1;
+};
+
+LayerPolicies policies_of(const Policies& setup, const Shape& shape) {
+  LayerPolicies policies;
+  policies.residencies.push_back(
+      std::make_unique<Residency>(make_cache("lru", {}), kSizes, kBytes * shape.layers * shape.experts));
+  policies.placement = setup.placement->make();
+  policies.costs.run = {.fixed = 1, .per_token = 2};
+  policies.costs.device = {.run = {.fixed = .5, .per_token = .25},
+                           .transfer = 6,
+                           .shared = {.fixed = .5},
+                           .gate = {.fixed = 1},
+                           .sync = .125,
+                           .launch = .125,
+                           .row = .125};
+  DevicePolicies& device = policies.device.emplace();
+  device.slots = setup.slots;
+  const std::uint32_t caches = setup.by_layer ? shape.layers : 1;
+  for (std::uint32_t i = 0; i < caches; ++i) {
+    const CacheConfig config = config_of(shape, i, shape.layers / caches, setup.seed);
+    device.residencies.push_back(
+        std::make_unique<Residency>(make_cache(setup.cache->name, config), kSizes,
+                                    kBytes * setup.experts_a_layer * shape.layers / caches, Tier::kDevice));
+  }
+  return policies;
+}
+
+// Tokens that choose skewed experts.
+struct Event {
+  std::vector<Choice> choices;
+  std::vector<std::uint32_t> begin{0};
+  std::vector<float> scores;
+  SequenceSpan span;
+  ScoresView view;
+
+  Event(std::mt19937_64& random, std::uint32_t layer, const Shape& shape, std::uint32_t tokens,
+        StepKind kind) {
+    for (std::uint32_t t = 0; t < tokens; ++t) {
+      std::set<std::uint16_t> chosen;
+      while (chosen.size() < shape.top_k)
+        chosen.insert(
+            static_cast<std::uint16_t>(std::min(random() % shape.experts, random() % shape.experts)));
+      for (const std::uint16_t e : chosen) choices.push_back({.expert = e});
+      begin.push_back(static_cast<std::uint32_t>(choices.size()));
+      for (std::uint32_t e = 0; e < shape.experts; ++e)
+        scores.push_back(static_cast<float>(random() % 64) / 64);
+    }
+    span = {.tokens = tokens, .kind = kind};
+    view = {.layer = layer,
+            .experts = shape.experts,
+            .tokens = tokens,
+            .logits = scores,
+            .scores = scores,
+            .spans = {&span, 1}};
+  }
+  Event(const Event&) = delete;
+};
+
+struct Met {
+  std::uint64_t events = 0, slots = 0, loads = 0, streams = 0, updates = 0, under_way = 0, host = 0;
+};
+
+// Follows what is in the slots by the plans alone.
+class Model {
+ public:
+  Model(const Policies& setup, const Shape& shape, const DeviceDecider& decider)
+      : setup_(setup), shape_(shape) {
+    for (const DeviceUpdate& one : decider.start()) EXPECT_TRUE(there_.insert(one.id).second);
+    check_room();
+  }
+
+  void check(const LayerDecision& decision, Met& met) {
+    ASSERT_NE(decision.device, nullptr);
+    const DevicePlan& plan = *decision.device;
+    ASSERT_EQ(decision.assignment.unit.size(), decision.experts.size());
+    std::map<ExpertId, const DeviceUse*> uses;
+    for (const DeviceUse& use : plan.uses) EXPECT_TRUE(uses.emplace(use.id, &use).second);
+    std::uint32_t need_slots = 0;
+    std::vector<ExpertId> host;
+    for (std::size_t i = 0; i < decision.experts.size(); ++i) {
+      const ExpertId id = decision.experts[i];
+      const bool on_device = decision.assignment.unit[i] == Unit::kDevice;
+      ASSERT_EQ(uses.contains(id), on_device);
+      if (!on_device) {
+        host.push_back(id);
+        ++met.host;
+        continue;
+      }
+      const DeviceUse& use = *uses[id];
+      EXPECT_EQ(use.tokens, decision.tokens[i]);
+      EXPECT_EQ(use.from, there_.contains(id) ? DeviceBytes::kSlot : DeviceBytes::kLink);
+      if (use.from == DeviceBytes::kLink) {
+        EXPECT_EQ(use.remaining, 6);
+        host.push_back(id);
+        ++need_slots;
+        ++(use.stays ? met.loads : met.streams);
+      } else {
+        EXPECT_LE(use.remaining, 6);
+        met.under_way += use.remaining > 0 ? 1 : 0;
+        ++met.slots;
+      }
+    }
+    EXPECT_EQ(
+        uses.size() + static_cast<std::size_t>(std::ranges::count(decision.assignment.unit, Unit::kHost)),
+        decision.experts.size());
+    if (setup_.slots) {
+      EXPECT_LE(need_slots, *setup_.slots);
+    }
+    EXPECT_THAT(host, testing::ElementsAreArray(decision.fetch_demand.experts));
+    EXPECT_EQ(host.size(), decision.outcome->hits.size() + decision.outcome->misses.size());
+    // Those that are there come first, then those under way, the nearest first, then the others.
+    for (std::size_t i = 1; i < plan.uses.size(); ++i) {
+      const DeviceUse &a = plan.uses[i - 1], &b = plan.uses[i];
+      if (a.from == DeviceBytes::kLink) {
+        EXPECT_EQ(b.from, DeviceBytes::kLink);
+        EXPECT_GE(a.tokens, b.tokens);
+      } else if (b.from != DeviceBytes::kLink) {
+        EXPECT_LE(a.remaining, b.remaining);
+      }
+    }
+    for (const Eviction& gone : plan.evicted) EXPECT_EQ(there_.erase(gone.id), 1u);
+    for (const DeviceUse& use : plan.uses)
+      if (use.stays) there_.insert(use.id);
+    for (const DeviceUpdate& one : plan.updates) {
+      EXPECT_FALSE(uses.contains(one.id));
+      EXPECT_TRUE(there_.insert(one.id).second);
+      EXPECT_EQ(one.remaining, 6);
+      ++met.updates;
+    }
+    for (const DeviceUse& use : plan.uses) EXPECT_EQ(use.stays, there_.contains(use.id));
+    check_room();
+    ++met.events;
+  }
+
+ private:
+  void check_room() const {
+    std::map<std::uint16_t, std::size_t> of_layer;
+    for (const ExpertId id : there_) ++of_layer[id.layer];
+    EXPECT_LE(there_.size(), std::size_t{setup_.experts_a_layer} * shape_.layers);
+    if (!setup_.by_layer) return;
+    for (const auto& [layer, count] : of_layer) EXPECT_LE(count, setup_.experts_a_layer);
+  }
+
+  const Policies& setup_;
+  const Shape& shape_;
+  std::set<ExpertId> there_;
+};
+
+// Runs 30 steps, every tenth of which is a prompt's; returns the log.
+std::string run(const Policies& setup, Met& met) {
+  const Shape shape;
+  LayerDecider decider(policies_of(setup, shape), {shape.layers, shape.top_k});
+  Model model(setup, shape, *decider.device());
+  std::mt19937_64 random(setup.seed);
+  std::string log;
+  append_start(log, decider.device()->start());
+  double before = 0;
+  std::uint64_t events = 0;
+  for (int step = 0; step < 30 && !testing::Test::HasFailure(); ++step) {
+    const StepKind kind = step % 10 == 0 ? StepKind::kPrompt : StepKind::kDecode;
+    const auto tokens = static_cast<std::uint32_t>(1 + random() % 6);
+    const SequenceSpan span{.tokens = tokens, .kind = kind};
+    decider.begin_step({&span, 1});
+    for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
+      const Event event(random, layer, shape, tokens, kind);
+      decider.follow(event.view, event.choices, event.begin);
+      const LayerDecision& decision = decider.decide();
+      model.check(decision, met);
+      append_decision(log, events++, layer, decision);
+    }
+    decider.end_step();
+    EXPECT_GT(decider.device()->clock().now(), before);
+    before = decider.device()->clock().now();
+  }
+  // What the link carried are the copies that were counted; updates may be under way, or withdrawn.
+  DeviceCounts all;
+  for (const StepKind kind : {StepKind::kPrompt, StepKind::kDecode}) {
+    const DeviceCounts& one = decider.device()->counts(kind);
+    all.loads += one.loads;
+    all.streamed += one.streamed;
+    all.updates += one.updates;
+    all.assigned += one.assigned;
+    all.hits += one.hits;
+  }
+  const LinkUse& link = decider.device()->clock().link();
+  EXPECT_LE(link.loads + link.updates,
+            6.0 * static_cast<double>(all.loads + all.streamed + all.updates) + 1e-6);
+  EXPECT_GE(link.loads + 1e-6, 6.0 * static_cast<double>(all.loads + all.streamed));
+  EXPECT_EQ(all.assigned, all.hits + all.loads + all.streamed);
+  append_start(log, {});
+  return log + decision_ending(decision_hash(decider.policies()));
+}
+
+TEST(DeviceDecider, EveryPlacementWithEveryCacheKeepsToThePlainModel) {
+  constexpr std::uint64_t kSeed = 20261124;
+  std::cout << "seed " << kSeed << '\n';
+  Met met;
+  int combinations = 0;
+  std::uint64_t seed = kSeed;
+  for (const PlacementPolicy& placement : placement_policies())
+    for (const CachePolicy& cache : cache_policies()) {
+      if (cache.oracle || cache.pooled || cache.sliced) continue;
+      ++combinations;
+      for (const std::uint32_t experts : {0u, 1u, 4u, 11u, 12u}) {
+        Policies setup{.placement = &placement, .cache = &cache, .experts_a_layer = experts, .seed = ++seed};
+        setup.by_layer = seed % 3 != 0;
+        if (seed % 4 == 0) setup.slots = static_cast<std::uint32_t>(seed % 5);
+        SCOPED_TRACE(std::string(placement.name) + " " + std::string(cache.name) + ", " +
+                     std::to_string(experts) + " slots, seed " + std::to_string(seed));
+        const std::string log = run(setup, met);
+        Met again;
+        EXPECT_EQ(run(setup, again), log);
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+  std::cout << combinations << " combinations, " << met.events << " events, " << met.loads << " loads, "
+            << met.streams << " streamed, " << met.updates << " updates, " << met.under_way
+            << " found under way\n";
+  EXPECT_GE(combinations, 100);
+  for (const std::uint64_t count : {met.slots, met.loads, met.streams, met.updates, met.under_way, met.host})
+    EXPECT_GT(count, 100u);
+}
+
+// Once everything fits, nothing moves (SPEC I11).
+TEST(DeviceDecider, WithRoomForAllNothingMovesAfterTheFirstUse) {
+  for (const CachePolicy& cache : cache_policies()) {
+    if (cache.oracle || cache.pooled || cache.sliced || !(cache.keeps || cache.starts)) continue;
+    SCOPED_TRACE(cache.name);
+    const Shape shape;
+    LayerDecider decider(
+        policies_of(
+            {.placement = &find_placement("device"), .cache = &cache, .experts_a_layer = shape.experts},
+            shape),
+        {shape.layers, shape.top_k});
+    std::mt19937_64 random(3);
+    std::set<ExpertId> seen;
+    for (const DeviceUpdate& one : decider.device()->start()) seen.insert(one.id);
+    EXPECT_EQ(seen.size(), cache.starts ? shape.layers * shape.experts : 0u);
+    for (int step = 0; step < 40; ++step) {
+      const SequenceSpan span{.tokens = 2};
+      decider.begin_step({&span, 1});
+      for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
+        const Event event(random, layer, shape, 2, StepKind::kDecode);
+        decider.follow(event.view, event.choices, event.begin);
+        const DevicePlan& plan = *decider.decide().device;
+        EXPECT_TRUE(plan.updates.empty() && plan.evicted.empty());
+        for (const DeviceUse& use : plan.uses)
+          EXPECT_EQ(use.from, seen.insert(use.id).second ? DeviceBytes::kLink : DeviceBytes::kSlot);
+      }
+      decider.end_step();
+    }
+  }
+}
+
+// Sends every expert to the device that it is told.
+class ChosenUnits final : public Placement {
+ public:
+  explicit ChosenUnits(const std::set<std::uint16_t>& device) : device_(device) {}
+  void assign(const Demand& demand, const PlacementCosts&, Assignment& out) override {
+    out.unit.clear();
+    for (const ExpertId id : demand.experts)
+      out.unit.push_back(device_.contains(id.index) ? Unit::kDevice : Unit::kHost);
+  }
+  std::string name() const override { return "chosen"; }
+
+ private:
+  const std::set<std::uint16_t>& device_;
+};
+
+struct ByHand {
+  explicit ByHand(const char* cache, Bytes capacity) {
+    policies.device.emplace().residencies.push_back(
+        std::make_unique<Residency>(make_cache(cache, config()), kSizes, capacity, Tier::kDevice));
+    policies.costs.run = {.per_token = 10};
+    policies.costs.device = {.run = {.per_token = 1}, .transfer = 8, .gate = {.fixed = 2}, .sync = 1};
+    decider.emplace(*policies.device, placement, policies.costs);
+  }
+  static CacheConfig config() {
+    CacheConfig config;
+    config.workload.window = {.steps = 1, .swaps = 1};
+    return config;
+  }
+  // Experts of layer 0 with one token each, except the first with `first` tokens.
+  const DevicePlan& decide(std::vector<std::uint16_t> experts, std::uint32_t first = 1) {
+    ids.clear();
+    tokens.assign(experts.size(), 1);
+    layer_tokens.assign(8, 0);
+    tokens.front() = first;
+    for (const std::uint16_t e : experts) ids.push_back({0, e});
+    for (std::size_t i = 0; i < experts.size(); ++i) layer_tokens[experts[i]] = tokens[i];
+    return decider->decide(
+        {.demand = {ids, tokens}, .place = {.layer_tokens = layer_tokens}, .step_tokens = 1}, assignment);
+  }
+
+  LayerPolicies policies;
+  std::set<std::uint16_t> device;
+  ChosenUnits placement{device};
+  std::optional<DeviceDecider> decider;
+  std::vector<ExpertId> ids;
+  std::vector<std::uint32_t> tokens, layer_tokens;
+  Assignment assignment;
+};
+
+TEST(DeviceDecider, AnUpdateIsResidentAtOnceAndCostsWhatIsLeftOfIt) {
+  ByHand test("workload-window", kBytes);
+  test.device = {1};
+  EXPECT_EQ(test.decide({1}).uses[0].stays, true);  // there is room
+  // Copied from 1 on, computed from 9 to 10; the next gate ends at 12.
+  test.device = {};
+  const DevicePlan& swap = test.decide({2}, 3);
+  EXPECT_EQ(test.decider->clock().now(), 12);
+  ASSERT_EQ(swap.updates.size(), 1u);
+  EXPECT_EQ(swap.updates[0].id, (ExpertId{0, 2}));
+  EXPECT_EQ(swap.evicted[0].id, (ExpertId{0, 1}));
+  // The host computes 2 from 14 to 44; the copy begins then and the gate ends at 46. One more unit passes
+  // until the next layer is decided.
+  test.device = {2};
+  const DevicePlan& under_way = test.decide({2});
+  EXPECT_EQ(test.decider->clock().now(), 46);
+  ASSERT_EQ(under_way.uses.size(), 1u);
+  EXPECT_EQ(under_way.uses[0].from, DeviceBytes::kSlot);
+  EXPECT_EQ(under_way.uses[0].remaining, 8 - 3);
+  test.decider->end_layer();
+  EXPECT_EQ(test.decider->clock().now(), 47 + 5 + 1 + 2);
+  EXPECT_EQ(test.decide({2}).uses[0].remaining, 0);
+  const DeviceCounts& counts = test.decider->counts(StepKind::kDecode);
+  EXPECT_EQ(counts.assigned, 3u);
+  EXPECT_EQ(counts.hits, 2u);
+  EXPECT_EQ(counts.resident, 2u);
+  EXPECT_EQ(counts.active, 4u);
+  EXPECT_EQ(counts.resident_tokens, 2u);
+  EXPECT_EQ(counts.tokens, 6u);
+  EXPECT_EQ(counts.loads, 1u);
+  EXPECT_EQ(counts.updates, 1u);
+}
+
+TEST(DeviceDecider, APrefetchServesTheNextEventAlone) {
+  ByHand test("none", 0);
+  test.device = {1, 2, 3};
+  test.decide({1});
+  const PartRequest wanted[] = {{{0, 2}, Part::kFull, Tier::kDevice}, {{0, 3}, Part::kFull, Tier::kDevice}};
+  test.decider->prefetch(wanted);
+  // 1 is copied from 1 to 9 and computed until 10; 2 is copied from 9 to 17. The layer ends at 12.
+  const DevicePlan& second = test.decide({2, 3, 4});
+  ASSERT_EQ(second.uses.size(), 2u);  // the host computes 4
+  EXPECT_EQ(second.uses[0].id, (ExpertId{0, 2}));
+  EXPECT_EQ(second.uses[0].from, DeviceBytes::kPrefetch);
+  EXPECT_EQ(second.uses[0].remaining, 17 - 13);
+  EXPECT_EQ(second.uses[1].remaining, 8);
+  EXPECT_FALSE(second.uses[0].stays);
+  EXPECT_EQ(test.decider->counts(StepKind::kDecode).prefetched, 2u);
+  EXPECT_EQ(test.decider->counts(StepKind::kDecode).streamed, 1u);
+  EXPECT_EQ(test.decide({2}).uses[0].from, DeviceBytes::kLink);
+}
+
+TEST(DeviceDecider, PromptsMayBePlacedByAnotherRule) {
+  ByHand test("none", 0);
+  std::set<std::uint16_t> all = {0, 1, 2, 3};
+  test.policies.device->prefill_placement = std::make_unique<ChosenUnits>(all);
+  test.policies.device->prefill_from = 32;
+  const std::vector<ExpertId> ids = {{0, 1}, {0, 2}};
+  const std::vector<std::uint32_t> tokens = {30, 2};
+  for (const std::uint32_t prompt : {0u, 31u, 32u}) {
+    const DevicePlan& plan = test.decider->decide(
+        {.demand = {ids, tokens}, .place = {}, .step_tokens = 32, .prompt_tokens = prompt}, test.assignment);
+    EXPECT_EQ(plan.uses.size(), prompt == 32 ? 2u : 0u);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::experts
