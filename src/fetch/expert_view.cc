@@ -46,4 +46,6 @@ ExpertView expert_view(const ExpertLayout& layout, std::size_t width, std::size_
   return {up == 0 ? codec::MatrixRef{} : matrix(0, inner), matrix(up, inner), matrix(up + 1, outer)};
 }
 
+ExpertView PlacedExpert::view() const { return expert_view(*layout, width, hidden, memory); }
+
 }  // namespace sluice::fetch

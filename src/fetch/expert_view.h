@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
+#include "base/bytes.h"
 #include "codec/matrix_format.h"
 #include "fetch/expert_layout.h"
 
@@ -19,6 +21,19 @@ struct ExpertView {
 struct ExpertMemory {
   const std::byte* view = nullptr;                   // words, or all planes of an expert that is stored whole
   const std::byte *base = nullptr, *rest = nullptr;  // the regions of other experts
+};
+
+// An expert in memory. Non-owning, as a view.
+struct PlacedExpert {
+  const ExpertLayout* layout = nullptr;
+  std::uint32_t width = 0, hidden = 0;  // of the model
+  ExpertMemory memory;
+
+  bool in_regions() const { return memory.view == nullptr; }
+  // The bytes that make its view: those of `view`, or of `base` and of `rest` (zero if it is absent).
+  Bytes first_bytes() const { return in_regions() ? layout->base.bytes : layout->view_bytes; }
+  Bytes rest_bytes() const { return in_regions() && memory.rest != nullptr ? layout->rest.bytes : 0; }
+  ExpertView view() const;
 };
 
 // `width` and `hidden`: of the model. With a view, its words; otherwise the planes in `base` and `rest`.

@@ -259,7 +259,7 @@ ExpertStore::Pin ExpertStore::pin(ExpertInMemory& expert) {
   expert.enter(ExpertStage::kInUse);
   ++pins_;
   --to_hand_out_;
-  return Pin(this, &expert, expert.id, view_of(expert));
+  return Pin(this, &expert, expert.id, place_of(expert));
 }
 
 void ExpertStore::unpin(ExpertInMemory& expert) {
@@ -292,17 +292,41 @@ void ExpertStore::abandon_event() noexcept {
   to_hand_out_ = 0;
 }
 
-ExpertView ExpertStore::view_of(const ExpertInMemory& expert) const {
+PlacedExpert ExpertStore::place_of(const ExpertInMemory& expert) const {
   ExpertMemory memory{expert.full.data(), expert.base.data(), expert.rest.data()};
   if (!expert.needed().has_all(expert.layout.rules->rest)) memory.rest = nullptr;
   if (expert.from_planes && (expert.job || !expert.held.has(Part::kFull))) memory.view = nullptr;
-  return expert_view(expert.layout, expert.width, expert.hidden, memory);
+  return {&expert.layout, expert.width, expert.hidden, memory};
+}
+
+std::optional<PlacedExpert> ExpertStore::resident(ExpertId id) const {
+  const ExpertInMemory& expert = experts_[id];
+  if (!expert.is_in(ExpertStage::kResting)) return std::nullopt;
+  PlacedExpert place{&expert.layout, expert.width, expert.hidden, {}};
+  if (expert.held.has(Part::kFull))
+    place.memory.view = expert.full.data();
+  else if (expert.held.has_all(expert.layout.rules->stored) &&
+           (compute_packed_ || expert.layout.rules->words == experts::WordSource::kNowhere))
+    place.memory = {nullptr, expert.base.data(), expert.rest.data()};
+  else
+    return std::nullopt;
+  return place;
+}
+
+bool ExpertStore::next_needs_pins() {
+  if (to_hand_out_ == 0 || pins_ == 0) return false;
+  pump();
+  const auto is_on_its_way = [](const ExpertInMemory* expert) {
+    return expert->is_in(ExpertStage::kFetching);
+  };
+  return ready_.empty() && !ahead_.under_way() && std::ranges::none_of(running_, is_on_its_way);
 }
 
 ExpertStore::Pin::Pin(Pin&& other) noexcept
     : store_(std::exchange(other.store_, nullptr)),
       expert_(other.expert_),
       id_(other.id_),
+      place_(other.place_),
       view_(other.view_) {}
 
 ExpertStore::Pin& ExpertStore::Pin::operator=(Pin&& other) noexcept {
@@ -311,6 +335,7 @@ ExpertStore::Pin& ExpertStore::Pin::operator=(Pin&& other) noexcept {
     store_ = std::exchange(other.store_, nullptr);
     expert_ = other.expert_;
     id_ = other.id_;
+    place_ = other.place_;
     view_ = other.view_;
   }
   return *this;

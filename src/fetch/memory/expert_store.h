@@ -64,6 +64,7 @@ class ExpertStore {
   Bytes least_staging() const;  // for one expert of any kind on its way
   // Largest resident size (state F, or both slices).
   Bytes bytes_per_expert() const { return experts_.largest_view(); }
+  Bytes largest_read() const { return experts_.largest_read(); }  // in memory, of all parts of an expert
   Bytes staging_per_expert() const;  // the most staging that one more expert on its way takes
   // Call once, before the first event.
   void configure(const ExpertStoreOptions& options);
@@ -96,6 +97,13 @@ class ExpertStore {
   // Ends a running event early, like an error. No pin may be held. Does nothing if no event is running.
   void abandon_event() noexcept;
 
+  // Whether next() can go on only when a pin has gone: nothing is ready or under way, and what waits has no
+  // room. Whoever keeps several pins asks first.
+  bool next_needs_pins();
+  // The words, or the parts, of an expert that is wholly in memory and that no running event uses; none of
+  // any other. They stay until prepare() of an event whose outcome names the expert.
+  std::optional<PlacedExpert> resident(experts::ExpertId id) const;
+
   // Names the parts that the next event may need, most useful first, in place of earlier names. They are read
   // once all reads of the running event have started and while no demanded read is under way, as far as
   // staging allows besides one demanded expert. This is only read-ahead: parts that the next event does not
@@ -123,7 +131,7 @@ class ExpertStore {
   void start_first(std::size_t count);
   Pin pin(ExpertInMemory& expert);
   void unpin(ExpertInMemory& expert);
-  ExpertView view_of(const ExpertInMemory& expert) const;
+  PlacedExpert place_of(const ExpertInMemory& expert) const;
 
   WeightFiles& files_;
   const unsigned threads_;
@@ -155,14 +163,16 @@ class ExpertStore::Pin {
   ~Pin();
   experts::ExpertId id() const { return id_; }
   const ExpertView& view() const { return view_; }
+  const PlacedExpert& place() const { return place_; }
 
  private:
   friend class ExpertStore;
-  Pin(ExpertStore* store, ExpertInMemory* expert, experts::ExpertId id, ExpertView view)
-      : store_(store), expert_(expert), id_(id), view_(view) {}
+  Pin(ExpertStore* store, ExpertInMemory* expert, experts::ExpertId id, const PlacedExpert& place)
+      : store_(store), expert_(expert), id_(id), place_(place), view_(place.view()) {}
   ExpertStore* store_ = nullptr;
   ExpertInMemory* expert_ = nullptr;
   experts::ExpertId id_;
+  PlacedExpert place_;
   ExpertView view_;
 };
 

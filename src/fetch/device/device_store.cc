@@ -1,0 +1,266 @@
+#include "fetch/device/device_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice::fetch {
+
+using device::CopyStage;
+using device::Event;
+using device::Ticket;
+using device::Traffic;
+using experts::ExpertId;
+
+DeviceStore::DeviceStore(device::Device& device, ExpertStore& host, const DeviceStoreOptions& options)
+    : device_(device),
+      host_(host),
+      slots_(options.slots),
+      staging_(options.staging),
+      buffers_(device.memory(), options.slots, options.staging, buffer_bytes(host)) {
+  SLUICE_CHECK(options.staging >= 2, "an expert cannot be copied while another is computed with");
+}
+
+DeviceStore::~DeviceStore() {
+  abandon_event();
+  for (auto& [id, expert] : experts_) withdraw(expert);
+  for (auto& [id, expert] : experts_)
+    for (const Ticket& ticket : expert.copies) ticket.event().settled().wait();
+}
+
+Bytes DeviceStore::buffer_bytes(const ExpertStore& host) {
+  return DeviceView::buffer_bytes(std::max(host.bytes_per_expert(), host.largest_read()));
+}
+
+void DeviceStore::release_host(const experts::EventOutcome& host) {
+  std::vector<ExpertId> changed = host.reduced;
+  for (const experts::Eviction& eviction : host.evicted) changed.push_back(eviction.id);
+  for (const auto* used : {&host.hits, &host.misses})
+    for (const experts::Admission& one : *used)
+      if (one.parts != one.before) changed.push_back(one.id);
+  for (const ExpertId id : changed) {
+    const auto found = experts_.find(id);
+    if (found == experts_.end() || found->second.ready.done()) continue;
+    withdraw(found->second);
+    for (const Ticket& ticket : found->second.copies) ticket.event().settled().wait();
+    if (!found->second.ready.error()) continue;  // it was in its last chunk
+    if (found->second.stage == Stage::kAhead) {
+      ++counters_.wasted;
+    } else {
+      ++counters_.updates_given_up;
+      updates_.push_back(id);  // tried again when the host has it
+    }
+    drop(found);
+  }
+}
+
+void DeviceStore::begin(std::uint32_t layer, const experts::DevicePlan& plan) {
+  SLUICE_CHECK(uses_.empty(), "an event is running");
+  for (const experts::DeviceUse& use : plan.uses) {
+    uses_[use.id].stays = use.stays;
+    if (use.from != experts::DeviceBytes::kLink && !experts_.contains(use.id)) ++counters_.missing;
+  }
+  for (const experts::Eviction& eviction : plan.evicted) {
+    std::erase(updates_, eviction.id);
+    const auto found = experts_.find(eviction.id);
+    if (found == experts_.end()) continue;
+    if (uses_.contains(eviction.id))
+      found->second.stage = Stage::kPasses;
+    else
+      drop(found);
+  }
+  for (const experts::DeviceUpdate& update : plan.updates) {
+    const auto found = experts_.find(update.id);
+    if (found == experts_.end())
+      updates_.push_back(update.id);
+    else
+      found->second.stage = Stage::kStays;
+  }
+  for (auto expert = experts_.begin(); expert != experts_.end();) {
+    const bool unused = expert->second.stage == Stage::kAhead && expert->first.layer == layer &&
+                        !uses_.contains(expert->first);
+    counters_.wasted += unused ? 1 : 0;
+    expert = unused ? drop(expert) : std::next(expert);
+  }
+  for (const auto& [id, use] : uses_) {
+    std::erase(updates_, id);
+    const auto found = experts_.find(id);
+    if (found == experts_.end()) continue;
+    if (found->second.ready.error()) {  // its copy has failed
+      ++counters_.missing;
+      drop(found);
+      continue;
+    }
+    if (found->second.stage == Stage::kAhead)
+      found->second.ready.done() ? ++counters_.useful : ++counters_.late;
+    for (const Ticket& ticket : found->second.copies)
+      if (ticket) device_.link().promote(ticket);
+    found->second.stage = use.stays ? Stage::kStays : Stage::kPasses;
+  }
+}
+
+bool DeviceStore::has(ExpertId id) const { return !host_.sliced() && experts_.contains(id); }
+
+bool DeviceStore::stays(ExpertId id) const {
+  const auto found = experts_.find(id);
+  return found != experts_.end() && found->second.stage == Stage::kStays;
+}
+
+DeviceStore::Use DeviceStore::use_of(Expert& expert, bool low) const {
+  return {expert.view, low, expert.ready};
+}
+
+DeviceStore::Use DeviceStore::use(ExpertId id) {
+  ++counters_.hits;
+  return use_of(experts_.at(id), false);
+}
+
+DeviceStore::Use DeviceStore::use(ExpertStore::Pin pin) {
+  const PlacedExpert place = pin.place();
+  const bool low = place.layout->rules->named_parts && place.memory.rest == nullptr;
+  auto found = experts_.find(pin.id());
+  if (found != experts_.end() && !found->second.view.can_stand_for(place)) {
+    drop(found);
+    found = experts_.end();
+  }
+  if (found != experts_.end()) {
+    ++counters_.hits;
+  } else {
+    const bool stays = uses_.at(pin.id()).stays;
+    make_room();
+    ++(stays ? counters_.loads : counters_.streamed);
+    copy(pin.id(), place, Traffic::kDemand, stays ? Stage::kStays : Stage::kPasses);
+    found = experts_.find(pin.id());
+  }
+  const Use use = use_of(found->second, low);
+  if (!use.ready.done()) pins_.push_back({std::move(pin), use.ready.settled()});
+  return use;
+}
+
+void DeviceStore::keep_if_copied(ExpertStore::Pin pin) {
+  const auto found = experts_.find(pin.id());
+  const Event copied = found != experts_.end() ? found->second.ready.settled() : uses_.at(pin.id()).copied;
+  if (!copied.done()) pins_.push_back({std::move(pin), copied});
+}
+
+// Experts that leave in this event hold their buffers until they are used. One of slices may come behind
+// those that are to stay: it is copied again.
+void DeviceStore::make_room() {
+  if (buffers_.any()) return;
+  const auto leaves =
+      std::ranges::find_if(experts_, [](const auto& one) { return one.second.stage == Stage::kPasses; });
+  SLUICE_CHECK(leaves != experts_.end(), "more experts stay on the device than it has slots");
+  drop(leaves);
+}
+
+DeviceStore::Expert& DeviceStore::copy(ExpertId id, const PlacedExpert& place, Traffic traffic, Stage stage) {
+  const DeviceBuffers::Taken buffer = buffers_.take();
+  Expert& expert = experts_[id];
+  expert = {.stage = stage,
+            .buffer = buffer.index,
+            .view = DeviceView::in(buffer.address, place),
+            .copies = {},
+            .was_idle = buffer.idle,
+            .ready = {},
+            .last_use = {}};
+  const std::byte* const first = place.in_regions() ? place.memory.base : place.memory.view;
+  device::Link& link = device_.link();
+  expert.copies[0] = link.copy({first, expert.view.first_bytes}, expert.view.first, traffic, buffer.idle);
+  if (expert.view.rest_bytes > 0)
+    expert.copies[1] =
+        link.copy({place.memory.rest, expert.view.rest_bytes}, expert.view.rest, traffic, buffer.idle);
+  expert.ready = device::all_of({expert.copies[0].event(), expert.copies[1].event()});
+  return expert;
+}
+
+void DeviceStore::withdraw(const Expert& expert) {
+  for (const Ticket& ticket : expert.copies)
+    if (ticket) device_.link().withdraw(ticket);
+}
+
+DeviceStore::Experts::iterator DeviceStore::drop(Experts::iterator found) {
+  Expert& expert = found->second;
+  withdraw(expert);
+  buffers_.give(expert.buffer,
+                device::all_of({expert.was_idle, expert.copies[0].event().settled(),
+                                expert.copies[1].event().settled(), expert.last_use.settled()}));
+  return experts_.erase(found);
+}
+
+void DeviceStore::used(ExpertId id, const Event& done) {
+  const auto found = experts_.find(id);
+  SLUICE_CHECK(found != experts_.end(), "a launch reads an expert that is not there");
+  // Launches of a stream follow each other, but not those of two.
+  found->second.last_use = device::all_of({found->second.last_use.settled(), done.settled()});
+  if (found->second.stage != Stage::kPasses) return;
+  uses_.at(id).copied = found->second.ready.settled();
+  buffers_.give(found->second.buffer,
+                device::all_of({found->second.was_idle, uses_.at(id).copied, found->second.last_use}));
+  experts_.erase(found);
+}
+
+void DeviceStore::finish_event() {
+  for (const HeldPin& held : pins_) held.until.wait();
+  pins_.clear();
+  uses_.clear();
+  begin_updates();
+}
+
+void DeviceStore::begin_updates() {
+  std::erase_if(updates_, [&](ExpertId id) {
+    const std::optional<PlacedExpert> place = host_.resident(id);
+    if (!place || !buffers_.any()) return false;
+    ++counters_.updates;
+    copy(id, *place, Traffic::kUpdate, Stage::kStays);
+    return true;
+  });
+}
+
+void DeviceStore::abandon_event() noexcept {
+  for (const HeldPin& held : pins_) {
+    const auto found = experts_.find(held.pin.id());
+    if (found != experts_.end()) withdraw(found->second);
+  }
+  // A copy whose launch was queued has left the table: it ends by itself.
+  for (const HeldPin& held : pins_) held.until.wait();
+  pins_.clear();
+  for (auto expert = experts_.begin(); expert != experts_.end();) {
+    const bool gone = expert->second.stage == Stage::kPasses || expert->second.ready.error().has_value();
+    expert = gone ? drop(expert) : std::next(expert);
+  }
+  uses_.clear();
+}
+
+void DeviceStore::release_pins() {
+  std::erase_if(pins_, [](const HeldPin& held) { return held.until.done(); });
+}
+
+void DeviceStore::wait_for_a_pin() {
+  SLUICE_CHECK(!pins_.empty());
+  pins_.front().until.wait();
+  release_pins();
+}
+
+void DeviceStore::prefetch(std::span<const ExpertId> ids) {
+  const auto named = [&](ExpertId id) { return std::ranges::find(ids, id) != ids.end(); };
+  std::size_t ahead = 0;
+  for (auto expert = experts_.begin(); expert != experts_.end();) {
+    const bool is_ahead = expert->second.stage == Stage::kAhead;
+    const bool unwanted = is_ahead && !named(expert->first) && !uses_.contains(expert->first);
+    counters_.wasted += unwanted ? 1 : 0;
+    ahead += is_ahead && !unwanted ? 1 : 0;
+    expert = unwanted ? drop(expert) : std::next(expert);
+  }
+  for (const ExpertId id : ids) {
+    if (ahead + 2 >= staging_ || !buffers_.any()) return;
+    if (experts_.contains(id)) continue;
+    const std::optional<PlacedExpert> place = host_.resident(id);
+    if (!place) continue;
+    ++counters_.prefetches;
+    ++ahead;
+    copy(id, *place, Traffic::kPrefetch, Stage::kAhead);
+  }
+}
+
+}  // namespace sluice::fetch

@@ -1,0 +1,139 @@
+// Experts on a device: which of them have a buffer there, what is on the link, and what may be overwritten.
+// Carries out the plans of experts/device_plan.h and makes none itself. SPEC §3.2, §3.5, §3.6.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "device/device.h"
+#include "experts/cache/residency.h"
+#include "experts/device_plan.h"
+#include "fetch/device/device_buffers.h"
+#include "fetch/device/device_view.h"
+#include "fetch/memory/expert_store.h"
+
+namespace sluice::fetch {
+
+struct DeviceStoreOptions {
+  std::uint32_t slots = 0;    // the most experts that stay, over all layers
+  std::uint32_t staging = 2;  // buffers beside them, ≥ 2: one is copied into while another is computed with
+};
+
+struct DeviceStoreCounters {
+  std::uint64_t hits = 0;      // used experts that were there, or on their way
+  std::uint64_t loads = 0;     // copied for an event, and stayed
+  std::uint64_t streamed = 0;  // copied for an event, and dropped
+  std::uint64_t missing =
+      0;  // of these two: the plan counted on them, but a copy had failed or been given up
+  std::uint64_t updates = 0;           // copies begun for the cache alone
+  std::uint64_t prefetches = 0;        // copies begun for an event that may come …
+  std::uint64_t useful = 0, late = 0;  // … were complete, or under way, when they were needed …
+  std::uint64_t wasted = 0;            // … or were not needed
+  std::uint64_t updates_given_up = 0;  // the host dropped the expert before it was copied
+};
+
+// Bytes come from the host's memory alone: from pins of its store, and of what stays there.
+//
+// Buffers. A slot is any buffer: an expert that stays keeps the one that it came in. slots + staging buffers
+// are enough if the cache behind the plans keeps at most `slots` experts. A buffer is overwritten only when
+// all copies into it and all launches that read it are done; nobody waits for that but the link.
+//
+// Residency is logical, copies fail and are given up: an expert that the plan counts on and that is not there
+// is copied again. Only the plan's layer and what stays is remembered between events.
+//
+// Thread-compatible, beside the host's store, on the same thread. References must outlive it.
+class DeviceStore {
+ public:
+  // Allocates the buffers. Error(kBudget) if the device's memory is too small.
+  DeviceStore(device::Device& device, ExpertStore& host, const DeviceStoreOptions& options);
+  ~DeviceStore();  // waits for copies in flight
+  static Bytes buffer_bytes(const ExpertStore& host);
+
+  // An event: its calls come in this order.
+  //
+  // Before ExpertStore::prepare(): copies from host memory that the outcome changes end, or are given up.
+  void release_host(const experts::EventOutcome& host);
+  // Experts leave, updates are noted, prefetches for this layer that are not used are dropped, and those that
+  // are used become demand.
+  void begin(std::uint32_t layer, const experts::DevicePlan& plan);
+  // Whether the expert needs no pin of the host's: it is there, or a copy is under way. Slices always need
+  // one, which says the view.
+  bool has(experts::ExpertId id) const;
+  // What a launch reads, once `ready` is done.
+  struct Use {
+    DeviceView view;
+    bool low = false;  // slices: without the lower bits
+    device::Event ready;
+  };
+  Use use(experts::ExpertId id);  // REQUIRES: has(id)
+  Use use(ExpertStore::Pin pin);  // begins the copy, if it is needed, and keeps the pin for as long
+  void keep_if_copied(ExpertStore::Pin pin);  // of an expert that was used without it
+  // A launch that reads the expert has been queued; `done` follows it. Call once for each expert of the plan.
+  void used(experts::ExpertId id, const device::Event& done);
+  // All launches are queued, and their errors known: pins go, as their copies are done; updates begin.
+  void finish_event();
+  // After an error, instead: demanded copies are given up, pins go, and experts of which a copy has failed
+  // leave. Waits for chunks in flight.
+  void abandon_event() noexcept;
+
+  // Pins that copies still need. They go in these calls, and no other.
+  std::size_t pins() const { return pins_.size(); }
+  void release_pins();    // those whose copies are done
+  void wait_for_a_pin();  // REQUIRES: pins() > 0
+
+  // Between begin() and the next: experts that an event may use, most useful first, in place of earlier
+  // ones. A copy begins for those that the host has in memory, as far as staging allows beside two demanded
+  // experts; what is not named again is given up.
+  void prefetch(std::span<const experts::ExpertId> ids);
+
+  bool stays(experts::ExpertId id) const;  // has a buffer of its own beyond the event
+  const DeviceStoreCounters& counters() const { return counters_; }
+  std::uint32_t slots() const { return slots_; }
+
+ private:
+  enum class Stage : std::uint8_t {
+    kStays,   // in a slot
+    kPasses,  // of the running event: goes when its launch is queued
+    kAhead,   // was prefetched
+  };
+  struct Expert {
+    Stage stage = Stage::kPasses;
+    std::uint32_t buffer = 0;
+    DeviceView view;
+    std::array<device::Ticket, 2> copies;  // of its regions
+    device::Event was_idle;                // the buffer, before
+    device::Event ready, last_use;
+  };
+  using Experts = std::map<experts::ExpertId, Expert>;
+  struct HeldPin {
+    ExpertStore::Pin pin;
+    device::Event until;
+  };
+
+  Expert& copy(experts::ExpertId id, const PlacedExpert& place, device::Traffic traffic, Stage stage);
+  void withdraw(const Expert& expert);
+  void make_room();                                  // a buffer, if none is free
+  Experts::iterator drop(Experts::iterator expert);  // its buffer is idle when all that uses it is done
+  Use use_of(Expert& expert, bool low) const;
+  void begin_updates();
+
+  device::Device& device_;
+  ExpertStore& host_;
+  const std::uint32_t slots_, staging_;
+  DeviceBuffers buffers_;
+  Experts experts_;
+  struct EventUse {
+    bool stays = false;
+    device::Event copied;  // of one that has left the table while it was copied
+  };
+  std::map<experts::ExpertId, EventUse> uses_;  // of the running event
+  std::vector<experts::ExpertId> updates_;      // not begun, in order
+  std::vector<HeldPin> pins_;
+  DeviceStoreCounters counters_;
+};
+
+}  // namespace sluice::fetch

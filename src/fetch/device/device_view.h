@@ -1,0 +1,34 @@
+// An expert in a buffer of a device.
+#pragma once
+
+#include "device/access.h"
+#include "device/address.h"
+#include "fetch/expert_view.h"
+
+namespace sluice::fetch {
+
+// Plain value; the layout must outlive it.
+struct DeviceView {
+  static constexpr Bytes kAlignment = 256;  // of each region in the buffer
+
+  const ExpertLayout* layout = nullptr;
+  std::uint32_t width = 0, hidden = 0;  // of the model
+  device::Address first = {}, rest = {};
+  bool in_regions = false;  // `first` is the region `base`, else the view
+  Bytes first_bytes = 0, rest_bytes = 0;
+
+  // Where these bytes of `place` go in a buffer at `buffer`.
+  static DeviceView in(device::Address buffer, const PlacedExpert& place);
+  // Bytes of a buffer that holds any view of the largest expert of `largest_bytes` in two regions.
+  static constexpr Bytes buffer_bytes(Bytes largest_bytes) { return largest_bytes + 2 * kAlignment; }
+
+  Bytes bytes() const { return first_bytes + rest_bytes; }
+  // Whether the same kernels compute the same bits with it as with `place`. Words and the parts that they are
+  // made of are the same; of slices there must be both, or the one that is wanted.
+  bool can_stand_for(const PlacedExpert& place) const;
+  // The matrices, for an operation on the device. `low`: without the slice `rest`, though it may be there.
+  // Valid as long as the access.
+  ExpertView on(const device::Access& access, bool low) const;
+};
+
+}  // namespace sluice::fetch
